@@ -1,0 +1,92 @@
+//! Block devices.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+pub mod buf;
+pub use buf::IoBuf;
+
+pub type IoFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, DeviceError>> + Send + 'a>>;
+
+/// Offsets, lengths and buffers of every transfer are multiples of this.
+pub const SECTOR: usize = 4096;
+
+/// Why a transfer is made: traces and statistics are grouped by it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Purpose {
+    Control,
+    Log,
+    Archive,
+    DoubleWrite,
+    Data,
+    Undo,
+    Temp,
+    Flash,
+}
+
+/// What a device promises. Whoever stands on more than this is wrong.
+#[derive(Clone, Debug)]
+pub struct Guarantees {
+    /// Aligned writes of up to this many bytes reach the medium whole or not at all (at least 512).
+    pub atomic_write: usize,
+    /// The most bytes it may ever hold; `u64::MAX` where only the file system sets a limit.
+    pub capacity: u64,
+}
+
+/// Counters since opening, for statistics views.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct DeviceStats {
+    pub reads: u64,
+    pub read_bytes: u64,
+    pub writes: u64,
+    pub write_bytes: u64,
+    pub syncs: u64,
+}
+
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("device {device}: {operation} of {length} bytes at offset {offset}: {kind}")]
+pub struct DeviceError {
+    pub device: String,
+    pub operation: &'static str,
+    pub offset: u64,
+    pub length: u64,
+    pub kind: ErrorKind,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ErrorKind {
+    #[error("no space left")]
+    NoSpace,
+    #[error("read past the end")]
+    PastEnd,
+    #[error("input/output error ({0})")]
+    Io(String),
+    #[error("the device is gone")]
+    Dead,
+    #[error("not found")]
+    NotFound,
+    #[error("in use by another process")]
+    InUse,
+}
+
+/// A block device, or a file that serves as one. All methods may be called concurrently; overlapping transfers in flight
+/// are ordered by nobody. A completed write is readable at once and durable after a `sync` that began later.
+pub trait Device: Send + Sync {
+    fn name(&self) -> &str;
+    fn guarantees(&self) -> Guarantees;
+    /// Bytes from 0 to the end of what was written or allocated.
+    fn size(&self) -> u64;
+    /// Fills `buf` from `offset`; the buffer comes back. Reading past `size()` is `PastEnd`.
+    fn read(&self, offset: u64, buf: IoBuf, purpose: Purpose) -> IoFuture<'_, IoBuf>;
+    /// Writes `buf` at `offset`, growing the device where needed; the buffer comes back.
+    fn write(&self, offset: u64, buf: IoBuf, purpose: Purpose) -> IoFuture<'_, IoBuf>;
+    fn sync(&self, purpose: Purpose) -> IoFuture<'_, ()>;
+    /// Reserves the range so that writes in it cannot fail for want of space; it reads as zeros until written.
+    fn allocate(&self, offset: u64, len: u64) -> IoFuture<'_, ()>;
+    /// Gives the range back; it reads as zeros or old bytes afterwards.
+    fn discard(&self, offset: u64, len: u64) -> IoFuture<'_, ()>;
+    fn stats(&self) -> DeviceStats;
+}
+
+pub type DeviceRef = Arc<dyn Device>;

@@ -1,0 +1,63 @@
+//! Clock, tasks, randomness and CPU time: the real ones and the simulated ones.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A boxed future, as environments hand them out.
+pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send + 'static>>;
+
+/// Nanoseconds since the environment was made; never goes back.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct Nanos(pub u64);
+
+/// What an environment provides; see [`Env`] for the meaning of each.
+pub trait Environment: Send + Sync {
+    fn now(&self) -> Nanos;
+    fn unix_micros(&self) -> i64;
+    fn sleep_until(&self, deadline: Nanos) -> BoxFuture<()>;
+    fn cpu(&self, cost: Duration) -> BoxFuture<()>;
+    fn spawn(&self, name: &'static str, task: BoxFuture<()>);
+    fn random_u64(&self) -> u64;
+    fn is_simulated(&self) -> bool;
+}
+
+/// A handle to the environment; cheap to clone.
+#[derive(Clone)]
+pub struct Env(Arc<dyn Environment>);
+
+impl Env {
+    pub fn new(environment: Arc<dyn Environment>) -> Env {
+        Env(environment)
+    }
+    pub fn now(&self) -> Nanos {
+        self.0.now()
+    }
+    /// Microseconds since the Unix epoch (simulated: a fixed date plus virtual time).
+    pub fn unix_micros(&self) -> i64 {
+        self.0.unix_micros()
+    }
+    pub fn sleep(&self, duration: Duration) -> BoxFuture<()> {
+        self.0.sleep_until(Nanos(self.0.now().0 + duration.as_nanos() as u64))
+    }
+    pub fn sleep_until(&self, deadline: Nanos) -> BoxFuture<()> {
+        self.0.sleep_until(deadline)
+    }
+    /// Charges CPU time: queues on N virtual cores when simulated, returns at once when real.
+    pub async fn cpu(&self, cost: Duration) {
+        if self.0.is_simulated() {
+            self.0.cpu(cost).await;
+        }
+    }
+    /// Runs `task` in the background. `Send` is demanded in simulation too.
+    pub fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+        self.0.spawn(name, Box::pin(task));
+    }
+    pub fn random_u64(&self) -> u64 {
+        self.0.random_u64()
+    }
+    pub fn is_simulated(&self) -> bool {
+        self.0.is_simulated()
+    }
+}

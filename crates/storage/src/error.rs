@@ -1,0 +1,63 @@
+//! What can go wrong in storage, each with the thing, the value and the way out.
+
+use crate::types::{Lsn, ObjectId, PageId};
+use terrace_device::DeviceError;
+
+pub type Result<T, E = StorageError> = std::result::Result<T, E>;
+
+/// Why a page's bytes are not to be trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadPage {
+    #[error("it was never written (all zeros)")]
+    Blank,
+    #[error("checksum is {found:08x}, contents give {computed:08x}")]
+    Checksum { found: u32, computed: u32 },
+    #[error("it says it is page {found}")]
+    WrongId { found: PageId },
+    #[error("format version {0} is unknown; run the version of terrace that wrote it")]
+    Version(u8),
+    #[error("kind {0} is unknown")]
+    Kind(u8),
+    #[error("its LSN {0} is beyond the end of the log")]
+    FutureLsn(Lsn),
+    #[error("its directory points outside the page")]
+    Directory,
+}
+
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StorageError {
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    #[error("page {page} is damaged: {why}; restore it from a backup, or run `terrace check`")]
+    BadPage { page: PageId, why: BadPage },
+    #[error("lost write on page {page}: its LSN is {found}, the log expects {expected}")]
+    LostWrite { page: PageId, found: Lsn, expected: Lsn },
+    #[error("tablespace {space} has no room for another extent: {device}")]
+    SpaceFull { space: u16, device: String },
+    #[error("the log device is full: {0}")]
+    LogFull(String),
+    #[error("undo space is full: {0}")]
+    UndoFull(String),
+    #[error("all {0} pages of the buffer pool are pinned; raise `memory.pool`")]
+    PoolExhausted(usize),
+    #[error("the log failed and the server must restart: {0}")]
+    LogFailed(String),
+    #[error("index key of {len} bytes exceeds the limit of {limit}")]
+    KeyTooLong { len: usize, limit: usize },
+    #[error("row of {len} bytes exceeds the limit of {limit}")]
+    RowTooLong { len: usize, limit: usize },
+    #[error("{file}: {problem}")]
+    Foreign { file: String, problem: String },
+    #[error("{0} does not exist in storage")]
+    NoObject(ObjectId),
+    #[error("storage is shutting down")]
+    ShuttingDown,
+    #[error("damaged structure: {0}")]
+    Damaged(String),
+}
+
+impl std::fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "object {}", self.0)
+    }
+}

@@ -1,0 +1,65 @@
+//! The seam between the pool and what lies below it. The pool asks a page's home and never a device; today the home is the
+//! disk, later a flash tier stands behind the same trait.
+use crate::error::{Result, StorageError};
+use crate::pool::Access;
+use crate::types::*;
+use std::future::Future;
+use std::pin::Pin;
+use terrace_device::IoBuf;
+
+pub type HomeFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Which tier a page came from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tier {
+    Flash,
+    Disk,
+}
+
+/// A page as its home returned it: verified bytes (R5), and the recLSN it inherits if it is dirty below the pool.
+pub struct Fetched {
+    pub bytes: IoBuf,
+    pub rec_lsn: Option<Lsn>,
+    pub tier: Tier,
+}
+
+/// Why a page is written back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reason {
+    Evict,
+    Age,
+    Checkpoint,
+}
+
+/// A stable, sealed copy of a dirty page. The log is durable up to `lsn` (R4: asserted by the home).
+pub struct WriteBack {
+    pub page: PageId,
+    pub bytes: IoBuf,
+    pub lsn: Lsn,
+    pub rec_lsn: Lsn,
+    pub access: Access,
+}
+
+pub trait Home: Send + Sync {
+    /// Reads `count` consecutive pages; one result each (a damaged neighbour does not fail the others).
+    fn fetch(&self, first: PageId, count: u32, access: Access) -> HomeFuture<'_, Vec<Result<Fetched>>>;
+    /// A page is about to be made without being read.
+    fn create(&self, page: PageId);
+    /// A resident page is about to change: called before the change's LSN is assigned, under the page's latch.
+    fn dirtied(&self, page: PageId);
+    /// Takes dirty pages. When it returns Ok they are the home's responsibility: its `oldest_rec_lsn` covers them until
+    /// their device has synced.
+    fn write_back(&self, pages: Vec<WriteBack>, reason: Reason) -> HomeFuture<'_, Result<()>>;
+    /// A clean page leaves the pool (a tier may want it).
+    fn evicted_clean(&self, page: PageId, bytes: &[u8], access: Access);
+    /// The range was freed: whatever is held of it is void.
+    fn forget(&self, space: SpaceId, first: u32, count: u32);
+    /// The smallest recLSN of pages that this home holds but has not made durable in place.
+    fn oldest_rec_lsn(&self) -> Option<Lsn>;
+    /// Makes everything taken durable in place.
+    fn sync(&self) -> HomeFuture<'_, Result<()>>;
+    /// Registers a listener for pages that move between tiers.
+    fn on_move(&self, listener: Box<dyn Fn(PageId, Tier) + Send + Sync>);
+    /// A completion that failed after `write_back` returned, if any: the store stops on it.
+    fn failure(&self) -> Option<StorageError>;
+}

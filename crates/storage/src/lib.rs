@@ -1,0 +1,23 @@
+//! Pages, buffer pool, homes, tablespaces, log, double-writes, checkpoint, recovery, heap, B-link tree, undo.
+//!
+//! In: page ids, bytes, transaction ids. Never: what a column is, SQL, the operating system.
+
+pub mod btree;
+pub mod config;
+pub mod error;
+pub mod heap;
+pub mod home;
+pub mod log;
+pub mod mtr;
+pub mod page;
+pub mod pool;
+pub mod recovery;
+pub mod space;
+pub mod store;
+pub mod types;
+pub mod undo;
+
+pub use config::{DeviceSet, StorageConfig};
+pub use error::{Result, StorageError};
+pub use store::{RecoveryReport, Store};
+pub use types::*;

@@ -1,0 +1,1 @@
+//! Restart: double-write repair, redo. Undo of losers is the engine's, with `undo`.
