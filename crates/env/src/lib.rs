@@ -1,4 +1,17 @@
-//! Clock, tasks, randomness and CPU time: the real ones and the simulated ones.
+//! Clock, tasks, randomness and CPU time: the real ones ([`Real`]) and the simulated ones ([`Sim`]).
+//!
+//! In: futures to run, durations to wait. Never: devices, pages, or anything that knows what the time is for.
+//!
+//! Everything above this room asks an [`Env`] instead of the operating system (rule R2), so that the same engine runs on real
+//! devices in real time and, under [`Sim`], in virtual time where one seed gives one run.
+
+mod real;
+mod sim;
+#[cfg(test)]
+mod sim_tests;
+
+pub use real::Real;
+pub use sim::{Sim, Stuck};
 
 use std::future::Future;
 use std::pin::Pin;
@@ -39,7 +52,7 @@ impl Env {
         self.0.unix_micros()
     }
     pub fn sleep(&self, duration: Duration) -> BoxFuture<()> {
-        self.0.sleep_until(Nanos(self.0.now().0 + duration.as_nanos() as u64))
+        self.sleep_until(Nanos(self.now().0 + duration.as_nanos() as u64))
     }
     pub fn sleep_until(&self, deadline: Nanos) -> BoxFuture<()> {
         self.0.sleep_until(deadline)
@@ -60,4 +73,18 @@ impl Env {
     pub fn is_simulated(&self) -> bool {
         self.0.is_simulated()
     }
+}
+
+/// Lets other ready tasks run first.
+pub async fn yield_now() {
+    let mut yielded = false;
+    std::future::poll_fn(move |cx| {
+        if yielded {
+            return std::task::Poll::Ready(());
+        }
+        yielded = true;
+        cx.waker().wake_by_ref();
+        std::task::Poll::Pending
+    })
+    .await
 }
