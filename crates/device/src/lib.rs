@@ -1,11 +1,28 @@
-//! Block devices.
+//! Block devices: files, memory, and wrappers that trace, delay and fail.
+//!
+//! In: aligned buffers, offsets, the purpose of a transfer. Out: the same buffers, errors with device and offset. Never: what
+//! a page is. The only room that starts threads and opens files.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+mod blocking;
 pub mod buf;
+mod counters;
+
+pub mod file;
+pub mod image;
+
+pub mod lock;
+pub mod memory;
+
+mod uring;
+
 pub use buf::IoBuf;
+pub use file::{Backend, FileDevice, OpenOptions};
+pub use image::Image;
+pub use memory::MemoryDevice;
 
 pub type IoFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, DeviceError>> + Send + 'a>>;
 
@@ -54,6 +71,12 @@ pub struct DeviceError {
     pub kind: ErrorKind,
 }
 
+impl DeviceError {
+    pub fn new(device: &str, operation: &'static str, offset: u64, length: u64, kind: ErrorKind) -> DeviceError {
+        DeviceError { device: device.to_string(), operation, offset, length, kind }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ErrorKind {
     #[error("no space left")]
@@ -90,3 +113,23 @@ pub trait Device: Send + Sync {
 }
 
 pub type DeviceRef = Arc<dyn Device>;
+
+/// The caller's side of the contract: offsets and lengths are whole sectors.
+fn check_aligned(offset: u64, length: u64) {
+    assert!(offset.is_multiple_of(SECTOR as u64), "offset {offset} is not a multiple of {SECTOR}");
+    assert!(length.is_multiple_of(SECTOR as u64), "length {length} is not a multiple of {SECTOR}");
+}
+
+/// The end of the range, or `NoSpace` where it lies beyond `capacity`.
+fn check_room(
+    device: &str,
+    operation: &'static str,
+    offset: u64,
+    length: u64,
+    capacity: u64,
+) -> Result<u64, DeviceError> {
+    match offset.checked_add(length) {
+        Some(end) if end <= capacity => Ok(end),
+        _ => Err(DeviceError::new(device, operation, offset, length, ErrorKind::NoSpace)),
+    }
+}

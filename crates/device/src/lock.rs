@@ -1,0 +1,42 @@
+//! The lock of a database directory: a file that holds the process id of who has it open.
+#![allow(clippy::disallowed_methods)] // This is where files are opened.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// The holder's process id, where it could be read.
+    #[error("in use by process {}", .0.map_or("(unknown)".to_string(), |pid| pid.to_string()))]
+    InUse(Option<u32>),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Held while it lives; the operating system releases it when the process ends, however it ends.
+#[derive(Debug)]
+pub struct DirectoryLock {
+    _file: File,
+}
+
+impl DirectoryLock {
+    /// Locks `dir/lock`, making the file where needed.
+    pub fn take(dir: &Path) -> Result<DirectoryLock, LockError> {
+        let path = dir.join("lock");
+        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut holder = String::new();
+                file.read_to_string(&mut holder)?;
+                return Err(LockError::InUse(holder.trim().parse().ok()));
+            }
+            Err(TryLockError::Error(error)) => return Err(error.into()),
+        }
+        file.set_len(0)?;
+        file.seek(SeekFrom::Start(0))?;
+        writeln!(file, "{}", std::process::id())?;
+        Ok(DirectoryLock { _file: file })
+    }
+}
