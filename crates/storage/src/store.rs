@@ -58,6 +58,15 @@ impl Store {
     pub fn space(&self, _id: SpaceId) -> &Space {
         todo!()
     }
+    /// Allocates `len` bytes of a tablespace's device from `offset` on (both multiples of an extent), so that later writes there
+    /// cannot fail for want of room; no space left becomes `SpaceFull`. The only way a tablespace grows.
+    pub(crate) async fn grow(&self, _space: SpaceId, _offset: u64, _len: u64) -> Result<()> {
+        todo!()
+    }
+    /// Bytes that a tablespace's device holds or has allocated.
+    pub(crate) fn space_bytes(&self, _space: SpaceId) -> u64 {
+        todo!()
+    }
     pub fn undo(&self) -> &UndoSpace {
         todo!()
     }
