@@ -3,6 +3,9 @@ pub mod header;
 pub mod op;
 pub mod slotted;
 
+#[cfg(test)]
+mod tests;
+
 /// Bytes of the page header.
 pub const HEADER: usize = 32;
 
@@ -16,4 +19,19 @@ pub enum PageKind {
     BTree = 4,
     UndoDirectory = 5,
     Undo = 6,
+}
+
+impl PageKind {
+    /// The kind of a stored byte, `None` where it is unknown.
+    pub fn from_u8(byte: u8) -> Option<PageKind> {
+        Some(match byte {
+            1 => PageKind::FileHeader,
+            2 => PageKind::SpaceMap,
+            3 => PageKind::Heap,
+            4 => PageKind::BTree,
+            5 => PageKind::UndoDirectory,
+            6 => PageKind::Undo,
+            _ => return None,
+        })
+    }
 }
