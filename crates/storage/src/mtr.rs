@@ -4,8 +4,7 @@ use crate::pool::Pin;
 use crate::types::*;
 use std::marker::PhantomData;
 
-/// Log room reserved before latching (R3); holds back writers near the redo bound or a full log.
-pub struct LogPermit {}
+pub use crate::log::LogPermit;
 
 /// An event in the log that changes no page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,98 @@
+//! A single page's history, for repairing it without a restart (Graefe & Kuno, "Self-diagnosing and self-healing indexes"; design
+//! section 4): the page indexes of sealed segments tell which segments to read, prevPageLSN proves that nothing is missing.
+
+use super::Log;
+use super::reader::SegmentImage;
+use super::segment::Seal;
+use crate::error::{Result, StorageError};
+use crate::page::op::PageOp;
+use crate::types::{Lsn, PageId};
+use terrace_device::{IoBuf, Purpose, SECTOR};
+
+/// One change of a page.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Change {
+    pub prev: Lsn,
+    /// The page's LSN after it: end of its batch.
+    pub end: Lsn,
+    /// Encoded ops.
+    pub ops: Vec<u8>,
+}
+
+impl Change {
+    /// Whether it needs no previous content.
+    pub fn starts_afresh(&self) -> bool {
+        starts_afresh(&self.ops)
+    }
+}
+
+pub(crate) fn starts_afresh(ops: &[u8]) -> bool {
+    let mut rest = ops;
+    PageOp::decode(&mut rest).is_ok_and(|op| op.starts_afresh())
+}
+
+impl Log {
+    /// The page's changes, oldest first, from the last one at or below `upto` that needs no previous content, through `upto`.
+    /// `None` where the log does not reach back to such a one. Segments whose index does not name the page are not read.
+    pub async fn page_history(&self, page: PageId, upto: Lsn) -> Result<Option<Vec<Change>>> {
+        if self.durable() < upto {
+            self.flush_to(upto).await?;
+        }
+        let mut newest_first: Vec<Change> = Vec::new();
+        for number in self.segments().into_iter().rev() {
+            if number > self.segment_of(upto) || !self.may_touch(number, page).await? {
+                continue;
+            }
+            let Some(image) = self.segment(number).await? else { continue };
+            let mut changes = changes_in(&image, page, upto);
+            if let Some(start) = changes.iter().rposition(Change::starts_afresh) {
+                newest_first.extend(changes.drain(start..).rev());
+                newest_first.reverse();
+                return self.chained(page, newest_first).map(Some);
+            }
+            newest_first.extend(changes.into_iter().rev());
+        }
+        Ok(None)
+    }
+
+    /// False only where the segment's index proves it.
+    async fn may_touch(&self, number: u64, page: PageId) -> Result<bool> {
+        let core = &self.core;
+        let Some(slot) = core.tail.lock().slots.slot(number) else { return Ok(false) };
+        let at = core.geometry.slot_at(slot);
+        let end = at + core.geometry.segment_size;
+        if end > core.device.size() {
+            return Ok(true);
+        }
+        let Some(header) = core.read_header(slot).await?.filter(|h| h.number == number) else { return Ok(true) };
+        let last = core.device.read(end - SECTOR as u64, IoBuf::zeroed(SECTOR), Purpose::Log).await?;
+        let Some(pages) = Seal::pages_in(&last, &header) else { return Ok(true) };
+        let from = core.geometry.index_at(pages);
+        let length = (core.geometry.segment_size - from) as usize;
+        let index = core.device.read(at + from, IoBuf::zeroed(length), Purpose::Log).await?;
+        let Some(seal) = Seal::decode(&index, &header) else { return Ok(true) };
+        Ok(seal.pages.binary_search_by_key(&page.to_u64(), |(p, _)| p.to_u64()).is_ok())
+    }
+
+    fn chained(&self, page: PageId, history: Vec<Change>) -> Result<Vec<Change>> {
+        for pair in history.windows(2) {
+            if pair[1].prev != pair[0].end {
+                let (found, expected) = (pair[0].end, pair[1].prev);
+                return Err(StorageError::Damaged(format!(
+                    "the log's history of page {page} has a gap: {expected} follows {found}"
+                )));
+            }
+        }
+        Ok(history)
+    }
+}
+
+fn changes_in(image: &SegmentImage, page: PageId, upto: Lsn) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for batch in image.batches(Lsn(0)).take_while(|b| b.end <= upto) {
+        for block in batch.blocks().filter(|b| b.page == page) {
+            changes.push(Change { prev: block.prev, end: batch.end, ops: block.ops.to_vec() });
+        }
+    }
+    changes
+}

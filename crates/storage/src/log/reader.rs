@@ -1,0 +1,162 @@
+//! Reading the log back: which segments there are, their batches in order, where the log ends.
+//!
+//! Invariants:
+//! 1. The stream goes on from segment N to N+1 only by rule 1 of `segment`; the first batch that does not check, with no such
+//!    successor, is the end of the log. It is a function of the device's bytes: reading again finds the same end.
+//! 2. Nothing is believed before the device was synced once after opening: a killed process leaves bytes that are readable and not
+//!    yet durable, and redo must not let pages overtake them (R4).
+
+use super::batch::{self, Batch};
+use super::segment::{FIRST, Seal, SegmentHeader};
+use super::{Core, Log};
+use crate::error::{Result, StorageError};
+use crate::types::Lsn;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use terrace_device::{IoBuf, Purpose, SECTOR};
+
+/// One segment's bytes, as they lie on the device.
+pub(crate) struct SegmentImage {
+    core: Arc<Core>,
+    pub(crate) header: SegmentHeader,
+    bytes: IoBuf,
+}
+
+impl Log {
+    /// Syncs the device (invariant 2) and finds the segments on it. `redo`: the recorded redo LSN.
+    pub(crate) async fn scan(&self, redo: Lsn, retain: Lsn) -> Result<()> {
+        let core = &self.core;
+        core.device.sync(Purpose::Log).await?;
+        let slots = core.geometry.slots(core.device.size());
+        let mut newest: BTreeMap<u64, (SegmentHeader, u32)> = BTreeMap::new();
+        for slot in 0..slots {
+            let Some(header) = core.read_header(slot).await? else { continue };
+            // Two lives of the database may both have begun this segment; the later one counts.
+            let known = newest.get(&header.number).map(|(h, _)| h.epoch);
+            if known.is_none_or(|epoch| epoch < header.epoch) {
+                newest.insert(header.number, (header, slot));
+            }
+        }
+        let mut tail = core.tail.lock();
+        tail.slots.redo = redo;
+        tail.slots.retain = retain;
+        // Successors of the redo segment are adopted as reading proves them; its predecessors here, as far as they connect.
+        let first = core.segment_of(redo);
+        let mut next: Option<SegmentHeader> = None;
+        for (&number, &(header, slot)) in newest.range(..=first).rev() {
+            let connected = match next {
+                None => number == first,
+                Some(next) => {
+                    let end = next.prev_end;
+                    number + 1 == next.number && header.epoch <= next.epoch && core.segment_of(end) == number
+                }
+            };
+            if !connected {
+                break;
+            }
+            tail.slots.adopt(number, slot);
+            next = Some(header);
+        }
+        if next.is_none() && redo != Lsn(0) {
+            let problem =
+                format!("log segment {first} is missing, restart would begin in it; restore the whole set of files");
+            return Err(StorageError::Foreign { file: core.device.name().to_string(), problem });
+        }
+        tail.found = newest.into_iter().map(|(number, (header, slot))| (number, (slot, header))).collect();
+        Ok(())
+    }
+
+    /// The segment that `lsn` (a batch boundary) belongs to; `None` where the log has not got it.
+    pub(crate) async fn segment(&self, number: u64) -> Result<Option<SegmentImage>> {
+        let Some(slot) = self.core.tail.lock().slots.slot(number) else { return Ok(None) };
+        self.core.read_segment(slot, number).await
+    }
+
+    /// The segment behind `before` if the stream, which ended at `end` there, goes on in it. It counts as live from now on.
+    pub(crate) async fn successor(&self, before: Option<&SegmentImage>, end: Lsn) -> Result<Option<SegmentImage>> {
+        let (number, epoch) = before.map_or((0, 0), |b| (b.header.number + 1, b.header.epoch));
+        let Some(&(slot, header)) = self.core.tail.lock().found.get(&number) else { return Ok(None) };
+        if header.prev_end != end || header.epoch < epoch {
+            return Ok(None);
+        }
+        let image = self.core.read_segment(slot, number).await?;
+        let mut tail = self.core.tail.lock();
+        if image.is_some() && tail.slots.slot(number).is_none() {
+            tail.slots.adopt(number, slot);
+        }
+        Ok(image)
+    }
+
+    pub(crate) fn segment_of(&self, lsn: Lsn) -> u64 {
+        self.core.segment_of(lsn)
+    }
+
+    /// The numbers of the segments held, ascending.
+    pub(crate) fn segments(&self) -> Vec<u64> {
+        self.core.tail.lock().slots.live().collect()
+    }
+}
+
+impl Core {
+    /// The segment in which the stream stands at `lsn`: an end that coincides with a segment's end belongs to that segment.
+    pub(super) fn segment_of(&self, lsn: Lsn) -> u64 {
+        self.geometry.number(Lsn(lsn.0.saturating_sub(1)))
+    }
+
+    pub(super) async fn read_header(&self, slot: u32) -> Result<Option<SegmentHeader>> {
+        let at = self.geometry.slot_at(slot);
+        if at + SECTOR as u64 > self.device.size() {
+            return Ok(None);
+        }
+        let block = self.device.read(at, IoBuf::zeroed(SECTOR), Purpose::Log).await?;
+        SegmentHeader::decode(&block, self.geometry, self.database, self.device.name())
+    }
+
+    /// Reads a slot; `None` where it does not hold segment `number` (any more).
+    pub(crate) async fn read_segment(self: &Arc<Core>, slot: u32, number: u64) -> Result<Option<SegmentImage>> {
+        let at = self.geometry.slot_at(slot);
+        // A device cut while it grew ends inside its last slot.
+        let length =
+            (self.device.size().saturating_sub(at)).min(self.geometry.segment_size) / SECTOR as u64 * SECTOR as u64;
+        if length < SECTOR as u64 {
+            return Ok(None);
+        }
+        let bytes = self.device.read(at, IoBuf::zeroed(length as usize), Purpose::Log).await?;
+        let header = SegmentHeader::decode(&bytes, self.geometry, self.database, self.device.name())?;
+        Ok(header.filter(|h| h.number == number).map(|header| SegmentImage { core: self.clone(), header, bytes }))
+    }
+}
+
+impl SegmentImage {
+    /// The batches from `from` on (a batch boundary; anything below the segment's first is its first) to the last that checks.
+    pub(crate) fn batches(&self, from: Lsn) -> impl Iterator<Item = Batch<'_>> {
+        let geometry = self.core.geometry;
+        let first = geometry.lsn(self.header.number, FIRST);
+        let mut at = from.max(first);
+        let seed = batch::seed(self.core.database, self.header.epoch);
+        std::iter::from_fn(move || {
+            let offset = at.0 - geometry.lsn(self.header.number, 0).0;
+            let batch = batch::check(self.bytes.get(offset as usize..)?, seed, at)?;
+            at = batch.end;
+            Some(batch)
+        })
+    }
+
+    /// Where the batches from `from` on end: `from` itself where none checks and it lies in this segment, else the LSN at which
+    /// the stream before the segment ended.
+    pub(crate) fn end(&self, from: Lsn) -> Lsn {
+        let first = self.core.geometry.lsn(self.header.number, FIRST);
+        let none = if from >= first { from } else { self.header.prev_end };
+        self.batches(from).last().map_or(none, |b| b.end)
+    }
+
+    /// The page index, where the segment is sealed.
+    pub(crate) fn seal(&self) -> Option<Seal> {
+        let whole = self.bytes.len() as u64 == self.core.geometry.segment_size;
+        whole.then(|| Seal::decode(&self.bytes, &self.header)).flatten()
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}

@@ -1,0 +1,126 @@
+//! Slots of the log device: which hold live segments, which are free, when one is used again, when the device grows.
+//!
+//! Invariants:
+//! 1. A slot is used again only when its segment ends at or below both `redo_lsn` (as recorded in the control file) and `retain_lsn`,
+//!    and is archived where there is an archive.
+//! 2. Free slots are allocated on the device: opening a segment in one cannot fail for want of space.
+//! 3. Every granted permit can be appended without waiting. Permits cost double (a block's index entry is smaller than the block).
+//!    Filling segments in order, a batch that does not fit opens the next, and two neighbours together hold more than one segment's
+//!    worth (next-fit); so `k` free slots take a total cost of `(k + 1) / 2` segments, whatever the sizes.
+//! 4. The last `RESERVE` free slots serve only permits of class `Reserved`: rollback, purge and checkpoint go on when user work cannot.
+
+use super::segment::Geometry;
+use crate::types::Lsn;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Free slots that normal work leaves alone.
+pub(crate) const RESERVE: usize = 2;
+
+pub(crate) struct Slots {
+    geometry: Geometry,
+    /// Segment number -> slot.
+    live: BTreeMap<u64, u32>,
+    free: BTreeSet<u32>,
+    /// Slots on the device.
+    total: u32,
+    /// Slots kept before old segments are used again.
+    keep: u32,
+    /// Slots that the device may ever have.
+    max: u32,
+    /// Where restart would begin.
+    pub(crate) redo: Lsn,
+    /// What the log is kept back to beyond that.
+    pub(crate) retain: Lsn,
+    /// Segments below this number are archived (all, where there is no archive).
+    pub(crate) archived: u64,
+    /// The device refused to grow.
+    pub(crate) full: bool,
+}
+
+impl Slots {
+    /// `keep`: bytes of log to keep; `max`: bytes it may take.
+    pub(crate) fn new(geometry: Geometry, total: u32, keep: u64, max: u64) -> Slots {
+        let floor = RESERVE as u32 + 2;
+        Slots {
+            geometry,
+            live: BTreeMap::new(),
+            free: (0..total).collect(),
+            total,
+            keep: ((keep / geometry.segment_size) as u32).max(floor),
+            max: geometry.slots_within(max),
+            redo: Lsn(0),
+            retain: Lsn(0),
+            archived: u64::MAX,
+            full: false,
+        }
+    }
+
+    /// A slot found to hold a live segment.
+    pub(crate) fn adopt(&mut self, number: u64, slot: u32) {
+        assert!(self.free.remove(&slot), "slot {slot} holds two segments");
+        let old = self.live.insert(number, slot);
+        assert!(old.is_none(), "segment {number} lies in two slots");
+    }
+
+    pub(crate) fn slot(&self, number: u64) -> Option<u32> {
+        self.live.get(&number).copied()
+    }
+
+    pub(crate) fn live(&self) -> impl DoubleEndedIterator<Item = u64> + '_ {
+        self.live.keys().copied()
+    }
+
+    /// Takes a free slot for the next segment.
+    pub(crate) fn open(&mut self, number: u64) -> u32 {
+        let slot = self.free.pop_first().expect("permits are granted only where free slots cover them (invariant 3)");
+        let old = self.live.insert(number, slot);
+        assert!(old.is_none(), "segment {number} opened twice");
+        slot
+    }
+
+    /// Whether permits of `bytes` in total may be outstanding (invariants 3 and 4).
+    pub(crate) fn covers(&self, bytes: usize, reserved: bool) -> bool {
+        let free = if reserved { self.free.len() } else { self.free.len().saturating_sub(RESERVE) };
+        free > 0 && 2 * bytes as u64 <= (free as u64).div_ceil(2) * self.geometry.usable()
+    }
+
+    /// Frees old segments while fewer than the wanted slots are free and no more of the device is to be used for it. Returns
+    /// whether any became free.
+    pub(crate) fn recycle(&mut self) -> bool {
+        let mut any = false;
+        while self.free.len() < self.wanted() && (self.total >= self.keep || self.full) {
+            let Some((&oldest, &slot)) = self.live.first_key_value() else { break };
+            let end = self.geometry.lsn(oldest + 1, 0);
+            if end > self.redo.min(self.retain) || oldest >= self.archived {
+                break;
+            }
+            self.live.remove(&oldest);
+            self.free.insert(slot);
+            any = true;
+        }
+        any
+    }
+
+    fn wanted(&self) -> usize {
+        RESERVE + 2
+    }
+
+    /// The slot to allocate next: old segments do not give enough, and there may be more.
+    pub(crate) fn growth(&self) -> Option<u32> {
+        (self.free.len() < self.wanted() && self.total < self.max && !self.full).then_some(self.total)
+    }
+
+    /// Slot `total` is allocated.
+    pub(crate) fn grown(&mut self) {
+        self.free.insert(self.total);
+        self.total += 1;
+    }
+
+    pub(crate) fn free(&self) -> usize {
+        self.free.len()
+    }
+
+    pub(crate) fn total(&self) -> u32 {
+        self.total
+    }
+}

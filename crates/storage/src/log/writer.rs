@@ -1,0 +1,136 @@
+//! The log's writer task: one write and one sync for all who wait (group commit), nothing to wait for when idle.
+//!
+//! Invariants:
+//! 1. One write sequence at a time; each starts at the sector that holds the first new byte and repeats that sector's older bytes.
+//! 2. A segment's seal is written behind its last batches, before the sync that makes them durable.
+
+use super::{Core, Piece, segment};
+use crate::error::StorageError;
+use crate::types::Lsn;
+use futures::future::try_join_all;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use terrace_device::{DeviceError, IoBuf, Purpose, SECTOR};
+
+/// Bytes of one device write.
+const CHUNK: usize = 1 << 20;
+
+/// Everything appended up to `end`.
+struct Work {
+    pieces: Vec<Piece>,
+    end: u64,
+    bytes: usize,
+}
+
+pub(super) async fn run(core: Arc<Core>) {
+    // The bytes in front of the next piece in its first sector.
+    let mut carry: Vec<u8> = Vec::with_capacity(SECTOR);
+    loop {
+        let Some(mut work) = core.take_work() else {
+            if core.closing.load(Ordering::Acquire) {
+                core.close_waiters();
+                return;
+            }
+            core.wake_writer.notified().await;
+            continue;
+        };
+        match write(&core, &work.pieces, &mut carry).await {
+            Ok(()) => core.now_durable(&mut work),
+            Err(e) => {
+                core.poison(format!("{}", StorageError::from(e)));
+                return;
+            }
+        }
+    }
+}
+
+async fn write(core: &Core, pieces: &[Piece], carry: &mut Vec<u8>) -> Result<(), DeviceError> {
+    for piece in pieces {
+        let in_sector = (piece.at % SECTOR as u64) as usize;
+        let mut bytes = Vec::new();
+        let mut at = piece.at - in_sector as u64;
+        if let Some(prev_end) = piece.header {
+            assert_eq!(piece.at, segment::FIRST, "a segment's header goes out with its first batch");
+            bytes.resize(SECTOR, 0);
+            let header =
+                segment::SegmentHeader { database: core.database, number: piece.number, epoch: piece.epoch, prev_end };
+            header.encode(core.geometry, &mut bytes);
+            at = 0;
+        } else {
+            assert_eq!(carry.len(), in_sector, "the writer goes on where it stopped");
+            bytes.extend_from_slice(carry);
+        }
+        bytes.extend_from_slice(&piece.bytes);
+        let slot_at = core.geometry.slot_at(piece.slot);
+        let chunks = bytes.chunks(CHUNK).enumerate();
+        let writes = chunks
+            .map(|(i, chunk)| core.device.write(slot_at + at + (i * CHUNK) as u64, IoBuf::padded(chunk), Purpose::Log));
+        try_join_all(writes).await?;
+        carry.clear();
+        if let Some(seal) = &piece.seal {
+            core.device
+                .write(slot_at + core.geometry.index_at(seal.pages.len()), seal.encode(core.geometry), Purpose::Log)
+                .await?;
+        } else {
+            carry.extend_from_slice(&bytes[bytes.len() / SECTOR * SECTOR..]);
+        }
+    }
+    if core.commit_sync {
+        core.device.sync(Purpose::Log).await?;
+    }
+    Ok(())
+}
+
+impl Core {
+    /// Takes what was appended if somebody waits for it, or enough has gathered.
+    fn take_work(&self) -> Option<Work> {
+        let mut tail = self.tail.lock();
+        let asked = tail.requested > self.durable.load(Ordering::Acquire);
+        let starved = self.room_waiters.load(Ordering::SeqCst) > 0;
+        if !tail.started || tail.unwritten == 0 || !(asked || starved || tail.unwritten >= self.eager()) {
+            return None;
+        }
+        let mut pieces: Vec<Piece> = tail.sealed.drain(..).collect();
+        if !tail.bytes.is_empty() {
+            let piece = tail.take(None);
+            pieces.push(piece);
+        }
+        Some(Work { pieces, end: self.end.load(Ordering::Acquire), bytes: tail.unwritten })
+    }
+
+    fn now_durable(&self, work: &mut Work) {
+        let sealed = work.pieces.iter().any(|p| p.seal.is_some());
+        {
+            let mut tail = self.tail.lock();
+            tail.unwritten -= work.bytes;
+            if let Some(mut spare) = work.pieces.pop().map(|p| p.bytes)
+                && spare.capacity() > tail.spare.capacity()
+            {
+                spare.clear();
+                tail.spare = spare;
+            }
+        }
+        let done = {
+            let mut waiters = self.waiters.lock();
+            assert!(work.end >= self.durable.load(Ordering::Acquire), "durability goes back");
+            self.durable.store(work.end, Ordering::Release);
+            let later = waiters.by_lsn.split_off(&(work.end + 1, 0));
+            std::mem::replace(&mut waiters.by_lsn, later)
+        };
+        for (_, waiter) in done {
+            let _ = waiter.send(()); // Its future may have been dropped.
+        }
+        if sealed {
+            self.wake_space.notify_one();
+            self.wake_archive.notify_one();
+        }
+        if self.room_waiters.load(Ordering::SeqCst) > 0 {
+            self.room.notify_waiters();
+        }
+    }
+
+    /// Up to where the open epoch is durable.
+    pub(crate) fn durable_lsn(&self) -> Lsn {
+        Lsn(self.durable.load(Ordering::Acquire))
+    }
+}
