@@ -67,6 +67,7 @@ impl Store {
     pub(crate) fn space_bytes(&self, _space: SpaceId) -> u64 {
         todo!()
     }
+    /// Made by `UndoSpace::new()`. The engine calls its `format` once, at creation, and `recover` at every opening.
     pub fn undo(&self) -> &UndoSpace {
         todo!()
     }

@@ -38,7 +38,7 @@ pub struct ObjectId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct TxnId(pub u64);
 
-/// Where an undo record lies in the undo tablespace: page number << 16 | byte offset. 0 = none.
+/// Where an undo record lies in the undo tablespace: page number << 16 | position in the page. 0 = none.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct UndoPtr(pub u64);
 

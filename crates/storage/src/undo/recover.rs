@@ -1,0 +1,128 @@
+//! Finding losers and histories after redo.
+use super::format::{Begin, Layout, SlotEntry, State, TailState, u32_at};
+use super::*;
+
+impl UndoSpace {
+    /// After redo: losers to roll back, histories to purge (in the order in which they ended).
+    pub async fn recover(&self, st: &Store) -> Result<(Vec<Loser>, Vec<History>)> {
+        let layout = Layout { page_size: st.pool().page_size() };
+        self.read_directory(st, layout).await?;
+        let slots = self.inner.lock().slots.clone();
+        let (mut losers, mut histories) = (Vec::new(), Vec::new());
+        for (no, slot) in slots.iter().enumerate() {
+            let no = no as u32;
+            let mut last = slot.consumed;
+            let mut free = true;
+            if slot.tail_page != 0 {
+                let tail = st.pool().fetch(PageId::new(UNDO, slot.tail_page), Access::Random).await?;
+                let state = TailState::decode(slotted::special(&tail.read()));
+                last = last.max(state.txn);
+                free = state.state != State::Active;
+                self.walk_back(st, no, slot.consumed, state, &mut histories).await?;
+                if !free {
+                    let writer =
+                        UndoWriter { txn: state.txn, slot: no, tail: Some(tail), begin: state.begin, top: state.top };
+                    losers.push(Loser { writer, next: state.top });
+                }
+            }
+            let mut inner = self.inner.lock();
+            inner.next_txn = inner.next_txn.max(last.0 + 1);
+            inner.slots[no as usize].last = last;
+            if free {
+                inner.free_slots.insert(no);
+            }
+        }
+        histories.sort_by_key(|h| h.seq);
+        let mut inner = self.inner.lock();
+        inner.next_seq = histories.last().map_or(1, |h| h.seq + 1).max(inner.next_seq);
+        Ok((losers, histories))
+    }
+
+    /// The segment's finished transactions that purge has not consumed, from its last state back.
+    async fn walk_back(
+        &self,
+        st: &Store,
+        slot: u32,
+        consumed: TxnId,
+        tail: TailState,
+        out: &mut Vec<History>,
+    ) -> Result<()> {
+        let mut state = tail;
+        while state.txn > consumed {
+            out.extend(state.history(slot));
+            let begin = self.read_begin(st, state.begin).await?;
+            if begin.txn != state.txn || begin.previous.txn >= state.txn {
+                return Err(StorageError::Damaged(format!("undo segment {slot}: {:?} does not follow", state.txn)));
+            }
+            state = begin.previous;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn read_begin(&self, st: &Store, ptr: UndoPtr) -> Result<Begin> {
+        let pin = st.pool().fetch(PageId::new(UNDO, ptr.page()), Access::Random).await?;
+        let page = pin.read();
+        let begin = slotted::cell(&page, ptr.offset()).and_then(Begin::decode);
+        begin.ok_or_else(|| StorageError::Damaged(format!("no begin mark at {ptr:?}")))
+    }
+
+    /// Fills the memory of segments and extents.
+    async fn read_directory(&self, st: &Store, layout: Layout) -> Result<()> {
+        let extents = (st.space_bytes(UNDO) / format::EXTENT_BYTES).max(1) as u32;
+        let mut owners = vec![0; extents as usize];
+        let mut next = vec![0; extents as usize];
+        let mut slots: Vec<Slot> = Vec::new();
+        let mut heads = Vec::new();
+        let (mut page_no, mut count) = (1, 1);
+        while page_no <= count {
+            let pin = st.pool().fetch(PageId::new(UNDO, page_no), Access::Sequential).await?;
+            let page = pin.read();
+            if page_no == 1 {
+                count = u32_at(&page, slotted::special_offset() as usize);
+                if count == 0 || count > layout.max_directories() {
+                    return Err(StorageError::Damaged(format!("the undo directory claims {count} pages")));
+                }
+            }
+            let from = (page_no - 1) * layout.slots_per_directory();
+            for slot in from..from + layout.slots_per_directory() {
+                let entry = SlotEntry::decode(&page, layout.slot_entry(slot).1);
+                slots.push(Slot { consumed: entry.consumed, tail_page: entry.tail_page, ..Slot::default() });
+                heads.push(entry.head_extent);
+            }
+            let from = (page_no - 1) * layout.extents_per_directory();
+            for extent in from..(from + layout.extents_per_directory()).min(extents) {
+                let at = layout.extent_entry(extent).1 as usize;
+                owners[extent as usize] = u32_at(&page, at);
+                next[extent as usize] = u32_at(&page, at + 4);
+            }
+            page_no += 1;
+        }
+        for (no, slot) in slots.iter_mut().enumerate().filter(|(_, s)| s.tail_page != 0) {
+            let last = slot.tail_page / layout.pages_per_extent();
+            let mut extent = heads[no];
+            loop {
+                if extent == 0
+                    || extent >= extents
+                    || owners[extent as usize] != no as u32 + 1
+                    || slot.extents.len() > extents as usize
+                {
+                    return Err(StorageError::Damaged(format!(
+                        "undo segment {no}: its extents do not lead to its tail"
+                    )));
+                }
+                slot.extents.push_back(extent);
+                if extent == last {
+                    break;
+                }
+                extent = next[extent as usize];
+            }
+        }
+        let mut inner = self.inner.lock();
+        inner.free_extents = (1..extents).filter(|e| owners[*e as usize] == 0).collect();
+        inner.directories = count;
+        inner.slots = slots;
+        inner.owners = owners;
+        inner.free_slots.clear();
+        Ok(())
+    }
+}
