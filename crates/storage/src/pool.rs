@@ -1,8 +1,12 @@
 //! Buffer pool.
+use crate::config::StorageConfig;
 use crate::error::Result;
+use crate::home::{Home, Reason};
+use crate::log::Log;
 use crate::types::*;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use terrace_env::Env;
 
 /// How a page is going to be used; read-ahead marks pages sequential.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,6 +35,36 @@ pub struct WriteGuard<'a> {
 }
 
 impl Pool {
+    /// `config.pool_bytes` worth of frames over a home; the log is flushed up to a page's LSN before the page is written back (R4;
+    /// not where the safeguard `log_before_data` is off).
+    pub(crate) fn new(_env: Env, _config: &StorageConfig, _home: Arc<dyn Home>, _log: Log) -> Arc<Pool> {
+        todo!()
+    }
+    /// Number of frames.
+    pub fn frames(&self) -> usize {
+        todo!()
+    }
+    /// The smallest recLSN of dirty pages, those included that are being written back: a page leaves only after
+    /// `home.write_back` returned Ok. The checkpoint reads `log.end()`, then this, then `home.oldest_rec_lsn()`.
+    ///
+    /// Mtr::commit marks its pages dirty with recLSN = `log.end()` (read there) *before* `log.append` (log invariant 4).
+    pub(crate) fn min_rec_lsn(&self) -> Option<Lsn> {
+        todo!()
+    }
+    /// Number of dirty pages.
+    pub fn dirty(&self) -> usize {
+        todo!()
+    }
+    /// Writes dirty pages with recLSN < `before` home, oldest first, at most `max`, in groups sorted by address; returns how many.
+    /// Pages dirtied again meanwhile stay dirty.
+    pub(crate) async fn write_dirty(&self, _before: Lsn, _max: usize, _reason: Reason) -> Result<usize> {
+        todo!()
+    }
+    /// Redo (and page repair): changes a page's bytes outside of a mini-transaction, marks it dirty with `rec_lsn` (kept where it
+    /// is dirty with a smaller one); `change` stamps the page LSN. Before recovery has ended, or under the page's exclusive latch.
+    pub(crate) fn redo(&self, _pin: &Pin, _rec_lsn: Lsn, _change: impl FnOnce(&mut [u8])) {
+        todo!()
+    }
     pub fn page_size(&self) -> usize {
         todo!()
     }

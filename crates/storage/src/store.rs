@@ -71,6 +71,10 @@ impl Store {
     pub fn undo(&self) -> &UndoSpace {
         todo!()
     }
+    /// As `reserve`, for work that frees room (rollback, purge): never refused for a full log, may use the reserve.
+    pub async fn reserve_for_cleanup(&self, _bytes: usize) -> Result<LogPermit> {
+        todo!()
+    }
     /// Reserves log room for a mini-transaction of at most `bytes`; delays near the redo bound. Before latching (R3).
     pub async fn reserve(&self, _bytes: usize) -> Result<LogPermit> {
         todo!()
