@@ -60,6 +60,19 @@ pub struct Catalog {
     // by name and by oid
 }
 
+/// The seam with transactions: what `txn` and `database` call.
+impl Catalog {
+    /// Makes the catalogue's own tables in an empty database, inside the first transaction, and returns the catalogue.
+    pub(crate) async fn bootstrap(_txn: &mut crate::txn::Txn) -> crate::error::Result<Catalog> {
+        todo!()
+    }
+    /// Reads the catalogue as the transaction sees it (at opening, and after a rollback to a savepoint that undid DDL). Finds its own tables
+    /// by fixed object ids.
+    pub(crate) async fn load(_txn: &mut crate::txn::Txn) -> crate::error::Result<Catalog> {
+        todo!()
+    }
+}
+
 impl Catalog {
     pub fn table(&self, _name: &str) -> Option<&Arc<Table>> {
         todo!()

@@ -19,7 +19,11 @@ pub struct EngineConfig {
 
 impl Default for EngineConfig {
     fn default() -> Self {
-        EngineConfig { snapshot_age_max: Duration::from_secs(3600), undo_size_max: 4 << 30, lock_timeout: Duration::ZERO }
+        EngineConfig {
+            snapshot_age_max: Duration::from_secs(3600),
+            undo_size_max: 4 << 30,
+            lock_timeout: Duration::ZERO,
+        }
     }
 }
 
@@ -37,7 +41,12 @@ pub struct Database(Arc<Inner>);
 struct Inner {}
 
 impl Database {
-    pub async fn create(_env: Env, _devices: DeviceSet, _storage: StorageConfig, _engine: EngineConfig) -> Result<Database> {
+    pub async fn create(
+        _env: Env,
+        _devices: DeviceSet,
+        _storage: StorageConfig,
+        _engine: EngineConfig,
+    ) -> Result<Database> {
         todo!()
     }
     pub async fn open(

@@ -5,6 +5,7 @@
 pub mod catalog;
 pub mod database;
 pub mod error;
+pub mod locks;
 pub mod row;
 pub mod txn;
 pub mod types;

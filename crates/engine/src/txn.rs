@@ -28,7 +28,10 @@ pub enum UpdateOutcome {
     Done,
     /// READ COMMITTED: another transaction changed the row and committed; here is the newest version. Re-evaluate the statement's
     /// condition on it, then try again expecting it.
-    Changed { row: RowBuf, version: Version },
+    Changed {
+        row: RowBuf,
+        version: Version,
+    },
     /// Another transaction deleted it and committed (READ COMMITTED), or this transaction did.
     Gone,
 }
@@ -103,7 +106,12 @@ impl Txn {
         todo!()
     }
     /// Looks a row up by the full key of a unique index.
-    pub async fn get(&mut self, _table: &Table, _index: &Index, _key: &[Datum]) -> Result<Option<(Rid, RowBuf, Version)>> {
+    pub async fn get(
+        &mut self,
+        _table: &Table,
+        _index: &Index,
+        _key: &[Datum],
+    ) -> Result<Option<(Rid, RowBuf, Version)>> {
         todo!()
     }
     /// The visible version of a row.
@@ -112,7 +120,13 @@ impl Txn {
     }
     /// Replaces a row whose version is `expected`, waiting for another writer where needed (40P01 on deadlock; under REPEATABLE READ
     /// 40001 where the row has changed).
-    pub async fn update(&mut self, _table: &Table, _rid: Rid, _expected: Version, _row: &[Datum]) -> Result<UpdateOutcome> {
+    pub async fn update(
+        &mut self,
+        _table: &Table,
+        _rid: Rid,
+        _expected: Version,
+        _row: &[Datum],
+    ) -> Result<UpdateOutcome> {
         todo!()
     }
     pub async fn delete(&mut self, _table: &Table, _rid: Rid, _expected: Version) -> Result<UpdateOutcome> {
@@ -134,6 +148,44 @@ impl Txn {
         todo!()
     }
     pub async fn rollback(self) -> Result<()> {
+        todo!()
+    }
+}
+
+/// What DDL (in the catalogue's module) needs of a transaction.
+#[allow(dead_code, reason = "the catalogue's DDL calls it")]
+impl Txn {
+    pub(crate) fn store(&self) -> &terrace_storage::Store {
+        todo!()
+    }
+    /// Takes the one lock under which definitions change, held to the end of the transaction. First step of every DDL statement: from then
+    /// on `catalog()` is the newest committed catalogue with this transaction's own changes.
+    pub(crate) async fn lock_ddl(&mut self) -> Result<()> {
+        todo!()
+    }
+    /// Locks a table in a mode, held to the end (`Share` for CREATE INDEX, `AccessExclusive` for DROP).
+    pub(crate) async fn lock(
+        &mut self,
+        _object: terrace_storage::ObjectId,
+        _mode: crate::locks::LockMode,
+    ) -> Result<()> {
+        todo!()
+    }
+    /// Notes that an object's pages are to be freed if this transaction rolls back. *Before* the first page is allocated.
+    pub(crate) async fn object_created(&mut self, _object: terrace_storage::ObjectId) -> Result<()> {
+        todo!()
+    }
+    /// Notes that an object's pages are to be freed when this transaction has committed and no snapshot needs them.
+    pub(crate) async fn object_dropped(&mut self, _object: terrace_storage::ObjectId) -> Result<()> {
+        todo!()
+    }
+    /// The catalogue as this transaction has changed it; published when it commits. (After `rollback_to` the engine reloads it with
+    /// `Catalog::load`.)
+    pub(crate) fn set_catalog(&mut self, _catalog: Arc<Catalog>) {
+        todo!()
+    }
+    /// This transaction's id, beginning to write where it has not.
+    pub(crate) async fn write_id(&mut self) -> Result<TxnId> {
         todo!()
     }
 }
