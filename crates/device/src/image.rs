@@ -125,3 +125,6 @@ impl std::fmt::Debug for Image {
         write!(f, "Image({} bytes, {} chunks)", self.size, self.chunks.len())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,13 +10,13 @@ use std::sync::Arc;
 mod blocking;
 pub mod buf;
 mod counters;
-
+pub mod fault;
 pub mod file;
 pub mod image;
-
+pub mod latency;
 pub mod lock;
 pub mod memory;
-
+pub mod trace;
 mod uring;
 
 pub use buf::IoBuf;
