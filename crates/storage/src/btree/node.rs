@@ -1,0 +1,201 @@
+//! Layout of a B-tree page (*format*) and how to read it. Changes are made by the modules that know why.
+//!
+//! ```text
+//! special area (12 bytes):  0 u8 level (0 = leaf)   1 u8 flags   2 u16 zero   4 u32 left page   8 u32 right page (0 = none)
+//! cells, in directory order: the high key where there is a right page, then the entries
+//!   entry of a leaf: the key      entry of an inner page: u32 child, then the separator
+//! ```
+//!
+//! Invariants:
+//! 1. Keys of a page are below its high key and not below the left page's. Entries ascend strictly.
+//! 2. The child of inner entry *i* covers keys from separator *i* to separator *i + 1* (or the high key). The first separator
+//!    counts as minus infinity: below it, only the page's left bound says what its keys are.
+//! 3. A page whose right page has no entry in the level above is flagged `INCOMPLETE`.
+//! 4. A page flagged `DEAD` is unlinked; its right link still leads to where its keys belong.
+use crate::page::op::PageOp;
+use crate::page::{PageKind, header, slotted};
+use crate::types::*;
+
+pub(super) const SPECIAL: u16 = 12;
+pub(super) const INCOMPLETE: u8 = 1;
+pub(super) const DEAD: u8 = 2;
+const CHILD: usize = 4;
+
+/// Where a descent or search is going.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Target<'a> {
+    /// Before all keys.
+    First,
+    /// Behind all keys.
+    Last,
+    Key(&'a [u8]),
+}
+
+/// A B-tree page, read.
+#[derive(Clone, Copy)]
+pub(super) struct Node<'a>(pub(super) &'a [u8]);
+
+impl<'a> Node<'a> {
+    /// Whether the page is one of this object's tree.
+    pub(super) fn belongs(self, object: ObjectId) -> bool {
+        header::kind(self.0) == Some(PageKind::BTree)
+            && header::owner(self.0) == object
+            && slotted::special(self.0).len() == SPECIAL as usize
+    }
+    fn special(self) -> &'a [u8] {
+        slotted::special(self.0)
+    }
+    fn link(self, at: usize) -> u32 {
+        u32::from_le_bytes(self.special()[at..at + 4].try_into().expect("four bytes"))
+    }
+    pub(super) fn level(self) -> u8 {
+        self.special()[0]
+    }
+    fn flags(self) -> u8 {
+        self.special()[1]
+    }
+    pub(super) fn is_incomplete(self) -> bool {
+        self.flags() & INCOMPLETE != 0
+    }
+    pub(super) fn is_dead(self) -> bool {
+        self.flags() & DEAD != 0
+    }
+    pub(super) fn left(self) -> u32 {
+        self.link(4)
+    }
+    pub(super) fn right(self) -> u32 {
+        self.link(8)
+    }
+    /// The bound above all keys of the page; none where it is the rightmost of its level.
+    pub(super) fn high(self) -> Option<&'a [u8]> {
+        (self.right() != 0).then(|| self.cell(0))
+    }
+    /// Slot of entry `i`.
+    pub(super) fn slot(self, i: usize) -> u16 {
+        i as u16 + (self.right() != 0) as u16
+    }
+    /// Number of entries.
+    pub(super) fn count(self) -> usize {
+        slotted::slot_count(self.0) as usize - (self.right() != 0) as usize
+    }
+    fn cell(self, slot: u16) -> &'a [u8] {
+        slotted::cell(self.0, slot).expect("ordered pages have no empty slots")
+    }
+    /// The cell of entry `i`.
+    pub(super) fn entry(self, i: usize) -> &'a [u8] {
+        self.cell(self.slot(i))
+    }
+    /// Key of leaf entry `i`, or separator of inner entry `i`.
+    pub(super) fn key(self, i: usize) -> &'a [u8] {
+        let entry = self.entry(i);
+        if self.level() == 0 { entry } else { &entry[CHILD..] }
+    }
+    pub(super) fn child(self, i: usize) -> u32 {
+        debug_assert!(self.level() > 0);
+        u32::from_le_bytes(self.entry(i)[..CHILD].try_into().expect("four bytes"))
+    }
+    /// Whether a search for `target` has to go on to the right page.
+    pub(super) fn is_left_of(self, target: Target<'_>) -> bool {
+        self.is_dead()
+            || match target {
+                Target::First => false,
+                Target::Last => self.right() != 0,
+                Target::Key(key) => self.high().is_some_and(|high| key >= high),
+            }
+    }
+    /// The first entry in `from..` whose key is not below `key`.
+    fn lower_bound(self, from: usize, key: &[u8]) -> usize {
+        let (skip, stride) = (self.slot(0), if self.level() == 0 { 0 } else { CHILD });
+        let (mut low, mut high) = (from, self.count());
+        while low < high {
+            let middle = (low + high) / 2;
+            if self.cell(middle as u16 + skip)[stride..] < *key {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+    /// Position of a leaf key, or where it belongs.
+    pub(super) fn search(self, key: &[u8]) -> Result<usize, usize> {
+        let i = self.lower_bound(0, key);
+        if i < self.count() && self.key(i) == key { Ok(i) } else { Err(i) }
+    }
+    /// Position of a separator among those of an inner page (the first counts as minus infinity), or where it belongs.
+    pub(super) fn search_separator(self, key: &[u8]) -> Result<usize, usize> {
+        let i = self.lower_bound(1, key);
+        if i < self.count() && self.key(i) == key { Ok(i) } else { Err(i) }
+    }
+    /// The child to descend to.
+    pub(super) fn child_for(self, target: Target<'_>) -> u32 {
+        match target {
+            Target::First => self.child(0),
+            Target::Last => self.child(self.count() - 1),
+            Target::Key(key) => match self.search_separator(key) {
+                Ok(i) => self.child(i),
+                Err(i) => self.child(i - 1),
+            },
+        }
+    }
+    /// The number of entries that stay in the left half of a split: about half of the bytes, or nine tenths.
+    pub(super) fn split_point(self, append: bool) -> usize {
+        let count = self.count();
+        assert!(count >= 2, "a page with {count} entries is full");
+        let bytes = |i: usize| self.entry(i).len() + slotted::SLOT;
+        let total: usize = (0..count).map(bytes).sum();
+        let goal = if append { total / 10 * 9 } else { total / 2 };
+        let mut sum = 0;
+        let point = (0..count).find(|&i| {
+            sum += bytes(i);
+            sum > goal
+        });
+        point.unwrap_or(count).clamp(1, count - 1)
+    }
+    /// The bound between entries `i - 1` and `i`: above the one, not above the other, and as short as may be.
+    pub(super) fn separator(self, i: usize) -> &'a [u8] {
+        if self.level() == 0 { separator(self.key(i - 1), self.key(i)) } else { self.key(i) }
+    }
+}
+
+/// The shortest prefix of `right` above `left` (suffix truncation; Bayer and Unterauer, *Prefix B-trees*, section 2).
+pub(super) fn separator<'a>(left: &[u8], right: &'a [u8]) -> &'a [u8] {
+    assert!(left < right, "keys ascend");
+    let common = left.iter().zip(right).take_while(|(a, b)| a == b).count();
+    &right[..common + 1]
+}
+
+/// The cell of an inner entry.
+pub(super) fn inner_cell(child: u32, separator: &[u8]) -> Vec<u8> {
+    let mut cell = Vec::with_capacity(CHILD + separator.len());
+    cell.extend_from_slice(&child.to_le_bytes());
+    cell.extend_from_slice(separator);
+    cell
+}
+
+pub(super) fn format(object: ObjectId) -> PageOp<'static> {
+    PageOp::Format { kind: PageKind::BTree, owner: object, special: SPECIAL }
+}
+
+/// A whole special area.
+pub(super) fn special(level: u8, flags: u8, left: u32, right: u32) -> [u8; SPECIAL as usize] {
+    let mut b = [0; SPECIAL as usize];
+    b[0] = level;
+    b[1] = flags;
+    b[4..8].copy_from_slice(&left.to_le_bytes());
+    b[8..].copy_from_slice(&right.to_le_bytes());
+    b
+}
+
+pub(super) fn write_special(bytes: &[u8; SPECIAL as usize]) -> PageOp<'_> {
+    PageOp::Write { offset: slotted::special_offset(), bytes }
+}
+pub(super) fn write_flags(flags: &[u8; 1]) -> PageOp<'_> {
+    PageOp::Write { offset: slotted::special_offset() + 1, bytes: flags }
+}
+pub(super) fn write_left(left: &[u8; 4]) -> PageOp<'_> {
+    PageOp::Write { offset: slotted::special_offset() + 4, bytes: left }
+}
+pub(super) fn write_right(right: &[u8; 4]) -> PageOp<'_> {
+    PageOp::Write { offset: slotted::special_offset() + 8, bytes: right }
+}
