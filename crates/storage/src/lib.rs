@@ -4,9 +4,11 @@
 
 pub mod btree;
 pub mod config;
+pub mod control;
 pub mod error;
 pub mod heap;
 pub mod home;
+mod identity;
 pub mod log;
 pub mod mtr;
 pub mod page;

@@ -1,5 +1,11 @@
 //! The seam between the pool and what lies below it. The pool asks a page's home and never a device; today the home is the
 //! disk, later a flash tier stands behind the same trait.
+
+pub(crate) mod disk;
+pub(crate) mod double_write;
+
+pub use disk::PAGES_AT;
+
 use crate::error::{Result, StorageError};
 use crate::pool::Access;
 use crate::types::*;

@@ -1,0 +1,173 @@
+//! The control file: what restart must know before it can read anything else.
+//!
+//! Two slots of 4 KiB, written in turn, each with a sequence number and a CRC; the newer good one counts. A torn write leaves the
+//! other slot, so the file always holds the state before or after.
+//!
+//! ```text
+//!  0 u64 magic   8 u32 format version   12 u32 CRC-32C of 16..112
+//! 16 u64 sequence   24 u128 database id   40 u64 epoch   48 u32 page size   52 u32 flags (1 complete, 2 cleanly closed)
+//! 56 u64 segment size   64 u64 redo LSN   72 u64 retain LSN   80 u32 next object id   88 i64 created, unix microseconds
+//! ```
+
+use crate::error::{Result, StorageError};
+use crate::identity::{VERSION, unknown_version};
+use crate::log::batch::{u32_at, u64_at};
+use crate::types::Lsn;
+use terrace_device::{DeviceRef, IoBuf, Purpose, SECTOR};
+
+const MAGIC: u64 = u64::from_le_bytes(*b"TERRACTL");
+const COVERED: usize = 112;
+const COMPLETE: u32 = 1;
+const CLEAN: u32 = 2;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Control {
+    pub database: u128,
+    /// Counts openings; batches of different epochs never mix (log, batch invariant 1).
+    pub epoch: u64,
+    pub page_size: u32,
+    pub segment_size: u64,
+    /// Where restart begins.
+    pub redo_lsn: Lsn,
+    /// Back to where the log is kept.
+    pub retain_lsn: Lsn,
+    /// Creation has ended.
+    pub complete: bool,
+    /// Closed with everything home.
+    pub clean: bool,
+    /// No object id from here on was ever given out.
+    pub next_object: u32,
+    pub created: i64,
+}
+
+/// The file and the state it last recorded.
+pub(crate) struct ControlFile {
+    device: DeviceRef,
+    sequence: u64,
+    pub(crate) state: Control,
+}
+
+impl ControlFile {
+    /// A file for a database about to be made. Nothing is written yet.
+    pub(crate) async fn create(device: DeviceRef, state: Control) -> Result<ControlFile> {
+        // Go on behind what an older attempt left, so that the new slot is the newer one.
+        let sequence = match Self::read(&device).await {
+            Ok(Some((sequence, _))) => sequence,
+            _ => 0,
+        };
+        let mut file = ControlFile { device, sequence, state };
+        // Both slots, so that nothing of an overwritten database can come back if one is damaged later.
+        file.write(state).await?;
+        file.write(state).await?;
+        Ok(file)
+    }
+
+    pub(crate) async fn open(device: DeviceRef) -> Result<ControlFile> {
+        let foreign =
+            |problem: &str| StorageError::Foreign { file: device.name().to_string(), problem: problem.to_string() };
+        let Some((sequence, state)) = Self::read(&device).await? else {
+            return Err(foreign(
+                "it is not a control file, or both its copies are damaged; create a database here or restore a backup",
+            ));
+        };
+        if !state.complete {
+            return Err(foreign("creation of this database did not finish; create it again"));
+        }
+        Ok(ControlFile { device, sequence, state })
+    }
+
+    async fn read(device: &DeviceRef) -> Result<Option<(u64, Control)>> {
+        let mut newest = None;
+        let mut unknown = None;
+        for slot in 0..2 {
+            let at = slot * SECTOR as u64;
+            if at + SECTOR as u64 > device.size() {
+                continue;
+            }
+            let sector = device.read(at, IoBuf::zeroed(SECTOR), Purpose::Control).await?;
+            match decode(&sector) {
+                Ok(Some(found)) if newest.is_none_or(|(sequence, _)| sequence < found.0) => newest = Some(found),
+                Ok(_) => {}
+                Err(version) => unknown = Some(version),
+            }
+        }
+        if let Some(version) = unknown {
+            return Err(StorageError::Foreign { file: device.name().to_string(), problem: unknown_version(version) });
+        }
+        Ok(newest)
+    }
+
+    /// Records a state durably.
+    pub(crate) async fn write(&mut self, state: Control) -> Result<()> {
+        assert!(state.redo_lsn >= state.retain_lsn, "the log is kept from the redo LSN on at least");
+        self.sequence += 1;
+        let slot = self.sequence % 2;
+        let buf = encode(self.sequence, &state);
+        self.device.write(slot * SECTOR as u64, buf, Purpose::Control).await?;
+        self.device.sync(Purpose::Control).await?;
+        self.state = state;
+        Ok(())
+    }
+}
+
+fn encode(sequence: u64, state: &Control) -> IoBuf {
+    let mut out = IoBuf::zeroed(SECTOR);
+    let flags = if state.complete { COMPLETE } else { 0 } | if state.clean { CLEAN } else { 0 };
+    out[0..8].copy_from_slice(&MAGIC.to_le_bytes());
+    out[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    out[16..24].copy_from_slice(&sequence.to_le_bytes());
+    out[24..40].copy_from_slice(&state.database.to_le_bytes());
+    out[40..48].copy_from_slice(&state.epoch.to_le_bytes());
+    out[48..52].copy_from_slice(&state.page_size.to_le_bytes());
+    out[52..56].copy_from_slice(&flags.to_le_bytes());
+    out[56..64].copy_from_slice(&state.segment_size.to_le_bytes());
+    out[64..72].copy_from_slice(&state.redo_lsn.0.to_le_bytes());
+    out[72..80].copy_from_slice(&state.retain_lsn.0.to_le_bytes());
+    out[80..84].copy_from_slice(&state.next_object.to_le_bytes());
+    out[88..96].copy_from_slice(&state.created.to_le_bytes());
+    let crc = crc32c::crc32c(&out[16..COVERED]);
+    out[12..16].copy_from_slice(&crc.to_le_bytes());
+    out
+}
+
+/// The state in a slot; `None` where there is none that checks; an unknown version is an error.
+fn decode(sector: &[u8]) -> Result<Option<(u64, Control)>, u32> {
+    let field = |at| u64_at(sector, at).expect("a whole sector");
+    let short = |at| u32_at(sector, at).expect("a whole sector");
+    if field(0) != MAGIC {
+        return Ok(None);
+    }
+    if short(8) != VERSION {
+        return Err(short(8));
+    }
+    if short(12) != crc32c::crc32c(&sector[16..COVERED]) {
+        return Ok(None);
+    }
+    let flags = short(52);
+    let state = Control {
+        database: u128::from(field(24)) | u128::from(field(32)) << 64,
+        epoch: field(40),
+        page_size: short(48),
+        segment_size: field(56),
+        redo_lsn: Lsn(field(64)),
+        retain_lsn: Lsn(field(72)),
+        complete: flags & COMPLETE != 0,
+        clean: flags & CLEAN != 0,
+        next_object: short(80),
+        created: field(88) as i64,
+    };
+    Ok(Some((field(16), state)))
+}
+
+impl Control {
+    /// Reads the state without opening anything (`terrace inspect`).
+    pub async fn read(device: &DeviceRef) -> Result<Control> {
+        match ControlFile::read(device).await? {
+            Some((_, state)) => Ok(state),
+            None => {
+                let problem = "it is not a control file, or both its copies are damaged".to_string();
+                Err(StorageError::Foreign { file: device.name().to_string(), problem })
+            }
+        }
+    }
+}

@@ -1,0 +1,516 @@
+//! The disk-only home: pages lie at their place on their tablespace's device, and are written there in groups through the
+//! double-write area.
+//!
+//! Invariants:
+//! 1. A page taken by `write_back` counts in `oldest_rec_lsn` from that call until a sync of its device that began after its write
+//!    ended. It enters here before the pool lets go of it, so a checkpoint that asks the pool first misses nothing.
+//! 2. A page is in at most one group in flight; later copies wait, so that they land in order.
+//! 3. A failed write or sync stops the home for good: what was taken may be lost, and the store must restart from the log.
+
+use super::double_write::{DoubleWrite, MAX_GROUP};
+use super::{Fetched, Home, HomeFuture, Reason, Tier, WriteBack};
+use crate::config::{DeviceSet, StorageConfig};
+use crate::error::{BadPage, Result, StorageError};
+use crate::log::Log;
+use crate::page::header;
+use crate::pool::Access;
+use crate::types::*;
+use futures::future::{join_all, try_join_all};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use terrace_device::{DeviceRef, ErrorKind, IoBuf, Purpose};
+use terrace_env::Env;
+use tokio::sync::{Notify, oneshot};
+
+/// Where page 0 lies on a tablespace's device: behind the device's identity, on a boundary that suits every page size.
+pub const PAGES_AT: u64 = 64 << 10;
+/// Groups in flight, each with its own double-write area.
+pub(crate) const WRITERS: usize = 2;
+/// Groups written but not synced, where nothing but a checkpoint asks for the sync.
+const UNSYNCED: usize = 64;
+
+/// Tablespaces and their devices.
+#[derive(Clone)]
+pub(crate) struct Places {
+    data: DeviceRef,
+    undo: DeviceRef,
+    page_size: usize,
+}
+
+impl Places {
+    pub(crate) fn new(devices: &DeviceSet, page_size: usize) -> Places {
+        Places { data: devices.data.clone(), undo: devices.undo.clone(), page_size }
+    }
+
+    pub(crate) fn device(&self, space: SpaceId) -> (&DeviceRef, Purpose) {
+        match space {
+            DATA => (&self.data, Purpose::Data),
+            UNDO => (&self.undo, Purpose::Undo),
+            other => panic!("there is no tablespace {other:?}"),
+        }
+    }
+
+    pub(crate) fn offset(&self, page: PageId) -> u64 {
+        PAGES_AT + page.no as u64 * self.page_size as u64
+    }
+
+    /// Whether the page at home checks. One that checks but for its format counts as good: it is not torn.
+    pub(super) async fn read_good(&self, page: PageId) -> Result<bool> {
+        let (device, purpose) = self.device(page.space);
+        match device.read(self.offset(page), IoBuf::zeroed(self.page_size), purpose).await {
+            Ok(bytes) => {
+                Ok(matches!(header::verify(&bytes, page), Ok(()) | Err(BadPage::Version(_) | BadPage::Kind(_))))
+            }
+            Err(e) if e.kind == ErrorKind::PastEnd => Ok(false),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    pub(super) async fn write(&self, page: PageId, bytes: IoBuf) -> Result<()> {
+        assert_eq!(bytes.len() % self.page_size, 0, "whole pages are written");
+        let (device, purpose) = self.device(page.space);
+        device.write(self.offset(page), bytes, purpose).await?;
+        Ok(())
+    }
+
+    pub(super) async fn sync(&self, space: SpaceId) -> Result<()> {
+        let (device, purpose) = self.device(space);
+        device.sync(purpose).await?;
+        Ok(())
+    }
+
+    pub(super) async fn sync_all(&self) -> Result<()> {
+        for space in [DATA, UNDO] {
+            self.sync(space).await?;
+        }
+        Ok(())
+    }
+}
+
+pub(crate) struct DiskHome {
+    places: Places,
+    log: Log,
+    page_size: usize,
+    group: usize,
+    double_write: Option<DoubleWrite>,
+    log_before_data: bool,
+    queue: Mutex<Queue>,
+    /// Wakes a writer; wakes who waits in `sync`.
+    work: Notify,
+    progress: Notify,
+    failed: OnceLock<StorageError>,
+    closing: AtomicBool,
+    /// The largest page LSN read: recovery compares it with the log's end.
+    newest_seen: AtomicU64,
+}
+
+#[derive(Default)]
+struct Queue {
+    /// Counts pages taken.
+    arrivals: u64,
+    waiting: VecDeque<Waiting>,
+    /// Calls of `write_back` whose pages are not all written.
+    calls: BTreeMap<u64, Call>,
+    next_call: u64,
+    next_group: u64,
+    groups: BTreeMap<u64, Group>,
+    /// Pages of groups in flight (invariant 2).
+    busy: BTreeSet<PageId>,
+}
+
+struct Waiting {
+    arrival: u64,
+    call: u64,
+    page: WriteBack,
+}
+
+struct Call {
+    left: usize,
+    done: oneshot::Sender<()>,
+}
+
+struct Group {
+    rec_lsn: Lsn,
+    arrival: u64,
+    spaces: BTreeSet<SpaceId>,
+    pages: Vec<PageId>,
+    written: bool,
+}
+
+impl DiskHome {
+    pub(crate) fn new(devices: &DeviceSet, config: &StorageConfig, database: u128, log: Log) -> DiskHome {
+        let atomic = devices.data.guarantees().atomic_write.min(devices.undo.guarantees().atomic_write);
+        let covered = atomic >= config.page_size || !config.safeguards.double_write;
+        let double_write = (!covered).then(|| Self::areas(devices, config, database));
+        DiskHome {
+            places: Places::new(devices, config.page_size),
+            log,
+            page_size: config.page_size,
+            group: config.write_group.clamp(1, MAX_GROUP),
+            double_write,
+            log_before_data: config.safeguards.log_before_data,
+            queue: Mutex::default(),
+            work: Notify::new(),
+            progress: Notify::new(),
+            failed: OnceLock::new(),
+            closing: AtomicBool::new(false),
+            newest_seen: AtomicU64::new(0),
+        }
+    }
+
+    /// The double-write areas, whether or not this opening writes through them: an earlier one may have.
+    pub(crate) fn areas(devices: &DeviceSet, config: &StorageConfig, database: u128) -> DoubleWrite {
+        let group = config.write_group.clamp(1, MAX_GROUP);
+        DoubleWrite::new(devices.double_write.clone(), database, config.page_size, group)
+    }
+
+    /// Starts the writers.
+    pub(crate) fn start(self: &Arc<Self>, env: &Env) {
+        for area in 0..WRITERS {
+            let home = self.clone();
+            env.spawn("page writer", async move { home.run(area).await });
+        }
+    }
+
+    pub(crate) fn stop(&self) {
+        self.closing.store(true, Ordering::Release);
+        for _ in 0..WRITERS {
+            self.work.notify_one();
+        }
+        self.work.notify_waiters();
+        self.progress.notify_waiters();
+    }
+
+    pub(crate) fn newest_seen(&self) -> Lsn {
+        Lsn(self.newest_seen.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn places(&self) -> &Places {
+        &self.places
+    }
+
+    fn check(&self) -> Result<()> {
+        if let Some(e) = self.failed.get() {
+            return Err(e.clone());
+        }
+        if self.closing.load(Ordering::Acquire) {
+            return Err(StorageError::ShuttingDown);
+        }
+        Ok(())
+    }
+
+    fn fail(&self, why: StorageError) {
+        tracing::error!("writing pages home failed: {why}");
+        let _ = self.failed.set(why); // The first reason stays.
+        let calls = std::mem::take(&mut self.queue.lock().calls);
+        drop(calls); // Their receivers learn it.
+        self.progress.notify_waiters();
+        self.stop();
+    }
+
+    async fn run(&self, area: usize) {
+        loop {
+            if self.check().is_err() {
+                let calls = std::mem::take(&mut self.queue.lock().calls);
+                drop(calls);
+                return;
+            }
+            let Some((number, oldest, pages)) = self.next_group() else {
+                self.work.notified().await;
+                continue;
+            };
+            if let Err(e) = self.write_group(area, number, oldest, pages).await {
+                self.fail(e);
+                return;
+            }
+        }
+    }
+
+    /// The next pages to write together: waiting ones that are in no other group, in order of arrival, sorted by address.
+    fn next_group(&self) -> Option<(u64, u64, Vec<Waiting>)> {
+        let mut queue = self.queue.lock();
+        let queue = &mut *queue;
+        let mut taken: Vec<Waiting> = Vec::new();
+        let mut left = VecDeque::new();
+        // A page passed over holds back its later copies too: `seen` keeps their order.
+        let mut seen = queue.busy.clone();
+        for waiting in queue.waiting.drain(..) {
+            if taken.len() < self.group && seen.insert(waiting.page.page) {
+                taken.push(waiting);
+            } else {
+                left.push_back(waiting);
+            }
+        }
+        queue.waiting = left;
+        if !queue.waiting.is_empty() {
+            self.work.notify_one(); // Another writer goes on with the rest.
+        }
+        if taken.is_empty() {
+            return None;
+        }
+        taken.sort_unstable_by_key(|w| w.page.page);
+        let number = queue.next_group;
+        queue.next_group += 1;
+        let group = Group {
+            rec_lsn: taken.iter().map(|w| w.page.rec_lsn).min().expect("not empty"),
+            arrival: taken.iter().map(|w| w.arrival).min().expect("not empty"),
+            spaces: taken.iter().map(|w| w.page.page.space).collect(),
+            pages: taken.iter().map(|w| w.page.page).collect(),
+            written: false,
+        };
+        queue.busy.extend(group.pages.iter().copied());
+        queue.groups.insert(number, group);
+        let oldest = *queue.groups.first_key_value().expect("just inserted").0;
+        Some((number, oldest, taken))
+    }
+
+    async fn write_group(&self, area: usize, number: u64, oldest: u64, group: Vec<Waiting>) -> Result<()> {
+        if let Some(double_write) = &self.double_write {
+            let copies: Vec<(PageId, &[u8])> = group.iter().map(|w| (w.page.page, &w.page.bytes[..])).collect();
+            double_write.write(area, number, oldest, &copies).await?;
+        }
+        let calls: Vec<u64> = group.iter().map(|w| w.call).collect();
+        let runs = runs(group.into_iter().map(|w| (w.page.page, w.page.bytes)).collect(), self.page_size);
+        try_join_all(runs.into_iter().map(|(page, bytes)| self.places.write(page, bytes))).await?;
+        let unsynced = self.note_written(number, &calls);
+        if self.double_write.is_some() {
+            self.sync_groups(vec![number]).await // The area is used again only after this (double-write invariant 1).
+        } else if unsynced >= UNSYNCED {
+            self.sync_written().await
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The group is readable at home: its callers may go on. Returns the number of groups that wait for a sync.
+    fn note_written(&self, number: u64, calls: &[u64]) -> usize {
+        let mut done = Vec::new();
+        let mut queue = self.queue.lock();
+        let queue = &mut *queue;
+        let group = queue.groups.get_mut(&number).expect("in flight until synced");
+        group.written = true;
+        if self.double_write.is_none() {
+            // Nothing but order on the device kept them apart.
+            for page in &group.pages {
+                queue.busy.remove(page);
+            }
+        }
+        for call in calls {
+            let Some(entry) = queue.calls.get_mut(call) else { continue };
+            entry.left -= 1;
+            if entry.left == 0 {
+                done.extend(queue.calls.remove(call));
+            }
+        }
+        for call in done {
+            let _ = call.done.send(()); // Its future may have been dropped.
+        }
+        self.work.notify_one(); // Copies that waited for these pages.
+        self.progress.notify_waiters();
+        queue.groups.values().filter(|g| g.written).count()
+    }
+
+    async fn sync_written(&self) -> Result<()> {
+        let written = self.queue.lock().groups.iter().filter(|(_, g)| g.written).map(|(&n, _)| n).collect();
+        self.sync_groups(written).await
+    }
+
+    /// Syncs what these groups, all written, were written to; they are durable then.
+    async fn sync_groups(&self, numbers: Vec<u64>) -> Result<()> {
+        let spaces: BTreeSet<SpaceId> = {
+            let queue = self.queue.lock();
+            numbers.iter().filter_map(|n| queue.groups.get(n)).flat_map(|g| g.spaces.iter().copied()).collect()
+        };
+        try_join_all(spaces.into_iter().map(|space| self.places.sync(space))).await?;
+        let mut queue = self.queue.lock();
+        for number in numbers {
+            // Another sync may have covered it meanwhile.
+            let Some(group) = queue.groups.remove(&number) else { continue };
+            assert!(group.written, "a group is synced after it is written");
+            if self.double_write.is_some() {
+                for page in group.pages {
+                    queue.busy.remove(&page);
+                }
+            }
+        }
+        drop(queue);
+        self.work.notify_one();
+        self.progress.notify_waiters();
+        Ok(())
+    }
+
+    fn verify(&self, page: PageId, bytes: IoBuf) -> Result<Fetched> {
+        header::verify(&bytes, page).map_err(|why| StorageError::BadPage { page, why })?;
+        let lsn = header::lsn(&bytes);
+        if lsn > self.log.end() {
+            return Err(StorageError::BadPage { page, why: BadPage::FutureLsn(lsn) });
+        }
+        self.newest_seen.fetch_max(lsn.0, Ordering::AcqRel);
+        Ok(Fetched { bytes, rec_lsn: None, tier: Tier::Disk })
+    }
+
+    async fn fetch_one(&self, page: PageId) -> Result<Fetched> {
+        let (device, purpose) = self.places.device(page.space);
+        match device.read(self.places.offset(page), IoBuf::zeroed(self.page_size), purpose).await {
+            Ok(bytes) => self.verify(page, bytes),
+            Err(e) if e.kind == ErrorKind::PastEnd => Err(StorageError::BadPage { page, why: BadPage::Blank }),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    async fn fetch_run(&self, first: PageId, count: u32) -> Vec<Result<Fetched>> {
+        let (device, purpose) = self.places.device(first.space);
+        let at = self.places.offset(first);
+        let there = (device.size().saturating_sub(at) / self.page_size as u64).min(count as u64) as u32;
+        let page = |i: u32| PageId::new(first.space, first.no + i);
+        let mut results = Vec::with_capacity(count as usize);
+        if there > 1 {
+            let read = device.read(at, IoBuf::zeroed(there as usize * self.page_size), purpose).await;
+            if let Ok(all) = read {
+                for (i, bytes) in all.chunks_exact(self.page_size).enumerate() {
+                    results.push(self.verify(page(i as u32), IoBuf::padded(bytes)));
+                }
+            }
+        }
+        // One page; or the run failed: each for itself, so that only what is damaged fails.
+        let rest = (results.len() as u32..there).map(|i| self.fetch_one(page(i)));
+        results.extend(join_all(rest).await);
+        results.extend((there..count).map(|i| Err(StorageError::BadPage { page: page(i), why: BadPage::Blank })));
+        results
+    }
+
+    /// Both sides check what crosses the seam: identity, seal, and R4.
+    fn accept(&self, page: &WriteBack) {
+        assert_eq!(page.bytes.len(), self.page_size, "page {} is written whole", page.page);
+        assert_eq!(header::verify(&page.bytes, page.page), Ok(()), "page {} comes sealed", page.page);
+        assert_eq!(header::lsn(&page.bytes), page.lsn, "page {} carries its LSN", page.page);
+        assert!(page.rec_lsn <= page.lsn, "page {}: recLSN {} above its LSN {}", page.page, page.rec_lsn, page.lsn);
+        if self.log_before_data {
+            let durable = self.log.durable();
+            assert!(
+                page.lsn <= durable,
+                "R4: page {} at {} goes home, the log is durable to {durable}",
+                page.page,
+                page.lsn
+            );
+        }
+    }
+}
+
+/// Adjacent pages become one write each run. `pages` ascend.
+fn runs(pages: Vec<(PageId, IoBuf)>, page_size: usize) -> Vec<(PageId, IoBuf)> {
+    let mut runs: Vec<Vec<(PageId, IoBuf)>> = Vec::new();
+    for (page, bytes) in pages {
+        match runs.last_mut() {
+            Some(run) if run[0].0.space == page.space && run[0].0.no + run.len() as u32 == page.no => {
+                run.push((page, bytes))
+            }
+            _ => runs.push(vec![(page, bytes)]),
+        }
+    }
+    runs.into_iter()
+        .map(|mut run| {
+            if run.len() == 1 {
+                return run.pop().expect("one page");
+            }
+            let mut all = IoBuf::zeroed(run.len() * page_size);
+            for (i, (_, bytes)) in run.iter().enumerate() {
+                all[i * page_size..(i + 1) * page_size].copy_from_slice(bytes);
+            }
+            (run[0].0, all)
+        })
+        .collect()
+}
+
+impl Home for DiskHome {
+    fn fetch(&self, first: PageId, count: u32, _access: Access) -> HomeFuture<'_, Vec<Result<Fetched>>> {
+        assert!(count > 0, "a fetch of no pages");
+        if count == 1 {
+            return Box::pin(async move { vec![self.fetch_one(first).await] });
+        }
+        Box::pin(self.fetch_run(first, count))
+    }
+
+    fn create(&self, _page: PageId) {}
+
+    fn dirtied(&self, _page: PageId) {}
+
+    fn write_back(&self, pages: Vec<WriteBack>, _reason: Reason) -> HomeFuture<'_, Result<()>> {
+        if pages.is_empty() {
+            return Box::pin(std::future::ready(Ok(())));
+        }
+        pages.iter().for_each(|page| self.accept(page));
+        // Taken now, not when the future is first polled: from here on the home answers for them (invariant 1).
+        let taken = self.check().map(|()| {
+            let (send, receive) = oneshot::channel();
+            let mut queue = self.queue.lock();
+            let call = queue.next_call;
+            queue.next_call += 1;
+            queue.calls.insert(call, Call { left: pages.len(), done: send });
+            for page in pages {
+                let arrival = queue.arrivals;
+                queue.arrivals += 1;
+                queue.waiting.push_back(Waiting { arrival, call, page });
+            }
+            receive
+        });
+        self.work.notify_one();
+        Box::pin(async move {
+            match taken?.await {
+                Ok(()) => Ok(()),
+                Err(_) => Err(self.check().err().unwrap_or(StorageError::ShuttingDown)),
+            }
+        })
+    }
+
+    fn evicted_clean(&self, _page: PageId, _bytes: &[u8], _access: Access) {}
+
+    fn forget(&self, _space: SpaceId, _first: u32, _count: u32) {
+        // The device keeps its room (it was allocated so that writes cannot fail), and what the log frees may yet be undone by a
+        // crash: the bytes stay.
+    }
+
+    fn oldest_rec_lsn(&self) -> Option<Lsn> {
+        let queue = self.queue.lock();
+        let waiting = queue.waiting.iter().map(|w| w.page.rec_lsn);
+        waiting.chain(queue.groups.values().map(|g| g.rec_lsn)).min()
+    }
+
+    fn sync(&self) -> HomeFuture<'_, Result<()>> {
+        let upto = self.queue.lock().arrivals;
+        Box::pin(async move {
+            loop {
+                let mut progress = std::pin::pin!(self.progress.notified());
+                progress.as_mut().enable();
+                self.check()?;
+                let (pending, written) = {
+                    let queue = self.queue.lock();
+                    let old = queue.groups.values().filter(|g| g.arrival < upto);
+                    let unwritten = queue.waiting.iter().any(|w| w.arrival < upto) || old.clone().any(|g| !g.written);
+                    (unwritten, old.filter(|g| g.written).count())
+                };
+                if !pending && written == 0 {
+                    return Ok(());
+                }
+                if !pending && self.double_write.is_none() {
+                    if let Err(e) = self.sync_written().await {
+                        self.fail(e.clone());
+                        return Err(e);
+                    }
+                    continue;
+                }
+                progress.await;
+            }
+        })
+    }
+
+    fn on_move(&self, _listener: Box<dyn Fn(PageId, Tier) + Send + Sync>) {
+        // One tier: nothing moves.
+    }
+
+    fn failure(&self) -> Option<StorageError> {
+        self.failed.get().cloned()
+    }
+}

@@ -1,0 +1,145 @@
+//! The double-write area: a page that is torn while it is written home is restored from the copy written here before.
+//!
+//! Layout of the device: a sector of identity, then one area per writer; an area is a header sector and room for a group of pages.
+//!
+//! ```text
+//!  0 u64 magic   8 u32 CRC-32C of 16..64 + 8 n   16 u128 database id   32 u64 sequence   40 u64 oldest sequence in flight
+//! 48 u32 pages n   64 u64 page id, n times
+//! ```
+//!
+//! Invariants:
+//! 1. Order per group: area written, device synced, pages written home, home synced, and only then is the area used again. So at any
+//!    crash a page torn at home has a whole copy here, and a torn copy here means that home was not touched yet.
+//! 2. One page is never in two groups in flight.
+//! 3. A header names the oldest sequence then in flight. Groups older than what any header names had been home and synced: they are
+//!    void, for a page of theirs may have been written again since. With 2, restoring takes the newest non-void copy only.
+//! 4. Restoring never overwrites a page that checks. Once everything is restored and synced the areas are wiped.
+
+use crate::error::Result;
+use crate::home::disk::Places;
+use crate::log::batch::{u32_at, u64_at};
+use crate::page::header;
+use crate::types::PageId;
+use std::collections::BTreeMap;
+use terrace_device::{DeviceRef, IoBuf, Purpose, SECTOR};
+
+const MAGIC: u64 = u64::from_le_bytes(*b"TERRADBL");
+const IDS_AT: usize = 64;
+/// The most pages that a header can name.
+pub(crate) const MAX_GROUP: usize = (SECTOR - IDS_AT) / 8;
+
+pub(crate) struct DoubleWrite {
+    device: DeviceRef,
+    database: u128,
+    page_size: usize,
+    /// Pages in an area.
+    group: usize,
+}
+
+struct AreaHeader {
+    sequence: u64,
+    oldest: u64,
+    pages: Vec<PageId>,
+}
+
+impl DoubleWrite {
+    pub(crate) fn new(device: DeviceRef, database: u128, page_size: usize, group: usize) -> DoubleWrite {
+        assert!(group > 0 && group <= MAX_GROUP, "double-write groups hold 1 to {MAX_GROUP} pages, not {group}");
+        DoubleWrite { device, database, page_size, group }
+    }
+
+    fn area_at(&self, area: usize) -> u64 {
+        (SECTOR + area * (SECTOR + self.group * self.page_size)) as u64
+    }
+
+    /// Reserves the areas' space, so that writing home never fails for want of it, and voids what is in them.
+    pub(crate) async fn prepare(&self, areas: usize) -> Result<()> {
+        let end = self.area_at(areas);
+        self.device.allocate(0, end).await?;
+        for area in 0..areas {
+            self.device.write(self.area_at(area), IoBuf::zeroed(SECTOR), Purpose::DoubleWrite).await?;
+        }
+        self.device.sync(Purpose::DoubleWrite).await?;
+        Ok(())
+    }
+
+    /// Copies a group into an area, durably (the first half of invariant 1). `sequence` ascends over all areas.
+    pub(crate) async fn write(&self, area: usize, sequence: u64, oldest: u64, pages: &[(PageId, &[u8])]) -> Result<()> {
+        assert!(!pages.is_empty() && pages.len() <= self.group, "a group of {} pages", pages.len());
+        assert!(oldest <= sequence, "the group itself is in flight");
+        let mut buf = IoBuf::zeroed(SECTOR + pages.len() * self.page_size);
+        buf[0..8].copy_from_slice(&MAGIC.to_le_bytes());
+        buf[16..32].copy_from_slice(&self.database.to_le_bytes());
+        buf[32..40].copy_from_slice(&sequence.to_le_bytes());
+        buf[40..48].copy_from_slice(&oldest.to_le_bytes());
+        buf[48..52].copy_from_slice(&(pages.len() as u32).to_le_bytes());
+        for (i, (page, bytes)) in pages.iter().enumerate() {
+            buf[IDS_AT + i * 8..][..8].copy_from_slice(&page.to_u64().to_le_bytes());
+            buf[SECTOR + i * self.page_size..][..self.page_size].copy_from_slice(bytes);
+        }
+        let crc = crc32c::crc32c(&buf[16..IDS_AT + pages.len() * 8]);
+        buf[8..12].copy_from_slice(&crc.to_le_bytes());
+        self.device.write(self.area_at(area), buf, Purpose::DoubleWrite).await?;
+        self.device.sync(Purpose::DoubleWrite).await?;
+        Ok(())
+    }
+
+    async fn header(&self, area: usize) -> Result<Option<AreaHeader>> {
+        let at = self.area_at(area);
+        if at + SECTOR as u64 > self.device.size() {
+            return Ok(None);
+        }
+        let block = self.device.read(at, IoBuf::zeroed(SECTOR), Purpose::DoubleWrite).await?;
+        Ok(self.decode(&block))
+    }
+
+    fn decode(&self, block: &[u8]) -> Option<AreaHeader> {
+        let count = u32_at(block, 48)? as usize;
+        let found = u128::from(u64_at(block, 16)?) | u128::from(u64_at(block, 24)?) << 64;
+        if u64_at(block, 0)? != MAGIC || found != self.database || count > self.group {
+            return None;
+        }
+        if u32_at(block, 8)? != crc32c::crc32c(&block[16..IDS_AT + count * 8]) {
+            return None;
+        }
+        let pages = (0..count).map(|i| u64_at(block, IDS_AT + i * 8).map(PageId::from_u64)).collect::<Option<_>>()?;
+        Some(AreaHeader { sequence: u64_at(block, 32)?, oldest: u64_at(block, 40)?, pages })
+    }
+
+    /// Restores pages torn at home from their copies (invariants 3 and 4) and wipes the areas. Returns the pages restored.
+    pub(crate) async fn restore(&self, areas: usize, places: &Places) -> Result<Vec<PageId>> {
+        let mut headers = Vec::new();
+        for area in 0..areas {
+            if let Some(header) = self.header(area).await? {
+                headers.push((area, header));
+            }
+        }
+        let void_below = headers.iter().map(|(_, h)| h.oldest).max().unwrap_or(0);
+        // Page -> newest non-void copy.
+        let mut copies: BTreeMap<PageId, (u64, u64)> = BTreeMap::new();
+        for (area, header) in headers.iter().filter(|(_, h)| h.sequence >= void_below) {
+            for (i, &page) in header.pages.iter().enumerate() {
+                let at = self.area_at(*area) + (SECTOR + i * self.page_size) as u64;
+                let newest = copies.entry(page).or_insert((header.sequence, at));
+                if newest.0 < header.sequence {
+                    *newest = (header.sequence, at);
+                }
+            }
+        }
+        let mut restored = Vec::new();
+        for (page, (_, at)) in copies {
+            if at + self.page_size as u64 > self.device.size() {
+                continue; // The copy was cut off: home was not touched.
+            }
+            let copy = self.device.read(at, IoBuf::zeroed(self.page_size), Purpose::DoubleWrite).await?;
+            if header::verify(&copy, page).is_err() || places.read_good(page).await? {
+                continue;
+            }
+            places.write(page, copy).await?;
+            restored.push(page);
+        }
+        places.sync_all().await?;
+        self.prepare(areas).await?;
+        Ok(restored)
+    }
+}

@@ -1,0 +1,127 @@
+//! What every device of a database carries in its first sector: whose it is, which part it plays, and in which life it was last
+//! opened. A mixed set of files is refused instead of repaired into nonsense.
+//!
+//! ```text
+//!  0 u64 magic   8 u32 format version   12 u32 CRC-32C of 16..64
+//! 16 u128 database id   32 u64 epoch   40 u32 role   44 u32 page size   48 u64 segment size
+//! ```
+//!
+//! Invariants:
+//! 1. All of it lies in the first 512 bytes, which devices write whole or not at all: rewriting it at each opening is safe.
+//! 2. Opening writes the new epoch to all devices, syncs, and then to the control file. So a device's epoch is the control file's, or
+//!    one more where a crash fell between; anything else is a file from another time.
+
+use crate::error::{Result, StorageError};
+use crate::log::batch::{u32_at, u64_at};
+use terrace_device::{Device, IoBuf, Purpose, SECTOR};
+
+const MAGIC: u64 = u64::from_le_bytes(*b"TERRADEV");
+pub(crate) const VERSION: u32 = 1;
+
+/// The part a device plays.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Role {
+    Log = 1,
+    DoubleWrite = 2,
+    Data = 3,
+    Undo = 4,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Identity {
+    pub(crate) database: u128,
+    pub(crate) epoch: u64,
+    pub(crate) page_size: u32,
+    pub(crate) segment_size: u64,
+}
+
+impl Role {
+    fn purpose(self) -> Purpose {
+        match self {
+            Role::Log => Purpose::Log,
+            Role::DoubleWrite => Purpose::DoubleWrite,
+            Role::Data => Purpose::Data,
+            Role::Undo => Purpose::Undo,
+        }
+    }
+    fn name(number: u32) -> &'static str {
+        match number {
+            1 => "log",
+            2 => "double-write",
+            3 => "data",
+            4 => "undo",
+            _ => "unknown",
+        }
+    }
+}
+
+impl Identity {
+    fn encode(&self, role: Role) -> IoBuf {
+        let mut out = IoBuf::zeroed(SECTOR);
+        out[0..8].copy_from_slice(&MAGIC.to_le_bytes());
+        out[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        out[16..32].copy_from_slice(&self.database.to_le_bytes());
+        out[32..40].copy_from_slice(&self.epoch.to_le_bytes());
+        out[40..44].copy_from_slice(&(role as u32).to_le_bytes());
+        out[44..48].copy_from_slice(&self.page_size.to_le_bytes());
+        out[48..56].copy_from_slice(&self.segment_size.to_le_bytes());
+        let crc = crc32c::crc32c(&out[16..64]);
+        out[12..16].copy_from_slice(&crc.to_le_bytes());
+        out
+    }
+
+    /// Writes the first sector and syncs.
+    pub(crate) async fn stamp(&self, device: &dyn Device, role: Role) -> Result<()> {
+        device.write(0, self.encode(role), role.purpose()).await?;
+        device.sync(role.purpose()).await?;
+        Ok(())
+    }
+
+    /// Refuses a device that is not this database's, or not of this time (invariant 2).
+    pub(crate) async fn check(&self, device: &dyn Device, role: Role) -> Result<()> {
+        let foreign = |problem: String| StorageError::Foreign { file: device.name().to_string(), problem };
+        if device.size() < SECTOR as u64 {
+            return Err(foreign("it is empty; restore it from a backup with the rest of the database".into()));
+        }
+        let sector = device.read(0, IoBuf::zeroed(SECTOR), role.purpose()).await?;
+        let field = |at| u64_at(&sector, at).expect("a whole sector");
+        let short = |at| u32_at(&sector, at).expect("a whole sector");
+        if field(0) != MAGIC {
+            return Err(foreign("it is not a terrace file, or its first sector is damaged".into()));
+        }
+        if short(8) != VERSION {
+            return Err(foreign(unknown_version(short(8))));
+        }
+        if short(12) != crc32c::crc32c(&sector[16..64]) {
+            return Err(foreign("its first sector is damaged; restore it from a backup".into()));
+        }
+        let database = u128::from(field(16)) | u128::from(field(24)) << 64;
+        if database != self.database {
+            let (found, expected) = (database, self.database);
+            return Err(foreign(format!(
+                "it belongs to database {found:032x}, the control file to {expected:032x}; bring the files of one database together"
+            )));
+        }
+        if short(40) != role as u32 {
+            let (found, expected) = (Role::name(short(40)), Role::name(role as u32));
+            return Err(foreign(format!(
+                "it is the {found} file, configured as the {expected} file; correct the configuration"
+            )));
+        }
+        let epoch = field(32);
+        if epoch != self.epoch && epoch != self.epoch + 1 {
+            return Err(foreign(format!(
+                "it was last opened in epoch {epoch}, the control file in epoch {}: the files are copies from different times; \
+                 restore them together",
+                self.epoch
+            )));
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn unknown_version(version: u32) -> String {
+    format!(
+        "format version {version} is unknown (this terrace knows {VERSION}); open it with the terrace that wrote it, or upgrade"
+    )
+}
