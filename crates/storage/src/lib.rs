@@ -3,6 +3,7 @@
 //! In: page ids, bytes, transaction ids. Never: what a column is, SQL, the operating system.
 
 pub mod btree;
+mod checkpoint;
 pub mod config;
 pub mod control;
 pub mod error;

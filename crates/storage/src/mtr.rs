@@ -1,8 +1,10 @@
 //! Mini-transactions: the only way to change pages (R6). See ARCHITECTURE sections 2 to 4.
+use crate::log::Log;
 use crate::page::op::PageOp;
-use crate::pool::Pin;
+use crate::pool::{Pin, Pool};
 use crate::types::*;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 pub use crate::log::LogPermit;
 
@@ -23,6 +25,10 @@ pub struct Mtr {
 }
 
 impl Mtr {
+    /// An empty mini-transaction with the room it may log (`Store::mtr`).
+    pub(crate) fn new(_pool: &Arc<Pool>, _log: &Log, _permit: LogPermit) -> Mtr {
+        todo!()
+    }
     /// Latches the page exclusively until commit. Latch order: R3. Latching the same page twice returns the same handle.
     pub fn latch(&mut self, _pin: &Pin) -> Latched {
         todo!()

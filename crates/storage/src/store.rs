@@ -1,15 +1,31 @@
 //! `Store`: the rooms of storage, opened together.
+//!
+//! Opening: control file -> identities of the devices -> torn pages -> redo -> identities and control file of the new epoch -> log ->
+//! tablespaces -> background writer. Until the new epoch is recorded nothing is changed that a crash could not simply repeat.
 use crate::config::{DeviceSet, StorageConfig};
-use crate::error::Result;
-use crate::home::Home;
-use crate::log::Log;
+use crate::control::{Control, ControlFile};
+use crate::error::{Result, StorageError};
+use crate::home::disk::{DiskHome, PAGES_AT, WRITERS};
+use crate::home::{Home, Reason, WriteBack};
+use crate::identity::{Identity, Role};
+use crate::log::{Class, Log};
 use crate::mtr::{LogPermit, Mtr};
-use crate::pool::Pool;
+use crate::page::header;
+use crate::pool::{Access, Pool};
+use crate::recovery::{self, Suspects};
 use crate::space::Space;
 use crate::types::*;
 use crate::undo::UndoSpace;
-use std::sync::Arc;
+use crate::{checkpoint, page};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+use terrace_device::{DeviceRef, ErrorKind, IoBuf};
 use terrace_env::Env;
+
+/// Ids below this are for objects whose ids are fixed in the program.
+pub const FIRST_OBJECT: u32 = 16384;
+/// Object ids promised ahead in the control file: `next_object` does not wait. A crash loses at most as many.
+const OBJECT_WINDOW: u32 = 1 << 16;
 
 /// What recovery did.
 #[derive(Clone, Debug, Default)]
@@ -27,71 +43,387 @@ pub struct RecoveryReport {
 #[derive(Clone)]
 pub struct Store(Arc<Inner>);
 
-struct Inner {}
+pub(crate) struct Inner {
+    pub(crate) env: Env,
+    pub(crate) config: StorageConfig,
+    devices: DeviceSet,
+    pub(crate) log: Log,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) home: Arc<DiskHome>,
+    pub(crate) control: tokio::sync::Mutex<ControlFile>,
+    data: OnceLock<Space>,
+    undo: UndoSpace,
+    next_object: AtomicU32,
+    /// The control file promises that no id from here on was given out.
+    pub(crate) object_limit: AtomicU32,
+    failed: OnceLock<StorageError>,
+    closing: AtomicBool,
+}
 
 impl Store {
     /// Formats the devices as a new, empty database and opens it. A crash in the middle leaves something that `open` refuses as
     /// half-made and `create` may overwrite.
-    pub async fn create(_env: Env, _devices: DeviceSet, _config: StorageConfig) -> Result<Store> {
-        todo!()
+    pub async fn create(env: Env, devices: DeviceSet, config: StorageConfig) -> Result<Store> {
+        let store = Self::begin_creation(env, devices, config).await?;
+        store.finish_creation().await?;
+        Ok(store)
     }
+
+    /// `create` in two steps, for whoever has more to put in before the database counts as made: until `finish_creation` has
+    /// returned, `open` refuses it as half-made.
+    pub async fn begin_creation(env: Env, devices: DeviceSet, config: StorageConfig) -> Result<Store> {
+        check_config(&config);
+        let database = u128::from(env.random_u64()) | u128::from(env.random_u64()) << 64;
+        let state = Control {
+            database,
+            epoch: 1,
+            page_size: config.page_size as u32,
+            segment_size: config.segment_size,
+            redo_lsn: Lsn(0),
+            retain_lsn: Lsn(0),
+            complete: false,
+            clean: false,
+            next_object: FIRST_OBJECT,
+            created: env.unix_micros(),
+        };
+        let control = ControlFile::create(devices.control.clone(), state).await?;
+        let log = Log::unopened(env.clone(), devices.log.clone(), database, &config);
+        log.format().await?;
+        DiskHome::areas(&devices, &config, database).prepare(WRITERS).await?;
+        for device in [&devices.data, &devices.undo] {
+            device.discard(0, device.size()).await?;
+            device.write(0, IoBuf::zeroed(PAGES_AT as usize), terrace_device::Purpose::Data).await?;
+        }
+        stamp_all(&devices, &state).await?;
+        let store = Self::assemble(env, devices, config, log, control);
+        let inner = &store.0;
+        inner.home.start(&inner.env);
+        inner.log.start(state.epoch, Lsn(0)).await?;
+        inner.env.spawn("background writer", checkpoint::run(Arc::downgrade(inner)));
+        store.set_data(Space::create(&store, DATA).await?);
+        Ok(store)
+    }
+
+    /// Declares the database made: everything so far is home and durable.
+    pub async fn finish_creation(&self) -> Result<()> {
+        self.checkpoint().await?;
+        let mut control = self.0.control.lock().await;
+        let state = Control { complete: true, next_object: self.0.object_floor(), ..control.state };
+        control.write(state).await?;
+        self.0.object_limit.store(state.next_object, Ordering::Release);
+        Ok(())
+    }
+
     /// Opens a database, repairing torn pages and repeating history where needed.
-    pub async fn open(_env: Env, _devices: DeviceSet, _config: StorageConfig) -> Result<(Store, RecoveryReport)> {
-        todo!()
+    pub async fn open(env: Env, devices: DeviceSet, config: StorageConfig) -> Result<(Store, RecoveryReport)> {
+        let began = env.now();
+        devices.control.sync(terrace_device::Purpose::Control).await?;
+        let control = ControlFile::open(devices.control.clone()).await?;
+        let state = control.state;
+        // Fixed at creation, whatever the configuration says by now.
+        let config = StorageConfig { page_size: state.page_size as usize, segment_size: state.segment_size, ..config };
+        check_config(&config);
+        for (device, role) in roles(&devices) {
+            identity(&state).check(&**device, role).await?;
+        }
+        let log = Log::unopened(env.clone(), devices.log.clone(), state.database, &config);
+        let store = Self::assemble(env, devices, config, log, control);
+        let opened = store.recover(state).await;
+        match opened {
+            Ok(mut report) => {
+                report.nanos = store.0.env.now().0 - began.0;
+                Ok((store, report))
+            }
+            Err(e) => {
+                store.0.stop();
+                Err(e)
+            }
+        }
     }
+
+    /// Everything between the identities and the first caller.
+    async fn recover(&self, state: Control) -> Result<RecoveryReport> {
+        let inner = &self.0;
+        let mut report =
+            RecoveryReport { clean_shutdown: state.clean, redo_from: state.redo_lsn, ..Default::default() };
+        inner.home.start(&inner.env);
+        report.torn_pages_restored =
+            recovery::restore_torn(&inner.devices, &inner.config, &inner.home, state.database).await?;
+        inner.log.scan(state.redo_lsn, state.retain_lsn).await?;
+        let redone = recovery::redo(&inner.log, &inner.pool, state.redo_lsn, &mut report).await?;
+        report.redo_to = redone.end;
+        let newest = inner.home.newest_seen();
+        if newest > redone.end {
+            return Err(StorageError::Damaged(format!(
+                "a page is at {newest}, beyond the log's end {}; the log file is older than the data files",
+                redone.end
+            )));
+        }
+        self.open_epoch(state, redone.end).await?;
+        self.settle(redone.suspects, state.redo_lsn).await?;
+        inner.env.spawn("background writer", checkpoint::run(Arc::downgrade(inner)));
+        Ok(report)
+    }
+
+    /// The devices, then the control file learn the new epoch; then its log begins.
+    async fn open_epoch(&self, before: Control, end: Lsn) -> Result<()> {
+        let inner = &self.0;
+        let mut state = Control { epoch: before.epoch + 1, clean: false, ..before };
+        state.next_object = inner.object_floor();
+        if !inner.log.can_start().await? {
+            // The log device is full. Nothing of the old log is needed once everything is home, and writing home needs no log.
+            while inner.pool.write_dirty(Lsn(u64::MAX), inner.config.write_group, Reason::Checkpoint).await? > 0 {}
+            inner.home.sync().await?;
+            state.redo_lsn = end;
+            state.retain_lsn = end;
+        }
+        stamp_all(&inner.devices, &state).await?;
+        let mut control = inner.control.lock().await;
+        control.write(state).await?;
+        inner.object_limit.store(state.next_object, Ordering::Release);
+        inner.log.recorded(state.redo_lsn, state.retain_lsn);
+        inner.log.start(state.epoch, end).await
+    }
+
+    /// Deals with the pages that redo could not follow (recovery invariant 2) and opens the tablespaces.
+    async fn settle(&self, suspects: Suspects, redo: Lsn) -> Result<()> {
+        let inner = &self.0;
+        let mut droppable = Suspects::new();
+        for (page, why) in suspects {
+            // Only extents of the data tablespace are dropped unwritten; its maps and the undo pages never are.
+            if page.space == DATA && !Space::is_map_page(page.no, inner.config.page_size) {
+                droppable.insert(page, why);
+            } else {
+                recovery::rebuild_suspect(&inner.log, &inner.pool, page, redo, why).await?;
+            }
+        }
+        self.set_data(Space::open(self, DATA).await?);
+        for (page, why) in droppable {
+            if self.space(DATA).is_used(page.no) {
+                recovery::rebuild_suspect(&inner.log, &inner.pool, page, redo, why).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn assemble(env: Env, devices: DeviceSet, config: StorageConfig, log: Log, control: ControlFile) -> Store {
+        let home = Arc::new(DiskHome::new(&devices, &config, control.state.database, log.clone()));
+        let pool = Pool::new(env.clone(), &config, home.clone(), log.clone());
+        let next = control.state.next_object;
+        Store(Arc::new(Inner {
+            env,
+            config,
+            devices,
+            log,
+            pool,
+            home,
+            control: tokio::sync::Mutex::new(control),
+            data: OnceLock::new(),
+            undo: UndoSpace::new(),
+            next_object: AtomicU32::new(next),
+            object_limit: AtomicU32::new(next),
+            failed: OnceLock::new(),
+            closing: AtomicBool::new(false),
+        }))
+    }
+
+    fn set_data(&self, space: Space) {
+        assert!(self.0.data.set(space).is_ok(), "the data tablespace is opened once");
+    }
+
     pub fn env(&self) -> &Env {
-        todo!()
+        &self.0.env
     }
     pub fn config(&self) -> &StorageConfig {
-        todo!()
+        &self.0.config
     }
     pub fn pool(&self) -> &Arc<Pool> {
-        todo!()
+        &self.0.pool
     }
     pub fn log(&self) -> &Log {
-        todo!()
+        &self.0.log
     }
     pub fn home(&self) -> &dyn Home {
-        todo!()
+        &*self.0.home
     }
-    /// The data tablespace.
-    pub fn space(&self, _id: SpaceId) -> &Space {
-        todo!()
+    /// The data tablespace. There is no other whose pages are given out through a `Space`.
+    pub fn space(&self, id: SpaceId) -> &Space {
+        assert_eq!(id, DATA, "only the data tablespace has a space map");
+        self.0.data.get().expect("set before create or open hand the store out")
     }
     /// Allocates `len` bytes of a tablespace's device from `offset` on (both multiples of an extent), so that later writes there
     /// cannot fail for want of room; no space left becomes `SpaceFull`. The only way a tablespace grows.
-    pub(crate) async fn grow(&self, _space: SpaceId, _offset: u64, _len: u64) -> Result<()> {
-        todo!()
+    pub(crate) async fn grow(&self, space: SpaceId, offset: u64, len: u64) -> Result<()> {
+        let device = self.device(space);
+        device.allocate(PAGES_AT + offset, len).await.map_err(|e| match e.kind {
+            ErrorKind::NoSpace => StorageError::SpaceFull { space: space.0, device: device.name().to_string() },
+            _ => e.into(),
+        })
     }
     /// Bytes that a tablespace's device holds or has allocated.
-    pub(crate) fn space_bytes(&self, _space: SpaceId) -> u64 {
-        todo!()
+    pub(crate) fn space_bytes(&self, space: SpaceId) -> u64 {
+        self.device(space).size().saturating_sub(PAGES_AT)
+    }
+    fn device(&self, space: SpaceId) -> &DeviceRef {
+        self.0.home.places().device(space).0
+    }
+    /// The devices, by role (statistics).
+    pub fn devices(&self) -> &DeviceSet {
+        &self.0.devices
     }
     /// Made by `UndoSpace::new()`. The engine calls its `format` once, at creation, and `recover` at every opening.
     pub fn undo(&self) -> &UndoSpace {
-        todo!()
+        &self.0.undo
     }
     /// As `reserve`, for work that frees room (rollback, purge): never refused for a full log, may use the reserve.
-    pub async fn reserve_for_cleanup(&self, _bytes: usize) -> Result<LogPermit> {
-        todo!()
+    pub async fn reserve_for_cleanup(&self, bytes: usize) -> Result<LogPermit> {
+        self.0.log.reserve(bytes, Class::Reserved).await
     }
     /// Reserves log room for a mini-transaction of at most `bytes`; delays near the redo bound. Before latching (R3).
-    pub async fn reserve(&self, _bytes: usize) -> Result<LogPermit> {
-        todo!()
+    pub async fn reserve(&self, bytes: usize) -> Result<LogPermit> {
+        self.0.log.reserve(bytes, Class::Normal).await
     }
-    pub fn mtr(&self, _permit: LogPermit) -> Mtr {
-        todo!()
+    pub fn mtr(&self, permit: LogPermit) -> Mtr {
+        Mtr::new(&self.0.pool, &self.0.log, permit)
     }
+
     /// An object id never used before.
     pub fn next_object(&self) -> ObjectId {
-        todo!()
+        let id = self.0.next_object.fetch_add(1, Ordering::AcqRel);
+        // Half a window is left when the background writer is asked for more, which takes one write of the control file.
+        assert!(id < self.0.object_limit.load(Ordering::Acquire), "object ids ran out between two checkpoints");
+        if self.0.object_ids_short() {
+            self.0.log.press();
+        }
+        ObjectId(id)
     }
+
     /// Writes every dirty page home and records the redo LSN.
     pub async fn checkpoint(&self) -> Result<()> {
-        todo!()
+        self.0.checkpoint().await
     }
+
+    /// Why storage stopped, if it did: the log or a home failed. Everything waiting was woken with it; reopen to recover.
+    pub fn failure(&self) -> Option<StorageError> {
+        self.0.failure()
+    }
+
+    /// Rebuilds a page that failed its checks from the log and writes it home (single-page repair). `BadPage` where the log does
+    /// not reach back to the page's beginning.
+    pub async fn repair_page(&self, page: PageId) -> Result<()> {
+        let inner = &self.0;
+        let why = match inner.pool.fetch(page, Access::Random).await {
+            Ok(_) => return Ok(()),
+            Err(StorageError::BadPage { page, why }) => StorageError::BadPage { page, why },
+            Err(e) => return Err(e),
+        };
+        let Some(history) = inner.log.page_history(page, inner.log.end()).await? else { return Err(why) };
+        let mut bytes = IoBuf::padded(&recovery::rebuild(page, inner.config.page_size, &history)?);
+        header::seal(&mut bytes);
+        let lsn = page::header::lsn(&bytes);
+        inner.log.flush_to(lsn).await?;
+        let back = WriteBack { page, bytes, lsn, rec_lsn: lsn, access: Access::Random };
+        inner.home.write_back(vec![back], Reason::Checkpoint).await?;
+        inner.home.sync().await
+    }
+
     /// Checkpoint, mark clean, stop background tasks.
     pub async fn close(self) -> Result<()> {
-        todo!()
+        let inner = &self.0;
+        if let Some(e) = inner.failure() {
+            inner.stop();
+            return Err(e);
+        }
+        let closed = self.close_cleanly().await;
+        inner.stop();
+        closed
     }
+
+    async fn close_cleanly(&self) -> Result<()> {
+        let inner = &self.0;
+        inner.checkpoint().await?;
+        inner.closing.store(true, Ordering::Release); // The background writer stops; no log is written from here on.
+        inner.log.shut_down().await?;
+        inner.checkpoint().await?;
+        let mut control = inner.control.lock().await;
+        let next_object = inner.next_object.load(Ordering::Acquire);
+        let clean = control.state.redo_lsn == inner.log.end();
+        let state = Control { clean, next_object, ..control.state };
+        control.write(state).await
+    }
+}
+
+impl Inner {
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn failure(&self) -> Option<StorageError> {
+        self.failed.get().cloned().or_else(|| self.log.failure()).or_else(|| self.home.failure())
+    }
+
+    /// Stops everything for good; whoever waits for the log learns why.
+    pub(crate) fn fail(&self, why: StorageError) {
+        self.log.fail(&why);
+        let _ = self.failed.set(why); // The first reason stays.
+    }
+
+    fn stop(&self) {
+        self.closing.store(true, Ordering::Release);
+        self.log.stop();
+        self.home.stop();
+    }
+
+    /// The id that the control file should promise next.
+    pub(crate) fn object_floor(&self) -> u32 {
+        let limit = self.object_limit.load(Ordering::Acquire);
+        let next = self.next_object.load(Ordering::Acquire);
+        if limit.saturating_sub(next) < OBJECT_WINDOW / 2 { next + OBJECT_WINDOW } else { limit }
+    }
+
+    pub(crate) fn object_ids_short(&self) -> bool {
+        self.object_floor() != self.object_limit.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.log.stop();
+        self.home.stop();
+    }
+}
+
+fn identity(state: &Control) -> Identity {
+    Identity {
+        database: state.database,
+        epoch: state.epoch,
+        page_size: state.page_size,
+        segment_size: state.segment_size,
+    }
+}
+
+fn roles(devices: &DeviceSet) -> [(&DeviceRef, Role); 4] {
+    [
+        (&devices.log, Role::Log),
+        (&devices.double_write, Role::DoubleWrite),
+        (&devices.data, Role::Data),
+        (&devices.undo, Role::Undo),
+    ]
+}
+
+async fn stamp_all(devices: &DeviceSet, state: &Control) -> Result<()> {
+    for (device, role) in roles(devices) {
+        identity(state).stamp(&**device, role).await?;
+    }
+    Ok(())
+}
+
+/// Configurations come from checked files; a wrong one here is the program's mistake.
+fn check_config(config: &StorageConfig) {
+    assert!(matches!(config.page_size, 4096 | 8192 | 16384 | 32768), "page size {}", config.page_size);
+    let segment = config.segment_size;
+    assert!(segment >= 65536 && segment.is_multiple_of(65536), "segment size {segment} is not a multiple of 64 KiB");
+    assert!(segment >= 8 * config.page_size as u64, "a segment of {segment} bytes holds no page images");
+    assert!(config.redo_bound >= segment, "redo bound {} below one segment", config.redo_bound);
+    assert!(config.log_buffer >= 8 * config.page_size, "log buffer of {} bytes", config.log_buffer);
 }

@@ -203,6 +203,7 @@ impl DiskHome {
 
     fn fail(&self, why: StorageError) {
         tracing::error!("writing pages home failed: {why}");
+        self.log.fail(&why); // Nothing may be acknowledged any more.
         let _ = self.failed.set(why); // The first reason stays.
         let calls = std::mem::take(&mut self.queue.lock().calls);
         drop(calls); // Their receivers learn it.

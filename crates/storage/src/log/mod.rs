@@ -324,6 +324,24 @@ impl Log {
         self.core.room_waiters.load(Ordering::Acquire) > 0
     }
 
+    /// Asks the background writer for a round now.
+    pub(crate) fn press(&self) {
+        self.core.pressure.notify_one();
+    }
+
+    /// Something else failed that the log's users must not go on without.
+    pub(crate) fn fail(&self, why: &StorageError) {
+        self.core.poison(why.to_string());
+    }
+
+    /// Whether there is room to open a segment, a reserve for cleaning up included.
+    pub(crate) async fn can_start(&self) -> Result<bool> {
+        self.core.grow().await?;
+        let mut tail = self.core.tail.lock();
+        tail.slots.recycle();
+        Ok(tail.slots.free() > space::RESERVE)
+    }
+
     /// Opens the stream of a new epoch behind `end`, in a segment of its own, and starts the log's tasks.
     pub(crate) async fn start(&self, epoch: u64, end: Lsn) -> Result<()> {
         let core = &self.core;

@@ -151,6 +151,7 @@ impl SegmentImage {
     }
 
     /// The page index, where the segment is sealed.
+    #[cfg(test)]
     pub(crate) fn seal(&self) -> Option<Seal> {
         let whole = self.bytes.len() as u64 == self.core.geometry.segment_size;
         whole.then(|| Seal::decode(&self.bytes, &self.header)).flatten()

@@ -65,9 +65,6 @@ impl Geometry {
     pub(crate) fn number(self, lsn: Lsn) -> u64 {
         lsn.0 / self.segment_size
     }
-    pub(crate) fn offset(self, lsn: Lsn) -> u64 {
-        lsn.0 % self.segment_size
-    }
     pub(crate) fn lsn(self, number: u64, offset: u64) -> Lsn {
         Lsn(number * self.segment_size + offset)
     }

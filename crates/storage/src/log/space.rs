@@ -119,8 +119,4 @@ impl Slots {
     pub(crate) fn free(&self) -> usize {
         self.free.len()
     }
-
-    pub(crate) fn total(&self) -> u32 {
-        self.total
-    }
 }

@@ -311,7 +311,9 @@ impl Space {
         for group in extents.chunk_by(|a, b| self.geometry.map_of_extent(*a) == self.geometry.map_of_extent(*b)) {
             let map = self.map_pin(st, group[0] * EXTENT).await?;
             let permit = st.reserve(group.len() * 64 + 256).await?;
-            self.free_extents(st.mtr(permit), &map, object, group);
+            let freed = self.free_extents(st.mtr(permit), &map, object, group);
+            // Forgotten pages are never written: a restart that still saw them in use would miss their last changes.
+            st.log().flush_to(freed).await?;
             for &e in group {
                 st.pool().forget(self.id, e * EXTENT, EXTENT).await;
                 st.home().forget(self.id, e * EXTENT, EXTENT);
@@ -320,7 +322,7 @@ impl Space {
         }
         Ok(())
     }
-    fn free_extents(&self, mut mtr: Mtr, map: &Pin, object: ObjectId, extents: &[u32]) {
+    fn free_extents(&self, mut mtr: Mtr, map: &Pin, object: ObjectId, extents: &[u32]) -> Lsn {
         let at = mtr.latch(map);
         for &e in extents {
             let (owner, used) = self.geometry.read_used(mtr.page(at), e);
@@ -330,7 +332,16 @@ impl Space {
             assert!(owner == object && used != 0, "extent {e} of {object} belongs to {owner} on its map page");
             mtr.apply(at, PageOp::Write { offset: self.geometry.entry(e), bytes: &[0; map::USED + 32] });
         }
-        mtr.commit();
+        mtr.commit()
+    }
+    /// Whether the page is the file header or a space map: those are never forgotten.
+    pub(crate) fn is_map_page(page: u32, page_size: usize) -> bool {
+        page == 0 || Geometry { page_size }.map_page_for(page) == page
+    }
+    /// Whether the page is in use, by the mirror.
+    pub(crate) fn is_used(&self, page: u32) -> bool {
+        let mirror = self.mirror.lock();
+        page / EXTENT < mirror.frontier() && mirror.extent(page / EXTENT).used >> (page % EXTENT) & 1 == 1
     }
     /// The used pages of an object in address order, from `from` on, at most `max`.
     pub fn pages(&self, object: ObjectId, from: u32, max: usize) -> Vec<u32> {

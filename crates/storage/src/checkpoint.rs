@@ -1,0 +1,128 @@
+//! Indirect checkpoints and the background writer: dirty pages go home by age, a little in each round, so that restart never has
+//! more than `redo_bound` bytes of log to repeat and no round has everything to do.
+//!
+//! Invariants:
+//! 1. A redo LSN is computed in this order: the log's end, then the pool's oldest recLSN, then the home's. A page dirtied later has a
+//!    recLSN at or above that end (log invariant 4); a page that moves from pool to home in between is seen in one of them.
+//! 2. The redo LSN is recorded only when the log is durable up to it: otherwise restart could begin in a hole.
+//! 3. The recorded redo LSN never goes back.
+
+use crate::error::{Result, StorageError};
+use crate::home::{Home, Reason};
+use crate::store::Inner;
+use crate::types::Lsn;
+use futures::future::{Either, select};
+use std::sync::{Arc, Weak};
+use terrace_env::Nanos;
+
+/// Dirty pages go home within about this many rounds even when nothing presses.
+const IDLE_ROUNDS: usize = 300;
+
+impl Inner {
+    /// Records how far restart may skip, if that is further than before.
+    pub(crate) async fn record_redo(&self) -> Result<()> {
+        let mut control = self.control.lock().await;
+        let end = self.log.end();
+        let pool = self.pool.min_rec_lsn();
+        let home = self.home.oldest_rec_lsn();
+        let redo = pool.into_iter().chain(home).fold(end, Lsn::min);
+        let mut next = control.state;
+        let floor = self.object_floor();
+        if redo <= next.redo_lsn && floor == next.next_object {
+            return Ok(());
+        }
+        next.redo_lsn = next.redo_lsn.max(redo);
+        // No tier below the disk yet: what restart does not need, nothing else does.
+        next.retain_lsn = next.redo_lsn;
+        next.next_object = floor;
+        self.log.flush_to(next.redo_lsn).await?;
+        control.write(next).await?;
+        self.log.recorded(next.redo_lsn, next.retain_lsn);
+        self.object_limit.store(floor, std::sync::atomic::Ordering::Release);
+        Ok(())
+    }
+
+    /// Writes home what is dirty now, syncs, records.
+    pub(crate) async fn checkpoint(&self) -> Result<()> {
+        let end = self.log.end();
+        self.write_until(end, usize::MAX, Reason::Checkpoint).await?;
+        self.home.sync().await?;
+        self.record_redo().await
+    }
+
+    /// Writes pages with recLSN < `before` home until none is left or `most` are written.
+    async fn write_until(&self, before: Lsn, most: usize, reason: Reason) -> Result<()> {
+        let step = self.config.write_group * crate::home::disk::WRITERS;
+        let mut left = most;
+        while left > 0 {
+            let written = self.pool.write_dirty(before, step.min(left), reason).await?;
+            if written == 0 {
+                break;
+            }
+            left = left.saturating_sub(written);
+        }
+        Ok(())
+    }
+
+    /// How many pages this round should write: few while the debt is small, all of it as the debt nears three quarters of the bound.
+    fn pace(&self, debt: u64) -> usize {
+        let dirty = self.pool.dirty();
+        let idle = dirty.div_ceil(IDLE_ROUNDS);
+        let x = (debt as f64 / self.config.redo_bound as f64 - 0.25) * 2.0;
+        if x <= 0.0 {
+            return idle;
+        }
+        idle.max((dirty as f64 * x.min(1.0).powi(2)).ceil() as usize)
+    }
+
+    async fn round(&self, last: &mut Nanos) -> Result<()> {
+        if let Some(e) = self.failure() {
+            return Err(e);
+        }
+        let starved = self.log.starved();
+        let end = self.log.end();
+        let oldest = self.pool.min_rec_lsn().unwrap_or(end);
+        let debt = end.0 - oldest.min(end).0;
+        self.write_until(end, self.pace(debt), Reason::Age).await?;
+        let recorded = self.log.redo_lsn();
+        let advance = self.pool.min_rec_lsn().unwrap_or(end).0.saturating_sub(recorded.0);
+        let now = self.env.now();
+        let due = now.0 - last.0 >= self.config.checkpoint_interval.as_nanos() as u64;
+        let pressed = starved || end.0 - recorded.0 > self.config.redo_bound / 4 * 3;
+        if due || pressed || advance > self.config.redo_bound / 16 || self.object_ids_short() {
+            self.home.sync().await?;
+            self.record_redo().await?;
+            *last = now;
+        }
+        if starved && self.log.starved() {
+            // That was not enough: all of it.
+            self.checkpoint().await?;
+            self.log.round_done();
+        }
+        Ok(())
+    }
+}
+
+/// The background writer. Ends with the store.
+pub(crate) async fn run(store: Weak<Inner>) {
+    let mut last = Nanos(0);
+    loop {
+        let Some(inner) = store.upgrade() else { return };
+        if inner.is_closing() {
+            return;
+        }
+        if let Err(e) = inner.round(&mut last).await {
+            if !matches!(e, StorageError::ShuttingDown) {
+                inner.fail(e);
+            }
+            return;
+        }
+        let (env, log) = (inner.env.clone(), inner.log.clone());
+        let interval = inner.config.writer_interval;
+        drop::<Arc<Inner>>(inner);
+        let pressure = std::pin::pin!(log.pressure());
+        match select(pressure, env.sleep(interval)).await {
+            Either::Left(_) | Either::Right(_) => {}
+        }
+    }
+}
