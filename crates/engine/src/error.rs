@@ -1,4 +1,6 @@
 //! Errors that carry an SQLSTATE.
+use crate::types::{DataType, DatumRef};
+use std::fmt::Display;
 use terrace_storage::StorageError;
 
 pub type Result<T, E = EngineError> = std::result::Result<T, E>;
@@ -31,6 +33,121 @@ impl EngineError {
             column: None,
             constraint: None,
         }
+    }
+    pub fn with_detail(mut self, detail: impl Into<String>) -> EngineError {
+        self.detail = Some(detail.into());
+        self
+    }
+    pub fn with_hint(mut self, hint: impl Into<String>) -> EngineError {
+        self.hint = Some(hint.into());
+        self
+    }
+    pub fn on_table(mut self, table: &str) -> EngineError {
+        self.table = Some(table.into());
+        self
+    }
+    pub fn on_column(mut self, column: &str) -> EngineError {
+        self.column = Some(column.into());
+        self
+    }
+    pub fn on_constraint(mut self, constraint: &str) -> EngineError {
+        self.constraint = Some(constraint.into());
+        self
+    }
+
+    // ---- values
+    pub fn invalid_text(type_name: &str, text: &str) -> EngineError {
+        EngineError::new("22P02", format!("invalid input syntax for type {type_name}: \"{text}\""))
+    }
+    pub fn out_of_range(type_name: &str) -> EngineError {
+        EngineError::new("22003", format!("{type_name} out of range"))
+    }
+    pub fn string_too_long(limit: u32) -> EngineError {
+        EngineError::new("22001", format!("value too long for type character varying({limit})"))
+    }
+    pub fn type_mismatch(wanted: DataType, value: DatumRef<'_>) -> EngineError {
+        let given = match value {
+            DatumRef::Null => "null",
+            DatumRef::Bool(_) => "boolean",
+            DatumRef::Int4(_) => "integer",
+            DatumRef::Int8(_) => "bigint",
+            DatumRef::Float8(_) => "double precision",
+            DatumRef::Text(_) => "text",
+            DatumRef::Timestamp(_) => "timestamp without time zone",
+        };
+        EngineError::new("42804", format!("a value of type {given} does not fit type {wanted}"))
+    }
+
+    // ---- constraints
+    pub fn not_null(table: &str, column: &str, row: impl Display) -> EngineError {
+        EngineError::new(
+            "23502",
+            format!("null value in column \"{column}\" of relation \"{table}\" violates not-null constraint"),
+        )
+        .with_detail(format!("Failing row contains {row}."))
+        .on_table(table)
+        .on_column(column)
+    }
+    /// `key` reads `(a, b)=(1, x)`.
+    pub fn duplicate_key(table: &str, index: &str, key: impl Display) -> EngineError {
+        EngineError::new("23505", format!("duplicate key value violates unique constraint \"{index}\""))
+            .with_detail(format!("Key {key} already exists."))
+            .on_table(table)
+            .on_constraint(index)
+    }
+    pub fn cannot_create_unique(table: &str, index: &str, key: impl Display) -> EngineError {
+        EngineError::new("23505", format!("could not create unique index \"{index}\""))
+            .with_detail(format!("Key {key} is duplicated."))
+            .on_table(table)
+            .on_constraint(index)
+    }
+
+    // ---- names
+    pub fn duplicate_relation(name: &str) -> EngineError {
+        EngineError::new("42P07", format!("relation \"{name}\" already exists"))
+    }
+    pub fn duplicate_column(name: &str) -> EngineError {
+        EngineError::new("42701", format!("column \"{name}\" specified more than once"))
+    }
+    pub fn undefined_table(name: &str) -> EngineError {
+        EngineError::new("42P01", format!("relation \"{name}\" does not exist"))
+    }
+    pub fn undefined_column(name: &str) -> EngineError {
+        EngineError::new("42703", format!("column \"{name}\" does not exist"))
+    }
+    pub fn undefined_index(name: &str) -> EngineError {
+        EngineError::new("42704", format!("index \"{name}\" does not exist"))
+    }
+    pub fn too_many_columns(limit: usize) -> EngineError {
+        EngineError::new("54011", format!("tables can have at most {limit} columns"))
+    }
+
+    // ---- transactions
+    pub fn deadlock() -> EngineError {
+        EngineError::new("40P01", "deadlock detected").with_hint("Run the transaction again.")
+    }
+    pub fn serialization() -> EngineError {
+        EngineError::new("40001", "could not serialize access due to concurrent update")
+            .with_hint("Run the transaction again.")
+    }
+    pub fn lock_timeout() -> EngineError {
+        EngineError::new("55P03", "canceling statement due to lock timeout")
+    }
+    pub fn snapshot_too_old() -> EngineError {
+        EngineError::new("72000", "snapshot too old")
+            .with_hint("Run the transaction again, or raise the limits on undo.")
+    }
+
+    // ---- the rest
+    pub fn unsupported(message: impl Into<String>) -> EngineError {
+        EngineError::new("0A000", message)
+    }
+    /// Stored bytes that are not what this program writes.
+    pub fn damaged(message: impl Into<String>) -> EngineError {
+        EngineError::new("XX001", message)
+    }
+    pub fn internal(message: impl Into<String>) -> EngineError {
+        EngineError::new("XX000", message)
     }
 }
 

@@ -4,7 +4,9 @@
 
 pub mod catalog;
 pub mod database;
+mod ddl;
 pub mod error;
+pub mod key;
 pub mod locks;
 pub mod row;
 pub mod txn;

@@ -1,8 +1,28 @@
-//! Row codec: null bitmap, fixed-width columns, then text. A row written before a column was added is shorter: the missing
-//! columns are what the table says (`ColumnDef::missing`).
+//! Row codec (*format*). A row written before a column was added is shorter: the missing columns are what the table says
+//! (`ColumnDef::missing`).
+//!
+//! ```text
+//! 0     1          3               3+B              3+B+F
+//! | 1   | n: u16   | null bitmap   | fixed part     | text bytes, column after column
+//! | ver | columns  | B = (n+7)/8   | F = sum widths |
+//! ```
+//!
+//! 1. Bit `i % 8` of bitmap byte `i / 8` set: column `i` is NULL. Its fixed bytes are zero, its text is empty.
+//! 2. Widths: bool 1; int4 4; int8, float8, timestamp 8; text and varchar 4 (the *end* of its bytes, from the start of the text bytes;
+//!    it begins where the text column before it ends). Little-endian, unaligned. So a column's place follows from the
+//!    table's definition alone.
+//! 3. Columns are only ever added at the end, and a dropped one keeps its place (as NULL): any `n` is a prefix of the definition.
+
 use crate::catalog::Table;
-use crate::error::Result;
-use crate::types::{Datum, DatumRef};
+use crate::error::{EngineError, Result};
+use crate::types::{DataType, Datum, DatumRef};
+use std::fmt;
+
+#[cfg(test)]
+pub(crate) mod tests;
+
+const VERSION: u8 = 1;
+const HEAD: usize = 3;
 
 /// An encoded row.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -15,20 +35,182 @@ pub struct RowView<'a> {
     pub bytes: &'a [u8],
 }
 
+/// Bytes of a column in the fixed part.
+pub(crate) fn fixed_width(t: DataType) -> u32 {
+    match t {
+        DataType::Bool => 1,
+        DataType::Int4 | DataType::Text | DataType::Varchar(_) => 4,
+        DataType::Int8 | DataType::Float8 | DataType::Timestamp => 8,
+    }
+}
+
 impl RowBuf {
-    pub fn encode(_table: &Table, _row: &[Datum]) -> Result<RowBuf> {
-        todo!()
+    /// Encodes a row after checking it: number of columns, types (42804), VARCHAR lengths (22001), NOT NULL (23502).
+    pub fn encode(table: &Table, row: &[Datum]) -> Result<RowBuf> {
+        check(table, row)?;
+        let n = row.len();
+        let bitmap = n.div_ceil(8);
+        let fixed = table.layout.offsets[n] as usize;
+        let text: usize = row.iter().map(|d| if let Datum::Text(s) = d { s.len() } else { 0 }).sum();
+        if u32::try_from(text).is_err() {
+            return Err(EngineError::new("54000", format!("row of {text} bytes of text is too long")));
+        }
+        let mut out = Vec::with_capacity(HEAD + bitmap + fixed + text);
+        out.push(VERSION);
+        out.extend_from_slice(&(n as u16).to_le_bytes());
+        out.resize(HEAD + bitmap, 0);
+        let mut text_end = 0u32;
+        for (i, (datum, column)) in row.iter().zip(&table.columns).enumerate() {
+            let is_text = matches!(column.data_type, DataType::Text | DataType::Varchar(_));
+            match datum {
+                Datum::Null => {
+                    out[HEAD + i / 8] |= 1 << (i % 8);
+                    if !is_text {
+                        out.resize(out.len() + fixed_width(column.data_type) as usize, 0);
+                    }
+                }
+                Datum::Bool(v) => out.push(*v as u8),
+                Datum::Int4(v) => out.extend_from_slice(&v.to_le_bytes()),
+                Datum::Int8(v) | Datum::Timestamp(v) => out.extend_from_slice(&v.to_le_bytes()),
+                Datum::Float8(v) => out.extend_from_slice(&v.to_le_bytes()),
+                Datum::Text(s) => text_end += s.len() as u32,
+            }
+            if is_text {
+                out.extend_from_slice(&text_end.to_le_bytes());
+            }
+        }
+        assert_eq!(out.len(), HEAD + bitmap + fixed, "row invariant 2");
+        for datum in row {
+            if let Datum::Text(s) = datum {
+                out.extend_from_slice(s.as_bytes());
+            }
+        }
+        Ok(RowBuf(out))
     }
     pub fn view<'a>(&'a self, table: &'a Table) -> RowView<'a> {
         RowView { table, bytes: &self.0 }
     }
 }
 
-impl<'a> RowView<'a> {
-    pub fn get(&self, _column: usize) -> DatumRef<'a> {
-        todo!()
+fn check(table: &Table, row: &[Datum]) -> Result<()> {
+    if row.len() != table.columns.len() {
+        return Err(EngineError::internal(format!(
+            "a row of {} values for the {} columns of \"{}\"",
+            row.len(),
+            table.columns.len(),
+            table.name
+        )));
     }
+    for (datum, column) in row.iter().zip(&table.columns) {
+        if datum.is_null() {
+            if column.not_null && !column.dropped {
+                return Err(EngineError::not_null(&table.name, &column.name, RowText(row)));
+            }
+        } else {
+            column.data_type.admits(datum.as_ref()).map_err(|e| e.on_table(&table.name).on_column(&column.name))?;
+        }
+    }
+    Ok(())
+}
+
+/// `(1, x, null)`, as in PostgreSQL's details.
+pub(crate) struct RowText<'a>(pub(crate) &'a [Datum]);
+
+impl fmt::Display for RowText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(")?;
+        for (i, d) in self.0.iter().enumerate() {
+            let text = d.to_string();
+            // PostgreSQL shows at most 64 bytes of a value.
+            let cut = text.floor_char_boundary(64);
+            let dots = if cut < text.len() { "..." } else { "" };
+            write!(f, "{}{}{dots}", if i > 0 { ", " } else { "" }, &text[..cut])?;
+        }
+        f.write_str(")")
+    }
+}
+
+impl<'a> RowView<'a> {
+    /// A view of bytes that were read from storage, after checking that they are a row of the table (XX001).
+    pub fn checked(table: &'a Table, bytes: &'a [u8]) -> Result<RowView<'a>> {
+        let view = RowView { table, bytes };
+        view.verify().map_err(|why| EngineError::damaged(format!("a row of \"{}\" is damaged: {why}", table.name)))?;
+        Ok(view)
+    }
+
+    fn verify(&self) -> Result<(), &'static str> {
+        if self.bytes.len() < HEAD || self.bytes[0] != VERSION {
+            return Err("unknown row format");
+        }
+        let n = self.stored_columns();
+        if n > self.table.columns.len() {
+            return Err("more columns than the table has");
+        }
+        let text_start = self.fixed_start() + self.table.layout.offsets[n] as usize;
+        if self.bytes.len() < text_start {
+            return Err("it is cut short");
+        }
+        let mut end = 0usize;
+        for i in 0..n {
+            let c = &self.table.columns[i];
+            if matches!(c.data_type, DataType::Text | DataType::Varchar(_)) {
+                let next = self.u32_at(i) as usize;
+                let bytes = self.bytes[text_start..].get(end..next).ok_or("a text lies outside")?;
+                std::str::from_utf8(bytes).map_err(|_| "a text is not UTF-8")?;
+                end = next;
+            }
+        }
+        if text_start + end == self.bytes.len() { Ok(()) } else { Err("its length is wrong") }
+    }
+
+    /// Number of columns the row was written with.
+    fn stored_columns(&self) -> usize {
+        u16::from_le_bytes([self.bytes[1], self.bytes[2]]) as usize
+    }
+    fn fixed_start(&self) -> usize {
+        HEAD + self.stored_columns().div_ceil(8)
+    }
+    fn fixed<const N: usize>(&self, column: usize) -> [u8; N] {
+        let at = self.fixed_start() + self.table.layout.offsets[column] as usize;
+        self.bytes[at..at + N].try_into().expect("a slice of N bytes")
+    }
+    fn u32_at(&self, column: usize) -> u32 {
+        u32::from_le_bytes(self.fixed(column))
+    }
+
+    pub fn is_null(&self, column: usize) -> bool {
+        if column >= self.stored_columns() {
+            return self.table.columns[column].missing.is_null();
+        }
+        self.bytes[HEAD + column / 8] & (1 << (column % 8)) != 0
+    }
+
+    pub fn get(&self, column: usize) -> DatumRef<'a> {
+        let n = self.stored_columns();
+        let table: &'a Table = self.table;
+        if column >= n {
+            return table.columns[column].missing.as_ref();
+        }
+        if self.is_null(column) {
+            return DatumRef::Null;
+        }
+        match table.columns[column].data_type {
+            DataType::Bool => DatumRef::Bool(self.fixed::<1>(column)[0] != 0),
+            DataType::Int4 => DatumRef::Int4(i32::from_le_bytes(self.fixed(column))),
+            DataType::Int8 => DatumRef::Int8(i64::from_le_bytes(self.fixed(column))),
+            DataType::Float8 => DatumRef::Float8(f64::from_le_bytes(self.fixed(column))),
+            DataType::Timestamp => DatumRef::Timestamp(i64::from_le_bytes(self.fixed(column))),
+            DataType::Text | DataType::Varchar(_) => {
+                let text_start = self.fixed_start() + table.layout.offsets[n] as usize;
+                let from = table.layout.text_before[column].map_or(0, |c| self.u32_at(c as usize)) as usize;
+                let bytes: &'a [u8] = self.bytes;
+                let bytes = &bytes[text_start..][from..self.u32_at(column) as usize];
+                DatumRef::Text(std::str::from_utf8(bytes).expect("encoded from a str; the page's checksum was right"))
+            }
+        }
+    }
+
     pub fn to_datums(&self) -> Vec<Datum> {
-        todo!()
+        (0..self.table.columns.len()).map(|c| self.get(c).to_datum()).collect()
     }
 }

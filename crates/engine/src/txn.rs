@@ -1,7 +1,7 @@
 //! Transactions: the typed table API.
 //!
 //! A transaction dropped without `commit` or `rollback` is rolled back in the background.
-use crate::catalog::{Catalog, Index, IndexSpec, Table, TableSpec};
+use crate::catalog::{Catalog, Index, Table};
 use crate::error::Result;
 use crate::row::RowBuf;
 use crate::types::Datum;
@@ -82,18 +82,6 @@ impl Txn {
     }
     /// Whether it has written.
     pub fn has_written(&self) -> bool {
-        todo!()
-    }
-    pub async fn create_table(&mut self, _spec: TableSpec) -> Result<Arc<Table>> {
-        todo!()
-    }
-    pub async fn drop_table(&mut self, _table: &Table) -> Result<()> {
-        todo!()
-    }
-    pub async fn create_index(&mut self, _table: &Table, _spec: IndexSpec) -> Result<Arc<Table>> {
-        todo!()
-    }
-    pub async fn drop_index(&mut self, _index: &Index) -> Result<()> {
         todo!()
     }
     /// Waits for the right to write rows of (or, reading, to keep the definition of) a table; held to the end.

@@ -1,0 +1,179 @@
+//! The system tables: fixed object ids, heaps without indexes, rows of the ordinary format (*format*: changes need a new version).
+//!
+//! | table | columns |
+//! |---|---|
+//! | 1 tables | oid, name |
+//! | 2 columns | table, position, name, type (PostgreSQL's oid), length (VARCHAR's, else 0), not_null, default_sql, missing (text form), dropped |
+//! | 3 indexes | oid, table, name, columns (positions, "0,2"), unique, primary, root (page), created_by (transaction) |
+use super::{ColumnDef, Index, Table};
+use crate::error::{EngineError, Result};
+use crate::types::{DataType, Datum, DatumRef};
+use std::sync::{Arc, LazyLock};
+use terrace_storage::{ObjectId, TxnId};
+
+pub const TABLES: ObjectId = ObjectId(1);
+pub const COLUMNS: ObjectId = ObjectId(2);
+pub const INDEXES: ObjectId = ObjectId(3);
+/// User objects have at least this id.
+pub const FIRST_USER: u32 = 16;
+
+static SYSTEM: LazyLock<[Arc<Table>; 3]> = LazyLock::new(|| {
+    use DataType::{Bool, Int4, Int8, Text};
+    let table = |oid, name: &str, columns: &[(&str, DataType)]| {
+        let columns = columns.iter().map(|(n, t)| ColumnDef::new(n, *t)).collect();
+        Arc::new(Table::new(oid, name.into(), columns, Vec::new()))
+    };
+    [
+        table(TABLES, "tables", &[("oid", Int8), ("name", Text)]),
+        table(
+            COLUMNS,
+            "columns",
+            &[
+                ("table", Int8),
+                ("position", Int4),
+                ("name", Text),
+                ("type", Int8),
+                ("length", Int8),
+                ("not_null", Bool),
+                ("default_sql", Text),
+                ("missing", Text),
+                ("dropped", Bool),
+            ],
+        ),
+        table(
+            INDEXES,
+            "indexes",
+            &[
+                ("oid", Int8),
+                ("table", Int8),
+                ("name", Text),
+                ("columns", Text),
+                ("unique", Bool),
+                ("primary", Bool),
+                ("root", Int8),
+                ("created_by", Int8),
+            ],
+        ),
+    ]
+});
+
+/// The definition of a system table.
+pub fn table(oid: ObjectId) -> Option<&'static Arc<Table>> {
+    SYSTEM.get((oid.0 as usize).checked_sub(1)?)
+}
+
+pub(crate) fn table_row(t: &Table) -> Vec<Datum> {
+    vec![Datum::Int8(t.oid.0 as i64), Datum::text(t.name.as_str())]
+}
+
+pub(crate) fn column_row(table: ObjectId, position: usize, c: &ColumnDef) -> Vec<Datum> {
+    let length = if let DataType::Varchar(n) = c.data_type { n } else { 0 };
+    let opt = |s: Option<String>| s.map_or(Datum::Null, Datum::text);
+    vec![
+        Datum::Int8(table.0 as i64),
+        Datum::Int4(position as i32),
+        Datum::text(c.name.as_str()),
+        Datum::Int8(c.data_type.pg_oid() as i64),
+        Datum::Int8(length as i64),
+        Datum::Bool(c.not_null),
+        opt(c.default_sql.clone()),
+        opt((!c.missing.is_null()).then(|| c.missing.to_string())),
+        Datum::Bool(c.dropped),
+    ]
+}
+
+pub(crate) fn index_row(i: &Index) -> Vec<Datum> {
+    let columns: Vec<String> = i.columns.iter().map(usize::to_string).collect();
+    vec![
+        Datum::Int8(i.oid.0 as i64),
+        Datum::Int8(i.table.0 as i64),
+        Datum::text(i.name.as_str()),
+        Datum::text(columns.join(",")),
+        Datum::Bool(i.unique),
+        Datum::Bool(i.primary),
+        Datum::Int8(i.root as i64),
+        Datum::Int8(i.created_by.0 as i64),
+    ]
+}
+
+fn bad(what: &str) -> EngineError {
+    EngineError::damaged(format!(
+        "the catalogue's table of {what} holds a row that makes no sense; run `terrace check`"
+    ))
+}
+
+fn object(d: &Datum) -> Option<ObjectId> {
+    match d {
+        Datum::Int8(v) => u32::try_from(*v).ok().map(ObjectId),
+        _ => None,
+    }
+}
+
+pub(crate) fn read_table(row: &[Datum]) -> Result<(ObjectId, String)> {
+    match row {
+        [oid, Datum::Text(name)] => Ok((object(oid).ok_or_else(|| bad("tables"))?, name.to_string())),
+        _ => Err(bad("tables")),
+    }
+}
+
+/// Table, position, definition.
+pub(crate) fn read_column(row: &[Datum]) -> Result<(ObjectId, usize, ColumnDef)> {
+    let err = || bad("columns");
+    let [
+        table,
+        Datum::Int4(position),
+        Datum::Text(name),
+        kind,
+        length,
+        Datum::Bool(not_null),
+        default,
+        missing,
+        Datum::Bool(dropped),
+    ] = row
+    else {
+        return Err(err());
+    };
+    let (kind, length) = (object(kind).ok_or_else(err)?.0, object(length).ok_or_else(err)?.0);
+    let data_type = DataType::from_pg_oid(kind, length).ok_or_else(err)?;
+    let text = |d: &Datum| if let DatumRef::Text(s) = d.as_ref() { Some(s.to_string()) } else { None };
+    let missing = match text(missing) {
+        Some(s) => data_type.parse(&s).map_err(|_| err())?,
+        None => Datum::Null,
+    };
+    let column = ColumnDef {
+        name: name.to_string(),
+        data_type,
+        not_null: *not_null,
+        default_sql: text(default),
+        missing,
+        dropped: *dropped,
+    };
+    Ok((object(table).ok_or_else(err)?, usize::try_from(*position).map_err(|_| err())?, column))
+}
+
+pub(crate) fn read_index(row: &[Datum]) -> Result<Index> {
+    let err = || bad("indexes");
+    let [
+        oid,
+        table,
+        Datum::Text(name),
+        Datum::Text(columns),
+        Datum::Bool(unique),
+        Datum::Bool(primary),
+        root,
+        Datum::Int8(created_by),
+    ] = row
+    else {
+        return Err(err());
+    };
+    Ok(Index {
+        oid: object(oid).ok_or_else(err)?,
+        name: name.to_string(),
+        table: object(table).ok_or_else(err)?,
+        columns: columns.split(',').map(|c| c.parse().map_err(|_| err())).collect::<Result<_>>()?,
+        unique: *unique,
+        primary: *primary,
+        root: object(root).ok_or_else(err)?.0,
+        created_by: TxnId(*created_by as u64),
+    })
+}

@@ -1,0 +1,246 @@
+//! Definitions change: tables and indexes made and dropped, inside a transaction like any other change.
+//!
+//! Every statement here takes the lock of definitions first, so the catalogue it works on is the newest and stays so. It may fail
+//! half-way: like every statement it must then be rolled back to its savepoint.
+//!
+//! 1. An object is noted as created *before* its first page, and as dropped instead of being freed: a rollback frees what was created,
+//!    purge what a committed transaction dropped.
+//! 2. CREATE INDEX enters the newest live versions alone. Nobody else writes meanwhile (Share lock), and snapshots that could see
+//!    older versions do not use the index (`Index::created_by`).
+//! 3. Keys of the rows there are sorted in memory before the tree is built: about the keys' bytes and 32 a row.
+use crate::catalog::load::{NewestRow, newest_rows};
+use crate::catalog::{
+    ColumnDef, Index, IndexSpec, MAX_COLUMNS, MAX_KEY_COLUMNS, Table, TableSpec, system, truncate_name,
+};
+use crate::error::{EngineError, Result};
+use crate::key;
+use crate::locks::LockMode;
+use crate::row::RowView;
+use crate::txn::{Txn, UpdateOutcome};
+use crate::types::{DataType, Datum, MAX_VARCHAR};
+use std::sync::Arc;
+use terrace_storage::btree::BTree;
+use terrace_storage::{DATA, ObjectId};
+
+impl Txn {
+    /// 42P07, 42701, 54011, 42P16, 42703.
+    pub async fn create_table(&mut self, spec: TableSpec) -> Result<Arc<Table>> {
+        let spec = checked_table(spec)?;
+        self.lock_ddl().await?;
+        let catalog = self.catalog();
+        for name in spec.indexes.iter().map(|i| &i.name).chain([&spec.name]) {
+            if catalog.name_taken(name) {
+                return Err(EngineError::duplicate_relation(name));
+            }
+        }
+        let oid = self.new_object().await?;
+        let mut indexes = Vec::with_capacity(spec.indexes.len());
+        for index in spec.indexes {
+            indexes.push(Arc::new(self.new_index(oid, index).await?));
+        }
+        let table = Arc::new(Table::new(oid, spec.name, spec.columns, indexes));
+        self.insert(system_table(system::TABLES), &system::table_row(&table)).await?;
+        for (i, column) in table.columns.iter().enumerate() {
+            self.insert(system_table(system::COLUMNS), &system::column_row(oid, i, column)).await?;
+        }
+        for index in &table.indexes {
+            self.insert(system_table(system::INDEXES), &system::index_row(index)).await?;
+        }
+        self.set_catalog(Arc::new(catalog.with(table.clone())));
+        Ok(table)
+    }
+
+    /// Waits for everybody who uses the table. 42P01 where it is gone by then.
+    pub async fn drop_table(&mut self, table: &Table) -> Result<()> {
+        self.lock_ddl().await?;
+        self.lock(table.oid, LockMode::AccessExclusive).await?;
+        let catalog = self.catalog();
+        let table =
+            catalog.table_by_oid(table.oid).cloned().ok_or_else(|| EngineError::undefined_table(&table.name))?;
+        self.delete_definitions(system::TABLES, 0, table.oid).await?;
+        self.delete_definitions(system::COLUMNS, 0, table.oid).await?;
+        self.delete_definitions(system::INDEXES, 1, table.oid).await?;
+        for index in &table.indexes {
+            self.object_dropped(index.oid).await?;
+        }
+        self.object_dropped(table.oid).await?;
+        self.set_catalog(Arc::new(catalog.without(table.oid)));
+        Ok(())
+    }
+
+    /// Waits for writers of the table. 42P01 where the table is gone by then, 42P07, 42703, 23505 on duplicates. Returns the table with
+    /// its new index.
+    pub async fn create_index(&mut self, table: &Table, spec: IndexSpec) -> Result<Arc<Table>> {
+        self.lock_ddl().await?;
+        self.lock(table.oid, LockMode::Share).await?;
+        let catalog = self.catalog();
+        let table =
+            catalog.table_by_oid(table.oid).cloned().ok_or_else(|| EngineError::undefined_table(&table.name))?;
+        let spec = checked_index(spec, &table.name, &table.columns)?;
+        if spec.primary {
+            return Err(EngineError::unsupported("adding a primary key to a table that exists is not supported"));
+        }
+        if catalog.name_taken(&spec.name) {
+            return Err(EngineError::duplicate_relation(&spec.name));
+        }
+        let index = Arc::new(self.new_index(table.oid, spec).await?);
+        self.fill_index(&table, &index).await?;
+        self.insert(system_table(system::INDEXES), &system::index_row(&index)).await?;
+        let indexes = table.indexes.iter().cloned().chain([index]).collect();
+        let table = Arc::new(Table::new(table.oid, table.name.clone(), table.columns.clone(), indexes));
+        self.set_catalog(Arc::new(catalog.with(table.clone())));
+        Ok(table)
+    }
+
+    /// 42704 where it is gone, 2BP01 for a primary key.
+    pub async fn drop_index(&mut self, index: &Index) -> Result<()> {
+        self.lock_ddl().await?;
+        self.lock(index.table, LockMode::AccessExclusive).await?;
+        let catalog = self.catalog();
+        let gone = || EngineError::undefined_index(&index.name);
+        let table = catalog.table_by_oid(index.table).ok_or_else(gone)?;
+        let index = table.index(index.oid).ok_or_else(gone)?;
+        if index.primary {
+            let (i, t) = (&index.name, &table.name);
+            return Err(EngineError::new(
+                "2BP01",
+                format!("cannot drop index {i} because constraint {i} on table {t} requires it"),
+            ));
+        }
+        self.delete_definitions(system::INDEXES, 0, index.oid).await?;
+        self.object_dropped(index.oid).await?;
+        let indexes = table.indexes.iter().filter(|i| i.oid != index.oid).cloned().collect();
+        let table = Table::new(table.oid, table.name.clone(), table.columns.clone(), indexes);
+        self.set_catalog(Arc::new(catalog.with(Arc::new(table))));
+        Ok(())
+    }
+
+    async fn new_object(&mut self) -> Result<ObjectId> {
+        let oid = self.store().next_object();
+        assert!(oid.0 >= system::FIRST_USER, "storage gave out an object id of the system tables");
+        self.object_created(oid).await?;
+        Ok(oid)
+    }
+
+    /// An empty index.
+    async fn new_index(&mut self, table: ObjectId, spec: IndexSpec) -> Result<Index> {
+        let (oid, created_by) = (self.new_object().await?, self.write_id().await?);
+        let tree = BTree::create(self.store(), oid, DATA).await?;
+        let IndexSpec { name, columns, unique, primary } = spec;
+        Ok(Index { oid, name, table, columns, unique, primary, root: tree.root, created_by })
+    }
+
+    /// Enters the rows that are there (invariants 2 and 3).
+    async fn fill_index(&mut self, table: &Table, index: &Index) -> Result<()> {
+        let mut entries: Vec<Vec<u8>> = Vec::new();
+        newest_rows(self.store(), table, |row: NewestRow<'_>| {
+            let view = RowView { table, bytes: row.bytes };
+            entries.push(key::encode_entry(index, view, row.rid));
+            Ok(())
+        })
+        .await?;
+        entries.sort_unstable();
+        if index.unique {
+            for pair in entries.windows(2) {
+                let key = key::key_of(&pair[0]);
+                if key == key::key_of(&pair[1]) && !key::decode_key(table, index, key)?.iter().any(Datum::is_null) {
+                    let key = key::describe(table, index, key);
+                    return Err(EngineError::cannot_create_unique(&table.name, &index.name, key));
+                }
+            }
+        }
+        let tree = BTree { object: index.oid, space: DATA, root: index.root };
+        Ok(tree.bulk_load(self.store(), entries.into_iter()).await?)
+    }
+
+    /// Deletes the rows of a system table that have `oid` in a column.
+    async fn delete_definitions(&mut self, object: ObjectId, column: usize, oid: ObjectId) -> Result<()> {
+        let table = system_table(object);
+        let mut found = Vec::new();
+        newest_rows(self.store(), table, |row| {
+            if RowView::checked(table, row.bytes)?.get(column).to_datum() == Datum::Int8(oid.0 as i64) {
+                found.push((row.rid, row.version));
+            }
+            Ok(())
+        })
+        .await?;
+        for (rid, version) in found {
+            match self.delete(table, rid, version).await? {
+                UpdateOutcome::Done => {}
+                // Under the lock of definitions nobody else changes them.
+                other => return Err(EngineError::internal(format!("a definition changed under its lock: {other:?}"))),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn system_table(oid: ObjectId) -> &'static Arc<Table> {
+    system::table(oid).expect("a system table")
+}
+
+fn two_primary_keys(table: &str) -> EngineError {
+    EngineError::new("42P16", format!("multiple primary keys for table \"{table}\" are not allowed"))
+}
+
+/// Truncates names, makes the primary key's columns NOT NULL, refuses what no table can be.
+fn checked_table(mut spec: TableSpec) -> Result<TableSpec> {
+    truncate(&mut spec.name);
+    if spec.columns.len() > MAX_COLUMNS {
+        return Err(EngineError::too_many_columns(MAX_COLUMNS));
+    }
+    for i in 0..spec.columns.len() {
+        truncate(&mut spec.columns[i].name);
+        let (before, rest) = spec.columns.split_at(i);
+        if before.iter().any(|c| c.name == rest[0].name) {
+            return Err(EngineError::duplicate_column(&rest[0].name));
+        }
+        if let DataType::Varchar(n) = rest[0].data_type
+            && !(1..=MAX_VARCHAR).contains(&n)
+        {
+            let message = match n {
+                0 => "length for type varchar must be at least 1".into(),
+                _ => format!("length for type varchar cannot exceed {MAX_VARCHAR}"),
+            };
+            return Err(EngineError::new("22023", message));
+        }
+    }
+    let indexes = std::mem::take(&mut spec.indexes);
+    for index in indexes {
+        let index = checked_index(index, &spec.name, &spec.columns)?;
+        if index.name == spec.name || spec.indexes.iter().any(|i| i.name == index.name) {
+            return Err(EngineError::duplicate_relation(&index.name));
+        }
+        if index.primary {
+            if spec.indexes.iter().any(|i| i.primary) {
+                return Err(two_primary_keys(&spec.name));
+            }
+            for &c in &index.columns {
+                spec.columns[c].not_null = true;
+            }
+        }
+        spec.indexes.push(index);
+    }
+    Ok(spec)
+}
+
+fn checked_index(mut spec: IndexSpec, table: &str, columns: &[ColumnDef]) -> Result<IndexSpec> {
+    truncate(&mut spec.name);
+    if spec.columns.is_empty() || spec.columns.len() > MAX_KEY_COLUMNS {
+        return Err(EngineError::new("54011", format!("an index has 1 to {MAX_KEY_COLUMNS} columns")));
+    }
+    for &c in &spec.columns {
+        if columns.get(c).is_none_or(|c| c.dropped) {
+            return Err(EngineError::undefined_column(&format!("{table}.{c}")));
+        }
+    }
+    if spec.primary && !spec.unique {
+        return Err(EngineError::internal("a primary key is unique"));
+    }
+    Ok(spec)
+}
+
+fn truncate(name: &mut String) {
+    let len = truncate_name(name).len();
+    name.truncate(len);
+}

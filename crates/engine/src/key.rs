@@ -1,0 +1,189 @@
+//! Key codec (*format*): index entries whose byte order is the order of [`DatumRef::cmp_key`], column by column.
+//!
+//! ```text
+//! per column:  0x01 value | 0x02 (NULL, so it sorts last)         then the RID, 6 bytes big-endian
+//! bool         one byte 0 or 1
+//! int4, int8, timestamp   big-endian, sign bit flipped
+//! float8       big-endian bits; positive: sign bit flipped, negative: all bits flipped; -0 as 0, any NaN as the greatest
+//! text         its bytes, 0x00 as 0x01 0x01 and 0x01 as 0x01 0x02, then 0x00
+//! ```
+//!
+//! 1. Order: `encode(a) < encode(b)` exactly where `a < b`; equal values encode equally (-0 and 0, all NaNs).
+//! 2. No column's encoding is a proper prefix of another's, so keys that begin with the encoding of some values are exactly those
+//!    whose first columns equal them.
+
+use crate::catalog::{Index, Table};
+use crate::error::{EngineError, Result};
+use crate::row::{RowText, RowView};
+use crate::txn::IndexRange;
+use crate::types::{DataType, Datum, DatumRef};
+use std::ops::Bound;
+use terrace_storage::Rid;
+
+#[cfg(test)]
+mod tests;
+
+const VALUE: u8 = 1;
+const NULL: u8 = 2;
+
+/// Appends one column.
+pub fn encode_datum(out: &mut Vec<u8>, value: DatumRef<'_>) {
+    if value.is_null() {
+        out.push(NULL);
+        return;
+    }
+    out.push(VALUE);
+    match value {
+        DatumRef::Null => unreachable!("returned above"),
+        DatumRef::Bool(v) => out.push(v as u8),
+        DatumRef::Int4(v) => out.extend_from_slice(&(v as u32 ^ 1 << 31).to_be_bytes()),
+        DatumRef::Int8(v) | DatumRef::Timestamp(v) => out.extend_from_slice(&(v as u64 ^ 1 << 63).to_be_bytes()),
+        DatumRef::Float8(v) => out.extend_from_slice(&float_bits(v).to_be_bytes()),
+        DatumRef::Text(s) => {
+            for &b in s.as_bytes() {
+                match b {
+                    0 | 1 => out.extend_from_slice(&[1, b + 1]),
+                    _ => out.push(b),
+                }
+            }
+            out.push(0);
+        }
+    }
+}
+
+fn float_bits(v: f64) -> u64 {
+    let v = if v.is_nan() { f64::NAN.abs() } else { v + 0.0 };
+    let bits = v.to_bits();
+    if bits >> 63 == 0 { bits ^ 1 << 63 } else { !bits }
+}
+
+/// The key of a row in an index, without RID: equal for equal values.
+pub fn encode_key(index: &Index, row: RowView<'_>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(9 * index.columns.len() + Rid::LEN + 16);
+    for &c in &index.columns {
+        encode_datum(&mut out, row.get(c));
+    }
+    out
+}
+
+/// The index entry of a row: its key and its RID.
+pub fn encode_entry(index: &Index, row: RowView<'_>, rid: Rid) -> Vec<u8> {
+    let mut key = encode_key(index, row);
+    key.extend_from_slice(&rid.encode());
+    key
+}
+
+/// Whether a column of the key is NULL: such rows never violate uniqueness.
+pub fn has_null(index: &Index, row: RowView<'_>) -> bool {
+    index.columns.iter().any(|&c| row.is_null(c))
+}
+
+/// The RID at the end of an entry.
+pub fn rid_of(entry: &[u8]) -> Rid {
+    let at = entry.len().checked_sub(Rid::LEN).expect("an entry ends with a RID");
+    Rid::decode(entry[at..].try_into().expect("Rid::LEN bytes"))
+}
+
+/// An entry without its RID.
+pub fn key_of(entry: &[u8]) -> &[u8] {
+    &entry[..entry.len().checked_sub(Rid::LEN).expect("an entry ends with a RID")]
+}
+
+/// The encoding of values for the first columns of an index. 42804 where a value is not of its column's type.
+pub fn encode_prefix(table: &Table, index: &Index, values: &[Datum]) -> Result<Vec<u8>> {
+    if values.len() > index.columns.len() {
+        return Err(EngineError::internal(format!("{} values for index \"{}\"", values.len(), index.name)));
+    }
+    let mut out = Vec::with_capacity(9 * values.len() + Rid::LEN + 16);
+    for (value, &column) in values.iter().zip(&index.columns) {
+        match table.columns[column].data_type {
+            // A longer text is a fine bound though no row can hold it.
+            DataType::Varchar(_) => DataType::Text.admits(value.as_ref())?,
+            other => other.admits(value.as_ref())?,
+        }
+        encode_datum(&mut out, value.as_ref());
+    }
+    Ok(out)
+}
+
+/// The entries of a range, as bounds on entries' bytes.
+pub fn encode_range(table: &Table, range: &IndexRange) -> Result<(Bound<Vec<u8>>, Bound<Vec<u8>>)> {
+    let prefix = |values: &[Datum]| encode_prefix(table, &range.index, values);
+    let from = match &range.from {
+        Bound::Unbounded => Bound::Unbounded,
+        Bound::Included(v) => Bound::Included(prefix(v)?),
+        Bound::Excluded(v) => after_prefix(prefix(v)?).map_or(Bound::Excluded(vec![0xff]), Bound::Included),
+    };
+    let to = match &range.to {
+        Bound::Unbounded => Bound::Unbounded,
+        Bound::Included(v) => after_prefix(prefix(v)?).map_or(Bound::Unbounded, Bound::Excluded),
+        Bound::Excluded(v) => Bound::Excluded(prefix(v)?),
+    };
+    Ok((from, to))
+}
+
+/// The smallest bytes above everything that starts with `prefix`; `None` where nothing is (the empty prefix).
+pub fn after_prefix(mut prefix: Vec<u8>) -> Option<Vec<u8>> {
+    while let Some(last) = prefix.pop() {
+        if last != u8::MAX {
+            prefix.push(last + 1);
+            return Some(prefix);
+        }
+    }
+    None
+}
+
+/// The values of an entry's or a key's columns. XX001 where the bytes are no key of this index.
+pub fn decode_key(table: &Table, index: &Index, mut bytes: &[u8]) -> Result<Vec<Datum>> {
+    index
+        .columns
+        .iter()
+        .map(|&c| decode_datum(&mut bytes, table.columns[c].data_type))
+        .collect::<Option<_>>()
+        .ok_or_else(|| EngineError::damaged(format!("index \"{}\" holds an entry that is no key", index.name)))
+}
+
+fn take<'a>(bytes: &mut &'a [u8], n: usize) -> Option<&'a [u8]> {
+    let (front, rest) = bytes.split_at_checked(n)?;
+    *bytes = rest;
+    Some(front)
+}
+
+fn decode_datum(bytes: &mut &[u8], data_type: DataType) -> Option<Datum> {
+    match take(bytes, 1)? {
+        [NULL] => return Some(Datum::Null),
+        [VALUE] => {}
+        _ => return None,
+    }
+    let int8 = |b: &[u8]| Some((u64::from_be_bytes(b.try_into().ok()?) ^ 1 << 63) as i64);
+    Some(match data_type {
+        DataType::Bool => Datum::Bool(take(bytes, 1)?[0] != 0),
+        DataType::Int4 => Datum::Int4((u32::from_be_bytes(take(bytes, 4)?.try_into().ok()?) ^ 1 << 31) as i32),
+        DataType::Int8 => Datum::Int8(int8(take(bytes, 8)?)?),
+        DataType::Timestamp => Datum::Timestamp(int8(take(bytes, 8)?)?),
+        DataType::Float8 => {
+            let bits = u64::from_be_bytes(take(bytes, 8)?.try_into().ok()?);
+            Datum::Float8(f64::from_bits(if bits >> 63 == 1 { bits ^ 1 << 63 } else { !bits }))
+        }
+        DataType::Text | DataType::Varchar(_) => {
+            let mut out = Vec::new();
+            loop {
+                match take(bytes, 1)?[0] {
+                    0 => break,
+                    1 => out.push(take(bytes, 1)?[0].checked_sub(1)?),
+                    b => out.push(b),
+                }
+            }
+            Datum::Text(String::from_utf8(out).ok()?.into())
+        }
+    })
+}
+
+/// `(a, b)=(1, x)`: an entry as error details name it.
+pub fn describe(table: &Table, index: &Index, bytes: &[u8]) -> String {
+    let names: Vec<&str> = index.columns.iter().map(|&c| table.columns[c].name.as_str()).collect();
+    match decode_key(table, index, bytes) {
+        Ok(values) => format!("({})={}", names.join(", "), RowText(&values)),
+        Err(e) => e.to_string(),
+    }
+}

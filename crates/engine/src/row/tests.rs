@@ -1,0 +1,92 @@
+use super::*;
+use crate::catalog::ColumnDef;
+use proptest::prelude::*;
+use terrace_storage::ObjectId;
+
+pub(crate) fn any_type() -> impl Strategy<Value = DataType> {
+    prop_oneof![
+        Just(DataType::Bool),
+        Just(DataType::Int4),
+        Just(DataType::Int8),
+        Just(DataType::Float8),
+        Just(DataType::Text),
+        Just(DataType::Varchar(9)),
+        Just(DataType::Timestamp),
+    ]
+}
+
+/// Microseconds within the years that have a text form.
+const TIMES: std::ops::Range<i64> = -210_000_000_000_000_000..9_200_000_000_000_000_000;
+
+pub(crate) fn any_of(t: DataType) -> BoxedStrategy<Datum> {
+    let value = match t {
+        DataType::Bool => any::<bool>().prop_map(Datum::Bool).boxed(),
+        DataType::Int4 => prop_oneof![any::<i32>(), -2..3].prop_map(Datum::Int4).boxed(),
+        DataType::Int8 => prop_oneof![any::<i64>(), -2..3i64].prop_map(Datum::Int8).boxed(),
+        DataType::Float8 => {
+            let special =
+                prop::sample::select(vec![0.0, -0.0, 1.0, -1.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 5e-324]);
+            prop_oneof![any::<f64>(), special].prop_map(Datum::Float8).boxed()
+        }
+        DataType::Text => "[\u{1}-\u{3}ab\u{7f}é]{0,6}".prop_map(Datum::text).boxed(),
+        DataType::Varchar(_) => "[abé]{0,9}".prop_map(Datum::text).boxed(),
+        DataType::Timestamp => prop_oneof![TIMES, -2..3i64].prop_map(Datum::Timestamp).boxed(),
+    };
+    prop_oneof![1 => Just(Datum::Null), 6 => value].boxed()
+}
+
+pub(crate) fn any_value() -> impl Strategy<Value = (DataType, Datum)> {
+    any_type().prop_flat_map(|t| (Just(t), any_of(t)))
+}
+
+pub(crate) fn table(types: &[DataType]) -> Table {
+    let columns = types.iter().enumerate().map(|(i, t)| ColumnDef::new(&format!("c{i}"), *t)).collect();
+    Table::new(ObjectId(77), "t".into(), columns, Vec::new())
+}
+
+pub(crate) fn same(a: &[Datum], b: &[Datum]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.as_ref().cmp_key(b.as_ref()).is_eq())
+}
+
+proptest! {
+    #[test]
+    fn rows_read_back_and_old_rows_are_prefixes(row in prop::collection::vec(any_value(), 0..20), extra in prop::collection::vec(any_value(), 0..10)) {
+        let types: Vec<DataType> = row.iter().map(|(t, _)| *t).collect();
+        let values: Vec<Datum> = row.into_iter().map(|(_, d)| d).collect();
+        let old = table(&types);
+        let encoded = RowBuf::encode(&old, &values).unwrap();
+        prop_assert!(same(&RowView::checked(&old, &encoded.0).unwrap().to_datums(), &values));
+        // The same bytes under a definition with columns added since.
+        let mut columns = old.columns.clone();
+        for (i, (t, d)) in extra.iter().enumerate() {
+            columns.push(ColumnDef { missing: d.clone(), ..ColumnDef::new(&format!("x{i}"), *t) });
+        }
+        let new = Table::new(old.oid, "t".into(), columns, Vec::new());
+        let want: Vec<Datum> = values.iter().cloned().chain(extra.into_iter().map(|(_, d)| d)).collect();
+        prop_assert!(same(&RowView::checked(&new, &encoded.0).unwrap().to_datums(), &want));
+        for cut in 0..encoded.0.len() {
+            prop_assert!(RowView::checked(&old, &encoded.0[..cut]).is_err());
+        }
+    }
+}
+
+#[test]
+fn rows_are_checked() {
+    let mut t = table(&[DataType::Int4, DataType::Varchar(3)]);
+    t.columns[0].not_null = true;
+    let refuse = |row: &[Datum]| RowBuf::encode(&t, row).unwrap_err();
+    let e = refuse(&[Datum::Null, Datum::text("x")]);
+    assert_eq!(e.state.0, "23502");
+    assert_eq!(e.detail.unwrap(), "Failing row contains (null, x).");
+    assert_eq!(e.column.unwrap(), "c0");
+    assert_eq!(refuse(&[Datum::Int4(1), Datum::text("four")]).state.0, "22001");
+    assert_eq!(refuse(&[Datum::Int8(1), Datum::Null]).state.0, "42804");
+    assert_eq!(refuse(&[Datum::Int4(1)]).state.0, "XX000");
+}
+
+#[test]
+fn the_format_is_what_the_diagram_says() {
+    let t = table(&[DataType::Int4, DataType::Text, DataType::Bool, DataType::Text]);
+    let row = RowBuf::encode(&t, &[Datum::Int4(5), Datum::text("ab"), Datum::Null, Datum::text("c")]).unwrap();
+    assert_eq!(row.0, [1, 4, 0, 0b100, 5, 0, 0, 0, 2, 0, 0, 0, 0, 3, 0, 0, 0, b'a', b'b', b'c']);
+}
