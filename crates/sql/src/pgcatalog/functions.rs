@@ -1,0 +1,299 @@
+//! Functions of `pg_catalog` that psql and drivers call, as scalar UDFs over the session's catalogue.
+use super::relations::{find_index, is_constraint};
+use super::system::*;
+use super::{SERVER_VERSION, SessionInfo};
+use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, ListArray, StringArray};
+use datafusion::arrow::array::{ListBuilder, StringBuilder, UInt32Array, cast::AsArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Field, Int64Type};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use terrace_engine::{Catalog, Index, Table};
+
+/// What a function is given: its arguments as arrays of one length.
+struct Call<'a> {
+    catalog: &'a Catalog,
+    info: &'a SessionInfo,
+    arguments: Vec<ArrayRef>,
+    rows: usize,
+}
+
+type Body = fn(&Call<'_>) -> Result<ArrayRef>;
+
+/// A function that DataFusion does not know, by its name without schema, e.g. `format_type`.
+pub fn function(name: &str, catalog: &Arc<Catalog>, info: &SessionInfo) -> Option<Arc<ScalarUDF>> {
+    let (name, returns, body) = table().into_iter().find(|(n, _, _)| *n == name)?;
+    let signature = Signature::one_of(vec![TypeSignature::Nullary, TypeSignature::VariadicAny], Volatility::Stable);
+    let function = Function { name, returns, body, signature, catalog: catalog.clone(), info: info.clone() };
+    Some(Arc::new(ScalarUDF::new_from_impl(function)))
+}
+
+fn table() -> Vec<(&'static str, DataType, Body)> {
+    use DataType::{Boolean, Int32, Int64, UInt32, Utf8};
+    let names = DataType::List(Arc::new(Field::new("item", Utf8, true)));
+    vec![
+        ("array_to_string", Utf8, |c| c.texts(|c, i| Ok(array_to_string(c, i)))),
+        ("col_description", Utf8, |c| c.texts(|_, _| Ok(None))),
+        ("current_database", Utf8, |c| c.texts(|c, _| Ok(Some(c.info.database.clone())))),
+        ("current_schema", Utf8, |c| c.texts(|_, _| Ok(Some("public".to_owned())))),
+        ("current_schemas", names, |c| Ok(current_schemas(c))),
+        ("current_user", Utf8, |c| c.texts(|c, _| Ok(Some(c.info.user.clone())))),
+        ("session_user", Utf8, |c| c.texts(|c, _| Ok(Some(c.info.user.clone())))),
+        ("format_type", Utf8, |c| {
+            c.texts(|c, i| Ok(c.oid(0, i)?.map(|t| format_type(t, c.int(1, i).ok().flatten().map(|m| m as i32)))))
+        }),
+        ("has_database_privilege", Boolean, |c| Ok(c.all_true())),
+        ("has_schema_privilege", Boolean, |c| Ok(c.all_true())),
+        ("has_table_privilege", Boolean, |c| Ok(c.all_true())),
+        ("obj_description", Utf8, |c| c.texts(|_, _| Ok(None))),
+        ("pg_array_contains", Boolean, |c| array_contains(c)),
+        ("pg_backend_pid", Int32, |c| Ok(Arc::new(Int32Array::from(vec![c.info.backend_pid; c.rows])))),
+        ("pg_encoding_to_char", Utf8, |c| {
+            c.texts(|c, i| Ok(c.int(0, i)?.map(|e| if e == 6 { "UTF8" } else { "" }.to_owned())))
+        }),
+        ("pg_get_constraintdef", Utf8, |c| {
+            c.texts(|c, i| {
+                Ok(c.index(0, i)?.filter(|(_, i)| is_constraint(i)).map(|(t, i)| constraint_definition(&t, &i)))
+            })
+        }),
+        // A stored expression is kept as its SQL text.
+        ("pg_get_expr", Utf8, |c| c.texts(|c, i| c.text(0, i))),
+        ("pg_get_function_arguments", Utf8, |c| c.texts(|_, _| Ok(None))),
+        ("pg_get_function_result", Utf8, |c| c.texts(|_, _| Ok(None))),
+        ("pg_get_indexdef", Utf8, |c| c.texts(get_indexdef)),
+        ("pg_get_statisticsobjdef_columns", Utf8, |c| c.texts(|_, _| Ok(None))),
+        ("pg_get_userbyid", Utf8, |c| {
+            c.texts(|c, i| {
+                Ok(c.oid(0, i)?.map(|o| if o == OWNER_OID { OWNER.to_owned() } else { format!("unknown (OID={o})") }))
+            })
+        }),
+        ("pg_function_is_visible", Boolean, |c| Ok(c.all_true())),
+        ("pg_is_in_recovery", Boolean, |c| Ok(Arc::new(BooleanArray::from(vec![false; c.rows])))),
+        ("pg_relation_is_publishable", Boolean, |c| Ok(c.all_true())),
+        ("pg_table_is_visible", Boolean, |c| Ok(c.all_true())),
+        ("pg_type_is_visible", Boolean, |c| Ok(c.all_true())),
+        ("regclass_name", Utf8, |c| c.texts(|c, i| Ok(c.oid(0, i)?.map(|o| class_name(c.catalog, o))))),
+        ("regclass_oid", UInt32, |c| regclass_oid(c)),
+        ("regnamespace_name", Utf8, |c| c.texts(|c, i| Ok(c.oid(0, i)?.map(schema_name)))),
+        ("regtype_oid", UInt32, |c| regtype_oid(c)),
+        ("shobj_description", Utf8, |c| c.texts(|_, _| Ok(None))),
+        ("txid_current_if_assigned", Int64, |c| Ok(Arc::new(Int64Array::new_null(c.rows)))),
+        ("version", Utf8, |c| c.texts(|_, _| Ok(Some(format!("PostgreSQL {SERVER_VERSION}"))))),
+    ]
+}
+
+struct Function {
+    name: &'static str,
+    returns: DataType,
+    body: Body,
+    signature: Signature,
+    catalog: Arc<Catalog>,
+    info: SessionInfo,
+}
+
+impl std::fmt::Debug for Function {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+// Within a statement a function is its name.
+impl PartialEq for Function {
+    fn eq(&self, other: &Function) -> bool {
+        self.name == other.name && Arc::ptr_eq(&self.catalog, &other.catalog)
+    }
+}
+impl Eq for Function {}
+impl Hash for Function {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for Function {
+    fn name(&self) -> &str {
+        self.name
+    }
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Ok(self.returns.clone())
+    }
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let arguments = args.args.iter().map(|a| a.to_array(args.number_rows)).collect::<Result<Vec<_>>>()?;
+        let call = Call { catalog: &self.catalog, info: &self.info, arguments, rows: args.number_rows };
+        Ok(ColumnarValue::Array((self.body)(&call)?))
+    }
+}
+
+impl Call<'_> {
+    fn texts(&self, f: impl Fn(&Call<'_>, usize) -> Result<Option<String>>) -> Result<ArrayRef> {
+        let values = (0..self.rows).map(|i| f(self, i)).collect::<Result<Vec<_>>>()?;
+        Ok(Arc::new(StringArray::from(values)))
+    }
+    fn all_true(&self) -> ArrayRef {
+        Arc::new(BooleanArray::from(vec![true; self.rows]))
+    }
+    /// An integer argument; text that spells one counts (PostgreSQL's unknown literals). NULL and absent are `None`.
+    fn int(&self, argument: usize, row: usize) -> Result<Option<i64>> {
+        let Some(array) = self.arguments.get(argument) else { return Ok(None) };
+        let array = cast(array, &DataType::Int64)?;
+        let array = array.as_primitive::<Int64Type>();
+        Ok((!array.is_null(row)).then(|| array.value(row)))
+    }
+    fn oid(&self, argument: usize, row: usize) -> Result<Option<u32>> {
+        Ok(self.int(argument, row)?.and_then(|i| u32::try_from(i).ok()))
+    }
+    fn text(&self, argument: usize, row: usize) -> Result<Option<String>> {
+        let Some(array) = self.arguments.get(argument) else { return Ok(None) };
+        let array = cast(array, &DataType::Utf8)?;
+        let array = array.as_string::<i32>();
+        Ok((!array.is_null(row)).then(|| array.value(row).to_owned()))
+    }
+    fn list(&self, argument: usize, row: usize) -> Option<ArrayRef> {
+        let list = self.arguments.get(argument)?.as_any().downcast_ref::<ListArray>()?.clone();
+        (!list.is_null(row)).then(|| list.value(row))
+    }
+    fn index(&self, argument: usize, row: usize) -> Result<Option<(Arc<Table>, Arc<Index>)>> {
+        Ok(self.oid(argument, row)?.and_then(|oid| find_index(self.catalog, oid)))
+    }
+}
+
+/// A quoted identifier where it needs quotes.
+pub(crate) fn quote(name: &str) -> String {
+    let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
+fn key_list(table: &Table, index: &Index) -> String {
+    index.columns.iter().map(|c| quote(&table.columns[*c].name)).collect::<Vec<_>>().join(", ")
+}
+
+pub(crate) fn index_definition(table: &Table, index: &Index) -> String {
+    let unique = if index.unique { "UNIQUE " } else { "" };
+    let (name, on, keys) = (quote(&index.name), quote(&table.name), key_list(table, index));
+    format!("CREATE {unique}INDEX {name} ON public.{on} USING btree ({keys})")
+}
+
+pub(crate) fn constraint_definition(table: &Table, index: &Index) -> String {
+    let kind = if index.primary { "PRIMARY KEY" } else { "UNIQUE" };
+    format!("{kind} ({})", key_list(table, index))
+}
+
+/// `pg_get_indexdef(index [, column, pretty])`: the whole definition, or one key column's.
+fn get_indexdef(c: &Call<'_>, row: usize) -> Result<Option<String>> {
+    let Some((table, index)) = c.index(0, row)? else { return Ok(None) };
+    let column = c.int(1, row)?.unwrap_or(0);
+    if column == 0 {
+        return Ok(Some(index_definition(&table, &index)));
+    }
+    let position = usize::try_from(column - 1).ok().and_then(|i| index.columns.get(i));
+    Ok(Some(position.map(|p| quote(&table.columns[*p].name)).unwrap_or_default()))
+}
+
+fn class_name(catalog: &Catalog, oid: u32) -> String {
+    let table = catalog.tables().find(|t| t.oid.0 == oid).map(|t| quote(&t.name));
+    table.or_else(|| find_index(catalog, oid).map(|(_, i)| quote(&i.name))).unwrap_or_else(|| oid.to_string())
+}
+
+/// The OID that `name::regclass` means.
+fn class_oid(catalog: &Catalog, name: &str) -> Option<u32> {
+    let name = name.strip_prefix("public.").unwrap_or(name).trim_matches('"');
+    if let Ok(oid) = name.parse() {
+        return Some(oid);
+    }
+    if let Some(oid) = system_class_oid(name.trim_start_matches("pg_catalog.")) {
+        return Some(oid);
+    }
+    let index = || catalog.tables().flat_map(|t| &t.indexes).find(|i| i.name == name).map(|i| i.oid.0);
+    catalog.table(name).map(|t| t.oid.0).or_else(index)
+}
+
+fn regclass_oid(c: &Call<'_>) -> Result<ArrayRef> {
+    let one = |row| -> Result<Option<u32>> {
+        let Some(name) = c.text(0, row)? else { return Ok(None) };
+        let oid = class_oid(c.catalog, &name);
+        oid.map(Some).ok_or_else(|| undefined_relation(&name))
+    };
+    let oids = (0..c.rows).map(one).collect::<Result<Vec<_>>>()?;
+    Ok(Arc::new(UInt32Array::from(oids)))
+}
+
+/// Of the system relations that clients name, as in `classoid = 'pg_class'::regclass`.
+fn system_class_oid(name: &str) -> Option<u32> {
+    Some(match name {
+        "pg_type" => 1247,
+        "pg_attribute" => 1249,
+        "pg_proc" => 1255,
+        "pg_class" => 1259,
+        "pg_database" => 1262,
+        "pg_constraint" => 2606,
+        "pg_index" => 2610,
+        "pg_namespace" => 2615,
+        _ => return None,
+    })
+}
+
+fn undefined_relation(name: &str) -> DataFusionError {
+    let error = terrace_engine::EngineError::new("42P01", format!("relation \"{name}\" does not exist"));
+    DataFusionError::External(Box::new(error))
+}
+
+fn regtype_oid(c: &Call<'_>) -> Result<ArrayRef> {
+    let one = |row| -> Result<Option<u32>> {
+        let Some(name) = c.text(0, row)? else { return Ok(None) };
+        let found = type_by_name(name.trim_start_matches("pg_catalog."));
+        let missing = || {
+            let error = terrace_engine::EngineError::new("42704", format!("type \"{name}\" does not exist"));
+            DataFusionError::External(Box::new(error))
+        };
+        found.map(|t| Some(t.oid)).ok_or_else(missing)
+    };
+    let oids = (0..c.rows).map(one).collect::<Result<Vec<_>>>()?;
+    Ok(Arc::new(UInt32Array::from(oids)))
+}
+
+fn schema_name(oid: u32) -> String {
+    match oid {
+        PUBLIC_OID => "public".to_owned(),
+        PG_CATALOG_OID => "pg_catalog".to_owned(),
+        INFORMATION_SCHEMA_OID => "information_schema".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn current_schemas(c: &Call<'_>) -> ArrayRef {
+    let mut lists = ListBuilder::new(StringBuilder::new());
+    for row in 0..c.rows {
+        let implicit =
+            c.arguments.first().and_then(|a| a.as_boolean_opt()).is_some_and(|a| a.is_valid(row) && a.value(row));
+        if implicit {
+            lists.values().append_value("pg_catalog");
+        }
+        lists.values().append_value("public");
+        lists.append(true);
+    }
+    Arc::new(lists.finish())
+}
+
+fn array_to_string(c: &Call<'_>, row: usize) -> Option<String> {
+    let items = cast(&c.list(0, row)?, &DataType::Utf8).ok()?;
+    let separator = c.text(1, row).ok()??;
+    Some(items.as_string::<i32>().iter().flatten().collect::<Vec<_>>().join(&separator))
+}
+
+/// `x = ANY(array)`, which the rewriting pass writes as `pg_array_contains(array, x)`.
+fn array_contains(c: &Call<'_>) -> Result<ArrayRef> {
+    let one = |row| -> Result<Option<bool>> {
+        let (Some(items), Some(x)) = (c.list(0, row), c.text(1, row)?) else { return Ok(None) };
+        let items = cast(&items, &DataType::Utf8)?;
+        Ok(Some(items.as_string::<i32>().iter().flatten().any(|item| item == x)))
+    };
+    let found = (0..c.rows).map(one).collect::<Result<Vec<_>>>()?;
+    Ok(Arc::new(BooleanArray::from(found)))
+}

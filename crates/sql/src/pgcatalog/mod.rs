@@ -1,0 +1,70 @@
+//! `pg_catalog` and `information_schema`: what psql and drivers ask a PostgreSQL server about itself, answered from the engine's
+//! [`Catalog`]. Nothing is stored: a relation is built from the catalogue each time a statement that reads it is planned.
+//!
+//! The planner calls [`rewrite`] (which turns what DataFusion cannot plan, such as `OPERATOR(pg_catalog.~)` or `::regclass`, into
+//! what it can), then resolves names through [`schema`] and functions through [`function`].
+//!
+//! 1. A relation holds only what is so: of objects Terrace does not have (views, triggers, policies) it has no rows.
+//! 2. An object's OID is the engine's `ObjectId`; system rows have PostgreSQL's own, fixed OIDs.
+//! 3. Rewrites keep a statement's meaning on these relations; they never touch a statement on user tables alone.
+//!
+//! Source: PostgreSQL 15 documentation, chapter 53 (System Catalogs); queries as `psql -E` shows them.
+mod functions;
+mod relations;
+mod rewrite;
+mod system;
+
+pub use functions::function;
+pub use rewrite::rewrite;
+pub use system::{data_type_of_oid, oid_of_data_type};
+
+use datafusion::catalog::{SchemaProvider, TableProvider};
+use datafusion::error::Result;
+use std::sync::Arc;
+use terrace_engine::Catalog;
+
+/// Arrow field metadata: the PostgreSQL type's name where Arrow's type does not imply it (`name`, `char`, `varchar`, ...).
+pub const PG_TYPE: &str = "pg_type";
+/// Arrow field metadata: the type modifier (`varchar(n)`: n + 4).
+pub const PG_TYPMOD: &str = "pg_typmod";
+
+/// The PostgreSQL version whose protocol and catalogues we speak, then ours; drivers parse the first number.
+pub const SERVER_VERSION: &str = concat!("15.0 (Terrace ", env!("CARGO_PKG_VERSION"), ")");
+
+/// The one database and the one role there are.
+pub const DATABASE: &str = system::DATABASE;
+pub const ROLE: &str = system::OWNER;
+
+/// What the functions about the session answer.
+#[derive(Clone, Debug, Default)]
+pub struct SessionInfo {
+    pub user: String,
+    pub database: String,
+    /// As BackendKeyData tells the client.
+    pub backend_pid: i32,
+}
+
+/// The schema of that name, if it is one of the system's.
+pub fn schema(name: &str, catalog: &Arc<Catalog>, _info: &SessionInfo) -> Option<Arc<dyn SchemaProvider>> {
+    let name = ["pg_catalog", "information_schema"].into_iter().find(|n| *n == name)?;
+    Some(Arc::new(SystemSchema { name, catalog: catalog.clone() }))
+}
+
+#[derive(Debug)]
+struct SystemSchema {
+    name: &'static str,
+    catalog: Arc<Catalog>,
+}
+
+#[async_trait::async_trait]
+impl SchemaProvider for SystemSchema {
+    fn table_names(&self) -> Vec<String> {
+        relations::names(self.name).map(str::to_owned).collect()
+    }
+    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        relations::table(&self.catalog, self.name, name)
+    }
+    fn table_exist(&self, name: &str) -> bool {
+        relations::shape(self.name, name).is_some()
+    }
+}

@@ -1,0 +1,278 @@
+//! Rows of the relations.
+use super::super::functions::index_definition;
+use super::*;
+
+macro_rules! row {
+    ($($column:ident: $value:expr),* $(,)?) => { vec![$((stringify!($column), V::from($value))),*] };
+}
+
+/// Relations about objects that Terrace does not have: a query that reads one by an inner join has no rows.
+pub(crate) fn is_always_empty(name: &str) -> bool {
+    matches!(
+        name,
+        "pg_auth_members"
+            | "pg_depend"
+            | "pg_description"
+            | "pg_enum"
+            | "pg_extension"
+            | "pg_foreign_server"
+            | "pg_foreign_table"
+            | "pg_inherits"
+            | "pg_matviews"
+            | "pg_partitioned_table"
+            | "pg_policy"
+            | "pg_proc"
+            | "pg_publication"
+            | "pg_publication_namespace"
+            | "pg_publication_rel"
+            | "pg_range"
+            | "pg_rewrite"
+            | "pg_sequence"
+            | "pg_sequences"
+            | "pg_shdescription"
+            | "pg_statistic_ext"
+            | "pg_trigger"
+            | "pg_views"
+    )
+}
+
+pub(crate) fn rows(catalog: &Catalog, schema: &str, name: &str) -> Vec<Row> {
+    match (schema, name) {
+        ("pg_catalog", "pg_am") => vec![
+            row! {oid: HEAP_AM_OID, amname: "heap", amtype: "t"},
+            row! {oid: BTREE_AM_OID, amname: "btree", amtype: "i"},
+        ],
+        ("pg_catalog", "pg_attrdef") => catalog.tables().flat_map(|t| attrdef(t)).collect(),
+        ("pg_catalog", "pg_attribute") => catalog.tables().flat_map(|t| attribute_rows(t)).collect(),
+        ("pg_catalog", "pg_authid" | "pg_roles") => vec![row! {
+            oid: OWNER_OID, rolname: OWNER, rolsuper: true, rolinherit: true, rolcreaterole: true, rolcreatedb: true,
+            rolcanlogin: true, rolreplication: false, rolbypassrls: true, rolconnlimit: -1,
+        }],
+        ("pg_catalog", "pg_user") => {
+            vec![row! {usename: OWNER, usesysid: OWNER_OID, usecreatedb: true, usesuper: true, usebypassrls: true}]
+        }
+        ("pg_catalog", "pg_class") => catalog.tables().flat_map(|t| class(t)).collect(),
+        ("pg_catalog", "pg_collation") => [(DEFAULT_COLLATION_OID, "default", "d"), (C_COLLATION_OID, "C", "c")]
+            .into_iter()
+            .map(|(oid, name, provider)| {
+                row! {
+                    oid: oid, collname: name, collnamespace: PG_CATALOG_OID, collowner: OWNER_OID, collprovider: provider,
+                    collisdeterministic: true, collencoding: -1, collcollate: "C", collctype: "C",
+                }
+            })
+            .collect(),
+        ("pg_catalog", "pg_constraint") => constraints(catalog).map(|(t, i)| constraint(&t, &i)).collect(),
+        ("pg_catalog", "pg_database") => vec![row! {
+            oid: DATABASE_OID, datname: DATABASE, datdba: OWNER_OID, encoding: 6, datlocprovider: "c", datallowconn: true,
+            datconnlimit: -1, dattablespace: DEFAULT_TABLESPACE_OID, datcollate: "C", datctype: "C",
+        }],
+        ("pg_catalog", "pg_index") => indexes(catalog).map(|(t, i)| index(&t, &i)).collect(),
+        ("pg_catalog", "pg_indexes") => indexes(catalog)
+            .map(|(t, i)| {
+                row! {schemaname: "public", tablename: &*t.name, indexname: &*i.name, indexdef: index_definition(&t, &i)}
+            })
+            .collect(),
+        ("pg_catalog", "pg_namespace") => schemas()
+            .map(|(oid, name)| row! {oid: oid, nspname: name, nspowner: OWNER_OID})
+            .collect(),
+        ("pg_catalog", "pg_settings") => settings()
+            .map(|(name, setting)| {
+                row! {
+                    name: name, setting: setting, category: "Preset Options", context: "internal", vartype: "string",
+                    source: "default", boot_val: setting, reset_val: setting,
+                }
+            })
+            .collect(),
+        ("pg_catalog", "pg_tables") => catalog
+            .tables()
+            .map(|t| {
+                row! {schemaname: "public", tablename: &*t.name, tableowner: OWNER, hasindexes: !t.indexes.is_empty()}
+            })
+            .collect(),
+        ("pg_catalog", "pg_tablespace") => {
+            vec![row! {oid: DEFAULT_TABLESPACE_OID, spcname: "pg_default", spcowner: OWNER_OID}]
+        }
+        ("pg_catalog", "pg_type") => TYPES.iter().map(type_row).collect(),
+        ("information_schema", "schemata") => schemas()
+            .map(|(_, name)| row! {catalog_name: DATABASE, schema_name: name, schema_owner: OWNER})
+            .collect(),
+        ("information_schema", "tables") => catalog
+            .tables()
+            .map(|t| {
+                row! {
+                    table_catalog: DATABASE, table_schema: "public", table_name: &*t.name, table_type: "BASE TABLE",
+                    is_insertable_into: "YES", is_typed: "NO",
+                }
+            })
+            .collect(),
+        ("information_schema", "columns") => catalog.tables().flat_map(|t| standard_columns(t)).collect(),
+        ("information_schema", "table_constraints") => constraints(catalog)
+            .map(|(t, i)| {
+                row! {
+                    constraint_catalog: DATABASE, constraint_schema: "public", constraint_name: &*i.name,
+                    table_catalog: DATABASE, table_schema: "public", table_name: &*t.name,
+                    constraint_type: if i.primary { "PRIMARY KEY" } else { "UNIQUE" }, is_deferrable: "NO",
+                    initially_deferred: "NO", enforced: "YES",
+                }
+            })
+            .collect(),
+        ("information_schema", "key_column_usage") => {
+            constraints(catalog).flat_map(|(t, i)| key_columns(&t, &i)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn schemas() -> impl Iterator<Item = (u32, &'static str)> {
+    [(PG_CATALOG_OID, "pg_catalog"), (PUBLIC_OID, "public"), (INFORMATION_SCHEMA_OID, "information_schema")].into_iter()
+}
+
+fn settings() -> impl Iterator<Item = (&'static str, &'static str)> {
+    [
+        ("DateStyle", "ISO, MDY"),
+        ("TimeZone", "UTC"),
+        ("client_encoding", "UTF8"),
+        ("default_transaction_isolation", "read committed"),
+        ("integer_datetimes", "on"),
+        ("lc_collate", "C"),
+        ("lc_ctype", "C"),
+        ("max_identifier_length", "63"),
+        ("max_index_keys", "32"),
+        ("server_encoding", "UTF8"),
+        ("server_version_num", "150000"),
+        ("standard_conforming_strings", "on"),
+    ]
+    .into_iter()
+}
+
+fn indexes(catalog: &Catalog) -> impl Iterator<Item = (Arc<Table>, Arc<Index>)> {
+    catalog.tables().flat_map(|t| t.indexes.iter().map(|i| (t.clone(), i.clone())))
+}
+
+fn constraints(catalog: &Catalog) -> impl Iterator<Item = (Arc<Table>, Arc<Index>)> {
+    indexes(catalog).filter(|(_, i)| is_constraint(i))
+}
+
+fn class(table: &Table) -> Vec<Row> {
+    let mut rows = vec![row! {
+        oid: table.oid.0, relname: &*table.name, relnamespace: PUBLIC_OID, relowner: OWNER_OID, relam: HEAP_AM_OID,
+        relfilenode: table.oid.0, reltuples: V::F4(-1.0), relhasindex: !table.indexes.is_empty(), relpersistence: "p",
+        relkind: "r", relnatts: table.columns.len() as i16, relispopulated: true, relreplident: "d",
+    }];
+    rows.extend(table.indexes.iter().map(|i| {
+        row! {
+            oid: i.oid.0, relname: &*i.name, relnamespace: PUBLIC_OID, relowner: OWNER_OID, relam: BTREE_AM_OID,
+            relfilenode: i.oid.0, reltuples: V::F4(-1.0), relpersistence: "p", relkind: "i",
+            relnatts: i.columns.len() as i16, relispopulated: true, relreplident: "n",
+        }
+    }));
+    rows
+}
+
+fn attribute_row(relation: u32, number: i16, column: &terrace_engine::ColumnDef, of_table: bool) -> Row {
+    let ty = type_by_oid(oid_of_data_type(column.data_type)).expect("every column type is in TYPES");
+    let variable = ty.len < 0;
+    let align = match ty.len {
+        1 => "c",
+        2 => "s",
+        8 => "d",
+        _ => "i",
+    };
+    row! {
+        attrelid: relation, attname: &*column.name, atttypid: ty.oid, attstattarget: -1, attlen: ty.len, attnum: number,
+        attcacheoff: -1, atttypmod: typmod(column.data_type), attbyval: ty.by_value, attalign: align,
+        attstorage: if variable { "x" } else { "p" }, attcompression: "", attnotnull: of_table && column.not_null,
+        atthasdef: of_table && column.default_sql.is_some(), attidentity: "", attgenerated: "",
+        attisdropped: column.dropped, attislocal: true, attcollation: ty.collation,
+    }
+}
+
+fn attribute_rows(table: &Table) -> Vec<Row> {
+    let mut rows: Vec<Row> =
+        (1i16..).zip(&table.columns).map(|(n, c)| attribute_row(table.oid.0, n, c, true)).collect();
+    for index in &table.indexes {
+        rows.extend(
+            (1i16..).zip(&index.columns).map(|(n, c)| attribute_row(index.oid.0, n, &table.columns[*c], false)),
+        );
+    }
+    rows
+}
+
+fn attrdef(table: &Table) -> Vec<Row> {
+    let with_default = attributes(table).filter_map(|(n, c)| Some((n, c.default_sql.as_deref()?)));
+    with_default
+        // Its own OID matters to nobody; it only has to be the same each time.
+        .map(|(n, sql)| row! {oid: table.oid.0.wrapping_mul(2048).wrapping_add(n as u32), adrelid: table.oid.0, adnum: n, adbin: sql})
+        .collect()
+}
+
+fn numbers(columns: &[usize]) -> V {
+    V::Shorts(columns.iter().map(|c| *c as i16 + 1).collect())
+}
+
+fn index(table: &Table, index: &Index) -> Row {
+    let n = index.columns.len() as i16;
+    row! {
+        indexrelid: index.oid.0, indrelid: table.oid.0, indnatts: n, indnkeyatts: n, indisunique: index.unique,
+        indisprimary: index.primary, indimmediate: true, indisvalid: true, indisready: true, indislive: true,
+        indkey: numbers(&index.columns), indoption: V::Shorts(vec![0; index.columns.len()]),
+    }
+}
+
+fn constraint(table: &Table, index: &Index) -> Row {
+    row! {
+        oid: index.oid.0, conname: &*index.name, connamespace: PUBLIC_OID, contype: if index.primary { "p" } else { "u" },
+        convalidated: true, conrelid: table.oid.0, conindid: index.oid.0, confupdtype: "", confdeltype: "",
+        confmatchtype: "", conislocal: true, connoinherit: true, conkey: numbers(&index.columns),
+        conbin: V::Null,
+    }
+}
+
+fn key_columns(table: &Table, index: &Index) -> Vec<Row> {
+    let one = |(n, column): (i32, &usize)| {
+        row! {
+            constraint_catalog: DATABASE, constraint_schema: "public", constraint_name: &*index.name,
+            table_catalog: DATABASE, table_schema: "public", table_name: &*table.name,
+            column_name: &*table.columns[*column].name, ordinal_position: n, position_in_unique_constraint: V::Null,
+        }
+    };
+    (1i32..).zip(&index.columns).map(one).collect()
+}
+
+fn type_row(t: &PgType) -> Row {
+    let subscript = t.category == "A";
+    row! {
+        oid: t.oid, typname: t.name, typnamespace: PG_CATALOG_OID, typowner: OWNER_OID, typlen: t.len, typbyval: t.by_value,
+        typtype: if t.name == "unknown" { "p" } else { "b" }, typcategory: t.category, typispreferred: false,
+        typisdefined: true, typdelim: ",", typelem: t.element, typarray: t.array, typinput: 0u32,
+        typalign: if t.len == 8 { "d" } else { "i" }, typstorage: if t.len < 0 && !subscript { "x" } else { "p" },
+        typtypmod: -1, typcollation: t.collation,
+    }
+}
+
+fn standard_columns(table: &Table) -> Vec<Row> {
+    let one = |(number, column): (i16, &terrace_engine::ColumnDef)| {
+        let ty = type_by_oid(oid_of_data_type(column.data_type)).expect("every column type is in TYPES");
+        let length = Some(typmod(column.data_type)).filter(|m| *m >= 4).map(|m| m - 4);
+        let (precision, radix, scale) = match ty.name {
+            "int4" => (V::I4(32), V::I4(2), V::I4(0)),
+            "int8" => (V::I4(64), V::I4(2), V::I4(0)),
+            "float8" => (V::I4(53), V::I4(2), V::Null),
+            _ => (V::Null, V::Null, V::Null),
+        };
+        let null = || V::Null;
+        row! {
+            table_catalog: DATABASE, table_schema: "public", table_name: &*table.name, column_name: &*column.name,
+            ordinal_position: i32::from(number), column_default: column.default_sql.as_deref().map_or(V::Null, V::from),
+            is_nullable: if column.not_null { "NO" } else { "YES" }, data_type: ty.sql_name,
+            character_maximum_length: length.map_or(V::Null, V::I4),
+            character_octet_length: length.map_or(V::Null, |n| V::I4(n.saturating_mul(4))),
+            numeric_precision: precision, numeric_precision_radix: radix, numeric_scale: scale,
+            datetime_precision: if ty.name == "timestamp" { V::I4(6) } else { V::Null }, interval_precision: null(),
+            udt_catalog: DATABASE, udt_schema: "pg_catalog", udt_name: ty.name, maximum_cardinality: null(),
+            dtd_identifier: number.to_string(), is_self_referencing: "NO", is_identity: "NO", identity_cycle: "NO",
+            is_generated: "NEVER", is_updatable: "YES",
+        }
+    };
+    attributes(table).map(one).collect()
+}

@@ -1,0 +1,133 @@
+//! Fixed objects: types, schemas, roles, access methods, with PostgreSQL's OIDs.
+use terrace_engine::DataType;
+
+pub(crate) const DATABASE: &str = "terrace";
+pub(crate) const OWNER: &str = "terrace";
+
+pub(crate) const OWNER_OID: u32 = 10;
+pub(crate) const PG_CATALOG_OID: u32 = 11;
+pub(crate) const PUBLIC_OID: u32 = 2200;
+pub(crate) const INFORMATION_SCHEMA_OID: u32 = 13183;
+pub(crate) const DATABASE_OID: u32 = 5;
+pub(crate) const HEAP_AM_OID: u32 = 2;
+pub(crate) const BTREE_AM_OID: u32 = 403;
+pub(crate) const DEFAULT_TABLESPACE_OID: u32 = 1663;
+pub(crate) const DEFAULT_COLLATION_OID: u32 = 100;
+pub(crate) const C_COLLATION_OID: u32 = 950;
+
+/// One row of pg_type.
+pub(crate) struct PgType {
+    pub(crate) oid: u32,
+    pub(crate) name: &'static str,
+    /// As `format_type` prints it.
+    pub(crate) sql_name: &'static str,
+    /// Bytes; negative: variable.
+    pub(crate) len: i16,
+    pub(crate) by_value: bool,
+    pub(crate) category: &'static str,
+    pub(crate) array: u32,
+    /// Of an array: its element type.
+    pub(crate) element: u32,
+    pub(crate) collation: u32,
+}
+
+macro_rules! types {
+    ($(($oid:literal, $name:literal, $sql:literal, $len:literal, $by_value:literal, $cat:literal, $array:literal, $elem:literal, $coll:literal);)*) => {
+        pub(crate) const TYPES: &[PgType] = &[$(PgType {
+            oid: $oid, name: $name, sql_name: $sql, len: $len, by_value: $by_value, category: $cat, array: $array,
+            element: $elem, collation: $coll,
+        }),*];
+    };
+}
+
+types! {
+    (16, "bool", "boolean", 1, true, "B", 1000, 0, 0);
+    (17, "bytea", "bytea", -1, false, "U", 1001, 0, 0);
+    (18, "char", "\"char\"", 1, true, "Z", 1002, 0, 0);
+    (19, "name", "name", 64, false, "S", 1003, 18, 950);
+    (20, "int8", "bigint", 8, true, "N", 1016, 0, 0);
+    (21, "int2", "smallint", 2, true, "N", 1005, 0, 0);
+    (22, "int2vector", "int2vector", -1, false, "A", 1006, 21, 0);
+    (23, "int4", "integer", 4, true, "N", 1007, 0, 0);
+    (24, "regproc", "regproc", 4, true, "N", 1008, 0, 0);
+    (25, "text", "text", -1, false, "S", 1009, 0, 100);
+    (26, "oid", "oid", 4, true, "N", 1028, 0, 0);
+    (30, "oidvector", "oidvector", -1, false, "A", 1013, 26, 0);
+    (194, "pg_node_tree", "pg_node_tree", -1, false, "Z", 0, 0, 100);
+    (700, "float4", "real", 4, true, "N", 1021, 0, 0);
+    (701, "float8", "double precision", 8, true, "N", 1022, 0, 0);
+    (705, "unknown", "unknown", -2, false, "X", 0, 0, 0);
+    (1000, "_bool", "boolean[]", -1, false, "A", 0, 16, 0);
+    (1002, "_char", "\"char\"[]", -1, false, "A", 0, 18, 0);
+    (1003, "_name", "name[]", -1, false, "A", 0, 19, 950);
+    (1005, "_int2", "smallint[]", -1, false, "A", 0, 21, 0);
+    (1007, "_int4", "integer[]", -1, false, "A", 0, 23, 0);
+    (1009, "_text", "text[]", -1, false, "A", 0, 25, 100);
+    (1015, "_varchar", "character varying[]", -1, false, "A", 0, 1043, 100);
+    (1016, "_int8", "bigint[]", -1, false, "A", 0, 20, 0);
+    (1022, "_float8", "double precision[]", -1, false, "A", 0, 701, 0);
+    (1028, "_oid", "oid[]", -1, false, "A", 0, 26, 0);
+    (1042, "bpchar", "character", -1, false, "S", 1014, 0, 100);
+    (1043, "varchar", "character varying", -1, false, "S", 1015, 0, 100);
+    (1082, "date", "date", 4, true, "D", 1182, 0, 0);
+    (1083, "time", "time without time zone", 8, true, "D", 1183, 0, 0);
+    (1114, "timestamp", "timestamp without time zone", 8, true, "D", 1115, 0, 0);
+    (1115, "_timestamp", "timestamp without time zone[]", -1, false, "A", 0, 1114, 0);
+    (1184, "timestamptz", "timestamp with time zone", 8, true, "D", 1185, 0, 0);
+    (1186, "interval", "interval", 16, false, "T", 1187, 0, 0);
+    (1700, "numeric", "numeric", -1, false, "N", 1231, 0, 0);
+    (2205, "regclass", "regclass", 4, true, "N", 2210, 0, 0);
+    (2206, "regtype", "regtype", 4, true, "N", 2211, 0, 0);
+}
+
+pub(crate) fn type_by_oid(oid: u32) -> Option<&'static PgType> {
+    TYPES.binary_search_by_key(&oid, |t| t.oid).ok().map(|i| &TYPES[i])
+}
+
+/// By either of its names.
+pub(crate) fn type_by_name(name: &str) -> Option<&'static PgType> {
+    TYPES.iter().find(|t| t.name == name || t.sql_name == name)
+}
+
+/// PostgreSQL's OID of a column type.
+pub fn oid_of_data_type(data_type: DataType) -> u32 {
+    match data_type {
+        DataType::Bool => 16,
+        DataType::Int8 => 20,
+        DataType::Int4 => 23,
+        DataType::Text => 25,
+        DataType::Float8 => 701,
+        DataType::Varchar(_) => 1043,
+        DataType::Timestamp => 1114,
+    }
+}
+
+/// The type that takes values a client declares with this OID; `None` where the client left it open or we have none.
+pub fn data_type_of_oid(oid: u32) -> Option<DataType> {
+    Some(match oid {
+        16 => DataType::Bool,
+        20 | 26 => DataType::Int8,
+        21 | 23 => DataType::Int4,
+        18 | 19 | 25 | 1042 | 1043 => DataType::Text,
+        700 | 701 | 1700 => DataType::Float8,
+        1082 | 1114 | 1184 => DataType::Timestamp,
+        _ => return None,
+    })
+}
+
+pub(crate) fn typmod(data_type: DataType) -> i32 {
+    match data_type {
+        DataType::Varchar(n) => i32::try_from(n).map_or(-1, |n| n.saturating_add(4)),
+        _ => -1,
+    }
+}
+
+/// `format_type`: the SQL name of a type with its modifier.
+pub(crate) fn format_type(oid: u32, typmod: Option<i32>) -> String {
+    match (type_by_oid(oid), typmod) {
+        (Some(t), Some(m)) if matches!(t.oid, 1042 | 1043) && m >= 4 => format!("{}({})", t.sql_name, m - 4),
+        (Some(t), _) => t.sql_name.to_owned(),
+        (None, _) if oid == 0 => "-".to_owned(),
+        (None, _) => "???".to_owned(),
+    }
+}
