@@ -1,3 +1,27 @@
-//! Sessions, AST router, planning with DataFusion, DML operator, pg_catalog. No files, no pages.
+//! Sessions, AST router, planning with DataFusion, DML, pg_catalog. No files, no pages.
+//!
+//! In: SQL text and parameters. Out: Arrow batches, command tags, errors with SQLSTATE. DataFusion plans queries and the query
+//! part of DML; everything else is carried out here, on the engine's typed API.
+
+mod arithmetic;
+mod context;
+mod ddl;
+mod dml;
+mod error;
+mod explain;
+mod insert;
+mod naming;
+mod parse;
+pub mod pgcatalog;
+mod planner;
+mod range;
+mod router;
+mod run;
+mod scan;
 pub mod session;
-pub use session::{Canceller, Outcome, Prepared, Session, SqlDatabase, TxnStatus};
+mod settings;
+mod values;
+
+pub use context::Canceller;
+pub use session::{Outcome, Prepared, Session, SqlDatabase, TxnStatus};
+pub use values::{arrow_type, engine_type};

@@ -1,14 +1,36 @@
 //! A session: one client's transaction, settings and prepared statements.
-use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::SchemaRef;
-use futures::stream::BoxStream;
+//!
+//! 1. A statement that fails rolls its whole transaction back at once; within a transaction block the block then is `Failed`
+//!    until the client ends it. (There are no savepoints, so nothing of it could be kept.)
+//! 2. Outside a block, a statement commits by itself, or (after [`Session::begin_pipeline`]) at `sync`.
+//! 3. A commit is never cancelled.
+use crate::context::{CancelToken, Canceller, TxnCell, TxnSlot};
+use crate::error::from_datafusion;
+use crate::naming::shown;
+use crate::pgcatalog::SessionInfo;
+use crate::run::Run;
+use crate::settings::Settings;
+use crate::{parse, pgcatalog, planner};
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::{SendableRecordBatchStream, SessionState};
+use datafusion::logical_expr::execution_props::ExecutionProps;
+use datafusion::sql::sqlparser::ast::Statement;
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use parking_lot::Mutex;
+use std::path::PathBuf;
 use std::sync::Arc;
-use terrace_engine::{DataType, Database, Datum, EngineError, Result};
+use terrace_engine::{Catalog, DataType, Database, Datum, EngineError, Isolation, Result};
 
 /// A database with its SQL machinery; cheap to clone.
 #[derive(Clone)]
 pub struct SqlDatabase {
     pub engine: Database,
+    state: Arc<SessionState>,
+    name: Arc<str>,
 }
 
 /// As ReadyForQuery reports it.
@@ -26,10 +48,12 @@ pub struct Prepared {
     pub parameters: Vec<DataType>,
     /// Result columns, `None` where it returns no rows.
     pub columns: Option<SchemaRef>,
+    /// `None`: the text held no statement.
+    pub(crate) statement: Option<Statement>,
 }
 
 pub enum Outcome {
-    /// Rows as they are produced. The tag's row count is theirs.
+    /// Rows as they are produced. The tag's row count is theirs, unless `tag` gives another tag, e.g. `SHOW`.
     Rows { schema: SchemaRef, stream: BoxStream<'static, Result<RecordBatch>> },
     /// A command tag, e.g. `INSERT 0 5`, `CREATE TABLE`; `notice` for warnings.
     Command { tag: String, notices: Vec<EngineError> },
@@ -37,53 +61,371 @@ pub enum Outcome {
     Empty,
 }
 
-/// Cancels what a session runs, from another task.
-#[derive(Clone)]
-pub struct Canceller {}
+/// What the open transaction, if any, belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Block {
+    /// Single statements.
+    None,
+    /// Several statements up to `sync`.
+    Pipeline,
+    /// BEGIN.
+    Explicit,
+    /// BEGIN, and a statement failed: nothing is open any more.
+    Failed,
+}
 
-impl Canceller {
-    pub fn cancel(&self) {
-        todo!()
+/// What streams of rows share with their session.
+pub(crate) struct Shared {
+    pub(crate) cell: TxnCell,
+    pub(crate) block: Mutex<Block>,
+}
+
+pub struct Session {
+    pub(crate) database: SqlDatabase,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) info: SessionInfo,
+    pub(crate) settings: Settings,
+    canceller: Canceller,
+    /// Of the transaction: `now()` stands still in it.
+    clock: Option<ExecutionProps>,
+    pub(crate) isolation: Option<Isolation>,
+}
+
+impl SqlDatabase {
+    /// Queries that need more memory than they may have fail, having nowhere to spill to.
+    pub fn new(engine: Database) -> SqlDatabase {
+        SqlDatabase::build(engine, pgcatalog::DATABASE, None)
+    }
+
+    /// `spill`: a directory for temporary files of sorts and aggregates.
+    pub fn with_spill(engine: Database, spill: PathBuf) -> SqlDatabase {
+        SqlDatabase::build(engine, pgcatalog::DATABASE, Some(spill))
+    }
+
+    fn build(engine: Database, name: &str, spill: Option<PathBuf>) -> SqlDatabase {
+        let mode = match spill {
+            Some(directory) => DiskManagerMode::Directories(vec![directory]),
+            None => DiskManagerMode::Disabled,
+        };
+        let runtime = RuntimeEnvBuilder::new()
+            .with_disk_manager_builder(DiskManagerBuilder::default().with_mode(mode))
+            .build_arc()
+            .expect("a runtime environment of plain settings");
+        SqlDatabase { engine, state: Arc::new(planner::base_state(runtime)), name: name.into() }
+    }
+
+    pub fn session(&self, user: &str) -> Session {
+        let shared =
+            Shared { cell: Arc::new(tokio::sync::Mutex::new(TxnSlot::default())), block: Mutex::new(Block::None) };
+        Session {
+            database: self.clone(),
+            shared: Arc::new(shared),
+            info: SessionInfo { user: user.into(), database: self.name.to_string(), backend_pid: 0 },
+            settings: Settings::new(),
+            canceller: Canceller::default(),
+            clock: None,
+            isolation: None,
+        }
     }
 }
 
-pub struct Session {}
-
-impl SqlDatabase {
-    pub fn new(engine: Database) -> SqlDatabase {
-        SqlDatabase { engine }
+impl Shared {
+    pub(crate) fn block(&self) -> Block {
+        *self.block.lock()
     }
-    pub fn session(&self, _user: &str) -> Session {
-        todo!()
+
+    /// A statement failed (invariant 1).
+    async fn fail(&self) {
+        {
+            let mut block = self.block.lock();
+            if *block == Block::Explicit {
+                *block = Block::Failed;
+            }
+        }
+        let txn = self.cell.lock().await.txn.take();
+        if let Some(txn) = txn
+            && let Err(error) = txn.rollback().await
+        {
+            // The engine goes on rolling back in the background; the statement's own error is the one to report.
+            tracing::warn!(%error, "rollback failed");
+        }
+    }
+
+    /// A statement succeeded: commits it where it stands alone.
+    async fn succeed(&self) -> Result<()> {
+        match self.block() {
+            Block::None => self.commit().await,
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) async fn commit(&self) -> Result<()> {
+        let txn = self.cell.lock().await.txn.take();
+        match txn {
+            Some(txn) => txn.commit().await,
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) async fn rollback(&self) -> Result<()> {
+        let txn = self.cell.lock().await.txn.take();
+        match txn {
+            Some(txn) => txn.rollback().await,
+            None => Ok(()),
+        }
     }
 }
 
 impl Session {
+    /// The process id that `pg_backend_pid()` answers.
+    pub fn set_backend_pid(&mut self, pid: i32) {
+        self.info.backend_pid = pid;
+    }
+
     pub fn status(&self) -> TxnStatus {
-        todo!()
+        match self.shared.block() {
+            Block::None | Block::Pipeline => TxnStatus::Idle,
+            Block::Explicit => TxnStatus::InTransaction,
+            Block::Failed => TxnStatus::Failed,
+        }
     }
+
     pub fn canceller(&self) -> Canceller {
-        todo!()
+        self.canceller.clone()
     }
+
+    /// A run-time parameter as SHOW tells it, e.g. for ParameterStatus.
+    pub fn setting(&self, name: &str) -> Result<String> {
+        self.settings.show(name).map(|(_, value)| value)
+    }
+
+    /// Sets a run-time parameter, e.g. one of the startup packet.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
+        self.settings.set(name, value)
+    }
+
     /// Splits a simple-protocol string into statements' texts (42601 on a syntax error).
-    pub fn split(&self, _sql: &str) -> Result<Vec<String>> {
-        todo!()
+    pub fn split(&self, sql: &str) -> Result<Vec<String>> {
+        parse::split(sql)
     }
+
+    /// From here to `sync`, statements outside a block are one transaction: a simple query of several statements, or the messages
+    /// of the extended protocol between two Syncs.
+    pub fn begin_pipeline(&mut self) {
+        let mut block = self.shared.block.lock();
+        if *block == Block::None {
+            *block = Block::Pipeline;
+        }
+    }
+
     /// Parses one statement. `types`: parameter types the client stated.
-    pub async fn prepare(&mut self, _sql: &str, _types: &[Option<DataType>]) -> Result<Arc<Prepared>> {
-        todo!()
+    pub async fn prepare(&mut self, sql: &str, types: &[Option<DataType>]) -> Result<Arc<Prepared>> {
+        let prepared = self.try_prepare(sql, types).await;
+        if prepared.is_err() {
+            self.shared.fail().await;
+        }
+        prepared
     }
+
+    async fn try_prepare(&mut self, sql: &str, types: &[Option<DataType>]) -> Result<Arc<Prepared>> {
+        let mut statement = parse::parse_one(sql)?;
+        let (mut parameters, mut columns) = (vec![], None);
+        if let Some(statement) = &mut statement {
+            parse::prepare(statement)?;
+            self.refuse_if_failed(statement)?;
+            (parameters, columns) = self.describe(statement, types).await?;
+        }
+        Ok(Arc::new(Prepared { sql: sql.into(), parameters, columns, statement }))
+    }
+
+    /// The catalogue that the next statement would see.
+    pub(crate) async fn catalog(&self) -> Arc<Catalog> {
+        match &self.shared.cell.lock().await.txn {
+            Some(txn) => txn.catalog(),
+            None => self.database.engine.catalog(),
+        }
+    }
+
+    /// Configuration and functions for one statement.
+    pub(crate) fn state(&mut self) -> SessionState {
+        let mut state = SessionState::clone(&self.database.state);
+        let options = state.config_options().clone();
+        let props = state.execution_props_mut();
+        props.mark_start_execution(options);
+        match &self.clock {
+            Some(clock) => props.query_execution_start_time = clock.query_execution_start_time,
+            None => self.clock = Some(props.clone()),
+        }
+        state
+    }
+
+    fn refuse_if_failed(&self, statement: &Statement) -> Result<()> {
+        let ends = matches!(statement, Statement::Commit { .. } | Statement::Rollback { savepoint: None, .. });
+        if self.shared.block() == Block::Failed && !ends {
+            let message = "current transaction is aborted, commands ignored until end of transaction block";
+            return Err(EngineError::new("25P02", message));
+        }
+        Ok(())
+    }
+
     /// Runs a statement. Outside an explicit transaction the statement commits by itself, before `Outcome` says it is done (for
     /// rows: when the stream ends). A failed statement inside one makes the status Failed (25P02 until rolled back).
-    pub async fn execute(&mut self, _statement: &Arc<Prepared>, _parameters: Vec<Datum>) -> Result<Outcome> {
-        todo!()
+    pub async fn execute(&mut self, statement: &Arc<Prepared>, parameters: Vec<Datum>) -> Result<Outcome> {
+        let Some(ast) = &statement.statement else { return Ok(Outcome::Empty) };
+        let token = self.canceller.begin();
+        let result = self.try_execute(statement, ast, parameters, &token).await;
+        match result {
+            // Rows end the statement when they end.
+            Ok(rows @ Outcome::Rows { .. }) => Ok(rows),
+            Ok(outcome) => {
+                let committed = self.shared.succeed().await;
+                self.canceller.end(&token);
+                if committed.is_err() {
+                    self.shared.fail().await;
+                }
+                committed.map(|()| outcome)
+            }
+            Err(error) => {
+                self.shared.fail().await;
+                self.canceller.end(&token);
+                Err(error)
+            }
+        }
     }
+
+    async fn try_execute(
+        &mut self,
+        prepared: &Prepared,
+        ast: &Statement,
+        parameters: Vec<Datum>,
+        token: &Arc<CancelToken>,
+    ) -> Result<Outcome> {
+        self.refuse_if_failed(ast)?;
+        if parameters.len() != prepared.parameters.len() {
+            let message = format!(
+                "bind message supplies {} parameters, but prepared statement requires {}",
+                parameters.len(),
+                prepared.parameters.len()
+            );
+            return Err(EngineError::new("08P01", message));
+        }
+        if self.shared.block() == Block::None {
+            // Rows that nobody read to the end left their transaction open.
+            self.shared.commit().await?;
+        }
+        if let Some(outcome) = self.control(ast).await? {
+            return Ok(outcome);
+        }
+        let number = self.ensure_transaction().await;
+        let state = self.state();
+        let run = Run {
+            engine: &self.database.engine,
+            state: &state,
+            info: &self.info,
+            cell: &self.shared.cell,
+            number,
+            cancel: token,
+            parameters: &parameters,
+            types: &prepared.parameters,
+        };
+        match run.statement(ast).await? {
+            crate::router::Done::Command(outcome) => Ok(outcome),
+            crate::router::Done::Rows(stream) => Ok(self.rows(stream, token.clone())),
+        }
+    }
+
+    /// Begins a transaction where none is open; answers its number.
+    pub(crate) async fn ensure_transaction(&mut self) -> u64 {
+        let isolation = self.isolation.unwrap_or_else(|| self.settings.default_isolation());
+        let mut slot = self.shared.cell.lock().await;
+        if slot.txn.is_none() {
+            slot.number += 1;
+            slot.queried = false;
+            slot.txn = Some(self.database.engine.begin(isolation));
+            self.clock = None;
+        }
+        slot.number
+    }
+
+    fn rows(&self, stream: SendableRecordBatchStream, token: Arc<CancelToken>) -> Outcome {
+        let schema = shown_schema(&stream.schema());
+        let rows = Rows {
+            stream,
+            schema: schema.clone(),
+            shared: self.shared.clone(),
+            canceller: self.canceller.clone(),
+            token,
+        };
+        let stream = stream::unfold(Some(rows), |rows| async move {
+            let mut rows = rows?;
+            match rows.next().await {
+                Ok(Some(batch)) => Some((Ok(batch), Some(rows))),
+                Ok(None) => None,
+                Err(error) => Some((Err(error), None)),
+            }
+        });
+        Outcome::Rows { schema, stream: stream.boxed() }
+    }
+
     /// Ends the implicit transaction of a pipeline (Sync) or of a multi-statement simple query.
     pub async fn sync(&mut self) -> Result<()> {
-        todo!()
+        let alone = {
+            let mut block = self.shared.block.lock();
+            if *block == Block::Pipeline {
+                *block = Block::None;
+            }
+            *block == Block::None
+        };
+        if alone { self.shared.commit().await } else { Ok(()) }
     }
+
     /// Rolls back what is open: the client left.
     pub async fn close(self) {
-        todo!()
+        if let Err(error) = self.shared.rollback().await {
+            tracing::warn!(%error, "rollback failed");
+        }
     }
+}
+
+/// Rows on their way to the client; at their end the statement ends.
+struct Rows {
+    stream: SendableRecordBatchStream,
+    schema: SchemaRef,
+    shared: Arc<Shared>,
+    canceller: Canceller,
+    token: Arc<CancelToken>,
+}
+
+impl Rows {
+    async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        let next = self.token.run(async { Ok(self.stream.next().await) }).await;
+        let batch = match next {
+            Ok(batch) => batch.transpose().map_err(from_datafusion),
+            Err(error) => Err(error),
+        };
+        match batch {
+            Ok(Some(batch)) => {
+                let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+                let renamed =
+                    RecordBatch::try_new_with_options(self.schema.clone(), batch.columns().to_vec(), &options);
+                renamed.map(Some).map_err(crate::error::from_arrow)
+            }
+            Ok(None) => {
+                let committed = self.shared.succeed().await;
+                self.canceller.end(&self.token);
+                committed.map(|()| None)
+            }
+            Err(error) => {
+                self.shared.fail().await;
+                self.canceller.end(&self.token);
+                Err(error)
+            }
+        }
+    }
+}
+
+/// With the names that the client sees. Any column may be NULL: nothing here depends on it.
+pub(crate) fn shown_schema(schema: &Schema) -> SchemaRef {
+    let fields = schema.fields().iter().map(|f| f.as_ref().clone().with_name(shown(f.name())).with_nullable(true));
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }

@@ -1,0 +1,186 @@
+//! From parser and DataFusion errors to errors with SQLSTATE.
+//!
+//! 1. An [`EngineError`] raised below DataFusion comes out as it went in: it travels as `DataFusionError::External`.
+//! 2. Everything else is classified, first by type, then (DataFusion has no codes) by message; what stays unknown is XX000.
+use datafusion::arrow::error::ArrowError;
+use datafusion::common::{DataFusionError, SchemaError};
+use datafusion::sql::sqlparser::parser::ParserError;
+use terrace_engine::EngineError;
+
+/// `0A000 ... is not supported yet`.
+pub(crate) fn unsupported(what: impl std::fmt::Display) -> EngineError {
+    EngineError::new("0A000", format!("{what} is not supported yet"))
+}
+
+/// Wraps an engine error so that it passes through DataFusion.
+pub(crate) fn tunnel(error: EngineError) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
+pub(crate) fn from_parser(error: ParserError) -> EngineError {
+    match error {
+        ParserError::RecursionLimitExceeded => EngineError::new("54001", "statement is nested too deeply"),
+        ParserError::TokenizerError(message) | ParserError::ParserError(message) => {
+            let message = message.strip_prefix("sql parser error: ").unwrap_or(&message).to_string();
+            EngineError::new("42601", format!("syntax error: {message}"))
+        }
+    }
+}
+
+pub(crate) fn from_datafusion(error: DataFusionError) -> EngineError {
+    match error {
+        DataFusionError::External(inner) => match inner.downcast::<EngineError>() {
+            Ok(engine) => *engine,
+            Err(other) => match other.downcast::<DataFusionError>() {
+                Ok(nested) => from_datafusion(*nested),
+                Err(other) => EngineError::new("XX000", other.to_string()),
+            },
+        },
+        DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => from_datafusion(*inner),
+        DataFusionError::Shared(inner) => from_shared(&inner),
+        DataFusionError::Collection(mut all) if !all.is_empty() => from_datafusion(all.swap_remove(0)),
+        DataFusionError::ArrowError(arrow, _) => from_arrow(*arrow),
+        DataFusionError::SQL(parser, _) => from_parser(*parser),
+        DataFusionError::SchemaError(schema, _) => from_schema(*schema),
+        DataFusionError::NotImplemented(message) => EngineError::new("0A000", strip(&message)),
+        DataFusionError::Plan(message) | DataFusionError::Execution(message) => from_message(&message, "42601"),
+        DataFusionError::ResourcesExhausted(message) => EngineError::new("53200", strip(&message)),
+        DataFusionError::IoError(io) => EngineError::new("58030", io.to_string()),
+        other => from_message(&other.to_string(), "XX000"),
+    }
+}
+
+/// An error that several readers share cannot be moved out of: the engine's are cloned, the others read as text.
+fn from_shared(error: &DataFusionError) -> EngineError {
+    match error {
+        DataFusionError::External(inner) => match inner.downcast_ref::<EngineError>() {
+            Some(engine) => engine.clone(),
+            None => EngineError::new("XX000", inner.to_string()),
+        },
+        DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => from_shared(inner),
+        DataFusionError::Shared(inner) => from_shared(inner),
+        DataFusionError::ArrowError(arrow, _) => match arrow.as_ref() {
+            ArrowError::DivideByZero => EngineError::new("22012", "division by zero"),
+            ArrowError::ExternalError(inner) => match inner.downcast_ref::<EngineError>() {
+                Some(engine) => engine.clone(),
+                None => EngineError::new("XX000", inner.to_string()),
+            },
+            other => from_cast_message(&other.to_string()),
+        },
+        other => from_message(&other.to_string(), "XX000"),
+    }
+}
+
+pub(crate) fn from_arrow(error: ArrowError) -> EngineError {
+    match error {
+        ArrowError::DivideByZero => EngineError::new("22012", "division by zero"),
+        ArrowError::ArithmeticOverflow(message) => overflow(&message),
+        ArrowError::ExternalError(inner) => match inner.downcast::<EngineError>() {
+            Ok(engine) => *engine,
+            Err(other) => match other.downcast::<DataFusionError>() {
+                Ok(nested) => from_datafusion(*nested),
+                Err(other) => EngineError::new("XX000", other.to_string()),
+            },
+        },
+        ArrowError::NotYetImplemented(message) => EngineError::new("0A000", message),
+        ArrowError::CastError(message) | ArrowError::ParseError(message) => from_cast_message(&message),
+        ArrowError::OffsetOverflowError(_) => EngineError::new("54000", "text of a batch exceeds 2 GB"),
+        other => from_cast_message(&other.to_string()),
+    }
+}
+
+fn from_schema(error: SchemaError) -> EngineError {
+    match error {
+        SchemaError::FieldNotFound { field, .. } => {
+            let name = match &field.relation {
+                Some(relation) => format!("{}.{}", relation.table(), field.name),
+                None => format!("\"{}\"", field.name),
+            };
+            EngineError::new("42703", format!("column {name} does not exist"))
+        }
+        SchemaError::AmbiguousReference { field } => {
+            EngineError::new("42702", format!("column reference \"{}\" is ambiguous", field.name))
+        }
+        SchemaError::DuplicateQualifiedField { name, .. } | SchemaError::DuplicateUnqualifiedField { name } => {
+            EngineError::new("42701", format!("column \"{name}\" specified more than once"))
+        }
+    }
+}
+
+fn overflow(message: &str) -> EngineError {
+    let kind = if message.contains("Int32") || message.contains("i32") { "integer" } else { "bigint" };
+    EngineError::new("22003", format!("{kind} out of range"))
+}
+
+fn from_cast_message(message: &str) -> EngineError {
+    let lower = message.to_lowercase();
+    if lower.contains("divide by zero") {
+        EngineError::new("22012", "division by zero")
+    } else if lower.contains("overflow") || lower.contains("can't cast value") || lower.contains("out of range") {
+        let range = if message.contains("Int32") { "integer out of range" } else { "value out of range" };
+        EngineError::new("22003", range)
+    } else if lower.contains("timestamp") || lower.contains("date") || lower.contains("time") {
+        EngineError::new("22007", strip(message))
+    } else if lower.contains("cannot cast string") || lower.contains("cast") {
+        EngineError::new("22P02", invalid_text(message))
+    } else {
+        EngineError::new("XX000", strip(message))
+    }
+}
+
+/// "Cannot cast string 'abc' to value of Int32 type" as PostgreSQL says it.
+fn invalid_text(message: &str) -> String {
+    let mut quoted = message.splitn(3, '\'');
+    let (Some(_), Some(value)) = (quoted.next(), quoted.next()) else { return strip(message) };
+    let kind = match message {
+        m if m.contains("Int32") => "integer",
+        m if m.contains("Int64") => "bigint",
+        m if m.contains("Float64") => "double precision",
+        m if m.contains("Boolean") => "boolean",
+        _ => return strip(message),
+    };
+    format!("invalid input syntax for type {kind}: \"{value}\"")
+}
+
+fn from_message(message: &str, otherwise: &'static str) -> EngineError {
+    let lower = message.to_lowercase();
+    let has = |needle: &str| lower.contains(needle);
+    let state = if has("divide by zero") {
+        return EngineError::new("22012", "division by zero");
+    } else if has("overflow") && !has("stack") {
+        return overflow(message);
+    } else if has("invalid function") || has("no function matches") || has("cannot infer common argument type") {
+        "42883"
+    } else if has("failed to coerce") || has("coercion") || has("cannot coerce") || has("does not support") {
+        "42883"
+    } else if has("must appear in the group by") || has("group by") || has("aggregat") {
+        "42803"
+    } else if has("no field named") || has("column not found") {
+        "42703"
+    } else if has("recursion") || has("too deep") {
+        "54001"
+    } else if has("unsupported") || has("not supported") || has("not implemented") {
+        "0A000"
+    } else if has("cannot cast") || has("can't cast") || has("error parsing") {
+        return from_cast_message(message);
+    } else if has("scalar subquery") && has("more than one row") {
+        "21000"
+    } else if has("placeholder") {
+        "42P18"
+    } else {
+        otherwise
+    };
+    EngineError::new(state, strip(message))
+}
+
+/// Drops DataFusion's prefixes and its request to file a bug.
+fn strip(message: &str) -> String {
+    let first = message.split("\n\nbacktrace:").next().unwrap_or(message);
+    let first = first.split(".\nThis issue was likely caused by a bug").next().unwrap_or(first);
+    let mut text = first;
+    for prefix in ["Error during planning: ", "Execution error: ", "This feature is not implemented: ", "Arrow error: "]
+    {
+        text = text.strip_prefix(prefix).unwrap_or(text);
+    }
+    text.trim().to_string()
+}

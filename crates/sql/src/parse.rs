@@ -1,0 +1,155 @@
+//! From text to statements.
+//!
+//! 1. Nesting is capped (54001): neither the parser nor what walks its trees may exhaust a stack.
+//! 2. What would be accepted and then ignored (FOR UPDATE, SELECT INTO, a DML statement in WITH) is refused here.
+use crate::error::{from_parser, unsupported};
+use crate::naming;
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, ObjectName, Query, Select, SetExpr, Statement, VisitMut, VisitorMut,
+};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+use std::ops::ControlFlow;
+use terrace_engine::{EngineError, Result};
+
+/// Levels of nested expressions or queries.
+const NESTING_MAX: usize = 128;
+
+/// Terms in one expression, e.g. of a chain of OR, which nests to the left without the parser recursing.
+const DEPTH_MAX: usize = 1500;
+
+/// Splits a string of statements at its top-level semicolons. Empty statements are left out.
+pub(crate) fn split(sql: &str) -> Result<Vec<String>> {
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, sql)
+        .with_unescape(false)
+        .tokenize()
+        .map_err(|e| from_parser(e.into()))?;
+    let mut statements = vec![];
+    let mut current = String::new();
+    let mut empty = true;
+    for token in &tokens {
+        match token {
+            Token::SemiColon => {
+                if !std::mem::replace(&mut empty, true) {
+                    statements.push(std::mem::take(&mut current).trim().to_string());
+                }
+                current.clear();
+            }
+            Token::EOF => {}
+            other => {
+                empty &= matches!(other, Token::Whitespace(_));
+                current.push_str(&other.to_string());
+            }
+        }
+    }
+    if !empty {
+        statements.push(current.trim().to_string());
+    }
+    Ok(statements)
+}
+
+/// Parses one statement; `None` where there is none.
+pub(crate) fn parse_one(sql: &str) -> Result<Option<Statement>> {
+    let dialect = PostgreSqlDialect {};
+    let parser = Parser::new(&dialect).with_recursion_limit(NESTING_MAX);
+    let mut statements = parser.try_with_sql(sql).and_then(|mut p| p.parse_statements()).map_err(from_parser)?;
+    match statements.len() {
+        0 => Ok(None),
+        1 => Ok(statements.pop()),
+        _ => Err(EngineError::new("42601", "cannot insert multiple commands into a prepared statement")),
+    }
+}
+
+/// Refuses what nobody would carry out, and gives result columns PostgreSQL's names.
+pub(crate) fn prepare(statement: &mut Statement) -> Result<()> {
+    match statement.visit(&mut Refusals::default()) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(()),
+    }
+}
+
+#[derive(Default)]
+struct Refusals {
+    depth: usize,
+}
+
+impl VisitorMut for Refusals {
+    type Break = EngineError;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<EngineError> {
+        match refuse_query(query) {
+            Err(error) => ControlFlow::Break(error),
+            Ok(()) => {
+                naming::name_columns(&mut query.body);
+                ControlFlow::Continue(())
+            }
+        }
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<EngineError> {
+        match () {
+            _ if select.into.is_some() => ControlFlow::Break(unsupported("SELECT INTO")),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<EngineError> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return ControlFlow::Break(EngineError::new("54001", "expression is nested too deeply"));
+        }
+        let _ = expr;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, _expr: &mut Expr) -> ControlFlow<EngineError> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+}
+
+fn refuse_query(query: &Query) -> Result<()> {
+    if let Some(lock) = query.locks.first() {
+        return Err(unsupported(format!("SELECT FOR {}", lock.lock_type)));
+    }
+    if query.for_clause.is_some() || query.settings.is_some() || query.format_clause.is_some() {
+        return Err(unsupported("this clause of SELECT"));
+    }
+    if !query.pipe_operators.is_empty() {
+        return Err(unsupported("the pipe syntax"));
+    }
+    match query.body.as_ref() {
+        SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {
+            Err(unsupported("INSERT, UPDATE or DELETE within WITH"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// As PostgreSQL folds identifiers: to lower case, unless quoted.
+pub(crate) fn fold(ident: &Ident) -> String {
+    match ident.quote_style {
+        Some(_) => ident.value.clone(),
+        None => ident.value.to_lowercase(),
+    }
+}
+
+/// The folded name of an object that must be in schema `public`, which may be written or not.
+pub(crate) fn object_name(name: &ObjectName) -> Result<String> {
+    let parts: Option<Vec<String>> = name.0.iter().map(|part| part.as_ident().map(fold)).collect();
+    let parts = parts.ok_or_else(|| unsupported(format!("the name {name}")))?;
+    match parts.as_slice() {
+        [table] => Ok(table.clone()),
+        [schema, table] | [_, schema, table] if schema == "public" => Ok(table.clone()),
+        [schema, _] | [_, schema, _] if schema == "pg_catalog" || schema == "information_schema" => {
+            Err(EngineError::new("42501", format!("permission denied: \"{name}\" is a system catalog")))
+        }
+        [schema, _] | [_, schema, _] => Err(EngineError::new("3F000", format!("schema \"{schema}\" does not exist"))),
+        _ => Err(EngineError::new("42601", format!("improper qualified name (too many dotted names): {name}"))),
+    }
+}
+
+pub(crate) fn undefined_table(name: impl std::fmt::Display) -> EngineError {
+    EngineError::new("42P01", format!("relation \"{name}\" does not exist"))
+}

@@ -1,0 +1,255 @@
+//! Planning with DataFusion: names, parameters, plans. Only SELECT, and the query part of DML, comes here.
+use crate::arithmetic::CheckedArithmetic;
+use crate::context::StatementContext;
+use crate::error::{from_datafusion, tunnel, unsupported};
+use crate::parse::undefined_table;
+use crate::pgcatalog::{self, SessionInfo};
+use crate::scan::TableScan;
+use crate::values::arrow_type;
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
+use datafusion::catalog::TableProvider;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{DataFusionError, TableReference};
+use datafusion::datasource::provider_as_source;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
+use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
+use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource, WindowUDF};
+use datafusion::prelude::SessionConfig;
+use datafusion::sql::parser::Statement as DfStatement;
+use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
+use datafusion::sql::sqlparser::ast::Statement;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use terrace_engine::{Catalog, DataType, EngineError, Result, Table};
+
+/// Stands for the target of UPDATE and DELETE, with its hidden columns. No name a user can write contains a NUL.
+pub(crate) const TARGET: &str = "\0target";
+
+/// The configuration and functions all sessions start from.
+pub(crate) fn base_state(runtime: Arc<RuntimeEnv>) -> SessionState {
+    let mut config = SessionConfig::new()
+        .with_target_partitions(1)
+        .with_information_schema(false)
+        .with_create_default_catalog_and_schema(false);
+    let options = config.options_mut();
+    options.sql_parser.map_string_types_to_utf8view = false;
+    options.sql_parser.dialect = datafusion::common::config::Dialect::PostgreSQL;
+    options.execution.collect_statistics = false;
+    SessionStateBuilder::new()
+        .with_config(config)
+        .with_runtime_env(runtime)
+        .with_default_features()
+        .with_analyzer_rule(Arc::new(CheckedArithmetic))
+        .build()
+}
+
+/// Plans statements as of one catalogue.
+pub(crate) struct Planner<'a> {
+    pub(crate) state: &'a SessionState,
+    pub(crate) catalog: &'a Arc<Catalog>,
+    pub(crate) info: &'a SessionInfo,
+    /// The table that [`TARGET`] stands for.
+    pub(crate) target: Option<Arc<Table>>,
+}
+
+/// A planned query, and the user's tables it reads.
+pub(crate) struct Planned {
+    pub(crate) plan: LogicalPlan,
+    pub(crate) tables: Vec<Arc<Table>>,
+}
+
+impl Planner<'_> {
+    /// Plans a query. `types`: of its parameters, where they are known.
+    pub(crate) async fn plan(&self, mut statement: Statement, types: &[Option<DataType>]) -> Result<Planned> {
+        assert!(matches!(statement, Statement::Query(_)), "DataFusion plans queries only");
+        pgcatalog::rewrite(&mut statement);
+        let references = self
+            .state
+            .resolve_table_references(&DfStatement::Statement(Box::new(statement.clone())))
+            .map_err(from_datafusion)?;
+        let mut names = Names { planner: self, sources: BTreeMap::new() };
+        let mut tables: Vec<Arc<Table>> = vec![];
+        for reference in references {
+            let key = reference.to_string();
+            let (provider, table) = self.resolve(&reference).await?;
+            names.sources.insert(key, provider_as_source(provider));
+            tables.extend(table);
+        }
+        let fields = types
+            .iter()
+            .map(|t| t.map(|t| Arc::new(Field::new("", arrow_type(t), true))))
+            .collect::<Vec<Option<FieldRef>>>();
+        let mut context = PlannerContext::new().with_prepare_param_data_types(fields);
+        let options = ParserOptions::from(&self.state.config_options().sql_parser);
+        let plan = SqlToRel::new_with_options(&names, options)
+            .sql_statement_to_plan_with_context(statement, &mut context)
+            .map_err(from_datafusion)?;
+        refuse_side_effects(&plan)?;
+        Ok(Planned { plan, tables })
+    }
+
+    /// The table of that name, as a provider; with the user's table behind it.
+    async fn resolve(&self, name: &TableReference) -> Result<(Arc<dyn TableProvider>, Option<Arc<Table>>)> {
+        if name.table() == TARGET {
+            let table = self.target.clone().expect("only UPDATE and DELETE name the target");
+            return Ok((Arc::new(TableScan::target(table.clone())), Some(table)));
+        }
+        // As search_path "pg_catalog, public" resolves.
+        let schemas: &[&str] = match name.schema() {
+            None => &["pg_catalog", "public"],
+            Some(schema) => &[schema],
+        };
+        for schema in schemas {
+            if *schema == "public" {
+                if let Some(table) = self.catalog.table(name.table()) {
+                    return Ok((Arc::new(TableScan::new(table.clone())), Some(table.clone())));
+                }
+            } else if let Some(schema) = pgcatalog::schema(schema, self.catalog, self.info)
+                && let Some(table) = schema.table(name.table()).await.map_err(from_datafusion)?
+            {
+                return Ok((table, None));
+            }
+        }
+        Err(undefined_table(match name.schema() {
+            Some(schema) => format!("{schema}.{}", name.table()),
+            None => name.table().to_string(),
+        }))
+    }
+}
+
+/// A task of the statement. Its function maps stay empty: only plans read from bytes would look there.
+pub(crate) fn task(state: &SessionState, statement: StatementContext) -> Arc<TaskContext> {
+    let config = state.config().clone().with_extension(Arc::new(statement));
+    Arc::new(TaskContext::default().with_session_config(config).with_runtime(state.runtime_env().clone()))
+}
+
+/// The planner makes nothing but queries of queries; were that to change, nothing may be carried out unseen.
+fn refuse_side_effects(plan: &LogicalPlan) -> Result<()> {
+    let mut found = None;
+    let visited = plan.apply_with_subqueries(|node| {
+        if matches!(node, LogicalPlan::Dml(_) | LogicalPlan::Ddl(_) | LogicalPlan::Copy(_) | LogicalPlan::Statement(_))
+        {
+            found = Some(node.display().to_string());
+            return Ok(TreeNodeRecursion::Stop);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    visited.map_err(from_datafusion)?;
+    found.map_or(Ok(()), |node| Err(unsupported(node)))
+}
+
+struct Names<'a> {
+    planner: &'a Planner<'a>,
+    sources: BTreeMap<String, Arc<dyn TableSource>>,
+}
+
+/// Functions may be written with their schema.
+fn unqualified(name: &str) -> &str {
+    name.strip_prefix("pg_catalog.").unwrap_or(name)
+}
+
+impl ContextProvider for Names<'_> {
+    fn get_table_source(&self, name: TableReference) -> Result<Arc<dyn TableSource>, DataFusionError> {
+        match self.sources.get(&name.to_string()) {
+            Some(source) => Ok(source.clone()),
+            None => Err(tunnel(undefined_table(&name))),
+        }
+    }
+
+    fn create_cte_work_table(
+        &self,
+        name: &str,
+        schema: datafusion::arrow::datatypes::SchemaRef,
+    ) -> Result<Arc<dyn TableSource>, DataFusionError> {
+        Ok(provider_as_source(Arc::new(datafusion::datasource::cte_worktable::CteWorkTable::new(name, schema))))
+    }
+
+    fn get_table_function_source(
+        &self,
+        name: &str,
+        _args: Vec<datafusion::logical_expr::Expr>,
+    ) -> Result<Arc<dyn TableSource>, DataFusionError> {
+        Err(tunnel(unsupported(format!("the table function {name}"))))
+    }
+
+    fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
+        self.planner.state.expr_planners()
+    }
+
+    fn get_type_planner(&self) -> Option<Arc<dyn TypePlanner>> {
+        None
+    }
+
+    fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        let name = unqualified(name);
+        // Ours first: where both know a name, ours is PostgreSQL's.
+        pgcatalog::function(name, self.planner.catalog, self.planner.info)
+            .or_else(|| self.planner.state.scalar_functions().get(name).cloned())
+    }
+
+    fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {
+        self.planner.state.higher_order_functions().get(unqualified(name)).cloned()
+    }
+
+    fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
+        self.planner.state.aggregate_functions().get(unqualified(name)).cloned()
+    }
+
+    fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
+        self.planner.state.window_functions().get(unqualified(name)).cloned()
+    }
+
+    fn get_variable_type(&self, _names: &[String]) -> Option<ArrowType> {
+        None
+    }
+
+    fn options(&self) -> &ConfigOptions {
+        self.planner.state.config_options()
+    }
+
+    // The names are for "did you mean": a sorted list, for the same hint each time.
+    fn udf_names(&self) -> Vec<String> {
+        sorted(self.planner.state.scalar_functions().keys())
+    }
+
+    fn higher_order_function_names(&self) -> Vec<String> {
+        sorted(self.planner.state.higher_order_functions().keys())
+    }
+
+    fn udaf_names(&self) -> Vec<String> {
+        sorted(self.planner.state.aggregate_functions().keys())
+    }
+
+    fn udwf_names(&self) -> Vec<String> {
+        sorted(self.planner.state.window_functions().keys())
+    }
+}
+
+fn sorted<'n>(names: impl Iterator<Item = &'n String>) -> Vec<String> {
+    let mut names: Vec<String> = names.cloned().collect();
+    names.sort();
+    names
+}
+
+/// The parameters of a plan in order, `$1` first. 42P18 where a type cannot be told.
+pub(crate) fn parameters(plan: &LogicalPlan, stated: &[Option<DataType>]) -> Result<Vec<DataType>> {
+    let found = plan.get_parameter_types().map_err(from_datafusion)?;
+    let found: BTreeMap<usize, Option<ArrowType>> =
+        found.into_iter().filter_map(|(id, t)| Some((id.strip_prefix('$')?.parse().ok()?, t))).collect();
+    let count = found.keys().last().copied().unwrap_or(0).max(stated.len());
+    let of = |number: usize| {
+        if let Some(Some(stated)) = stated.get(number - 1) {
+            return Ok(*stated);
+        }
+        match found.get(&number) {
+            Some(Some(arrow)) => crate::values::engine_type(arrow)
+                .ok_or_else(|| EngineError::new("0A000", format!("parameters of type {arrow} are not supported yet"))),
+            // As PostgreSQL takes a parameter whose type stays open, e.g. `SELECT $1`.
+            Some(None) => Ok(DataType::Text),
+            None => Err(EngineError::new("42P18", format!("could not determine data type of parameter ${number}"))),
+        }
+    };
+    (1..=count).map(of).collect()
+}

@@ -1,0 +1,485 @@
+//! Which statement goes where. What is not listed is not supported, and says so.
+use crate::ddl::{self, NewIndex, duplicate, find_index, relation_exists};
+use crate::dml::{delete_query, delete_target, update_query, update_target};
+use crate::error::{from_datafusion, unsupported};
+use crate::insert::{check_count, insert_columns, insert_target, literal, plain_values, values_query};
+use crate::parse::{fold, object_name, undefined_table};
+use crate::planner::{Planner, parameters};
+use crate::run::Run;
+use crate::session::{Block, Outcome, Session, shown_schema};
+use crate::values::check_assignable;
+use datafusion::arrow::array::{RecordBatch, StringArray};
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, ObjectName, ObjectType, Reset, Set, Statement, TransactionAccessMode, TransactionIsolationLevel,
+    TransactionMode, Value,
+};
+use futures::stream;
+use std::sync::Arc;
+use terrace_engine::{DataType, EngineError, Isolation, Result, Table};
+
+pub(crate) enum Done {
+    Command(Outcome),
+    Rows(SendableRecordBatchStream),
+}
+
+fn command(tag: impl Into<String>) -> Outcome {
+    Outcome::Command { tag: tag.into(), notices: vec![] }
+}
+
+fn notice(state: &'static str, message: impl Into<String>) -> EngineError {
+    EngineError::new(state, message)
+}
+
+impl Run<'_> {
+    /// Everything that runs in a transaction.
+    pub(crate) async fn statement(&self, ast: &Statement) -> Result<Done> {
+        let tag = match ast {
+            Statement::Query(_) => {
+                let plan = self.plan(ast, None).await?;
+                let physical = self.physical(&plan).await?;
+                return Ok(Done::Rows(self.stream(physical, None)?));
+            }
+            Statement::Explain { .. } => return Ok(Done::Rows(self.explain(ast).await?)),
+            Statement::Insert(insert) => format!("INSERT 0 {}", self.insert(insert).await?),
+            Statement::Update(update) => format!("UPDATE {}", self.update(update).await?),
+            Statement::Delete(delete) => format!("DELETE {}", self.delete(delete).await?),
+            Statement::CreateTable(create) => return self.create_table(create).await,
+            Statement::CreateIndex(create) => return self.create_index(create).await,
+            Statement::Drop { object_type, if_exists, names, cascade, purge, temporary, table, .. } => {
+                if *purge || *temporary || table.is_some() {
+                    return Err(unsupported("this form of DROP"));
+                }
+                if *cascade {
+                    return Err(unsupported("CASCADE"));
+                }
+                return self.drop(object_type, *if_exists, names).await;
+            }
+            other => return Err(unsupported(name_of(other))),
+        };
+        Ok(Done::Command(command(tag)))
+    }
+
+    async fn create_table(&self, create: &datafusion::sql::sqlparser::ast::CreateTable) -> Result<Done> {
+        let catalog = self.begin_statement().await;
+        let name = object_name(&create.name)?;
+        if relation_exists(&catalog, &name) {
+            if create.if_not_exists {
+                let skipped = notice("42P07", format!("relation \"{name}\" already exists, skipping"));
+                return Ok(Done::Command(Outcome::Command { tag: "CREATE TABLE".into(), notices: vec![skipped] }));
+            }
+            return Err(duplicate(&name));
+        }
+        let spec = ddl::table_spec(create, &catalog)?;
+        for (column, definition) in create.columns.iter().zip(&spec.columns) {
+            for option in &column.options {
+                if let datafusion::sql::sqlparser::ast::ColumnOption::Default(expr) = &option.option {
+                    self.check_default(expr, definition).await?;
+                }
+            }
+        }
+        let run = async { self.cell.lock().await.open().create_table(spec).await };
+        self.cancel.run(run).await?;
+        Ok(Done::Command(command("CREATE TABLE")))
+    }
+
+    /// A default must plan without columns, and be of a type that the column takes.
+    async fn check_default(&self, expr: &Expr, column: &terrace_engine::ColumnDef) -> Result<()> {
+        if let Some(value) = literal(expr, column) {
+            return value.map(|_| ());
+        }
+        if expr.to_string().contains('$') && matches!(expr, Expr::Value(v) if matches!(v.value, Value::Placeholder(_)))
+        {
+            return Err(EngineError::new("42P02", "there is no parameter in a DEFAULT"));
+        }
+        let query = values_query([expr.clone()].into_iter())?;
+        let plan = self.plan(&query, None).await.map_err(|error| match error.state.0 {
+            "42703" => EngineError::new("0A000", "cannot use column reference in DEFAULT expression"),
+            _ => error,
+        })?;
+        check_assignable(plan.schema().field(0).data_type(), column, false)
+    }
+
+    async fn create_index(&self, create: &datafusion::sql::sqlparser::ast::CreateIndex) -> Result<Done> {
+        // Once to find the table, once more when it is locked.
+        if let NewIndex::On(table, _) = ddl::index_spec(create, &*self.begin_statement().await)? {
+            self.write_table(&table.name).await?;
+        }
+        let (table, spec) = match ddl::index_spec(create, &*self.begin_statement().await)? {
+            NewIndex::On(table, spec) => (table, spec),
+            NewIndex::Exists(name) => {
+                let skipped = notice("42P07", format!("relation \"{name}\" already exists, skipping"));
+                return Ok(Done::Command(Outcome::Command { tag: "CREATE INDEX".into(), notices: vec![skipped] }));
+            }
+        };
+        let run = async { self.cell.lock().await.open().create_index(&table, spec).await };
+        self.cancel.run(run).await?;
+        Ok(Done::Command(command("CREATE INDEX")))
+    }
+
+    async fn drop(&self, kind: &ObjectType, if_exists: bool, names: &[ObjectName]) -> Result<Done> {
+        let mut notices = vec![];
+        let tag = format!("DROP {kind}");
+        for name in names {
+            let name = object_name(name)?;
+            let catalog = self.begin_statement().await;
+            let dropped = match kind {
+                ObjectType::Table => self.drop_table(&name, &catalog).await,
+                ObjectType::Index => self.drop_index(&name, &catalog).await,
+                other => return Err(unsupported(format!("DROP {other}"))),
+            };
+            match dropped {
+                Err(error) if if_exists && matches!(error.state.0, "42P01" | "42704") => {
+                    let kind = kind.to_string().to_lowercase();
+                    notices.push(notice("00000", format!("{kind} \"{name}\" does not exist, skipping")));
+                }
+                other => other?,
+            }
+        }
+        Ok(Done::Command(Outcome::Command { tag, notices }))
+    }
+
+    async fn drop_table(&self, name: &str, catalog: &terrace_engine::Catalog) -> Result<()> {
+        if catalog.table(name).is_none() {
+            if find_index(catalog, name).is_some() {
+                return Err(EngineError::new("42809", format!("\"{name}\" is not a table")));
+            }
+            return Err(EngineError::new("42P01", format!("table \"{name}\" does not exist")));
+        }
+        let table = self.write_table(name).await?;
+        let run = async { self.cell.lock().await.open().drop_table(&table).await };
+        self.cancel.run(run).await
+    }
+
+    async fn drop_index(&self, name: &str, catalog: &terrace_engine::Catalog) -> Result<()> {
+        let missing = || EngineError::new("42704", format!("index \"{name}\" does not exist"));
+        let Some((table, _)) = find_index(catalog, name) else {
+            if catalog.table(name).is_some() {
+                return Err(EngineError::new("42809", format!("\"{name}\" is not an index")));
+            }
+            return Err(missing());
+        };
+        let table = self.write_table(&table.name.clone()).await?;
+        let index = table.indexes.iter().find(|i| i.name == name).ok_or_else(missing)?;
+        if index.primary {
+            let message =
+                format!("cannot drop index {name} because constraint {name} on table {} requires it", table.name);
+            return Err(EngineError::new("2BP01", message));
+        }
+        let run = async { self.cell.lock().await.open().drop_index(index).await };
+        self.cancel.run(run).await
+    }
+}
+
+impl Session {
+    /// Parameters and result columns of a statement.
+    pub(crate) async fn describe(
+        &mut self,
+        ast: &Statement,
+        types: &[Option<DataType>],
+    ) -> Result<(Vec<DataType>, Option<SchemaRef>)> {
+        let catalog = self.catalog().await;
+        let state = self.state();
+        let planner = |target| Planner { state: &state, catalog: &catalog, info: &self.info, target };
+        let find = |name: &str| catalog.table(name).cloned().ok_or_else(|| undefined_table(name));
+        match ast {
+            Statement::Query(_) => {
+                let plan = planner(None).plan(ast.clone(), types).await?.plan;
+                // As it will be after type coercion.
+                let typed = state
+                    .analyzer()
+                    .execute_and_check(plan.clone(), state.config_options(), |_, _| {})
+                    .map_err(from_datafusion)?;
+                Ok((parameters(&plan, types)?, Some(shown_schema(typed.schema().as_arrow()))))
+            }
+            Statement::Update(update) => {
+                let target = update_target(update)?;
+                let table = find(&target.name)?;
+                let (query, assigned) = update_query(update, &target, &table)?;
+                let mut types = types.to_vec();
+                for ((_, value), at) in crate::dml::assignments(&update.assignments)?.iter().zip(&assigned) {
+                    type_parameter(value, table.columns[*at].data_type, &mut types);
+                }
+                let plan = planner(Some(table)).plan(query, &types).await?.plan;
+                Ok((parameters(&plan, &types)?, None))
+            }
+            Statement::Delete(delete) => {
+                let target = delete_target(delete)?;
+                let query = delete_query(delete, &target);
+                let plan = planner(Some(find(&target.name)?)).plan(query, types).await?.plan;
+                Ok((parameters(&plan, types)?, None))
+            }
+            Statement::Insert(insert) => {
+                let table = find(&insert_target(insert)?)?;
+                let columns = insert_columns(insert, &table)?;
+                let Some(source) = insert.source.as_deref() else { return Ok((vec![], None)) };
+                let Some(rows) = plain_values(source) else {
+                    let query = Statement::Query(Box::new(source.clone()));
+                    let plan = planner(None).plan(query, types).await?.plan;
+                    return Ok((parameters(&plan, types)?, None));
+                };
+                let mut types = types.to_vec();
+                let mut others = vec![];
+                for row in rows {
+                    check_count(row.len(), &columns, !insert.columns.is_empty())?;
+                    for (value, at) in row.iter().zip(&columns) {
+                        let column = &table.columns[*at];
+                        if !type_parameter(value, column.data_type, &mut types)
+                            && !crate::dml::is_default(value)
+                            && literal(value, column).is_none()
+                        {
+                            others.push(value.clone());
+                        }
+                    }
+                }
+                if others.is_empty() && types.iter().all(Option::is_some) {
+                    return Ok((types.into_iter().flatten().collect(), None));
+                }
+                let plan = planner(None).plan(values_query(others.into_iter())?, &types).await?.plan;
+                Ok((parameters(&plan, &types)?, None))
+            }
+            Statement::Explain { .. } => Ok((vec![], Some(text_schema(&["QUERY PLAN"])))),
+            Statement::ShowVariable { variable } => Ok((vec![], Some(self.show(variable)?.0))),
+            _ => Ok((vec![], None)),
+        }
+    }
+
+    /// What needs no transaction, or makes and ends one.
+    pub(crate) async fn control(&mut self, ast: &Statement) -> Result<Option<Outcome>> {
+        Ok(Some(match ast {
+            Statement::StartTransaction { modes, begin, modifier, statements, exception, .. } => {
+                if modifier.is_some() || !statements.is_empty() || exception.is_some() {
+                    return Err(unsupported("this form of BEGIN"));
+                }
+                let tag = if *begin { "BEGIN" } else { "START TRANSACTION" };
+                self.begin(modes, tag).await?
+            }
+            Statement::Commit { chain, modifier, .. } => {
+                if *chain || modifier.is_some() {
+                    return Err(unsupported("AND CHAIN"));
+                }
+                self.end(true).await?
+            }
+            Statement::Rollback { chain, savepoint } => {
+                if *chain || savepoint.is_some() {
+                    return Err(unsupported(if *chain { "AND CHAIN" } else { "ROLLBACK TO SAVEPOINT" }));
+                }
+                self.end(false).await?
+            }
+            Statement::Set(set) => self.set_statement(set).await?,
+            Statement::Reset(reset) => {
+                match &reset.reset {
+                    Reset::ALL => self.settings = crate::settings::Settings::new(),
+                    Reset::ConfigurationParameter(name) => self.settings.reset(&name.to_string())?,
+                }
+                command("RESET")
+            }
+            Statement::ShowVariable { variable } => {
+                let (schema, batch) = self.show(variable)?;
+                let rows = stream::iter([Ok(batch)]);
+                Outcome::Rows { schema, stream: Box::pin(rows) }
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    async fn begin(&mut self, modes: &[TransactionMode], tag: &str) -> Result<Outcome> {
+        let isolation = isolation(modes)?;
+        if self.shared.block() == Block::Explicit {
+            let warning = notice("25001", "there is already a transaction in progress");
+            return Ok(Outcome::Command { tag: tag.into(), notices: vec![warning] });
+        }
+        if isolation.is_some() {
+            self.isolation = isolation;
+        }
+        self.ensure_transaction().await;
+        *self.shared.block.lock() = Block::Explicit;
+        Ok(command(tag))
+    }
+
+    async fn end(&mut self, commit: bool) -> Result<Outcome> {
+        let block = std::mem::replace(&mut *self.shared.block.lock(), Block::None);
+        self.isolation = None;
+        let tag = if commit && block != Block::Failed { "COMMIT" } else { "ROLLBACK" };
+        let result = if tag == "COMMIT" { self.shared.commit().await } else { self.shared.rollback().await };
+        result?;
+        let outside = notice("25P01", "there is no transaction in progress");
+        let notices = if matches!(block, Block::None | Block::Pipeline) { vec![outside] } else { vec![] };
+        Ok(Outcome::Command { tag: tag.into(), notices })
+    }
+
+    async fn set_statement(&mut self, set: &Set) -> Result<Outcome> {
+        match set {
+            Set::SingleAssignment { scope, hivevar: false, variable, values } => {
+                use datafusion::sql::sqlparser::ast::ContextModifier;
+                if matches!(scope, Some(ContextModifier::Local | ContextModifier::Global)) {
+                    return Err(unsupported("SET LOCAL"));
+                }
+                let name = variable.to_string();
+                let values: Vec<String> = values.iter().map(setting_value).collect::<Result<_>>()?;
+                match values.as_slice() {
+                    [one] if one.eq_ignore_ascii_case("default") => self.settings.reset(&name)?,
+                    values => self.settings.set(&name, &values.join(", "))?,
+                }
+            }
+            Set::SetTimeZone { local: false, value } => self.settings.set("TimeZone", &setting_value(value)?)?,
+            Set::SetNames { charset_name, collation_name: None } => {
+                self.settings.set("client_encoding", &charset_name.value)?;
+            }
+            Set::SetNamesDefault {} => {}
+            Set::SetTransaction { modes, snapshot: None, session } => {
+                return self.set_transaction(modes, *session).await;
+            }
+            other => return Err(unsupported(format!("the statement {other}"))),
+        }
+        Ok(command("SET"))
+    }
+
+    async fn set_transaction(&mut self, modes: &[TransactionMode], session: bool) -> Result<Outcome> {
+        let isolation = isolation(modes)?;
+        if session {
+            if let Some(isolation) = isolation {
+                self.settings.set("default_transaction_isolation", isolation_name(isolation))?;
+            }
+            return Ok(command("SET"));
+        }
+        if self.shared.block() != Block::Explicit {
+            let warning = notice("25P01", "SET TRANSACTION can only be used in transaction blocks");
+            return Ok(Outcome::Command { tag: "SET".into(), notices: vec![warning] });
+        }
+        let mut slot = self.shared.cell.lock().await;
+        if let Some(wanted) = isolation.filter(|wanted| *wanted != slot.open().isolation()) {
+            if slot.open().has_written() || slot.queried {
+                let message = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
+                return Err(EngineError::new("25001", message));
+            }
+            // Nothing has happened in it.
+            if let Some(empty) = slot.txn.replace(self.database.engine.begin(wanted)) {
+                empty.rollback().await?;
+            }
+            slot.number += 1;
+        }
+        Ok(command("SET"))
+    }
+
+    fn show(&self, variable: &[Ident]) -> Result<(SchemaRef, RecordBatch)> {
+        let words: Vec<String> = variable.iter().map(fold).collect();
+        let name = words.join("_");
+        let one = |name: &str, value: String| text_rows(&[name], vec![vec![value]]);
+        match name.as_str() {
+            "all" => {
+                let rows = self.settings.all().map(|(n, v)| vec![n.to_string(), v.to_string(), String::new()]);
+                Ok(text_rows(&["name", "setting", "description"], rows.collect()))
+            }
+            "transaction_isolation_level" | "transaction_isolation" => {
+                let isolation = self.isolation.unwrap_or_else(|| self.settings.default_isolation());
+                Ok(one("transaction_isolation", isolation_name(isolation).into()))
+            }
+            "session_authorization" => Ok(one("session_authorization", self.info.user.clone())),
+            "time_zone" | "timezone" => Ok(one("TimeZone", self.settings.show("TimeZone")?.1)),
+            _ => {
+                let (shown, value) = self.settings.show(&words.join("."))?;
+                Ok(one(shown, value))
+            }
+        }
+    }
+}
+
+fn isolation_name(isolation: Isolation) -> &'static str {
+    match isolation {
+        Isolation::ReadCommitted => "read committed",
+        Isolation::RepeatableRead => "repeatable read",
+    }
+}
+
+fn isolation(modes: &[TransactionMode]) -> Result<Option<Isolation>> {
+    let mut isolation = None;
+    for mode in modes {
+        match mode {
+            TransactionMode::IsolationLevel(level) => {
+                isolation = Some(match level {
+                    TransactionIsolationLevel::ReadUncommitted | TransactionIsolationLevel::ReadCommitted => {
+                        Isolation::ReadCommitted
+                    }
+                    TransactionIsolationLevel::RepeatableRead => Isolation::RepeatableRead,
+                    TransactionIsolationLevel::Serializable => {
+                        return Err(unsupported("isolation level SERIALIZABLE"));
+                    }
+                    TransactionIsolationLevel::Snapshot => return Err(unsupported("isolation level SNAPSHOT")),
+                });
+            }
+            TransactionMode::AccessMode(TransactionAccessMode::ReadWrite) => {}
+            TransactionMode::AccessMode(TransactionAccessMode::ReadOnly) => return Err(unsupported("READ ONLY")),
+        }
+    }
+    Ok(isolation)
+}
+
+fn setting_value(expr: &Expr) -> Result<String> {
+    match expr {
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) | Value::DoubleQuotedString(text) => Ok(text.clone()),
+            Value::Number(text, _) => Ok(text.clone()),
+            Value::Boolean(value) => Ok(if *value { "on" } else { "off" }.into()),
+            _ => Err(EngineError::new("42601", format!("syntax error at \"{expr}\""))),
+        },
+        Expr::Identifier(ident) => Ok(ident.value.clone()),
+        other => Ok(other.to_string()),
+    }
+}
+
+/// Where the value is a parameter whose type is open, it is the column's. Whether the value is a parameter.
+fn type_parameter(value: &Expr, data_type: DataType, types: &mut Vec<Option<DataType>>) -> bool {
+    let Expr::Value(value) = value else { return false };
+    let Value::Placeholder(name) = &value.value else { return false };
+    let Some(number) =
+        name.strip_prefix('$').and_then(|n| n.parse::<usize>().ok()).filter(|n| (1..=65_535).contains(n))
+    else {
+        return false;
+    };
+    if types.len() < number {
+        types.resize(number, None);
+    }
+    types[number - 1].get_or_insert(data_type);
+    true
+}
+
+/// The statement's first words, for "... is not supported yet".
+fn name_of(statement: &Statement) -> String {
+    let text = statement.to_string();
+    let words: Vec<&str> = text.split_whitespace().take(2).collect();
+    match words.first().copied() {
+        Some(
+            "SAVEPOINT" | "RELEASE" | "PREPARE" | "EXECUTE" | "DEALLOCATE" | "DECLARE" | "FETCH" | "CLOSE" | "COPY"
+            | "VACUUM" | "TRUNCATE" | "LOCK" | "GRANT" | "REVOKE" | "ANALYZE" | "MERGE",
+        ) => words[0].to_string(),
+        _ => words.join(" "),
+    }
+}
+
+pub(crate) fn text_schema(names: &[&str]) -> SchemaRef {
+    Arc::new(Schema::new(names.iter().map(|n| Field::new(*n, ArrowType::Utf8, true)).collect::<Vec<_>>()))
+}
+
+fn text_rows(names: &[&str], rows: Vec<Vec<String>>) -> (SchemaRef, RecordBatch) {
+    let schema = text_schema(names);
+    let column = |at: usize| -> Arc<dyn datafusion::arrow::array::Array> {
+        Arc::new(rows.iter().map(|row| Some(row[at].as_str())).collect::<StringArray>())
+    };
+    let columns = (0..names.len()).map(column).collect();
+    let batch = RecordBatch::try_new(schema.clone(), columns).expect("columns as the schema says");
+    (schema, batch)
+}
+
+/// Lines of text as a result of one column.
+pub(crate) fn text_stream(name: &str, lines: Vec<String>) -> SendableRecordBatchStream {
+    let (schema, batch) = text_rows(&[name], lines.into_iter().map(|line| vec![line]).collect());
+    Box::pin(RecordBatchStreamAdapter::new(schema, stream::iter([Ok(batch)])))
+}
+
+/// Kept together with what it names.
+pub(crate) fn modified(table: &Table, verb: &str) -> String {
+    format!("{verb} on {}", table.name)
+}

@@ -1,0 +1,121 @@
+//! Runs one statement in the session's transaction.
+//!
+//! 1. Names are resolved, then tables are locked, then names are resolved again if a definition was committed meanwhile: a
+//!    statement runs on definitions that cannot change under it.
+//! 2. Everything that can wait can be cancelled; what follows a cancel is the transaction's rollback.
+use crate::context::{CancelToken, OneRow, StatementContext, TxnCell};
+use crate::error::from_datafusion;
+use crate::pgcatalog::SessionInfo;
+use crate::planner::{Planner, task};
+use crate::values::to_scalar;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::common::ParamValues;
+use datafusion::execution::{SendableRecordBatchStream, SessionState};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::sql::sqlparser::ast::Statement;
+use futures::StreamExt;
+use std::sync::Arc;
+use terrace_engine::{Catalog, DataType, Database, Datum, EngineError, Result, Table};
+
+pub(crate) struct Run<'a> {
+    pub(crate) engine: &'a Database,
+    pub(crate) state: &'a SessionState,
+    pub(crate) info: &'a SessionInfo,
+    pub(crate) cell: &'a TxnCell,
+    /// Of the transaction in the cell.
+    pub(crate) number: u64,
+    pub(crate) cancel: &'a Arc<CancelToken>,
+    pub(crate) parameters: &'a [Datum],
+    pub(crate) types: &'a [DataType],
+}
+
+impl Run<'_> {
+    /// Takes the statement's snapshot and answers the catalogue it sees.
+    pub(crate) async fn begin_statement(&self) -> Arc<Catalog> {
+        let mut slot = self.cell.lock().await;
+        slot.queried = true;
+        let txn = slot.open();
+        txn.begin_statement();
+        txn.catalog()
+    }
+
+    pub(crate) async fn lock(&self, table: &Table, write: bool) -> Result<()> {
+        let lock = async { self.cell.lock().await.open().lock_table(table, write).await };
+        self.cancel.run(lock).await
+    }
+
+    /// Finds and locks a table to write to (invariant 1).
+    pub(crate) async fn write_table(&self, name: &str) -> Result<Arc<Table>> {
+        loop {
+            let version = self.engine.catalog().version();
+            let catalog = self.begin_statement().await;
+            let table = catalog.table(name).ok_or_else(|| crate::parse::undefined_table(name))?;
+            self.lock(table, true).await?;
+            if self.engine.catalog().version() == version {
+                return Ok(table.clone());
+            }
+        }
+    }
+
+    /// Plans a query and locks what it reads. `target`: the table that [`crate::planner::TARGET`] stands for, locked already.
+    pub(crate) async fn plan(&self, query: &Statement, target: Option<&Arc<Table>>) -> Result<LogicalPlan> {
+        loop {
+            let version = self.engine.catalog().version();
+            let catalog = self.begin_statement().await;
+            let planner = self.planner(&catalog, target);
+            let types: Vec<Option<DataType>> = self.types.iter().copied().map(Some).collect();
+            let planned = planner.plan(query.clone(), &types).await?;
+            for table in &planned.tables {
+                self.lock(table, false).await?;
+            }
+            if self.engine.catalog().version() == version {
+                return self.bind(planned.plan);
+            }
+        }
+    }
+
+    pub(crate) fn planner<'p>(&'p self, catalog: &'p Arc<Catalog>, target: Option<&Arc<Table>>) -> Planner<'p> {
+        Planner { state: self.state, catalog, info: self.info, target: target.cloned() }
+    }
+
+    fn bind(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
+        if self.parameters.is_empty() {
+            return Ok(plan);
+        }
+        assert_eq!(self.parameters.len(), self.types.len(), "checked when the statement was bound");
+        let scalars: Vec<_> = self.parameters.iter().zip(self.types).map(|(d, t)| to_scalar(d, *t).into()).collect();
+        plan.with_param_values(ParamValues::List(scalars)).map_err(from_datafusion)
+    }
+
+    pub(crate) async fn physical(&self, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
+        self.state.create_physical_plan(plan).await.map_err(from_datafusion)
+    }
+
+    pub(crate) fn stream(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        target: Option<OneRow>,
+    ) -> Result<SendableRecordBatchStream> {
+        let context =
+            StatementContext { cell: self.cell.clone(), number: self.number, cancel: self.cancel.clone(), target };
+        execute_stream(plan, task(self.state, context)).map_err(from_datafusion)
+    }
+
+    pub(crate) async fn collect(&self, plan: &LogicalPlan, target: Option<OneRow>) -> Result<Vec<RecordBatch>> {
+        let physical = self.physical(plan).await?;
+        let mut stream = self.stream(physical, target)?;
+        let mut batches = vec![];
+        while let Some(batch) = self.cancel.run(async { Ok(stream.next().await) }).await? {
+            batches.push(batch.map_err(from_datafusion)?);
+        }
+        Ok(batches)
+    }
+
+    /// The value of a parameter `$n`.
+    pub(crate) fn parameter(&self, name: &str) -> Result<Datum> {
+        let number: Option<usize> = name.strip_prefix('$').and_then(|n| n.parse().ok());
+        let value = number.and_then(|n| self.parameters.get(n.checked_sub(1)?));
+        value.cloned().ok_or_else(|| EngineError::new("42P02", format!("there is no parameter {name}")))
+    }
+}

@@ -1,0 +1,325 @@
+//! Tables as DataFusion reads them: a provider, and the node that streams an engine scan into Arrow batches.
+//!
+//! 1. Nothing here is bound to a transaction: the stream finds it when it is polled first ([`StatementContext`]).
+//! 2. Filters are only narrowed to a key range, never dropped: DataFusion evaluates each of them again (`Inexact`), so a range may
+//!    contain too much, never too little.
+//! 3. A *target* provider adds the row's address and version as hidden columns, for UPDATE and DELETE.
+use crate::context::StatementContext;
+use crate::error::tunnel;
+use crate::range::{choose, usable};
+use crate::values::{ColumnBuilder, live_columns, table_schema};
+use async_trait::async_trait;
+use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Builder};
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{DataFusionError, Result, internal_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalSortExpr};
+use datafusion::physical_plan::execution_plan::{
+    Boundedness, ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions,
+};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
+};
+use futures::stream;
+use std::fmt;
+use std::sync::Arc;
+use terrace_engine::{IndexRange, RowBuf, RowView, Scan, ScanDirection, Scanner, Table, Version};
+use terrace_storage::{Rid, TxnId, UndoPtr};
+
+/// Rows read from the engine at a time.
+const BATCH_ROWS: usize = 1024;
+
+/// Hidden columns of a target, after the table's own. No name a user can write contains a NUL.
+pub(crate) const RID: &str = "\0rid";
+pub(crate) const WRITER: &str = "\0writer";
+pub(crate) const UNDO: &str = "\0undo";
+
+pub(crate) fn rid_to_u64(rid: Rid) -> u64 {
+    (rid.page as u64) << 16 | rid.slot as u64
+}
+pub(crate) fn rid_from_u64(v: u64) -> Rid {
+    Rid { page: (v >> 16) as u32, slot: v as u16 }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Output {
+    /// A column of the row, by its position there.
+    Column(usize),
+    Rid,
+    Writer,
+    Undo,
+}
+
+#[derive(Debug)]
+pub(crate) struct TableScan {
+    table: Arc<Table>,
+    schema: SchemaRef,
+    outputs: Vec<Output>,
+    target: bool,
+}
+
+impl TableScan {
+    pub(crate) fn new(table: Arc<Table>) -> TableScan {
+        let schema = table_schema(&table);
+        let outputs = live_columns(&table).map(|(at, _)| Output::Column(at)).collect();
+        TableScan { table, schema, outputs, target: false }
+    }
+
+    pub(crate) fn target(table: Arc<Table>) -> TableScan {
+        let mut scan = TableScan::new(table);
+        let mut fields = scan.schema.fields().to_vec();
+        for (name, output) in [(RID, Output::Rid), (WRITER, Output::Writer), (UNDO, Output::Undo)] {
+            fields.push(Arc::new(Field::new(name, ArrowType::UInt64, false)));
+            scan.outputs.push(output);
+        }
+        scan.schema = Arc::new(Schema::new(fields));
+        scan.target = true;
+        scan
+    }
+}
+
+#[async_trait]
+impl TableProvider for TableScan {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        let supports = |filter: &&Expr| match usable(&self.table, filter) {
+            true => TableProviderFilterPushDown::Inexact,
+            false => TableProviderFilterPushDown::Unsupported,
+        };
+        Ok(filters.iter().map(supports).collect())
+    }
+
+    async fn scan(
+        &self,
+        _state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let (schema, outputs) = match projection {
+            Some(columns) => {
+                let outputs = columns.iter().map(|c| self.outputs[*c]).collect();
+                (Arc::new(self.schema.project(columns)?), outputs)
+            }
+            None => (self.schema.clone(), self.outputs.clone()),
+        };
+        let scan = choose(&self.table, filters).map_or(Scan::Full, Scan::Index);
+        // A limit over a range that may contain too much would lose rows (invariant 2).
+        let limit = limit.filter(|_| filters.is_empty());
+        Ok(Arc::new(ScanExec::new(self.table.clone(), scan, schema, outputs, limit, self.target)))
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct ScanExec {
+    table: Arc<Table>,
+    scan: Scan,
+    outputs: Vec<Output>,
+    limit: Option<usize>,
+    target: bool,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl ScanExec {
+    fn new(
+        table: Arc<Table>,
+        scan: Scan,
+        schema: SchemaRef,
+        outputs: Vec<Output>,
+        limit: Option<usize>,
+        target: bool,
+    ) -> ScanExec {
+        let ordering = match &scan {
+            // The newest version of one row is in any order.
+            Scan::Index(range) => key_order(range, &schema, &outputs),
+            Scan::Full => None,
+        };
+        let equivalences = EquivalenceProperties::new_with_orderings(schema, ordering);
+        let properties = PlanProperties::new(
+            equivalences,
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        ScanExec {
+            table,
+            scan,
+            outputs,
+            limit,
+            target,
+            properties: Arc::new(properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+        }
+    }
+}
+
+/// The order of an index scan, as far as its key columns are in the output.
+fn key_order(range: &IndexRange, schema: &SchemaRef, outputs: &[Output]) -> Option<LexOrdering> {
+    let backward = range.direction == ScanDirection::Backward;
+    let options = datafusion::arrow::compute::SortOptions { descending: backward, nulls_first: backward };
+    let position = |key: &usize| outputs.iter().position(|o| matches!(o, Output::Column(c) if c == key));
+    let keys = range.index.columns.iter().map_while(position);
+    LexOrdering::new(keys.map(|at| PhysicalSortExpr {
+        expr: Arc::new(Column::new(schema.field(at).name(), at)) as Arc<dyn PhysicalExpr>,
+        options,
+    }))
+}
+
+impl DisplayAs for ScanExec {
+    fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.scan {
+            Scan::Full => write!(f, "Scan: table={}", self.table.name)?,
+            Scan::Index(range) => {
+                write!(f, "IndexScan: table={}, index={}", self.table.name, range.index.name)?;
+                write!(f, ", from={:?}, to={:?}", range.from, range.to)?;
+            }
+        }
+        if let Some(limit) = self.limit {
+            write!(f, ", limit={limit}")?;
+        }
+        Ok(())
+    }
+}
+
+impl ExecutionPlan for ScanExec {
+    fn name(&self) -> &'static str {
+        "ScanExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![]
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if children.is_empty() { Ok(self) } else { internal_err!("a scan has no children") }
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    }
+
+    fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        assert_eq!(partition, 0, "a scan has one partition");
+        let context = StatementContext::of(&task)?;
+        let source = match (&context.target, self.target) {
+            (Some(one), true) => Source::Row(Some((one.rid, one.row.clone(), one.version))),
+            _ => Source::Unopened(self.scan.clone()),
+        };
+        let reading = Reading {
+            context,
+            table: self.table.clone(),
+            schema: self.schema(),
+            outputs: self.outputs.clone(),
+            left: self.limit.unwrap_or(usize::MAX),
+            source,
+            metrics: BaselineMetrics::new(&self.metrics, partition),
+        };
+        let batches = stream::try_unfold(reading, |mut reading| async move {
+            let batch = reading.next().await?;
+            Ok(batch.map(|batch| (batch, reading)))
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+}
+
+enum Source {
+    Unopened(Scan),
+    Scanner(Scanner),
+    Row(Option<(Rid, RowBuf, Version)>),
+}
+
+struct Reading {
+    context: Arc<StatementContext>,
+    table: Arc<Table>,
+    schema: SchemaRef,
+    outputs: Vec<Output>,
+    /// Rows still wanted.
+    left: usize,
+    source: Source,
+    metrics: BaselineMetrics,
+}
+
+impl Reading {
+    async fn next(&mut self) -> Result<Option<RecordBatch>, DataFusionError> {
+        self.context.cancel.check().map_err(tunnel)?;
+        if self.left == 0 {
+            return Ok(None);
+        }
+        if let Source::Unopened(scan) = &self.source {
+            self.source = Source::Scanner(self.context.scanner(&self.table, scan.clone()).await?);
+        }
+        let rows = match &mut self.source {
+            Source::Scanner(scanner) => scanner.next_batch(BATCH_ROWS.min(self.left)).await.map_err(tunnel)?,
+            Source::Row(row) => row.take().into_iter().collect(),
+            Source::Unopened(_) => unreachable!("opened above"),
+        };
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        self.left -= rows.len().min(self.left);
+        let _timer = self.metrics.elapsed_compute().timer();
+        self.metrics.record_output(rows.len());
+        Ok(Some(self.batch(&rows)?))
+    }
+
+    /// Column by column: one type test per column and batch would need a macro per type; the builder's match is cheap.
+    fn batch(&self, rows: &[(Rid, RowBuf, Version)]) -> Result<RecordBatch> {
+        let numbers = |of: &dyn Fn(&(Rid, RowBuf, Version)) -> u64| -> ArrayRef {
+            let mut builder = UInt64Builder::with_capacity(rows.len());
+            rows.iter().for_each(|row| builder.append_value(of(row)));
+            Arc::new(builder.finish())
+        };
+        let column = |output: &Output| match output {
+            Output::Column(at) => {
+                let mut builder = ColumnBuilder::new(self.table.columns[*at].data_type, rows.len());
+                for (_, row, _) in rows {
+                    builder.push(RowView { table: &self.table, bytes: &row.0 }.get(*at));
+                }
+                builder.finish()
+            }
+            Output::Rid => numbers(&|(rid, _, _)| rid_to_u64(*rid)),
+            Output::Writer => numbers(&|(_, _, version)| version.writer.0),
+            Output::Undo => numbers(&|(_, _, version)| version.undo.0),
+        };
+        let columns = self.outputs.iter().map(column).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+        Ok(RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?)
+    }
+}
+
+pub(crate) fn version_from(writer: u64, undo: u64) -> Version {
+    Version { writer: TxnId(writer), undo: UndoPtr(undo) }
+}

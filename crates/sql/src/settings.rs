@@ -1,0 +1,123 @@
+//! Run-time parameters: SET, SHOW, RESET. A parameter that does nothing here is accepted only with the value that is true.
+use crate::error::unsupported;
+use std::collections::BTreeMap;
+use terrace_engine::{EngineError, Isolation, Result};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    values: BTreeMap<&'static str, String>,
+}
+
+/// Name as SHOW writes it, and value at the start.
+const DEFAULTS: &[(&str, &str)] = &[
+    ("application_name", ""),
+    ("bytea_output", "hex"),
+    ("client_encoding", "UTF8"),
+    ("client_min_messages", "notice"),
+    ("DateStyle", "ISO, MDY"),
+    ("default_transaction_isolation", "read committed"),
+    ("extra_float_digits", "1"),
+    ("integer_datetimes", "on"),
+    ("IntervalStyle", "postgres"),
+    ("is_superuser", "on"),
+    ("lock_timeout", "0"),
+    ("search_path", "\"$user\", public"),
+    ("server_encoding", "UTF8"),
+    ("server_version", crate::pgcatalog::SERVER_VERSION),
+    ("standard_conforming_strings", "on"),
+    ("statement_timeout", "0"),
+    ("idle_in_transaction_session_timeout", "0"),
+    ("TimeZone", "UTC"),
+    ("transaction_read_only", "off"),
+    ("default_transaction_read_only", "off"),
+];
+
+impl Settings {
+    pub(crate) fn new() -> Settings {
+        Settings { values: DEFAULTS.iter().map(|(name, value)| (*name, value.to_string())).collect() }
+    }
+
+    fn key(name: &str) -> Result<&'static str> {
+        DEFAULTS
+            .iter()
+            .map(|(key, _)| *key)
+            .find(|key| key.eq_ignore_ascii_case(name))
+            .ok_or_else(|| EngineError::new("42704", format!("unrecognized configuration parameter \"{name}\"")))
+    }
+
+    /// The parameter's name as SHOW writes it, and its value.
+    pub(crate) fn show(&self, name: &str) -> Result<(&'static str, String)> {
+        let key = Self::key(name)?;
+        Ok((key, self.values[key].clone()))
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.values.iter().map(|(name, value)| (*name, value.as_str()))
+    }
+
+    pub(crate) fn reset(&mut self, name: &str) -> Result<()> {
+        let key = Self::key(name)?;
+        let (_, value) = DEFAULTS.iter().find(|(k, _)| *k == key).expect("keys are of this list");
+        self.values.insert(key, value.to_string());
+        Ok(())
+    }
+
+    pub(crate) fn default_isolation(&self) -> Isolation {
+        match self.values["default_transaction_isolation"].as_str() {
+            "repeatable read" => Isolation::RepeatableRead,
+            _ => Isolation::ReadCommitted,
+        }
+    }
+
+    pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<()> {
+        let key = Self::key(name)?;
+        let lower = value.to_ascii_lowercase();
+        let stored = match key {
+            "application_name" => value.to_string(),
+            "client_min_messages" => lower,
+            "extra_float_digits" => match value.parse::<i32>() {
+                Ok(-15..=3) => value.to_string(),
+                _ => return Err(invalid(key, value)),
+            },
+            "search_path" => match lower.split(',').map(|s| s.trim().trim_matches('"')).collect::<Vec<_>>() {
+                parts if parts.iter().all(|p| ["public", "$user", "pg_catalog", ""].contains(p)) => value.to_string(),
+                _ => return Err(unsupported("a search_path other than public")),
+            },
+            "default_transaction_isolation" => match lower.as_str() {
+                "read committed" | "read uncommitted" => "read committed".into(),
+                "repeatable read" => lower,
+                "serializable" => return Err(unsupported("isolation level SERIALIZABLE")),
+                _ => return Err(invalid(key, value)),
+            },
+            _ => {
+                self.require(key, &lower)?;
+                return Ok(());
+            }
+        };
+        self.values.insert(key, stored);
+        Ok(())
+    }
+
+    /// These have one true value; the spellings PostgreSQL takes for it are taken.
+    fn require(&self, key: &'static str, lower: &str) -> Result<()> {
+        let spellings: &[&str] = match key {
+            "bytea_output" => &["hex"],
+            "client_encoding" => &["utf8", "utf-8", "unicode"],
+            "DateStyle" => &["iso", "iso, mdy", "iso,mdy"],
+            "IntervalStyle" => &["postgres"],
+            "standard_conforming_strings" => &["on", "true", "1", "yes"],
+            "TimeZone" => &["utc", "gmt", "etc/utc", "0", "utc0"],
+            "transaction_read_only" | "default_transaction_read_only" => &["off", "false", "0", "no"],
+            "lock_timeout" | "statement_timeout" | "idle_in_transaction_session_timeout" => &["0", "0s", "0ms"],
+            _ => return Err(EngineError::new("55P02", format!("parameter \"{key}\" cannot be changed"))),
+        };
+        if spellings.contains(&lower) || lower == "default" {
+            return Ok(());
+        }
+        Err(unsupported(format!("{key} = '{lower}'")))
+    }
+}
+
+fn invalid(key: &str, value: &str) -> EngineError {
+    EngineError::new("22023", format!("invalid value for parameter \"{key}\": \"{value}\""))
+}
