@@ -103,10 +103,7 @@ impl Run<'_> {
     }
 
     async fn create_index(&self, create: &datafusion::sql::sqlparser::ast::CreateIndex) -> Result<Done> {
-        // Once to find the table, once more when it is locked.
-        if let NewIndex::On(table, _) = ddl::index_spec(create, &*self.begin_statement().await)? {
-            self.write_table(&table.name).await?;
-        }
+        // The engine takes the lock that CREATE INDEX needs; a weaker one taken here first could deadlock with another's.
         let (table, spec) = match ddl::index_spec(create, &*self.begin_statement().await)? {
             NewIndex::On(table, spec) => (table, spec),
             NewIndex::Exists(name) => {
@@ -142,27 +139,23 @@ impl Run<'_> {
     }
 
     async fn drop_table(&self, name: &str, catalog: &terrace_engine::Catalog) -> Result<()> {
-        if catalog.table(name).is_none() {
+        let Some(table) = catalog.table(name) else {
             if find_index(catalog, name).is_some() {
                 return Err(EngineError::new("42809", format!("\"{name}\" is not a table")));
             }
             return Err(EngineError::new("42P01", format!("table \"{name}\" does not exist")));
-        }
-        let table = self.write_table(name).await?;
-        let run = async { self.cell.lock().await.open().drop_table(&table).await };
+        };
+        let run = async { self.cell.lock().await.open().drop_table(table).await };
         self.cancel.run(run).await
     }
 
     async fn drop_index(&self, name: &str, catalog: &terrace_engine::Catalog) -> Result<()> {
-        let missing = || EngineError::new("42704", format!("index \"{name}\" does not exist"));
-        let Some((table, _)) = find_index(catalog, name) else {
+        let Some((table, index)) = find_index(catalog, name) else {
             if catalog.table(name).is_some() {
                 return Err(EngineError::new("42809", format!("\"{name}\" is not an index")));
             }
-            return Err(missing());
+            return Err(EngineError::new("42704", format!("index \"{name}\" does not exist")));
         };
-        let table = self.write_table(&table.name.clone()).await?;
-        let index = table.indexes.iter().find(|i| i.name == name).ok_or_else(missing)?;
         if index.primary {
             let message =
                 format!("cannot drop index {name} because constraint {name} on table {} requires it", table.name);
