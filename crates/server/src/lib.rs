@@ -1,1 +1,34 @@
+//! The PostgreSQL wire protocol, version 3.0, over [`terrace_sql::Session`]. Knows connections, messages and formats; no pages.
+//!
+//! In: TCP connections on the loopback interface. Out: what PostgreSQL 15 would answer. Never: SQL semantics (the sql room),
+//! authentication beyond trusting the machine it runs on (so it refuses to listen elsewhere).
+//!
+//! Message formats of the answers and type OIDs are pgwire's. The connection loop and the reading of messages are ours, because
+//! pgwire's loop cannot tell an idle client that the server stops, cannot limit a message to less than a gigabyte, flushes after
+//! every message of a pipeline, and cancels only the start of a statement, not its rows; and because its decoder panics on
+//! truncated messages and silently replaces invalid UTF-8.
+//!
+//! 1. Answers are buffered and flushed at ReadyForQuery, at Flush, and when [`FLUSH_AT`] bytes wait: one system call per
+//!    pipeline.
+//! 2. After an error in the extended protocol everything is skipped up to Sync.
+//! 3. A connection's panic or protocol error ends that connection only.
+//!
+//! Not there: TLS (SSLRequest is answered `N`), passwords, COPY, LISTEN, protocol 3.2's long cancel keys, binary `numeric` and
+//! `interval` (0A000).
+//!
+//! Source: PostgreSQL 15 documentation, chapter 55 (Frontend/Backend Protocol).
+mod connection;
+mod decode;
+mod encode;
+mod error;
+mod extended;
+mod frontend;
+mod registry;
+mod rows;
+mod serve;
+mod startup;
+mod timestamp;
+mod types;
 
+pub use connection::FLUSH_AT;
+pub use serve::{Limits, ServeError, serve};

@@ -24,4 +24,4 @@ mod values;
 
 pub use context::Canceller;
 pub use session::{Outcome, Prepared, Session, SqlDatabase, TxnStatus};
-pub use values::{arrow_type, engine_type};
+pub use values::{arrow_type, engine_type, parse as parse_text};

@@ -52,8 +52,22 @@ pub struct Prepared {
     pub(crate) statement: Option<Statement>,
 }
 
+impl Prepared {
+    /// The command tag of rows, to which their count is added: of `EXPLAIN` and `SHOW` nothing is.
+    pub fn tag(&self, rows: u64) -> String {
+        match &self.statement {
+            Some(Statement::Explain { .. }) => "EXPLAIN".to_owned(),
+            Some(Statement::ShowVariable { .. } | Statement::ShowVariables { .. }) => "SHOW".to_owned(),
+            Some(Statement::Insert(_)) => format!("INSERT 0 {rows}"),
+            Some(Statement::Update { .. }) => format!("UPDATE {rows}"),
+            Some(Statement::Delete(_)) => format!("DELETE {rows}"),
+            _ => format!("SELECT {rows}"),
+        }
+    }
+}
+
 pub enum Outcome {
-    /// Rows as they are produced. The tag's row count is theirs, unless `tag` gives another tag, e.g. `SHOW`.
+    /// Rows as they are produced. [`Prepared::tag`] says how they end.
     Rows { schema: SchemaRef, stream: BoxStream<'static, Result<RecordBatch>> },
     /// A command tag, e.g. `INSERT 0 5`, `CREATE TABLE`; `notice` for warnings.
     Command { tag: String, notices: Vec<EngineError> },
@@ -202,6 +216,12 @@ impl Session {
     /// Sets a run-time parameter, e.g. one of the startup packet.
     pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
         self.settings.set(name, value)
+    }
+
+    /// An error outside of [`Session::prepare`] and [`Session::execute`] (a malformed message, a value that cannot be sent) fails
+    /// what is open, as a failed statement does.
+    pub async fn fail(&mut self) {
+        self.shared.fail().await;
     }
 
     /// Splits a simple-protocol string into statements' texts (42601 on a syntax error).

@@ -274,7 +274,7 @@ pub(crate) fn assign_datum(datum: Datum, data_type: DataType) -> Result<Datum> {
 }
 
 /// Reads a quoted literal as PostgreSQL's input functions do.
-pub(crate) fn parse(text: &str, data_type: DataType) -> Result<Datum> {
+pub fn parse(text: &str, data_type: DataType) -> Result<Datum> {
     let trimmed = text.trim();
     let invalid =
         || EngineError::new("22P02", format!("invalid input syntax for type {}: \"{text}\"", type_name(data_type)));

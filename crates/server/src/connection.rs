@@ -1,0 +1,265 @@
+//! One client's connection: its buffers, its messages in turn, its end.
+use crate::error::{Failure, error_response, fatal, notice_response};
+use crate::extended::{Portal, Statement};
+use crate::frontend::{Message, next_frame};
+use crate::registry::Place;
+use crate::rows::Rows;
+use crate::serve::Shared;
+use crate::startup;
+use bytes::BytesMut;
+use futures::FutureExt;
+use pgwire::messages::PgWireBackendMessage as Answer;
+use pgwire::messages::response::{CommandComplete, EmptyQueryResponse, ReadyForQuery, TransactionStatus};
+use pgwire::messages::startup::ParameterStatus;
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+use terrace_engine::EngineError;
+use terrace_sql::{Outcome, Session, TxnStatus};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// Bytes of answers that wait before they are sent without being asked for.
+pub const FLUSH_AT: usize = 64 << 10;
+
+/// The socket and its buffers.
+pub(crate) struct Wire {
+    socket: TcpStream,
+    pub(crate) input: BytesMut,
+    pub(crate) output: BytesMut,
+}
+
+impl Wire {
+    /// Appends an answer to the output.
+    pub(crate) fn put(&mut self, answer: Answer) {
+        answer.encode(&mut self.output).expect("answers are within their size limits, and a buffer grows");
+    }
+
+    pub(crate) async fn flush(&mut self) -> Result<(), Failure> {
+        if !self.output.is_empty() {
+            self.socket.write_all(&self.output).await?;
+            self.output.clear();
+        }
+        Ok(())
+    }
+
+    /// Waits for more bytes of the client; fails when it left, was idle for too long, or the server stops.
+    pub(crate) async fn read(&mut self, shared: &Shared, idle: Option<Duration>) -> Result<(), Failure> {
+        let mut stopping = shared.stopping.clone();
+        self.input.reserve(8 << 10);
+        let bytes = async {
+            let read = self.socket.read_buf(&mut self.input);
+            match idle {
+                None => Some(read.await),
+                Some(limit) => tokio::time::timeout(limit, read).await.ok(),
+            }
+        };
+        tokio::select! {
+            biased;
+            _ = stopping.wait_for(|stopping| *stopping) => Err(shutting_down()),
+            read = bytes => match read {
+                None => Err(fatal("57P05", "terminating connection due to idle-session timeout")),
+                Some(Ok(0)) | Some(Err(_)) => Err(Failure::Gone),
+                Some(Ok(_)) => Ok(()),
+            },
+        }
+    }
+
+    /// The last words, as far as the client takes them.
+    async fn end(&mut self, failure: Failure) {
+        if let Failure::Statement(e) | Failure::Fatal(e) = failure {
+            self.put(Answer::ErrorResponse(error_response(&e, "FATAL")));
+            // Anything unread would make the kernel answer with a reset, which may overtake the last words.
+            let linger = async {
+                if self.flush().await.is_ok() && self.socket.shutdown().await.is_ok() {
+                    let mut discard = [0; 4096];
+                    while matches!(self.socket.read(&mut discard).await, Ok(n) if n > 0) {}
+                }
+            };
+            let _ = tokio::time::timeout(Duration::from_millis(500), linger).await;
+        }
+    }
+}
+
+fn shutting_down() -> Failure {
+    fatal("57P01", "terminating connection due to administrator command")
+}
+
+pub(crate) fn ready_status(status: TxnStatus) -> TransactionStatus {
+    match status {
+        TxnStatus::Idle => TransactionStatus::Idle,
+        TxnStatus::InTransaction => TransactionStatus::Transaction,
+        TxnStatus::Failed => TransactionStatus::Error,
+    }
+}
+
+/// Serves one client to the end. Never panics: a panic below is the client's XX000 and this connection's end.
+pub(crate) async fn run(shared: Arc<Shared>, socket: TcpStream) {
+    let _ = socket.set_nodelay(true);
+    let mut wire = Wire { socket, input: BytesMut::new(), output: BytesMut::new() };
+    let end = AssertUnwindSafe(live(&shared, &mut wire)).catch_unwind().await;
+    let failure = match end {
+        Ok(Ok(())) => return,
+        Ok(Err(failure)) => failure,
+        Err(_) => {
+            tracing::error!("a session panicked; its connection is closed");
+            wire.output.clear();
+            fatal("XX000", "internal error: the session is closed")
+        }
+    };
+    wire.end(failure).await;
+}
+
+async fn live(shared: &Arc<Shared>, wire: &mut Wire) -> Result<(), Failure> {
+    let starting = tokio::time::timeout(shared.limits.startup_timeout, startup::start(shared, wire));
+    let Some(mut connection) = starting.await.unwrap_or(Err(Failure::Gone))? else { return Ok(()) };
+    let end = connection.serve(wire).await;
+    // Portals hold streams of the transaction: they go first.
+    connection.portals.clear();
+    connection.session.close().await;
+    end
+}
+
+/// A session with what the protocol keeps beside it.
+pub(crate) struct Connection {
+    shared: Arc<Shared>,
+    pub(crate) session: Session,
+    pub(crate) statements: BTreeMap<String, Arc<Statement>>,
+    pub(crate) portals: BTreeMap<String, Portal>,
+    /// An extended-protocol message failed; everything up to Sync is skipped.
+    skipping: bool,
+    /// `application_name` as the client was last told.
+    application: String,
+    _place: Place,
+}
+
+impl Connection {
+    pub(crate) fn new(shared: Arc<Shared>, session: Session, place: Place) -> Connection {
+        let (statements, portals) = (BTreeMap::new(), BTreeMap::new());
+        let application = session.setting("application_name").unwrap_or_default();
+        Connection { shared, session, statements, portals, skipping: false, application, _place: place }
+    }
+
+    async fn serve(&mut self, wire: &mut Wire) -> Result<(), Failure> {
+        loop {
+            let frame = match next_frame(&mut wire.input, self.shared.limits.max_message).map_err(Failure::Fatal)? {
+                Some(frame) => frame,
+                None => {
+                    wire.read(&self.shared, self.shared.limits.idle_timeout).await?;
+                    continue;
+                }
+            };
+            let extended = frame.is_extended();
+            if self.skipping && extended {
+                continue;
+            }
+            let handled = match frame.decode() {
+                Ok(Message::Terminate) => return Ok(()),
+                Ok(message) => self.handle(wire, message).await,
+                Err(e) => Err(Failure::Statement(e)),
+            };
+            match handled {
+                Ok(()) => {}
+                // What was cancelled because the server stops ends for that reason.
+                Err(Failure::Statement(_)) if *self.shared.stopping.borrow() => return Err(shutting_down()),
+                Err(Failure::Statement(e)) => {
+                    wire.put(Answer::ErrorResponse(error_response(&e, "ERROR")));
+                    self.session.fail().await;
+                    if extended {
+                        self.skipping = true;
+                    } else {
+                        self.finish(wire).await?;
+                    }
+                }
+                Err(end) => return Err(end),
+            }
+        }
+    }
+
+    async fn handle(&mut self, wire: &mut Wire, message: Message) -> Result<(), Failure> {
+        match message {
+            Message::Query(sql) => {
+                self.query(wire, &sql).await?;
+                self.finish(wire).await
+            }
+            Message::Sync => {
+                self.skipping = false;
+                self.finish(wire).await
+            }
+            Message::Parse { name, sql, types } => self.parse(wire, name, &sql, &types).await,
+            Message::Bind { portal, statement, formats, values, result_formats } => {
+                self.bind(wire, portal, &statement, &formats, &values, &result_formats)
+            }
+            Message::Describe(target) => self.describe(wire, target),
+            Message::Execute { portal, max_rows } => self.execute(wire, &portal, max_rows).await,
+            Message::Close(target) => self.close(wire, target),
+            Message::Flush => wire.flush().await,
+            Message::Terminate | Message::CopyLeftover => Ok(()),
+        }
+    }
+
+    /// The simple protocol: statements one after the other, in one implicit transaction.
+    async fn query(&mut self, wire: &mut Wire, sql: &str) -> Result<(), Failure> {
+        self.statements.remove("");
+        self.portals.remove("");
+        let statements = self.session.split(sql)?;
+        if statements.is_empty() {
+            wire.put(Answer::EmptyQueryResponse(EmptyQueryResponse::new()));
+        }
+        if statements.len() > 1 {
+            self.session.begin_pipeline();
+        }
+        for sql in statements {
+            let prepared = self.session.prepare(&sql, &[]).await?;
+            if !prepared.parameters.is_empty() {
+                return Err(EngineError::new("42P02", "there is no parameter $1").into());
+            }
+            let outcome = self.session.execute(&prepared, vec![]).await?;
+            if let Some(mut rows) = answer(wire, outcome, |_| false) {
+                wire.put(Answer::RowDescription(rows.description()));
+                let count = rows.send(wire, usize::MAX).await?.count;
+                wire.put(complete(prepared.tag(count)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends what Sync or a simple query ends, and says what state the session is in.
+    async fn finish(&mut self, wire: &mut Wire) -> Result<(), Failure> {
+        if let Err(e) = self.session.sync().await {
+            wire.put(Answer::ErrorResponse(error_response(&e, "ERROR")));
+        }
+        let application = self.session.setting("application_name").unwrap_or_default();
+        if application != self.application {
+            wire.put(Answer::ParameterStatus(ParameterStatus::new("application_name".to_owned(), application.clone())));
+            self.application = application;
+        }
+        let status = self.session.status();
+        if status == TxnStatus::Idle {
+            // A portal lives no longer than its transaction.
+            self.portals.clear();
+        }
+        wire.put(Answer::ReadyForQuery(ReadyForQuery::new(ready_status(status))));
+        wire.flush().await
+    }
+}
+
+/// Answers a statement that returns no rows; hands back the rows of one that does.
+pub(crate) fn answer(wire: &mut Wire, outcome: Outcome, binary: impl Fn(usize) -> bool) -> Option<Rows> {
+    match outcome {
+        Outcome::Rows { schema, stream } => return Some(Rows::new(schema, stream, binary)),
+        Outcome::Command { tag, notices } => {
+            for notice in &notices {
+                wire.put(Answer::NoticeResponse(notice_response(notice)));
+            }
+            wire.put(complete(tag));
+        }
+        Outcome::Empty => wire.put(Answer::EmptyQueryResponse(EmptyQueryResponse::new())),
+    }
+    None
+}
+
+pub(crate) fn complete(tag: String) -> Answer {
+    Answer::CommandComplete(CommandComplete::new(tag))
+}

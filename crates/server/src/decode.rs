@@ -1,0 +1,57 @@
+//! Parameters of Bind to values.
+use crate::timestamp::EPOCH_2000;
+use bytes::{Buf, Bytes};
+use terrace_engine::{DataType, Datum, EngineError, Result};
+
+/// Reads one parameter. `oid`: the type the client sends it as; `data_type`: the type the statement takes it as.
+pub(crate) fn parameter(
+    value: Option<&Bytes>,
+    binary: bool,
+    oid: u32,
+    data_type: DataType,
+    number: usize,
+) -> Result<Datum> {
+    let Some(bytes) = value else { return Ok(Datum::Null) };
+    if !binary {
+        let text = std::str::from_utf8(bytes)
+            .map_err(|_| EngineError::new("22021", "invalid byte sequence for encoding \"UTF8\""))?;
+        if text.contains('\0') {
+            return Err(EngineError::new("22021", "invalid byte sequence for encoding \"UTF8\": 0x00"));
+        }
+        return terrace_sql::parse_text(text, data_type);
+    }
+    let wrong = || EngineError::new("22P03", format!("incorrect binary data format in bind parameter {number}"));
+    let mut b = bytes.clone();
+    let datum = match (oid, b.len()) {
+        (16, 1) => Datum::Bool(b.get_u8() != 0),
+        (21, 2) => integer(b.get_i16().into(), data_type)?,
+        (23, 4) => integer(b.get_i32().into(), data_type)?,
+        (26, 4) => integer(b.get_u32().into(), data_type)?,
+        (20, 8) => integer(b.get_i64(), data_type)?,
+        (700, 4) => Datum::Float8(b.get_f32().into()),
+        (701, 8) => Datum::Float8(b.get_f64()),
+        (1114 | 1184, 8) => Datum::Timestamp(b.get_i64().checked_add(EPOCH_2000).ok_or_else(wrong)?),
+        (18 | 19 | 25 | 705 | 1042 | 1043, _) => return parameter(value, false, oid, data_type, number),
+        (16 | 20 | 21 | 23 | 26 | 700 | 701 | 1114 | 1184, _) => return Err(wrong()),
+        _ => {
+            let message = format!("binary parameters of the type with OID {oid} are not supported");
+            return Err(EngineError::new("0A000", message));
+        }
+    };
+    Ok(datum)
+}
+
+/// An integer in the statement's own width, so that it is not refused for having come in another.
+fn integer(value: i64, data_type: DataType) -> Result<Datum> {
+    Ok(match data_type {
+        DataType::Int4 => {
+            let narrow = i32::try_from(value).map_err(|_| EngineError::new("22003", "integer out of range"))?;
+            Datum::Int4(narrow)
+        }
+        DataType::Float8 => Datum::Float8(value as f64),
+        _ => Datum::Int8(value),
+    })
+}
+
+#[cfg(test)]
+mod tests;

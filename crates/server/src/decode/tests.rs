@@ -1,0 +1,24 @@
+use super::*;
+
+fn read(bytes: &'static [u8], binary: bool, oid: u32, data_type: DataType) -> Result<Datum, &'static str> {
+    parameter(Some(&Bytes::from_static(bytes)), binary, oid, data_type, 1).map_err(|e| e.state.0)
+}
+
+#[test]
+fn binary_values_and_their_lengths() {
+    assert_eq!(read(&[0, 0, 0, 7], true, 23, DataType::Int4), Ok(Datum::Int4(7)));
+    assert_eq!(read(&[0, 7], true, 21, DataType::Int4), Ok(Datum::Int4(7)));
+    assert_eq!(read(&[0, 0, 0, 0, 0, 0, 0, 0], true, 1114, DataType::Timestamp), Ok(Datum::Timestamp(EPOCH_2000)));
+    assert_eq!(read(b"abc", true, 25, DataType::Text), Ok(Datum::Text("abc".into())));
+    assert_eq!(read(&[0, 0, 7], true, 23, DataType::Int4), Err("22P03"));
+    assert_eq!(read(&[0x7f; 8], true, 1114, DataType::Timestamp), Err("22P03"));
+    assert_eq!(read(b"abc", true, 17, DataType::Text), Err("0A000"));
+}
+
+#[test]
+fn texts_are_utf8_without_nul() {
+    assert_eq!(read(b"42", false, 23, DataType::Int4), Ok(Datum::Int4(42)));
+    assert_eq!(read(b"x", false, 23, DataType::Int4), Err("22P02"));
+    assert_eq!(read(b"\xff", false, 25, DataType::Text), Err("22021"));
+    assert_eq!(read(b"a\0", false, 25, DataType::Text), Err("22021"));
+}

@@ -1,0 +1,276 @@
+//! Arrow arrays to DataRow messages, written straight into the connection's buffer.
+use crate::timestamp::{DAYS_2000, EPOCH_2000, write_date, write_timestamp};
+use crate::types::{INT2VECTOR, Wire};
+use bytes::{BufMut, BytesMut};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, RecordBatch, StringArray, StringViewArray};
+use datafusion::arrow::array::{
+    BooleanArray, Float32Array, Float64Array, Int16Array, Int32Array, Int64Array, UInt32Array,
+};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Date32Type, TimeUnit, TimestampMicrosecondType};
+use datafusion::arrow::util::display::array_value_to_string;
+use std::fmt::Write;
+use terrace_engine::{EngineError, Result};
+
+/// A column of a batch, downcast once.
+pub(crate) struct Column {
+    values: Values,
+    wire: Wire,
+    binary: bool,
+}
+
+enum Values {
+    Null,
+    Bool(BooleanArray),
+    I16(Int16Array),
+    I32(Int32Array),
+    I64(Int64Array),
+    U32(UInt32Array),
+    F32(Float32Array),
+    F64(Float64Array),
+    Text(StringArray),
+    TextView(StringViewArray),
+    Date(Int32Array),
+    /// Microseconds; whether with a zone.
+    Timestamp(Int64Array, bool),
+    List(ListArray),
+    /// What has no binary form here.
+    Shown(ArrayRef),
+}
+
+fn internal(e: impl std::fmt::Display) -> EngineError {
+    EngineError::new("XX000", e.to_string())
+}
+
+/// Prepares a batch's columns. Rare types are cast (a copy); the engine's own types are not.
+pub(crate) fn columns(batch: &RecordBatch, wires: &[Wire], binary: &[bool]) -> Result<Vec<Column>> {
+    assert_eq!(batch.num_columns(), wires.len(), "a batch has the columns that were described");
+    let column = |((array, wire), binary): ((&ArrayRef, &Wire), &bool)| {
+        Ok(Column { values: values(array)?, wire: *wire, binary: *binary })
+    };
+    batch.columns().iter().zip(wires).zip(binary).map(column).collect()
+}
+
+fn values(array: &ArrayRef) -> Result<Values> {
+    let to = |t: &DataType| cast(array, t).map_err(|e| EngineError::new("22003", e.to_string()));
+    Ok(match array.data_type() {
+        DataType::Null => Values::Null,
+        DataType::Boolean => Values::Bool(array.as_boolean().clone()),
+        DataType::Int16 => Values::I16(array.as_primitive().clone()),
+        DataType::Int8 | DataType::UInt8 => Values::I16(to(&DataType::Int16)?.as_primitive().clone()),
+        DataType::Int32 => Values::I32(array.as_primitive().clone()),
+        DataType::UInt16 => Values::I32(to(&DataType::Int32)?.as_primitive().clone()),
+        DataType::Int64 => Values::I64(array.as_primitive().clone()),
+        DataType::UInt64 => {
+            let signed = to(&DataType::Int64)?;
+            if signed.null_count() != array.null_count() {
+                return Err(EngineError::new("22003", "bigint out of range"));
+            }
+            Values::I64(signed.as_primitive().clone())
+        }
+        DataType::UInt32 => Values::U32(array.as_primitive().clone()),
+        DataType::Float32 => Values::F32(array.as_primitive().clone()),
+        DataType::Float64 => Values::F64(array.as_primitive().clone()),
+        DataType::Utf8 => Values::Text(array.as_string().clone()),
+        DataType::Utf8View => Values::TextView(array.as_string_view().clone()),
+        DataType::LargeUtf8 | DataType::Dictionary(..) => Values::Text(to(&DataType::Utf8)?.as_string().clone()),
+        DataType::Date32 | DataType::Date64 => {
+            Values::Date(to(&DataType::Date32)?.as_primitive::<Date32Type>().reinterpret_cast())
+        }
+        DataType::Timestamp(_, zone) => {
+            let micros = to(&DataType::Timestamp(TimeUnit::Microsecond, zone.clone()))?;
+            Values::Timestamp(micros.as_primitive::<TimestampMicrosecondType>().reinterpret_cast(), zone.is_some())
+        }
+        DataType::List(_) => Values::List(array.as_list().clone()),
+        _ => Values::Shown(array.clone()),
+    })
+}
+
+/// Writes one DataRow.
+pub(crate) fn data_row(out: &mut BytesMut, columns: &[Column], row: usize) -> Result<()> {
+    let start = out.len();
+    out.put_u8(b'D');
+    out.put_u32(0);
+    out.put_u16(columns.len() as u16);
+    for column in columns {
+        if let Err(e) = field(out, column, row) {
+            // Nothing of a row that failed reaches the client.
+            out.truncate(start);
+            return Err(e);
+        }
+    }
+    let length = (out.len() - start - 1) as u32;
+    out[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
+    Ok(())
+}
+
+/// A value with its length before it; NULL is length -1.
+fn field(out: &mut BytesMut, column: &Column, row: usize) -> Result<()> {
+    let start = out.len();
+    out.put_i32(-1);
+    let written =
+        if column.binary { binary(out, column, row)? } else { text(out, &column.values, row, column.wire.oid)? };
+    if written {
+        let length = (out.len() - start - 4) as i32;
+        out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+    }
+    Ok(())
+}
+
+macro_rules! put {
+    ($array:expr, $row:expr, |$v:ident| $write:expr) => {{
+        if $array.is_null($row) {
+            return Ok(false);
+        }
+        let $v = $array.value($row);
+        $write;
+    }};
+}
+
+/// Writes a value's text; false (and nothing written) for NULL.
+fn text(out: &mut BytesMut, values: &Values, row: usize, oid: u32) -> Result<bool> {
+    let full = "a buffer grows";
+    match values {
+        Values::Null => return Ok(false),
+        Values::Bool(a) => put!(a, row, |v| out.put_u8(if v { b't' } else { b'f' })),
+        Values::I16(a) => put!(a, row, |v| write!(out, "{v}").expect(full)),
+        Values::I32(a) => put!(a, row, |v| write!(out, "{v}").expect(full)),
+        Values::I64(a) => put!(a, row, |v| write!(out, "{v}").expect(full)),
+        Values::U32(a) => put!(a, row, |v| write!(out, "{v}").expect(full)),
+        Values::F32(a) => put!(a, row, |v| float(out, format!("{v:e}"), f64::from(v))),
+        Values::F64(a) => put!(a, row, |v| float(out, format!("{v:e}"), v)),
+        Values::Text(a) => put!(a, row, |v| out.put_slice(v.as_bytes())),
+        Values::TextView(a) => put!(a, row, |v| out.put_slice(v.as_bytes())),
+        Values::Date(a) => put!(a, row, |v| write_date(out, i64::from(v))),
+        Values::Timestamp(a, zoned) => put!(a, row, |v| write_timestamp(out, v, if *zoned { "+00" } else { "" })),
+        Values::List(a) => put!(a, row, |v| list_text(out, &v, oid)?),
+        Values::Shown(a) => {
+            if a.is_null(row) {
+                return Ok(false);
+            }
+            out.put_slice(array_value_to_string(a, row).map_err(internal)?.as_bytes());
+        }
+    }
+    Ok(true)
+}
+
+/// The shortest text that reads back as the same number, laid out as PostgreSQL does: an exponent below 1e-4 and from 1e15.
+fn float(out: &mut BytesMut, shortest: String, value: f64) {
+    if !value.is_finite() {
+        let name = if value.is_nan() {
+            "NaN"
+        } else if value > 0.0 {
+            "Infinity"
+        } else {
+            "-Infinity"
+        };
+        return out.put_slice(name.as_bytes());
+    }
+    // `{:e}` writes d[.ddd]e[-]n with the fewest digits.
+    let (mantissa, exponent) = shortest.split_once('e').expect("{:e} writes an exponent");
+    let exponent: i32 = exponent.parse().expect("{:e} writes a decimal exponent");
+    if (-4..15).contains(&exponent) {
+        return place(out, mantissa, exponent);
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    write!(out, "{mantissa}e{sign}{:02}", exponent.unsigned_abs()).expect("a buffer grows");
+}
+
+/// Writes `mantissa` (one digit before the point) times 10^`exponent` without an exponent.
+fn place(out: &mut BytesMut, mantissa: &str, exponent: i32) {
+    let (sign, digits) = mantissa.strip_prefix('-').map_or(("", mantissa), |m| ("-", m));
+    let digits = digits.replace('.', "");
+    out.put_slice(sign.as_bytes());
+    if exponent < 0 {
+        out.put_slice(b"0.");
+        out.put_bytes(b'0', (-exponent - 1) as usize);
+        return out.put_slice(digits.as_bytes());
+    }
+    let whole = exponent as usize + 1;
+    if digits.len() <= whole {
+        out.put_slice(digits.as_bytes());
+        out.put_bytes(b'0', whole - digits.len());
+    } else {
+        out.put_slice(&digits.as_bytes()[..whole]);
+        out.put_u8(b'.');
+        out.put_slice(&digits.as_bytes()[whole..]);
+    }
+}
+
+/// `{a,"b c",NULL}`; an int2vector is its numbers, separated by spaces.
+fn list_text(out: &mut BytesMut, items: &ArrayRef, oid: u32) -> Result<()> {
+    let inner = values(items)?;
+    let vector = oid == INT2VECTOR;
+    if !vector {
+        out.put_u8(b'{');
+    }
+    for i in 0..items.len() {
+        if i > 0 {
+            out.put_u8(if vector { b' ' } else { b',' });
+        }
+        let mut item = BytesMut::new();
+        if !text(&mut item, &inner, i, 0)? {
+            out.put_slice(b"NULL");
+            continue;
+        }
+        let special = |b: &u8| b"{},\"\\ \t\n\r".contains(b);
+        if item.is_empty() || item.iter().any(special) || item.eq_ignore_ascii_case(b"null") {
+            out.put_u8(b'"');
+            for b in item {
+                if b == b'"' || b == b'\\' {
+                    out.put_u8(b'\\');
+                }
+                out.put_u8(b);
+            }
+            out.put_u8(b'"');
+        } else {
+            out.put_slice(&item);
+        }
+    }
+    if !vector {
+        out.put_u8(b'}');
+    }
+    Ok(())
+}
+
+/// Writes a value's binary form; false (and nothing written) for NULL.
+fn binary(out: &mut BytesMut, column: &Column, row: usize) -> Result<bool> {
+    match &column.values {
+        Values::Bool(a) => put!(a, row, |v| out.put_u8(u8::from(v))),
+        Values::I16(a) => put!(a, row, |v| out.put_i16(v)),
+        Values::I32(a) => put!(a, row, |v| out.put_i32(v)),
+        Values::I64(a) => put!(a, row, |v| out.put_i64(v)),
+        Values::U32(a) => put!(a, row, |v| out.put_u32(v)),
+        Values::F32(a) => put!(a, row, |v| out.put_f32(v)),
+        Values::F64(a) => put!(a, row, |v| out.put_f64(v)),
+        Values::Date(a) => put!(a, row, |v| out.put_i32(v.saturating_sub(DAYS_2000))),
+        Values::Timestamp(a, _) => put!(a, row, |v| out.put_i64(v.saturating_sub(EPOCH_2000))),
+        Values::List(a) => put!(a, row, |v| list_binary(out, &v)?),
+        Values::Null | Values::Text(_) | Values::TextView(_) => return text(out, &column.values, row, column.wire.oid),
+        Values::Shown(a) if a.is_null(row) => return Ok(false),
+        Values::Shown(a) => {
+            let mut e = EngineError::new("0A000", format!("no binary format for columns of type {}", a.data_type()));
+            e.hint = Some("Ask for the column in text format, or cast it.".to_owned());
+            return Err(e);
+        }
+    }
+    Ok(true)
+}
+
+fn list_binary(out: &mut BytesMut, items: &ArrayRef) -> Result<()> {
+    let inner = values(items)?;
+    let field = datafusion::arrow::datatypes::Field::new("item", items.data_type().clone(), true);
+    let wire = crate::types::wire(&field);
+    out.put_i32(if items.is_empty() { 0 } else { 1 });
+    out.put_i32(i32::from(items.null_count() > 0));
+    out.put_u32(wire.oid);
+    if !items.is_empty() {
+        out.put_i32(items.len() as i32);
+        out.put_i32(1);
+    }
+    let column = Column { values: inner, wire, binary: true };
+    (0..items.len()).try_for_each(|i| self::field(out, &column, i))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! Errors: what ends a statement, what ends a connection, and how a client reads them.
+use pgwire::messages::response::{ErrorResponse, NoticeResponse};
+use terrace_engine::EngineError;
+
+/// What went wrong while a message was handled.
+pub(crate) enum Failure {
+    /// The statement failed; the connection goes on.
+    Statement(EngineError),
+    /// The client is told, then the connection ends.
+    Fatal(EngineError),
+    /// The client is gone.
+    Gone,
+}
+
+impl From<EngineError> for Failure {
+    fn from(e: EngineError) -> Failure {
+        Failure::Statement(e)
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(_: std::io::Error) -> Failure {
+        Failure::Gone
+    }
+}
+
+pub(crate) fn protocol(message: impl Into<String>) -> EngineError {
+    EngineError::new("08P01", message)
+}
+
+pub(crate) fn fatal(state: &'static str, message: impl Into<String>) -> Failure {
+    Failure::Fatal(EngineError::new(state, message))
+}
+
+pub(crate) fn error_response(e: &EngineError, severity: &str) -> ErrorResponse {
+    ErrorResponse::new(fields(e, severity))
+}
+
+/// A warning, or (successful completion's states) a notice.
+pub(crate) fn notice_response(e: &EngineError) -> NoticeResponse {
+    let severity = if e.state.0.starts_with("00") { "NOTICE" } else { "WARNING" };
+    NoticeResponse::new(fields(e, severity))
+}
+
+fn fields(e: &EngineError, severity: &str) -> Vec<(u8, String)> {
+    // A NUL would end the field early.
+    let clean = |s: &str| s.replace('\0', "\u{fffd}");
+    let mut fields = vec![
+        (b'S', severity.to_owned()),
+        (b'V', severity.to_owned()),
+        (b'C', e.state.0.to_owned()),
+        (b'M', clean(&e.message)),
+    ];
+    let schema = e.table.as_ref().map(|_| "public".to_owned());
+    let optional = [
+        (b'D', &e.detail),
+        (b'H', &e.hint),
+        (b's', &schema),
+        (b't', &e.table),
+        (b'c', &e.column),
+        (b'n', &e.constraint),
+    ];
+    fields.extend(optional.into_iter().filter_map(|(code, value)| Some((code, clean(value.as_deref()?)))));
+    fields
+}

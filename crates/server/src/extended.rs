@@ -1,0 +1,204 @@
+//! The extended protocol: statements and portals by name. The unnamed ones are named "".
+use crate::connection::{Connection, Wire, answer, complete};
+use crate::decode::parameter;
+use crate::error::{Failure, protocol};
+use crate::frontend::Target;
+use crate::rows::Rows;
+use crate::types::row_description;
+use bytes::Bytes;
+use pgwire::messages::PgWireBackendMessage as Answer;
+use pgwire::messages::data::{NoData, ParameterDescription};
+use pgwire::messages::extendedquery::{BindComplete, CloseComplete, ParseComplete, PortalSuspended};
+use std::sync::Arc;
+use terrace_engine::{DataType, Datum, EngineError};
+use terrace_sql::Prepared;
+use terrace_sql::pgcatalog::{data_type_of_oid, oid_of_data_type};
+
+/// A prepared statement as the client knows it.
+pub(crate) struct Statement {
+    prepared: Arc<Prepared>,
+    /// OIDs of the parameters: as the client stated them, else as inferred.
+    parameters: Vec<u32>,
+}
+
+/// A bound statement.
+pub(crate) struct Portal {
+    statement: Arc<Statement>,
+    values: Vec<Datum>,
+    formats: Vec<bool>,
+    state: State,
+}
+
+enum State {
+    Bound,
+    Running(Box<Rows>),
+    /// It ran to its end; `rows`: it returned rows (running it again returns none).
+    Done {
+        rows: bool,
+    },
+}
+
+impl Connection {
+    pub(crate) async fn parse(
+        &mut self,
+        wire: &mut Wire,
+        name: String,
+        sql: &str,
+        types: &[u32],
+    ) -> Result<(), Failure> {
+        if !name.is_empty() && self.statements.contains_key(&name) {
+            return Err(EngineError::new("42P05", format!("prepared statement \"{name}\" already exists")).into());
+        }
+        // A failed Parse of the unnamed statement leaves none.
+        self.statements.remove(&name);
+        let stated = types.iter().map(|oid| stated_type(*oid)).collect::<Result<Vec<_>, _>>()?;
+        let prepared = self.session.prepare(sql, &stated).await?;
+        let oid = |(i, inferred): (usize, &DataType)| match types.get(i) {
+            Some(oid) if stated[i].is_some() => *oid,
+            _ => oid_of_data_type(*inferred),
+        };
+        let parameters = prepared.parameters.iter().enumerate().map(oid).collect();
+        self.statements.insert(name, Arc::new(Statement { prepared, parameters }));
+        wire.put(Answer::ParseComplete(ParseComplete::new()));
+        Ok(())
+    }
+
+    pub(crate) fn bind(
+        &mut self,
+        wire: &mut Wire,
+        name: String,
+        statement: &str,
+        formats: &[i16],
+        values: &[Option<Bytes>],
+        result_formats: &[i16],
+    ) -> Result<(), Failure> {
+        let target = self.statement(statement)?.clone();
+        if !name.is_empty() && self.portals.contains_key(&name) {
+            return Err(EngineError::new("42P03", format!("portal \"{name}\" already exists")).into());
+        }
+        let wanted = target.parameters.len();
+        if values.len() != wanted {
+            let given = values.len();
+            let message = format!(
+                "bind message supplies {given} parameters, but prepared statement \"{statement}\" requires {wanted}"
+            );
+            return Err(protocol(message).into());
+        }
+        let binary = spread(formats, wanted, "parameter")?;
+        let decode = |i: usize| {
+            parameter(values[i].as_ref(), binary[i], target.parameters[i], target.prepared.parameters[i], i + 1)
+        };
+        let values = (0..wanted).map(decode).collect::<Result<Vec<_>, _>>()?;
+        let columns = target.prepared.columns.as_ref().map_or(0, |c| c.fields().len());
+        // Formats of a statement without columns mean nothing.
+        let formats = if columns == 0 { vec![] } else { spread(result_formats, columns, "result")? };
+        self.portals.insert(name, Portal { statement: target, values, formats, state: State::Bound });
+        wire.put(Answer::BindComplete(BindComplete::new()));
+        Ok(())
+    }
+
+    pub(crate) fn describe(&mut self, wire: &mut Wire, target: Target) -> Result<(), Failure> {
+        let (prepared, formats): (_, &[bool]) = match &target {
+            Target::Statement(name) => {
+                let statement = self.statement(name)?;
+                let parameters = ParameterDescription::new(statement.parameters.clone());
+                wire.put(Answer::ParameterDescription(parameters));
+                (&statement.prepared, &[])
+            }
+            Target::Portal(name) => {
+                let portal = self.portals.get(name).ok_or_else(|| no_portal(name))?;
+                (&portal.statement.prepared, &portal.formats)
+            }
+        };
+        wire.put(match &prepared.columns {
+            None => Answer::NoData(NoData::new()),
+            Some(schema) => {
+                Answer::RowDescription(row_description(schema, |i| formats.get(i).copied().unwrap_or(false)))
+            }
+        });
+        Ok(())
+    }
+
+    pub(crate) async fn execute(&mut self, wire: &mut Wire, name: &str, max_rows: u32) -> Result<(), Failure> {
+        // Zero (and what would be negative) means all.
+        let limit = if max_rows == 0 || max_rows > i32::MAX as u32 { usize::MAX } else { max_rows as usize };
+        // Taken out while it runs: if it fails, it is gone with its stream.
+        let mut portal = self.portals.remove(name).ok_or_else(|| no_portal(name))?;
+        if let State::Bound = portal.state {
+            let values = std::mem::take(&mut portal.values);
+            self.session.begin_pipeline();
+            let outcome = self.session.execute(&portal.statement.prepared, values).await?;
+            let formats = portal.formats.clone();
+            let rows = answer(wire, outcome, |i| formats.get(i).copied().unwrap_or(false));
+            portal.state = match rows {
+                Some(rows) => State::Running(Box::new(rows)),
+                None => {
+                    self.portals.insert(name.to_owned(), Portal { state: State::Done { rows: false }, ..portal });
+                    return Ok(());
+                }
+            };
+        }
+        match &mut portal.state {
+            State::Running(rows) => {
+                let sent = rows.send(wire, limit).await?;
+                if sent.suspended {
+                    wire.put(Answer::PortalSuspended(PortalSuspended::new()));
+                } else {
+                    wire.put(complete(portal.statement.prepared.tag(sent.count)));
+                    portal.state = State::Done { rows: true };
+                }
+            }
+            State::Done { rows: true } => wire.put(complete(portal.statement.prepared.tag(0))),
+            State::Done { rows: false } | State::Bound => {
+                let message = format!("portal \"{name}\" cannot be run");
+                return Err(EngineError::new("55000", message).into());
+            }
+        }
+        self.portals.insert(name.to_owned(), portal);
+        Ok(())
+    }
+
+    pub(crate) fn close(&mut self, wire: &mut Wire, target: Target) -> Result<(), Failure> {
+        match target {
+            Target::Statement(name) => drop(self.statements.remove(&name)),
+            Target::Portal(name) => drop(self.portals.remove(&name)),
+        }
+        wire.put(Answer::CloseComplete(CloseComplete::new()));
+        Ok(())
+    }
+
+    fn statement(&self, name: &str) -> Result<&Arc<Statement>, EngineError> {
+        let missing = || match name {
+            "" => EngineError::new("26000", "unnamed prepared statement does not exist"),
+            name => EngineError::new("26000", format!("prepared statement \"{name}\" does not exist")),
+        };
+        self.statements.get(name).ok_or_else(missing)
+    }
+}
+
+fn no_portal(name: &str) -> EngineError {
+    EngineError::new("34000", format!("portal \"{name}\" does not exist"))
+}
+
+/// The type of a parameter that the client states by OID; 0 and `unknown` leave it to the server.
+fn stated_type(oid: u32) -> Result<Option<DataType>, EngineError> {
+    match oid {
+        0 | 705 => Ok(None),
+        oid => data_type_of_oid(oid).map(Some).ok_or_else(|| {
+            EngineError::new("0A000", format!("parameters of the type with OID {oid} are not supported"))
+        }),
+    }
+}
+
+/// Format codes as Bind gives them (none: text; one: for all; else one each) to one flag each: binary?
+fn spread(codes: &[i16], wanted: usize, what: &str) -> Result<Vec<bool>, EngineError> {
+    match codes {
+        [] => Ok(vec![false; wanted]),
+        [code] => Ok(vec![*code == 1; wanted]),
+        codes if codes.len() == wanted => Ok(codes.iter().map(|c| *c == 1).collect()),
+        codes => {
+            let given = codes.len();
+            Err(protocol(format!("bind message has {given} {what} formats but {wanted} {what} values")))
+        }
+    }
+}

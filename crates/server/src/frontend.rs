@@ -1,0 +1,206 @@
+//! What clients send, read from bytes that are not to be trusted: lengths, counts and UTF-8 are checked before use.
+use crate::error::protocol;
+use bytes::{Buf, Bytes, BytesMut};
+use terrace_engine::{EngineError, Result};
+
+/// A message after startup.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Message {
+    Query(String),
+    Parse {
+        name: String,
+        sql: String,
+        types: Vec<u32>,
+    },
+    Bind {
+        portal: String,
+        statement: String,
+        formats: Vec<i16>,
+        values: Vec<Option<Bytes>>,
+        result_formats: Vec<i16>,
+    },
+    Describe(Target),
+    Execute {
+        portal: String,
+        max_rows: u32,
+    },
+    Close(Target),
+    Flush,
+    Sync,
+    Terminate,
+    /// COPY data or its end, sent where no COPY runs: ignored, as PostgreSQL does.
+    CopyLeftover,
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) enum Target {
+    Statement(String),
+    Portal(String),
+}
+
+/// What a connection opens with.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Opening {
+    /// A request to encrypt (TLS or GSSAPI).
+    Encrypt,
+    Cancel {
+        pid: i32,
+        secret: i32,
+    },
+    Startup {
+        minor: u16,
+        parameters: Vec<(String, String)>,
+    },
+}
+
+/// Longest opening packet, as in PostgreSQL.
+const MAX_OPENING: usize = 10_000;
+
+/// One typed message's kind and body.
+pub(crate) struct Frame {
+    pub(crate) kind: u8,
+    pub(crate) body: Bytes,
+}
+
+/// Cuts the next message off `input`; `None` until all of it has come. Fails where the stream cannot be followed any further.
+pub(crate) fn next_frame(input: &mut BytesMut, max_message: usize) -> Result<Option<Frame>> {
+    let Some(&[kind, a, b, c, d]) = input.first_chunk::<5>() else { return Ok(None) };
+    if !b"QPBDECHSXdcfpF".contains(&kind) {
+        return Err(protocol(format!("invalid frontend message type {kind}")));
+    }
+    let length = u32::from_be_bytes([a, b, c, d]) as usize;
+    if !(4..=max_message).contains(&length) {
+        let mut e = protocol("invalid message length");
+        e.detail = Some(format!("A message of {length} bytes was announced; at most {max_message} are taken."));
+        return Err(e);
+    }
+    if input.len() < 1 + length {
+        return Ok(None);
+    }
+    let mut frame = input.split_to(1 + length).freeze();
+    frame.advance(5);
+    Ok(Some(Frame { kind, body: frame }))
+}
+
+/// Cuts the opening packet off `input`; `None` until all of it has come.
+pub(crate) fn next_opening(input: &mut BytesMut) -> Result<Option<Opening>> {
+    let Some(length) = input.first_chunk::<4>().map(|l| u32::from_be_bytes(*l) as usize) else { return Ok(None) };
+    if !(8..=MAX_OPENING).contains(&length) {
+        return Err(protocol("invalid length of startup packet"));
+    }
+    if input.len() < length {
+        return Ok(None);
+    }
+    let mut packet = Reader(input.split_to(length).freeze());
+    packet.0.advance(4);
+    let code = packet.u32()?;
+    let opening = match (code >> 16, code & 0xffff) {
+        (1234, 5679 | 5680) => Opening::Encrypt,
+        (1234, 5678) => Opening::Cancel { pid: packet.u32()? as i32, secret: packet.u32()? as i32 },
+        (3, minor) => {
+            let mut parameters = vec![];
+            loop {
+                let name = packet.string()?;
+                if name.is_empty() {
+                    break Opening::Startup { minor: minor as u16, parameters };
+                }
+                parameters.push((name, packet.string()?));
+            }
+        }
+        (major, minor) => {
+            let message = format!("unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.0");
+            return Err(EngineError::new("0A000", message));
+        }
+    };
+    packet.end()?;
+    Ok(Some(opening))
+}
+
+impl Frame {
+    pub(crate) fn decode(self) -> Result<Message> {
+        let mut body = Reader(self.body);
+        let message = match self.kind {
+            b'Q' => Message::Query(body.string()?),
+            b'P' => Message::Parse { name: body.string()?, sql: body.string()?, types: body.list(Reader::u32)? },
+            b'B' => Message::Bind {
+                portal: body.string()?,
+                statement: body.string()?,
+                formats: body.list(Reader::format)?,
+                values: body.list(Reader::value)?,
+                result_formats: body.list(Reader::format)?,
+            },
+            b'D' => Message::Describe(body.target("DESCRIBE")?),
+            b'E' => Message::Execute { portal: body.string()?, max_rows: body.u32()?.min(i32::MAX as u32 + 1) },
+            b'C' => Message::Close(body.target("CLOSE")?),
+            b'H' => Message::Flush,
+            b'S' => Message::Sync,
+            b'X' => Message::Terminate,
+            b'd' | b'c' | b'f' => return Ok(Message::CopyLeftover),
+            b'p' => return Err(protocol("a password was sent though none was asked for")),
+            b'F' => return Err(EngineError::new("0A000", "function calls by message are not supported")),
+            kind => return Err(protocol(format!("invalid frontend message type {kind}"))),
+        };
+        body.end()?;
+        Ok(message)
+    }
+
+    /// Whether an error in it makes the server skip to Sync.
+    pub(crate) fn is_extended(&self) -> bool {
+        b"PBDECH".contains(&self.kind)
+    }
+}
+
+struct Reader(Bytes);
+
+fn truncated() -> EngineError {
+    protocol("insufficient data left in message")
+}
+
+impl Reader {
+    fn take(&mut self, n: usize) -> Result<Bytes> {
+        if self.0.len() < n { Err(truncated()) } else { Ok(self.0.split_to(n)) }
+    }
+    fn u16(&mut self) -> Result<u16> {
+        self.take(2).map(|mut b| b.get_u16())
+    }
+    fn u32(&mut self) -> Result<u32> {
+        self.take(4).map(|mut b| b.get_u32())
+    }
+    fn string(&mut self) -> Result<String> {
+        let end = self.0.iter().position(|b| *b == 0).ok_or_else(|| protocol("invalid string in message"))?;
+        let bytes = self.take(end)?;
+        self.0.advance(1);
+        let text = std::str::from_utf8(&bytes);
+        text.map(str::to_owned).map_err(|_| EngineError::new("22021", "invalid byte sequence for encoding \"UTF8\""))
+    }
+    fn format(&mut self) -> Result<i16> {
+        match self.u16()? {
+            code @ 0..=1 => Ok(code as i16),
+            code => Err(EngineError::new("22023", format!("unsupported format code: {code}"))),
+        }
+    }
+    fn value(&mut self) -> Result<Option<Bytes>> {
+        match self.u32()? as i32 {
+            -1 => Ok(None),
+            n => self.take(usize::try_from(n).map_err(|_| truncated())?).map(Some),
+        }
+    }
+    /// A 16-bit count, then so many items. Nothing is allocated for items that are not there.
+    fn list<T>(&mut self, item: impl Fn(&mut Reader) -> Result<T>) -> Result<Vec<T>> {
+        let count = self.u16()?;
+        (0..count).map(|_| item(self)).collect()
+    }
+    fn target(&mut self, what: &str) -> Result<Target> {
+        match self.take(1)?[0] {
+            b'S' => Ok(Target::Statement(self.string()?)),
+            b'P' => Ok(Target::Portal(self.string()?)),
+            kind => Err(protocol(format!("invalid {what} message subtype {kind}"))),
+        }
+    }
+    fn end(&self) -> Result<()> {
+        if self.0.is_empty() { Ok(()) } else { Err(protocol("invalid message format")) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! Accepts connections and ends them.
+use crate::connection;
+use crate::registry::Registry;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use terrace_env::Env;
+use terrace_sql::SqlDatabase;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Sessions at a time; one more is told 53300.
+    pub max_connections: usize,
+    /// Bytes of one message of a client; a longer one ends the connection (08P01).
+    pub max_message: usize,
+    /// How long a client may take from connecting to its first ReadyForQuery.
+    pub startup_timeout: Duration,
+    /// A session that sends nothing for so long is ended (57P05). `None`: never.
+    pub idle_timeout: Option<Duration>,
+    /// How long sessions may take to end after shutdown was asked for.
+    pub shutdown_grace: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            max_connections: 100,
+            max_message: 64 << 20,
+            startup_timeout: Duration::from_secs(60),
+            idle_timeout: None,
+            shutdown_grace: Duration::from_secs(10),
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error(
+        "refusing to listen on {0}: connections are trusted without a password so far, so only loopback addresses \
+         (127.0.0.1, ::1) are safe"
+    )]
+    NotLoopback(SocketAddr),
+    #[error("the listening socket: {0}")]
+    Listener(#[from] std::io::Error),
+}
+
+/// What all connections share.
+pub(crate) struct Shared {
+    pub(crate) db: SqlDatabase,
+    pub(crate) env: Env,
+    pub(crate) limits: Limits,
+    pub(crate) registry: Arc<Registry>,
+    /// True once the server stops.
+    pub(crate) stopping: watch::Receiver<bool>,
+}
+
+/// Connections beyond the sessions allowed that may be open at once: being told so, cancelling, or not started up yet.
+const SPARE_SOCKETS: usize = 64;
+
+/// Serves clients until `shutdown` is done, then tells them (57P01), rolls their transactions back and returns. Runs on a tokio
+/// runtime with I/O and time enabled.
+pub async fn serve(
+    db: SqlDatabase,
+    listener: TcpListener,
+    limits: Limits,
+    shutdown: impl Future<Output = ()> + Send,
+) -> Result<(), ServeError> {
+    let address = listener.local_addr()?;
+    if !address.ip().is_loopback() {
+        return Err(ServeError::NotLoopback(address));
+    }
+    let env = db.engine.store().env().clone();
+    let (stop, stopping) = watch::channel(false);
+    let shared = Arc::new(Shared { db, env, limits, registry: Arc::default(), stopping });
+    let mut tasks = JoinSet::new();
+    tokio::pin!(shutdown);
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut shutdown => break,
+            Some(_) = tasks.join_next() => {}
+            accepted = listener.accept(), if tasks.len() < shared.limits.max_connections + SPARE_SOCKETS => match accepted {
+                Ok((socket, _)) => {
+                    tasks.spawn(connection::run(shared.clone(), socket));
+                }
+                Err(error) => {
+                    // Out of file descriptors, most likely: connections that end give some back.
+                    tracing::warn!(%error, "cannot accept a connection");
+                    shared.env.sleep(Duration::from_millis(100)).await;
+                }
+            },
+        }
+    }
+    drop(listener);
+    stop.send_replace(true);
+    shared.registry.cancel_all();
+    let all = async { while tasks.join_next().await.is_some() {} };
+    if tokio::time::timeout(shared.limits.shutdown_grace, all).await.is_err() {
+        tracing::warn!(connections = tasks.len(), "ending connections that did not end in time");
+        tasks.shutdown().await;
+    }
+    Ok(())
+}

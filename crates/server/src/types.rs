@@ -1,0 +1,77 @@
+//! How a result column's Arrow type goes over the wire.
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use pgwire::messages::data::{FieldDescription, RowDescription};
+use terrace_sql::pgcatalog::{PG_TYPE, PG_TYPMOD};
+
+/// A PostgreSQL type as RowDescription states it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wire {
+    pub(crate) oid: u32,
+    /// Bytes; negative: variable.
+    size: i16,
+    typmod: i32,
+}
+
+pub(crate) const INT2: u32 = 21;
+pub(crate) const INT2VECTOR: u32 = 22;
+pub(crate) const OID: u32 = 26;
+pub(crate) const TEXT: u32 = 25;
+
+pub(crate) fn wire(field: &Field) -> Wire {
+    let named = field.metadata().get(PG_TYPE).and_then(|name| by_name(name));
+    let (oid, size) = named.unwrap_or_else(|| by_arrow(field.data_type()));
+    let typmod = field.metadata().get(PG_TYPMOD).and_then(|m| m.parse().ok()).unwrap_or(-1);
+    Wire { oid, size, typmod }
+}
+
+fn by_name(name: &str) -> Option<(u32, i16)> {
+    Some(match name {
+        "name" => (19, 64),
+        "char" => (18, 1),
+        "varchar" => (1043, -1),
+        "pg_node_tree" => (194, -1),
+        "int2vector" => (INT2VECTOR, -1),
+        "_int2" => (1005, -1),
+        "_text" => (1009, -1),
+        "_name" => (1003, -1),
+        "_char" => (1002, -1),
+        _ => return None,
+    })
+}
+
+fn by_arrow(data_type: &DataType) -> (u32, i16) {
+    match data_type {
+        DataType::Boolean => (16, 1),
+        DataType::Int8 | DataType::UInt8 | DataType::Int16 => (INT2, 2),
+        DataType::UInt16 | DataType::Int32 => (23, 4),
+        DataType::UInt32 => (OID, 4),
+        DataType::Int64 | DataType::UInt64 => (20, 8),
+        DataType::Float32 => (700, 4),
+        DataType::Float64 => (701, 8),
+        DataType::Date32 | DataType::Date64 => (1082, 4),
+        DataType::Timestamp(_, None) => (1114, 8),
+        DataType::Timestamp(_, Some(_)) => (1184, 8),
+        DataType::Interval(_) | DataType::Duration(_) => (1186, 16),
+        DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..) | DataType::Decimal256(..) => {
+            (1700, -1)
+        }
+        DataType::List(item) => match item.data_type() {
+            DataType::Int16 => (1005, -1),
+            DataType::Int32 => (1007, -1),
+            DataType::Int64 => (1016, -1),
+            DataType::Float64 => (1022, -1),
+            DataType::Boolean => (1000, -1),
+            _ => (1009, -1),
+        },
+        _ => (TEXT, -1),
+    }
+}
+
+/// `binary(i)`: whether column i goes in binary.
+pub(crate) fn row_description(schema: &Schema, binary: impl Fn(usize) -> bool) -> RowDescription {
+    let field = |(i, field): (usize, &std::sync::Arc<Field>)| {
+        let wire = wire(field);
+        FieldDescription::new(field.name().clone(), 0, 0, wire.oid, wire.size, wire.typmod, i16::from(binary(i)))
+    };
+    RowDescription::new(schema.fields().iter().enumerate().map(field).collect())
+}
