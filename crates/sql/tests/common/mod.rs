@@ -1,0 +1,125 @@
+//! A database in memory, and clients of it.
+#![allow(dead_code, reason = "each test file uses a part")]
+use datafusion::arrow::util::display::array_value_to_string;
+use futures::StreamExt;
+use std::sync::Arc;
+use terrace_device::MemoryDevice;
+use terrace_engine::{DataType, Database, Datum, EngineConfig, EngineError};
+use terrace_env::{Env, Real};
+use terrace_sql::{Outcome, Session, SqlDatabase};
+use terrace_storage::{DeviceSet, StorageConfig};
+
+pub fn device(name: &str) -> Arc<MemoryDevice> {
+    Arc::new(MemoryDevice::new(name, 1 << 34))
+}
+
+pub async fn database() -> SqlDatabase {
+    let env: Env = Real::on(tokio::runtime::Handle::current());
+    let devices = DeviceSet {
+        control: device("control"),
+        log: device("log"),
+        double_write: device("double-write"),
+        data: device("data"),
+        undo: device("undo"),
+    };
+    let storage =
+        StorageConfig { pool_bytes: 32 << 20, segment_size: 1 << 20, log_buffer: 1 << 20, ..Default::default() };
+    let engine = Database::create(env, devices, storage, EngineConfig::default()).await.expect("an empty database");
+    SqlDatabase::new(engine)
+}
+
+#[derive(Debug, PartialEq)]
+pub enum Reply {
+    /// Rows as `a|b`, NULL as `NULL`.
+    Rows(Vec<String>),
+    Tag(String),
+    /// With a notice's SQLSTATE.
+    Notice(String, String),
+    Empty,
+}
+
+pub struct Client {
+    db: SqlDatabase,
+    pub session: Session,
+}
+
+impl Client {
+    pub fn new(db: &SqlDatabase) -> Client {
+        Client { db: db.clone(), session: db.session("terrace") }
+    }
+
+    pub async fn run(&mut self, sql: &str) -> Result<Reply, EngineError> {
+        self.run_with(sql, vec![]).await
+    }
+
+    pub async fn run_with(&mut self, sql: &str, parameters: Vec<Datum>) -> Result<Reply, EngineError> {
+        let statement = self.session.prepare(sql, &[]).await?;
+        match self.session.execute(&statement, parameters).await? {
+            Outcome::Empty => Ok(Reply::Empty),
+            Outcome::Command { tag, notices } => match notices.first() {
+                None => Ok(Reply::Tag(tag)),
+                Some(notice) => Ok(Reply::Notice(tag, notice.state.0.into())),
+            },
+            Outcome::Rows { schema, mut stream } => {
+                let described = statement.columns.as_ref().expect("rows were described");
+                assert_eq!(described.as_ref(), schema.as_ref(), "as described: {sql}");
+                let mut rows = vec![];
+                while let Some(batch) = stream.next().await {
+                    let batch = batch?;
+                    for row in 0..batch.num_rows() {
+                        let cell = |at: usize| match batch.column(at).is_null(row) {
+                            true => "NULL".to_string(),
+                            false => array_value_to_string(batch.column(at), row).expect("a value prints"),
+                        };
+                        rows.push((0..batch.num_columns()).map(cell).collect::<Vec<_>>().join("|"));
+                    }
+                }
+                Ok(Reply::Rows(rows))
+            }
+        }
+    }
+
+    /// A command that must succeed.
+    pub async fn ok(&mut self, sql: &str, tag: &str) {
+        match self.run(sql).await {
+            Ok(reply) => assert_eq!(reply, Reply::Tag(tag.into()), "{sql}"),
+            Err(error) => panic!("{sql}: {} {error}", error.state.0),
+        }
+    }
+
+    /// A query and its rows, in any order.
+    pub async fn rows(&mut self, sql: &str, expected: &[&str]) {
+        let Reply::Rows(mut rows) = self.run(sql).await.unwrap_or_else(|e| panic!("{sql}: {} {e}", e.state.0)) else {
+            panic!("{sql}: no rows")
+        };
+        if !sql.contains("ORDER BY") {
+            rows.sort();
+        }
+        assert_eq!(rows, expected, "{sql}");
+    }
+
+    pub async fn fails(&mut self, sql: &str, state: &str) -> EngineError {
+        match self.run(sql).await {
+            Ok(reply) => panic!("{sql}: {reply:?} instead of {state}"),
+            Err(error) => {
+                assert_eq!(error.state.0, state, "{sql}: {error}");
+                error
+            }
+        }
+    }
+
+    /// The names and types of a query's columns.
+    pub async fn columns(&mut self, sql: &str) -> Vec<(String, String)> {
+        let statement = self.session.prepare(sql, &[]).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
+        let columns = statement.columns.as_ref().expect("a query");
+        columns.fields().iter().map(|f| (f.name().clone(), f.data_type().to_string())).collect()
+    }
+
+    pub async fn session_catalog(&mut self) -> Arc<terrace_engine::Catalog> {
+        self.db.engine.catalog()
+    }
+
+    pub async fn parameters(&mut self, sql: &str) -> Vec<DataType> {
+        self.session.prepare(sql, &[]).await.unwrap_or_else(|e| panic!("{sql}: {e}")).parameters.clone()
+    }
+}
