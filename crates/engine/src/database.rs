@@ -1,11 +1,25 @@
 //! A database: storage, catalogue, transactions, purge, opened together.
+//!
+//! 1. Opening: redo (storage), then losers are rolled back with the definitions as they were at the crash, then the committed catalogue is
+//!    read, then purge and the public begin.
+//! 2. A commit whose log flush failed has an unknown outcome: it stays active for ever, and the database stops (58030).
 use crate::catalog::Catalog;
-use crate::error::Result;
+use crate::catalog::load::View;
+use crate::error::{EngineError, Result};
+use crate::locks::{Locks, Owner};
+use crate::rollback::Ending;
+use crate::snapshots::{Active, TxnStats};
 use crate::txn::{Isolation, Txn};
+use parking_lot::{Mutex, RwLock};
+use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use terrace_env::Env;
-use terrace_storage::{DeviceSet, RecoveryReport, StorageConfig, Store};
+use terrace_storage::undo::History;
+use terrace_storage::{DeviceSet, ObjectId, RecoveryReport, StorageConfig, Store};
+use tokio::sync::{MutexGuard, Notify};
 
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
@@ -35,47 +49,222 @@ pub struct OpenReport {
     pub histories_to_purge: usize,
 }
 
+/// What goes on in a database.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DatabaseStats {
+    pub transactions: TxnStats,
+    /// Finished transactions whose undo is still kept.
+    pub histories: usize,
+    /// Bytes of undo space in use, and allowed.
+    pub undo_bytes: u64,
+    pub undo_limit: u64,
+    /// Snapshots given up for undo space since opening.
+    pub snapshots_cancelled: u64,
+}
+
 /// An open database; cheap to clone.
 #[derive(Clone)]
-pub struct Database(Arc<Inner>);
-struct Inner {}
+pub struct Database(pub(crate) Arc<Core>);
+
+/// What transactions, purge and checks share.
+pub(crate) struct Core {
+    pub(crate) env: Env,
+    pub(crate) store: Store,
+    pub(crate) config: EngineConfig,
+    /// The committed catalogue.
+    pub(crate) catalog: RwLock<Arc<Catalog>>,
+    pub(crate) active: Arc<Active>,
+    pub(crate) locks: Arc<Locks>,
+    stripes: Vec<tokio::sync::Mutex<()>>,
+    /// Finished transactions in the order of their ends.
+    pub(crate) histories: Mutex<VecDeque<History>>,
+    pub(crate) purge_wanted: Arc<Notify>,
+    /// Held while purging, and while checking.
+    pub(crate) purging: tokio::sync::Mutex<()>,
+    pub(crate) snapshots_cancelled: AtomicU64,
+    owners: AtomicU64,
+    /// Rollbacks under way in the background.
+    pub(crate) background: AtomicU64,
+    pub(crate) background_done: Notify,
+    failed: AtomicBool,
+    pub(crate) closing: AtomicBool,
+}
+
+/// Key stripes (R7): enough that unrelated keys seldom meet.
+const STRIPES: usize = 1024;
+
+impl Core {
+    fn new(env: Env, store: Store, config: EngineConfig, catalog: Catalog) -> Arc<Core> {
+        store.undo().set_limit(config.undo_size_max);
+        let active = Arc::new(Active::default());
+        active.start(store.undo().next_txn());
+        Arc::new(Core {
+            env,
+            store,
+            config,
+            catalog: RwLock::new(Arc::new(catalog)),
+            active,
+            locks: Arc::default(),
+            stripes: (0..STRIPES).map(|_| tokio::sync::Mutex::new(())).collect(),
+            histories: Mutex::default(),
+            purge_wanted: Arc::default(),
+            purging: tokio::sync::Mutex::new(()),
+            snapshots_cancelled: AtomicU64::new(0),
+            owners: AtomicU64::new(1),
+            background: AtomicU64::new(0),
+            background_done: Notify::new(),
+            failed: AtomicBool::new(false),
+            closing: AtomicBool::new(false),
+        })
+    }
+
+    pub(crate) fn new_owner(&self) -> Owner {
+        Owner(self.owners.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The stripe of a key (without RID) of an index.
+    pub(crate) fn stripe(&self, index: ObjectId, key: &[u8]) -> usize {
+        let mut hasher = rustc_hash::FxHasher::default();
+        (index.0, key).hash(&mut hasher);
+        (hasher.finish() >> 32) as usize % STRIPES
+    }
+
+    pub(crate) async fn lock_stripe(&self, index: ObjectId, key: &[u8]) -> MutexGuard<'_, ()> {
+        self.stripes[self.stripe(index, key)].lock().await
+    }
+
+    /// Several stripes at once: ascending, so that those who hold several never wait for each other (everybody else holds one).
+    pub(crate) async fn lock_stripes(&self, mut wanted: Vec<usize>) -> Vec<MutexGuard<'_, ()>> {
+        wanted.sort_unstable();
+        wanted.dedup();
+        let mut guards = Vec::with_capacity(wanted.len());
+        for stripe in wanted {
+            guards.push(self.stripes[stripe].lock().await);
+        }
+        guards
+    }
+
+    /// The log cannot be written any more (invariant 2).
+    pub(crate) fn fail(&self) {
+        self.failed.store(true, Ordering::Release);
+        self.active.wake_all();
+    }
+
+    pub(crate) fn check_alive(&self) -> Result<()> {
+        if self.failed.load(Ordering::Acquire) {
+            return Err(EngineError::new("58030", "the log could not be written; the server must be restarted"));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn catalog(&self) -> Arc<Catalog> {
+        self.catalog.read().clone()
+    }
+
+    /// Waits until no rollback runs in the background.
+    pub(crate) async fn settle(&self) {
+        loop {
+            let mut done = std::pin::pin!(self.background_done.notified());
+            done.as_mut().enable();
+            if self.background.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            done.await;
+        }
+    }
+}
 
 impl Database {
     pub async fn create(
-        _env: Env,
-        _devices: DeviceSet,
-        _storage: StorageConfig,
-        _engine: EngineConfig,
+        env: Env,
+        devices: DeviceSet,
+        storage: StorageConfig,
+        engine: EngineConfig,
     ) -> Result<Database> {
-        todo!()
+        let store = Store::create(env.clone(), devices, storage).await?;
+        store.undo().format(&store).await?;
+        store.checkpoint().await?;
+        // The system tables are heaps without indexes: empty, they need no page.
+        let core = Core::new(env, store, engine, Catalog::default());
+        core.spawn_purge();
+        Ok(Database(core))
     }
+
     pub async fn open(
-        _env: Env,
-        _devices: DeviceSet,
-        _storage: StorageConfig,
-        _engine: EngineConfig,
+        env: Env,
+        devices: DeviceSet,
+        storage: StorageConfig,
+        engine: EngineConfig,
     ) -> Result<(Database, OpenReport)> {
-        todo!()
+        let (store, storage) = Store::open(env.clone(), devices, storage).await?;
+        let (losers, histories) = store.undo().recover(&store).await?;
+        let report = OpenReport { storage, losers_rolled_back: losers.len(), histories_to_purge: histories.len() };
+        let core = Core::new(env, store, engine, Catalog::default());
+        *core.histories.lock() = histories.into();
+        if !losers.is_empty() {
+            // Definitions that losers made or deleted are needed to undo their rows.
+            *core.catalog.write() = Arc::new(Catalog::load(&core.store, View::WithDeleted).await?);
+            for loser in losers {
+                Ending::of_loser(&core, loser.writer).rollback().await?;
+            }
+        }
+        *core.catalog.write() = Arc::new(Catalog::load(&core.store, View::Newest).await?);
+        core.spawn_purge();
+        core.purge_wanted.notify_one();
+        Ok((Database(core), report))
     }
+
     pub fn store(&self) -> &Store {
-        todo!()
+        &self.0.store
     }
+
+    pub fn env(&self) -> &Env {
+        &self.0.env
+    }
+
     /// The committed catalogue.
     pub fn catalog(&self) -> Arc<Catalog> {
-        todo!()
+        self.0.catalog()
     }
-    pub fn begin(&self, _isolation: Isolation) -> Txn {
-        todo!()
+
+    pub fn begin(&self, isolation: Isolation) -> Txn {
+        Txn::new(self.0.clone(), isolation)
     }
-    /// Verifies pages, trees, heaps, undo, and that indexes and rows agree. Returns the problems found.
+
+    /// Verifies pages, trees, heaps, undo, and that indexes and rows agree. Returns the problems found. Waits for writers to finish and
+    /// holds new ones up, a table at a time.
     pub async fn check(&self) -> Result<Vec<String>> {
-        todo!()
+        crate::check::check(&self.0).await
     }
+
     /// Purges everything that no snapshot needs, now.
     pub async fn purge(&self) -> Result<()> {
-        todo!()
+        self.0.settle().await;
+        self.0.purge_now().await
     }
+
+    pub fn stats(&self) -> DatabaseStats {
+        let core = &self.0;
+        DatabaseStats {
+            transactions: core.active.stats(core.env.now()),
+            histories: core.histories.lock().len(),
+            undo_bytes: core.store.undo().used_bytes(),
+            undo_limit: core.config.undo_size_max,
+            snapshots_cancelled: core.snapshots_cancelled.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Whether the log failed: nothing can be written until a restart.
+    pub fn has_failed(&self) -> bool {
+        self.0.check_alive().is_err()
+    }
+
+    /// Lets rollbacks finish, stops purge, writes everything home. Transactions still open are lost (and rolled back at the next opening).
     pub async fn close(self) -> Result<()> {
-        todo!()
+        self.0.settle().await;
+        self.0.closing.store(true, Ordering::Release);
+        self.0.purge_wanted.notify_one();
+        let _purge_stopped = self.0.purging.lock().await;
+        Ok(self.0.store.clone().close().await?)
     }
 }

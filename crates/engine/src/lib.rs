@@ -3,18 +3,26 @@
 //! In: typed rows and keys. Out: rows, versions, errors with SQLSTATE. Never: SQL, devices.
 
 pub mod catalog;
+mod check;
 pub mod database;
 mod ddl;
 pub mod error;
 pub mod key;
 pub mod locks;
+mod purge;
+mod record;
+mod rollback;
 pub mod row;
+pub mod snapshots;
+#[cfg(test)]
+mod testing;
 pub mod txn;
 pub mod types;
+mod versions;
 
 pub use catalog::{Catalog, ColumnDef, Index, IndexSpec, Table, TableSpec};
-pub use database::{Database, EngineConfig, OpenReport};
+pub use database::{Database, DatabaseStats, EngineConfig, OpenReport};
 pub use error::{EngineError, Result, SqlState};
 pub use row::{RowBuf, RowView};
-pub use txn::{IndexRange, Isolation, Scan, ScanDirection, Scanner, Txn, UpdateOutcome, Version};
+pub use txn::{IndexRange, Isolation, Savepoint, Scan, ScanDirection, Scanner, Txn, UpdateOutcome, Version};
 pub use types::{DataType, Datum, DatumRef};

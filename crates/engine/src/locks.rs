@@ -1,7 +1,29 @@
-//! Locks on tables and turns on rows.
+//! Locks on tables (held to the end of a transaction), turns on rows (held while one waiter becomes the writer), and the wait-for graph.
+//!
+//! 1. Each lock's queue is first come, first served; only a holder that asks for a stronger mode goes to the front.
+//! 2. A transaction waits for one thing at a time. Edges of the graph follow from holders and queues as they are at the moment of the search.
+//! 3. Whoever adds an edge searches for a cycle through itself, and is the victim (40P01). A lock handed over adds edges from the queue to
+//!    the new holder, which runs; when it waits again, it searches.
+//! 4. A dropped wait leaves neither an edge nor a place in a queue nor an unused grant.
+use crate::error::{EngineError, Result};
+use futures::future::{Either, select};
+use parking_lot::Mutex;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use terrace_env::Env;
+use terrace_storage::{ObjectId, Rid, TxnId};
+use tokio::sync::Notify;
+
+#[cfg(test)]
+mod tests;
 
 /// Table lock modes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum LockMode {
     /// Reads rows.
     AccessShare,
@@ -11,4 +33,292 @@ pub enum LockMode {
     Share,
     /// Alone (DROP, ALTER).
     AccessExclusive,
+}
+
+impl LockMode {
+    fn conflicts(self, other: LockMode) -> bool {
+        use LockMode::*;
+        matches!(
+            (self, other),
+            (AccessExclusive, _) | (_, AccessExclusive) | (RowExclusive, Share) | (Share, RowExclusive)
+        )
+    }
+    /// Whether holding `self` is as good as holding `other`.
+    pub(crate) fn covers(self, other: LockMode) -> bool {
+        self == other || self == LockMode::AccessExclusive || other == LockMode::AccessShare
+    }
+}
+
+/// A transaction, or whoever else locks: known before it has a transaction id.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Owner(pub(crate) u64);
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum LockKey {
+    Table(ObjectId),
+    Row(ObjectId, Rid),
+}
+
+/// A writing transaction, for those who wait for its end.
+pub(crate) struct TxnState {
+    pub(crate) id: TxnId,
+    pub(crate) owner: Owner,
+    ended: AtomicBool,
+    progress: Notify,
+}
+
+impl TxnState {
+    pub(crate) fn new(id: TxnId, owner: Owner) -> TxnState {
+        TxnState { id, owner, ended: AtomicBool::new(false), progress: Notify::new() }
+    }
+    /// Wakes those who wait: it has ended, or given rows back.
+    pub(crate) fn wake(&self, ended: bool) {
+        if ended {
+            self.ended.store(true, Ordering::Release);
+        }
+        self.progress.notify_waiters();
+    }
+}
+
+struct Waiter {
+    owner: Owner,
+    mode: LockMode,
+    granted: Arc<Notify>,
+}
+
+#[derive(Default)]
+struct Lock {
+    granted: Vec<(Owner, LockMode)>,
+    queue: VecDeque<Waiter>,
+}
+
+#[derive(Clone, Copy)]
+enum Wait {
+    Txn(Owner),
+    Lock(LockKey, LockMode),
+}
+
+#[derive(Default)]
+struct Inner {
+    locks: FxHashMap<LockKey, Lock>,
+    waits: FxHashMap<Owner, Wait>,
+}
+
+#[derive(Default)]
+pub(crate) struct Locks {
+    inner: Mutex<Inner>,
+}
+
+impl Lock {
+    /// Whether nobody else's lock, and none asked for earlier, stands against it.
+    fn admits(&self, owner: Owner, mode: LockMode) -> bool {
+        self.granted.iter().all(|(o, m)| *o == owner || !m.conflicts(mode))
+    }
+    fn holds(&self, owner: Owner) -> bool {
+        self.granted.iter().any(|(o, _)| *o == owner)
+    }
+}
+
+impl Inner {
+    /// Grants from the front of the queue as long as possible (invariant 1).
+    fn grant(&mut self, key: LockKey) {
+        let Some(lock) = self.locks.get_mut(&key) else { return };
+        while let Some(front) = lock.queue.front() {
+            if !lock.admits(front.owner, front.mode) {
+                break;
+            }
+            let waiter = lock.queue.pop_front().expect("it has a front");
+            lock.granted.push((waiter.owner, waiter.mode));
+            self.waits.remove(&waiter.owner);
+            waiter.granted.notify_one();
+        }
+        if lock.granted.is_empty() && lock.queue.is_empty() {
+            self.locks.remove(&key);
+        }
+    }
+
+    fn release(&mut self, owner: Owner, key: LockKey, mode: LockMode) {
+        if let Some(lock) = self.locks.get_mut(&key) {
+            if let Some(i) = lock.granted.iter().position(|g| *g == (owner, mode)) {
+                lock.granted.swap_remove(i);
+            }
+            self.grant(key);
+        }
+    }
+
+    /// Takes a waiter out of the queue.
+    fn leave_queue(&mut self, owner: Owner, key: LockKey) {
+        self.waits.remove(&owner);
+        if let Some(lock) = self.locks.get_mut(&key) {
+            lock.queue.retain(|w| w.owner != owner);
+        }
+        self.grant(key);
+    }
+
+    /// Whom `owner` waits for now (invariant 2).
+    fn successors(&self, owner: Owner, out: &mut Vec<Owner>) {
+        match self.waits.get(&owner) {
+            None => {}
+            Some(Wait::Txn(holder)) => out.push(*holder),
+            Some(Wait::Lock(key, mode)) => {
+                let Some(lock) = self.locks.get(key) else { return };
+                out.extend(lock.granted.iter().filter(|(o, m)| *o != owner && m.conflicts(*mode)).map(|g| g.0));
+                let ahead = lock.queue.iter().take_while(|w| w.owner != owner);
+                out.extend(ahead.filter(|w| w.mode.conflicts(*mode)).map(|w| w.owner));
+            }
+        }
+    }
+
+    /// Whether `owner` waits, through any number of others, for itself (invariant 3).
+    fn in_cycle(&self, owner: Owner) -> bool {
+        let mut seen = FxHashSet::default();
+        let mut todo = Vec::new();
+        self.successors(owner, &mut todo);
+        while let Some(next) = todo.pop() {
+            if next == owner {
+                return true;
+            }
+            if seen.insert(next) {
+                self.successors(next, &mut todo);
+            }
+        }
+        false
+    }
+}
+
+/// Undoes a wait that ends in whatever way (invariant 4).
+struct WaitGuard<'a> {
+    locks: &'a Locks,
+    owner: Owner,
+    /// The lock waited for, until the grant is accepted.
+    lock: Option<(LockKey, LockMode)>,
+}
+
+impl Drop for WaitGuard<'_> {
+    fn drop(&mut self) {
+        let mut inner = self.locks.inner.lock();
+        let waiting = inner.waits.contains_key(&self.owner);
+        match self.lock {
+            Some((key, _)) if waiting => inner.leave_queue(self.owner, key),
+            Some((key, mode)) => inner.release(self.owner, key, mode),
+            None => {
+                inner.waits.remove(&self.owner);
+            }
+        }
+    }
+}
+
+/// A turn on a row; ends when dropped.
+pub(crate) struct Turn {
+    locks: Arc<Locks>,
+    owner: Owner,
+    key: LockKey,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.locks.release(self.owner, self.key, LockMode::AccessExclusive);
+    }
+}
+
+impl Locks {
+    /// Waits for a lock. Granted, it is the owner's until released.
+    pub(crate) async fn acquire(
+        &self,
+        env: &Env,
+        owner: Owner,
+        key: LockKey,
+        mode: LockMode,
+        timeout: Duration,
+    ) -> Result<()> {
+        let granted = Arc::new(Notify::new());
+        let mut guard = {
+            let mut inner = self.inner.lock();
+            let lock = inner.locks.entry(key).or_default();
+            let upgrade = lock.holds(owner);
+            if lock.admits(owner, mode) && (upgrade || lock.queue.is_empty()) {
+                lock.granted.push((owner, mode));
+                return Ok(());
+            }
+            let waiter = Waiter { owner, mode, granted: granted.clone() };
+            if upgrade {
+                lock.queue.push_front(waiter);
+            } else {
+                lock.queue.push_back(waiter);
+            }
+            inner.waits.insert(owner, Wait::Lock(key, mode));
+            if inner.in_cycle(owner) {
+                inner.leave_queue(owner, key);
+                return Err(EngineError::deadlock());
+            }
+            WaitGuard { locks: self, owner, lock: Some((key, mode)) }
+        };
+        with_timeout(env, timeout, granted.notified()).await?;
+        guard.lock = None;
+        Ok(())
+    }
+
+    /// Takes a turn on a row, in the order of asking.
+    pub(crate) async fn turn(
+        self: &Arc<Self>,
+        env: &Env,
+        owner: Owner,
+        key: LockKey,
+        timeout: Duration,
+    ) -> Result<Turn> {
+        self.acquire(env, owner, key, LockMode::AccessExclusive, timeout).await?;
+        Ok(Turn { locks: self.clone(), owner, key })
+    }
+
+    /// Waits until the transaction has ended or given something back; look again then.
+    pub(crate) async fn wait_for(&self, env: &Env, owner: Owner, holder: &TxnState, timeout: Duration) -> Result<()> {
+        let mut progress = pin!(holder.progress.notified());
+        progress.as_mut().enable();
+        if holder.ended.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let _guard = {
+            let mut inner = self.inner.lock();
+            inner.waits.insert(owner, Wait::Txn(holder.owner));
+            if inner.in_cycle(owner) {
+                inner.waits.remove(&owner);
+                return Err(EngineError::deadlock());
+            }
+            WaitGuard { locks: self, owner, lock: None }
+        };
+        with_timeout(env, timeout, progress).await
+    }
+
+    pub(crate) fn release(&self, owner: Owner, key: LockKey, mode: LockMode) {
+        self.inner.lock().release(owner, key, mode);
+    }
+
+    /// Releases everything a transaction held.
+    pub(crate) fn release_all(&self, owner: Owner, held: &[(LockKey, LockMode)]) {
+        if !held.is_empty() {
+            let mut inner = self.inner.lock();
+            for (key, mode) in held {
+                inner.release(owner, *key, *mode);
+            }
+        }
+    }
+
+    /// Edges and locks in the books: none when nobody works.
+    #[cfg(test)]
+    pub(crate) fn entries(&self) -> usize {
+        let inner = self.inner.lock();
+        inner.locks.len() + inner.waits.len()
+    }
+}
+
+/// Zero = wait for ever.
+async fn with_timeout(env: &Env, timeout: Duration, what: impl Future<Output = ()>) -> Result<()> {
+    if timeout.is_zero() {
+        what.await;
+        return Ok(());
+    }
+    match select(pin!(what), env.sleep(timeout)).await {
+        Either::Left(_) => Ok(()),
+        Either::Right(_) => Err(EngineError::lock_timeout()),
+    }
 }

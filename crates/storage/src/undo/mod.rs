@@ -305,6 +305,11 @@ impl UndoSpace {
         (lsn, History { txn: writer.txn, end, slot: writer.slot, first, last, seq })
     }
 
+    /// The id that the next transaction gets.
+    pub fn next_txn(&self) -> TxnId {
+        TxnId(self.inner.lock().next_txn)
+    }
+
     /// Bytes in use.
     pub fn used_bytes(&self) -> u64 {
         self.inner.lock().used_extents() * EXTENT_BYTES

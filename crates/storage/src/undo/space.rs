@@ -14,11 +14,12 @@ struct Directories {
 }
 
 impl Directories {
-    async fn pin(st: &Store, pages: impl IntoIterator<Item = u32>) -> Result<Directories> {
+    async fn pin(st: &Store, entries: &[((u32, u16), &[u8])]) -> Result<Directories> {
         let mut pins = BTreeMap::new();
-        for no in pages {
-            if let std::collections::btree_map::Entry::Vacant(entry) = pins.entry(no) {
-                entry.insert(st.pool().fetch(PageId::new(UNDO, no), Access::Random).await?);
+        for entry in entries {
+            let no = entry.0.0;
+            if !pins.contains_key(&no) {
+                pins.insert(no, st.pool().fetch(PageId::new(UNDO, no), Access::Random).await?);
             }
         }
         Ok(Directories { pins })
@@ -129,7 +130,7 @@ impl UndoSpace {
         for (extent, bytes) in fresh.iter().chain(linked.iter()) {
             entries.push((layout.extent_entry(*extent), bytes));
         }
-        let directories = Directories::pin(st, entries.iter().map(|e| e.0.0)).await?;
+        let directories = Directories::pin(st, &entries).await?;
         let permit = st.reserve(1024).await?;
         let mut mtr = st.mtr(permit);
         append_page(&mut mtr, old.as_ref(), &page, writer.slot);
@@ -224,7 +225,7 @@ impl UndoSpace {
             let entry = if idle.is_some() { &entry[..] } else { &entry[..SlotEntry::TAIL as usize] };
             let mut entries: Vec<((u32, u16), &[u8])> = vec![(layout.slot_entry(history.slot), entry)];
             entries.extend(freed.iter().map(|e| (layout.extent_entry(*e), &free[..])));
-            let directories = Directories::pin(st, entries.iter().map(|e| e.0.0)).await?;
+            let directories = Directories::pin(st, &entries).await?;
             let permit = st.reserve(512 + entries.len() * 32).await?;
             let mut mtr = st.mtr(permit);
             directories.write(&mut mtr, &entries);

@@ -1,0 +1,236 @@
+//! Purge: what finished transactions left behind, once no snapshot needs it.
+//!
+//! 1. Histories are consumed in the order in which transactions ended, each when its id is below the horizon (invariants 2, 3 of
+//!    `snapshots`), its records oldest first.
+//! 2. An index entry goes when no needed version of its row has its key: judged under the key's stripe, where nobody adds or removes it.
+//! 3. A deleted row's slot is freed after its entries are gone (R8). Everything is judged by the row as it is now, so that repeating a
+//!    history after a crash does no harm.
+//! 4. Chains are freed after the history is consumed: a crash in between leaks fragments, and never frees twice.
+//! 5. A transaction rolled back has no records left; it is consumed in its turn all the same, for readers may be walking it.
+use crate::catalog::Table;
+use crate::database::Core;
+use crate::error::Result;
+use crate::key;
+use crate::record::{Old, Record, is_chained, is_deleted};
+use crate::rollback::{LOG_EXTRA, entry};
+use crate::row::RowView;
+use crate::snapshots::Snapshot;
+use crate::versions::heap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use terrace_env::Nanos;
+use terrace_storage::heap::{RowHeader, StoredRow};
+use terrace_storage::page::slotted;
+use terrace_storage::undo::{History, UndoRecord};
+use terrace_storage::{DATA, ObjectId, Rid, UndoPtr};
+
+/// Rest between rounds while snapshots hold purge up.
+const BLOCKED_REST: Duration = Duration::from_millis(50);
+/// Records held in memory at a time.
+const CHUNK: usize = 4096;
+
+/// A chain to free when its history is consumed.
+struct Chain {
+    table: ObjectId,
+    stub: Vec<u8>,
+}
+
+impl Core {
+    /// The background task. Ends with the database.
+    pub(crate) fn spawn_purge(self: &Arc<Self>) {
+        let (wanted, weak) = (self.purge_wanted.clone(), Arc::downgrade(self));
+        let env = self.env.clone();
+        let rest = env.clone();
+        env.spawn("purge", async move {
+            loop {
+                wanted.notified().await;
+                loop {
+                    let Some(core) = weak.upgrade() else { return };
+                    if core.closing.load(Ordering::Acquire) || core.check_alive().is_err() {
+                        return;
+                    }
+                    if let Err(e) = core.purge_now().await {
+                        tracing::error!("purge stopped: {e}");
+                        return;
+                    }
+                    core.limit_snapshots();
+                    if core.histories.lock().is_empty() {
+                        break;
+                    }
+                    drop(core);
+                    rest.sleep(BLOCKED_REST).await;
+                }
+            }
+        });
+    }
+
+    /// Consumes every history that is below the horizon.
+    pub(crate) async fn purge_now(&self) -> Result<()> {
+        let _one = self.purging.lock().await;
+        while !self.closing.load(Ordering::Acquire) {
+            let next = {
+                let histories = self.histories.lock();
+                let horizon = self.active.horizon();
+                histories.front().filter(|h| h.txn < horizon).cloned()
+            };
+            let Some(history) = next else { break };
+            self.purge_history(&history).await?;
+            let done = self.histories.lock().pop_front();
+            assert!(done.as_ref() == Some(&history), "only purge takes histories, and one at a time");
+        }
+        Ok(())
+    }
+
+    /// While undo is over its limit, snapshots beyond the age limit are given up.
+    pub(crate) fn limit_snapshots(&self) {
+        // An extent's grace: the limit itself is where writers fail.
+        if self.store.undo().used_bytes() + (2 << 20) > self.config.undo_size_max {
+            let age = self.config.snapshot_age_max.as_nanos() as u64;
+            let limit = Nanos(self.env.now().0.saturating_sub(age));
+            let cancelled = self.active.cancel_before(limit);
+            self.snapshots_cancelled.fetch_add(cancelled as u64, Ordering::Relaxed);
+        }
+    }
+
+    async fn purge_history(&self, history: &History) -> Result<()> {
+        let hold = self.active.hold();
+        let mut chains = Vec::new();
+        let mut objects = Vec::new();
+        for chunk in self.chunks(history).await?.into_iter().rev() {
+            for (ptr, record) in self.chunk(chunk).await?.into_iter().rev() {
+                self.purge_record(&hold, ptr, &record, &mut chains, &mut objects).await?;
+            }
+        }
+        for object in objects {
+            self.store.space(DATA).free_object(&self.store, object).await?;
+        }
+        self.store.undo().consumed(&self.store, history).await?;
+        for chain in chains {
+            // The table may have been dropped by a later transaction; its pages are still there, for that one is purged later.
+            heap(chain.table).free_chain(&self.store, &chain.stub).await?;
+        }
+        Ok(())
+    }
+
+    /// Where each chunk of a history begins (at its newest record), newest chunk first: a large history is not held in memory whole.
+    async fn chunks(&self, history: &History) -> Result<Vec<UndoPtr>> {
+        let (mut starts, mut n) = (Vec::new(), 0);
+        let mut ptr = history.last;
+        while !ptr.is_none() {
+            if n % CHUNK == 0 {
+                starts.push(ptr);
+            }
+            n += 1;
+            ptr = self.store.undo().read(&self.store, ptr).await?.prev;
+        }
+        Ok(starts)
+    }
+
+    /// The records of a chunk, newest first.
+    async fn chunk(&self, mut ptr: UndoPtr) -> Result<Vec<(UndoPtr, UndoRecord)>> {
+        let mut out = Vec::new();
+        while !ptr.is_none() && out.len() < CHUNK {
+            let record = self.store.undo().read(&self.store, ptr).await?;
+            let prev = record.prev;
+            out.push((ptr, record));
+            ptr = prev;
+        }
+        Ok(out)
+    }
+
+    async fn purge_record(
+        &self,
+        hold: &Snapshot,
+        ptr: UndoPtr,
+        record: &UndoRecord,
+        chains: &mut Vec<Chain>,
+        objects: &mut Vec<ObjectId>,
+    ) -> Result<()> {
+        match Record::decode(&record.body)? {
+            Record::Insert { .. } | Record::Created(_) => {}
+            Record::Dropped(object) => objects.push(object),
+            Record::Delete { table, rid, .. } => {
+                // A dropped table goes with all its pages.
+                if let Some(definition) = self.catalog().table_by_oid(table) {
+                    let header = |row: &StoredRow| row.header.writer == record.txn && row.header.undo == ptr;
+                    let row = self.stored(rid).await?.filter(|row| header(row) && is_deleted(&row.header));
+                    if let Some(row) = row {
+                        self.purge_deleted(definition, rid, row, chains).await?;
+                    }
+                }
+            }
+            Record::Update { table, rid, before, keys_changed, old } => {
+                if !keys_changed && !is_chained(&before) {
+                    return Ok(());
+                }
+                if let (Some(definition), Old::Whole(bytes)) = (self.catalog().table_by_oid(table), &old) {
+                    if keys_changed {
+                        self.purge_keys(hold, definition, rid, &before, bytes).await?;
+                    }
+                    if is_chained(&before) {
+                        chains.push(Chain { table, stub: bytes.to_vec() });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a deleted row that nobody sees: its entries, then its slot.
+    async fn purge_deleted(&self, table: &Arc<Table>, rid: Rid, row: StoredRow, chains: &mut Vec<Chain>) -> Result<()> {
+        let version = self.payload(table.oid, row.clone()).await?;
+        for index in &table.indexes {
+            let key = key::encode_key(index, version.view(table));
+            let _stripe = self.lock_stripe(index.oid, &key).await;
+            self.tree(index).remove(&self.store, &entry(key, rid)).await?;
+        }
+        let heap = heap(table.oid);
+        let room = heap.pin_row(&self.store, rid).await?;
+        let permit = self.store.reserve(LOG_EXTRA).await?;
+        {
+            let mut mtr = self.store.mtr(permit);
+            let at = mtr.latch(&room.page);
+            let header = slotted::cell(mtr.page(at), rid.slot).map(RowHeader::decode);
+            assert!(header == Some(row.header), "a row deleted for everybody does not change");
+            heap.free(&self.store, &mut mtr, at, &room.map, rid.slot);
+            mtr.commit();
+        }
+        if is_chained(&row.header) {
+            chains.push(Chain { table: table.oid, stub: row.bytes });
+        }
+        Ok(())
+    }
+
+    /// Removes the entries of the keys that a row no longer has for anybody.
+    async fn purge_keys(
+        &self,
+        hold: &Snapshot,
+        table: &Arc<Table>,
+        rid: Rid,
+        before: &RowHeader,
+        bytes: &[u8],
+    ) -> Result<()> {
+        let read;
+        let payload = match is_chained(before) {
+            false => bytes,
+            // Gone where a crash interrupted the freeing: then the history was consumed and is not here.
+            true => {
+                read = heap(table.oid).read_chain(&self.store, bytes).await?;
+                &read
+            }
+        };
+        for index in &table.indexes {
+            let key = key::encode_key(index, RowView { table, bytes: payload });
+            let _stripe = self.lock_stripe(index.oid, &key).await;
+            let needed = match self.newest(table.oid, rid).await? {
+                None => Vec::new(),
+                Some(newest) => self.needed(hold.low(), table.oid, rid, newest).await?,
+            };
+            if !needed.iter().any(|v| key::encode_key(index, v.view(table)) == key) {
+                self.tree(index).remove(&self.store, &entry(key, rid)).await?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,347 @@
+//! Ending a transaction that has written: rollback (whole, to a savepoint, of a loser after a crash: one code), and leaving.
+//!
+//! 1. Records are undone newest first. For each: index entries that only the undone version needs are removed, then one mini-transaction
+//!    restores the row and notes the record undone, then what chain the undone version had is freed. A crash in between repeats or leaks
+//!    (fragments), never loses.
+//! 2. The row is the transaction's own until then, so its header must name the record; anything else is damage.
+//! 3. Needs no undo space (the state is overwritten). An older version that no longer fits its page becomes a chain.
+use crate::catalog::load::View;
+use crate::catalog::{Catalog, Table};
+use crate::database::Core;
+use crate::error::{EngineError, Result};
+use crate::key;
+use crate::locks::{LockKey, LockMode, Owner, TxnState};
+use crate::record::{Old, Record, is_chained};
+use crate::row::RowView;
+use crate::versions::{RowVersion, heap};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use terrace_storage::btree::BTree;
+use terrace_storage::heap::{CHAINED, HeapRoom, RowHeader, StoredRow};
+use terrace_storage::mtr::LogPermit;
+use terrace_storage::page::slotted;
+use terrace_storage::undo::{History, TxnEnd, UndoRecord, UndoSpace, UndoWriter};
+use terrace_storage::{DATA, ObjectId, Rid, TxnId, UndoPtr};
+
+/// What a transaction holds until it has ended. Dropped before, it is rolled back in the background.
+pub(crate) struct Ending {
+    pub(crate) core: Arc<Core>,
+    pub(crate) owner: Owner,
+    pub(crate) writer: Option<UndoWriter>,
+    pub(crate) state: Option<Arc<TxnState>>,
+    pub(crate) locks: Vec<(LockKey, LockMode)>,
+    /// The catalogue with this transaction's changes.
+    pub(crate) catalog: Option<Arc<Catalog>>,
+    /// In a task of its own already: dropped there, the executor is going down, and a restart finishes the work.
+    in_background: bool,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        if self.writer.is_some() && !self.in_background {
+            self.take().rollback_in_background();
+        } else {
+            self.core.locks.release_all(self.owner, &std::mem::take(&mut self.locks));
+        }
+    }
+}
+
+/// Counts a background rollback.
+struct Background(Arc<Core>);
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.0.background.fetch_sub(1, Ordering::AcqRel);
+        self.0.background_done.notify_waiters();
+    }
+}
+
+impl Ending {
+    pub(crate) fn new(core: Arc<Core>) -> Ending {
+        let owner = core.new_owner();
+        Ending { core, owner, writer: None, state: None, locks: Vec::new(), catalog: None, in_background: false }
+    }
+
+    /// A transaction found active after a crash.
+    pub(crate) fn of_loser(core: &Arc<Core>, writer: UndoWriter) -> Ending {
+        let mut ending = Ending::new(core.clone());
+        ending.state = Some(core.active.enter(writer.txn, ending.owner));
+        ending.writer = Some(writer);
+        ending
+    }
+
+    /// Moves everything out, leaving nothing to end.
+    fn take(&mut self) -> Ending {
+        Ending {
+            core: self.core.clone(),
+            owner: self.owner,
+            writer: self.writer.take(),
+            state: self.state.take(),
+            locks: std::mem::take(&mut self.locks),
+            catalog: self.catalog.take(),
+            in_background: self.in_background,
+        }
+    }
+
+    fn rollback_in_background(mut self) {
+        self.in_background = true;
+        let core = self.core.clone();
+        core.background.fetch_add(1, Ordering::AcqRel);
+        let background = Background(core.clone());
+        core.env.clone().spawn("rollback", async move {
+            let _background = background;
+            if let Err(e) = self.rollback().await {
+                tracing::error!("a transaction could not be rolled back: {e}");
+            }
+        });
+    }
+
+    /// Ends a transaction that wrote nothing (though it may have an id).
+    pub(crate) async fn leave_unwritten(mut self) -> Result<()> {
+        if self.writer.is_some() {
+            return self.try_rollback().await;
+        }
+        Ok(())
+    }
+
+    /// Undoes everything and leaves. An error (a device died) leaves the transaction active: its rows stay locked until a restart.
+    pub(crate) async fn rollback(mut self) -> Result<()> {
+        let result = self.try_rollback().await;
+        if result.is_err() {
+            // Not again by the drop: it would fail again, and for ever.
+            self.writer = None;
+            self.core.fail();
+        }
+        result
+    }
+
+    async fn try_rollback(&mut self) -> Result<()> {
+        if self.writer.is_none() {
+            return Ok(());
+        }
+        self.undo_to(UndoPtr::NONE).await?;
+        let permit = self.core.store.reserve(UndoSpace::log_bytes(0)).await?;
+        let (_, history) = self.end_in_log(permit, TxnEnd::RolledBack);
+        self.leave(history);
+        Ok(())
+    }
+
+    /// Flips the state in the undo page: one batch, not yet durable.
+    pub(crate) fn end_in_log(&mut self, permit: LogPermit, end: TxnEnd) -> (terrace_storage::Lsn, History) {
+        let writer = self.writer.take().expect("it has begun to write");
+        let store = &self.core.store;
+        store.undo().end(store.mtr(permit), writer, end, self.core.env.unix_micros())
+    }
+
+    /// Leaves the active transactions; publishes the catalogue where it committed one; wakes waiters; hands the history to purge.
+    pub(crate) fn leave(&mut self, history: History) {
+        let state = self.state.take().expect("a writer is registered");
+        let core = &self.core;
+        core.active.leave(state.id);
+        if history.end == TxnEnd::Committed
+            && let Some(catalog) = self.catalog.take()
+        {
+            *core.catalog.write() = catalog;
+        }
+        core.locks.release_all(self.owner, &std::mem::take(&mut self.locks));
+        state.wake(true);
+        if !history.first.is_none() {
+            core.histories.lock().push_back(history);
+            core.purge_wanted.notify_one();
+        }
+    }
+
+    /// Undoes everything after `target`, newest first.
+    pub(crate) async fn undo_to(&mut self, target: UndoPtr) -> Result<()> {
+        let Some(writer) = self.writer.as_mut() else { return Ok(()) };
+        let core = self.core.clone();
+        let undo = core.store.undo();
+        // With definitions that the transaction has made or deleted, where it has: their rows are undone too.
+        let catalog = match self.catalog {
+            Some(_) => Arc::new(Catalog::load(&core.store, View::WithDeleted).await?),
+            None => core.catalog(),
+        };
+        loop {
+            let ptr = undo.position(writer);
+            if ptr == target {
+                return Ok(());
+            }
+            if ptr.is_none() {
+                return Err(EngineError::internal("the savepoint is not of this transaction"));
+            }
+            let record = undo.read(&core.store, ptr).await?;
+            if record.txn != writer.txn {
+                return Err(EngineError::damaged(format!("{ptr:?} is not a record of transaction {}", writer.txn.0)));
+            }
+            core.undo_record(writer, &catalog, ptr, &record).await?;
+        }
+    }
+}
+
+/// A row before and after the undoing of one record.
+struct Undoing<'a> {
+    rid: Rid,
+    table: ObjectId,
+    definition: Option<&'a Arc<Table>>,
+    stored: &'a StoredRow,
+    current: RowVersion,
+    /// `None`: the record was the row's insert.
+    older: Option<RowVersion>,
+    keys_changed: bool,
+}
+
+impl Core {
+    async fn undo_record(
+        &self,
+        writer: &mut UndoWriter,
+        catalog: &Catalog,
+        ptr: UndoPtr,
+        record: &UndoRecord,
+    ) -> Result<()> {
+        let (table, rid, keys_changed) = match Record::decode(&record.body)? {
+            Record::Created(object) => {
+                self.store.space(DATA).free_object(&self.store, object).await?;
+                return self.note_undone(writer, record.prev).await;
+            }
+            Record::Dropped(_) => return self.note_undone(writer, record.prev).await,
+            Record::Insert { table, rid } => (table, rid, true),
+            Record::Delete { table, rid, .. } => (table, rid, false),
+            Record::Update { table, rid, keys_changed, .. } => (table, rid, keys_changed),
+        };
+        let stored =
+            self.stored(rid).await?.ok_or_else(|| EngineError::damaged(format!("row {rid:?} to undo is gone")))?;
+        if stored.header.writer != writer.txn || stored.header.undo != ptr {
+            return Err(EngineError::damaged(format!("row {rid:?} does not name the record to undo (invariant 2)")));
+        }
+        let current = self.payload(table, stored.clone()).await?;
+        let older = self.older(table, rid, current.clone()).await?;
+        let definition = catalog.table_by_oid(table);
+        let undoing = Undoing { rid, table, definition, stored: &stored, current, older, keys_changed };
+        self.undo_row(writer, &undoing, record).await?;
+        // The chain of the undone version; a deletion's is the older version's too.
+        let was_delete = matches!(Record::decode(&record.body)?, Record::Delete { .. });
+        if is_chained(&stored.header) && !was_delete {
+            heap(table).free_chain(&self.store, &stored.bytes).await?;
+        }
+        Ok(())
+    }
+
+    async fn note_undone(&self, writer: &mut UndoWriter, next: UndoPtr) -> Result<()> {
+        let permit = self.store.reserve(UndoSpace::log_bytes(0)).await?;
+        let mut mtr = self.store.mtr(permit);
+        self.store.undo().undone(&mut mtr, writer, next);
+        mtr.commit();
+        Ok(())
+    }
+
+    /// Index entries, then the row and the note in one mini-transaction. Stripes are held over both: otherwise purge could judge an
+    /// entry by the version that is about to go.
+    async fn undo_row(&self, writer: &mut UndoWriter, u: &Undoing<'_>, record: &UndoRecord) -> Result<()> {
+        let mut keys: Vec<(&crate::catalog::Index, Vec<u8>)> = Vec::new();
+        if let Some(table) = u.definition.filter(|_| u.keys_changed) {
+            for index in &table.indexes {
+                let key = key::encode_key(index, RowView { table, bytes: &u.current.payload });
+                let kept = u.older.as_ref().is_some_and(|o| key::encode_key(index, o.view(table)) == key);
+                if !kept {
+                    keys.push((index, key));
+                }
+            }
+        }
+        let _stripes = self.lock_stripes(keys.iter().map(|(i, k)| self.stripe(i.oid, k)).collect()).await;
+        if let (false, Some(table)) = (keys.is_empty(), u.definition) {
+            let hold = self.active.hold();
+            let older = match &u.older {
+                Some(older) => self.needed(hold.low(), u.table, u.rid, older.clone()).await?,
+                None => Vec::new(),
+            };
+            for (index, key) in keys {
+                if older.iter().any(|v| key::encode_key(index, v.view(table)) == key) {
+                    continue;
+                }
+                self.tree(index).remove(&self.store, &entry(key, u.rid)).await?;
+            }
+        }
+        self.restore(writer, u, record).await
+    }
+
+    /// The compensation.
+    async fn restore(&self, writer: &mut UndoWriter, u: &Undoing<'_>, record: &UndoRecord) -> Result<()> {
+        let mut row = match &u.older {
+            None => None,
+            Some(_) => Some(self.stored_before(u, record)?),
+        };
+        loop {
+            let room = heap(u.table).pin_row(&self.store, u.rid).await?;
+            let len = row.as_ref().map_or(0, |r| r.bytes.len());
+            let permit = self.store.reserve(2 * len + LOG_EXTRA).await?;
+            if self.compensate(permit, writer, u, &room, row.as_ref(), record.prev) {
+                return Ok(());
+            }
+            // Invariant 3.
+            let (Some(stored), Some(older)) = (row, &u.older) else {
+                return Err(EngineError::damaged(format!("row {:?} changed while it was undone", u.rid)));
+            };
+            if is_chained(&stored.header) {
+                return Err(EngineError::damaged(format!("a stub does not fit at {:?}", u.rid)));
+            }
+            let stub = heap(u.table).write_chain(&self.store, &older.payload).await?;
+            let header = RowHeader { flags: stored.header.flags | CHAINED, ..stored.header };
+            row = Some(StoredRow { header, bytes: stub });
+        }
+    }
+
+    /// The stored form of the older version.
+    fn stored_before(&self, u: &Undoing<'_>, record: &UndoRecord) -> Result<StoredRow> {
+        let older = u.older.as_ref().expect("an update or a deletion has an older version");
+        let bytes = match Record::decode(&record.body)? {
+            Record::Update { old: Old::Whole(bytes), .. } => bytes.to_vec(),
+            Record::Delete { .. } => u.stored.bytes.clone(),
+            _ => older.payload.clone(),
+        };
+        Ok(StoredRow { header: older.header, bytes })
+    }
+
+    fn compensate(
+        &self,
+        permit: LogPermit,
+        writer: &mut UndoWriter,
+        u: &Undoing<'_>,
+        room: &HeapRoom,
+        row: Option<&StoredRow>,
+        next: UndoPtr,
+    ) -> bool {
+        let store = &self.store;
+        let mut mtr = store.mtr(permit);
+        let at = mtr.latch(&room.page);
+        let header = slotted::cell(mtr.page(at), u.rid.slot).map(RowHeader::decode);
+        assert!(header == Some(u.current.header), "the row is its writer's own (invariant 2)");
+        let heap = heap(u.table);
+        match row {
+            None => heap.free(store, &mut mtr, at, &room.map, u.rid.slot),
+            Some(row) => {
+                if !heap.replace(store, &mut mtr, at, &room.map, u.rid.slot, row) {
+                    return false;
+                }
+            }
+        }
+        store.undo().undone(&mut mtr, writer, next);
+        mtr.commit();
+        true
+    }
+
+    pub(crate) fn tree(&self, index: &crate::catalog::Index) -> BTree {
+        BTree { object: index.oid, space: DATA, root: index.root }
+    }
+}
+
+/// Log bytes beyond the rows' own: op and block headers, the map, the undo page.
+pub(crate) const LOG_EXTRA: usize = 1024;
+
+/// An index entry.
+pub(crate) fn entry(mut key: Vec<u8>, rid: Rid) -> Vec<u8> {
+    key.extend_from_slice(&rid.encode());
+    key
+}
+
+/// Nobody.
+pub(crate) const NO_TXN: TxnId = TxnId(0);

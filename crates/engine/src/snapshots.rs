@@ -1,0 +1,189 @@
+//! Which transactions are active, what a snapshot sees, and how far purge may go.
+//!
+//! 1. A transaction is registered in the same step that assigns its id, and removed after its commit is durable or its changes are
+//!    undone: a writer that is neither active nor in the future has committed.
+//! 2. The *horizon* is the smallest of: the next id, active ids, and the low ends of registered snapshots. It never goes back. Every snapshot
+//!    that exists or can still be taken sees every finished transaction below it.
+//! 3. Undo records of transactions at or above the horizon exist. So whoever walks a row's versions registers first, and does not go
+//!    below the first version that it sees.
+use crate::error::{EngineError, Result};
+use crate::locks::{Owner, TxnState};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use terrace_env::Nanos;
+use terrace_storage::TxnId;
+
+/// What a set of transactions looks like from outside.
+struct View {
+    next: TxnId,
+    /// Ascending.
+    active: Vec<TxnId>,
+}
+
+/// A registered snapshot: holds the horizon while it lives.
+pub(crate) struct Snapshot {
+    view: Arc<View>,
+    key: (TxnId, u64),
+    cancelled: AtomicBool,
+    registry: Arc<Active>,
+}
+
+#[derive(Default)]
+struct Inner {
+    next: TxnId,
+    active: BTreeMap<TxnId, Arc<TxnState>>,
+    /// By low end and order of registration.
+    snapshots: BTreeMap<(TxnId, u64), (Nanos, Weak<Snapshot>)>,
+    registered: u64,
+    /// The view since the last change.
+    view: Option<Arc<View>>,
+}
+
+#[derive(Default)]
+pub(crate) struct Active {
+    inner: Mutex<Inner>,
+}
+
+/// For statistics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TxnStats {
+    /// Writing transactions.
+    pub active: usize,
+    pub snapshots: usize,
+    pub next: TxnId,
+    pub horizon: TxnId,
+    /// Age of the oldest snapshot in nanoseconds.
+    pub oldest_snapshot: u64,
+}
+
+impl Snapshot {
+    /// Whether the snapshot sees what `writer` wrote; `own` is the reader's id (0: it has not written).
+    pub(crate) fn sees(&self, writer: TxnId, own: TxnId) -> bool {
+        writer == own
+            || writer < self.key.0
+            || (writer < self.view.next && self.view.active.binary_search(&writer).is_err())
+    }
+    /// 72000 where the snapshot was given up for undo space.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.cancelled.load(Ordering::Acquire) { Err(EngineError::snapshot_too_old()) } else { Ok(()) }
+    }
+    /// The horizon's bound while this is registered.
+    pub(crate) fn low(&self) -> TxnId {
+        self.key.0
+    }
+}
+
+impl Drop for Snapshot {
+    fn drop(&mut self) {
+        self.registry.inner.lock().snapshots.remove(&self.key);
+    }
+}
+
+impl Inner {
+    fn horizon(&self) -> TxnId {
+        let oldest = self.active.first_key_value().map_or(self.next, |(id, _)| *id);
+        self.snapshots.first_key_value().map_or(oldest, |(key, _)| key.0.min(oldest))
+    }
+
+    fn view(&mut self) -> Arc<View> {
+        let (next, active) = (self.next, &self.active);
+        self.view.get_or_insert_with(|| Arc::new(View { next, active: active.keys().copied().collect() })).clone()
+    }
+
+    fn register(&mut self, registry: &Arc<Active>, low: TxnId, now: Nanos) -> Arc<Snapshot> {
+        self.registered += 1;
+        let (view, key) = (self.view(), (low, self.registered));
+        let cancelled = AtomicBool::new(false);
+        let snapshot = Arc::new(Snapshot { view, key, cancelled, registry: registry.clone() });
+        self.snapshots.insert(key, (now, Arc::downgrade(&snapshot)));
+        snapshot
+    }
+}
+
+impl Active {
+    /// Sets the next id at opening.
+    pub(crate) fn start(&self, next: TxnId) {
+        self.inner.lock().next = next;
+    }
+
+    /// Called by `UndoSpace::begin` in the step that assigns the id.
+    pub(crate) fn enter(&self, id: TxnId, owner: Owner) -> Arc<TxnState> {
+        let state = Arc::new(TxnState::new(id, owner));
+        let mut inner = self.inner.lock();
+        inner.next = inner.next.max(TxnId(id.0 + 1));
+        inner.active.insert(id, state.clone());
+        inner.view = None;
+        state
+    }
+
+    /// From here on snapshots see it. Waiters are woken separately.
+    pub(crate) fn leave(&self, id: TxnId) {
+        let mut inner = self.inner.lock();
+        let known = inner.active.remove(&id);
+        assert!(known.is_some(), "an active transaction leaves once");
+        inner.view = None;
+    }
+
+    pub(crate) fn get(&self, id: TxnId) -> Option<Arc<TxnState>> {
+        self.inner.lock().active.get(&id).cloned()
+    }
+
+    pub(crate) fn snapshot(self: &Arc<Self>, now: Nanos) -> Arc<Snapshot> {
+        let mut inner = self.inner.lock();
+        let low = inner.active.first_key_value().map_or(inner.next, |(id, _)| *id);
+        inner.register(self, low, now)
+    }
+
+    /// Holds the horizon where it is; what is below needs no older version for anybody.
+    pub(crate) fn hold(self: &Arc<Self>) -> Arc<Snapshot> {
+        let mut inner = self.inner.lock();
+        let low = inner.horizon();
+        // Never too old: `cancel_before` passes it by.
+        inner.register(self, low, Nanos(u64::MAX))
+    }
+
+    pub(crate) fn horizon(&self) -> TxnId {
+        self.inner.lock().horizon()
+    }
+
+    /// Gives up the snapshots taken before `limit`: their next read fails, and they no longer hold the horizon.
+    pub(crate) fn cancel_before(&self, limit: Nanos) -> usize {
+        // The flag is up before the horizon can move; the strong references go after the lock (their drop takes it).
+        let mut cancelled = Vec::new();
+        let mut inner = self.inner.lock();
+        inner.snapshots.retain(|_, (since, snapshot)| {
+            if *since >= limit {
+                return true;
+            }
+            if let Some(snapshot) = snapshot.upgrade() {
+                snapshot.cancelled.store(true, Ordering::Release);
+                cancelled.push(snapshot);
+            }
+            false
+        });
+        drop(inner);
+        cancelled.len()
+    }
+
+    /// Wakes every waiter (the server is going down).
+    pub(crate) fn wake_all(&self) {
+        let states: Vec<_> = self.inner.lock().active.values().cloned().collect();
+        for state in states {
+            state.wake(false);
+        }
+    }
+
+    pub(crate) fn stats(&self, now: Nanos) -> TxnStats {
+        let inner = self.inner.lock();
+        let oldest = inner.snapshots.values().map(|(since, _)| now.0.saturating_sub(since.0)).max();
+        TxnStats {
+            active: inner.active.len(),
+            snapshots: inner.snapshots.len(),
+            next: inner.next,
+            horizon: inner.horizon(),
+            oldest_snapshot: oldest.unwrap_or(0),
+        }
+    }
+}

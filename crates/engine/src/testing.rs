@@ -1,0 +1,117 @@
+//! Databases on memory devices, for tests.
+use crate::catalog::{ColumnDef, IndexSpec, Table, TableSpec};
+use crate::database::{Database, EngineConfig};
+use crate::row::RowBuf;
+use crate::txn::{Isolation, Scan, Txn, UpdateOutcome, Version};
+use crate::types::{DataType, Datum, DatumRef};
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use terrace_device::memory::MemoryDevice;
+use terrace_env::{Env, Sim};
+use terrace_storage::{DeviceSet, Rid, StorageConfig};
+
+pub(crate) fn devices() -> DeviceSet {
+    let device = |name: &str| Arc::new(MemoryDevice::new(name, 1 << 30)) as terrace_device::DeviceRef;
+    DeviceSet {
+        control: device("control"),
+        log: device("log"),
+        double_write: device("double_write"),
+        data: device("data"),
+        undo: device("undo"),
+    }
+}
+
+pub(crate) fn storage() -> StorageConfig {
+    StorageConfig {
+        page_size: 4096,
+        pool_bytes: 4 << 20,
+        segment_size: 1 << 20,
+        log_buffer: 1 << 20,
+        ..StorageConfig::default()
+    }
+}
+
+pub(crate) async fn database(env: &Env) -> Database {
+    Database::create(env.clone(), devices(), storage(), EngineConfig::default()).await.unwrap()
+}
+
+/// Runs a test in a simulation.
+pub(crate) fn simulate<F: Future<Output = ()> + Send + 'static>(seed: u64, test: impl FnOnce(Env) -> F) {
+    let sim = Sim::new(seed, 2);
+    let future = test(sim.env());
+    sim.run(future);
+}
+
+/// `name (id int4 primary key, v int4, t text)`.
+pub(crate) async fn table(db: &Database, name: &str) -> Arc<Table> {
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    let columns = vec![
+        ColumnDef::new("id", DataType::Int4).not_null(),
+        ColumnDef::new("v", DataType::Int4),
+        ColumnDef::new("t", DataType::Text),
+    ];
+    let key = IndexSpec { name: format!("{name}_pkey"), columns: vec![0], unique: true, primary: true };
+    let made = txn.create_table(TableSpec { name: name.into(), columns, indexes: vec![key] }).await.unwrap();
+    txn.commit().await.unwrap();
+    made
+}
+
+pub(crate) fn row(id: i32, v: i32) -> Vec<Datum> {
+    vec![Datum::Int4(id), Datum::Int4(v), Datum::text("some text")]
+}
+
+pub(crate) fn int(row: &RowBuf, table: &Table, column: usize) -> i32 {
+    match row.view(table).get(column) {
+        DatumRef::Int4(v) => v,
+        other => panic!("column {column} is {other:?}"),
+    }
+}
+
+pub(crate) async fn get(txn: &mut Txn, table: &Table, id: i32) -> Option<(Rid, i32, Version)> {
+    let found = txn.get(table, &table.indexes[0], &[Datum::Int4(id)]).await.unwrap();
+    found.map(|(rid, row, version)| (rid, int(&row, table, 1), version))
+}
+
+pub(crate) async fn value(txn: &mut Txn, table: &Table, id: i32) -> Option<i32> {
+    txn.begin_statement();
+    get(txn, table, id).await.map(|f| f.1)
+}
+
+/// A committed insert.
+pub(crate) async fn put(db: &Database, table: &Table, id: i32, v: i32) -> Rid {
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    txn.begin_statement();
+    let rid = txn.insert(table, &row(id, v)).await.unwrap();
+    txn.commit().await.unwrap();
+    rid
+}
+
+/// UPDATE ... SET v = `to` WHERE id = `id`, within a transaction.
+pub(crate) async fn set(txn: &mut Txn, table: &Table, id: i32, to: i32) -> crate::Result<UpdateOutcome> {
+    txn.begin_statement();
+    let (rid, _, version) = get(txn, table, id).await.expect("the row is visible");
+    txn.update(table, rid, version, &row(id, to)).await
+}
+
+pub(crate) async fn all(txn: &mut Txn, table: &Arc<Table>, scan: Scan) -> Vec<(i32, i32)> {
+    txn.begin_statement();
+    let mut scanner = txn.scan(table, scan);
+    let mut out = Vec::new();
+    loop {
+        let batch = scanner.next_batch(7).await.unwrap();
+        if batch.is_empty() {
+            return out;
+        }
+        out.extend(batch.iter().map(|(_, r, _)| (int(r, table, 0), int(r, table, 1))));
+    }
+}
+
+pub(crate) async fn clean(db: &Database) {
+    assert_eq!(db.check().await.unwrap(), Vec::<String>::new());
+}
+
+/// Lets everybody else run.
+pub(crate) async fn rest(env: &Env) {
+    env.sleep(Duration::from_millis(1)).await;
+}

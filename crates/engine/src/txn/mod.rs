@@ -1,0 +1,351 @@
+//! Transactions: the typed table API.
+//!
+//! A transaction dropped without `commit` or `rollback` is rolled back in the background.
+//!
+//! 1. A commit is durable before anybody sees it: the steps of [`Txn::commit`], in this order.
+//! 2. What a dropped future leaves is sound: a change is one mini-transaction (row and undo together) and undoable at once; a commit whose
+//!    batch is in the log is finished by a task of its own.
+//! 3. READ COMMITTED takes a snapshot per statement, REPEATABLE READ one at its first.
+use crate::catalog::load::View;
+use crate::catalog::{Catalog, Index, Table, system};
+use crate::database::Core;
+use crate::error::{EngineError, Result};
+use crate::key;
+use crate::locks::{LockKey, LockMode};
+use crate::record;
+use crate::rollback::{Ending, LOG_EXTRA, NO_TXN};
+use crate::row::RowBuf;
+use crate::snapshots::Snapshot;
+use crate::types::Datum;
+use std::ops::Bound;
+use std::sync::Arc;
+use terrace_storage::undo::{History, TxnEnd, UndoSpace};
+use terrace_storage::{Lsn, ObjectId, Rid, Store, TxnId, UndoPtr};
+
+mod scan;
+mod unique;
+mod write;
+
+pub use scan::Scanner;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Isolation {
+    ReadCommitted,
+    RepeatableRead,
+}
+
+/// Which version of a row was read: a row's version is unchanged while this is equal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Version {
+    pub writer: TxnId,
+    pub undo: UndoPtr,
+}
+
+/// What became of an update or delete of an expected version.
+#[derive(Clone, Debug)]
+pub enum UpdateOutcome {
+    Done,
+    /// READ COMMITTED: another transaction changed the row and committed; here is the newest version. Re-evaluate the statement's
+    /// condition on it, then try again expecting it.
+    Changed {
+        row: RowBuf,
+        version: Version,
+    },
+    /// Another transaction deleted it and committed (READ COMMITTED), or this transaction did.
+    Gone,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ScanDirection {
+    Forward,
+    Backward,
+}
+
+/// A range of an index over a prefix of its key columns.
+#[derive(Clone, Debug)]
+pub struct IndexRange {
+    pub index: Arc<Index>,
+    pub from: Bound<Vec<Datum>>,
+    pub to: Bound<Vec<Datum>>,
+    pub direction: ScanDirection,
+}
+
+#[derive(Clone, Debug)]
+pub enum Scan {
+    /// All rows, in address order.
+    Full,
+    /// In key order.
+    Index(IndexRange),
+}
+
+/// A savepoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Savepoint(pub UndoPtr);
+
+/// A transaction.
+pub struct Txn {
+    isolation: Isolation,
+    snapshot: Option<Arc<Snapshot>>,
+    /// What must be ended; its drop rolls back.
+    ending: Ending,
+}
+
+impl Txn {
+    pub(crate) fn new(core: Arc<Core>, isolation: Isolation) -> Txn {
+        Txn { isolation, snapshot: None, ending: Ending::new(core) }
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.ending.core
+    }
+
+    pub fn isolation(&self) -> Isolation {
+        self.isolation
+    }
+
+    /// Begins a statement: READ COMMITTED takes a new snapshot; REPEATABLE READ takes one at the first statement.
+    pub fn begin_statement(&mut self) {
+        if self.isolation == Isolation::ReadCommitted || self.snapshot.is_none() {
+            let core = self.core();
+            // The new one first: the horizon does not jump forth and back.
+            self.snapshot = Some(core.active.snapshot(core.env.now()));
+        }
+    }
+
+    /// Lets go of a READ COMMITTED statement's snapshot, so that an idle transaction does not hold purge up.
+    pub fn end_statement(&mut self) {
+        if self.isolation == Isolation::ReadCommitted {
+            self.snapshot = None;
+        }
+    }
+
+    fn snapshot(&mut self) -> Arc<Snapshot> {
+        if self.snapshot.is_none() {
+            self.begin_statement();
+        }
+        self.snapshot.clone().expect("begin_statement takes one")
+    }
+
+    /// Its id; 0 where it has not written.
+    fn own(&self) -> TxnId {
+        self.ending.writer.as_ref().map_or(NO_TXN, |w| w.txn)
+    }
+
+    /// The catalogue as this transaction sees it, its own DDL included.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.ending.catalog.clone().unwrap_or_else(|| self.core().catalog())
+    }
+
+    /// Whether an index has the row versions that this statement sees (it may be younger than the snapshot).
+    pub fn can_use_index(&mut self, index: &Index) -> bool {
+        let own = self.own();
+        self.snapshot().sees(index.created_by, own)
+    }
+
+    /// Whether it has written.
+    pub fn has_written(&self) -> bool {
+        self.ending.writer.as_ref().is_some_and(|w| w.has_begun())
+    }
+
+    /// Waits for the right to write rows of (or, reading, to keep the definition of) a table; held to the end. 42P01 where the table was
+    /// dropped meanwhile. The definition may have changed while waiting: look the table up in `catalog()` afterwards.
+    pub async fn lock_table(&mut self, table: &Table, write: bool) -> Result<()> {
+        let mode = if write { LockMode::RowExclusive } else { LockMode::AccessShare };
+        if self.lock(table.oid, mode).await? && self.catalog().table_by_oid(table.oid).is_none() {
+            return Err(EngineError::undefined_table(&table.name));
+        }
+        Ok(())
+    }
+
+    /// Looks a row up by the full key of a unique index.
+    pub async fn get(
+        &mut self,
+        table: &Table,
+        index: &Index,
+        values: &[Datum],
+    ) -> Result<Option<(Rid, RowBuf, Version)>> {
+        let snapshot = self.snapshot();
+        let own = self.own();
+        let prefix = key::encode_prefix(table, index, values)?;
+        let core = self.core();
+        let tree = core.tree(index);
+        let Some(entry) = tree.first_with_prefix(&core.store, &prefix).await? else { return Ok(None) };
+        let rid = key::rid_of(&entry);
+        if let Some(found) = core.get_row(&snapshot, own, table, index, &prefix, rid).await? {
+            return Ok(Some(found));
+        }
+        // Entries of other rows with this key: deleted ones, or ones whose key has changed, not purged yet.
+        let to = key::after_prefix(prefix.clone()).map_or(Bound::Unbounded, Bound::Excluded);
+        let mut cursor = tree.cursor(Bound::Excluded(entry), to, terrace_storage::btree::Direction::Forward);
+        loop {
+            let entries = cursor.next_batch(&core.store, &tree).await?;
+            if entries.is_empty() {
+                return Ok(None);
+            }
+            for entry in entries {
+                let rid = key::rid_of(&entry);
+                if let Some(found) = core.get_row(&snapshot, own, table, index, &prefix, rid).await? {
+                    return Ok(Some(found));
+                }
+            }
+        }
+    }
+
+    /// The visible version of a row.
+    pub async fn fetch(&mut self, table: &Table, rid: Rid) -> Result<Option<(RowBuf, Version)>> {
+        let snapshot = self.snapshot();
+        let own = self.own();
+        let core = self.core();
+        let Some(row) = core.stored(rid).await? else { return Ok(None) };
+        Ok(core.visible(&snapshot, own, table.oid, rid, row).await?.map(|v| v.into_row()))
+    }
+
+    /// Sees the statement's snapshot.
+    pub fn scan(&mut self, table: &Arc<Table>, scan: Scan) -> Scanner {
+        let (snapshot, own) = (self.snapshot(), self.own());
+        Scanner::new(self.core().clone(), snapshot, own, table.clone(), scan)
+    }
+
+    pub fn savepoint(&self) -> Savepoint {
+        let undo = self.core().store.undo();
+        Savepoint(self.ending.writer.as_ref().map_or(UndoPtr::NONE, |w| undo.position(w)))
+    }
+
+    /// Undoes everything since the savepoint. Locks stay; rows given back are free for others. After an error the transaction can
+    /// only be rolled back.
+    pub async fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
+        self.ending.undo_to(savepoint.0).await?;
+        if self.ending.catalog.is_some() {
+            self.ending.catalog = Some(Arc::new(Catalog::load(&self.core().store, View::Newest).await?));
+        }
+        if let Some(state) = &self.ending.state {
+            state.wake(false);
+        }
+        Ok(())
+    }
+
+    /// Returns when the commit is durable. The order is the point (invariant 1):
+    pub async fn commit(mut self) -> Result<()> {
+        self.snapshot = None;
+        if !self.has_written() {
+            return self.ending.leave_unwritten().await;
+        }
+        // 1. The end of the transaction goes into its undo page: one batch; from here on a restart may find it committed.
+        let permit = self.core().store.reserve(UndoSpace::log_bytes(0)).await?;
+        let (lsn, history) = self.ending.end_in_log(permit, TxnEnd::Committed);
+        // 2. to 6. in `CommitTail`, which finishes even if this future is dropped.
+        CommitTail { parts: Some((self.ending, lsn, history)), in_background: false }.finish().await
+    }
+
+    pub async fn rollback(self) -> Result<()> {
+        self.ending.rollback().await
+    }
+}
+
+/// A commit whose batch is in the log. Dropped unfinished, it finishes in the background.
+struct CommitTail {
+    parts: Option<(Ending, Lsn, History)>,
+    /// In a task of its own already: dropped there, the executor is going down.
+    in_background: bool,
+}
+
+impl CommitTail {
+    async fn finish(mut self) -> Result<()> {
+        let (core, lsn) = self.parts.as_ref().map(|(e, lsn, _)| (e.core.clone(), *lsn)).expect("finished once");
+        // 2. The log is durable up to it.
+        let flushed = core.store.log().flush_to(lsn).await;
+        let (mut ending, _, history) = self.parts.take().expect("finished once");
+        if let Err(e) = flushed {
+            core.fail();
+            return Err(EngineError::new("58030", format!("the outcome of the commit is unknown: {e}")));
+        }
+        // 3. New snapshots see it; 4. its definitions are everybody's; 5. locks and waiters are let go; 6. purge gets its history.
+        ending.leave(history);
+        Ok(())
+    }
+}
+
+impl Drop for CommitTail {
+    fn drop(&mut self) {
+        if let (Some(parts), false) = (self.parts.take(), self.in_background) {
+            let env = parts.0.core.env.clone();
+            let tail = CommitTail { parts: Some(parts), in_background: true };
+            env.spawn("commit", async move {
+                if let Err(e) = tail.finish().await {
+                    tracing::error!("{e}");
+                }
+            });
+        }
+    }
+}
+
+/// What DDL (in the catalogue's module) needs of a transaction.
+impl Txn {
+    pub(crate) fn store(&self) -> &Store {
+        &self.core().store
+    }
+
+    /// Takes the one lock under which definitions change, held to the end of the transaction. First step of every DDL statement: from then
+    /// on `catalog()` is the newest committed catalogue with this transaction's own changes.
+    pub(crate) async fn lock_ddl(&mut self) -> Result<()> {
+        self.lock(system::TABLES, LockMode::AccessExclusive).await.map(|_| ())
+    }
+
+    /// Locks a table in a mode, held to the end (`Share` for CREATE INDEX, `AccessExclusive` for DROP). False where it was held already.
+    pub(crate) async fn lock(&mut self, object: ObjectId, mode: LockMode) -> Result<bool> {
+        let key = LockKey::Table(object);
+        if self.ending.locks.iter().any(|(k, m)| *k == key && m.covers(mode)) {
+            return Ok(false);
+        }
+        let core = self.core();
+        core.locks.acquire(&core.env, self.ending.owner, key, mode, core.config.lock_timeout).await?;
+        self.ending.locks.push((key, mode));
+        Ok(true)
+    }
+
+    /// Notes that an object's pages are to be freed if this transaction rolls back. *Before* the first page is allocated.
+    pub(crate) async fn object_created(&mut self, object: ObjectId) -> Result<()> {
+        self.note(record::created(object)).await
+    }
+
+    /// Notes that an object's pages are to be freed when this transaction has committed and no snapshot needs them.
+    pub(crate) async fn object_dropped(&mut self, object: ObjectId) -> Result<()> {
+        self.note(record::dropped(object)).await
+    }
+
+    async fn note(&mut self, body: Vec<u8>) -> Result<()> {
+        self.write_id().await?;
+        let core = self.ending.core.clone();
+        let writer = self.ending.writer.as_mut().expect("write_id makes one");
+        let room = core.store.undo().reserve(&core.store, writer, body.len()).await?;
+        let permit = core.store.reserve(body.len() + LOG_EXTRA).await?;
+        let mut mtr = core.store.mtr(permit);
+        core.store.undo().append(&mut mtr, writer, room, &body);
+        mtr.commit();
+        Ok(())
+    }
+
+    /// The catalogue as this transaction has changed it; published when it commits. (After `rollback_to` it is read again.)
+    pub(crate) fn set_catalog(&mut self, catalog: Arc<Catalog>) {
+        self.ending.catalog = Some(catalog);
+    }
+
+    /// This transaction's id, beginning to write where it has not.
+    pub(crate) async fn write_id(&mut self) -> Result<TxnId> {
+        if let Some(writer) = &self.ending.writer {
+            return Ok(writer.txn);
+        }
+        let core = self.ending.core.clone();
+        core.check_alive()?;
+        let owner = self.ending.owner;
+        let mut state = None;
+        let begun = core.store.undo().begin(&core.store, |id| state = Some(core.active.enter(id, owner))).await?;
+        let id = begun.txn;
+        self.ending.writer = Some(begun);
+        self.ending.state = state;
+        Ok(id)
+    }
+}
+
+#[cfg(test)]
+mod tests;

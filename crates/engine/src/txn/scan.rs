@@ -1,0 +1,197 @@
+//! Scans: batches of visible rows.
+//!
+//! 1. A full scan copies each page's rows under one latch hold, and finds older versions afterwards.
+//! 2. An index scan returns a row at the entry whose key is the visible version's, and at no other: entries have no versions, so a row may
+//!    have several.
+//! 3. Rows that the transaction changes while it scans may be met in their new version: whoever minds collects first.
+use super::{Scan, ScanDirection, Version};
+use crate::catalog::{Index, Table};
+use crate::database::Core;
+use crate::error::{EngineError, Result};
+use crate::key;
+use crate::record::{is_chained, is_deleted};
+use crate::row::RowBuf;
+use crate::snapshots::Snapshot;
+use crate::versions::RowVersion;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use terrace_storage::btree::{BTree, Cursor, Direction};
+use terrace_storage::heap::{Heap, StoredRow};
+use terrace_storage::pool::Access;
+use terrace_storage::{DATA, ObjectId, Rid, TxnId};
+
+type Found = (Rid, RowBuf, Version);
+
+/// Rows of a scan, a batch at a time. Owns what it needs: outlives nothing, borrows nothing.
+pub struct Scanner {
+    core: Arc<Core>,
+    snapshot: Arc<Snapshot>,
+    own: TxnId,
+    table: Arc<Table>,
+    source: Source,
+    /// Found and not yet returned.
+    ready: VecDeque<Found>,
+}
+
+enum Source {
+    Full {
+        pages: VecDeque<u32>,
+        next: u32,
+        read_ahead: usize,
+    },
+    Index {
+        index: Arc<Index>,
+        tree: BTree,
+        cursor: Cursor,
+    },
+    /// The range made no sense for the index.
+    Failed(EngineError),
+    Done,
+}
+
+/// Pages listed at a time.
+const LIST: usize = 1024;
+
+impl Scanner {
+    pub(super) fn new(core: Arc<Core>, snapshot: Arc<Snapshot>, own: TxnId, table: Arc<Table>, scan: Scan) -> Scanner {
+        let source = match scan {
+            Scan::Full => Source::Full { pages: VecDeque::new(), next: 0, read_ahead: 0 },
+            Scan::Index(range) => match key::encode_range(&table, &range) {
+                Err(e) => Source::Failed(e),
+                Ok(_) if !snapshot.sees(range.index.created_by, own) => {
+                    Source::Failed(EngineError::serialization().with_detail(format!(
+                        "Index \"{}\" is younger than the transaction's snapshot.",
+                        range.index.name
+                    )))
+                }
+                Ok((from, to)) => {
+                    let tree = core.tree(&range.index);
+                    let direction = match range.direction {
+                        ScanDirection::Forward => Direction::Forward,
+                        ScanDirection::Backward => Direction::Backward,
+                    };
+                    let cursor = tree.cursor(from, to, direction);
+                    Source::Index { index: range.index, tree, cursor }
+                }
+            },
+        };
+        Scanner { core, snapshot, own, table, source, ready: VecDeque::new() }
+    }
+
+    /// At most `max` rows; empty at the end.
+    pub async fn next_batch(&mut self, max: usize) -> Result<Vec<(Rid, RowBuf, Version)>> {
+        assert!(max > 0, "a batch has rows");
+        while self.ready.len() < max && self.fill().await? {}
+        let n = self.ready.len().min(max);
+        Ok(self.ready.drain(..n).collect())
+    }
+
+    /// Finds some more rows; false at the end.
+    async fn fill(&mut self) -> Result<bool> {
+        match &mut self.source {
+            Source::Done => Ok(false),
+            Source::Failed(e) => Err(e.clone()),
+            Source::Full { pages, next, read_ahead } => {
+                if pages.is_empty() {
+                    pages.extend(self.core.store.space(DATA).pages(self.table.oid, *next, LIST));
+                    *read_ahead = 0;
+                }
+                let Some(page) = pages.pop_front() else {
+                    self.source = Source::Done;
+                    return Ok(false);
+                };
+                *next = page + 1;
+                if *read_ahead == 0 {
+                    *read_ahead = self.core.read_ahead(page, pages).await;
+                }
+                *read_ahead -= 1;
+                self.scan_page(page).await?;
+                Ok(true)
+            }
+            Source::Index { index, tree, cursor } => {
+                let entries = cursor.next_batch(&self.core.store, tree).await?;
+                if entries.is_empty() {
+                    self.source = Source::Done;
+                    return Ok(false);
+                }
+                for entry in entries {
+                    let (prefix, rid) = (key::key_of(&entry), key::rid_of(&entry));
+                    let found = self.core.get_row(&self.snapshot, self.own, &self.table, index, prefix, rid).await?;
+                    self.ready.extend(found);
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    async fn scan_page(&mut self, page: u32) -> Result<()> {
+        let pin = self.core.pin(page, Access::Sequential).await?;
+        let mut rows: Vec<(Rid, std::result::Result<RowVersion, StoredRow>)> = Vec::new();
+        Heap::read_page(&pin, |slot, header, bytes| {
+            let rid = Rid { page, slot };
+            let seen = self.snapshot.sees(header.writer, self.own);
+            if seen && is_deleted(&header) {
+                return;
+            }
+            let bytes = bytes.to_vec();
+            match seen && !is_chained(&header) {
+                true => rows.push((rid, Ok(RowVersion { header, payload: bytes }))),
+                false => rows.push((rid, Err(StoredRow { header, bytes }))),
+            }
+        });
+        for (rid, row) in rows {
+            let version = match row {
+                Ok(version) => Some(version),
+                Err(stored) => self.core.visible(&self.snapshot, self.own, self.table.oid, rid, stored).await?,
+            };
+            if let Some(version) = version {
+                let (row, version) = version.into_row();
+                self.ready.push_back((rid, row, version));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Core {
+    /// Reads ahead from `page` on as far as the pages listed behind it follow each other; returns for how many pages that was done.
+    async fn read_ahead(&self, page: u32, listed: &VecDeque<u32>) -> usize {
+        let limit = self.store.config().read_ahead.max(1);
+        let run = 1 + listed.iter().zip(page + 1..).take(limit - 1).take_while(|(a, b)| **a == *b).count();
+        if run > 1 {
+            self.store.pool().prefetch(DATA, page, run as u32).await;
+        }
+        run
+    }
+
+    /// The visible version of the row behind an index entry, if it has the entry's key.
+    pub(super) async fn get_row(
+        &self,
+        snapshot: &Snapshot,
+        own: TxnId,
+        table: &Table,
+        index: &Index,
+        prefix: &[u8],
+        rid: Rid,
+    ) -> Result<Option<Found>> {
+        let Some(row) = self.stored(rid).await? else { return Ok(None) };
+        let Some(version) = self.visible(snapshot, own, table.oid, rid, row).await? else { return Ok(None) };
+        if key::encode_key(index, version.view(table)) != prefix {
+            return Ok(None);
+        }
+        let (row, version) = version.into_row();
+        Ok(Some((rid, row, version)))
+    }
+
+    /// Every row of a table in its newest settled version, deleted ones included, a page at a time from `from` on: what checks go
+    /// through. Returns the page after the last one read, or `None` at the end.
+    pub(crate) async fn stored_rows(&self, table: ObjectId, from: u32) -> Result<Option<(u32, Vec<(Rid, StoredRow)>)>> {
+        let Some(page) = self.store.space(DATA).pages(table, from, 1).first().copied() else { return Ok(None) };
+        let pin = self.pin(page, Access::Sequential).await?;
+        let mut rows = Vec::new();
+        Heap::read_page(&pin, |slot, header, bytes| {
+            rows.push((Rid { page, slot }, StoredRow { header, bytes: bytes.to_vec() }));
+        });
+        Ok(Some((page + 1, rows)))
+    }
+}

@@ -1,0 +1,303 @@
+//! Inserting, updating, deleting rows.
+//!
+//! 1. A change is one mini-transaction: the row in its slot, and the undo record of the version before. Everything that can wait comes
+//!    before; under the latch the row is looked at again.
+//! 2. The row's header is the row lock: its writer, while active, holds it. Waiters take turns (one per row waits for the holder,
+//!    the others for the turn).
+//! 3. A version is judged *settled* if its writer is this transaction, or was found not active and the row still the same afterwards
+//!    (a writer that rolls back restores the row before it leaves).
+use super::{Isolation, Txn, UpdateOutcome, Version};
+use crate::catalog::Table;
+use crate::database::Core;
+use crate::error::{EngineError, Result};
+use crate::locks::{LockKey, Owner, Turn, TxnState};
+use crate::record::{self, is_chained, is_deleted};
+use crate::rollback::LOG_EXTRA;
+use crate::row::{RowBuf, RowView};
+use crate::types::Datum;
+use crate::versions::{RowVersion, heap, is_version, new_header};
+use std::sync::Arc;
+use terrace_storage::heap::{Heap, HeapRoom, ROW_HEADER, RowHeader, StoredRow};
+use terrace_storage::mtr::LogPermit;
+use terrace_storage::page::slotted;
+use terrace_storage::undo::{UndoRoom, UndoSpace, UndoWriter};
+use terrace_storage::{ObjectId, Rid, Store, TxnId, UndoPtr};
+
+/// What became of an attempt under the latch.
+enum Attempt {
+    Done,
+    /// The row is not what it was: look again.
+    Changed,
+    /// The new bytes do not fit the page: they go to a chain.
+    NoRoom,
+}
+
+/// A row that this transaction may write now, in the version that it expects; or why not.
+enum Ready {
+    Yes(RowVersion),
+    No(UpdateOutcome),
+}
+
+impl Core {
+    pub(crate) async fn wait(&self, owner: Owner, holder: &TxnState) -> Result<()> {
+        self.locks.wait_for(&self.env, owner, holder, self.config.lock_timeout).await?;
+        self.check_alive()
+    }
+
+    /// The newest version of a row, and its writer where that is another transaction still running (invariant 3).
+    pub(crate) async fn settled(
+        &self,
+        own: TxnId,
+        table: ObjectId,
+        rid: Rid,
+    ) -> Result<Option<(RowVersion, Option<Arc<TxnState>>)>> {
+        loop {
+            let Some(row) = self.newest(table, rid).await? else { return Ok(None) };
+            let writer = row.header.writer;
+            if writer == own {
+                return Ok(Some((row, None)));
+            }
+            if let Some(holder) = self.active.get(writer) {
+                return Ok(Some((row, Some(holder))));
+            }
+            if self.stored(rid).await?.is_some_and(|again| again.header == row.header) {
+                return Ok(Some((row, None)));
+            }
+        }
+    }
+}
+
+impl Txn {
+    /// Checks types, lengths and NOT NULL, stores the row, adds its index entries (23505 on a duplicate; the statement must
+    /// then be rolled back to its savepoint).
+    pub async fn insert(&mut self, table: &Table, row: &[Datum]) -> Result<Rid> {
+        let row = RowBuf::encode(table, row)?;
+        self.snapshot();
+        self.lock_table(table, true).await?;
+        let id = self.write_id().await?;
+        let rid = self.store_row(table, id, &row).await?;
+        for index in &table.indexes {
+            self.add_entry(table, index, &row.0, rid).await?;
+        }
+        Ok(rid)
+    }
+
+    async fn store_row(&mut self, table: &Table, id: TxnId, row: &RowBuf) -> Result<Rid> {
+        let core = self.ending.core.clone();
+        let (store, heap) = (&core.store, heap(table.oid));
+        let chained = row.0.len() > Heap::inline_limit(store.pool().page_size());
+        let stub;
+        let bytes = if chained {
+            stub = heap.write_chain(store, &row.0).await?;
+            &stub
+        } else {
+            &row.0
+        };
+        let writer = self.ending.writer.as_mut().expect("write_id makes one");
+        // The row with its header still open.
+        let mut stored = StoredRow { header: RowHeader::default(), bytes: bytes.clone() };
+        loop {
+            let undo_room = store.undo().reserve(store, writer, record::INSERT_LEN).await?;
+            let room = heap.find_room(store, ROW_HEADER + bytes.len(), id.0).await?;
+            let permit = store.reserve(bytes.len() + LOG_EXTRA).await?;
+            stored.header = new_header(Version { writer: id, undo: undo_room.ptr() }, chained, false);
+            if let Some(rid) = insert_row(store, permit, writer, undo_room, &heap, room, &stored) {
+                return Ok(rid);
+            }
+        }
+    }
+
+    /// Replaces a row whose version is `expected`, waiting for another writer where needed (40P01 on deadlock; under REPEATABLE READ
+    /// 40001 where the row has changed).
+    pub async fn update(&mut self, table: &Table, rid: Rid, expected: Version, row: &[Datum]) -> Result<UpdateOutcome> {
+        let row = RowBuf::encode(table, row)?;
+        self.lock_table(table, true).await?;
+        let mut turn = None;
+        let old = loop {
+            let old = match self.ready(table, rid, expected, &mut turn).await? {
+                Ready::No(outcome) => return Ok(outcome),
+                Ready::Yes(old) => old,
+            };
+            if self.replace(table, rid, &old, &row).await? {
+                break old;
+            }
+        };
+        drop(turn);
+        let (before, after) = (old.view(table), row.view(table));
+        for index in table.indexes.iter().filter(|i| key_changed(&i.columns, before, after)) {
+            self.add_entry(table, index, &row.0, rid).await?;
+        }
+        Ok(UpdateOutcome::Done)
+    }
+
+    pub async fn delete(&mut self, table: &Table, rid: Rid, expected: Version) -> Result<UpdateOutcome> {
+        self.lock_table(table, true).await?;
+        let mut turn = None;
+        loop {
+            let old = match self.ready(table, rid, expected, &mut turn).await? {
+                Ready::No(outcome) => return Ok(outcome),
+                Ready::Yes(old) => old,
+            };
+            if self.mark_deleted(table, rid, &old).await? {
+                return Ok(UpdateOutcome::Done);
+            }
+        }
+    }
+
+    /// Waits until the row can be written or cannot any more.
+    async fn ready(&mut self, table: &Table, rid: Rid, expected: Version, turn: &mut Option<Turn>) -> Result<Ready> {
+        let snapshot = self.snapshot();
+        let id = self.write_id().await?;
+        let core = self.ending.core.clone();
+        loop {
+            snapshot.check()?;
+            let Some((row, holder)) = core.settled(id, table.oid, rid).await? else {
+                return Ok(Ready::No(UpdateOutcome::Gone));
+            };
+            if let Some(holder) = holder {
+                match turn {
+                    // Invariant 2: wait for the turn first, then look again.
+                    None => {
+                        let key = LockKey::Row(table.oid, rid);
+                        let timeout = core.config.lock_timeout;
+                        *turn = Some(core.locks.turn(&core.env, self.ending.owner, key, timeout).await?);
+                    }
+                    Some(_) => core.wait(self.ending.owner, &holder).await?,
+                }
+                continue;
+            }
+            if is_version(&row.header, expected) && row.is_live() {
+                return Ok(Ready::Yes(row));
+            }
+            if self.isolation == Isolation::RepeatableRead && !snapshot.sees(row.header.writer, id) {
+                return Err(changed_under_snapshot(&row));
+            }
+            if is_deleted(&row.header) {
+                return Ok(Ready::No(UpdateOutcome::Gone));
+            }
+            let (row, version) = row.into_row();
+            return Ok(Ready::No(UpdateOutcome::Changed { row, version }));
+        }
+    }
+
+    /// Writes a new version over `old`; false where the row has changed meanwhile.
+    async fn replace(&mut self, table: &Table, rid: Rid, old: &RowVersion, row: &RowBuf) -> Result<bool> {
+        let core = self.ending.core.clone();
+        let (store, heap) = (&core.store, heap(table.oid));
+        let old_stored = match is_chained(&old.header) {
+            false => StoredRow { header: old.header, bytes: old.payload.clone() },
+            true => match core.stored(rid).await? {
+                Some(stored) if stored.header == old.header => stored,
+                _ => return Ok(false),
+            },
+        };
+        let (before, after) = (old.view(table), row.view(table));
+        let keys_changed = table.indexes.iter().any(|i| key_changed(&i.columns, before, after));
+        let mut chained = row.0.len() > Heap::inline_limit(store.pool().page_size());
+        let mut bytes = row.0.clone();
+        if chained {
+            bytes = heap.write_chain(store, &row.0).await?;
+        }
+        loop {
+            let writer = self.ending.writer.as_mut().expect("the caller has an id");
+            let header = new_header(Version { writer: writer.txn, undo: UndoPtr::NONE }, chained, false);
+            let mut new = StoredRow { header, bytes: bytes.clone() };
+            let body = record::update(table.oid, rid, &old_stored, &new, keys_changed);
+            let undo_room = store.undo().reserve(store, writer, body.len()).await?;
+            let room = heap.pin_row(store, rid).await?;
+            let len = UndoSpace::log_bytes(body.len()) + old_stored.bytes.len() + bytes.len() + LOG_EXTRA;
+            let permit = store.reserve(len).await?;
+            new.header.undo = undo_room.ptr();
+            match write_row(store, permit, writer, undo_room, &body, &heap, &room, rid, old.header, &new) {
+                Attempt::Done => return Ok(true),
+                Attempt::Changed => {
+                    if chained {
+                        heap.free_chain(store, &bytes).await?;
+                    }
+                    return Ok(false);
+                }
+                Attempt::NoRoom if chained => {
+                    return Err(EngineError::damaged(format!("a stub does not fit at {rid:?}")));
+                }
+                Attempt::NoRoom => {
+                    bytes = heap.write_chain(store, &row.0).await?;
+                    chained = true;
+                }
+            }
+        }
+    }
+
+    /// Flags the row; false where it has changed meanwhile.
+    async fn mark_deleted(&mut self, table: &Table, rid: Rid, old: &RowVersion) -> Result<bool> {
+        let core = self.ending.core.clone();
+        let (store, heap) = (&core.store, heap(table.oid));
+        let Some(mut row) = core.stored(rid).await?.filter(|row| row.header == old.header) else { return Ok(false) };
+        let writer = self.ending.writer.as_mut().expect("the caller has an id");
+        let body = record::delete(table.oid, rid, old.header);
+        let undo_room = store.undo().reserve(store, writer, body.len()).await?;
+        let room = heap.pin_row(store, rid).await?;
+        let permit = store.reserve(UndoSpace::log_bytes(body.len()) + row.bytes.len() + LOG_EXTRA).await?;
+        row.header = new_header(Version { writer: writer.txn, undo: undo_room.ptr() }, is_chained(&old.header), true);
+        match write_row(store, permit, writer, undo_room, &body, &heap, &room, rid, old.header, &row) {
+            Attempt::Done => Ok(true),
+            Attempt::Changed => Ok(false),
+            Attempt::NoRoom => unreachable!("the bytes are the same"),
+        }
+    }
+}
+
+/// Whether any of the key's columns differs.
+fn key_changed(columns: &[usize], before: RowView<'_>, after: RowView<'_>) -> bool {
+    columns.iter().any(|&c| before.get(c) != after.get(c))
+}
+
+fn changed_under_snapshot(row: &RowVersion) -> EngineError {
+    let what = if is_deleted(&row.header) { "delete" } else { "update" };
+    let mut e = EngineError::serialization();
+    e.message = format!("could not serialize access due to concurrent {what}");
+    e
+}
+
+/// Invariant 1, for a new row; `None` where the page has no room any more.
+fn insert_row(
+    store: &Store,
+    permit: LogPermit,
+    writer: &mut UndoWriter,
+    undo_room: UndoRoom,
+    heap: &Heap,
+    room: HeapRoom,
+    row: &StoredRow,
+) -> Option<Rid> {
+    let mut mtr = store.mtr(permit);
+    let rid = heap.insert(store, &mut mtr, room, row)?;
+    store.undo().append(&mut mtr, writer, undo_room, &record::insert(heap.object, rid));
+    mtr.commit();
+    Some(rid)
+}
+
+/// Invariant 1, for a row that is there.
+#[expect(clippy::too_many_arguments, reason = "everything reserved beforehand comes together here")]
+fn write_row(
+    store: &Store,
+    permit: LogPermit,
+    writer: &mut UndoWriter,
+    undo_room: UndoRoom,
+    body: &[u8],
+    heap: &Heap,
+    room: &HeapRoom,
+    rid: Rid,
+    expected: RowHeader,
+    row: &StoredRow,
+) -> Attempt {
+    let mut mtr = store.mtr(permit);
+    let at = mtr.latch(&room.page);
+    if slotted::cell(mtr.page(at), rid.slot).map(RowHeader::decode) != Some(expected) {
+        return Attempt::Changed;
+    }
+    if !heap.replace(store, &mut mtr, at, &room.map, rid.slot, row) {
+        return Attempt::NoRoom;
+    }
+    store.undo().append(&mut mtr, writer, undo_room, body);
+    mtr.commit();
+    Attempt::Done
+}

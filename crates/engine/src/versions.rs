@@ -1,0 +1,187 @@
+//! Finding a row's versions: the newest from its slot, older ones by undoing changes on a copy.
+//!
+//! The walker's snapshot is registered (invariant 3 of `snapshots`), so the records it needs exist. One that was given up for undo space
+//! is checked again after each record is read and before it is believed.
+use crate::catalog::Table;
+use crate::database::Core;
+use crate::error::{EngineError, Result};
+use crate::record::{Old, Record, is_chained, is_deleted};
+use crate::row::{RowBuf, RowView};
+use crate::snapshots::Snapshot;
+use crate::txn::Version;
+use terrace_storage::heap::{CHAINED, DELETED, Heap, RowHeader, StoredRow};
+use terrace_storage::pool::{Access, Pin};
+use terrace_storage::undo::UndoRecord;
+use terrace_storage::{DATA, ObjectId, PageId, Rid, TxnId};
+
+pub(crate) fn heap(table: ObjectId) -> Heap {
+    Heap { object: table, space: DATA }
+}
+
+/// A row's version with its payload, wherever that is stored.
+#[derive(Clone, Debug)]
+pub(crate) struct RowVersion {
+    /// As stored; CHAINED says where the payload came from.
+    pub(crate) header: RowHeader,
+    pub(crate) payload: Vec<u8>,
+}
+
+impl RowVersion {
+    pub(crate) fn version(&self) -> Version {
+        Version { writer: self.header.writer, undo: self.header.undo }
+    }
+    pub(crate) fn is_live(&self) -> bool {
+        !is_deleted(&self.header)
+    }
+    pub(crate) fn view<'a>(&'a self, table: &'a Table) -> RowView<'a> {
+        RowView { table, bytes: &self.payload }
+    }
+    pub(crate) fn into_row(self) -> (RowBuf, Version) {
+        let version = self.version();
+        (RowBuf(self.payload), version)
+    }
+}
+
+impl Core {
+    pub(crate) async fn pin(&self, page: u32, access: Access) -> Result<Pin> {
+        let id = PageId::new(DATA, page);
+        match self.store.pool().get(id) {
+            Some(pin) => Ok(pin),
+            None => Ok(self.store.pool().fetch(id, access).await?),
+        }
+    }
+
+    /// What the slot holds now.
+    pub(crate) async fn stored(&self, rid: Rid) -> Result<Option<StoredRow>> {
+        Ok(Heap::read(&self.pin(rid.page, Access::Random).await?, rid.slot))
+    }
+
+    /// The payload of a stored row.
+    pub(crate) async fn payload(&self, table: ObjectId, row: StoredRow) -> Result<RowVersion> {
+        let payload = match is_chained(&row.header) {
+            true => heap(table).read_chain(&self.store, &row.bytes).await?,
+            false => row.bytes,
+        };
+        Ok(RowVersion { header: row.header, payload })
+    }
+
+    /// The newest version, whoever wrote it. (A chain may be freed under us if its version is undone meanwhile: then the slot has changed.)
+    pub(crate) async fn newest(&self, table: ObjectId, rid: Rid) -> Result<Option<RowVersion>> {
+        loop {
+            let Some(row) = self.stored(rid).await? else { return Ok(None) };
+            if !is_chained(&row.header) {
+                return Ok(Some(RowVersion { header: row.header, payload: row.bytes }));
+            }
+            let result = self.payload(table, row.clone()).await;
+            if self.stored(rid).await?.as_ref() == Some(&row) {
+                return result.map(Some);
+            }
+        }
+    }
+
+    /// The version before a row's version that was an update or a deletion; `None` before an insert.
+    pub(crate) async fn older(&self, table: ObjectId, rid: Rid, row: RowVersion) -> Result<Option<RowVersion>> {
+        let record = self.store.undo().read(&self.store, row.header.undo).await?;
+        self.undo_on_copy(table, rid, row, &record).await
+    }
+
+    async fn undo_on_copy(
+        &self,
+        table: ObjectId,
+        rid: Rid,
+        row: RowVersion,
+        record: &UndoRecord,
+    ) -> Result<Option<RowVersion>> {
+        let wrong = || EngineError::damaged(format!("{:?} is not the undo record of row {rid:?}", row.header.undo));
+        if record.txn != row.header.writer {
+            return Err(wrong());
+        }
+        let (at, header, payload) = match Record::decode(&record.body)? {
+            Record::Insert { table: t, rid: r } if (t, r) == (table, rid) => return Ok(None),
+            Record::Delete { table, rid, before } => ((table, rid), before, row.payload.clone()),
+            Record::Update { table: t, rid, before, old, .. } => {
+                let bytes = old.apply(&row.payload).ok_or_else(wrong)?;
+                let payload = match (&old, is_chained(&before)) {
+                    (Old::Whole(_), true) => heap(t).read_chain(&self.store, &bytes).await?,
+                    _ => bytes,
+                };
+                ((t, rid), before, payload)
+            }
+            _ => return Err(wrong()),
+        };
+        if at != (table, rid) {
+            return Err(wrong());
+        }
+        Ok(Some(RowVersion { header, payload }))
+    }
+
+    /// The version that the snapshot sees, from the stored row on.
+    pub(crate) async fn visible(
+        &self,
+        snapshot: &Snapshot,
+        own: TxnId,
+        table: ObjectId,
+        rid: Rid,
+        row: StoredRow,
+    ) -> Result<Option<RowVersion>> {
+        if snapshot.sees(row.header.writer, own) {
+            if is_deleted(&row.header) {
+                return Ok(None);
+            }
+            return Ok(Some(self.payload(table, row).await?));
+        }
+        snapshot.check()?;
+        // The newest version is not for this reader, and its chain may vanish; a part's payload never depends on a chain that can.
+        let mut version = match is_chained(&row.header) {
+            false => RowVersion { header: row.header, payload: row.bytes },
+            true => match self.payload(table, row.clone()).await {
+                Ok(version) => version,
+                Err(_) => RowVersion { header: row.header, payload: Vec::new() },
+            },
+        };
+        loop {
+            let record = self.store.undo().read(&self.store, version.header.undo).await;
+            snapshot.check()?;
+            let older = self.undo_on_copy(table, rid, version, &record?).await;
+            snapshot.check()?;
+            version = match older? {
+                None => return Ok(None),
+                Some(older) => older,
+            };
+            if snapshot.sees(version.header.writer, own) {
+                return Ok(version.is_live().then_some(version));
+            }
+        }
+    }
+
+    /// All versions that anybody may need, newest first: down to the first whose writer is below `low`. The caller holds the horizon there.
+    pub(crate) async fn needed(
+        &self,
+        low: TxnId,
+        table: ObjectId,
+        rid: Rid,
+        newest: RowVersion,
+    ) -> Result<Vec<RowVersion>> {
+        let mut all = Vec::new();
+        let mut next = Some(newest);
+        while let Some(version) = next {
+            next = match version.header.writer < low {
+                true => None,
+                false => self.older(table, rid, version.clone()).await?,
+            };
+            all.push(version);
+        }
+        Ok(all)
+    }
+}
+
+/// Whether a header is of exactly this version, whether deleted or not.
+pub(crate) fn is_version(header: &RowHeader, version: Version) -> bool {
+    header.writer == version.writer && header.undo == version.undo
+}
+
+/// A header of a new version.
+pub(crate) fn new_header(version: Version, chained: bool, deleted: bool) -> RowHeader {
+    let flags = if chained { CHAINED } else { 0 } | if deleted { DELETED } else { 0 };
+    RowHeader { flags, writer: version.writer, undo: version.undo }
+}
