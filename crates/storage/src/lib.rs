@@ -17,6 +17,7 @@ pub mod pool;
 pub mod recovery;
 pub mod space;
 pub mod store;
+mod sync;
 pub mod types;
 pub mod undo;
 

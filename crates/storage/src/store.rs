@@ -284,7 +284,7 @@ impl Store {
         self.0.log.reserve(bytes, Class::Normal).await
     }
     pub fn mtr(&self, permit: LogPermit) -> Mtr {
-        Mtr::new(&self.0.pool, &self.0.log, permit)
+        Mtr::new(&self.0.pool, permit)
     }
 
     /// An object id never used before.

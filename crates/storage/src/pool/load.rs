@@ -1,0 +1,240 @@
+//! Misses: claiming a page, finding a frame, reading.
+//!
+//! Invariants:
+//! 1. Who claims a page ends its `Loading`, on every path: success, error, or the task being dropped.
+//! 2. A failed read leaves neither table entry nor frame behind, and its error goes to everybody who waited for it.
+//! 3. Who waits for a frame is served by evictions; these wait for log and home only, never for a frame. So misses and write-backs
+//!    cannot wait for each other in a circle.
+
+use super::pin::assert_unlatched;
+use super::table::{Entry, Loading};
+use super::{Access, Pin, Pool};
+use crate::error::{Result, StorageError};
+use crate::home::Fetched;
+use crate::sync::atomic::Ordering;
+use crate::types::{PageId, SpaceId};
+use futures::future::{Either, select};
+use std::collections::hash_map::Entry as Slot;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a miss waits before it looks for a frame again, at first and at most.
+const FIRST_WAIT: Duration = Duration::from_millis(1);
+const MAX_WAIT: Duration = Duration::from_millis(16);
+/// How often in a row every frame may be found pinned before a miss gives up (about a second).
+const PATIENCE: usize = 64;
+
+enum Found<'a> {
+    Resident(Pin),
+    Loading(Arc<Loading>),
+    Claimed(Claim<'a>),
+}
+
+/// The right and the duty to bring a page in (invariant 1).
+struct Claim<'a> {
+    pool: &'a Pool,
+    page: PageId,
+    loading: Arc<Loading>,
+    frame: Option<u32>,
+    settled: bool,
+}
+
+impl Claim<'_> {
+    /// Shows the page, pinned, to everybody.
+    fn install(mut self, bytes: Option<&[u8]>, inherited: Option<crate::types::Lsn>, access: Access) -> Pin {
+        let frame = self.frame.take().expect("a frame was found for the claim");
+        let pool = self.pool;
+        pool.all().fill(frame, self.page, bytes, inherited, access);
+        let pin = Pin::counted(pool.frames, frame);
+        let before = pool.table.shard(self.page).write().insert(self.page.to_u64(), Entry::Resident(frame));
+        assert!(matches!(before, Some(Entry::Loading(_))), "the claim stands in the table until it is settled");
+        pool.admit(frame, self.page, access);
+        self.settled = true;
+        self.loading.end(None);
+        pin
+    }
+
+    fn settle(&mut self, error: Option<StorageError>) {
+        if std::mem::replace(&mut self.settled, true) {
+            return;
+        }
+        let before = self.pool.table.shard(self.page).write().remove(&self.page.to_u64());
+        assert!(matches!(before, Some(Entry::Loading(_))), "the claim stands in the table until it is settled");
+        if let Some(frame) = self.frame.take() {
+            self.pool.give_back(frame);
+        }
+        self.loading.end(error);
+    }
+
+    fn fail(mut self, error: StorageError) -> StorageError {
+        self.settle(Some(error.clone()));
+        error
+    }
+
+    fn finish(self, fetched: Result<Fetched>, access: Access) -> Result<Pin> {
+        match fetched {
+            Ok(page) => {
+                assert!(page.bytes.len() == self.pool.page_size(), "the home returned {} bytes", page.bytes.len());
+                Ok(self.install(Some(&page.bytes), page.rec_lsn, access))
+            }
+            Err(error) => Err(self.fail(error)),
+        }
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        self.settle(None);
+    }
+}
+
+impl Pool {
+    fn find(&self, page: PageId) -> Found<'_> {
+        let mut shard = self.table.shard(page).write();
+        match shard.entry(page.to_u64()) {
+            Slot::Occupied(entry) => match entry.get() {
+                Entry::Resident(frame) => {
+                    self.all().pin(*frame);
+                    Found::Resident(Pin::counted(self.frames, *frame))
+                }
+                Entry::Loading(loading) => Found::Loading(loading.clone()),
+            },
+            Slot::Vacant(entry) => {
+                let loading = Loading::start();
+                entry.insert(Entry::Loading(loading.clone()));
+                Found::Claimed(Claim { pool: self, page, loading, frame: None, settled: false })
+            }
+        }
+    }
+
+    /// Waits until the page is resident or this task has claimed it.
+    async fn find_or_claim(&self, page: PageId, access: Access) -> Result<Result<Pin, Claim<'_>>> {
+        loop {
+            match self.find(page) {
+                Found::Resident(pin) => {
+                    self.note_hit(pin.index(), page, access);
+                    return Ok(Ok(pin));
+                }
+                Found::Claimed(claim) => return Ok(Err(claim)),
+                Found::Loading(loading) => {
+                    self.counters.joined.fetch_add(1, Ordering::Relaxed);
+                    loading.wait().await?;
+                }
+            }
+        }
+    }
+
+    pub(super) async fn load(&self, page: PageId, access: Access) -> Result<Pin> {
+        assert_unlatched("fetching a page");
+        let mut claim = match self.find_or_claim(page, access).await? {
+            Ok(pin) => return Ok(pin),
+            Err(claim) => claim,
+        };
+        match access {
+            Access::Random => &self.counters.random_reads,
+            Access::Sequential => &self.counters.sequential_reads,
+        }
+        .fetch_add(1, Ordering::Relaxed);
+        match self.take_frame().await {
+            Ok(frame) => claim.frame = Some(frame),
+            Err(error) => return Err(claim.fail(error)),
+        }
+        let mut fetched = self.home.fetch(page, 1, access).await;
+        assert!(fetched.len() == 1, "one page was asked for, {} came", fetched.len());
+        claim.finish(fetched.pop().expect("counted"), access)
+    }
+
+    pub(super) async fn load_new(&self, page: PageId) -> Result<Pin> {
+        assert_unlatched("making a page");
+        let mut claim = match self.find_or_claim(page, Access::Random).await {
+            Ok(Ok(pin)) => return Ok(pin),
+            Ok(Err(claim)) => claim,
+            // Somebody read the page ahead and found nothing good there: just what is to be expected of a free page.
+            Err(_) => return Box::pin(self.load_new(page)).await,
+        };
+        match self.take_frame().await {
+            Ok(frame) => claim.frame = Some(frame),
+            Err(error) => return Err(claim.fail(error)),
+        }
+        self.home.create(page);
+        Ok(claim.install(None, None, Access::Random))
+    }
+
+    /// Reads the absent pages of a range, each run of them in one request. Takes no frames that it would have to wait for.
+    pub(super) async fn load_ahead(&self, space: SpaceId, first: u32, count: u32) {
+        assert_unlatched("reading ahead");
+        let end = first.saturating_add(count.min((self.all().len() / 4) as u32));
+        let mut run: Vec<Claim<'_>> = Vec::new();
+        for no in first..end {
+            match self.find(PageId::new(space, no)) {
+                Found::Claimed(mut claim) => match self.try_take() {
+                    Some(frame) => {
+                        claim.frame = Some(frame);
+                        run.push(claim);
+                    }
+                    None => {
+                        drop(claim);
+                        break;
+                    }
+                },
+                Found::Resident(_) | Found::Loading(_) => self.load_run(&mut run).await,
+            }
+        }
+        self.load_run(&mut run).await;
+    }
+
+    async fn load_run(&self, run: &mut Vec<Claim<'_>>) {
+        let claims = std::mem::take(run);
+        let Some(first) = claims.first() else { return };
+        self.counters.sequential_reads.fetch_add(claims.len() as u64, Ordering::Relaxed);
+        let fetched = self.home.fetch(first.page, claims.len() as u32, Access::Sequential).await;
+        assert!(fetched.len() == claims.len(), "{} pages were asked for, {} came", claims.len(), fetched.len());
+        for (claim, page) in claims.into_iter().zip(fetched) {
+            // An error has been told to those who waited; who wants the page later will meet it again.
+            let _ = claim.finish(page, Access::Sequential);
+        }
+    }
+
+    /// A free frame, if there is one or a clean victim near at hand.
+    fn try_take(&self) -> Option<u32> {
+        let frame = self.replacer.pop_free();
+        if self.replacer.free_count() < self.reserve {
+            self.wake_cleaner.notify_one();
+        }
+        frame.or_else(|| {
+            self.sweep(1, self.reserve.max(16));
+            self.replacer.pop_free()
+        })
+    }
+
+    /// A free frame. Waits while victims are being written; gives up when every page stays pinned.
+    async fn take_frame(&self) -> Result<u32> {
+        let mut all_pinned = 0;
+        let mut wait = FIRST_WAIT;
+        loop {
+            let mut freed = std::pin::pin!(self.freed.notified());
+            freed.as_mut().enable(); // Before looking, so that no wake-up is lost.
+            if let Some(frame) = self.try_take() {
+                return Ok(frame);
+            }
+            if let Some(error) = self.eviction_failure() {
+                return Err(error);
+            }
+            self.wake_cleaner.notify_one();
+            if let Either::Left(_) = select(freed, self.env.sleep(wait)).await {
+                continue;
+            }
+            wait = (wait * 2).min(MAX_WAIT);
+            let stuck = self.all().iter().all(|f| f.page().is_none() || f.pins() > 0 && !f.is_writing());
+            all_pinned = if stuck { all_pinned + 1 } else { 0 };
+            if all_pinned >= PATIENCE {
+                return Err(StorageError::PoolExhausted(self.all().len()));
+            }
+        }
+    }
+
+    fn give_back(&self, frame: u32) {
+        self.replacer.push_free(frame);
+        self.freed.notify_waiters();
+    }
+}

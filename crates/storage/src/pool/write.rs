@@ -1,0 +1,225 @@
+//! Writing dirty pages home: for eviction, by age, for checkpoints.
+//!
+//! Invariants:
+//! 1. A copy is taken under the page's latch, sealed, and only then does its write wait for the log up to the copy's LSN (R4).
+//! 2. When `home.write_back` has returned Ok, and not before, a page stops being dirty: wholly where it did not change since the
+//!    copy, else down to the recLSN of those changes.
+//! 3. *Checkpoints miss nothing.* A mini-transaction marks its pages dirty with a recLSN not above the log's end, then appends. A
+//!    checkpoint reads the log's end E, then scans the frames, then asks the home. A change whose batch ends at or below E was
+//!    marked before it was appended, so before E was read: the scan meets its page dirty with a recLSN at or below the batch,
+//!    or the page has left the dirty set by then, and by 2 the home answers for it (which is asked last). A change that the
+//!    scan may miss was appended after E was read, and lies at or above E, which the redo LSN never exceeds.
+//! 4. A group in flight is a task of its own: a caller who goes away does not cut it off (frame.rs, invariant 3, needs its end).
+
+use super::pin::assert_unlatched;
+use super::{Pin, Pool};
+use crate::error::{Result, StorageError};
+use crate::home::{Reason, WriteBack};
+use crate::page::header;
+use crate::sync::atomic::Ordering;
+use crate::types::{Lsn, PageId};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use terrace_device::IoBuf;
+use tokio::sync::{Notify, oneshot};
+
+/// How long the cleaner rests after a failed write.
+const AFTER_FAILURE: Duration = Duration::from_millis(50);
+
+/// A page being written; not finished, it stays as dirty as it was.
+struct Writing {
+    pin: Pin,
+    taken: bool,
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        self.pin.frames().end_writing(self.pin.index(), self.taken);
+    }
+}
+
+/// What became of a group.
+#[derive(Default)]
+struct Outcome {
+    written: Vec<PageId>,
+    /// Were being written by somebody else.
+    busy: Vec<PageId>,
+}
+
+impl Pool {
+    /// Writes dirty pages with recLSN < `before` home, the oldest, at most `max`, in groups sorted by address; returns how many.
+    /// Pages dirtied again meanwhile stay dirty. Waits for writes of these pages that are under way already.
+    pub(crate) async fn write_dirty(&self, before: Lsn, max: usize, reason: Reason) -> Result<usize> {
+        assert_unlatched("writing pages");
+        let mut found: Vec<(Lsn, PageId)> =
+            (self.all().iter()).filter_map(|f| Some((f.rec_lsn().filter(|&rec| rec < before)?, f.page()?))).collect();
+        found.sort_unstable();
+        found.truncate(max);
+        let mut pages: Vec<PageId> = found.into_iter().map(|(_, page)| page).collect();
+        let mut written = 0;
+        while !pages.is_empty() {
+            pages.sort_unstable();
+            let mut busy = Vec::new();
+            for group in pages.chunks(self.write_group) {
+                let outcome = self.write_group(group.to_vec(), reason).await?;
+                written += outcome.written.len();
+                busy.extend(outcome.busy);
+            }
+            for &page in &busy {
+                self.written(page, before).await;
+            }
+            pages = busy;
+        }
+        Ok(written)
+    }
+
+    /// Waits until nobody writes the page.
+    async fn written(&self, page: PageId, before: Lsn) {
+        loop {
+            let mut done = std::pin::pin!(self.write_done.notified());
+            done.as_mut().enable();
+            let Some(pin) = self.peek(page) else { return };
+            if !pin.frame().is_writing() || pin.frame().rec_lsn().is_none_or(|rec| rec >= before) {
+                return;
+            }
+            drop(pin);
+            done.await;
+        }
+    }
+
+    /// Invariant 4.
+    async fn write_group(&self, pages: Vec<PageId>, reason: Reason) -> Result<Outcome> {
+        let pool = self.me.upgrade().ok_or(StorageError::ShuttingDown)?;
+        let (send, receive) = oneshot::channel();
+        self.env.spawn("page write", async move {
+            let outcome = pool.write_now(pages, reason).await;
+            pool.write_done.notify_waiters();
+            let _ = send.send(outcome); // The caller may have gone.
+        });
+        receive.await.unwrap_or(Err(StorageError::ShuttingDown))
+    }
+
+    async fn write_now(&self, pages: Vec<PageId>, reason: Reason) -> Result<Outcome> {
+        let memory = self.copies.acquire_many(pages.len() as u32).await;
+        let _memory = memory.map_err(|_| StorageError::ShuttingDown)?;
+        let mut outcome = Outcome::default();
+        let mut writing = Vec::new();
+        let mut batch = Vec::new();
+        let mut lsn = Lsn(0);
+        for page in pages {
+            let Some(pin) = self.peek(page) else { continue };
+            if !pin.frame().start_writing() {
+                outcome.busy.push(page);
+                continue;
+            }
+            let guard = Writing { pin, taken: false };
+            if let Some(copy) = self.copy(&guard.pin) {
+                lsn = lsn.max(copy.lsn);
+                batch.push(copy);
+                writing.push(guard);
+            }
+        }
+        if batch.is_empty() {
+            return Ok(outcome);
+        }
+        if self.log_before_data {
+            self.log.flush_to(lsn).await?;
+        }
+        if self.all().is_broken() {
+            return Err(StorageError::Damaged("a change was applied and not logged; restart".into()));
+        }
+        self.home.write_back(batch, reason).await?;
+        for mut guard in writing {
+            guard.taken = true;
+            outcome.written.push(guard.pin.id());
+        }
+        let counter = if reason == Reason::Evict { &self.counters.dirty_evictions } else { &self.counters.written };
+        counter.fetch_add(outcome.written.len() as u64, Ordering::Relaxed);
+        Ok(outcome)
+    }
+
+    /// A stable, sealed copy; `None` where the page is clean by now. The caller has the right to write the page.
+    fn copy(&self, pin: &Pin) -> Option<WriteBack> {
+        let mut bytes = IoBuf::zeroed(self.page_size());
+        let latched = pin.read();
+        let rec_lsn = pin.frame().rec_lsn()?;
+        pin.frame().copying();
+        bytes.copy_from_slice(&latched);
+        drop(latched);
+        assert!(header::id(&bytes) == pin.id(), "page {} says it is {}", pin.id(), header::id(&bytes));
+        header::seal(&mut bytes);
+        Some(WriteBack { page: pin.id(), lsn: header::lsn(&bytes), bytes, rec_lsn, access: pin.frame().access() })
+    }
+
+    /// Writes those of a range that are dirty and returns whether all of it could be dropped afterwards.
+    pub(super) async fn write_range(&self, pages: &[PageId]) -> Result<()> {
+        let mut dirty = Vec::new();
+        for &page in pages {
+            if self.peek(page).is_some_and(|pin| pin.frame().rec_lsn().is_some()) {
+                dirty.push(page);
+            }
+        }
+        for group in dirty.chunks(self.write_group) {
+            self.write_group(group.to_vec(), Reason::Evict).await?;
+        }
+        Ok(())
+    }
+
+    /// Why victims cannot be written, if so.
+    pub(super) fn eviction_failure(&self) -> Option<StorageError> {
+        self.failure.lock().clone()
+    }
+
+    /// Brings the reserve of free frames up: clean victims first, then dirty ones, by groups.
+    async fn refill(&self) {
+        loop {
+            let want = self.reserve.saturating_sub(self.replacer.free_count());
+            if want == 0 {
+                return;
+            }
+            let freed = self.sweep(want, self.all().len());
+            if freed == want {
+                return;
+            }
+            let mut victims = self.replacer.take_to_write();
+            if victims.is_empty() {
+                if freed == 0 {
+                    return; // All in use; who waits for a frame asks again.
+                }
+                continue;
+            }
+            victims.sort_unstable();
+            let result = self.evict_dirty(&victims).await;
+            let failed = result.is_err();
+            *self.failure.lock() = result.err();
+            self.freed.notify_waiters();
+            if failed {
+                self.env.sleep(AFTER_FAILURE).await;
+                return;
+            }
+        }
+    }
+
+    async fn evict_dirty(&self, victims: &[PageId]) -> Result<()> {
+        for &page in victims {
+            if let Some(pin) = self.peek(page) {
+                pin.frame().queued.store(false, Ordering::Release);
+            }
+        }
+        for group in victims.chunks(self.write_group) {
+            for page in self.write_group(group.to_vec(), Reason::Evict).await?.written {
+                self.try_free(page, true);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Keeps free frames at hand so that a miss seldom waits. Ends with the pool.
+pub(super) async fn cleaner(pool: Weak<Pool>, wake: Arc<Notify>) {
+    loop {
+        wake.notified().await;
+        let Some(pool) = pool.upgrade() else { return };
+        pool.refill().await;
+    }
+}
