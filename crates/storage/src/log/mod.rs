@@ -19,6 +19,9 @@ mod segment;
 mod space;
 mod writer;
 
+#[cfg(test)]
+mod tests;
+
 use crate::config::StorageConfig;
 use crate::error::{Result, StorageError};
 use crate::types::*;
@@ -422,8 +425,13 @@ impl Core {
         if held + bytes > self.buffer {
             return Room::Memory;
         }
-        if !tail.slots.covers(tail.permits + bytes, class == Class::Reserved) {
-            return Room::Slots;
+        let all = tail.permits + bytes;
+        if !tail.slots.covers(all, class == Class::Reserved) {
+            tail.slots.demand(all);
+            tail.slots.recycle();
+            if !tail.slots.covers(all, class == Class::Reserved) {
+                return Room::Slots;
+            }
         }
         let mut delay = Duration::ZERO;
         if class == Class::Normal {

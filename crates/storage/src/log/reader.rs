@@ -7,7 +7,9 @@
 //!    yet durable, and redo must not let pages overtake them (R4).
 
 use super::batch::{self, Batch};
-use super::segment::{FIRST, Seal, SegmentHeader};
+#[cfg(test)]
+use super::segment::Seal;
+use super::segment::{FIRST, SegmentHeader};
 use super::{Core, Log};
 use crate::error::{Result, StorageError};
 use crate::types::Lsn;
@@ -40,6 +42,10 @@ impl Log {
         let mut tail = core.tail.lock();
         tail.slots.redo = redo;
         tail.slots.retain = retain;
+        tail.found = newest.iter().map(|(&number, &(header, slot))| (number, (slot, header))).collect();
+        if redo == Lsn(0) {
+            return Ok(()); // Nothing was ever recorded: reading starts before the first segment.
+        }
         // Successors of the redo segment are adopted as reading proves them; its predecessors here, as far as they connect.
         let first = core.segment_of(redo);
         let mut next: Option<SegmentHeader> = None;
@@ -57,12 +63,11 @@ impl Log {
             tail.slots.adopt(number, slot);
             next = Some(header);
         }
-        if next.is_none() && redo != Lsn(0) {
+        if next.is_none() {
             let problem =
                 format!("log segment {first} is missing, restart would begin in it; restore the whole set of files");
             return Err(StorageError::Foreign { file: core.device.name().to_string(), problem });
         }
-        tail.found = newest.into_iter().map(|(number, (header, slot))| (number, (slot, header))).collect();
         Ok(())
     }
 
@@ -72,14 +77,15 @@ impl Log {
         self.core.read_segment(slot, number).await
     }
 
-    /// The segment behind `before` if the stream, which ended at `end` there, goes on in it. It counts as live from now on.
+    /// The segment behind `before` if the stream, which ended at `end` there, goes on in it, with a batch at least (a header alone
+    /// is a segment that the next epoch begins again). It counts as live from now on.
     pub(crate) async fn successor(&self, before: Option<&SegmentImage>, end: Lsn) -> Result<Option<SegmentImage>> {
         let (number, epoch) = before.map_or((0, 0), |b| (b.header.number + 1, b.header.epoch));
         let Some(&(slot, header)) = self.core.tail.lock().found.get(&number) else { return Ok(None) };
         if header.prev_end != end || header.epoch < epoch {
             return Ok(None);
         }
-        let image = self.core.read_segment(slot, number).await?;
+        let image = self.core.read_segment(slot, number).await?.filter(|i| i.batches(Lsn(0)).next().is_some());
         let mut tail = self.core.tail.lock();
         if image.is_some() && tail.slots.slot(number).is_none() {
             tail.slots.adopt(number, slot);

@@ -35,6 +35,8 @@ pub(crate) struct Slots {
     pub(crate) archived: u64,
     /// The device refused to grow.
     pub(crate) full: bool,
+    /// Free slots to keep ahead: as many as the most permits at once have needed so far.
+    wanted: usize,
 }
 
 impl Slots {
@@ -52,6 +54,7 @@ impl Slots {
             retain: Lsn(0),
             archived: u64::MAX,
             full: false,
+            wanted: RESERVE + 2,
         }
     }
 
@@ -88,7 +91,7 @@ impl Slots {
     /// whether any became free.
     pub(crate) fn recycle(&mut self) -> bool {
         let mut any = false;
-        while self.free.len() < self.wanted() && (self.total >= self.keep || self.full) {
+        while self.free.len() < self.wanted && (self.total >= self.keep || self.full) {
             let Some((&oldest, &slot)) = self.live.first_key_value() else { break };
             let end = self.geometry.lsn(oldest + 1, 0);
             if end > self.redo.min(self.retain) || oldest >= self.archived {
@@ -101,13 +104,15 @@ impl Slots {
         any
     }
 
-    fn wanted(&self) -> usize {
-        RESERVE + 2
+    /// Permits of so many bytes were asked for at once.
+    pub(crate) fn demand(&mut self, bytes: usize) {
+        let segments = (2 * bytes as u64).div_ceil(self.geometry.usable());
+        self.wanted = self.wanted.max(RESERVE + (2 * segments).max(2) as usize);
     }
 
     /// The slot to allocate next: old segments do not give enough, and there may be more.
     pub(crate) fn growth(&self) -> Option<u32> {
-        (self.free.len() < self.wanted() && self.total < self.max && !self.full).then_some(self.total)
+        (self.free.len() < self.wanted && self.total < self.max && !self.full).then_some(self.total)
     }
 
     /// Slot `total` is allocated.

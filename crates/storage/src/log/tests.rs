@@ -1,0 +1,513 @@
+//! The log over simulated devices: order, group commit, torn tails, recycling, sealing, poison, a full device.
+
+use super::*;
+use crate::page::PageKind;
+use crate::page::op::PageOp;
+use std::sync::atomic::AtomicU32;
+use terrace_device::fault::{Choice, Fault, FaultDevice, Operation, Recorder, Rule};
+use terrace_device::{Device, ErrorKind, Guarantees, Image, MemoryDevice, Purpose, SECTOR};
+use terrace_env::Sim;
+
+const DATABASE: u128 = 77;
+
+fn config() -> StorageConfig {
+    StorageConfig {
+        page_size: 4096,
+        segment_size: 64 << 10,
+        log_buffer: 128 << 10,
+        redo_bound: 1 << 30,
+        log_retention: 512 << 10,
+        ..StorageConfig::default()
+    }
+}
+
+fn memory() -> DeviceRef {
+    Arc::new(MemoryDevice::new("log", 64 << 20))
+}
+
+async fn create(env: Env, device: DeviceRef, config: &StorageConfig) -> Result<Log> {
+    let log = Log::unopened(env, device, DATABASE, config);
+    log.format().await?;
+    log.start(1, Lsn(0)).await?;
+    Ok(log)
+}
+
+/// A batch as read: start, end, and what each block says.
+type Read = (Lsn, Lsn, Vec<(PageId, Lsn, Vec<u8>)>);
+
+async fn read_all(log: &Log, from: Lsn) -> Result<(Vec<Read>, Lsn)> {
+    let (mut found, mut at) = (Vec::new(), from);
+    let mut image = match from {
+        Lsn(0) => log.successor(None, from).await?,
+        _ => log.segment(log.segment_of(from)).await?,
+    };
+    while let Some(segment) = image {
+        for batch in segment.batches(at) {
+            let blocks = batch.blocks().map(|b| (b.page, b.prev, b.ops.to_vec())).collect();
+            found.push((batch.start, batch.end, blocks));
+        }
+        at = segment.end(at);
+        image = log.successor(Some(&segment), at).await?;
+    }
+    Ok((found, at))
+}
+
+async fn reopen(env: Env, device: DeviceRef, redo: Lsn, config: &StorageConfig) -> Result<(Log, Vec<Read>, Lsn)> {
+    let log = Log::unopened(env, device, DATABASE, config);
+    log.scan(redo, redo).await?;
+    let (found, end) = read_all(&log, redo).await?;
+    Ok((log, found, end))
+}
+
+fn page(no: u32) -> PageId {
+    PageId::new(DATA, no)
+}
+
+async fn put(log: &Log, no: u32, prev: Lsn, ops: &[u8]) -> Result<(Lsn, Lsn)> {
+    let blocks = [Block { page: page(no), prev, ops }];
+    let permit = log.reserve(batch::encoded_len(blocks.iter().copied()), Class::Normal).await?;
+    Ok(log.append(permit, blocks.iter().copied()))
+}
+
+#[test]
+fn batches_come_back_in_order_across_segments() {
+    let sim = Sim::new(1, 2);
+    let env = sim.env();
+    sim.run(async move {
+        let device = memory();
+        let log = create(env.clone(), device.clone(), &config()).await.expect("creates");
+        let mut written = Vec::new();
+        for i in 0..400u32 {
+            let ops = vec![i as u8; 1 + (i as usize * 37) % 900];
+            let (start, end) = put(&log, i % 50, Lsn(i as u64), &ops).await.expect("appends");
+            written.push((start, end, vec![(page(i % 50), Lsn(i as u64), ops)]));
+        }
+        log.flush_to(log.end()).await.expect("flushes");
+        assert_eq!(log.durable(), log.end());
+        let (again, found, end) = reopen(env, device, Lsn(0), &config()).await.expect("reads");
+        assert_eq!(found, written);
+        assert_eq!(end, log.end());
+        assert!(again.segments().len() >= 3, "several segments: {:?}", again.segments());
+    });
+}
+
+#[test]
+fn a_sealed_segment_names_its_pages() {
+    let sim = Sim::new(2, 2);
+    let env = sim.env();
+    sim.run(async move {
+        let log = create(env.clone(), memory(), &config()).await.expect("creates");
+        for i in 0..300u32 {
+            put(&log, i % 70, Lsn(0), &[7; 600]).await.expect("appends");
+        }
+        log.flush_to(log.end()).await.expect("flushes");
+        let mut sealed = 0;
+        for number in log.segments() {
+            let image = log.segment(number).await.expect("reads").expect("is there");
+            let mut expected = BTreeMap::new();
+            for batch in image.batches(Lsn(0)) {
+                batch.blocks().for_each(|b| drop(expected.insert(b.page, batch.end)));
+            }
+            let Some(seal) = image.seal() else { continue };
+            sealed += 1;
+            assert_eq!(seal.pages, expected.into_iter().collect::<Vec<_>>());
+            assert_eq!(seal.end, image.end(Lsn(0)));
+        }
+        assert!(sealed >= 2 && sealed + 1 >= log.segments().len(), "all but the open segment are sealed");
+    });
+}
+
+#[test]
+fn many_commits_share_a_sync() {
+    let sim = Sim::new(3, 2);
+    let env = sim.env();
+    sim.run(async move {
+        let device = memory();
+        let log = create(env.clone(), device.clone(), &config()).await.expect("creates");
+        let before = device.stats().syncs;
+        let commit = |i: u32| {
+            let log = log.clone();
+            async move {
+                let (_, end) = put(&log, i, Lsn(0), b"commit").await.expect("appends");
+                log.flush_to(end).await.expect("flushes");
+                assert!(log.durable() >= end);
+            }
+        };
+        futures::future::join_all((0..100).map(commit)).await;
+        let syncs = device.stats().syncs - before;
+        assert!(syncs <= 3, "{syncs} syncs for 100 commits at once");
+        // Alone, a commit does not wait for company: no time passes.
+        let now = env.now();
+        commit(1000).await;
+        assert_eq!(env.now(), now);
+    });
+}
+
+#[test]
+fn without_the_sync_nothing_is_durable() {
+    let sim = Sim::new(4, 1);
+    let env = sim.env();
+    sim.run(async move {
+        let device = memory();
+        let mut config = config();
+        config.safeguards.commit_sync = false;
+        let log = create(env, device.clone(), &config).await.expect("creates");
+        let before = device.stats().syncs;
+        let (_, end) = put(&log, 1, Lsn(0), b"x").await.expect("appends");
+        log.flush_to(end).await.expect("claims to flush");
+        assert_eq!(device.stats().syncs, before, "the safeguard is off");
+    });
+}
+
+fn recorded(recorder: &Arc<Recorder>, image: Image) -> Arc<FaultDevice> {
+    let guarantees = Guarantees { atomic_write: 512, capacity: 64 << 20 };
+    Arc::new(recorder.device("log", guarantees, image))
+}
+
+/// Two lives of a log, the first cut at every point, the second at the end of its writing: what is read is a prefix of what was
+/// appended in the order of the lives, and holds everything acknowledged.
+fn two_lives(seed: u64, choice: Choice) {
+    // The events of the first life do not depend on the cut: one run tells where acknowledgements lie.
+    let sim = Sim::new(seed, 2);
+    let recorder = Recorder::new(true);
+    let device = recorded(&recorder, Image::new());
+    let env = sim.env();
+    let (appended, acks) = sim.run({
+        let recorder = recorder.clone();
+        async move {
+            let log = create(env, device, &config()).await.expect("creates");
+            let (mut appended, mut acks) = (Vec::new(), vec![(recorder.events(), Lsn(0))]);
+            for i in 0..90u32 {
+                let ops = vec![i as u8; 1 + (i as usize * 331) % 3000];
+                let (start, end) = put(&log, i, Lsn(0), &ops).await.expect("appends");
+                appended.push((start, end, vec![(page(i), Lsn(0), ops)]));
+                if i % 7 == 0 {
+                    log.flush_to(end).await.expect("flushes");
+                    acks.push((recorder.events(), end));
+                }
+            }
+            (appended, acks)
+        }
+    });
+    let created = acks[0].0;
+    let history = recorder.history().expect("kept");
+    let mut cursor = history.cursor();
+    while cursor.advance() {
+        let at = cursor.position() as u64;
+        if at < created {
+            continue;
+        }
+        let acked = acks.iter().filter(|(events, _)| *events <= at).map(|(_, lsn)| *lsn).max().expect("created");
+        let image = cursor.contents(choice).remove(0);
+        second_life(seed ^ at, image, &appended, acked);
+    }
+}
+
+fn second_life(seed: u64, image: Image, appended: &[Read], acked: Lsn) {
+    let sim = Sim::new(seed, 2);
+    let env = sim.env();
+    let recorder = Recorder::new(false);
+    let device = recorded(&recorder, image);
+    let (first, second, flushed) = sim.run({
+        let env = env.clone();
+        let appended = appended.to_vec();
+        async move {
+            let (log, first, end) = reopen(env, device, Lsn(0), &config()).await.expect("reads");
+            assert!(end >= acked, "acknowledged up to {acked}, the log ends at {end}");
+            assert_eq!(first, appended[..first.len()], "not a prefix of what was appended");
+            log.start(2, end).await.expect("starts");
+            let (mut second, mut flushed) = (Vec::new(), 0);
+            for i in 0..60u32 {
+                let ops = vec![!i as u8; 1 + (i as usize * 577) % 3000];
+                let (start, end) = put(&log, i, Lsn(1), &ops).await.expect("appends");
+                second.push((start, end, vec![(page(i), Lsn(1), ops)]));
+                if i == 40 {
+                    log.flush_to(end).await.expect("flushes");
+                    flushed = second.len();
+                }
+            }
+            (first, second, flushed)
+        }
+    });
+    sim.crash();
+    let image = recorder.contents(Choice::Random(seed)).remove(0);
+    let all: Vec<Read> = first.iter().chain(&second).cloned().collect();
+    sim.run(async move {
+        let device = recorded(&Recorder::new(false), image);
+        let (_, found, _) = reopen(env, device, Lsn(0), &config()).await.expect("reads");
+        assert!(
+            found.len() >= first.len() + flushed,
+            "a second restart lost what the first had, or an acknowledged batch"
+        );
+        assert_eq!(found, all[..found.len()], "something else than was appended came back");
+    });
+}
+
+#[test]
+fn a_crash_leaves_a_prefix_with_all_that_was_acknowledged() {
+    for (seed, choice) in [(1, Choice::None), (2, Choice::All), (3, Choice::OnlyLast), (4, Choice::Torn(1))] {
+        two_lives(seed, choice);
+    }
+    for seed in 10..20 {
+        two_lives(seed, Choice::Random(seed));
+    }
+}
+
+#[test]
+fn a_torn_tail_ends_the_log_at_each_cut() {
+    let sim = Sim::new(5, 1);
+    let env = sim.env();
+    let recorder = Recorder::new(true);
+    let device = recorded(&recorder, Image::new());
+    let (last, end) = sim.run({
+        let env = env.clone();
+        async move {
+            let log = create(env, device, &config()).await.expect("creates");
+            let (_, first) = put(&log, 1, Lsn(0), &[1; 300]).await.expect("appends");
+            log.flush_to(first).await.expect("flushes");
+            let (_, end) = put(&log, 2, Lsn(0), &[2; 9000]).await.expect("appends");
+            log.flush_to(end).await.expect("flushes");
+            (first, end)
+        }
+    });
+    let history = recorder.history().expect("kept");
+    let mut cursor = history.cursor();
+    let mut torn = 0;
+    while cursor.advance() {
+        if !cursor.at_write() || cursor.position() + 4 < history.len() {
+            continue;
+        }
+        // Its last units hold only padding; without them nothing is missing.
+        let units = (end.0 - last.0 / SECTOR as u64 * SECTOR as u64).div_ceil(512) as usize;
+        assert!(units <= cursor.last_write_units());
+        for units in 1..units {
+            let (env, image) = (env.clone(), cursor.contents(Choice::Torn(units)).remove(0));
+            torn += 1;
+            sim.run(async move {
+                let device = recorded(&Recorder::new(false), image);
+                let (_, found, end) = reopen(env, device, Lsn(0), &config()).await.expect("reads");
+                assert_eq!((found.len(), end), (1, last), "the torn batch is not there, the one before is");
+            });
+        }
+    }
+    assert!(torn > 5, "only {torn} torn forms were tried");
+}
+
+#[test]
+fn a_failed_sync_poisons_the_log() {
+    let sim = Sim::new(6, 1);
+    let env = sim.env();
+    sim.run(async move {
+        let recorder = Recorder::new(false);
+        let device = recorded(&recorder, Image::new());
+        let log = create(env, device.clone(), &config()).await.expect("creates");
+        let (_, good) = put(&log, 1, Lsn(0), b"good").await.expect("appends");
+        log.flush_to(good).await.expect("flushes");
+        let fault = Fault::Fail(ErrorKind::Io("the controller says no".into()));
+        device.inject(Rule { operation: Operation::Sync, purpose: Some(Purpose::Log), skip: 0, times: 1, fault });
+        let permit = log.reserve(100, Class::Normal).await.expect("grants");
+        let (_, bad) = put(&log, 2, Lsn(0), b"bad").await.expect("appends");
+        let failed = |r: Result<()>| matches!(r, Err(StorageError::LogFailed(why)) if why.contains("controller"));
+        assert!(failed(log.flush_to(bad).await));
+        // The device works again; the log does not.
+        assert!(failed(log.flush_to(bad).await));
+        assert!(failed(log.flush_to(good).await));
+        assert!(failed(log.reserve(10, Class::Reserved).await.map(drop)));
+        let block = Block { page: page(3), prev: Lsn(0), ops: b"late" };
+        let (_, late) = log.append(permit, std::iter::once(block));
+        assert!(failed(log.flush_to(late).await));
+        assert_eq!(log.durable(), good);
+    });
+}
+
+#[test]
+fn a_full_device_stops_normal_work_only_and_recycling_frees_it() {
+    let sim = Sim::new(7, 1);
+    let env = sim.env();
+    sim.run(async move {
+        // Room for six segments; two of them are the reserve.
+        let device: DeviceRef = Arc::new(MemoryDevice::new("log", SECTOR as u64 + 6 * (64 << 10)));
+        let log = create(env, device, &config()).await.expect("creates");
+        let full = loop {
+            match put(&log, 1, Lsn(0), &[0; 5000]).await {
+                Ok((_, end)) => log.flush_to(end).await.expect("flushes"),
+                Err(e) => break e,
+            }
+        };
+        assert!(matches!(full, StorageError::LogFull(_)), "{full}");
+        let permit = log.reserve(5000, Class::Reserved).await.expect("the reserve serves cleaning up");
+        let block = Block { page: page(9), prev: Lsn(0), ops: b"rollback" };
+        let (_, end) = log.append(permit, std::iter::once(block));
+        log.flush_to(end).await.expect("flushes");
+        log.recorded(end, end);
+        for _ in 0..100 {
+            let (_, end) = put(&log, 1, Lsn(0), &[0; 5000]).await.expect("the old segments serve again");
+            log.flush_to(end).await.expect("flushes");
+            log.recorded(end, end);
+        }
+        let live = log.segments();
+        assert!(live.len() <= 6 && live[0] > 2, "old segments are gone: {live:?}");
+    });
+}
+
+#[test]
+fn segments_below_the_redo_lsn_are_kept_while_retention_lasts() {
+    let sim = Sim::new(8, 1);
+    let env = sim.env();
+    sim.run(async move {
+        let device = memory();
+        let log = create(env.clone(), device.clone(), &config()).await.expect("creates");
+        let mut redo = Lsn(0);
+        for i in 0..400 {
+            let (start, end) = put(&log, 1, Lsn(0), &[0; 5000]).await.expect("appends");
+            log.flush_to(end).await.expect("flushes");
+            if i % 10 == 0 {
+                log.recorded(start, start);
+                redo = start;
+            }
+        }
+        let kept = log.segments().len() as u64 * (64 << 10);
+        assert!(kept + 5 * (64 << 10) > config().log_retention, "{kept} bytes kept");
+        assert!(device.size() <= config().log_retention + (5 * (64 << 10)), "the device grew to {}", device.size());
+        let (again, found, end) = reopen(env, device, redo, &config()).await.expect("reads");
+        assert_eq!((found[0].0, end), (redo, log.end()));
+        assert!(again.segments().ends_with(&log.segments()), "history behind the redo LSN is found again");
+    });
+}
+
+#[test]
+fn nothing_is_recycled_before_it_is_archived() {
+    let sim = Sim::new(9, 1);
+    let env = sim.env();
+    sim.run(async move {
+        let device: DeviceRef = Arc::new(MemoryDevice::new("log", SECTOR as u64 + 6 * (64 << 10)));
+        let log = create(env.clone(), device, &config()).await.expect("creates");
+        let stored: Arc<Mutex<Vec<u64>>> = Arc::default();
+        let attempts = Arc::new(AtomicU32::new(0));
+        let (to, tries) = (stored.clone(), attempts.clone());
+        log.set_archive_hook(Box::new(move |number, bytes| {
+            assert_eq!(bytes.len(), 64 << 10);
+            let (to, attempt) = (to.clone(), tries.fetch_add(1, Ordering::Relaxed));
+            Box::pin(async move {
+                if attempt < 2 {
+                    return Err("the archive is away".to_string());
+                }
+                to.lock().push(number);
+                Ok(())
+            })
+        }));
+        let full = loop {
+            match put(&log, 1, Lsn(0), &[0; 5000]).await {
+                Ok((_, end)) => {
+                    log.flush_to(end).await.expect("flushes");
+                    log.recorded(end, end);
+                }
+                Err(e) => break e,
+            }
+        };
+        assert!(matches!(full, StorageError::LogFull(_)), "{full}");
+        assert!(stored.lock().is_empty() && log.segments()[0] == 0, "nothing archived, nothing recycled");
+        env.sleep(Duration::from_secs(5)).await;
+        assert_eq!(stored.lock().first(), Some(&0), "tried again after the failure");
+        put(&log, 1, Lsn(0), &[0; 5000]).await.expect("goes on once archived");
+        assert!(log.segments()[0] > 0);
+    });
+}
+
+#[test]
+fn memory_is_granted_once_and_comes_back() {
+    let sim = Sim::new(10, 1);
+    let env = sim.env();
+    sim.run(async move {
+        let log = create(env.clone(), memory(), &config()).await.expect("creates");
+        let most = log.core.geometry.max_batch();
+        let permits: Vec<_> =
+            futures::future::try_join_all((0..5).map(|_| log.reserve(most, Class::Normal))).await.expect("fit");
+        let waiting = Arc::new(AtomicBool::new(true));
+        let (l, w) = (log.clone(), waiting.clone());
+        env.spawn("sixth", async move {
+            let permit = l.reserve(most, Class::Normal).await.expect("granted in the end");
+            w.store(false, Ordering::Release);
+            drop(permit);
+        });
+        env.sleep(Duration::from_millis(1)).await;
+        assert!(waiting.load(Ordering::Acquire), "a sixth is more than the buffer");
+        drop(permits);
+        env.sleep(Duration::from_millis(1)).await;
+        assert!(!waiting.load(Ordering::Acquire), "room that was not used comes back");
+        assert_eq!(log.core.tail.lock().permits, 0);
+    });
+}
+
+#[test]
+fn writers_are_delayed_smoothly_and_stopped_at_the_redo_bound() {
+    let sim = Sim::new(11, 1);
+    let env = sim.env();
+    sim.run(async move {
+        let config = StorageConfig { redo_bound: 400 << 10, ..config() };
+        let log = create(env.clone(), memory(), &config).await.expect("creates");
+        let mut delays = Vec::new();
+        let l = log.clone();
+        // A slow background writer: it takes what is there every tenth of a second.
+        env.spawn("redo", {
+            let env = env.clone();
+            async move {
+                for _ in 0..100 {
+                    env.sleep(Duration::from_millis(100)).await;
+                    l.flush_to(l.end()).await.expect("flushes");
+                    l.recorded(l.end(), l.end());
+                }
+            }
+        });
+        for _ in 0..1000 {
+            let before = env.now().0;
+            put(&log, 1, Lsn(0), &[0; 2000]).await.expect("appends");
+            delays.push(env.now().0 - before);
+            let debt = log.end().0 - log.redo_lsn().0;
+            assert!(debt <= config.redo_bound + (64 << 10), "{debt} bytes to redo");
+        }
+        assert!(delays[..100].iter().all(|d| *d == 0), "far from the bound nobody waits");
+        let first = delays.iter().position(|d| *d > 0).expect("near it they do");
+        assert!(delays[first] < 1_000_000, "the first delay is small: {} ns", delays[first]);
+    });
+}
+
+#[test]
+fn a_page_history_starts_at_its_last_beginning() {
+    let sim = Sim::new(12, 1);
+    let env = sim.env();
+    sim.run(async move {
+        let device = memory();
+        let log = create(env, device.clone(), &config()).await.expect("creates");
+        let mut format = Vec::new();
+        PageOp::Format { kind: PageKind::Heap, owner: ObjectId(3), special: 0 }.encode(&mut format);
+        let mut change = Vec::new();
+        PageOp::Put { slot: 0, cell: &[5; 400] }.encode(&mut change);
+        let (_, lost) = put(&log, 1, Lsn(0), &change).await.expect("appends");
+        let (_, begun) = put(&log, 1, lost, &format).await.expect("appends");
+        let mut ends = vec![begun];
+        for i in 0..600 {
+            let prev = *ends.last().expect("begun");
+            if i % 100 == 0 {
+                ends.push(put(&log, 1, prev, &change).await.expect("appends").1);
+            }
+            put(&log, 100 + i, Lsn(0), &change).await.expect("appends");
+        }
+        let end = log.end();
+        log.flush_to(end).await.expect("flushes");
+        let before = device.stats().read_bytes;
+        let history = log.page_history(page(1), end).await.expect("reads").expect("reaches back");
+        assert_eq!(history.iter().map(|c| c.end).collect::<Vec<_>>(), ends);
+        assert!(device.stats().read_bytes > before);
+        let part = log.page_history(page(1), ends[2]).await.expect("reads").expect("reaches back");
+        assert_eq!(part.last().map(|c| c.end), Some(ends[2]), "what came later is left out");
+        assert_eq!(log.page_history(page(100), end).await.expect("reads"), None, "its beginning is not in the log");
+        // Segments that do not name the page are not read: a page of the first segment alone costs one segment and the indexes.
+        let segments = log.segments().len() as u64;
+        assert!(segments > 4);
+        let before = device.stats().read_bytes;
+        log.page_history(page(101), end).await.expect("reads");
+        let read = device.stats().read_bytes - before;
+        assert!(read < (2 * 64 << 10) + segments * 24576, "{read} bytes read for one page's history");
+    });
+}
