@@ -14,6 +14,7 @@
 pub mod archive;
 pub mod batch;
 pub mod history;
+pub mod inspect;
 pub mod reader;
 mod segment;
 mod space;

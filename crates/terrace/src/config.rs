@@ -1,0 +1,305 @@
+//! `DIR/terrace.toml`: what may be in it, what it means, and what is wrong with it.
+//!
+//! `config/default.toml` is the documentation, the list of known keys and (a test holds them together) the defaults.
+
+mod units;
+mod unknown;
+
+pub use units::{Capacity, Size, Span};
+
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use terrace_device::Backend;
+use terrace_engine::EngineConfig;
+use terrace_storage::StorageConfig;
+use terrace_storage::config::PoolPolicy;
+
+/// What `terrace init` writes: every key, explained.
+pub const DEFAULT: &str = include_str!("config/default.toml");
+
+/// The name of the configuration file in a database directory.
+pub const FILE: &str = "terrace.toml";
+
+/// What is wrong with a configuration, and the way out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{file}{place}: {problem}")]
+pub struct ConfigError {
+    pub file: String,
+    /// ` line N`, or empty.
+    pub place: String,
+    pub problem: String,
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(default)]
+pub struct Config {
+    pub page_size: Size,
+    pub devices: BTreeMap<String, DeviceConfig>,
+    pub tablespaces: Tablespaces,
+    pub memory: Memory,
+    pub log: Log,
+    pub limits: Limits,
+    pub server: Server,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    Directory,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum BackendName {
+    Auto,
+    Uring,
+    Threads,
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(default)]
+pub struct DeviceConfig {
+    pub kind: Kind,
+    pub path: PathBuf,
+    pub direct: bool,
+    pub backend: BackendName,
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(default)]
+pub struct Tablespace {
+    pub device: String,
+    pub capacity: Capacity,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default)]
+pub struct Tablespaces {
+    pub log: Tablespace,
+    pub undo: Tablespace,
+    pub data: Tablespace,
+    pub temp: Tablespace,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum PolicyName {
+    Lru,
+    Clock,
+    Lru2,
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(default)]
+pub struct Memory {
+    pub pool: Size,
+    pub policy: PolicyName,
+    pub log_buffer: Size,
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(default)]
+pub struct Log {
+    pub segment_size: Size,
+    pub redo_bound: Size,
+    pub retention: Size,
+    pub checkpoint_interval: Span,
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(default)]
+pub struct Limits {
+    pub snapshot_age: Span,
+    pub undo_size: Size,
+    pub lock_timeout: Span,
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(default)]
+pub struct Server {
+    pub listen: SocketAddr,
+    pub max_connections: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            page_size: Size(StorageConfig::default().page_size as u64),
+            devices: BTreeMap::from([("main".to_string(), DeviceConfig::default())]),
+            tablespaces: Tablespaces::default(),
+            memory: Memory::default(),
+            log: Log::default(),
+            limits: Limits::default(),
+            server: Server::default(),
+        }
+    }
+}
+
+impl Default for DeviceConfig {
+    fn default() -> Self {
+        DeviceConfig { kind: Kind::Directory, path: ".".into(), direct: true, backend: BackendName::Auto }
+    }
+}
+
+impl Default for Tablespace {
+    fn default() -> Self {
+        Tablespace { device: "main".into(), capacity: Capacity(u64::MAX) }
+    }
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        let storage = StorageConfig::default();
+        Memory {
+            pool: Size(storage.pool_bytes as u64),
+            policy: PolicyName::Lru,
+            log_buffer: Size(storage.log_buffer as u64),
+        }
+    }
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        let storage = StorageConfig::default();
+        Log {
+            segment_size: Size(storage.segment_size),
+            redo_bound: Size(storage.redo_bound),
+            retention: Size(storage.log_retention),
+            checkpoint_interval: Span(storage.checkpoint_interval),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let engine = EngineConfig::default();
+        Limits {
+            snapshot_age: Span(engine.snapshot_age_max),
+            undo_size: Size(engine.undo_size_max),
+            lock_timeout: Span(engine.lock_timeout),
+        }
+    }
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Server { listen: SocketAddr::from(([127, 0, 0, 1], 5433)), max_connections: 100 }
+    }
+}
+
+impl Config {
+    /// Reads and checks a configuration file's text. `file` is for messages.
+    pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigError> {
+        let error = |problem: String| ConfigError { file: file.display().to_string(), place: String::new(), problem };
+        unknown::refuse(text, file)?;
+        // The parser's message shows the line and what was expected there.
+        let config: Config = toml::from_str(text).map_err(|e| error(format!("\n{}", e.to_string().trim_end())))?;
+        config.validate().map_err(error)?;
+        Ok(config)
+    }
+
+    /// The roles and the tablespaces that hold them.
+    pub fn tablespaces(&self) -> [(&'static str, &Tablespace); 4] {
+        let Tablespaces { log, undo, data, temp } = &self.tablespaces;
+        [("log", log), ("undo", undo), ("data", data), ("temp", temp)]
+    }
+
+    fn validate(&self) -> Result<(), String> {
+        for (role, space) in self.tablespaces() {
+            if !self.devices.contains_key(&space.device) {
+                let known: Vec<&str> = self.devices.keys().map(String::as_str).collect();
+                let suggestion = unknown::nearest(&space.device, known.iter().copied())
+                    .map_or(String::new(), |name| format!("; did you mean {name:?}?"));
+                return Err(format!(
+                    "tablespaces.{role}.device = {:?} names a device that is not defined{suggestion} Defined: {}. Add a table \
+                     [devices.{}], or name another",
+                    space.device,
+                    known.join(", "),
+                    space.device
+                ));
+            }
+        }
+        let check = |good: bool, key: &str, value: &dyn std::fmt::Display, must: &str| {
+            if good { Ok(()) } else { Err(format!("{key} = {value} {must}")) }
+        };
+        let (memory, log) = (&self.memory, &self.log);
+        let page_sizes = [4096, 8192, 16384, 32768];
+        check(page_sizes.contains(&self.page_size.0), "page_size", &self.page_size, "must be 4KB, 8KB, 16KB or 32KB")?;
+        let least = Size(256 * self.page_size.0);
+        check(memory.pool >= least, "memory.pool", &memory.pool, &format!("must be at least 256 pages: {least}"))?;
+        check(memory.log_buffer >= Size(1 << 20), "memory.log_buffer", &memory.log_buffer, "must be at least 1MB")?;
+        let segment = log.segment_size;
+        let fits = segment.0.is_multiple_of(64 << 10) && (Size(1 << 20)..=Size(1 << 30)).contains(&segment);
+        check(fits, "log.segment_size", &segment, "must be a multiple of 64KB from 1MB to 1GB")?;
+        let least = Size(4 * segment.0);
+        check(
+            log.redo_bound >= least,
+            "log.redo_bound",
+            &log.redo_bound,
+            &format!("must be at least 4 segments: {least}"),
+        )?;
+        let must = format!("must be at least log.redo_bound: {}", log.redo_bound);
+        check(log.retention >= log.redo_bound, "log.retention", &log.retention, &must)?;
+        let interval = log.checkpoint_interval;
+        check(interval.0.as_millis() >= 10, "log.checkpoint_interval", &interval, "must be at least 10ms")?;
+        let server = &self.server;
+        let must = "must be at least 1";
+        check(server.max_connections > 0, "server.max_connections", &server.max_connections, must)?;
+        check_listen(server.listen).map_err(|why| format!("server.listen: {why}"))
+    }
+
+    /// The file's directory of a device; `dir` is the database directory.
+    pub fn device_path(&self, dir: &Path, device: &str) -> PathBuf {
+        // `validate` has seen that tablespaces name defined devices.
+        dir.join(self.devices.get(device).map_or(Path::new("."), |d| &d.path))
+    }
+
+    pub fn storage(&self) -> StorageConfig {
+        StorageConfig {
+            page_size: self.page_size.0 as usize,
+            pool_bytes: self.memory.pool.0 as usize,
+            pool_policy: match self.memory.policy {
+                PolicyName::Lru => PoolPolicy::Lru,
+                PolicyName::Clock => PoolPolicy::Clock,
+                PolicyName::Lru2 => PoolPolicy::Lru2,
+            },
+            redo_bound: self.log.redo_bound.0,
+            log_retention: self.log.retention.0,
+            segment_size: self.log.segment_size.0,
+            log_buffer: self.memory.log_buffer.0 as usize,
+            checkpoint_interval: self.log.checkpoint_interval.0,
+            ..StorageConfig::default()
+        }
+    }
+
+    pub fn engine(&self) -> EngineConfig {
+        EngineConfig {
+            snapshot_age_max: self.limits.snapshot_age.0,
+            undo_size_max: self.limits.undo_size.0,
+            lock_timeout: self.limits.lock_timeout.0,
+        }
+    }
+}
+
+/// Whoever can connect can do everything, so only this machine may.
+pub fn check_listen(address: SocketAddr) -> Result<(), String> {
+    if address.ip().is_loopback() {
+        return Ok(());
+    }
+    Err(format!("{address} is not a loopback address; there are no passwords yet: use 127.0.0.1:{}", address.port()))
+}
+
+impl From<BackendName> for Backend {
+    fn from(name: BackendName) -> Backend {
+        match name {
+            BackendName::Auto => Backend::Auto,
+            BackendName::Uring => Backend::Uring,
+            BackendName::Threads => Backend::Threads,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

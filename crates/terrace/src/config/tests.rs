@@ -1,0 +1,96 @@
+use super::*;
+use std::time::Duration;
+
+fn parse(text: &str) -> Result<Config, ConfigError> {
+    Config::parse(text, Path::new("db/terrace.toml"))
+}
+
+fn problem(text: &str) -> String {
+    parse(text).unwrap_err().to_string()
+}
+
+#[test]
+fn the_documented_file_is_the_defaults() {
+    assert_eq!(parse(DEFAULT).unwrap(), Config::default());
+    assert_eq!(parse("").unwrap(), Config::default());
+}
+
+#[test]
+fn settings_reach_the_engine() {
+    let config = parse(
+        "page_size = 16384\n[devices.ssd]\npath = \"/mnt/ssd\"\n[devices.hdd]\nbackend = \"threads\"\n\
+         [tablespaces]\nlog = { device = \"ssd\", capacity = \"10GB\" }\nundo.device = \"ssd\"\n\
+         data.device = \"hdd\"\ntemp.device = \"hdd\"\n[memory]\npool = \"64MB\"\npolicy = \"lru2\"\n\
+         [limits]\nlock_timeout = \"250ms\"\n[server]\nlisten = \"[::1]:6000\"\n",
+    )
+    .unwrap();
+    let storage = config.storage();
+    assert_eq!((storage.page_size, storage.pool_bytes), (16384, 64 << 20));
+    assert_eq!(storage.pool_policy, PoolPolicy::Lru2);
+    assert_eq!(config.engine().lock_timeout, Duration::from_millis(250));
+    assert_eq!(config.tablespaces.log.capacity, Capacity(10 << 30));
+    assert_eq!(config.device_path(Path::new("/db"), "ssd"), Path::new("/mnt/ssd"));
+    assert_eq!(config.devices["hdd"].backend, BackendName::Threads);
+    assert_eq!(config.server.listen.port(), 6000);
+}
+
+#[test]
+fn unknown_keys_are_refused_with_a_suggestion() {
+    for (text, expected) in [
+        (
+            "[memory]\npol = \"1GB\"",
+            "db/terrace.toml line 2: unknown key \"memory.pol\"; did you mean \"memory.pool\"?",
+        ),
+        ("pagesize = 1", "line 1: unknown key \"pagesize\"; did you mean \"page_size\"?"),
+        ("redo_bound = \"1GB\"", "unknown key \"redo_bound\"; did you mean \"log.redo_bound\"?"),
+        ("[device.main]", "unknown key \"device\"; did you mean \"devices\"?"),
+        (
+            "\n\n[devices.ssd]\npaht = \"x\"",
+            "line 4: unknown key \"devices.ssd.paht\"; did you mean \"devices.ssd.path\"?",
+        ),
+        ("[limits]\nzzzzzz = 1", "unknown key \"limits.zzzzzz\"; known here: "),
+        ("memory = 3", "memory is a table: write [memory]"),
+        ("[page_size]\nx = 1", "page_size is a key with a value"),
+    ] {
+        let problem = problem(text);
+        assert!(problem.contains(expected), "{text:?} gives {problem:?}");
+    }
+}
+
+#[test]
+fn wrong_values_name_key_value_and_way_out() {
+    for (text, expected) in [
+        (
+            "[tablespaces.log]\ndevice = \"man\"",
+            "tablespaces.log.device = \"man\" names a device that is not defined; did you mean \"main\"?",
+        ),
+        ("[devices.ssd]\npath = \"/\"", "tablespaces.log.device = \"main\" names a device that is not defined"),
+        ("page_size = \"5KB\"", "page_size = 5KB must be 4KB, 8KB, 16KB or 32KB"),
+        ("[memory]\npool = \"1MB\"", "memory.pool = 1MB must be at least 256 pages: 2MB"),
+        ("[log]\nredo_bound = \"3GB\"", "log.retention = 2GB must be at least log.redo_bound: 3GB"),
+        ("[log]\nsegment_size = 1048577", "log.segment_size = 1048577B must be a multiple of 64KB"),
+        ("[memory]\npool = \"lots\"", "\"lots\" is not a size such as \"128MB\""),
+        ("[memory]\npool = -5", "-5 is not a size"),
+        ("[limits]\nlock_timeout = 5", "5 is not a time such as \"5s\", with its unit"),
+        ("[memory]\npolicy = \"mru\"", "expected one of `lru`, `clock`, `lru2`"),
+        ("[server]\nlisten = \"0.0.0.0:5433\"", "0.0.0.0:5433 is not a loopback address"),
+        ("[server]\nmax_connections = 0", "server.max_connections = 0 must be at least 1"),
+        ("[memory\n", "line 1"),
+    ] {
+        let problem = problem(text);
+        assert!(problem.contains(expected), "{text:?} gives {problem:?}");
+    }
+}
+
+#[test]
+fn sizes_and_times_print_as_they_are_read() {
+    for text in ["1B", "3KB", "128MB", "1GB", "1025B", "2TB"] {
+        assert_eq!(Size::parse(text).unwrap().to_string(), text);
+    }
+    for text in ["1ms", "1500ms", "5s", "30min", "1h", "7d", "0s"] {
+        assert_eq!(Span::parse(text).unwrap().to_string(), text);
+    }
+    assert_eq!(Size::parse("18446744073709551616"), None);
+    assert_eq!(Size::parse("99999999999TB"), None);
+    assert_eq!(Size::parse("1.5GB"), None);
+}

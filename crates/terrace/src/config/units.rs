@@ -1,0 +1,119 @@
+//! Sizes and times as people write them.
+
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use std::fmt;
+use std::time::Duration;
+
+/// Bytes. Written as a number or as "4KB", "128MB", "1GB", "2TB" (powers of 1024).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Size(pub u64);
+
+/// Bytes, or "unlimited" (`u64::MAX`).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Capacity(pub u64);
+
+/// A time. Written as "100ms", "5s", "30min", "1h" or "7d".
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Span(pub Duration);
+
+const SIZES: [(&str, u64); 5] = [("TB", 1 << 40), ("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10), ("B", 1)];
+const SPANS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1)];
+
+/// Number and unit of a text like "128 MB".
+fn split(text: &str) -> Option<(u64, &str)> {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    Some((text[..end].parse().ok()?, text[end..].trim()))
+}
+
+fn scaled(text: &str, units: &[(&str, u64)], bare: Option<u64>) -> Option<u64> {
+    let (number, unit) = split(text)?;
+    let scale = match unit {
+        "" => bare?,
+        unit => units.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit))?.1,
+    };
+    number.checked_mul(scale)
+}
+
+impl Size {
+    pub fn parse(text: &str) -> Option<Size> {
+        scaled(text, &SIZES, Some(1)).map(Size)
+    }
+}
+
+impl Span {
+    pub fn parse(text: &str) -> Option<Span> {
+        scaled(text, &SPANS, None).map(|ms| Span(Duration::from_millis(ms)))
+    }
+}
+
+/// The largest unit that divides the number, so that nothing is rounded.
+fn display(number: u64, units: &[(&str, u64)], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match units.iter().find(|(_, scale)| number != 0 && number.is_multiple_of(*scale)) {
+        Some((name, scale)) => write!(f, "{}{name}", number / scale),
+        None => write!(f, "{number}"),
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        display(self.0, &SIZES, f)
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.as_millis() as u64 {
+            0 => write!(f, "0s"),
+            ms => display(ms, &SPANS, f),
+        }
+    }
+}
+
+/// Accepts a text by `parse` and, where `numbers` allows them, whole numbers.
+struct Words<T> {
+    expecting: &'static str,
+    parse: fn(&str) -> Option<T>,
+    number: Option<fn(u64) -> T>,
+}
+
+impl<T> Visitor<'_> for Words<T> {
+    type Value = T;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.expecting)
+    }
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        (self.parse)(text).ok_or_else(|| E::custom(format!("{text:?} is not {}", self.expecting)))
+    }
+    fn visit_i64<E: Error>(self, number: i64) -> Result<T, E> {
+        match (self.number, u64::try_from(number)) {
+            (Some(make), Ok(number)) => Ok(make(number)),
+            _ => Err(E::custom(format!("{number} is not {}", self.expecting))),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Size, D::Error> {
+        let expecting = "a size such as \"128MB\"";
+        deserializer.deserialize_any(Words { expecting, parse: Size::parse, number: Some(Size) })
+    }
+}
+
+impl<'de> Deserialize<'de> for Capacity {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Capacity, D::Error> {
+        let expecting = "a size such as \"100GB\", or \"unlimited\"";
+        let parse = |text: &str| match text {
+            "unlimited" => Some(Capacity(u64::MAX)),
+            text => Size::parse(text).map(|size| Capacity(size.0)),
+        };
+        deserializer.deserialize_any(Words { expecting, parse, number: Some(Capacity) })
+    }
+}
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
+        let expecting = "a time such as \"5s\", with its unit (ms, s, min, h, d)";
+        deserializer.deserialize_any(Words { expecting, parse: Span::parse, number: None })
+    }
+}

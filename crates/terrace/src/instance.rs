@@ -1,0 +1,354 @@
+//! A database directory: making it, opening it, removing it.
+//!
+//! ```text
+//! DIR/terrace.toml     settings                DIR/lock        who has it open
+//! DIR/control          the control file        DIR/unfinished  `init` has not come to its end
+//! LOG/log, LOG/double-write   UNDO/undo   DATA/data   TEMP/temp/      on the devices that the settings name
+//! ```
+//!
+//! Invariants: (1) while DIR/unfinished exists nothing opens the database, and `create` may overwrite its files; (2) it is there
+//! before the first file is, and goes after the last is durable; (3) nothing that was there before `create` is overwritten;
+//! (4) everything happens under DIR/lock.
+#![allow(clippy::disallowed_methods, reason = "directories and their settings; blocks go through the device room")]
+
+use crate::config::{self, Config, ConfigError};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use terrace_device::lock::{DirectoryLock, LockError};
+use terrace_device::{DeviceError, DeviceRef, ErrorKind, FileDevice, OpenOptions};
+use terrace_engine::{Database, EngineError, OpenReport};
+use terrace_env::{Env, Real};
+use terrace_storage::DeviceSet;
+
+const UNFINISHED: &str = "unfinished";
+const LOCK: &str = "lock";
+const CONTROL: &str = "control";
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{dir}: {problem}")]
+    Directory { dir: String, problem: String },
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    #[error("{}", with_hint(.0))]
+    Engine(#[from] EngineError),
+    #[error("{path}: {error}")]
+    Io { path: String, error: io::Error },
+}
+
+fn with_hint(error: &EngineError) -> String {
+    error.hint.as_ref().map_or(error.message.clone(), |hint| format!("{}; {hint}", error.message))
+}
+
+fn in_directory(dir: &Path, problem: impl Into<String>) -> Error {
+    Error::Directory { dir: dir.display().to_string(), problem: problem.into() }
+}
+
+fn io_at(path: &Path) -> impl FnOnce(io::Error) -> Error {
+    let path = path.display().to_string();
+    move |error| Error::Io { path, error }
+}
+
+/// One of the files that a database consists of.
+struct Part {
+    path: PathBuf,
+    /// The tablespace (`tablespaces.NAME`) it belongs to; the control file belongs to none.
+    tablespace: Option<&'static str>,
+    options: OpenOptions,
+}
+
+/// The files of the database, the control file first.
+fn parts(dir: &Path, config: &Config) -> [Part; 5] {
+    let control = Part {
+        path: dir.join(CONTROL),
+        tablespace: None,
+        options: OpenOptions { name: CONTROL.into(), ..OpenOptions::default() },
+    };
+    let part = |name: &'static str, tablespace: &'static str, space: &config::Tablespace| {
+        let device = config.devices.get(&space.device).cloned().unwrap_or_default();
+        let options = OpenOptions {
+            name: format!("{name} on {}", space.device),
+            direct: device.direct,
+            capacity: space.capacity.0,
+            backend: device.backend.into(),
+            // Every commit waits for a sync of the log: spare it the journal commit that fresh blocks cost.
+            zero: name == "log",
+            ..OpenOptions::default()
+        };
+        let path = config.device_path(dir, &space.device).join(name);
+        Part { path, tablespace: Some(tablespace), options }
+    };
+    let spaces = &config.tablespaces;
+    let mut double_write = part("double-write", "log", &spaces.log);
+    double_write.options.capacity = u64::MAX;
+    [
+        control,
+        part("log", "log", &spaces.log),
+        double_write,
+        part("data", "data", &spaces.data),
+        part("undo", "undo", &spaces.undo),
+    ]
+}
+
+/// What a directory holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Found {
+    /// Nothing, or there is no such directory.
+    Nothing,
+    Database,
+    /// `create` was interrupted.
+    Unfinished,
+    SomethingElse,
+}
+
+/// Looks at a directory without changing it.
+pub fn look(dir: &Path) -> Result<Found, Error> {
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) => return Err(io_at(dir)(error)),
+    };
+    let names: BTreeSet<String> = entries
+        .map(|e| e.map(|e| e.file_name().to_string_lossy().into_owned()))
+        .collect::<io::Result<_>>()
+        .map_err(io_at(dir))?;
+    Ok(if names.contains(UNFINISHED) {
+        Found::Unfinished
+    } else if names.contains(CONTROL) && names.contains(config::FILE) {
+        Found::Database
+    } else if names.iter().all(|name| name == LOCK) {
+        Found::Nothing
+    } else {
+        Found::SomethingElse
+    })
+}
+
+fn take_lock(dir: &Path) -> Result<DirectoryLock, Error> {
+    DirectoryLock::take(dir).map_err(|error| match error {
+        LockError::InUse(_) => in_directory(dir, format!("{error}; stop it first")),
+        LockError::Io(error) => io_at(&dir.join(LOCK))(error),
+    })
+}
+
+fn sync_directory(dir: &Path) -> Result<(), Error> {
+    fs::File::open(dir).and_then(|d| d.sync_all()).map_err(io_at(dir))
+}
+
+/// Writes a whole file durably.
+fn write_file(path: &Path, text: &str) -> Result<(), Error> {
+    let write = || -> io::Result<()> {
+        let mut file = fs::File::create(path)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    };
+    write().map_err(io_at(path))
+}
+
+fn read_config(path: &Path) -> Result<(String, Config), Error> {
+    let text = fs::read_to_string(path).map_err(io_at(path))?;
+    let config = Config::parse(&text, path)?;
+    Ok((text, config))
+}
+
+/// Devices that tablespaces use must be there: a disk that is not mounted must not become a directory on another one.
+fn check_devices(dir: &Path, config: &Config) -> Result<(), Error> {
+    for (role, space) in config.tablespaces() {
+        let path = config.device_path(dir, &space.device);
+        if path.is_dir() {
+            continue;
+        }
+        let what = if path.exists() { "is not a directory" } else { "does not exist" };
+        let problem = format!(
+            "devices.{}.path = {:?} (for tablespaces.{role}) {what}; make or mount {}, or change the path",
+            space.device,
+            config.devices.get(&space.device).map(|d| d.path.display().to_string()).unwrap_or_default(),
+            path.display()
+        );
+        return Err(
+            ConfigError { file: dir.join(config::FILE).display().to_string(), place: String::new(), problem }.into()
+        );
+    }
+    Ok(())
+}
+
+fn open_part(dir: &Path, part: &Part, create: bool) -> Result<DeviceRef, Error> {
+    let options = OpenOptions { create, ..part.options.clone() };
+    match FileDevice::open(&part.path, &options) {
+        Ok(device) => Ok(Arc::new(device)),
+        Err(error) if error.kind == ErrorKind::NotFound => {
+            let whose = match part.tablespace {
+                Some(tablespace) => format!("tablespaces.{tablespace} in {}", dir.join(config::FILE).display()),
+                None => "the database".to_string(),
+            };
+            let problem = format!(
+                "{} is missing: {whose} needs it; mount its disk, correct devices.*.path, or restore it from a backup",
+                part.path.display()
+            );
+            Err(in_directory(dir, problem))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn open_devices(dir: &Path, config: &Config, create: bool) -> Result<(DeviceSet, Vec<DeviceRef>), Error> {
+    let open = |part: &Part| open_part(dir, part, create);
+    let [control, log, double_write, data, undo] = parts(dir, config);
+    let set = DeviceSet {
+        control: open(&control)?,
+        log: open(&log)?,
+        double_write: open(&double_write)?,
+        data: open(&data)?,
+        undo: open(&undo)?,
+    };
+    let all = vec![set.control.clone(), set.log.clone(), set.double_write.clone(), set.data.clone(), set.undo.clone()];
+    Ok((set, all))
+}
+
+/// An open database directory.
+pub struct Instance {
+    pub dir: PathBuf,
+    pub config: Config,
+    pub env: Env,
+    pub database: Database,
+    pub report: OpenReport,
+    /// Control, log, double-write, data, undo: for statistics.
+    pub devices: Vec<DeviceRef>,
+    /// An empty directory on the temp device.
+    pub temp: PathBuf,
+    _lock: DirectoryLock,
+}
+
+impl Instance {
+    /// Makes a new database in `dir`, which must be empty, absent, or left unfinished by an earlier attempt. `settings`: the
+    /// configuration file to use, by default the documented defaults.
+    pub async fn create(dir: &Path, settings: Option<&Path>) -> Result<(), Error> {
+        let (text, config) = match settings {
+            Some(path) => read_config(path)?,
+            None => (config::DEFAULT.to_string(), Config::default()),
+        };
+        refuse_occupied(dir, look(dir)?)?;
+        fs::create_dir_all(dir).map_err(io_at(dir))?;
+        let _lock = take_lock(dir)?;
+        // Again, now that nobody else can change it.
+        let found = look(dir)?;
+        refuse_occupied(dir, found)?;
+        check_devices(dir, &config)?;
+        let parts = parts(dir, &config);
+        if found == Found::Nothing {
+            if let Some(part) = parts.iter().find(|part| part.path.exists()) {
+                let problem = format!("{} exists already: another database uses that device", part.path.display());
+                return Err(in_directory(dir, problem));
+            }
+            write_file(&dir.join(UNFINISHED), "terrace init has not finished. Run it again.\n")?;
+            sync_directory(dir)?;
+        }
+        for part in parts.iter().filter(|part| part.path.exists()) {
+            fs::remove_file(&part.path).map_err(io_at(&part.path))?;
+        }
+        write_file(&dir.join(config::FILE), &text)?;
+        let (devices, _) = open_devices(dir, &config, true)?;
+        let env = Real::on(tokio::runtime::Handle::current());
+        let database = Database::create(env, devices, config.storage(), config.engine()).await?;
+        database.close().await?;
+        sync_directory(dir)?;
+        fs::remove_file(dir.join(UNFINISHED)).map_err(io_at(dir))?;
+        sync_directory(dir)
+    }
+
+    /// Opens a database, recovering it where it was not closed.
+    pub async fn open(dir: &Path) -> Result<Instance, Error> {
+        let (config, lock) = claim(dir)?;
+        let temp = config.device_path(dir, &config.tablespaces.temp.device).join("temp");
+        if temp.exists() {
+            fs::remove_dir_all(&temp).map_err(io_at(&temp))?;
+        }
+        fs::create_dir(&temp).map_err(io_at(&temp))?;
+        let (set, devices) = open_devices(dir, &config, false)?;
+        let env = Real::on(tokio::runtime::Handle::current());
+        let (database, report) = Database::open(env.clone(), set, config.storage(), config.engine()).await?;
+        Ok(Instance { dir: dir.to_path_buf(), config, env, database, report, devices, temp, _lock: lock })
+    }
+
+    /// Writes everything home and marks the database as closed.
+    pub async fn close(self) -> Result<(), Error> {
+        Ok(self.database.close().await?)
+    }
+}
+
+/// The devices of a database that is not opened, for looking at raw bytes. Hold the lock meanwhile.
+pub struct Closed {
+    pub config: Config,
+    pub set: DeviceSet,
+    _lock: DirectoryLock,
+}
+
+impl Closed {
+    pub fn open(dir: &Path) -> Result<Closed, Error> {
+        let (config, lock) = claim(dir)?;
+        let (set, _) = open_devices(dir, &config, false)?;
+        Ok(Closed { config, set, _lock: lock })
+    }
+}
+
+/// Removes a database's files, wherever its devices are, and its directory if nothing else is in it.
+pub fn remove(dir: &Path) -> Result<(), Error> {
+    let _lock = take_lock(dir)?;
+    let (_, config) = read_config(&dir.join(config::FILE))?;
+    // From here on it is no database any more, however far this gets.
+    write_file(&dir.join(UNFINISHED), "being removed\n")?;
+    sync_directory(dir)?;
+    let temp = config.device_path(dir, &config.tablespaces.temp.device).join("temp");
+    if temp.exists() {
+        fs::remove_dir_all(&temp).map_err(io_at(&temp))?;
+    }
+    let files = parts(dir, &config).into_iter().map(|part| part.path);
+    for path in files.chain([config::FILE, UNFINISHED, LOCK].map(|name| dir.join(name))).filter(|path| path.exists()) {
+        fs::remove_file(&path).map_err(io_at(&path))?;
+    }
+    match fs::remove_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+            Err(in_directory(dir, "the database is gone, but other files are there; remove them yourself"))
+        }
+        removed => removed.map_err(io_at(dir)),
+    }
+}
+
+/// Refuses what is not a finished database, locks what is, reads its settings.
+fn claim(dir: &Path) -> Result<(Config, DirectoryLock), Error> {
+    let refuse = |found| match found {
+        Found::Database => Ok(()),
+        Found::Nothing | Found::SomethingElse => {
+            Err(in_directory(dir, format!("there is no database here; `terrace init {}` makes one", dir.display())))
+        }
+        Found::Unfinished => {
+            let again = format!("`terrace init` was interrupted here; run `terrace init {}` again", dir.display());
+            Err(in_directory(dir, again))
+        }
+    };
+    // `unfinished` may only mean that somebody is at it right now: the lock knows.
+    let found = look(dir)?;
+    if found != Found::Unfinished {
+        refuse(found)?;
+    }
+    let lock = take_lock(dir)?;
+    refuse(look(dir)?)?;
+    let (_, config) = read_config(&dir.join(config::FILE))?;
+    check_devices(dir, &config)?;
+    Ok((config, lock))
+}
+
+fn refuse_occupied(dir: &Path, found: Found) -> Result<(), Error> {
+    match found {
+        Found::Nothing | Found::Unfinished => Ok(()),
+        Found::Database => Err(in_directory(
+            dir,
+            format!("there is a database here already; `terrace serve {}` serves it", dir.display()),
+        )),
+        Found::SomethingElse => Err(in_directory(dir, "the directory is not empty; name an empty or a new one")),
+    }
+}

@@ -1,0 +1,170 @@
+//! The command line.
+
+mod check;
+mod inspect;
+mod quickstart;
+mod report;
+mod serve;
+mod workload;
+
+use clap::{Parser, Subcommand};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use terrace::{Error, Instance};
+
+/// A SQL database on tiered storage.
+#[derive(Parser)]
+#[command(
+    version,
+    after_help = "Try it:\n  terrace quickstart\n\nYour own database:\n  terrace init mydb\n  terrace serve mydb\n  \
+                  psql -h 127.0.0.1 -p 5433 -U terrace terrace"
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+    /// What to log to standard error: error, warn, info, debug, or per module ("info,terrace_storage=debug"). Also: RUST_LOG.
+    #[arg(long, global = true, value_name = "FILTER")]
+    log: Option<String>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Makes a new database.
+    ///
+    /// Writes DIR/terrace.toml, which explains every setting. To place tablespaces on several disks or to choose another page
+    /// size, write a settings file first and name it with --config: it is checked and copied.
+    #[command(after_help = "Examples:\n  terrace init mydb\n  terrace init /srv/terrace --config ssd-and-hdd.toml")]
+    Init {
+        /// An empty or a new directory.
+        dir: PathBuf,
+        /// Settings to use in place of the defaults.
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
+    /// Serves a database to PostgreSQL clients.
+    ///
+    /// Recovers first where the last run did not end cleanly, and says how far and how long. Ctrl-C (or SIGTERM) stops it:
+    /// running statements are cancelled, everything is written home. A second Ctrl-C stops it at once; the next start recovers.
+    #[command(after_help = "Examples:\n  terrace serve mydb\n  terrace serve mydb --listen 127.0.0.1:6000\n  \
+                            psql -h 127.0.0.1 -p 5433 -U terrace terrace")]
+    Serve {
+        /// The database's directory.
+        dir: PathBuf,
+        /// Address and port, in place of `server.listen` in terrace.toml. Loopback only: there are no passwords yet.
+        #[arg(long, value_name = "ADDRESS")]
+        listen: Option<SocketAddr>,
+    },
+    /// Verifies a database that is not being served.
+    ///
+    /// Recovers it, then reads every page, tree, row and undo record. Exit code 0: sound; 1: problems, which are listed.
+    #[command(after_help = "Example:\n  terrace check mydb")]
+    Check {
+        /// The database's directory.
+        dir: PathBuf,
+    },
+    /// Looks into the files of a database that is not being served.
+    #[command(after_help = "Examples:\n  terrace inspect mydb control\n  terrace inspect mydb page 17\n  \
+                            terrace inspect mydb page 3 --space undo\n  terrace inspect mydb tables")]
+    Inspect {
+        /// The database's directory.
+        dir: PathBuf,
+        #[command(subcommand)]
+        what: inspect::What,
+    },
+    /// Makes a demonstration database, runs a short workload on it, and serves it.
+    #[command(after_help = "Examples:\n  terrace quickstart\n  terrace quickstart --rows 1000000 --seconds 20\n  \
+                            terrace quickstart --replace --no-serve")]
+    Quickstart(quickstart::Options),
+}
+
+/// Why the program ends with a code other than 0.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Instance(#[from] Error),
+    #[error("{0}")]
+    Message(String),
+    /// All is said already.
+    #[error("")]
+    Said,
+}
+
+impl From<terrace::engine::EngineError> for Failure {
+    fn from(error: terrace::engine::EngineError) -> Failure {
+        Failure::Instance(error.into())
+    }
+}
+
+impl From<terrace::storage::StorageError> for Failure {
+    fn from(error: terrace::storage::StorageError) -> Failure {
+        Failure::Message(error.to_string())
+    }
+}
+
+impl From<terrace::device::DeviceError> for Failure {
+    fn from(error: terrace::device::DeviceError) -> Failure {
+        Failure::Instance(error.into())
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let quiet = matches!(arguments.command, Command::Quickstart(_) | Command::Inspect { .. });
+    start_logging(arguments.log.as_deref(), if quiet { "warn" } else { "info" });
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_name("terrace")
+        .thread_stack_size(terrace::SQL_STACK)
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("terrace: cannot start threads: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match runtime.block_on(run(arguments.command)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if !matches!(failure, Failure::Said) {
+                eprintln!("terrace: {failure}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Init { dir, config } => {
+            Instance::create(&dir, config.as_deref()).await?;
+            let dir = dir.display();
+            println!("made a database in {dir}; its settings are in {dir}/terrace.toml");
+            println!("serve it:  terrace serve {dir}");
+            Ok(())
+        }
+        Command::Serve { dir, listen } => {
+            if let Some(address) = listen {
+                terrace::config::check_listen(address).map_err(|why| Failure::Message(format!("--listen: {why}")))?;
+            }
+            let instance = Instance::open(&dir).await?;
+            report::opened(&instance.report);
+            let listen = listen.unwrap_or(instance.config.server.listen);
+            serve::serve(instance, listen).await
+        }
+        Command::Check { dir } => check::check(&dir).await,
+        Command::Inspect { dir, what } => inspect::inspect(&dir, what).await,
+        Command::Quickstart(options) => quickstart::quickstart(options).await,
+    }
+}
+
+fn start_logging(filter: Option<&str>, default: &str) {
+    use tracing_subscriber::EnvFilter;
+    let filter = match filter {
+        Some(filter) => EnvFilter::new(filter),
+        None => EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default)),
+    };
+    let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(terminal).init();
+}

@@ -1,0 +1,71 @@
+//! `terrace serve`, once the database is open.
+
+use crate::Failure;
+use std::net::SocketAddr;
+use terrace::Instance;
+use terrace::sql::SqlDatabase;
+use terrace_server::Limits;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Serves until Ctrl-C or SIGTERM, then closes the database.
+pub(crate) async fn serve(instance: Instance, listen: SocketAddr) -> Result<(), Failure> {
+    match serve_until_stopped(&instance, listen).await {
+        Ok(()) => {}
+        Err(failure) => {
+            // What went wrong first is what to report.
+            if let Err(error) = instance.close().await {
+                tracing::error!(%error, "closing the database");
+            }
+            return Err(failure);
+        }
+    }
+    println!("writing everything home ...");
+    instance.close().await?;
+    println!("stopped");
+    Ok(())
+}
+
+async fn serve_until_stopped(instance: &Instance, listen: SocketAddr) -> Result<(), Failure> {
+    let handler = |kind| signal(kind).map_err(|e| Failure::Message(format!("cannot listen for signals: {e}")));
+    let (mut interrupt, mut terminate) = (handler(SignalKind::interrupt())?, handler(SignalKind::terminate())?);
+    let listener = TcpListener::bind(listen).await.map_err(|error| {
+        let hint = match error.kind() {
+            std::io::ErrorKind::AddrInUse => "; another server listens there: choose another port with --listen",
+            _ => "",
+        };
+        Failure::Message(format!("cannot listen on {listen}: {error}{hint}"))
+    })?;
+    let address = listener.local_addr().unwrap_or(listen);
+    let limits = Limits { max_connections: instance.config.server.max_connections, ..Limits::default() };
+    println!("ready on {address}. Connect with:");
+    println!("  psql -h {} -p {} -U terrace terrace", address.ip(), address.port());
+    println!("Ctrl-C stops it.");
+    let shutdown = async move {
+        stopped(&mut interrupt, &mut terminate).await;
+        println!("stopping ...");
+        // Asked twice means at once: what is committed is safe, the next start recovers.
+        impatient(interrupt, terminate);
+    };
+    terrace_server::serve(SqlDatabase::new(instance.database.clone()), listener, limits, shutdown)
+        .await
+        .map_err(|error| Failure::Message(error.to_string()))
+}
+
+async fn stopped(interrupt: &mut Signal, terminate: &mut Signal) {
+    tokio::select! {
+        biased;
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+}
+
+/// Ends the process at the next signal.
+fn impatient(mut interrupt: Signal, mut terminate: Signal) {
+    let wait = async move {
+        stopped(&mut interrupt, &mut terminate).await;
+        eprintln!("terrace: stopped at once; the next start recovers");
+        std::process::exit(130);
+    };
+    tokio::runtime::Handle::current().spawn(wait);
+}
