@@ -171,3 +171,7 @@ impl Control {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "control_tests.rs"]
+mod tests;

@@ -3,6 +3,8 @@
 
 pub(crate) mod disk;
 pub(crate) mod double_write;
+#[cfg(test)]
+mod tests;
 
 pub use disk::PAGES_AT;
 
