@@ -349,3 +349,5 @@ impl Txn {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod model_tests;
