@@ -348,6 +348,6 @@ impl Txn {
 }
 
 #[cfg(test)]
-mod tests;
-#[cfg(test)]
 mod model_tests;
+#[cfg(test)]
+mod tests;
