@@ -18,6 +18,8 @@ pub mod recovery;
 pub mod space;
 pub mod store;
 mod sync;
+#[cfg(test)]
+mod testing;
 pub mod types;
 pub mod undo;
 

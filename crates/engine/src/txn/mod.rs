@@ -348,6 +348,4 @@ impl Txn {
 }
 
 #[cfg(test)]
-mod model_tests;
-#[cfg(test)]
 mod tests;

@@ -82,7 +82,7 @@ impl BTree {
 
     /// Moves the upper entries to `room`, right of the page; false where the page has changed meanwhile.
     #[allow(clippy::too_many_arguments)]
-    fn try_split(
+    pub(super) fn try_split(
         &self,
         st: &Store,
         mut mtr: Mtr,

@@ -14,6 +14,8 @@
 //! 3. A heap page's category in the map follows each change of its room, in the same mini-transaction.
 mod chain;
 mod check;
+#[cfg(test)]
+mod tests;
 
 use crate::error::Result;
 use crate::mtr::{Latched, Mtr};

@@ -16,6 +16,8 @@
 mod epoch;
 mod map;
 mod mirror;
+#[cfg(test)]
+mod tests;
 
 use crate::error::{Result, StorageError};
 use crate::mtr::Mtr;
