@@ -1,5 +1,5 @@
 //! Parameters of Bind to values.
-use crate::timestamp::EPOCH_2000;
+use crate::encode::EPOCH_2000;
 use bytes::{Buf, Bytes};
 use terrace_engine::{DataType, Datum, EngineError, Result};
 
@@ -15,10 +15,7 @@ pub(crate) fn parameter(
     if !binary {
         let text = std::str::from_utf8(bytes)
             .map_err(|_| EngineError::new("22021", "invalid byte sequence for encoding \"UTF8\""))?;
-        if text.contains('\0') {
-            return Err(EngineError::new("22021", "invalid byte sequence for encoding \"UTF8\": 0x00"));
-        }
-        return terrace_sql::parse_text(text, data_type);
+        return data_type.parse(text);
     }
     let wrong = || EngineError::new("22P03", format!("incorrect binary data format in bind parameter {number}"));
     let mut b = bytes.clone();
@@ -30,6 +27,11 @@ pub(crate) fn parameter(
         (20, 8) => integer(b.get_i64(), data_type)?,
         (700, 4) => Datum::Float8(b.get_f32().into()),
         (701, 8) => Datum::Float8(b.get_f64()),
+        (1114 | 1184, 8)
+            if matches!(b.as_ref(), [0x7f, 255, 255, 255, 255, 255, 255, 255] | [0x80, 0, 0, 0, 0, 0, 0, 0]) =>
+        {
+            return Err(EngineError::new("0A000", "infinite timestamps are not supported"));
+        }
         (1114 | 1184, 8) => Datum::Timestamp(b.get_i64().checked_add(EPOCH_2000).ok_or_else(wrong)?),
         (18 | 19 | 25 | 705 | 1042 | 1043, _) => return parameter(value, false, oid, data_type, number),
         (16 | 20 | 21 | 23 | 26 | 700 | 701 | 1114 | 1184, _) => return Err(wrong()),

@@ -1,5 +1,4 @@
 //! Arrow arrays to DataRow messages, written straight into the connection's buffer.
-use crate::timestamp::{DAYS_2000, EPOCH_2000, write_date, write_timestamp};
 use crate::types::{INT2VECTOR, Wire};
 use bytes::{BufMut, BytesMut};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, RecordBatch, StringArray, StringViewArray};
@@ -10,7 +9,11 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Date32Type, TimeUnit, TimestampMicrosecondType};
 use datafusion::arrow::util::display::array_value_to_string;
 use std::fmt::Write;
-use terrace_engine::{EngineError, Result};
+use terrace_engine::{DatumRef, EngineError, Result};
+
+/// Microseconds from 1970-01-01 (Unix) to 2000-01-01 (PostgreSQL's binary format).
+pub(crate) const EPOCH_2000: i64 = 946_684_800_000_000;
+const DAYS_2000: i32 = 10_957;
 
 /// A column of a batch, downcast once.
 pub(crate) struct Column {
@@ -137,12 +140,23 @@ fn text(out: &mut BytesMut, values: &Values, row: usize, oid: u32) -> Result<boo
         Values::I32(a) => put!(a, row, |v| write!(out, "{v}").expect(full)),
         Values::I64(a) => put!(a, row, |v| write!(out, "{v}").expect(full)),
         Values::U32(a) => put!(a, row, |v| write!(out, "{v}").expect(full)),
-        Values::F32(a) => put!(a, row, |v| float(out, format!("{v:e}"), f64::from(v))),
-        Values::F64(a) => put!(a, row, |v| float(out, format!("{v:e}"), v)),
+        // Through text, so that 0.1f32 is 0.1 and not 0.10000000149011612.
+        Values::F32(a) => put!(a, row, |v| {
+            let wide = v.to_string().parse().unwrap_or(f64::from(v));
+            write!(out, "{}", DatumRef::Float8(wide)).expect(full)
+        }),
+        Values::F64(a) => put!(a, row, |v| write!(out, "{}", DatumRef::Float8(v)).expect(full)),
         Values::Text(a) => put!(a, row, |v| out.put_slice(v.as_bytes())),
         Values::TextView(a) => put!(a, row, |v| out.put_slice(v.as_bytes())),
-        Values::Date(a) => put!(a, row, |v| write_date(out, i64::from(v))),
-        Values::Timestamp(a, zoned) => put!(a, row, |v| write_timestamp(out, v, if *zoned { "+00" } else { "" })),
+        Values::Date(a) => put!(a, row, |v| {
+            let midnight = DatumRef::Timestamp(i64::from(v) * 86_400_000_000).to_string();
+            out.put_slice(midnight.replacen(" 00:00:00", "", 1).as_bytes())
+        }),
+        Values::Timestamp(a, zoned) => put!(a, row, |v| {
+            let shown = DatumRef::Timestamp(v).to_string();
+            let (time, era) = shown.strip_suffix(" BC").map_or((&*shown, ""), |time| (time, " BC"));
+            write!(out, "{time}{}{era}", if *zoned { "+00" } else { "" }).expect(full)
+        }),
         Values::List(a) => put!(a, row, |v| list_text(out, &v, oid)?),
         Values::Shown(a) => {
             if a.is_null(row) {
@@ -152,49 +166,6 @@ fn text(out: &mut BytesMut, values: &Values, row: usize, oid: u32) -> Result<boo
         }
     }
     Ok(true)
-}
-
-/// The shortest text that reads back as the same number, laid out as PostgreSQL does: an exponent below 1e-4 and from 1e15.
-fn float(out: &mut BytesMut, shortest: String, value: f64) {
-    if !value.is_finite() {
-        let name = if value.is_nan() {
-            "NaN"
-        } else if value > 0.0 {
-            "Infinity"
-        } else {
-            "-Infinity"
-        };
-        return out.put_slice(name.as_bytes());
-    }
-    // `{:e}` writes d[.ddd]e[-]n with the fewest digits.
-    let (mantissa, exponent) = shortest.split_once('e').expect("{:e} writes an exponent");
-    let exponent: i32 = exponent.parse().expect("{:e} writes a decimal exponent");
-    if (-4..15).contains(&exponent) {
-        return place(out, mantissa, exponent);
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    write!(out, "{mantissa}e{sign}{:02}", exponent.unsigned_abs()).expect("a buffer grows");
-}
-
-/// Writes `mantissa` (one digit before the point) times 10^`exponent` without an exponent.
-fn place(out: &mut BytesMut, mantissa: &str, exponent: i32) {
-    let (sign, digits) = mantissa.strip_prefix('-').map_or(("", mantissa), |m| ("-", m));
-    let digits = digits.replace('.', "");
-    out.put_slice(sign.as_bytes());
-    if exponent < 0 {
-        out.put_slice(b"0.");
-        out.put_bytes(b'0', (-exponent - 1) as usize);
-        return out.put_slice(digits.as_bytes());
-    }
-    let whole = exponent as usize + 1;
-    if digits.len() <= whole {
-        out.put_slice(digits.as_bytes());
-        out.put_bytes(b'0', whole - digits.len());
-    } else {
-        out.put_slice(&digits.as_bytes()[..whole]);
-        out.put_u8(b'.');
-        out.put_slice(&digits.as_bytes()[whole..]);
-    }
 }
 
 /// `{a,"b c",NULL}`; an int2vector is its numbers, separated by spaces.

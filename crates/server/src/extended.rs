@@ -12,7 +12,7 @@ use pgwire::messages::extendedquery::{BindComplete, CloseComplete, ParseComplete
 use std::sync::Arc;
 use terrace_engine::{DataType, Datum, EngineError};
 use terrace_sql::Prepared;
-use terrace_sql::pgcatalog::{data_type_of_oid, oid_of_data_type};
+use terrace_sql::pgcatalog::data_type_of_oid;
 
 /// A prepared statement as the client knows it.
 pub(crate) struct Statement {
@@ -55,7 +55,7 @@ impl Connection {
         let prepared = self.session.prepare(sql, &stated).await?;
         let oid = |(i, inferred): (usize, &DataType)| match types.get(i) {
             Some(oid) if stated[i].is_some() => *oid,
-            _ => oid_of_data_type(*inferred),
+            _ => inferred.pg_oid(),
         };
         let parameters = prepared.parameters.iter().enumerate().map(oid).collect();
         self.statements.insert(name, Arc::new(Statement { prepared, parameters }));

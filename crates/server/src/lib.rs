@@ -27,7 +27,6 @@ mod registry;
 mod rows;
 mod serve;
 mod startup;
-mod timestamp;
 mod types;
 
 pub use connection::FLUSH_AT;

@@ -24,4 +24,7 @@ mod values;
 
 pub use context::Canceller;
 pub use session::{Outcome, Prepared, Session, SqlDatabase, TxnStatus};
-pub use values::{arrow_type, engine_type, parse as parse_text};
+pub use values::{arrow_type, engine_type};
+
+#[cfg(test)]
+mod tests;

@@ -11,7 +11,7 @@ fn binary_values_and_their_lengths() {
     assert_eq!(read(&[0, 0, 0, 0, 0, 0, 0, 0], true, 1114, DataType::Timestamp), Ok(Datum::Timestamp(EPOCH_2000)));
     assert_eq!(read(b"abc", true, 25, DataType::Text), Ok(Datum::Text("abc".into())));
     assert_eq!(read(&[0, 0, 7], true, 23, DataType::Int4), Err("22P03"));
-    assert_eq!(read(&[0x7f, 255, 255, 255, 255, 255, 255, 255], true, 1114, DataType::Timestamp), Err("22P03"));
+    assert_eq!(read(&[0x7f, 255, 255, 255, 255, 255, 255, 255], true, 1114, DataType::Timestamp), Err("0A000"));
     assert_eq!(read(b"abc", true, 17, DataType::Text), Err("0A000"));
 }
 

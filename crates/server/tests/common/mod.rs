@@ -1,5 +1,5 @@
 //! A server in this process over memory devices, and clients of it.
-#![allow(dead_code, reason = "each test file uses a part")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;

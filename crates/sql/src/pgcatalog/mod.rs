@@ -16,7 +16,7 @@ mod system;
 
 pub use functions::function;
 pub use rewrite::rewrite;
-pub use system::{data_type_of_oid, oid_of_data_type};
+pub use system::data_type_of_oid;
 
 use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::error::Result;

@@ -89,19 +89,6 @@ pub(crate) fn type_by_name(name: &str) -> Option<&'static PgType> {
     TYPES.iter().find(|t| t.name == name || t.sql_name == name)
 }
 
-/// PostgreSQL's OID of a column type.
-pub fn oid_of_data_type(data_type: DataType) -> u32 {
-    match data_type {
-        DataType::Bool => 16,
-        DataType::Int8 => 20,
-        DataType::Int4 => 23,
-        DataType::Text => 25,
-        DataType::Float8 => 701,
-        DataType::Varchar(_) => 1043,
-        DataType::Timestamp => 1114,
-    }
-}
-
 /// The type that takes values a client declares with this OID; `None` where the client left it open or we have none.
 pub fn data_type_of_oid(oid: u32) -> Option<DataType> {
     Some(match oid {

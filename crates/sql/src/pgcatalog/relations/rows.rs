@@ -170,7 +170,7 @@ fn class(table: &Table) -> Vec<Row> {
 }
 
 fn attribute_row(relation: u32, number: i16, column: &terrace_engine::ColumnDef, of_table: bool) -> Row {
-    let ty = type_by_oid(oid_of_data_type(column.data_type)).expect("every column type is in TYPES");
+    let ty = type_by_oid(column.data_type.pg_oid()).expect("every column type is in TYPES");
     let variable = ty.len < 0;
     let align = match ty.len {
         1 => "c",
@@ -252,7 +252,7 @@ fn type_row(t: &PgType) -> Row {
 
 fn standard_columns(table: &Table) -> Vec<Row> {
     let one = |(number, column): (i16, &terrace_engine::ColumnDef)| {
-        let ty = type_by_oid(oid_of_data_type(column.data_type)).expect("every column type is in TYPES");
+        let ty = type_by_oid(column.data_type.pg_oid()).expect("every column type is in TYPES");
         let length = Some(typmod(column.data_type)).filter(|m| *m >= 4).map(|m| m - 4);
         let (precision, radix, scale) = match ty.name {
             "int4" => (V::I4(32), V::I4(2), V::I4(0)),
