@@ -13,7 +13,7 @@ use crate::error::{Result, StorageError};
 use crate::home::Fetched;
 use crate::sync::atomic::Ordering;
 use crate::types::{PageId, SpaceId};
-use futures::future::{Either, select};
+use futures::future::{Either, join_all, select};
 use std::collections::hash_map::Entry as Slot;
 use std::sync::Arc;
 use std::time::Duration;
@@ -164,27 +164,26 @@ impl Pool {
     pub(super) async fn load_ahead(&self, space: SpaceId, first: u32, count: u32) {
         assert_unlatched("reading ahead");
         let end = first.saturating_add(count.min((self.all().len() / 4) as u32));
-        let mut run: Vec<Claim<'_>> = Vec::new();
+        // All are claimed before the first read begins: who comes meanwhile joins instead of tearing a hole into a run.
+        let mut runs: Vec<Vec<Claim<'_>>> = Vec::new();
+        let mut open = false;
         for no in first..end {
-            match self.find(PageId::new(space, no)) {
-                Found::Claimed(mut claim) => match self.try_take() {
-                    Some(frame) => {
-                        claim.frame = Some(frame);
-                        run.push(claim);
-                    }
-                    None => {
-                        drop(claim);
-                        break;
-                    }
-                },
-                Found::Resident(_) | Found::Loading(_) => self.load_run(&mut run).await,
+            let Found::Claimed(mut claim) = self.find(PageId::new(space, no)) else {
+                open = false;
+                continue;
+            };
+            let Some(frame) = self.try_take() else { break };
+            claim.frame = Some(frame);
+            match runs.last_mut().filter(|_| open) {
+                Some(run) => run.push(claim),
+                None => runs.push(vec![claim]),
             }
+            open = true;
         }
-        self.load_run(&mut run).await;
+        join_all(runs.into_iter().map(|run| self.load_run(run))).await;
     }
 
-    async fn load_run(&self, run: &mut Vec<Claim<'_>>) {
-        let claims = std::mem::take(run);
+    async fn load_run(&self, claims: Vec<Claim<'_>>) {
         let Some(first) = claims.first() else { return };
         self.counters.sequential_reads.fetch_add(claims.len() as u64, Ordering::Relaxed);
         let fetched = self.home.fetch(first.page, claims.len() as u32, Access::Sequential).await;

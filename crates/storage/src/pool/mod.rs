@@ -5,6 +5,8 @@
 //! The parts and their invariants: [`frame`] (memory, dirty state), [`pin`] (pins and latches), [`table`] (who is where),
 //! [`load`] (misses), [`replace`] (victims), [`write`] (writing home; why checkpoints miss nothing).
 
+#[cfg(test)]
+pub(crate) mod fixture;
 mod frame;
 mod load;
 mod pin;
