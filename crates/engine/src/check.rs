@@ -48,7 +48,7 @@ pub(crate) async fn check(core: &Arc<Core>) -> Result<Vec<String>> {
     if let Err(e) = core.store.space(DATA).check(&core.store).await {
         problems.push(format!("tablespace: {e}"));
     }
-    let histories: Vec<_> = core.histories.lock().iter().cloned().collect();
+    let histories: Vec<_> = core.histories.lock().values().cloned().collect();
     problems.extend(core.store.undo().check(&core.store, &histories).await?);
     for history in &histories {
         let mut ptr = history.last;
@@ -128,7 +128,7 @@ impl Core {
             Ok(entries) => problems.push(format!("index \"{}\" has {entries} entries for {live} rows", index.name)),
             Err(e) => problems.push(format!("index \"{}\": {e}", index.name)),
         }
-        let pending: BTreeSet<TxnId> = self.histories.lock().iter().map(|h| h.txn).collect();
+        let pending: BTreeSet<TxnId> = self.histories.lock().values().map(|h| h.txn).collect();
         let mut cursor = tree.cursor(Bound::Unbounded, Bound::Unbounded, Direction::Forward);
         let mut last_live: Option<Vec<u8>> = None;
         loop {

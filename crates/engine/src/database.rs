@@ -11,7 +11,7 @@ use crate::rollback::Ending;
 use crate::snapshots::{Active, TxnStats};
 use crate::txn::{Isolation, Txn};
 use parking_lot::{Mutex, RwLock};
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -76,8 +76,8 @@ pub(crate) struct Core {
     pub(crate) active: Arc<Active>,
     pub(crate) locks: Arc<Locks>,
     stripes: Vec<tokio::sync::Mutex<()>>,
-    /// Finished transactions in the order of their ends.
-    pub(crate) histories: Mutex<VecDeque<History>>,
+    /// Finished transactions by `History::seq`: the order in which they ended (their commits may become durable, and so be here, in another).
+    pub(crate) histories: Mutex<BTreeMap<u64, History>>,
     pub(crate) purge_wanted: Arc<Notify>,
     /// Held while purging, and while checking.
     pub(crate) purging: tokio::sync::Mutex<()>,
@@ -200,7 +200,7 @@ impl Database {
         let (losers, histories) = store.undo().recover(&store).await?;
         let report = OpenReport { storage, losers_rolled_back: losers.len(), histories_to_purge: histories.len() };
         let core = Core::new(env, store, engine, Catalog::default());
-        *core.histories.lock() = histories.into();
+        *core.histories.lock() = histories.into_iter().map(|h| (h.seq, h)).collect();
         if !losers.is_empty() {
             // Definitions that losers made or deleted are needed to undo their rows.
             *core.catalog.write() = Arc::new(Catalog::load(&core.store, View::WithDeleted).await?);

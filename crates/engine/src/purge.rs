@@ -1,6 +1,7 @@
 //! Purge: what finished transactions left behind, once no snapshot needs it.
 //!
-//! 1. Histories are consumed in the order in which transactions ended, each when its id is below the horizon (invariants 2, 3 of
+//! 1. Histories are consumed in the order in which transactions ended (one that has ended but not left is above the horizon, and so are all
+//!    that followed it in its segment), each when its id is below the horizon (invariants 2, 3 of
 //!    `snapshots`), its records oldest first.
 //! 2. An index entry goes when no needed version of its row has its key: judged under the key's stripe, where nobody adds or removes it.
 //! 3. A deleted row's slot is freed after its entries are gone (R8). Everything is judged by the row as it is now, so that repeating a
@@ -72,12 +73,12 @@ impl Core {
             let next = {
                 let histories = self.histories.lock();
                 let horizon = self.active.horizon();
-                histories.front().filter(|h| h.txn < horizon).cloned()
+                histories.first_key_value().map(|(_, h)| h).filter(|h| h.txn < horizon).cloned()
             };
             let Some(history) = next else { break };
             self.purge_history(&history).await?;
-            let done = self.histories.lock().pop_front();
-            assert!(done.as_ref() == Some(&history), "only purge takes histories, and one at a time");
+            let done = self.histories.lock().remove(&history.seq);
+            assert!(done.is_some(), "only purge takes histories, and one at a time");
         }
         Ok(())
     }

@@ -146,7 +146,7 @@ impl Ending {
         core.locks.release_all(self.owner, &std::mem::take(&mut self.locks));
         state.wake(true);
         if !history.first.is_none() {
-            core.histories.lock().push_back(history);
+            core.histories.lock().insert(history.seq, history);
             core.purge_wanted.notify_one();
         }
     }

@@ -348,4 +348,6 @@ impl Txn {
 }
 
 #[cfg(test)]
+mod model_tests;
+#[cfg(test)]
 mod tests;
