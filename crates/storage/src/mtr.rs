@@ -167,7 +167,9 @@ impl Mtr {
             e.encode(&mut event);
         }
         let permit = self.permit.take().expect("kept until commit");
-        let blocks = self.changed().map(|held| Block { page: held.guard.id(), prev: held.prev, ops: &held.ops });
+        // Undo pages are data like any other: without their redo, losers cannot be rolled back (the sweep shows it).
+        let logged = self.changed().filter(|held| self.pool.undo_logging || held.guard.id().space != UNDO);
+        let blocks = logged.map(|held| Block { page: held.guard.id(), prev: held.prev, ops: &held.ops });
         let events = self.event.iter().map(|_| Block { page: EVENT, prev: Lsn(0), ops: &event });
         let (start, end) = self.pool.log().append(permit, blocks.chain(events));
         assert!(rec <= start && start < end, "recLSN {rec}, batch {start} to {end}");

@@ -92,6 +92,8 @@ pub struct Pool {
     /// Pages written together.
     write_group: usize,
     log_before_data: bool,
+    /// The safeguard: changes of undo pages are logged.
+    pub(crate) undo_logging: bool,
     /// Page copies that may be in memory, in pages.
     copies: Semaphore,
     wake_cleaner: Arc<Notify>,
@@ -126,6 +128,7 @@ impl Pool {
             reserve: (count / RESERVE_PART).clamp(1, MAX_RESERVE),
             write_group: config.write_group,
             log_before_data: config.safeguards.log_before_data,
+            undo_logging: config.safeguards.undo_logging,
             copies: Semaphore::new(config.write_group * GROUPS_IN_FLIGHT),
             wake_cleaner: wake_cleaner.clone(),
             freed: Notify::new(),

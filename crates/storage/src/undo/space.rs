@@ -2,6 +2,7 @@
 use super::format::{self, Layout, SlotEntry};
 use super::*;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// Extents freed in one mini-transaction.
 const FREE_AT_ONCE: usize = 64;
@@ -18,8 +19,8 @@ impl Directories {
         let mut pins = BTreeMap::new();
         for entry in entries {
             let no = entry.0.0;
-            if !pins.contains_key(&no) {
-                pins.insert(no, st.pool().fetch(PageId::new(UNDO, no), Access::Random).await?);
+            if let Entry::Vacant(vacant) = pins.entry(no) {
+                vacant.insert(st.pool().fetch(PageId::new(UNDO, no), Access::Random).await?);
             }
         }
         Ok(Directories { pins })

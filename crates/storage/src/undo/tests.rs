@@ -1,1 +1,174 @@
+//! Segments on memory devices: appending, undoing, ending, consuming, and what a restart finds.
+use super::*;
+use crate::config::{DeviceSet, StorageConfig};
+use std::sync::Arc;
+use terrace_device::memory::MemoryDevice;
+use terrace_env::Sim;
 
+fn devices() -> DeviceSet {
+    let device = |name: &str| Arc::new(MemoryDevice::new(name, 1 << 30)) as terrace_device::DeviceRef;
+    DeviceSet {
+        control: device("control"),
+        log: device("log"),
+        double_write: device("double_write"),
+        data: device("data"),
+        undo: device("undo"),
+    }
+}
+
+fn config() -> StorageConfig {
+    StorageConfig { page_size: 4096, pool_bytes: 2 << 20, segment_size: 1 << 20, log_buffer: 1 << 20, ..StorageConfig::default() }
+}
+
+async fn create(sim_env: terrace_env::Env, devices: DeviceSet) -> Store {
+    let st = Store::create(sim_env, devices, config()).await.unwrap();
+    st.undo().format(&st).await.unwrap();
+    st
+}
+
+async fn append(st: &Store, writer: &mut UndoWriter, body: &[u8]) -> UndoPtr {
+    let room = st.undo().reserve(st, writer, body.len()).await.unwrap();
+    let permit = st.reserve(UndoSpace::log_bytes(body.len())).await.unwrap();
+    let mut mtr = st.mtr(permit);
+    let ptr = st.undo().append(&mut mtr, writer, room, body);
+    mtr.commit();
+    ptr
+}
+
+async fn finish(st: &Store, writer: UndoWriter, end: TxnEnd) -> History {
+    let permit = st.reserve(UndoSpace::log_bytes(0)).await.unwrap();
+    let mtr = st.mtr(permit);
+    let (lsn, history) = st.undo().end(mtr, writer, end, 0);
+    st.log().flush_to(lsn).await.unwrap();
+    history
+}
+
+/// Bodies of a history, newest first.
+async fn bodies(st: &Store, mut ptr: UndoPtr) -> Vec<Vec<u8>> {
+    let mut out = Vec::new();
+    while !ptr.is_none() {
+        let record = st.undo().read(st, ptr).await.unwrap();
+        out.push(record.body);
+        ptr = record.prev;
+    }
+    out
+}
+
+#[test]
+fn transactions_follow_each_other_in_a_segment_and_undone_records_are_left_out() {
+    let sim = Sim::new(1, 1);
+    let env = sim.env();
+    sim.run(async move {
+        let st = create(env, devices()).await;
+        let undo = st.undo();
+        let mut a = undo.begin(&st, |id| assert_eq!(id, TxnId(1))).await.unwrap();
+        let first = append(&st, &mut a, b"one").await;
+        append(&st, &mut a, b"two").await;
+        assert_eq!(undo.position(&a).page(), first.page());
+        let permit = st.reserve(UndoSpace::log_bytes(0)).await.unwrap();
+        let mut mtr = st.mtr(permit);
+        undo.undone(&mut mtr, &mut a, first);
+        mtr.commit();
+        append(&st, &mut a, b"three").await;
+        let a = finish(&st, a, TxnEnd::Committed).await;
+        assert_eq!(bodies(&st, a.last).await, vec![b"three".to_vec(), b"one".to_vec()]);
+        let mut b = undo.begin(&st, |id| assert_eq!(id, TxnId(2))).await.unwrap();
+        append(&st, &mut b, b"four").await;
+        let b = finish(&st, b, TxnEnd::RolledBack).await;
+        assert_eq!((a.slot, a.first.page()), (b.slot, b.first.page()));
+        assert!(a.seq < b.seq);
+        assert_eq!(undo.check(&st, &[a, b]).await.unwrap(), Vec::<String>::new());
+    });
+}
+
+#[test]
+fn extents_are_reused_and_the_limit_holds() {
+    let sim = Sim::new(2, 1);
+    let env = sim.env();
+    sim.run(async move {
+        let st = create(env, devices()).await;
+        let undo = st.undo();
+        undo.set_limit(8 << 20);
+        let body = vec![7; UndoSpace::max_body(4096)];
+        let per_extent = (EXTENT_BYTES / 4096) as usize;
+        // Forty extents' worth of transactions within a limit of eight, for each is consumed.
+        for i in 0..80u64 {
+            let mut writer = undo.begin(&st, |_| {}).await.unwrap();
+            for _ in 0..per_extent / 2 {
+                append(&st, &mut writer, &body).await;
+            }
+            let history = finish(&st, writer, TxnEnd::Committed).await;
+            assert_eq!(history.txn, TxnId(i + 1));
+            undo.consumed(&st, &history).await.unwrap();
+            assert!(undo.used_bytes() <= 4 << 20, "{} bytes in use", undo.used_bytes());
+        }
+        let mut writer = undo.begin(&st, |_| {}).await.unwrap();
+        let full = loop {
+            let room = match undo.reserve(&st, &mut writer, body.len()).await {
+                Ok(room) => room,
+                Err(e) => break e,
+            };
+            let permit = st.reserve(UndoSpace::log_bytes(body.len())).await.unwrap();
+            let mut mtr = st.mtr(permit);
+            undo.append(&mut mtr, &mut writer, room, &body);
+            mtr.commit();
+        };
+        assert!(matches!(full, StorageError::UndoFull(_)), "{full}");
+        assert_eq!(undo.used_bytes(), 8 << 20);
+        // Ending needs no room.
+        let history = finish(&st, writer, TxnEnd::RolledBack).await;
+        undo.consumed(&st, &history).await.unwrap();
+        assert_eq!(undo.check(&st, &[]).await.unwrap(), Vec::<String>::new());
+    });
+}
+
+#[test]
+fn a_restart_finds_losers_and_histories_over_many_segments() {
+    let devices = devices();
+    let sim = Sim::new(3, 1);
+    let (env, d) = (sim.env(), devices.clone());
+    let (before, top) = sim.run(async move {
+        let st = create(env, d).await;
+        let undo = st.undo();
+        let mut histories = Vec::new();
+        // More at once than a directory page has segments.
+        let mut writers = Vec::new();
+        for _ in 0..200u64 {
+            let mut writer = undo.begin(&st, |_| {}).await.unwrap();
+            append(&st, &mut writer, &writer.txn.0.to_le_bytes()).await;
+            writers.push(writer);
+        }
+        let loser = writers.remove(57);
+        for writer in writers {
+            histories.push(finish(&st, writer, TxnEnd::Committed).await);
+        }
+        for history in histories.drain(..150) {
+            undo.consumed(&st, &history).await.unwrap();
+        }
+        for _ in 0..30 {
+            let mut writer = undo.begin(&st, |_| {}).await.unwrap();
+            append(&st, &mut writer, b"later").await;
+            histories.push(finish(&st, writer, TxnEnd::RolledBack).await);
+        }
+        st.log().flush_to(st.log().end()).await.unwrap();
+        (histories, (loser.txn, undo.position(&loser)))
+    });
+    sim.crash();
+    let sim = Sim::new(4, 1);
+    let env = sim.env();
+    sim.run(async move {
+        let (st, _) = Store::open(env, devices, config()).await.unwrap();
+        let (losers, histories) = st.undo().recover(&st).await.unwrap();
+        assert_eq!(histories, before);
+        let losers: Vec<_> = losers.into_iter().map(|l| (l.writer.txn, l.next)).collect();
+        assert_eq!(losers, vec![top]);
+        assert_eq!(st.undo().next_txn(), TxnId(231));
+        assert_eq!(st.undo().check(&st, &histories).await.unwrap(), Vec::<String>::new());
+        let segments = st.undo().used_bytes() >> 20;
+        for history in &histories {
+            st.undo().consumed(&st, history).await.unwrap();
+        }
+        assert!(st.undo().used_bytes() >> 20 < segments, "idle segments give their extents back");
+        assert_eq!(st.undo().check(&st, &[]).await.unwrap(), Vec::<String>::new());
+    });
+}
