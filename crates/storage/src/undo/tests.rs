@@ -17,7 +17,13 @@ fn devices() -> DeviceSet {
 }
 
 fn config() -> StorageConfig {
-    StorageConfig { page_size: 4096, pool_bytes: 2 << 20, segment_size: 1 << 20, log_buffer: 1 << 20, ..StorageConfig::default() }
+    StorageConfig {
+        page_size: 4096,
+        pool_bytes: 2 << 20,
+        segment_size: 1 << 20,
+        log_buffer: 1 << 20,
+        ..StorageConfig::default()
+    }
 }
 
 async fn create(sim_env: terrace_env::Env, devices: DeviceSet) -> Store {
@@ -66,9 +72,11 @@ fn transactions_follow_each_other_in_a_segment_and_undone_records_are_left_out()
         append(&st, &mut a, b"two").await;
         assert_eq!(undo.position(&a).page(), first.page());
         let permit = st.reserve(UndoSpace::log_bytes(0)).await.unwrap();
-        let mut mtr = st.mtr(permit);
-        undo.undone(&mut mtr, &mut a, first);
-        mtr.commit();
+        {
+            let mut mtr = st.mtr(permit);
+            undo.undone(&mut mtr, &mut a, first);
+            mtr.commit();
+        }
         append(&st, &mut a, b"three").await;
         let a = finish(&st, a, TxnEnd::Committed).await;
         assert_eq!(bodies(&st, a.last).await, vec![b"three".to_vec(), b"one".to_vec()]);
@@ -109,9 +117,11 @@ fn extents_are_reused_and_the_limit_holds() {
                 Err(e) => break e,
             };
             let permit = st.reserve(UndoSpace::log_bytes(body.len())).await.unwrap();
-            let mut mtr = st.mtr(permit);
-            undo.append(&mut mtr, &mut writer, room, &body);
-            mtr.commit();
+            {
+                let mut mtr = st.mtr(permit);
+                undo.append(&mut mtr, &mut writer, room, &body);
+                mtr.commit();
+            }
         };
         assert!(matches!(full, StorageError::UndoFull(_)), "{full}");
         assert_eq!(undo.used_bytes(), 8 << 20);
@@ -135,7 +145,8 @@ fn a_restart_finds_losers_and_histories_over_many_segments() {
         let mut writers = Vec::new();
         for _ in 0..200u64 {
             let mut writer = undo.begin(&st, |_| {}).await.unwrap();
-            append(&st, &mut writer, &writer.txn.0.to_le_bytes()).await;
+            let id = writer.txn.0.to_le_bytes();
+            append(&st, &mut writer, &id).await;
             writers.push(writer);
         }
         let loser = writers.remove(57);
