@@ -48,7 +48,7 @@ impl BTree {
         let mut chain = vec![self.doom(st, leaf, &links).await?];
         let parent = loop {
             let level = chain.len() as u8;
-            let above = self.descend(st, Target::Key(&bound), level, true).await?;
+            let above = self.descend(st, Target::Key(&bound), level, false).await?;
             let (top, at) = (&chain[chain.len() - 1], self.place(&above, level, &bound)?);
             match at {
                 Place::Second { left, right } if left == no(&top.page) && right == no(&top.right) => break above,
@@ -67,7 +67,7 @@ impl BTree {
                 _ => return Ok(None),
             }
         };
-        let permit = st.reserve(UNLINK_LOG).await?;
+        let permit = st.reserve_for_cleanup(UNLINK_LOG).await?;
         if !self.try_unlink(st, st.mtr(permit), &chain, &parent, &bound) {
             return Ok(None);
         }

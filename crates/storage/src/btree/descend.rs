@@ -6,7 +6,7 @@ use super::*;
 enum Step {
     Here,
     Go(u32),
-    /// A writer met an incomplete split.
+    /// An inserter met an incomplete split.
     Finish,
 }
 
@@ -32,12 +32,12 @@ impl BTree {
         StorageError::Damaged(format!("index {}, page {}: {what}", self.object, PageId::new(self.space, page)))
     }
 
-    /// The page of `level` where `target` belongs (or did a moment ago). A `writer` finishes the splits that it meets.
+    /// The page of `level` where `target` belongs (or did a moment ago). An `inserter` finishes the splits that it meets.
     /// The caller is inside an epoch.
-    pub(super) async fn descend(&self, st: &Store, target: Target<'_>, level: u8, writer: bool) -> Result<Pin> {
+    pub(super) async fn descend(&self, st: &Store, target: Target<'_>, level: u8, inserter: bool) -> Result<Pin> {
         let mut pin = self.pin(st, self.root, Access::Random).await?;
         loop {
-            match self.step(&pin, target, level, writer)? {
+            match self.step(&pin, target, level, inserter)? {
                 Step::Here => return Ok(pin),
                 Step::Go(no) => pin = self.pin(st, no, Access::Random).await?,
                 Step::Finish => {
@@ -48,13 +48,13 @@ impl BTree {
         }
     }
 
-    fn step(&self, pin: &Pin, target: Target<'_>, level: u8, writer: bool) -> Result<Step> {
+    fn step(&self, pin: &Pin, target: Target<'_>, level: u8, inserter: bool) -> Result<Step> {
         let page = pin.read();
         let node = self.node(&page, pin)?;
         if node.level() < level {
             return Err(self.damaged(pin.id().no, "its level is lower than its parent says"));
         }
-        if writer && node.is_incomplete() && !node.is_dead() {
+        if inserter && node.is_incomplete() && !node.is_dead() {
             return Ok(Step::Finish);
         }
         if node.is_left_of(target) {

@@ -7,7 +7,7 @@
 //!    unlinked (flag `DEAD`: to the right as well); it is not reused before the search has ended, since every operation
 //!    keeps the tablespace's epoch (`Space::enter`).
 //! 2. A page is split in one mini-transaction, and linked into the level above in a second one. Between the two the left half is
-//!    flagged; a writer who meets the flag finishes the split first.
+//!    flagged; an inserter who meets the flag finishes the split first.
 //! 3. An empty page is unlinked from parent and neighbours in *one* mini-transaction, together with its ancestors that
 //!    held nothing else. So there is no half-dead state to finish after a crash. The last child of a parent goes only with its
 //!    parent, and the rightmost page of a level never.
@@ -126,12 +126,13 @@ impl BTree {
         mtr.commit();
         Outcome::Done(true)
     }
-    /// Removes a key; false where it was not there.
+    /// Removes a key; false where it was not there. Purge and rollback do this, so it goes on where the log is nearly full, and
+    /// leaves splits for others to finish.
     pub async fn remove(&self, st: &Store, key: &[u8]) -> Result<bool> {
         let _epoch = st.space(self.space).enter();
         loop {
-            let leaf = self.descend(st, Target::Key(key), 0, true).await?;
-            let permit = st.reserve(KEY_LOG).await?;
+            let leaf = self.descend(st, Target::Key(key), 0, false).await?;
+            let permit = st.reserve_for_cleanup(KEY_LOG).await?;
             match self.try_remove(st.mtr(permit), &leaf, key) {
                 Outcome::Done(removed) => return Ok(removed),
                 Outcome::Emptied => {

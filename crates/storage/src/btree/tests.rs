@@ -398,6 +398,37 @@ fn cursors_survive_changes_between_batches() {
     }
 }
 
+/// What a split logs stays within what is reserved for it: with keys as short and as long as may be, at both ends of the range
+/// of page sizes. The log asserts it for every mini-transaction; the root's split, which logs most, is measured here.
+#[test]
+fn splits_stay_within_their_log_room() {
+    for page_size in [4096, 32768] {
+        for len in [4, 16, 200, BTree::max_key(page_size)] {
+            let mut rig = Rig::new(0, u64::MAX);
+            (rig.config.page_size, rig.config.pool_bytes) = (page_size, 256 * page_size);
+            let most = simulate(3, &Arc::new(rig), move |st| async move {
+                let tree = BTree::create(&st, ObjectId(9), DATA).await.unwrap();
+                let mut most = 0;
+                for i in 0..if len < 20 { 20_000 } else { 500 } {
+                    let (before, height) = (st.log().end(), levels(&st, &tree).await);
+                    tree.insert(&st, &tail(i * 7919 % 20_011, len)).await.unwrap();
+                    if height == 1 && levels(&st, &tree).await == 2 {
+                        most = st.log().end().0 - before.0;
+                    }
+                }
+                assert_eq!(tree.check(&st).await.unwrap(), if len < 20 { 20_000 } else { 500 });
+                most as usize
+            });
+            let bound = split_log(page_size);
+            assert!(
+                most > page_size / 2 && most < bound,
+                "{most} of {bound} bytes, pages of {page_size}, keys of {len}"
+            );
+            println!("pages of {page_size}, keys of {len}: {most} of {bound} bytes");
+        }
+    }
+}
+
 #[test]
 fn separators_are_shortest() {
     let cases: [(&[u8], &[u8], &[u8]); 4] =

@@ -138,7 +138,7 @@ impl Heap {
         let stub = Stub::decode(stub)?;
         for rid in self.fragments(st, &stub).await?.into_iter().rev() {
             let room = self.pin_row(st, rid).await?;
-            let permit = st.reserve(ROW_LOG).await?;
+            let permit = st.reserve_for_cleanup(ROW_LOG).await?;
             self.free_fragment(st, st.mtr(permit), &room, rid.slot, &stub.id);
         }
         Ok(())

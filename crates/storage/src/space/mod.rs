@@ -312,7 +312,7 @@ impl Space {
         let extents = self.mirror.lock().extents_of(object);
         for group in extents.chunk_by(|a, b| self.geometry.map_of_extent(*a) == self.geometry.map_of_extent(*b)) {
             let map = self.map_pin(st, group[0] * EXTENT).await?;
-            let permit = st.reserve(group.len() * 64 + 256).await?;
+            let permit = st.reserve_for_cleanup(group.len() * 64 + 256).await?;
             let freed = self.free_extents(st.mtr(permit), &map, object, group);
             // Forgotten pages are never written: a restart that still saw them in use would miss their last changes.
             st.log().flush_to(freed).await?;
