@@ -40,7 +40,12 @@ fn table() -> Vec<(&'static str, DataType, Body)> {
         ("col_description", Utf8, |c| c.texts(|_, _| Ok(None))),
         ("current_database", Utf8, |c| c.texts(|c, _| Ok(Some(c.info.database.clone())))),
         ("current_schema", Utf8, |c| c.texts(|_, _| Ok(Some("public".to_owned())))),
-        ("current_schemas", names, |c| Ok(current_schemas(c))),
+        ("current_schemas", names.clone(), |c| Ok(current_schemas(c))),
+        ("no_items", names, |c| {
+            let mut lists = ListBuilder::new(StringBuilder::new());
+            (0..c.rows).for_each(|_| lists.append(true));
+            Ok(Arc::new(lists.finish()))
+        }),
         ("current_user", Utf8, |c| c.texts(|c, _| Ok(Some(c.info.user.clone())))),
         ("session_user", Utf8, |c| c.texts(|c, _| Ok(Some(c.info.user.clone())))),
         ("format_type", Utf8, |c| {
@@ -74,6 +79,14 @@ fn table() -> Vec<(&'static str, DataType, Body)> {
         ("pg_function_is_visible", Boolean, |c| Ok(c.all_true())),
         ("pg_is_in_recovery", Boolean, |c| Ok(Arc::new(BooleanArray::from(vec![false; c.rows])))),
         ("pg_relation_is_publishable", Boolean, |c| Ok(c.all_true())),
+        ("pg_size_pretty", Utf8, |c| c.texts(|c, i| Ok(c.int(0, i)?.map(size_pretty)))),
+        // Sizes are not known: NULL.
+        ("pg_database_size", Int64, |c| Ok(Arc::new(Int64Array::new_null(c.rows)))),
+        ("pg_indexes_size", Int64, |c| Ok(Arc::new(Int64Array::new_null(c.rows)))),
+        ("pg_relation_size", Int64, |c| Ok(Arc::new(Int64Array::new_null(c.rows)))),
+        ("pg_table_size", Int64, |c| Ok(Arc::new(Int64Array::new_null(c.rows)))),
+        ("pg_total_relation_size", Int64, |c| Ok(Arc::new(Int64Array::new_null(c.rows)))),
+        ("pg_tablespace_location", Utf8, |c| c.texts(|_, _| Ok(Some(String::new())))),
         ("pg_table_is_visible", Boolean, |c| Ok(c.all_true())),
         ("pg_type_is_visible", Boolean, |c| Ok(c.all_true())),
         ("regclass_name", Utf8, |c| c.texts(|c, i| Ok(c.oid(0, i)?.map(|o| class_name(c.catalog, o))))),
@@ -256,6 +269,18 @@ fn regtype_oid(c: &Call<'_>) -> Result<ArrayRef> {
     };
     let oids = (0..c.rows).map(one).collect::<Result<Vec<_>>>()?;
     Ok(Arc::new(UInt32Array::from(oids)))
+}
+
+/// Bytes in the largest unit that leaves at least 10240 of the next smaller one, rounded half away from zero.
+fn size_pretty(bytes: i64) -> String {
+    let mut size = i128::from(bytes);
+    let units = ["bytes", "kB", "MB", "GB", "TB", "PB"];
+    let mut unit = 0;
+    while size.abs() >= 10_240 && unit + 1 < units.len() {
+        size = (size + size.signum() * 512) / 1024;
+        unit += 1;
+    }
+    format!("{size} {}", units[unit])
 }
 
 fn schema_name(oid: u32) -> String {

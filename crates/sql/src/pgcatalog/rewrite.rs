@@ -89,7 +89,7 @@ impl VisitorMut for Rewriter {
         match expr {
             Expr::Subquery(query) if compares_collations(query) => *expr = null(),
             // psql's \du: memberships, of which there are none.
-            Expr::Function(f) if is_array_of_nothing(f) => *expr = null(),
+            Expr::Function(f) if is_array_of_nothing(f) => *expr = call("no_items", vec![]),
             // psql's \d+: storage options, of which there are none.
             Expr::Function(f) if last(&f.name) == "array_to_string" && f.args.to_string().contains("reloptions") => {
                 *expr = string("");
@@ -314,8 +314,27 @@ fn aggregate(query: &mut Query) {
     }
     let inner = std::mem::replace(expr, null());
     *expr = call("min", vec![inner]);
+    if let Some(selection) = &mut select.selection {
+        drop_implied(selection);
+    }
     query.order_by = None;
     query.limit_clause = None;
+}
+
+/// Takes `a.atthasdef` out of a conjunction: pg_attrdef has a row exactly where it is true, and a condition on the outer query alone
+/// would keep DataFusion from decorrelating.
+fn drop_implied(selection: &mut Expr) {
+    let implied =
+        |e: &Expr| matches!(e, Expr::CompoundIdentifier(parts) if parts.last().is_some_and(|p| p.value == "atthasdef"));
+    if let Expr::BinaryOp { left, op: BinaryOperator::And, right } = selection {
+        drop_implied(left);
+        drop_implied(right);
+        if implied(right) {
+            *selection = take(left);
+        } else if implied(left) {
+            *selection = take(right);
+        }
+    }
 }
 
 /// `EXISTS (SELECT .. )` becomes `(SELECT count(*) FROM ..) > 0`, through the connectives of a select list.
