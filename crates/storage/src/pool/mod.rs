@@ -11,6 +11,8 @@ mod frame;
 mod load;
 mod pin;
 mod replace;
+#[cfg(test)]
+mod stress;
 mod table;
 #[cfg(test)]
 mod tests;
