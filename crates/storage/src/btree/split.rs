@@ -28,7 +28,7 @@ impl BTree {
             return Ok(());
         }
         self.finish_split(st, no).await?;
-        let right = Node(&*pin.read()).right();
+        let right = Node(&pin.read()).right();
         let room = space.reserve_page(st, self.object).await?;
         let right = if right == 0 { None } else { Some(self.pin(st, right, Access::Random).await?) };
         let permit = st.reserve(split_log(st.pool().page_size())).await?;

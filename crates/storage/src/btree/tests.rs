@@ -205,9 +205,10 @@ fn tail(i: u32, len: usize) -> Vec<u8> {
 #[test]
 fn emptied_trees_give_their_pages_back() {
     const N: u32 = 4000;
-    let mixed = |i: u32| (i as u64 * 2_654_435_761 % N as u64) as u32;
-    let orders: [(&str, Box<dyn Fn(u32) -> u32 + Send>); 3] =
-        [("ascending", Box::new(|i| i)), ("descending", Box::new(|i| N - 1 - i)), ("mixed", Box::new(mixed))];
+    fn mixed(i: u32) -> u32 {
+        (i as u64 * 2_654_435_761 % N as u64) as u32
+    }
+    let orders: [(&str, fn(u32) -> u32); 3] = [("ascending", |i| i), ("descending", |i| N - 1 - i), ("mixed", mixed)];
     for (name, order) in orders {
         let rig = Arc::new(Rig::new(128, u64::MAX));
         simulate(3, &rig, move |st| async move {
@@ -324,6 +325,38 @@ fn an_incomplete_split_is_finished_by_a_writer() {
         }
         assert!(!is_incomplete(&st, &tree, page).await);
         assert_eq!(tree.check(&st).await.unwrap(), 340);
+    });
+}
+
+/// Whoever read a leaf's number before it was unlinked still finds it there, dead and with a link to where its keys belong.
+#[test]
+fn an_unlinked_leaf_waits_for_searches_on_their_way_to_it() {
+    let rig = Arc::new(Rig::new(256, u64::MAX));
+    simulate(3, &rig, |st| async move {
+        let tree = BTree::create(&st, ObjectId(9), DATA).await.unwrap();
+        for i in 0..300 {
+            tree.insert(&st, &number(i, 100)).await.unwrap();
+        }
+        let search = st.space(DATA).enter();
+        let leaf = tree.descend(&st, Target::Key(&number(150, 100)), 0, false).await.unwrap();
+        let keys: Vec<_> = (0..Node(&leaf.read()).count()).map(|i| Node(&leaf.read()).key(i).to_vec()).collect();
+        for key in &keys {
+            assert!(tree.remove(&st, key).await.unwrap());
+        }
+        for i in 1000..1300 {
+            tree.insert(&st, &number(i, 100)).await.unwrap();
+        }
+        let right = Node(&leaf.read()).right();
+        assert!(Node(&leaf.read()).is_dead());
+        tree.insert(&st, &keys[0]).await.unwrap();
+        let right = tree.pin(&st, right, Access::Random).await.unwrap();
+        assert_eq!(Node(&right.read()).search(&keys[0]), Ok(0), "the right neighbour has taken over");
+        drop(search);
+        for i in 2000..2300 {
+            tree.insert(&st, &number(i, 100)).await.unwrap();
+        }
+        assert!(!Node(&leaf.read()).is_dead(), "the page has a new life");
+        assert_eq!(tree.check(&st).await.unwrap(), 901 - keys.len() as u64);
     });
 }
 

@@ -59,7 +59,8 @@ fn pages_are_given_found_freed_and_remembered() {
         let space = st.space(DATA);
         space.check(&st).await.unwrap();
         let (mut a, mut b) = (a, b);
-        (a.sort(), b.sort());
+        a.sort();
+        b.sort();
         assert_eq!(space.pages(A, 0, usize::MAX), a);
         assert_eq!(space.pages(B, b[10], 5), b[10..15]);
         assert_eq!(space.page_count(A), a.len() as u64);

@@ -111,9 +111,9 @@ async fn storm(st: Store, seed: u64, steps: u32, span: u32, len: usize) {
 
 #[test]
 fn a_storm_in_virtual_time() {
-    for seed in 0..12 {
-        let rig = Arc::new(Rig::new(96, u64::MAX));
-        simulate(seed, &rig, move |st| storm(st, seed, 300, 200, 300));
+    for seed in 0..24 {
+        let rig = Arc::new(Rig::new(48, u64::MAX));
+        simulate(seed, &rig, move |st| storm(st, seed, 400, 150, 500));
     }
 }
 
