@@ -64,6 +64,7 @@ mod model {
     // A panic in a model ends the model: poisoning needs no answer.
     const POISON: &str = "no thread of a model goes on after a panic";
 
+    #[derive(Default)]
     pub(crate) struct Mutex<T>(checked::Mutex<T>);
     impl<T> Mutex<T> {
         pub(crate) fn new(value: T) -> Mutex<T> {

@@ -2,10 +2,10 @@
 
 use super::{Core, Log};
 use crate::error::StorageError;
+use crate::sync::atomic::Ordering;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Stores a sealed segment: its number and bytes. It must be durable when this returns Ok; it may be offered again after a restart.

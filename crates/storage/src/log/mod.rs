@@ -25,14 +25,14 @@ mod tests;
 
 use crate::config::StorageConfig;
 use crate::error::{Result, StorageError};
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::types::*;
 pub use batch::{Block, EVENT};
-use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use segment::{FIRST, Geometry};
 use space::Slots;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use terrace_device::DeviceRef;

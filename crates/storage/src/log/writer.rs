@@ -6,10 +6,10 @@
 
 use super::{Core, Piece, segment};
 use crate::error::StorageError;
+use crate::sync::atomic::Ordering;
 use crate::types::Lsn;
 use futures::future::try_join_all;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use terrace_device::{DeviceError, IoBuf, Purpose, SECTOR};
 
 /// Bytes of one device write.

@@ -9,6 +9,8 @@
 pub(crate) mod fixture;
 mod frame;
 mod load;
+#[cfg(all(test, feature = "shuttle"))]
+mod models;
 mod pin;
 mod replace;
 #[cfg(test)]

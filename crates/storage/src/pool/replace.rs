@@ -17,7 +17,8 @@ use crate::types::PageId;
 use std::cell::Cell;
 use terrace_policy::{Class, Clock, Frame, Lru, Lru2, Replacement};
 
-const STRIPES: usize = 16;
+/// A model needs few, and pays for each.
+const STRIPES: usize = if cfg!(feature = "shuttle") { 2 } else { 16 };
 /// Hits in a buffer before it is drained, and before it is emptied when the policy is busy all the time.
 const DRAIN: usize = 32;
 const OVERFLOW: usize = 256;

@@ -12,7 +12,8 @@ use rustc_hash::FxHashMap;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::Semaphore;
 
-const SHARDS: usize = 128;
+/// A model needs few, and pays for each.
+const SHARDS: usize = if cfg!(feature = "shuttle") { 2 } else { 128 };
 
 pub(super) enum Entry {
     Resident(u32),
