@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::ast::{
     ExactNumberInfo, Expr, Ident, IndexColumn, IndexType, TableConstraint, TimezoneInfo,
 };
 use std::sync::Arc;
-use terrace_engine::{Catalog, ColumnDef, DataType, Datum, EngineError, IndexSpec, Result, Table, TableSpec};
+use terrace_engine::{Catalog, ColumnDef, DataType, Datum, EngineError, Index, IndexSpec, Result, Table, TableSpec};
 
 /// PostgreSQL's limit on the bytes of an identifier.
 const NAME_MAX: usize = 63;
@@ -334,15 +334,13 @@ fn choose_name(parts: &[&str], suffix: &str, taken: &dyn Fn(&str) -> bool) -> St
 }
 
 pub(crate) fn relation_exists(catalog: &Catalog, name: &str) -> bool {
-    catalog.table(name).is_some() || find_index(catalog, name).is_some()
+    catalog.name_taken(name)
 }
 
 /// An index by its name, with its table.
-pub(crate) fn find_index<'c>(
-    catalog: &'c Catalog,
-    name: &str,
-) -> Option<(&'c Arc<Table>, &'c Arc<terrace_engine::Index>)> {
-    catalog.tables().find_map(|table| table.indexes.iter().find(|i| i.name == name).map(|index| (table, index)))
+pub(crate) fn find_index<'c>(catalog: &'c Catalog, name: &str) -> Option<(&'c Arc<Table>, &'c Arc<Index>)> {
+    let index = catalog.index(name)?;
+    catalog.table_by_oid(index.table).map(|table| (table, index))
 }
 
 pub(crate) fn duplicate(name: &str) -> EngineError {

@@ -158,36 +158,18 @@ pub(crate) fn check_not_null(table: &Table, row: &[Datum]) -> Result<()> {
     let Some((_, column)) = live_columns(table).find(|(at, c)| c.not_null && row[*at] == Datum::Null) else {
         return Ok(());
     };
-    let message =
-        format!("null value in column \"{}\" of relation \"{}\" violates not-null constraint", column.name, table.name);
-    let mut error = EngineError::new("23502", message);
     let values: Vec<String> = live_columns(table).map(|(at, _)| show(&row[at])).collect();
-    error.detail = Some(format!("Failing row contains ({}).", values.join(", ")));
-    error.table = Some(table.name.clone());
-    error.column = Some(column.name.clone());
-    Err(error)
+    Err(EngineError::not_null(&table.name, &column.name, format!("({})", values.join(", "))))
 }
 
+/// A value in an error's detail; long text is cut.
 fn show(datum: &Datum) -> String {
     match datum {
-        Datum::Null => "null".into(),
-        Datum::Bool(true) => "t".into(),
-        Datum::Bool(false) => "f".into(),
-        Datum::Int4(v) => v.to_string(),
-        Datum::Int8(v) => v.to_string(),
-        Datum::Float8(v) => v.to_string(),
-        // PostgreSQL cuts long values too.
-        Datum::Text(v) => match v.char_indices().nth(64) {
-            Some((cut, _)) => format!("{}...", &v[..cut]),
-            None => v.to_string(),
+        Datum::Text(text) => match text.char_indices().nth(64) {
+            Some((cut, _)) => format!("{}...", &text[..cut]),
+            None => text.to_string(),
         },
-        Datum::Timestamp(v) => {
-            let scalar = datafusion::common::ScalarValue::TimestampMicrosecond(Some(*v), None);
-            match scalar.cast_to(&datafusion::arrow::datatypes::DataType::Utf8) {
-                Ok(text) => text.to_string().replace('T', " "),
-                Err(_) => v.to_string(),
-            }
-        }
+        other => other.to_string(),
     }
 }
 

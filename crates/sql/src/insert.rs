@@ -8,7 +8,7 @@ use crate::dml::{check_not_null, default_of, is_default, is_open_literal};
 use crate::error::unsupported;
 use crate::parse::{fold, object_name};
 use crate::run::Run;
-use crate::values::{assign_array, assign_datum, check_assignable, live_columns, parse};
+use crate::values::{assign_array, assign_datum, check_assignable, live_columns};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::sql::sqlparser::ast::{
@@ -270,8 +270,8 @@ pub(crate) fn literal(expr: &Expr, column: &ColumnDef) -> Option<Result<Datum>> 
         Expr::Value(value) => match &value.value {
             Value::Null => Some(Ok(Datum::Null)),
             Value::Number(text, false) => Some(number(text, column)),
-            Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => Some(parse(text, column.data_type)),
-            Value::DollarQuotedString(text) => Some(parse(&text.value, column.data_type)),
+            Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => Some(column.data_type.parse(text)),
+            Value::DollarQuotedString(text) => Some(column.data_type.parse(&text.value)),
             Value::Boolean(value) => Some(
                 check_assignable(&ArrowType::Boolean, column, false)
                     .and_then(|()| assign_datum(Datum::Bool(*value), column.data_type)),
@@ -287,7 +287,7 @@ fn number(text: &str, column: &ColumnDef) -> Result<Datum> {
     let arrow = if integer.is_ok() { ArrowType::Int32 } else { ArrowType::Float64 };
     check_assignable(&arrow, column, false)?;
     match (column.data_type, integer) {
-        (DataType::Text | DataType::Varchar(_), _) => parse(text, column.data_type),
+        (DataType::Text | DataType::Varchar(_), _) => column.data_type.parse(text),
         (_, Ok(value)) => assign_datum(Datum::Int8(value), column.data_type),
         (_, Err(_)) => {
             let value: f64 =

@@ -8,6 +8,7 @@ use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::common::ScalarValue;
 use std::sync::Arc;
+use terrace_engine::types::fit_varchar;
 use terrace_engine::{ColumnDef, DataType, Datum, DatumRef, EngineError, Result, Table};
 
 pub fn arrow_type(data_type: DataType) -> ArrowType {
@@ -32,19 +33,6 @@ pub fn engine_type(arrow: &ArrowType) -> Option<DataType> {
         ArrowType::Timestamp(..) => DataType::Timestamp,
         _ => return None,
     })
-}
-
-/// As PostgreSQL writes it.
-pub(crate) fn type_name(data_type: DataType) -> String {
-    match data_type {
-        DataType::Bool => "boolean".into(),
-        DataType::Int4 => "integer".into(),
-        DataType::Int8 => "bigint".into(),
-        DataType::Float8 => "double precision".into(),
-        DataType::Text => "text".into(),
-        DataType::Varchar(n) => format!("character varying({n})"),
-        DataType::Timestamp => "timestamp without time zone".into(),
-    }
 }
 
 /// The columns a user sees, with their positions in the row.
@@ -156,13 +144,13 @@ pub(crate) fn check_assignable(from: &ArrowType, column: &ColumnDef, literal: bo
     if fits || matches!(from, Null) || (literal && is_text) {
         return Ok(());
     }
-    let from = engine_type(from).map(type_name).unwrap_or_else(|| from.to_string().to_lowercase());
+    let from = engine_type(from).map(|t| t.to_string()).unwrap_or_else(|| from.to_string().to_lowercase());
     let mut error = EngineError::new(
         "42804",
         format!(
             "column \"{}\" is of type {} but expression is of type {from}",
             column.name,
-            type_name(column.data_type)
+            column.data_type
         ),
     );
     error.hint = Some("You will need to rewrite or cast the expression.".into());
@@ -180,7 +168,7 @@ pub(crate) fn assign_array(array: &ArrayRef, column: &ColumnDef) -> Result<Vec<D
     {
         let text = cast(array, &ArrowType::Utf8)?;
         let text = text.as_any().downcast_ref::<datafusion::arrow::array::StringArray>().expect("cast to Utf8");
-        return text.iter().map(|t| t.map_or(Ok(Datum::Null), |t| parse(t, column.data_type))).collect();
+        return text.iter().map(|t| t.map_or(Ok(Datum::Null), |t| column.data_type.parse(t))).collect();
     } else if matches!(target, ArrowType::Int32 | ArrowType::Int64) && array.data_type().is_floating() {
         return round_array(array, column);
     } else {
@@ -205,7 +193,7 @@ fn round_float(v: f64, data_type: DataType) -> Result<Datum> {
     match data_type {
         DataType::Int4 if r >= i32::MIN as f64 && r <= i32::MAX as f64 => Ok(Datum::Int4(r as i32)),
         DataType::Int8 if r >= i64::MIN as f64 && r < -(i64::MIN as f64) => Ok(Datum::Int8(r as i64)),
-        _ => Err(EngineError::new("22003", format!("{} out of range", type_name(data_type)))),
+        _ => Err(EngineError::out_of_range(data_type.base_name())),
     }
 }
 
@@ -231,94 +219,31 @@ pub(crate) fn array_datum(array: &ArrayRef, row: usize) -> Datum {
 
 /// varchar(n): trailing spaces beyond n are cut, anything else is 22001.
 fn limit_length(datum: Datum, data_type: DataType) -> Result<Datum> {
-    let (DataType::Varchar(n), Datum::Text(text)) = (data_type, &datum) else { return Ok(datum) };
-    let Some((cut, _)) = text.char_indices().nth(n as usize) else { return Ok(datum) };
-    if text[cut..].bytes().all(|b| b == b' ') {
-        Ok(Datum::Text(text[..cut].into()))
-    } else {
-        Err(EngineError::new("22001", format!("value too long for type character varying({n})")))
+    match (data_type, datum) {
+        (DataType::Varchar(n), Datum::Text(text)) => Ok(Datum::Text(fit_varchar(&text, n)?.into())),
+        (_, datum) => Ok(datum),
     }
 }
 
 /// Converts a value of a statement or a parameter to what the column stores.
 pub(crate) fn assign_datum(datum: Datum, data_type: DataType) -> Result<Datum> {
-    let out_of_range = || EngineError::new("22003", format!("{} out of range", type_name(data_type)));
-    let mismatch = |d: &Datum| {
-        EngineError::new("42804", format!("a value such as {d:?} cannot be assigned to type {}", type_name(data_type)))
-    };
     Ok(match (datum, data_type) {
         (Datum::Null, _) => Datum::Null,
-        (Datum::Int8(v), DataType::Int4) => Datum::Int4(i32::try_from(v).map_err(|_| out_of_range())?),
+        (Datum::Int8(v), DataType::Int4) => {
+            Datum::Int4(i32::try_from(v).map_err(|_| EngineError::out_of_range("integer"))?)
+        }
         (Datum::Int4(v), DataType::Int8) => Datum::Int8(v.into()),
         (Datum::Int4(v), DataType::Float8) => Datum::Float8(v.into()),
         (Datum::Int8(v), DataType::Float8) => Datum::Float8(v as f64),
         (Datum::Float8(v), DataType::Int4 | DataType::Int8) => round_float(v, data_type)?,
         (Datum::Text(v), DataType::Text | DataType::Varchar(_)) => limit_length(Datum::Text(v), data_type)?,
-        (Datum::Text(v), _) => parse(&v, data_type)?,
-        (Datum::Int4(v), DataType::Text | DataType::Varchar(_)) => {
-            limit_length(Datum::Text(v.to_string().into()), data_type)?
-        }
-        (Datum::Int8(v), DataType::Text | DataType::Varchar(_)) => {
-            limit_length(Datum::Text(v.to_string().into()), data_type)?
-        }
-        (Datum::Bool(v), DataType::Text | DataType::Varchar(_)) => {
-            limit_length(Datum::Text(v.to_string().into()), data_type)?
-        }
-        (d @ Datum::Bool(_), DataType::Bool) => d,
-        (d @ Datum::Int4(_), DataType::Int4) => d,
-        (d @ Datum::Int8(_), DataType::Int8) => d,
-        (d @ Datum::Float8(_), DataType::Float8) => d,
-        (d @ Datum::Timestamp(_), DataType::Timestamp) => d,
-        (d, _) => return Err(mismatch(&d)),
-    })
-}
-
-/// Reads a quoted literal as PostgreSQL's input functions do.
-pub fn parse(text: &str, data_type: DataType) -> Result<Datum> {
-    let trimmed = text.trim();
-    let invalid =
-        || EngineError::new("22P02", format!("invalid input syntax for type {}: \"{text}\"", type_name(data_type)));
-    let range =
-        || EngineError::new("22003", format!("value \"{text}\" is out of range for type {}", type_name(data_type)));
-    let digits = |t: &str| {
-        let t = t.strip_prefix(['-', '+']).unwrap_or(t);
-        !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit())
-    };
-    Ok(match data_type {
-        DataType::Text | DataType::Varchar(_) => limit_length(Datum::Text(text.into()), data_type)?,
-        DataType::Int4 if digits(trimmed) => Datum::Int4(trimmed.parse().map_err(|_| range())?),
-        DataType::Int8 if digits(trimmed) => Datum::Int8(trimmed.parse().map_err(|_| range())?),
-        DataType::Int4 | DataType::Int8 => return Err(invalid()),
-        DataType::Float8 => {
-            let value: f64 = trimmed.parse().map_err(|_| invalid())?;
-            // "1e999" parses as infinity; "Infinity" is meant.
-            if value.is_infinite() && trimmed.bytes().any(|b| b.is_ascii_digit()) {
-                return Err(range());
-            }
-            Datum::Float8(value)
-        }
-        DataType::Bool => Datum::Bool(parse_bool(trimmed).ok_or_else(invalid)?),
-        DataType::Timestamp => {
-            let nanos_text = ScalarValue::Utf8(Some(trimmed.to_string()));
-            let time = nanos_text.cast_to(&arrow_type(DataType::Timestamp)).ok();
-            match time {
-                Some(ScalarValue::TimestampMicrosecond(Some(v), _)) => Datum::Timestamp(v),
-                _ => {
-                    let message = format!("invalid input syntax for type timestamp: \"{text}\"");
-                    return Err(EngineError::new("22007", message));
-                }
-            }
+        (Datum::Text(v), _) => data_type.parse(&v)?,
+        // As casts to text print it: a boolean in full.
+        (Datum::Bool(v), DataType::Text | DataType::Varchar(_)) => data_type.parse(if v { "true" } else { "false" })?,
+        (v, DataType::Text | DataType::Varchar(_)) => data_type.parse(&v.to_string())?,
+        (v, _) => {
+            data_type.admits(v.as_ref())?;
+            v
         }
     })
-}
-
-/// Any unambiguous prefix of true, false, yes, no, on, off; 1, 0.
-fn parse_bool(text: &str) -> Option<bool> {
-    let lower = text.to_ascii_lowercase();
-    let prefix_of = |word: &str, least: usize| lower.len() >= least && word.starts_with(&lower);
-    match () {
-        _ if lower == "1" || prefix_of("true", 1) || prefix_of("yes", 1) || prefix_of("on", 2) => Some(true),
-        _ if lower == "0" || prefix_of("false", 1) || prefix_of("no", 1) || prefix_of("off", 2) => Some(false),
-        _ => None,
-    }
 }

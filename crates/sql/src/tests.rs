@@ -1,0 +1,164 @@
+//! What needs no database: splitting, names, constant expressions, error codes.
+use crate::error::from_datafusion;
+use crate::parse;
+use crate::pgcatalog::SessionInfo;
+use crate::planner::{Planner, base_state, parameters};
+use crate::session::shown_schema;
+use datafusion::arrow::util::display::array_value_to_string;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::sql::sqlparser::ast::Statement;
+use std::sync::Arc;
+use terrace_engine::{Catalog, DataType, EngineError};
+
+/// Plans and runs a query that reads no table of the user's.
+fn answer(sql: &str) -> Result<(Vec<String>, Vec<String>), EngineError> {
+    futures::executor::block_on(async {
+        let mut statement = parse::parse_one(sql)?.expect("a statement");
+        parse::prepare(&mut statement)?;
+        let state = base_state(Arc::new(RuntimeEnv::default()));
+        let (catalog, info) = (Arc::new(Catalog::default()), SessionInfo::default());
+        let planner = Planner { state: &state, catalog: &catalog, info: &info, target: None };
+        let plan = planner.plan(statement, &[]).await?.plan;
+        let physical = state.create_physical_plan(&plan).await.map_err(from_datafusion)?;
+        let names = shown_schema(&physical.schema()).fields().iter().map(|f| f.name().clone()).collect();
+        let batches =
+            datafusion::physical_plan::collect(physical, state.task_ctx()).await.map_err(from_datafusion)?;
+        let mut rows = vec![];
+        for batch in batches {
+            for row in 0..batch.num_rows() {
+                let cell = |c: &datafusion::arrow::array::ArrayRef| match c.is_null(row) {
+                    true => "NULL".into(),
+                    false => array_value_to_string(c, row).expect("a value prints"),
+                };
+                rows.push(batch.columns().iter().map(cell).collect::<Vec<String>>().join("|"));
+            }
+        }
+        Ok((names, rows))
+    })
+}
+
+#[test]
+fn statements_are_split_where_they_end() {
+    let split = |sql| parse::split(sql).unwrap();
+    assert_eq!(split("SELECT ';' ; SELECT \"a;b\""), ["SELECT ';'", "SELECT \"a;b\""]);
+    assert_eq!(split("SELECT 'it''s' ; SELECT E'a\\n;'").len(), 2);
+    assert_eq!(split("SELECT $$;$$"), ["SELECT $$;$$"]);
+    assert!(split(" ; -- x ;\n /* ; */ ").is_empty());
+    for sql in ["SELECT 'it''s'", "SELECT E'a\\nb'", "SELECT U&'d\\0061t'", "SELECT 1 -- end", "SELECT $1 + :x"] {
+        let text = split(sql).remove(0);
+        assert_eq!(parse::split(&text).unwrap(), [text.clone()], "{sql}");
+    }
+    assert_eq!(parse::split("SELECT 'open").unwrap_err().state.0, "42601");
+}
+
+#[test]
+fn constant_expressions() {
+    for (sql, expected) in [
+        ("SELECT 7 / 2, -7 / 2, 7 % -3", "3|-3|1"),
+        ("SELECT cast(2.5 AS int), cast(3.5 AS int), cast(-2.7 AS bigint)", "2|4|-3"),
+        ("SELECT 'a' || NULL IS NULL", "true"),
+        ("SELECT NULL = NULL IS NULL", "true"),
+        ("SELECT 1 = 1.0", "true"),
+        ("SELECT '5'::int + 1", "6"),
+        ("SELECT 'a' < 'b', 'B' < 'a'", "true|true"),
+        ("SELECT 9223372036854775806 + 1", "9223372036854775807"),
+        ("SELECT coalesce(NULL, 2), nullif(1, 1), greatest(1, 3)", "2|NULL|3"),
+        ("SELECT upper('ab'), length('äb'), substring('abcdef' FROM 2 FOR 3), trim('  a ')", "AB|2|bcd|a"),
+        ("SELECT CASE WHEN 1 > 2 THEN 'a' ELSE 'b' END", "b"),
+        ("SELECT 'abc' LIKE 'a%', 'abc' ILIKE 'A_C', 'abc' ~ '^a'", "true|true|true"),
+        ("SELECT count(*), sum(x), avg(x) FROM (VALUES (1), (2)) v(x)", "2|3|1.5"),
+        ("SELECT extract(year FROM timestamp '2020-02-03 04:05:06')", "2020"),
+        ("SELECT timestamp '2020-02-03 04:05:06' + interval '1 day'", "2020-02-04T04:05:06"),
+        ("SELECT row_number() OVER (ORDER BY x DESC) FROM (VALUES (1)) v(x)", "1"),
+        ("SELECT 1, 1", "1|1"),
+        ("SELECT now() IS NOT NULL, current_timestamp IS NOT NULL", "true|true"),
+        ("SELECT true AND NULL, false AND NULL, NOT NULL::bool", "NULL|false|NULL"),
+        ("SELECT 3 IN (1, NULL)", "NULL"),
+        ("SELECT abs(-5), mod(7, 3), round(2.567, 1), power(2, 10)", "5|1|2.6|1024"),
+    ] {
+        match answer(sql) {
+            Ok((_, rows)) => assert_eq!(rows, [expected], "{sql}"),
+            Err(error) => panic!("{sql}: {} {error}", error.state.0),
+        }
+    }
+}
+
+#[test]
+fn errors_have_codes() {
+    for (sql, state) in [
+        ("SELECT 1 / 0", "22012"),
+        ("SELECT x / (x - x) FROM (VALUES (1)) v(x)", "22012"),
+        ("SELECT 9223372036854775807 + 1", "22003"),
+        ("SELECT x * 9223372036854775807 FROM (VALUES (2)) v(x)", "22003"),
+        ("SELECT cast('abc' AS int)", "22P02"),
+        ("SELECT cast(x AS int) FROM (VALUES ('abc')) v(x)", "22P02"),
+        ("SELECT cast(3000000000 AS int)", "22003"),
+        ("SELECT cast('nope' AS timestamp)", "22007"),
+        ("SELECT nope FROM (VALUES (2)) v(x)", "42703"),
+        ("SELECT v.nope FROM (VALUES (2)) v(x)", "42703"),
+        ("SELECT nope(1)", "42883"),
+        ("SELECT * FROM nope", "42P01"),
+        ("SELECT * FROM nope.nope", "42P01"),
+        ("SELECT x FROM (VALUES (1)) a(x), (VALUES (1)) b(x)", "42702"),
+        ("SELECT x, count(*) FROM (VALUES (1)) a(x)", "42803"),
+        ("SELECT (SELECT x FROM (VALUES (1), (2)) a(x))", "21000"),
+        ("SELECT upper()", "42883"),
+        ("SELECT true + 1", "42883"),
+        ("SELECT 1 FROM (VALUES (1)) v(x) FOR UPDATE", "0A000"),
+        ("SELECT * FROM generate_series(1, 2)", "0A000"),
+    ] {
+        match answer(sql) {
+            Ok((_, rows)) => panic!("{sql}: {rows:?} instead of {state}"),
+            Err(error) => assert_eq!(error.state.0, state, "{sql}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn deep_statements_are_refused() {
+    let state = |sql: &str| answer(sql).map(|_| ()).map_err(|e| e.state.0);
+    assert_eq!(state(&format!("SELECT {}1{}", "(".repeat(2000), ")".repeat(2000))), Err("54001"));
+    assert_eq!(state(&format!("SELECT {}1", "- ".repeat(5000))), Err("54001"));
+    assert_eq!(state(&format!("SELECT 1 WHERE {}", vec!["1 = 2"; 5000].join(" OR "))), Err("54001"));
+    assert_eq!(state(&format!("SELECT {}", vec!["1"; 5000].join(" + "))), Err("54001"));
+    assert_eq!(state(&format!("SELECT 1 WHERE {}", vec!["1 = 2"; 300].join(" OR "))), Ok(()));
+    let unions = vec!["SELECT 1"; 3000].join(" UNION ALL ");
+    assert_eq!(state(&unions), Err("54001"));
+}
+
+#[test]
+fn columns_have_postgresql_names() {
+    let names = |sql| answer(sql).unwrap_or_else(|e: EngineError| panic!("{sql}: {e}")).0;
+    assert_eq!(
+        names("SELECT 1, x, x + 1, count(*), max(x), count(*), upper('a'), CAST(x AS text), 'a'::varchar, x AS \"X\" FROM (VALUES (1)) v(x) GROUP BY x"),
+        ["?column?", "x", "?column?", "count", "max", "count", "upper", "x", "varchar", "X"]
+    );
+    assert_eq!(names("SELECT *, x FROM (VALUES (1)) v(x)"), ["x", "x"]);
+    assert_eq!(names("SELECT CASE WHEN true THEN 1 END, EXISTS (SELECT 1), (SELECT max(x) FROM (VALUES (1)) v(x))"), [
+        "case", "exists", "max"
+    ]);
+    assert_eq!(names("SELECT count(*) AS n, x FROM (VALUES (1)) v(x) GROUP BY x ORDER BY count(*), n"), ["n", "x"]);
+    assert_eq!(names("SELECT x, x FROM (SELECT 1 AS x UNION SELECT 2) v ORDER BY x"), ["x", "x"]);
+}
+
+#[test]
+fn parameters_have_types() {
+    let types = |sql: &str, stated: &[Option<DataType>]| {
+        futures::executor::block_on(async {
+            let Some(statement @ Statement::Query(_)) = parse::parse_one(sql).unwrap() else { panic!("a query") };
+            let state = base_state(Arc::new(RuntimeEnv::default()));
+            let (catalog, info) = (Arc::new(Catalog::default()), SessionInfo::default());
+            let planner = Planner { state: &state, catalog: &catalog, info: &info, target: None };
+            parameters(&planner.plan(statement, stated).await?.plan, stated)
+        })
+    };
+    let from = "FROM (VALUES (1, 'a', 1.5)) v(i, t, f)";
+    assert_eq!(types(&format!("SELECT 1 {from} WHERE i = $1 AND t = $2 AND f < $3"), &[]).unwrap(), [
+        DataType::Int8, DataType::Text, DataType::Float8
+    ]);
+    assert_eq!(types("SELECT $1::int", &[]).unwrap(), [DataType::Int4]);
+    assert_eq!(types("SELECT $1", &[]).unwrap(), [DataType::Text]);
+    assert_eq!(types(&format!("SELECT 1 {from} WHERE i = $1"), &[Some(DataType::Int4)]).unwrap(), [DataType::Int4]);
+    assert_eq!(types("SELECT $2::int", &[]).unwrap_err().state.0, "42P18");
+    assert_eq!(types(&format!("SELECT 1 {from} LIMIT $1"), &[]).unwrap(), [DataType::Int8]);
+}
