@@ -6,6 +6,7 @@
 mod arithmetic;
 mod context;
 mod ddl;
+mod depth;
 mod dml;
 mod error;
 mod explain;

@@ -3,21 +3,19 @@
 //! 1. Nesting is capped (54001): neither the parser nor what walks its trees may exhaust a stack.
 //! 2. What would be accepted and then ignored (FOR UPDATE, SELECT INTO, a DML statement in WITH) is refused here.
 use crate::error::{from_parser, unsupported};
-use crate::naming;
+use crate::{depth, naming};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ObjectName, Query, Select, SetExpr, Statement, VisitMut, VisitorMut,
+    Expr, Ident, LimitClause, ObjectName, Query, Select, SetExpr, Statement, TableAlias, TableAliasColumnDef,
+    TableFactor, Value, Visit, VisitMut, Visitor, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use std::ops::ControlFlow;
-use terrace_engine::{EngineError, Result};
+use terrace_engine::{DataType, EngineError, Result};
 
 /// Levels of nested expressions or queries.
-const NESTING_MAX: usize = 128;
-
-/// Terms in one expression, e.g. of a chain of OR, which nests to the left without the parser recursing.
-const DEPTH_MAX: usize = 1500;
+const NESTING_MAX: usize = 100;
 
 /// Splits a string of statements at its top-level semicolons. Empty statements are left out.
 pub(crate) fn split(sql: &str) -> Result<Vec<String>> {
@@ -52,8 +50,10 @@ pub(crate) fn split(sql: &str) -> Result<Vec<String>> {
 /// Parses one statement; `None` where there is none.
 pub(crate) fn parse_one(sql: &str) -> Result<Option<Statement>> {
     let dialect = PostgreSqlDialect {};
-    let parser = Parser::new(&dialect).with_recursion_limit(NESTING_MAX);
-    let mut statements = parser.try_with_sql(sql).and_then(|mut p| p.parse_statements()).map_err(from_parser)?;
+    let tokens = Tokenizer::new(&dialect, sql).tokenize_with_location().map_err(|e| from_parser(e.into()))?;
+    depth::check(tokens.iter().map(|t| &t.token))?;
+    let mut parser = Parser::new(&dialect).with_recursion_limit(NESTING_MAX).with_tokens_with_locations(tokens);
+    let mut statements = parser.parse_statements().map_err(from_parser)?;
     match statements.len() {
         0 => Ok(None),
         1 => Ok(statements.pop()),
@@ -63,16 +63,13 @@ pub(crate) fn parse_one(sql: &str) -> Result<Option<Statement>> {
 
 /// Refuses what nobody would carry out, and gives result columns PostgreSQL's names.
 pub(crate) fn prepare(statement: &mut Statement) -> Result<()> {
-    match statement.visit(&mut Refusals::default()) {
+    match statement.visit(&mut Refusals) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(()),
     }
 }
 
-#[derive(Default)]
-struct Refusals {
-    depth: usize,
-}
+struct Refusals;
 
 impl VisitorMut for Refusals {
     type Break = EngineError;
@@ -94,19 +91,68 @@ impl VisitorMut for Refusals {
         }
     }
 
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<EngineError> {
-        self.depth += 1;
-        if self.depth > DEPTH_MAX {
-            return ControlFlow::Break(EngineError::new("54001", "expression is nested too deeply"));
+    /// `generate_series(1, 3) AS g` has a column g.
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<EngineError> {
+        if let TableFactor::Table { name, alias, args: Some(_), .. } = factor {
+            let column = match alias {
+                Some(alias) => alias.name.clone(),
+                None => match name.0.last().and_then(|part| part.as_ident()) {
+                    Some(function) => function.clone(),
+                    None => return ControlFlow::Continue(()),
+                },
+            };
+            let alias = alias.get_or_insert_with(|| TableAlias {
+                explicit: true,
+                name: column.clone(),
+                columns: vec![],
+                at: None,
+            });
+            if alias.columns.is_empty() {
+                alias.columns.push(TableAliasColumnDef::from_name(column.value));
+            }
         }
-        let _ = expr;
         ControlFlow::Continue(())
     }
+}
 
-    fn post_visit_expr(&mut self, _expr: &mut Expr) -> ControlFlow<EngineError> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
+/// Parameters that are cast at once, as in `$1::int`, are of the type they are cast to.
+pub(crate) fn type_cast_parameters(statement: &Statement, types: &mut Vec<Option<DataType>>) {
+    struct Casts<'t>(&'t mut Vec<Option<DataType>>);
+    impl Visitor for Casts<'_> {
+        type Break = ();
+        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+            if let Some(LimitClause::LimitOffset { limit, offset, .. }) = &query.limit_clause {
+                let counts = [limit.as_ref(), offset.as_ref().map(|o| &o.value)];
+                counts.into_iter().flatten().for_each(|count| {
+                    type_parameter(count, DataType::Int8, self.0);
+                });
+            }
+            ControlFlow::Continue(())
+        }
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            if let Expr::Cast { expr, data_type, .. } = expr
+                && let Ok(data_type) = crate::ddl::column_type(data_type)
+            {
+                type_parameter(expr, data_type, self.0);
+            }
+            ControlFlow::Continue(())
+        }
     }
+    let _ = statement.visit(&mut Casts(types));
+}
+
+/// Where the value is a parameter whose type is open, it is this. Whether the value is a parameter.
+pub(crate) fn type_parameter(value: &Expr, data_type: DataType, types: &mut Vec<Option<DataType>>) -> bool {
+    let Expr::Value(value) = value else { return false };
+    let Value::Placeholder(name) = &value.value else { return false };
+    let number = name.strip_prefix('$').and_then(|n| n.parse::<usize>().ok());
+    // More parameters than the protocol can carry do not get a place.
+    let Some(number) = number.filter(|n| (1..=65_535).contains(n)) else { return false };
+    if types.len() < number {
+        types.resize(number, None);
+    }
+    types[number - 1].get_or_insert(data_type);
+    true
 }
 
 fn refuse_query(query: &Query) -> Result<()> {

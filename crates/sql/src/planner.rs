@@ -7,15 +7,17 @@ use crate::pgcatalog::{self, SessionInfo};
 use crate::scan::TableScan;
 use crate::values::arrow_type;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
-use datafusion::catalog::TableProvider;
+use datafusion::catalog::{TableFunctionArgs, TableProvider};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{DataFusionError, TableReference};
+use datafusion::common::{DFSchema, DataFusionError, TableReference};
 use datafusion::datasource::provider_as_source;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
 use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
-use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource, WindowUDF};
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::logical_expr::{AggregateUDF, Expr, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource, WindowUDF};
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::prelude::SessionConfig;
 use datafusion::sql::parser::Statement as DfStatement;
 use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
@@ -73,9 +75,11 @@ impl Planner<'_> {
         let mut tables: Vec<Arc<Table>> = vec![];
         for reference in references {
             let key = reference.to_string();
-            let (provider, table) = self.resolve(&reference).await?;
-            names.sources.insert(key, provider_as_source(provider));
-            tables.extend(table);
+            // What is not found may be the name of a table function; else the planner asks for it and fails.
+            if let Some((provider, table)) = self.resolve(&reference).await? {
+                names.sources.insert(key, provider_as_source(provider));
+                tables.extend(table);
+            }
         }
         let fields = types
             .iter()
@@ -91,10 +95,10 @@ impl Planner<'_> {
     }
 
     /// The table of that name, as a provider; with the user's table behind it.
-    async fn resolve(&self, name: &TableReference) -> Result<(Arc<dyn TableProvider>, Option<Arc<Table>>)> {
+    async fn resolve(&self, name: &TableReference) -> Result<Option<(Arc<dyn TableProvider>, Option<Arc<Table>>)>> {
         if name.table() == TARGET {
             let table = self.target.clone().expect("only UPDATE and DELETE name the target");
-            return Ok((Arc::new(TableScan::target(table.clone())), Some(table)));
+            return Ok(Some((Arc::new(TableScan::target(table.clone())), Some(table))));
         }
         // As search_path "pg_catalog, public" resolves.
         let schemas: &[&str] = match name.schema() {
@@ -104,18 +108,15 @@ impl Planner<'_> {
         for schema in schemas {
             if *schema == "public" {
                 if let Some(table) = self.catalog.table(name.table()) {
-                    return Ok((Arc::new(TableScan::new(table.clone())), Some(table.clone())));
+                    return Ok(Some((Arc::new(TableScan::new(table.clone())), Some(table.clone()))));
                 }
             } else if let Some(schema) = pgcatalog::schema(schema, self.catalog, self.info)
                 && let Some(table) = schema.table(name.table()).await.map_err(from_datafusion)?
             {
-                return Ok((table, None));
+                return Ok(Some((table, None)));
             }
         }
-        Err(undefined_table(match name.schema() {
-            Some(schema) => format!("{schema}.{}", name.table()),
-            None => name.table().to_string(),
-        }))
+        Ok(None)
     }
 }
 
@@ -166,12 +167,17 @@ impl ContextProvider for Names<'_> {
         Ok(provider_as_source(Arc::new(datafusion::datasource::cte_worktable::CteWorkTable::new(name, schema))))
     }
 
-    fn get_table_function_source(
-        &self,
-        name: &str,
-        _args: Vec<datafusion::logical_expr::Expr>,
-    ) -> Result<Arc<dyn TableSource>, DataFusionError> {
-        Err(tunnel(unsupported(format!("the table function {name}"))))
+    fn get_table_function_source(&self, name: &str, args: Vec<Expr>) -> Result<Arc<dyn TableSource>, DataFusionError> {
+        let state = self.planner.state;
+        let function = (name == "generate_series").then(|| state.table_functions().get(name)).flatten();
+        let function = function.ok_or_else(|| tunnel(unsupported(format!("the table function {name}"))))?;
+        let context = SimplifyContext::builder().with_config_options(state.config_options().clone()).build();
+        let simplifier = ExprSimplifier::new(context);
+        let schema = DFSchema::empty();
+        let fold = |arg| simplifier.coerce(arg, &schema).and_then(|e| simplifier.simplify(e));
+        let args = args.into_iter().map(fold).collect::<Result<Vec<_>, _>>()?;
+        let arguments = TableFunctionArgs::new(&args, state);
+        Ok(provider_as_source(function.create_table_provider_with_args(arguments)?))
     }
 
     fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {

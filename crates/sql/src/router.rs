@@ -3,7 +3,7 @@ use crate::ddl::{self, NewIndex, duplicate, find_index, relation_exists};
 use crate::dml::{delete_query, delete_target, update_query, update_target};
 use crate::error::{from_datafusion, unsupported};
 use crate::insert::{check_count, insert_columns, insert_target, literal, plain_values, values_query};
-use crate::parse::{fold, object_name, undefined_table};
+use crate::parse::{fold, object_name, type_cast_parameters, type_parameter, undefined_table};
 use crate::planner::{Planner, parameters};
 use crate::run::Run;
 use crate::session::{Block, Outcome, Session, shown_schema};
@@ -173,25 +173,26 @@ impl Session {
         ast: &Statement,
         types: &[Option<DataType>],
     ) -> Result<(Vec<DataType>, Option<SchemaRef>)> {
+        let mut types = types.to_vec();
+        type_cast_parameters(ast, &mut types);
         let catalog = self.catalog().await;
         let state = self.state();
         let planner = |target| Planner { state: &state, catalog: &catalog, info: &self.info, target };
         let find = |name: &str| catalog.table(name).cloned().ok_or_else(|| undefined_table(name));
         match ast {
             Statement::Query(_) => {
-                let plan = planner(None).plan(ast.clone(), types).await?.plan;
+                let plan = planner(None).plan(ast.clone(), &types).await?.plan;
                 // As it will be after type coercion.
                 let typed = state
                     .analyzer()
                     .execute_and_check(plan.clone(), state.config_options(), |_, _| {})
                     .map_err(from_datafusion)?;
-                Ok((parameters(&plan, types)?, Some(shown_schema(typed.schema().as_arrow()))))
+                Ok((parameters(&plan, &types)?, Some(shown_schema(typed.schema().as_arrow()))))
             }
             Statement::Update(update) => {
                 let target = update_target(update)?;
                 let table = find(&target.name)?;
                 let (query, assigned) = update_query(update, &target, &table)?;
-                let mut types = types.to_vec();
                 for ((_, value), at) in crate::dml::assignments(&update.assignments)?.iter().zip(&assigned) {
                     type_parameter(value, table.columns[*at].data_type, &mut types);
                 }
@@ -201,8 +202,8 @@ impl Session {
             Statement::Delete(delete) => {
                 let target = delete_target(delete)?;
                 let query = delete_query(delete, &target);
-                let plan = planner(Some(find(&target.name)?)).plan(query, types).await?.plan;
-                Ok((parameters(&plan, types)?, None))
+                let plan = planner(Some(find(&target.name)?)).plan(query, &types).await?.plan;
+                Ok((parameters(&plan, &types)?, None))
             }
             Statement::Insert(insert) => {
                 let table = find(&insert_target(insert)?)?;
@@ -210,10 +211,9 @@ impl Session {
                 let Some(source) = insert.source.as_deref() else { return Ok((vec![], None)) };
                 let Some(rows) = plain_values(source) else {
                     let query = Statement::Query(Box::new(source.clone()));
-                    let plan = planner(None).plan(query, types).await?.plan;
-                    return Ok((parameters(&plan, types)?, None));
+                    let plan = planner(None).plan(query, &types).await?.plan;
+                    return Ok((parameters(&plan, &types)?, None));
                 };
-                let mut types = types.to_vec();
                 let mut others = vec![];
                 for row in rows {
                     check_count(row.len(), &columns, !insert.columns.is_empty())?;
@@ -421,22 +421,6 @@ fn setting_value(expr: &Expr) -> Result<String> {
         Expr::Identifier(ident) => Ok(ident.value.clone()),
         other => Ok(other.to_string()),
     }
-}
-
-/// Where the value is a parameter whose type is open, it is the column's. Whether the value is a parameter.
-fn type_parameter(value: &Expr, data_type: DataType, types: &mut Vec<Option<DataType>>) -> bool {
-    let Expr::Value(value) = value else { return false };
-    let Value::Placeholder(name) = &value.value else { return false };
-    let Some(number) =
-        name.strip_prefix('$').and_then(|n| n.parse::<usize>().ok()).filter(|n| (1..=65_535).contains(n))
-    else {
-        return false;
-    };
-    if types.len() < number {
-        types.resize(number, None);
-    }
-    types[number - 1].get_or_insert(data_type);
-    true
 }
 
 /// The statement's first words, for "... is not supported yet".

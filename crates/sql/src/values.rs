@@ -147,11 +147,7 @@ pub(crate) fn check_assignable(from: &ArrowType, column: &ColumnDef, literal: bo
     let from = engine_type(from).map(|t| t.to_string()).unwrap_or_else(|| from.to_string().to_lowercase());
     let mut error = EngineError::new(
         "42804",
-        format!(
-            "column \"{}\" is of type {} but expression is of type {from}",
-            column.name,
-            column.data_type
-        ),
+        format!("column \"{}\" is of type {} but expression is of type {from}", column.name, column.data_type),
     );
     error.hint = Some("You will need to rewrite or cast the expression.".into());
     error.column = Some(column.name.clone());

@@ -1,0 +1,98 @@
+//! How deep a statement's tree will be, told from its tokens.
+//!
+//! The parser counts the levels it descends, but chains such as `a OR b OR c` and `q UNION q UNION q` grow to the left without
+//! descending, and everything that walks the tree later (clone, drop, planner) recurses over them. So the chains are bounded before
+//! there is a tree: the operators since the last separator, summed over the open parentheses, bound the depth from above.
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::tokenizer::Token;
+use terrace_engine::{EngineError, Result};
+
+/// Operators in one chain, set operations and joins in one query, each counted along the nesting.
+const CHAIN_MAX: usize = 800;
+
+/// What one pair of parentheses holds so far.
+#[derive(Default, Clone, Copy)]
+struct Level {
+    /// Since the last comma or clause.
+    operators: usize,
+    /// UNION, JOIN and the like: a comma does not end their chain.
+    queries: usize,
+}
+
+pub(crate) fn check<'t>(tokens: impl Iterator<Item = &'t Token>) -> Result<()> {
+    let mut levels = vec![Level::default()];
+    // The sum over `levels`.
+    let mut total = 0;
+    for token in tokens {
+        let depth = levels.len();
+        let top = levels.last_mut().expect("the outermost level is never closed");
+        match token {
+            Token::LParen | Token::LBracket => {
+                total += 1;
+                levels.push(Level { operators: 1, queries: 0 });
+            }
+            Token::RParen | Token::RBracket if depth > 1 => {
+                // What the parentheses held hangs off the chain around them: `(a)::t` goes on.
+                let closed = levels.pop().expect("more than one level");
+                total -= closed.operators + closed.queries;
+            }
+            Token::SemiColon => {
+                levels = vec![Level::default()];
+                total = 0;
+            }
+            Token::Comma => total -= std::mem::take(&mut top.operators),
+            Token::Word(word) => match kind(word.keyword) {
+                Kind::Separator => total -= std::mem::take(&mut top.operators),
+                Kind::Operator => {
+                    top.operators += 1;
+                    total += 1;
+                }
+                Kind::Query => {
+                    total -= std::mem::take(&mut top.operators);
+                    top.queries += 1;
+                    total += 1;
+                }
+                Kind::Other => {}
+            },
+            Token::Number(..)
+            | Token::SingleQuotedString(_)
+            | Token::DollarQuotedString(_)
+            | Token::EscapedStringLiteral(_)
+            | Token::Placeholder(_)
+            | Token::Whitespace(_)
+            | Token::Period
+            | Token::RParen
+            | Token::RBracket
+            | Token::EOF => {}
+            _ => {
+                top.operators += 1;
+                total += 1;
+            }
+        }
+        if total > CHAIN_MAX {
+            let mut error = EngineError::new("54001", format!("statement chains more than {CHAIN_MAX} operators"));
+            error.hint = Some("Use IN (...) or a list of VALUES.".into());
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+enum Kind {
+    Operator,
+    Separator,
+    Query,
+    Other,
+}
+
+fn kind(keyword: Keyword) -> Kind {
+    use Keyword::*;
+    match keyword {
+        UNION | INTERSECT | EXCEPT | JOIN => Kind::Query,
+        SELECT | FROM | WHERE | GROUP | HAVING | ORDER | LIMIT | SET | ON | VALUES | WHEN | THEN | ELSE | END
+        | WITH => Kind::Separator,
+        AND | OR | NOT | XOR | DIV | IS | LIKE | ILIKE | RLIKE | REGEXP | SIMILAR | BETWEEN | IN | COLLATE | AT
+        | OVERLAPS | OPERATOR | MEMBER | NOTNULL | INTERVAL | CASE | ESCAPE => Kind::Operator,
+        _ => Kind::Other,
+    }
+}
