@@ -8,13 +8,15 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 use terrace_engine::{EngineError, Result};
 
 /// Operators in one chain, set operations and joins in one query, each counted along the nesting.
-const CHAIN_MAX: usize = 800;
+const CHAIN_MAX: usize = 300;
 
 /// What one pair of parentheses holds so far.
 #[derive(Default, Clone, Copy)]
 struct Level {
-    /// Since the last comma or clause.
+    /// Since the last comma, clause, AND or OR: operators bind tighter than those.
     operators: usize,
+    /// AND and OR since the last comma or clause.
+    logic: usize,
     /// UNION, JOIN and the like: a comma does not end their chain.
     queries: usize,
 }
@@ -29,26 +31,31 @@ pub(crate) fn check<'t>(tokens: impl Iterator<Item = &'t Token>) -> Result<()> {
         match token {
             Token::LParen | Token::LBracket => {
                 total += 1;
-                levels.push(Level { operators: 1, queries: 0 });
+                levels.push(Level { operators: 1, ..Level::default() });
             }
             Token::RParen | Token::RBracket if depth > 1 => {
                 // What the parentheses held hangs off the chain around them: `(a)::t` goes on.
                 let closed = levels.pop().expect("more than one level");
-                total -= closed.operators + closed.queries;
+                total -= closed.operators + closed.logic + closed.queries;
             }
             Token::SemiColon => {
                 levels = vec![Level::default()];
                 total = 0;
             }
-            Token::Comma => total -= std::mem::take(&mut top.operators),
+            Token::Comma => total -= top.end_expression(),
             Token::Word(word) => match kind(word.keyword) {
-                Kind::Separator => total -= std::mem::take(&mut top.operators),
+                Kind::Separator => total -= top.end_expression(),
                 Kind::Operator => {
                     top.operators += 1;
                     total += 1;
                 }
-                Kind::Query => {
+                Kind::Logic => {
                     total -= std::mem::take(&mut top.operators);
+                    top.logic += 1;
+                    total += 1;
+                }
+                Kind::Query => {
+                    total -= top.end_expression();
                     top.queries += 1;
                     total += 1;
                 }
@@ -78,7 +85,15 @@ pub(crate) fn check<'t>(tokens: impl Iterator<Item = &'t Token>) -> Result<()> {
     Ok(())
 }
 
+impl Level {
+    /// Forgets the chain of the expression that ends here; answers its length.
+    fn end_expression(&mut self) -> usize {
+        std::mem::take(&mut self.operators) + std::mem::take(&mut self.logic)
+    }
+}
+
 enum Kind {
+    Logic,
     Operator,
     Separator,
     Query,
@@ -91,8 +106,9 @@ fn kind(keyword: Keyword) -> Kind {
         UNION | INTERSECT | EXCEPT | JOIN => Kind::Query,
         SELECT | FROM | WHERE | GROUP | HAVING | ORDER | LIMIT | SET | ON | VALUES | WHEN | THEN | ELSE | END
         | WITH => Kind::Separator,
-        AND | OR | NOT | XOR | DIV | IS | LIKE | ILIKE | RLIKE | REGEXP | SIMILAR | BETWEEN | IN | COLLATE | AT
-        | OVERLAPS | OPERATOR | MEMBER | NOTNULL | INTERVAL | CASE | ESCAPE => Kind::Operator,
+        AND | OR | XOR => Kind::Logic,
+        NOT | DIV | IS | LIKE | ILIKE | RLIKE | REGEXP | SIMILAR | BETWEEN | IN | COLLATE | AT | OVERLAPS
+        | OPERATOR | MEMBER | NOTNULL | INTERVAL | CASE | ESCAPE => Kind::Operator,
         _ => Kind::Other,
     }
 }

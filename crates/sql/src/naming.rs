@@ -47,7 +47,8 @@ fn name_item(item: &mut SelectItem, seen: &mut Vec<String>, wild: bool) {
         // A column's own name is its name already.
         SelectItem::UnnamedExpr(_) if is_column && !repeated => {}
         SelectItem::UnnamedExpr(expr) => {
-            let expr = expr.clone();
+            // Moved: a clone would recurse over a deep tree once more.
+            let expr = std::mem::replace(expr, Expr::Identifier(Ident::new("")));
             *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', distinct) };
         }
         SelectItem::ExprWithAlias { alias, .. } if repeated => *alias = Ident::with_quote('"', distinct),

@@ -67,10 +67,9 @@ impl Planner<'_> {
     pub(crate) async fn plan(&self, mut statement: Statement, types: &[Option<DataType>]) -> Result<Planned> {
         assert!(matches!(statement, Statement::Query(_)), "DataFusion plans queries only");
         pgcatalog::rewrite(&mut statement);
-        let references = self
-            .state
-            .resolve_table_references(&DfStatement::Statement(Box::new(statement.clone())))
-            .map_err(from_datafusion)?;
+        let wrapped = DfStatement::Statement(Box::new(statement));
+        let references = self.state.resolve_table_references(&wrapped).map_err(from_datafusion)?;
+        let DfStatement::Statement(statement) = wrapped else { unreachable!("wrapped above") };
         let mut names = Names { planner: self, sources: BTreeMap::new() };
         let mut tables: Vec<Arc<Table>> = vec![];
         for reference in references {
@@ -88,7 +87,7 @@ impl Planner<'_> {
         let mut context = PlannerContext::new().with_prepare_param_data_types(fields);
         let options = ParserOptions::from(&self.state.config_options().sql_parser);
         let plan = SqlToRel::new_with_options(&names, options)
-            .sql_statement_to_plan_with_context(statement, &mut context)
+            .sql_statement_to_plan_with_context(*statement, &mut context)
             .map_err(from_datafusion)?;
         refuse_side_effects(&plan)?;
         Ok(Planned { plan, tables })
