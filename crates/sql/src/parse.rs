@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
-use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use std::ops::ControlFlow;
 use terrace_engine::{DataType, EngineError, Result};
 
@@ -47,11 +47,23 @@ pub(crate) fn split(sql: &str) -> Result<Vec<String>> {
     Ok(statements)
 }
 
+/// The tokens of a statement's text, and a bound on the depth of its tree.
+pub(crate) fn tokens(sql: &str) -> Result<(Vec<TokenWithSpan>, usize)> {
+    let mut tokens =
+        Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize_with_location().map_err(|e| from_parser(e.into()))?;
+    let depth = depth::measure(tokens.iter().map(|t| &t.token))?;
+    // ABORT is PostgreSQL's other word for ROLLBACK; the parser does not know it.
+    if let Some(first) = tokens.iter_mut().find(|t| !matches!(t.token, Token::Whitespace(_)))
+        && matches!(&first.token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case("abort"))
+    {
+        first.token = Token::make_keyword("ROLLBACK");
+    }
+    Ok((tokens, depth))
+}
+
 /// Parses one statement; `None` where there is none.
-pub(crate) fn parse_one(sql: &str) -> Result<Option<Statement>> {
+pub(crate) fn parse_tokens(tokens: Vec<TokenWithSpan>) -> Result<Option<Statement>> {
     let dialect = PostgreSqlDialect {};
-    let tokens = Tokenizer::new(&dialect, sql).tokenize_with_location().map_err(|e| from_parser(e.into()))?;
-    depth::check(tokens.iter().map(|t| &t.token))?;
     let mut parser = Parser::new(&dialect).with_recursion_limit(NESTING_MAX).with_tokens_with_locations(tokens);
     let mut statements = parser.parse_statements().map_err(from_parser)?;
     match statements.len() {
@@ -59,6 +71,10 @@ pub(crate) fn parse_one(sql: &str) -> Result<Option<Statement>> {
         1 => Ok(statements.pop()),
         _ => Err(EngineError::new("42601", "cannot insert multiple commands into a prepared statement")),
     }
+}
+
+pub(crate) fn parse_one(sql: &str) -> Result<Option<Statement>> {
+    parse_tokens(tokens(sql)?.0)
 }
 
 /// Refuses what nobody would carry out, and gives result columns PostgreSQL's names.

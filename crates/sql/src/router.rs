@@ -42,12 +42,12 @@ impl Run<'_> {
                 let physical = self.physical(&plan).await?;
                 return Ok(Done::Rows(self.stream(physical, None)?));
             }
-            Statement::Explain { .. } => return Ok(Done::Rows(self.explain(ast).await?)),
-            Statement::Insert(insert) => format!("INSERT 0 {}", self.insert(insert).await?),
-            Statement::Update(update) => format!("UPDATE {}", self.update(update).await?),
-            Statement::Delete(delete) => format!("DELETE {}", self.delete(delete).await?),
-            Statement::CreateTable(create) => return self.create_table(create).await,
-            Statement::CreateIndex(create) => return self.create_index(create).await,
+            Statement::Explain { .. } => return Ok(Done::Rows(Box::pin(self.explain(ast)).await?)),
+            Statement::Insert(insert) => format!("INSERT 0 {}", Box::pin(self.insert(insert)).await?),
+            Statement::Update(update) => format!("UPDATE {}", Box::pin(self.update(update)).await?),
+            Statement::Delete(delete) => format!("DELETE {}", Box::pin(self.delete(delete)).await?),
+            Statement::CreateTable(create) => return Box::pin(self.create_table(create)).await,
+            Statement::CreateIndex(create) => return Box::pin(self.create_index(create)).await,
             Statement::Drop { object_type, if_exists, names, cascade, purge, temporary, table, .. } => {
                 if *purge || *temporary || table.is_some() {
                     return Err(unsupported("this form of DROP"));
@@ -55,7 +55,7 @@ impl Run<'_> {
                 if *cascade {
                     return Err(unsupported("CASCADE"));
                 }
-                return self.drop(object_type, *if_exists, names).await;
+                return Box::pin(self.drop(object_type, *if_exists, names)).await;
             }
             other => return Err(unsupported(name_of(other))),
         };

@@ -5,6 +5,7 @@
 //! 2. Outside a block, a statement commits by itself, or (after [`Session::begin_pipeline`]) at `sync`.
 //! 3. A commit is never cancelled.
 use crate::context::{CancelToken, Canceller, TxnCell, TxnSlot};
+use crate::depth::on_stack_for;
 use crate::error::from_datafusion;
 use crate::naming::shown;
 use crate::pgcatalog::SessionInfo;
@@ -18,6 +19,7 @@ use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::sql::sqlparser::ast::Statement;
+use datafusion::sql::sqlparser::tokenizer::TokenWithSpan;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use parking_lot::Mutex;
@@ -50,6 +52,8 @@ pub struct Prepared {
     pub columns: Option<SchemaRef>,
     /// `None`: the text held no statement.
     pub(crate) statement: Option<Statement>,
+    /// A bound on its tree's depth.
+    depth: usize,
 }
 
 impl Prepared {
@@ -248,14 +252,25 @@ impl Session {
     }
 
     async fn try_prepare(&mut self, sql: &str, types: &[Option<DataType>]) -> Result<Arc<Prepared>> {
-        let mut statement = parse::parse_one(sql)?;
+        let (tokens, depth) = parse::tokens(sql)?;
+        on_stack_for(depth, Box::pin(self.prepare_tokens(sql, tokens, depth, types))).await
+    }
+
+    async fn prepare_tokens(
+        &mut self,
+        sql: &str,
+        tokens: Vec<TokenWithSpan>,
+        depth: usize,
+        types: &[Option<DataType>],
+    ) -> Result<Arc<Prepared>> {
+        let mut statement = parse::parse_tokens(tokens)?;
         let (mut parameters, mut columns) = (vec![], None);
         if let Some(statement) = &mut statement {
             parse::prepare(statement)?;
             self.refuse_if_failed(statement)?;
             (parameters, columns) = self.describe(statement, types).await?;
         }
-        Ok(Arc::new(Prepared { sql: sql.into(), parameters, columns, statement }))
+        Ok(Arc::new(Prepared { sql: sql.into(), parameters, columns, statement, depth }))
     }
 
     /// The catalogue that the next statement would see.
@@ -293,7 +308,8 @@ impl Session {
     pub async fn execute(&mut self, statement: &Arc<Prepared>, parameters: Vec<Datum>) -> Result<Outcome> {
         let Some(ast) = &statement.statement else { return Ok(Outcome::Empty) };
         let token = self.canceller.begin();
-        let result = self.try_execute(statement, ast, parameters, &token).await;
+        let result =
+            on_stack_for(statement.depth, Box::pin(self.try_execute(statement, ast, parameters, &token))).await;
         match result {
             // Rows end the statement when they end.
             Ok(rows @ Outcome::Rows { .. }) => Ok(rows),
@@ -350,7 +366,7 @@ impl Session {
         };
         match run.statement(ast).await? {
             crate::router::Done::Command(outcome) => Ok(outcome),
-            crate::router::Done::Rows(stream) => Ok(self.rows(stream, token.clone())),
+            crate::router::Done::Rows(stream) => Ok(self.rows(stream, token.clone(), prepared.depth)),
         }
     }
 
@@ -367,7 +383,7 @@ impl Session {
         slot.number
     }
 
-    fn rows(&self, stream: SendableRecordBatchStream, token: Arc<CancelToken>) -> Outcome {
+    fn rows(&self, stream: SendableRecordBatchStream, token: Arc<CancelToken>, depth: usize) -> Outcome {
         let schema = shown_schema(&stream.schema());
         let rows = Rows {
             stream,
@@ -376,9 +392,9 @@ impl Session {
             canceller: self.canceller.clone(),
             token,
         };
-        let stream = stream::unfold(Some(rows), |rows| async move {
+        let stream = stream::unfold(Some(rows), move |rows| async move {
             let mut rows = rows?;
-            match rows.next().await {
+            match on_stack_for(depth, Box::pin(rows.next())).await {
                 Ok(Some(batch)) => Some((Ok(batch), Some(rows))),
                 Ok(None) => None,
                 Err(error) => Some((Err(error), None)),

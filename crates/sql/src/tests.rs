@@ -7,6 +7,7 @@ use crate::session::shown_schema;
 use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::sql::sqlparser::ast::Statement;
+use datafusion::sql::sqlparser::tokenizer::TokenWithSpan;
 use std::sync::Arc;
 use terrace_engine::{Catalog, DataType, EngineError};
 
@@ -17,27 +18,32 @@ fn runtime() -> tokio::runtime::Runtime {
 /// Plans and runs a query that reads no table of the user's.
 fn answer(sql: &str) -> Result<(Vec<String>, Vec<String>), EngineError> {
     runtime().block_on(async {
-        let mut statement = parse::parse_one(sql)?.expect("a statement");
-        parse::prepare(&mut statement)?;
-        let state = base_state(Arc::new(RuntimeEnv::default()));
-        let (catalog, info) = (Arc::new(Catalog::default()), SessionInfo::default());
-        let planner = Planner { state: &state, catalog: &catalog, info: &info, target: None };
-        let plan = planner.plan(statement, &[]).await?.plan;
-        let physical = state.create_physical_plan(&plan).await.map_err(from_datafusion)?;
-        let names = shown_schema(&physical.schema()).fields().iter().map(|f| f.name().clone()).collect();
-        let batches = datafusion::physical_plan::collect(physical, state.task_ctx()).await.map_err(from_datafusion)?;
-        let mut rows = vec![];
-        for batch in batches {
-            for row in 0..batch.num_rows() {
-                let cell = |c: &datafusion::arrow::array::ArrayRef| match c.is_null(row) {
-                    true => "NULL".into(),
-                    false => array_value_to_string(c, row).expect("a value prints"),
-                };
-                rows.push(batch.columns().iter().map(cell).collect::<Vec<String>>().join("|"));
-            }
-        }
-        Ok((names, rows))
+        let (tokens, depth) = parse::tokens(sql)?;
+        crate::depth::on_stack_for(depth, Box::pin(answer_on_stack(tokens))).await
     })
+}
+
+async fn answer_on_stack(tokens: Vec<TokenWithSpan>) -> Result<(Vec<String>, Vec<String>), EngineError> {
+    let mut statement = parse::parse_tokens(tokens)?.expect("a statement");
+    parse::prepare(&mut statement)?;
+    let state = base_state(Arc::new(RuntimeEnv::default()));
+    let (catalog, info) = (Arc::new(Catalog::default()), SessionInfo::default());
+    let planner = Planner { state: &state, catalog: &catalog, info: &info, target: None };
+    let plan = planner.plan(statement, &[]).await?.plan;
+    let physical = state.create_physical_plan(&plan).await.map_err(from_datafusion)?;
+    let names = shown_schema(&physical.schema()).fields().iter().map(|f| f.name().clone()).collect();
+    let batches = datafusion::physical_plan::collect(physical, state.task_ctx()).await.map_err(from_datafusion)?;
+    let mut rows = vec![];
+    for batch in batches {
+        for row in 0..batch.num_rows() {
+            let cell = |c: &datafusion::arrow::array::ArrayRef| match c.is_null(row) {
+                true => "NULL".into(),
+                false => array_value_to_string(c, row).expect("a value prints"),
+            };
+            rows.push(batch.columns().iter().map(cell).collect::<Vec<String>>().join("|"));
+        }
+    }
+    Ok((names, rows))
 }
 
 #[test]
@@ -131,6 +137,11 @@ fn deep_statements_are_refused() {
     assert_eq!(state(&format!("SELECT {}", vec!["1"; 290].join(" + "))), Ok(()));
     assert_eq!(state(&vec!["SELECT 1"; 290].join(" UNION ALL ")), Ok(()));
     assert_eq!(state(&format!("SELECT 1 WHERE 1 IN ({})", vec!["1 + 1"; 3000].join(", "))), Ok(()));
+    assert_eq!(state(&format!("SELECT {}", vec!["CASE WHEN true THEN 1 END"; 3000].join(" + "))), Err("54001"));
+    assert_eq!(state(&format!("SELECT 1{}", " IS DISTINCT FROM 1".repeat(3000))), Err("54001"));
+    assert_eq!(state(&format!("SELECT 1{}", "::int".repeat(3000))), Err("54001"));
+    let whens = "WHEN 1 = 2 THEN 1 + 2 ".repeat(1000);
+    assert_eq!(state(&format!("SELECT CASE {whens} END")), Ok(()));
     let unions = vec!["SELECT 1"; 3000].join(" UNION ALL ");
     assert_eq!(state(&unions), Err("54001"));
 }
