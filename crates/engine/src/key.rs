@@ -106,8 +106,11 @@ pub fn encode_prefix(table: &Table, index: &Index, values: &[Datum]) -> Result<V
     Ok(out)
 }
 
-/// The entries of a range, as bounds on entries' bytes.
-pub fn encode_range(table: &Table, range: &IndexRange) -> Result<(Bound<Vec<u8>>, Bound<Vec<u8>>)> {
+/// Bounds on entries' bytes.
+pub type EntryBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+/// The entries of a range.
+pub fn encode_range(table: &Table, range: &IndexRange) -> Result<EntryBounds> {
     let prefix = |values: &[Datum]| encode_prefix(table, &range.index, values);
     let from = match &range.from {
         Bound::Unbounded => Bound::Unbounded,

@@ -40,8 +40,7 @@ fn history(seed: u64) -> Vec<(usize, u64, u64)> {
         drop(done);
         while ended.recv().await.is_some() {}
     });
-    let result = out.lock().clone();
-    result
+    std::mem::take(&mut *out.lock())
 }
 
 #[test]

@@ -149,9 +149,9 @@ fn from_message(message: &str, otherwise: &'static str) -> EngineError {
         return EngineError::new("22012", "division by zero");
     } else if has("overflow") && !has("stack") {
         return overflow(message);
-    } else if has("invalid function") || has("no function matches") || has("cannot infer common argument type") {
-        "42883"
-    } else if has("failed to coerce") || has("coercion") || has("cannot coerce") || has("does not support") {
+    } else if ["invalid function", "no function matches", "cannot infer common argument type"].iter().any(|n| has(n))
+        || ["coerce", "coercion", "does not support"].iter().any(|n| has(n))
+    {
         "42883"
     } else if has("must appear in the group by") || has("group by") || has("aggregat") {
         "42803"

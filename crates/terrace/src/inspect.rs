@@ -8,7 +8,7 @@ use terrace::device::{ErrorKind, IoBuf, Purpose};
 use terrace::instance::Closed;
 use terrace::storage::control::Control;
 use terrace::storage::page::{HEADER, PageKind, header, slotted};
-use terrace::storage::{DATA, PageId, SpaceId, UNDO, log};
+use terrace::storage::{DATA, PageId, UNDO, log};
 
 #[derive(clap::Subcommand)]
 pub(crate) enum What {

@@ -9,11 +9,11 @@ use terrace_env::{Env, Real};
 use terrace_sql::{Outcome, Session, SqlDatabase};
 use terrace_storage::{DeviceSet, StorageConfig};
 
-pub fn device(name: &str) -> Arc<MemoryDevice> {
+pub(crate) fn device(name: &str) -> Arc<MemoryDevice> {
     Arc::new(MemoryDevice::new(name, 1 << 34))
 }
 
-pub async fn database() -> SqlDatabase {
+pub(crate) async fn database() -> SqlDatabase {
     let env: Env = Real::on(tokio::runtime::Handle::current());
     let devices = DeviceSet {
         control: device("control"),
@@ -29,7 +29,7 @@ pub async fn database() -> SqlDatabase {
 }
 
 #[derive(Debug, PartialEq)]
-pub enum Reply {
+pub(crate) enum Reply {
     /// Rows as `a|b`, NULL as `NULL`.
     Rows(Vec<String>),
     Tag(String),
@@ -38,21 +38,21 @@ pub enum Reply {
     Empty,
 }
 
-pub struct Client {
+pub(crate) struct Client {
     db: SqlDatabase,
-    pub session: Session,
+    pub(crate) session: Session,
 }
 
 impl Client {
-    pub fn new(db: &SqlDatabase) -> Client {
+    pub(crate) fn new(db: &SqlDatabase) -> Client {
         Client { db: db.clone(), session: db.session("terrace") }
     }
 
-    pub async fn run(&mut self, sql: &str) -> Result<Reply, EngineError> {
+    pub(crate) async fn run(&mut self, sql: &str) -> Result<Reply, EngineError> {
         self.run_with(sql, vec![]).await
     }
 
-    pub async fn run_with(&mut self, sql: &str, parameters: Vec<Datum>) -> Result<Reply, EngineError> {
+    pub(crate) async fn run_with(&mut self, sql: &str, parameters: Vec<Datum>) -> Result<Reply, EngineError> {
         let statement = self.session.prepare(sql, &[]).await?;
         match self.session.execute(&statement, parameters).await? {
             Outcome::Empty => Ok(Reply::Empty),
@@ -80,7 +80,7 @@ impl Client {
     }
 
     /// A command that must succeed.
-    pub async fn ok(&mut self, sql: &str, tag: &str) {
+    pub(crate) async fn ok(&mut self, sql: &str, tag: &str) {
         match self.run(sql).await {
             Ok(reply) => assert_eq!(reply, Reply::Tag(tag.into()), "{sql}"),
             Err(error) => panic!("{sql}: {} {error}", error.state.0),
@@ -88,7 +88,7 @@ impl Client {
     }
 
     /// A query and its rows, in any order.
-    pub async fn rows(&mut self, sql: &str, expected: &[&str]) {
+    pub(crate) async fn rows(&mut self, sql: &str, expected: &[&str]) {
         let Reply::Rows(mut rows) = self.run(sql).await.unwrap_or_else(|e| panic!("{sql}: {} {e}", e.state.0)) else {
             panic!("{sql}: no rows")
         };
@@ -98,7 +98,7 @@ impl Client {
         assert_eq!(rows, expected, "{sql}");
     }
 
-    pub async fn fails(&mut self, sql: &str, state: &str) -> EngineError {
+    pub(crate) async fn fails(&mut self, sql: &str, state: &str) -> EngineError {
         match self.run(sql).await {
             Ok(reply) => panic!("{sql}: {reply:?} instead of {state}"),
             Err(error) => {
@@ -109,17 +109,17 @@ impl Client {
     }
 
     /// The names and types of a query's columns.
-    pub async fn columns(&mut self, sql: &str) -> Vec<(String, String)> {
+    pub(crate) async fn columns(&mut self, sql: &str) -> Vec<(String, String)> {
         let statement = self.session.prepare(sql, &[]).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
         let columns = statement.columns.as_ref().expect("a query");
         columns.fields().iter().map(|f| (f.name().clone(), f.data_type().to_string())).collect()
     }
 
-    pub async fn session_catalog(&mut self) -> Arc<terrace_engine::Catalog> {
+    pub(crate) async fn session_catalog(&mut self) -> Arc<terrace_engine::Catalog> {
         self.db.engine.catalog()
     }
 
-    pub async fn parameters(&mut self, sql: &str) -> Vec<DataType> {
+    pub(crate) async fn parameters(&mut self, sql: &str) -> Vec<DataType> {
         self.session.prepare(sql, &[]).await.unwrap_or_else(|e| panic!("{sql}: {e}")).parameters.clone()
     }
 }

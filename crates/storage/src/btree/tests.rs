@@ -208,7 +208,8 @@ fn emptied_trees_give_their_pages_back() {
     fn mixed(i: u32) -> u32 {
         (i as u64 * 2_654_435_761 % N as u64) as u32
     }
-    let orders: [(&str, fn(u32) -> u32); 3] = [("ascending", |i| i), ("descending", |i| N - 1 - i), ("mixed", mixed)];
+    type Order = (&'static str, fn(u32) -> u32);
+    let orders: [Order; 3] = [("ascending", |i| i), ("descending", |i| N - 1 - i), ("mixed", mixed)];
     for (name, order) in orders {
         let rig = Arc::new(Rig::new(128, u64::MAX));
         simulate(3, &rig, move |st| async move {
