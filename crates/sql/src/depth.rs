@@ -9,7 +9,7 @@
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::Token;
 use futures::future::BoxFuture;
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use terrace_engine::{EngineError, Result};
 
 /// Operators in one chain, set operations and joins in one query, each counted along the nesting.
