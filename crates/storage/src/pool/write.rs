@@ -151,7 +151,7 @@ impl Pool {
         Some(WriteBack { page: pin.id(), lsn: header::lsn(&bytes), bytes, rec_lsn, access: pin.frame().access() })
     }
 
-    /// Writes those of a range that are dirty and returns whether all of it could be dropped afterwards.
+    /// Writes those of the pages that are dirty.
     pub(super) async fn write_range(&self, pages: &[PageId]) -> Result<()> {
         let mut dirty = Vec::new();
         for &page in pages {
