@@ -71,7 +71,11 @@ pub struct Heap {
 }
 
 impl RowHeader {
+    /// The header of a row's cell. A fragment has none (and may be shorter): its flags alone, which no row has.
     pub fn decode(cell: &[u8]) -> RowHeader {
+        if cell[0] & FRAGMENT != 0 {
+            return RowHeader { flags: cell[0], ..RowHeader::default() };
+        }
         let word = |at: usize| u64::from_le_bytes(cell[at..at + 8].try_into().expect("eight bytes"));
         RowHeader { flags: cell[0] & !PADDED, writer: TxnId(word(1)), undo: UndoPtr(word(9)) }
     }
@@ -102,7 +106,8 @@ impl StoredRow {
     }
     /// The row in a cell; `None` for a fragment.
     fn decode(cell: &[u8]) -> Option<StoredRow> {
-        Some(StoredRow { header: RowHeader::decode(cell), bytes: payload(cell)?.to_vec() })
+        let bytes = payload(cell)?.to_vec();
+        Some(StoredRow { header: RowHeader::decode(cell), bytes })
     }
 }
 

@@ -68,9 +68,7 @@ impl UndoSpace {
 
     /// Fills the memory of segments and extents.
     async fn read_directory(&self, st: &Store, layout: Layout) -> Result<()> {
-        let extents = (st.space_bytes(UNDO) / format::EXTENT_BYTES).max(1) as u32;
-        let mut owners = vec![0; extents as usize];
-        let mut next = vec![0; extents as usize];
+        let (mut owners, mut next) = (Vec::new(), Vec::new());
         let mut slots: Vec<Slot> = Vec::new();
         let mut heads = Vec::new();
         let (mut page_no, mut count) = (1, 1);
@@ -90,13 +88,22 @@ impl UndoSpace {
                 heads.push(entry.head_extent);
             }
             let from = (page_no - 1) * layout.extents_per_directory();
-            for extent in from..(from + layout.extents_per_directory()).min(extents) {
+            for extent in from..from + layout.extents_per_directory() {
                 let at = layout.extent_entry(extent).1 as usize;
-                owners[extent as usize] = u32_at(&page, at);
-                next[extent as usize] = u32_at(&page, at + 4);
+                owners.push(u32_at(&page, at));
+                next.push(u32_at(&page, at + 4));
             }
             page_no += 1;
         }
+        // Extents in use, and what else the device has allocated. An allocation may have been lost in a crash while the log remembers
+        // pages in it: it is made again.
+        let used = owners.iter().rposition(|o| *o != 0).map_or(1, |last| last as u32 + 1);
+        let allocated = (st.space_bytes(UNDO) / format::EXTENT_BYTES).min(owners.len() as u64) as u32;
+        for extent in allocated..used {
+            space::allocate(st, extent).await?;
+        }
+        let extents = used.max(allocated);
+        owners.truncate(extents as usize);
         for (no, slot) in slots.iter_mut().enumerate().filter(|(_, s)| s.tail_page != 0) {
             let last = slot.tail_page / layout.pages_per_extent();
             let mut extent = heads[no];
@@ -107,7 +114,8 @@ impl UndoSpace {
                     || slot.extents.len() > extents as usize
                 {
                     return Err(StorageError::Damaged(format!(
-                        "undo segment {no}: its extents do not lead to its tail"
+                        "undo segment {no}: its extents ({:?}, then {extent}) do not lead to its tail, page {}",
+                        slot.extents, slot.tail_page
                     )));
                 }
                 slot.extents.push_back(extent);

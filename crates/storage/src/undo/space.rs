@@ -258,7 +258,7 @@ impl Slot {
 }
 
 /// Reserves an extent's bytes, so that writes in it cannot fail for want of space.
-async fn allocate(st: &Store, extent: u32) -> Result<()> {
+pub(super) async fn allocate(st: &Store, extent: u32) -> Result<()> {
     let at = extent as u64 * EXTENT_BYTES;
     st.grow(UNDO, at, EXTENT_BYTES).await.map_err(|e| match e {
         StorageError::SpaceFull { device, .. } => StorageError::UndoFull(format!("device {device} has no space left")),

@@ -1,0 +1,416 @@
+//! Random clients. Every write that the database accepts is noted in the model before its lock can go.
+
+use crate::model::{Key, Model, Row, Value};
+use rand::seq::IndexedRandom;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use std::collections::BTreeSet;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Duration;
+use terrace_device::fault::Recorder;
+use terrace_engine::{
+    ColumnDef, DataType, Database, Datum, EngineError, Index, IndexRange, IndexSpec, Isolation, RowBuf, Scan,
+    ScanDirection, Table, TableSpec, Txn, UpdateOutcome, Version,
+};
+use terrace_env::Env;
+use terrace_storage::Rid;
+
+/// Primary keys are below this.
+const KEYS: i32 = 40;
+const TABLES: [&str; 3] = ["a", "b", "c"];
+
+#[derive(Clone, Copy)]
+pub struct Mix {
+    pub transactions: usize,
+    /// Of a hundred statements, how many define something.
+    pub ddl: u32,
+    /// Of a hundred texts, how many exceed a page.
+    pub long: u32,
+    /// Out of space and stopped stores are expected.
+    pub faults: bool,
+}
+
+impl Default for Mix {
+    fn default() -> Self {
+        Mix { transactions: 30, ddl: 5, long: 4, faults: false }
+    }
+}
+
+/// What ends a transaction or a client.
+enum Stop {
+    /// The transaction failed as it may; go on with the next.
+    Transaction,
+    /// The power or the store is gone.
+    Client,
+}
+
+type Step<T = ()> = Result<T, Stop>;
+
+pub struct Client {
+    db: Database,
+    env: Env,
+    model: Model,
+    recorder: Arc<Recorder>,
+    random: ChaCha8Rng,
+    mix: Mix,
+}
+
+/// A transaction and the model's note of it.
+struct Open {
+    txn: Txn,
+    note: usize,
+}
+
+impl Client {
+    pub fn new(db: &Database, env: &Env, model: &Model, recorder: &Arc<Recorder>, seed: u64, mix: Mix) -> Client {
+        let random = ChaCha8Rng::seed_from_u64(seed);
+        Client { db: db.clone(), env: env.clone(), model: model.clone(), recorder: recorder.clone(), random, mix }
+    }
+
+    /// Makes two of the tables, one with an index on `n`, and fills them a little.
+    pub async fn set_up(mut self) -> terrace_engine::Result<()> {
+        let mut open = Open { txn: self.db.begin(Isolation::ReadCommitted), note: self.model.begin() };
+        for name in ["a", "b"] {
+            let mut table = open.txn.create_table(spec(name)).await?;
+            if name == "a" {
+                table = open.txn.create_index(&table, n_index(name)).await?;
+            }
+            self.note_table(&open, name, Some(&table));
+            for id in 0..12 {
+                self.insert(&mut open, &table, id * 3).await?;
+            }
+        }
+        self.model.commit_called(open.note);
+        open.txn.commit().await?;
+        self.model.acknowledged(open.note);
+        Ok(())
+    }
+
+    pub async fn run(mut self) {
+        for _ in 0..self.mix.transactions {
+            if self.random.random_ratio(1, 8) {
+                let rest = Duration::from_micros(self.random.random_range(0..2000));
+                self.env.sleep(rest).await;
+            }
+            let step = match self.random.random_range(0..40) {
+                0 => self.housekeeping().await,
+                _ => self.transaction().await,
+            };
+            if let Err(Stop::Client) = step {
+                return;
+            }
+        }
+    }
+
+    fn chance(&mut self, percent: u32) -> bool {
+        self.random.random_ratio(percent, 100)
+    }
+
+    /// Errors that may happen are sorted; any other is a failure of the test.
+    fn sort(&self, e: EngineError) -> Stop {
+        if self.recorder.is_off() {
+            return Stop::Client;
+        }
+        match e.state.0 {
+            "40001" | "40P01" | "55P03" | "72000" | "23505" | "42P07" | "42P01" | "42704" => Stop::Transaction,
+            "53100" if self.mix.faults => Stop::Transaction,
+            "58030" | "XX000" | "57P01" if self.mix.faults => Stop::Client,
+            state => panic!("unexpected error {state}: {e}; {:?}", e.detail),
+        }
+    }
+
+    async fn housekeeping(&mut self) -> Step {
+        let result = match self.random.random_bool(0.5) {
+            true => self.db.store().checkpoint().await.map_err(EngineError::from),
+            false => self.db.purge().await,
+        };
+        result.map_err(|e| self.sort(e))
+    }
+
+    async fn transaction(&mut self) -> Step {
+        let isolation = if self.chance(70) { Isolation::ReadCommitted } else { Isolation::RepeatableRead };
+        let mut open = Open { txn: self.db.begin(isolation), note: self.model.begin() };
+        let statements = self.random.random_range(1..7);
+        let mut marks = Vec::new();
+        for _ in 0..statements {
+            if self.chance(15) {
+                marks.push((open.txn.savepoint(), self.model.position()));
+            }
+            let mark = (open.txn.savepoint(), self.model.position());
+            open.txn.begin_statement();
+            if let Err(e) = self.statement(&mut open).await {
+                let fatal = matches!(e.state.0, "40001" | "40P01" | "72000");
+                match self.sort(e) {
+                    Stop::Transaction if fatal => return self.roll_back(open).await,
+                    Stop::Transaction => self.roll_back_to(&mut open, mark).await?,
+                    stop => return Err(stop),
+                }
+            }
+            if self.chance(8)
+                && let Some(mark) = marks.pop()
+            {
+                self.roll_back_to(&mut open, mark).await?;
+            }
+        }
+        match self.random.random_range(0..100) {
+            0..80 => self.commit(open).await,
+            80..92 => self.roll_back(open).await,
+            _ => {
+                // Dropped: rolled back in the background.
+                self.model.rollback_to(open.note, 0);
+                Ok(())
+            }
+        }
+    }
+
+    async fn commit(&mut self, open: Open) -> Step {
+        self.model.commit_called(open.note);
+        match open.txn.commit().await {
+            Ok(()) => {
+                self.model.acknowledged(open.note);
+                Ok(())
+            }
+            Err(e) => Err(self.sort(e)),
+        }
+    }
+
+    async fn roll_back(&mut self, open: Open) -> Step {
+        self.model.rollback_to(open.note, 0);
+        open.txn.rollback().await.map_err(|e| self.sort(e))
+    }
+
+    async fn roll_back_to(&mut self, open: &mut Open, mark: (terrace_engine::txn::Savepoint, u64)) -> Step {
+        // Noted first: the rows' locks go while it runs.
+        self.model.rollback_to(open.note, mark.1);
+        open.txn.rollback_to(mark.0).await.map_err(|e| self.sort(e))
+    }
+
+    async fn statement(&mut self, open: &mut Open) -> terrace_engine::Result<()> {
+        let ddl = self.mix.ddl;
+        if self.chance(ddl) {
+            return self.define(open).await;
+        }
+        let name = *TABLES.choose(&mut self.random).expect("there are tables");
+        let Some(table) = open.txn.catalog().table(name).cloned() else { return Ok(()) };
+        open.txn.lock_table(&table, true).await?;
+        // It may have been dropped, or have got an index, while we waited.
+        let Some(table) = open.txn.catalog().table_by_oid(table.oid).cloned() else { return Ok(()) };
+        open.txn.begin_statement();
+        let id = self.random.random_range(0..KEYS);
+        match self.random.random_range(0..100) {
+            0..6 => self.read_all(open, &table).await,
+            6..12 => self.read_range(open, &table).await,
+            n => match find(&mut open.txn, &table, id).await? {
+                None => self.insert(open, &table, id).await,
+                Some((rid, _, version)) if n < 35 => self.delete(open, &table, id, rid, version).await,
+                Some((rid, row, version)) => self.update(open, &table, id, rid, row, version).await,
+            },
+        }
+    }
+
+    fn row(&mut self, id: i32) -> Row {
+        let long = self.mix.long;
+        let length = match self.random.random_range(0..100) {
+            n if n < long => self.random.random_range(4000..20_000),
+            n if n < 30 => self.random.random_range(200..1500),
+            _ => self.random.random_range(0..60),
+        };
+        let letter = self.random.random_range(b'a'..=b'z') as char;
+        let text: String = std::iter::repeat_n(letter, length).collect();
+        let unique = if self.chance(50) { Datum::Null } else { Datum::Int4(self.random.random_range(0..10_000)) };
+        let stamp = Datum::Int8(self.random.random());
+        vec![Datum::Int4(id), Datum::Int4(self.random.random_range(0..10)), unique, stamp, Datum::text(text)]
+    }
+
+    fn note(&self, open: &Open, table: &Table, id: i32, row: Option<Row>) {
+        self.model.write(open.note, Key::Row(table.oid.0, id), row.map_or(Value::Absent, Value::Row));
+    }
+
+    async fn insert(&mut self, open: &mut Open, table: &Table, id: i32) -> terrace_engine::Result<()> {
+        let row = self.row(id);
+        open.txn.insert(table, &row).await?;
+        self.note(open, table, id, Some(row));
+        Ok(())
+    }
+
+    async fn delete(
+        &mut self,
+        open: &mut Open,
+        table: &Table,
+        id: i32,
+        rid: Rid,
+        mut version: Version,
+    ) -> terrace_engine::Result<()> {
+        loop {
+            match open.txn.delete(table, rid, version).await? {
+                UpdateOutcome::Done => {
+                    self.note(open, table, id, None);
+                    return Ok(());
+                }
+                UpdateOutcome::Changed { row, version: newer } => {
+                    if row.view(table).get(0).to_datum() != Datum::Int4(id) {
+                        return Ok(());
+                    }
+                    version = newer;
+                }
+                UpdateOutcome::Gone => return Ok(()),
+            }
+        }
+    }
+
+    async fn update(
+        &mut self,
+        open: &mut Open,
+        table: &Table,
+        id: i32,
+        rid: Rid,
+        old: RowBuf,
+        mut version: Version,
+    ) -> terrace_engine::Result<()> {
+        let new_id = if self.chance(15) { self.random.random_range(0..KEYS) } else { id };
+        let mut row = self.row(new_id);
+        if self.chance(40) {
+            // A small change of a row that stays as long as it is.
+            let stamp = row[3].clone();
+            row = old.view(table).to_datums();
+            row[0] = Datum::Int4(new_id);
+            row[3] = stamp;
+        }
+        loop {
+            match open.txn.update(table, rid, version, &row).await? {
+                UpdateOutcome::Done => {
+                    if new_id != id {
+                        self.note(open, table, id, None);
+                    }
+                    self.note(open, table, new_id, Some(row));
+                    return Ok(());
+                }
+                UpdateOutcome::Changed { row, version: newer } => {
+                    if row.view(table).get(0).to_datum() != Datum::Int4(id) {
+                        return Ok(());
+                    }
+                    version = newer;
+                }
+                UpdateOutcome::Gone => return Ok(()),
+            }
+        }
+    }
+
+    /// Two reads of a statement see the same.
+    async fn read_all(&mut self, open: &mut Open, table: &Arc<Table>) -> terrace_engine::Result<()> {
+        let mut first = all_rows(&mut open.txn, table, Scan::Full).await?;
+        if let Some(index) = table.primary_key() {
+            let mut second = all_rows(&mut open.txn, table, whole(index)).await?;
+            let ids: Vec<&Datum> = second.iter().map(|r| &r[0]).collect();
+            assert!(ids.is_sorted_by(|a, b| a.as_ref().cmp_key(b.as_ref()).is_lt()), "primary key order: {ids:?}");
+            let by_id = |r: &Row| if let Datum::Int4(id) = r[0] { id } else { panic!("a NULL primary key") };
+            first.sort_by_key(by_id);
+            second.sort_by_key(by_id);
+            assert!(first == second, "table {} and its primary key disagree within a snapshot", table.name);
+        }
+        Ok(())
+    }
+
+    async fn read_range(&mut self, open: &mut Open, table: &Arc<Table>) -> terrace_engine::Result<()> {
+        let Some(index) = table.indexes.iter().find(|i| i.columns == [1]) else { return Ok(()) };
+        if !open.txn.can_use_index(index) {
+            return Ok(());
+        }
+        let n = self.random.random_range(0..10);
+        let bound = vec![Datum::Int4(n)];
+        let direction = if self.chance(50) { ScanDirection::Forward } else { ScanDirection::Backward };
+        let range = IndexRange {
+            index: index.clone(),
+            from: Bound::Included(bound.clone()),
+            to: Bound::Included(bound),
+            direction,
+        };
+        let found = all_rows(&mut open.txn, table, Scan::Index(range)).await?;
+        let mut all = all_rows(&mut open.txn, table, Scan::Full).await?;
+        all.retain(|r| r[1] == Datum::Int4(n));
+        assert_eq!(found.len(), all.len(), "table {}: index {} and rows disagree on n = {n}", table.name, index.name);
+        Ok(())
+    }
+
+    async fn define(&mut self, open: &mut Open) -> terrace_engine::Result<()> {
+        let name = *TABLES.choose(&mut self.random).expect("there are tables");
+        let Some(table) = open.txn.catalog().table(name).cloned() else {
+            let table = open.txn.create_table(spec(name)).await?;
+            self.note_table(open, name, Some(&table));
+            return Ok(());
+        };
+        let index = table.indexes.iter().find(|i| i.name == n_index(name).name).cloned();
+        match (self.random.random_range(0..4), index) {
+            (0, _) => {
+                open.txn.drop_table(&table).await?;
+                self.note_table(open, name, None);
+            }
+            (_, Some(index)) => {
+                open.txn.drop_index(&index).await?;
+                let table = open.txn.catalog().table_by_oid(table.oid).cloned();
+                self.note_table(open, name, table.as_ref());
+            }
+            (_, None) => {
+                let table = open.txn.create_index(&table, n_index(name)).await?;
+                self.note_table(open, name, Some(&table));
+            }
+        }
+        Ok(())
+    }
+
+    fn note_table(&self, open: &Open, name: &str, table: Option<&Arc<Table>>) {
+        let value = table.map_or(Value::Absent, |t| Value::Table { oid: t.oid.0, indexes: index_names(t) });
+        self.model.write(open.note, Key::Table(name.into()), value);
+    }
+}
+
+pub fn index_names(table: &Table) -> BTreeSet<String> {
+    table.indexes.iter().map(|i| i.name.clone()).collect()
+}
+
+fn n_index(table: &str) -> IndexSpec {
+    IndexSpec { name: format!("{table}_n_idx"), columns: vec![1], unique: false, primary: false }
+}
+
+pub fn spec(name: &str) -> TableSpec {
+    let column = ColumnDef::new;
+    let columns = vec![
+        column("id", DataType::Int4),
+        column("n", DataType::Int4),
+        column("u", DataType::Int4),
+        column("stamp", DataType::Int8),
+        column("body", DataType::Text),
+    ];
+    let index = |suffix: &str, column: usize, unique: bool, primary: bool| IndexSpec {
+        name: format!("{name}_{suffix}"),
+        columns: vec![column],
+        unique,
+        primary,
+    };
+    let indexes = vec![index("pkey", 0, true, true), index("u_key", 2, true, false)];
+    TableSpec { name: name.into(), columns, indexes }
+}
+
+/// All of an index.
+pub fn whole(index: &Arc<Index>) -> Scan {
+    let (from, to) = (Bound::Unbounded, Bound::Unbounded);
+    Scan::Index(IndexRange { index: index.clone(), from, to, direction: ScanDirection::Forward })
+}
+
+async fn find(txn: &mut Txn, table: &Table, id: i32) -> terrace_engine::Result<Option<(Rid, RowBuf, Version)>> {
+    let index = table.primary_key().expect("every table here has one").clone();
+    txn.get(table, &index, &[Datum::Int4(id)]).await
+}
+
+pub async fn all_rows(txn: &mut Txn, table: &Arc<Table>, scan: Scan) -> terrace_engine::Result<Vec<Row>> {
+    let mut scanner = txn.scan(table, scan);
+    let mut out = Vec::new();
+    loop {
+        let batch = scanner.next_batch(7).await?;
+        if batch.is_empty() {
+            return Ok(out);
+        }
+        out.extend(batch.iter().map(|(_, row, _)| row.view(table).to_datums()));
+    }
+}
