@@ -13,7 +13,7 @@ use terrace_engine::{Database, Datum, EngineError, Isolation, Scan};
 use terrace_storage::config::Safeguards;
 
 /// Virtual time after which a run counts as hung.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Everything that a new transaction sees; every index is read too and must agree with its table.
 pub async fn observe(db: Database) -> Result<State, EngineError> {

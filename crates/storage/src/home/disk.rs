@@ -245,11 +245,11 @@ impl DiskHome {
             }
         }
         queue.waiting = left;
+        if taken.is_empty() {
+            return None; // All wait for pages in flight; whoever ends that wakes a writer.
+        }
         if !queue.waiting.is_empty() {
             self.work.notify_one(); // Another writer goes on with the rest.
-        }
-        if taken.is_empty() {
-            return None;
         }
         taken.sort_unstable_by_key(|w| w.page.page);
         let number = queue.next_group;
