@@ -5,7 +5,8 @@
 //!    else decides.
 //! 2. Virtual time moves only when no task is ready, and then to the earliest timer.
 //! 3. Futures are polled and dropped with the state unlocked: both may wake, spawn and sleep.
-//! 4. CPU is not free: `cpu(cost)` occupies the core that is free first, for `cost`.
+//! 4. Work without end at one instant is a livelock, which no clock would ever end: after [`LIVELOCK`] polls it is a panic.
+//! 5. CPU is not free: `cpu(cost)` occupies the core that is free first, for `cost`.
 
 use crate::{BoxFuture, Env, Environment, Nanos};
 use parking_lot::Mutex;
@@ -20,6 +21,9 @@ use std::time::Duration;
 
 /// 2024-01-01 00:00:00 UTC: where simulated wall clocks start.
 const SIM_EPOCH_MICROS: i64 = 1_704_067_200_000_000;
+
+/// Polls at one instant of virtual time.
+const LIVELOCK: u64 = 5_000_000;
 
 /// Nothing is ready and no timer is set, yet the awaited future is not done: a lost wake-up or a deadlock.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +46,8 @@ struct Shared {
 
 struct State {
     now: u64,
+    /// Polls since the clock moved.
+    polls: u64,
     random: ChaCha8Rng,
     next_id: u64,
     tasks: BTreeMap<u64, Task>,
@@ -73,6 +79,7 @@ impl Sim {
             me: me.clone(),
             state: Mutex::new(State {
                 now: 0,
+                polls: 0,
                 random: ChaCha8Rng::seed_from_u64(seed),
                 next_id: 0,
                 tasks: BTreeMap::new(),
@@ -147,7 +154,10 @@ impl Shared {
             let n = state.ready.len() as u64;
             let pick = (state.random.next_u64() % n) as usize;
             let id = state.ready.swap_remove(pick);
+            state.polls += 1;
+            let polls = state.polls;
             let Some(task) = state.tasks.get_mut(&id) else { return true };
+            assert!(polls < LIVELOCK, "livelock: task \"{}\" and others never wait for time", task.name);
             task.queued = false;
             let Some(future) = task.future.take() else { return true };
             (id, future)
@@ -178,6 +188,7 @@ impl Shared {
             let Some(((deadline, _), waker)) = state.timers.pop_first() else { return false };
             assert!(deadline >= state.now, "virtual time does not go back");
             state.now = deadline;
+            state.polls = 0;
             waker
         };
         waker.wake();

@@ -65,22 +65,27 @@ impl Pool {
                 written += outcome.written.len();
                 busy.extend(outcome.busy);
             }
-            for &page in &busy {
-                self.written(page, before).await;
+            pages.clear();
+            for page in busy {
+                if self.written(page, before).await {
+                    pages.push(page);
+                }
             }
-            pages = busy;
         }
         Ok(written)
     }
 
-    /// Waits until nobody writes the page.
-    async fn written(&self, page: PageId, before: Lsn) {
+    /// Waits until nobody writes the page, or what is written of it is younger than `before`; whether it is still to be written.
+    async fn written(&self, page: PageId, before: Lsn) -> bool {
         loop {
             let mut done = std::pin::pin!(self.write_done.notified());
             done.as_mut().enable();
-            let Some(pin) = self.peek(page) else { return };
-            if !pin.frame().is_writing() || pin.frame().rec_lsn().is_none_or(|rec| rec >= before) {
-                return;
+            let Some(pin) = self.peek(page) else { return false };
+            if pin.frame().rec_lsn().is_none_or(|rec| rec >= before) {
+                return false;
+            }
+            if !pin.frame().is_writing() {
+                return true;
             }
             drop(pin);
             done.await;
