@@ -56,7 +56,7 @@ pub(crate) async fn restore_torn(
 
 /// Repeats history from `from` to the log's end.
 pub(crate) async fn redo(log: &Log, pool: &Arc<Pool>, from: Lsn, report: &mut RecoveryReport) -> Result<Redone> {
-    let mut redo = Redo { pool, report, suspects: Suspects::new(), rec_lsn: from };
+    let mut redo = Redo { pool, report, suspects: Suspects::new() };
     let mut at = from;
     let mut image = match from {
         Lsn(0) => log.successor(None, from).await?,
@@ -78,8 +78,6 @@ struct Redo<'a> {
     pool: &'a Arc<Pool>,
     report: &'a mut RecoveryReport,
     suspects: Suspects,
-    /// Pages become dirty with this recLSN: a crash now would begin there again.
-    rec_lsn: Lsn,
 }
 
 impl Redo<'_> {
@@ -155,12 +153,12 @@ impl Redo<'_> {
             self.suspects.insert(block.page, lost);
             return Ok(());
         }
-        self.apply(&pin, batch.end, block)
+        self.apply(&pin, batch, block)
     }
 
-    fn apply(&mut self, pin: &Pin, end: Lsn, block: &Block<'_>) -> Result<()> {
+    fn apply(&mut self, pin: &Pin, batch: &Batch<'_>, block: &Block<'_>) -> Result<()> {
         let mut outcome = Ok(());
-        self.pool.redo(pin, self.rec_lsn, |page| outcome = apply_ops(page, block.page, block.ops, end));
+        self.pool.redo(pin, batch.start, |page| outcome = apply_ops(page, block.page, block.ops, batch.end));
         self.report.pages_redone += 1;
         outcome
     }

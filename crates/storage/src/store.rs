@@ -99,7 +99,7 @@ impl Store {
         let inner = &store.0;
         inner.home.start(&inner.env);
         inner.log.start(state.epoch, Lsn(0)).await?;
-        inner.env.spawn("background writer", checkpoint::run(Arc::downgrade(inner)));
+        store.start_writer();
         store.set_data(Space::create(&store, DATA).await?);
         Ok(store)
     }
@@ -161,7 +161,7 @@ impl Store {
         }
         self.open_epoch(state, redone.end).await?;
         self.settle(redone.suspects, state.redo_lsn).await?;
-        inner.env.spawn("background writer", checkpoint::run(Arc::downgrade(inner)));
+        self.start_writer();
         Ok(report)
     }
 
@@ -225,6 +225,11 @@ impl Store {
             failed: OnceLock::new(),
             closing: AtomicBool::new(false),
         }))
+    }
+
+    fn start_writer(&self) {
+        self.0.log.attach();
+        self.0.env.spawn("background writer", checkpoint::run(Arc::downgrade(&self.0)));
     }
 
     fn set_data(&self, space: Space) {
@@ -427,3 +432,7 @@ fn check_config(config: &StorageConfig) {
     assert!(config.redo_bound >= segment, "redo bound {} below one segment", config.redo_bound);
     assert!(config.log_buffer >= 8 * config.page_size, "log buffer of {} bytes", config.log_buffer);
 }
+
+#[cfg(test)]
+#[path = "store_tests.rs"]
+mod tests;

@@ -313,7 +313,6 @@ impl Log {
 
     /// The background writer has written everything home that was dirty when the round began.
     pub(crate) fn round_done(&self) {
-        self.core.checkpointed.store(true, Ordering::Release);
         self.core.rounds.fetch_add(1, Ordering::AcqRel);
         self.core.more_room();
     }
@@ -326,6 +325,11 @@ impl Log {
     /// Whether somebody waits for room.
     pub(crate) fn starved(&self) -> bool {
         self.core.room_waiters.load(Ordering::Acquire) > 0
+    }
+
+    /// There is a background writer from now on: a full device is worth waiting for.
+    pub(crate) fn attach(&self) {
+        self.core.checkpointed.store(true, Ordering::Release);
     }
 
     /// Asks the background writer for a round now.
