@@ -116,6 +116,7 @@ impl Redo<'_> {
                 self.block(&batch, &block).await?;
             }
             self.report.batches += 1;
+            self.report.bytes += batch.end.0 - batch.start.0;
         }
         Ok(())
     }

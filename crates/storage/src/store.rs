@@ -33,9 +33,13 @@ pub struct RecoveryReport {
     pub clean_shutdown: bool,
     pub redo_from: Lsn,
     pub redo_to: Lsn,
+    /// Mini-transactions read, and their bytes (the LSNs also count what segments leave unused).
     pub batches: u64,
+    pub bytes: u64,
+    /// Changes of pages that were repeated, the same page counted each time.
     pub pages_redone: u64,
     pub torn_pages_restored: u64,
+    /// How long it took.
     pub nanos: u64,
 }
 

@@ -13,11 +13,11 @@ pub(crate) fn opened(report: &OpenReport) {
         println!("opened in {took}: the last run ended cleanly");
     } else {
         println!(
-            "recovered in {took}: redid the log from {} to {} ({}, {} batches, {} pages), restored {} torn pages, \
+            "recovered in {took}: redid the log from {} to {} ({} in {} batches, {} page changes repeated), restored {} torn pages, \
              rolled back {} unfinished transactions",
             storage.redo_from,
             storage.redo_to,
-            bytes(storage.redo_to.0.saturating_sub(storage.redo_from.0)),
+            bytes(storage.bytes),
             storage.batches,
             storage.pages_redone,
             storage.torn_pages_restored,
