@@ -139,7 +139,12 @@ impl Txn {
     /// Whether an index has the row versions that this statement sees (it may be younger than the snapshot).
     pub fn can_use_index(&mut self, index: &Index) -> bool {
         let own = self.own();
-        self.snapshot().sees(index.created_by, own)
+        let snapshot = self.snapshot();
+        if index.created_by == own && own != NO_TXN && self.isolation == Isolation::RepeatableRead {
+            // It has the newest versions as of its making, and the snapshot is older; only a table of its own has no others.
+            return self.core().catalog().table_by_oid(index.table).is_none();
+        }
+        snapshot.sees(index.created_by, own)
     }
 
     /// Whether it has written.
@@ -167,6 +172,12 @@ impl Txn {
         let snapshot = self.snapshot();
         let own = self.own();
         let prefix = key::encode_prefix(table, index, values)?;
+        if !self.can_use_index(index) {
+            let (from, to) = (Bound::Included(values.to_vec()), Bound::Included(values.to_vec()));
+            let range = IndexRange { index: Arc::new(index.clone()), from, to, direction: ScanDirection::Forward };
+            let mut scanner = self.scan(&Arc::new(table.clone()), Scan::Index(range));
+            return Ok(scanner.next_batch(1).await?.pop());
+        }
         let core = self.core();
         let tree = core.tree(index);
         let Some(entry) = tree.first_with_prefix(&core.store, &prefix).await? else { return Ok(None) };
@@ -203,7 +214,11 @@ impl Txn {
     /// Sees the statement's snapshot.
     pub fn scan(&mut self, table: &Arc<Table>, scan: Scan) -> Scanner {
         let (snapshot, own) = (self.snapshot(), self.own());
-        Scanner::new(self.core().clone(), snapshot, own, table.clone(), scan)
+        let usable = match &scan {
+            Scan::Full => true,
+            Scan::Index(range) => self.can_use_index(&range.index),
+        };
+        Scanner::new(self.core().clone(), snapshot, own, table.clone(), scan, usable)
     }
 
     pub fn savepoint(&self) -> Savepoint {

@@ -3,7 +3,9 @@
 //! 1. A full scan copies each page's rows under one latch hold, and finds older versions afterwards.
 //! 2. An index scan returns a row at the entry whose key is the visible version's, and at no other: entries have no versions, so a row may
 //!    have several.
-//! 3. Rows that the transaction changes while it scans may be met in their new version: whoever minds collects first.
+//! 3. An index that lacks versions which the snapshot sees (`Txn::can_use_index`) is replaced by a full scan, its rows selected and sorted in
+//!    memory: slower, the same answer.
+//! 4. Rows that the transaction changes while it scans may be met in their new version: whoever minds collects first.
 use super::{Scan, ScanDirection, Version};
 use crate::catalog::{Index, Table};
 use crate::database::Core;
@@ -14,6 +16,7 @@ use crate::row::RowBuf;
 use crate::snapshots::Snapshot;
 use crate::versions::RowVersion;
 use std::collections::VecDeque;
+use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 use terrace_storage::btree::{BTree, Cursor, Direction};
 use terrace_storage::heap::{Heap, StoredRow};
@@ -44,6 +47,13 @@ enum Source {
         tree: BTree,
         cursor: Cursor,
     },
+    /// All rows, to be selected and sorted by the keys of an index (invariant 3).
+    Sorted {
+        all: Box<Scanner>,
+        index: Arc<Index>,
+        bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>),
+        direction: ScanDirection,
+    },
     /// The range made no sense for the index.
     Failed(EngineError),
     Done,
@@ -53,16 +63,22 @@ enum Source {
 const LIST: usize = 1024;
 
 impl Scanner {
-    pub(super) fn new(core: Arc<Core>, snapshot: Arc<Snapshot>, own: TxnId, table: Arc<Table>, scan: Scan) -> Scanner {
+    /// `usable`: the index of the scan has every version that the snapshot sees.
+    pub(super) fn new(
+        core: Arc<Core>,
+        snapshot: Arc<Snapshot>,
+        own: TxnId,
+        table: Arc<Table>,
+        scan: Scan,
+        usable: bool,
+    ) -> Scanner {
         let source = match scan {
             Scan::Full => Source::Full { pages: VecDeque::new(), next: 0, read_ahead: 0 },
             Scan::Index(range) => match key::encode_range(&table, &range) {
                 Err(e) => Source::Failed(e),
-                Ok(_) if !snapshot.sees(range.index.created_by, own) => {
-                    Source::Failed(EngineError::serialization().with_detail(format!(
-                        "Index \"{}\" is younger than the transaction's snapshot.",
-                        range.index.name
-                    )))
+                Ok(bounds) if !usable => {
+                    let all = Scanner::new(core.clone(), snapshot.clone(), own, table.clone(), Scan::Full, true);
+                    Source::Sorted { all: Box::new(all), index: range.index, bounds, direction: range.direction }
                 }
                 Ok((from, to)) => {
                     let tree = core.tree(&range.index);
@@ -91,6 +107,12 @@ impl Scanner {
         match &mut self.source {
             Source::Done => Ok(false),
             Source::Failed(e) => Err(e.clone()),
+            Source::Sorted { all, index, bounds, direction } => {
+                let found = sorted(all, &self.table, index, bounds, *direction).await?;
+                self.ready.extend(found);
+                self.source = Source::Done;
+                Ok(!self.ready.is_empty())
+            }
             Source::Full { pages, next, read_ahead } => {
                 if pages.is_empty() {
                     pages.extend(self.core.store.space(DATA).pages(self.table.oid, *next, LIST));
@@ -151,6 +173,30 @@ impl Scanner {
         }
         Ok(())
     }
+}
+
+/// The rows whose keys lie within the bounds, in key order.
+async fn sorted(
+    all: &mut Scanner,
+    table: &Table,
+    index: &Index,
+    bounds: &(Bound<Vec<u8>>, Bound<Vec<u8>>),
+    direction: ScanDirection,
+) -> Result<Vec<Found>> {
+    let mut rows: Vec<(Vec<u8>, Found)> = Vec::new();
+    while Box::pin(all.fill()).await? {
+        for found in all.ready.drain(..) {
+            let entry = key::encode_entry(index, found.1.view(table), found.0);
+            if bounds.contains(&entry) {
+                rows.push((entry, found));
+            }
+        }
+    }
+    rows.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    if direction == ScanDirection::Backward {
+        rows.reverse();
+    }
+    Ok(rows.into_iter().map(|(_, found)| found).collect())
 }
 
 impl Core {

@@ -101,29 +101,27 @@ fn bit_rot_is_named() {
     let images = world.crash(Choice::None);
     let mut found = 0;
     let pages = (images[DATA].size() - terrace_storage::home::PAGES_AT) / 4096;
-    for page in 0..pages.min(200) {
+    for page in 0..pages {
         let at = terrace_storage::home::PAGES_AT + page * 4096;
         let mut bytes = [0; 4096];
         images[DATA].read(at, &mut bytes);
         if bytes.iter().all(|b| *b == 0) {
             continue;
         }
+        // After opening, which repairs what the double-write area has a copy of.
         let world = World::new(page, Some(images.clone()), false);
+        let db = world.open().expect("nothing is spoilt yet");
         world.devices[DATA].flip(at + 100, 0x10);
-        let damaged = |e: &EngineError| {
-            assert_eq!(e.state.0, "XX001", "{e}");
-            assert!(e.message.contains(&format!("page 1:{page} ")), "page {page}: {e}");
-        };
-        match world.open() {
-            Err(e) => damaged(&e),
-            Ok(db) => match world.sim.run(observe(db)) {
-                Err(e) => damaged(&e),
-                // A page that no row and no entry lies on (free, or freed).
-                Ok(is) => {
-                    assert!(is == state, "page {page}: wrong contents, unnoticed");
-                    continue;
-                }
-            },
+        match world.sim.run(observe(db)) {
+            Err(e) => {
+                assert_eq!(e.state.0, "XX001", "{e}");
+                assert!(e.message.contains(&format!("page 1:{page} ")), "page {page}: {e}");
+            }
+            // A page that no row and no entry lies on, or one that was in memory.
+            Ok(is) => {
+                assert!(is == state, "page {page}: wrong contents, unnoticed");
+                continue;
+            }
         }
         found += 1;
     }

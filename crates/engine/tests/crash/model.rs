@@ -124,8 +124,7 @@ impl Model {
                 None => before(t.acknowledged),
             };
             let mut writes: Vec<(u64, &(Key, Value))> = Vec::new();
-            for (i, t) in inner.transactions.iter().enumerate().filter(|(i, t)| counts(*i, t)) {
-                let _ = i;
+            for (_, t) in inner.transactions.iter().enumerate().filter(|(i, t)| counts(*i, t)) {
                 writes.extend(t.writes.iter().map(|(n, w)| (*n, w)));
             }
             writes.sort_by_key(|(n, _)| *n);

@@ -47,6 +47,11 @@ pub fn run(seed: u64) -> Result<(), String> {
         }
         run_clients(&world, &db, &model, 1 + (random >> 40) as usize % 4, mix, || false);
         let (recorder, events) = (world.recorder.clone(), world.recorder.events());
+        if std::env::var_os("TERRACE_SEED").is_some() {
+            let ((commits, writes), stats) = (model.counts(), db.stats());
+            println!("round {round}: {events} events, {commits} commits, {writes} writes, {stats:?}");
+            println!("{:?}", db.store().pool().stats());
+        }
         if !recorder.is_off() && !faults {
             // The power may go any time.
             let sound = settle(&world, &db).and_then(|()| verify(&world, &db, &[model.state_now()]));

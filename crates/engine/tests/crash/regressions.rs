@@ -3,7 +3,14 @@
 use crate::Replay;
 
 /// Random runs.
-const RANDOM: &[(u64, &str)] = &[];
+const RANDOM: &[(u64, &str)] = &[
+    (0, "purge took a segment's histories in the order in which they left, not in which they ended"),
+    (1, "undo space took its size from the device, which had lost an allocation in the crash"),
+    (2, "page writers woke each other for ever"),
+    (40, "a checkpoint spun on a page that somebody else was writing again"),
+    (144, "a REPEATABLE READ transaction used its own index, made later than its snapshot"),
+    (425, "fragments shorter than a row's header were read as rows"),
+];
 
 #[test]
 fn random_seeds() {

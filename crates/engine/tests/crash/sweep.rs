@@ -4,7 +4,7 @@
 use crate::model::{Model, State};
 use crate::verify::{go_on, recover, recover_with_crashes, run_clients, set_up};
 use crate::workload::Mix;
-use crate::world::{LOG, World};
+use crate::world::World;
 use crate::{Replay, seeds};
 use terrace_device::fault::{Choice, Cursor};
 use terrace_storage::config::Safeguards;
@@ -97,17 +97,17 @@ fn plan(seed: u64, writes: u64) -> Plan {
 
 #[test]
 fn rows_and_indexes() {
-    sweep_all(1, |seed| Plan { mix: Mix { ddl: 2, ..Mix::default() }, ..plan(seed, 300) });
+    sweep_all(1, |seed| Plan { mix: Mix { ddl: 2, ..Mix::default() }, ..plan(seed, 500) });
 }
 
 #[test]
 fn definitions() {
-    sweep_all(1001, |seed| Plan { mix: Mix { ddl: 40, ..Mix::default() }, clients: 1, ..plan(seed, 250) });
+    sweep_all(1001, |seed| Plan { mix: Mix { ddl: 40, ..Mix::default() }, clients: 1, ..plan(seed, 400) });
 }
 
 #[test]
 fn long_rows() {
-    sweep_all(2001, |seed| Plan { mix: Mix { long: 60, ..Mix::default() }, ..plan(seed, 250) });
+    sweep_all(2001, |seed| Plan { mix: Mix { long: 60, ..Mix::default() }, ..plan(seed, 300) });
 }
 
 /// A crash while a database is made leaves one that is whole and empty, or one that `open` refuses and `create` may overwrite.
@@ -145,6 +145,5 @@ fn creation() {
             }
         }
         assert!(opened > 0);
-        let _ = LOG;
     }
 }

@@ -323,9 +323,6 @@ impl Client {
 
     async fn read_range(&mut self, open: &mut Open, table: &Arc<Table>) -> terrace_engine::Result<()> {
         let Some(index) = table.indexes.iter().find(|i| i.columns == [1]) else { return Ok(()) };
-        if !open.txn.can_use_index(index) {
-            return Ok(());
-        }
         let n = self.random.random_range(0..10);
         let bound = vec![Datum::Int4(n)];
         let direction = if self.chance(50) { ScanDirection::Forward } else { ScanDirection::Backward };
