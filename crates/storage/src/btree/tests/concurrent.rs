@@ -71,7 +71,8 @@ async fn read(st: Store, tree: Arc<BTree>, direction: Direction, writing: Arc<At
         if last {
             return scans;
         }
-        yield_now().await;
+        // Readers that never rest would keep virtual time, and so writers that wait for it, standing still.
+        st.env().sleep(std::time::Duration::from_micros(10)).await;
     }
 }
 
