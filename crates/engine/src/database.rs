@@ -70,6 +70,8 @@ pub struct Database(pub(crate) Arc<Core>);
 pub(crate) struct Core {
     pub(crate) env: Env,
     pub(crate) store: Store,
+    /// The same, for rollback and purge: they go on when a full log stops everybody else.
+    pub(crate) cleanup: Store,
     pub(crate) config: EngineConfig,
     /// The committed catalogue.
     pub(crate) catalog: RwLock<Arc<Catalog>>,
@@ -100,6 +102,7 @@ impl Core {
         active.start(store.undo().next_txn());
         Arc::new(Core {
             env,
+            cleanup: store.for_cleanup(),
             store,
             config,
             catalog: RwLock::new(Arc::new(catalog)),
@@ -181,9 +184,9 @@ impl Database {
         storage: StorageConfig,
         engine: EngineConfig,
     ) -> Result<Database> {
-        let store = Store::create(env.clone(), devices, storage).await?;
+        let store = Store::begin_creation(env.clone(), devices, storage).await?;
         store.undo().format(&store).await?;
-        store.checkpoint().await?;
+        store.finish_creation().await?;
         // The system tables are heaps without indexes: empty, they need no page.
         let core = Core::new(env, store, engine, Catalog::default());
         core.spawn_purge();

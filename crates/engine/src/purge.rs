@@ -86,7 +86,7 @@ impl Core {
     /// While undo is over its limit, snapshots beyond the age limit are given up.
     pub(crate) fn limit_snapshots(&self) {
         // An extent's grace: the limit itself is where writers fail.
-        if self.store.undo().used_bytes() + (2 << 20) > self.config.undo_size_max {
+        if self.cleanup.undo().used_bytes() + (2 << 20) > self.config.undo_size_max {
             let age = self.config.snapshot_age_max.as_nanos() as u64;
             let limit = Nanos(self.env.now().0.saturating_sub(age));
             let cancelled = self.active.cancel_before(limit);
@@ -104,12 +104,12 @@ impl Core {
             }
         }
         for object in objects {
-            self.store.space(DATA).free_object(&self.store, object).await?;
+            self.cleanup.space(DATA).free_object(&self.cleanup, object).await?;
         }
-        self.store.undo().consumed(&self.store, history).await?;
+        self.cleanup.undo().consumed(&self.cleanup, history).await?;
         for chain in chains {
             // The table may have been dropped by a later transaction; its pages are still there, for that one is purged later.
-            heap(chain.table).free_chain(&self.store, &chain.stub).await?;
+            heap(chain.table).free_chain(&self.cleanup, &chain.stub).await?;
         }
         Ok(())
     }
@@ -123,7 +123,7 @@ impl Core {
                 starts.push(ptr);
             }
             n += 1;
-            ptr = self.store.undo().read(&self.store, ptr).await?.prev;
+            ptr = self.cleanup.undo().read(&self.cleanup, ptr).await?.prev;
         }
         Ok(starts)
     }
@@ -132,7 +132,7 @@ impl Core {
     async fn chunk(&self, mut ptr: UndoPtr) -> Result<Vec<(UndoPtr, UndoRecord)>> {
         let mut out = Vec::new();
         while !ptr.is_none() && out.len() < CHUNK {
-            let record = self.store.undo().read(&self.store, ptr).await?;
+            let record = self.cleanup.undo().read(&self.cleanup, ptr).await?;
             let prev = record.prev;
             out.push((ptr, record));
             ptr = prev;
@@ -184,17 +184,17 @@ impl Core {
         for index in &table.indexes {
             let key = key::encode_key(index, version.view(table));
             let _stripe = self.lock_stripe(index.oid, &key).await;
-            self.tree(index).remove(&self.store, &entry(key, rid)).await?;
+            self.tree(index).remove(&self.cleanup, &entry(key, rid)).await?;
         }
         let heap = heap(table.oid);
-        let room = heap.pin_row(&self.store, rid).await?;
-        let permit = self.store.reserve(LOG_EXTRA).await?;
+        let room = heap.pin_row(&self.cleanup, rid).await?;
+        let permit = self.cleanup.reserve(LOG_EXTRA).await?;
         {
-            let mut mtr = self.store.mtr(permit);
+            let mut mtr = self.cleanup.mtr(permit);
             let at = mtr.latch(&room.page);
             let header = slotted::cell(mtr.page(at), rid.slot).map(RowHeader::decode);
             assert!(header == Some(row.header), "a row deleted for everybody does not change");
-            heap.free(&self.store, &mut mtr, at, &room.map, rid.slot);
+            heap.free(&self.cleanup, &mut mtr, at, &room.map, rid.slot);
             mtr.commit();
         }
         if is_chained(&row.header) {
@@ -217,7 +217,7 @@ impl Core {
             false => bytes,
             // Gone where a crash interrupted the freeing: then the history was consumed and is not here.
             true => {
-                read = heap(table.oid).read_chain(&self.store, bytes).await?;
+                read = heap(table.oid).read_chain(&self.cleanup, bytes).await?;
                 &read
             }
         };
@@ -229,7 +229,7 @@ impl Core {
                 Some(newest) => self.needed(hold.low(), table.oid, rid, newest).await?,
             };
             if !needed.iter().any(|v| key::encode_key(index, v.view(table)) == key) {
-                self.tree(index).remove(&self.store, &entry(key, rid)).await?;
+                self.tree(index).remove(&self.cleanup, &entry(key, rid)).await?;
             }
         }
         Ok(())

@@ -120,7 +120,7 @@ impl Ending {
             return Ok(());
         }
         self.undo_to(UndoPtr::NONE).await?;
-        let permit = self.core.store.reserve(UndoSpace::log_bytes(0)).await?;
+        let permit = self.core.cleanup.reserve(UndoSpace::log_bytes(0)).await?;
         let (_, history) = self.end_in_log(permit, TxnEnd::RolledBack);
         self.leave(history);
         Ok(())
@@ -129,7 +129,7 @@ impl Ending {
     /// Flips the state in the undo page: one batch, not yet durable.
     pub(crate) fn end_in_log(&mut self, permit: LogPermit, end: TxnEnd) -> (terrace_storage::Lsn, History) {
         let writer = self.writer.take().expect("it has begun to write");
-        let store = &self.core.store;
+        let store = &self.core.cleanup;
         store.undo().end(store.mtr(permit), writer, end, self.core.env.unix_micros())
     }
 
@@ -155,10 +155,10 @@ impl Ending {
     pub(crate) async fn undo_to(&mut self, target: UndoPtr) -> Result<()> {
         let Some(writer) = self.writer.as_mut() else { return Ok(()) };
         let core = self.core.clone();
-        let undo = core.store.undo();
+        let undo = core.cleanup.undo();
         // With definitions that the transaction has made or deleted, where it has: their rows are undone too.
         let catalog = match self.catalog {
-            Some(_) => Arc::new(Catalog::load(&core.store, View::WithDeleted).await?),
+            Some(_) => Arc::new(Catalog::load(&core.cleanup, View::WithDeleted).await?),
             None => core.catalog(),
         };
         loop {
@@ -169,7 +169,7 @@ impl Ending {
             if ptr.is_none() {
                 return Err(EngineError::internal("the savepoint is not of this transaction"));
             }
-            let record = undo.read(&core.store, ptr).await?;
+            let record = undo.read(&core.cleanup, ptr).await?;
             if record.txn != writer.txn {
                 return Err(EngineError::damaged(format!("{ptr:?} is not a record of transaction {}", writer.txn.0)));
             }
@@ -200,7 +200,7 @@ impl Core {
     ) -> Result<()> {
         let (table, rid, keys_changed) = match Record::decode(&record.body)? {
             Record::Created(object) => {
-                self.store.space(DATA).free_object(&self.store, object).await?;
+                self.cleanup.space(DATA).free_object(&self.cleanup, object).await?;
                 return self.note_undone(writer, record.prev).await;
             }
             Record::Dropped(_) => return self.note_undone(writer, record.prev).await,
@@ -221,15 +221,15 @@ impl Core {
         // The chain of the undone version; a deletion's is the older version's too.
         let was_delete = matches!(Record::decode(&record.body)?, Record::Delete { .. });
         if is_chained(&stored.header) && !was_delete {
-            heap(table).free_chain(&self.store, &stored.bytes).await?;
+            heap(table).free_chain(&self.cleanup, &stored.bytes).await?;
         }
         Ok(())
     }
 
     async fn note_undone(&self, writer: &mut UndoWriter, next: UndoPtr) -> Result<()> {
-        let permit = self.store.reserve(UndoSpace::log_bytes(0)).await?;
-        let mut mtr = self.store.mtr(permit);
-        self.store.undo().undone(&mut mtr, writer, next);
+        let permit = self.cleanup.reserve(UndoSpace::log_bytes(0)).await?;
+        let mut mtr = self.cleanup.mtr(permit);
+        self.cleanup.undo().undone(&mut mtr, writer, next);
         mtr.commit();
         Ok(())
     }
@@ -258,7 +258,7 @@ impl Core {
                 if older.iter().any(|v| key::encode_key(index, v.view(table)) == key) {
                     continue;
                 }
-                self.tree(index).remove(&self.store, &entry(key, u.rid)).await?;
+                self.tree(index).remove(&self.cleanup, &entry(key, u.rid)).await?;
             }
         }
         self.restore(writer, u, record).await
@@ -271,9 +271,9 @@ impl Core {
             Some(_) => Some(self.stored_before(u, record)?),
         };
         loop {
-            let room = heap(u.table).pin_row(&self.store, u.rid).await?;
+            let room = heap(u.table).pin_row(&self.cleanup, u.rid).await?;
             let len = row.as_ref().map_or(0, |r| r.bytes.len());
-            let permit = self.store.reserve(2 * len + LOG_EXTRA).await?;
+            let permit = self.cleanup.reserve(2 * len + LOG_EXTRA).await?;
             if self.compensate(permit, writer, u, &room, row.as_ref(), record.prev) {
                 return Ok(());
             }
@@ -284,7 +284,7 @@ impl Core {
             if is_chained(&stored.header) {
                 return Err(EngineError::damaged(format!("a stub does not fit at {:?}", u.rid)));
             }
-            let stub = heap(u.table).write_chain(&self.store, &older.payload).await?;
+            let stub = heap(u.table).write_chain(&self.cleanup, &older.payload).await?;
             let header = RowHeader { flags: stored.header.flags | CHAINED, ..stored.header };
             row = Some(StoredRow { header, bytes: stub });
         }
@@ -310,7 +310,7 @@ impl Core {
         row: Option<&StoredRow>,
         next: UndoPtr,
     ) -> bool {
-        let store = &self.store;
+        let store = &self.cleanup;
         let mut mtr = store.mtr(permit);
         let at = mtr.latch(&room.page);
         let header = slotted::cell(mtr.page(at), u.rid.slot).map(RowHeader::decode);

@@ -39,13 +39,15 @@ pub struct RecoveryReport {
     /// Changes of pages that were repeated, the same page counted each time.
     pub pages_redone: u64,
     pub torn_pages_restored: u64,
+    /// Pages in use that were damaged, or whose last write was lost, made again from older log.
+    pub pages_rebuilt: u64,
     /// How long it took.
     pub nanos: u64,
 }
 
-/// Open storage; cheap to clone.
+/// Open storage; cheap to clone. A handle reserves log room for normal work, or (see `for_cleanup`) for work that frees room.
 #[derive(Clone)]
-pub struct Store(Arc<Inner>);
+pub struct Store(Arc<Inner>, Class);
 
 pub(crate) struct Inner {
     pub(crate) env: Env,
@@ -164,7 +166,7 @@ impl Store {
             )));
         }
         self.open_epoch(state, redone.end).await?;
-        self.settle(redone.suspects, state.redo_lsn).await?;
+        report.pages_rebuilt = self.settle(redone.suspects, state.redo_lsn).await?;
         self.start_writer();
         Ok(report)
     }
@@ -190,31 +192,32 @@ impl Store {
     }
 
     /// Deals with the pages that redo could not follow (recovery invariant 2) and opens the tablespaces.
-    async fn settle(&self, suspects: Suspects, redo: Lsn) -> Result<()> {
+    async fn settle(&self, suspects: Suspects, redo: Lsn) -> Result<u64> {
         let inner = &self.0;
-        let mut droppable = Suspects::new();
-        for (page, why) in suspects {
-            // Only extents of the data tablespace are dropped unwritten; its maps and the undo pages never are.
-            if page.space == DATA && !Space::is_map_page(page.no, inner.config.page_size) {
-                droppable.insert(page, why);
-            } else {
-                recovery::rebuild_suspect(&inner.log, &inner.pool, page, redo, why).await?;
-            }
+        // Only extents of the data tablespace are dropped unwritten; its maps and the undo pages never are.
+        let page_size = inner.config.page_size;
+        let (droppable, kept): (Suspects, Suspects) =
+            suspects.into_iter().partition(|(page, _)| page.space == DATA && !Space::is_map_page(page.no, page_size));
+        let mut rebuilt = 0;
+        for (page, why) in kept {
+            recovery::rebuild_suspect(&inner.log, &inner.pool, page, redo, why).await?;
+            rebuilt += 1;
         }
         self.set_data(Space::open(self, DATA).await?);
         for (page, why) in droppable {
             if self.space(DATA).is_used(page.no) {
                 recovery::rebuild_suspect(&inner.log, &inner.pool, page, redo, why).await?;
+                rebuilt += 1;
             }
         }
-        Ok(())
+        Ok(rebuilt)
     }
 
     fn assemble(env: Env, devices: DeviceSet, config: StorageConfig, log: Log, control: ControlFile) -> Store {
         let home = Arc::new(DiskHome::new(&devices, &config, control.state.database, log.clone()));
         let pool = Pool::new(env.clone(), &config, home.clone(), log.clone());
         let next = control.state.next_object;
-        Store(Arc::new(Inner {
+        let inner = Inner {
             env,
             config,
             devices,
@@ -228,7 +231,8 @@ impl Store {
             object_limit: AtomicU32::new(next),
             failed: OnceLock::new(),
             closing: AtomicBool::new(false),
-        }))
+        };
+        Store(Arc::new(inner), Class::Normal)
     }
 
     fn start_writer(&self) {
@@ -284,13 +288,18 @@ impl Store {
     pub fn undo(&self) -> &UndoSpace {
         &self.0.undo
     }
-    /// As `reserve`, for work that frees room (rollback, purge): never refused for a full log, may use the reserve.
-    pub async fn reserve_for_cleanup(&self, bytes: usize) -> Result<LogPermit> {
-        self.0.log.reserve(bytes, Class::Reserved).await
+    /// A handle for rollback and purge: what it reserves is never refused for a full log, may use the log's reserve, and is not
+    /// held up by the redo bound, for it frees what holds the others up.
+    pub fn for_cleanup(&self) -> Store {
+        Store(self.0.clone(), Class::Reserved)
     }
     /// Reserves log room for a mini-transaction of at most `bytes`; delays near the redo bound. Before latching (R3).
     pub async fn reserve(&self, bytes: usize) -> Result<LogPermit> {
-        self.0.log.reserve(bytes, Class::Normal).await
+        self.0.log.reserve(bytes, self.1).await
+    }
+    /// As `reserve` on a handle for cleaning up, for steps that free room whoever makes them.
+    pub async fn reserve_for_cleanup(&self, bytes: usize) -> Result<LogPermit> {
+        self.0.log.reserve(bytes, Class::Reserved).await
     }
     pub fn mtr(&self, permit: LogPermit) -> Mtr {
         Mtr::new(&self.0.pool, permit)

@@ -4,8 +4,11 @@
 //! mini-transaction is remembered, so that a restart must show one of them, no older than the last that was acknowledged.
 
 use super::*;
+use crate::config::Safeguards;
 use crate::page::op::PageOp;
 use crate::page::{PageKind, slotted};
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use terrace_device::fault::{Choice, Fault, FaultDevice, Operation, Recorder, Rule};
 use terrace_device::{Guarantees, Image, Purpose};
@@ -13,6 +16,11 @@ use terrace_env::Sim;
 
 const OWNER: ObjectId = ObjectId(50);
 const PAGES: usize = 24;
+
+thread_local! {
+    /// What this thread's stores guard against: everything, but in the test that shows that each safeguard is needed.
+    static SAFEGUARDS: Cell<Safeguards> = Cell::new(Safeguards::default());
+}
 
 fn config() -> StorageConfig {
     StorageConfig {
@@ -25,6 +33,7 @@ fn config() -> StorageConfig {
         write_group: 8,
         writer_interval: Duration::from_millis(5),
         checkpoint_interval: Duration::from_millis(20),
+        safeguards: SAFEGUARDS.get(),
         ..StorageConfig::default()
     }
 }
@@ -133,8 +142,11 @@ async fn work(st: Store, recorder: Arc<Recorder>, mut model: Model, steps: usize
             }
             model.acked.push((recorder.events(), model.states.len() - 1));
         }
-        if i % 16 == 0 {
+        if i % 4 == 0 {
             st.env().sleep(Duration::from_millis(3)).await;
+        }
+        if i % 9 == 0 && st.checkpoint().await.is_err() {
+            break;
         }
     }
     model
@@ -252,7 +264,11 @@ fn recover_twice(seed: u64, mut disks: (Arc<Recorder>, Vec<Arc<FaultDevice>>), m
             recorder.power_off_at(1 + seed % 60);
         }
         let opened = open(&sim, devices);
-        if let Ok((st, _)) = opened {
+        if let Ok((st, report)) = opened {
+            assert_eq!(
+                report.pages_rebuilt, 0,
+                "the double-write area restores what the crash tore; nothing is left to rebuild"
+            );
             let recorder = recorder.clone();
             model = sim.run(async move {
                 if recorder.is_off() {
@@ -278,7 +294,23 @@ fn recover_twice(seed: u64, mut disks: (Arc<Recorder>, Vec<Arc<FaultDevice>>), m
 #[test]
 fn every_crash_leaves_a_state_that_was_acknowledged_or_later() {
     for seed in 0..6 {
-        crash_history(100 + seed, 7);
+        crash_history(100 + seed, 13);
+    }
+}
+
+#[test]
+fn without_any_one_safeguard_the_crashes_are_noticed() {
+    let all = Safeguards::default();
+    let without = [
+        ("double_write", Safeguards { double_write: false, ..all }),
+        ("commit_sync", Safeguards { commit_sync: false, ..all }),
+        ("log_before_data", Safeguards { log_before_data: false, ..all }),
+    ];
+    for (name, safeguards) in without {
+        SAFEGUARDS.set(safeguards);
+        let noticed = (100..106).any(|seed| catch_unwind(AssertUnwindSafe(|| crash_history(seed, 13))).is_err());
+        SAFEGUARDS.set(all);
+        assert!(noticed, "crashes without {name} pass unnoticed");
     }
 }
 
@@ -392,7 +424,7 @@ fn redo_rebuilds_a_page_that_rotted_before_it() {
     let (recorder, devices) = restart(&recorder, Choice::None, false);
     devices[3].flip(PAGES_AT + model.pages[5] as u64 * 4096 + 3000, 8);
     let (st, report) = open(&sim, &devices).expect("opens");
-    assert!(report.batches > 0, "{report:?}");
+    assert!(report.batches > 0 && report.pages_rebuilt == 1, "{report:?}");
     drop(recorder);
     sim.run(async move {
         let state = read_state(&st, &model.pages).await.expect("every page is readable");
