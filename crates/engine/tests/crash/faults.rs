@@ -11,7 +11,7 @@ use terrace_engine::{Database, EngineError};
 use terrace_storage::config::Safeguards;
 
 /// Trouble in the background of a random run: devices fill up for a while, or the log's sync fails once.
-pub fn gremlin(world: &World, choice: u64) {
+pub(crate) fn gremlin(world: &World, choice: u64) {
     let (env, devices) = (world.sim.env(), world.devices.clone());
     let full = [DATA, LOG, UNDO][choice as usize % 3];
     let sync_fails = (choice / 3).is_multiple_of(4);

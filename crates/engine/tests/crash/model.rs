@@ -9,27 +9,27 @@ use std::sync::Arc;
 use terrace_device::fault::Recorder;
 use terrace_engine::Datum;
 
-pub type Row = Vec<Datum>;
+pub(crate) type Row = Vec<Datum>;
 
 /// A table as a reader sees it.
 #[derive(Clone, Debug, PartialEq, Default)]
-pub struct TableState {
-    pub oid: u32,
-    pub indexes: BTreeSet<String>,
-    pub rows: BTreeMap<i32, Row>,
+pub(crate) struct TableState {
+    pub(crate) oid: u32,
+    pub(crate) indexes: BTreeSet<String>,
+    pub(crate) rows: BTreeMap<i32, Row>,
 }
 
-pub type State = BTreeMap<String, TableState>;
+pub(crate) type State = BTreeMap<String, TableState>;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Key {
+pub(crate) enum Key {
     /// Table (by object id: a new table of an old name is another) and primary key.
     Row(u32, i32),
     Table(String),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub(crate) enum Value {
     Absent,
     Row(Row),
     Table { oid: u32, indexes: BTreeSet<String> },
@@ -52,13 +52,13 @@ struct Inner {
 
 /// Shared by the clients.
 #[derive(Clone)]
-pub struct Model {
+pub(crate) struct Model {
     inner: Arc<Mutex<Inner>>,
     recorder: Arc<Recorder>,
 }
 
 impl Model {
-    pub fn new(recorder: Arc<Recorder>, base: &State) -> Model {
+    pub(crate) fn new(recorder: Arc<Recorder>, base: &State) -> Model {
         let mut inner = Inner::default();
         for (name, table) in base {
             let value = Value::Table { oid: table.oid, indexes: table.indexes.clone() };
@@ -70,14 +70,14 @@ impl Model {
         Model { inner: Arc::new(Mutex::new(inner)), recorder }
     }
 
-    pub fn begin(&self) -> usize {
+    pub(crate) fn begin(&self) -> usize {
         let mut inner = self.inner.lock();
         inner.transactions.push(Transaction::default());
         inner.transactions.len() - 1
     }
 
     /// Notes a write; call while the database still holds its lock.
-    pub fn write(&self, transaction: usize, key: Key, value: Value) {
+    pub(crate) fn write(&self, transaction: usize, key: Key, value: Value) {
         let mut inner = self.inner.lock();
         let number = inner.next_write;
         inner.next_write += 1;
@@ -85,30 +85,30 @@ impl Model {
     }
 
     /// A savepoint: the number of the next write.
-    pub fn position(&self) -> u64 {
+    pub(crate) fn position(&self) -> u64 {
         self.inner.lock().next_write
     }
 
-    pub fn rollback_to(&self, transaction: usize, position: u64) {
+    pub(crate) fn rollback_to(&self, transaction: usize, position: u64) {
         self.inner.lock().transactions[transaction].writes.retain(|number, _| *number < position);
     }
 
-    pub fn commit_called(&self, transaction: usize) {
+    pub(crate) fn commit_called(&self, transaction: usize) {
         self.inner.lock().transactions[transaction].commit_called = Some(self.recorder.events());
     }
 
-    pub fn acknowledged(&self, transaction: usize) {
+    pub(crate) fn acknowledged(&self, transaction: usize) {
         self.inner.lock().transactions[transaction].acknowledged = Some(self.recorder.events());
     }
 
     /// Numbers of acknowledged transactions and of writes, for reports and for comparing runs.
-    pub fn counts(&self) -> (usize, u64) {
+    pub(crate) fn counts(&self) -> (usize, u64) {
         let inner = self.inner.lock();
         (inner.transactions.iter().filter(|t| t.acknowledged.is_some()).count(), inner.next_write)
     }
 
     /// The states that a crash after `events` events may leave: everything acknowledged, with every subset of the transactions in doubt.
-    pub fn states_at(&self, events: u64) -> Vec<State> {
+    pub(crate) fn states_at(&self, events: u64) -> Vec<State> {
         let inner = self.inner.lock();
         let before = |time: Option<u64>| time.is_some_and(|t| t <= events);
         let mut doubtful = Vec::new();
@@ -136,7 +136,7 @@ impl Model {
     }
 
     /// The state after a run in which nothing is in doubt.
-    pub fn state_now(&self) -> State {
+    pub(crate) fn state_now(&self) -> State {
         let mut states = self.states_at(u64::MAX);
         assert_eq!(states.len(), 1, "something is in doubt");
         states.remove(0)
@@ -164,7 +164,7 @@ fn to_state(all: BTreeMap<Key, Value>) -> State {
 }
 
 /// The first difference between what must be and what is.
-pub fn difference(want: &State, is: &State) -> Option<String> {
+pub(crate) fn difference(want: &State, is: &State) -> Option<String> {
     for name in want.keys().chain(is.keys()) {
         let (a, b) = match (want.get(name), is.get(name)) {
             (Some(a), Some(b)) => (a, b),

@@ -14,7 +14,7 @@ use terrace_storage::config::Safeguards;
 /// Crashes per seed.
 const ROUNDS: u64 = 3;
 
-pub fn run(seed: u64) -> Result<(), String> {
+pub(crate) fn run(seed: u64) -> Result<(), String> {
     let mut state = State::new();
     let mut images: Option<Vec<Image>> = None;
     for round in 0..ROUNDS {

@@ -10,19 +10,19 @@ use terrace_device::fault::{Choice, Cursor};
 use terrace_storage::config::Safeguards;
 
 #[derive(Clone, Copy)]
-pub struct Plan {
-    pub seed: u64,
+pub(crate) struct Plan {
+    pub(crate) seed: u64,
     /// Writes and syncs in the history, about.
-    pub writes: u64,
-    pub mix: Mix,
-    pub clients: usize,
-    pub safeguards: Safeguards,
+    pub(crate) writes: u64,
+    pub(crate) mix: Mix,
+    pub(crate) clients: usize,
+    pub(crate) safeguards: Safeguards,
     /// Every so many cases goes on working, and crashes in recovery.
-    pub deeper: u64,
+    pub(crate) deeper: u64,
 }
 
 /// Records a history and crashes at each of its points. Returns the number of cases.
-pub fn sweep(plan: Plan) -> Result<u64, String> {
+pub(crate) fn sweep(plan: Plan) -> Result<u64, String> {
     let world = World::new(plan.seed, None, true).without(plan.safeguards);
     let db = world.create().map_err(|e| format!("create failed: {e}"))?;
     let model = Model::new(world.recorder.clone(), &State::new());

@@ -16,7 +16,7 @@ use terrace_storage::config::Safeguards;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Everything that a new transaction sees; every index is read too and must agree with its table.
-pub async fn observe(db: Database) -> Result<State, EngineError> {
+pub(crate) async fn observe(db: Database) -> Result<State, EngineError> {
     let mut txn = db.begin(Isolation::RepeatableRead);
     txn.begin_statement();
     let catalog = txn.catalog();
@@ -42,14 +42,14 @@ pub async fn observe(db: Database) -> Result<State, EngineError> {
 }
 
 /// Tables with some rows.
-pub fn set_up(world: &World, db: &Database, model: &Model) {
+pub(crate) fn set_up(world: &World, db: &Database, model: &Model) {
     let mix = Mix { long: 0, ..Mix::default() };
     let client = Client::new(db, &world.sim.env(), model, &world.recorder, world.seed, mix);
     world.sim.run(client.set_up()).expect("nothing fails yet");
 }
 
 /// Runs clients until all are done, the power is off, or `enough` says so.
-pub fn run_clients(
+pub(crate) fn run_clients(
     world: &World,
     db: &Database,
     model: &Model,
@@ -78,7 +78,7 @@ pub fn run_clients(
 }
 
 /// `check` finds nothing, and the contents are one of `states`. Returns which.
-pub fn verify(world: &World, db: &Database, states: &[State]) -> Result<State, String> {
+pub(crate) fn verify(world: &World, db: &Database, states: &[State]) -> Result<State, String> {
     let d = db.clone();
     let problems = world.sim.run(async move { d.check().await }).map_err(|e| format!("check failed: {e}"))?;
     if !problems.is_empty() {
@@ -93,7 +93,7 @@ pub fn verify(world: &World, db: &Database, states: &[State]) -> Result<State, S
 }
 
 /// Opens what a crash left and verifies it.
-pub fn recover(
+pub(crate) fn recover(
     seed: u64,
     images: Vec<Image>,
     states: &[State],
@@ -106,7 +106,7 @@ pub fn recover(
 }
 
 /// Crashes while it recovers, `times` times, then recovers for good.
-pub fn recover_with_crashes(
+pub(crate) fn recover_with_crashes(
     seed: u64,
     mut images: Vec<Image>,
     states: &[State],
@@ -127,7 +127,7 @@ pub fn recover_with_crashes(
 }
 
 /// A few more transactions work.
-pub fn go_on(world: &World, db: &Database, state: &State) -> Result<State, String> {
+pub(crate) fn go_on(world: &World, db: &Database, state: &State) -> Result<State, String> {
     let model = Model::new(world.recorder.clone(), state);
     run_clients(world, db, &model, 2, Mix { transactions: 4, ..Mix::default() }, || false);
     settle(world, db)?;
@@ -135,7 +135,7 @@ pub fn go_on(world: &World, db: &Database, state: &State) -> Result<State, Strin
 }
 
 /// Waits for background rollbacks and purges.
-pub fn settle(world: &World, db: &Database) -> Result<(), String> {
+pub(crate) fn settle(world: &World, db: &Database) -> Result<(), String> {
     let (env, db) = (world.sim.env(), db.clone());
     world.sim.run(async move {
         env.sleep(Duration::from_millis(50)).await;

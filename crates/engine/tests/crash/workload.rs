@@ -22,14 +22,14 @@ const KEYS: i32 = 40;
 const TABLES: [&str; 3] = ["a", "b", "c"];
 
 #[derive(Clone, Copy)]
-pub struct Mix {
-    pub transactions: usize,
+pub(crate) struct Mix {
+    pub(crate) transactions: usize,
     /// Of a hundred statements, how many define something.
-    pub ddl: u32,
+    pub(crate) ddl: u32,
     /// Of a hundred texts, how many exceed a page.
-    pub long: u32,
+    pub(crate) long: u32,
     /// Out of space and stopped stores are expected.
-    pub faults: bool,
+    pub(crate) faults: bool,
 }
 
 impl Default for Mix {
@@ -48,7 +48,7 @@ enum Stop {
 
 type Step<T = ()> = Result<T, Stop>;
 
-pub struct Client {
+pub(crate) struct Client {
     db: Database,
     env: Env,
     model: Model,
@@ -64,13 +64,20 @@ struct Open {
 }
 
 impl Client {
-    pub fn new(db: &Database, env: &Env, model: &Model, recorder: &Arc<Recorder>, seed: u64, mix: Mix) -> Client {
+    pub(crate) fn new(
+        db: &Database,
+        env: &Env,
+        model: &Model,
+        recorder: &Arc<Recorder>,
+        seed: u64,
+        mix: Mix,
+    ) -> Client {
         let random = ChaCha8Rng::seed_from_u64(seed);
         Client { db: db.clone(), env: env.clone(), model: model.clone(), recorder: recorder.clone(), random, mix }
     }
 
     /// Makes two of the tables, one with an index on `n`, and fills them a little.
-    pub async fn set_up(mut self) -> terrace_engine::Result<()> {
+    pub(crate) async fn set_up(mut self) -> terrace_engine::Result<()> {
         let mut open = Open { txn: self.db.begin(Isolation::ReadCommitted), note: self.model.begin() };
         for name in ["a", "b"] {
             let mut table = open.txn.create_table(spec(name)).await?;
@@ -91,7 +98,7 @@ impl Client {
         Ok(())
     }
 
-    pub async fn run(mut self) {
+    pub(crate) async fn run(mut self) {
         for _ in 0..self.mix.transactions {
             if self.random.random_ratio(1, 8) {
                 let rest = Duration::from_micros(self.random.random_range(0..2000));
@@ -371,7 +378,7 @@ impl Client {
     }
 }
 
-pub fn index_names(table: &Table) -> BTreeSet<String> {
+pub(crate) fn index_names(table: &Table) -> BTreeSet<String> {
     table.indexes.iter().map(|i| i.name.clone()).collect()
 }
 
@@ -379,7 +386,7 @@ fn n_index(table: &str) -> IndexSpec {
     IndexSpec { name: format!("{table}_n_idx"), columns: vec![1], unique: false, primary: false }
 }
 
-pub fn spec(name: &str) -> TableSpec {
+pub(crate) fn spec(name: &str) -> TableSpec {
     let column = ColumnDef::new;
     let columns = vec![
         column("id", DataType::Int4),
@@ -399,7 +406,7 @@ pub fn spec(name: &str) -> TableSpec {
 }
 
 /// All of an index.
-pub fn whole(index: &Arc<Index>) -> Scan {
+pub(crate) fn whole(index: &Arc<Index>) -> Scan {
     let (from, to) = (Bound::Unbounded, Bound::Unbounded);
     Scan::Index(IndexRange { index: index.clone(), from, to, direction: ScanDirection::Forward })
 }
@@ -409,7 +416,7 @@ async fn find(txn: &mut Txn, table: &Table, id: i32) -> terrace_engine::Result<O
     txn.get(table, &index, &[Datum::Int4(id)]).await
 }
 
-pub async fn all_rows(txn: &mut Txn, table: &Arc<Table>, scan: Scan) -> terrace_engine::Result<Vec<Row>> {
+pub(crate) async fn all_rows(txn: &mut Txn, table: &Arc<Table>, scan: Scan) -> terrace_engine::Result<Vec<Row>> {
     let mut scanner = txn.scan(table, scan);
     let mut out = Vec::new();
     loop {

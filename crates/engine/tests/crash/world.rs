@@ -12,10 +12,10 @@ use terrace_env::{Env, Sim};
 use terrace_storage::config::{PoolPolicy, Safeguards};
 use terrace_storage::{DeviceSet, StorageConfig};
 
-pub const NAMES: [&str; 5] = ["control", "log", "double-write", "data", "undo"];
-pub const LOG: usize = 1;
-pub const DATA: usize = 3;
-pub const UNDO: usize = 4;
+pub(crate) const NAMES: [&str; 5] = ["control", "log", "double-write", "data", "undo"];
+pub(crate) const LOG: usize = 1;
+pub(crate) const DATA: usize = 3;
+pub(crate) const UNDO: usize = 4;
 
 /// Fast enough to be cheap, slow enough that operations overlap.
 const MODEL: LatencyModel = LatencyModel {
@@ -37,17 +37,17 @@ impl Timer for EnvTimer {
 }
 
 /// A machine that is switched on.
-pub struct World {
-    pub sim: Sim,
-    pub recorder: Arc<Recorder>,
-    pub devices: [Arc<FaultDevice>; 5],
-    pub config: StorageConfig,
-    pub seed: u64,
+pub(crate) struct World {
+    pub(crate) sim: Sim,
+    pub(crate) recorder: Arc<Recorder>,
+    pub(crate) devices: [Arc<FaultDevice>; 5],
+    pub(crate) config: StorageConfig,
+    pub(crate) seed: u64,
 }
 
 impl World {
     /// A machine whose devices hold `images` (in the order of [`NAMES`]), or nothing. `keep`: record for a sweep.
-    pub fn new(seed: u64, images: Option<Vec<Image>>, keep: bool) -> World {
+    pub(crate) fn new(seed: u64, images: Option<Vec<Image>>, keep: bool) -> World {
         let sim = Sim::new(seed, 2);
         let recorder = Recorder::new(keep);
         let mut images = images.unwrap_or_else(|| vec![Image::new(); 5]).into_iter();
@@ -60,27 +60,27 @@ impl World {
         World { sim, recorder, devices, config: config(seed), seed }
     }
 
-    pub fn without(mut self, safeguards: Safeguards) -> World {
+    pub(crate) fn without(mut self, safeguards: Safeguards) -> World {
         self.config.safeguards = safeguards;
         self
     }
 
-    pub fn set(&self) -> DeviceSet {
+    pub(crate) fn set(&self) -> DeviceSet {
         let device = |i: usize| self.devices[i].clone() as DeviceRef;
         DeviceSet { control: device(0), log: device(1), double_write: device(2), data: device(3), undo: device(4) }
     }
 
-    pub fn create(&self) -> Result<Database> {
+    pub(crate) fn create(&self) -> Result<Database> {
         self.sim.run(Database::create(self.sim.env(), self.set(), self.config.clone(), engine_config()))
     }
 
-    pub fn open(&self) -> Result<Database> {
+    pub(crate) fn open(&self) -> Result<Database> {
         let opening = Database::open(self.sim.env(), self.set(), self.config.clone(), engine_config());
         self.sim.run(async move { opening.await.map(|(db, _)| db) })
     }
 
     /// What the media hold if the power goes now.
-    pub fn crash(self, choice: Choice) -> Vec<Image> {
+    pub(crate) fn crash(self, choice: Choice) -> Vec<Image> {
         self.recorder.power_off();
         self.sim.crash();
         self.recorder.contents(choice)
