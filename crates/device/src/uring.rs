@@ -81,9 +81,12 @@ impl Operation {
         (whole == 0).then(|| Err(stuck.into()))
     }
 
-    /// Tells the future, if it still listens.
+    /// Tells the future, if it still listens. The file is let go first: who hears of the last transfer and drops the device has
+    /// closed it, and with it its lock.
     fn finish(self, result: io::Result<()>) {
-        match self.work {
+        let Operation { file, work, .. } = self;
+        drop(file);
+        match work {
             Work::Read(buf, sender) | Work::Write(buf, sender) => drop(sender.send(result.map(|()| buf))),
             Work::Sync(sender) => drop(sender.send(result)),
         }
