@@ -7,6 +7,7 @@ use terrace::config::Size;
 use terrace::device::{ErrorKind, IoBuf, Purpose};
 use terrace::instance::Closed;
 use terrace::storage::control::Control;
+use terrace::storage::home::PAGES_AT;
 use terrace::storage::page::{HEADER, PageKind, header, slotted};
 use terrace::storage::{DATA, PageId, UNDO, log};
 
@@ -131,10 +132,10 @@ async fn page(closed: &Closed, number: u32, space: SpaceName, bytes: bool) -> Re
         SpaceName::Undo => (UNDO, &closed.set.undo),
     };
     let size = control.page_size as usize;
-    let offset = u64::from(number) * size as u64;
+    let offset = PAGES_AT + u64::from(number) * size as u64;
     let page = match device.read(offset, IoBuf::zeroed(size), Purpose::Data).await {
         Err(error) if error.kind == ErrorKind::PastEnd => {
-            let pages = device.size() / size as u64;
+            let pages = device.size().saturating_sub(PAGES_AT) / size as u64;
             return Err(Failure::Message(format!(
                 "page {number} is beyond the end: {} has {pages} pages",
                 device.name()

@@ -11,7 +11,7 @@ const DAY: i64 = 86_400_000_000;
 /// As in PostgreSQL: 4714-11-24 BC.
 const FIRST_YEAR: i64 = -4713;
 /// The last whole year in 64 bits of microseconds from 1970.
-const LAST_YEAR: i64 = 292_276;
+const LAST_YEAR: i64 = 294_246;
 
 struct Bad;
 
