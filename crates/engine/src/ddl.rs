@@ -22,6 +22,9 @@ use std::sync::Arc;
 use terrace_storage::btree::BTree;
 use terrace_storage::{DATA, ObjectId};
 
+#[cfg(test)]
+mod tests;
+
 impl Txn {
     /// 42P07, 42701, 54011, 42P16, 42703.
     pub async fn create_table(&mut self, spec: TableSpec) -> Result<Arc<Table>> {
