@@ -8,6 +8,10 @@ const RANDOM: &[(u64, &str)] = &[
     (1, "undo space took its size from the device, which had lost an allocation in the crash"),
     (2, "page writers woke each other for ever"),
     (40, "a checkpoint spun on a page that somebody else was writing again"),
+    (
+        119,
+        "waiters for log room and the task that makes it woke each other for ever (also: sweep of long rows, seed 2013)",
+    ),
     (144, "a REPEATABLE READ transaction used its own index, made later than its snapshot"),
     (425, "fragments shorter than a row's header were read as rows"),
 ];

@@ -461,10 +461,12 @@ impl Core {
         }
     }
 
-    /// Grows the device until enough slots are free or it refuses.
-    async fn grow(&self) -> Result<()> {
+    /// Grows the device until enough slots are free or it refuses. Whether that changed anything.
+    async fn grow(&self) -> Result<bool> {
+        let mut changed = false;
         loop {
-            let Some(slot) = self.tail.lock().slots.growth() else { return Ok(()) };
+            let Some(slot) = self.tail.lock().slots.growth() else { return Ok(changed) };
+            changed = true;
             match self.device.allocate(self.geometry.slot_at(slot), self.geometry.segment_size).await {
                 Ok(()) => self.tail.lock().slots.grown(),
                 Err(e) if e.kind == terrace_device::ErrorKind::NoSpace => {
@@ -486,12 +488,16 @@ async fn space_task(core: Arc<Core>) {
         if core.closing.load(Ordering::Acquire) || core.check().is_err() {
             return;
         }
-        core.tail.lock().slots.recycle();
-        if let Err(e) = core.grow().await {
-            core.poison(format!("{e}"));
-            return;
+        // Waiters ask for this: waking them where nothing has changed would be a loop without rest.
+        let mut changed = core.tail.lock().slots.recycle();
+        match core.grow().await {
+            Ok(grown) => changed |= grown,
+            Err(e) => {
+                core.poison(format!("{e}"));
+                return;
+            }
         }
-        if core.room_waiters.load(Ordering::SeqCst) > 0 {
+        if changed && core.room_waiters.load(Ordering::SeqCst) > 0 {
             core.room.notify_waiters();
         }
     }
