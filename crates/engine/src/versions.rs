@@ -132,23 +132,35 @@ impl Core {
         }
         snapshot.check()?;
         // The newest version is not for this reader, and its chain may vanish; a part's payload never depends on a chain that can.
+        // What kept it from being read is the answer where an older version has the same payload (a deletion was undone).
+        let mut unread = None;
         let mut version = match is_chained(&row.header) {
             false => RowVersion { header: row.header, payload: row.bytes },
             true => match self.payload(table, row.clone()).await {
                 Ok(version) => version,
-                Err(_) => RowVersion { header: row.header, payload: Vec::new() },
+                Err(e) => {
+                    unread = Some(e);
+                    RowVersion { header: row.header, payload: Vec::new() }
+                }
             },
         };
         loop {
             let record = self.store.undo().read(&self.store, version.header.undo).await;
             snapshot.check()?;
-            let older = self.undo_on_copy(table, rid, version, &record?).await;
+            let record = record?;
+            if matches!(Record::decode(&record.body)?, Record::Update { .. }) {
+                unread = None; // The update to a chained version was written whole.
+            }
+            let older = self.undo_on_copy(table, rid, version, &record).await;
             snapshot.check()?;
             version = match older? {
                 None => return Ok(None),
                 Some(older) => older,
             };
             if snapshot.sees(version.header.writer, own) {
+                if let Some(e) = unread {
+                    return Err(e);
+                }
                 return Ok(version.is_live().then_some(version));
             }
         }

@@ -13,6 +13,10 @@ const RANDOM: &[(u64, &str)] = &[
         "waiters for log room and the task that makes it woke each other for ever (also: sweep of long rows, seed 2013)",
     ),
     (144, "a REPEATABLE READ transaction used its own index, made later than its snapshot"),
+    (
+        1024,
+        "a long row under a deletion that the reader does not see came back empty where its chain could not be read",
+    ),
     (425, "fragments shorter than a row's header were read as rows"),
 ];
 
