@@ -1,20 +1,21 @@
 //! Verifying a database: every structure by itself, and that rows, index entries, definitions and undo agree.
 //!
-//! Purge rests and each table is locked against writers while it is looked at, so what is found is not a change in flight.
+//! Purge has done what it could (so no history is half consumed) and rests, and each table is locked against writers while it is
+//! looked at, so what is found is not a change in flight.
 //!
 //! 1. Every live newest version of a row has its entry in every index; every entry's row has a version that somebody may need with the
 //!    entry's key (R7, R8).
 //! 2. A row's writer is finished (here: the lock keeps writers out), below the next id.
-//! 3. Every object that owns pages is defined, or waits for purge.
+//! 3. Every object that owns pages is defined, or waits for purge. Every fragment belongs to a row or to a version that waits for purge.
 use crate::catalog::{Index, Table, system};
 use crate::database::Core;
 use crate::error::Result;
 use crate::key;
 use crate::locks::LockMode;
-use crate::record::Record;
+use crate::record::{Old, Record, is_chained};
 use crate::txn::{Isolation, Txn};
 use crate::versions::heap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 use terrace_storage::btree::Direction;
@@ -25,6 +26,7 @@ const ENOUGH: usize = 50;
 
 pub(crate) async fn check(core: &Arc<Core>) -> Result<Vec<String>> {
     core.settle().await;
+    core.purge_now().await?;
     let mut problems = Vec::new();
     let _purge_rests = core.purging.lock().await;
     let mut txn = Txn::new(core.clone(), Isolation::ReadCommitted);
@@ -34,6 +36,7 @@ pub(crate) async fn check(core: &Arc<Core>) -> Result<Vec<String>> {
     let systems = [system::TABLES, system::COLUMNS, system::INDEXES].into_iter().filter_map(system::table);
     let tables: Vec<Arc<Table>> = systems.cloned().chain(catalog.tables().cloned()).collect();
     let mut known = BTreeSet::from([ObjectId(0)]);
+    let mut kept = Kept::default();
     for table in &tables {
         known.insert(table.oid);
         known.extend(table.indexes.iter().map(|i| i.oid));
@@ -41,7 +44,9 @@ pub(crate) async fn check(core: &Arc<Core>) -> Result<Vec<String>> {
             txn.lock(table.oid, LockMode::Share).await?;
         }
         let mut found = Vec::new();
-        core.check_table(table, &mut found).await?;
+        // Writers of the table have left, and their histories are here.
+        kept.catch_up(core, &mut problems).await;
+        core.check_table(table, kept.stubs.get(&table.oid), &mut found).await?;
         found.truncate(ENOUGH);
         problems.extend(found.into_iter().map(|p| format!("table \"{}\": {p}", table.name)));
     }
@@ -50,30 +55,65 @@ pub(crate) async fn check(core: &Arc<Core>) -> Result<Vec<String>> {
     }
     let histories: Vec<_> = core.histories.lock().values().cloned().collect();
     problems.extend(core.store.undo().check(&core.store, &histories).await?);
-    for history in &histories {
-        let mut ptr = history.last;
-        while !ptr.is_none() {
-            let Ok(record) = core.store.undo().read(&core.store, ptr).await else { break };
-            match Record::decode(&record.body) {
-                Ok(Record::Dropped(object)) => {
-                    known.insert(object);
-                }
-                Ok(_) => {}
-                Err(e) => problems.push(format!("undo record {ptr:?}: {e}")),
-            }
-            ptr = record.prev;
-        }
-    }
+    kept.catch_up(core, &mut problems).await;
+    known.extend(kept.dropped);
     let orphans = core.store.space(DATA).objects().into_iter().filter(|o| !known.contains(o));
     problems.extend(orphans.map(|o| format!("{o} owns pages and is not defined")));
     txn.rollback().await?;
     Ok(problems)
 }
 
+/// What the records of finished transactions keep from being nobody's.
+#[derive(Default)]
+struct Kept {
+    /// Histories looked at, by `History::seq`.
+    seen: BTreeSet<u64>,
+    /// Stubs of older versions, by table.
+    stubs: BTreeMap<ObjectId, Vec<Vec<u8>>>,
+    dropped: BTreeSet<ObjectId>,
+}
+
+impl Kept {
+    /// Looks at the histories that have come since the last call. (A record that cannot be read is `UndoSpace::check`'s to report.)
+    async fn catch_up(&mut self, core: &Core, problems: &mut Vec<String>) {
+        let histories: Vec<_> = core.histories.lock().values().cloned().collect();
+        for history in histories {
+            if !self.seen.insert(history.seq) {
+                continue;
+            }
+            let mut ptr = history.last;
+            while !ptr.is_none() {
+                let Ok(record) = core.store.undo().read(&core.store, ptr).await else { break };
+                match Record::decode(&record.body) {
+                    Ok(Record::Dropped(object)) => {
+                        self.dropped.insert(object);
+                    }
+                    Ok(Record::Update { table, before, old: Old::Whole(stub), .. }) if is_chained(&before) => {
+                        self.stubs.entry(table).or_default().push(stub.to_vec());
+                    }
+                    Ok(_) => {}
+                    Err(e) => problems.push(format!("undo record {ptr:?}: {e}")),
+                }
+                ptr = record.prev;
+            }
+        }
+    }
+}
+
 impl Core {
-    async fn check_table(&self, table: &Arc<Table>, problems: &mut Vec<String>) -> Result<()> {
-        if let Err(e) = heap(table.oid).check(&self.store).await {
-            problems.push(e.to_string());
+    async fn check_table(
+        &self,
+        table: &Arc<Table>,
+        older: Option<&Vec<Vec<u8>>>,
+        problems: &mut Vec<String>,
+    ) -> Result<()> {
+        match heap(table.oid).check(&self.store, older.map_or(&[], |stubs| stubs)).await {
+            Ok(found) if found.fragments == found.reached => {}
+            Ok(found) => {
+                let lost = found.fragments - found.reached;
+                problems.push(format!("{lost} of {} fragments belong to no version of a row", found.fragments));
+            }
+            Err(e) => problems.push(e.to_string()),
         }
         let mut live = 0;
         let mut from = 0;

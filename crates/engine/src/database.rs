@@ -3,6 +3,7 @@
 //! 1. Opening: redo (storage), then losers are rolled back with the definitions as they were at the crash, then the committed catalogue is
 //!    read, then purge and the public begin.
 //! 2. A commit whose log flush failed has an unknown outcome: it stays active for ever, and the database stops (58030).
+//! 3. A database counts as made when everything of it is home: a crash before leaves what opening refuses and creating overwrites.
 use crate::catalog::Catalog;
 use crate::catalog::load::View;
 use crate::error::{EngineError, Result};
@@ -185,9 +186,10 @@ impl Database {
         engine: EngineConfig,
     ) -> Result<Database> {
         let store = Store::begin_creation(env.clone(), devices, storage).await?;
-        store.undo().format(&store).await?;
-        store.finish_creation().await?;
         // The system tables are heaps without indexes: empty, they need no page.
+        store.undo().format(&store).await?;
+        // Last: from here on it can be opened (invariant 3).
+        store.finish_creation().await?;
         let core = Core::new(env, store, engine, Catalog::default());
         core.spawn_purge();
         Ok(Database(core))

@@ -4,6 +4,8 @@
 
 pub mod catalog;
 mod check;
+#[cfg(test)]
+mod crash_tests;
 pub mod database;
 mod ddl;
 pub mod error;

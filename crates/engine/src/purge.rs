@@ -6,7 +6,8 @@
 //! 2. An index entry goes when no needed version of its row has its key: judged under the key's stripe, where nobody adds or removes it.
 //! 3. A deleted row's slot is freed after its entries are gone (R8). Everything is judged by the row as it is now, so that repeating a
 //!    history after a crash does no harm.
-//! 4. Chains are freed after the history is consumed: a crash in between leaks fragments, and never frees twice.
+//! 4. Chains are freed after everything else of their history is done and before it is consumed. A crash in between repeats it: a chain
+//!    that is not whole any more says that the entries of its version are gone, and freeing goes on where it stopped.
 //! 5. A transaction rolled back has no records left; it is consumed in its turn all the same, for readers may be walking it.
 use crate::catalog::Table;
 use crate::database::Core;
@@ -106,12 +107,11 @@ impl Core {
         for object in objects {
             self.cleanup.space(DATA).free_object(&self.cleanup, object).await?;
         }
-        self.cleanup.undo().consumed(&self.cleanup, history).await?;
         for chain in chains {
             // The table may have been dropped by a later transaction; its pages are still there, for that one is purged later.
             heap(chain.table).free_chain(&self.cleanup, &chain.stub).await?;
         }
-        Ok(())
+        Ok(self.cleanup.undo().consumed(&self.cleanup, history).await?)
     }
 
     /// Where each chunk of a history begins (at its newest record), newest chunk first: a large history is not held in memory whole.
@@ -149,15 +149,18 @@ impl Core {
         objects: &mut Vec<ObjectId>,
     ) -> Result<()> {
         match Record::decode(&record.body)? {
-            Record::Insert { .. } | Record::Created(_) => {}
+            Record::Insert { .. } | Record::Created(_) | Record::Fragment { .. } => {}
             Record::Dropped(object) => objects.push(object),
-            Record::Delete { table, rid, .. } => {
+            Record::Delete { table, rid, before, stub } => {
                 // A dropped table goes with all its pages.
                 if let Some(definition) = self.catalog().table_by_oid(table) {
                     let header = |row: &StoredRow| row.header.writer == record.txn && row.header.undo == ptr;
                     let row = self.stored(rid).await?.filter(|row| header(row) && is_deleted(&row.header));
                     if let Some(row) = row {
-                        self.purge_deleted(definition, rid, row, chains).await?;
+                        self.purge_deleted(definition, rid, row).await?;
+                    }
+                    if is_chained(&before) {
+                        chains.push(Chain { table, stub: stub.to_vec() });
                     }
                 }
             }
@@ -179,7 +182,7 @@ impl Core {
     }
 
     /// Removes a deleted row that nobody sees: its entries, then its slot.
-    async fn purge_deleted(&self, table: &Arc<Table>, rid: Rid, row: StoredRow, chains: &mut Vec<Chain>) -> Result<()> {
+    async fn purge_deleted(&self, table: &Arc<Table>, rid: Rid, row: StoredRow) -> Result<()> {
         let version = self.payload(table.oid, row.clone()).await?;
         for index in &table.indexes {
             let key = key::encode_key(index, version.view(table));
@@ -197,9 +200,6 @@ impl Core {
             heap.free(&self.cleanup, &mut mtr, at, &room.map, rid.slot);
             mtr.commit();
         }
-        if is_chained(&row.header) {
-            chains.push(Chain { table: table.oid, stub: row.bytes });
-        }
         Ok(())
     }
 
@@ -215,10 +215,13 @@ impl Core {
         let read;
         let payload = match is_chained(before) {
             false => bytes,
-            // Gone where a crash interrupted the freeing: then the history was consumed and is not here.
             true => {
-                read = heap(table.oid).read_chain(&self.cleanup, bytes).await?;
-                &read
+                read = heap(table.oid).read_if_whole(&self.store, bytes).await?;
+                match &read {
+                    Ok(payload) => payload,
+                    // Invariant 4.
+                    Err(_) => return Ok(()),
+                }
             }
         };
         for index in &table.indexes {

@@ -3,17 +3,18 @@
 //! ```text
 //! u8 kind | u8 flags (1: index keys changed) | u32 object | rows: u32 page, u16 slot
 //! insert           nothing more
-//! delete           row header before (17); the bytes stay
+//! delete           row header before (17), its stub where that says CHAINED; the bytes stay
 //! update, whole    row header before, bytes before (payload, or stub where its header says CHAINED)
 //! update, part     row header before, u16 prefix, u16 suffix, payload before without those
 //! object created, object dropped   nothing more
+//! fragment         u48 chain id; appended as the fragment is written, for rollback alone
 //! ```
 //!
 //! 1. *Part* applies to payloads: both versions were in the slot when it was written. (Rollback may store an older version as a chain
 //!    where its page has filled up; its payload is the same.)
-//! 2. A change of index keys is always written whole, so that purge finds the old keys in the record alone.
+//! 2. What purge needs of a version it finds in the record, whatever has become of the row: a change of index keys is always written whole, and a chained version with its stub.
 use crate::error::{EngineError, Result};
-use terrace_storage::heap::{CHAINED, DELETED, ROW_HEADER, RowHeader, StoredRow};
+use terrace_storage::heap::{CHAINED, ChainId, DELETED, Fragment, ROW_HEADER, RowHeader, StoredRow};
 use terrace_storage::{ObjectId, Rid};
 
 const INSERT: u8 = 1;
@@ -22,6 +23,7 @@ const UPDATE_WHOLE: u8 = 3;
 const UPDATE_PART: u8 = 4;
 const CREATED: u8 = 5;
 const DROPPED: u8 = 6;
+const FRAGMENT: u8 = 7;
 const KEYS_CHANGED: u8 = 1;
 /// Bytes in front of the header of the version before.
 const HEAD: usize = 12;
@@ -32,10 +34,11 @@ pub(crate) const OVERHEAD: usize = HEAD + ROW_HEADER;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Record<'a> {
     Insert { table: ObjectId, rid: Rid },
-    Delete { table: ObjectId, rid: Rid, before: RowHeader },
+    Delete { table: ObjectId, rid: Rid, before: RowHeader, stub: &'a [u8] },
     Update { table: ObjectId, rid: Rid, before: RowHeader, keys_changed: bool, old: Old<'a> },
     Created(ObjectId),
     Dropped(ObjectId),
+    Fragment { table: ObjectId, fragment: Fragment },
 }
 
 /// The bytes of the version before an update.
@@ -74,9 +77,21 @@ pub(crate) fn insert(table: ObjectId, rid: Rid) -> Vec<u8> {
     head(INSERT, 0, table, rid)
 }
 
-pub(crate) fn delete(table: ObjectId, rid: Rid, before: RowHeader) -> Vec<u8> {
+pub(crate) fn delete(table: ObjectId, rid: Rid, before: &StoredRow) -> Vec<u8> {
     let mut b = head(DELETE, 0, table, rid);
-    b.extend_from_slice(&before.encode());
+    b.extend_from_slice(&before.header.encode());
+    if is_chained(&before.header) {
+        b.extend_from_slice(&before.bytes);
+    }
+    b
+}
+
+/// Length of a fragment's record.
+pub(crate) const FRAGMENT_LEN: usize = HEAD + 6;
+
+pub(crate) fn fragment(table: ObjectId, rid: Rid, chain: ChainId) -> Vec<u8> {
+    let mut b = head(FRAGMENT, 0, table, rid);
+    b.extend_from_slice(&chain);
     b
 }
 
@@ -123,7 +138,7 @@ impl<'a> Record<'a> {
         let keys_changed = flags & KEYS_CHANGED != 0;
         Some(match kind {
             INSERT => Record::Insert { table, rid },
-            DELETE => Record::Delete { table, rid, before: before()? },
+            DELETE => Record::Delete { table, rid, before: before()?, stub: &body[OVERHEAD..] },
             UPDATE_WHOLE => {
                 let old = Old::Whole(&body[OVERHEAD.min(body.len())..]);
                 Record::Update { table, rid, before: before()?, keys_changed, old }
@@ -136,6 +151,10 @@ impl<'a> Record<'a> {
             }
             CREATED => Record::Created(table),
             DROPPED => Record::Dropped(table),
+            FRAGMENT => {
+                let chain = body.get(HEAD..FRAGMENT_LEN)?.try_into().ok()?;
+                Record::Fragment { table, fragment: Fragment { rid, chain } }
+            }
             _ => return None,
         })
     }

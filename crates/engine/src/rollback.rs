@@ -1,10 +1,11 @@
 //! Ending a transaction that has written: rollback (whole, to a savepoint, of a loser after a crash: one code), and leaving.
 //!
 //! 1. Records are undone newest first. For each: index entries that only the undone version needs are removed, then one mini-transaction
-//!    restores the row and notes the record undone, then what chain the undone version had is freed. A crash in between repeats or leaks
-//!    (fragments), never loses.
+//!    restores the row and notes the record undone. A crash in between repeats. The undone version's fragments follow, by records of their
+//!    own; they go with the row where they are one only, for then rollback itself may have written it (invariant 3).
 //! 2. The row is the transaction's own until then, so its header must name the record; anything else is damage.
-//! 3. Needs no undo space (the state is overwritten). An older version that no longer fits its page becomes a chain.
+//! 3. Needs no undo space (the state is overwritten). An older version that no longer fits its page becomes a chain; having been in a
+//!    slot, it is one fragment, written in the same mini-transaction.
 use crate::catalog::load::View;
 use crate::catalog::{Catalog, Table};
 use crate::database::Core;
@@ -17,7 +18,7 @@ use crate::versions::{RowVersion, heap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use terrace_storage::btree::BTree;
-use terrace_storage::heap::{CHAINED, HeapRoom, RowHeader, StoredRow};
+use terrace_storage::heap::{CHAINED, Fragment, Heap, HeapRoom, ROW_LOG, RowHeader, Spill, StoredRow};
 use terrace_storage::mtr::LogPermit;
 use terrace_storage::page::slotted;
 use terrace_storage::undo::{History, TxnEnd, UndoRecord, UndoSpace, UndoWriter};
@@ -143,10 +144,14 @@ impl Ending {
         {
             *core.catalog.write() = catalog;
         }
+        let has_records = !history.first.is_none();
+        if has_records {
+            // Before the locks: whoever gets them (checks) must find the records of what it finds.
+            core.histories.lock().insert(history.seq, history);
+        }
         core.locks.release_all(self.owner, &std::mem::take(&mut self.locks));
         state.wake(true);
-        if !history.first.is_none() {
-            core.histories.lock().insert(history.seq, history);
+        if has_records {
             core.purge_wanted.notify_one();
         }
     }
@@ -190,6 +195,15 @@ struct Undoing<'a> {
     keys_changed: bool,
 }
 
+/// What undoing a record changes, pinned.
+struct Rooms<'a> {
+    row: HeapRoom,
+    /// The undone version's only fragment.
+    doomed: Option<(HeapRoom, Fragment)>,
+    /// Where the older version goes that no longer fits (invariant 3).
+    spill: Option<(HeapRoom, &'a Spill)>,
+}
+
 impl Core {
     async fn undo_record(
         &self,
@@ -204,6 +218,15 @@ impl Core {
                 return self.note_undone(writer, record.prev).await;
             }
             Record::Dropped(_) => return self.note_undone(writer, record.prev).await,
+            Record::Fragment { table, fragment } => {
+                let room = heap(table).pin_row(&self.cleanup, fragment.rid).await?;
+                let permit = self.cleanup.reserve(ROW_LOG + UndoSpace::log_bytes(0)).await?;
+                let mut mtr = self.cleanup.mtr(permit);
+                heap(table).free_fragment(&self.cleanup, &mut mtr, &room, fragment);
+                self.cleanup.undo().undone(&mut mtr, writer, record.prev);
+                mtr.commit();
+                return Ok(());
+            }
             Record::Insert { table, rid } => (table, rid, true),
             Record::Delete { table, rid, .. } => (table, rid, false),
             Record::Update { table, rid, keys_changed, .. } => (table, rid, keys_changed),
@@ -217,13 +240,7 @@ impl Core {
         let older = self.older(table, rid, current.clone()).await?;
         let definition = catalog.table_by_oid(table);
         let undoing = Undoing { rid, table, definition, stored: &stored, current, older, keys_changed };
-        self.undo_row(writer, &undoing, record).await?;
-        // The chain of the undone version; a deletion's is the older version's too.
-        let was_delete = matches!(Record::decode(&record.body)?, Record::Delete { .. });
-        if is_chained(&stored.header) && !was_delete {
-            heap(table).free_chain(&self.cleanup, &stored.bytes).await?;
-        }
-        Ok(())
+        self.undo_row(writer, &undoing, record).await
     }
 
     async fn note_undone(&self, writer: &mut UndoWriter, next: UndoPtr) -> Result<()> {
@@ -266,27 +283,47 @@ impl Core {
 
     /// The compensation.
     async fn restore(&self, writer: &mut UndoWriter, u: &Undoing<'_>, record: &UndoRecord) -> Result<()> {
-        let mut row = match &u.older {
+        let row = match &u.older {
             None => None,
             Some(_) => Some(self.stored_before(u, record)?),
         };
+        let heap = heap(u.table);
+        // A deletion's chain is the older version's too.
+        let was_delete = matches!(Record::decode(&record.body)?, Record::Delete { .. });
+        let doomed = match is_chained(&u.stored.header) && !was_delete {
+            true => Heap::only_fragment(&self.store, &u.stored.bytes)?,
+            false => None,
+        };
+        let mut spill: Option<Spill> = None;
         loop {
-            let room = heap(u.table).pin_row(&self.cleanup, u.rid).await?;
+            let page = heap.pin_row(&self.cleanup, u.rid).await?;
+            let doomed = match doomed {
+                Some(fragment) => Some((heap.pin_row(&self.cleanup, fragment.rid).await?, fragment)),
+                None => None,
+            };
+            let spilled = match &spill {
+                Some(spill) => Some((heap.find_spill_room(&self.cleanup, spill).await?, spill)),
+                None => None,
+            };
             let len = row.as_ref().map_or(0, |r| r.bytes.len());
-            let permit = self.cleanup.reserve(2 * len + LOG_EXTRA).await?;
-            if self.compensate(permit, writer, u, &room, row.as_ref(), record.prev) {
+            let permit = self.cleanup.reserve(2 * len + 2 * ROW_LOG + LOG_EXTRA).await?;
+            if self.compensate(
+                permit,
+                writer,
+                u,
+                Rooms { row: page, doomed, spill: spilled },
+                row.as_ref(),
+                record.prev,
+            ) {
                 return Ok(());
             }
             // Invariant 3.
-            let (Some(stored), Some(older)) = (row, &u.older) else {
-                return Err(EngineError::damaged(format!("row {:?} changed while it was undone", u.rid)));
-            };
-            if is_chained(&stored.header) {
-                return Err(EngineError::damaged(format!("a stub does not fit at {:?}", u.rid)));
+            match &row {
+                Some(row) if !is_chained(&row.header) => {
+                    spill.get_or_insert_with(|| Heap::spill(&self.store, &row.bytes));
+                }
+                _ => return Err(EngineError::damaged(format!("a stub does not fit at {:?}", u.rid))),
             }
-            let stub = heap(u.table).write_chain(&self.cleanup, &older.payload).await?;
-            let header = RowHeader { flags: stored.header.flags | CHAINED, ..stored.header };
-            row = Some(StoredRow { header, bytes: stub });
         }
     }
 
@@ -301,28 +338,48 @@ impl Core {
         Ok(StoredRow { header: older.header, bytes })
     }
 
+    /// All of the undoing of a row's record, or nothing where the row or its fragment does not fit.
     fn compensate(
         &self,
         permit: LogPermit,
         writer: &mut UndoWriter,
         u: &Undoing<'_>,
-        room: &HeapRoom,
+        rooms: Rooms<'_>,
         row: Option<&StoredRow>,
         next: UndoPtr,
     ) -> bool {
-        let store = &self.cleanup;
+        let (store, heap) = (&self.cleanup, heap(u.table));
         let mut mtr = store.mtr(permit);
-        let at = mtr.latch(&room.page);
+        // R3: heap pages before map pages, each from left to right.
+        let others = [rooms.doomed.as_ref().map(|d| &d.0), rooms.spill.as_ref().map(|s| &s.0)];
+        let all: Vec<&HeapRoom> = others.into_iter().flatten().chain([&rooms.row]).collect();
+        let mut pages: Vec<_> = all.iter().map(|room| &room.page).collect();
+        pages.sort_by_key(|pin| pin.id().no);
+        let mut maps: Vec<_> = all.iter().map(|room| &room.map).collect();
+        maps.sort_by_key(|pin| pin.id().no);
+        for page in pages.into_iter().chain(maps) {
+            mtr.latch(page);
+        }
+        let at = mtr.latch(&rooms.row.page);
         let header = slotted::cell(mtr.page(at), u.rid.slot).map(RowHeader::decode);
         assert!(header == Some(u.current.header), "the row is its writer's own (invariant 2)");
-        let heap = heap(u.table);
-        match row {
-            None => heap.free(store, &mut mtr, at, &room.map, u.rid.slot),
+        let spilled = rooms.spill.is_some();
+        let mut stub = None;
+        if let (Some((room, spill)), Some(row)) = (rooms.spill, row) {
+            let Some(bytes) = heap.insert_spill(store, &mut mtr, room, spill) else { return false };
+            stub = Some(StoredRow { header: RowHeader { flags: row.header.flags | CHAINED, ..row.header }, bytes });
+        }
+        match stub.as_ref().or(row) {
+            None => heap.free(store, &mut mtr, at, &rooms.row.map, u.rid.slot),
             Some(row) => {
-                if !heap.replace(store, &mut mtr, at, &room.map, u.rid.slot, row) {
+                if !heap.replace(store, &mut mtr, at, &rooms.row.map, u.rid.slot, row) {
+                    assert!(!spilled, "a stub takes the place of any row");
                     return false;
                 }
             }
+        }
+        if let Some((room, fragment)) = rooms.doomed {
+            heap.free_fragment(store, &mut mtr, &room, fragment);
         }
         store.undo().undone(&mut mtr, writer, next);
         mtr.commit();

@@ -98,7 +98,7 @@ impl Core {
         }
         let (at, header, payload) = match Record::decode(&record.body)? {
             Record::Insert { table: t, rid: r } if (t, r) == (table, rid) => return Ok(None),
-            Record::Delete { table, rid, before } => ((table, rid), before, row.payload.clone()),
+            Record::Delete { table, rid, before, .. } => ((table, rid), before, row.payload.clone()),
             Record::Update { table: t, rid, before, old, .. } => {
                 let bytes = old.apply(&row.payload).ok_or_else(wrong)?;
                 let payload = match (&old, is_chained(&before)) {

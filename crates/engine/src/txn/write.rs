@@ -2,6 +2,7 @@
 //!
 //! 1. A change is one mini-transaction: the row in its slot, and the undo record of the version before. Everything that can wait comes
 //!    before; under the latch the row is looked at again.
+//!    A long row's fragments are written before it, each with its undo record.
 //! 2. The row's header is the row lock: its writer, while active, holds it. Waiters take turns (one per row waits for the holder,
 //!    the others for the turn).
 //! 3. A version is judged *settled* if its writer is this transaction, or was found not active and the row still the same afterwards
@@ -17,7 +18,7 @@ use crate::row::{RowBuf, RowView};
 use crate::types::Datum;
 use crate::versions::{RowVersion, heap, is_version, new_header};
 use std::sync::Arc;
-use terrace_storage::heap::{Heap, HeapRoom, ROW_HEADER, RowHeader, StoredRow};
+use terrace_storage::heap::{FragmentNote, Heap, HeapRoom, ROW_HEADER, RowHeader, StoredRow};
 use terrace_storage::mtr::LogPermit;
 use terrace_storage::page::slotted;
 use terrace_storage::undo::{UndoRoom, UndoSpace, UndoWriter};
@@ -86,14 +87,14 @@ impl Txn {
         let core = self.ending.core.clone();
         let (store, heap) = (&core.store, heap(table.oid));
         let chained = row.0.len() > Heap::inline_limit(store.pool().page_size());
+        let writer = self.ending.writer.as_mut().expect("write_id makes one");
         let stub;
         let bytes = if chained {
-            stub = heap.write_chain(store, &row.0).await?;
+            stub = heap.write_chain(store, &row.0, Some(note(writer))).await?;
             &stub
         } else {
             &row.0
         };
-        let writer = self.ending.writer.as_mut().expect("write_id makes one");
         // The row with its header still open.
         let mut stored = StoredRow { header: RowHeader::default(), bytes: bytes.clone() };
         loop {
@@ -195,11 +196,11 @@ impl Txn {
         let keys_changed = table.indexes.iter().any(|i| key_changed(&i.columns, before, after));
         let mut chained = row.0.len() > Heap::inline_limit(store.pool().page_size());
         let mut bytes = row.0.clone();
+        let writer = self.ending.writer.as_mut().expect("the caller has an id");
         if chained {
-            bytes = heap.write_chain(store, &row.0).await?;
+            bytes = heap.write_chain(store, &row.0, Some(note(writer))).await?;
         }
         loop {
-            let writer = self.ending.writer.as_mut().expect("the caller has an id");
             let header = new_header(Version { writer: writer.txn, undo: UndoPtr::NONE }, chained, false);
             let mut new = StoredRow { header, bytes: bytes.clone() };
             let body = record::update(table.oid, rid, &old_stored, &new, keys_changed);
@@ -220,7 +221,7 @@ impl Txn {
                     return Err(EngineError::damaged(format!("a stub does not fit at {rid:?}")));
                 }
                 Attempt::NoRoom => {
-                    bytes = heap.write_chain(store, &row.0).await?;
+                    bytes = heap.write_chain(store, &row.0, Some(note(writer))).await?;
                     chained = true;
                 }
             }
@@ -233,7 +234,7 @@ impl Txn {
         let (store, heap) = (&core.store, heap(table.oid));
         let Some(mut row) = core.stored(rid).await?.filter(|row| row.header == old.header) else { return Ok(false) };
         let writer = self.ending.writer.as_mut().expect("the caller has an id");
-        let body = record::delete(table.oid, rid, old.header);
+        let body = record::delete(table.oid, rid, &row);
         let undo_room = store.undo().reserve(store, writer, body.len()).await?;
         let room = heap.pin_row(store, rid).await?;
         let permit = store.reserve(UndoSpace::log_bytes(body.len()) + row.bytes.len() + LOG_EXTRA).await?;
@@ -244,6 +245,11 @@ impl Txn {
             Attempt::NoRoom => unreachable!("the bytes are the same"),
         }
     }
+}
+
+/// A chain's fragments are the transaction's to free until it commits.
+fn note(writer: &mut UndoWriter) -> FragmentNote<'_> {
+    FragmentNote { writer, len: record::FRAGMENT_LEN, body: record::fragment }
 }
 
 /// Whether any of the key's columns differs.

@@ -16,11 +16,11 @@ fn futures_are_send(st: &Store, tree: &BTree, cursor: &mut Cursor, heap: &crate:
     send(tree.bulk_load(st, std::iter::empty()));
     send(tree.check(st));
     send(cursor.next_batch(st, tree));
-    send(heap.write_chain(st, b""));
+    send(heap.write_chain(st, b"", None));
     send(heap.read_chain(st, b""));
     send(heap.free_chain(st, b""));
     send(heap.find_room(st, 0, 0));
-    send(heap.check(st));
+    send(heap.check(st, &[]));
     send(st.space(DATA).free_object(st, ObjectId(1)));
     send(st.space(DATA).check(st));
 }

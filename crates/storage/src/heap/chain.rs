@@ -2,8 +2,12 @@
 //!
 //! A chain is written from its tail and freed from its tail: at any moment of either, what can be reached from its first fragment
 //! is whole up to some fragment and gone behind it, so that freeing can always be finished later.
+//!
+//! Until its stub is stored nothing leads to a chain but the undo records that are appended with its fragments ([`FragmentNote`]):
+//! rollback frees each fragment by its record, whether or not the stub was stored by then.
 use super::*;
 use crate::error::StorageError;
+use crate::undo::{UndoRoom, UndoSpace, UndoWriter};
 
 /// Bytes of a stub.
 pub(super) const STUB: usize = 4 + 6 + Rid::LEN;
@@ -12,7 +16,29 @@ const FRAGMENT_HEADER: usize = 1 + 6 + Rid::LEN;
 /// "No next fragment". Page 0 is the file header and holds none.
 const END: Rid = Rid { page: 0, slot: 0 };
 
-type ChainId = [u8; 6];
+/// What tells a chain's fragments from others in the same slots at other times. Random.
+pub type ChainId = [u8; 6];
+
+/// Where to append a record of each fragment written: its body, of `len` bytes, from object, RID and chain.
+pub struct FragmentNote<'a> {
+    pub writer: &'a mut UndoWriter,
+    pub len: usize,
+    pub body: fn(ObjectId, Rid, ChainId) -> Vec<u8>,
+}
+
+/// A fragment by its place and its chain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fragment {
+    pub rid: Rid,
+    pub chain: ChainId,
+}
+
+/// A chain of one fragment, to be written with its stub in one mini-transaction.
+pub struct Spill {
+    id: ChainId,
+    len: u32,
+    cell: Vec<u8>,
+}
 
 pub(super) struct Stub {
     pub(super) len: u32,
@@ -51,48 +77,98 @@ impl Heap {
         (page_size / 16 * 15).min(empty) - FRAGMENT_HEADER
     }
 
-    /// Stores a long payload as a chain of fragments (own mini-transactions, before the row itself is written) and returns the
-    /// stub bytes to keep in the slot. A crash in between leaks fragments that `free_chain` of the undo record or check collects.
-    pub async fn write_chain(&self, st: &Store, payload: &[u8]) -> Result<Vec<u8>> {
+    /// Stores a long payload as a chain of fragments, each in a mini-transaction of its own with its note, and returns the stub bytes
+    /// to keep in the slot. After an error or a crash the notes lead to what was written; without notes it is lost.
+    pub async fn write_chain(&self, st: &Store, payload: &[u8], mut note: Option<FragmentNote<'_>>) -> Result<Vec<u8>> {
         if payload.len() > MAX_ROW {
             return Err(StorageError::RowTooLong { len: payload.len(), limit: MAX_ROW });
         }
-        let random = st.env().random_u64().to_le_bytes();
-        let id: ChainId = random[..6].try_into().expect("six of eight bytes");
-        let mut stub = Stub { len: payload.len() as u32, id, first: END };
+        let mut stub = Stub { len: payload.len() as u32, id: new_chain(st), first: END };
         let size = Heap::fragment_payload(st.pool().page_size());
         for part in payload.chunks(size).rev() {
-            match self.write_fragment(st, &id, stub.first, part).await {
-                Ok(rid) => stub.first = rid,
-                Err(e) => {
-                    // What was written stays unreachable unless it is freed now; the first error is the one to report.
-                    let _ = self.free_chain(st, &stub.encode()).await;
-                    return Err(e);
-                }
-            }
+            let cell = fragment_cell(&stub.id, stub.first, part);
+            stub.first = self.write_fragment(st, stub.id, &cell, note.as_mut()).await?;
         }
         Ok(stub.encode())
     }
 
-    async fn write_fragment(&self, st: &Store, id: &ChainId, next: Rid, part: &[u8]) -> Result<Rid> {
-        let cell = [&[FRAGMENT][..], id, &next.encode(), part].concat();
+    async fn write_fragment(
+        &self,
+        st: &Store,
+        id: ChainId,
+        cell: &[u8],
+        mut note: Option<&mut FragmentNote<'_>>,
+    ) -> Result<Rid> {
         loop {
+            let (undo, log) = match &mut note {
+                Some(n) => (Some(st.undo().reserve(st, n.writer, n.len).await?), UndoSpace::log_bytes(n.len)),
+                None => (None, 0),
+            };
             let room = self.find_room(st, cell.len(), u64::from(id[0])).await?;
-            let permit = st.reserve(cell.len() + ROW_LOG).await?;
-            if let Some(rid) = self.insert_fragment(st, st.mtr(permit), room, &cell) {
+            let permit = st.reserve(cell.len() + ROW_LOG + log).await?;
+            if let Some(rid) = self.insert_fragment(st, st.mtr(permit), room, id, cell, note.as_deref_mut().zip(undo)) {
                 return Ok(rid);
             }
         }
     }
 
-    fn insert_fragment(&self, st: &Store, mut mtr: Mtr, room: HeapRoom, cell: &[u8]) -> Option<Rid> {
+    fn insert_fragment(
+        &self,
+        st: &Store,
+        mut mtr: Mtr,
+        room: HeapRoom,
+        id: ChainId,
+        cell: &[u8],
+        note: Option<(&mut FragmentNote<'_>, UndoRoom)>,
+    ) -> Option<Rid> {
         let rid = self.insert_cell(st, &mut mtr, room, cell)?;
+        if let Some((note, room)) = note {
+            st.undo().append(&mut mtr, note.writer, room, &(note.body)(self.object, rid, id));
+        }
         mtr.commit();
         Some(rid)
     }
 
+    /// Prepares a payload that some slot once held for a chain of one fragment.
+    pub fn spill(st: &Store, payload: &[u8]) -> Spill {
+        let limit = Heap::fragment_payload(st.pool().page_size());
+        assert!(payload.len() <= limit, "a payload of {} bytes was never in a slot", payload.len());
+        let id = new_chain(st);
+        Spill { id, len: payload.len() as u32, cell: fragment_cell(&id, END, payload) }
+    }
+
+    /// As `find_room`, for the fragment.
+    pub async fn find_spill_room(&self, st: &Store, spill: &Spill) -> Result<HeapRoom> {
+        self.find_room(st, spill.cell.len(), u64::from(spill.id[0])).await
+    }
+
+    /// Writes the fragment and returns the stub; `None` where the room is gone. Logs `ROW_LOG` bytes more than the payload.
+    pub fn insert_spill(&self, st: &Store, mtr: &mut Mtr, room: HeapRoom, spill: &Spill) -> Option<Vec<u8>> {
+        let first = self.insert_cell(st, mtr, room, &spill.cell)?;
+        Some(Stub { len: spill.len, id: spill.id, first }.encode())
+    }
+
+    /// The chain's fragment where it has one only.
+    pub fn only_fragment(st: &Store, stub: &[u8]) -> Result<Option<Fragment>> {
+        let stub = Stub::decode(stub)?;
+        let single = stub.first != END && stub.len as usize <= Heap::fragment_payload(st.pool().page_size());
+        Ok(single.then_some(Fragment { rid: stub.first, chain: stub.id }))
+    }
+
     /// Reads the payload behind a stub.
     pub async fn read_chain(&self, st: &Store, stub: &[u8]) -> Result<Vec<u8>> {
+        match self.read_if_whole(st, stub).await? {
+            Ok(payload) => Ok(payload),
+            Err((page, have)) => Err(StorageError::Damaged(format!(
+                "chain of {} breaks at page {page}: {have} of {} bytes",
+                self.object,
+                Stub::decode(stub)?.len
+            ))),
+        }
+    }
+
+    /// Reads the payload behind a stub; where fragments are missing (freed), at which page and after how many bytes.
+    pub async fn read_if_whole(&self, st: &Store, stub: &[u8]) -> Result<std::result::Result<Vec<u8>, (u32, usize)>> {
         let stub = Stub::decode(stub)?;
         let mut payload = Vec::with_capacity((stub.len as usize).min(MAX_ROW));
         let mut at = stub.first;
@@ -107,14 +183,8 @@ impl Heap {
             }
             at = next;
         }
-        if at != END || payload.len() != stub.len as usize {
-            let (page, have, want) = (at.page, payload.len(), stub.len);
-            return Err(StorageError::Damaged(format!(
-                "chain of {} breaks at page {page}: {have} of {want} bytes",
-                self.object
-            )));
-        }
-        Ok(payload)
+        let whole = at == END && payload.len() == stub.len as usize;
+        Ok(if whole { Ok(payload) } else { Err((at.page, payload.len())) })
     }
 
     /// The fragments of a chain, as far as they exist.
@@ -139,17 +209,28 @@ impl Heap {
         for rid in self.fragments(st, &stub).await?.into_iter().rev() {
             let room = self.pin_row(st, rid).await?;
             let permit = st.reserve_for_cleanup(ROW_LOG).await?;
-            self.free_fragment(st, st.mtr(permit), &room, rid.slot, &stub.id);
+            let mut mtr = st.mtr(permit);
+            self.free_fragment(st, &mut mtr, &room, Fragment { rid, chain: stub.id });
+            mtr.commit();
         }
         Ok(())
     }
 
-    fn free_fragment(&self, st: &Store, mut mtr: Mtr, room: &HeapRoom, slot: u16, id: &ChainId) {
+    /// Frees a fragment if it is (still) there; `room` is its page's.
+    pub fn free_fragment(&self, st: &Store, mtr: &mut Mtr, room: &HeapRoom, which: Fragment) {
         let at = mtr.latch(&room.page);
-        let cell = slotted::cell(mtr.page(at), slot);
-        if cell.is_some_and(|cell| fragment(cell, id).is_some()) {
-            self.free(st, &mut mtr, at, &room.map, slot);
-            mtr.commit();
+        let page = mtr.page(at);
+        let cell = slotted::cell(page, which.rid.slot).filter(|_| self.owns(page));
+        if cell.is_some_and(|cell| fragment(cell, &which.chain).is_some()) {
+            self.free(st, mtr, at, &room.map, which.rid.slot);
         }
     }
+}
+
+fn new_chain(st: &Store) -> ChainId {
+    st.env().random_u64().to_le_bytes()[..6].try_into().expect("six of eight bytes")
+}
+
+fn fragment_cell(id: &ChainId, next: Rid, part: &[u8]) -> Vec<u8> {
+    [&[FRAGMENT][..], id, &next.encode(), part].concat()
 }

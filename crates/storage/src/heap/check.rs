@@ -2,6 +2,7 @@
 use super::chain::Stub;
 use super::*;
 use crate::error::StorageError;
+use std::collections::BTreeSet;
 
 /// What a heap holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,27 +12,33 @@ pub struct HeapCheck {
     /// Rows whose payload is a chain.
     pub chained: u64,
     pub fragments: u64,
-    /// Fragments that belong to the chains of present rows; others belong to older versions or were left by a crash.
+    /// Fragments that belong to the chains of present rows and of the older versions named by the caller; there should be no others.
     pub reached: u64,
 }
 
 impl Heap {
-    /// Checks every page, cell and chain of a quiet heap.
-    pub async fn check(&self, st: &Store) -> Result<HeapCheck> {
+    /// Checks every page, cell and chain of a quiet heap. `older`: stubs of row versions that undo records keep.
+    pub async fn check(&self, st: &Store, older: &[Vec<u8>]) -> Result<HeapCheck> {
         let mut found = HeapCheck::default();
+        let mut reached = BTreeSet::new();
+        for stub in older {
+            reached.extend(self.fragments(st, &Stub::decode(stub)?).await?);
+        }
         let mut from = 0;
         loop {
             let pages = st.space(self.space).pages(self.object, from, 256);
-            let Some(&last) = pages.last() else { return Ok(found) };
+            let Some(&last) = pages.last() else { break };
             for page in pages {
                 let pin = self.pin_page(st, page, Access::Sequential).await?;
                 for stub in self.check_page(&pin, &mut found)? {
-                    found.reached += self.fragments(st, &stub).await?.len() as u64;
+                    reached.extend(self.fragments(st, &stub).await?);
                     self.read_chain(st, &stub.encode()).await?;
                 }
             }
             from = last + 1;
         }
+        found.reached = reached.len() as u64;
+        Ok(found)
     }
 
     fn check_page(&self, pin: &Pin, found: &mut HeapCheck) -> Result<Vec<Stub>> {

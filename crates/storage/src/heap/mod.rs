@@ -26,6 +26,7 @@ use crate::space::PageRoom;
 use crate::store::Store;
 use crate::types::*;
 use chain::STUB;
+pub use chain::{ChainId, Fragment, FragmentNote, Spill};
 pub use check::HeapCheck;
 
 pub const DELETED: u8 = 1;

@@ -85,7 +85,7 @@ async fn act(st: &Store, wishes: Vec<Wish>) -> BTreeMap<Rid, StoredRow> {
                 let Some(rid) = nth(i) else { continue };
                 let mut new = row(n as u64, vec![n as u8; len]);
                 if !replace(st, rid, &new).await {
-                    new.bytes = T.write_chain(st, &new.bytes).await.unwrap();
+                    new.bytes = T.write_chain(st, &new.bytes, None).await.unwrap();
                     new.header.flags = CHAINED;
                     assert!(replace(st, rid, &new).await, "a stub always fits");
                 }
@@ -121,7 +121,7 @@ async fn compare(st: &Store, model: &BTreeMap<Rid, StoredRow>) {
     for (rid, row) in model {
         assert_eq!(read(st, *rid).await.as_ref(), Some(row), "{rid:?}");
     }
-    let found = T.check(st).await.unwrap();
+    let found = T.check(st, &[]).await.unwrap();
     let chained = model.values().filter(|row| row.header.flags & CHAINED != 0).count();
     assert_eq!((found.rows, found.chained), (model.len() as u64, chained as u64));
     assert_eq!(found.fragments, found.reached, "no fragment is left over");
@@ -161,7 +161,7 @@ fn chains_of_every_length() {
         let mut stubs = Vec::new();
         for len in [0, 1, full - 1, full, full + 1, 3 * full, 10 * full + 17, 1 << 20] {
             let payload: Vec<u8> = (0..len).map(|i| (i / 7) as u8).collect();
-            let stub = T.write_chain(&st, &payload).await.unwrap();
+            let stub = T.write_chain(&st, &payload, None).await.unwrap();
             assert_eq!(T.read_chain(&st, &stub).await.unwrap(), payload);
             stubs.push((stub, payload));
         }
@@ -169,7 +169,7 @@ fn chains_of_every_length() {
         let (gone, _) = stubs.pop().unwrap();
         T.free_chain(&st, &gone).await.unwrap();
         assert!(matches!(T.read_chain(&st, &gone).await, Err(StorageError::Damaged(_))));
-        let again = T.write_chain(&st, &vec![9; 1 << 20]).await.unwrap();
+        let again = T.write_chain(&st, &vec![9; 1 << 20], None).await.unwrap();
         assert_eq!(st.space(DATA).page_count(T.object), pages, "emptied pages are used again");
         // The freed chain's slots are another's now: freeing it a second time must not touch them.
         T.free_chain(&st, &gone).await.unwrap();
@@ -179,8 +179,8 @@ fn chains_of_every_length() {
             T.free_chain(&st, stub).await.unwrap();
         }
         T.free_chain(&st, &again).await.unwrap();
-        assert_eq!(T.check(&st).await.unwrap(), HeapCheck::default());
-        let long = T.write_chain(&st, &vec![0; MAX_ROW + 1]).await;
+        assert_eq!(T.check(&st, &[]).await.unwrap(), HeapCheck::default());
+        let long = T.write_chain(&st, &vec![0; MAX_ROW + 1], None).await;
         assert!(matches!(long, Err(StorageError::RowTooLong { .. })));
     });
 }
