@@ -70,7 +70,9 @@ impl Core {
         let tail = self.tail.lock();
         let next = tail.slots.live().find(|&n| n >= tail.slots.archived)?;
         let durable = self.durable_lsn();
-        let complete = next < tail.number && (durable >= tail.prev_end || durable >= self.geometry.lsn(next + 1, 0));
+        // At `prev_end` exactly the batches are durable, and the seal only if nothing else is under way.
+        let sealed = durable > tail.prev_end || (durable == tail.prev_end && tail.unwritten == 0);
+        let complete = next < tail.number && (sealed || durable >= self.geometry.lsn(next + 1, 0));
         complete.then_some(next)
     }
 }

@@ -140,6 +140,24 @@ struct Waiters {
     by_lsn: BTreeMap<(u64, u64), oneshot::Sender<()>>,
 }
 
+/// Counts who waits for room, also where the waiting is given up.
+struct RoomWaiter<'a> {
+    core: &'a Core,
+}
+
+impl RoomWaiter<'_> {
+    fn new(core: &Core) -> RoomWaiter<'_> {
+        core.room_waiters.fetch_add(1, Ordering::SeqCst);
+        RoomWaiter { core }
+    }
+}
+
+impl Drop for RoomWaiter<'_> {
+    fn drop(&mut self) {
+        self.core.room_waiters.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 enum Room {
     Granted(Duration),
     Memory,
@@ -173,10 +191,8 @@ impl Log {
                 core.env.sleep(delay).await;
                 continue;
             }
-            core.room_waiters.fetch_add(1, Ordering::SeqCst);
-            let waited = self.wait_for_room(bytes, class, &mut seen).await;
-            core.room_waiters.fetch_sub(1, Ordering::SeqCst);
-            waited?;
+            let _counted = RoomWaiter::new(core);
+            self.wait_for_room(bytes, class, &mut seen).await?;
         }
     }
 
@@ -344,6 +360,7 @@ impl Log {
 
     /// Whether there is room to open a segment, a reserve for cleaning up included.
     pub(crate) async fn can_start(&self) -> Result<bool> {
+        self.core.only_whole_slots();
         self.core.grow().await?;
         let mut tail = self.core.tail.lock();
         tail.slots.recycle();
@@ -459,6 +476,12 @@ impl Core {
         if self.room_waiters.load(Ordering::SeqCst) > 0 {
             self.room.notify_waiters();
         }
+    }
+
+    /// Before the first segment is opened, and after those that exist were found.
+    fn only_whole_slots(&self) {
+        let whole = self.geometry.slots_within(self.device.size().min(self.device.guarantees().capacity));
+        self.tail.lock().slots.only_whole(whole);
     }
 
     /// Grows the device until enough slots are free or it refuses. Whether that changed anything.
@@ -617,6 +640,7 @@ impl Log {
             let blank = terrace_device::IoBuf::zeroed(terrace_device::SECTOR);
             core.device.write(core.geometry.slot_at(slot), blank, terrace_device::Purpose::Log).await?;
         }
+        core.only_whole_slots();
         core.grow().await?;
         core.device.sync(terrace_device::Purpose::Log).await?;
         Ok(())

@@ -43,19 +43,29 @@ impl Slots {
     /// `keep`: bytes of log to keep; `max`: bytes it may take.
     pub(crate) fn new(geometry: Geometry, total: u32, keep: u64, max: u64) -> Slots {
         let floor = RESERVE as u32 + 2;
+        let max = geometry.slots_within(max);
         Slots {
             geometry,
             live: BTreeMap::new(),
             free: (0..total).collect(),
             total,
-            keep: ((keep / geometry.segment_size) as u32).max(floor),
-            max: geometry.slots_within(max),
+            // Never more than there can be: the device's header costs the last slot of a round capacity.
+            keep: ((keep / geometry.segment_size) as u32).max(floor).min(max),
+            max,
             redo: Lsn(0),
             retain: Lsn(0),
             archived: u64::MAX,
             full: false,
             wanted: RESERVE + 2,
         }
+    }
+
+    /// Gives up free slots that are not wholly on the device (invariant 2): the last one of a device cut while it grew, which growing
+    /// allocates again, or of a device whose size is no multiple of a segment.
+    pub(crate) fn only_whole(&mut self, whole: u32) {
+        self.free.retain(|&slot| slot < whole);
+        let used = self.live.values().max().map_or(0, |&slot| slot + 1);
+        self.total = self.total.min(whole.max(used));
     }
 
     /// A slot found to hold a live segment.

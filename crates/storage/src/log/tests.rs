@@ -350,6 +350,73 @@ fn a_full_device_stops_normal_work_only_and_recycling_frees_it() {
     });
 }
 
+/// Commits a lot, each change written home at once.
+async fn commit_many(log: &Log, count: usize) {
+    for _ in 0..count {
+        let (_, end) = put(log, 1, Lsn(0), &[0; 5000]).await.expect("old segments serve again");
+        log.flush_to(end).await.expect("flushes");
+        log.recorded(end, end);
+    }
+}
+
+#[test]
+fn a_device_no_larger_than_the_retention_is_used_again() {
+    let sim = Sim::new(12, 1);
+    let env = sim.env();
+    sim.run(async move {
+        // A round capacity: the device's header leaves room for seven segments.
+        let device: DeviceRef = Arc::new(MemoryDevice::new("log", config().log_retention));
+        let log = create(env, device, &config()).await.expect("creates");
+        commit_many(&log, 200).await;
+    });
+}
+
+#[test]
+fn a_block_devices_last_part_of_a_segment_is_left_alone() {
+    let sim = Sim::new(13, 1);
+    let env = sim.env();
+    sim.run(async move {
+        let size = 512u64 << 10;
+        let mut image = Image::new();
+        image.write(size - SECTOR as u64, &[0; SECTOR]);
+        let device: DeviceRef =
+            Arc::new(MemoryDevice::with_image("log", Guarantees { atomic_write: SECTOR, capacity: size }, image));
+        assert_eq!(device.size(), size);
+        let log = create(env, device, &config()).await.expect("creates");
+        // The reserve takes every slot that there is.
+        while log.segments().len() < 7 {
+            let permit = log.reserve(5000, Class::Reserved).await.expect("there is room");
+            let block = Block { page: page(1), prev: Lsn(0), ops: &[0; 4000] };
+            let (_, end) = log.append(permit, std::iter::once(block));
+            log.flush_to(end).await.expect("flushes");
+        }
+        let full = put(&log, 1, Lsn(0), &[0; 5000]).await;
+        assert!(matches!(full, Err(StorageError::LogFull(_))), "{full:?}");
+        log.recorded(log.end(), log.end());
+        commit_many(&log, 200).await;
+    });
+}
+
+#[test]
+fn who_gives_up_waiting_for_room_is_not_counted() {
+    let sim = Sim::new(14, 1);
+    let env = sim.env();
+    sim.run(async move {
+        let log = create(env.clone(), memory(), &config()).await.expect("creates");
+        let all = log.reserve(20_000, Class::Normal).await.expect("there is room");
+        let more: Vec<_> = futures::future::join_all((0..5).map(|_| log.reserve(20_000, Class::Normal))).await;
+        {
+            let waiting = std::pin::pin!(log.reserve(20_000, Class::Normal));
+            let timeout = env.sleep(Duration::from_millis(50));
+            let first = futures::future::select(waiting, timeout).await;
+            assert!(matches!(first, futures::future::Either::Right(_)), "memory for a seventh was granted");
+            assert!(log.starved());
+        }
+        assert!(!log.starved(), "it waits no more");
+        drop((all, more));
+    });
+}
+
 #[test]
 fn segments_below_the_redo_lsn_are_kept_while_retention_lasts() {
     let sim = Sim::new(8, 1);

@@ -55,6 +55,38 @@ impl Drop for TakenExtent<'_> {
     }
 }
 
+/// Extents that left a segment in memory but not yet in the directory; they go back if the work stops before.
+struct Leaving<'a> {
+    undo: &'a UndoSpace,
+    slot: u32,
+    tail_page: u32,
+    extents: Vec<u32>,
+}
+
+impl Leaving<'_> {
+    /// The directory says so too.
+    fn free(mut self) {
+        let mut inner = self.undo.inner.lock();
+        for extent in std::mem::take(&mut self.extents) {
+            inner.owners[extent as usize] = 0;
+            inner.free_extents.insert(extent);
+        }
+    }
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        if !self.extents.is_empty() {
+            let mut inner = self.undo.inner.lock();
+            let slot = &mut inner.slots[self.slot as usize];
+            self.extents.drain(..).rev().for_each(|extent| slot.extents.push_front(extent));
+            if slot.tail_page == 0 {
+                slot.tail_page = self.tail_page;
+            }
+        }
+    }
+}
+
 impl UndoSpace {
     /// Makes the empty undo tablespace: once, when a database is created.
     pub async fn format(&self, st: &Store) -> Result<()> {
@@ -193,53 +225,59 @@ impl UndoSpace {
         // An idle, wholly consumed segment gives everything back; it is nobody's meanwhile.
         let mut idle = None;
         loop {
-            let (entry, freed) = {
-                let mut inner = self.inner.lock();
-                let s = history.slot;
-                if idle.is_none()
-                    && s >= KEEP_WARM
-                    && inner.slots[s as usize].last == history.txn
-                    && inner.free_slots.remove(&s)
-                {
-                    idle = Some(HeldSlot { undo: self, slot: Some(s) });
-                }
-                let slot = &mut inner.slots[s as usize];
-                assert!(history.txn >= slot.consumed, "purge goes forward (invariant 4)");
-                slot.consumed = history.txn;
-                // What is needed begins where this transaction's records end; its begin mark's extent is a safe bound.
-                let keep_from = match (idle.is_some(), history.last_page()) {
-                    (true, _) => None,
-                    (false, Some(page)) => Some(page / per_extent),
-                    (false, None) => slot.extents.front().copied(),
-                };
-                let mut freed = Vec::new();
-                while freed.len() < FREE_AT_ONCE && slot.extents.front().is_some_and(|e| Some(*e) != keep_from) {
-                    freed.extend(slot.extents.pop_front());
-                }
-                if slot.extents.is_empty() {
-                    slot.tail_page = 0;
-                }
-                (slot.entry(), freed)
-            };
+            let (entry, leaving) = self.shrink(history, per_extent, &mut idle);
             let (entry, free) = (entry.encode(), format::extent_bytes(0, 0));
             // The tail is its owner's to write, and here nobody's.
             let entry = if idle.is_some() { &entry[..] } else { &entry[..SlotEntry::TAIL as usize] };
             let mut entries: Vec<((u32, u16), &[u8])> = vec![(layout.slot_entry(history.slot), entry)];
-            entries.extend(freed.iter().map(|e| (layout.extent_entry(*e), &free[..])));
+            entries.extend(leaving.extents.iter().map(|e| (layout.extent_entry(*e), &free[..])));
             let directories = Directories::pin(st, &entries).await?;
-            let permit = st.reserve(512 + entries.len() * 32).await?;
+            // Purge makes room: a full log must not stop it.
+            let permit = st.reserve_for_cleanup(512 + entries.len() * 32).await?;
             let mut mtr = st.mtr(permit);
             directories.write(&mut mtr, &entries);
             mtr.commit();
-            let mut inner = self.inner.lock();
-            for extent in &freed {
-                inner.owners[*extent as usize] = 0;
-                inner.free_extents.insert(*extent);
-            }
-            if freed.len() < FREE_AT_ONCE {
+            let freed = leaving.extents.len();
+            leaving.free();
+            if freed < FREE_AT_ONCE {
                 return Ok(());
             }
         }
+    }
+
+    /// Takes the extents that nobody needs any more out of the segment, in memory; what its directory entry is to say.
+    fn shrink<'a>(
+        &'a self,
+        history: &History,
+        per_extent: u32,
+        idle: &mut Option<HeldSlot<'a>>,
+    ) -> (SlotEntry, Leaving<'a>) {
+        let mut inner = self.inner.lock();
+        let s = history.slot;
+        if idle.is_none()
+            && s >= KEEP_WARM
+            && inner.slots[s as usize].last == history.txn
+            && inner.free_slots.remove(&s)
+        {
+            *idle = Some(HeldSlot { undo: self, slot: Some(s) });
+        }
+        let slot = &mut inner.slots[s as usize];
+        assert!(history.txn >= slot.consumed, "purge goes forward (invariant 4)");
+        slot.consumed = history.txn;
+        // What is needed begins where this transaction's records end; its begin mark's extent is a safe bound.
+        let keep_from = match (idle.is_some(), history.last_page()) {
+            (true, _) => None,
+            (false, Some(page)) => Some(page / per_extent),
+            (false, None) => slot.extents.front().copied(),
+        };
+        let mut leaving = Leaving { undo: self, slot: s, tail_page: slot.tail_page, extents: Vec::new() };
+        while leaving.extents.len() < FREE_AT_ONCE && slot.extents.front().is_some_and(|e| Some(*e) != keep_from) {
+            leaving.extents.extend(slot.extents.pop_front());
+        }
+        if slot.extents.is_empty() {
+            slot.tail_page = 0;
+        }
+        (slot.entry(), leaving)
     }
 }
 

@@ -133,6 +133,43 @@ fn extents_are_reused_and_the_limit_holds() {
 }
 
 #[test]
+fn purge_that_is_cut_off_loses_no_extent() {
+    let sim = Sim::new(4, 1);
+    let env = sim.env();
+    sim.run(async move {
+        let st = create(env.clone(), devices()).await;
+        let undo = st.undo();
+        let body = vec![7; UndoSpace::max_body(4096)];
+        let mut writer = undo.begin(&st, |_| {}).await.unwrap();
+        for _ in 0..3 * EXTENT_BYTES / 4096 {
+            append(&st, &mut writer, &body).await;
+        }
+        let history = finish(&st, writer, TxnEnd::Committed).await;
+        let before = undo.used_bytes();
+        // Nobody gets log room; the purge waits and is given up.
+        let mut held = Vec::new();
+        for bytes in [64 << 10, 4 << 10, 512, 64, 1] {
+            loop {
+                let permit = std::pin::pin!(st.reserve_for_cleanup(bytes));
+                match futures::future::select(permit, env.sleep(std::time::Duration::from_millis(1))).await {
+                    futures::future::Either::Left((permit, _)) => held.push(permit.unwrap()),
+                    futures::future::Either::Right(_) => break,
+                }
+            }
+        }
+        {
+            let purge = std::pin::pin!(undo.consumed(&st, &history));
+            let cut = futures::future::select(purge, env.sleep(std::time::Duration::from_millis(50))).await;
+            assert!(matches!(cut, futures::future::Either::Right(_)), "there was log room left");
+        }
+        drop(held);
+        undo.consumed(&st, &history).await.unwrap();
+        assert_eq!(before - undo.used_bytes(), 2 * EXTENT_BYTES);
+        assert_eq!(undo.check(&st, &[]).await.unwrap(), Vec::<String>::new());
+    });
+}
+
+#[test]
 fn a_restart_finds_losers_and_histories_over_many_segments() {
     let devices = devices();
     let sim = Sim::new(3, 1);
