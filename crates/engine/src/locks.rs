@@ -1,6 +1,7 @@
 //! Locks on tables (held to the end of a transaction), turns on rows (held while one waiter becomes the writer), and the wait-for graph.
 //!
-//! 1. Each lock's queue is first come, first served; only a holder that asks for a stronger mode goes to the front.
+//! 1. Each lock's queue is first come, first served among modes that conflict; only a holder that asks for a stronger mode goes to the
+//!    front. Nobody waits for what does not conflict with him, so that every wait has an edge.
 //! 2. A transaction waits for one thing at a time. Edges of the graph follow from holders and queues as they are at the moment of the search.
 //! 3. Whoever adds an edge searches for a cycle through itself, and is the victim (40P01). A lock handed over adds edges from the queue to
 //!    the new holder, which runs; when it waits again, it searches.
@@ -110,9 +111,10 @@ pub(crate) struct Locks {
 }
 
 impl Lock {
-    /// Whether nobody else's lock, and none asked for earlier, stands against it.
-    fn admits(&self, owner: Owner, mode: LockMode) -> bool {
+    /// Whether nobody else's lock, and none asked for by the first `ahead` in the queue, stands against it.
+    fn admits(&self, owner: Owner, mode: LockMode, ahead: usize) -> bool {
         self.granted.iter().all(|(o, m)| *o == owner || !m.conflicts(mode))
+            && self.queue.iter().take(ahead).all(|w| !w.mode.conflicts(mode))
     }
     fn holds(&self, owner: Owner) -> bool {
         self.granted.iter().any(|(o, _)| *o == owner)
@@ -120,14 +122,16 @@ impl Lock {
 }
 
 impl Inner {
-    /// Grants from the front of the queue as long as possible (invariant 1).
+    /// Grants what can be granted, from the front of the queue on (invariant 1).
     fn grant(&mut self, key: LockKey) {
         let Some(lock) = self.locks.get_mut(&key) else { return };
-        while let Some(front) = lock.queue.front() {
-            if !lock.admits(front.owner, front.mode) {
-                break;
+        let mut ahead = 0;
+        while let Some(next) = lock.queue.get(ahead) {
+            if !lock.admits(next.owner, next.mode, ahead) {
+                ahead += 1;
+                continue;
             }
-            let waiter = lock.queue.pop_front().expect("it has a front");
+            let waiter = lock.queue.remove(ahead).expect("it is there");
             lock.granted.push((waiter.owner, waiter.mode));
             self.waits.remove(&waiter.owner);
             waiter.granted.notify_one();
@@ -236,7 +240,8 @@ impl Locks {
             let mut inner = self.inner.lock();
             let lock = inner.locks.entry(key).or_default();
             let upgrade = lock.holds(owner);
-            if lock.admits(owner, mode) && (upgrade || lock.queue.is_empty()) {
+            let ahead = if upgrade { 0 } else { lock.queue.len() };
+            if lock.admits(owner, mode, ahead) {
                 lock.granted.push((owner, mode));
                 return Ok(());
             }

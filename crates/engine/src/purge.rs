@@ -227,10 +227,7 @@ impl Core {
         for index in &table.indexes {
             let key = key::encode_key(index, RowView { table, bytes: payload });
             let _stripe = self.lock_stripe(index.oid, &key).await;
-            let needed = match self.newest(table.oid, rid).await? {
-                None => Vec::new(),
-                Some(newest) => self.needed(hold.low(), table.oid, rid, newest).await?,
-            };
+            let needed = self.all_needed(hold.low(), table.oid, rid).await?;
             if !needed.iter().any(|v| key::encode_key(index, v.view(table)) == key) {
                 self.tree(index).remove(&self.cleanup, &entry(key, rid)).await?;
             }

@@ -162,7 +162,7 @@ impl Ending {
         let core = self.core.clone();
         let undo = core.cleanup.undo();
         // With definitions that the transaction has made or deleted, where it has: their rows are undone too.
-        let catalog = match self.catalog {
+        let mut catalog = match self.catalog {
             Some(_) => Arc::new(Catalog::load(&core.cleanup, View::WithDeleted).await?),
             None => core.catalog(),
         };
@@ -179,6 +179,10 @@ impl Ending {
                 return Err(EngineError::damaged(format!("{ptr:?} is not a record of transaction {}", writer.txn.0)));
             }
             core.undo_record(writer, &catalog, ptr, &record).await?;
+            if matches!(Record::decode(&record.body)?, Record::Created(_)) {
+                // Its definition is undone by now: the older rows of an index's table have no entries to remove from pages that are freed.
+                catalog = Arc::new(Catalog::load(&core.cleanup, View::WithDeleted).await?);
+            }
         }
     }
 }

@@ -130,27 +130,42 @@ impl Core {
             }
             return Ok(Some(self.payload(table, row).await?));
         }
+        let mut row = row;
+        loop {
+            let header = row.header;
+            let found = self.visible_before(snapshot, own, table, rid, row).await;
+            snapshot.check()?;
+            let Err(error) = found else { return found };
+            // Its writer may have undone it, and with it the chains that its own older versions had.
+            row = match self.stored(rid).await? {
+                None => return Ok(None),
+                Some(now) if now.header == header => return Err(error),
+                Some(now) => now,
+            };
+            if snapshot.sees(row.header.writer, own) {
+                return match is_deleted(&row.header) {
+                    true => Ok(None),
+                    false => self.payload(table, row).await.map(Some),
+                };
+            }
+        }
+    }
+
+    /// The visible version before a stored one that the snapshot does not see.
+    async fn visible_before(
+        &self,
+        snapshot: &Snapshot,
+        own: TxnId,
+        table: ObjectId,
+        rid: Rid,
+        row: StoredRow,
+    ) -> Result<Option<RowVersion>> {
         snapshot.check()?;
-        // The newest version is not for this reader, and its chain may vanish; a part's payload never depends on a chain that can.
-        // What kept it from being read is the answer where an older version has the same payload (a deletion was undone).
-        let mut unread = None;
-        let mut version = match is_chained(&row.header) {
-            false => RowVersion { header: row.header, payload: row.bytes },
-            true => match self.payload(table, row.clone()).await {
-                Ok(version) => version,
-                Err(e) => {
-                    unread = Some(e);
-                    RowVersion { header: row.header, payload: Vec::new() }
-                }
-            },
-        };
+        let mut version = self.payload(table, row).await?;
         loop {
             let record = self.store.undo().read(&self.store, version.header.undo).await;
             snapshot.check()?;
             let record = record?;
-            if matches!(Record::decode(&record.body)?, Record::Update { .. }) {
-                unread = None; // The update to a chained version was written whole.
-            }
             let older = self.undo_on_copy(table, rid, version, &record).await;
             snapshot.check()?;
             version = match older? {
@@ -158,10 +173,20 @@ impl Core {
                 Some(older) => older,
             };
             if snapshot.sees(version.header.writer, own) {
-                if let Some(e) = unread {
-                    return Err(e);
-                }
                 return Ok(version.is_live().then_some(version));
+            }
+        }
+    }
+
+    /// The needed versions of a row as it is stored now; again where the newest was undone meanwhile.
+    pub(crate) async fn all_needed(&self, low: TxnId, table: ObjectId, rid: Rid) -> Result<Vec<RowVersion>> {
+        loop {
+            let Some(newest) = self.newest(table, rid).await? else { return Ok(Vec::new()) };
+            let header = newest.header;
+            match self.needed(low, table, rid, newest).await {
+                Err(e) if self.stored(rid).await?.is_some_and(|row| row.header == header) => return Err(e),
+                Err(_) => {}
+                found => return found,
             }
         }
     }

@@ -2,11 +2,12 @@
 use crate::testing::*;
 use crate::txn::{Isolation, Scan, UpdateOutcome};
 use crate::types::Datum;
-use crate::{EngineConfig, EngineError};
+use crate::{Database, EngineConfig, EngineError, IndexSpec};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 use terrace_env::Env;
+use terrace_storage::StorageConfig;
 
 use Isolation::{ReadCommitted, RepeatableRead};
 
@@ -385,5 +386,64 @@ fn dropping_a_commit_half_way_finishes_it() {
         assert_eq!(value(&mut db.begin(ReadCommitted), &t, 1).await, Some(1));
         assert_eq!(db.stats().transactions.active, 0);
         clean(&db).await;
+    });
+}
+
+#[test]
+fn an_index_made_after_rows_of_its_transaction_is_undone_before_them() {
+    simulate(31, |env| async move {
+        // Few frames: undoing rows waits for reads, and others take the pages that the index has given back.
+        let storage = StorageConfig { pool_bytes: 1 << 20, ..storage() };
+        let db = Database::create(env.clone(), devices(), storage, EngineConfig::default()).await.unwrap();
+        let (t, u) = (table(&db, "t").await, table(&db, "u").await);
+        let long = |id: i32| vec![Datum::Int4(id), Datum::Int4(id), Datum::text("x".repeat(1000))];
+        let mut txn = db.begin(ReadCommitted);
+        txn.begin_statement();
+        for id in 0..1500 {
+            txn.insert(&t, &long(id)).await.unwrap();
+        }
+        let spec = IndexSpec { name: "t_v".into(), columns: vec![1], unique: false, primary: false };
+        txn.create_index(&t, spec).await.unwrap();
+        let (db2, u2) = (db.clone(), u.clone());
+        let others = session(&env, async move {
+            for id in 0..150 {
+                let mut txn = db2.begin(ReadCommitted);
+                txn.begin_statement();
+                for i in 0..10 {
+                    txn.insert(&u2, &long(10 * id + i)).await.unwrap();
+                }
+                txn.commit().await.unwrap();
+            }
+        });
+        txn.rollback().await.unwrap();
+        while others.lock().is_none() {
+            rest(&env).await;
+        }
+        let mut txn = db.begin(ReadCommitted);
+        assert_eq!(all(&mut txn, &t, Scan::Full).await, vec![]);
+        assert_eq!(all(&mut txn, &u, Scan::Full).await.len(), 1500);
+        drop(txn);
+        clean(&db).await;
+    });
+}
+
+#[test]
+fn a_reader_passes_long_versions_that_are_undone_under_it() {
+    simulate(32, |env| async move {
+        let db = database(&env).await;
+        let t = table(&db, "t").await;
+        let rid = put(&db, &t, 1, 10).await;
+        let mut writer = db.begin(ReadCommitted);
+        for v in 11..14 {
+            writer.begin_statement();
+            let (rid, _, version) = get(&mut writer, &t, 1).await.unwrap();
+            let long = vec![Datum::Int4(1), Datum::Int4(v), Datum::text("x".repeat(9000))];
+            assert!(matches!(writer.update(&t, rid, version, &long).await.unwrap(), UpdateOutcome::Done));
+        }
+        let snapshot = db.0.active.snapshot(env.now());
+        let copied = db.0.stored(rid).await.unwrap().unwrap();
+        writer.rollback().await.unwrap();
+        let seen = db.0.visible(&snapshot, crate::rollback::NO_TXN, t.oid, rid, copied).await.unwrap().unwrap();
+        assert_eq!(int(&seen.into_row().0, &t, 1), 10);
     });
 }

@@ -151,8 +151,10 @@ impl Txn {
         let id = self.write_id().await?;
         let core = self.ending.core.clone();
         loop {
+            let settled = core.settled(id, table.oid, rid).await?;
+            // Only then: without the snapshot the slot may have been freed and given to another row.
             snapshot.check()?;
-            let Some((row, holder)) = core.settled(id, table.oid, rid).await? else {
+            let Some((row, holder)) = settled else {
                 return Ok(Ready::No(UpdateOutcome::Gone));
             };
             if let Some(holder) = holder {
