@@ -1,5 +1,6 @@
 //! Sentences and tables that several commands print.
 
+use crate::serve::say;
 use std::time::Duration;
 use terrace::config::Size;
 use terrace::device::{DeviceRef, DeviceStats};
@@ -10,9 +11,9 @@ pub(crate) fn opened(report: &OpenReport) {
     let storage = &report.storage;
     let took = duration(Duration::from_nanos(storage.nanos));
     if storage.clean_shutdown {
-        println!("opened in {took}: the last run ended cleanly");
+        say!("opened in {took}: the last run ended cleanly");
     } else {
-        println!(
+        say!(
             "recovered in {took}: redid the log from {} to {} ({} in {} batches, {} page changes repeated), restored {} torn pages, \
              rolled back {} unfinished transactions",
             storage.redo_from,

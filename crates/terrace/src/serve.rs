@@ -1,12 +1,23 @@
 //! `terrace serve`, once the database is open.
 
 use crate::Failure;
+use std::io::Write;
 use std::net::SocketAddr;
 use terrace::Instance;
 use terrace::sql::SqlDatabase;
 use terrace_server::Limits;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Prints a line where somebody may read it. A closed pipe or a full disk behind standard output is no reason to stop serving,
+/// or not to close the database.
+macro_rules! say {
+    ($($line:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stdout(), $($line)*);
+    }};
+}
+pub(crate) use say;
 
 /// Serves until Ctrl-C or SIGTERM, then closes the database.
 pub(crate) async fn serve(instance: Instance, listen: SocketAddr) -> Result<(), Failure> {
@@ -20,9 +31,9 @@ pub(crate) async fn serve(instance: Instance, listen: SocketAddr) -> Result<(), 
             return Err(failure);
         }
     }
-    println!("writing everything home ...");
+    say!("writing everything home ...");
     instance.close().await?;
-    println!("stopped");
+    say!("stopped");
     Ok(())
 }
 
@@ -38,12 +49,12 @@ async fn serve_until_stopped(instance: &Instance, listen: SocketAddr) -> Result<
     })?;
     let address = listener.local_addr().unwrap_or(listen);
     let limits = Limits { max_connections: instance.config.server.max_connections, ..Limits::default() };
-    println!("ready on {address}. Connect with:");
-    println!("  psql -h {} -p {} -U terrace terrace", address.ip(), address.port());
-    println!("Ctrl-C stops it.");
+    say!("ready on {address}. Connect with:");
+    say!("  psql -h {} -p {} -U terrace terrace", address.ip(), address.port());
+    say!("Ctrl-C stops it.");
     let shutdown = async move {
         stopped(&mut interrupt, &mut terminate).await;
-        println!("stopping ...");
+        say!("stopping ...");
         // Asked twice means at once: what is committed is safe, the next start recovers.
         impatient(interrupt, terminate);
     };
@@ -64,7 +75,7 @@ async fn stopped(interrupt: &mut Signal, terminate: &mut Signal) {
 fn impatient(mut interrupt: Signal, mut terminate: Signal) {
     let wait = async move {
         stopped(&mut interrupt, &mut terminate).await;
-        eprintln!("terrace: stopped at once; the next start recovers");
+        let _ = writeln!(std::io::stderr(), "terrace: stopped at once; the next start recovers");
         std::process::exit(130);
     };
     tokio::runtime::Handle::current().spawn(wait);
