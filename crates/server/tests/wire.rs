@@ -184,6 +184,26 @@ async fn rows_are_cancelled_on_their_way() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_count_of_many_rows_is_cancelled_before_there_is_one() {
+    let server = Server::start().await;
+    let c = server.client().await;
+    c.batch_execute("CREATE TABLE t (a int PRIMARY KEY)").await.unwrap();
+    let values: Vec<String> = (0..1000).map(|i| format!("({i})")).collect();
+    c.batch_execute(&format!("INSERT INTO t VALUES {}", values.join(","))).await.unwrap();
+    for endless in [
+        "SELECT count(*) FROM t a, t b, t c, t d",
+        "SELECT count(*) FROM t a JOIN t b ON a.a <> b.a JOIN t c ON c.a <> b.a JOIN t d ON d.a <> c.a",
+        "WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT 1 FROM r) SELECT count(*) FROM r",
+    ] {
+        let mut count = pin!(c.batch_execute(endless));
+        waits(&mut count).await;
+        c.cancel_token().cancel_query(NoTls).await.unwrap();
+        assert_eq!(state(soon(count).await), "57014", "{endless}");
+    }
+    assert_eq!(rows(&c, "SELECT 1").await.unwrap(), ["1"], "the session goes on");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_secret_cancels_nothing() {
     let server = Server::start().await;
     let (a, b) = (server.client().await, server.client().await);
