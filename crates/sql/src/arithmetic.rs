@@ -1,4 +1,4 @@
-//! Integer arithmetic as SQL has it: +, - and * that leave the type's range are 22003, where DataFusion would wrap; and a cast
+//! Integer arithmetic as SQL has it: +, - and * (and the minus sign) that leave the type's range are 22003, where DataFusion would wrap; and a cast
 //! of a float to an integer rounds, where DataFusion would truncate.
 //!
 //! An analyzer rule, run after type coercion, replaces the operators by functions. Names of result columns stay.
@@ -7,7 +7,7 @@ use datafusion::arrow::compute::kernels::{arity, numeric};
 use datafusion::arrow::datatypes::{DataType, Float64Type};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Cast, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
@@ -68,7 +68,6 @@ impl ScalarUDFImpl for Checked {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        use datafusion::common::ScalarValue;
         let scalar = args.args.iter().all(|a| matches!(a, ColumnarValue::Scalar(_)));
         let result: ArrayRef = match (self.function, args.args.as_slice()) {
             (Function::Round, [value]) => {
@@ -155,6 +154,10 @@ fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         {
             let rounded = Function::Round.call(vec![*expr]);
             Ok(Transformed::yes(Expr::Cast(Cast { expr: Box::new(rounded), field })))
+        }
+        Expr::Negative(value) if is_integer(&value) => {
+            let zero = Expr::Literal(ScalarValue::new_zero(&value.get_type(schema)?)?, None);
+            Ok(Transformed::yes(Function::Subtract.call(vec![zero, *value])))
         }
         other => Ok(Transformed::no(other)),
     }

@@ -21,7 +21,9 @@ mod run;
 mod scan;
 pub mod session;
 mod settings;
+mod sum;
 mod values;
+mod yielding;
 
 pub use context::Canceller;
 pub use session::{Outcome, Prepared, Session, SqlDatabase, TxnStatus};

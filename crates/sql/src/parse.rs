@@ -5,8 +5,8 @@
 use crate::error::{from_parser, unsupported};
 use crate::{depth, naming};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, LimitClause, ObjectName, Query, Select, SetExpr, Statement, TableAlias, TableAliasColumnDef,
-    TableFactor, Value, Visit, VisitMut, Visitor, VisitorMut,
+    Expr, Ident, LimitClause, ObjectName, Query, Select, SelectItem, SetExpr, Statement, TableAlias,
+    TableAliasColumnDef, TableFactor, Value, Visit, VisitMut, Visitor, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -87,6 +87,10 @@ pub(crate) fn prepare(statement: &mut Statement) -> Result<()> {
 
 struct Refusals;
 
+fn is_named_by_string(item: &SelectItem) -> bool {
+    matches!(item, SelectItem::ExprWithAlias { alias, .. } if alias.quote_style == Some('\''))
+}
+
 impl VisitorMut for Refusals {
     type Break = EngineError;
 
@@ -103,6 +107,18 @@ impl VisitorMut for Refusals {
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<EngineError> {
         match () {
             _ if select.into.is_some() => ControlFlow::Break(unsupported("SELECT INTO")),
+            // SELECT 'a' 'b' is two strings, not one of that name.
+            _ if select.projection.iter().any(is_named_by_string) => ControlFlow::Break(EngineError::new(
+                "42601",
+                "syntax error: a string where a column's name is expected",
+            )),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<EngineError> {
+        match factor {
+            TableFactor::Table { sample: Some(_), .. } => ControlFlow::Break(unsupported("TABLESAMPLE")),
             _ => ControlFlow::Continue(()),
         }
     }

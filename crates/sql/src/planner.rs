@@ -5,7 +5,9 @@ use crate::error::{from_datafusion, tunnel, unsupported};
 use crate::parse::undefined_table;
 use crate::pgcatalog::{self, SessionInfo};
 use crate::scan::TableScan;
+use crate::sum::checked_sum;
 use crate::values::arrow_type;
+use crate::yielding::YieldingJoins;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
 use datafusion::catalog::{TableFunctionArgs, TableProvider};
 use datafusion::common::config::ConfigOptions;
@@ -13,7 +15,7 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DFSchema, DataFusionError, TableReference};
 use datafusion::datasource::provider_as_source;
 use datafusion::execution::runtime_env::RuntimeEnv;
-use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
+use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder, TaskContext};
 use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{AggregateUDF, Expr, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource, WindowUDF};
@@ -39,12 +41,17 @@ pub(crate) fn base_state(runtime: Arc<RuntimeEnv>) -> SessionState {
     options.sql_parser.map_string_types_to_utf8view = false;
     options.sql_parser.dialect = datafusion::common::config::Dialect::PostgreSQL;
     options.execution.collect_statistics = false;
-    SessionStateBuilder::new()
+    let mut state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(runtime)
         .with_default_features()
         .with_analyzer_rule(Arc::new(CheckedArithmetic))
-        .build()
+        .with_physical_optimizer_rule(Arc::new(YieldingJoins))
+        .build();
+    state.register_udaf(checked_sum()).expect("functions can be replaced");
+    // Its patterns are not PostgreSQL's: it would answer 'YYYY' with "YYYY".
+    state.deregister_udf("to_char").expect("functions can be removed");
+    state
 }
 
 /// Plans statements as of one catalogue.
