@@ -1,4 +1,6 @@
 //! A server whose output goes nowhere serves, and closes its database.
+#![allow(clippy::disallowed_methods, reason = "a test of files and processes")]
+
 use std::fs::OpenOptions;
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
