@@ -8,14 +8,15 @@ use crate::catalog::Catalog;
 use crate::catalog::load::View;
 use crate::error::{EngineError, Result};
 use crate::locks::{Locks, Owner};
+use crate::purge::PurgeFailures;
 use crate::rollback::Ending;
 use crate::snapshots::{Active, TxnStats};
 use crate::txn::{Isolation, Txn};
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use terrace_env::Env;
 use terrace_storage::undo::History;
@@ -85,11 +86,13 @@ pub(crate) struct Core {
     /// Held while purging, and while checking.
     pub(crate) purging: tokio::sync::Mutex<()>,
     pub(crate) snapshots_cancelled: AtomicU64,
+    pub(crate) purge_failures: Mutex<PurgeFailures>,
     owners: AtomicU64,
     /// Rollbacks under way in the background.
     pub(crate) background: AtomicU64,
     pub(crate) background_done: Notify,
-    failed: AtomicBool,
+    /// Why nothing can be written any more.
+    failed: OnceLock<String>,
     pub(crate) closing: AtomicBool,
 }
 
@@ -114,10 +117,11 @@ impl Core {
             purge_wanted: Arc::default(),
             purging: tokio::sync::Mutex::new(()),
             snapshots_cancelled: AtomicU64::new(0),
+            purge_failures: Mutex::default(),
             owners: AtomicU64::new(1),
             background: AtomicU64::new(0),
             background_done: Notify::new(),
-            failed: AtomicBool::new(false),
+            failed: OnceLock::new(),
             closing: AtomicBool::new(false),
         })
     }
@@ -148,17 +152,17 @@ impl Core {
         guards
     }
 
-    /// The log cannot be written any more (invariant 2).
-    pub(crate) fn fail(&self) {
-        self.failed.store(true, Ordering::Release);
+    /// Nothing can be written any more (invariant 2).
+    pub(crate) fn fail(&self, why: String) {
+        let _ = self.failed.set(why); // The first reason stays.
         self.active.wake_all();
     }
 
     pub(crate) fn check_alive(&self) -> Result<()> {
-        if self.failed.load(Ordering::Acquire) {
-            return Err(EngineError::new("58030", "the log could not be written; the server must be restarted"));
+        match self.failed.get() {
+            Some(why) => Err(EngineError::new("58030", format!("{why}; the server must be restarted"))),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
@@ -259,7 +263,7 @@ impl Database {
         }
     }
 
-    /// Whether the log failed: nothing can be written until a restart.
+    /// Whether a commit's outcome is unknown or a rollback failed: nothing can be written until a restart.
     pub fn has_failed(&self) -> bool {
         self.0.check_alive().is_err()
     }

@@ -8,10 +8,12 @@
 //!    history after a crash does no harm.
 //! 4. Chains are freed after everything else of their history is done and before it is consumed. A crash in between repeats it: a chain
 //!    that is not whole any more says that the entries of its version are gone, and freeing goes on where it stopped.
-//! 5. A transaction rolled back has no records left; it is consumed in its turn all the same, for readers may be walking it.
+//! 5. A history that could not be purged (a device's error, a damaged page) is tried again after a rest, for ever and from its beginning,
+//!    which by 3 and 4 does no harm; those behind it wait. Only storage that has stopped ends purge.
+//! 6. A transaction rolled back has no records left; it is consumed in its turn all the same, for readers may be walking it.
 use crate::catalog::Table;
 use crate::database::Core;
-use crate::error::Result;
+use crate::error::{EngineError, Result};
 use crate::key;
 use crate::record::{Old, Record, is_chained, is_deleted};
 use crate::rollback::{LOG_EXTRA, entry};
@@ -29,8 +31,19 @@ use terrace_storage::{DATA, ObjectId, Rid, UndoPtr};
 
 /// Rest between rounds while snapshots hold purge up.
 const BLOCKED_REST: Duration = Duration::from_millis(50);
+/// Rest after the first failure in a row; doubled with each, up to the second.
+const FAILED_REST: Duration = Duration::from_millis(100);
+const FAILED_REST_MAX: Duration = Duration::from_secs(10);
 /// Records held in memory at a time.
 const CHUNK: usize = 4096;
+
+/// Failures of purge since opening.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PurgeFailures {
+    pub(crate) count: u64,
+    /// Unix microseconds, and what it was.
+    pub(crate) last: Option<(i64, String)>,
+}
 
 /// A chain to free when its history is consumed.
 struct Chain {
@@ -45,6 +58,7 @@ impl Core {
         let env = self.env.clone();
         let rest = env.clone();
         env.spawn("purge", async move {
+            let mut failed_rest = FAILED_REST;
             loop {
                 wanted.notified().await;
                 loop {
@@ -52,19 +66,38 @@ impl Core {
                     if core.closing.load(Ordering::Acquire) || core.check_alive().is_err() {
                         return;
                     }
-                    if let Err(e) = core.purge_now().await {
-                        tracing::error!("purge stopped: {e}");
-                        return;
-                    }
+                    let purged = core.purge_now().await;
                     core.limit_snapshots();
-                    if core.histories.lock().is_empty() {
-                        break;
-                    }
+                    let pause = match purged {
+                        Ok(()) if core.histories.lock().is_empty() => break,
+                        Ok(()) => {
+                            failed_rest = FAILED_REST;
+                            BLOCKED_REST
+                        }
+                        Err(e) if core.store.failure().is_some() => {
+                            tracing::error!("purge stopped with the storage: {e}");
+                            return;
+                        }
+                        Err(e) => {
+                            core.purge_failed(&e, failed_rest);
+                            let now = failed_rest;
+                            failed_rest = (failed_rest * 2).min(FAILED_REST_MAX);
+                            now
+                        }
+                    };
                     drop(core);
-                    rest.sleep(BLOCKED_REST).await;
+                    rest.sleep(pause).await;
                 }
             }
         });
+    }
+
+    /// Invariant 5.
+    fn purge_failed(&self, why: &EngineError, rest: Duration) {
+        tracing::error!("purge failed and goes on in {rest:?}: {why}");
+        let mut failures = self.purge_failures.lock();
+        failures.count += 1;
+        failures.last = Some((self.env.unix_micros(), why.message.clone()));
     }
 
     /// Consumes every history that is below the horizon.
@@ -235,3 +268,6 @@ impl Core {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

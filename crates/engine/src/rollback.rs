@@ -108,10 +108,10 @@ impl Ending {
     /// Undoes everything and leaves. An error (a device died) leaves the transaction active: its rows stay locked until a restart.
     pub(crate) async fn rollback(mut self) -> Result<()> {
         let result = self.try_rollback().await;
-        if result.is_err() {
+        if let Err(e) = &result {
             // Not again by the drop: it would fail again, and for ever.
             self.writer = None;
-            self.core.fail();
+            self.core.fail(format!("a transaction could not be rolled back: {e}"));
         }
         result
     }

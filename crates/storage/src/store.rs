@@ -1,7 +1,7 @@
 //! `Store`: the rooms of storage, opened together.
 //!
-//! Opening: control file -> identities of the devices -> torn pages -> redo -> identities and control file of the new epoch -> log ->
-//! tablespaces -> background writer. Until the new epoch is recorded nothing is changed that a crash could not simply repeat.
+//! Opening: control file -> identities of the devices -> torn pages -> redo -> tablespaces, suspect pages -> identities and control file
+//! of the new epoch -> log -> background writer. Until the new epoch is recorded nothing is changed that a crash could not simply repeat.
 use crate::config::{DeviceSet, StorageConfig};
 use crate::control::{Control, ControlFile};
 use crate::error::{Result, StorageError};
@@ -165,8 +165,9 @@ impl Store {
                 redone.end
             )));
         }
-        self.open_epoch(state, redone.end).await?;
+        // Before the epoch: where the log is full, that moves the redo LSN past what shows a suspect to be one.
         report.pages_rebuilt = self.settle(redone.suspects, state.redo_lsn).await?;
+        self.open_epoch(state, redone.end).await?;
         self.start_writer();
         Ok(report)
     }

@@ -560,3 +560,53 @@ fn a_full_log_device_recovers_with_its_reserve() {
     }
     drop(recorder);
 }
+
+/// With a full log the opening itself moves the redo LSN to the log's end: what it has not repaired by then nobody would notice again.
+#[test]
+fn a_lost_write_is_repaired_before_a_full_log_forgets_it() {
+    let capacity = 4096 + 7 * (64 << 10);
+    let devices = |images: Vec<Image>| {
+        let recorder = Recorder::new(false);
+        let device = |(name, image): (&&str, Image)| {
+            let capacity = if *name == "log" { capacity } else { 64 << 20 };
+            Arc::new(recorder.device(name, Guarantees { atomic_write: 512, capacity }, image))
+        };
+        NAMES.iter().zip(images).map(device).collect::<Vec<_>>()
+    };
+    let sim = Sim::new(12, 2);
+    let disks = devices(vec![Image::new(); 5]);
+    let (env, devs, data) = (sim.env(), set(&disks), disks[3].clone());
+    let (model, stale) = sim.run(async move {
+        let st = Store::create(env, devs, config()).await.expect("creates");
+        let mut model = Model::default();
+        add_pages(&st, &mut model).await.expect("adds pages");
+        st.checkpoint().await.expect("writes home");
+        let stale = data.visible();
+        step(&st, &mut model, 0, 900).await.expect("works");
+        st.checkpoint().await.expect("writes home");
+        // No time passes, so that the background writer rests: the log is kept from here on.
+        while st.log().segments().len() < 5 {
+            let random = st.env().random_u64();
+            step(&st, &mut model, random, 1200).await.expect("works");
+        }
+        st.log().flush_to(st.log().end()).await.expect("flushes");
+        (model, stale)
+    });
+    sim.crash();
+    let mut images: Vec<Image> = disks.iter().map(|d| d.visible()).collect();
+    let (mut old, at) = (vec![0; 4096], PAGES_AT + model.pages[0] as u64 * 4096);
+    stale.read(at, &mut old);
+    images[3].write(at, &old);
+    let disks = devices(images);
+    let (st, report) = open(&sim, &disks).expect("opens");
+    assert!(report.pages_rebuilt == 1, "{report:?}");
+    assert_eq!(st.log().redo_lsn(), report.redo_to, "the log was full");
+    drop(st);
+    sim.crash();
+    let disks = devices(disks.iter().map(|d| d.visible()).collect());
+    let (st, _) = open(&sim, &disks).expect("opens");
+    sim.run(async move {
+        let state = read_state(&st, &model.pages).await.expect("readable");
+        assert_eq!(Some(&state), model.states.last());
+    });
+}

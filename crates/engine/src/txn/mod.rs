@@ -271,7 +271,7 @@ impl CommitTail {
         let flushed = core.store.log().flush_to(lsn).await;
         let (mut ending, _, history) = self.parts.take().expect("finished once");
         if let Err(e) = flushed {
-            core.fail();
+            core.fail(format!("the log could not be written: {e}"));
             return Err(EngineError::new("58030", format!("the outcome of the commit is unknown: {e}")));
         }
         // 3. New snapshots see it; 4. its definitions are everybody's; 5. locks and waiters are let go; 6. purge gets its history.

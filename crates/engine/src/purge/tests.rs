@@ -1,0 +1,90 @@
+//! What holds purge up, and what does not.
+use crate::testing::*;
+use crate::txn::{Isolation, UpdateOutcome};
+use crate::{Database, Datum, EngineConfig};
+use std::sync::Arc;
+use std::time::Duration;
+use terrace_device::fault::{Fault, FaultDevice, Operation, Recorder, Rule};
+use terrace_device::{DeviceRef, ErrorKind, Guarantees, Image, Purpose};
+use terrace_storage::DeviceSet;
+
+fn faulty() -> (DeviceSet, Arc<FaultDevice>) {
+    let recorder = Recorder::new(false);
+    let guarantees = Guarantees { atomic_write: 512, capacity: 1 << 30 };
+    let device = |name: &str| Arc::new(recorder.device(name, guarantees.clone(), Image::new()));
+    let data = device("data");
+    let [control, log, double_write, undo] =
+        ["control", "log", "double-write", "undo"].map(|name| device(name) as DeviceRef);
+    (DeviceSet { control, log, double_write, data: data.clone(), undo }, data)
+}
+
+#[test]
+fn purge_goes_on_after_a_device_has_failed_for_a_while() {
+    simulate(1, |env| async move {
+        let (devices, data) = faulty();
+        let mut config = storage();
+        config.pool_bytes = 32 * 4096;
+        let db = Database::create(env.clone(), devices, config, EngineConfig::default()).await.unwrap();
+        let t = table(&db, "t").await;
+        for id in 0..600 {
+            let mut txn = db.begin(Isolation::ReadCommitted);
+            let wide = [Datum::Int4(id), Datum::Int4(id), Datum::text("wide ".repeat(200))];
+            txn.insert(&t, &wide).await.unwrap();
+            txn.commit().await.unwrap();
+        }
+        let reader = {
+            let mut reader = db.begin(Isolation::RepeatableRead);
+            reader.begin_statement();
+            reader
+        };
+        for id in 0..600 {
+            let mut txn = db.begin(Isolation::ReadCommitted);
+            txn.begin_statement();
+            let (rid, _, version) = get(&mut txn, &t, id).await.unwrap();
+            assert!(matches!(txn.delete(&t, rid, version).await.unwrap(), UpdateOutcome::Done));
+            txn.commit().await.unwrap();
+        }
+        let fault = Fault::Fail(ErrorKind::Io("a cable is loose".into()));
+        data.inject(Rule { operation: Operation::Read, purpose: Some(Purpose::Data), skip: 3, times: 5, fault });
+        drop(reader);
+        env.sleep(Duration::from_secs(60)).await;
+        let failures = db.0.purge_failures.lock().clone();
+        assert!(failures.count > 0, "the device failed");
+        assert!(failures.last.is_some_and(|(_, why)| why.contains("a cable is loose")));
+        assert_eq!(db.stats().histories, 0, "and works again");
+        assert!(!db.has_failed());
+        clean(&db).await;
+    });
+}
+
+#[test]
+fn an_idle_read_committed_transaction_does_not_hold_purge_up() {
+    simulate(2, |env| async move {
+        let db = database(&env).await;
+        let t = table(&db, "t").await;
+        put(&db, &t, 1, 0).await;
+        let mut idle = db.begin(Isolation::ReadCommitted);
+        assert_eq!(value(&mut idle, &t, 1).await, Some(0));
+        let update = async |to| {
+            let mut txn = db.begin(Isolation::ReadCommitted);
+            assert!(matches!(set(&mut txn, &t, 1, to).await.unwrap(), UpdateOutcome::Done));
+            txn.commit().await.unwrap();
+        };
+        update(1).await;
+        db.purge().await.unwrap();
+        assert!(db.stats().histories > 0, "its statement may still read");
+        idle.end_statement();
+        db.purge().await.unwrap();
+        assert_eq!((db.stats().histories, db.stats().transactions.snapshots), (0, 0));
+        assert_eq!(value(&mut idle, &t, 1).await, Some(1), "the next statement has its own snapshot");
+
+        // A repeatable read keeps its snapshot between statements.
+        let mut idle = db.begin(Isolation::RepeatableRead);
+        assert_eq!(value(&mut idle, &t, 1).await, Some(1));
+        idle.end_statement();
+        update(2).await;
+        db.purge().await.unwrap();
+        assert!(db.stats().histories > 0);
+        assert_eq!(value(&mut idle, &t, 1).await, Some(1));
+    });
+}
