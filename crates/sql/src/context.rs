@@ -121,6 +121,14 @@ impl StatementContext {
             .ok_or_else(|| DataFusionError::Internal("a table was scanned outside a statement".into()))
     }
 
+    /// A scanner at once, where nobody else uses the transaction at the moment: rows that are read later then still come from this
+    /// statement's snapshot.
+    pub(crate) fn try_scanner(&self, table: &Arc<Table>, scan: &Scan) -> Option<Scanner> {
+        let mut slot = self.cell.try_lock().ok()?;
+        let current = slot.number == self.number && slot.txn.is_some();
+        current.then(|| slot.open().scan(table, scan.clone()))
+    }
+
     pub(crate) async fn scanner(&self, table: &Arc<Table>, scan: Scan) -> Result<Scanner, DataFusionError> {
         let mut slot = self.cell.lock().await;
         if slot.number != self.number || slot.txn.is_none() {

@@ -10,6 +10,7 @@ mod depth;
 mod dml;
 mod error;
 mod explain;
+mod fast;
 mod insert;
 mod naming;
 mod parse;

@@ -24,9 +24,10 @@ use datafusion::prelude::SessionConfig;
 use datafusion::sql::parser::Statement as DfStatement;
 use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
 use datafusion::sql::sqlparser::ast::Statement;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use terrace_engine::{Catalog, DataType, EngineError, Result, Table};
+use terrace_storage::ObjectId;
 
 /// Stands for the target of UPDATE and DELETE, with its hidden columns. No name a user can write contains a NUL.
 pub(crate) const TARGET: &str = "\0target";
@@ -59,6 +60,8 @@ pub(crate) struct Planner<'a> {
     pub(crate) state: &'a SessionState,
     pub(crate) catalog: &'a Arc<Catalog>,
     pub(crate) info: &'a SessionInfo,
+    /// Indexes that the statement must not use.
+    pub(crate) young: BTreeSet<ObjectId>,
     /// The table that [`TARGET`] stands for.
     pub(crate) target: Option<Arc<Table>>,
 }
@@ -100,11 +103,21 @@ impl Planner<'_> {
         Ok(Planned { plan, tables })
     }
 
+    /// The table with the indexes that may be used.
+    fn without_young(&self, table: &Arc<Table>) -> Arc<Table> {
+        if table.indexes.iter().all(|index| !self.young.contains(&index.oid)) {
+            return table.clone();
+        }
+        let mut old = Table::clone(table);
+        old.indexes.retain(|index| !self.young.contains(&index.oid));
+        Arc::new(old)
+    }
+
     /// The table of that name, as a provider; with the user's table behind it.
     async fn resolve(&self, name: &TableReference) -> Result<Option<(Arc<dyn TableProvider>, Option<Arc<Table>>)>> {
         if name.table() == TARGET {
             let table = self.target.clone().expect("only UPDATE and DELETE name the target");
-            return Ok(Some((Arc::new(TableScan::target(table.clone())), Some(table))));
+            return Ok(Some((Arc::new(TableScan::target(self.without_young(&table))), Some(table))));
         }
         // As search_path "pg_catalog, public" resolves.
         let schemas: &[&str] = match name.schema() {
@@ -114,7 +127,7 @@ impl Planner<'_> {
         for schema in schemas {
             if *schema == "public" {
                 if let Some(table) = self.catalog.table(name.table()) {
-                    return Ok(Some((Arc::new(TableScan::new(table.clone())), Some(table.clone()))));
+                    return Ok(Some((Arc::new(TableScan::new(self.without_young(table))), Some(table.clone()))));
                 }
             } else if let Some(schema) = pgcatalog::schema(schema, self.catalog, self.info)
                 && let Some(table) = schema.table(name.table()).await.map_err(from_datafusion)?

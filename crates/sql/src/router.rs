@@ -5,7 +5,7 @@ use crate::error::{from_datafusion, unsupported};
 use crate::insert::{check_count, insert_columns, insert_target, literal, plain_values, values_query};
 use crate::parse::{fold, object_name, type_cast_parameters, type_parameter, undefined_table};
 use crate::planner::{Planner, parameters};
-use crate::run::Run;
+use crate::run::{LazyState, Run};
 use crate::session::{Block, Outcome, Session, shown_schema};
 use crate::values::check_assignable;
 use datafusion::arrow::array::{RecordBatch, StringArray};
@@ -17,6 +17,7 @@ use datafusion::sql::sqlparser::ast::{
     TransactionMode, Value,
 };
 use futures::stream;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use terrace_engine::{DataType, EngineError, Isolation, Result, Table};
 
@@ -176,16 +177,23 @@ impl Session {
         let mut types = types.to_vec();
         type_cast_parameters(ast, &mut types);
         let catalog = self.catalog().await;
-        let state = self.state();
-        let planner = |target| Planner { state: &state, catalog: &catalog, info: &self.info, target };
+        let state = LazyState::new(&self.database.state, &self.clock);
+        let planner = |target| Planner {
+            state: state.get(),
+            catalog: &catalog,
+            info: &self.info,
+            young: BTreeSet::new(),
+            target,
+        };
         let find = |name: &str| catalog.table(name).cloned().ok_or_else(|| undefined_table(name));
         match ast {
             Statement::Query(_) => {
                 let plan = planner(None).plan(ast.clone(), &types).await?.plan;
                 // As it will be after type coercion.
                 let typed = state
+                    .get()
                     .analyzer()
-                    .execute_and_check(plan.clone(), state.config_options(), |_, _| {})
+                    .execute_and_check(plan.clone(), state.get().config_options(), |_, _| {})
                     .map_err(from_datafusion)?;
                 Ok((parameters(&plan, &types)?, Some(shown_schema(typed.schema().as_arrow()))))
             }

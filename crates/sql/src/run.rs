@@ -12,15 +12,49 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::common::ParamValues;
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::sql::sqlparser::ast::Statement;
 use futures::StreamExt;
-use std::sync::Arc;
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
 use terrace_engine::{Catalog, DataType, Database, Datum, EngineError, Result, Table};
+use terrace_storage::ObjectId;
+
+/// Configuration and functions for one statement, made when DataFusion is needed: a copy of them costs more than a statement that
+/// can do without.
+pub(crate) struct LazyState<'a> {
+    base: &'a SessionState,
+    /// Of the transaction: `now()` stands still in it.
+    clock: &'a Mutex<Option<ExecutionProps>>,
+    made: OnceLock<SessionState>,
+}
+
+impl<'a> LazyState<'a> {
+    pub(crate) fn new(base: &'a SessionState, clock: &'a Mutex<Option<ExecutionProps>>) -> LazyState<'a> {
+        LazyState { base, clock, made: OnceLock::new() }
+    }
+
+    pub(crate) fn get(&self) -> &SessionState {
+        self.made.get_or_init(|| {
+            let mut state = SessionState::clone(self.base);
+            let options = state.config_options().clone();
+            let props = state.execution_props_mut();
+            props.mark_start_execution(options);
+            let mut clock = self.clock.lock();
+            match clock.as_ref() {
+                Some(clock) => props.query_execution_start_time = clock.query_execution_start_time,
+                None => *clock = Some(props.clone()),
+            }
+            state
+        })
+    }
+}
 
 pub(crate) struct Run<'a> {
     pub(crate) engine: &'a Database,
-    pub(crate) state: &'a SessionState,
+    pub(crate) state: &'a LazyState<'a>,
     pub(crate) info: &'a SessionInfo,
     pub(crate) cell: &'a TxnCell,
     /// Of the transaction in the cell.
@@ -63,7 +97,7 @@ impl Run<'_> {
         loop {
             let version = self.engine.catalog().version();
             let catalog = self.begin_statement().await;
-            let planner = self.planner(&catalog, target);
+            let planner = self.planner(&catalog, target).await;
             let types: Vec<Option<DataType>> = self.types.iter().copied().map(Some).collect();
             let planned = planner.plan(query.clone(), &types).await?;
             for table in &planned.tables {
@@ -75,8 +109,22 @@ impl Run<'_> {
         }
     }
 
-    pub(crate) fn planner<'p>(&'p self, catalog: &'p Arc<Catalog>, target: Option<&Arc<Table>>) -> Planner<'p> {
-        Planner { state: self.state, catalog, info: self.info, target: target.cloned() }
+    pub(crate) async fn planner<'p>(&'p self, catalog: &'p Arc<Catalog>, target: Option<&Arc<Table>>) -> Planner<'p> {
+        Planner {
+            state: self.state.get(),
+            young: self.young(catalog).await,
+            catalog,
+            info: self.info,
+            target: target.cloned(),
+        }
+    }
+
+    /// The indexes that lack row versions which this statement sees: made after its snapshot.
+    async fn young(&self, catalog: &Catalog) -> BTreeSet<ObjectId> {
+        let mut slot = self.cell.lock().await;
+        let txn = slot.open();
+        let indexes = catalog.tables().flat_map(|table| &table.indexes);
+        indexes.filter(|index| !txn.can_use_index(index)).map(|index| index.oid).collect()
     }
 
     fn bind(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -89,7 +137,7 @@ impl Run<'_> {
     }
 
     pub(crate) async fn physical(&self, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
-        self.state.create_physical_plan(plan).await.map_err(from_datafusion)
+        self.state.get().create_physical_plan(plan).await.map_err(from_datafusion)
     }
 
     pub(crate) fn stream(
@@ -99,7 +147,7 @@ impl Run<'_> {
     ) -> Result<SendableRecordBatchStream> {
         let context =
             StatementContext { cell: self.cell.clone(), number: self.number, cancel: self.cancel.clone(), target };
-        execute_stream(plan, task(self.state, context)).map_err(from_datafusion)
+        execute_stream(plan, task(self.state.get(), context)).map_err(from_datafusion)
     }
 
     pub(crate) async fn collect(&self, plan: &LogicalPlan, target: Option<OneRow>) -> Result<Vec<RecordBatch>> {

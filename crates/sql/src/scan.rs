@@ -232,7 +232,10 @@ impl ExecutionPlan for ScanExec {
         let context = StatementContext::of(&task)?;
         let source = match (&context.target, self.target) {
             (Some(one), true) => Source::Row(Some((one.rid, one.row.clone(), one.version))),
-            _ => Source::Unopened(self.scan.clone()),
+            _ => match context.try_scanner(&self.table, &self.scan) {
+                Some(scanner) => Source::Scanner(scanner),
+                None => Source::Unopened(self.scan.clone()),
+            },
         };
         let reading = Reading {
             context,

@@ -7,9 +7,10 @@
 use crate::context::{CancelToken, Canceller, TxnCell, TxnSlot};
 use crate::depth::on_stack_for;
 use crate::error::from_datafusion;
+use crate::fast::{self, Fast, FastDone};
 use crate::naming::shown;
 use crate::pgcatalog::SessionInfo;
-use crate::run::Run;
+use crate::run::{LazyState, Run};
 use crate::settings::Settings;
 use crate::{parse, pgcatalog, planner};
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
@@ -31,7 +32,7 @@ use terrace_engine::{Catalog, DataType, Database, Datum, EngineError, Isolation,
 #[derive(Clone)]
 pub struct SqlDatabase {
     pub engine: Database,
-    state: Arc<SessionState>,
+    pub(crate) state: Arc<SessionState>,
     name: Arc<str>,
 }
 
@@ -54,9 +55,16 @@ pub struct Prepared {
     pub(crate) statement: Option<Statement>,
     /// A bound on its tree's depth.
     depth: usize,
+    /// Where it is a statement on one row by its key, recognised against some version of the catalogue.
+    fast: Mutex<Option<Arc<Fast>>>,
 }
 
 impl Prepared {
+    /// Whether it is a statement on one row by its key, which runs without DataFusion.
+    pub fn is_by_key(&self) -> bool {
+        self.fast.lock().is_some()
+    }
+
     /// The command tag of rows, to which their count is added: of `EXPLAIN` and `SHOW` nothing is.
     pub fn tag(&self, rows: u64) -> String {
         match &self.statement {
@@ -104,8 +112,8 @@ pub struct Session {
     pub(crate) info: SessionInfo,
     pub(crate) settings: Settings,
     canceller: Canceller,
-    /// Of the transaction: `now()` stands still in it.
-    clock: Option<ExecutionProps>,
+    /// Of the transaction: see [`LazyState`].
+    pub(crate) clock: Mutex<Option<ExecutionProps>>,
     pub(crate) isolation: Option<Isolation>,
 }
 
@@ -141,7 +149,7 @@ impl SqlDatabase {
             info: SessionInfo { user: user.into(), database: self.name.to_string(), backend_pid: 0 },
             settings: Settings::new(),
             canceller: Canceller::default(),
-            clock: None,
+            clock: Mutex::new(None),
             isolation: None,
         }
     }
@@ -173,7 +181,13 @@ impl Shared {
     async fn succeed(&self) -> Result<()> {
         match self.block() {
             Block::None => self.commit().await,
-            _ => Ok(()),
+            _ => {
+                // An idle transaction holds no snapshot it does not need.
+                if let Some(txn) = &mut self.cell.lock().await.txn {
+                    txn.end_statement();
+                }
+                Ok(())
+            }
         }
     }
 
@@ -264,13 +278,20 @@ impl Session {
         types: &[Option<DataType>],
     ) -> Result<Arc<Prepared>> {
         let mut statement = parse::parse_tokens(tokens)?;
-        let (mut parameters, mut columns) = (vec![], None);
+        let (mut parameters, mut columns, mut fast) = (vec![], None, None);
         if let Some(statement) = &mut statement {
             parse::prepare(statement)?;
             self.refuse_if_failed(statement)?;
-            (parameters, columns) = self.describe(statement, types).await?;
+            let catalog = self.catalog().await;
+            let mut known = types.to_vec();
+            fast = fast::recognise(statement, &catalog, &mut known).map(Arc::new);
+            (parameters, columns) = match &fast {
+                Some(fast) => (known.into_iter().flatten().collect(), fast.columns()),
+                None => self.describe(statement, types).await?,
+            };
         }
-        Ok(Arc::new(Prepared { sql: sql.into(), parameters, columns, statement, depth }))
+        let fast = Mutex::new(fast);
+        Ok(Arc::new(Prepared { sql: sql.into(), parameters, columns, statement, depth, fast }))
     }
 
     /// The catalogue that the next statement would see.
@@ -279,19 +300,6 @@ impl Session {
             Some(txn) => txn.catalog(),
             None => self.database.engine.catalog(),
         }
-    }
-
-    /// Configuration and functions for one statement.
-    pub(crate) fn state(&mut self) -> SessionState {
-        let mut state = SessionState::clone(&self.database.state);
-        let options = state.config_options().clone();
-        let props = state.execution_props_mut();
-        props.mark_start_execution(options);
-        match &self.clock {
-            Some(clock) => props.query_execution_start_time = clock.query_execution_start_time,
-            None => self.clock = Some(props.clone()),
-        }
-        state
     }
 
     fn refuse_if_failed(&self, statement: &Statement) -> Result<()> {
@@ -353,7 +361,13 @@ impl Session {
             return Ok(outcome);
         }
         let number = self.ensure_transaction().await;
-        let state = self.state();
+        let fast = prepared.fast.lock().clone();
+        if let Some(fast) = fast
+            && let Some(outcome) = self.run_fast(prepared, ast, fast, &parameters, token).await?
+        {
+            return Ok(outcome);
+        }
+        let state = LazyState::new(&self.database.state, &self.clock);
         let run = Run {
             engine: &self.database.engine,
             state: &state,
@@ -370,6 +384,48 @@ impl Session {
         }
     }
 
+    /// `None`: the general way is needed after all.
+    async fn run_fast(
+        &self,
+        prepared: &Prepared,
+        ast: &Statement,
+        mut fast: Arc<Fast>,
+        parameters: &[Datum],
+        token: &Arc<CancelToken>,
+    ) -> Result<Option<Outcome>> {
+        let work = async {
+            let mut slot = self.shared.cell.lock().await;
+            slot.queried = true;
+            let txn = slot.open();
+            loop {
+                txn.begin_statement();
+                let catalog = txn.catalog();
+                if catalog.version() != fast.version {
+                    let mut types: Vec<Option<DataType>> = prepared.parameters.iter().copied().map(Some).collect();
+                    let again = fast::recognise(ast, &catalog, &mut types).filter(|f| f.columns() == prepared.columns);
+                    let Some(again) = again else { return Ok(None) };
+                    fast = Arc::new(again);
+                    *prepared.fast.lock() = Some(fast.clone());
+                }
+                txn.lock_table(fast.table(), fast.writes()).await?;
+                // Locked: from here on the definition stays. It may have changed while this waited.
+                if txn.catalog().version() == fast.version {
+                    return fast.run(txn, parameters).await;
+                }
+            }
+        };
+        Ok(match token.run(work).await? {
+            None => None,
+            Some(FastDone::Tag(tag)) => Some(Outcome::Command { tag, notices: vec![] }),
+            Some(FastDone::Rows(batch)) => {
+                // All of it is here: the statement is over.
+                self.shared.succeed().await?;
+                let schema = batch.schema();
+                Some(Outcome::Rows { schema, stream: Box::pin(stream::iter([Ok(batch)])) })
+            }
+        })
+    }
+
     /// Begins a transaction where none is open; answers its number.
     pub(crate) async fn ensure_transaction(&mut self) -> u64 {
         let isolation = self.isolation.unwrap_or_else(|| self.settings.default_isolation());
@@ -378,7 +434,7 @@ impl Session {
             slot.number += 1;
             slot.queried = false;
             slot.txn = Some(self.database.engine.begin(isolation));
-            self.clock = None;
+            *self.clock.lock() = None;
         }
         slot.number
     }

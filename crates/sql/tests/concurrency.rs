@@ -111,6 +111,34 @@ async fn isolation_levels() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_index_younger_than_the_snapshot_is_not_used() {
+    let (_db, mut a, mut b) = accounts().await;
+    a.ok("BEGIN ISOLATION LEVEL REPEATABLE READ", "BEGIN").await;
+    a.rows("SELECT id FROM accounts WHERE owner = 'ann'", &["1"]).await;
+    b.ok("UPDATE accounts SET owner = 'eve' WHERE id = 1", "UPDATE 1").await;
+    b.ok("CREATE INDEX ON accounts (balance)", "CREATE INDEX").await;
+    b.ok("CREATE UNIQUE INDEX ON accounts (owner)", "CREATE INDEX").await;
+    b.ok("UPDATE accounts SET owner = 'ann', balance = 5 WHERE id = 2", "UPDATE 1").await;
+    a.rows("SELECT id FROM accounts WHERE owner = 'ann'", &["1"]).await;
+    a.rows("SELECT id FROM accounts WHERE balance = 100", &["1", "2", "3"]).await;
+    a.ok("COMMIT", "COMMIT").await;
+    a.rows("SELECT id FROM accounts WHERE owner = 'ann'", &["2"]).await;
+    a.rows("SELECT id FROM accounts WHERE balance = 100", &["1", "3"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_by_key_is_evaluated_again() {
+    let (_db, mut a, b) = accounts().await;
+    a.ok("BEGIN", "BEGIN").await;
+    a.ok("UPDATE accounts SET id = 9, balance = 1 WHERE id = 1", "UPDATE 1").await;
+    let b = waiting(b, "UPDATE accounts SET balance = balance + 1 WHERE id = 1").await;
+    a.ok("COMMIT", "COMMIT").await;
+    let (mut b, reply) = b.await.unwrap();
+    assert_eq!(reply.unwrap(), Reply::Tag("UPDATE 0".into()));
+    b.rows("SELECT id, balance FROM accounts", &["2|100", "3|100", "9|1"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn deadlocks_are_found() {
     let (_db, mut a, mut b) = accounts().await;
     a.ok("BEGIN", "BEGIN").await;

@@ -392,6 +392,114 @@ async fn settings_and_explain() {
     c.rows("SELECT pay FROM people WHERE id = 1", &["100"]).await;
 }
 
+/// Statements by key answer as the general way does, which a condition beside the key forces.
+#[tokio::test]
+async fn statements_by_key_agree_with_the_general_way() {
+    let mut c = client().await;
+    let columns = "(a int, b text, n int, m bigint DEFAULT 7, f float8, v varchar(3), w timestamp, t bool, PRIMARY KEY (a, b), UNIQUE (m))";
+    let rows = "(1, 'x', 5, 50, 1.5, 'v', '2001-01-01', true), (2, 'x', NULL, 60, NULL, NULL, NULL, NULL), \
+                (2147483647, 'y', 2147483647, 9223372036854775807, 1e300, 'abc', '1999-12-31 23:59:59.999999', false)";
+    let mut tables = 0;
+    let mut compare = async |c: &mut Client, statements: &[&str], by_key: bool| {
+        let mut answers: Vec<Vec<String>> = vec![];
+        for suffix in ["", " AND (t OR true)"] {
+            tables += 1;
+            let table = format!("t{tables}");
+            c.ok(&format!("CREATE TABLE {table} {columns}"), "CREATE TABLE").await;
+            c.ok(&format!("INSERT INTO {table} VALUES {rows}"), "INSERT 0 3").await;
+            let mut answer = vec![];
+            for statement in statements {
+                let sql = format!("{}{suffix}", statement.replace("TBL", &table));
+                let prepared = c.session.prepare(&sql, &[]).await;
+                if let Ok(prepared) = &prepared {
+                    assert_eq!(prepared.is_by_key(), by_key && suffix.is_empty(), "{sql}");
+                    answer.push(format!("{:?}", prepared.columns));
+                }
+                answer.push(match c.run(&sql).await {
+                    Ok(reply) => format!("{reply:?}"),
+                    Err(error) => format!("{} {}", error.state.0, error.message.replace(&table, "TBL")),
+                });
+            }
+            let all = format!("SELECT * FROM {table} ORDER BY a, b");
+            answer.push(format!("{:?}", c.run(&all).await.unwrap()));
+            answers.push(answer);
+        }
+        assert_eq!(answers[0], answers[1], "{statements:#?}");
+    };
+    for sql in [
+        "SELECT * FROM TBL WHERE a = 1 AND b = 'x'",
+        "SELECT p.b, n, n AS \"N\", a FROM public.TBL p WHERE p.b = 'y' AND 2147483647 = p.a",
+        "SELECT a FROM TBL AS p WHERE m = 60",
+        "SELECT a, a FROM TBL WHERE (m = 61)",
+        "SELECT a FROM TBL WHERE m = -1",
+        "UPDATE TBL SET n = n + 1, f = f * 2, v = 'q', w = NULL WHERE a = 1 AND b = 'x'",
+        "UPDATE TBL SET n = 1 + n, f = 2 - f, m = n WHERE m = 50",
+        "UPDATE TBL SET n = n + 1 WHERE m = 60",
+        "UPDATE TBL SET n = n + 1 WHERE m = 9223372036854775807",
+        "UPDATE TBL SET m = m + 1 WHERE m = 9223372036854775807",
+        "UPDATE TBL SET m = m * 2 WHERE m = 9223372036854775807",
+        "UPDATE TBL SET m = DEFAULT, t = false WHERE m = 60",
+        "UPDATE TBL SET m = 50 WHERE m = 60",
+        "UPDATE TBL SET a = NULL WHERE m = 60",
+        "UPDATE TBL SET v = 'ab   ' WHERE m = 60",
+        "UPDATE TBL SET n = 2.5, m = '12', f = 3, b = 4 WHERE m = 60",
+        "UPDATE TBL SET w = '2020-02-02 02:02:02' WHERE m = 60",
+        "UPDATE TBL SET a = a + 1 WHERE m = 60",
+        "UPDATE TBL SET n = m - 1 WHERE m = 60",
+        "DELETE FROM TBL WHERE a = 1 AND b = 'x'",
+        "DELETE FROM public.TBL d WHERE d.m = 51",
+    ] {
+        compare(&mut c, &[sql], true).await;
+    }
+    for sql in [
+        "SELECT a FROM TBL WHERE a = 1",
+        "SELECT a FROM TBL WHERE m = NULL",
+        "SELECT a FROM TBL WHERE m = 5e1",
+        "SELECT a + 1 FROM TBL WHERE m = 50",
+        "SELECT a FROM TBL WHERE m = 50 AND m = 60",
+        "SELECT a FROM TBL WHERE m = 50 AND n = 5",
+        "SELECT a FROM TBL WHERE m = 9223372036854775808",
+        "SELECT nope FROM TBL WHERE m = 50",
+        "SELECT x.a FROM TBL WHERE m = 50",
+        "UPDATE TBL SET n = n / 2 WHERE m = 50",
+        "UPDATE TBL SET n = f * 2 WHERE m = 50",
+        "UPDATE TBL SET n = true WHERE m = 50",
+        "UPDATE TBL SET v = 'too long' WHERE m = 50",
+        "UPDATE TBL SET n = 3000000000 WHERE m = 50",
+        "UPDATE TBL SET n = 'x' WHERE m = 50",
+        "DELETE FROM TBL WHERE m IN (50)",
+    ] {
+        compare(&mut c, &[sql], false).await;
+    }
+}
+
+#[tokio::test]
+async fn prepared_statements_outlive_definitions() {
+    let mut c = client().await;
+    c.ok("CREATE TABLE t (a int PRIMARY KEY, b text)", "CREATE TABLE").await;
+    c.ok("INSERT INTO t VALUES (1, 'one')", "INSERT 0 1").await;
+    let by_key = c.session.prepare("SELECT b FROM t WHERE a = $1", &[]).await.unwrap();
+    let general = c.session.prepare("SELECT b FROM t WHERE a = $1 OR a = $1", &[]).await.unwrap();
+    assert!(by_key.is_by_key() && !general.is_by_key());
+    for round in 0..3 {
+        for statement in [&by_key, &general] {
+            assert_eq!(c.rows_of(statement, vec![Datum::Int4(1)]).await.unwrap(), ["one"], "round {round}");
+            assert!(c.rows_of(statement, vec![Datum::Null]).await.unwrap().is_empty());
+        }
+        match round {
+            0 => c.ok("CREATE INDEX ON t (b)", "CREATE INDEX").await,
+            _ => {
+                c.ok("DROP TABLE t", "DROP TABLE").await;
+                for statement in [&by_key, &general] {
+                    assert_eq!(c.rows_of(statement, vec![Datum::Int4(1)]).await.unwrap_err().state.0, "42P01");
+                }
+                c.ok("CREATE TABLE t (a int, b text)", "CREATE TABLE").await;
+                c.ok("INSERT INTO t VALUES (1, 'one')", "INSERT 0 1").await;
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn index_scans_agree_with_full_scans() {
     let mut c = client().await;

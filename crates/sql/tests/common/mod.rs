@@ -6,7 +6,7 @@ use std::sync::Arc;
 use terrace_device::MemoryDevice;
 use terrace_engine::{DataType, Database, Datum, EngineConfig, EngineError};
 use terrace_env::{Env, Real};
-use terrace_sql::{Outcome, Session, SqlDatabase};
+use terrace_sql::{Outcome, Prepared, Session, SqlDatabase};
 use terrace_storage::{DeviceSet, StorageConfig};
 
 pub(crate) fn device(name: &str) -> Arc<MemoryDevice> {
@@ -54,7 +54,27 @@ impl Client {
 
     pub(crate) async fn run_with(&mut self, sql: &str, parameters: Vec<Datum>) -> Result<Reply, EngineError> {
         let statement = self.session.prepare(sql, &[]).await?;
-        match self.session.execute(&statement, parameters).await? {
+        self.execute(&statement, parameters).await
+    }
+
+    pub(crate) async fn rows_of(
+        &mut self,
+        statement: &Arc<Prepared>,
+        parameters: Vec<Datum>,
+    ) -> Result<Vec<String>, EngineError> {
+        match self.execute(statement, parameters).await? {
+            Reply::Rows(rows) => Ok(rows),
+            other => panic!("{}: {other:?} instead of rows", statement.sql),
+        }
+    }
+
+    pub(crate) async fn execute(
+        &mut self,
+        statement: &Arc<Prepared>,
+        parameters: Vec<Datum>,
+    ) -> Result<Reply, EngineError> {
+        let sql = &statement.sql;
+        match self.session.execute(statement, parameters).await? {
             Outcome::Empty => Ok(Reply::Empty),
             Outcome::Command { tag, notices } => match notices.first() {
                 None => Ok(Reply::Tag(tag)),
