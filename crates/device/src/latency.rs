@@ -1,5 +1,5 @@
 //! How long a device takes, in whatever time the timer keeps: a fixed cost per operation, a rate, and a bounded number of
-//! operations served at once. A queueing model, not an emulation: seeks and garbage collection are not in it.
+//! operations served at once. A queueing model for tests; `emulate` has the devices.
 
 use crate::{Device, DeviceRef, DeviceStats, Guarantees, IoBuf, IoFuture, Purpose};
 use parking_lot::Mutex;
@@ -12,6 +12,12 @@ pub trait Timer: Send + Sync {
     /// Nanoseconds; never goes back.
     fn now(&self) -> u64;
     fn sleep_until(&self, nanos: u64) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+}
+
+/// How long operations take: each future is done when the device would be.
+pub trait Delay: Send + Sync {
+    /// Takes a place in the queue now.
+    fn serve(&self, operation: Operation, offset: u64, bytes: u64) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }
 
 /// The service time of one kind of operation.
@@ -44,23 +50,6 @@ pub struct Model {
     pub parallelism: usize,
 }
 
-impl Model {
-    /// A disk of the order of 7200 turns a minute with its write cache on: 8 ms to position, 150 MB/s.
-    pub const DISK: Model = Model {
-        read: Cost::new(8_000_000, 150_000_000),
-        write: Cost::new(2_000_000, 150_000_000),
-        sync: Cost::new(8_000_000, 0),
-        parallelism: 1,
-    };
-    /// A consumer NVMe drive: 80 µs to read, 20 µs to write into its cache, 500 µs to flush.
-    pub const NVME: Model = Model {
-        read: Cost::new(80_000, 3_000_000_000),
-        write: Cost::new(20_000, 2_000_000_000),
-        sync: Cost::new(500_000, 0),
-        parallelism: 32,
-    };
-}
-
 /// What an operation does, for choosing its cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
@@ -82,9 +71,10 @@ impl Latency {
         assert!(model.parallelism > 0, "a device serves at least one operation at a time");
         Latency { model, timer, servers: Mutex::new(vec![0; model.parallelism]) }
     }
+}
 
-    /// Takes a place in the queue now; the future is done when the operation would be.
-    pub fn serve(&self, operation: Operation, bytes: u64) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+impl Delay for Latency {
+    fn serve(&self, operation: Operation, _offset: u64, bytes: u64) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let cost = match operation {
             Operation::Read => self.model.read,
             Operation::Write => self.model.write,
@@ -102,11 +92,11 @@ impl Latency {
 /// starts and when it ends.
 pub struct LatencyDevice {
     inner: DeviceRef,
-    latency: Arc<Latency>,
+    latency: Arc<dyn Delay>,
 }
 
 impl LatencyDevice {
-    pub fn new(inner: DeviceRef, latency: Arc<Latency>) -> LatencyDevice {
+    pub fn new(inner: DeviceRef, latency: Arc<dyn Delay>) -> LatencyDevice {
         LatencyDevice { inner, latency }
     }
 }
@@ -122,21 +112,21 @@ impl Device for LatencyDevice {
         self.inner.size()
     }
     fn read(&self, offset: u64, buf: IoBuf, purpose: Purpose) -> IoFuture<'_, IoBuf> {
-        let served = self.latency.serve(Operation::Read, buf.len() as u64);
+        let served = self.latency.serve(Operation::Read, offset, buf.len() as u64);
         Box::pin(async move {
             served.await;
             self.inner.read(offset, buf, purpose).await
         })
     }
     fn write(&self, offset: u64, buf: IoBuf, purpose: Purpose) -> IoFuture<'_, IoBuf> {
-        let served = self.latency.serve(Operation::Write, buf.len() as u64);
+        let served = self.latency.serve(Operation::Write, offset, buf.len() as u64);
         Box::pin(async move {
             served.await;
             self.inner.write(offset, buf, purpose).await
         })
     }
     fn sync(&self, purpose: Purpose) -> IoFuture<'_, ()> {
-        let served = self.latency.serve(Operation::Sync, 0);
+        let served = self.latency.serve(Operation::Sync, 0, 0);
         // The inner sync covers what completed before this one began, not what completes while it waits in the queue.
         let sync = self.inner.sync(purpose);
         Box::pin(async move {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 mod blocking;
 pub mod buf;
 mod counters;
+pub mod emulate;
 pub mod fault;
 pub mod file;
 pub mod image;

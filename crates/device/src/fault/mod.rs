@@ -10,7 +10,7 @@ mod history;
 
 pub use history::{Choice, Cursor, History, TEAR};
 
-use crate::latency::{Latency, Operation as Served};
+use crate::latency::{Delay, Operation as Served};
 use crate::{
     Device, DeviceError, DeviceStats, ErrorKind, Guarantees, Image, IoBuf, IoFuture, MemoryDevice, Purpose, check_room,
 };
@@ -169,13 +169,13 @@ pub struct FaultDevice {
     capacity: AtomicU64,
     rules: Mutex<Vec<Rule>>,
     dead: AtomicBool,
-    latency: Option<Arc<Latency>>,
+    latency: Option<Arc<dyn Delay>>,
 }
 
 type Wait = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl FaultDevice {
-    pub fn with_latency(mut self, latency: Arc<Latency>) -> FaultDevice {
+    pub fn with_latency(mut self, latency: Arc<dyn Delay>) -> FaultDevice {
         self.latency = Some(latency);
         self
     }
@@ -250,8 +250,8 @@ impl FaultDevice {
         struck
     }
 
-    fn wait(&self, operation: Served, bytes: usize) -> Option<Wait> {
-        self.latency.as_ref().map(|latency| latency.serve(operation, bytes as u64))
+    fn wait(&self, operation: Served, offset: u64, bytes: usize) -> Option<Wait> {
+        self.latency.as_ref().map(|latency| latency.serve(operation, offset, bytes as u64))
     }
 
     /// Starts a change that readers see at once; the future completes it.
@@ -300,7 +300,7 @@ impl Device for FaultDevice {
             Some(Fault::Fail(kind)) => return self.fail("read", offset, length as u64, kind),
             Some(Fault::Die) => return self.fail("read", offset, length as u64, ErrorKind::Dead),
         };
-        let wait = self.wait(Served::Read, length);
+        let wait = self.wait(Served::Read, offset, length);
         Box::pin(async move {
             if let Some(wait) = wait {
                 wait.await;
@@ -328,7 +328,7 @@ impl Device for FaultDevice {
             }
             Some(Fault::Die) => return self.fail("write", offset, length, ErrorKind::Dead),
         }
-        let wait = self.wait(Served::Write, buf.len());
+        let wait = self.wait(Served::Write, offset, buf.len());
         let room = check_room(self.name(), "write", offset, length, self.capacity.load(Relaxed));
         let apply = room.and_then(|_| self.visible.write_now(offset, &buf));
         let done = self.change("write", change, apply, wait);
@@ -351,7 +351,7 @@ impl Device for FaultDevice {
             Some(Fault::Die) => return self.fail("sync", 0, 0, ErrorKind::Dead),
         }
         self.visible.sync_now();
-        let wait = self.wait(Served::Sync, 0);
+        let wait = self.wait(Served::Sync, 0, 0);
         Box::pin(async move {
             if let Some(wait) = wait {
                 wait.await;
