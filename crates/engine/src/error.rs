@@ -16,6 +16,8 @@ pub struct EngineError {
     pub message: String,
     pub detail: Option<String>,
     pub hint: Option<String>,
+    /// Where in the client's data it happened, e.g. `COPY t, line 3, column a: "x"`.
+    pub context: Option<String>,
     /// Table, column and constraint it concerns, where there is one.
     pub table: Option<String>,
     pub column: Option<String>,
@@ -29,6 +31,7 @@ impl EngineError {
             message: message.into(),
             detail: None,
             hint: None,
+            context: None,
             table: None,
             column: None,
             constraint: None,
@@ -40,6 +43,10 @@ impl EngineError {
     }
     pub fn with_hint(mut self, hint: impl Into<String>) -> EngineError {
         self.hint = Some(hint.into());
+        self
+    }
+    pub fn with_context(mut self, context: impl Into<String>) -> EngineError {
+        self.context = Some(context.into());
         self
     }
     pub fn on_table(mut self, table: &str) -> EngineError {

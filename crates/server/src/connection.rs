@@ -1,4 +1,5 @@
 //! One client's connection: its buffers, its messages in turn, its end.
+use crate::copy::{copy_in, copy_out};
 use crate::error::{Failure, error_response, fatal, notice_response};
 use crate::extended::{Portal, Statement};
 use crate::frontend::{Message, next_frame};
@@ -16,7 +17,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use terrace_engine::EngineError;
-use terrace_sql::{Outcome, Session, TxnStatus};
+use terrace_sql::{Outcome, Prepared, Session, TxnStatus};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -195,7 +196,7 @@ impl Connection {
             Message::Execute { portal, max_rows } => self.execute(wire, &portal, max_rows).await,
             Message::Close(target) => self.close(wire, target),
             Message::Flush => wire.flush().await,
-            Message::Terminate | Message::CopyLeftover => Ok(()),
+            Message::Terminate | Message::CopyLeftover | Message::CopyFail(_) => Ok(()),
         }
     }
 
@@ -216,13 +217,36 @@ impl Connection {
                 return Err(EngineError::new("42P02", "there is no parameter $1").into());
             }
             let outcome = self.session.execute(&prepared, vec![]).await?;
-            if let Some(mut rows) = answer(wire, outcome, |_| false) {
+            if let Some(mut rows) = self.answer(wire, outcome, &prepared, |_| false).await? {
                 wire.put(Answer::RowDescription(rows.description()));
                 let count = rows.send(wire, usize::MAX).await?.count;
                 wire.put(complete(prepared.tag(count)));
             }
         }
         Ok(())
+    }
+
+    /// Answers a statement that returns no rows, data of a COPY included; hands back the rows of one that does.
+    pub(crate) async fn answer(
+        &mut self,
+        wire: &mut Wire,
+        outcome: Outcome,
+        prepared: &Prepared,
+        binary: impl Fn(usize) -> bool,
+    ) -> Result<Option<Rows>, Failure> {
+        match outcome {
+            Outcome::Rows { schema, stream } => return Ok(Some(Rows::new(schema, stream, binary))),
+            Outcome::CopyIn(copy) => copy_in(&self.shared, wire, copy).await?,
+            Outcome::CopyOut { schema, stream, format } => copy_out(wire, prepared, &schema, stream, &format).await?,
+            Outcome::Command { tag, notices } => {
+                for notice in &notices {
+                    wire.put(Answer::NoticeResponse(notice_response(notice)));
+                }
+                wire.put(complete(tag));
+            }
+            Outcome::Empty => wire.put(Answer::EmptyQueryResponse(EmptyQueryResponse::new())),
+        }
+        Ok(None)
     }
 
     /// Ends what Sync or a simple query ends, and says what state the session is in.
@@ -243,21 +267,6 @@ impl Connection {
         wire.put(Answer::ReadyForQuery(ReadyForQuery::new(ready_status(status))));
         wire.flush().await
     }
-}
-
-/// Answers a statement that returns no rows; hands back the rows of one that does.
-pub(crate) fn answer(wire: &mut Wire, outcome: Outcome, binary: impl Fn(usize) -> bool) -> Option<Rows> {
-    match outcome {
-        Outcome::Rows { schema, stream } => return Some(Rows::new(schema, stream, binary)),
-        Outcome::Command { tag, notices } => {
-            for notice in &notices {
-                wire.put(Answer::NoticeResponse(notice_response(notice)));
-            }
-            wire.put(complete(tag));
-        }
-        Outcome::Empty => wire.put(Answer::EmptyQueryResponse(EmptyQueryResponse::new())),
-    }
-    None
 }
 
 pub(crate) fn complete(tag: String) -> Answer {

@@ -120,6 +120,11 @@ fn field(out: &mut BytesMut, column: &Column, row: usize) -> Result<()> {
     Ok(())
 }
 
+/// Writes a value's text; false (and nothing written) for NULL.
+pub(crate) fn text_field(out: &mut BytesMut, column: &Column, row: usize) -> Result<bool> {
+    text(out, &column.values, row, column.wire.oid)
+}
+
 macro_rules! put {
     ($array:expr, $row:expr, |$v:ident| $write:expr) => {{
         if $array.is_null($row) {

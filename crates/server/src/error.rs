@@ -55,6 +55,7 @@ fn fields(e: &EngineError, severity: &str) -> Vec<(u8, String)> {
     let optional = [
         (b'D', &e.detail),
         (b'H', &e.hint),
+        (b'W', &e.context),
         (b's', &schema),
         (b't', &e.table),
         (b'c', &e.column),

@@ -1,5 +1,5 @@
 //! The extended protocol: statements and portals by name. The unnamed ones are named "".
-use crate::connection::{Connection, Wire, answer, complete};
+use crate::connection::{Connection, Wire, complete};
 use crate::decode::parameter;
 use crate::error::{Failure, protocol};
 use crate::frontend::Target;
@@ -129,7 +129,8 @@ impl Connection {
             self.session.begin_pipeline();
             let outcome = self.session.execute(&portal.statement.prepared, values).await?;
             let formats = portal.formats.clone();
-            let rows = answer(wire, outcome, |i| formats.get(i).copied().unwrap_or(false));
+            let binary = |i: usize| formats.get(i).copied().unwrap_or(false);
+            let rows = self.answer(wire, outcome, &portal.statement.prepared, binary).await?;
             portal.state = match rows {
                 Some(rows) => State::Running(Box::new(rows)),
                 None => {

@@ -30,6 +30,8 @@ pub(crate) enum Message {
     Terminate,
     /// COPY data or its end, sent where no COPY runs: ignored, as PostgreSQL does.
     CopyLeftover,
+    /// The client gives up its COPY, and why; ignored where no COPY runs.
+    CopyFail(String),
 }
 
 #[derive(Debug, PartialEq)]
@@ -135,7 +137,8 @@ impl Frame {
             b'H' => Message::Flush,
             b'S' => Message::Sync,
             b'X' => Message::Terminate,
-            b'd' | b'c' | b'f' => return Ok(Message::CopyLeftover),
+            b'd' | b'c' => return Ok(Message::CopyLeftover),
+            b'f' => Message::CopyFail(body.string()?),
             b'p' => return Err(protocol("a password was sent though none was asked for")),
             b'F' => return Err(EngineError::new("0A000", "function calls by message are not supported")),
             kind => return Err(protocol(format!("invalid frontend message type {kind}"))),

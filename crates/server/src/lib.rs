@@ -13,11 +13,12 @@
 //! 2. After an error in the extended protocol everything is skipped up to Sync.
 //! 3. A connection's panic or protocol error ends that connection only.
 //!
-//! Not there: TLS (SSLRequest is answered `N`), passwords, COPY, LISTEN, protocol 3.2's long cancel keys, binary `numeric` and
+//! Not there: TLS (SSLRequest is answered `N`), passwords, LISTEN, protocol 3.2's long cancel keys, binary `numeric` and
 //! `interval` (0A000).
 //!
 //! Source: PostgreSQL 15 documentation, chapter 55 (Frontend/Backend Protocol).
 mod connection;
+mod copy;
 mod decode;
 mod encode;
 mod error;

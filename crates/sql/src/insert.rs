@@ -116,7 +116,12 @@ impl Run<'_> {
         Ok(count)
     }
 
-    async fn value_rows(&self, table: &Arc<Table>, columns: &[usize], rows: &[&Vec<Expr>]) -> Result<Vec<Vec<Datum>>> {
+    pub(crate) async fn value_rows(
+        &self,
+        table: &Arc<Table>,
+        columns: &[usize],
+        rows: &[&Vec<Expr>],
+    ) -> Result<Vec<Vec<Datum>>> {
         let mut computed: Vec<(usize, Expr)> = vec![];
         let unlisted: Vec<usize> = live_columns(table)
             .filter(|(at, c)| !columns.contains(at) && c.default_sql.is_some())

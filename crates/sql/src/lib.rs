@@ -5,6 +5,7 @@
 
 mod arithmetic;
 mod context;
+mod copy;
 mod ddl;
 mod depth;
 mod dml;
@@ -27,6 +28,7 @@ mod values;
 mod yielding;
 
 pub use context::Canceller;
+pub use copy::{CopyFormat, CopyIn};
 pub use session::{Outcome, Prepared, Session, SqlDatabase, TxnStatus};
 pub use values::{arrow_type, engine_type};
 

@@ -58,6 +58,7 @@ pub(crate) fn tokens(sql: &str) -> Result<(Vec<TokenWithSpan>, usize)> {
     {
         first.token = Token::make_keyword("ROLLBACK");
     }
+    crate::copy::options::normalize(&mut tokens)?;
     Ok((tokens, depth))
 }
 

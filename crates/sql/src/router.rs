@@ -24,6 +24,7 @@ use terrace_engine::{DataType, EngineError, Isolation, Result, Table};
 pub(crate) enum Done {
     Command(Outcome),
     Rows(SendableRecordBatchStream),
+    Copy(crate::copy::Copy),
 }
 
 fn command(tag: impl Into<String>) -> Outcome {
@@ -44,6 +45,7 @@ impl Run<'_> {
                 return Ok(Done::Rows(self.stream(physical, None)?));
             }
             Statement::Explain { .. } => return Ok(Done::Rows(Box::pin(self.explain(ast)).await?)),
+            Statement::Copy { .. } => return Ok(Done::Copy(Box::pin(self.copy(ast)).await?)),
             Statement::Insert(insert) => format!("INSERT 0 {}", Box::pin(self.insert(insert)).await?),
             Statement::Update(update) => format!("UPDATE {}", Box::pin(self.update(update)).await?),
             Statement::Delete(delete) => format!("DELETE {}", Box::pin(self.delete(delete)).await?),

@@ -5,6 +5,7 @@
 //! 2. Outside a block, a statement commits by itself, or (after [`Session::begin_pipeline`]) at `sync`.
 //! 3. A commit is never cancelled.
 use crate::context::{CancelToken, Canceller, TxnCell, TxnSlot};
+use crate::copy::{Copy, CopyFormat, CopyIn};
 use crate::depth::on_stack_for;
 use crate::error::from_datafusion;
 use crate::fast::{self, Fast, FastDone};
@@ -70,6 +71,7 @@ impl Prepared {
         match &self.statement {
             Some(Statement::Explain { .. }) => "EXPLAIN".to_owned(),
             Some(Statement::ShowVariable { .. } | Statement::ShowVariables { .. }) => "SHOW".to_owned(),
+            Some(Statement::Copy { .. }) => format!("COPY {rows}"),
             Some(Statement::Insert(_)) => format!("INSERT 0 {rows}"),
             Some(Statement::Update { .. }) => format!("UPDATE {rows}"),
             Some(Statement::Delete(_)) => format!("DELETE {rows}"),
@@ -81,6 +83,10 @@ impl Prepared {
 pub enum Outcome {
     /// Rows as they are produced. [`Prepared::tag`] says how they end.
     Rows { schema: SchemaRef, stream: BoxStream<'static, Result<RecordBatch>> },
+    /// `COPY ... FROM STDIN` waits for its data. [`CopyIn::finish`] ends the statement.
+    CopyIn(Box<CopyIn>),
+    /// `COPY ... TO STDOUT`: rows to be written in that format. [`Prepared::tag`] says how they end.
+    CopyOut { schema: SchemaRef, stream: BoxStream<'static, Result<RecordBatch>>, format: CopyFormat },
     /// A command tag, e.g. `INSERT 0 5`, `CREATE TABLE`; `notice` for warnings.
     Command { tag: String, notices: Vec<EngineError> },
     /// The statement was empty.
@@ -161,7 +167,7 @@ impl Shared {
     }
 
     /// A statement failed (invariant 1).
-    async fn fail(&self) {
+    pub(crate) async fn fail(&self) {
         {
             let mut block = self.block.lock();
             if *block == Block::Explicit {
@@ -178,7 +184,7 @@ impl Shared {
     }
 
     /// A statement succeeded: commits it where it stands alone.
-    async fn succeed(&self) -> Result<()> {
+    pub(crate) async fn succeed(&self) -> Result<()> {
         match self.block() {
             Block::None => self.commit().await,
             _ => {
@@ -319,8 +325,8 @@ impl Session {
         let result =
             on_stack_for(statement.depth, Box::pin(self.try_execute(statement, ast, parameters, &token))).await;
         match result {
-            // Rows end the statement when they end.
-            Ok(rows @ Outcome::Rows { .. }) => Ok(rows),
+            // Rows and data end the statement when they end.
+            Ok(open @ (Outcome::Rows { .. } | Outcome::CopyIn(_) | Outcome::CopyOut { .. })) => Ok(open),
             Ok(outcome) => {
                 let committed = self.shared.succeed().await;
                 self.canceller.end(&token);
@@ -380,7 +386,18 @@ impl Session {
         };
         match run.statement(ast).await? {
             crate::router::Done::Command(outcome) => Ok(outcome),
-            crate::router::Done::Rows(stream) => Ok(self.rows(stream, token.clone(), prepared.depth)),
+            crate::router::Done::Rows(stream) => {
+                let (schema, stream) = self.rows(stream, token.clone(), prepared.depth);
+                Ok(Outcome::Rows { schema, stream })
+            }
+            crate::router::Done::Copy(Copy::In(target)) => {
+                let copy = CopyIn::new(target, self.shared.clone(), token.clone(), self.canceller.clone());
+                Ok(Outcome::CopyIn(Box::new(copy)))
+            }
+            crate::router::Done::Copy(Copy::Out(format, stream)) => {
+                let (schema, stream) = self.rows(stream, token.clone(), prepared.depth);
+                Ok(Outcome::CopyOut { schema, stream, format })
+            }
         }
     }
 
@@ -439,7 +456,12 @@ impl Session {
         slot.number
     }
 
-    fn rows(&self, stream: SendableRecordBatchStream, token: Arc<CancelToken>, depth: usize) -> Outcome {
+    fn rows(
+        &self,
+        stream: SendableRecordBatchStream,
+        token: Arc<CancelToken>,
+        depth: usize,
+    ) -> (SchemaRef, BoxStream<'static, Result<RecordBatch>>) {
         let schema = shown_schema(&stream.schema());
         let rows = Rows {
             stream,
@@ -456,7 +478,7 @@ impl Session {
                 Err(error) => Some((Err(error), None)),
             }
         });
-        Outcome::Rows { schema, stream: stream.boxed() }
+        (schema, stream.boxed())
     }
 
     /// Ends the implicit transaction of a pipeline (Sync) or of a multi-statement simple query.

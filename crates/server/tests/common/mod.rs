@@ -1,5 +1,7 @@
 //! A server in this process over memory devices, and clients of it.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
+pub mod raw;
+
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -76,6 +76,7 @@ impl Client {
         let sql = &statement.sql;
         match self.session.execute(statement, parameters).await? {
             Outcome::Empty => Ok(Reply::Empty),
+            Outcome::CopyIn(_) | Outcome::CopyOut { .. } => panic!("{sql}: COPY has tests of its own"),
             Outcome::Command { tag, notices } => match notices.first() {
                 None => Ok(Reply::Tag(tag)),
                 Some(notice) => Ok(Reply::Notice(tag, notice.state.0.into())),

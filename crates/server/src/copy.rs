@@ -1,0 +1,111 @@
+//! COPY's messages: data from the client, data to it. What the data says is `terrace_sql`'s.
+//!
+//! 1. While data comes in, Flush and Sync are passed over and any message but data, its end and its failure is an error (08P01).
+//! 2. After a COPY failed, what is left of its data is passed over (by the connection's loop).
+//! 3. Waiting for data ends at a cancel, at the client's end and at the server's.
+use crate::connection::{FLUSH_AT, Wire, complete};
+use crate::encode::{columns, text_field};
+use crate::error::{Failure, protocol};
+use crate::frontend::{Message, next_frame};
+use crate::serve::Shared;
+use crate::types;
+use bytes::{BufMut, BytesMut};
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use pgwire::messages::PgWireBackendMessage as Answer;
+use pgwire::messages::copy::{CopyDone, CopyInResponse, CopyOutResponse};
+use terrace_engine::Result;
+use terrace_sql::{CopyFormat, CopyIn, Prepared};
+
+/// Takes the data of `COPY ... FROM STDIN` and completes it.
+pub(crate) async fn copy_in(shared: &Shared, wire: &mut Wire, mut copy: Box<CopyIn>) -> Result<(), Failure> {
+    let columns = copy.columns();
+    wire.put(Answer::CopyInResponse(CopyInResponse::new(0, columns as i16, vec![0; columns])));
+    wire.flush().await?;
+    loop {
+        let Some(frame) = next_frame(&mut wire.input, shared.limits.max_message).map_err(Failure::Fatal)? else {
+            let cancelled = tokio::select! {
+                biased;
+                error = copy.cancelled() => Some(error),
+                read = wire.read(shared, None) => {
+                    read?;
+                    None
+                }
+            };
+            match cancelled {
+                Some(error) => return Err(error.into()),
+                None => continue,
+            }
+        };
+        match frame.kind {
+            b'd' => copy.data(&frame.body).await?,
+            b'c' => {
+                wire.put(complete(copy.finish().await?));
+                return Ok(());
+            }
+            b'H' | b'S' => {}
+            b'f' => {
+                let reason = match frame.decode()? {
+                    Message::CopyFail(reason) => reason,
+                    _ => unreachable!("this kind is decoded so"),
+                };
+                return Err(copy.fail(&reason).await.into());
+            }
+            kind => {
+                let message = format!("unexpected message type 0x{kind:02X} during COPY from stdin");
+                return Err(protocol(message).into());
+            }
+        }
+    }
+}
+
+/// Sends the rows of `COPY ... TO STDOUT`.
+pub(crate) async fn copy_out(
+    wire: &mut Wire,
+    prepared: &Prepared,
+    schema: &SchemaRef,
+    mut stream: BoxStream<'static, Result<RecordBatch>>,
+    format: &CopyFormat,
+) -> Result<(), Failure> {
+    let fields = schema.fields();
+    let wires: Vec<types::Wire> = fields.iter().map(|f| types::wire(f)).collect();
+    let text = vec![false; fields.len()];
+    wire.put(Answer::CopyOutResponse(CopyOutResponse::new(0, fields.len() as i16, vec![0; fields.len()])));
+    let (mut line, mut value) = (vec![], BytesMut::new());
+    if format.has_header() {
+        for (i, field) in fields.iter().enumerate() {
+            format.write_field(&mut line, i, fields.len(), Some(field.name().as_bytes()));
+        }
+        send_line(wire, &mut line);
+    }
+    let mut count = 0;
+    while let Some(batch) = stream.next().await.transpose()? {
+        let columns = columns(&batch, &wires, &text)?;
+        for row in 0..batch.num_rows() {
+            for (i, column) in columns.iter().enumerate() {
+                value.clear();
+                let field = text_field(&mut value, column, row)?.then_some(&value[..]);
+                format.write_field(&mut line, i, columns.len(), field);
+            }
+            send_line(wire, &mut line);
+            count += 1;
+            if wire.output.len() >= FLUSH_AT {
+                wire.flush().await?;
+            }
+        }
+    }
+    wire.put(Answer::CopyDone(CopyDone::new()));
+    wire.put(complete(prepared.tag(count)));
+    Ok(())
+}
+
+/// One CopyData message; the line is empty afterwards.
+fn send_line(wire: &mut Wire, line: &mut Vec<u8>) {
+    line.push(b'\n');
+    wire.output.put_u8(b'd');
+    wire.output.put_u32(line.len() as u32 + 4);
+    wire.output.put_slice(line);
+    line.clear();
+}

@@ -1,0 +1,346 @@
+//! COPY between a table or a query and the client.
+//!
+//! Data comes and goes through the protocol's copy messages, which belong to the server: here are the statement ([`options`]),
+//! the lines of incoming data ([`lines`]), their fields ([`fields`]) and the rows that they become.
+//!
+//! 1. Rows are stored as their lines arrive: memory holds one message's lines, not the data.
+//! 2. A COPY that does not reach its end leaves nothing: its transaction is rolled back, also where it is merely dropped.
+//! 3. An error names table, line and, where one is concerned, column.
+//!
+//! FREEZE is accepted and changes nothing: rows are never rewritten to become visible.
+//!
+//! Source: PostgreSQL 15 documentation, COPY, "File Formats".
+pub(crate) mod fields;
+pub(crate) mod lines;
+pub(crate) mod options;
+
+use crate::context::{CancelToken, Canceller};
+use crate::ddl::undefined_column;
+use crate::dml::check_not_null;
+use crate::error::unsupported;
+use crate::insert::values_query;
+use crate::parse::{fold, object_name};
+use crate::run::Run;
+use crate::session::{Block, Shared};
+use crate::values::live_columns;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::sql::sqlparser::ast::{CopySource, CopyTarget, Expr, Ident, SetExpr, Statement, TableFactor};
+use fields::Fields;
+use lines::Lines;
+pub use options::CopyFormat;
+use std::sync::Arc;
+use std::task::Poll;
+use terrace_engine::{Datum, EngineError, Result, Table};
+
+/// What a COPY does once it is planned.
+pub(crate) enum Copy {
+    In(Box<Target>),
+    Out(CopyFormat, SendableRecordBatchStream),
+}
+
+/// Where rows go.
+pub(crate) struct Target {
+    table: Arc<Table>,
+    /// Position in the row of each field.
+    columns: Vec<usize>,
+    /// A row with the other columns' defaults.
+    base: Vec<Datum>,
+    format: CopyFormat,
+}
+
+/// `COPY ... FROM STDIN` that runs: give it the data as it comes, then [`CopyIn::finish`] it.
+pub struct CopyIn {
+    target: Box<Target>,
+    lines: Lines,
+    fields: Fields,
+    shared: Arc<Shared>,
+    token: Arc<CancelToken>,
+    canceller: Canceller,
+    /// Rows stored.
+    count: u64,
+    over: bool,
+}
+
+impl Run<'_> {
+    pub(crate) async fn copy(&self, ast: &Statement) -> Result<Copy> {
+        let Statement::Copy { source, to, target, options, legacy_options, values } = ast else {
+            unreachable!("the router sends COPY here")
+        };
+        if !values.is_empty() {
+            return Err(EngineError::new("42601", "syntax error: data behind COPY ... FROM STDIN"));
+        }
+        if !matches!(target, CopyTarget::Stdin | CopyTarget::Stdout) {
+            return Err(unsupported("COPY to or from a file or program of the server")
+                .with_hint("psql's \\copy copies to and from the client's files."));
+        }
+        let format = options::format(options, legacy_options, *to)?;
+        match source {
+            CopySource::Table { table_name, columns } if !to => {
+                let table = self.write_table(&object_name(table_name)?).await?;
+                let columns = listed(&table, columns)?;
+                let base = self.copy_defaults(&table, &columns).await?;
+                let format = format.resolve(|name| at(&table, &columns, name))?;
+                Ok(Copy::In(Box::new(Target { table, columns, base, format })))
+            }
+            CopySource::Table { table_name, columns } => {
+                let name = object_name(table_name)?;
+                let catalog = self.begin_statement().await;
+                let table = catalog.table(&name).ok_or_else(|| crate::parse::undefined_table(&name))?;
+                let positions = listed(table, columns)?;
+                let format = format.resolve(|name| at(table, &positions, name))?;
+                self.copy_out(&table_query(table, &positions)?, format).await
+            }
+            CopySource::Query(query) => {
+                let query = Statement::Query(query.clone());
+                self.copy_out(&query, format).await
+            }
+        }
+    }
+
+    async fn copy_out(&self, query: &Statement, format: CopyFormat) -> Result<Copy> {
+        let plan = self.plan(query, None).await?;
+        let names: Vec<String> =
+            plan.schema().fields().iter().map(|f| crate::naming::shown(f.name()).to_string()).collect();
+        let format = format.resolve(|name| {
+            names.iter().position(|n| n == name).ok_or_else(|| {
+                EngineError::new("42703", format!("column \"{name}\" of the query of COPY does not exist"))
+            })
+        })?;
+        let physical = self.physical(&plan).await?;
+        Ok(Copy::Out(format, self.stream(physical, None)?))
+    }
+
+    /// A row of defaults for the columns that are not copied. Defaults are constant within a statement.
+    async fn copy_defaults(&self, table: &Arc<Table>, columns: &[usize]) -> Result<Vec<Datum>> {
+        let rows = self.value_rows(table, columns, &[&vec![null(); columns.len()]]).await?;
+        Ok(rows.into_iter().next().expect("a row of values for a row of expressions"))
+    }
+}
+
+fn null() -> Expr {
+    Expr::Value(datafusion::sql::sqlparser::ast::Value::Null.into())
+}
+
+/// The position among the copied columns of the one of that name.
+fn at(table: &Table, columns: &[usize], name: &str) -> Result<usize> {
+    let position = live_columns(table).find(|(_, c)| c.name == name).map(|(at, _)| at);
+    let position = position.ok_or_else(|| undefined_column(name, &table.name))?;
+    columns.iter().position(|at| *at == position).ok_or_else(|| {
+        EngineError::new("42P10", format!("FORCE column \"{name}\" is not referenced by COPY")).on_table(&table.name)
+    })
+}
+
+/// Positions in the row of the columns named; all where none is.
+fn listed(table: &Table, names: &[Ident]) -> Result<Vec<usize>> {
+    if names.is_empty() {
+        return Ok(live_columns(table).map(|(at, _)| at).collect());
+    }
+    let mut columns = vec![];
+    for name in names.iter().map(fold) {
+        let at = live_columns(table).find(|(_, c)| c.name == name).map(|(at, _)| at);
+        let at = at.ok_or_else(|| undefined_column(&name, &table.name))?;
+        if columns.contains(&at) {
+            return Err(EngineError::new("42701", format!("column \"{name}\" specified more than once")));
+        }
+        columns.push(at);
+    }
+    Ok(columns)
+}
+
+/// `SELECT a, b FROM t`.
+fn table_query(table: &Table, columns: &[usize]) -> Result<Statement> {
+    let quoted = |name: &str| Ident::with_quote('"', name);
+    let mut query = values_query(std::iter::empty())?;
+    let mut from = crate::parse::parse_one("SELECT 1 FROM x")?.expect("the template is a query");
+    if let (Statement::Query(query), Statement::Query(from)) = (&mut query, &mut from)
+        && let (SetExpr::Select(select), SetExpr::Select(template)) = (query.body.as_mut(), from.body.as_mut())
+    {
+        select.from = std::mem::take(&mut template.from);
+        if let TableFactor::Table { name, .. } = &mut select.from[0].relation {
+            *name = vec![quoted(&table.name)].into();
+        }
+        let item = |at: &usize| {
+            let column = Expr::Identifier(quoted(&table.columns[*at].name));
+            datafusion::sql::sqlparser::ast::SelectItem::UnnamedExpr(column)
+        };
+        select.projection = columns.iter().map(item).collect();
+    }
+    Ok(query)
+}
+
+impl CopyIn {
+    pub(crate) fn new(
+        target: Box<Target>,
+        shared: Arc<Shared>,
+        token: Arc<CancelToken>,
+        canceller: Canceller,
+    ) -> CopyIn {
+        let lines = Lines::new(target.format.clone());
+        CopyIn { target, lines, fields: Fields::default(), shared, token, canceller, count: 0, over: false }
+    }
+
+    /// Fields of each line.
+    pub fn columns(&self) -> usize {
+        self.target.columns.len()
+    }
+
+    /// Done when the statement is cancelled; for waiting on data and a cancel at once.
+    pub async fn cancelled(&self) -> EngineError {
+        let never = std::future::pending::<Result<()>>();
+        self.token.run(never).await.expect_err("only a cancel ends this wait")
+    }
+
+    /// Takes the next part of the data, cut anywhere. After an error the COPY has failed and takes no more.
+    pub async fn data(&mut self, bytes: &[u8]) -> Result<()> {
+        assert!(!self.over, "a COPY that ended takes no data");
+        self.lines.push(bytes);
+        let stored = self.store(false).await;
+        self.checked(stored).await
+    }
+
+    /// The data is complete. Answers the command tag.
+    pub async fn finish(mut self) -> Result<String> {
+        assert!(!self.over, "a COPY ends once");
+        let stored = self.store(true).await;
+        self.checked(stored).await?;
+        self.over = true;
+        let committed = self.shared.succeed().await;
+        self.canceller.end(&self.token);
+        if committed.is_err() {
+            self.shared.fail().await;
+        }
+        committed.map(|()| format!("COPY {}", self.count))
+    }
+
+    /// The client gives up; answers the statement's error.
+    pub async fn fail(mut self, message: &str) -> EngineError {
+        let error = EngineError::new("57014", format!("COPY from stdin failed: {message}"));
+        let error = error.with_context(format!("COPY {}, line {}", self.target.table.name, self.lines.number() + 1));
+        match self.checked(Err(error)).await {
+            Err(error) => error,
+            Ok(()) => unreachable!("an error stays one"),
+        }
+    }
+
+    async fn checked(&mut self, result: Result<()>) -> Result<()> {
+        if result.is_err() {
+            self.over = true;
+            self.shared.fail().await;
+            self.canceller.end(&self.token);
+        }
+        result
+    }
+
+    /// Stores the rows of the lines that have come.
+    async fn store(&mut self, at_end: bool) -> Result<()> {
+        let token = self.token.clone();
+        token.run(self.store_lines(at_end)).await
+    }
+
+    async fn store_lines(&mut self, at_end: bool) -> Result<()> {
+        let shared = self.shared.clone();
+        let mut slot = shared.cell.lock().await;
+        if slot.txn.is_none() {
+            return Err(EngineError::new("25P01", "the transaction of this COPY has ended"));
+        }
+        let txn = slot.open();
+        let (target, name) = (&*self.target, &self.target.table.name);
+        loop {
+            let line = match self.lines.next(at_end) {
+                Ok(Some(line)) => line,
+                Ok(None) => return Ok(()),
+                Err(e) => return Err(e.with_context(format!("COPY {name}, line {}", self.lines.number()))),
+            };
+            let row = target.row(line, &mut self.fields);
+            let number = self.lines.number();
+            let stored = match row {
+                Ok(None) => continue,
+                Ok(Some(row)) => match check_not_null(&target.table, &row) {
+                    Ok(()) => txn.insert(&target.table, &row).await.map(|_| ()),
+                    Err(e) => Err(e),
+                },
+                Err(e) => Err(e),
+            };
+            stored.map_err(|e| match e.context {
+                Some(part) => EngineError { context: Some(format!("COPY {name}, line {number}{part}")), ..e },
+                None => e.with_context(format!("COPY {name}, line {number}")),
+            })?;
+            self.count += 1;
+            // A page that is resident is changed without waiting: others must get their turn.
+            if self.count.is_multiple_of(256) {
+                turn().await;
+            }
+        }
+    }
+}
+
+impl Drop for CopyIn {
+    /// Invariant 2, where the client or the future vanished.
+    fn drop(&mut self) {
+        if self.over {
+            return;
+        }
+        let mut block = self.shared.block.lock();
+        match self.shared.cell.try_lock() {
+            // A transaction that is dropped is rolled back.
+            Ok(mut slot) => drop(slot.txn.take()),
+            // Another stream of the session reads just now: nothing may be committed after it.
+            Err(_) => *block = Block::Failed,
+        }
+        if *block == Block::Explicit {
+            *block = Block::Failed;
+        }
+        self.canceller.end(&self.token);
+    }
+}
+
+impl Target {
+    /// The row of a line; `None` where the line is a header that says nothing. An error's context begins behind the line number.
+    fn row(&self, line: lines::Line<'_>, fields: &mut Fields) -> Result<Option<Vec<Datum>>> {
+        fields.split(line.bytes, &self.format)?;
+        if line.number == 1 && self.format.header {
+            return Ok(None);
+        }
+        let mut row = self.base.clone();
+        for (i, at) in self.columns.iter().enumerate() {
+            let column = &self.table.columns[*at];
+            let Some(field) = fields.get(i) else {
+                let message = format!("missing data for column \"{}\"", column.name);
+                return Err(EngineError::new("22P04", message).with_context(format!(": {}", line.shown())));
+            };
+            let text = field.map(|bytes| std::str::from_utf8(bytes).map_err(|_| not_utf8(bytes))).transpose();
+            let value = text.and_then(|text| text.map_or(Ok(Datum::Null), |text| column.data_type.parse(text)));
+            row[*at] = value.map_err(|e| {
+                let shown = field.map_or("null input".into(), lines::shown);
+                e.with_context(format!(", column {}: {shown}", column.name))
+            })?;
+        }
+        if fields.len() > self.columns.len() {
+            let extra = EngineError::new("22P04", "extra data after last expected column");
+            return Err(extra.with_context(format!(": {}", line.shown())));
+        }
+        Ok(Some(row))
+    }
+}
+
+fn not_utf8(bytes: &[u8]) -> EngineError {
+    let at = std::str::from_utf8(bytes).map_or_else(|e| e.valid_up_to(), |_| 0);
+    let byte = bytes.get(at).copied().unwrap_or_default();
+    EngineError::new("22021", format!("invalid byte sequence for encoding \"UTF8\": 0x{byte:02x}"))
+}
+
+/// Lets other tasks have a turn.
+async fn turn() {
+    let mut waited = false;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut waited, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests;
