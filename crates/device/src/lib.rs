@@ -17,6 +17,7 @@ pub mod image;
 pub mod latency;
 pub mod lock;
 pub mod memory;
+pub mod meter;
 pub mod trace;
 mod uring;
 
@@ -24,6 +25,7 @@ pub use buf::IoBuf;
 pub use file::{Backend, FileDevice, OpenOptions};
 pub use image::Image;
 pub use memory::MemoryDevice;
+pub use meter::{Distribution, Histogram, MeteredDevice, Usage};
 
 pub type IoFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, DeviceError>> + Send + 'a>>;
 
@@ -41,6 +43,34 @@ pub enum Purpose {
     Undo,
     Temp,
     Flash,
+}
+
+impl Purpose {
+    /// In the order of their declaration.
+    pub const ALL: [Purpose; 8] = [
+        Purpose::Control,
+        Purpose::Log,
+        Purpose::Archive,
+        Purpose::DoubleWrite,
+        Purpose::Data,
+        Purpose::Undo,
+        Purpose::Temp,
+        Purpose::Flash,
+    ];
+
+    /// As views and metrics name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Purpose::Control => "control",
+            Purpose::Log => "log",
+            Purpose::Archive => "archive",
+            Purpose::DoubleWrite => "double-write",
+            Purpose::Data => "data",
+            Purpose::Undo => "undo",
+            Purpose::Temp => "temp",
+            Purpose::Flash => "flash",
+        }
+    }
 }
 
 /// What a device promises. Whoever stands on more than this is wrong.

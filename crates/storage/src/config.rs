@@ -1,7 +1,9 @@
 //! What a database stands on: its devices, and the numbers chosen for it.
 
+use std::sync::Arc;
 use std::time::Duration;
-use terrace_device::DeviceRef;
+use terrace_device::{DeviceRef, MeteredDevice};
+use terrace_env::Env;
 
 /// The devices of one database, by role. Two roles never share a `Device`, though they may share a disk.
 #[derive(Clone)]
@@ -11,6 +13,27 @@ pub struct DeviceSet {
     pub double_write: DeviceRef,
     pub data: DeviceRef,
     pub undo: DeviceRef,
+}
+
+impl DeviceSet {
+    /// The same devices, with their transfers counted and timed from now on.
+    pub(crate) fn metered(self, env: &Env) -> (DeviceSet, Vec<Arc<MeteredDevice>>) {
+        let mut meters = Vec::new();
+        let mut meter = |device: DeviceRef| -> DeviceRef {
+            let env = env.clone();
+            let metered = Arc::new(MeteredDevice::new(device, move || env.now().0));
+            meters.push(metered.clone());
+            metered
+        };
+        let set = DeviceSet {
+            control: meter(self.control),
+            log: meter(self.log),
+            double_write: meter(self.double_write),
+            data: meter(self.data),
+            undo: meter(self.undo),
+        };
+        (set, meters)
+    }
 }
 
 /// Replacement policy of the buffer pool.

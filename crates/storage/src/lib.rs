@@ -14,6 +14,7 @@ pub mod log;
 pub mod mtr;
 pub mod page;
 pub mod pool;
+pub mod reads;
 pub mod recovery;
 pub mod space;
 pub mod store;
@@ -25,5 +26,7 @@ pub mod undo;
 
 pub use config::{DeviceSet, StorageConfig};
 pub use error::{Result, StorageError};
+pub use reads::{Place, Reads, counting};
+pub use terrace_device::{Distribution, Histogram, Purpose, Usage as IoUsage};
 pub use store::{RecoveryReport, Store};
 pub use types::*;

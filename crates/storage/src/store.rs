@@ -19,7 +19,7 @@ use crate::undo::UndoSpace;
 use crate::{checkpoint, page};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
-use terrace_device::{DeviceRef, ErrorKind, IoBuf};
+use terrace_device::{DeviceRef, ErrorKind, IoBuf, MeteredDevice, Usage as IoUsage};
 use terrace_env::Env;
 
 /// Ids below this are for objects whose ids are fixed in the program.
@@ -53,6 +53,7 @@ pub(crate) struct Inner {
     pub(crate) env: Env,
     pub(crate) config: StorageConfig,
     devices: DeviceSet,
+    meters: Vec<Arc<MeteredDevice>>,
     pub(crate) log: Log,
     pub(crate) pool: Arc<Pool>,
     pub(crate) home: Arc<DiskHome>,
@@ -79,6 +80,7 @@ impl Store {
     /// returned, `open` refuses it as half-made.
     pub async fn begin_creation(env: Env, devices: DeviceSet, config: StorageConfig) -> Result<Store> {
         check_config(&config);
+        let (devices, meters) = devices.metered(&env);
         let database = u128::from(env.random_u64()) | u128::from(env.random_u64()) << 64;
         let state = Control {
             database,
@@ -101,7 +103,7 @@ impl Store {
             device.write(0, IoBuf::zeroed(PAGES_AT as usize), terrace_device::Purpose::Data).await?;
         }
         stamp_all(&devices, &state).await?;
-        let store = Self::assemble(env, devices, config, log, control);
+        let store = Self::assemble(env, (devices, meters), config, log, control);
         let inner = &store.0;
         inner.home.start(&inner.env);
         inner.log.start(state.epoch, Lsn(0)).await?;
@@ -123,6 +125,7 @@ impl Store {
     /// Opens a database, repairing torn pages and repeating history where needed.
     pub async fn open(env: Env, devices: DeviceSet, config: StorageConfig) -> Result<(Store, RecoveryReport)> {
         let began = env.now();
+        let (devices, meters) = devices.metered(&env);
         devices.control.sync(terrace_device::Purpose::Control).await?;
         let control = ControlFile::open(devices.control.clone()).await?;
         let state = control.state;
@@ -133,7 +136,7 @@ impl Store {
             identity(&state).check(&**device, role).await?;
         }
         let log = Log::unopened(env.clone(), devices.log.clone(), state.database, &config);
-        let store = Self::assemble(env, devices, config, log, control);
+        let store = Self::assemble(env, (devices, meters), config, log, control);
         let opened = store.recover(state).await;
         match opened {
             Ok(mut report) => {
@@ -214,7 +217,13 @@ impl Store {
         Ok(rebuilt)
     }
 
-    fn assemble(env: Env, devices: DeviceSet, config: StorageConfig, log: Log, control: ControlFile) -> Store {
+    fn assemble(
+        env: Env,
+        (devices, meters): (DeviceSet, Vec<Arc<MeteredDevice>>),
+        config: StorageConfig,
+        log: Log,
+        control: ControlFile,
+    ) -> Store {
         let home = Arc::new(DiskHome::new(&devices, &config, control.state.database, log.clone()));
         let pool = Pool::new(env.clone(), &config, home.clone(), log.clone());
         let next = control.state.next_object;
@@ -222,6 +231,7 @@ impl Store {
             env,
             config,
             devices,
+            meters,
             log,
             pool,
             home,
@@ -280,6 +290,10 @@ impl Store {
     }
     fn device(&self, space: SpaceId) -> &DeviceRef {
         self.0.home.places().device(space).0
+    }
+    /// Transfers since opening, by device and purpose.
+    pub fn io(&self) -> Vec<IoUsage> {
+        self.0.meters.iter().flat_map(|meter| meter.usage()).collect()
     }
     /// The devices, by role (statistics).
     pub fn devices(&self) -> &DeviceSet {

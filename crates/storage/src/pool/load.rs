@@ -11,6 +11,7 @@ use super::table::{Entry, Loading};
 use super::{Access, Pin, Pool};
 use crate::error::{Result, StorageError};
 use crate::home::Fetched;
+use crate::reads::count_read;
 use crate::sync::atomic::Ordering;
 use crate::types::{PageId, SpaceId};
 use futures::future::{Either, join_all, select};
@@ -139,9 +140,21 @@ impl Pool {
             Ok(frame) => claim.frame = Some(frame),
             Err(error) => return Err(claim.fail(error)),
         }
-        let mut fetched = self.home.fetch(page, 1, access).await;
+        let mut fetched = self.timed_fetch(page, 1, access, false).await;
         assert!(fetched.len() == 1, "one page was asked for, {} came", fetched.len());
         claim.finish(fetched.pop().expect("counted"), access)
+    }
+
+    /// Counts what was read for whoever asked.
+    async fn timed_fetch(&self, first: PageId, count: u32, access: Access, ahead: bool) -> Vec<Result<Fetched>> {
+        let began = self.env.now();
+        let fetched = self.home.fetch(first, count, access).await;
+        // The time is that of the whole request: it goes to the tier of the first page.
+        let mut nanos = self.env.now().0 - began.0;
+        for tier in fetched.iter().flatten().map(|page| page.tier) {
+            count_read(first, tier, 1, std::mem::take(&mut nanos), ahead);
+        }
+        fetched
     }
 
     pub(super) async fn load_new(&self, page: PageId) -> Result<Pin> {
@@ -186,7 +199,7 @@ impl Pool {
     async fn load_run(&self, claims: Vec<Claim<'_>>) {
         let Some(first) = claims.first() else { return };
         self.counters.sequential_reads.fetch_add(claims.len() as u64, Ordering::Relaxed);
-        let fetched = self.home.fetch(first.page, claims.len() as u32, Access::Sequential).await;
+        let fetched = self.timed_fetch(first.page, claims.len() as u32, Access::Sequential, true).await;
         assert!(fetched.len() == claims.len(), "{} pages were asked for, {} came", claims.len(), fetched.len());
         for (claim, page) in claims.into_iter().zip(fetched) {
             // An error has been told to those who waited; who wants the page later will meet it again.

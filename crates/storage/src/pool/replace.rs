@@ -125,6 +125,7 @@ pub(super) fn class_of(access: Access) -> Class {
 impl Pool {
     /// Notes a hit of a pinned page: no contended lock, and nothing at all where one is queued already.
     pub(super) fn note_hit(&self, frame: Frame, page: PageId, access: Access) {
+        crate::reads::count_hit();
         let stripe = self.replacer.stripe();
         stripe.hits.fetch_add(1, Ordering::Relaxed);
         let touched = &self.all().at(frame).touched;
