@@ -12,6 +12,7 @@ use crate::purge::PurgeFailures;
 use crate::rollback::Ending;
 use crate::snapshots::{Active, TxnStats};
 use crate::txn::{Isolation, Txn};
+use crate::usage::{Counts, Ended, Usage};
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
@@ -20,7 +21,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use terrace_env::Env;
 use terrace_storage::undo::History;
-use terrace_storage::{DeviceSet, ObjectId, RecoveryReport, StorageConfig, Store};
+use terrace_storage::{DeviceSet, Distribution, ObjectId, RecoveryReport, StorageConfig, Store};
 use tokio::sync::{MutexGuard, Notify};
 
 #[derive(Clone, Debug)]
@@ -79,6 +80,7 @@ pub(crate) struct Core {
     pub(crate) catalog: RwLock<Arc<Catalog>>,
     pub(crate) active: Arc<Active>,
     pub(crate) locks: Arc<Locks>,
+    pub(crate) usage: Arc<Usage>,
     stripes: Vec<tokio::sync::Mutex<()>>,
     /// Finished transactions by `History::seq`: the order in which they ended (their commits may become durable, and so be here, in another).
     pub(crate) histories: Mutex<BTreeMap<u64, History>>,
@@ -112,6 +114,7 @@ impl Core {
             catalog: RwLock::new(Arc::new(catalog)),
             active,
             locks: Arc::default(),
+            usage: Arc::default(),
             stripes: (0..STRIPES).map(|_| tokio::sync::Mutex::new(())).collect(),
             histories: Mutex::default(),
             purge_wanted: Arc::default(),
@@ -261,6 +264,26 @@ impl Database {
             undo_limit: core.config.undo_size_max,
             snapshots_cancelled: core.snapshots_cancelled.load(Ordering::Relaxed),
         }
+    }
+
+    /// How a table or an index was used since opening, by transactions that have ended.
+    pub fn usage(&self, object: ObjectId) -> Counts {
+        self.0.usage.of(object)
+    }
+
+    /// Transactions that ended since opening.
+    pub fn ended(&self) -> Ended {
+        self.0.usage.ended()
+    }
+
+    /// How long commits waited for the log.
+    pub fn commit_wait(&self) -> Distribution {
+        self.0.usage.commit_wait.read()
+    }
+
+    /// The limits that were set.
+    pub fn config(&self) -> &EngineConfig {
+        &self.0.config
     }
 
     /// Whether a commit's outcome is unknown or a rollback failed: nothing can be written until a restart.

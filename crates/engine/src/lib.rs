@@ -20,6 +20,7 @@ pub mod snapshots;
 mod testing;
 pub mod txn;
 pub mod types;
+mod usage;
 mod versions;
 
 pub use catalog::{Catalog, ColumnDef, Index, IndexSpec, Table, TableSpec};
@@ -28,3 +29,4 @@ pub use error::{EngineError, Result, SqlState};
 pub use row::{RowBuf, RowView};
 pub use txn::{IndexRange, Isolation, Savepoint, Scan, ScanDirection, Scanner, Txn, UpdateOutcome, Version};
 pub use types::{DataType, Datum, DatumRef};
+pub use usage::{Counts, Ended};

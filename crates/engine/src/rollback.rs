@@ -142,6 +142,7 @@ impl Ending {
         if history.end == TxnEnd::Committed
             && let Some(catalog) = self.catalog.take()
         {
+            core.usage.retain(&catalog);
             *core.catalog.write() = catalog;
         }
         let has_records = !history.first.is_none();

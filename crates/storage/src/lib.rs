@@ -27,6 +27,6 @@ pub mod undo;
 pub use config::{DeviceSet, StorageConfig};
 pub use error::{Result, StorageError};
 pub use reads::{Place, Reads, counting};
-pub use terrace_device::{Distribution, Histogram, Purpose, Usage as IoUsage};
 pub use store::{RecoveryReport, Store};
+pub use terrace_device::{Distribution, Histogram, Purpose, Usage as IoUsage};
 pub use types::*;

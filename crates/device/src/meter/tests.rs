@@ -42,8 +42,7 @@ fn quantiles_mean_and_difference() {
 fn transfers_are_counted_by_purpose() {
     let ticks = Arc::new(AtomicU64::new(0));
     let clock = ticks.clone();
-    let device =
-        MeteredDevice::new(Arc::new(MemoryDevice::new("m", 1 << 20)), move || clock.fetch_add(5000, Relaxed));
+    let device = MeteredDevice::new(Arc::new(MemoryDevice::new("m", 1 << 20)), move || clock.fetch_add(5000, Relaxed));
     block_on(async {
         device.write(0, IoBuf::zeroed(2 * SECTOR), Purpose::Data).await.unwrap();
         device.read(0, IoBuf::zeroed(SECTOR), Purpose::Data).await.unwrap();

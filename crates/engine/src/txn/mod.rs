@@ -17,6 +17,7 @@ use crate::rollback::{Ending, LOG_EXTRA, NO_TXN};
 use crate::row::RowBuf;
 use crate::snapshots::Snapshot;
 use crate::types::Datum;
+use crate::usage::Tally;
 use std::ops::Bound;
 use std::sync::Arc;
 use terrace_storage::undo::{History, TxnEnd, UndoSpace};
@@ -86,13 +87,14 @@ pub struct Savepoint(pub UndoPtr);
 pub struct Txn {
     isolation: Isolation,
     snapshot: Option<Arc<Snapshot>>,
+    tally: Tally,
     /// What must be ended; its drop rolls back.
     ending: Ending,
 }
 
 impl Txn {
     pub(crate) fn new(core: Arc<Core>, isolation: Isolation) -> Txn {
-        Txn { isolation, snapshot: None, ending: Ending::new(core) }
+        Txn { isolation, snapshot: None, tally: Tally::new(core.usage.clone()), ending: Ending::new(core) }
     }
 
     pub(crate) fn core(&self) -> &Arc<Core> {
@@ -164,6 +166,17 @@ impl Txn {
 
     /// Looks a row up by the full key of a unique index.
     pub async fn get(
+        &mut self,
+        table: &Table,
+        index: &Index,
+        values: &[Datum],
+    ) -> Result<Option<(Rid, RowBuf, Version)>> {
+        let found = self.look_up(table, index, values).await?;
+        self.tally.scanned(index.oid, u64::from(found.is_some()));
+        Ok(found)
+    }
+
+    async fn look_up(
         &mut self,
         table: &Table,
         index: &Index,
@@ -242,6 +255,7 @@ impl Txn {
     /// Returns when the commit is durable. The order is the point (invariant 1):
     pub async fn commit(mut self) -> Result<()> {
         self.snapshot = None;
+        self.tally.committed();
         if !self.has_written() {
             return self.ending.leave_unwritten().await;
         }
@@ -252,7 +266,8 @@ impl Txn {
         CommitTail { parts: Some((self.ending, lsn, history)), in_background: false }.finish().await
     }
 
-    pub async fn rollback(self) -> Result<()> {
+    pub async fn rollback(mut self) -> Result<()> {
+        self.tally.rolled_back();
         self.ending.rollback().await
     }
 }
@@ -268,7 +283,9 @@ impl CommitTail {
     async fn finish(mut self) -> Result<()> {
         let (core, lsn) = self.parts.as_ref().map(|(e, lsn, _)| (e.core.clone(), *lsn)).expect("finished once");
         // 2. The log is durable up to it.
+        let began = core.env.now();
         let flushed = core.store.log().flush_to(lsn).await;
+        core.usage.commit_wait.record(core.env.now().0 - began.0);
         let (mut ending, _, history) = self.parts.take().expect("finished once");
         if let Err(e) = flushed {
             core.fail(format!("the log could not be written: {e}"));

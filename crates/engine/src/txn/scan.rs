@@ -14,6 +14,7 @@ use crate::key;
 use crate::record::{is_chained, is_deleted};
 use crate::row::RowBuf;
 use crate::snapshots::Snapshot;
+use crate::usage::Tally;
 use crate::versions::RowVersion;
 use std::collections::VecDeque;
 use std::ops::{Bound, RangeBounds};
@@ -34,6 +35,9 @@ pub struct Scanner {
     source: Source,
     /// Found and not yet returned.
     ready: VecDeque<Found>,
+    /// Of the index that is read, else of the table.
+    counted: ObjectId,
+    tally: Tally,
 }
 
 enum Source {
@@ -72,6 +76,15 @@ impl Scanner {
         scan: Scan,
         usable: bool,
     ) -> Scanner {
+        let counted = match &scan {
+            Scan::Index(range) if usable => range.index.oid,
+            _ => table.oid,
+        };
+        let mut tally = Tally::new(core.usage.clone());
+        if usable {
+            // Else the full scan in its place counts.
+            tally.scanned(counted, 0);
+        }
         let source = match scan {
             Scan::Full => Source::Full { pages: VecDeque::new(), next: 0, read_ahead: 0 },
             Scan::Index(range) => match key::encode_range(&table, &range) {
@@ -91,7 +104,7 @@ impl Scanner {
                 }
             },
         };
-        Scanner { core, snapshot, own, table, source, ready: VecDeque::new() }
+        Scanner { core, snapshot, own, table, source, ready: VecDeque::new(), counted, tally }
     }
 
     /// At most `max` rows; empty at the end.
@@ -99,6 +112,7 @@ impl Scanner {
         assert!(max > 0, "a batch has rows");
         while self.ready.len() < max && self.fill().await? {}
         let n = self.ready.len().min(max);
+        self.tally.count(self.counted).rows += n as u64;
         Ok(self.ready.drain(..n).collect())
     }
 

@@ -80,6 +80,7 @@ impl Txn {
         for index in &table.indexes {
             self.add_entry(table, index, &row.0, rid).await?;
         }
+        self.tally.count(table.oid).inserted += 1;
         Ok(rid)
     }
 
@@ -128,6 +129,7 @@ impl Txn {
         for index in table.indexes.iter().filter(|i| key_changed(&i.columns, before, after)) {
             self.add_entry(table, index, &row.0, rid).await?;
         }
+        self.tally.count(table.oid).updated += 1;
         Ok(UpdateOutcome::Done)
     }
 
@@ -140,6 +142,7 @@ impl Txn {
                 Ready::Yes(old) => old,
             };
             if self.mark_deleted(table, rid, &old).await? {
+                self.tally.count(table.oid).deleted += 1;
                 return Ok(UpdateOutcome::Done);
             }
         }
