@@ -238,3 +238,59 @@ fn a_database_half_made_is_made_again() {
     }
     assert!(refused > 20 && opened > 0, "{refused} refused, {opened} opened");
 }
+
+/// Commits that do not wait: what a crash leaves is a prefix of them, and all of it once the log has been flushed behind them.
+#[test]
+fn asynchronous_commits_are_lost_from_the_end_alone() {
+    let mut lost = 0;
+    for seed in 0..30u64 {
+        let sim = Sim::new(seed, 2);
+        let recorder = Recorder::new(false);
+        let devices = recorded(&sim.env(), &recorder, None);
+        let (env, power) = (sim.env(), recorder.clone());
+        let (settled, begun) = sim.run(async move {
+            let db = Database::create(env.clone(), devices, tiny(), EngineConfig::default()).await.unwrap();
+            let t = table(&db, "t").await;
+            let (mut settled, mut begun) = (0, 0);
+            for id in 0..40 + seed as i32 {
+                let mut txn = db.begin(Isolation::ReadCommitted);
+                txn.begin_statement();
+                txn.insert(&t, &row(id, id)).await.unwrap();
+                match id % 10 {
+                    9 if seed % 2 == 0 => {
+                        txn.commit().await.unwrap();
+                        settled = id + 1;
+                    }
+                    9 => {
+                        txn.commit_async().await.unwrap();
+                        env.sleep(2 * crate::txn::LAZY_FLUSH).await;
+                        settled = id + 1;
+                    }
+                    _ => txn.commit_async().await.unwrap(),
+                }
+                begun = id + 1;
+                let mut txn = db.begin(Isolation::ReadCommitted);
+                assert_eq!(value(&mut txn, &t, id).await, Some(id), "others see it at once");
+            }
+            power.power_off();
+            (settled, begun)
+        });
+        sim.crash();
+        let (_, images) = recorder.restart(Choice::Random(seed), false);
+        let images: Vec<Image> = images.iter().map(|d| d.visible()).collect();
+        let sim = Sim::new(seed, 2);
+        let (env, devices) = (sim.env(), recorded(&sim.env(), &Recorder::new(false), Some(images)));
+        lost += sim.run(async move {
+            let (db, _) = Database::open(env, devices, tiny(), EngineConfig::default()).await.unwrap();
+            let t = db.catalog().table("t").cloned().unwrap();
+            let mut txn = db.begin(Isolation::ReadCommitted);
+            let found: Vec<i32> = all(&mut txn, &t, crate::Scan::Full).await.into_iter().map(|r| r.0).collect();
+            drop(txn);
+            assert_eq!(found, (0..found.len() as i32).collect::<Vec<_>>(), "a prefix");
+            assert!((settled..=begun).contains(&(found.len() as i32)), "{} of {settled}..={begun}", found.len());
+            clean(&db).await;
+            begun - found.len() as i32
+        });
+    }
+    assert!(lost > 0, "nothing was lost: nothing was shown");
+}

@@ -11,7 +11,8 @@ use crate::locks::{Locks, Owner};
 use crate::purge::PurgeFailures;
 use crate::rollback::Ending;
 use crate::snapshots::{Active, TxnStats};
-use crate::txn::{Isolation, Txn};
+use crate::status::OpenTxns;
+use crate::txn::{Isolation, LAZY_FLUSH, Txn};
 use crate::usage::{Counts, Ended, Usage};
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
@@ -21,7 +22,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use terrace_env::Env;
 use terrace_storage::undo::History;
-use terrace_storage::{DeviceSet, Distribution, ObjectId, RecoveryReport, StorageConfig, Store};
+use terrace_storage::{DeviceSet, Distribution, Lsn, ObjectId, RecoveryReport, StorageConfig, Store};
 use tokio::sync::{MutexGuard, Notify};
 
 #[derive(Clone, Debug)]
@@ -89,6 +90,8 @@ pub(crate) struct Core {
     pub(crate) purging: tokio::sync::Mutex<()>,
     pub(crate) snapshots_cancelled: AtomicU64,
     pub(crate) purge_failures: Mutex<PurgeFailures>,
+    pub(crate) open_txns: OpenTxns,
+    lazy: Arc<LazyFlush>,
     owners: AtomicU64,
     /// Rollbacks under way in the background.
     pub(crate) background: AtomicU64,
@@ -96,6 +99,13 @@ pub(crate) struct Core {
     /// Why nothing can be written any more.
     failed: OnceLock<String>,
     pub(crate) closing: AtomicBool,
+}
+
+/// Up to where the log is to be made durable without anybody waiting.
+#[derive(Default)]
+struct LazyFlush {
+    upto: AtomicU64,
+    wanted: Notify,
 }
 
 /// Key stripes (R7): enough that unrelated keys seldom meet.
@@ -121,6 +131,8 @@ impl Core {
             purging: tokio::sync::Mutex::new(()),
             snapshots_cancelled: AtomicU64::new(0),
             purge_failures: Mutex::default(),
+            open_txns: OpenTxns::default(),
+            lazy: Arc::default(),
             owners: AtomicU64::new(1),
             background: AtomicU64::new(0),
             background_done: Notify::new(),
@@ -172,6 +184,32 @@ impl Core {
         self.catalog.read().clone()
     }
 
+    /// The log will be durable up to there within about `LAZY_FLUSH`.
+    pub(crate) fn flush_later(&self, lsn: Lsn) {
+        if self.lazy.upto.fetch_max(lsn.0, Ordering::AcqRel) < lsn.0 {
+            self.lazy.wanted.notify_one();
+        }
+    }
+
+    /// The background task for `flush_later`. Ends with the database.
+    fn spawn_lazy_flush(self: &Arc<Self>) {
+        let (lazy, weak, env) = (self.lazy.clone(), Arc::downgrade(self), self.env.clone());
+        self.env.spawn("lazy flush", async move {
+            loop {
+                lazy.wanted.notified().await;
+                env.sleep(LAZY_FLUSH).await;
+                let Some(core) = weak.upgrade() else { return };
+                if core.closing.load(Ordering::Acquire) {
+                    return; // Closing writes the whole log out.
+                }
+                if let Err(e) = core.store.log().flush_to(Lsn(lazy.upto.load(Ordering::Acquire))).await {
+                    core.fail(format!("the log could not be written: {e}"));
+                    return;
+                }
+            }
+        });
+    }
+
     /// Waits until no rollback runs in the background.
     pub(crate) async fn settle(&self) {
         loop {
@@ -199,6 +237,7 @@ impl Database {
         store.finish_creation().await?;
         let core = Core::new(env, store, engine, Catalog::default());
         core.spawn_purge();
+        core.spawn_lazy_flush();
         Ok(Database(core))
     }
 
@@ -222,6 +261,7 @@ impl Database {
         }
         *core.catalog.write() = Arc::new(Catalog::load(&core.store, View::Newest).await?);
         core.spawn_purge();
+        core.spawn_lazy_flush();
         core.purge_wanted.notify_one();
         Ok((Database(core), report))
     }
@@ -296,6 +336,7 @@ impl Database {
         self.0.settle().await;
         self.0.closing.store(true, Ordering::Release);
         self.0.purge_wanted.notify_one();
+        self.0.lazy.wanted.notify_one();
         let _purge_stopped = self.0.purging.lock().await;
         Ok(self.0.store.clone().close().await?)
     }

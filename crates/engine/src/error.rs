@@ -140,6 +140,14 @@ impl EngineError {
     pub fn lock_timeout() -> EngineError {
         EngineError::new("55P03", "canceling statement due to lock timeout")
     }
+    /// NOWAIT.
+    pub fn lock_not_available(table: &str) -> EngineError {
+        EngineError::new("55P03", format!("could not obtain lock on row in relation \"{table}\"")).on_table(table)
+    }
+    pub fn too_many_row_locks(limit: usize) -> EngineError {
+        EngineError::new("53200", format!("out of memory for row locks: {limit} rows are locked without being changed"))
+            .with_hint("Lock fewer rows in one transaction, or update them.")
+    }
     pub fn snapshot_too_old() -> EngineError {
         EngineError::new("72000", "snapshot too old")
             .with_hint("Run the transaction again, or raise the limits on undo.")

@@ -16,6 +16,7 @@ mod record;
 mod rollback;
 pub mod row;
 pub mod snapshots;
+pub mod status;
 #[cfg(test)]
 mod testing;
 pub mod txn;
@@ -27,6 +28,9 @@ pub use catalog::{Catalog, ColumnDef, Index, IndexSpec, Table, TableSpec};
 pub use database::{Database, DatabaseStats, EngineConfig, OpenReport};
 pub use error::{EngineError, Result, SqlState};
 pub use row::{RowBuf, RowView};
-pub use txn::{IndexRange, Isolation, Savepoint, Scan, ScanDirection, Scanner, Txn, UpdateOutcome, Version};
+pub use txn::{
+    IndexRange, Isolation, LockWait, RowLock, RowLockOutcome, Savepoint, Scan, ScanDirection, Scanner, Txn,
+    UpdateOutcome, Version,
+};
 pub use types::{DataType, Datum, DatumRef};
 pub use usage::{Counts, Ended};

@@ -1,4 +1,5 @@
-//! Locks on tables (held to the end of a transaction), turns on rows (held while one waiter becomes the writer), and the wait-for graph.
+//! Locks on tables and on rows that are locked without being changed (held to the end of a transaction), turns on rows (held while
+//! one waiter becomes the writer), and the wait-for graph.
 //!
 //! 1. Each lock's queue is first come, first served among modes that conflict; only a holder that asks for a stronger mode goes to the
 //!    front. Nobody waits for what does not conflict with him, so that every wait has an edge.
@@ -6,6 +7,8 @@
 //! 3. Whoever adds an edge searches for a cycle through itself, and is the victim (40P01). A lock handed over adds edges from the queue to
 //!    the new holder, which runs; when it waits again, it searches.
 //! 4. A dropped wait leaves neither an edge nor a place in a queue nor an unused grant.
+//! 5. `explicit` counts locks of rows. It rises before who asked for such a lock looks at the row, and a writer looks at it under the row's
+//!    latch: either the writer finds the lock, or who locks finds the writer's header. So rows that nobody locks cost a writer one load.
 use crate::error::{EngineError, Result};
 use futures::future::{Either, select};
 use parking_lot::Mutex;
@@ -14,9 +17,9 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
-use terrace_env::Env;
+use terrace_env::{Env, Nanos};
 use terrace_storage::{ObjectId, Rid, TxnId};
 use tokio::sync::Notify;
 
@@ -51,13 +54,19 @@ impl LockMode {
 }
 
 /// A transaction, or whoever else locks: known before it has a transaction id.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Owner(pub(crate) u64);
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+/// Rows that may be locked without being changed, by all transactions together: each takes about 200 bytes.
+const MAX_ROW_LOCKS: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum LockKey {
     Table(ObjectId),
+    /// The turn to wait for a row's writer.
     Row(ObjectId, Rid),
+    /// A row locked without being changed (SELECT ... FOR UPDATE).
+    Explicit(ObjectId, Rid),
 }
 
 /// A writing transaction, for those who wait for its end.
@@ -94,7 +103,7 @@ struct Lock {
 }
 
 #[derive(Clone, Copy)]
-enum Wait {
+pub(crate) enum Wait {
     Txn(Owner),
     Lock(LockKey, LockMode),
 }
@@ -102,12 +111,37 @@ enum Wait {
 #[derive(Default)]
 struct Inner {
     locks: FxHashMap<LockKey, Lock>,
-    waits: FxHashMap<Owner, Wait>,
+    /// With the time since when.
+    waits: FxHashMap<Owner, (Wait, Nanos)>,
+    explicit: Arc<AtomicUsize>,
 }
 
-#[derive(Default)]
 pub(crate) struct Locks {
     inner: Mutex<Inner>,
+    /// Locks of rows (invariant 5): the same count as within.
+    explicit: Arc<AtomicUsize>,
+}
+
+impl Default for Locks {
+    fn default() -> Locks {
+        let inner = Inner::default();
+        Locks { explicit: inner.explicit.clone(), inner: Mutex::new(inner) }
+    }
+}
+
+/// A lock held or asked for, for statistics.
+pub(crate) struct LockInfo {
+    pub(crate) key: LockKey,
+    pub(crate) mode: LockMode,
+    pub(crate) owner: Owner,
+    pub(crate) granted: bool,
+}
+
+/// A wait, for statistics.
+pub(crate) struct WaitInfo {
+    pub(crate) what: Wait,
+    pub(crate) since: Nanos,
+    pub(crate) blocked_by: Vec<Owner>,
 }
 
 impl Lock {
@@ -119,9 +153,33 @@ impl Lock {
     fn holds(&self, owner: Owner) -> bool {
         self.granted.iter().any(|(o, _)| *o == owner)
     }
+    fn covers(&self, owner: Owner, mode: LockMode) -> bool {
+        self.granted.iter().any(|(o, m)| *o == owner && m.covers(mode))
+    }
 }
 
 impl Inner {
+    /// The lock, made where it is not there; 53200 where there are too many.
+    fn entry(&mut self, key: LockKey) -> Result<&mut Lock> {
+        let explicit = matches!(key, LockKey::Explicit(..));
+        if explicit && !self.locks.contains_key(&key) {
+            if self.explicit.load(Ordering::Relaxed) >= MAX_ROW_LOCKS {
+                return Err(EngineError::too_many_row_locks(MAX_ROW_LOCKS));
+            }
+            self.explicit.fetch_add(1, Ordering::SeqCst);
+        }
+        Ok(self.locks.entry(key).or_default())
+    }
+
+    fn tidy(&mut self, key: LockKey) {
+        if self.locks.get(&key).is_some_and(|lock| lock.granted.is_empty() && lock.queue.is_empty()) {
+            self.locks.remove(&key);
+            if matches!(key, LockKey::Explicit(..)) {
+                self.explicit.fetch_sub(1, Ordering::SeqCst);
+            }
+        }
+    }
+
     /// Grants what can be granted, from the front of the queue on (invariant 1).
     fn grant(&mut self, key: LockKey) {
         let Some(lock) = self.locks.get_mut(&key) else { return };
@@ -136,9 +194,7 @@ impl Inner {
             self.waits.remove(&waiter.owner);
             waiter.granted.notify_one();
         }
-        if lock.granted.is_empty() && lock.queue.is_empty() {
-            self.locks.remove(&key);
-        }
+        self.tidy(key);
     }
 
     fn release(&mut self, owner: Owner, key: LockKey, mode: LockMode) {
@@ -161,7 +217,7 @@ impl Inner {
 
     /// Whom `owner` waits for now (invariant 2).
     fn successors(&self, owner: Owner, out: &mut Vec<Owner>) {
-        match self.waits.get(&owner) {
+        match self.waits.get(&owner).map(|(wait, _)| wait) {
             None => {}
             Some(Wait::Txn(holder)) => out.push(*holder),
             Some(Wait::Lock(key, mode)) => {
@@ -226,7 +282,7 @@ impl Drop for Turn {
 }
 
 impl Locks {
-    /// Waits for a lock. Granted, it is the owner's until released.
+    /// Waits for a lock. Granted, it is the owner's until released. False where he has it already.
     pub(crate) async fn acquire(
         &self,
         env: &Env,
@@ -234,16 +290,19 @@ impl Locks {
         key: LockKey,
         mode: LockMode,
         timeout: Duration,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let granted = Arc::new(Notify::new());
         let mut guard = {
             let mut inner = self.inner.lock();
-            let lock = inner.locks.entry(key).or_default();
+            let lock = inner.entry(key)?;
+            if lock.covers(owner, mode) {
+                return Ok(false);
+            }
             let upgrade = lock.holds(owner);
             let ahead = if upgrade { 0 } else { lock.queue.len() };
             if lock.admits(owner, mode, ahead) {
                 lock.granted.push((owner, mode));
-                return Ok(());
+                return Ok(true);
             }
             let waiter = Waiter { owner, mode, granted: granted.clone() };
             if upgrade {
@@ -251,7 +310,7 @@ impl Locks {
             } else {
                 lock.queue.push_back(waiter);
             }
-            inner.waits.insert(owner, Wait::Lock(key, mode));
+            inner.waits.insert(owner, (Wait::Lock(key, mode), env.now()));
             if inner.in_cycle(owner) {
                 inner.leave_queue(owner, key);
                 return Err(EngineError::deadlock());
@@ -260,7 +319,58 @@ impl Locks {
         };
         with_timeout(env, timeout, granted.notified()).await?;
         guard.lock = None;
-        Ok(())
+        Ok(true)
+    }
+
+    /// As `acquire`, without waiting: `None` where that would be needed.
+    pub(crate) fn try_acquire(&self, owner: Owner, key: LockKey, mode: LockMode) -> Result<Option<bool>> {
+        let mut inner = self.inner.lock();
+        let lock = inner.entry(key)?;
+        if lock.covers(owner, mode) {
+            return Ok(Some(false));
+        }
+        let ahead = if lock.holds(owner) { 0 } else { lock.queue.len() };
+        let admitted = lock.admits(owner, mode, ahead);
+        if admitted {
+            lock.granted.push((owner, mode));
+        }
+        inner.tidy(key);
+        Ok(admitted.then_some(true))
+    }
+
+    /// Whether somebody else has locked a row without changing it (invariant 5). Short: may be asked under a latch.
+    pub(crate) fn is_row_locked(&self, owner: Owner, table: ObjectId, rid: Rid) -> bool {
+        if self.explicit.load(Ordering::SeqCst) == 0 {
+            return false;
+        }
+        let inner = self.inner.lock();
+        let lock = inner.locks.get(&LockKey::Explicit(table, rid));
+        lock.is_some_and(|lock| lock.granted.iter().any(|(o, _)| *o != owner))
+    }
+
+    /// Every lock, held or asked for, by key.
+    pub(crate) fn all(&self) -> Vec<LockInfo> {
+        let inner = self.inner.lock();
+        let mut all = Vec::new();
+        for (&key, lock) in &inner.locks {
+            all.extend(lock.granted.iter().map(|&(owner, mode)| LockInfo { key, mode, owner, granted: true }));
+            all.extend(lock.queue.iter().map(|w| LockInfo { key, mode: w.mode, owner: w.owner, granted: false }));
+        }
+        drop(inner);
+        all.sort_by_key(|l| (l.key, !l.granted, l.owner));
+        all
+    }
+
+    /// What a transaction waits for.
+    pub(crate) fn waiting(&self, owner: Owner) -> Option<WaitInfo> {
+        let inner = self.inner.lock();
+        let &(what, since) = inner.waits.get(&owner)?;
+        let mut blocked_by = Vec::new();
+        inner.successors(owner, &mut blocked_by);
+        drop(inner);
+        blocked_by.sort_unstable();
+        blocked_by.dedup();
+        Some(WaitInfo { what, since, blocked_by })
     }
 
     /// Takes a turn on a row, in the order of asking.
@@ -271,7 +381,8 @@ impl Locks {
         key: LockKey,
         timeout: Duration,
     ) -> Result<Turn> {
-        self.acquire(env, owner, key, LockMode::AccessExclusive, timeout).await?;
+        let new = self.acquire(env, owner, key, LockMode::AccessExclusive, timeout).await?;
+        assert!(new, "who has a lock takes no turn on it: the turn's end would release it");
         Ok(Turn { locks: self.clone(), owner, key })
     }
 
@@ -284,7 +395,7 @@ impl Locks {
         }
         let _guard = {
             let mut inner = self.inner.lock();
-            inner.waits.insert(owner, Wait::Txn(holder.owner));
+            inner.waits.insert(owner, (Wait::Txn(holder.owner), env.now()));
             if inner.in_cycle(owner) {
                 inner.waits.remove(&owner);
                 return Err(EngineError::deadlock());

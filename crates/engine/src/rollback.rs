@@ -14,6 +14,8 @@ use crate::key;
 use crate::locks::{LockKey, LockMode, Owner, TxnState};
 use crate::record::{Old, Record, is_chained};
 use crate::row::RowView;
+use crate::status::{OpenTxn, Stage};
+use crate::txn::Isolation;
 use crate::versions::{RowVersion, heap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -31,6 +33,9 @@ pub(crate) struct Ending {
     pub(crate) writer: Option<UndoWriter>,
     pub(crate) state: Option<Arc<TxnState>>,
     pub(crate) locks: Vec<(LockKey, LockMode)>,
+    /// Of rows locked without being changed.
+    pub(crate) row_locks: Vec<(LockKey, LockMode)>,
+    pub(crate) entry: Arc<OpenTxn>,
     /// The catalogue with this transaction's changes.
     pub(crate) catalog: Option<Arc<Catalog>>,
     /// In a task of its own already: dropped there, the executor is going down, and a restart finishes the work.
@@ -42,7 +47,8 @@ impl Drop for Ending {
         if self.writer.is_some() && !self.in_background {
             self.take().rollback_in_background();
         } else {
-            self.core.locks.release_all(self.owner, &std::mem::take(&mut self.locks));
+            self.release_locks();
+            self.core.open_txns.remove(self.owner);
         }
     }
 }
@@ -58,14 +64,27 @@ impl Drop for Background {
 }
 
 impl Ending {
-    pub(crate) fn new(core: Arc<Core>) -> Ending {
+    /// `None` as isolation: found after a crash.
+    pub(crate) fn new(core: Arc<Core>, isolation: Option<Isolation>) -> Ending {
         let owner = core.new_owner();
-        Ending { core, owner, writer: None, state: None, locks: Vec::new(), catalog: None, in_background: false }
+        let entry = core.open_txns.add(owner, core.env.now(), isolation);
+        Ending {
+            core,
+            owner,
+            writer: None,
+            state: None,
+            locks: Vec::new(),
+            row_locks: Vec::new(),
+            entry,
+            catalog: None,
+            in_background: false,
+        }
     }
 
     /// A transaction found active after a crash.
     pub(crate) fn of_loser(core: &Arc<Core>, writer: UndoWriter) -> Ending {
-        let mut ending = Ending::new(core.clone());
+        let mut ending = Ending::new(core.clone(), None);
+        ending.entry.has_id(writer.txn);
         ending.state = Some(core.active.enter(writer.txn, ending.owner));
         ending.writer = Some(writer);
         ending
@@ -79,6 +98,8 @@ impl Ending {
             writer: self.writer.take(),
             state: self.state.take(),
             locks: std::mem::take(&mut self.locks),
+            row_locks: std::mem::take(&mut self.row_locks),
+            entry: self.entry.clone(),
             catalog: self.catalog.take(),
             in_background: self.in_background,
         }
@@ -120,11 +141,17 @@ impl Ending {
         if self.writer.is_none() {
             return Ok(());
         }
+        self.entry.enter(Stage::RollingBack);
         self.undo_to(UndoPtr::NONE).await?;
         let permit = self.core.cleanup.reserve(UndoSpace::log_bytes(0)).await?;
         let (_, history) = self.end_in_log(permit, TxnEnd::RolledBack);
         self.leave(history);
         Ok(())
+    }
+
+    fn release_locks(&mut self) {
+        self.core.locks.release_all(self.owner, &std::mem::take(&mut self.locks));
+        self.core.locks.release_all(self.owner, &std::mem::take(&mut self.row_locks));
     }
 
     /// Flips the state in the undo page: one batch, not yet durable.
@@ -137,7 +164,7 @@ impl Ending {
     /// Leaves the active transactions; publishes the catalogue where it committed one; wakes waiters; hands the history to purge.
     pub(crate) fn leave(&mut self, history: History) {
         let state = self.state.take().expect("a writer is registered");
-        let core = &self.core;
+        let core = self.core.clone();
         core.active.leave(state.id);
         if history.end == TxnEnd::Committed
             && let Some(catalog) = self.catalog.take()
@@ -150,7 +177,7 @@ impl Ending {
             // Before the locks: whoever gets them (checks) must find the records of what it finds.
             core.histories.lock().insert(history.seq, history);
         }
-        core.locks.release_all(self.owner, &std::mem::take(&mut self.locks));
+        self.release_locks();
         state.wake(true);
         if has_records {
             core.purge_wanted.notify_one();

@@ -12,11 +12,21 @@ use crate::home::{Home, Reason};
 use crate::store::Inner;
 use crate::types::Lsn;
 use futures::future::{Either, select};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use terrace_env::Nanos;
 
 /// Dirty pages go home within about this many rounds even when nothing presses.
 const IDLE_ROUNDS: usize = 300;
+
+/// Checkpoints recorded since opening.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct CheckpointStatus {
+    /// Times that the control file learnt a new redo LSN.
+    pub count: u64,
+    /// When it last did: microseconds since 1970, UTC.
+    pub last: Option<i64>,
+}
 
 impl Inner {
     /// Records how far restart may skip, if that is further than before.
@@ -38,7 +48,10 @@ impl Inner {
         self.log.flush_to(next.redo_lsn).await?;
         control.write(next).await?;
         self.log.recorded(next.redo_lsn, next.retain_lsn);
-        self.object_limit.store(floor, std::sync::atomic::Ordering::Release);
+        self.object_limit.store(floor, Ordering::Release);
+        let mut done = self.checkpoints.lock();
+        done.count += 1;
+        done.last = Some(self.env.unix_micros());
         Ok(())
     }
 

@@ -24,6 +24,7 @@ mod testing;
 pub mod types;
 pub mod undo;
 
+pub use checkpoint::CheckpointStatus;
 pub use config::{DeviceSet, StorageConfig};
 pub use error::{Result, StorageError};
 pub use reads::{Place, Reads, counting};

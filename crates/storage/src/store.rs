@@ -2,6 +2,7 @@
 //!
 //! Opening: control file -> identities of the devices -> torn pages -> redo -> tablespaces, suspect pages -> identities and control file
 //! of the new epoch -> log -> background writer. Until the new epoch is recorded nothing is changed that a crash could not simply repeat.
+use crate::checkpoint::{self, CheckpointStatus};
 use crate::config::{DeviceSet, StorageConfig};
 use crate::control::{Control, ControlFile};
 use crate::error::{Result, StorageError};
@@ -10,13 +11,13 @@ use crate::home::{Home, Reason, WriteBack};
 use crate::identity::{Identity, Role};
 use crate::log::{Class, Log};
 use crate::mtr::{LogPermit, Mtr};
+use crate::page;
 use crate::page::header;
 use crate::pool::{Access, Pool};
 use crate::recovery::{self, Suspects};
 use crate::space::Space;
 use crate::types::*;
 use crate::undo::UndoSpace;
-use crate::{checkpoint, page};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use terrace_device::{DeviceRef, ErrorKind, IoBuf, MeteredDevice, Usage as IoUsage};
@@ -63,6 +64,7 @@ pub(crate) struct Inner {
     next_object: AtomicU32,
     /// The control file promises that no id from here on was given out.
     pub(crate) object_limit: AtomicU32,
+    pub(crate) checkpoints: parking_lot::Mutex<CheckpointStatus>,
     failed: OnceLock<StorageError>,
     closing: AtomicBool,
 }
@@ -240,6 +242,7 @@ impl Store {
             undo: UndoSpace::new(),
             next_object: AtomicU32::new(next),
             object_limit: AtomicU32::new(next),
+            checkpoints: parking_lot::Mutex::default(),
             failed: OnceLock::new(),
             closing: AtomicBool::new(false),
         };
@@ -334,6 +337,11 @@ impl Store {
     /// Writes every dirty page home and records the redo LSN.
     pub async fn checkpoint(&self) -> Result<()> {
         self.0.checkpoint().await
+    }
+
+    /// What checkpoints were recorded since opening.
+    pub fn checkpoints(&self) -> CheckpointStatus {
+        *self.0.checkpoints.lock()
     }
 
     /// Why storage stopped, if it did: the log or a home failed. Everything waiting was woken with it; reopen to recover.

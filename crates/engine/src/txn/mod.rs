@@ -2,7 +2,7 @@
 //!
 //! A transaction dropped without `commit` or `rollback` is rolled back in the background.
 //!
-//! 1. A commit is durable before anybody sees it: the steps of [`Txn::commit`], in this order.
+//! 1. A commit is durable before anybody sees it: the steps of [`Txn::commit`], in this order. (Not so [`Txn::commit_async`].)
 //! 2. What a dropped future leaves is sound: a change is one mini-transaction (row and undo together) and undoable at once; a commit whose
 //!    batch is in the log is finished by a task of its own.
 //! 3. READ COMMITTED takes a snapshot per statement, REPEATABLE READ one at its first.
@@ -16,17 +16,21 @@ use crate::record;
 use crate::rollback::{Ending, LOG_EXTRA, NO_TXN};
 use crate::row::RowBuf;
 use crate::snapshots::Snapshot;
+use crate::status::Stage;
 use crate::types::Datum;
 use crate::usage::Tally;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::time::Duration;
 use terrace_storage::undo::{History, TxnEnd, UndoSpace};
 use terrace_storage::{Lsn, ObjectId, Rid, Store, TxnId, UndoPtr};
 
+mod lock;
 mod scan;
 mod unique;
 mod write;
 
+pub use lock::{LockWait, RowLock, RowLockOutcome};
 pub use scan::Scanner;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,7 +83,10 @@ pub enum Scan {
     Index(IndexRange),
 }
 
-/// A savepoint.
+/// How long after its return an asynchronous commit is made durable.
+pub const LAZY_FLUSH: Duration = Duration::from_millis(20);
+
+/// A savepoint: a position in the transaction's undo records, so that making one costs nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Savepoint(pub UndoPtr);
 
@@ -94,11 +101,17 @@ pub struct Txn {
 
 impl Txn {
     pub(crate) fn new(core: Arc<Core>, isolation: Isolation) -> Txn {
-        Txn { isolation, snapshot: None, tally: Tally::new(core.usage.clone()), ending: Ending::new(core) }
+        let tally = Tally::new(core.usage.clone());
+        Txn { isolation, snapshot: None, tally, ending: Ending::new(core, Some(isolation)) }
     }
 
     pub(crate) fn core(&self) -> &Arc<Core> {
         &self.ending.core
+    }
+
+    /// Its number among the transactions open since the database was opened: [`crate::status::TransactionStatus::number`].
+    pub fn number(&self) -> u64 {
+        self.ending.owner.0
     }
 
     pub fn isolation(&self) -> Isolation {
@@ -253,17 +266,37 @@ impl Txn {
     }
 
     /// Returns when the commit is durable. The order is the point (invariant 1):
-    pub async fn commit(mut self) -> Result<()> {
+    pub async fn commit(self) -> Result<()> {
+        match self.end_committed().await? {
+            // 2. to 6. in `CommitTail`, which finishes even if this future is dropped.
+            Some(tail) => tail.finish().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Returns before the commit is durable: a crash within the next [`LAZY_FLUSH`] or so may undo it, and with it everything committed
+    /// later, never something earlier. Others see it at once (whoever commits durably on top of it makes it durable too).
+    pub async fn commit_async(self) -> Result<()> {
+        let Some(mut tail) = self.end_committed().await? else { return Ok(()) };
+        let (mut ending, lsn, history) = tail.parts.take().expect("not finished");
+        ending.core.flush_later(lsn);
+        ending.leave(history);
+        Ok(())
+    }
+
+    /// 1. The end of the transaction goes into its undo page: one batch; from here on a restart may find it committed.
+    async fn end_committed(mut self) -> Result<Option<CommitTail>> {
         self.snapshot = None;
         self.tally.committed();
         if !self.has_written() {
-            return self.ending.leave_unwritten().await;
+            self.ending.leave_unwritten().await?;
+            return Ok(None);
         }
-        // 1. The end of the transaction goes into its undo page: one batch; from here on a restart may find it committed.
         let permit = self.core().store.reserve(UndoSpace::log_bytes(0)).await?;
+        self.core().check_alive()?;
+        self.ending.entry.enter(Stage::Committing);
         let (lsn, history) = self.ending.end_in_log(permit, TxnEnd::Committed);
-        // 2. to 6. in `CommitTail`, which finishes even if this future is dropped.
-        CommitTail { parts: Some((self.ending, lsn, history)), in_background: false }.finish().await
+        Ok(Some(CommitTail { parts: Some((self.ending, lsn, history)), in_background: false }))
     }
 
     pub async fn rollback(mut self) -> Result<()> {
@@ -373,6 +406,7 @@ impl Txn {
         let mut state = None;
         let begun = core.store.undo().begin(&core.store, |id| state = Some(core.active.enter(id, owner))).await?;
         let id = begun.txn;
+        self.ending.entry.has_id(id);
         self.ending.writer = Some(begun);
         self.ending.state = state;
         Ok(id)

@@ -5,6 +5,7 @@
 //!    A long row's fragments are written before it, each with its undo record.
 //! 2. The row's header is the row lock: its writer, while active, holds it. Waiters take turns (one per row waits for the holder,
 //!    the others for the turn).
+//!    Rows that others have locked without changing them (`lock`) are waited for in the same way, and looked for again under the latch.
 //! 3. A version is judged *settled* if its writer is this transaction, or was found not active and the row still the same afterwards
 //!    (a writer that rolls back restores the row before it leaves).
 use super::{Isolation, Txn, UpdateOutcome, Version};
@@ -15,6 +16,7 @@ use crate::locks::{LockKey, Owner, Turn, TxnState};
 use crate::record::{self, is_chained, is_deleted};
 use crate::rollback::LOG_EXTRA;
 use crate::row::{RowBuf, RowView};
+use crate::snapshots::Snapshot;
 use crate::types::Datum;
 use crate::versions::{RowVersion, heap, is_version, new_header};
 use std::sync::Arc;
@@ -33,8 +35,15 @@ enum Attempt {
     NoRoom,
 }
 
+/// Turns held from the wait for a row until it is written.
+#[derive(Default)]
+struct Turns {
+    writer: Option<Turn>,
+    locked: Option<Turn>,
+}
+
 /// A row that this transaction may write now, in the version that it expects; or why not.
-enum Ready {
+pub(super) enum Ready {
     Yes(RowVersion),
     No(UpdateOutcome),
 }
@@ -114,9 +123,9 @@ impl Txn {
     pub async fn update(&mut self, table: &Table, rid: Rid, expected: Version, row: &[Datum]) -> Result<UpdateOutcome> {
         let row = RowBuf::encode(table, row)?;
         self.lock_table(table, true).await?;
-        let mut turn = None;
+        let mut turns = Turns::default();
         let old = loop {
-            let old = match self.ready(table, rid, expected, &mut turn).await? {
+            let old = match self.ready(table, rid, expected, &mut turns).await? {
                 Ready::No(outcome) => return Ok(outcome),
                 Ready::Yes(old) => old,
             };
@@ -124,7 +133,7 @@ impl Txn {
                 break old;
             }
         };
-        drop(turn);
+        drop(turns);
         let (before, after) = (old.view(table), row.view(table));
         for index in table.indexes.iter().filter(|i| key_changed(&i.columns, before, after)) {
             self.add_entry(table, index, &row.0, rid).await?;
@@ -135,9 +144,9 @@ impl Txn {
 
     pub async fn delete(&mut self, table: &Table, rid: Rid, expected: Version) -> Result<UpdateOutcome> {
         self.lock_table(table, true).await?;
-        let mut turn = None;
+        let mut turns = Turns::default();
         loop {
-            let old = match self.ready(table, rid, expected, &mut turn).await? {
+            let old = match self.ready(table, rid, expected, &mut turns).await? {
                 Ready::No(outcome) => return Ok(outcome),
                 Ready::Yes(old) => old,
             };
@@ -149,7 +158,7 @@ impl Txn {
     }
 
     /// Waits until the row can be written or cannot any more.
-    async fn ready(&mut self, table: &Table, rid: Rid, expected: Version, turn: &mut Option<Turn>) -> Result<Ready> {
+    async fn ready(&mut self, table: &Table, rid: Rid, expected: Version, turns: &mut Turns) -> Result<Ready> {
         let snapshot = self.snapshot();
         let id = self.write_id().await?;
         let core = self.ending.core.clone();
@@ -160,35 +169,52 @@ impl Txn {
             let Some((row, holder)) = settled else {
                 return Ok(Ready::No(UpdateOutcome::Gone));
             };
+            let (owner, timeout) = (self.ending.owner, core.config.lock_timeout);
             if let Some(holder) = holder {
-                match turn {
+                match turns.writer {
                     // Invariant 2: wait for the turn first, then look again.
                     None => {
                         let key = LockKey::Row(table.oid, rid);
-                        let timeout = core.config.lock_timeout;
-                        *turn = Some(core.locks.turn(&core.env, self.ending.owner, key, timeout).await?);
+                        turns.writer = Some(core.locks.turn(&core.env, owner, key, timeout).await?);
                     }
-                    Some(_) => core.wait(self.ending.owner, &holder).await?,
+                    Some(_) => core.wait(owner, &holder).await?,
                 }
                 continue;
             }
-            if is_version(&row.header, expected) && row.is_live() {
-                return Ok(Ready::Yes(row));
+            let ready = self.judge(row, expected, &snapshot)?;
+            // A row of its own it may always write: who has locked it meanwhile waits for this transaction's end.
+            if let Ready::Yes(row) = &ready
+                && row.header.writer != id
+                && turns.locked.is_none()
+                && core.locks.is_row_locked(owner, table.oid, rid)
+            {
+                let key = LockKey::Explicit(table.oid, rid);
+                turns.locked = Some(core.locks.turn(&core.env, owner, key, timeout).await?);
+                continue;
             }
-            if self.isolation == Isolation::RepeatableRead && !snapshot.sees(row.header.writer, id) {
-                return Err(changed_under_snapshot(&row));
-            }
-            if is_deleted(&row.header) {
-                return Ok(Ready::No(UpdateOutcome::Gone));
-            }
-            let (row, version) = row.into_row();
-            return Ok(Ready::No(UpdateOutcome::Changed { row, version }));
+            return Ok(ready);
         }
+    }
+
+    /// Whether a settled version is the one expected, and if not what that means.
+    pub(super) fn judge(&self, row: RowVersion, expected: Version, snapshot: &Snapshot) -> Result<Ready> {
+        if is_version(&row.header, expected) && row.is_live() {
+            return Ok(Ready::Yes(row));
+        }
+        if self.isolation == Isolation::RepeatableRead && !snapshot.sees(row.header.writer, self.own()) {
+            return Err(changed_under_snapshot(&row));
+        }
+        if is_deleted(&row.header) {
+            return Ok(Ready::No(UpdateOutcome::Gone));
+        }
+        let (row, version) = row.into_row();
+        Ok(Ready::No(UpdateOutcome::Changed { row, version }))
     }
 
     /// Writes a new version over `old`; false where the row has changed meanwhile.
     async fn replace(&mut self, table: &Table, rid: Rid, old: &RowVersion, row: &RowBuf) -> Result<bool> {
         let core = self.ending.core.clone();
+        let owner = self.ending.owner;
         let (store, heap) = (&core.store, heap(table.oid));
         let old_stored = match is_chained(&old.header) {
             false => StoredRow { header: old.header, bytes: old.payload.clone() },
@@ -202,6 +228,7 @@ impl Txn {
         let mut chained = row.0.len() > Heap::inline_limit(store.pool().page_size());
         let mut bytes = row.0.clone();
         let writer = self.ending.writer.as_mut().expect("the caller has an id");
+        let id = writer.txn;
         if chained {
             bytes = heap.write_chain(store, &row.0, Some(note(writer))).await?;
         }
@@ -214,7 +241,8 @@ impl Txn {
             let len = UndoSpace::log_bytes(body.len()) + old_stored.bytes.len() + bytes.len() + LOG_EXTRA;
             let permit = store.reserve(len).await?;
             new.header.undo = undo_room.ptr();
-            match write_row(store, permit, writer, undo_room, &body, &heap, &room, rid, old.header, &new) {
+            let locked = || old.header.writer != id && core.locks.is_row_locked(owner, table.oid, rid);
+            match write_row(store, permit, writer, undo_room, &body, &heap, &room, rid, old.header, &new, locked) {
                 Attempt::Done => return Ok(true),
                 Attempt::Changed => {
                     if chained {
@@ -236,6 +264,7 @@ impl Txn {
     /// Flags the row; false where it has changed meanwhile.
     async fn mark_deleted(&mut self, table: &Table, rid: Rid, old: &RowVersion) -> Result<bool> {
         let core = self.ending.core.clone();
+        let owner = self.ending.owner;
         let (store, heap) = (&core.store, heap(table.oid));
         let Some(mut row) = core.stored(rid).await?.filter(|row| row.header == old.header) else { return Ok(false) };
         let writer = self.ending.writer.as_mut().expect("the caller has an id");
@@ -244,7 +273,9 @@ impl Txn {
         let room = heap.pin_row(store, rid).await?;
         let permit = store.reserve(UndoSpace::log_bytes(body.len()) + row.bytes.len() + LOG_EXTRA).await?;
         row.header = new_header(Version { writer: writer.txn, undo: undo_room.ptr() }, is_chained(&old.header), true);
-        match write_row(store, permit, writer, undo_room, &body, &heap, &room, rid, old.header, &row) {
+        let id = writer.txn;
+        let locked = || old.header.writer != id && core.locks.is_row_locked(owner, table.oid, rid);
+        match write_row(store, permit, writer, undo_room, &body, &heap, &room, rid, old.header, &row, locked) {
             Attempt::Done => Ok(true),
             Attempt::Changed => Ok(false),
             Attempt::NoRoom => unreachable!("the bytes are the same"),
@@ -299,10 +330,11 @@ fn write_row(
     rid: Rid,
     expected: RowHeader,
     row: &StoredRow,
+    locked: impl Fn() -> bool,
 ) -> Attempt {
     let mut mtr = store.mtr(permit);
     let at = mtr.latch(&room.page);
-    if slotted::cell(mtr.page(at), rid.slot).map(RowHeader::decode) != Some(expected) {
+    if slotted::cell(mtr.page(at), rid.slot).map(RowHeader::decode) != Some(expected) || locked() {
         return Attempt::Changed;
     }
     if !heap.replace(store, &mut mtr, at, &room.map, rid.slot, row) {

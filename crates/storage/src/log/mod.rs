@@ -18,6 +18,7 @@ pub mod inspect;
 pub mod reader;
 mod segment;
 mod space;
+mod status;
 mod writer;
 
 #[cfg(test)]
@@ -32,6 +33,7 @@ pub use batch::{Block, EVENT};
 use rustc_hash::FxHashMap;
 use segment::{FIRST, Geometry};
 use space::Slots;
+pub use status::LogStatus;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

@@ -131,6 +131,10 @@ impl Slots {
         self.total += 1;
     }
 
+    pub(crate) fn max(&self) -> u32 {
+        self.max
+    }
+
     pub(crate) fn free(&self) -> usize {
         self.free.len()
     }

@@ -172,6 +172,11 @@ impl Pool {
         self.all().dirty()
     }
 
+    /// Number of frames that hold a page.
+    pub fn resident(&self) -> usize {
+        self.all().iter().filter(|f| f.page().is_some()).count()
+    }
+
     /// The smallest recLSN of dirty pages, those included that are being written back: a page leaves only after
     /// `home.write_back` returned Ok. The checkpoint reads `log.end()`, then this, then `home.oldest_rec_lsn()` (write.rs,
     /// invariant 3).

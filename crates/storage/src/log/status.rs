@@ -1,0 +1,52 @@
+//! The log from outside.
+use super::Log;
+use crate::sync::atomic::Ordering;
+use crate::types::Lsn;
+
+/// The log at one moment. LSNs are positions in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LogStatus {
+    /// End of what has been appended, and up to where it is durable.
+    pub end: Lsn,
+    pub durable: Lsn,
+    /// Where restart would begin; back to where the log is kept beyond that.
+    pub redo_lsn: Lsn,
+    pub retain_lsn: Lsn,
+    /// The most bytes that restart may have to repeat: writers are held up before.
+    pub redo_bound: u64,
+    /// Bytes of a segment; segments that hold log, and slots free for more.
+    pub segment_size: u64,
+    pub segments: usize,
+    pub free_segments: usize,
+    /// The oldest segment held.
+    pub oldest_segment: Option<u64>,
+    /// Segments that the device may ever hold.
+    pub capacity_segments: u32,
+    /// Bytes promised to mini-transactions under way, and appended but not yet durable.
+    pub reserved_bytes: usize,
+    pub unwritten_bytes: usize,
+    /// Mini-transactions that wait for room.
+    pub waiting: usize,
+}
+
+impl Log {
+    pub fn status(&self) -> LogStatus {
+        let core = &self.core;
+        let tail = core.tail.lock();
+        LogStatus {
+            end: Lsn(core.end.load(Ordering::Acquire)),
+            durable: Lsn(core.durable.load(Ordering::Acquire)),
+            redo_lsn: tail.slots.redo,
+            retain_lsn: tail.slots.retain,
+            redo_bound: core.redo_bound,
+            segment_size: core.geometry.segment_size,
+            segments: tail.slots.live().count(),
+            free_segments: tail.slots.free(),
+            oldest_segment: tail.slots.live().next(),
+            capacity_segments: tail.slots.max(),
+            reserved_bytes: tail.permits,
+            unwritten_bytes: tail.unwritten,
+            waiting: core.room_waiters.load(Ordering::Relaxed),
+        }
+    }
+}
