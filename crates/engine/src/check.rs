@@ -33,7 +33,7 @@ pub(crate) async fn check(core: &Arc<Core>) -> Result<Vec<String>> {
     // Definitions do not change while we look.
     txn.lock_ddl().await?;
     let catalog = core.catalog();
-    let systems = [system::TABLES, system::COLUMNS, system::INDEXES].into_iter().filter_map(system::table);
+    let systems = system::ALL.into_iter().filter_map(system::table);
     let tables: Vec<Arc<Table>> = systems.cloned().chain(catalog.tables().cloned()).collect();
     let mut known = BTreeSet::from([ObjectId(0)]);
     let mut kept = Kept::default();

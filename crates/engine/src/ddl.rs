@@ -22,6 +22,8 @@ use std::sync::Arc;
 use terrace_storage::btree::BTree;
 use terrace_storage::{DATA, ObjectId};
 
+mod alter;
+mod analyze;
 #[cfg(test)]
 mod tests;
 
@@ -42,15 +44,23 @@ impl Txn {
             indexes.push(Arc::new(self.new_index(oid, index).await?));
         }
         let table = Arc::new(Table::new(oid, spec.name, spec.columns, indexes));
-        self.insert(system_table(system::TABLES), &system::table_row(&table)).await?;
+        self.insert_definitions(&table).await?;
+        self.set_catalog(Arc::new(catalog.with(table.clone())));
+        Ok(table)
+    }
+
+    async fn insert_definitions(&mut self, table: &Table) -> Result<()> {
+        self.insert(system_table(system::TABLES), &system::table_row(table)).await?;
         for (i, column) in table.columns.iter().enumerate() {
-            self.insert(system_table(system::COLUMNS), &system::column_row(oid, i, column)).await?;
+            self.insert(system_table(system::COLUMNS), &system::column_row(table.oid, i, column)).await?;
         }
         for index in &table.indexes {
             self.insert(system_table(system::INDEXES), &system::index_row(index)).await?;
         }
-        self.set_catalog(Arc::new(catalog.with(table.clone())));
-        Ok(table)
+        for check in &table.checks {
+            self.insert(system_table(system::CHECKS), &system::check_row(table.oid, check)).await?;
+        }
+        Ok(())
     }
 
     /// Waits for everybody who uses the table. 42P01 where it is gone by then.
@@ -60,15 +70,21 @@ impl Txn {
         let catalog = self.catalog();
         let table =
             catalog.table_by_oid(table.oid).cloned().ok_or_else(|| EngineError::undefined_table(&table.name))?;
+        self.drop_everything(&table).await?;
+        self.set_catalog(Arc::new(catalog.without(table.oid)));
+        Ok(())
+    }
+
+    /// Definitions and pages.
+    async fn drop_everything(&mut self, table: &Table) -> Result<()> {
         self.delete_definitions(system::TABLES, 0, table.oid).await?;
         self.delete_definitions(system::COLUMNS, 0, table.oid).await?;
         self.delete_definitions(system::INDEXES, 1, table.oid).await?;
+        self.delete_definitions(system::CHECKS, 0, table.oid).await?;
         for index in &table.indexes {
             self.object_dropped(index.oid).await?;
         }
-        self.object_dropped(table.oid).await?;
-        self.set_catalog(Arc::new(catalog.without(table.oid)));
-        Ok(())
+        self.object_dropped(table.oid).await
     }
 
     /// Waits for writers of the table. 42P01 where the table is gone by then, 42P07, 42703, 23505 on duplicates. Returns the table with
@@ -81,7 +97,7 @@ impl Txn {
             catalog.table_by_oid(table.oid).cloned().ok_or_else(|| EngineError::undefined_table(&table.name))?;
         let spec = checked_index(spec, &table.name, &table.columns)?;
         if spec.primary {
-            return Err(EngineError::unsupported("adding a primary key to a table that exists is not supported"));
+            return Err(EngineError::internal("a primary key is added by add_primary_key"));
         }
         if catalog.name_taken(&spec.name) {
             return Err(EngineError::duplicate_relation(&spec.name));
@@ -90,7 +106,7 @@ impl Txn {
         self.fill_index(&table, &index).await?;
         self.insert(system_table(system::INDEXES), &system::index_row(&index)).await?;
         let indexes = table.indexes.iter().cloned().chain([index]).collect();
-        let table = Arc::new(Table::new(table.oid, table.name.clone(), table.columns.clone(), indexes));
+        let table = Arc::new(table.redefined(table.columns.clone(), indexes));
         self.set_catalog(Arc::new(catalog.with(table.clone())));
         Ok(table)
     }
@@ -113,7 +129,7 @@ impl Txn {
         self.delete_definitions(system::INDEXES, 0, index.oid).await?;
         self.object_dropped(index.oid).await?;
         let indexes = table.indexes.iter().filter(|i| i.oid != index.oid).cloned().collect();
-        let table = Table::new(table.oid, table.name.clone(), table.columns.clone(), indexes);
+        let table = table.redefined(table.columns.clone(), indexes);
         self.set_catalog(Arc::new(catalog.with(Arc::new(table))));
         Ok(())
     }
@@ -158,23 +174,39 @@ impl Txn {
 
     /// Deletes the rows of a system table that have `oid` in a column.
     async fn delete_definitions(&mut self, object: ObjectId, column: usize, oid: ObjectId) -> Result<()> {
+        self.change_definitions(object, |row| row[column] == Datum::Int8(oid.0 as i64), |_| None).await.map(|_| ())
+    }
+
+    /// Gives the rows of a system table that `which` picks other values, or (`None`) deletes them. Answers how many there were.
+    async fn change_definitions(
+        &mut self,
+        object: ObjectId,
+        which: impl Fn(&[Datum]) -> bool + Send,
+        change: impl Fn(Vec<Datum>) -> Option<Vec<Datum>> + Send,
+    ) -> Result<usize> {
         let table = system_table(object);
         let mut found = Vec::new();
         newest_rows(self.store(), table, |row| {
-            if RowView::checked(table, row.bytes)?.get(column).to_datum() == Datum::Int8(oid.0 as i64) {
-                found.push((row.rid, row.version));
+            let values = RowView::checked(table, row.bytes)?.to_datums();
+            if which(&values) {
+                found.push((row.rid, row.version, values));
             }
             Ok(())
         })
         .await?;
-        for (rid, version) in found {
-            match self.delete(table, rid, version).await? {
+        let count = found.len();
+        for (rid, version, values) in found {
+            let outcome = match change(values) {
+                Some(row) => self.update(table, rid, version, &row).await?,
+                None => self.delete(table, rid, version).await?,
+            };
+            match outcome {
                 UpdateOutcome::Done => {}
                 // Under the lock of definitions nobody else changes them.
                 other => return Err(EngineError::internal(format!("a definition changed under its lock: {other:?}"))),
             }
         }
-        Ok(())
+        Ok(count)
     }
 }
 

@@ -24,7 +24,7 @@ pub mod types;
 mod usage;
 mod versions;
 
-pub use catalog::{Catalog, ColumnDef, Index, IndexSpec, Table, TableSpec};
+pub use catalog::{Catalog, Check, ColumnDef, Index, IndexSpec, Statistics, Table, TableSpec};
 pub use database::{Database, DatabaseStats, EngineConfig, OpenReport};
 pub use error::{EngineError, Result, SqlState};
 pub use row::{RowBuf, RowView};

@@ -5,8 +5,9 @@ use crate::error::unsupported;
 use crate::parse::{fold, object_name, undefined_table};
 use datafusion::sql::sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 use datafusion::sql::sqlparser::ast::{
-    CharacterLength, ColumnDef as SqlColumn, ColumnOption, CreateIndex, CreateTable, DataType as SqlType,
-    ExactNumberInfo, Expr, Ident, IndexColumn, IndexType, TableConstraint, TimezoneInfo,
+    CharacterLength, ColumnDef as SqlColumn, ColumnOption, CreateIndex, CreateTable, CreateTableOptions,
+    DataType as SqlType, ExactNumberInfo, Expr, Ident, IndexColumn, IndexType, SqlOption, TableConstraint,
+    TimezoneInfo,
 };
 use std::sync::Arc;
 use terrace_engine::{Catalog, ColumnDef, DataType, Datum, EngineError, Index, IndexSpec, Result, Table, TableSpec};
@@ -69,10 +70,10 @@ const KNOWN_TYPES: &[&str] = &[
 ];
 
 /// What a table's definition says about keys, before the indexes are named.
-struct Key {
-    name: Option<String>,
-    columns: Vec<usize>,
-    primary: bool,
+pub(crate) struct Key {
+    pub(crate) name: Option<String>,
+    pub(crate) columns: Vec<usize>,
+    pub(crate) primary: bool,
 }
 
 /// Builds the specification. Defaults are text; the caller has checked that they can be evaluated.
@@ -81,6 +82,7 @@ pub(crate) fn table_spec(create: &CreateTable, catalog: &Catalog) -> Result<Tabl
         .columns(create.columns.clone())
         .constraints(create.constraints.clone())
         .if_not_exists(create.if_not_exists)
+        .table_options(create.table_options.clone())
         .build();
     if understood != *create {
         let clause = match () {
@@ -133,7 +135,37 @@ pub(crate) fn table_spec(create: &CreateTable, catalog: &Catalog) -> Result<Tabl
     Ok(TableSpec { name, columns, indexes })
 }
 
-fn check_name(name: &str) -> Result<()> {
+/// `WITH (fillfactor = n)`: pages are always filled, which is said where anything else is asked for.
+pub(crate) fn storage_options(options: &CreateTableOptions) -> Result<Vec<EngineError>> {
+    let CreateTableOptions::With(options) = options else {
+        return match options {
+            CreateTableOptions::None => Ok(vec![]),
+            _ => Err(unsupported("an option of this CREATE TABLE")),
+        };
+    };
+    let mut notices = vec![];
+    for option in options {
+        let SqlOption::KeyValue { key, value } = option else {
+            return Err(unsupported(format!("the option {option}")));
+        };
+        if fold(key) != "fillfactor" {
+            return Err(unsupported(format!("the storage parameter \"{}\"", fold(key))));
+        }
+        match value.to_string().trim_matches('\'').parse::<u32>() {
+            Ok(100) => {}
+            Ok(10..100) => notices.push(EngineError::new("01000", "pages are always filled: fillfactor has no effect")),
+            _ => {
+                let message = format!("value {value} out of bounds for option \"fillfactor\"");
+                let mut error = EngineError::new("22023", message);
+                error.detail = Some("Valid values are between \"10\" and \"100\".".into());
+                return Err(error);
+            }
+        }
+    }
+    Ok(notices)
+}
+
+pub(crate) fn check_name(name: &str) -> Result<()> {
     match name {
         "" => Err(EngineError::new("42601", "zero-length delimited identifier")),
         long if long.len() > NAME_MAX => {
@@ -146,7 +178,7 @@ fn check_name(name: &str) -> Result<()> {
     }
 }
 
-fn column_def(column: &SqlColumn, at: usize, keys: &mut Vec<Key>) -> Result<ColumnDef> {
+pub(crate) fn column_def(column: &SqlColumn, at: usize, keys: &mut Vec<Key>) -> Result<ColumnDef> {
     let name = fold(&column.name);
     match name.as_str() {
         "" => return Err(EngineError::new("42601", "zero-length delimited identifier")),
@@ -194,7 +226,7 @@ fn column_def(column: &SqlColumn, at: usize, keys: &mut Vec<Key>) -> Result<Colu
     Ok(definition)
 }
 
-fn table_key(constraint: &TableConstraint, columns: &[ColumnDef]) -> Result<Key> {
+pub(crate) fn table_key(constraint: &TableConstraint, columns: &[ColumnDef]) -> Result<Key> {
     let positions = |key: &[IndexColumn]| -> Result<Vec<usize>> {
         key.iter()
             .map(|c| {
@@ -226,7 +258,7 @@ fn table_key(constraint: &TableConstraint, columns: &[ColumnDef]) -> Result<Key>
     }
 }
 
-fn position(columns: &[ColumnDef], name: &str) -> Option<usize> {
+pub(crate) fn position(columns: &[ColumnDef], name: &str) -> Option<usize> {
     columns.iter().position(|c| !c.dropped && c.name == name)
 }
 
@@ -320,7 +352,7 @@ pub(crate) fn index_spec(create: &CreateIndex, catalog: &Catalog) -> Result<NewI
 }
 
 /// `a_b_suffix`, with a number where that is taken, cut to fit.
-fn choose_name(parts: &[&str], suffix: &str, taken: &dyn Fn(&str) -> bool) -> String {
+pub(crate) fn choose_name(parts: &[&str], suffix: &str, taken: &dyn Fn(&str) -> bool) -> String {
     let base = parts.join("_");
     let numbered = |n: usize| {
         let end = if n == 0 { format!("_{suffix}") } else { format!("_{suffix}{n}") };

@@ -3,6 +3,7 @@
 //! In: SQL text and parameters. Out: Arrow batches, command tags, errors with SQLSTATE. DataFusion plans queries and the query
 //! part of DML; everything else is carried out here, on the engine's typed API.
 
+mod alter;
 mod arithmetic;
 mod context;
 mod copy;
@@ -13,6 +14,7 @@ mod error;
 mod explain;
 mod fast;
 mod insert;
+mod maintain;
 mod naming;
 mod parse;
 pub mod pgcatalog;

@@ -64,6 +64,9 @@ pub(crate) fn tokens(sql: &str) -> Result<(Vec<TokenWithSpan>, usize)> {
 
 /// Parses one statement; `None` where there is none.
 pub(crate) fn parse_tokens(tokens: Vec<TokenWithSpan>) -> Result<Option<Statement>> {
+    if let Some(statement) = crate::maintain::parse(&tokens)? {
+        return Ok(Some(statement));
+    }
     let dialect = PostgreSqlDialect {};
     let mut parser = Parser::new(&dialect).with_recursion_limit(NESTING_MAX).with_tokens_with_locations(tokens);
     let mut statements = parser.parse_statements().map_err(from_parser)?;

@@ -31,7 +31,7 @@ fn command(tag: impl Into<String>) -> Outcome {
     Outcome::Command { tag: tag.into(), notices: vec![] }
 }
 
-fn notice(state: &'static str, message: impl Into<String>) -> EngineError {
+pub(crate) fn notice(state: &'static str, message: impl Into<String>) -> EngineError {
     EngineError::new(state, message)
 }
 
@@ -51,6 +51,22 @@ impl Run<'_> {
             Statement::Delete(delete) => format!("DELETE {}", Box::pin(self.delete(delete)).await?),
             Statement::CreateTable(create) => return Box::pin(self.create_table(create)).await,
             Statement::CreateIndex(create) => return Box::pin(self.create_index(create)).await,
+            Statement::AlterTable(alter) => {
+                let notices = Box::pin(self.alter_table(alter)).await?;
+                return Ok(Done::Command(Outcome::Command { tag: "ALTER TABLE".into(), notices }));
+            }
+            Statement::Truncate(truncate) => {
+                Box::pin(self.truncate(truncate)).await?;
+                "TRUNCATE TABLE".into()
+            }
+            Statement::Vacuum(vacuum) => {
+                Box::pin(self.analyze(vacuum.table_name.as_ref())).await?;
+                "VACUUM".into()
+            }
+            Statement::Analyze(analyze) => {
+                Box::pin(self.analyze(analyze.table_name.as_ref())).await?;
+                "ANALYZE".into()
+            }
             Statement::Drop { object_type, if_exists, names, cascade, purge, temporary, table, .. } => {
                 if *purge || *temporary || table.is_some() {
                     return Err(unsupported("this form of DROP"));
@@ -76,6 +92,7 @@ impl Run<'_> {
             return Err(duplicate(&name));
         }
         let spec = ddl::table_spec(create, &catalog)?;
+        let notices = ddl::storage_options(&create.table_options)?;
         for (column, definition) in create.columns.iter().zip(&spec.columns) {
             for option in &column.options {
                 if let datafusion::sql::sqlparser::ast::ColumnOption::Default(expr) = &option.option {
@@ -85,11 +102,11 @@ impl Run<'_> {
         }
         let run = async { self.cell.lock().await.open().create_table(spec).await };
         self.cancel.run(run).await?;
-        Ok(Done::Command(command("CREATE TABLE")))
+        Ok(Done::Command(Outcome::Command { tag: "CREATE TABLE".into(), notices }))
     }
 
     /// A default must plan without columns, and be of a type that the column takes.
-    async fn check_default(&self, expr: &Expr, column: &terrace_engine::ColumnDef) -> Result<()> {
+    pub(crate) async fn check_default(&self, expr: &Expr, column: &terrace_engine::ColumnDef) -> Result<()> {
         if let Some(value) = literal(expr, column) {
             return value.map(|_| ());
         }
@@ -271,6 +288,10 @@ impl Session {
                 }
                 self.end(false).await?
             }
+            Statement::Vacuum(vacuum) => match self.vacuum(vacuum).await? {
+                true => command("VACUUM"),
+                false => return Ok(None),
+            },
             Statement::Set(set) => self.set_statement(set).await?,
             Statement::Reset(reset) => {
                 match &reset.reset {

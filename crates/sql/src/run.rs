@@ -85,10 +85,12 @@ impl Run<'_> {
             let version = self.engine.catalog().version();
             let catalog = self.begin_statement().await;
             let table = catalog.table(name).ok_or_else(|| crate::parse::undefined_table(name))?;
-            self.lock(table, true).await?;
+            let locked = self.lock(table, true).await;
             if self.engine.catalog().version() == version {
-                return Ok(table.clone());
+                return locked.map(|()| table.clone());
             }
+            // TRUNCATE gives a table another identity: then the name is looked up again.
+            locked.or_else(|e| if e.state.0 == "42P01" { Ok(()) } else { Err(e) })?;
         }
     }
 
@@ -100,12 +102,18 @@ impl Run<'_> {
             let planner = self.planner(&catalog, target).await;
             let types: Vec<Option<DataType>> = self.types.iter().copied().map(Some).collect();
             let planned = planner.plan(query.clone(), &types).await?;
+            let mut locked = Ok(());
             for table in &planned.tables {
-                self.lock(table, false).await?;
+                locked = self.lock(table, false).await;
+                if locked.is_err() {
+                    break;
+                }
             }
             if self.engine.catalog().version() == version {
+                locked?;
                 return self.bind(planned.plan);
             }
+            locked.or_else(|e| if e.state.0 == "42P01" { Ok(()) } else { Err(e) })?;
         }
     }
 

@@ -424,7 +424,11 @@ impl Session {
                     fast = Arc::new(again);
                     *prepared.fast.lock() = Some(fast.clone());
                 }
-                txn.lock_table(fast.table(), fast.writes()).await?;
+                match txn.lock_table(fast.table(), fast.writes()).await {
+                    // Dropped, or given another identity by TRUNCATE, meanwhile: the name is looked up again.
+                    Err(error) if error.state.0 == "42P01" && txn.catalog().version() != fast.version => continue,
+                    locked => locked?,
+                }
                 // Locked: from here on the definition stays. It may have changed while this waited.
                 if txn.catalog().version() == fast.version {
                     return fast.run(txn, parameters).await;

@@ -1,5 +1,5 @@
 //! Reading the catalogue from the system tables.
-use super::{Catalog, ColumnDef, Index, Table, system};
+use super::{Catalog, Check, ColumnDef, Index, Table, system};
 use crate::error::{EngineError, Result};
 use crate::row::RowView;
 use crate::txn::Version;
@@ -24,8 +24,8 @@ pub(crate) enum View {
 impl Catalog {
     /// Reads the system tables: the newest version of every row, committed or not (invariant 3 of the catalogue).
     pub(crate) async fn load(store: &Store, view: View) -> Result<Catalog> {
-        let mut rows = Vec::with_capacity(3);
-        for object in [system::TABLES, system::COLUMNS, system::INDEXES] {
+        let mut rows = Vec::with_capacity(system::ALL.len());
+        for object in system::ALL {
             let table = system::table(object).expect("a system table");
             let mut values = Vec::new();
             walk(store, table, view, |row| {
@@ -35,15 +35,15 @@ impl Catalog {
             .await?;
             rows.push(values);
         }
-        let [tables, columns, indexes] = rows.try_into().expect("three tables were read");
-        assemble(tables, columns, indexes, view == View::Newest)
+        let rows: [Rows; system::ALL.len()] = rows.try_into().expect("all tables were read");
+        assemble(rows, view == View::Newest)
     }
 }
 
 type Rows = Vec<Vec<Datum>>;
 
 /// Puts tables together from their rows; `whole`: refuses parts of definitions.
-fn assemble(tables: Rows, column_rows: Rows, index_rows: Rows, whole: bool) -> Result<Catalog> {
+fn assemble([tables, column_rows, index_rows, check_rows]: [Rows; system::ALL.len()], whole: bool) -> Result<Catalog> {
     let mut columns: BTreeMap<ObjectId, BTreeMap<usize, ColumnDef>> = BTreeMap::new();
     for row in column_rows {
         let (table, position, column) = system::read_column(&row)?;
@@ -54,18 +54,29 @@ fn assemble(tables: Rows, column_rows: Rows, index_rows: Rows, whole: bool) -> R
         let index = system::read_index(&row)?;
         indexes.entry(index.table).or_default().push(Arc::new(index));
     }
+    let mut checks: BTreeMap<ObjectId, Vec<Check>> = BTreeMap::new();
+    for row in check_rows {
+        let (table, check) = system::read_check(&row)?;
+        checks.entry(table).or_default().push(check);
+    }
     let mut out: BTreeMap<ObjectId, Arc<Table>> = BTreeMap::new();
     for row in tables {
-        let (oid, name) = system::read_table(&row)?;
+        let (oid, name, statistics) = system::read_table(&row)?;
         let columns = columns.remove(&oid).unwrap_or_default();
         if whole && columns.keys().copied().ne(0..columns.len()) {
             return Err(EngineError::damaged(format!("the catalogue lacks columns of table \"{name}\"")));
         }
         let indexes = indexes.remove(&oid).unwrap_or_default();
-        out.insert(oid, Arc::new(Table::new(oid, name, columns.into_values().collect(), indexes)));
+        let mut table = Table::new(oid, name, columns.into_values().collect(), indexes);
+        table.checks = checks.remove(&oid).unwrap_or_default();
+        table.checks.sort_by(|a, b| a.name.cmp(&b.name));
+        table.statistics = statistics;
+        out.insert(oid, Arc::new(table));
     }
-    if whole && !(columns.is_empty() && indexes.is_empty()) {
-        return Err(EngineError::damaged("the catalogue has columns or indexes of tables that it does not have"));
+    if whole && !(columns.is_empty() && indexes.is_empty() && checks.is_empty()) {
+        return Err(EngineError::damaged(
+            "the catalogue has columns, indexes or checks of tables that it does not have",
+        ));
     }
     Ok(Catalog::of(out.into_values()))
 }

@@ -74,7 +74,27 @@ pub struct Table {
     pub columns: Vec<ColumnDef>,
     /// Primary key first.
     pub indexes: Vec<Arc<Index>>,
+    /// CHECK constraints, by name.
+    pub checks: Vec<Check>,
+    /// What ANALYZE found.
+    pub statistics: Option<Statistics>,
     pub(crate) layout: Layout,
+}
+
+/// A condition that is not false for any row: SQL text (the sql room evaluates it) over columns by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    pub name: String,
+    pub sql: String,
+}
+
+/// Estimates, as of an ANALYZE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Statistics {
+    /// Rows not deleted.
+    pub rows: u64,
+    /// Pages of the heap.
+    pub pages: u64,
 }
 
 /// Where a row keeps the columns: see [`crate::row`].
@@ -131,7 +151,12 @@ impl Table {
                 text = Some(i as u32);
             }
         }
-        Table { oid, name, columns, indexes, layout }
+        Table { oid, name, columns, indexes, checks: Vec::new(), statistics: None, layout }
+    }
+    /// The same table with other columns and indexes.
+    pub(crate) fn redefined(&self, columns: Vec<ColumnDef>, indexes: Vec<Arc<Index>>) -> Table {
+        let table = Table::new(self.oid, self.name.clone(), columns, indexes);
+        Table { checks: self.checks.clone(), statistics: self.statistics, ..table }
     }
     /// Position of a column by its (folded) name.
     pub fn column(&self, name: &str) -> Option<usize> {

@@ -2,10 +2,13 @@
 //!
 //! | table | columns |
 //! |---|---|
-//! | 1 tables | oid, name |
+//! | 1 tables | oid, name, rows, pages (of the last ANALYZE) |
 //! | 2 columns | table, position, name, type (PostgreSQL's oid), length (VARCHAR's, else 0), not_null, default_sql, missing (text form), dropped |
 //! | 3 indexes | oid, table, name, columns (positions, "0,2"), unique, primary, root (page), created_by (transaction) |
-use super::{ColumnDef, Index, Table};
+//! | 4 checks | table, name, sql |
+//!
+//! Columns at the end of a table may be missing from older rows: they are NULL.
+use super::{Check, ColumnDef, Index, Statistics, Table};
 use crate::error::{EngineError, Result};
 use crate::types::{DataType, Datum, DatumRef};
 use std::sync::{Arc, LazyLock};
@@ -14,17 +17,20 @@ use terrace_storage::{ObjectId, TxnId};
 pub const TABLES: ObjectId = ObjectId(1);
 pub const COLUMNS: ObjectId = ObjectId(2);
 pub const INDEXES: ObjectId = ObjectId(3);
+pub const CHECKS: ObjectId = ObjectId(4);
+/// All of them.
+pub(crate) const ALL: [ObjectId; 4] = [TABLES, COLUMNS, INDEXES, CHECKS];
 /// User objects have at least this id.
 pub const FIRST_USER: u32 = 16;
 
-static SYSTEM: LazyLock<[Arc<Table>; 3]> = LazyLock::new(|| {
+static SYSTEM: LazyLock<[Arc<Table>; 4]> = LazyLock::new(|| {
     use DataType::{Bool, Int4, Int8, Text};
     let table = |oid, name: &str, columns: &[(&str, DataType)]| {
         let columns = columns.iter().map(|(n, t)| ColumnDef::new(n, *t)).collect();
         Arc::new(Table::new(oid, name.into(), columns, Vec::new()))
     };
     [
-        table(TABLES, "tables", &[("oid", Int8), ("name", Text)]),
+        table(TABLES, "tables", &[("oid", Int8), ("name", Text), ("rows", Int8), ("pages", Int8)]),
         table(
             COLUMNS,
             "columns",
@@ -54,6 +60,7 @@ static SYSTEM: LazyLock<[Arc<Table>; 3]> = LazyLock::new(|| {
                 ("created_by", Int8),
             ],
         ),
+        table(CHECKS, "checks", &[("table", Int8), ("name", Text), ("sql", Text)]),
     ]
 });
 
@@ -63,7 +70,13 @@ pub fn table(oid: ObjectId) -> Option<&'static Arc<Table>> {
 }
 
 pub(crate) fn table_row(t: &Table) -> Vec<Datum> {
-    vec![Datum::Int8(t.oid.0 as i64), Datum::text(t.name.as_str())]
+    let statistic =
+        |of: fn(&Statistics) -> u64| t.statistics.as_ref().map_or(Datum::Null, |s| Datum::Int8(of(s) as i64));
+    vec![Datum::Int8(t.oid.0 as i64), Datum::text(t.name.as_str()), statistic(|s| s.rows), statistic(|s| s.pages)]
+}
+
+pub(crate) fn check_row(table: ObjectId, check: &Check) -> Vec<Datum> {
+    vec![Datum::Int8(table.0 as i64), Datum::text(check.name.as_str()), Datum::text(check.sql.as_str())]
 }
 
 pub(crate) fn column_row(table: ObjectId, position: usize, c: &ColumnDef) -> Vec<Datum> {
@@ -109,10 +122,24 @@ fn object(d: &Datum) -> Option<ObjectId> {
     }
 }
 
-pub(crate) fn read_table(row: &[Datum]) -> Result<(ObjectId, String)> {
+pub(crate) fn read_table(row: &[Datum]) -> Result<(ObjectId, String, Option<Statistics>)> {
+    let (oid, name, statistics) = match row {
+        [oid, Datum::Text(name), Datum::Null, Datum::Null] => (oid, name, None),
+        [oid, Datum::Text(name), Datum::Int8(rows), Datum::Int8(pages)] => {
+            (oid, name, Some(Statistics { rows: *rows as u64, pages: *pages as u64 }))
+        }
+        _ => return Err(bad("tables")),
+    };
+    Ok((object(oid).ok_or_else(|| bad("tables"))?, name.to_string(), statistics))
+}
+
+pub(crate) fn read_check(row: &[Datum]) -> Result<(ObjectId, Check)> {
     match row {
-        [oid, Datum::Text(name)] => Ok((object(oid).ok_or_else(|| bad("tables"))?, name.to_string())),
-        _ => Err(bad("tables")),
+        [table, Datum::Text(name), Datum::Text(sql)] => {
+            let table = object(table).ok_or_else(|| bad("checks"))?;
+            Ok((table, Check { name: name.to_string(), sql: sql.to_string() }))
+        }
+        _ => Err(bad("checks")),
     }
 }
 

@@ -26,7 +26,10 @@ fn definitions_survive_their_rows() {
         let system = system::table(table).unwrap();
         RowBuf::encode(system, &row).unwrap().view(system).to_datums()
     };
-    assert_eq!(system::read_table(&through(system::TABLES, system::table_row(&t))).unwrap(), (t.oid, t.name.clone()));
+    assert_eq!(
+        system::read_table(&through(system::TABLES, system::table_row(&t))).unwrap(),
+        (t.oid, t.name.clone(), None)
+    );
     for (i, c) in t.columns.iter().enumerate() {
         let row = through(system::COLUMNS, system::column_row(t.oid, i, c));
         assert_eq!(system::read_column(&row).unwrap(), (t.oid, i, c.clone()));

@@ -154,9 +154,11 @@ fn constraints(catalog: &Catalog) -> impl Iterator<Item = (Arc<Table>, Arc<Index
 }
 
 fn class(table: &Table) -> Vec<Row> {
+    let rows = V::F4(table.statistics.map_or(-1.0, |s| s.rows as f32));
+    let pages = table.statistics.map_or(0, |s| i32::try_from(s.pages).unwrap_or(i32::MAX));
     let mut rows = vec![row! {
         oid: table.oid.0, relname: &*table.name, relnamespace: PUBLIC_OID, relowner: OWNER_OID, relam: HEAP_AM_OID,
-        relfilenode: table.oid.0, reltuples: V::F4(-1.0), relhasindex: !table.indexes.is_empty(), relpersistence: "p",
+        relfilenode: table.oid.0, reltuples: rows, relpages: pages, relhasindex: !table.indexes.is_empty(), relpersistence: "p",
         relkind: "r", relnatts: table.columns.len() as i16, relispopulated: true, relreplident: "d",
     }];
     rows.extend(table.indexes.iter().map(|i| {

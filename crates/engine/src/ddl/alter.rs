@@ -1,0 +1,240 @@
+//! ALTER TABLE and TRUNCATE.
+//!
+//! 1. Each takes the lock of definitions, then the table for itself alone, and works on the definition that it finds then.
+//! 2. No row is rewritten: a column is added at the end, and rows written before read as [`ColumnDef::missing`]; a dropped one keeps its
+//!    place and its bytes until the row is next written.
+//! 3. TRUNCATE gives the table new, empty storage *and a new object id*: what waited for the old one finds it gone (42P01) and looks
+//!    the name up again. The old pages are purged when the transaction has committed and no snapshot needs them.
+//! 4. A definition that fails on the rows that are there (23502, 23505) is not noted.
+use super::{checked_index, two_primary_keys};
+use crate::catalog::load::{NewestRow, newest_rows};
+use crate::catalog::{
+    Catalog, Check, ColumnDef, Index, IndexSpec, MAX_COLUMNS, Statistics, Table, system, truncate_name,
+};
+use crate::error::{EngineError, Result};
+use crate::locks::LockMode;
+use crate::row::RowView;
+use crate::txn::Txn;
+use crate::types::Datum;
+use std::sync::Arc;
+use terrace_storage::ObjectId;
+
+#[cfg(test)]
+mod tests;
+
+impl Txn {
+    /// The table as it is now, for this transaction alone (invariant 1).
+    async fn alone(&mut self, table: &Table) -> Result<(Arc<Catalog>, Arc<Table>)> {
+        self.lock_ddl().await?;
+        self.lock(table.oid, LockMode::AccessExclusive).await?;
+        let catalog = self.catalog();
+        let found = catalog.tables().find(|t| t.oid == table.oid).cloned();
+        let table = found.ok_or_else(|| EngineError::undefined_table(&table.name))?;
+        Ok((catalog, table))
+    }
+
+    /// Waits until the table is this transaction's alone, and answers it as it is then. 42P01 where it is gone.
+    pub async fn lock_definition(&mut self, table: &Table) -> Result<Arc<Table>> {
+        self.alone(table).await.map(|(_, table)| table)
+    }
+
+    fn publish(&mut self, catalog: &Catalog, table: Table) -> Arc<Table> {
+        let table = Arc::new(table);
+        self.set_catalog(Arc::new(catalog.with(table.clone())));
+        table
+    }
+
+    /// Empties the table (invariant 3), waiting for everybody who uses it. 42P01 where it is gone by then.
+    pub async fn truncate_table(&mut self, table: &Table) -> Result<Arc<Table>> {
+        let (catalog, old) = self.alone(table).await?;
+        let oid = self.new_object().await?;
+        let mut indexes = Vec::with_capacity(old.indexes.len());
+        for index in &old.indexes {
+            let Index { name, columns, unique, primary, .. } = Index::clone(index);
+            indexes.push(Arc::new(self.new_index(oid, IndexSpec { name, columns, unique, primary }).await?));
+        }
+        let empty = Statistics { rows: 0, pages: 0 };
+        let mut new = Table::new(oid, old.name.clone(), old.columns.clone(), indexes);
+        new.checks = old.checks.clone();
+        new.statistics = old.statistics.map(|_| empty);
+        self.drop_everything(&old).await?;
+        self.insert_definitions(&new).await?;
+        Ok(self.publish(&catalog.without(old.oid), new))
+    }
+
+    /// 42P16 where there is a primary key already, 23502 where a column holds a NULL, 23505, 42P07.
+    pub async fn add_primary_key(&mut self, table: &Table, spec: IndexSpec) -> Result<Arc<Table>> {
+        let (catalog, table) = self.alone(table).await?;
+        let spec = IndexSpec { primary: true, unique: true, ..checked_index(spec, &table.name, &table.columns)? };
+        if table.primary_key().is_some() {
+            return Err(two_primary_keys(&table.name));
+        }
+        if catalog.name_taken(&spec.name) {
+            return Err(EngineError::duplicate_relation(&spec.name));
+        }
+        let mut columns = table.columns.clone();
+        for &at in &spec.columns {
+            if !columns[at].not_null {
+                self.refuse_nulls(&table, at).await?;
+                columns[at].not_null = true;
+                self.rewrite_column(table.oid, at, &columns[at]).await?;
+            }
+        }
+        let index = Arc::new(self.new_index(table.oid, spec).await?);
+        self.fill_index(&table, &index).await?;
+        self.insert(super::system_table(system::INDEXES), &system::index_row(&index)).await?;
+        let indexes = table.indexes.iter().cloned().chain([index]).collect();
+        Ok(self.publish(&catalog, table.redefined(columns, indexes)))
+    }
+
+    /// Drops the index of a primary key or of another constraint. 42704 where it is gone.
+    pub async fn drop_key(&mut self, table: &Table, index: ObjectId) -> Result<Arc<Table>> {
+        let (catalog, table) = self.alone(table).await?;
+        let index = table.index(index).ok_or_else(|| EngineError::undefined_index(&format!("{}", index.0)))?;
+        self.delete_definitions(system::INDEXES, 0, index.oid).await?;
+        self.object_dropped(index.oid).await?;
+        let indexes = table.indexes.iter().filter(|i| i.oid != index.oid).cloned().collect();
+        Ok(self.publish(&catalog, table.redefined(table.columns.clone(), indexes)))
+    }
+
+    /// Adds a column at the end; rows that are there have `column.missing` in it. 42701, 54011, 23502 where NULL is not allowed.
+    pub async fn add_column(&mut self, table: &Table, mut column: ColumnDef) -> Result<Arc<Table>> {
+        let (catalog, table) = self.alone(table).await?;
+        column.name = truncate_name(&column.name).into();
+        if table.column(&column.name).is_some() {
+            let message = format!("column \"{}\" of relation \"{}\" already exists", column.name, table.name);
+            return Err(EngineError::new("42701", message));
+        }
+        if table.columns.len() >= MAX_COLUMNS {
+            return Err(EngineError::too_many_columns(MAX_COLUMNS));
+        }
+        column.data_type.admits(column.missing.as_ref())?;
+        if column.not_null && column.missing == Datum::Null && self.has_rows(&table).await? {
+            return Err(contains_nulls(&table, &column.name));
+        }
+        let mut columns = table.columns.clone();
+        columns.push(column);
+        let at = columns.len() - 1;
+        self.insert(super::system_table(system::COLUMNS), &system::column_row(table.oid, at, &columns[at])).await?;
+        let indexes = table.indexes.clone();
+        Ok(self.publish(&catalog, table.redefined(columns, indexes)))
+    }
+
+    /// Drops a column and the indexes that have it. CHECK constraints that name it are the caller's to drop.
+    pub async fn drop_column(&mut self, table: &Table, at: usize) -> Result<Arc<Table>> {
+        let (catalog, table) = self.alone(table).await?;
+        let (doomed, kept): (Vec<_>, Vec<_>) = table.indexes.iter().cloned().partition(|i| i.columns.contains(&at));
+        for index in doomed {
+            self.delete_definitions(system::INDEXES, 0, index.oid).await?;
+            self.object_dropped(index.oid).await?;
+        }
+        let mut columns = table.columns.clone();
+        assert!(!columns[at].dropped, "found by its name");
+        // As PostgreSQL names them: nobody can ask for it.
+        columns[at].name = format!("........pg.dropped.{}........", at + 1);
+        columns[at].dropped = true;
+        columns[at].not_null = false;
+        columns[at].default_sql = None;
+        self.rewrite_column(table.oid, at, &columns[at]).await?;
+        Ok(self.publish(&catalog, table.redefined(columns, kept)))
+    }
+
+    /// Renames a column, changes its default or whether it takes NULL (23502 where it holds one). Its type stays.
+    pub async fn alter_column(&mut self, table: &Table, at: usize, mut column: ColumnDef) -> Result<Arc<Table>> {
+        let (catalog, table) = self.alone(table).await?;
+        let before = &table.columns[at];
+        assert!(!before.dropped, "found by its name");
+        assert_eq!(column.data_type, before.data_type, "no row is rewritten (invariant 2)");
+        column.missing = before.missing.clone();
+        column.name = truncate_name(&column.name).into();
+        if column.name != before.name && table.column(&column.name).is_some() {
+            let message = format!("column \"{}\" of relation \"{}\" already exists", column.name, table.name);
+            return Err(EngineError::new("42701", message));
+        }
+        if column.not_null && !before.not_null {
+            self.refuse_nulls(&table, at).await?;
+        }
+        let mut columns = table.columns.clone();
+        columns[at] = column;
+        self.rewrite_column(table.oid, at, &columns[at]).await?;
+        let indexes = table.indexes.clone();
+        Ok(self.publish(&catalog, table.redefined(columns, indexes)))
+    }
+
+    /// 42P07 where the name is taken.
+    pub async fn rename_table(&mut self, table: &Table, name: &str) -> Result<Arc<Table>> {
+        let (catalog, table) = self.alone(table).await?;
+        let name = truncate_name(name);
+        if catalog.name_taken(name) {
+            return Err(EngineError::duplicate_relation(name));
+        }
+        let mut renamed = Table::clone(&table);
+        renamed.name = name.into();
+        let row = system::table_row(&renamed);
+        self.change_definitions(system::TABLES, |r| r[0] == row[0], |_| Some(row.clone())).await?;
+        Ok(self.publish(&catalog, renamed))
+    }
+
+    /// Renames an index, and with it the constraint that it stands for. 42P07 where the name is taken, 42704 where it is gone.
+    pub async fn rename_index(&mut self, table: &Table, index: ObjectId, name: &str) -> Result<Arc<Table>> {
+        let (catalog, table) = self.alone(table).await?;
+        let name = truncate_name(name);
+        if catalog.name_taken(name) {
+            return Err(EngineError::duplicate_relation(name));
+        }
+        let old = table.index(index).ok_or_else(|| EngineError::undefined_index(&format!("{}", index.0)))?;
+        let renamed = Arc::new(Index { name: name.into(), ..Index::clone(old) });
+        let row = system::index_row(&renamed);
+        self.change_definitions(system::INDEXES, |r| r[0] == row[0], |_| Some(row.clone())).await?;
+        let indexes = table.indexes.iter().map(|i| if i.oid == index { renamed.clone() } else { i.clone() }).collect();
+        Ok(self.publish(&catalog, table.redefined(table.columns.clone(), indexes)))
+    }
+
+    /// Replaces the table's CHECK constraints. That its rows satisfy them is the caller's to see to, under the lock that this takes.
+    pub async fn set_checks(&mut self, table: &Table, mut checks: Vec<Check>) -> Result<Arc<Table>> {
+        let (catalog, table) = self.alone(table).await?;
+        checks.sort_by(|a, b| a.name.cmp(&b.name));
+        assert!(checks.windows(2).all(|pair| pair[0].name != pair[1].name), "the caller names them apart");
+        self.delete_definitions(system::CHECKS, 0, table.oid).await?;
+        for check in &checks {
+            self.insert(super::system_table(system::CHECKS), &system::check_row(table.oid, check)).await?;
+        }
+        let mut checked = Table::clone(&table);
+        checked.checks = checks;
+        Ok(self.publish(&catalog, checked))
+    }
+
+    async fn rewrite_column(&mut self, table: ObjectId, at: usize, column: &ColumnDef) -> Result<()> {
+        let row = system::column_row(table, at, column);
+        let this = |r: &[Datum]| r[..2] == row[..2];
+        let count = self.change_definitions(system::COLUMNS, this, |_| Some(row.clone())).await?;
+        assert_eq!(count, 1, "each column has one definition");
+        Ok(())
+    }
+
+    /// 23502 where a row that is not deleted has NULL in the column.
+    async fn refuse_nulls(&mut self, table: &Table, at: usize) -> Result<()> {
+        newest_rows(self.store(), table, |row: NewestRow<'_>| match RowView::checked(table, row.bytes)?.is_null(at) {
+            true => Err(contains_nulls(table, &table.columns[at].name)),
+            false => Ok(()),
+        })
+        .await
+    }
+
+    async fn has_rows(&mut self, table: &Table) -> Result<bool> {
+        let mut any = false;
+        newest_rows(self.store(), table, |_| {
+            any = true;
+            Ok(())
+        })
+        .await?;
+        Ok(any)
+    }
+}
+
+fn contains_nulls(table: &Table, column: &str) -> EngineError {
+    let (t, c) = (&table.name, column);
+    EngineError::new("23502", format!("column \"{c}\" of relation \"{t}\" contains null values"))
+        .on_table(t)
+        .on_column(c)
+}
