@@ -12,7 +12,9 @@ use futures::FutureExt;
 use pgwire::messages::PgWireBackendMessage as Answer;
 use pgwire::messages::response::{CommandComplete, EmptyQueryResponse, ReadyForQuery, TransactionStatus};
 use pgwire::messages::startup::ParameterStatus;
+use socket2::{SockRef, TcpKeepalive};
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +25,17 @@ use tokio::net::TcpStream;
 
 /// Bytes of answers that wait before they are sent without being asked for.
 pub const FLUSH_AT: usize = 64 << 10;
+
+/// Bytes of a client's next messages that are read while a statement of its runs.
+const READ_AHEAD: usize = 64 << 10;
+
+/// How long a client may be silent, and what it is told then.
+#[derive(Clone, Copy)]
+pub(crate) struct Idle {
+    limit: Duration,
+    state: &'static str,
+    what: &'static str,
+}
 
 /// The socket and its buffers.
 pub(crate) struct Wire {
@@ -45,22 +58,42 @@ impl Wire {
         Ok(())
     }
 
+    /// Runs `work` to its end, or until the client is gone: nobody waits for a lock, or keeps others waiting, for nobody. What the
+    /// client sends meanwhile is kept, up to [`READ_AHEAD`] bytes. Work that is dropped must be followed by a rollback.
+    pub(crate) async fn watch<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Failure> {
+        let mut work = std::pin::pin!(work);
+        loop {
+            let listening = self.input.len() < READ_AHEAD;
+            tokio::select! {
+                biased;
+                done = &mut work => return Ok(done),
+                read = self.socket.read_buf(&mut self.input), if listening => match read {
+                    Ok(0) | Err(_) => return Err(Failure::Gone),
+                    Ok(_) => {}
+                },
+            }
+        }
+    }
+
     /// Waits for more bytes of the client; fails when it left, was idle for too long, or the server stops.
-    pub(crate) async fn read(&mut self, shared: &Shared, idle: Option<Duration>) -> Result<(), Failure> {
+    pub(crate) async fn read(&mut self, shared: &Shared, idle: Option<Idle>) -> Result<(), Failure> {
         let mut stopping = shared.stopping.clone();
         self.input.reserve(8 << 10);
         let bytes = async {
             let read = self.socket.read_buf(&mut self.input);
             match idle {
                 None => Some(read.await),
-                Some(limit) => tokio::time::timeout(limit, read).await.ok(),
+                Some(idle) => tokio::time::timeout(idle.limit, read).await.ok(),
             }
         };
         tokio::select! {
             biased;
             _ = stopping.wait_for(|stopping| *stopping) => Err(shutting_down()),
             read = bytes => match read {
-                None => Err(fatal("57P05", "terminating connection due to idle-session timeout")),
+                None => {
+                    let idle = idle.expect("only a limit gives no answer");
+                    Err(fatal(idle.state, format!("terminating connection due to {}", idle.what)))
+                }
                 Some(Ok(0)) | Some(Err(_)) => Err(Failure::Gone),
                 Some(Ok(_)) => Ok(()),
             },
@@ -98,6 +131,10 @@ pub(crate) fn ready_status(status: TxnStatus) -> TransactionStatus {
 /// Serves one client to the end. Never panics: a panic below is the client's XX000 and this connection's end.
 pub(crate) async fn run(shared: Arc<Shared>, socket: TcpStream) {
     let _ = socket.set_nodelay(true);
+    // A client's machine that vanished is noticed after two minutes, if nothing is sent, and as soon if something is.
+    let alive = TcpKeepalive::new().with_time(Duration::from_secs(60)).with_interval(Duration::from_secs(15));
+    let _ = SockRef::from(&socket).set_tcp_keepalive(&alive.with_retries(4));
+    let _ = SockRef::from(&socket).set_tcp_user_timeout(Some(Duration::from_secs(120)));
     let mut wire = Wire { socket, input: BytesMut::new(), output: BytesMut::new() };
     let end = AssertUnwindSafe(live(&shared, &mut wire)).catch_unwind().await;
     let failure = match end {
@@ -147,7 +184,7 @@ impl Connection {
             let frame = match next_frame(&mut wire.input, self.shared.limits.max_message).map_err(Failure::Fatal)? {
                 Some(frame) => frame,
                 None => {
-                    wire.read(&self.shared, self.shared.limits.idle_timeout).await?;
+                    wire.read(&self.shared, self.idle()).await?;
                     continue;
                 }
             };
@@ -178,6 +215,27 @@ impl Connection {
         }
     }
 
+    fn idle(&self) -> Option<Idle> {
+        let session = ("57P05", "idle-session timeout");
+        let (limit, (state, what)) = match self.session.idle_timeout() {
+            Some(("idle_session_timeout", limit)) => (limit, session),
+            Some((_, limit)) => (limit, ("25P03", "idle-in-transaction timeout")),
+            None => (self.shared.limits.idle_timeout?, session),
+        };
+        Some(Idle { limit, state, what })
+    }
+
+    /// Refuses text of statements that is longer than is allowed.
+    pub(crate) fn check_length(&self, sql: &str) -> Result<(), EngineError> {
+        let most = self.shared.limits.max_statement;
+        if sql.len() <= most {
+            return Ok(());
+        }
+        let message = format!("a string of statements of {} bytes is too long", sql.len());
+        let hint = format!("At most {most} bytes are taken; COPY brings in data of any size.");
+        Err(EngineError::new("54000", message).with_hint(hint))
+    }
+
     async fn handle(&mut self, wire: &mut Wire, message: Message) -> Result<(), Failure> {
         match message {
             Message::Query(sql) => {
@@ -200,23 +258,30 @@ impl Connection {
         }
     }
 
-    /// The simple protocol: statements one after the other, in one implicit transaction.
+    /// The simple protocol: statements one after the other, in one implicit transaction as far as they have no BEGIN and COMMIT
+    /// of their own.
     async fn query(&mut self, wire: &mut Wire, sql: &str) -> Result<(), Failure> {
         self.statements.remove("");
         self.portals.remove("");
+        self.check_length(sql)?;
         let statements = self.session.split(sql)?;
         if statements.is_empty() {
             wire.put(Answer::EmptyQueryResponse(EmptyQueryResponse::new()));
         }
-        if statements.len() > 1 {
-            self.session.begin_pipeline();
+        let several = statements.len() > 1;
+        if several {
+            self.session.check_syntax(&statements).await?;
         }
         for sql in statements {
+            if several {
+                // Also after a COMMIT among them.
+                self.session.begin_pipeline();
+            }
             let prepared = self.session.prepare(&sql, &[]).await?;
             if !prepared.parameters.is_empty() {
                 return Err(EngineError::new("42P02", "there is no parameter $1").into());
             }
-            let outcome = self.session.execute(&prepared, vec![]).await?;
+            let outcome = wire.watch(self.session.execute(&prepared, vec![])).await??;
             if let Some(mut rows) = self.answer(wire, outcome, &prepared, |_| false).await? {
                 wire.put(Answer::RowDescription(rows.description()));
                 let count = rows.send(wire, usize::MAX).await?.count;

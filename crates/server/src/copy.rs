@@ -81,7 +81,7 @@ pub(crate) async fn copy_out(
         send_line(wire, &mut line);
     }
     let mut count = 0;
-    while let Some(batch) = stream.next().await.transpose()? {
+    while let Some(batch) = wire.watch(stream.next()).await?.transpose()? {
         let columns = columns(&batch, &wires, &text)?;
         for row in 0..batch.num_rows() {
             for (i, column) in columns.iter().enumerate() {

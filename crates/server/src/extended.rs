@@ -46,6 +46,7 @@ impl Connection {
         sql: &str,
         types: &[u32],
     ) -> Result<(), Failure> {
+        self.check_length(sql)?;
         if !name.is_empty() && self.statements.contains_key(&name) {
             return Err(EngineError::new("42P05", format!("prepared statement \"{name}\" already exists")).into());
         }
@@ -127,7 +128,7 @@ impl Connection {
         if let State::Bound = portal.state {
             let values = std::mem::take(&mut portal.values);
             self.session.begin_pipeline();
-            let outcome = self.session.execute(&portal.statement.prepared, values).await?;
+            let outcome = wire.watch(self.session.execute(&portal.statement.prepared, values)).await??;
             let formats = portal.formats.clone();
             let binary = |i: usize| formats.get(i).copied().unwrap_or(false);
             let rows = self.answer(wire, outcome, &portal.statement.prepared, binary).await?;

@@ -153,6 +153,15 @@ impl Frame {
     }
 }
 
+/// Reads bytes as an opening and as messages, as far as that goes: for fuzzing.
+pub fn decode_all(bytes: &[u8]) {
+    let _ = next_opening(&mut BytesMut::from(bytes));
+    let mut input = BytesMut::from(bytes);
+    while let Ok(Some(frame)) = next_frame(&mut input, 1 << 20) {
+        let _ = frame.decode();
+    }
+}
+
 struct Reader(Bytes);
 
 fn truncated() -> EngineError {

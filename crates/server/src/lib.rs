@@ -11,7 +11,8 @@
 //! 1. Answers are buffered and flushed at ReadyForQuery, at Flush, and when [`FLUSH_AT`] bytes wait: one system call per
 //!    pipeline.
 //! 2. After an error in the extended protocol everything is skipped up to Sync.
-//! 3. A connection's panic or protocol error ends that connection only.
+//! 3. A statement whose client is gone is dropped and rolled back, also while it waits for a lock.
+//! 4. A connection's panic or protocol error ends that connection only.
 //!
 //! Not there: TLS (SSLRequest is answered `N`), passwords, LISTEN, protocol 3.2's long cancel keys, binary `numeric` and
 //! `interval` (0A000).
@@ -31,4 +32,6 @@ mod startup;
 mod types;
 
 pub use connection::FLUSH_AT;
+#[doc(hidden)]
+pub use frontend::decode_all;
 pub use serve::{Limits, ServeError, serve};

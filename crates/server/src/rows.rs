@@ -47,7 +47,7 @@ impl Rows {
         let mut count = 0;
         loop {
             if self.begun.is_none() {
-                match self.stream.next().await.transpose()? {
+                match wire.watch(self.stream.next()).await?.transpose()? {
                     Some(batch) => self.begun = Some((batch, 0)),
                     None => return Ok(Sent { count: count as u64, suspended: false }),
                 }

@@ -17,6 +17,8 @@ pub struct Limits {
     pub max_connections: usize,
     /// Bytes of one message of a client; a longer one ends the connection (08P01).
     pub max_message: usize,
+    /// Bytes of one string of statements; a longer one fails (54000).
+    pub max_statement: usize,
     /// How long a client may take from connecting to its first ReadyForQuery.
     pub startup_timeout: Duration,
     /// A session that sends nothing for so long is ended (57P05). `None`: never.
@@ -30,6 +32,7 @@ impl Default for Limits {
         Limits {
             max_connections: 100,
             max_message: 64 << 20,
+            max_statement: 16 << 20,
             startup_timeout: Duration::from_secs(60),
             idle_timeout: None,
             shutdown_grace: Duration::from_secs(10),

@@ -7,31 +7,46 @@ use datafusion::common::DataFusionError;
 use datafusion::execution::TaskContext;
 use parking_lot::Mutex;
 use std::future::Future;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 use terrace_engine::{EngineError, Result, RowBuf, Scan, Scanner, Table, Txn, Version};
+use terrace_env::{Env, Nanos};
 use terrace_storage::Rid;
 use tokio::sync::Notify;
 
 /// Cancels one statement.
 #[derive(Default)]
 pub(crate) struct CancelToken {
-    cancelled: AtomicBool,
+    /// Why; 0: it is not cancelled.
+    cancelled: AtomicU8,
     waiters: Notify,
 }
 
-pub(crate) fn cancelled() -> EngineError {
-    EngineError::new("57014", "canceling statement due to user request")
+/// Why a statement is cancelled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reason {
+    User = 1,
+    Timeout = 2,
 }
 
+/// Longest sleep of a session's watch, so that it does not outlive its session for long.
+const WATCH_MAX: Duration = Duration::from_secs(10);
+
 impl CancelToken {
-    pub(crate) fn cancel(&self) {
-        self.cancelled.store(true, Ordering::SeqCst);
+    pub(crate) fn cancel(&self, reason: Reason) {
+        // The first reason stays.
+        let _ = self.cancelled.compare_exchange(0, reason as u8, Ordering::SeqCst, Ordering::SeqCst);
         self.waiters.notify_waiters();
     }
 
     pub(crate) fn check(&self) -> Result<()> {
-        if self.cancelled.load(Ordering::SeqCst) { Err(cancelled()) } else { Ok(()) }
+        let why = match self.cancelled.load(Ordering::SeqCst) {
+            0 => return Ok(()),
+            why if why == Reason::Timeout as u8 => "statement timeout",
+            _ => "user request",
+        };
+        Err(EngineError::new("57014", format!("canceling statement due to {why}")))
     }
 
     /// Runs `work` until it is done or the statement is cancelled, whichever comes first. Work that is dropped half-way must be
@@ -44,7 +59,7 @@ impl CancelToken {
         self.check()?;
         tokio::pin!(work);
         match futures::future::select(notified, work).await {
-            futures::future::Either::Left(_) => Err(cancelled()),
+            futures::future::Either::Left(_) => Err(self.check().expect_err("woken by a cancel")),
             futures::future::Either::Right((result, _)) => result,
         }
     }
@@ -53,29 +68,80 @@ impl CancelToken {
 /// Cancels what a session runs, from another task. Does nothing while nothing runs.
 #[derive(Clone, Default)]
 pub struct Canceller {
-    running: Arc<Mutex<Option<Arc<CancelToken>>>>,
+    running: Arc<Mutex<Running>>,
+}
+
+#[derive(Default)]
+struct Running {
+    token: Option<Arc<CancelToken>>,
+    /// When it is cancelled.
+    deadline: Option<Nanos>,
+    /// The statement timeout of the session, which a task watches over.
+    watched: Option<Duration>,
 }
 
 impl Canceller {
     pub fn cancel(&self) {
-        if let Some(token) = self.running.lock().as_ref() {
-            token.cancel();
+        if let Some(token) = &self.running.lock().token {
+            token.cancel(Reason::User);
         }
     }
 
-    /// A statement begins.
-    pub(crate) fn begin(&self) -> Arc<CancelToken> {
+    /// A statement begins; it may take that long.
+    pub(crate) fn begin(&self, env: &Env, timeout: Option<Duration>) -> Arc<CancelToken> {
         let token = Arc::new(CancelToken::default());
-        *self.running.lock() = Some(token.clone());
+        let mut running = self.running.lock();
+        running.token = Some(token.clone());
+        running.deadline = timeout.map(|timeout| Nanos(env.now().0 + timeout.as_nanos() as u64));
+        if running.watched != timeout {
+            running.watched = timeout;
+            if let Some(timeout) = timeout {
+                env.spawn("statement timeout", watch(env.clone(), Arc::downgrade(&self.running), timeout));
+            }
+        }
         token
+    }
+
+    /// A statement goes on that others may have followed (a portal that was suspended).
+    pub(crate) fn resume(&self, token: &Arc<CancelToken>) {
+        let mut running = self.running.lock();
+        if !running.token.as_ref().is_some_and(|current| Arc::ptr_eq(current, token)) {
+            running.token = Some(token.clone());
+        }
     }
 
     /// It ended; another may have begun meanwhile.
     pub(crate) fn end(&self, token: &Arc<CancelToken>) {
         let mut running = self.running.lock();
-        if running.as_ref().is_some_and(|current| Arc::ptr_eq(current, token)) {
-            *running = None;
+        if running.token.as_ref().is_some_and(|current| Arc::ptr_eq(current, token)) {
+            running.token = None;
+            running.deadline = None;
         }
+    }
+}
+
+/// Cancels a session's statements that take longer than `timeout`; ends with the session, and when another timeout is set. One
+/// task for all statements: one that begins while it sleeps has a later deadline than its waking.
+async fn watch(env: Env, running: Weak<Mutex<Running>>, timeout: Duration) {
+    loop {
+        let wait = {
+            let Some(running) = running.upgrade() else { return };
+            let mut running = running.lock();
+            if running.watched != Some(timeout) {
+                return;
+            }
+            let now = env.now();
+            match (running.deadline, &running.token) {
+                (Some(deadline), Some(token)) if deadline <= now => {
+                    token.cancel(Reason::Timeout);
+                    running.deadline = None;
+                    timeout
+                }
+                (Some(deadline), Some(_)) => Duration::from_nanos(deadline.0 - now.0),
+                _ => timeout,
+            }
+        };
+        env.sleep(wait.min(WATCH_MAX)).await;
     }
 }
 

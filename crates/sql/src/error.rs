@@ -59,6 +59,7 @@ fn from_shared(error: &DataFusionError) -> EngineError {
         },
         DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => from_shared(inner),
         DataFusionError::Shared(inner) => from_shared(inner),
+        DataFusionError::ResourcesExhausted(message) => EngineError::new("53200", strip(message)),
         DataFusionError::ArrowError(arrow, _) => match arrow.as_ref() {
             ArrowError::DivideByZero => EngineError::new("22012", "division by zero"),
             ArrowError::ExternalError(inner) => match inner.downcast_ref::<EngineError>() {

@@ -315,12 +315,33 @@ impl Session {
             let warning = notice("25001", "there is already a transaction in progress");
             return Ok(Outcome::Command { tag: tag.into(), notices: vec![warning] });
         }
+        // Statements before it in the same string or pipeline belong to the block, and have decided its isolation.
+        let begun = self.shared.cell.lock().await.txn.is_some();
+        if begun {
+            self.isolate(isolation).await?;
+        }
         if isolation.is_some() {
             self.isolation = isolation;
         }
         self.ensure_transaction().await;
         *self.shared.block.lock() = Block::Explicit;
         Ok(command(tag))
+    }
+
+    /// Gives the open transaction another isolation, as long as nothing has happened in it.
+    async fn isolate(&mut self, isolation: Option<Isolation>) -> Result<()> {
+        let mut slot = self.shared.cell.lock().await;
+        if let Some(wanted) = isolation.filter(|wanted| *wanted != slot.open().isolation()) {
+            if slot.open().has_written() || slot.queried {
+                let message = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
+                return Err(EngineError::new("25001", message));
+            }
+            if let Some(empty) = slot.txn.replace(self.database.engine.begin(wanted)) {
+                empty.rollback().await?;
+            }
+            slot.number += 1;
+        }
+        Ok(())
     }
 
     async fn end(&mut self, commit: bool) -> Result<Outcome> {
@@ -373,18 +394,7 @@ impl Session {
             let warning = notice("25P01", "SET TRANSACTION can only be used in transaction blocks");
             return Ok(Outcome::Command { tag: "SET".into(), notices: vec![warning] });
         }
-        let mut slot = self.shared.cell.lock().await;
-        if let Some(wanted) = isolation.filter(|wanted| *wanted != slot.open().isolation()) {
-            if slot.open().has_written() || slot.queried {
-                let message = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
-                return Err(EngineError::new("25001", message));
-            }
-            // Nothing has happened in it.
-            if let Some(empty) = slot.txn.replace(self.database.engine.begin(wanted)) {
-                empty.rollback().await?;
-            }
-            slot.number += 1;
-        }
+        self.isolate(isolation).await?;
         Ok(command("SET"))
     }
 

@@ -10,6 +10,7 @@ use crate::planner::{Planner, task};
 use crate::values::to_scalar;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::ParamValues;
+use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::execution_props::ExecutionProps;
@@ -162,8 +163,12 @@ impl Run<'_> {
         let physical = self.physical(plan).await?;
         let mut stream = self.stream(physical, target)?;
         let mut batches = vec![];
+        let pool = &self.state.get().runtime_env().memory_pool;
+        let memory = MemoryConsumer::new("rows collected for a change").register(pool);
         while let Some(batch) = self.cancel.run(async { Ok(stream.next().await) }).await? {
-            batches.push(batch.map_err(from_datafusion)?);
+            let batch = batch.map_err(from_datafusion)?;
+            memory.try_grow(batch.get_array_memory_size()).map_err(from_datafusion)?;
+            batches.push(batch);
         }
         Ok(batches)
     }

@@ -17,7 +17,8 @@ use crate::{parse, pgcatalog, planner};
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::sql::sqlparser::ast::Statement;
@@ -25,8 +26,10 @@ use datafusion::sql::sqlparser::tokenizer::TokenWithSpan;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use parking_lot::Mutex;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use terrace_engine::{Catalog, DataType, Database, Datum, EngineError, Isolation, Result};
 
 /// A database with its SQL machinery; cheap to clone.
@@ -132,6 +135,16 @@ impl SqlDatabase {
     /// `spill`: a directory for temporary files of sorts and aggregates.
     pub fn with_spill(engine: Database, spill: PathBuf) -> SqlDatabase {
         SqlDatabase::build(engine, pgcatalog::DATABASE, Some(spill))
+    }
+
+    /// Statements may have that many bytes of memory for their intermediate results, all together; one that needs more than is left
+    /// spills to disk where it can, or fails (53200).
+    pub fn limit_memory(mut self, bytes: usize) -> SqlDatabase {
+        let mut runtime = RuntimeEnv::clone(self.state.runtime_env());
+        let largest = NonZeroUsize::new(3).expect("3 is not 0");
+        runtime.memory_pool = Arc::new(TrackConsumersPool::new(FairSpillPool::new(bytes), largest));
+        self.state = Arc::new(planner::base_state(Arc::new(runtime)));
+        self
     }
 
     fn build(engine: Database, name: &str, spill: Option<PathBuf>) -> SqlDatabase {
@@ -253,6 +266,24 @@ impl Session {
         parse::split(sql)
     }
 
+    /// How long the client may leave the session alone, as it is now: a setting's name, and the time.
+    pub fn idle_timeout(&self) -> Option<(&'static str, Duration)> {
+        let timeouts = self.settings.timeouts();
+        match self.status() {
+            TxnStatus::Idle => timeouts.idle_session.map(|t| ("idle_session_timeout", t)),
+            _ => timeouts.idle_in_transaction.map(|t| ("idle_in_transaction_session_timeout", t)),
+        }
+    }
+
+    /// Whether each statement of a string can be parsed: nothing of a string with an error in it is carried out.
+    pub async fn check_syntax(&mut self, statements: &[String]) -> Result<()> {
+        for sql in statements {
+            let (tokens, depth) = parse::tokens(sql)?;
+            on_stack_for(depth, Box::pin(async { parse::parse_tokens(tokens).map(|_| ()) })).await?;
+        }
+        Ok(())
+    }
+
     /// From here to `sync`, statements outside a block are one transaction: a simple query of several statements, or the messages
     /// of the extended protocol between two Syncs.
     pub fn begin_pipeline(&mut self) {
@@ -321,7 +352,7 @@ impl Session {
     /// rows: when the stream ends). A failed statement inside one makes the status Failed (25P02 until rolled back).
     pub async fn execute(&mut self, statement: &Arc<Prepared>, parameters: Vec<Datum>) -> Result<Outcome> {
         let Some(ast) = &statement.statement else { return Ok(Outcome::Empty) };
-        let token = self.canceller.begin();
+        let token = self.canceller.begin(self.database.engine.env(), self.settings.timeouts().statement);
         let result =
             on_stack_for(statement.depth, Box::pin(self.try_execute(statement, ast, parameters, &token))).await;
         match result {
@@ -457,6 +488,7 @@ impl Session {
             slot.txn = Some(self.database.engine.begin(isolation));
             *self.clock.lock() = None;
         }
+        slot.open().set_lock_timeout(self.settings.timeouts().lock);
         slot.number
     }
 
@@ -516,6 +548,7 @@ struct Rows {
 
 impl Rows {
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        self.canceller.resume(&self.token);
         let next = self.token.run(async { Ok(self.stream.next().await) }).await;
         let batch = match next {
             Ok(batch) => batch.transpose().map_err(from_datafusion),

@@ -1,11 +1,22 @@
 //! Run-time parameters: SET, SHOW, RESET. A parameter that does nothing here is accepted only with the value that is true.
 use crate::error::unsupported;
 use std::collections::BTreeMap;
+use std::time::Duration;
 use terrace_engine::{EngineError, Isolation, Result};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     values: BTreeMap<&'static str, String>,
+    timeouts: Timeouts,
+}
+
+/// Limits on time that a session has set. `None`: none.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Timeouts {
+    pub(crate) statement: Option<Duration>,
+    pub(crate) lock: Option<Duration>,
+    pub(crate) idle_in_transaction: Option<Duration>,
+    pub(crate) idle_session: Option<Duration>,
 }
 
 /// Name as SHOW writes it, and value at the start.
@@ -27,6 +38,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("standard_conforming_strings", "on"),
     ("statement_timeout", "0"),
     ("idle_in_transaction_session_timeout", "0"),
+    ("idle_session_timeout", "0"),
     ("TimeZone", "UTC"),
     ("transaction_read_only", "off"),
     ("default_transaction_read_only", "off"),
@@ -34,7 +46,26 @@ const DEFAULTS: &[(&str, &str)] = &[
 
 impl Settings {
     pub(crate) fn new() -> Settings {
-        Settings { values: DEFAULTS.iter().map(|(name, value)| (*name, value.to_string())).collect() }
+        let values = DEFAULTS.iter().map(|(name, value)| (*name, value.to_string())).collect();
+        Settings { values, timeouts: Timeouts::default() }
+    }
+
+    pub(crate) fn timeouts(&self) -> &Timeouts {
+        &self.timeouts
+    }
+
+    fn store(&mut self, key: &'static str, value: String) {
+        self.values.insert(key, value);
+        let timeout = |name: &str| match milliseconds(&self.values[name]) {
+            None | Some(0) => None,
+            Some(ms) => Some(Duration::from_millis(ms)),
+        };
+        self.timeouts = Timeouts {
+            statement: timeout("statement_timeout"),
+            lock: timeout("lock_timeout"),
+            idle_in_transaction: timeout("idle_in_transaction_session_timeout"),
+            idle_session: timeout("idle_session_timeout"),
+        };
     }
 
     fn key(name: &str) -> Result<&'static str> {
@@ -58,7 +89,7 @@ impl Settings {
     pub(crate) fn reset(&mut self, name: &str) -> Result<()> {
         let key = Self::key(name)?;
         let (_, value) = DEFAULTS.iter().find(|(k, _)| *k == key).expect("keys are of this list");
-        self.values.insert(key, value.to_string());
+        self.store(key, value.to_string());
         Ok(())
     }
 
@@ -89,12 +120,16 @@ impl Settings {
                 "serializable" => return Err(unsupported("isolation level SERIALIZABLE")),
                 _ => return Err(invalid(key, value)),
             },
+            _ if key.ends_with("_timeout") => match milliseconds(&lower) {
+                Some(ms) if ms <= i32::MAX as u64 => shown_time(ms),
+                _ => return Err(invalid(key, value).with_hint(TIME_HINT)),
+            },
             _ => {
                 self.require(key, &lower)?;
                 return Ok(());
             }
         };
-        self.values.insert(key, stored);
+        self.store(key, stored);
         Ok(())
     }
 
@@ -108,13 +143,38 @@ impl Settings {
             "standard_conforming_strings" => &["on", "true", "1", "yes"],
             "TimeZone" => &["utc", "gmt", "etc/utc", "0", "utc0"],
             "transaction_read_only" | "default_transaction_read_only" => &["off", "false", "0", "no"],
-            "lock_timeout" | "statement_timeout" | "idle_in_transaction_session_timeout" => &["0", "0s", "0ms"],
             _ => return Err(EngineError::new("55P02", format!("parameter \"{key}\" cannot be changed"))),
         };
         if spellings.contains(&lower) || lower == "default" {
             return Ok(());
         }
         Err(unsupported(format!("{key} = '{lower}'")))
+    }
+}
+
+const TIME_HINT: &str = "Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".";
+
+const UNITS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1)];
+
+/// A time such as `5s`, `1.5min` or `250` (milliseconds), in milliseconds.
+fn milliseconds(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let number: f64 = text[..text.len() - unit.len()].parse().ok()?;
+    let scale = match unit.trim() {
+        "" => 1.0,
+        "us" => 0.001,
+        unit => UNITS.iter().find(|(name, _)| *name == unit)?.1 as f64,
+    };
+    // Beyond what f64 tells apart, it is too long anyway.
+    Some((number * scale).round() as u64)
+}
+
+/// In the largest unit that gives a whole number, as SHOW prints it.
+fn shown_time(ms: u64) -> String {
+    match UNITS.iter().find(|(_, scale)| ms > 0 && ms.is_multiple_of(*scale)) {
+        Some((unit, scale)) => format!("{}{unit}", ms / scale),
+        None => "0".into(),
     }
 }
 

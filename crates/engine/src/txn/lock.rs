@@ -82,7 +82,7 @@ impl Txn {
         let (core, owner) = (self.ending.core.clone(), self.ending.owner);
         let (key, mode) = (LockKey::Explicit(table.oid, rid), lock.mode());
         let new = match wait {
-            LockWait::Wait => core.locks.acquire(&core.env, owner, key, mode, core.config.lock_timeout).await?,
+            LockWait::Wait => core.locks.acquire(&core.env, owner, key, mode, self.lock_timeout).await?,
             _ => match core.locks.try_acquire(owner, key, mode)? {
                 Some(new) => new,
                 None if wait == LockWait::Skip => return Ok(None),
@@ -120,7 +120,7 @@ impl Txn {
                         Ready::No(_) => RowLockOutcome::Gone,
                     });
                 }
-                (Some(holder), LockWait::Wait) => core.wait(self.ending.owner, &holder).await?,
+                (Some(holder), LockWait::Wait) => core.wait(self.ending.owner, &holder, self.lock_timeout).await?,
                 (Some(_), LockWait::NoWait) => return Err(EngineError::lock_not_available(&table.name)),
                 (Some(_), LockWait::Skip) => return Ok(RowLockOutcome::Skipped),
             }

@@ -95,14 +95,21 @@ pub struct Txn {
     isolation: Isolation,
     snapshot: Option<Arc<Snapshot>>,
     tally: Tally,
+    /// Waits for a lock that are longer fail; zero: never.
+    lock_timeout: Duration,
     /// What must be ended; its drop rolls back.
     ending: Ending,
 }
 
 impl Txn {
     pub(crate) fn new(core: Arc<Core>, isolation: Isolation) -> Txn {
-        let tally = Tally::new(core.usage.clone());
-        Txn { isolation, snapshot: None, tally, ending: Ending::new(core, Some(isolation)) }
+        let (tally, lock_timeout) = (Tally::new(core.usage.clone()), core.config.lock_timeout);
+        Txn { isolation, snapshot: None, tally, lock_timeout, ending: Ending::new(core, Some(isolation)) }
+    }
+
+    /// From here on, waits for a lock that are longer fail (55P03); zero: never, `None`: as configured.
+    pub fn set_lock_timeout(&mut self, timeout: Option<Duration>) {
+        self.lock_timeout = timeout.unwrap_or(self.core().config.lock_timeout);
     }
 
     pub(crate) fn core(&self) -> &Arc<Core> {
@@ -363,7 +370,7 @@ impl Txn {
             return Ok(false);
         }
         let core = self.core();
-        core.locks.acquire(&core.env, self.ending.owner, key, mode, core.config.lock_timeout).await?;
+        core.locks.acquire(&core.env, self.ending.owner, key, mode, self.lock_timeout).await?;
         self.ending.locks.push((key, mode));
         Ok(true)
     }

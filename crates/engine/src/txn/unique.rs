@@ -49,7 +49,7 @@ impl Txn {
                 }
                 Conflict::Pending(holder) => {
                     drop(stripe);
-                    core.wait(self.ending.owner, &holder).await?;
+                    core.wait(self.ending.owner, &holder, self.lock_timeout).await?;
                 }
             }
         }

@@ -20,6 +20,7 @@ use crate::snapshots::Snapshot;
 use crate::types::Datum;
 use crate::versions::{RowVersion, heap, is_version, new_header};
 use std::sync::Arc;
+use std::time::Duration;
 use terrace_storage::heap::{FragmentNote, Heap, HeapRoom, ROW_HEADER, RowHeader, StoredRow};
 use terrace_storage::mtr::LogPermit;
 use terrace_storage::page::slotted;
@@ -49,8 +50,8 @@ pub(super) enum Ready {
 }
 
 impl Core {
-    pub(crate) async fn wait(&self, owner: Owner, holder: &TxnState) -> Result<()> {
-        self.locks.wait_for(&self.env, owner, holder, self.config.lock_timeout).await?;
+    pub(crate) async fn wait(&self, owner: Owner, holder: &TxnState, timeout: Duration) -> Result<()> {
+        self.locks.wait_for(&self.env, owner, holder, timeout).await?;
         self.check_alive()
     }
 
@@ -169,7 +170,7 @@ impl Txn {
             let Some((row, holder)) = settled else {
                 return Ok(Ready::No(UpdateOutcome::Gone));
             };
-            let (owner, timeout) = (self.ending.owner, core.config.lock_timeout);
+            let (owner, timeout) = (self.ending.owner, self.lock_timeout);
             if let Some(holder) = holder {
                 match turns.writer {
                     // Invariant 2: wait for the turn first, then look again.
@@ -177,7 +178,7 @@ impl Txn {
                         let key = LockKey::Row(table.oid, rid);
                         turns.writer = Some(core.locks.turn(&core.env, owner, key, timeout).await?);
                     }
-                    Some(_) => core.wait(owner, &holder).await?,
+                    Some(_) => core.wait(owner, &holder, timeout).await?,
                 }
                 continue;
             }

@@ -48,7 +48,10 @@ impl Server {
     }
 
     pub async fn with(limits: Limits) -> Server {
-        let db = database().await;
+        Server::of(database().await, limits).await
+    }
+
+    pub async fn of(db: SqlDatabase, limits: Limits) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();

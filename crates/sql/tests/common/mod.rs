@@ -100,6 +100,21 @@ impl Client {
         }
     }
 
+    /// Runs a statement to its end and forgets what it answers.
+    pub(crate) async fn run_loosely(&mut self, sql: &str) -> Result<(), EngineError> {
+        let statement = self.session.prepare(sql, &[]).await?;
+        let parameters = statement.parameters.iter().map(|_| Datum::Null).collect();
+        match self.session.execute(&statement, parameters).await? {
+            Outcome::Rows { mut stream, .. } => {
+                while let Some(batch) = stream.next().await {
+                    batch?;
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// A command that must succeed.
     pub(crate) async fn ok(&mut self, sql: &str, tag: &str) {
         match self.run(sql).await {
