@@ -6,6 +6,8 @@
 //! 2. The row is the transaction's own until then, so its header must name the record; anything else is damage.
 //! 3. Needs no undo space (the state is overwritten). An older version that no longer fits its page becomes a chain; having been in a
 //!    slot, it is one fragment, written in the same mini-transaction.
+//! 4. An entry of the undone version's key stays where an older version needs it whose purge will remove it: one that was followed by a change
+//!    of keys. (An older version with this key and no such change after it is older than the index, which nobody who sees it uses.)
 use crate::catalog::load::View;
 use crate::catalog::{Catalog, Table};
 use crate::database::Core;
@@ -300,11 +302,12 @@ impl Core {
         if let (false, Some(table)) = (keys.is_empty(), u.definition) {
             let hold = self.active.hold();
             let older = match &u.older {
-                Some(older) => self.needed(hold.low(), u.table, u.rid, older.clone()).await?,
+                Some(older) => self.needed_since(hold.low(), u.table, u.rid, older.clone()).await?,
                 None => Vec::new(),
             };
             for (index, key) in keys {
-                if older.iter().any(|v| key::encode_key(index, v.view(table)) == key) {
+                // Invariant 4.
+                if older.iter().any(|(v, changed)| *changed && key::encode_key(index, v.view(table)) == key) {
                     continue;
                 }
                 self.tree(index).remove(&self.cleanup, &entry(key, u.rid)).await?;

@@ -199,14 +199,28 @@ impl Core {
         rid: Rid,
         newest: RowVersion,
     ) -> Result<Vec<RowVersion>> {
+        Ok(self.needed_since(low, table, rid, newest).await?.into_iter().map(|(version, _)| version).collect())
+    }
+
+    /// As `needed`; with each version whether the record of what came after it says that keys changed (the newest: false).
+    pub(crate) async fn needed_since(
+        &self,
+        low: TxnId,
+        table: ObjectId,
+        rid: Rid,
+        newest: RowVersion,
+    ) -> Result<Vec<(RowVersion, bool)>> {
         let mut all = Vec::new();
-        let mut next = Some(newest);
-        while let Some(version) = next {
-            next = match version.header.writer < low {
-                true => None,
-                false => self.older(table, rid, version.clone()).await?,
-            };
-            all.push(version);
+        let mut next = Some((newest, false));
+        while let Some((version, changed)) = next {
+            next = None;
+            if version.header.writer >= low {
+                let record = self.store.undo().read(&self.store, version.header.undo).await?;
+                let keys_changed = matches!(Record::decode(&record.body)?, Record::Update { keys_changed: true, .. });
+                let older = self.undo_on_copy(table, rid, version.clone(), &record).await?;
+                next = older.map(|older| (older, keys_changed));
+            }
+            all.push((version, changed));
         }
         Ok(all)
     }
