@@ -28,9 +28,16 @@ pub enum BadPage {
 pub enum StorageError {
     #[error(transparent)]
     Device(#[from] DeviceError),
-    #[error("page {page} is damaged: {why}; restore it from a backup, or run `terrace check`")]
+    /// Where the log reaches back far enough the page is made again from it instead.
+    #[error(
+        "page {page} of tablespace {} is damaged: {why}; the log cannot make it again: restore the database from a backup",
+        page.space.name()
+    )]
     BadPage { page: PageId, why: BadPage },
-    #[error("lost write on page {page}: its LSN is {found}, the log expects {expected}")]
+    #[error(
+        "lost write on page {page} of tablespace {}: its LSN is {found}, the log expects {expected}",
+        page.space.name()
+    )]
     LostWrite { page: PageId, found: Lsn, expected: Lsn },
     #[error("tablespace {space} has no room for another extent: {device}")]
     SpaceFull { space: u16, device: String },
@@ -54,6 +61,14 @@ pub enum StorageError {
     ShuttingDown,
     #[error("damaged structure: {0}")]
     Damaged(String),
+}
+
+impl BadPage {
+    /// Whether the page's bytes are no page of this place. (One that is whole but from another version, or from beyond the log's end,
+    /// is good evidence that files or programs are mixed up, and is not to be overwritten.)
+    pub(crate) fn is_decay(self) -> bool {
+        !matches!(self, BadPage::Version(_) | BadPage::Kind(_) | BadPage::FutureLsn(_))
+    }
 }
 
 impl std::fmt::Display for ObjectId {

@@ -188,14 +188,15 @@ pub(crate) fn rebuild(id: PageId, page_size: usize, history: &[Change]) -> Resul
 }
 
 /// Rebuilds a suspect from the log, back to before the redo LSN, into the pool; `why` where the log does not reach far enough.
+/// `range`: from the redo LSN to the log's end.
 pub(crate) async fn rebuild_suspect(
     log: &Log,
     pool: &Arc<Pool>,
     page: PageId,
-    rec_lsn: Lsn,
+    (rec_lsn, end): (Lsn, Lsn),
     why: StorageError,
 ) -> Result<()> {
-    let Some(history) = log.page_history(page, log.end()).await? else { return Err(why) };
+    let Some(history) = log.page_history(page, end).await? else { return Err(why) };
     let rebuilt = rebuild(page, pool.page_size(), &history)?;
     tracing::warn!(%page, "rebuilt from the log: {why}");
     let pin = match pool.get(page) {

@@ -7,14 +7,12 @@ use crate::config::{DeviceSet, StorageConfig};
 use crate::control::{Control, ControlFile};
 use crate::error::{Result, StorageError};
 use crate::home::disk::{DiskHome, PAGES_AT, WRITERS};
-use crate::home::{Home, Reason, WriteBack};
+use crate::home::{Home, Reason};
 use crate::identity::{Identity, Role};
 use crate::log::{Class, Log};
 use crate::mtr::{LogPermit, Mtr};
-use crate::page;
-use crate::page::header;
 use crate::pool::{Access, Pool};
-use crate::recovery::{self, Suspects};
+use crate::recovery::{self, Redone, Suspects};
 use crate::space::Space;
 use crate::types::*;
 use crate::undo::UndoSpace;
@@ -109,6 +107,7 @@ impl Store {
         let inner = &store.0;
         inner.home.start(&inner.env);
         inner.log.start(state.epoch, Lsn(0)).await?;
+        inner.pool.repair_up_to(Lsn(0));
         store.start_writer();
         store.set_data(Space::create(&store, DATA).await?);
         Ok(store)
@@ -170,9 +169,11 @@ impl Store {
                 redone.end
             )));
         }
+        inner.pool.repair_up_to(redone.end);
         // Before the epoch: where the log is full, that moves the redo LSN past what shows a suspect to be one.
-        report.pages_rebuilt = self.settle(redone.suspects, state.redo_lsn).await?;
-        self.open_epoch(state, redone.end).await?;
+        let end = redone.end;
+        report.pages_rebuilt = self.settle(redone, state.redo_lsn).await?;
+        self.open_epoch(state, end).await?;
         self.start_writer();
         Ok(report)
     }
@@ -198,21 +199,22 @@ impl Store {
     }
 
     /// Deals with the pages that redo could not follow (recovery invariant 2) and opens the tablespaces.
-    async fn settle(&self, suspects: Suspects, redo: Lsn) -> Result<u64> {
+    async fn settle(&self, redone: Redone, redo: Lsn) -> Result<u64> {
         let inner = &self.0;
+        let Redone { end, suspects } = redone;
         // Only extents of the data tablespace are dropped unwritten; its maps and the undo pages never are.
         let page_size = inner.config.page_size;
         let (droppable, kept): (Suspects, Suspects) =
             suspects.into_iter().partition(|(page, _)| page.space == DATA && !Space::is_map_page(page.no, page_size));
         let mut rebuilt = 0;
         for (page, why) in kept {
-            recovery::rebuild_suspect(&inner.log, &inner.pool, page, redo, why).await?;
+            recovery::rebuild_suspect(&inner.log, &inner.pool, page, (redo, end), why).await?;
             rebuilt += 1;
         }
         self.set_data(Space::open(self, DATA).await?);
         for (page, why) in droppable {
             if self.space(DATA).is_used(page.no) {
-                recovery::rebuild_suspect(&inner.log, &inner.pool, page, redo, why).await?;
+                recovery::rebuild_suspect(&inner.log, &inner.pool, page, (redo, end), why).await?;
                 rebuilt += 1;
             }
         }
@@ -349,23 +351,12 @@ impl Store {
         self.0.failure()
     }
 
-    /// Rebuilds a page that failed its checks from the log and writes it home (single-page repair). `BadPage` where the log does
-    /// not reach back to the page's beginning.
+    /// Reads a page that is not in memory, making it again from the log where it fails its checks, and sees to it that it is good at home.
+    /// `BadPage` where the log does not reach back to the page's beginning.
     pub async fn repair_page(&self, page: PageId) -> Result<()> {
-        let inner = &self.0;
-        let why = match inner.pool.fetch(page, Access::Random).await {
-            Ok(_) => return Ok(()),
-            Err(StorageError::BadPage { page, why }) => StorageError::BadPage { page, why },
-            Err(e) => return Err(e),
-        };
-        let Some(history) = inner.log.page_history(page, inner.log.end()).await? else { return Err(why) };
-        let mut bytes = IoBuf::padded(&recovery::rebuild(page, inner.config.page_size, &history)?);
-        header::seal(&mut bytes);
-        let lsn = page::header::lsn(&bytes);
-        inner.log.flush_to(lsn).await?;
-        let back = WriteBack { page, bytes, lsn, rec_lsn: lsn, access: Access::Random };
-        inner.home.write_back(vec![back], Reason::Checkpoint).await?;
-        inner.home.sync().await
+        let _pin = self.0.pool.fetch(page, Access::Random).await?;
+        self.0.pool.write_page(page).await?;
+        self.0.home.sync().await
     }
 
     /// Checkpoint, mark clean, stop background tasks.

@@ -387,20 +387,70 @@ fn a_rotten_page_is_rebuilt_from_the_log() {
         st.close().await.expect("closes");
         model
     });
+    let pages = model.pages.clone();
     for no in [3, 7] {
         devices[3].flip(PAGES_AT + model.pages[no] as u64 * 4096 + 2000, 8);
     }
     let (st, _) = open(&sim, &devices).expect("opens");
     sim.run(async move {
-        for no in [3, 7] {
-            let page = PageId::new(DATA, model.pages[no]);
-            let found = st.pool().fetch(page, Access::Random).await.map(drop);
-            assert!(matches!(found, Err(StorageError::BadPage { .. })), "{found:?}");
-            st.repair_page(page).await.expect("its whole history is in the log");
-        }
+        // Whoever asks, and however many: the page is made again once.
+        let page = PageId::new(DATA, model.pages[3]);
+        let pins = futures::future::join_all((0..8).map(|_| st.pool().fetch(page, Access::Random))).await;
+        assert!(pins.iter().all(Result::is_ok), "{pins:?}");
+        assert_eq!(st.pool().stats().repaired, 1);
+        st.repair_page(PageId::new(DATA, model.pages[7])).await.expect("its whole history is in the log");
+        assert_eq!(st.pool().stats().repaired, 2);
         let state = read_state(&st, &model.pages).await.expect("every page is readable");
         assert_eq!(Some(&state), model.states.last());
         st.close().await.expect("closes");
+    });
+    // They are good at home.
+    let (st, _) = open(&sim, &devices).expect("opens");
+    sim.run(async move {
+        read_state(&st, &pages).await.expect("every page is readable");
+        assert_eq!(st.pool().stats().repaired, 0);
+    });
+}
+
+/// A page whose beginning the log has lost, and one that the log, itself damaged, cannot make again: named, not returned.
+#[test]
+fn a_rotten_page_that_the_log_cannot_make_again_is_named() {
+    let (sim, recorder, devices, st, model) = created(13, false);
+    let (model, log_end) = sim.run(async move {
+        let mut model = work(st.clone(), recorder, model, 100).await;
+        let lsn = step(&st, &mut model, 0, 900).await.expect("works");
+        st.close().await.expect("closes");
+        (model, lsn)
+    });
+    let rotten = PageId::new(DATA, model.pages[0]);
+    // After opening, which restores what the double-write area has a copy of.
+    let (st, _) = open(&sim, &devices).expect("opens");
+    devices[3].flip(PAGES_AT + rotten.no as u64 * 4096 + 2000, 8);
+    // The last change of the page, in the log.
+    devices[1].flip(4096 + log_end.0 - 100, 1);
+    let found = sim.run({
+        let st = st.clone();
+        async move { st.pool().fetch(rotten, Access::Random).await.map(drop) }
+    });
+    let message = found.expect_err("no page is better than an old one").to_string();
+    assert!(message.contains(&format!("page {rotten} of tablespace data is damaged: checksum")), "{message}");
+    assert!(message.contains("restore the database from a backup"), "{message}");
+
+    let (sim, recorder, devices, st, model) = created(14, false);
+    let model = sim.run(async move {
+        let model = work(st.clone(), recorder, model, 1500).await;
+        st.close().await.expect("closes");
+        model
+    });
+    let rotten = PageId::new(DATA, model.pages[0]);
+    let (st, _) = open(&sim, &devices).expect("opens");
+    devices[3].flip(PAGES_AT + rotten.no as u64 * 4096 + 2000, 8);
+    sim.run(async move {
+        let found = st.pool().fetch(rotten, Access::Random).await.map(drop);
+        assert!(matches!(found, Err(StorageError::BadPage { page, .. }) if page == rotten), "{found:?}");
+        assert!(st.repair_page(rotten).await.is_err());
+        let others = read_state(&st, &model.pages[1..]).await.expect("the others are good");
+        assert_eq!(others, model.states.last().expect("begun")[1..]);
     });
 }
 

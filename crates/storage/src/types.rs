@@ -42,6 +42,17 @@ pub struct TxnId(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct UndoPtr(pub u64);
 
+impl SpaceId {
+    /// Its name in messages and configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            DATA => "data",
+            UNDO => "undo",
+            _ => "?",
+        }
+    }
+}
+
 impl PageId {
     pub fn new(space: SpaceId, no: u32) -> PageId {
         PageId { space, no }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use terrace_device::fault::{Choice, FaultDevice, Recorder};
 use terrace_device::latency::{Cost, Latency, Model as LatencyModel, Timer};
 use terrace_device::{DeviceRef, Guarantees, Image};
-use terrace_engine::{Database, EngineConfig, Result};
+use terrace_engine::{Database, EngineConfig, OpenReport, Result};
 use terrace_env::{Env, Sim};
 use terrace_storage::config::{PoolPolicy, Safeguards};
 use terrace_storage::{DeviceSet, StorageConfig};
@@ -75,8 +75,11 @@ impl World {
     }
 
     pub(crate) fn open(&self) -> Result<Database> {
-        let opening = Database::open(self.sim.env(), self.set(), self.config.clone(), engine_config());
-        self.sim.run(async move { opening.await.map(|(db, _)| db) })
+        self.open_reported().map(|(db, _)| db)
+    }
+
+    pub(crate) fn open_reported(&self) -> Result<(Database, OpenReport)> {
+        self.sim.run(Database::open(self.sim.env(), self.set(), self.config.clone(), engine_config()))
     }
 
     /// What the media hold if the power goes now.

@@ -3,7 +3,7 @@
 
 use super::Log;
 use super::reader::SegmentImage;
-use super::segment::Seal;
+use super::segment::{Seal, SegmentHeader};
 use crate::error::{Result, StorageError};
 use crate::page::op::PageOp;
 use crate::types::{Lsn, PageId};
@@ -31,47 +31,84 @@ pub(crate) fn starts_afresh(ops: &[u8]) -> bool {
     PageOp::decode(&mut rest).is_ok_and(|op| op.starts_afresh())
 }
 
+/// What a segment has of a page.
+enum Look {
+    /// Nothing, as its index proves. With the LSN at which the stream before it ended.
+    Untouched(Lsn),
+    Read(SegmentImage),
+    /// The log has not got it any more.
+    Gone,
+}
+
 impl Log {
-    /// The page's changes, oldest first, from the last one at or below `upto` that needs no previous content, through `upto`.
-    /// `None` where the log does not reach back to such a one. Segments whose index does not name the page are not read.
+    /// The page's changes, oldest first, from the last one at or below `upto` (a batch boundary) that needs no previous content, through
+    /// `upto`. `None` where the log does not reach back to such a one. Segments whose index does not name the page are not read.
+    ///
+    /// Nothing is left out: segments are walked by the ends that their successors' headers name, and each one read must have batches
+    /// up to there. `Damaged` where one has not.
     pub async fn page_history(&self, page: PageId, upto: Lsn) -> Result<Option<Vec<Change>>> {
         if self.durable() < upto {
             self.flush_to(upto).await?;
         }
         let mut newest_first: Vec<Change> = Vec::new();
-        for number in self.segments().into_iter().rev() {
-            if number > self.segment_of(upto) || !self.may_touch(number, page).await? {
-                continue;
-            }
-            let Some(image) = self.segment(number).await? else { continue };
-            let mut changes = changes_in(&image, page, upto);
+        let mut end = upto;
+        while end > Lsn(0) {
+            let number = self.segment_of(end);
+            let image = match self.look(number, page).await? {
+                Look::Gone => return Ok(None),
+                Look::Untouched(prev_end) => {
+                    end = prev_end;
+                    continue;
+                }
+                Look::Read(image) => image,
+            };
+            let Some(mut changes) = changes_in(&image, page, end) else {
+                if !self.segments().contains(&number) {
+                    return Ok(None); // Used again while it was read.
+                }
+                let problem = format!("log segment {number} has no batch that ends at {end}, where the stream goes on");
+                return Err(StorageError::Damaged(problem));
+            };
             if let Some(start) = changes.iter().rposition(Change::starts_afresh) {
                 newest_first.extend(changes.drain(start..).rev());
                 newest_first.reverse();
                 return self.chained(page, newest_first).map(Some);
             }
             newest_first.extend(changes.into_iter().rev());
+            end = image.header.prev_end;
+            assert!(
+                end == Lsn(0) || self.segment_of(end) < number,
+                "the stream goes back from segment {number} to {end}"
+            );
         }
         Ok(None)
     }
 
-    /// False only where the segment's index proves it.
-    async fn may_touch(&self, number: u64, page: PageId) -> Result<bool> {
+    async fn look(&self, number: u64, page: PageId) -> Result<Look> {
         let core = &self.core;
-        let Some(slot) = core.tail.lock().slots.slot(number) else { return Ok(false) };
+        let Some(slot) = core.tail.lock().slots.slot(number) else { return Ok(Look::Gone) };
+        let Some(header) = core.read_header(slot).await?.filter(|h| h.number == number) else { return Ok(Look::Gone) };
+        if self.is_untouched(slot, &header, page).await? {
+            return Ok(Look::Untouched(header.prev_end));
+        }
+        Ok(core.read_segment(slot, number).await?.map_or(Look::Gone, Look::Read))
+    }
+
+    /// True only where the segment's index proves it.
+    async fn is_untouched(&self, slot: u32, header: &SegmentHeader, page: PageId) -> Result<bool> {
+        let core = &self.core;
         let at = core.geometry.slot_at(slot);
         let end = at + core.geometry.segment_size;
         if end > core.device.size() {
-            return Ok(true);
+            return Ok(false);
         }
-        let Some(header) = core.read_header(slot).await?.filter(|h| h.number == number) else { return Ok(true) };
         let last = core.device.read(end - SECTOR as u64, IoBuf::zeroed(SECTOR), Purpose::Log).await?;
-        let Some(pages) = Seal::pages_in(&last, &header) else { return Ok(true) };
+        let Some(pages) = Seal::pages_in(&last, header) else { return Ok(false) };
         let from = core.geometry.index_at(pages);
         let length = (core.geometry.segment_size - from) as usize;
         let index = core.device.read(at + from, IoBuf::zeroed(length), Purpose::Log).await?;
-        let Some(seal) = Seal::decode(&index, &header) else { return Ok(true) };
-        Ok(seal.pages.binary_search_by_key(&page.to_u64(), |(p, _)| p.to_u64()).is_ok())
+        let Some(seal) = Seal::decode(&index, header) else { return Ok(false) };
+        Ok(seal.pages.binary_search_by_key(&page.to_u64(), |(p, _)| p.to_u64()).is_err())
     }
 
     fn chained(&self, page: PageId, history: Vec<Change>) -> Result<Vec<Change>> {
@@ -87,12 +124,15 @@ impl Log {
     }
 }
 
-fn changes_in(image: &SegmentImage, page: PageId, upto: Lsn) -> Vec<Change> {
+/// The page's changes in a segment, through the batch that ends at `end`; `None` where the batches do not reach there.
+fn changes_in(image: &SegmentImage, page: PageId, end: Lsn) -> Option<Vec<Change>> {
     let mut changes = Vec::new();
-    for batch in image.batches(Lsn(0)).take_while(|b| b.end <= upto) {
+    let mut reached = Lsn(0);
+    for batch in image.batches(Lsn(0)).take_while(|b| b.end <= end) {
+        reached = batch.end;
         for block in batch.blocks().filter(|b| b.page == page) {
             changes.push(Change { prev: block.prev, end: batch.end, ops: block.ops.to_vec() });
         }
     }
-    changes
+    (reached == end).then_some(changes)
 }

@@ -22,6 +22,8 @@ mod status;
 mod writer;
 
 #[cfg(test)]
+mod stress;
+#[cfg(test)]
 mod tests;
 
 use crate::config::StorageConfig;

@@ -8,7 +8,7 @@ use terrace_device::fault::{Choice, Fault, FaultDevice, Operation, Recorder, Rul
 use terrace_device::{ErrorKind, Guarantees, Image, MemoryDevice, Purpose, SECTOR};
 use terrace_env::Sim;
 
-const DATABASE: u128 = 77;
+pub(super) const DATABASE: u128 = 77;
 
 fn config() -> StorageConfig {
     StorageConfig {
@@ -25,7 +25,7 @@ fn memory() -> DeviceRef {
     Arc::new(MemoryDevice::new("log", 64 << 20))
 }
 
-async fn create(env: Env, device: DeviceRef, config: &StorageConfig) -> Result<Log> {
+pub(super) async fn create(env: Env, device: DeviceRef, config: &StorageConfig) -> Result<Log> {
     let log = Log::unopened(env, device, DATABASE, config);
     log.format().await?;
     log.start(1, Lsn(0)).await?;
@@ -33,9 +33,9 @@ async fn create(env: Env, device: DeviceRef, config: &StorageConfig) -> Result<L
 }
 
 /// A batch as read: start, end, and what each block says.
-type Read = (Lsn, Lsn, Vec<(PageId, Lsn, Vec<u8>)>);
+pub(super) type Read = (Lsn, Lsn, Vec<(PageId, Lsn, Vec<u8>)>);
 
-async fn read_all(log: &Log, from: Lsn) -> Result<(Vec<Read>, Lsn)> {
+pub(super) async fn read_all(log: &Log, from: Lsn) -> Result<(Vec<Read>, Lsn)> {
     let (mut found, mut at) = (Vec::new(), from);
     let mut image = match from {
         Lsn(0) => log.successor(None, from).await?,
@@ -59,7 +59,7 @@ async fn reopen(env: Env, device: DeviceRef, redo: Lsn, config: &StorageConfig) 
     Ok((log, found, end))
 }
 
-fn page(no: u32) -> PageId {
+pub(super) fn page(no: u32) -> PageId {
     PageId::new(DATA, no)
 }
 

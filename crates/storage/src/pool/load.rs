@@ -3,17 +3,21 @@
 //! Invariants:
 //! 1. Who claims a page ends its `Loading`, on every path: success, error, or the task being dropped.
 //! 2. A failed read leaves neither table entry nor frame behind, and its error goes to everybody who waited for it.
-//! 3. Who waits for a frame is served by evictions; these wait for log and home only, never for a frame. So misses and write-backs
+//! 3. A page that fails its checks is made again from the log under its claim: nobody has it, nobody else can bring it in, so what the
+//!    log says up to its end is all there is. Read-ahead leaves that to whoever wants the page.
+//! 4. Who waits for a frame is served by evictions; these wait for log and home only, never for a frame. So misses and write-backs
 //!    cannot wait for each other in a circle.
 
 use super::pin::assert_unlatched;
 use super::table::{Entry, Loading};
 use super::{Access, Pin, Pool};
-use crate::error::{Result, StorageError};
+use crate::error::{BadPage, Result, StorageError};
 use crate::home::Fetched;
+use crate::page::header;
 use crate::reads::count_read;
+use crate::recovery;
 use crate::sync::atomic::Ordering;
-use crate::types::{PageId, SpaceId};
+use crate::types::{Lsn, PageId, SpaceId};
 use futures::future::{Either, join_all, select};
 use std::collections::hash_map::Entry as Slot;
 use std::sync::Arc;
@@ -42,7 +46,7 @@ struct Claim<'a> {
 
 impl Claim<'_> {
     /// Shows the page, pinned, to everybody.
-    fn install(mut self, bytes: Option<&[u8]>, inherited: Option<crate::types::Lsn>, access: Access) -> Pin {
+    fn install(mut self, bytes: Option<&[u8]>, inherited: Option<Lsn>, access: Access) -> Pin {
         let frame = self.frame.take().expect("a frame was found for the claim");
         let pool = self.pool;
         pool.all().fill(frame, self.page, bytes, inherited, access);
@@ -142,7 +146,43 @@ impl Pool {
         }
         let mut fetched = self.timed_fetch(page, 1, access, false).await;
         assert!(fetched.len() == 1, "one page was asked for, {} came", fetched.len());
-        claim.finish(fetched.pop().expect("counted"), access)
+        match fetched.pop().expect("counted") {
+            Err(StorageError::BadPage { why, .. }) if why.is_decay() => self.repair(claim, why, access).await,
+            fetched => claim.finish(fetched, access),
+        }
+    }
+
+    /// Invariant 3. Where the log does not reach back, the page stays damaged.
+    async fn repair(&self, claim: Claim<'_>, why: BadPage, access: Access) -> Result<Pin> {
+        let page = claim.page;
+        let damaged = StorageError::BadPage { page, why };
+        let Some(&redo_end) = self.repair_up_to.get() else { return Err(claim.fail(damaged)) };
+        let _one_at_a_time = self.repairing.lock().await;
+        // While recovery reads, the log has no end of its own yet.
+        let end = self.log.end();
+        let upto = if end == Lsn(u64::MAX) { redo_end } else { end };
+        let history = match self.log.page_history(page, upto).await {
+            Ok(Some(history)) => history,
+            Ok(None) => {
+                tracing::error!(%page, "damaged, and the log does not reach back to its beginning: {why}");
+                return Err(claim.fail(damaged));
+            }
+            Err(e @ StorageError::Damaged(_)) => {
+                tracing::error!(%page, "damaged ({why}), and so is the log that could make it again: {e}");
+                return Err(claim.fail(damaged));
+            }
+            Err(e) => return Err(claim.fail(e)),
+        };
+        let bytes = match recovery::rebuild(page, self.page_size(), &history) {
+            Ok(bytes) => bytes,
+            Err(e) => return Err(claim.fail(e)),
+        };
+        tracing::warn!(%page, "made again from the log: {why}");
+        let lsn = header::lsn(&bytes);
+        let pin = claim.install(Some(&bytes), None, access);
+        self.redo(&pin, lsn, |_| ()); // Dirty: it goes home soon.
+        self.counters.repaired.fetch_add(1, Ordering::Relaxed);
+        Ok(pin)
     }
 
     /// Counts what was read for whoever asked.
@@ -202,8 +242,12 @@ impl Pool {
         let fetched = self.timed_fetch(first.page, claims.len() as u32, Access::Sequential, true).await;
         assert!(fetched.len() == claims.len(), "{} pages were asked for, {} came", claims.len(), fetched.len());
         for (claim, page) in claims.into_iter().zip(fetched) {
-            // An error has been told to those who waited; who wants the page later will meet it again.
-            let _ = claim.finish(page, Access::Sequential);
+            match page {
+                // Who waited looks again, and meets the damage himself (invariant 3).
+                Err(StorageError::BadPage { .. }) => drop(claim),
+                // An error has been told to those who waited; who wants the page later will meet it again.
+                page => drop(claim.finish(page, Access::Sequential)),
+            }
         }
     }
 

@@ -30,7 +30,7 @@ use crate::types::*;
 use frame::Frames;
 pub use pin::{Pin, ReadGuard, WriteGuard};
 use std::ptr::NonNull;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 use table::Entry;
 use terrace_env::Env;
@@ -69,6 +69,8 @@ pub struct PoolStats {
     /// Pages written to make room, and written by age or for a checkpoint.
     pub dirty_evictions: u64,
     pub written: u64,
+    /// Pages that failed their checks and were made again from the log.
+    pub repaired: u64,
 }
 
 #[derive(Default)]
@@ -79,6 +81,7 @@ struct Counters {
     evictions: AtomicU64,
     dirty_evictions: AtomicU64,
     written: AtomicU64,
+    repaired: AtomicU64,
 }
 
 /// The buffer pool. `Arc<Pool>` is shared by everyone.
@@ -105,6 +108,9 @@ pub struct Pool {
     write_done: Notify,
     /// Why the last eviction of dirty pages failed.
     failure: Mutex<Option<StorageError>>,
+    /// Set when damaged pages may be made again from the log: up to here while the log is not open for writing.
+    repair_up_to: OnceLock<Lsn>,
+    repairing: tokio::sync::Mutex<()>,
 }
 
 // SAFETY: `frames` points to a `Frames`, which is Send and Sync, and which lives as long as the pool.
@@ -138,6 +144,8 @@ impl Pool {
             freed: Notify::new(),
             write_done: Notify::new(),
             failure: Mutex::new(None),
+            repair_up_to: OnceLock::new(),
+            repairing: tokio::sync::Mutex::new(()),
         });
         env.spawn("pool cleaner", write::cleaner(Arc::downgrade(&pool), wake_cleaner));
         pool
@@ -146,6 +154,11 @@ impl Pool {
     fn all(&self) -> &Frames {
         // SAFETY: allocated in `new`, given up in `drop`.
         unsafe { self.frames.as_ref() }
+    }
+
+    /// Everything that the log holds, up to `end`, is in the pages: from now on a damaged one is made again from the log.
+    pub(crate) fn repair_up_to(&self, end: Lsn) {
+        assert!(self.repair_up_to.set(end).is_ok(), "redo ends once");
     }
 
     /// The log that the pool's pages are logged in.
@@ -194,6 +207,7 @@ impl Pool {
             evictions: get(&self.counters.evictions),
             dirty_evictions: get(&self.counters.dirty_evictions),
             written: get(&self.counters.written),
+            repaired: get(&self.counters.repaired),
         }
     }
 
@@ -217,7 +231,8 @@ impl Pool {
     }
 
     /// Pins a page, reading it through its home where needed (one read for any number of concurrent misses). Errors: what the home
-    /// answers (every waiter gets it), and `PoolExhausted` where all frames stay pinned.
+    /// answers (every waiter gets it; a page that fails its checks is made again from the log where that reaches back), and
+    /// `PoolExhausted` where all frames stay pinned.
     pub async fn fetch(&self, page: PageId, access: Access) -> Result<Pin> {
         match self.get_for(page, access) {
             Some(pin) => Ok(pin),
@@ -266,6 +281,11 @@ impl Pool {
         }
         self.freed.notify_waiters();
         self.home.forget(space, first, count);
+    }
+
+    /// Writes a page home where it is dirty.
+    pub(crate) async fn write_page(&self, page: PageId) -> Result<()> {
+        self.write_range(&[page]).await
     }
 
     /// Redo (and page repair): changes a page's bytes outside of a mini-transaction, marks it dirty with `rec_lsn` (kept where it
