@@ -25,7 +25,7 @@ impl Timer for Clock {
 
 const NAMES: [&str; 5] = ["control", "log", "double-write", "data", "undo"];
 
-fn recorded(env: &Env, recorder: &Arc<Recorder>, images: Option<Vec<Image>>) -> DeviceSet {
+pub(crate) fn recorded(env: &Env, recorder: &Arc<Recorder>, images: Option<Vec<Image>>) -> DeviceSet {
     let cost = Cost::new(20_000, 0);
     let model = Model { read: cost, write: cost, sync: cost, parallelism: 4 };
     let images = images.unwrap_or_else(|| vec![Image::new(); NAMES.len()]);
@@ -39,7 +39,7 @@ fn recorded(env: &Env, recorder: &Arc<Recorder>, images: Option<Vec<Image>>) -> 
 }
 
 /// A log buffer of a few fragments and a pool of few pages: long rows do not go through in one step.
-fn tiny() -> StorageConfig {
+pub(crate) fn tiny() -> StorageConfig {
     StorageConfig {
         page_size: 4096,
         pool_bytes: 40 * 4096,
@@ -54,7 +54,7 @@ fn tiny() -> StorageConfig {
     }
 }
 
-fn long(id: i32, v: i32, len: usize) -> Vec<Datum> {
+pub(crate) fn long(id: i32, v: i32, len: usize) -> Vec<Datum> {
     vec![Datum::Int4(id), Datum::Int4(v), Datum::text("long text ".repeat(len / 10))]
 }
 

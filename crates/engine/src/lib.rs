@@ -2,6 +2,8 @@
 //!
 //! In: typed rows and keys. Out: rows, versions, errors with SQLSTATE. Never: SQL, devices.
 
+#[cfg(test)]
+mod cancel_tests;
 pub mod catalog;
 mod check;
 #[cfg(test)]
@@ -9,6 +11,8 @@ mod crash_tests;
 pub mod database;
 mod ddl;
 pub mod error;
+#[cfg(test)]
+mod extremes_tests;
 pub mod key;
 pub mod locks;
 mod purge;
