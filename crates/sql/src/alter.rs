@@ -2,6 +2,7 @@
 //!
 //! 1. The table is this transaction's alone before the first action is looked at; each action sees what those before it left.
 //! 2. A default given with a new column is evaluated once, for the rows that are there; so it must give the same for all of them.
+use crate::checks;
 use crate::ddl::{
     Key, check_name, choose_name, column_def, duplicate, position, relation_exists, table_key, undefined_column,
 };
@@ -14,7 +15,7 @@ use crate::values::{assign_array, check_assignable};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::sql::sqlparser::ast::{
     AlterColumnOperation, AlterTable, AlterTableOperation, ColumnDef as SqlColumn, ColumnOption, DropBehavior, Expr,
-    Ident, RenameTableNameKind, SqlOption,
+    Ident, RenameTableNameKind, SqlOption, TableConstraint,
 };
 use std::sync::Arc;
 use terrace_engine::{ColumnDef, Datum, EngineError, IndexSpec, Result, Table};
@@ -49,6 +50,9 @@ impl Run<'_> {
     ) -> Result<Arc<Table>> {
         use AlterTableOperation as Op;
         match operation {
+            Op::AddConstraint { constraint: TableConstraint::Check(check), not_valid: false } => {
+                self.add_check(table, check, check.name.as_ref(), None).await
+            }
             Op::AddConstraint { constraint, not_valid: false } => {
                 self.add_key(table, table_key(constraint, &table.columns)?).await
             }
@@ -65,6 +69,10 @@ impl Run<'_> {
             Op::DropConstraint { if_exists, name, drop_behavior } => {
                 refuse_cascade(drop_behavior)?;
                 let name = fold(name);
+                if table.checks.iter().any(|c| c.name == name) {
+                    let kept = table.checks.iter().filter(|c| c.name != name).cloned().collect();
+                    return self.set_checks(table, kept).await;
+                }
                 match table.indexes.iter().find(|i| i.unique && i.name == name) {
                     Some(index) => {
                         let drop = async { self.cell.lock().await.open().drop_key(table, index.oid).await };
@@ -81,7 +89,9 @@ impl Run<'_> {
             Op::RenameColumn { old_column_name, new_column_name } => {
                 let at = self.column(table, old_column_name)?;
                 let name = fold(new_column_name);
-                self.change_column(table, at, ColumnDef { name, ..table.columns[at].clone() }).await
+                let checks = checks::renamed(&table.checks, &table.columns[at].name, &name)?;
+                let table = self.change_column(table, at, ColumnDef { name, ..table.columns[at].clone() }).await?;
+                if checks.is_empty() { Ok(table) } else { self.set_checks(&table, checks).await }
             }
             Op::RenameTable { table_name: RenameTableNameKind::To(name) } => {
                 let name = object_name(name)?;
@@ -92,6 +102,15 @@ impl Run<'_> {
             Op::RenameConstraint { old_name, new_name } => {
                 let (old, new) = (fold(old_name), fold(new_name));
                 check_name(&new)?;
+                if let Some(at) = table.checks.iter().position(|c| c.name == old) {
+                    if table.checks.iter().any(|c| c.name == new) {
+                        let message = format!("constraint \"{new}\" for relation \"{}\" already exists", table.name);
+                        return Err(EngineError::new("42710", message));
+                    }
+                    let mut checks = table.checks.clone();
+                    checks[at].name = new;
+                    return self.set_checks(table, checks).await;
+                }
                 let index = table.indexes.iter().find(|i| i.unique && i.name == old);
                 let oid = index.ok_or_else(|| undefined_constraint(&old, table))?.oid;
                 let rename = async { self.cell.lock().await.open().rename_index(table, oid, &new).await };
@@ -200,6 +219,12 @@ impl Run<'_> {
         for key in keys {
             table = self.add_key(&table, key).await?;
         }
+        for option in &column.options {
+            if let ColumnOption::Check(check) = &option.option {
+                let name = option.name.as_ref().or(check.name.as_ref());
+                table = self.add_check(&table, check, name, Some(&fold(&column.name))).await?;
+            }
+        }
         Ok(table)
     }
 
@@ -242,8 +267,10 @@ impl Run<'_> {
             }
             return Err(missing);
         };
+        let checks = checks::without(&table.checks, &folded)?;
         let drop = async { self.cell.lock().await.open().drop_column(table, at).await };
-        self.cancel.run(drop).await
+        let table = self.cancel.run(drop).await?;
+        if checks.len() == table.checks.len() { Ok(table) } else { self.set_checks(&table, checks).await }
     }
 }
 

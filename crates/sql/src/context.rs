@@ -10,7 +10,7 @@ use std::future::Future;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use terrace_engine::{EngineError, Result, RowBuf, Scan, Scanner, Table, Txn, Version};
+use terrace_engine::{EngineError, Result, RowBuf, Savepoint, Scan, Scanner, Table, Txn, Version};
 use terrace_env::{Env, Nanos};
 use terrace_storage::Rid;
 use tokio::sync::Notify;
@@ -152,12 +152,20 @@ pub(crate) struct TxnSlot {
     pub(crate) txn: Option<Txn>,
     /// Whether a statement has run in it.
     pub(crate) queried: bool,
+    /// Its savepoints, oldest first.
+    pub(crate) savepoints: Vec<(String, Savepoint)>,
 }
 
 impl TxnSlot {
     pub(crate) fn open(&mut self) -> &mut Txn {
         // Callers begin a transaction before they run anything in it.
         self.txn.as_mut().expect("a statement runs in a transaction")
+    }
+
+    /// Takes the transaction out, to be ended.
+    pub(crate) fn take(&mut self) -> Option<Txn> {
+        self.savepoints.clear();
+        self.txn.take()
     }
 }
 
@@ -178,6 +186,8 @@ pub(crate) struct StatementContext {
     pub(crate) cancel: Arc<CancelToken>,
     /// Replaces the scan of the target of UPDATE and DELETE.
     pub(crate) target: Option<OneRow>,
+    /// What [`crate::planner::GIVEN`] holds.
+    pub(crate) given: Arc<Vec<RowBuf>>,
 }
 
 impl StatementContext {

@@ -77,6 +77,9 @@ impl Run<'_> {
         match source {
             CopySource::Table { table_name, columns } if !to => {
                 let table = self.write_table(&object_name(table_name)?).await?;
+                if !table.checks.is_empty() {
+                    return Err(unsupported("COPY to a table with CHECK constraints"));
+                }
                 let columns = listed(&table, columns)?;
                 let base = self.copy_defaults(&table, &columns).await?;
                 let format = format.resolve(|name| at(&table, &columns, name))?;
@@ -283,7 +286,7 @@ impl Drop for CopyIn {
         let mut block = self.shared.block.lock();
         match self.shared.cell.try_lock() {
             // A transaction that is dropped is rolled back.
-            Ok(mut slot) => drop(slot.txn.take()),
+            Ok(mut slot) => drop(slot.take()),
             // Another stream of the session reads just now: nothing may be committed after it.
             Err(_) => *block = Block::Failed,
         }

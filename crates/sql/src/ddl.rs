@@ -106,7 +106,8 @@ pub(crate) fn table_spec(create: &CreateTable, catalog: &Catalog) -> Result<Tabl
         }
         columns.push(definition);
     }
-    for constraint in &create.constraints {
+    // `checks` looks at the others.
+    for constraint in create.constraints.iter().filter(|c| !matches!(c, TableConstraint::Check(_))) {
         keys.push(table_key(constraint, &columns)?);
     }
     if keys.iter().filter(|k| k.primary).count() > 1 {
@@ -212,7 +213,8 @@ pub(crate) fn column_def(column: &SqlColumn, at: usize, keys: &mut Vec<Key>) -> 
             {
                 keys.push(Key { name: constraint, columns: vec![at], primary: false });
             }
-            ColumnOption::Check(_) => return Err(unsupported("CHECK")),
+            // `checks` looks at it.
+            ColumnOption::Check(_) => {}
             ColumnOption::ForeignKey(_) => return Err(unsupported("REFERENCES")),
             ColumnOption::Generated { .. } => return Err(unsupported("GENERATED")),
             ColumnOption::Collation(_) => return Err(unsupported("COLLATE")),

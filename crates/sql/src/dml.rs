@@ -11,6 +11,7 @@ use crate::ddl::undefined_column;
 use crate::error::unsupported;
 use crate::parse::{fold, object_name};
 use crate::planner::TARGET;
+use crate::returning::Changed;
 use crate::run::Run;
 use crate::scan::{RID, UNDO, WRITER, rid_from_u64, version_from};
 use crate::values::{array_datum, assign_array, check_assignable, live_columns};
@@ -26,11 +27,11 @@ use std::sync::Arc;
 use terrace_engine::{Datum, EngineError, Result, Table, UpdateOutcome, Version};
 use terrace_storage::Rid;
 
-/// One row's change: `row` is what it becomes, `None` to delete it.
+/// One row's change: `row` is what it becomes; of a row to be deleted, what it is.
 struct Change {
     rid: Rid,
     version: Version,
-    row: Option<Vec<Datum>>,
+    row: Vec<Datum>,
 }
 
 /// The query whose output the changes are read from.
@@ -44,29 +45,31 @@ struct Source<'t> {
 pub(crate) struct TargetTable {
     pub(crate) name: String,
     factor: TableFactor,
-    alias: Ident,
+    pub(crate) alias: Ident,
 }
 
 impl Run<'_> {
-    /// Answers the number of rows changed.
-    pub(crate) async fn update(&self, update: &Update) -> Result<u64> {
+    pub(crate) async fn update(&self, update: &Update) -> Result<Changed> {
         let target = update_target(update)?;
         let table = self.write_table(&target.name).await?;
         let (query, assigned) = update_query(update, &target, &table)?;
         let plan = self.plan(&query, Some(&table)).await?;
         check_types(&plan, &table, &assigned, update)?;
-        self.change(Source { table: &table, plan, assigned: Some(assigned) }).await
+        let rows = self.change(Source { table: &table, plan, assigned: Some(assigned) }).await?;
+        self.changed(&table, &target.alias, update.returning.as_deref(), rows).await
     }
 
-    pub(crate) async fn delete(&self, delete: &Delete) -> Result<u64> {
+    pub(crate) async fn delete(&self, delete: &Delete) -> Result<Changed> {
         let target = delete_target(delete)?;
         let table = self.write_table(&target.name).await?;
-        let query = delete_query(delete, &target);
+        let query = delete_query(delete, &target, &table);
         let plan = self.plan(&query, Some(&table)).await?;
-        self.change(Source { table: &table, plan, assigned: None }).await
+        let rows = self.change(Source { table: &table, plan, assigned: None }).await?;
+        self.changed(&table, &target.alias, delete.returning.as_deref(), rows).await
     }
 
-    async fn change(&self, source: Source<'_>) -> Result<u64> {
+    /// Answers the rows as they are now; deleted ones as they were.
+    async fn change(&self, source: Source<'_>) -> Result<Vec<Vec<Datum>>> {
         let mut seen = BTreeSet::new();
         let mut changes = vec![];
         for batch in self.collect(&source.plan, None).await? {
@@ -76,39 +79,46 @@ impl Run<'_> {
                 }
             }
         }
-        let mut count = 0;
+        if source.assigned.is_some() {
+            for change in &changes {
+                check_not_null(source.table, &change.row)?;
+            }
+            self.check_rows(source.table, changes.iter().map(|c| c.row.as_slice())).await?;
+        }
+        let mut rows = vec![];
         for change in changes {
             self.cancel.check()?;
-            count += self.apply(&source, change).await? as u64;
+            rows.extend(self.apply(&source, change).await?);
         }
-        Ok(count)
+        Ok(rows)
     }
 
-    /// Changes one row, evaluating it again as often as it has changed. Whether it was changed.
-    async fn apply(&self, source: &Source<'_>, mut change: Change) -> Result<bool> {
+    /// Changes one row, evaluating it again as often as it has changed. `None`: it was not changed.
+    async fn apply(&self, source: &Source<'_>, mut change: Change) -> Result<Option<Vec<Datum>>> {
         loop {
             let table: &Table = source.table;
             let attempt = async {
                 let mut slot = self.cell.lock().await;
                 let txn = slot.open();
-                match &change.row {
-                    Some(row) => {
-                        check_not_null(table, row)?;
-                        txn.update(table, change.rid, change.version, row).await
-                    }
+                match source.assigned {
+                    Some(_) => txn.update(table, change.rid, change.version, &change.row).await,
                     None => txn.delete(table, change.rid, change.version).await,
                 }
             };
             match self.cancel.run(attempt).await? {
-                UpdateOutcome::Done => return Ok(true),
-                UpdateOutcome::Gone => return Ok(false),
+                UpdateOutcome::Done => return Ok(Some(change.row)),
+                UpdateOutcome::Gone => return Ok(None),
                 UpdateOutcome::Changed { row, version } => {
                     let newest = OneRow { rid: change.rid, row, version };
                     let batches = self.collect(&source.plan, Some(newest)).await?;
                     let again = batches.iter().find(|b| b.num_rows() > 0);
                     match again.map(|batch| source.changes(&batch.slice(0, 1))).transpose()? {
                         Some(mut one) => change = one.pop().expect("one row gives one change"),
-                        None => return Ok(false),
+                        None => return Ok(None),
+                    }
+                    if source.assigned.is_some() {
+                        check_not_null(table, &change.row)?;
+                        self.check_rows(source.table, [change.row.as_slice()]).await?;
                     }
                 }
             }
@@ -120,19 +130,20 @@ impl Source<'_> {
     fn changes(&self, batch: &RecordBatch) -> Result<Vec<Change>> {
         let number = |at: usize| batch.column(at).as_primitive::<UInt64Type>();
         let (rids, writers, undos) = (number(0), number(1), number(2));
-        let rows = self.assigned.as_ref().map(|assigned| self.new_rows(batch, assigned)).transpose()?;
-        let mut rows = rows.map(Vec::into_iter);
+        let mut rows = self.new_rows(batch, self.assigned.as_deref().unwrap_or_default())?.into_iter();
         let change = |at: usize| Change {
             rid: rid_from_u64(rids.value(at)),
             version: version_from(writers.value(at), undos.value(at)),
-            row: rows.as_mut().map(|rows| rows.next().expect("a new row for each old one")),
+            row: rows.next().expect("a new row for each old one"),
         };
         Ok((0..batch.num_rows()).map(change).collect())
     }
 
     /// The old rows with the assigned values in place.
     fn new_rows(&self, batch: &RecordBatch, assigned: &[usize]) -> Result<Vec<Vec<Datum>>> {
-        let live: Vec<usize> = live_columns(self.table).map(|(at, _)| at).collect();
+        let mut live: Vec<usize> = live_columns(self.table).map(|(at, _)| at).collect();
+        // A DELETE that returns nothing reads nothing of the row.
+        live.truncate(batch.num_columns() - 3 - assigned.len());
         let old: Vec<(usize, &ArrayRef)> = live.iter().enumerate().map(|(i, at)| (*at, batch.column(3 + i))).collect();
         let mut new: Vec<(usize, std::vec::IntoIter<Datum>)> = vec![];
         for (i, at) in assigned.iter().enumerate() {
@@ -163,7 +174,7 @@ pub(crate) fn check_not_null(table: &Table, row: &[Datum]) -> Result<()> {
 }
 
 /// A value in an error's detail; long text is cut.
-fn show(datum: &Datum) -> String {
+pub(crate) fn show(datum: &Datum) -> String {
     match datum {
         Datum::Text(text) => match text.char_indices().nth(64) {
             Some((cut, _)) => format!("{}...", &text[..cut]),
@@ -193,7 +204,7 @@ fn target_table(relation: &TableFactor) -> Result<TargetTable> {
     Ok(TargetTable { name: folded, factor, alias: alias_ident })
 }
 
-fn template(sql: &str) -> Result<Box<Query>> {
+pub(crate) fn template(sql: &str) -> Result<Box<Query>> {
     match crate::parse::parse_one(sql)? {
         Some(Statement::Query(query)) => Ok(query),
         _ => unreachable!("a template is a query"),
@@ -202,7 +213,7 @@ fn template(sql: &str) -> Result<Box<Query>> {
 
 pub(crate) fn update_target(update: &Update) -> Result<TargetTable> {
     let refused = [
-        (update.returning.is_some() || update.output.is_some(), "RETURNING"),
+        (update.output.is_some(), "OUTPUT"),
         (!update.table.joins.is_empty(), "UPDATE of a join"),
         (update.or.is_some() || !update.optimizer_hints.is_empty(), "this form of UPDATE"),
         (!update.order_by.is_empty() || update.limit.is_some(), "ORDER BY or LIMIT in UPDATE"),
@@ -216,7 +227,7 @@ pub(crate) fn update_target(update: &Update) -> Result<TargetTable> {
 
 pub(crate) fn delete_target(delete: &Delete) -> Result<TargetTable> {
     let refused = [
-        (delete.returning.is_some() || delete.output.is_some(), "RETURNING"),
+        (delete.output.is_some(), "OUTPUT"),
         (!delete.tables.is_empty() || !delete.optimizer_hints.is_empty(), "DELETE of several tables"),
         (!delete.order_by.is_empty() || delete.limit.is_some(), "ORDER BY or LIMIT in DELETE"),
     ];
@@ -254,8 +265,11 @@ fn column_of(target: &TargetTable, name: &str) -> SelectItem {
     SelectItem::UnnamedExpr(Expr::CompoundIdentifier(vec![target.alias.clone(), Ident::with_quote('"', name)]))
 }
 
-pub(crate) fn delete_query(delete: &Delete, target: &TargetTable) -> Statement {
-    source_query(target, vec![], delete.using.as_deref().unwrap_or_default(), &delete.selection)
+pub(crate) fn delete_query(delete: &Delete, target: &TargetTable, table: &Table) -> Statement {
+    // The old row is for RETURNING alone.
+    let old = live_columns(table).map(|(_, c)| column_of(target, &c.name));
+    let items = if delete.returning.is_some() { old.collect() } else { vec![] };
+    source_query(target, items, delete.using.as_deref().unwrap_or_default(), &delete.selection)
 }
 
 /// The query, and the assigned columns in the order of its last outputs.

@@ -39,7 +39,10 @@ impl Run<'_> {
             Statement::Delete(delete) => {
                 let target = delete_target(delete)?;
                 let table = self.write_table(&target.name).await?;
-                (Some(modified(&table, "Delete")), self.plan(&delete_query(delete, &target), Some(&table)).await?)
+                (
+                    Some(modified(&table, "Delete")),
+                    self.plan(&delete_query(delete, &target, &table), Some(&table)).await?,
+                )
             }
             Statement::Insert(insert) => {
                 let table = self.write_table(&insert_target(insert)?).await?;

@@ -84,8 +84,9 @@ pub(crate) fn recognise(ast: &Statement, catalog: &Catalog, types: &mut Vec<Opti
         Statement::Query(query) => select(query, catalog, &mut completed),
         Statement::Update(update) => {
             update_target(update).ok()?;
-            update.from.is_none().then_some(())?;
+            (update.from.is_none() && update.returning.is_none()).then_some(())?;
             let (table, alias) = plain_table(&update.table.relation, catalog)?;
+            table.checks.is_empty().then_some(())?;
             let mut scope = Scope { table: &table, alias, types: &mut completed };
             let (index, key) = scope.key(update.selection.as_ref()?)?;
             let mut sets: Vec<(usize, NewValue)> = vec![];
@@ -98,7 +99,7 @@ pub(crate) fn recognise(ast: &Statement, catalog: &Catalog, types: &mut Vec<Opti
         }
         Statement::Delete(delete) => {
             delete_target(delete).ok()?;
-            delete.using.is_none().then_some(())?;
+            (delete.using.is_none() && delete.returning.is_none()).then_some(())?;
             let datafusion::sql::sqlparser::ast::FromTable::WithFromKeyword(from) = &delete.from else { return None };
             let (table, alias) = plain_table(&from.first()?.relation, catalog)?;
             let mut scope = Scope { table: &table, alias, types: &mut completed };

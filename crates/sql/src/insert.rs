@@ -7,6 +7,7 @@ use crate::ddl::undefined_column;
 use crate::dml::{check_not_null, default_of, is_default, is_open_literal};
 use crate::error::unsupported;
 use crate::parse::{fold, object_name};
+use crate::returning::Changed;
 use crate::run::Run;
 use crate::values::{assign_array, assign_datum, check_assignable, live_columns};
 use datafusion::arrow::array::RecordBatch;
@@ -28,7 +29,7 @@ enum Cell {
 pub(crate) fn insert_target(insert: &Insert) -> Result<String> {
     let refused = [
         (insert.on.is_some(), "ON CONFLICT"),
-        (insert.returning.is_some() || insert.output.is_some(), "RETURNING"),
+        (insert.output.is_some(), "OUTPUT"),
         (insert.or.is_some() || insert.ignore || insert.replace_into || insert.overwrite, "this form of INSERT"),
         (insert.partitioned.is_some() || !insert.after_columns.is_empty(), "PARTITION in INSERT"),
         (!insert.assignments.is_empty() || insert.priority.is_some(), "this form of INSERT"),
@@ -88,9 +89,9 @@ pub(crate) fn check_count(values: usize, columns: &[usize], listed: bool) -> Res
 }
 
 impl Run<'_> {
-    /// Answers the number of rows inserted.
-    pub(crate) async fn insert(&self, insert: &Insert) -> Result<u64> {
-        let table = self.write_table(&insert_target(insert)?).await?;
+    pub(crate) async fn insert(&self, insert: &Insert) -> Result<Changed> {
+        let name = insert_target(insert)?;
+        let table = self.write_table(&name).await?;
         let columns = insert_columns(insert, &table)?;
         let listed = !insert.columns.is_empty();
         let rows = match insert.source.as_deref() {
@@ -107,13 +108,16 @@ impl Run<'_> {
                 None => self.query_rows(&table, &columns, listed, source).await?,
             },
         };
-        let count = rows.len() as u64;
-        for row in rows {
-            check_not_null(&table, &row)?;
-            let store = async { self.cell.lock().await.open().insert(&table, &row).await };
+        for row in &rows {
+            check_not_null(&table, row)?;
+        }
+        self.check_rows(&table, rows.iter().map(Vec::as_slice)).await?;
+        for row in &rows {
+            let store = async { self.cell.lock().await.open().insert(&table, row).await };
             self.cancel.run(store).await?;
         }
-        Ok(count)
+        let alias = Ident::with_quote('"', name);
+        self.changed(&table, &alias, insert.returning.as_deref(), rows).await
     }
 
     pub(crate) async fn value_rows(

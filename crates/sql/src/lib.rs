@@ -5,6 +5,7 @@
 
 mod alter;
 mod arithmetic;
+mod checks;
 mod context;
 mod copy;
 mod ddl;
@@ -20,8 +21,10 @@ mod parse;
 pub mod pgcatalog;
 mod planner;
 mod range;
+mod returning;
 mod router;
 mod run;
+mod savepoint;
 mod scan;
 pub mod session;
 mod settings;

@@ -32,6 +32,9 @@ use terrace_storage::ObjectId;
 /// Stands for the target of UPDATE and DELETE, with its hidden columns. No name a user can write contains a NUL.
 pub(crate) const TARGET: &str = "\0target";
 
+/// Stands for rows that the statement is given, of the target's shape.
+pub(crate) const GIVEN: &str = "\0given";
+
 /// The configuration and functions all sessions start from.
 pub(crate) fn base_state(runtime: Arc<RuntimeEnv>) -> SessionState {
     let mut config = SessionConfig::new()
@@ -62,7 +65,7 @@ pub(crate) struct Planner<'a> {
     pub(crate) info: &'a SessionInfo,
     /// Indexes that the statement must not use.
     pub(crate) young: BTreeSet<ObjectId>,
-    /// The table that [`TARGET`] stands for.
+    /// The table that [`TARGET`] stands for, and whose shape [`GIVEN`] has.
     pub(crate) target: Option<Arc<Table>>,
 }
 
@@ -118,6 +121,10 @@ impl Planner<'_> {
         if name.table() == TARGET {
             let table = self.target.clone().expect("only UPDATE and DELETE name the target");
             return Ok(Some((Arc::new(TableScan::target(self.without_young(&table))), Some(table))));
+        }
+        if name.table() == GIVEN {
+            let table = self.target.clone().expect("only statements with a target name what they are given");
+            return Ok(Some((Arc::new(TableScan::given(table)), None)));
         }
         // As search_path "pg_catalog, public" resolves.
         let schemas: &[&str] = match name.schema() {

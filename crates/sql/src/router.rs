@@ -27,7 +27,7 @@ pub(crate) enum Done {
     Copy(crate::copy::Copy),
 }
 
-fn command(tag: impl Into<String>) -> Outcome {
+pub(crate) fn command(tag: impl Into<String>) -> Outcome {
     Outcome::Command { tag: tag.into(), notices: vec![] }
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn notice(state: &'static str, message: impl Into<String>) -> EngineE
 impl Run<'_> {
     /// Everything that runs in a transaction.
     pub(crate) async fn statement(&self, ast: &Statement) -> Result<Done> {
-        let tag = match ast {
+        let tag: String = match ast {
             Statement::Query(_) => {
                 let plan = self.plan(ast, None).await?;
                 let physical = self.physical(&plan).await?;
@@ -46,9 +46,9 @@ impl Run<'_> {
             }
             Statement::Explain { .. } => return Ok(Done::Rows(Box::pin(self.explain(ast)).await?)),
             Statement::Copy { .. } => return Ok(Done::Copy(Box::pin(self.copy(ast)).await?)),
-            Statement::Insert(insert) => format!("INSERT 0 {}", Box::pin(self.insert(insert)).await?),
-            Statement::Update(update) => format!("UPDATE {}", Box::pin(self.update(update)).await?),
-            Statement::Delete(delete) => format!("DELETE {}", Box::pin(self.delete(delete)).await?),
+            Statement::Insert(insert) => return Ok(Box::pin(self.insert(insert)).await?.done("INSERT 0")),
+            Statement::Update(update) => return Ok(Box::pin(self.update(update)).await?.done("UPDATE")),
+            Statement::Delete(delete) => return Ok(Box::pin(self.delete(delete)).await?.done("DELETE")),
             Statement::CreateTable(create) => return Box::pin(self.create_table(create)).await,
             Statement::CreateIndex(create) => return Box::pin(self.create_index(create)).await,
             Statement::AlterTable(alter) => {
@@ -92,6 +92,7 @@ impl Run<'_> {
             return Err(duplicate(&name));
         }
         let spec = ddl::table_spec(create, &catalog)?;
+        let checks = self.new_checks(create, &spec).await?;
         let notices = ddl::storage_options(&create.table_options)?;
         for (column, definition) in create.columns.iter().zip(&spec.columns) {
             for option in &column.options {
@@ -100,7 +101,14 @@ impl Run<'_> {
                 }
             }
         }
-        let run = async { self.cell.lock().await.open().create_table(spec).await };
+        let run = async {
+            let mut slot = self.cell.lock().await;
+            let table = slot.open().create_table(spec).await?;
+            if !checks.is_empty() {
+                slot.open().set_checks(&table, checks).await?;
+            }
+            Ok(())
+        };
         self.cancel.run(run).await?;
         Ok(Done::Command(Outcome::Command { tag: "CREATE TABLE".into(), notices }))
     }
@@ -193,6 +201,16 @@ impl Session {
         ast: &Statement,
         types: &[Option<DataType>],
     ) -> Result<(Vec<DataType>, Option<SchemaRef>)> {
+        let (parameters, columns) = self.describe_source(ast, types).await?;
+        let returned = self.describe_returning(ast, &parameters).await?;
+        Ok((parameters, columns.or(returned)))
+    }
+
+    async fn describe_source(
+        &mut self,
+        ast: &Statement,
+        types: &[Option<DataType>],
+    ) -> Result<(Vec<DataType>, Option<SchemaRef>)> {
         let mut types = types.to_vec();
         type_cast_parameters(ast, &mut types);
         let catalog = self.catalog().await;
@@ -228,8 +246,9 @@ impl Session {
             }
             Statement::Delete(delete) => {
                 let target = delete_target(delete)?;
-                let query = delete_query(delete, &target);
-                let plan = planner(Some(find(&target.name)?)).plan(query, &types).await?.plan;
+                let table = find(&target.name)?;
+                let query = delete_query(delete, &target, &table);
+                let plan = planner(Some(table)).plan(query, &types).await?.plan;
                 Ok((parameters(&plan, &types)?, None))
             }
             Statement::Insert(insert) => {
@@ -282,9 +301,12 @@ impl Session {
                 }
                 self.end(true).await?
             }
-            Statement::Rollback { chain, savepoint } => {
-                if *chain || savepoint.is_some() {
-                    return Err(unsupported(if *chain { "AND CHAIN" } else { "ROLLBACK TO SAVEPOINT" }));
+            Statement::Savepoint { .. }
+            | Statement::ReleaseSavepoint { .. }
+            | Statement::Rollback { chain: false, savepoint: Some(_) } => return self.savepoint(ast).await,
+            Statement::Rollback { chain, .. } => {
+                if *chain {
+                    return Err(unsupported("AND CHAIN"));
                 }
                 self.end(false).await?
             }
@@ -332,7 +354,7 @@ impl Session {
     async fn isolate(&mut self, isolation: Option<Isolation>) -> Result<()> {
         let mut slot = self.shared.cell.lock().await;
         if let Some(wanted) = isolation.filter(|wanted| *wanted != slot.open().isolation()) {
-            if slot.open().has_written() || slot.queried {
+            if slot.open().has_written() || slot.queried || !slot.savepoints.is_empty() {
                 let message = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
                 return Err(EngineError::new("25001", message));
             }

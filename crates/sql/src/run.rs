@@ -20,7 +20,7 @@ use futures::StreamExt;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
-use terrace_engine::{Catalog, DataType, Database, Datum, EngineError, Result, Table};
+use terrace_engine::{Catalog, DataType, Database, Datum, EngineError, Result, RowBuf, Table};
 use terrace_storage::ObjectId;
 
 /// Configuration and functions for one statement, made when DataFusion is needed: a copy of them costs more than a statement that
@@ -118,6 +118,17 @@ impl Run<'_> {
         }
     }
 
+    /// Plans a query over what the statement is given, and nothing that would have to be locked.
+    pub(crate) async fn plan_alone(&self, query: &Statement, given: &Arc<Table>) -> Result<LogicalPlan> {
+        let catalog = match &self.cell.lock().await.txn {
+            Some(txn) => txn.catalog(),
+            None => self.engine.catalog(),
+        };
+        let planned = self.planner(&catalog, Some(given)).await.plan(query.clone(), &[]).await?;
+        assert!(planned.tables.is_empty(), "it reads no table");
+        Ok(planned.plan)
+    }
+
     pub(crate) async fn planner<'p>(&'p self, catalog: &'p Arc<Catalog>, target: Option<&Arc<Table>>) -> Planner<'p> {
         Planner {
             state: self.state.get(),
@@ -154,14 +165,27 @@ impl Run<'_> {
         plan: Arc<dyn ExecutionPlan>,
         target: Option<OneRow>,
     ) -> Result<SendableRecordBatchStream> {
-        let context =
-            StatementContext { cell: self.cell.clone(), number: self.number, cancel: self.cancel.clone(), target };
+        self.stream_given(plan, target, Arc::default())
+    }
+
+    /// `given`: what [`crate::planner::GIVEN`] holds.
+    pub(crate) fn stream_given(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        target: Option<OneRow>,
+        given: Arc<Vec<RowBuf>>,
+    ) -> Result<SendableRecordBatchStream> {
+        let (cell, cancel) = (self.cell.clone(), self.cancel.clone());
+        let context = StatementContext { cell, number: self.number, cancel, target, given };
         execute_stream(plan, task(self.state.get(), context)).map_err(from_datafusion)
     }
 
     pub(crate) async fn collect(&self, plan: &LogicalPlan, target: Option<OneRow>) -> Result<Vec<RecordBatch>> {
         let physical = self.physical(plan).await?;
-        let mut stream = self.stream(physical, target)?;
+        self.drain(self.stream(physical, target)?).await
+    }
+
+    pub(crate) async fn drain(&self, mut stream: SendableRecordBatchStream) -> Result<Vec<RecordBatch>> {
         let mut batches = vec![];
         let pool = &self.state.get().runtime_env().memory_pool;
         let memory = MemoryConsumer::new("rows collected for a change").register(pool);

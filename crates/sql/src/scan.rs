@@ -3,7 +3,8 @@
 //! 1. Nothing here is bound to a transaction: the stream finds it when it is polled first ([`StatementContext`]).
 //! 2. Filters are only narrowed to a key range, never dropped: DataFusion evaluates each of them again (`Inexact`), so a range may
 //!    contain too much, never too little.
-//! 3. A *target* provider adds the row's address and version as hidden columns, for UPDATE and DELETE.
+//! 3. A *target* provider adds the row's address and version as hidden columns, for UPDATE and DELETE. A *given* one has the table's
+//!    columns and reads not the table but the rows that the statement is given: RETURNING, CHECK, EXCLUDED.
 use crate::context::StatementContext;
 use crate::error::tunnel;
 use crate::range::{choose, usable};
@@ -58,19 +59,26 @@ enum Output {
     Undo,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Role {
+    Table,
+    Target,
+    Given,
+}
+
 #[derive(Debug)]
 pub(crate) struct TableScan {
     table: Arc<Table>,
     schema: SchemaRef,
     outputs: Vec<Output>,
-    target: bool,
+    role: Role,
 }
 
 impl TableScan {
     pub(crate) fn new(table: Arc<Table>) -> TableScan {
         let schema = table_schema(&table);
         let outputs = live_columns(&table).map(|(at, _)| Output::Column(at)).collect();
-        TableScan { table, schema, outputs, target: false }
+        TableScan { table, schema, outputs, role: Role::Table }
     }
 
     pub(crate) fn target(table: Arc<Table>) -> TableScan {
@@ -81,8 +89,12 @@ impl TableScan {
             scan.outputs.push(output);
         }
         scan.schema = Arc::new(Schema::new(fields));
-        scan.target = true;
+        scan.role = Role::Target;
         scan
+    }
+
+    pub(crate) fn given(table: Arc<Table>) -> TableScan {
+        TableScan { role: Role::Given, ..TableScan::new(table) }
     }
 }
 
@@ -118,10 +130,11 @@ impl TableProvider for TableScan {
             }
             None => (self.schema.clone(), self.outputs.clone()),
         };
-        let scan = choose(&self.table, filters).map_or(Scan::Full, Scan::Index);
+        let range = if self.role == Role::Given { None } else { choose(&self.table, filters) };
+        let scan = range.map_or(Scan::Full, Scan::Index);
         // A limit over a range that may contain too much would lose rows (invariant 2).
         let limit = limit.filter(|_| filters.is_empty());
-        Ok(Arc::new(ScanExec::new(self.table.clone(), scan, schema, outputs, limit, self.target)))
+        Ok(Arc::new(ScanExec::new(self.table.clone(), scan, schema, outputs, limit, self.role)))
     }
 }
 
@@ -131,7 +144,7 @@ pub(crate) struct ScanExec {
     scan: Scan,
     outputs: Vec<Output>,
     limit: Option<usize>,
-    target: bool,
+    role: Role,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -143,7 +156,7 @@ impl ScanExec {
         schema: SchemaRef,
         outputs: Vec<Output>,
         limit: Option<usize>,
-        target: bool,
+        role: Role,
     ) -> ScanExec {
         let ordering = match &scan {
             // The newest version of one row is in any order.
@@ -162,7 +175,7 @@ impl ScanExec {
             scan,
             outputs,
             limit,
-            target,
+            role,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
         }
@@ -232,8 +245,9 @@ impl ExecutionPlan for ScanExec {
     fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         assert_eq!(partition, 0, "a scan has one partition");
         let context = StatementContext::of(&task)?;
-        let source = match (&context.target, self.target) {
-            (Some(one), true) => Source::Row(Some((one.rid, one.row.clone(), one.version))),
+        let source = match (&context.target, self.role) {
+            (Some(one), Role::Target) => Source::Row(Some((one.rid, one.row.clone(), one.version))),
+            (_, Role::Given) => Source::Given(0),
             _ => match context.try_scanner(&self.table, &self.scan) {
                 Some(scanner) => Source::Scanner(scanner),
                 None => Source::Unopened(self.scan.clone()),
@@ -258,7 +272,9 @@ impl ExecutionPlan for ScanExec {
     /// What ANALYZE found, where the whole table is read.
     fn statistics_from_inputs(&self, _inputs: &[Arc<Statistics>], _args: &StatisticsArgs) -> Result<Arc<Statistics>> {
         let mut statistics = Statistics::new_unknown(&self.schema());
-        if let (Scan::Full, None, Some(found)) = (&self.scan, self.limit, self.table.statistics) {
+        if let (Scan::Full, None, Some(found)) = (&self.scan, self.limit, self.table.statistics)
+            && self.role != Role::Given
+        {
             statistics.num_rows = Precision::Inexact(found.rows as usize);
         }
         Ok(Arc::new(statistics))
@@ -273,6 +289,8 @@ enum Source {
     Unopened(Scan),
     Scanner(Scanner),
     Row(Option<(Rid, RowBuf, Version)>),
+    /// The next of the rows given.
+    Given(usize),
 }
 
 struct Reading {
@@ -298,6 +316,12 @@ impl Reading {
         let rows = match &mut self.source {
             Source::Scanner(scanner) => scanner.next_batch(BATCH_ROWS.min(self.left)).await.map_err(tunnel)?,
             Source::Row(row) => row.take().into_iter().collect(),
+            Source::Given(next) => {
+                let rest = self.context.given.iter().skip(*next).take(BATCH_ROWS.min(self.left));
+                let rows: Vec<_> = rest.map(|row| (Rid::default(), row.clone(), version_from(0, 0))).collect();
+                *next += rows.len();
+                rows
+            }
             Source::Unopened(_) => unreachable!("opened above"),
         };
         if rows.is_empty() {

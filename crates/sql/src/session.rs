@@ -1,7 +1,7 @@
 //! A session: one client's transaction, settings and prepared statements.
 //!
-//! 1. A statement that fails rolls its whole transaction back at once; within a transaction block the block then is `Failed`
-//!    until the client ends it. (There are no savepoints, so nothing of it could be kept.)
+//! 1. A statement that fails rolls its whole transaction back at once, or back to the newest savepoint where there is one; within a
+//!    transaction block the block then is `Failed` until the client ends it or goes back to a savepoint.
 //! 2. Outside a block, a statement commits by itself, or (after [`Session::begin_pipeline`]) at `sync`.
 //! 3. A commit is never cancelled.
 use crate::context::{CancelToken, Canceller, TxnCell, TxnSlot};
@@ -105,7 +105,7 @@ pub(crate) enum Block {
     Pipeline,
     /// BEGIN.
     Explicit,
-    /// BEGIN, and a statement failed: nothing is open any more.
+    /// BEGIN, and a statement failed: nothing is open any more but what a savepoint keeps.
     Failed,
 }
 
@@ -181,13 +181,28 @@ impl Shared {
 
     /// A statement failed (invariant 1).
     pub(crate) async fn fail(&self) {
-        {
+        let before = {
             let mut block = self.block.lock();
-            if *block == Block::Explicit {
+            let before = *block;
+            if before == Block::Explicit {
                 *block = Block::Failed;
             }
+            before
+        };
+        let mut slot = self.cell.lock().await;
+        if let Some(mark) = slot.savepoints.last().map(|(_, mark)| *mark) {
+            // A block that has failed before has nothing newer than its savepoint.
+            let undone = match before {
+                Block::Explicit => slot.open().rollback_to(mark).await,
+                _ => Ok(()),
+            };
+            match undone {
+                Ok(()) => return,
+                Err(error) => tracing::warn!(%error, "rollback to a savepoint failed"),
+            }
         }
-        let txn = self.cell.lock().await.txn.take();
+        let txn = slot.take();
+        drop(slot);
         if let Some(txn) = txn
             && let Err(error) = txn.rollback().await
         {
@@ -211,7 +226,7 @@ impl Shared {
     }
 
     pub(crate) async fn commit(&self) -> Result<()> {
-        let txn = self.cell.lock().await.txn.take();
+        let txn = self.cell.lock().await.take();
         match txn {
             Some(txn) => txn.commit().await,
             None => Ok(()),
@@ -219,7 +234,7 @@ impl Shared {
     }
 
     pub(crate) async fn rollback(&self) -> Result<()> {
-        let txn = self.cell.lock().await.txn.take();
+        let txn = self.cell.lock().await.take();
         match txn {
             Some(txn) => txn.rollback().await,
             None => Ok(()),
@@ -340,7 +355,7 @@ impl Session {
     }
 
     fn refuse_if_failed(&self, statement: &Statement) -> Result<()> {
-        let ends = matches!(statement, Statement::Commit { .. } | Statement::Rollback { savepoint: None, .. });
+        let ends = matches!(statement, Statement::Commit { .. } | Statement::Rollback { .. });
         if self.shared.block() == Block::Failed && !ends {
             let message = "current transaction is aborted, commands ignored until end of transaction block";
             return Err(EngineError::new("25P02", message));

@@ -1,0 +1,124 @@
+//! RETURNING: what INSERT, UPDATE and DELETE answer.
+//!
+//! The statement is carried out whole, then its list is evaluated by DataFusion over the rows as they became (deleted ones as they
+//! were). The list may name the target's columns; those of other tables in FROM or USING it may not yet (42P01, 42703).
+use crate::dml::{delete_target, template, update_target};
+use crate::error::{from_datafusion, unsupported};
+use crate::insert::insert_target;
+use crate::naming;
+use crate::parse::undefined_table;
+use crate::planner::{GIVEN, Planner};
+use crate::router::{Done, command};
+use crate::run::{LazyState, Run};
+use crate::session::{Session, shown_schema};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName, SelectItem, SetExpr, Statement, TableFactor};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use terrace_engine::{DataType, Datum, EngineError, Result, RowBuf, Table};
+
+/// What a statement that changes rows has done.
+pub(crate) struct Changed {
+    count: usize,
+    returned: Option<SendableRecordBatchStream>,
+}
+
+impl Changed {
+    pub(crate) fn done(self, verb: &str) -> Done {
+        match self.returned {
+            Some(rows) => Done::Rows(rows),
+            None => Done::Command(command(format!("{verb} {}", self.count))),
+        }
+    }
+}
+
+/// `SELECT <items> FROM <given> AS <alias>`.
+pub(crate) fn given_query(alias: &Ident, items: &[SelectItem]) -> Result<Statement> {
+    let mut query = template(&format!("SELECT 1 FROM x AS {alias}"))?;
+    let SetExpr::Select(select) = query.body.as_mut() else { unreachable!("the template is a SELECT") };
+    select.projection = items.to_vec();
+    if let TableFactor::Table { name, .. } = &mut select.from[0].relation {
+        *name = ObjectName::from(vec![Ident::with_quote('"', GIVEN)]);
+    }
+    naming::name_columns(&mut query.body);
+    Ok(Statement::Query(query))
+}
+
+/// The list is evaluated row by row.
+fn refuse_aggregates(plan: &LogicalPlan) -> Result<()> {
+    let mut found = None;
+    let visited = plan.apply(|node| {
+        match node {
+            LogicalPlan::Aggregate(_) => found = Some(("42803", "aggregate functions are not allowed in RETURNING")),
+            LogicalPlan::Window(_) => found = Some(("42P20", "window functions are not allowed in RETURNING")),
+            _ => {}
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    visited.map_err(from_datafusion)?;
+    found.map_or(Ok(()), |(state, message)| Err(EngineError::new(state, message)))
+}
+
+impl Run<'_> {
+    pub(crate) async fn changed(
+        &self,
+        table: &Arc<Table>,
+        alias: &Ident,
+        returning: Option<&[SelectItem]>,
+        rows: Vec<Vec<Datum>>,
+    ) -> Result<Changed> {
+        let count = rows.len();
+        let Some(items) = returning else { return Ok(Changed { count, returned: None }) };
+        let plan = self.plan(&given_query(alias, items)?, Some(table)).await?;
+        let rows = rows.iter().map(|row| RowBuf::encode(table, row)).collect::<Result<Vec<RowBuf>>>()?;
+        let returned = self.stream_given(self.physical(&plan).await?, None, Arc::new(rows))?;
+        Ok(Changed { count, returned: Some(returned) })
+    }
+}
+
+impl Session {
+    /// The columns of a statement's RETURNING.
+    pub(crate) async fn describe_returning(
+        &mut self,
+        ast: &Statement,
+        parameters: &[DataType],
+    ) -> Result<Option<SchemaRef>> {
+        let (name, alias, items) = match ast {
+            Statement::Insert(insert) => (insert_target(insert)?, None, &insert.returning),
+            Statement::Update(update) => {
+                let target = update_target(update)?;
+                (target.name, Some(target.alias), &update.returning)
+            }
+            Statement::Delete(delete) => {
+                let target = delete_target(delete)?;
+                (target.name, Some(target.alias), &delete.returning)
+            }
+            _ => return Ok(None),
+        };
+        let Some(items) = items else { return Ok(None) };
+        let catalog = self.catalog().await;
+        let table = catalog.table(&name).cloned().ok_or_else(|| undefined_table(&name))?;
+        let state = LazyState::new(&self.database.state, &self.clock);
+        let (state, info) = (state.get(), &self.info);
+        let planner = Planner { state, catalog: &catalog, info, young: BTreeSet::new(), target: Some(table) };
+        let types: Vec<Option<DataType>> = parameters.iter().copied().map(Some).collect();
+        let alias = alias.unwrap_or_else(|| Ident::with_quote('"', name));
+        let planned = planner.plan(given_query(&alias, items)?, &types).await?;
+        if !planned.tables.is_empty() {
+            // It would have to see what the statement saw, not what it did.
+            return Err(unsupported("a subquery over a table in RETURNING"));
+        }
+        let plan = planned.plan;
+        refuse_aggregates(&plan)?;
+        let used = plan.get_parameter_types().map_err(from_datafusion)?;
+        if used.keys().any(|id| id.trim_start_matches('$').parse::<usize>().is_ok_and(|n| n > parameters.len())) {
+            return Err(unsupported("a parameter that only RETURNING has"));
+        }
+        let typed =
+            state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {}).map_err(from_datafusion)?;
+        Ok(Some(shown_schema(typed.schema().as_arrow())))
+    }
+}
