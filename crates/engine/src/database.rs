@@ -256,7 +256,7 @@ impl Database {
             // Definitions that losers made or deleted are needed to undo their rows.
             *core.catalog.write() = Arc::new(Catalog::load(&core.store, View::WithDeleted).await?);
             for loser in losers {
-                Ending::of_loser(&core, loser.writer).rollback().await?;
+                Ending::of_loser(&core, loser.writer).rollback_loser().await?;
             }
         }
         *core.catalog.write() = Arc::new(Catalog::load(&core.store, View::Newest).await?);

@@ -21,12 +21,17 @@ use crate::txn::Isolation;
 use crate::versions::{RowVersion, heap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use terrace_storage::btree::BTree;
 use terrace_storage::heap::{CHAINED, Fragment, Heap, HeapRoom, ROW_LOG, RowHeader, Spill, StoredRow};
 use terrace_storage::mtr::LogPermit;
 use terrace_storage::page::slotted;
 use terrace_storage::undo::{History, TxnEnd, UndoRecord, UndoSpace, UndoWriter};
 use terrace_storage::{DATA, ObjectId, Rid, TxnId, UndoPtr};
+
+/// How often a rollback in the background is tried, and the rest after the first failure, doubled with each.
+const ATTEMPTS: u32 = 8;
+const FIRST_REST: Duration = Duration::from_millis(100);
 
 /// What a transaction holds until it has ended. Dropped before, it is rolled back in the background.
 pub(crate) struct Ending {
@@ -107,6 +112,7 @@ impl Ending {
         }
     }
 
+    /// Tries for a while: a device may fail for a moment. Then the database stops, for what this transaction wrote can neither stay nor go.
     fn rollback_in_background(mut self) {
         self.in_background = true;
         let core = self.core.clone();
@@ -114,10 +120,24 @@ impl Ending {
         let background = Background(core.clone());
         core.env.clone().spawn("rollback", async move {
             let _background = background;
-            if let Err(e) = self.rollback().await {
-                tracing::error!("a transaction could not be rolled back: {e}");
+            let mut rest = FIRST_REST;
+            for attempt in 1.. {
+                let Err(e) = self.try_rollback().await else { return };
+                let lasting = self.core.store.failure().is_some() || e.state.0 == "XX001";
+                if lasting || attempt == ATTEMPTS {
+                    return self.give_up(&e);
+                }
+                tracing::error!("a transaction could not be rolled back, which is tried again in {rest:?}: {e}");
+                core.env.sleep(rest).await;
+                rest *= 2;
             }
         });
+    }
+
+    /// Leaves the transaction active: its rows stay locked until a restart.
+    fn give_up(&mut self, why: &EngineError) {
+        self.writer = None;
+        self.core.fail(format!("a transaction could not be rolled back: {why}"));
     }
 
     /// Ends a transaction that wrote nothing (though it may have an id).
@@ -128,14 +148,19 @@ impl Ending {
         Ok(())
     }
 
-    /// Undoes everything and leaves. An error (a device died) leaves the transaction active: its rows stay locked until a restart.
+    /// Undoes everything and leaves. After an error that may pass this goes on in the background: its rows stay locked meanwhile.
     pub(crate) async fn rollback(mut self) -> Result<()> {
         let result = self.try_rollback().await;
-        if let Err(e) = &result {
-            // Not again by the drop: it would fail again, and for ever.
-            self.writer = None;
-            self.core.fail(format!("a transaction could not be rolled back: {e}"));
+        if let (Err(e), true) = (&result, self.core.store.failure().is_some()) {
+            self.give_up(e);
         }
+        result
+    }
+
+    /// While the database is being opened: an error ends that.
+    pub(crate) async fn rollback_loser(mut self) -> Result<()> {
+        let result = self.try_rollback().await;
+        self.writer = None;
         result
     }
 
@@ -437,3 +462,6 @@ pub(crate) fn entry(mut key: Vec<u8>, rid: Rid) -> Vec<u8> {
 
 /// Nobody.
 pub(crate) const NO_TXN: TxnId = TxnId(0);
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,9 @@ use crate::types::{DataType, Datum, DatumRef};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
+use terrace_device::fault::{FaultDevice, Recorder};
 use terrace_device::memory::MemoryDevice;
+use terrace_device::{DeviceRef, Guarantees, Image};
 use terrace_env::{Env, Sim};
 use terrace_storage::{DeviceSet, Rid, StorageConfig};
 
@@ -20,6 +22,17 @@ pub(crate) fn devices() -> DeviceSet {
         data: device("data"),
         undo: device("undo"),
     }
+}
+
+/// Devices of which the data device can be told to fail.
+pub(crate) fn faulty() -> (DeviceSet, Arc<FaultDevice>) {
+    let recorder = Recorder::new(false);
+    let guarantees = Guarantees { atomic_write: 512, capacity: 1 << 30 };
+    let device = |name: &str| Arc::new(recorder.device(name, guarantees.clone(), Image::new()));
+    let data = device("data");
+    let [control, log, double_write, undo] =
+        ["control", "log", "double-write", "undo"].map(|name| device(name) as DeviceRef);
+    (DeviceSet { control, log, double_write, data: data.clone(), undo }, data)
 }
 
 pub(crate) fn storage() -> StorageConfig {

@@ -2,21 +2,9 @@
 use crate::testing::*;
 use crate::txn::{Isolation, UpdateOutcome};
 use crate::{Database, Datum, EngineConfig};
-use std::sync::Arc;
 use std::time::Duration;
-use terrace_device::fault::{Fault, FaultDevice, Operation, Recorder, Rule};
-use terrace_device::{DeviceRef, ErrorKind, Guarantees, Image, Purpose};
-use terrace_storage::DeviceSet;
-
-fn faulty() -> (DeviceSet, Arc<FaultDevice>) {
-    let recorder = Recorder::new(false);
-    let guarantees = Guarantees { atomic_write: 512, capacity: 1 << 30 };
-    let device = |name: &str| Arc::new(recorder.device(name, guarantees.clone(), Image::new()));
-    let data = device("data");
-    let [control, log, double_write, undo] =
-        ["control", "log", "double-write", "undo"].map(|name| device(name) as DeviceRef);
-    (DeviceSet { control, log, double_write, data: data.clone(), undo }, data)
-}
+use terrace_device::fault::{Fault, Operation, Rule};
+use terrace_device::{ErrorKind, Purpose};
 
 #[test]
 fn purge_goes_on_after_a_device_has_failed_for_a_while() {

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use terrace_device::fault::Recorder;
 use terrace_engine::{
-    ColumnDef, DataType, Database, Datum, EngineError, Index, IndexRange, IndexSpec, Isolation, RowBuf, Scan,
-    ScanDirection, Table, TableSpec, Txn, UpdateOutcome, Version,
+    ColumnDef, DataType, Database, Datum, EngineError, Index, IndexRange, IndexSpec, Isolation, LockWait, RowBuf,
+    RowLock, RowLockOutcome, Scan, ScanDirection, Table, TableSpec, Txn, UpdateOutcome, Version,
 };
 use terrace_env::Env;
 use terrace_storage::Rid;
@@ -214,8 +214,17 @@ impl Client {
             6..12 => self.read_range(open, &table).await,
             n => match find(&mut open.txn, &table, id).await? {
                 None => self.insert(open, &table, id).await,
-                Some((rid, _, version)) if n < 35 => self.delete(open, &table, id, rid, version).await,
-                Some((rid, row, version)) => self.update(open, &table, id, rid, row, version).await,
+                Some((rid, row, version)) => {
+                    let locked = match self.chance(15) {
+                        true => self.lock(open, &table, id, rid, row, version).await?,
+                        false => Some((row, version)),
+                    };
+                    match locked {
+                        None => Ok(()),
+                        Some((_, version)) if n < 35 => self.delete(open, &table, id, rid, version).await,
+                        Some((row, version)) => self.update(open, &table, id, rid, row, version).await,
+                    }
+                }
             },
         }
     }
@@ -243,6 +252,32 @@ impl Client {
         open.txn.insert(table, &row).await?;
         self.note(open, table, id, Some(row));
         Ok(())
+    }
+
+    /// SELECT ... FOR UPDATE or FOR SHARE; the row as locked, `None` where it is not (any more) to be had.
+    async fn lock(
+        &mut self,
+        open: &mut Open,
+        table: &Table,
+        id: i32,
+        rid: Rid,
+        row: RowBuf,
+        version: Version,
+    ) -> terrace_engine::Result<Option<(RowBuf, Version)>> {
+        let how = if self.chance(50) { RowLock::Exclusive } else { RowLock::Share };
+        let wait = *[LockWait::Wait, LockWait::NoWait, LockWait::Skip].choose(&mut self.random).expect("three ways");
+        let locked = match open.txn.lock_row(table, rid, version, how, wait).await? {
+            RowLockOutcome::Locked => (row, version),
+            RowLockOutcome::Changed { row, .. } if row.view(table).get(0).to_datum() != Datum::Int4(id) => {
+                return Ok(None);
+            }
+            RowLockOutcome::Changed { row, version } => (row, version),
+            RowLockOutcome::Gone | RowLockOutcome::Skipped => return Ok(None),
+        };
+        self.env.sleep(Duration::from_micros(self.random.random_range(0..300))).await;
+        let now = open.txn.lock_row(table, rid, locked.1, how, LockWait::NoWait).await?;
+        assert!(matches!(now, RowLockOutcome::Locked), "row {id} of {} changed while it was locked", table.name);
+        Ok(Some(locked))
     }
 
     async fn delete(
