@@ -32,6 +32,7 @@ pub use catalog::{Catalog, Check, ColumnDef, Index, IndexSpec, Statistics, Table
 pub use database::{Database, DatabaseStats, EngineConfig, OpenReport};
 pub use error::{EngineError, Result, SqlState};
 pub use row::{RowBuf, RowView};
+pub use txn::InsertOutcome;
 pub use txn::{
     IndexRange, Isolation, LockWait, RowLock, RowLockOutcome, Savepoint, Scan, ScanDirection, Scanner, Txn,
     UpdateOutcome, Version,

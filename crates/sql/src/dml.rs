@@ -28,18 +28,18 @@ use terrace_engine::{Datum, EngineError, Result, Table, UpdateOutcome, Version};
 use terrace_storage::Rid;
 
 /// One row's change: `row` is what it becomes; of a row to be deleted, what it is.
-struct Change {
+pub(crate) struct Change {
     rid: Rid,
     version: Version,
-    row: Vec<Datum>,
+    pub(crate) row: Vec<Datum>,
 }
 
 /// The query whose output the changes are read from.
-struct Source<'t> {
-    table: &'t Arc<Table>,
-    plan: LogicalPlan,
+pub(crate) struct Source<'t> {
+    pub(crate) table: &'t Arc<Table>,
+    pub(crate) plan: LogicalPlan,
     /// UPDATE: the assigned columns, in the order of their values after the old columns. DELETE: none.
-    assigned: Option<Vec<usize>>,
+    pub(crate) assigned: Option<Vec<usize>>,
 }
 
 pub(crate) struct TargetTable {
@@ -54,7 +54,7 @@ impl Run<'_> {
         let table = self.write_table(&target.name).await?;
         let (query, assigned) = update_query(update, &target, &table)?;
         let plan = self.plan(&query, Some(&table)).await?;
-        check_types(&plan, &table, &assigned, update)?;
+        check_types(&plan, &table, &assigned, &update.assignments)?;
         let rows = self.change(Source { table: &table, plan, assigned: Some(assigned) }).await?;
         self.changed(&table, &target.alias, update.returning.as_deref(), rows).await
     }
@@ -127,7 +127,7 @@ impl Run<'_> {
 }
 
 impl Source<'_> {
-    fn changes(&self, batch: &RecordBatch) -> Result<Vec<Change>> {
+    pub(crate) fn changes(&self, batch: &RecordBatch) -> Result<Vec<Change>> {
         let number = |at: usize| batch.column(at).as_primitive::<UInt64Type>();
         let (rids, writers, undos) = (number(0), number(1), number(2));
         let mut rows = self.new_rows(batch, self.assigned.as_deref().unwrap_or_default())?.into_iter();
@@ -185,7 +185,7 @@ pub(crate) fn show(datum: &Datum) -> String {
 }
 
 /// The table of an UPDATE or DELETE, ready to stand in FROM in the target's place.
-fn target_table(relation: &TableFactor) -> Result<TargetTable> {
+pub(crate) fn target_table(relation: &TableFactor) -> Result<TargetTable> {
     let TableFactor::Table { name, alias, .. } = relation else {
         return Err(unsupported("this target"));
     };
@@ -244,7 +244,7 @@ pub(crate) fn delete_target(delete: &Delete) -> Result<TargetTable> {
 }
 
 /// `SELECT <address, version>, <items> FROM <target>, <others> WHERE <selection>`.
-fn source_query(
+pub(crate) fn source_query(
     target: &TargetTable,
     items: Vec<SelectItem>,
     others: &[TableWithJoins],
@@ -261,7 +261,7 @@ fn source_query(
     Statement::Query(query)
 }
 
-fn column_of(target: &TargetTable, name: &str) -> SelectItem {
+pub(crate) fn column_of(target: &TargetTable, name: &str) -> SelectItem {
     SelectItem::UnnamedExpr(Expr::CompoundIdentifier(vec![target.alias.clone(), Ident::with_quote('"', name)]))
 }
 
@@ -274,10 +274,24 @@ pub(crate) fn delete_query(delete: &Delete, target: &TargetTable, table: &Table)
 
 /// The query, and the assigned columns in the order of its last outputs.
 pub(crate) fn update_query(update: &Update, target: &TargetTable, table: &Table) -> Result<(Statement, Vec<usize>)> {
+    let others = match &update.from {
+        Some(UpdateTableFromKind::AfterSet(from)) => from.as_slice(),
+        _ => &[],
+    };
+    assigning_query(&update.assignments, others, &update.selection, target, table)
+}
+
+pub(crate) fn assigning_query(
+    sets: &[Assignment],
+    others: &[TableWithJoins],
+    selection: &Option<Expr>,
+    target: &TargetTable,
+    table: &Table,
+) -> Result<(Statement, Vec<usize>)> {
     let old = live_columns(table).map(|(_, c)| column_of(target, &c.name));
     let mut items: Vec<SelectItem> = old.collect();
     let mut assigned = vec![];
-    for (column, value) in assignments(&update.assignments)? {
+    for (column, value) in assignments(sets)? {
         let name = fold(&column);
         let at = live_columns(table).find(|(_, c)| c.name == name).map(|(at, _)| at);
         let at = at.ok_or_else(|| undefined_column(&name, &table.name))?;
@@ -291,11 +305,7 @@ pub(crate) fn update_query(update: &Update, target: &TargetTable, table: &Table)
         });
         assigned.push(at);
     }
-    let others = match &update.from {
-        Some(UpdateTableFromKind::AfterSet(from)) => from.as_slice(),
-        _ => &[],
-    };
-    Ok((source_query(target, items, others, &update.selection), assigned))
+    Ok((source_query(target, items, others, selection), assigned))
 }
 
 /// One column and value each; `(a, b) = (1, 2)` is taken apart.
@@ -351,9 +361,9 @@ pub(crate) fn is_open_literal(expr: &Expr) -> bool {
     }
 }
 
-fn check_types(plan: &LogicalPlan, table: &Table, assigned: &[usize], update: &Update) -> Result<()> {
+pub(crate) fn check_types(plan: &LogicalPlan, table: &Table, assigned: &[usize], sets: &[Assignment]) -> Result<()> {
     let first = 3 + live_columns(table).count();
-    let values = assignments(&update.assignments)?;
+    let values = assignments(sets)?;
     for (i, at) in assigned.iter().enumerate() {
         let literal = is_open_literal(&values[i].1) || is_default(&values[i].1);
         check_assignable(plan.schema().field(first + i).data_type(), &table.columns[*at], literal)?;

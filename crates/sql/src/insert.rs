@@ -13,7 +13,7 @@ use crate::values::{assign_array, assign_datum, check_assignable, live_columns};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, Insert, Query, SelectItem, SetExpr, Statement, TableObject, UnaryOperator, Value,
+    Expr, Ident, Insert, OnInsert, Query, SelectItem, SetExpr, Statement, TableObject, UnaryOperator, Value,
 };
 use std::sync::Arc;
 use terrace_engine::{ColumnDef, DataType, Datum, EngineError, Result, Table};
@@ -28,7 +28,7 @@ enum Cell {
 /// Refuses what is not done, and answers the target's name.
 pub(crate) fn insert_target(insert: &Insert) -> Result<String> {
     let refused = [
-        (insert.on.is_some(), "ON CONFLICT"),
+        (matches!(insert.on, Some(OnInsert::DuplicateKeyUpdate(_))), "ON DUPLICATE KEY"),
         (insert.output.is_some(), "OUTPUT"),
         (insert.or.is_some() || insert.ignore || insert.replace_into || insert.overwrite, "this form of INSERT"),
         (insert.partitioned.is_some() || !insert.after_columns.is_empty(), "PARTITION in INSERT"),
@@ -43,6 +43,14 @@ pub(crate) fn insert_target(insert: &Insert) -> Result<String> {
     match &insert.table {
         TableObject::TableName(name) => object_name(name),
         _ => Err(unsupported("this target")),
+    }
+}
+
+/// What the target is called within the statement.
+pub(crate) fn insert_alias(insert: &Insert, name: &str) -> Ident {
+    match &insert.table_alias {
+        Some(alias) => alias.alias.clone(),
+        None => Ident::with_quote('"', name),
     }
 }
 
@@ -112,11 +120,15 @@ impl Run<'_> {
             check_not_null(&table, row)?;
         }
         self.check_rows(&table, rows.iter().map(Vec::as_slice)).await?;
+        let alias = insert_alias(insert, &name);
+        if let Some(OnInsert::OnConflict(conflict)) = &insert.on {
+            let rows = Box::pin(self.insert_or(conflict, &table, &alias, rows)).await?;
+            return self.changed(&table, &alias, insert.returning.as_deref(), rows).await;
+        }
         for row in &rows {
             let store = async { self.cell.lock().await.open().insert(&table, row).await };
             self.cancel.run(store).await?;
         }
-        let alias = Ident::with_quote('"', name);
         self.changed(&table, &alias, insert.returning.as_deref(), rows).await
     }
 

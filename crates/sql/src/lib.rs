@@ -6,6 +6,7 @@
 mod alter;
 mod arithmetic;
 mod checks;
+mod conflict;
 mod context;
 mod copy;
 mod ddl;
@@ -15,6 +16,7 @@ mod error;
 mod explain;
 mod fast;
 mod insert;
+mod lock_rows;
 mod maintain;
 mod naming;
 mod parse;

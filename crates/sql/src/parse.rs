@@ -59,6 +59,7 @@ pub(crate) fn tokens(sql: &str) -> Result<(Vec<TokenWithSpan>, usize)> {
         first.token = Token::make_keyword("ROLLBACK");
     }
     crate::copy::options::normalize(&mut tokens)?;
+    crate::lock_rows::normalize(&mut tokens);
     Ok((tokens, depth))
 }
 
@@ -83,7 +84,16 @@ pub(crate) fn parse_one(sql: &str) -> Result<Option<Statement>> {
 
 /// Refuses what nobody would carry out, and gives result columns PostgreSQL's names.
 pub(crate) fn prepare(statement: &mut Statement) -> Result<()> {
-    match statement.visit(&mut Refusals) {
+    // Rows are locked for the client, not for another query.
+    let locks = match statement {
+        Statement::Query(query) => std::mem::take(&mut query.locks),
+        _ => vec![],
+    };
+    let visited = statement.visit(&mut Refusals);
+    if let Statement::Query(query) = statement {
+        query.locks = locks;
+    }
+    match visited {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(()),
     }

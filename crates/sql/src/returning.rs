@@ -4,7 +4,7 @@
 //! were). The list may name the target's columns; those of other tables in FROM or USING it may not yet (42P01, 42703).
 use crate::dml::{delete_target, template, update_target};
 use crate::error::{from_datafusion, unsupported};
-use crate::insert::insert_target;
+use crate::insert::{insert_alias, insert_target};
 use crate::naming;
 use crate::parse::undefined_table;
 use crate::planner::{GIVEN, Planner};
@@ -87,14 +87,18 @@ impl Session {
         parameters: &[DataType],
     ) -> Result<Option<SchemaRef>> {
         let (name, alias, items) = match ast {
-            Statement::Insert(insert) => (insert_target(insert)?, None, &insert.returning),
+            Statement::Insert(insert) => {
+                let name = insert_target(insert)?;
+                let alias = insert_alias(insert, &name);
+                (name, alias, &insert.returning)
+            }
             Statement::Update(update) => {
                 let target = update_target(update)?;
-                (target.name, Some(target.alias), &update.returning)
+                (target.name, target.alias, &update.returning)
             }
             Statement::Delete(delete) => {
                 let target = delete_target(delete)?;
-                (target.name, Some(target.alias), &delete.returning)
+                (target.name, target.alias, &delete.returning)
             }
             _ => return Ok(None),
         };
@@ -105,7 +109,6 @@ impl Session {
         let (state, info) = (state.get(), &self.info);
         let planner = Planner { state, catalog: &catalog, info, young: BTreeSet::new(), target: Some(table) };
         let types: Vec<Option<DataType>> = parameters.iter().copied().map(Some).collect();
-        let alias = alias.unwrap_or_else(|| Ident::with_quote('"', name));
         let planned = planner.plan(given_query(&alias, items)?, &types).await?;
         if !planned.tables.is_empty() {
             // It would have to see what the statement saw, not what it did.

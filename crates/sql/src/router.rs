@@ -39,6 +39,7 @@ impl Run<'_> {
     /// Everything that runs in a transaction.
     pub(crate) async fn statement(&self, ast: &Statement) -> Result<Done> {
         let tag: String = match ast {
+            Statement::Query(query) if !query.locks.is_empty() => return Box::pin(self.select_locking(query)).await,
             Statement::Query(_) => {
                 let plan = self.plan(ast, None).await?;
                 let physical = self.physical(&plan).await?;
@@ -224,8 +225,10 @@ impl Session {
         };
         let find = |name: &str| catalog.table(name).cloned().ok_or_else(|| undefined_table(name));
         match ast {
-            Statement::Query(_) => {
-                let plan = planner(None).plan(ast.clone(), &types).await?.plan;
+            Statement::Query(query) => {
+                let mut query = query.clone();
+                query.locks.clear();
+                let plan = planner(None).plan(Statement::Query(query), &types).await?.plan;
                 // As it will be after type coercion.
                 let typed = state
                     .get()
@@ -254,6 +257,10 @@ impl Session {
             Statement::Insert(insert) => {
                 let table = find(&insert_target(insert)?)?;
                 let columns = insert_columns(insert, &table)?;
+                if let Some(query) = crate::conflict::update_query(insert, &table, &mut types)? {
+                    let plan = planner(Some(table.clone())).plan(query, &types).await?.plan;
+                    crate::conflict::type_parameters(&plan, &mut types)?;
+                }
                 let Some(source) = insert.source.as_deref() else { return Ok((vec![], None)) };
                 let Some(rows) = plain_values(source) else {
                     let query = Statement::Query(Box::new(source.clone()));

@@ -82,11 +82,16 @@ impl Run<'_> {
 
     /// Finds and locks a table to write to (invariant 1).
     pub(crate) async fn write_table(&self, name: &str) -> Result<Arc<Table>> {
+        self.locked_table(name, true).await
+    }
+
+    /// The same, to write or to read.
+    pub(crate) async fn locked_table(&self, name: &str, write: bool) -> Result<Arc<Table>> {
         loop {
             let version = self.engine.catalog().version();
             let catalog = self.begin_statement().await;
             let table = catalog.table(name).ok_or_else(|| crate::parse::undefined_table(name))?;
-            let locked = self.lock(table, true).await;
+            let locked = self.lock(table, write).await;
             if self.engine.catalog().version() == version {
                 return locked.map(|()| table.clone());
             }

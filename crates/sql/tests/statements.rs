@@ -4,6 +4,10 @@ mod alter;
 #[path = "statements/checks.rs"]
 mod checks;
 mod common;
+#[path = "statements/conflict.rs"]
+mod conflict;
+#[path = "statements/lock_rows.rs"]
+mod lock_rows;
 #[path = "statements/returning.rs"]
 mod returning;
 #[path = "statements/savepoint.rs"]
@@ -83,10 +87,9 @@ async fn ddl_refusals() {
         "CREATE INDEX CONCURRENTLY i ON t (a)",
         "DROP TABLE t CASCADE",
         "CREATE VIEW v AS SELECT 1",
-        "SELECT * FROM t FOR UPDATE",
+        "SELECT * FROM (SELECT * FROM t FOR UPDATE) AS x",
         "SELECT * INTO x FROM t",
         "WITH d AS (DELETE FROM t) SELECT 1",
-        "INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING",
         "VACUUM FULL",
         "TRUNCATE t CASCADE",
         "ALTER TABLE t ALTER COLUMN a TYPE bigint",

@@ -32,6 +32,7 @@ mod write;
 
 pub use lock::{LockWait, RowLock, RowLockOutcome};
 pub use scan::Scanner;
+pub use unique::InsertOutcome;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Isolation {

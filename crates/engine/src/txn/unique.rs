@@ -4,22 +4,25 @@
 //! 2. Under the stripe, every other row with an entry of the same key is judged by its versions: the newest settled one with this key and
 //!    not deleted is a duplicate; one that depends on the outcome of a running transaction is waited for, the stripe released.
 //! 3. A row version whose key has a NULL is a duplicate of nothing.
-use super::Txn;
+use super::{Isolation, Txn, Version};
 use crate::catalog::{Index, Table};
 use crate::database::Core;
 use crate::error::{EngineError, Result};
 use crate::key;
 use crate::locks::TxnState;
 use crate::rollback::entry;
-use crate::row::RowView;
+use crate::row::{RowBuf, RowView};
+use crate::types::Datum;
+use crate::versions::RowVersion;
 use std::ops::Bound;
 use std::sync::Arc;
 use terrace_storage::btree::Direction;
-use terrace_storage::{Rid, TxnId};
+use terrace_storage::{ObjectId, Rid, TxnId};
 
 enum Conflict {
     None,
-    Duplicate,
+    /// Of this row.
+    Duplicate(Rid),
     /// Depends on how this transaction ends.
     Pending(Arc<TxnState>),
 }
@@ -43,7 +46,7 @@ impl Txn {
                     core.tree(index).insert(&core.store, &entry(prefix, rid)).await?;
                     return Ok(());
                 }
-                Conflict::Duplicate => {
+                Conflict::Duplicate(_) => {
                     let what = key::describe(table, index, &prefix);
                     return Err(EngineError::duplicate_key(&table.name, &index.name, what));
                 }
@@ -53,6 +56,99 @@ impl Txn {
                 }
             }
         }
+    }
+}
+
+/// What became of an insert that gives way.
+#[derive(Clone, Debug)]
+pub enum InsertOutcome {
+    Done(Rid),
+    /// Another row has the key: its newest version, which nobody was writing at that moment.
+    Conflict {
+        rid: Rid,
+        row: RowBuf,
+        version: Version,
+    },
+}
+
+/// No row's address: what is looked for is not there yet.
+const NOWHERE: Rid = Rid { page: u32::MAX, slot: u16::MAX };
+
+impl Txn {
+    /// Inserts a row unless another has its key in one of the `arbiters` (unique indexes of the table); waits for transactions
+    /// on whose end that depends. 23505 where the key is taken in another unique index; 40001 under REPEATABLE READ where the
+    /// snapshot does not see the row in conflict.
+    pub async fn insert_unless(
+        &mut self,
+        table: &Table,
+        row: &[Datum],
+        arbiters: &[ObjectId],
+    ) -> Result<InsertOutcome> {
+        let encoded = RowBuf::encode(table, row)?;
+        let snapshot = self.snapshot();
+        self.lock_table(table, true).await?;
+        loop {
+            if let Some((rid, found)) = self.taken(table, encoded.view(table), arbiters).await? {
+                if self.isolation == Isolation::RepeatableRead && !snapshot.sees(found.header.writer, self.own()) {
+                    return Err(EngineError::serialization());
+                }
+                let (row, version) = found.into_row();
+                return Ok(InsertOutcome::Conflict { rid, row, version });
+            }
+            let mark = self.savepoint();
+            match self.insert(table, row).await {
+                Ok(rid) => return Ok(InsertOutcome::Done(rid)),
+                Err(e) if e.state.0 == "23505" => {
+                    let arbiter =
+                        |name: &str| table.indexes.iter().any(|i| i.name == name && arbiters.contains(&i.oid));
+                    if !e.constraint.as_deref().is_some_and(arbiter) {
+                        return Err(e);
+                    }
+                    // Somebody was quicker: look again.
+                    self.rollback_to(mark).await?;
+                }
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    /// The row that has the key of `row` in one of the indexes, settled.
+    async fn taken(
+        &mut self,
+        table: &Table,
+        row: RowView<'_>,
+        arbiters: &[ObjectId],
+    ) -> Result<Option<(Rid, RowVersion)>> {
+        let core = self.core().clone();
+        for index in table.indexes.iter().filter(|i| arbiters.contains(&i.oid)) {
+            assert!(index.unique, "an arbiter is unique");
+            if key::has_null(index, row) {
+                continue;
+            }
+            let prefix = key::encode_key(index, row);
+            loop {
+                let stripe = core.lock_stripe(index.oid, &prefix).await;
+                let conflict = core.conflict(self.own(), table, index, &prefix, NOWHERE).await?;
+                drop(stripe);
+                let holder = match conflict {
+                    Conflict::None => break,
+                    Conflict::Pending(holder) => holder,
+                    Conflict::Duplicate(rid) => match core.settled(self.own(), table.oid, rid).await? {
+                        Some((found, None)) if found.is_live() => {
+                            if key::encode_key(index, found.view(table)) == prefix {
+                                return Ok(Some((rid, found)));
+                            }
+                            continue;
+                        }
+                        Some((_, Some(holder))) => holder,
+                        // It went meanwhile.
+                        _ => continue,
+                    },
+                };
+                core.wait(self.ending.owner, &holder, self.lock_timeout).await?;
+            }
+        }
+        Ok(None)
     }
 }
 
@@ -73,7 +169,7 @@ impl Core {
                 }
                 match self.judge(own, table, index, prefix, other).await? {
                     Conflict::None => {}
-                    Conflict::Duplicate => return Ok(Conflict::Duplicate),
+                    Conflict::Duplicate(other) => return Ok(Conflict::Duplicate(other)),
                     Conflict::Pending(holder) => pending = pending.or(Some(holder)),
                 }
             }
@@ -87,7 +183,7 @@ impl Core {
         let has_key = |row: &[u8]| key::encode_key(index, RowView { table, bytes: row }) == prefix;
         let Some(holder) = holder else {
             let duplicate = newest.is_live() && has_key(&newest.payload);
-            return Ok(if duplicate { Conflict::Duplicate } else { Conflict::None });
+            return Ok(if duplicate { Conflict::Duplicate(rid) } else { Conflict::None });
         };
         // Its writer is running: whichever way it ends, one of its versions or the one before them will stand.
         let mut version = Some(newest);
