@@ -17,7 +17,7 @@ use crate::key;
 use crate::locks::LockMode;
 use crate::row::RowView;
 use crate::txn::{Txn, UpdateOutcome};
-use crate::types::{DataType, Datum, MAX_VARCHAR};
+use crate::types::Datum;
 use std::sync::Arc;
 use terrace_storage::btree::BTree;
 use terrace_storage::{DATA, ObjectId};
@@ -230,15 +230,7 @@ fn checked_table(mut spec: TableSpec) -> Result<TableSpec> {
         if before.iter().any(|c| c.name == rest[0].name) {
             return Err(EngineError::duplicate_column(&rest[0].name));
         }
-        if let DataType::Varchar(n) = rest[0].data_type
-            && !(1..=MAX_VARCHAR).contains(&n)
-        {
-            let message = match n {
-                0 => "length for type varchar must be at least 1".into(),
-                _ => format!("length for type varchar cannot exceed {MAX_VARCHAR}"),
-            };
-            return Err(EngineError::new("22023", message));
-        }
+        rest[0].data_type.check()?;
     }
     let indexes = std::mem::take(&mut spec.indexes);
     for index in indexes {

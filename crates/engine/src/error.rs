@@ -69,18 +69,25 @@ impl EngineError {
     pub fn out_of_range(type_name: &str) -> EngineError {
         EngineError::new("22003", format!("{type_name} out of range"))
     }
-    pub fn string_too_long(limit: u32) -> EngineError {
-        EngineError::new("22001", format!("value too long for type character varying({limit})"))
+    pub fn string_too_long(data_type: DataType) -> EngineError {
+        EngineError::new("22001", format!("value too long for type {data_type}"))
     }
     pub fn type_mismatch(wanted: DataType, value: DatumRef<'_>) -> EngineError {
         let given = match value {
             DatumRef::Null => "null",
             DatumRef::Bool(_) => "boolean",
+            DatumRef::Int2(_) => "smallint",
             DatumRef::Int4(_) => "integer",
             DatumRef::Int8(_) => "bigint",
+            DatumRef::Float4(_) => "real",
             DatumRef::Float8(_) => "double precision",
+            DatumRef::Numeric(_) => "numeric",
             DatumRef::Text(_) => "text",
+            DatumRef::Bytea(_) => "bytea",
+            DatumRef::Date(_) => "date",
             DatumRef::Timestamp(_) => "timestamp without time zone",
+            DatumRef::Timestamptz(_) => "timestamp with time zone",
+            DatumRef::Uuid(_) => "uuid",
         };
         EngineError::new("42804", format!("a value of type {given} does not fit type {wanted}"))
     }

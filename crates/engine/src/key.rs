@@ -3,9 +3,11 @@
 //! ```text
 //! per column:  0x01 value | 0x02 (NULL, so it sorts last)         then the RID, 6 bytes big-endian
 //! bool         one byte 0 or 1
-//! int4, int8, timestamp   big-endian, sign bit flipped
-//! float8       big-endian bits; positive: sign bit flipped, negative: all bits flipped; -0 as 0, any NaN as the greatest
-//! text         its bytes, 0x00 as 0x01 0x01 and 0x01 as 0x01 0x02, then 0x00
+//! int2, int4, int8        big-endian, sign bit flipped; as these: date (4 bytes), timestamp with and without zone (8 bytes)
+//! numeric      its integer at the column's scale, 16 bytes big-endian, sign bit flipped
+//! float4, float8          big-endian bits; positive: sign bit flipped, negative: all bits flipped; -0 as 0, any NaN as the greatest
+//! text, bytea  its bytes, 0x00 as 0x01 0x01 and 0x01 as 0x01 0x02, then 0x00; char(n) without the blanks at its end
+//! uuid         16 bytes
 //! ```
 //!
 //! 1. Order: `encode(a) < encode(b)` exactly where `a < b`; equal values encode equally (-0 and 0, all NaNs).
@@ -16,7 +18,7 @@ use crate::catalog::{Index, Table};
 use crate::error::{EngineError, Result};
 use crate::row::{RowText, RowView};
 use crate::txn::IndexRange;
-use crate::types::{DataType, Datum, DatumRef};
+use crate::types::{DataType, Datum, DatumRef, Numeric};
 use std::ops::Bound;
 use terrace_storage::Rid;
 
@@ -36,19 +38,34 @@ pub fn encode_datum(out: &mut Vec<u8>, value: DatumRef<'_>) {
     match value {
         DatumRef::Null => unreachable!("returned above"),
         DatumRef::Bool(v) => out.push(v as u8),
-        DatumRef::Int4(v) => out.extend_from_slice(&(v as u32 ^ 1 << 31).to_be_bytes()),
-        DatumRef::Int8(v) | DatumRef::Timestamp(v) => out.extend_from_slice(&(v as u64 ^ 1 << 63).to_be_bytes()),
+        DatumRef::Int2(v) => out.extend_from_slice(&(v as u16 ^ 1 << 15).to_be_bytes()),
+        DatumRef::Int4(v) | DatumRef::Date(v) => out.extend_from_slice(&(v as u32 ^ 1 << 31).to_be_bytes()),
+        DatumRef::Int8(v) | DatumRef::Timestamp(v) | DatumRef::Timestamptz(v) => {
+            out.extend_from_slice(&(v as u64 ^ 1 << 63).to_be_bytes());
+        }
+        DatumRef::Numeric(v) => out.extend_from_slice(&(v.unscaled as u128 ^ 1 << 127).to_be_bytes()),
+        DatumRef::Float4(v) => out.extend_from_slice(&float4_bits(v).to_be_bytes()),
         DatumRef::Float8(v) => out.extend_from_slice(&float_bits(v).to_be_bytes()),
-        DatumRef::Text(s) => {
-            for &b in s.as_bytes() {
-                match b {
-                    0 | 1 => out.extend_from_slice(&[1, b + 1]),
-                    _ => out.push(b),
-                }
-            }
-            out.push(0);
+        DatumRef::Text(s) => encode_bytes(out, s.as_bytes()),
+        DatumRef::Bytea(bytes) => encode_bytes(out, bytes),
+        DatumRef::Uuid(v) => out.extend_from_slice(&v.to_be_bytes()),
+    }
+}
+
+fn encode_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    for &b in bytes {
+        match b {
+            0 | 1 => out.extend_from_slice(&[1, b + 1]),
+            _ => out.push(b),
         }
     }
+    out.push(0);
+}
+
+fn float4_bits(v: f32) -> u32 {
+    let v = if v.is_nan() { f32::NAN.abs() } else { v + 0.0 };
+    let bits = v.to_bits();
+    if bits >> 31 == 0 { bits ^ 1 << 31 } else { !bits }
 }
 
 fn float_bits(v: f64) -> u64 {
@@ -97,8 +114,8 @@ pub fn encode_prefix(table: &Table, index: &Index, values: &[Datum]) -> Result<V
     let mut out = Vec::with_capacity(9 * values.len() + Rid::LEN + 16);
     for (value, &column) in values.iter().zip(&index.columns) {
         match table.columns[column].data_type {
-            // A longer text is a fine bound though no row can hold it.
-            DataType::Varchar(_) => DataType::Text.admits(value.as_ref())?,
+            // A longer text is a fine bound though no row can hold it; so is a number of more digits.
+            DataType::Varchar(_) | DataType::Char(_) => DataType::Text.admits(value.as_ref())?,
             other => other.admits(value.as_ref())?,
         }
         encode_datum(&mut out, value.as_ref());
@@ -158,28 +175,45 @@ fn decode_datum(bytes: &mut &[u8], data_type: DataType) -> Option<Datum> {
         [VALUE] => {}
         _ => return None,
     }
+    let int4 = |b: &[u8]| Some((u32::from_be_bytes(b.try_into().ok()?) ^ 1 << 31) as i32);
     let int8 = |b: &[u8]| Some((u64::from_be_bytes(b.try_into().ok()?) ^ 1 << 63) as i64);
     Some(match data_type {
         DataType::Bool => Datum::Bool(take(bytes, 1)?[0] != 0),
-        DataType::Int4 => Datum::Int4((u32::from_be_bytes(take(bytes, 4)?.try_into().ok()?) ^ 1 << 31) as i32),
+        DataType::Int2 => Datum::Int2((u16::from_be_bytes(take(bytes, 2)?.try_into().ok()?) ^ 1 << 15) as i16),
+        DataType::Int4 => Datum::Int4(int4(take(bytes, 4)?)?),
+        DataType::Date => Datum::Date(int4(take(bytes, 4)?)?),
         DataType::Int8 => Datum::Int8(int8(take(bytes, 8)?)?),
         DataType::Timestamp => Datum::Timestamp(int8(take(bytes, 8)?)?),
+        DataType::Timestamptz => Datum::Timestamptz(int8(take(bytes, 8)?)?),
+        DataType::Numeric(_) => {
+            let unscaled = (u128::from_be_bytes(take(bytes, 16)?.try_into().ok()?) ^ 1 << 127) as i128;
+            Datum::Numeric(Numeric { unscaled, scale: data_type.decimal()?.1 })
+        }
+        DataType::Uuid => Datum::Uuid(u128::from_be_bytes(take(bytes, 16)?.try_into().ok()?)),
+        DataType::Float4 => {
+            let bits = u32::from_be_bytes(take(bytes, 4)?.try_into().ok()?);
+            Datum::Float4(f32::from_bits(if bits >> 31 == 1 { bits ^ 1 << 31 } else { !bits }))
+        }
         DataType::Float8 => {
             let bits = u64::from_be_bytes(take(bytes, 8)?.try_into().ok()?);
             Datum::Float8(f64::from_bits(if bits >> 63 == 1 { bits ^ 1 << 63 } else { !bits }))
         }
-        DataType::Text | DataType::Varchar(_) => {
-            let mut out = Vec::new();
-            loop {
-                match take(bytes, 1)?[0] {
-                    0 => break,
-                    1 => out.push(take(bytes, 1)?[0].checked_sub(1)?),
-                    b => out.push(b),
-                }
-            }
-            Datum::Text(String::from_utf8(out).ok()?.into())
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
+            Datum::Text(String::from_utf8(decode_bytes(bytes)?).ok()?.into())
         }
+        DataType::Bytea => Datum::Bytea(decode_bytes(bytes)?.into()),
     })
+}
+
+fn decode_bytes(bytes: &mut &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    loop {
+        match take(bytes, 1)?[0] {
+            0 => return Some(out),
+            1 => out.push(take(bytes, 1)?[0].checked_sub(1)?),
+            b => out.push(b),
+        }
+    }
 }
 
 /// `(a, b)=(1, x)`: an entry as error details name it.

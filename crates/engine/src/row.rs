@@ -4,18 +4,19 @@
 //! ```text
 //! 0     1          3               3+B              3+B+F
 //! | 1   | n: u16   | null bitmap   | fixed part     | text bytes, column after column
-//! | ver | columns  | B = (n+7)/8   | F = sum widths |
+//! | ver | columns  | B = (n+7)/8   | F = sum widths |   (bytea likewise)
 //! ```
 //!
 //! 1. Bit `i % 8` of bitmap byte `i / 8` set: column `i` is NULL. Its fixed bytes are zero, its text is empty.
-//! 2. Widths: bool 1; int4 4; int8, float8, timestamp 8; text and varchar 4 (the *end* of its bytes, from the start of the text bytes;
-//!    it begins where the text column before it ends). Little-endian, unaligned. So a column's place follows from the
-//!    table's definition alone.
+//! 2. Widths: bool 1; int2 2; int4, float4, date 4; int8, float8, timestamps 8; numeric (its integer at the column's scale), uuid 16;
+//!    text, varchar, char, bytea 4 (the *end* of its bytes, from the start of the text bytes; it begins where the one before it
+//!    ends). Little-endian, unaligned. So a column's place follows from the table's definition alone. char(n) has no blanks at
+//!    its end.
 //! 3. Columns are only ever added at the end, and a dropped one keeps its place (as NULL): any `n` is a prefix of the definition.
 
 use crate::catalog::Table;
 use crate::error::{EngineError, Result};
-use crate::types::{DataType, Datum, DatumRef};
+use crate::types::{DataType, Datum, DatumRef, Numeric};
 use std::fmt;
 
 #[cfg(test)]
@@ -39,8 +40,11 @@ pub struct RowView<'a> {
 pub(crate) fn fixed_width(t: DataType) -> u32 {
     match t {
         DataType::Bool => 1,
-        DataType::Int4 | DataType::Text | DataType::Varchar(_) => 4,
-        DataType::Int8 | DataType::Float8 | DataType::Timestamp => 8,
+        DataType::Int2 => 2,
+        DataType::Int4 | DataType::Float4 | DataType::Date => 4,
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Bytea => 4,
+        DataType::Int8 | DataType::Float8 | DataType::Timestamp | DataType::Timestamptz => 8,
+        DataType::Numeric(_) | DataType::Uuid => 16,
     }
 }
 
@@ -51,7 +55,7 @@ impl RowBuf {
         let n = row.len();
         let bitmap = n.div_ceil(8);
         let fixed = table.layout.offsets[n] as usize;
-        let text: usize = row.iter().map(|d| if let Datum::Text(s) = d { s.len() } else { 0 }).sum();
+        let text: usize = row.iter().map(|d| variable(d).len()).sum();
         if u32::try_from(text).is_err() {
             return Err(EngineError::new("54000", format!("row of {text} bytes of text is too long")));
         }
@@ -61,7 +65,7 @@ impl RowBuf {
         out.resize(HEAD + bitmap, 0);
         let mut text_end = 0u32;
         for (i, (datum, column)) in row.iter().zip(&table.columns).enumerate() {
-            let is_text = matches!(column.data_type, DataType::Text | DataType::Varchar(_));
+            let is_text = column.data_type.is_variable();
             match datum {
                 Datum::Null => {
                     out[HEAD + i / 8] |= 1 << (i % 8);
@@ -70,25 +74,36 @@ impl RowBuf {
                     }
                 }
                 Datum::Bool(v) => out.push(*v as u8),
-                Datum::Int4(v) => out.extend_from_slice(&v.to_le_bytes()),
-                Datum::Int8(v) | Datum::Timestamp(v) => out.extend_from_slice(&v.to_le_bytes()),
+                Datum::Int2(v) => out.extend_from_slice(&v.to_le_bytes()),
+                Datum::Int4(v) | Datum::Date(v) => out.extend_from_slice(&v.to_le_bytes()),
+                Datum::Int8(v) | Datum::Timestamp(v) | Datum::Timestamptz(v) => {
+                    out.extend_from_slice(&v.to_le_bytes());
+                }
+                Datum::Float4(v) => out.extend_from_slice(&v.to_le_bytes()),
                 Datum::Float8(v) => out.extend_from_slice(&v.to_le_bytes()),
-                Datum::Text(s) => text_end += s.len() as u32,
+                Datum::Numeric(v) => out.extend_from_slice(&v.unscaled.to_le_bytes()),
+                Datum::Uuid(v) => out.extend_from_slice(&v.to_le_bytes()),
+                Datum::Text(_) | Datum::Bytea(_) => text_end += variable(datum).len() as u32,
             }
             if is_text {
                 out.extend_from_slice(&text_end.to_le_bytes());
             }
         }
         assert_eq!(out.len(), HEAD + bitmap + fixed, "row invariant 2");
-        for datum in row {
-            if let Datum::Text(s) = datum {
-                out.extend_from_slice(s.as_bytes());
-            }
-        }
+        row.iter().for_each(|datum| out.extend_from_slice(variable(datum)));
         Ok(RowBuf(out))
     }
     pub fn view<'a>(&'a self, table: &'a Table) -> RowView<'a> {
         RowView { table, bytes: &self.0 }
+    }
+}
+
+/// What of a value lies behind the fixed part.
+fn variable(datum: &Datum) -> &[u8] {
+    match datum {
+        Datum::Text(s) => s.as_bytes(),
+        Datum::Bytea(bytes) => bytes,
+        _ => &[],
     }
 }
 
@@ -153,10 +168,12 @@ impl<'a> RowView<'a> {
         let mut end = 0usize;
         for i in 0..n {
             let c = &self.table.columns[i];
-            if matches!(c.data_type, DataType::Text | DataType::Varchar(_)) {
+            if c.data_type.is_variable() {
                 let next = self.u32_at(i) as usize;
                 let bytes = self.bytes[text_start..].get(end..next).ok_or("a text lies outside")?;
-                std::str::from_utf8(bytes).map_err(|_| "a text is not UTF-8")?;
+                if c.data_type.is_text() {
+                    std::str::from_utf8(bytes).map_err(|_| "a text is not UTF-8")?;
+                }
                 end = next;
             }
         }
@@ -196,18 +213,34 @@ impl<'a> RowView<'a> {
         }
         match table.columns[column].data_type {
             DataType::Bool => DatumRef::Bool(self.fixed::<1>(column)[0] != 0),
+            DataType::Int2 => DatumRef::Int2(i16::from_le_bytes(self.fixed(column))),
             DataType::Int4 => DatumRef::Int4(i32::from_le_bytes(self.fixed(column))),
             DataType::Int8 => DatumRef::Int8(i64::from_le_bytes(self.fixed(column))),
+            DataType::Float4 => DatumRef::Float4(f32::from_le_bytes(self.fixed(column))),
             DataType::Float8 => DatumRef::Float8(f64::from_le_bytes(self.fixed(column))),
+            DataType::Date => DatumRef::Date(i32::from_le_bytes(self.fixed(column))),
             DataType::Timestamp => DatumRef::Timestamp(i64::from_le_bytes(self.fixed(column))),
-            DataType::Text | DataType::Varchar(_) => {
-                let text_start = self.fixed_start() + table.layout.offsets[n] as usize;
-                let from = table.layout.text_before[column].map_or(0, |c| self.u32_at(c as usize)) as usize;
-                let bytes: &'a [u8] = self.bytes;
-                let bytes = &bytes[text_start..][from..self.u32_at(column) as usize];
+            DataType::Timestamptz => DatumRef::Timestamptz(i64::from_le_bytes(self.fixed(column))),
+            DataType::Uuid => DatumRef::Uuid(u128::from_le_bytes(self.fixed(column))),
+            numeric @ DataType::Numeric(_) => {
+                let (_, scale) = numeric.decimal().expect("a numeric");
+                DatumRef::Numeric(Numeric { unscaled: i128::from_le_bytes(self.fixed(column)), scale })
+            }
+            DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
+                let bytes = self.variable(column);
                 DatumRef::Text(std::str::from_utf8(bytes).expect("encoded from a str; the page's checksum was right"))
             }
+            DataType::Bytea => DatumRef::Bytea(self.variable(column)),
         }
+    }
+
+    /// The bytes behind the fixed part that belong to a stored column.
+    fn variable(&self, column: usize) -> &'a [u8] {
+        let layout = &self.table.layout;
+        let text_start = self.fixed_start() + layout.offsets[self.stored_columns()] as usize;
+        let from = layout.text_before[column].map_or(0, |c| self.u32_at(c as usize)) as usize;
+        let bytes: &'a [u8] = self.bytes;
+        &bytes[text_start..][from..self.u32_at(column) as usize]
     }
 
     pub fn to_datums(&self) -> Vec<Datum> {

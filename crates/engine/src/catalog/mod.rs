@@ -147,7 +147,7 @@ impl Table {
             layout.text_before.push(text);
             offset += crate::row::fixed_width(c.data_type);
             layout.offsets.push(offset);
-            if matches!(c.data_type, DataType::Text | DataType::Varchar(_)) {
+            if c.data_type.is_variable() {
                 text = Some(i as u32);
             }
         }

@@ -80,14 +80,13 @@ pub(crate) fn check_row(table: ObjectId, check: &Check) -> Vec<Datum> {
 }
 
 pub(crate) fn column_row(table: ObjectId, position: usize, c: &ColumnDef) -> Vec<Datum> {
-    let length = if let DataType::Varchar(n) = c.data_type { n } else { 0 };
     let opt = |s: Option<String>| s.map_or(Datum::Null, Datum::text);
     vec![
         Datum::Int8(table.0 as i64),
         Datum::Int4(position as i32),
         Datum::text(c.name.as_str()),
         Datum::Int8(c.data_type.pg_oid() as i64),
-        Datum::Int8(length as i64),
+        Datum::Int8(c.data_type.length() as i64),
         Datum::Bool(c.not_null),
         opt(c.default_sql.clone()),
         opt((!c.missing.is_null()).then(|| c.missing.to_string())),

@@ -4,15 +4,25 @@ use proptest::prelude::*;
 use terrace_storage::ObjectId;
 
 pub(crate) fn any_type() -> impl Strategy<Value = DataType> {
-    prop_oneof![
-        Just(DataType::Bool),
-        Just(DataType::Int4),
-        Just(DataType::Int8),
-        Just(DataType::Float8),
-        Just(DataType::Text),
-        Just(DataType::Varchar(9)),
-        Just(DataType::Timestamp),
-    ]
+    prop::sample::select(vec![
+        DataType::Bool,
+        DataType::Int2,
+        DataType::Int4,
+        DataType::Int8,
+        DataType::Float4,
+        DataType::Float8,
+        DataType::Numeric(None),
+        DataType::Numeric(Some((5, 2))),
+        DataType::Numeric(Some((38, 38))),
+        DataType::Text,
+        DataType::Varchar(9),
+        DataType::Char(9),
+        DataType::Bytea,
+        DataType::Date,
+        DataType::Timestamp,
+        DataType::Timestamptz,
+        DataType::Uuid,
+    ])
 }
 
 /// Microseconds within the years that have a text form.
@@ -23,6 +33,17 @@ pub(crate) fn any_of(t: DataType) -> BoxedStrategy<Datum> {
         DataType::Bool => any::<bool>().prop_map(Datum::Bool).boxed(),
         DataType::Int4 => prop_oneof![any::<i32>(), -2..3].prop_map(Datum::Int4).boxed(),
         DataType::Int8 => prop_oneof![any::<i64>(), -2..3i64].prop_map(Datum::Int8).boxed(),
+        DataType::Int2 => prop_oneof![any::<i16>(), -2..3i16].prop_map(Datum::Int2).boxed(),
+        DataType::Numeric(_) => {
+            let (precision, scale) = t.decimal().expect("a numeric");
+            let limit = crate::types::power_of_ten(precision) - 1;
+            let unscaled = prop_oneof![-limit..=limit, -2..3i128, Just(limit), Just(-limit)];
+            unscaled.prop_map(move |unscaled| Datum::Numeric(Numeric { unscaled, scale })).boxed()
+        }
+        DataType::Float4 => {
+            let special = prop::sample::select(vec![0.0, -0.0, 1.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, 1e-45]);
+            prop_oneof![any::<f32>(), special].prop_map(Datum::Float4).boxed()
+        }
         DataType::Float8 => {
             let special =
                 prop::sample::select(vec![0.0, -0.0, 1.0, -1.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 5e-324]);
@@ -30,7 +51,15 @@ pub(crate) fn any_of(t: DataType) -> BoxedStrategy<Datum> {
         }
         DataType::Text => "[\u{1}-\u{3}ab\u{7f}é]{0,6}".prop_map(Datum::text).boxed(),
         DataType::Varchar(_) => "[abé]{0,9}".prop_map(Datum::text).boxed(),
+        // Blanks within, none at the end.
+        DataType::Char(_) => "( {0,2}[aé\u{1}]){0,3}".prop_map(Datum::text).boxed(),
+        DataType::Bytea => prop::collection::vec(prop_oneof![0..3u8, any::<u8>()], 0..6)
+            .prop_map(|bytes| Datum::Bytea(bytes.into()))
+            .boxed(),
+        DataType::Date => prop_oneof![-2_400_000..2_145_000_000, -2..3].prop_map(Datum::Date).boxed(),
         DataType::Timestamp => prop_oneof![TIMES, -2..3i64].prop_map(Datum::Timestamp).boxed(),
+        DataType::Timestamptz => prop_oneof![TIMES, -2..3i64].prop_map(Datum::Timestamptz).boxed(),
+        DataType::Uuid => any::<u128>().prop_map(Datum::Uuid).boxed(),
     };
     prop_oneof![1 => Just(Datum::Null), 6 => value].boxed()
 }

@@ -8,7 +8,8 @@ pub(super) fn out_of_range(text: &str, type_name: &str) -> EngineError {
 }
 
 /// Decimal, or `0x`, `0o`, `0b`; single underscores between digits; one sign; whitespace around.
-pub(super) fn parse_int(text: &str, type_name: &'static str) -> Result<i128> {
+/// `limit`: the greatest value; the least is one below its negative.
+pub(super) fn parse_int(text: &str, type_name: &'static str, limit: i64) -> Result<i64> {
     let bad = || EngineError::invalid_text(type_name, text);
     let body = trim(text);
     let (negative, digits) = match body.as_bytes().first() {
@@ -39,22 +40,39 @@ pub(super) fn parse_int(text: &str, type_name: &'static str) -> Result<i128> {
     if digits.is_empty() || !after_digit {
         return Err(bad());
     }
-    if too_big {
+    let signed = if negative { -value } else { value };
+    if too_big || signed > limit.into() || signed < -i128::from(limit) - 1 {
         return Err(out_of_range(text, type_name));
     }
-    Ok(if negative { -value } else { value })
+    Ok(signed as i64)
+}
+
+pub(super) fn parse_float4(text: &str) -> Result<f32> {
+    // Rounded once, from the text: through a double it would be rounded twice.
+    let wide = parse_named_float(text, "real")?;
+    let value: f32 = trim(text).parse().map_err(|_| EngineError::invalid_text("real", text))?;
+    if wide.is_nan() {
+        return Ok(f32::NAN);
+    }
+    if (value.is_infinite() && wide.is_finite()) || (value == 0.0 && wide != 0.0) {
+        return Err(EngineError::new("22003", format!("\"{}\" is out of range for type real", trim(text))));
+    }
+    Ok(value)
 }
 
 pub(super) fn parse_float(text: &str) -> Result<f64> {
-    const NAME: &str = "double precision";
+    parse_named_float(text, "double precision")
+}
+
+fn parse_named_float(text: &str, name: &str) -> Result<f64> {
     let body = trim(text);
     let unsigned = body.strip_prefix(['-', '+']).unwrap_or(body);
     let word = unsigned.to_ascii_lowercase();
     let named = matches!(word.as_str(), "inf" | "infinity" | "nan");
     if !named && !unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
-        return Err(EngineError::invalid_text(NAME, text));
+        return Err(EngineError::invalid_text(name, text));
     }
-    let value: f64 = body.parse().map_err(|_| EngineError::invalid_text(NAME, text))?;
+    let value: f64 = body.parse().map_err(|_| EngineError::invalid_text(name, text))?;
     if named {
         // One NaN: the sign of a NaN means nothing and would survive in the stored bits.
         return Ok(if value.is_nan() { f64::NAN } else { value });
@@ -62,25 +80,33 @@ pub(super) fn parse_float(text: &str) -> Result<f64> {
     let mantissa = word.split('e').next().unwrap_or_default();
     let vanished = value == 0.0 && mantissa.bytes().any(|b| (b'1'..=b'9').contains(&b));
     if value.is_infinite() || vanished {
-        return Err(EngineError::new("22003", format!("\"{body}\" is out of range for type {NAME}")));
+        return Err(EngineError::new("22003", format!("\"{body}\" is out of range for type {name}")));
     }
     Ok(value)
 }
 
 /// The shortest digits that read back as the same value: plain for exponents -4 to 14, else scientific with two exponent digits.
 pub(super) fn write_float(f: &mut fmt::Formatter<'_>, v: f64) -> fmt::Result {
+    write_digits(f, v, format!("{v:e}"), v.to_string(), 15)
+}
+
+/// As [`write_float`], with plain exponents up to 5.
+pub(super) fn write_float4(f: &mut fmt::Formatter<'_>, v: f32) -> fmt::Result {
+    write_digits(f, v.into(), format!("{v:e}"), v.to_string(), 6)
+}
+
+fn write_digits(f: &mut fmt::Formatter<'_>, v: f64, scientific: String, plain: String, most: i32) -> fmt::Result {
     if v.is_nan() {
         return f.write_str("NaN");
     }
     if v.is_infinite() {
         return f.write_str(if v > 0.0 { "Infinity" } else { "-Infinity" });
     }
-    let scientific = format!("{v:e}");
     let (mantissa, exponent) = scientific.split_once('e').expect("{:e} writes an exponent");
     let exponent: i32 = exponent.parse().expect("{:e} writes a decimal exponent");
-    if (-4..15).contains(&exponent) {
+    if (-4..most).contains(&exponent) {
         // Rust's plain form is the shortest round trip too, and without an exponent.
-        write!(f, "{v}")
+        f.write_str(&plain)
     } else {
         f.write_str(mantissa)?;
         f.write_char('e')?;

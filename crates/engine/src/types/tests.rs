@@ -82,7 +82,7 @@ fn timestamps() {
         ("2023-13-01", "22008 date/time field value out of range: \"2023-13-01\""),
         ("0000-01-01", "22008 date/time field value out of range: \"0000-01-01\""),
         ("2023-01-01 25:00", "22008 date/time field value out of range: \"2023-01-01 25:00\""),
-        ("9999999-01-01", "22007 invalid input syntax for type timestamp: \"9999999-01-01\""),
+        ("9999999-01-01", "22008 timestamp out of range: \"9999999-01-01\""),
         ("300000-01-01", "22008 timestamp out of range: \"300000-01-01\""),
         ("yesterday", "22007 invalid input syntax for type timestamp: \"yesterday\""),
         ("2023-01-01x", "22007 invalid input syntax for type timestamp: \"2023-01-01x\""),
@@ -94,7 +94,91 @@ fn timestamps() {
 }
 
 #[test]
+fn dates_and_zones() {
+    for (t, given, want) in [
+        (DataType::Date, "2024-02-29", "2024-02-29"),
+        (DataType::Date, "2024-02-29 23:59:59+02", "2024-02-29"),
+        (DataType::Date, "0044-03-15 BC", "0044-03-15 BC"),
+        (DataType::Date, "5874897-12-31", "5874897-12-31"),
+        (DataType::Date, "5874898-01-01", "22008 date out of range: \"5874898-01-01\""),
+        (DataType::Date, "2023-02-29", "22008 date/time field value out of range: \"2023-02-29\""),
+        (DataType::Date, "nope", "22007 invalid input syntax for type date: \"nope\""),
+        (DataType::Timestamp, "1500-01-01", "1500-01-01 00:00:00"),
+        (DataType::Timestamp, "2020-01-01 10:00+02", "2020-01-01 10:00:00"),
+        (DataType::Timestamptz, "2020-01-01 10:00+02", "2020-01-01 08:00:00+00"),
+        (DataType::Timestamptz, "2020-01-01 10:00:00.5 -0330", "2020-01-01 13:30:00.5+00"),
+        (DataType::Timestamptz, "2020-01-01T10:00:00Z", "2020-01-01 10:00:00+00"),
+        (DataType::Timestamptz, "2020-01-01", "2020-01-01 00:00:00+00"),
+        (DataType::Timestamptz, "0044-03-15 12:00 BC", "0044-03-15 12:00:00+00 BC"),
+        (
+            DataType::Timestamptz,
+            "2020-01-01 10:00 Mars/Olympus",
+            "22007 invalid input syntax for type timestamp with time zone: \"2020-01-01 10:00 Mars/Olympus\"",
+        ),
+    ] {
+        assert_eq!(show(t, given), want, "{given}");
+    }
+    assert_eq!(show_timestamptz(0, 19_800), "1970-01-01 05:30:00+05:30");
+    assert_eq!(show_timestamptz(0, -3600), "1969-12-31 23:00:00-01");
+    assert_eq!(parse_timestamptz("1970-01-01 02:00", 7200).unwrap(), 0);
+    assert_eq!(date_of_timestamp(-1), -1);
+    assert!(timestamp_of_date(i32::MAX).is_err());
+}
+
+#[test]
+fn bytes_and_uuids() {
+    for (given, want) in [
+        ("\\x00fFa0", "\\x00ffa0"),
+        ("\\x 01 02 ", "\\x0102"),
+        ("\\x", "\\x"),
+        ("a\\\\b\\001", "\\x615c6201"),
+        ("\\x0", "22023 invalid hexadecimal data: odd number of digits"),
+        ("\\xzz", "22023 invalid hexadecimal digit: \"z\""),
+        ("a\\b", "22P02 invalid input syntax for type bytea"),
+    ] {
+        assert_eq!(show(DataType::Bytea, given), want, "{given}");
+    }
+    let uuid = "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11";
+    for given in [uuid, "A0EEBC999C0B4EF8BB6D6BB9BD380A11", "{a0ee-bc99-9c0b-4ef8-bb6d-6bb9-bd38-0a11}"] {
+        assert_eq!(show(DataType::Uuid, given), uuid, "{given}");
+    }
+    for given in ["", "a0eebc99", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11-", "g0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"] {
+        assert_eq!(show(DataType::Uuid, given), format!("22P02 invalid input syntax for type uuid: \"{given}\""));
+    }
+}
+
+#[test]
+fn small_numbers() {
+    assert_eq!(show(DataType::Int2, "-32768"), "-32768");
+    assert_eq!(show(DataType::Int2, "32768"), "22003 value \"32768\" is out of range for type smallint");
+    assert_eq!(show(DataType::Float4, "0.1"), "0.1");
+    assert_eq!(show(DataType::Float4, "1e6"), "1e+06");
+    assert_eq!(show(DataType::Float4, "123456"), "123456");
+    assert_eq!(show(DataType::Float4, "1e40"), "22003 \"1e40\" is out of range for type real");
+    assert_eq!(show(DataType::Float4, "1e-60"), "22003 \"1e-60\" is out of range for type real");
+    assert_eq!(show(DataType::Float4, "-inf"), "-Infinity");
+    assert_eq!(show(DataType::Numeric(None), "1.5"), "1.500000000000000000");
+    for (t, state) in [
+        (DataType::Numeric(Some((39, 0))), "22023"),
+        (DataType::Numeric(Some((5, 6))), "22023"),
+        (DataType::Char(0), "22023"),
+        (DataType::Varchar(MAX_VARCHAR + 1), "22023"),
+    ] {
+        assert_eq!(t.check().unwrap_err().state.0, state);
+    }
+    for t in [DataType::Numeric(None), DataType::Numeric(Some((7, 3))), DataType::Char(4), DataType::Uuid] {
+        assert_eq!(DataType::from_pg_oid(t.pg_oid(), t.length()), Some(t));
+    }
+}
+
+#[test]
 fn texts() {
+    assert_eq!(show(DataType::Char(3), "ä  "), "ä");
+    assert_eq!(show(DataType::Char(2), "äöü"), "22001 value too long for type character(2)");
+    assert_eq!(DataType::Char(3).admits(DatumRef::Text("a ")).unwrap_err().state.0, "42804");
+    let two = DatumRef::Numeric(Numeric::from_int(2));
+    assert_eq!(DataType::Numeric(Some((3, 1))).admits(two).unwrap_err().state.0, "42804");
+    assert!(DataType::Numeric(Some((3, 0))).admits(two).is_ok());
     assert_eq!(show(DataType::Varchar(2), "äö  "), "äö");
     assert_eq!(show(DataType::Varchar(2), "äöü"), "22001 value too long for type character varying(2)");
     assert_eq!(show(DataType::Text, "a\0"), "22021 invalid byte sequence for encoding \"UTF8\": 0x00");

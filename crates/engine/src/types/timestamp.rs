@@ -1,8 +1,9 @@
-//! Timestamps without zone: proleptic Gregorian calendar, microseconds since 1970-01-01 00:00:00. Days to civil date and back
+//! Dates and timestamps: proleptic Gregorian calendar, days or microseconds since 1970-01-01 00:00:00. Days to civil date and back
 //! by Hinnant's algorithms ("chrono-Compatible Low-Level Date Algorithms").
 //!
-//! In: `YYYY-MM-DD`, then optionally a space or `T` and `HH:MM[:SS[.ffffff]]`, a zone (read and ignored, as PostgreSQL does for
-//! this type), `BC`. Out: `YYYY-MM-DD HH:MM:SS[.ffffff]`, trailing zeros of the fraction cut.
+//! In: `YYYY-MM-DD`, then optionally a space or `T` and `HH:MM[:SS[.ffffff]]`, a zone (`Z`, `UTC` or `+HH[:MM]`; read and ignored, as
+//! PostgreSQL does, by the types that have none), `BC`. Out: `YYYY-MM-DD HH:MM:SS[.ffffff]`, trailing zeros of the fraction cut, and
+//! for a timestamp with time zone the offset in which it is shown.
 use super::trim;
 use crate::error::{EngineError, Result};
 use std::fmt;
@@ -12,6 +13,8 @@ const DAY: i64 = 86_400_000_000;
 const FIRST_YEAR: i64 = -4713;
 /// The last whole year in 64 bits of microseconds from 1970.
 const LAST_YEAR: i64 = 294_246;
+/// The last year of a date, as in PostgreSQL.
+const LAST_DATE_YEAR: i64 = 5_874_897;
 
 struct Bad;
 
@@ -44,17 +47,76 @@ fn days_in_month(year: i64, month: i64) -> i64 {
 }
 
 pub(super) fn write(f: &mut fmt::Formatter<'_>, micros: i64) -> fmt::Result {
+    write_with_zone(f, micros, "")
+}
+
+fn write_with_zone(f: &mut impl fmt::Write, micros: i64, zone: &str) -> fmt::Result {
     let (days, rest) = (micros.div_euclid(DAY), micros.rem_euclid(DAY));
-    let (year, month, day) = civil_from_days(days);
     let (seconds, fraction) = (rest / 1_000_000, rest % 1_000_000);
-    let shown = if year > 0 { year } else { 1 - year };
-    write!(f, "{shown:04}-{month:02}-{day:02} ")?;
-    write!(f, "{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)?;
+    let era = write_day(f, days)?;
+    write!(f, " {:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)?;
     if fraction != 0 {
         let digits = format!("{fraction:06}");
         write!(f, ".{}", digits.trim_end_matches('0'))?;
     }
-    if year > 0 { Ok(()) } else { f.write_str(" BC") }
+    f.write_str(zone)?;
+    f.write_str(era)
+}
+
+/// Writes year, month, day; answers what ends the text.
+fn write_day(f: &mut impl fmt::Write, days: i64) -> Result<&'static str, fmt::Error> {
+    let (year, month, day) = civil_from_days(days);
+    let shown = if year > 0 { year } else { 1 - year };
+    write!(f, "{shown:04}-{month:02}-{day:02}")?;
+    Ok(if year > 0 { "" } else { " BC" })
+}
+
+pub(super) fn write_date(f: &mut fmt::Formatter<'_>, days: i32) -> fmt::Result {
+    let era = write_day(f, days.into())?;
+    f.write_str(era)
+}
+
+/// The text of a timestamp with time zone as a session shows it. `micros`: in UTC. `offset`: of the session's zone, in seconds
+/// east of UTC.
+pub fn show_timestamptz(micros: i64, offset: i32) -> String {
+    let (hours, rest) = (offset.abs() / 3600, offset.abs() % 3600);
+    let mut zone = format!("{}{hours:02}", if offset < 0 { '-' } else { '+' });
+    if rest != 0 {
+        zone.push_str(&format!(":{:02}", rest / 60));
+    }
+    if rest % 60 != 0 {
+        zone.push_str(&format!(":{:02}", rest % 60));
+    }
+    let mut out = String::new();
+    let local = micros.saturating_add(i64::from(offset) * 1_000_000);
+    write_with_zone(&mut out, local, &zone).expect("a String takes what is written");
+    out
+}
+
+/// Reads a timestamp with time zone. `offset`: of the zone it is in where it states none. Answers microseconds in UTC.
+pub fn parse_timestamptz(text: &str, offset: i32) -> Result<i64> {
+    let (micros, stated) = parse_fields(text, "timestamp with time zone")?;
+    let offset = stated.unwrap_or(offset.into());
+    let utc = micros.checked_sub(offset * 1_000_000);
+    utc.ok_or_else(|| EngineError::new("22008", format!("timestamp out of range: \"{text}\"")))
+}
+
+/// The day a timestamp lies on.
+pub fn date_of_timestamp(micros: i64) -> i32 {
+    micros.div_euclid(DAY) as i32
+}
+
+/// Midnight at the beginning of a day. 22008 where timestamps do not reach.
+pub fn timestamp_of_date(days: i32) -> Result<i64> {
+    i64::from(days).checked_mul(DAY).ok_or_else(|| EngineError::new("22008", "date out of range for timestamp"))
+}
+
+pub(super) fn parse_date(text: &str) -> Result<i32> {
+    let f = split(text, "date")?;
+    if f.year > LAST_DATE_YEAR || f.year < FIRST_YEAR {
+        return Err(EngineError::new("22008", format!("date out of range: \"{text}\"")));
+    }
+    Ok(days_from_civil(f.year, f.month, f.day) as i32)
 }
 
 /// Takes the decimal digits at the front; at least `least` and at most `most` of them.
@@ -94,6 +156,8 @@ struct Fields {
     minute: i64,
     second: i64,
     micros: i64,
+    /// Seconds east of UTC, where the text says.
+    zone: Option<i64>,
 }
 
 /// Splits the text into fields, values unchecked.
@@ -105,7 +169,8 @@ fn fields(mut s: &str) -> Result<Fields, Bad> {
         (bc, s) = (true, s[..cut].trim_end());
     }
     let s = &mut s;
-    let mut out = Fields { year: number(s, 4, 6)?, month: 0, day: 0, hour: 0, minute: 0, second: 0, micros: 0 };
+    let year = number(s, 4, 7)?;
+    let mut out = Fields { year, month: 0, day: 0, hour: 0, minute: 0, second: 0, micros: 0, zone: None };
     expect(s, '-')?;
     out.month = number(s, 1, 2)?;
     expect(s, '-')?;
@@ -135,7 +200,7 @@ fn fields(mut s: &str) -> Result<Fields, Bad> {
             out.micros = fraction(digits(s, 0, 30)?);
         }
     }
-    zone(s)?;
+    out.zone = zone(s)?;
     Ok(out)
 }
 
@@ -145,30 +210,58 @@ fn fraction(digits: &str) -> i64 {
     (scaled + 5) / 10
 }
 
-/// Reads a zone: `Z`, `UTC`, or `+HH[:MM]`; the type has none, so it means nothing.
-fn zone(s: &mut &str) -> Result<(), Bad> {
+/// Reads a zone: `Z`, `UTC`, or `+HH[[:]MM[:SS]]`. Seconds east of UTC.
+fn zone(s: &mut &str) -> Result<Option<i64>, Bad> {
     *s = s.trim_start_matches(' ');
-    if s.is_empty() || s.eq_ignore_ascii_case("z") || s.eq_ignore_ascii_case("utc") {
-        return Ok(());
+    if s.is_empty() {
+        return Ok(None);
     }
-    if !(eat(s, '+') || eat(s, '-')) {
+    if ["z", "utc", "gmt"].iter().any(|name| s.eq_ignore_ascii_case(name)) {
+        return Ok(Some(0));
+    }
+    let negative = eat(s, '-');
+    if !negative && !eat(s, '+') {
         return Err(Bad);
     }
-    number(s, 1, 4)?;
+    let first = digits(s, 1, 4)?;
+    let value: i64 = first.parse().map_err(|_| Bad)?;
+    let (hours, mut minutes, mut seconds) = if first.len() > 2 { (value / 100, value % 100, 0) } else { (value, 0, 0) };
     if eat(s, ':') {
-        number(s, 2, 2)?;
+        minutes = number(s, 2, 2)?;
+        if eat(s, ':') {
+            seconds = number(s, 2, 2)?;
+        }
     }
-    if s.is_empty() { Ok(()) } else { Err(Bad) }
+    if !s.is_empty() || hours > 15 || minutes > 59 || seconds > 59 {
+        return Err(Bad);
+    }
+    let offset = hours * 3600 + minutes * 60 + seconds;
+    Ok(Some(if negative { -offset } else { offset }))
 }
 
 pub(super) fn parse(text: &str) -> Result<i64> {
+    parse_fields(text, "timestamp").map(|(micros, _)| micros)
+}
+
+/// Microseconds as written, and the zone.
+fn parse_fields(text: &str, type_name: &str) -> Result<(i64, Option<i64>)> {
+    let f = split(text, type_name)?;
+    if !(FIRST_YEAR..=LAST_YEAR).contains(&f.year) {
+        return Err(EngineError::new("22008", format!("timestamp out of range: \"{text}\"")));
+    }
+    let of_day = (f.hour * 3600 + f.minute * 60 + f.second) * 1_000_000 + f.micros;
+    Ok((days_from_civil(f.year, f.month, f.day) * DAY + of_day, f.zone))
+}
+
+/// Fields that name a day and a time of it.
+fn split(text: &str, type_name: &str) -> Result<Fields> {
     let body = trim(text);
     let word = body.strip_prefix(['-', '+']).unwrap_or(body);
     if word.eq_ignore_ascii_case("infinity") || word.eq_ignore_ascii_case("inf") {
         return Err(EngineError::unsupported("infinite timestamps are not supported"));
     }
     let f = fields(body)
-        .map_err(|Bad| EngineError::new("22007", format!("invalid input syntax for type timestamp: \"{text}\"")))?;
+        .map_err(|Bad| EngineError::new("22007", format!("invalid input syntax for type {type_name}: \"{text}\"")))?;
     let overflow = || EngineError::new("22008", format!("date/time field value out of range: \"{text}\""));
     if !(1..=12).contains(&f.month) || f.year == i64::MAX || f.day < 1 || f.day > days_in_month(f.year, f.month) {
         return Err(overflow());
@@ -177,8 +270,5 @@ pub(super) fn parse(text: &str) -> Result<i64> {
     if f.minute > 59 || f.second > 60 || f.hour > 24 || of_day > DAY {
         return Err(overflow());
     }
-    if !(FIRST_YEAR..=LAST_YEAR).contains(&f.year) {
-        return Err(EngineError::new("22008", format!("timestamp out of range: \"{text}\"")));
-    }
-    Ok(days_from_civil(f.year, f.month, f.day) * DAY + of_day)
+    Ok(f)
 }
