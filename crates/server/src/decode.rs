@@ -1,5 +1,5 @@
 //! Parameters of Bind to values.
-use crate::encode::EPOCH_2000;
+use crate::encode::{DAYS_2000, EPOCH_2000};
 use bytes::{Buf, Bytes};
 use terrace_engine::{DataType, Datum, EngineError, Result};
 
@@ -25,16 +25,25 @@ pub(crate) fn parameter(
         (23, 4) => integer(b.get_i32().into(), data_type)?,
         (26, 4) => integer(b.get_u32().into(), data_type)?,
         (20, 8) => integer(b.get_i64(), data_type)?,
+        (700, 4) if data_type == DataType::Float4 => Datum::Float4(b.get_f32()),
         (700, 4) => Datum::Float8(b.get_f32().into()),
         (701, 8) => Datum::Float8(b.get_f64()),
+        (17, _) => Datum::Bytea(b.to_vec().into()),
+        (1082, 4) if matches!(b.as_ref(), [0x7f, 255, 255, 255] | [0x80, 0, 0, 0]) => return Err(infinite()),
+        (1082, 4) => Datum::Date(b.get_i32().checked_add(DAYS_2000).ok_or_else(wrong)?),
+        (2950, 16) => Datum::Uuid(b.get_u128()),
+        (1700, _) => data_type.parse(&crate::encode::numeric::read(&b).ok_or_else(wrong)?)?,
         (1114 | 1184, 8)
             if matches!(b.as_ref(), [0x7f, 255, 255, 255, 255, 255, 255, 255] | [0x80, 0, 0, 0, 0, 0, 0, 0]) =>
         {
-            return Err(EngineError::new("0A000", "infinite timestamps are not supported"));
+            return Err(infinite());
         }
-        (1114 | 1184, 8) => Datum::Timestamp(b.get_i64().checked_add(EPOCH_2000).ok_or_else(wrong)?),
+        (1114 | 1184, 8) => {
+            let micros = b.get_i64().checked_add(EPOCH_2000).ok_or_else(wrong)?;
+            if data_type == DataType::Timestamptz { Datum::Timestamptz(micros) } else { Datum::Timestamp(micros) }
+        }
         (18 | 19 | 25 | 705 | 1042 | 1043, _) => return parameter(value, false, oid, data_type, number),
-        (16 | 20 | 21 | 23 | 26 | 700 | 701 | 1114 | 1184, _) => return Err(wrong()),
+        (16 | 20 | 21 | 23 | 26 | 700 | 701 | 1082 | 1114 | 1184 | 2950, _) => return Err(wrong()),
         _ => {
             let message = format!("binary parameters of the type with OID {oid} are not supported");
             return Err(EngineError::new("0A000", message));
@@ -44,8 +53,16 @@ pub(crate) fn parameter(
 }
 
 /// An integer in the statement's own width, so that it is not refused for having come in another.
+fn infinite() -> EngineError {
+    EngineError::new("0A000", "infinite dates and timestamps are not supported")
+}
+
 fn integer(value: i64, data_type: DataType) -> Result<Datum> {
     Ok(match data_type {
+        DataType::Int2 => {
+            let narrow = i16::try_from(value).map_err(|_| EngineError::new("22003", "smallint out of range"))?;
+            Datum::Int2(narrow)
+        }
         DataType::Int4 => {
             let narrow = i32::try_from(value).map_err(|_| EngineError::new("22003", "integer out of range"))?;
             Datum::Int4(narrow)

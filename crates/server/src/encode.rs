@@ -3,17 +3,22 @@ use crate::types::{INT2VECTOR, Wire};
 use bytes::{BufMut, BytesMut};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, RecordBatch, StringArray, StringViewArray};
 use datafusion::arrow::array::{
-    BooleanArray, Float32Array, Float64Array, Int16Array, Int32Array, Int64Array, UInt32Array,
+    BinaryArray, BooleanArray, Decimal128Array, FixedSizeBinaryArray, Float32Array, Float64Array, Int16Array,
+    Int32Array, Int64Array, IntervalMonthDayNanoArray, UInt32Array,
 };
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Date32Type, TimeUnit, TimestampMicrosecondType};
+use datafusion::arrow::datatypes::{DataType, Date32Type, IntervalUnit, TimeUnit, TimestampMicrosecondType};
 use datafusion::arrow::util::display::array_value_to_string;
 use std::fmt::Write;
+use terrace_engine::types::{Numeric, PLAIN_SCALE};
 use terrace_engine::{DatumRef, EngineError, Result};
+
+mod interval;
+pub(crate) mod numeric;
 
 /// Microseconds from 1970-01-01 (Unix) to 2000-01-01 (PostgreSQL's binary format).
 pub(crate) const EPOCH_2000: i64 = 946_684_800_000_000;
-const DAYS_2000: i32 = 10_957;
+pub(crate) const DAYS_2000: i32 = 10_957;
 
 /// A column of a batch, downcast once.
 pub(crate) struct Column {
@@ -36,6 +41,11 @@ enum Values {
     Date(Int32Array),
     /// Microseconds; whether with a zone.
     Timestamp(Int64Array, bool),
+    /// With the scale, and whether zeros at the end of the fraction are shown.
+    Numeric(Decimal128Array, u8, bool),
+    Bytea(BinaryArray),
+    Uuid(FixedSizeBinaryArray),
+    Interval(IntervalMonthDayNanoArray),
     List(ListArray),
     /// What has no binary form here.
     Shown(ArrayRef),
@@ -84,6 +94,18 @@ fn values(array: &ArrayRef) -> Result<Values> {
             let micros = to(&DataType::Timestamp(TimeUnit::Microsecond, zone.clone()))?;
             Values::Timestamp(micros.as_primitive::<TimestampMicrosecondType>().reinterpret_cast(), zone.is_some())
         }
+        // Plain numeric has no scale of its own to show.
+        DataType::Decimal128(38, scale) if *scale == PLAIN_SCALE as i8 => {
+            Values::Numeric(array.as_primitive().clone(), PLAIN_SCALE, false)
+        }
+        DataType::Decimal128(_, scale @ 0..) => Values::Numeric(array.as_primitive().clone(), *scale as u8, true),
+        DataType::Binary => Values::Bytea(array.as_binary().clone()),
+        DataType::LargeBinary | DataType::BinaryView => Values::Bytea(to(&DataType::Binary)?.as_binary().clone()),
+        DataType::FixedSizeBinary(16) => Values::Uuid(array.as_fixed_size_binary().clone()),
+        DataType::Interval(IntervalUnit::MonthDayNano) => Values::Interval(array.as_primitive().clone()),
+        DataType::Interval(_) => {
+            Values::Interval(to(&DataType::Interval(IntervalUnit::MonthDayNano))?.as_primitive().clone())
+        }
         DataType::List(_) => Values::List(array.as_list().clone()),
         _ => Values::Shown(array.clone()),
     })
@@ -114,6 +136,7 @@ fn field(out: &mut BytesMut, column: &Column, row: usize) -> Result<()> {
     let written =
         if column.binary { binary(out, column, row)? } else { text(out, &column.values, row, column.wire.oid)? };
     if written {
+        pad(out, start + 4, column.wire.padded());
         let length = (out.len() - start - 4) as i32;
         out[start..start + 4].copy_from_slice(&length.to_be_bytes());
     }
@@ -122,7 +145,30 @@ fn field(out: &mut BytesMut, column: &Column, row: usize) -> Result<()> {
 
 /// Writes a value's text; false (and nothing written) for NULL.
 pub(crate) fn text_field(out: &mut BytesMut, column: &Column, row: usize) -> Result<bool> {
-    text(out, &column.values, row, column.wire.oid)
+    let start = out.len();
+    let written = text(out, &column.values, row, column.wire.oid)?;
+    if written {
+        pad(out, start, column.wire.padded());
+    }
+    Ok(written)
+}
+
+/// Adds the blanks that char(n) does not store.
+fn pad(out: &mut BytesMut, start: usize, characters: usize) {
+    if characters > 0 {
+        // UTF-8: a byte that continues a character is none.
+        let given = out[start..].iter().filter(|b| **b & 0xc0 != 0x80).count();
+        out.put_bytes(b' ', characters.saturating_sub(given));
+    }
+}
+
+fn number(unscaled: i128, scale: u8, zeros: bool) -> Numeric {
+    let number = Numeric { unscaled, scale };
+    if zeros { number } else { number.trimmed() }
+}
+
+fn uuid(bytes: &[u8]) -> u128 {
+    u128::from_be_bytes(bytes.try_into().expect("FixedSizeBinary(16)"))
 }
 
 macro_rules! put {
@@ -145,23 +191,19 @@ fn text(out: &mut BytesMut, values: &Values, row: usize, oid: u32) -> Result<boo
         Values::I32(a) => put!(a, row, |v| write!(out, "{v}").expect(full)),
         Values::I64(a) => put!(a, row, |v| write!(out, "{v}").expect(full)),
         Values::U32(a) => put!(a, row, |v| write!(out, "{v}").expect(full)),
-        // Through text, so that 0.1f32 is 0.1 and not 0.10000000149011612.
-        Values::F32(a) => put!(a, row, |v| {
-            let wide = v.to_string().parse().unwrap_or(f64::from(v));
-            write!(out, "{}", DatumRef::Float8(wide)).expect(full)
-        }),
+        Values::F32(a) => put!(a, row, |v| write!(out, "{}", DatumRef::Float4(v)).expect(full)),
         Values::F64(a) => put!(a, row, |v| write!(out, "{}", DatumRef::Float8(v)).expect(full)),
         Values::Text(a) => put!(a, row, |v| out.put_slice(v.as_bytes())),
         Values::TextView(a) => put!(a, row, |v| out.put_slice(v.as_bytes())),
-        Values::Date(a) => put!(a, row, |v| {
-            let midnight = DatumRef::Timestamp(i64::from(v) * 86_400_000_000).to_string();
-            out.put_slice(midnight.replacen(" 00:00:00", "", 1).as_bytes())
-        }),
-        Values::Timestamp(a, zoned) => put!(a, row, |v| {
-            let shown = DatumRef::Timestamp(v).to_string();
-            let (time, era) = shown.strip_suffix(" BC").map_or((&*shown, ""), |time| (time, " BC"));
-            write!(out, "{time}{}{era}", if *zoned { "+00" } else { "" }).expect(full)
-        }),
+        Values::Date(a) => put!(a, row, |v| write!(out, "{}", DatumRef::Date(v)).expect(full)),
+        Values::Timestamp(a, false) => put!(a, row, |v| write!(out, "{}", DatumRef::Timestamp(v)).expect(full)),
+        Values::Timestamp(a, true) => put!(a, row, |v| write!(out, "{}", DatumRef::Timestamptz(v)).expect(full)),
+        Values::Numeric(a, scale, zeros) => {
+            put!(a, row, |v| write!(out, "{}", number(v, *scale, *zeros)).expect(full))
+        }
+        Values::Bytea(a) => put!(a, row, |v| write!(out, "{}", DatumRef::Bytea(v)).expect(full)),
+        Values::Uuid(a) => put!(a, row, |v| write!(out, "{}", DatumRef::Uuid(uuid(v))).expect(full)),
+        Values::Interval(a) => put!(a, row, |v| interval::text(out, v)),
         Values::List(a) => put!(a, row, |v| list_text(out, &v, oid)?),
         Values::Shown(a) => {
             if a.is_null(row) {
@@ -221,6 +263,10 @@ fn binary(out: &mut BytesMut, column: &Column, row: usize) -> Result<bool> {
         Values::F64(a) => put!(a, row, |v| out.put_f64(v)),
         Values::Date(a) => put!(a, row, |v| out.put_i32(v.saturating_sub(DAYS_2000))),
         Values::Timestamp(a, _) => put!(a, row, |v| out.put_i64(v.saturating_sub(EPOCH_2000))),
+        Values::Numeric(a, scale, zeros) => put!(a, row, |v| numeric::binary(out, number(v, *scale, *zeros))),
+        Values::Bytea(a) => put!(a, row, |v| out.put_slice(v)),
+        Values::Uuid(a) => put!(a, row, |v| out.put_slice(v)),
+        Values::Interval(a) => put!(a, row, |v| interval::binary(out, v)),
         Values::List(a) => put!(a, row, |v| list_binary(out, &v)?),
         Values::Null | Values::Text(_) | Values::TextView(_) => return text(out, &column.values, row, column.wire.oid),
         Values::Shown(a) if a.is_null(row) => return Ok(false),

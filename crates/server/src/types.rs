@@ -16,19 +16,34 @@ pub(crate) const INT2: u32 = 21;
 pub(crate) const INT2VECTOR: u32 = 22;
 pub(crate) const OID: u32 = 26;
 pub(crate) const TEXT: u32 = 25;
+const BPCHAR: u32 = 1042;
+const VARCHAR: u32 = 1043;
+const NUMERIC: u32 = 1700;
 
 pub(crate) fn wire(field: &Field) -> Wire {
-    let named = field.metadata().get(PG_TYPE).and_then(|name| by_name(name));
+    // A cast may have carried the metadata of a text over to another type.
+    let is_text = matches!(field.data_type(), DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8);
+    let applies = |name: &str| is_text || !matches!(name, "varchar" | "bpchar");
+    let named = field.metadata().get(PG_TYPE).filter(|name| applies(name)).and_then(|name| by_name(name));
     let (oid, size) = named.unwrap_or_else(|| by_arrow(field.data_type()));
-    let typmod = field.metadata().get(PG_TYPMOD).and_then(|m| m.parse().ok()).unwrap_or(-1);
+    let modified = matches!(oid, VARCHAR | BPCHAR | NUMERIC);
+    let typmod = field.metadata().get(PG_TYPMOD).filter(|_| modified).and_then(|m| m.parse().ok()).unwrap_or(-1);
     Wire { oid, size, typmod }
+}
+
+impl Wire {
+    /// The characters that a value is filled up to with blanks: n of char(n), 0 of other types.
+    pub(crate) fn padded(&self) -> usize {
+        if self.oid == BPCHAR { usize::try_from(self.typmod - 4).unwrap_or(0) } else { 0 }
+    }
 }
 
 fn by_name(name: &str) -> Option<(u32, i16)> {
     Some(match name {
         "name" => (19, 64),
         "char" => (18, 1),
-        "varchar" => (1043, -1),
+        "varchar" => (VARCHAR, -1),
+        "bpchar" => (BPCHAR, -1),
         "pg_node_tree" => (194, -1),
         "int2vector" => (INT2VECTOR, -1),
         "_int2" => (1005, -1),
@@ -53,8 +68,10 @@ fn by_arrow(data_type: &DataType) -> (u32, i16) {
         DataType::Timestamp(_, Some(_)) => (1184, 8),
         DataType::Interval(_) | DataType::Duration(_) => (1186, 16),
         DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..) | DataType::Decimal256(..) => {
-            (1700, -1)
+            (NUMERIC, -1)
         }
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => (17, -1),
+        DataType::FixedSizeBinary(16) => (2950, 16),
         DataType::List(item) => match item.data_type() {
             DataType::Int16 => (1005, -1),
             DataType::Int32 => (1007, -1),

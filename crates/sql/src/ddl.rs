@@ -6,7 +6,7 @@ use crate::parse::{fold, object_name, undefined_table};
 use datafusion::sql::sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 use datafusion::sql::sqlparser::ast::{
     CharacterLength, ColumnDef as SqlColumn, ColumnOption, CreateIndex, CreateTable, CreateTableOptions,
-    DataType as SqlType, ExactNumberInfo, Expr, Ident, IndexColumn, IndexType, SqlOption, TableConstraint,
+    DataType as SqlType, ExactNumberInfo, Expr, Ident, IndexColumn, IndexType, ObjectName, SqlOption, TableConstraint,
     TimezoneInfo,
 };
 use std::sync::Arc;
@@ -24,34 +24,86 @@ pub(crate) fn column_type(sql: &SqlType) -> Result<DataType> {
         SqlType::Float(ExactNumberInfo::Precision(25..=53)) => DataType::Float8,
         SqlType::Bool | SqlType::Boolean => DataType::Bool,
         SqlType::Text | SqlType::Varchar(None) | SqlType::CharacterVarying(None) => DataType::Text,
-        SqlType::Varchar(Some(length)) | SqlType::CharacterVarying(Some(length)) => varchar(length)?,
+        SqlType::SmallInt(None) | SqlType::Int2(None) => DataType::Int2,
+        SqlType::Real | SqlType::Float4 | SqlType::Float(ExactNumberInfo::Precision(1..=24)) => DataType::Float4,
+        SqlType::Numeric(digits) | SqlType::Decimal(digits) | SqlType::Dec(digits) => numeric(digits)?,
+        SqlType::Varchar(Some(length)) | SqlType::CharacterVarying(Some(length)) => text_of("varchar", length)?,
+        SqlType::Char(None) | SqlType::Character(None) => DataType::Char(1),
+        SqlType::Char(Some(length)) | SqlType::Character(Some(length)) => text_of("char", length)?,
+        SqlType::Bytea => DataType::Bytea,
+        SqlType::Date => DataType::Date,
         SqlType::Timestamp(None | Some(6), TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => DataType::Timestamp,
+        SqlType::Timestamp(None | Some(6), TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => DataType::Timestamptz,
+        SqlType::TimestampNtz(None | Some(6)) => DataType::Timestamp,
+        SqlType::Uuid => DataType::Uuid,
+        SqlType::Custom(name, modifiers) => custom(name, modifiers, sql)?,
         other => return Err(unknown_type(other)),
     })
 }
 
-fn varchar(length: &CharacterLength) -> Result<DataType> {
+/// Names that the parser leaves open.
+fn custom(name: &ObjectName, modifiers: &[String], sql: &SqlType) -> Result<DataType> {
+    let name = name.to_string().to_lowercase();
+    let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
+    let length = || modifiers.first().map_or(Ok(1), |m| m.parse::<u64>());
+    Ok(match (name, modifiers.len()) {
+        ("int2", 0) => DataType::Int2,
+        ("int4", 0) => DataType::Int4,
+        ("int8", 0) => DataType::Int8,
+        ("bool", 0) => DataType::Bool,
+        ("text", 0) => DataType::Text,
+        ("float4", 0) => DataType::Float4,
+        ("float8", 0) => DataType::Float8,
+        ("bytea", 0) => DataType::Bytea,
+        ("timestamptz", 0) => DataType::Timestamptz,
+        ("uuid", 0) => DataType::Uuid,
+        ("bpchar", 0 | 1) => match length() {
+            Ok(length) => text_of("char", &CharacterLength::IntegerLength { length, unit: None })?,
+            Err(_) => return Err(unknown_type(sql)),
+        },
+        _ => return Err(unknown_type(sql)),
+    })
+}
+
+fn numeric(digits: &ExactNumberInfo) -> Result<DataType> {
+    let (precision, scale) = match digits {
+        ExactNumberInfo::None => return Ok(DataType::Numeric(None)),
+        ExactNumberInfo::Precision(precision) => (*precision, 0),
+        ExactNumberInfo::PrecisionAndScale(precision, scale) => (*precision, *scale),
+    };
+    if (39..=1000).contains(&precision) {
+        let mut error = unsupported(format!("numeric of precision {precision}"));
+        error.hint = Some("Use a precision of at most 38.".into());
+        return Err(error);
+    }
+    let outside = |what: &str, value: &dyn std::fmt::Display, limits: &str| {
+        EngineError::new("22023", format!("NUMERIC {what} {value} must be between {limits}"))
+    };
+    let narrow = u8::try_from(precision).map_err(|_| outside("precision", &precision, "1 and 1000"))?;
+    let small = u8::try_from(scale).map_err(|_| outside("scale", &scale, &format!("0 and precision {precision}")))?;
+    let data_type = DataType::Numeric(Some((narrow, small)));
+    data_type.check().map(|()| data_type)
+}
+
+fn text_of(name: &str, length: &CharacterLength) -> Result<DataType> {
     match length {
-        CharacterLength::IntegerLength { length: 0, .. } => {
-            Err(EngineError::new("22023", "length for type varchar must be at least 1"))
+        CharacterLength::IntegerLength { length, unit: None } => {
+            let length = u32::try_from(*length).unwrap_or(u32::MAX);
+            let data_type = if name == "char" { DataType::Char(length) } else { DataType::Varchar(length) };
+            data_type.check().map(|()| data_type)
         }
-        CharacterLength::IntegerLength { length: length @ 1..=10_485_760, unit: None } => {
-            Ok(DataType::Varchar(*length as u32))
-        }
-        _ => Err(EngineError::new("22023", "length for type varchar cannot exceed 10485760")),
+        _ => Err(EngineError::new("22023", format!("length for type {name} must be a number of characters"))),
     }
 }
 
 fn unknown_type(sql: &SqlType) -> EngineError {
     let name = sql.to_string().to_lowercase();
     let use_instead = match sql {
-        SqlType::SmallInt(_) | SqlType::TinyInt(_) => "integer",
-        SqlType::Numeric(_) | SqlType::Decimal(_) | SqlType::Dec(_) => {
-            "double precision, or bigint in the smallest unit"
-        }
-        SqlType::Real | SqlType::Float4 | SqlType::Float(_) => "double precision",
-        SqlType::Date | SqlType::Time(..) | SqlType::Timestamp(..) => "timestamp without time zone",
-        SqlType::Char(_) | SqlType::Character(_) => "varchar(n) or text",
+        SqlType::TinyInt(_) => "smallint",
+        SqlType::Float(_) => "double precision",
+        SqlType::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => "timestamp with time zone",
+        SqlType::Timestamp(..) => "timestamp without time zone",
+        SqlType::Time(..) => "timestamp or text",
         SqlType::Custom(custom, _) => match custom.to_string().to_lowercase().as_str() {
             "serial" | "bigserial" | "smallserial" => "bigint, with keys from the client",
             known if KNOWN_TYPES.contains(&known) => "text",

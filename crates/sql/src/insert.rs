@@ -304,16 +304,20 @@ pub(crate) fn literal(expr: &Expr, column: &ColumnDef) -> Option<Result<Datum>> 
 }
 
 fn number(text: &str, column: &ColumnDef) -> Result<Datum> {
-    let integer = text.parse::<i64>();
-    let arrow = if integer.is_ok() { ArrowType::Int32 } else { ArrowType::Float64 };
-    check_assignable(&arrow, column, false)?;
-    match (column.data_type, integer) {
-        (DataType::Text | DataType::Varchar(_), _) => column.data_type.parse(text),
-        (_, Ok(value)) => assign_datum(Datum::Int8(value), column.data_type),
-        (_, Err(_)) => {
-            let value: f64 =
-                text.parse().map_err(|_| EngineError::new("42601", format!("syntax error at \"{text}\"")))?;
-            assign_datum(Datum::Float8(value), column.data_type)
-        }
+    let text = &text.replace('_', "");
+    // Every type of number takes every other by assignment.
+    check_assignable(&ArrowType::Int32, column, false)?;
+    match column.data_type {
+        text_type if text_type.is_text() => text_type.parse(text),
+        // PostgreSQL's literal is numeric, then cast; digits beyond a numeric's would be lost on the way.
+        DataType::Float4 | DataType::Float8 | DataType::Numeric(_) => column.data_type.parse(text),
+        integer => match text.parse::<i64>() {
+            Ok(value) => assign_datum(Datum::Int8(value), integer),
+            Err(_) => match DataType::Numeric(None).parse(text) {
+                Ok(exact) => assign_datum(exact, integer),
+                Err(error) if error.state.0 == "22003" => Err(EngineError::out_of_range(integer.base_name())),
+                Err(_) => Err(EngineError::new("42601", format!("syntax error at \"{text}\""))),
+            },
+        },
     }
 }

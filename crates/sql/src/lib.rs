@@ -5,6 +5,7 @@
 
 mod alter;
 mod arithmetic;
+mod cast;
 mod checks;
 mod conflict;
 mod context;

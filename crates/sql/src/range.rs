@@ -72,7 +72,7 @@ fn compare(table: &Table, name: &str, op: Operator, value: &ScalarValue) -> Opti
         return None;
     }
     let (column, definition) = table.columns.iter().enumerate().find(|(_, c)| !c.dropped && c.name == name)?;
-    if definition.data_type == DataType::Float8 {
+    if matches!(definition.data_type, DataType::Float4 | DataType::Float8) {
         return None;
     }
     Some(Comparison { column, op, value: exact_datum(value, definition.data_type)? })

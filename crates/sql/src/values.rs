@@ -1,24 +1,42 @@
 //! Values between the engine and Arrow, and assignment of a value to a column.
-use crate::error::from_arrow;
+//!
+//! 1. Where Arrow's type does not tell PostgreSQL's (varchar, char), or not its modifier, the field's metadata does.
+//! 2. Decimal128(38, 18) is plain numeric.
+use crate::cast::{Castable, cast_datum, castable};
+use crate::pgcatalog::{PG_TYPE, PG_TYPMOD, typmod};
 use datafusion::arrow::array::{
-    Array, ArrayRef, BooleanBuilder, Float64Builder, Int32Builder, Int64Builder, StringBuilder,
+    Array, ArrayRef, AsArray, BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder, FixedSizeBinaryBuilder,
+    Float32Builder, Float64Builder, Int16Builder, Int32Builder, Int64Builder, StringBuilder,
     TimestampMicrosecondBuilder,
 };
-use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::common::ScalarValue;
+use std::collections::HashMap;
 use std::sync::Arc;
-use terrace_engine::types::fit_varchar;
+use terrace_engine::types::{MAX_PRECISION, Numeric, PLAIN_SCALE};
 use terrace_engine::{ColumnDef, DataType, Datum, DatumRef, EngineError, Result, Table};
+
+/// The zone of timestamps with time zone.
+pub(crate) const UTC: &str = "+00:00";
 
 pub fn arrow_type(data_type: DataType) -> ArrowType {
     match data_type {
         DataType::Bool => ArrowType::Boolean,
+        DataType::Int2 => ArrowType::Int16,
         DataType::Int4 => ArrowType::Int32,
         DataType::Int8 => ArrowType::Int64,
+        DataType::Float4 => ArrowType::Float32,
         DataType::Float8 => ArrowType::Float64,
-        DataType::Text | DataType::Varchar(_) => ArrowType::Utf8,
+        DataType::Numeric(given) => {
+            let (precision, scale) = given.unwrap_or((MAX_PRECISION, PLAIN_SCALE));
+            ArrowType::Decimal128(precision, scale as i8)
+        }
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => ArrowType::Utf8,
+        DataType::Bytea => ArrowType::Binary,
+        DataType::Date => ArrowType::Date32,
         DataType::Timestamp => ArrowType::Timestamp(TimeUnit::Microsecond, None),
+        DataType::Timestamptz => ArrowType::Timestamp(TimeUnit::Microsecond, Some(UTC.into())),
+        DataType::Uuid => ArrowType::FixedSizeBinary(16),
     }
 }
 
@@ -26,13 +44,46 @@ pub fn arrow_type(data_type: DataType) -> ArrowType {
 pub fn engine_type(arrow: &ArrowType) -> Option<DataType> {
     Some(match arrow {
         ArrowType::Boolean => DataType::Bool,
-        ArrowType::Int8 | ArrowType::Int16 | ArrowType::Int32 | ArrowType::UInt8 | ArrowType::UInt16 => DataType::Int4,
+        ArrowType::Int8 | ArrowType::Int16 | ArrowType::UInt8 => DataType::Int2,
+        ArrowType::Int32 | ArrowType::UInt16 => DataType::Int4,
         ArrowType::Int64 | ArrowType::UInt32 | ArrowType::UInt64 => DataType::Int8,
-        ArrowType::Float32 | ArrowType::Float64 => DataType::Float8,
+        ArrowType::Float32 => DataType::Float4,
+        ArrowType::Float64 => DataType::Float8,
+        ArrowType::Decimal128(MAX_PRECISION, scale) if *scale == PLAIN_SCALE as i8 => DataType::Numeric(None),
+        ArrowType::Decimal128(precision, scale @ 0..) => DataType::Numeric(Some((*precision, *scale as u8))),
         ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View | ArrowType::Null => DataType::Text,
-        ArrowType::Timestamp(..) => DataType::Timestamp,
+        ArrowType::Binary | ArrowType::LargeBinary | ArrowType::BinaryView => DataType::Bytea,
+        ArrowType::Date32 => DataType::Date,
+        ArrowType::Timestamp(_, None) => DataType::Timestamp,
+        ArrowType::Timestamp(_, Some(_)) => DataType::Timestamptz,
+        ArrowType::FixedSizeBinary(16) => DataType::Uuid,
         _ => return None,
     })
+}
+
+/// The type of a field (invariant 1).
+pub(crate) fn field_type(field: &Field) -> Option<DataType> {
+    let plain = engine_type(field.data_type())?;
+    let length = || field.metadata().get(PG_TYPMOD)?.parse::<u32>().ok()?.checked_sub(4);
+    Some(match (plain, field.metadata().get(PG_TYPE).map(String::as_str)) {
+        (DataType::Text, Some("varchar")) => length().map_or(plain, DataType::Varchar),
+        (DataType::Text, Some("bpchar")) => length().map_or(plain, DataType::Char),
+        _ => plain,
+    })
+}
+
+/// A field of one of the engine's types (invariant 1).
+pub(crate) fn field_of(name: &str, data_type: DataType, nullable: bool) -> Field {
+    let mut metadata = HashMap::new();
+    match data_type {
+        DataType::Varchar(_) => metadata.extend([(PG_TYPE.to_owned(), "varchar".to_owned())]),
+        DataType::Char(_) => metadata.extend([(PG_TYPE.to_owned(), "bpchar".to_owned())]),
+        _ => {}
+    }
+    if typmod(data_type) >= 0 {
+        metadata.insert(PG_TYPMOD.to_owned(), typmod(data_type).to_string());
+    }
+    Field::new(name, arrow_type(data_type), nullable).with_metadata(metadata)
 }
 
 /// The columns a user sees, with their positions in the row.
@@ -41,30 +92,51 @@ pub(crate) fn live_columns(table: &Table) -> impl Iterator<Item = (usize, &Colum
 }
 
 pub(crate) fn table_schema(table: &Table) -> SchemaRef {
-    let fields: Vec<Field> =
-        live_columns(table).map(|(_, c)| Field::new(&c.name, arrow_type(c.data_type), !c.not_null)).collect();
+    let fields: Vec<Field> = live_columns(table).map(|(_, c)| field_of(&c.name, c.data_type, !c.not_null)).collect();
     Arc::new(Schema::new(fields))
 }
 
 /// A column of a batch as it grows.
 pub(crate) enum ColumnBuilder {
     Bool(BooleanBuilder),
+    Int2(Int16Builder),
     Int4(Int32Builder),
     Int8(Int64Builder),
+    Float4(Float32Builder),
     Float8(Float64Builder),
+    /// With precision and scale.
+    Numeric(Decimal128Builder, (u8, u8)),
     Text(StringBuilder),
+    Bytea(BinaryBuilder),
+    Date(Date32Builder),
     Timestamp(TimestampMicrosecondBuilder),
+    Timestamptz(TimestampMicrosecondBuilder),
+    Uuid(FixedSizeBinaryBuilder),
 }
 
 impl ColumnBuilder {
     pub(crate) fn new(data_type: DataType, rows: usize) -> ColumnBuilder {
+        let timestamps = || TimestampMicrosecondBuilder::with_capacity(rows);
         match data_type {
             DataType::Bool => ColumnBuilder::Bool(BooleanBuilder::with_capacity(rows)),
+            DataType::Int2 => ColumnBuilder::Int2(Int16Builder::with_capacity(rows)),
             DataType::Int4 => ColumnBuilder::Int4(Int32Builder::with_capacity(rows)),
             DataType::Int8 => ColumnBuilder::Int8(Int64Builder::with_capacity(rows)),
+            DataType::Float4 => ColumnBuilder::Float4(Float32Builder::with_capacity(rows)),
             DataType::Float8 => ColumnBuilder::Float8(Float64Builder::with_capacity(rows)),
-            DataType::Text | DataType::Varchar(_) => ColumnBuilder::Text(StringBuilder::with_capacity(rows, rows * 16)),
-            DataType::Timestamp => ColumnBuilder::Timestamp(TimestampMicrosecondBuilder::with_capacity(rows)),
+            DataType::Numeric(_) => {
+                let digits = data_type.decimal().expect("a numeric");
+                let builder = Decimal128Builder::with_capacity(rows).with_data_type(arrow_type(data_type));
+                ColumnBuilder::Numeric(builder, digits)
+            }
+            DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
+                ColumnBuilder::Text(StringBuilder::with_capacity(rows, rows * 16))
+            }
+            DataType::Bytea => ColumnBuilder::Bytea(BinaryBuilder::with_capacity(rows, rows * 16)),
+            DataType::Date => ColumnBuilder::Date(Date32Builder::with_capacity(rows)),
+            DataType::Timestamp => ColumnBuilder::Timestamp(timestamps()),
+            DataType::Timestamptz => ColumnBuilder::Timestamptz(timestamps().with_timezone(UTC)),
+            DataType::Uuid => ColumnBuilder::Uuid(FixedSizeBinaryBuilder::with_capacity(rows, 16)),
         }
     }
 
@@ -72,17 +144,33 @@ impl ColumnBuilder {
     pub(crate) fn push(&mut self, value: DatumRef<'_>) {
         match (self, value) {
             (ColumnBuilder::Bool(b), DatumRef::Bool(v)) => b.append_value(v),
+            (ColumnBuilder::Int2(b), DatumRef::Int2(v)) => b.append_value(v),
             (ColumnBuilder::Int4(b), DatumRef::Int4(v)) => b.append_value(v),
             (ColumnBuilder::Int8(b), DatumRef::Int8(v)) => b.append_value(v),
+            (ColumnBuilder::Float4(b), DatumRef::Float4(v)) => b.append_value(v),
             (ColumnBuilder::Float8(b), DatumRef::Float8(v)) => b.append_value(v),
+            (ColumnBuilder::Numeric(b, (_, scale)), DatumRef::Numeric(v)) => {
+                assert_eq!(v.scale, *scale, "a column's values have its scale");
+                b.append_value(v.unscaled);
+            }
             (ColumnBuilder::Text(b), DatumRef::Text(v)) => b.append_value(v),
+            (ColumnBuilder::Bytea(b), DatumRef::Bytea(v)) => b.append_value(v),
+            (ColumnBuilder::Date(b), DatumRef::Date(v)) => b.append_value(v),
             (ColumnBuilder::Timestamp(b), DatumRef::Timestamp(v)) => b.append_value(v),
+            (ColumnBuilder::Timestamptz(b), DatumRef::Timestamptz(v)) => b.append_value(v),
+            (ColumnBuilder::Uuid(b), DatumRef::Uuid(v)) => b.append_value(v.to_be_bytes()).expect("16 bytes"),
             (ColumnBuilder::Bool(b), DatumRef::Null) => b.append_null(),
+            (ColumnBuilder::Int2(b), DatumRef::Null) => b.append_null(),
             (ColumnBuilder::Int4(b), DatumRef::Null) => b.append_null(),
             (ColumnBuilder::Int8(b), DatumRef::Null) => b.append_null(),
+            (ColumnBuilder::Float4(b), DatumRef::Null) => b.append_null(),
             (ColumnBuilder::Float8(b), DatumRef::Null) => b.append_null(),
+            (ColumnBuilder::Numeric(b, _), DatumRef::Null) => b.append_null(),
             (ColumnBuilder::Text(b), DatumRef::Null) => b.append_null(),
-            (ColumnBuilder::Timestamp(b), DatumRef::Null) => b.append_null(),
+            (ColumnBuilder::Bytea(b), DatumRef::Null) => b.append_null(),
+            (ColumnBuilder::Date(b), DatumRef::Null) => b.append_null(),
+            (ColumnBuilder::Timestamp(b) | ColumnBuilder::Timestamptz(b), DatumRef::Null) => b.append_null(),
+            (ColumnBuilder::Uuid(b), DatumRef::Null) => b.append_null(),
             (_, value) => panic!("stored value {value:?} is not of its column's type"),
         }
     }
@@ -90,11 +178,17 @@ impl ColumnBuilder {
     pub(crate) fn finish(self) -> ArrayRef {
         match self {
             ColumnBuilder::Bool(mut b) => Arc::new(b.finish()),
+            ColumnBuilder::Int2(mut b) => Arc::new(b.finish()),
             ColumnBuilder::Int4(mut b) => Arc::new(b.finish()),
             ColumnBuilder::Int8(mut b) => Arc::new(b.finish()),
+            ColumnBuilder::Float4(mut b) => Arc::new(b.finish()),
             ColumnBuilder::Float8(mut b) => Arc::new(b.finish()),
+            ColumnBuilder::Numeric(mut b, _) => Arc::new(b.finish()),
             ColumnBuilder::Text(mut b) => Arc::new(b.finish()),
-            ColumnBuilder::Timestamp(mut b) => Arc::new(b.finish()),
+            ColumnBuilder::Bytea(mut b) => Arc::new(b.finish()),
+            ColumnBuilder::Date(mut b) => Arc::new(b.finish()),
+            ColumnBuilder::Timestamp(mut b) | ColumnBuilder::Timestamptz(mut b) => Arc::new(b.finish()),
+            ColumnBuilder::Uuid(mut b) => Arc::new(b.finish()),
         }
     }
 }
@@ -104,50 +198,72 @@ pub(crate) fn to_scalar(datum: &Datum, data_type: DataType) -> ScalarValue {
     match datum {
         Datum::Null => ScalarValue::try_from(&arrow_type(data_type)).unwrap_or(ScalarValue::Null),
         Datum::Bool(v) => ScalarValue::Boolean(Some(*v)),
+        Datum::Int2(v) => ScalarValue::Int16(Some(*v)),
         Datum::Int4(v) => ScalarValue::Int32(Some(*v)),
         Datum::Int8(v) => ScalarValue::Int64(Some(*v)),
+        Datum::Float4(v) => ScalarValue::Float32(Some(*v)),
         Datum::Float8(v) => ScalarValue::Float64(Some(*v)),
+        Datum::Numeric(v) => {
+            let precision = data_type.decimal().map_or(MAX_PRECISION, |(precision, _)| precision);
+            ScalarValue::Decimal128(Some(v.unscaled), precision, v.scale as i8)
+        }
         Datum::Text(v) => ScalarValue::Utf8(Some(v.to_string())),
+        Datum::Bytea(v) => ScalarValue::Binary(Some(v.to_vec())),
+        Datum::Date(v) => ScalarValue::Date32(Some(*v)),
         Datum::Timestamp(v) => ScalarValue::TimestampMicrosecond(Some(*v), None),
+        Datum::Timestamptz(v) => ScalarValue::TimestampMicrosecond(Some(*v), Some(UTC.into())),
+        Datum::Uuid(v) => ScalarValue::FixedSizeBinary(16, Some(v.to_be_bytes().to_vec())),
     }
 }
 
 /// The datum of a scalar of exactly the column's type; `None` where it is of another.
 pub(crate) fn exact_datum(scalar: &ScalarValue, data_type: DataType) -> Option<Datum> {
-    Some(match (scalar, data_type) {
-        (ScalarValue::Boolean(Some(v)), DataType::Bool) => Datum::Bool(*v),
-        (ScalarValue::Int32(Some(v)), DataType::Int4) => Datum::Int4(*v),
-        (ScalarValue::Int64(Some(v)), DataType::Int8) => Datum::Int8(*v),
-        (
-            ScalarValue::Utf8(Some(v)) | ScalarValue::LargeUtf8(Some(v)) | ScalarValue::Utf8View(Some(v)),
-            DataType::Text | DataType::Varchar(_),
-        ) => Datum::Text(v.as_str().into()),
-        (ScalarValue::TimestampMicrosecond(Some(v), None), DataType::Timestamp) => Datum::Timestamp(*v),
-        _ => return None,
-    })
+    if scalar.is_null() || engine_type(&scalar.data_type())?.pg_oid() != comparable_oid(data_type) {
+        return None;
+    }
+    if let ScalarValue::TimestampSecond(..)
+    | ScalarValue::TimestampMillisecond(..)
+    | ScalarValue::TimestampNanosecond(..) = scalar
+    {
+        return None;
+    }
+    let datum = array_datum(&scalar.to_array().ok()?, 0);
+    match (datum, data_type.decimal()) {
+        // Exactly, or not at all: rounding would move a bound.
+        (Datum::Numeric(v), Some((precision, scale))) => {
+            let moved = v.rescale(precision, scale).ok()?;
+            (moved == v).then_some(Datum::Numeric(moved))
+        }
+        // Blanks at the end of a text are none of a char(n)'s, and such a text equals none.
+        (Datum::Text(text), _) if matches!(data_type, DataType::Char(_)) && text.ends_with(' ') => None,
+        (datum, _) => Some(datum),
+    }
+}
+
+/// The oid of the type that values of a column are compared as.
+fn comparable_oid(data_type: DataType) -> u32 {
+    if data_type.is_text() { DataType::Text.pg_oid() } else { data_type.pg_oid() }
 }
 
 /// Whether an expression of this type may be assigned to the column (pg_cast's implicit and assignment casts). `literal`: it
 /// is a quoted literal, whose type is still open.
 pub(crate) fn check_assignable(from: &ArrowType, column: &ColumnDef, literal: bool) -> Result<()> {
-    use ArrowType::*;
-    let is_text = matches!(from, Utf8 | LargeUtf8 | Utf8View);
-    let is_number = from.is_numeric();
-    let fits = match column.data_type {
-        DataType::Int4 | DataType::Int8 | DataType::Float8 => is_number,
-        DataType::Bool => matches!(from, Boolean),
-        DataType::Timestamp => matches!(from, Timestamp(..) | Date32 | Date64),
-        DataType::Text | DataType::Varchar(_) => {
-            is_text || is_number || matches!(from, Boolean | Timestamp(..) | Date32)
-        }
-    };
-    if fits || matches!(from, Null) || (literal && is_text) {
+    let known = engine_type(from);
+    let fits = known.is_some_and(|from| castable(from, column.data_type) == Castable::ByAssignment);
+    if fits || matches!(from, ArrowType::Null) || (literal && known == Some(DataType::Text)) {
         return Ok(());
     }
-    let from = engine_type(from).map(|t| t.to_string()).unwrap_or_else(|| from.to_string().to_lowercase());
+    let from = known.map(|t| t.base_name().to_string()).unwrap_or_else(|| match from {
+        ArrowType::Interval(_) | ArrowType::Duration(_) => "interval".into(),
+        other => other.to_string().to_lowercase(),
+    });
     let mut error = EngineError::new(
         "42804",
-        format!("column \"{}\" is of type {} but expression is of type {from}", column.name, column.data_type),
+        format!(
+            "column \"{}\" is of type {} but expression is of type {from}",
+            column.name,
+            column.data_type.base_name()
+        ),
     );
     error.hint = Some("You will need to rewrite or cast the expression.".into());
     error.column = Some(column.name.clone());
@@ -156,90 +272,61 @@ pub(crate) fn check_assignable(from: &ArrowType, column: &ColumnDef, literal: bo
 
 /// Converts results to what the column stores. The types are assignable.
 pub(crate) fn assign_array(array: &ArrayRef, column: &ColumnDef) -> Result<Vec<Datum>> {
-    let target = arrow_type(column.data_type);
-    let array = if array.data_type() == &target {
-        array.clone()
-    } else if matches!(array.data_type(), ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View)
-        && !matches!(target, ArrowType::Utf8)
-    {
-        let text = cast(array, &ArrowType::Utf8)?;
-        let text = text.as_any().downcast_ref::<datafusion::arrow::array::StringArray>().expect("cast to Utf8");
-        return text.iter().map(|t| t.map_or(Ok(Datum::Null), |t| column.data_type.parse(t))).collect();
-    } else if matches!(target, ArrowType::Int32 | ArrowType::Int64) && array.data_type().is_floating() {
-        return round_array(array, column);
-    } else {
-        cast(array, &target)?
+    let array = engine_array(array)?;
+    (0..array.len()).map(|row| cast_datum(array_datum(&array, row), column.data_type, false)).collect()
+}
+
+/// As an array of one of the types that [`array_datum`] reads. 0A000 where there is none.
+pub(crate) fn engine_array(array: &ArrayRef) -> Result<ArrayRef> {
+    let data_type = engine_type(array.data_type()).ok_or_else(|| {
+        EngineError::unsupported(format!("values of type {} are not supported here", array.data_type()))
+    })?;
+    let target = match array.data_type() {
+        ArrowType::Timestamp(_, zone) => ArrowType::Timestamp(TimeUnit::Microsecond, zone.clone()),
+        _ => arrow_type(data_type),
     };
-    (0..array.len()).map(|row| limit_length(array_datum(&array, row), column.data_type)).collect()
-}
-
-fn cast(array: &ArrayRef, to: &ArrowType) -> Result<ArrayRef> {
-    cast_with_options(array, to, &CastOptions { safe: false, ..Default::default() }).map_err(from_arrow)
-}
-
-fn round_array(array: &ArrayRef, column: &ColumnDef) -> Result<Vec<Datum>> {
-    let floats = cast(array, &ArrowType::Float64)?;
-    let floats = floats.as_any().downcast_ref::<datafusion::arrow::array::Float64Array>().expect("cast to Float64");
-    floats.iter().map(|v| v.map_or(Ok(Datum::Null), |v| round_float(v, column.data_type))).collect()
-}
-
-/// To the nearest integer, ties to even, as PostgreSQL's rint.
-fn round_float(v: f64, data_type: DataType) -> Result<Datum> {
-    let r = v.round_ties_even();
-    match data_type {
-        DataType::Int4 if r >= i32::MIN as f64 && r <= i32::MAX as f64 => Ok(Datum::Int4(r as i32)),
-        DataType::Int8 if r >= i64::MIN as f64 && r < -(i64::MIN as f64) => Ok(Datum::Int8(r as i64)),
-        _ => Err(EngineError::out_of_range(data_type.base_name())),
+    if array.data_type() == &target {
+        return Ok(array.clone());
     }
+    let options = datafusion::arrow::compute::CastOptions { safe: false, ..Default::default() };
+    datafusion::arrow::compute::cast_with_options(array, &target, &options).map_err(crate::error::from_arrow)
 }
 
 /// The value in a row of an array that has one of the engine's own Arrow types.
 pub(crate) fn array_datum(array: &ArrayRef, row: usize) -> Datum {
-    use datafusion::arrow::array::AsArray;
-    use datafusion::arrow::datatypes::{Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
+    use datafusion::arrow::datatypes::*;
     if array.is_null(row) {
         return Datum::Null;
     }
+    macro_rules! value {
+        ($arrow:ty) => {
+            array.as_primitive::<$arrow>().value(row)
+        };
+    }
     match array.data_type() {
         ArrowType::Boolean => Datum::Bool(array.as_boolean().value(row)),
-        ArrowType::Int32 => Datum::Int4(array.as_primitive::<Int32Type>().value(row)),
-        ArrowType::Int64 => Datum::Int8(array.as_primitive::<Int64Type>().value(row)),
-        ArrowType::Float64 => Datum::Float8(array.as_primitive::<Float64Type>().value(row)),
+        ArrowType::Int16 => Datum::Int2(value!(Int16Type)),
+        ArrowType::Int32 => Datum::Int4(value!(Int32Type)),
+        ArrowType::Int64 => Datum::Int8(value!(Int64Type)),
+        ArrowType::Float32 => Datum::Float4(value!(Float32Type)),
+        ArrowType::Float64 => Datum::Float8(value!(Float64Type)),
+        ArrowType::Decimal128(_, scale) => {
+            Datum::Numeric(Numeric { unscaled: value!(Decimal128Type), scale: *scale as u8 })
+        }
         ArrowType::Utf8 => Datum::Text(array.as_string::<i32>().value(row).into()),
-        ArrowType::Timestamp(TimeUnit::Microsecond, _) => {
-            Datum::Timestamp(array.as_primitive::<TimestampMicrosecondType>().value(row))
+        ArrowType::Binary => Datum::Bytea(array.as_binary::<i32>().value(row).into()),
+        ArrowType::Date32 => Datum::Date(value!(Date32Type)),
+        ArrowType::Timestamp(TimeUnit::Microsecond, None) => Datum::Timestamp(value!(TimestampMicrosecondType)),
+        ArrowType::Timestamp(TimeUnit::Microsecond, Some(_)) => Datum::Timestamptz(value!(TimestampMicrosecondType)),
+        ArrowType::FixedSizeBinary(16) => {
+            let bytes = array.as_fixed_size_binary().value(row);
+            Datum::Uuid(u128::from_be_bytes(bytes.try_into().expect("16 bytes")))
         }
         other => panic!("{other} is not a type of the engine's"),
     }
 }
 
-/// varchar(n): trailing spaces beyond n are cut, anything else is 22001.
-fn limit_length(datum: Datum, data_type: DataType) -> Result<Datum> {
-    match (data_type, datum) {
-        (DataType::Varchar(n), Datum::Text(text)) => Ok(Datum::Text(fit_varchar(&text, n)?.into())),
-        (_, datum) => Ok(datum),
-    }
-}
-
 /// Converts a value of a statement or a parameter to what the column stores.
 pub(crate) fn assign_datum(datum: Datum, data_type: DataType) -> Result<Datum> {
-    Ok(match (datum, data_type) {
-        (Datum::Null, _) => Datum::Null,
-        (Datum::Int8(v), DataType::Int4) => {
-            Datum::Int4(i32::try_from(v).map_err(|_| EngineError::out_of_range("integer"))?)
-        }
-        (Datum::Int4(v), DataType::Int8) => Datum::Int8(v.into()),
-        (Datum::Int4(v), DataType::Float8) => Datum::Float8(v.into()),
-        (Datum::Int8(v), DataType::Float8) => Datum::Float8(v as f64),
-        (Datum::Float8(v), DataType::Int4 | DataType::Int8) => round_float(v, data_type)?,
-        (Datum::Text(v), DataType::Text | DataType::Varchar(_)) => limit_length(Datum::Text(v), data_type)?,
-        (Datum::Text(v), _) => data_type.parse(&v)?,
-        // As casts to text print it: a boolean in full.
-        (Datum::Bool(v), DataType::Text | DataType::Varchar(_)) => data_type.parse(if v { "true" } else { "false" })?,
-        (v, DataType::Text | DataType::Varchar(_)) => data_type.parse(&v.to_string())?,
-        (v, _) => {
-            data_type.admits(v.as_ref())?;
-            v
-        }
-    })
+    cast_datum(datum, data_type, false)
 }

@@ -11,7 +11,8 @@ fn digit(b: u8) -> Option<u8> {
 pub(super) fn parse(text: &str) -> Result<Vec<u8>> {
     match text.strip_prefix("\\x") {
         Some(hex) => parse_hex(hex),
-        None => parse_escaped(text.as_bytes()).ok_or_else(|| EngineError::new("22P02", "invalid input syntax for type bytea")),
+        None => parse_escaped(text.as_bytes())
+            .ok_or_else(|| EngineError::new("22P02", "invalid input syntax for type bytea")),
     }
 }
 
@@ -25,7 +26,8 @@ fn parse_hex(hex: &str) -> Result<Vec<u8>> {
             continue;
         }
         let high = value(c)?;
-        let low = bytes.next().ok_or_else(|| EngineError::new("22023", "invalid hexadecimal data: odd number of digits"))?;
+        let low =
+            bytes.next().ok_or_else(|| EngineError::new("22023", "invalid hexadecimal data: odd number of digits"))?;
         out.push(high << 4 | value(low)?);
     }
     Ok(out)

@@ -112,7 +112,9 @@ impl Numeric {
     /// At another scale, rounded. 22003 where that has more than `precision` digits.
     pub fn rescale(self, precision: u8, scale: u8) -> Result<Numeric> {
         let unscaled = if scale >= self.scale {
-            self.unscaled.checked_mul(power_of_ten(scale - self.scale)).ok_or_else(|| field_overflow(precision, scale))?
+            self.unscaled
+                .checked_mul(power_of_ten(scale - self.scale))
+                .ok_or_else(|| field_overflow(precision, scale))?
         } else {
             divide_rounded(self.unscaled, power_of_ten(self.scale - scale))
         };

@@ -12,7 +12,16 @@ fn binary_values_and_their_lengths() {
     assert_eq!(read(b"abc", true, 25, DataType::Text), Ok(Datum::Text("abc".into())));
     assert_eq!(read(&[0, 0, 7], true, 23, DataType::Int4), Err("22P03"));
     assert_eq!(read(&[0x7f, 255, 255, 255, 255, 255, 255, 255], true, 1114, DataType::Timestamp), Err("0A000"));
-    assert_eq!(read(b"abc", true, 17, DataType::Text), Err("0A000"));
+    assert_eq!(read(b"abc", true, 1266, DataType::Text), Err("0A000"));
+    assert_eq!(read(b"a\0c", true, 17, DataType::Bytea), Ok(Datum::Bytea((*b"a\0c").into())));
+    assert_eq!(read(&[0, 7], true, 21, DataType::Int2), Ok(Datum::Int2(7)));
+    assert_eq!(read(&[0, 0, 0, 1], true, 1082, DataType::Date), Ok(Datum::Date(10_958)));
+    assert_eq!(read(&[0; 8], true, 1184, DataType::Timestamptz), Ok(Datum::Timestamptz(EPOCH_2000)));
+    assert_eq!(read(&[0; 16], true, 2950, DataType::Uuid), Ok(Datum::Uuid(0)));
+    let half = [0, 1, 255, 255, 0x40, 0, 0, 1, 0x13, 0x88];
+    let numeric = DataType::Numeric(Some((5, 2)));
+    let want = numeric.parse("-0.5").unwrap();
+    assert_eq!(parameter(Some(&Bytes::copy_from_slice(&half)), true, 1700, numeric, 1).unwrap(), want);
 }
 
 #[test]

@@ -65,10 +65,67 @@ fn lists_and_nulls() {
 
 #[test]
 fn a_row_that_fails_leaves_nothing_in_the_buffer() {
-    let array: ArrayRef = Arc::new(datafusion::arrow::array::Decimal128Array::from(vec![1]));
+    let array: ArrayRef = Arc::new(datafusion::arrow::array::Time64MicrosecondArray::from(vec![1]));
     let wire = crate::types::wire(&Field::new("c", array.data_type().clone(), true));
     let mut out = BytesMut::from(&b"before"[..]);
     let column = Column { values: values(&array).unwrap(), wire, binary: true };
     assert_eq!(data_row(&mut out, &[column], 0).unwrap_err().state.0, "0A000");
     assert_eq!(&out[..], b"before");
+}
+
+fn decimals(values: Vec<i128>, precision: u8, scale: i8) -> ArrayRef {
+    Arc::new(Decimal128Array::from(values).with_precision_and_scale(precision, scale).unwrap())
+}
+
+#[test]
+fn numerics_show_the_zeros_of_their_scale() {
+    assert_eq!(shown(decimals(vec![150], 5, 2), 0).unwrap(), "1.50");
+    assert_eq!(shown(decimals(vec![-5], 5, 2), 0).unwrap(), "-0.05");
+    assert_eq!(shown(decimals(vec![1_500_000_000_000_000_000], 38, 18), 0).unwrap(), "1.5");
+}
+
+#[test]
+fn binary_numerics_read_back() {
+    for (unscaled, scale) in
+        [(0, 0), (0, 3), (1, 0), (-12_345_678, 3), (10_000, 0), (1, 5), (99_990_001, 4), (i128::from(i64::MIN), 18)]
+    {
+        let mut out = BytesMut::new();
+        let given = Numeric { unscaled, scale };
+        numeric::binary(&mut out, given);
+        assert_eq!(numeric::read(&out).unwrap(), given.to_string());
+    }
+    // 12345678.9 as PostgreSQL sends it.
+    let mut out = BytesMut::new();
+    numeric::binary(&mut out, Numeric { unscaled: 123_456_789, scale: 1 });
+    assert_eq!(&out[..], [0, 3, 0, 1, 0, 0, 0, 1, 0x04, 0xd2, 0x16, 0x2e, 0x23, 0x28]);
+    assert_eq!(numeric::read(&[0, 1, 0, 0, 0xc0, 0, 0, 0]), None, "NaN, and a digit is missing");
+}
+
+#[test]
+fn intervals_read_as_postgresql_writes_them() {
+    use datafusion::arrow::datatypes::IntervalMonthDayNano;
+    let second = 1_000_000_000;
+    for (months, days, nanos, wanted) in [
+        (0, 0, 0, "00:00:00"),
+        (14, 3, 3661 * second, "1 year 2 mons 3 days 01:01:01"),
+        (0, -1, 0, "-1 days"),
+        (0, 1, -90 * second, "1 day -00:01:30"),
+        (-12, 0, 0, "-1 years"),
+        (-1, 3, 0, "-1 mons +3 days"),
+        (0, 0, 100 * 3600 * second + 500_000_000, "100:00:00.5"),
+    ] {
+        let array = IntervalMonthDayNanoArray::from(vec![IntervalMonthDayNano::new(months, days, nanos)]);
+        assert_eq!(shown(Arc::new(array), 0).unwrap(), wanted);
+    }
+}
+
+#[test]
+fn char_is_filled_with_blanks() {
+    let metadata = [("pg_type", "bpchar"), ("pg_typmod", "9")].map(|(k, v)| (k.to_owned(), v.to_owned()));
+    let field = Field::new("c", DataType::Utf8, true).with_metadata(metadata.into_iter().collect());
+    let array: ArrayRef = Arc::new(StringArray::from(vec!["aé"]));
+    let column = Column { values: values(&array).unwrap(), wire: crate::types::wire(&field), binary: false };
+    let mut out = BytesMut::new();
+    super::field(&mut out, &column, 0).unwrap();
+    assert_eq!(&out[..], b"\0\0\0\x06a\xc3\xa9   ");
 }

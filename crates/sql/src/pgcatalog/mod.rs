@@ -17,6 +17,7 @@ mod system;
 pub use functions::function;
 pub use rewrite::rewrite;
 pub use system::data_type_of_oid;
+pub(crate) use system::typmod;
 
 use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::error::Result;

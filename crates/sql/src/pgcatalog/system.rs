@@ -78,6 +78,7 @@ types! {
     (1700, "numeric", "numeric", -1, false, "N", 1231, 0, 0);
     (2205, "regclass", "regclass", 4, true, "N", 2210, 0, 0);
     (2206, "regtype", "regtype", 4, true, "N", 2211, 0, 0);
+    (2950, "uuid", "uuid", 16, false, "U", 2951, 0, 0);
 }
 
 pub(crate) fn type_by_oid(oid: u32) -> Option<&'static PgType> {
@@ -92,19 +93,17 @@ pub(crate) fn type_by_name(name: &str) -> Option<&'static PgType> {
 /// The type that takes values a client declares with this OID; `None` where the client left it open or we have none.
 pub fn data_type_of_oid(oid: u32) -> Option<DataType> {
     Some(match oid {
-        16 => DataType::Bool,
-        20 | 26 => DataType::Int8,
-        21 | 23 => DataType::Int4,
-        18 | 19 | 25 | 1042 | 1043 => DataType::Text,
-        700 | 701 | 1700 => DataType::Float8,
-        1082 | 1114 | 1184 => DataType::Timestamp,
-        _ => return None,
+        26 => DataType::Int8,
+        18 | 19 | 1042 | 1043 => DataType::Text,
+        _ => return DataType::from_pg_oid(oid, 0),
     })
 }
 
 pub(crate) fn typmod(data_type: DataType) -> i32 {
     match data_type {
-        DataType::Varchar(n) => i32::try_from(n).map_or(-1, |n| n.saturating_add(4)),
+        DataType::Varchar(_) | DataType::Char(_) | DataType::Numeric(Some(_)) => {
+            i32::try_from(data_type.length()).map_or(-1, |n| n.saturating_add(4))
+        }
         _ => -1,
     }
 }
@@ -113,6 +112,9 @@ pub(crate) fn typmod(data_type: DataType) -> i32 {
 pub(crate) fn format_type(oid: u32, typmod: Option<i32>) -> String {
     match (type_by_oid(oid), typmod) {
         (Some(t), Some(m)) if matches!(t.oid, 1042 | 1043) && m >= 4 => format!("{}({})", t.sql_name, m - 4),
+        (Some(t), Some(m)) if t.oid == 1700 && m >= 4 => {
+            format!("{}({},{})", t.sql_name, (m - 4) >> 16, (m - 4) & 0xffff)
+        }
         (Some(t), _) => t.sql_name.to_owned(),
         (None, _) if oid == 0 => "-".to_owned(),
         (None, _) => "???".to_owned(),

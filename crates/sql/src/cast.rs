@@ -1,0 +1,147 @@
+//! PostgreSQL's casts, value by value.
+//!
+//! 1. Rounding: a float to an integer to the nearest, ties to even; a numeric ties away from zero.
+//! 2. What leaves the target's range is 22003. An explicit cast cuts text to varchar(n) and char(n); an assignment refuses all but
+//!    blanks (22001).
+//!
+//! Source: PostgreSQL 15 documentation, "Type Conversion", and pg_cast.
+use terrace_engine::types::{Numeric, date_of_timestamp, fit_char, fit_varchar, timestamp_of_date};
+use terrace_engine::{DataType, Datum, EngineError, Result};
+
+/// How a value of one type may become one of another.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Castable {
+    Never,
+    /// Only where a cast is written.
+    Explicitly,
+    /// Also where a value is stored in a column.
+    ByAssignment,
+}
+
+fn is_number(t: DataType) -> bool {
+    use DataType::*;
+    matches!(t, Int2 | Int4 | Int8 | Float4 | Float8 | Numeric(_))
+}
+
+fn is_time(t: DataType) -> bool {
+    matches!(t, DataType::Date | DataType::Timestamp | DataType::Timestamptz)
+}
+
+pub(crate) fn castable(from: DataType, to: DataType) -> Castable {
+    match (from, to) {
+        _ if from.base_name() == to.base_name() => Castable::ByAssignment,
+        _ if is_number(from) && is_number(to) => Castable::ByAssignment,
+        _ if is_time(from) && is_time(to) => Castable::ByAssignment,
+        _ if to.is_text() => Castable::ByAssignment,
+        _ if from.is_text() => Castable::Explicitly,
+        (DataType::Bool, DataType::Int4) | (DataType::Int4, DataType::Bool) => Castable::Explicitly,
+        _ => Castable::Never,
+    }
+}
+
+/// 42846, as PostgreSQL words it.
+pub(crate) fn cannot_cast(from: DataType, to: DataType) -> EngineError {
+    EngineError::new("42846", format!("cannot cast type {} to {}", from.base_name(), to.base_name()))
+}
+
+/// Converts a value. `explicit`: a cast was written (invariant 2).
+pub(crate) fn cast_datum(datum: Datum, to: DataType, explicit: bool) -> Result<Datum> {
+    Ok(match (datum, to) {
+        (Datum::Null, _) => Datum::Null,
+        (Datum::Text(text), _) if to.is_text() => Datum::Text(limit(&text, to, explicit)?.into()),
+        (Datum::Text(text), _) => to.parse(&text)?,
+        (Datum::Bool(v), _) if to.is_text() => cast_datum(Datum::text(if v { "true" } else { "false" }), to, explicit)?,
+        (Datum::Numeric(v), DataType::Numeric(_)) => number_to(Number::Exact(v), to)?,
+        (v, _) if to.is_text() => cast_datum(Datum::text(v.to_string()), to, explicit)?,
+        (Datum::Bool(v), DataType::Int4) if explicit => Datum::Int4(v.into()),
+        (Datum::Int4(v), DataType::Bool) if explicit => Datum::Bool(v != 0),
+        (Datum::Int2(v), _) if is_number(to) => number_to(Number::Integer(v.into()), to)?,
+        (Datum::Int4(v), _) if is_number(to) => number_to(Number::Integer(v.into()), to)?,
+        (Datum::Int8(v), _) if is_number(to) => number_to(Number::Integer(v), to)?,
+        (Datum::Float4(v), DataType::Float4) => Datum::Float4(v),
+        (Datum::Float4(v), DataType::Numeric(_)) => float_to_numeric(v.into(), format!("{v:.5e}"), to)?,
+        (Datum::Float4(v), _) if is_number(to) => number_to(Number::Float(v.into()), to)?,
+        (Datum::Float8(v), DataType::Numeric(_)) => float_to_numeric(v, format!("{v:.14e}"), to)?,
+        (Datum::Float8(v), _) if is_number(to) => number_to(Number::Float(v), to)?,
+        (Datum::Numeric(v), _) if is_number(to) => number_to(Number::Exact(v), to)?,
+        (Datum::Date(v), DataType::Timestamp) => Datum::Timestamp(timestamp_of_date(v)?),
+        (Datum::Date(v), DataType::Timestamptz) => Datum::Timestamptz(timestamp_of_date(v)?),
+        (Datum::Timestamp(v), DataType::Timestamptz) => Datum::Timestamptz(v),
+        (Datum::Timestamptz(v), DataType::Timestamp) => Datum::Timestamp(v),
+        (Datum::Timestamp(v) | Datum::Timestamptz(v), DataType::Date) => Datum::Date(date_of_timestamp(v)),
+        (v, _) => {
+            to.admits(v.as_ref())?;
+            v
+        }
+    })
+}
+
+/// Text within varchar(n) or char(n).
+fn limit(text: &str, to: DataType, explicit: bool) -> Result<&str> {
+    let cut = |n: u32| match text.char_indices().nth(n as usize) {
+        Some((end, _)) if explicit => &text[..end],
+        _ => text,
+    };
+    match to {
+        DataType::Varchar(n) => fit_varchar(cut(n), n),
+        DataType::Char(n) => fit_char(cut(n), n),
+        _ => Ok(text),
+    }
+}
+
+enum Number {
+    Integer(i64),
+    Float(f64),
+    Exact(Numeric),
+}
+
+fn number_to(value: Number, to: DataType) -> Result<Datum> {
+    let out_of_range = || EngineError::out_of_range(to.base_name());
+    Ok(match to {
+        DataType::Int2 | DataType::Int4 | DataType::Int8 => {
+            let whole = match value {
+                Number::Integer(v) => v.into(),
+                Number::Exact(v) => v.to_int(),
+                // Beyond 2^63 in either direction no integer type holds it; NaN fails the comparison.
+                Number::Float(v) if v.abs() < 1e19 => v.round_ties_even() as i128,
+                Number::Float(_) => return Err(out_of_range()),
+            };
+            match to {
+                DataType::Int2 => Datum::Int2(i16::try_from(whole).map_err(|_| out_of_range())?),
+                DataType::Int4 => Datum::Int4(i32::try_from(whole).map_err(|_| out_of_range())?),
+                _ => Datum::Int8(i64::try_from(whole).map_err(|_| out_of_range())?),
+            }
+        }
+        DataType::Float4 => {
+            let wide = match value {
+                Number::Integer(v) => return Ok(Datum::Float4(v as f32)),
+                Number::Exact(v) => v.to_f64(),
+                Number::Float(v) => v,
+            };
+            let narrow = wide as f32;
+            if (narrow.is_infinite() && wide.is_finite()) || (narrow == 0.0 && wide != 0.0) {
+                return Err(out_of_range());
+            }
+            Datum::Float4(narrow)
+        }
+        DataType::Float8 => Datum::Float8(match value {
+            Number::Integer(v) => v as f64,
+            Number::Exact(v) => v.to_f64(),
+            Number::Float(v) => v,
+        }),
+        _ => {
+            let (precision, scale) = to.decimal().ok_or_else(|| EngineError::internal("a number for no number"))?;
+            let exact = match value {
+                Number::Integer(v) => Numeric::from_int(v),
+                Number::Exact(v) => v,
+                Number::Float(_) => return Err(EngineError::internal("floats become numeric through text")),
+            };
+            Datum::Numeric(exact.rescale(precision, scale)?)
+        }
+    })
+}
+
+/// `digits`: the value to as many digits as PostgreSQL takes over, 15 of a double and 6 of a real.
+fn float_to_numeric(value: f64, digits: String, to: DataType) -> Result<Datum> {
+    if value.is_finite() { to.parse(&digits) } else { to.parse(&value.to_string()) }
+}
