@@ -1,32 +1,55 @@
-//! Integer arithmetic as SQL has it: +, - and * (and the minus sign) that leave the type's range are 22003, where DataFusion would wrap; and a cast
-//! of a float to an integer rounds, where DataFusion would truncate.
+//! Arithmetic as PostgreSQL has it: integers keep their type and are checked, floats that leave their range are 22003, a division
+//! by zero is 22012, numerics are exact.
 //!
-//! An analyzer rule, run after type coercion, replaces the operators by functions. Names of result columns stay.
-use datafusion::arrow::array::{ArrayRef, AsArray};
-use datafusion::arrow::compute::kernels::{arity, numeric};
-use datafusion::arrow::datatypes::{DataType, Float64Type};
-use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::{Cast, ScalarFunction};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{
-    BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility,
+//! 1. Both arguments have been made of one type, except that numerics keep their own precision and scale.
+//! 2. A numeric result has the scale that keeps it exact (the larger one; of a product the sum; of a quotient at least 18), cut to
+//!    what 38 digits leave beside the digits before the point, but not below 18. A value that does not fit is 22003.
+use datafusion::arrow::array::PrimitiveArray;
+use datafusion::arrow::array::{Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray, Decimal128Array};
+use datafusion::arrow::compute::kernels::arity;
+use datafusion::arrow::datatypes::{
+    DataType, Decimal128Type, Field, FieldRef, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, i256,
 };
-use datafusion::optimizer::analyzer::AnalyzerRule;
+use datafusion::arrow::error::ArrowError;
+use datafusion::common::{Result, ScalarValue, internal_err};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
 use std::sync::{Arc, LazyLock};
-
-#[derive(Debug)]
-pub(crate) struct CheckedArithmetic;
+use terrace_engine::EngineError;
+use terrace_engine::types::{MAX_PRECISION, PLAIN_SCALE};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Function {
+pub(crate) enum Function {
     Add,
     Subtract,
     Multiply,
-    Round,
+    Divide,
+    Modulo,
+}
+
+impl Function {
+    pub(crate) fn of(op: Operator) -> Option<Function> {
+        Some(match op {
+            Operator::Plus => Function::Add,
+            Operator::Minus => Function::Subtract,
+            Operator::Multiply => Function::Multiply,
+            Operator::Divide => Function::Divide,
+            Operator::Modulo => Function::Modulo,
+            _ => return None,
+        })
+    }
+
+    pub(crate) fn call(self, left: Expr, right: Expr) -> Expr {
+        Expr::ScalarFunction(ScalarFunction::new_udf(FUNCTIONS[self as usize].clone(), vec![left, right]))
+    }
+}
+
+/// Whether values of the type are computed with here.
+pub(crate) fn is_number(data_type: &DataType) -> bool {
+    use DataType::*;
+    matches!(data_type, Int16 | Int32 | Int64 | Float32 | Float64 | Decimal128(_, 0..))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -35,19 +58,12 @@ struct Checked {
     signature: Signature,
 }
 
-static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
-    [Function::Add, Function::Subtract, Function::Multiply, Function::Round].map(|function| {
-        let arguments = if function == Function::Round { 1 } else { 2 };
-        let signature = Signature::any(arguments, Volatility::Immutable);
+static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 5]> = LazyLock::new(|| {
+    [Function::Add, Function::Subtract, Function::Multiply, Function::Divide, Function::Modulo].map(|function| {
+        let signature = Signature::any(2, Volatility::Immutable);
         Arc::new(ScalarUDF::from(Checked { function, signature }))
     })
 });
-
-impl Function {
-    fn call(self, args: Vec<Expr>) -> Expr {
-        Expr::ScalarFunction(ScalarFunction::new_udf(FUNCTIONS[self as usize].clone(), args))
-    }
-}
 
 impl ScalarUDFImpl for Checked {
     fn name(&self) -> &str {
@@ -55,7 +71,8 @@ impl ScalarUDFImpl for Checked {
             Function::Add => "checked_add",
             Function::Subtract => "checked_subtract",
             Function::Multiply => "checked_multiply",
-            Function::Round => "round_ties_even",
+            Function::Divide => "checked_divide",
+            Function::Modulo => "checked_modulo",
         }
     }
 
@@ -64,31 +81,20 @@ impl ScalarUDFImpl for Checked {
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        Ok(types[0].clone())
+        Ok(result_type(self.function, &types[0], &types[1]))
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let types = [args.arg_fields[0].data_type(), args.arg_fields[1].data_type()];
+        let nullable = args.arg_fields.iter().any(|f| f.is_nullable());
+        Ok(Arc::new(Field::new(self.name(), result_type(self.function, types[0], types[1]), nullable)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let scalar = args.args.iter().all(|a| matches!(a, ColumnarValue::Scalar(_)));
-        let result: ArrayRef = match (self.function, args.args.as_slice()) {
-            (Function::Round, [value]) => {
-                let array = value.to_array(if scalar { 1 } else { args.number_rows })?;
-                let rounded = arity::unary::<Float64Type, _, Float64Type>(array.as_primitive(), f64::round_ties_even);
-                Arc::new(rounded)
-            }
-            (function, [left, right]) => {
-                let datum = |v: &ColumnarValue| -> Result<(ArrayRef, bool)> {
-                    let is_scalar = matches!(v, ColumnarValue::Scalar(_));
-                    Ok((v.to_array(if is_scalar { 1 } else { args.number_rows })?, is_scalar))
-                };
-                let (left, right) = (Operand(datum(left)?), Operand(datum(right)?));
-                match function {
-                    Function::Add => numeric::add(&left, &right)?,
-                    Function::Subtract => numeric::sub(&left, &right)?,
-                    _ => numeric::mul(&left, &right)?,
-                }
-            }
-            (function, args) => unreachable!("{function:?} of {} arguments", args.len()),
-        };
+        let [left, right] = args.args.as_slice() else { return internal_err!("{} takes two arguments", self.name()) };
+        let scalar = matches!((left, right), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
+        let rows = if scalar { 1 } else { args.number_rows };
+        let result = compute(self.function, left, right, rows)?;
         if scalar {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?));
         }
@@ -96,69 +102,193 @@ impl ScalarUDFImpl for Checked {
     }
 }
 
-/// An array, or a scalar as an array of one.
-struct Operand((ArrayRef, bool));
-
-impl datafusion::arrow::array::Datum for Operand {
-    fn get(&self) -> (&dyn datafusion::arrow::array::Array, bool) {
-        (self.0.0.as_ref(), self.0.1)
-    }
+fn result_type(function: Function, left: &DataType, right: &DataType) -> DataType {
+    let (DataType::Decimal128(p1, s1), DataType::Decimal128(p2, s2)) = (left, right) else { return left.clone() };
+    let (p1, s1, p2, s2) = (*p1 as i32, *s1 as i32, *p2 as i32, *s2 as i32);
+    let (before, scale) = match function {
+        Function::Add | Function::Subtract => ((p1 - s1).max(p2 - s2) + 1, s1.max(s2)),
+        Function::Multiply => (p1 - s1 + p2 - s2, s1 + s2),
+        // Divided by the least it can be, a number grows by the divisor's scale.
+        Function::Divide => (p1 - s1 + s2, s1.max(s2).max(PLAIN_SCALE.into())),
+        Function::Modulo => ((p1 - s1).max(p2 - s2), s1.max(s2)),
+    };
+    let most = i32::from(MAX_PRECISION);
+    let scale = if before + scale > most { scale.min((most - before).max(PLAIN_SCALE.into())) } else { scale };
+    let precision = if function == Function::Divide { most } else { (before + scale).clamp(1, most) };
+    DataType::Decimal128(precision as u8, scale as i8)
 }
 
-impl AnalyzerRule for CheckedArithmetic {
-    fn name(&self) -> &str {
-        "checked_arithmetic"
-    }
+fn external(error: EngineError) -> ArrowError {
+    ArrowError::ExternalError(Box::new(error))
+}
 
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let rewrite_plan = |plan: LogicalPlan| {
-            // The schema that the expressions refer to: their inputs', and for a scan its own.
-            let mut schema = merge_schema(&plan.inputs());
-            if let LogicalPlan::TableScan(scan) = &plan {
-                schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
-            }
-            let names = NamePreserver::new(&plan);
-            let rewritten = plan.map_expressions(|expr| {
-                let name = names.save(&expr);
-                let expr = expr.transform_up(|e| rewrite(e, &schema))?;
-                Ok(expr.update_data(|e| name.restore(e)))
-            })?;
-            rewritten.map_data(|plan| plan.recompute_schema())
+pub(crate) fn division_by_zero() -> EngineError {
+    EngineError::new("22012", "division by zero")
+}
+
+fn compute(function: Function, left: &ColumnarValue, right: &ColumnarValue, rows: usize) -> Result<ArrayRef> {
+    macro_rules! integers {
+        ($arrow:ty, $name:literal) => {
+            apply::<$arrow>(left, right, rows, |a, b| {
+                if b == 0 && matches!(function, Function::Divide | Function::Modulo) {
+                    return Err(external(division_by_zero()));
+                }
+                let result = match function {
+                    Function::Add => a.checked_add(b),
+                    Function::Subtract => a.checked_sub(b),
+                    Function::Multiply => a.checked_mul(b),
+                    Function::Divide => a.checked_div(b),
+                    Function::Modulo => Some(a.wrapping_rem(b)),
+                };
+                result.ok_or_else(|| external(EngineError::out_of_range($name)))
+            })
         };
-        Ok(plan.transform_up_with_subqueries(rewrite_plan)?.data)
+    }
+    match (left.data_type(), right.data_type()) {
+        (DataType::Int16, DataType::Int16) => integers!(Int16Type, "smallint"),
+        (DataType::Int32, DataType::Int32) => integers!(Int32Type, "integer"),
+        (DataType::Int64, DataType::Int64) => integers!(Int64Type, "bigint"),
+        (DataType::Float64, DataType::Float64) => {
+            apply::<Float64Type>(left, right, rows, |a, b| float(function, a, b).map_err(external))
+        }
+        (DataType::Float32, DataType::Float32) => apply::<Float32Type>(left, right, rows, |a, b| {
+            let wide = float(function, a.into(), b.into()).map_err(external)?;
+            let narrow = wide as f32;
+            let vanishes = narrow == 0.0 && wide != 0.0;
+            float_result(narrow.into(), wide.is_infinite(), vanishes).map(|_| narrow).map_err(external)
+        }),
+        (DataType::Decimal128(_, s1), DataType::Decimal128(_, s2)) => {
+            let result = result_type(function, &left.data_type(), &right.data_type());
+            let DataType::Decimal128(precision, scale) = result else { return internal_err!("no decimal: {result}") };
+            let exact = Exact { function, left: s1 as u8, right: s2 as u8, precision, scale: scale as u8 };
+            let array = apply::<Decimal128Type>(left, right, rows, |a, b| exact.compute(a, b).map_err(external))?;
+            let array: &Decimal128Array = array.as_primitive();
+            Ok(Arc::new(array.clone().with_precision_and_scale(precision, scale)?))
+        }
+        (left, right) => internal_err!("{function:?} of {left} and {right}"),
     }
 }
 
-fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let is_integer = |e: &Expr| matches!(e.get_type(schema), Ok(DataType::Int32 | DataType::Int64));
-    match expr {
-        Expr::BinaryExpr(BinaryExpr { left, op, right })
-            if matches!(op, Operator::Plus | Operator::Minus | Operator::Multiply)
-                && is_integer(&left)
-                && is_integer(&right) =>
-        {
-            let function = match op {
-                Operator::Plus => Function::Add,
-                Operator::Minus => Function::Subtract,
-                _ => Function::Multiply,
-            };
-            // Coercion has made both of one type, except where both are literals of a DEFAULT.
-            if left.get_type(schema)? != right.get_type(schema)? {
-                return Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })));
-            }
-            Ok(Transformed::yes(function.call(vec![*left, *right])))
+/// Value by value; NULL with anything is NULL.
+fn apply<T: ArrowPrimitiveType>(
+    left: &ColumnarValue,
+    right: &ColumnarValue,
+    rows: usize,
+    f: impl Fn(T::Native, T::Native) -> Result<T::Native, ArrowError>,
+) -> Result<ArrayRef> {
+    let one = |value: &ColumnarValue| -> Result<Option<T::Native>> {
+        let array = value.to_array(1)?;
+        let array = array.as_primitive::<T>();
+        Ok(array.is_valid(0).then(|| array.value(0)))
+    };
+    let result: PrimitiveArray<T> = match (left, right) {
+        (ColumnarValue::Array(left), ColumnarValue::Scalar(_)) => match one(right)? {
+            Some(b) => arity::try_unary(left.as_primitive::<T>(), |a| f(a, b))?,
+            None => PrimitiveArray::new_null(left.len()),
+        },
+        (ColumnarValue::Scalar(_), ColumnarValue::Array(right)) => match one(left)? {
+            Some(a) => arity::try_unary(right.as_primitive::<T>(), |b| f(a, b))?,
+            None => PrimitiveArray::new_null(right.len()),
+        },
+        _ => {
+            let (left, right) = (left.to_array(rows)?, right.to_array(rows)?);
+            arity::try_binary(left.as_primitive::<T>(), right.as_primitive::<T>(), f)?
         }
-        Expr::Cast(Cast { expr, field })
-            if matches!(field.data_type(), DataType::Int32 | DataType::Int64)
-                && matches!(expr.get_type(schema), Ok(DataType::Float64)) =>
-        {
-            let rounded = Function::Round.call(vec![*expr]);
-            Ok(Transformed::yes(Expr::Cast(Cast { expr: Box::new(rounded), field })))
-        }
-        Expr::Negative(value) if is_integer(&value) => {
-            let zero = Expr::Literal(ScalarValue::new_zero(&value.get_type(schema)?)?, None);
-            Ok(Transformed::yes(Function::Subtract.call(vec![zero, *value])))
-        }
-        other => Ok(Transformed::no(other)),
+    };
+    Ok(Arc::new(result))
+}
+
+fn float(function: Function, a: f64, b: f64) -> Result<f64, EngineError> {
+    if b == 0.0 && matches!(function, Function::Divide | Function::Modulo) && !a.is_nan() {
+        return Err(division_by_zero());
     }
+    let (result, vanishes) = match function {
+        Function::Add => (a + b, false),
+        Function::Subtract => (a - b, false),
+        Function::Multiply => (a * b, a != 0.0 && b != 0.0),
+        Function::Divide => (a / b, a != 0.0 && b.is_finite()),
+        Function::Modulo => (a % b, false),
+    };
+    float_result(result, a.is_infinite() || b.is_infinite(), vanishes)
+}
+
+/// 22003 where finite numbers gave infinity (`infinite`: one of them was not finite), or where zero cannot be right (`vanishes`).
+pub(crate) fn float_result(result: f64, infinite: bool, vanishes: bool) -> Result<f64, EngineError> {
+    match () {
+        _ if result.is_infinite() && !infinite => Err(EngineError::new("22003", "value out of range: overflow")),
+        _ if result == 0.0 && vanishes => Err(EngineError::new("22003", "value out of range: underflow")),
+        _ => Ok(result),
+    }
+}
+
+/// One operation on decimals of known scales.
+struct Exact {
+    function: Function,
+    left: u8,
+    right: u8,
+    precision: u8,
+    scale: u8,
+}
+
+impl Exact {
+    fn compute(&self, a: i128, b: i128) -> Result<i128, EngineError> {
+        let overflow = || EngineError::new("22003", "value overflows numeric format");
+        if b == 0 && matches!(self.function, Function::Divide | Function::Modulo) {
+            return Err(division_by_zero());
+        }
+        let wide = self.wide(i256::from_i128(a), i256::from_i128(b)).ok_or_else(overflow)?;
+        let result = wide.to_i128().ok_or_else(overflow)?;
+        if result.unsigned_abs() >= 10u128.pow(self.precision.into()) {
+            return Err(overflow());
+        }
+        Ok(result)
+    }
+
+    /// In 256 bits; `None` where those overflow.
+    fn wide(&self, a: i256, b: i256) -> Option<i256> {
+        let (s1, s2, scale) = (u32::from(self.left), u32::from(self.right), u32::from(self.scale));
+        let common = s1.max(s2);
+        let (at, exact) = match self.function {
+            Function::Multiply => (s1 + s2, a.mul_checked(b).ok()?),
+            Function::Divide => {
+                // (a / 10^s1) / (b / 10^s2), times 10^scale.
+                let shift = scale as i64 + i64::from(s2) - i64::from(s1);
+                let (a, b) = if shift >= 0 {
+                    (a.mul_checked(power(shift as u32)?).ok()?, b)
+                } else {
+                    (a, b.mul_checked(power(-shift as u32)?).ok()?)
+                };
+                return divide_rounded(a, b);
+            }
+            function => {
+                let a = a.mul_checked(power(common - s1)?).ok()?;
+                let b = b.mul_checked(power(common - s2)?).ok()?;
+                let exact = match function {
+                    Function::Add => a.add_checked(b),
+                    Function::Subtract => a.sub_checked(b),
+                    _ => a.mod_checked(b),
+                };
+                (common, exact.ok()?)
+            }
+        };
+        if scale >= at { exact.mul_checked(power(scale - at)?).ok() } else { divide_rounded(exact, power(at - scale)?) }
+    }
+}
+
+fn power(n: u32) -> Option<i256> {
+    i256::from_i128(10).pow_checked(n).ok()
+}
+
+/// To the nearest, ties away from zero.
+fn divide_rounded(a: i256, b: i256) -> Option<i256> {
+    let zero = i256::from_i128(0);
+    let quotient = a.div_checked(b).ok()?;
+    let rest = a.mod_checked(b).ok()?;
+    let size = |v: i256| if v < zero { v.neg_checked().ok() } else { Some(v) };
+    let (rest, divisor) = (size(rest)?, size(b)?);
+    if rest < divisor.sub_checked(rest).ok()? {
+        return Some(quotient);
+    }
+    let away = if (a < zero) == (b < zero) { 1 } else { -1 };
+    quotient.add_checked(i256::from_i128(away)).ok()
 }

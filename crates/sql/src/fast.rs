@@ -3,14 +3,15 @@
 //!
 //! 1. Recognised once, against one version of the catalogue; another version recognises again, or takes the general way.
 //! 2. The answer is the general way's, in values, types, names and errors. What is not certain to be is not recognised.
+use crate::arithmetic::float_result;
 use crate::dml::{check_not_null, delete_target, is_default, update_target};
 use crate::error::from_arrow;
 use crate::insert::literal;
 use crate::naming::shown;
 use crate::parse::{fold, type_parameter};
-use crate::values::{ColumnBuilder, arrow_type, assign_datum, live_columns};
+use crate::values::{ColumnBuilder, assign_datum, field_of, live_columns};
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
-use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Ident, ObjectName, Query, SelectItem, SetExpr, Statement, TableAlias, TableFactor, Value,
 };
@@ -135,7 +136,7 @@ fn select(query: &Query, catalog: &Catalog, types: &mut Vec<Option<DataType>>) -
     let (mut columns, mut fields) = (vec![], vec![]);
     let mut add = |at: usize, name: &str| {
         columns.push(at);
-        fields.push(Field::new(shown(name), arrow_type(table.columns[at].data_type), true));
+        fields.push(field_of(shown(name), table.columns[at].data_type, true));
     };
     for item in &select.projection {
         match item {
@@ -234,8 +235,17 @@ impl Scope<'_> {
     /// A value that is compared: exactly of the column's type, or of none yet.
     fn key_value(&mut self, at: usize, value: &Expr) -> Option<Given> {
         let column = &self.table.columns[at];
-        // Equality of floats is DataFusion's affair; varchar's literals would be cut to length.
-        if matches!(column.data_type, DataType::Float8 | DataType::Varchar(_)) {
+        // Equality of floats is DataFusion's affair; a value for varchar or char would be cut to length, for numeric rounded.
+        let inexact = matches!(
+            column.data_type,
+            DataType::Float4
+                | DataType::Float8
+                | DataType::Varchar(_)
+                | DataType::Char(_)
+                | DataType::Int2
+                | DataType::Numeric(_)
+        );
+        if inexact {
             return None;
         }
         let is_text = column.data_type == DataType::Text;
@@ -328,7 +338,11 @@ impl Scope<'_> {
         let Value::Number(text, false) = &v.value else { return None };
         match data_type {
             DataType::Float8 => Some(Given::Constant(literal(value, &self.table.columns[column])?.ok()?)),
-            _ => Some(Given::Constant(Datum::Int8(text.parse().ok()?))),
+            // As PostgreSQL types it.
+            _ => Some(Given::Constant(match text.parse::<i32>() {
+                Ok(small) => Datum::Int4(small),
+                Err(_) => Datum::Int8(text.parse().ok()?),
+            })),
         }
     }
 }
@@ -363,6 +377,7 @@ impl NewValue {
 
 /// Of two integers, or two floats; NULL with anything is NULL.
 fn compute(op: Arithmetic, left: Datum, right: Datum) -> Result<Datum> {
+    let both_int4 = matches!((&left, &right), (Datum::Int4(_), Datum::Int4(_)));
     let integer = |datum: &Datum| match datum {
         Datum::Int4(v) => Some(i64::from(*v)),
         Datum::Int8(v) => Some(*v),
@@ -374,15 +389,22 @@ fn compute(op: Arithmetic, left: Datum, right: Datum) -> Result<Datum> {
             Arithmetic::Subtract => a.checked_sub(b),
             Arithmetic::Multiply => a.checked_mul(b),
         };
-        return result.map(Datum::Int8).ok_or_else(|| EngineError::out_of_range("bigint"));
+        return match result {
+            Some(v) if both_int4 => i32::try_from(v).map(Datum::Int4).map_err(|_| EngineError::out_of_range("integer")),
+            Some(v) => Ok(Datum::Int8(v)),
+            None => Err(EngineError::out_of_range("bigint")),
+        };
     }
     Ok(match (left, right) {
         (Datum::Null, _) | (_, Datum::Null) => Datum::Null,
-        (Datum::Float8(a), Datum::Float8(b)) => Datum::Float8(match op {
-            Arithmetic::Add => a + b,
-            Arithmetic::Subtract => a - b,
-            Arithmetic::Multiply => a * b,
-        }),
+        (Datum::Float8(a), Datum::Float8(b)) => {
+            let (result, vanishes) = match op {
+                Arithmetic::Add => (a + b, false),
+                Arithmetic::Subtract => (a - b, false),
+                Arithmetic::Multiply => (a * b, a != 0.0 && b != 0.0),
+            };
+            Datum::Float8(float_result(result, a.is_infinite() || b.is_infinite(), vanishes)?)
+        }
         (a, b) => unreachable!("recognised as numbers of one kind: {a:?}, {b:?}"),
     })
 }

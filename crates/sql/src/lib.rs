@@ -5,21 +5,26 @@
 
 mod alter;
 mod arithmetic;
+mod calendar;
 mod cast;
 mod checks;
 mod conflict;
 mod context;
 mod copy;
+mod convert;
 mod ddl;
 mod depth;
 mod dml;
 mod error;
 mod explain;
 mod fast;
+mod functions;
 mod insert;
 mod lock_rows;
 mod maintain;
+mod literals;
 mod naming;
+mod operators;
 mod parse;
 pub mod pgcatalog;
 mod planner;

@@ -105,6 +105,8 @@ fn cast_name(sql: &str) -> String {
         "real" | "float4" => "float4",
         "boolean" | "bool" => "bool",
         "character varying" | "varchar" => "varchar",
+        "character" | "char" => "bpchar",
+        "decimal" | "dec" => "numeric",
         "timestamp without time zone" | "timestamp" => "timestamp",
         "timestamp with time zone" | "timestamptz" => "timestamptz",
         other => other,

@@ -1,14 +1,16 @@
 //! Planning with DataFusion: names, parameters, plans. Only SELECT, and the query part of DML, comes here.
-use crate::arithmetic::CheckedArithmetic;
 use crate::context::StatementContext;
+use crate::convert::{PostgresSemantics, Types};
 use crate::error::{from_datafusion, tunnel, unsupported};
+use crate::literals;
+use crate::operators::Operators;
 use crate::parse::undefined_table;
 use crate::pgcatalog::{self, SessionInfo};
 use crate::scan::TableScan;
 use crate::sum::checked_sum;
-use crate::values::arrow_type;
+use crate::values::field_of;
 use crate::yielding::YieldingJoins;
-use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
+use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef};
 use datafusion::catalog::{TableFunctionArgs, TableProvider};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -45,13 +47,18 @@ pub(crate) fn base_state(runtime: Arc<RuntimeEnv>) -> SessionState {
     options.sql_parser.map_string_types_to_utf8view = false;
     options.sql_parser.dialect = datafusion::common::config::Dialect::PostgreSQL;
     options.execution.collect_statistics = false;
-    let mut state = SessionStateBuilder::new()
+    let state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(runtime)
         .with_default_features()
-        .with_analyzer_rule(Arc::new(CheckedArithmetic))
+        .with_analyzer_rule(Arc::new(PostgresSemantics))
         .with_physical_optimizer_rule(Arc::new(YieldingJoins))
         .build();
+    // Before DataFusion's own, which would take what ours leave.
+    let mut planners: Vec<Arc<dyn ExprPlanner>> = vec![Arc::new(Operators)];
+    planners.extend(state.expr_planners().iter().cloned());
+    let mut state = SessionStateBuilder::new_from_existing(state).with_expr_planners(planners).build();
+    crate::functions::register(&mut state);
     state.register_udaf(checked_sum()).expect("functions can be replaced");
     // Its patterns are not PostgreSQL's: it would answer 'YYYY' with "YYYY".
     state.deregister_udf("to_char").expect("functions can be removed");
@@ -80,6 +87,7 @@ impl Planner<'_> {
     pub(crate) async fn plan(&self, mut statement: Statement, types: &[Option<DataType>]) -> Result<Planned> {
         assert!(matches!(statement, Statement::Query(_)), "DataFusion plans queries only");
         pgcatalog::rewrite(&mut statement);
+        literals::type_numbers(&mut statement);
         let wrapped = DfStatement::Statement(Box::new(statement));
         let references = self.state.resolve_table_references(&wrapped).map_err(from_datafusion)?;
         let DfStatement::Statement(statement) = wrapped else { unreachable!("wrapped above") };
@@ -93,10 +101,8 @@ impl Planner<'_> {
                 tables.extend(table);
             }
         }
-        let fields = types
-            .iter()
-            .map(|t| t.map(|t| Arc::new(Field::new("", arrow_type(t), true))))
-            .collect::<Vec<Option<FieldRef>>>();
+        let fields =
+            types.iter().map(|t| t.map(|t| Arc::new(field_of("", t, true)))).collect::<Vec<Option<FieldRef>>>();
         let mut context = PlannerContext::new().with_prepare_param_data_types(fields);
         let options = ParserOptions::from(&self.state.config_options().sql_parser);
         let plan = SqlToRel::new_with_options(&names, options)
@@ -211,7 +217,7 @@ impl ContextProvider for Names<'_> {
     }
 
     fn get_type_planner(&self) -> Option<Arc<dyn TypePlanner>> {
-        None
+        Some(Arc::new(Types))
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
@@ -276,6 +282,8 @@ pub(crate) fn parameters(plan: &LogicalPlan, stated: &[Option<DataType>]) -> Res
             return Ok(*stated);
         }
         match found.get(&number) {
+            // A number compared with a numeric(p, s) has its own digits.
+            Some(Some(ArrowType::Decimal128(..))) => Ok(DataType::Numeric(None)),
             Some(Some(arrow)) => crate::values::engine_type(arrow)
                 .ok_or_else(|| EngineError::new("0A000", format!("parameters of type {arrow} are not supported yet"))),
             // As PostgreSQL takes a parameter whose type stays open, e.g. `SELECT $1`.

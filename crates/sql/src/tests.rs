@@ -64,7 +64,7 @@ fn statements_are_split_where_they_end() {
 fn constant_expressions() {
     for (sql, expected) in [
         ("SELECT 7 / 2, -7 / 2, 7 % -3", "3|-3|1"),
-        ("SELECT cast(2.5 AS int), cast(3.5 AS int), cast(-2.7 AS bigint)", "2|4|-3"),
+        ("SELECT cast(2.5 AS int), cast(3.5 AS int), cast(-2.7 AS bigint)", "3|4|-3"),
         ("SELECT 'a' || NULL IS NULL", "true"),
         ("SELECT NULL = NULL IS NULL", "true"),
         ("SELECT 1 = 1.0", "true"),
@@ -195,11 +195,11 @@ fn parameters_have_types() {
     let from = "FROM (VALUES (1, 'a', 1.5)) v(i, t, f)";
     assert_eq!(
         types(&format!("SELECT 1 {from} WHERE i = $1 AND t = $2 AND f < $3"), &[]).unwrap(),
-        [DataType::Int8, DataType::Text, DataType::Float8]
+        [DataType::Int4, DataType::Text, DataType::Numeric(None)]
     );
     assert_eq!(types("SELECT $1::int", &[]).unwrap(), [DataType::Int4]);
     assert_eq!(types("SELECT $1", &[]).unwrap(), [DataType::Text]);
-    assert_eq!(types(&format!("SELECT 1 {from} WHERE i = $1"), &[Some(DataType::Int4)]).unwrap(), [DataType::Int4]);
+    assert_eq!(types(&format!("SELECT 1 {from} WHERE i = $1"), &[Some(DataType::Int8)]).unwrap(), [DataType::Int8]);
     assert_eq!(types("SELECT $2::int", &[]).unwrap_err().state.0, "42P18");
     assert_eq!(types(&format!("SELECT 1 {from} LIMIT $1"), &[]).unwrap(), [DataType::Int8]);
 }

@@ -16,7 +16,9 @@ mod tests;
 mod timestamp;
 
 pub use numeric::{MAX_PRECISION, Numeric, PLAIN_SCALE, divide_rounded, power_of_ten};
-pub use timestamp::{date_of_timestamp, parse_timestamptz, show_timestamptz, timestamp_of_date};
+pub use timestamp::{
+    civil_from_days, date_of_timestamp, days_from_civil, parse_timestamptz, show_timestamptz, timestamp_of_date,
+};
 
 /// A column's type. `Varchar(n)`: at most n characters. `Char(n)`: n characters, of which blanks at the end are not stored and mean
 /// nothing. `Numeric`: precision and scale, `None` for plain numeric. Date: days since 1970-01-01; timestamps: microseconds since

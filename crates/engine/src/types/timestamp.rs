@@ -18,7 +18,8 @@ const LAST_DATE_YEAR: i64 = 5_874_897;
 
 struct Bad;
 
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+/// Days since 1970-01-01 of a date of the proleptic Gregorian calendar. Year 0 is 1 BC; the month may be any from 1 to 12.
+pub fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let y = if month <= 2 { year - 1 } else { year };
     let era = y.div_euclid(400);
     let yoe = y.rem_euclid(400);
@@ -26,7 +27,8 @@ fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + yoe * 365 + yoe / 4 - yoe / 100 + doy - 719_468
 }
 
-fn civil_from_days(days: i64) -> (i64, i64, i64) {
+/// Year (0 is 1 BC), month, day.
+pub fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let z = days + 719_468;
     let era = z.div_euclid(146_097);
     let doe = z.rem_euclid(146_097);

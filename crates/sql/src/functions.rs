@@ -1,0 +1,331 @@
+//! Functions whose results are not what DataFusion's are: fields of times, arithmetic of days, the time of the transaction,
+//! and mathematics that says where it has no answer.
+use crate::arithmetic::{Function, float_result};
+use crate::calendar::{DAY, Part};
+use crate::error::tunnel;
+use crate::values::{UTC, arrow_type, engine_array, engine_type};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array, Int32Array, PrimitiveArray};
+use datafusion::arrow::datatypes::{
+    DataType as ArrowType, Date32Type, Float64Type, Int32Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
+    IntervalUnit, TimeUnit, TimestampMicrosecondType,
+};
+use datafusion::common::{Result, ScalarValue, internal_err};
+use datafusion::execution::{FunctionRegistry, SessionState};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use std::sync::Arc;
+use terrace_engine::{DataType, EngineError};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Kind {
+    /// numeric, of date, timestamps, interval.
+    Extract(Part),
+    /// double precision, the field being an argument.
+    DatePart,
+    DateTrunc,
+    MoveDays(Function),
+    DaysBetween,
+    TimeBetween,
+    /// The beginning of the transaction, as this type.
+    Now(DataType),
+    Math(Math),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Math {
+    Sqrt,
+    Ln,
+    Log10,
+    Exp,
+    Power,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Native {
+    name: &'static str,
+    kind: Kind,
+    signature: Signature,
+    aliases: Vec<String>,
+}
+
+fn udf(name: &'static str, kind: Kind, aliases: &[&str]) -> ScalarUDF {
+    let double = |n| vec![ArrowType::Float64; n];
+    let signature = match kind {
+        Kind::Extract(_) => Signature::any(1, Volatility::Immutable),
+        Kind::Now(_) => Signature::nullary(Volatility::Stable),
+        Kind::Math(Math::Power) => Signature::exact(double(2), Volatility::Immutable),
+        Kind::Math(_) => Signature::exact(double(1), Volatility::Immutable),
+        _ => Signature::any(2, Volatility::Immutable),
+    };
+    ScalarUDF::from(Native { name, kind, signature, aliases: aliases.iter().map(|a| (*a).to_owned()).collect() })
+}
+
+/// Puts the functions that have names in the place of DataFusion's.
+pub(crate) fn register(state: &mut SessionState) {
+    let functions = [
+        udf("date_part", Kind::DatePart, &[]),
+        udf("date_trunc", Kind::DateTrunc, &[]),
+        udf(
+            "now",
+            Kind::Now(DataType::Timestamptz),
+            &["current_timestamp", "transaction_timestamp", "statement_timestamp"],
+        ),
+        udf("localtimestamp", Kind::Now(DataType::Timestamp), &[]),
+        udf("current_date", Kind::Now(DataType::Date), &["today"]),
+        udf("sqrt", Kind::Math(Math::Sqrt), &[]),
+        udf("ln", Kind::Math(Math::Ln), &[]),
+        udf("log10", Kind::Math(Math::Log10), &[]),
+        udf("exp", Kind::Math(Math::Exp), &[]),
+        udf("power", Kind::Math(Math::Power), &["pow"]),
+    ];
+    for function in functions {
+        state.register_udf(Arc::new(function)).expect("functions can be replaced");
+    }
+}
+
+fn call(kind: Kind, name: &'static str, args: Vec<Expr>) -> Expr {
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(udf(name, kind, &[])), args))
+}
+
+/// `extract(field FROM value)`.
+pub(crate) fn extract(field: &str, value: Expr) -> Result<Expr> {
+    let part = Part::named(field).ok_or_else(|| tunnel(unknown_part(field)))?;
+    Ok(call(Kind::Extract(part), "extract", vec![value]))
+}
+
+fn unknown_part(field: &str) -> EngineError {
+    EngineError::new("22023", format!("unit \"{}\" not recognized", field.to_lowercase()))
+}
+
+/// `date + days`, `date - days`.
+pub(crate) fn move_days(date: Expr, days: Expr, function: Function) -> Expr {
+    call(Kind::MoveDays(function), "move_days", vec![date, days])
+}
+
+/// `date - date`.
+pub(crate) fn days_between(left: Expr, right: Expr) -> Expr {
+    call(Kind::DaysBetween, "days_between", vec![left, right])
+}
+
+/// `timestamp - timestamp`, an interval of days and time of day.
+pub(crate) fn time_between(left: Expr, right: Expr) -> Expr {
+    call(Kind::TimeBetween, "time_between", vec![left, right])
+}
+
+impl ScalarUDFImpl for Native {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn aliases(&self) -> &[String] {
+        &self.aliases
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[ArrowType]) -> Result<ArrowType> {
+        Ok(match self.kind {
+            Kind::Extract(part) => {
+                time_like(self.name, &types[0])?;
+                ArrowType::Decimal128(28, part.scale() as i8)
+            }
+            Kind::DatePart => {
+                time_like(self.name, &types[1])?;
+                ArrowType::Float64
+            }
+            Kind::DateTrunc => match &types[1] {
+                ArrowType::Date32 | ArrowType::Timestamp(_, Some(_)) => arrow_type(DataType::Timestamptz),
+                ArrowType::Timestamp(_, None) | ArrowType::Utf8 | ArrowType::Null => arrow_type(DataType::Timestamp),
+                other => return Err(tunnel(no_function(self.name, other))),
+            },
+            Kind::MoveDays(_) => ArrowType::Date32,
+            Kind::DaysBetween => ArrowType::Int32,
+            Kind::TimeBetween => ArrowType::Interval(IntervalUnit::MonthDayNano),
+            Kind::Now(data_type) => arrow_type(data_type),
+            Kind::Math(_) => ArrowType::Float64,
+        })
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let scalar = args.args.iter().all(|a| matches!(a, ColumnarValue::Scalar(_)));
+        let rows = if scalar { 1 } else { args.number_rows };
+        let array = |at: usize| args.args[at].to_array(rows);
+        let result: ArrayRef = match self.kind {
+            Kind::Extract(part) => Arc::new(extract_array(part, &array(0)?)?),
+            Kind::DatePart => {
+                let part = self.part(&args.args[0])?;
+                let exact = extract_array(part, &array(1)?)?;
+                let divisor = 10f64.powi(part.scale().into());
+                Arc::new(exact.iter().map(|v| v.map(|v| v as f64 / divisor)).collect::<Float64Array>())
+            }
+            Kind::DateTrunc => date_trunc(self.part(&args.args[0])?, &array(1)?, args.return_field.data_type())?,
+            Kind::MoveDays(function) => move_array(function, &array(0)?, &array(1)?)?,
+            Kind::DaysBetween => {
+                let (a, b) = (array(0)?, array(1)?);
+                let pairs = a.as_primitive::<Date32Type>().iter().zip(b.as_primitive::<Date32Type>());
+                let days = pairs.map(|(a, b)| days_apart(a, b)).collect::<Result<Int32Array>>()?;
+                Arc::new(days)
+            }
+            Kind::TimeBetween => time_array(&array(0)?, &array(1)?)?,
+            Kind::Now(_) => return internal_err!("{} stands for a constant", self.name),
+            Kind::Math(math) => {
+                let first = array(0)?;
+                let second = if math == Math::Power { array(1)? } else { first.clone() };
+                let pairs = first.as_primitive::<Float64Type>().iter().zip(second.as_primitive::<Float64Type>());
+                let value = |(a, b): (Option<f64>, Option<f64>)| match (a, b) {
+                    (Some(a), Some(b)) => math.value(a, b).map(Some).map_err(tunnel),
+                    _ => Ok(None),
+                };
+                Arc::new(pairs.map(value).collect::<Result<Float64Array>>()?)
+            }
+        };
+        if scalar {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?));
+        }
+        Ok(ColumnarValue::Array(result))
+    }
+
+    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        let (Kind::Now(data_type), Some(now)) = (self.kind, info.query_execution_start_time()) else {
+            return Ok(ExprSimplifyResult::Original(args));
+        };
+        let micros = now.timestamp_micros();
+        let value = match data_type {
+            DataType::Date => ScalarValue::Date32(Some(micros.div_euclid(DAY) as i32)),
+            DataType::Timestamp => ScalarValue::TimestampMicrosecond(Some(micros), None),
+            _ => ScalarValue::TimestampMicrosecond(Some(micros), Some(UTC.into())),
+        };
+        Ok(ExprSimplifyResult::Simplified(Expr::Literal(value, None)))
+    }
+}
+
+impl Native {
+    fn part(&self, argument: &ColumnarValue) -> Result<Part> {
+        match argument {
+            ColumnarValue::Scalar(value) => match value.try_as_str() {
+                Some(Some(name)) => Part::named(name).ok_or_else(|| tunnel(unknown_part(name))),
+                _ => Err(tunnel(EngineError::unsupported(format!("{} of no constant unit", self.name)))),
+            },
+            ColumnarValue::Array(_) => {
+                Err(tunnel(EngineError::unsupported(format!("{} of a unit that is no constant", self.name))))
+            }
+        }
+    }
+}
+
+fn no_function(name: &str, given: &ArrowType) -> EngineError {
+    let shown = engine_type(given).map_or_else(|| given.to_string().to_lowercase(), |t| t.base_name().to_owned());
+    EngineError::new("42883", format!("function {name}(unknown, {shown}) does not exist"))
+}
+
+fn time_like(name: &str, given: &ArrowType) -> Result<()> {
+    match given {
+        ArrowType::Date32 | ArrowType::Timestamp(..) | ArrowType::Interval(_) | ArrowType::Null => Ok(()),
+        // A quoted literal, taken as a timestamp.
+        ArrowType::Utf8 => Ok(()),
+        other => Err(tunnel(no_function(name, other))),
+    }
+}
+
+/// A date's midnight, a timestamp's microseconds.
+fn micros_of(array: &ArrayRef) -> Result<PrimitiveArray<TimestampMicrosecondType>> {
+    let array = match array.data_type() {
+        ArrowType::Timestamp(..) => engine_array(array).map_err(tunnel)?,
+        ArrowType::Date32 | ArrowType::Utf8 => crate::convert::convert_array(array, DataType::Timestamp)?,
+        ArrowType::Null => return Ok(PrimitiveArray::new_null(array.len())),
+        other => return internal_err!("{other} is no time"),
+    };
+    Ok(array.as_primitive::<TimestampMicrosecondType>().clone())
+}
+
+fn extract_array(part: Part, array: &ArrayRef) -> Result<Decimal128Array> {
+    let values: Decimal128Array = match array.data_type() {
+        ArrowType::Interval(_) => {
+            let target = ArrowType::Interval(IntervalUnit::MonthDayNano);
+            let intervals = datafusion::arrow::compute::cast(array, &target)?;
+            let value = |v: Option<IntervalMonthDayNano>| -> Result<Option<i128>> {
+                let Some(v) = v else { return Ok(None) };
+                let found = part.of_interval(v.months, v.days, v.nanoseconds / 1000);
+                found.map(Some).ok_or_else(|| {
+                    tunnel(EngineError::unsupported(format!("unit {part:?} is not supported for type interval")))
+                })
+            };
+            intervals.as_primitive::<IntervalMonthDayNanoType>().iter().map(value).collect::<Result<_>>()?
+        }
+        _ => micros_of(array)?.iter().map(|v| v.map(|v| part.of_timestamp(v))).collect(),
+    };
+    Ok(values.with_precision_and_scale(28, part.scale() as i8)?)
+}
+
+fn date_trunc(part: Part, array: &ArrayRef, to: &ArrowType) -> Result<ArrayRef> {
+    let cut = |v: Option<i64>| -> Result<Option<i64>> {
+        let Some(v) = v else { return Ok(None) };
+        let begin = part.truncate(v);
+        begin.map(Some).ok_or_else(|| tunnel(EngineError::new("22023", format!("unit {part:?} cannot be cut to"))))
+    };
+    let cut: PrimitiveArray<TimestampMicrosecondType> = micros_of(array)?.iter().map(cut).collect::<Result<_>>()?;
+    match to {
+        ArrowType::Timestamp(TimeUnit::Microsecond, Some(zone)) => Ok(Arc::new(cut.with_timezone(zone.clone()))),
+        _ => Ok(Arc::new(cut)),
+    }
+}
+
+fn date_out_of_range() -> EngineError {
+    EngineError::new("22008", "date out of range")
+}
+
+fn days_apart(a: Option<i32>, b: Option<i32>) -> Result<Option<i32>> {
+    let (Some(a), Some(b)) = (a, b) else { return Ok(None) };
+    a.checked_sub(b).map(Some).ok_or_else(|| tunnel(date_out_of_range()))
+}
+
+fn move_array(function: Function, dates: &ArrayRef, days: &ArrayRef) -> Result<ArrayRef> {
+    let pairs = dates.as_primitive::<Date32Type>().iter().zip(days.as_primitive::<Int32Type>());
+    let moved = pairs.map(|(date, days)| {
+        let (Some(date), Some(days)) = (date, days) else { return Ok(None) };
+        let moved = if function == Function::Add { date.checked_add(days) } else { date.checked_sub(days) };
+        moved.map(Some).ok_or_else(|| tunnel(date_out_of_range()))
+    });
+    Ok(Arc::new(moved.collect::<Result<PrimitiveArray<Date32Type>>>()?))
+}
+
+fn time_array(left: &ArrayRef, right: &ArrayRef) -> Result<ArrayRef> {
+    let (left, right) = (micros_of(left)?, micros_of(right)?);
+    let between = left.iter().zip(right.iter()).map(|(a, b)| {
+        let (Some(a), Some(b)) = (a, b) else { return Ok(None) };
+        let apart = a.checked_sub(b).ok_or_else(|| tunnel(EngineError::new("22008", "interval out of range")))?;
+        // Days of 24 hours, and what is left of one, both of the same sign.
+        Ok(Some(IntervalMonthDayNano::new(0, (apart / DAY) as i32, apart % DAY * 1000)))
+    });
+    Ok(Arc::new(between.collect::<Result<PrimitiveArray<IntervalMonthDayNanoType>>>()?))
+}
+
+impl Math {
+    fn value(self, a: f64, b: f64) -> Result<f64, EngineError> {
+        let logarithm = |result: f64| match () {
+            _ if a == 0.0 => Err(EngineError::new("2201E", "cannot take logarithm of zero")),
+            _ if a < 0.0 => Err(EngineError::new("2201E", "cannot take logarithm of a negative number")),
+            _ => Ok(result),
+        };
+        match self {
+            Math::Sqrt if a < 0.0 => Err(EngineError::new("2201F", "cannot take square root of a negative number")),
+            Math::Sqrt => Ok(a.sqrt()),
+            Math::Ln => logarithm(a.ln()),
+            Math::Log10 => logarithm(a.log10()),
+            Math::Exp => float_result(a.exp(), a.is_infinite(), a.is_finite()),
+            Math::Power if a == 0.0 && b < 0.0 => {
+                Err(EngineError::new("2201F", "zero raised to a negative power is undefined"))
+            }
+            Math::Power if a < 0.0 && a.is_finite() && b.is_finite() && b.fract() != 0.0 => Err(EngineError::new(
+                "2201F",
+                "a negative number raised to a non-integer power yields a complex result",
+            )),
+            Math::Power => float_result(a.powf(b), a.is_infinite() || b.is_infinite(), a != 0.0 && b.is_finite()),
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Number literals as PostgreSQL types them: integer where it fits, else bigint, else numeric; with a point or an exponent numeric.
+//! (Numbers of more than 38 digits are double precision: numeric has no more here.)
+//!
+//! Numbers that DataFusion must see as they stand (positions in ORDER BY and GROUP BY, LIMIT, frames of windows, arguments of table
+//! functions) are marked first, with the flag that the parser sets for another dialect's long literals, and left alone.
+use datafusion::sql::sqlparser::ast::{
+    CastKind, DataType as SqlType, ExactNumberInfo, Expr, Function, GroupByExpr, Interval, LimitClause, OrderByKind,
+    Query, Select, Statement, TableFactor, TypedString, UnaryOperator, Value, VisitMut, VisitorMut, WindowFrame,
+    WindowFrameBound, WindowType,
+};
+use datafusion::sql::sqlparser::tokenizer::Span;
+use std::ops::ControlFlow;
+
+/// Types the number literals of a query.
+pub(crate) fn type_numbers(statement: &mut Statement) {
+    let ControlFlow::Continue(()) = statement.visit(&mut Numbers);
+    // Whoever prints a marked number would print its mark.
+    let ControlFlow::Continue(()) = statement.visit(&mut Keep(false));
+}
+
+struct Numbers;
+
+/// Everything below is to stay as it is (true), or is typed and needs no mark any more (false).
+struct Keep(bool);
+
+impl VisitorMut for Keep {
+    type Break = std::convert::Infallible;
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+        if let Expr::Value(value) = expr
+            && let Value::Number(_, kept) = &mut value.value
+        {
+            *kept = self.0;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn keep(what: &mut impl VisitMut) {
+    let ControlFlow::Continue(()) = what.visit(&mut Keep(true));
+}
+
+/// A bare number is a position; within an expression it is a number.
+fn keep_position(expr: &mut Expr) {
+    if matches!(expr, Expr::Value(_)) {
+        keep(expr);
+    }
+}
+
+impl VisitorMut for Numbers {
+    type Break = std::convert::Infallible;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
+        if let Some(order) = &mut query.order_by
+            && let OrderByKind::Expressions(exprs) = &mut order.kind
+        {
+            exprs.iter_mut().for_each(|e| keep_position(&mut e.expr));
+        }
+        if let Some(limit) = &mut query.limit_clause {
+            match limit {
+                LimitClause::LimitOffset { limit, offset, .. } => {
+                    limit.iter_mut().for_each(keep);
+                    offset.iter_mut().for_each(|o| keep(&mut o.value));
+                }
+                LimitClause::OffsetCommaLimit { offset, limit } => {
+                    keep(offset);
+                    keep(limit);
+                }
+            }
+        }
+        if let Some(fetch) = &mut query.fetch {
+            fetch.quantity.iter_mut().for_each(keep);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
+        if let GroupByExpr::Expressions(exprs, _) = &mut select.group_by {
+            exprs.iter_mut().for_each(keep_position);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Self::Break> {
+        if let TableFactor::Table { args: Some(args), .. } = factor {
+            args.args.iter_mut().for_each(keep);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+        match expr {
+            Expr::Interval(Interval { value, .. }) => keep(value.as_mut()),
+            Expr::Function(Function { over: Some(WindowType::WindowSpec(window)), .. }) => {
+                if let Some(WindowFrame { start_bound, end_bound, .. }) = &mut window.window_frame {
+                    for bound in [Some(start_bound), end_bound.as_mut()].into_iter().flatten() {
+                        if let WindowFrameBound::Preceding(Some(rows)) | WindowFrameBound::Following(Some(rows)) = bound
+                        {
+                            keep(rows.as_mut());
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+        match expr {
+            Expr::Value(value) => {
+                if let Value::Number(text, false) = &value.value
+                    && let Some(typed) = typed(text)
+                {
+                    *expr = typed;
+                }
+            }
+            // -1 is a literal too.
+            Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } => {
+                negate(inner.as_mut()).into_iter().for_each(|e| *expr = e)
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn integer_cast(number: Expr) -> Expr {
+    Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(number),
+        data_type: SqlType::Int4(None),
+        array: false,
+        format: None,
+    }
+}
+
+/// What [`typed`] made of a number, with a minus before it.
+fn negate(typed: &mut Expr) -> Option<Expr> {
+    let nothing = || Expr::Value(Value::Null.into());
+    match typed {
+        Expr::Cast { expr, data_type: SqlType::Int4(None), .. } if matches!(expr.as_ref(), Expr::Value(v) if matches!(v.value, Value::Number(..))) =>
+        {
+            let number = std::mem::replace(expr.as_mut(), nothing());
+            Some(integer_cast(Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number) }))
+        }
+        Expr::TypedString(TypedString { value, .. }) => match &mut value.value {
+            Value::Number(_, _) => None,
+            Value::SingleQuotedString(text) if text.starts_with(MARK) => {
+                text.insert(MARK.len_utf8(), '-');
+                Some(std::mem::replace(typed, nothing()))
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Whitespace that a number's text may begin with, and that tells our typed strings from the user's.
+const MARK: char = '\x0b';
+
+/// `None` where DataFusion's own typing (bigint) is right.
+fn typed(text: &str) -> Option<Expr> {
+    let text = text.replace('_', "");
+    if text.bytes().all(|b| b.is_ascii_digit()) {
+        if text.parse::<i32>().is_ok() {
+            return Some(integer_cast(Expr::Value(Value::Number(text, false).into())));
+        }
+        if text.parse::<i64>().is_ok() {
+            return None;
+        }
+    }
+    let data_type = match digits(&text) {
+        Some((precision, scale)) => {
+            SqlType::Numeric(ExactNumberInfo::PrecisionAndScale(precision as u64, scale as i64))
+        }
+        None => SqlType::Float8,
+    };
+    let value = Value::SingleQuotedString(format!("{MARK}{text}"));
+    Some(Expr::TypedString(TypedString { data_type, value: value.with_span(Span::empty()), uses_odbc_syntax: false }))
+}
+
+/// Precision and scale of a number; `None` where it has more than 38 digits.
+fn digits(text: &str) -> Option<(usize, usize)> {
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i64>().ok()?),
+        None => (text, 0),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let scale = (fraction.len() as i64 - exponent).max(0);
+    let leading = whole.trim_start_matches('0').len() as i64;
+    let before = match leading {
+        0 => {
+            let zeros = fraction.len() - fraction.trim_start_matches('0').len();
+            if zeros == fraction.len() { 0 } else { (exponent - zeros as i64).max(0) }
+        }
+        digits => (digits + exponent).max(0),
+    };
+    let precision = (before + scale).max(1);
+    (precision <= 38).then_some((precision as usize, scale as usize))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,275 @@
+//! Operators as PostgreSQL resolves them, before DataFusion coerces types its own way.
+//!
+//! 1. A quoted literal beside a typed value is of that value's type; so is a parameter whose type is open.
+//! 2. Numbers: of two integer types the wider, numeric over integers, double precision over numeric and over mixed floats.
+//! 3. Days: date + integer, date - date (integer); date and interval make a timestamp; timestamp - timestamp is an interval.
+//! 4. char(n) compares without the blanks at a literal's end.
+use crate::arithmetic::{Function, is_number};
+use crate::convert::{constant, convert, convert_scalar};
+use crate::error::tunnel;
+use crate::functions;
+use crate::values::{arrow_type, engine_type, exact_datum, field_of, field_type, to_scalar};
+use datafusion::arrow::datatypes::DataType as ArrowType;
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::Placeholder;
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::{Expr, ExprSchemable, Operator};
+use datafusion::sql::sqlparser::ast::BinaryOperator;
+use std::sync::Arc;
+use terrace_engine::{DataType, EngineError};
+
+#[derive(Debug)]
+pub(crate) struct Operators;
+
+impl ExprPlanner for Operators {
+    fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        let Some(op) = operator(&expr.op) else { return Ok(PlannerResult::Original(expr)) };
+        let RawBinaryExpr { op: sql_op, left, right } = expr;
+        // Numbers and constants as what they are, not as casts of text.
+        let (left, right) = (folded(left), folded(right));
+        let arithmetic = Function::of(op);
+        let (left, right) = resolve_open(arithmetic, left, right, schema)?;
+        let (lt, rt) = (left.get_type(schema)?, right.get_type(schema)?);
+        let planned = match arithmetic {
+            Some(function) if is_number(&lt) && is_number(&rt) => {
+                let (left, right) = alike(left, &lt, right, &rt);
+                return Ok(PlannerResult::Planned(function.call(left, right)));
+            }
+            Some(function) => with_days(function, &left, &lt, &right, &rt)?,
+            None => {
+                let (left, right) = compared(left, &lt, right, &rt, schema)?;
+                return Ok(PlannerResult::Original(RawBinaryExpr { op: sql_op, left, right }));
+            }
+        };
+        Ok(match planned {
+            Some(planned) => PlannerResult::Planned(planned),
+            None => PlannerResult::Original(RawBinaryExpr { op: sql_op, left, right }),
+        })
+    }
+
+    fn plan_extract(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
+        match args.as_slice() {
+            [Expr::Literal(ScalarValue::Utf8(Some(field)), _), value] => {
+                Ok(PlannerResult::Planned(functions::extract(field, value.clone())?))
+            }
+            _ => Ok(PlannerResult::Original(args)),
+        }
+    }
+}
+
+fn operator(op: &BinaryOperator) -> Option<Operator> {
+    Some(match op {
+        BinaryOperator::Plus => Operator::Plus,
+        BinaryOperator::Minus => Operator::Minus,
+        BinaryOperator::Multiply => Operator::Multiply,
+        BinaryOperator::Divide => Operator::Divide,
+        BinaryOperator::Modulo => Operator::Modulo,
+        BinaryOperator::Eq => Operator::Eq,
+        BinaryOperator::NotEq => Operator::NotEq,
+        BinaryOperator::Lt => Operator::Lt,
+        BinaryOperator::LtEq => Operator::LtEq,
+        BinaryOperator::Gt => Operator::Gt,
+        BinaryOperator::GtEq => Operator::GtEq,
+        _ => return None,
+    })
+}
+
+fn folded(expr: Expr) -> Expr {
+    match &expr {
+        Expr::Cast(_) => constant(&expr).map_or(expr, |value| Expr::Literal(value, None)),
+        _ => expr,
+    }
+}
+
+/// Invariant 1. What stays open is DataFusion's to resolve.
+fn resolve_open(function: Option<Function>, left: Expr, right: Expr, schema: &DFSchema) -> Result<(Expr, Expr)> {
+    let close = |open: Expr, typed: &Expr| -> Result<Expr> {
+        let field = typed.to_field(schema)?.1;
+        let Some(wanted) = field_type(&field).and_then(|t| taken_as(function, t)) else { return Ok(open) };
+        Ok(match open {
+            Expr::Literal(ScalarValue::Utf8(Some(text)), _) => {
+                let scalar = ScalarValue::Utf8(Some(text));
+                match (wanted, &scalar) {
+                    (DataType::Char(_), ScalarValue::Utf8(Some(text))) => {
+                        Expr::Literal(ScalarValue::Utf8(Some(text.trim_end_matches(' ').into())), None)
+                    }
+                    (text, _) if text.is_text() => Expr::Literal(scalar, None),
+                    (other, _) => Expr::Literal(convert_scalar(&scalar, other)?, None),
+                }
+            }
+            Expr::Placeholder(Placeholder { id, field: None }) => {
+                let wanted =
+                    if matches!(wanted, DataType::Char(_) | DataType::Varchar(_)) { DataType::Text } else { wanted };
+                Expr::Placeholder(Placeholder { id, field: Some(Arc::new(field_of("", wanted, true))) })
+            }
+            other => other,
+        })
+    };
+    match (is_open(&left), is_open(&right)) {
+        (true, false) => Ok((close(left, &right)?, right)),
+        (false, true) => {
+            let closed = close(right, &left)?;
+            Ok((left, closed))
+        }
+        _ => Ok((left, right)),
+    }
+}
+
+fn is_open(expr: &Expr) -> bool {
+    matches!(expr, Expr::Literal(ScalarValue::Utf8(Some(_)), _) | Expr::Placeholder(Placeholder { field: None, .. }))
+}
+
+/// The type of something open beside a value of this type.
+fn taken_as(function: Option<Function>, beside: DataType) -> Option<DataType> {
+    match (function, beside) {
+        (_, DataType::Numeric(_)) => Some(DataType::Numeric(None)),
+        (Some(Function::Subtract), DataType::Date | DataType::Timestamp | DataType::Timestamptz) => Some(beside),
+        (Some(_), DataType::Int2 | DataType::Int4 | DataType::Int8 | DataType::Float4 | DataType::Float8) => {
+            Some(beside)
+        }
+        // An interval, mostly: DataFusion coerces to it.
+        (Some(_), _) => None,
+        (None, beside) => Some(beside),
+    }
+}
+
+fn scaled(data_type: &ArrowType) -> (u8, i8) {
+    match data_type {
+        ArrowType::Int16 => (5, 0),
+        ArrowType::Int32 => (10, 0),
+        ArrowType::Int64 => (19, 0),
+        ArrowType::Decimal128(precision, scale) => (*precision, *scale),
+        other => unreachable!("{other} is no exact number"),
+    }
+}
+
+/// Of one type (invariant 2); two numerics keep their precision and scale.
+fn alike(left: Expr, lt: &ArrowType, right: Expr, rt: &ArrowType) -> (Expr, Expr) {
+    use ArrowType::{Decimal128, Float32, Float64, Int16, Int32, Int64};
+    let common = match (lt, rt) {
+        (a, b) if a == b => return (left, right),
+        (Float64 | Float32, _) | (_, Float64 | Float32) => Float64,
+        (Decimal128(..), _) | (_, Decimal128(..)) => {
+            let exact = |expr: Expr, t: &ArrowType| match t {
+                Decimal128(..) => expr,
+                integer => {
+                    let (precision, scale) = scaled(integer);
+                    to_type(expr, integer, &Decimal128(precision, scale))
+                }
+            };
+            return (exact(left, lt), exact(right, rt));
+        }
+        (Int64, _) | (_, Int64) => Int64,
+        (Int32, _) | (_, Int32) => Int32,
+        _ => Int16,
+    };
+    (to_type(left, lt, &common), to_type(right, rt, &common))
+}
+
+fn to_type(expr: Expr, from: &ArrowType, to: &ArrowType) -> Expr {
+    if from == to {
+        return expr;
+    }
+    let target = engine_type(to).expect("a type of the engine's");
+    match &expr {
+        Expr::Literal(value, _) if let Ok(folded) = convert_scalar(value, target) => Expr::Literal(folded, None),
+        _ => convert(expr, target),
+    }
+}
+
+fn undefined(function: Function, lt: &ArrowType, rt: &ArrowType) -> EngineError {
+    let name = |t: &ArrowType| match t {
+        ArrowType::Interval(_) | ArrowType::Duration(_) => "interval".to_owned(),
+        other => engine_type(other).map_or_else(|| other.to_string().to_lowercase(), |t| t.base_name().to_owned()),
+    };
+    let sign = match function {
+        Function::Add => "+",
+        Function::Subtract => "-",
+        Function::Multiply => "*",
+        Function::Divide => "/",
+        Function::Modulo => "%",
+    };
+    let message = format!("operator does not exist: {} {sign} {}", name(lt), name(rt));
+    let mut error = EngineError::new("42883", message);
+    error.hint = Some(
+        "No operator matches the given name and argument types. You might need to add explicit type casts.".into(),
+    );
+    error
+}
+
+/// Invariant 3.
+fn with_days(function: Function, left: &Expr, lt: &ArrowType, right: &Expr, rt: &ArrowType) -> Result<Option<Expr>> {
+    use ArrowType::{Boolean, Date32, Int16, Int32, Interval, Timestamp, Utf8};
+    let whole = |t: &ArrowType| matches!(t, Int16 | Int32);
+    let timestamp = |e: &Expr| convert(e.clone(), DataType::Timestamp);
+    Ok(match (function, lt, rt) {
+        (Function::Add | Function::Subtract, Date32, days) if whole(days) => {
+            Some(functions::move_days(left.clone(), to_type(right.clone(), days, &Int32), function))
+        }
+        (Function::Add, days, Date32) if whole(days) => {
+            Some(functions::move_days(right.clone(), to_type(left.clone(), days, &Int32), function))
+        }
+        (Function::Subtract, Date32, Date32) => Some(functions::days_between(left.clone(), right.clone())),
+        (Function::Subtract, Date32 | Timestamp(..), Date32 | Timestamp(..)) => {
+            Some(functions::time_between(to_time(left, lt), to_time(right, rt)))
+        }
+        (Function::Add | Function::Subtract, Date32, Interval(_)) => {
+            Some(interval(function, timestamp(left), right.clone()))
+        }
+        (Function::Add, Interval(_), Date32) => Some(interval(function, timestamp(right), left.clone())),
+        (_, Boolean | Utf8, other) | (_, other, Boolean | Utf8) if is_number(other) || *other == Boolean => {
+            return Err(tunnel(undefined(function, lt, rt)));
+        }
+        _ => None,
+    })
+}
+
+/// A date as its midnight.
+fn to_time(expr: &Expr, t: &ArrowType) -> Expr {
+    match t {
+        ArrowType::Date32 => convert(expr.clone(), DataType::Timestamp),
+        ArrowType::Timestamp(_, Some(_)) => convert(expr.clone(), DataType::Timestamp),
+        _ => expr.clone(),
+    }
+}
+
+fn interval(function: Function, time: Expr, by: Expr) -> Expr {
+    if function == Function::Add { time + by } else { time - by }
+}
+
+/// Both sides of a comparison so that DataFusion compares as PostgreSQL would.
+fn compared(left: Expr, lt: &ArrowType, right: Expr, rt: &ArrowType, schema: &DFSchema) -> Result<(Expr, Expr)> {
+    if lt == rt || !is_number(lt) || !is_number(rt) {
+        return Ok((left, right));
+    }
+    // A constant that is a value of the other side's type: so an index serves it.
+    let narrowed = |value: &Expr, column: &Expr| -> Option<Expr> {
+        let Expr::Literal(scalar, _) = value else { return None };
+        let wanted = field_type(&column.to_field(schema).ok()?.1)?;
+        if matches!(wanted, DataType::Float4 | DataType::Float8) || scalar.is_null() || scalar.data_type().is_floating()
+        {
+            return None;
+        }
+        let exact = convert_scalar(scalar, DataType::Numeric(None)).ok()?;
+        let datum = match wanted {
+            DataType::Numeric(_) => exact_datum(&exact, wanted)?,
+            integer => exact_datum(&convert_scalar(&exact, integer).ok()?, integer)?,
+        };
+        let narrowed = to_scalar(&datum, wanted);
+        let back = convert_scalar(&narrowed, DataType::Numeric(None)).ok()?;
+        (back == exact && convert_scalar(scalar, engine_type(&scalar.data_type())?).ok()? == *scalar)
+            .then_some(Expr::Literal(narrowed, None))
+    };
+    if let Some(value) = narrowed(&right, &left) {
+        return Ok((left, value));
+    }
+    if let Some(value) = narrowed(&left, &right) {
+        return Ok((value, right));
+    }
+    let float = |t: &ArrowType| matches!(t, ArrowType::Float32 | ArrowType::Float64);
+    if float(lt) || float(rt) {
+        let double = arrow_type(DataType::Float8);
+        return Ok((to_type(left, lt, &double), to_type(right, rt, &double)));
+    }
+    Ok((left, right))
+}
