@@ -64,9 +64,8 @@ async fn prepared_statements_in_binary() {
         [&None::<bool>, &2i32, &None::<i64>, &None::<f64>, &None::<&str>, &None::<&str>];
     assert_eq!(c.execute(&insert, &none).await.unwrap(), 1);
     let select = c.prepare("SELECT b, i, l, f, s, v, w FROM t WHERE i = $1").await.unwrap();
-    // Of results, varchar comes as text.
     let columns: Vec<Type> = select.columns().iter().map(|c| c.type_().clone()).collect();
-    assert_eq!(columns, [&types[..5], &[Type::TEXT, Type::TIMESTAMP]].concat());
+    assert_eq!(columns, [&types[..], &[Type::TIMESTAMP]].concat());
     let row = c.query_one(&select, &[&1i32]).await.unwrap();
     assert_eq!((row.get::<_, bool>(0), row.get::<_, i32>(1), row.get::<_, i64>(2)), (true, 1, 1 << 40));
     assert_eq!((row.get::<_, f64>(3), row.get::<_, &str>(4), row.get::<_, &str>(5)), (0.5, "text", "ünicö"));
@@ -74,6 +73,88 @@ async fn prepared_statements_in_binary() {
     assert_eq!((row.get::<_, Option<bool>>(0), row.get::<_, Option<&str>>(5)), (None, None));
     assert!(c.query_opt(&select, &[&3i32]).await.unwrap().is_none());
     assert_eq!(state(c.execute(&insert, &[&true, &9i32, &1i64, &0.5f64, &"s", &"toolong"]).await), "22001");
+}
+
+/// A value's binary form, whatever its type.
+#[derive(Debug)]
+struct Raw(Vec<u8>);
+
+impl<'a> tokio_postgres::types::FromSql<'a> for Raw {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Raw, Box<dyn std::error::Error + Sync + Send>> {
+        Ok(Raw(raw.to_vec()))
+    }
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+}
+
+impl ToSql for Raw {
+    fn to_sql(
+        &self,
+        _: &Type,
+        out: &mut bytes::BytesMut,
+    ) -> Result<tokio_postgres::types::IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        out.extend_from_slice(&self.0);
+        Ok(tokio_postgres::types::IsNull::No)
+    }
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+    tokio_postgres::types::to_sql_checked!();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_type_in_text_and_binary() {
+    let server = Server::start().await;
+    let c = server.client().await;
+    c.batch_execute(
+        "CREATE TABLE t (id int PRIMARY KEY, s smallint, r real, n numeric(8, 2), p numeric, c char(4), b bytea, d date, \
+         z timestamptz, u uuid)",
+    )
+    .await
+    .unwrap();
+    c.batch_execute(
+        "INSERT INTO t VALUES (1, -7, 0.1, 12.3, 1.50, 'ab', '\\x00ff', '2020-02-29', '2020-01-01 12:00+02', \
+         'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11')",
+    )
+    .await
+    .unwrap();
+    let shown =
+        "1|-7|0.1|12.30|1.5|ab  |\\x00ff|2020-02-29|2020-01-01 10:00:00+00|a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11";
+    assert_eq!(rows(&c, "SELECT * FROM t").await.unwrap(), [shown]);
+    let answers =
+        "SELECT interval '1 month 2 days 3 hours', 2.50, 1.0 / 3, date '0044-03-15 BC', c || '!', 'ab'::char(3) FROM t";
+    assert_eq!(
+        rows(&c, answers).await.unwrap(),
+        ["1 mon 2 days 03:00:00|2.50|0.333333333333333333|0044-03-15 BC|ab!|ab "]
+    );
+    let select = c.prepare("SELECT * FROM t WHERE id = $1").await.unwrap();
+    let types: Vec<Type> = select.columns().iter().map(|c| c.type_().clone()).collect();
+    let of_columns = [
+        Type::INT4,
+        Type::INT2,
+        Type::FLOAT4,
+        Type::NUMERIC,
+        Type::NUMERIC,
+        Type::BPCHAR,
+        Type::BYTEA,
+        Type::DATE,
+        Type::TIMESTAMPTZ,
+        Type::UUID,
+    ];
+    assert_eq!(types, of_columns);
+    let row = c.query_one(&select, &[&1i32]).await.unwrap();
+    let raw: Vec<Raw> = (1..10).map(|i| row.get::<_, Raw>(i)).collect();
+    assert_eq!(raw[2].0, [0, 2, 0, 0, 0, 0, 0, 2, 0, 12, 0x0b, 0xb8], "12.30");
+    assert_eq!(raw[4].0, b"ab  ");
+    assert_eq!(raw[6].0, 7364i32.to_be_bytes(), "days since 2000-01-01");
+    // What came in binary goes back in binary, and is the same row.
+    let insert = c.prepare("INSERT INTO t VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)").await.unwrap();
+    assert_eq!(insert.params(), of_columns);
+    let id = Raw(2i32.to_be_bytes().to_vec());
+    let values: Vec<&(dyn ToSql + Sync)> = [&id].into_iter().chain(&raw).map(|v| v as &(dyn ToSql + Sync)).collect();
+    assert_eq!(c.execute(&insert, &values).await.unwrap(), 1);
+    assert_eq!(rows(&c, "SELECT * FROM t WHERE id = 2").await.unwrap(), [shown.replacen('1', "2", 1)]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

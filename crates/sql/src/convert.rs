@@ -10,7 +10,7 @@ use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Cast, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::TypePlanner;
@@ -31,6 +31,10 @@ pub(crate) struct Types;
 impl TypePlanner for Types {
     fn plan_type_field(&self, sql: &SqlType) -> Result<Option<FieldRef>> {
         match crate::ddl::column_type(sql) {
+            // Arrow's type says all of a numeric, and a literal's digits are not to be told as a column's.
+            Ok(numeric @ DataType::Numeric(_)) => {
+                Ok(Some(Arc::new(Field::new("", crate::values::arrow_type(numeric), true))))
+            }
             Ok(data_type) => Ok(Some(Arc::new(field_of("", data_type, true)))),
             // Intervals, arrays and the like are DataFusion's.
             Err(error) if error.state.0 == "22023" => Err(tunnel(error)),
@@ -212,9 +216,4 @@ pub(crate) fn constant(expr: &Expr) -> Option<ScalarValue> {
         }
         _ => None,
     }
-}
-
-/// Wraps what fails in planning.
-pub(crate) fn planned<T>(result: terrace_engine::Result<T>) -> Result<T, DataFusionError> {
-    result.map_err(tunnel)
 }

@@ -29,7 +29,10 @@ impl ExprPlanner for Operators {
         let (left, right) = (folded(left), folded(right));
         let arithmetic = Function::of(op);
         let (left, right) = resolve_open(arithmetic, left, right, schema)?;
-        let (lt, rt) = (left.get_type(schema)?, right.get_type(schema)?);
+        let (Ok(lt), Ok(rt)) = (left.get_type(schema), right.get_type(schema)) else {
+            // A name that is not known (yet): DataFusion's to say.
+            return Ok(PlannerResult::Original(RawBinaryExpr { op: sql_op, left, right }));
+        };
         let planned = match arithmetic {
             Some(function) if is_number(&lt) && is_number(&rt) => {
                 let (left, right) = alike(left, &lt, right, &rt);
@@ -84,7 +87,7 @@ fn folded(expr: Expr) -> Expr {
 /// Invariant 1. What stays open is DataFusion's to resolve.
 fn resolve_open(function: Option<Function>, left: Expr, right: Expr, schema: &DFSchema) -> Result<(Expr, Expr)> {
     let close = |open: Expr, typed: &Expr| -> Result<Expr> {
-        let field = typed.to_field(schema)?.1;
+        let Ok((_, field)) = typed.to_field(schema) else { return Ok(open) };
         let Some(wanted) = field_type(&field).and_then(|t| taken_as(function, t)) else { return Ok(open) };
         Ok(match open {
             Expr::Literal(ScalarValue::Utf8(Some(text)), _) => {
@@ -239,8 +242,14 @@ fn interval(function: Function, time: Expr, by: Expr) -> Expr {
 
 /// Both sides of a comparison so that DataFusion compares as PostgreSQL would.
 fn compared(left: Expr, lt: &ArrowType, right: Expr, rt: &ArrowType, schema: &DFSchema) -> Result<(Expr, Expr)> {
-    if lt == rt || !is_number(lt) || !is_number(rt) {
-        return Ok((left, right));
+    use ArrowType::{Date32, Timestamp};
+    let time = |t: &ArrowType| engine_type(t).expect("a timestamp");
+    match (lt, rt) {
+        // DataFusion would go by nanoseconds, which end in 2262.
+        (Date32, Timestamp(..)) => return Ok((to_type(left, lt, &arrow_type(time(rt))), right)),
+        (Timestamp(..), Date32) => return Ok((left, to_type(right, rt, &arrow_type(time(lt))))),
+        _ if lt == rt || !is_number(lt) || !is_number(rt) => return Ok((left, right)),
+        _ => {}
     }
     // A constant that is a value of the other side's type: so an index serves it.
     let narrowed = |value: &Expr, column: &Expr| -> Option<Expr> {

@@ -54,7 +54,7 @@ pub(crate) fn read(mut bytes: &[u8]) -> Option<String> {
     out.replace_range(whole_start..whole_start + zeros, "");
     if scale > 0 {
         let mut fraction = String::new();
-        for power in 1..=i32::from(scale).div_ceil(4) {
+        for power in 1..=i32::from(scale.div_ceil(4)) {
             fraction.push_str(&format!("{:04}", at(-power)));
         }
         fraction.truncate(scale.into());
