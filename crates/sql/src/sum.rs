@@ -1,9 +1,9 @@
 //! `sum` of integers that says 22003 where it leaves bigint, where DataFusion would wrap.
 //!
 //! Sums are kept in 128 bits and checked when they are handed on, so that an excursion in between is no error. (PostgreSQL's
-//! sum of bigint is numeric and never overflows; there is no numeric here.)
+//! sum of bigint is numeric and never overflows.) A sum of numerics is a numeric of 38 digits.
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array};
-use datafusion::arrow::datatypes::{DataType, FieldRef, Int64Type};
+use datafusion::arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, FieldRef, Int64Type};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::functions_aggregate::sum::Sum;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
@@ -42,7 +42,11 @@ impl AggregateUDFImpl for CheckedSum {
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(types)
+        match types {
+            // The same for a sum of sums, into which the optimizer may split one.
+            [DataType::Decimal128(_, scale)] => Ok(DataType::Decimal128(DECIMAL128_MAX_PRECISION, *scale)),
+            _ => self.inner.return_type(types),
+        }
     }
 
     fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
