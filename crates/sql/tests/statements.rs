@@ -420,7 +420,13 @@ async fn statements_by_key_agree_with_the_general_way() {
                 let prepared = c.session.prepare(&sql, &[]).await;
                 if let Ok(prepared) = &prepared {
                     assert_eq!(prepared.is_by_key(), by_key && suffix.is_empty(), "{sql}");
-                    answer.push(format!("{:?}", prepared.columns));
+                    let fields = prepared.columns.iter().flat_map(|schema| schema.fields().iter());
+                    // Metadata in an order of its own: a hash map prints in any.
+                    let shown = fields.map(|f| {
+                        let metadata: std::collections::BTreeMap<_, _> = f.metadata().iter().collect();
+                        format!("{} {} {} {metadata:?}", f.name(), f.data_type(), f.is_nullable())
+                    });
+                    answer.push(shown.collect::<Vec<_>>().join(", "));
                 }
                 answer.push(match c.run(&sql).await {
                     Ok(reply) => format!("{reply:?}"),
