@@ -454,6 +454,40 @@ fn a_rotten_page_that_the_log_cannot_make_again_is_named() {
     });
 }
 
+/// The pages that opening itself reads: file header and map of the tablespace.
+#[test]
+fn rotten_maps_do_not_keep_a_store_from_opening() {
+    let (sim, recorder, devices, st, mut model) = created(15, false);
+    model = sim.run(async move {
+        let model = work(st.clone(), recorder, model, 60).await;
+        st.close().await.expect("closes");
+        model
+    });
+    // The double-write areas forget them: other pages go home last.
+    let (st, _) = open(&sim, &devices).expect("opens");
+    model = sim.run(async move {
+        for i in 0..40 {
+            step(&st, &mut model, i, 300).await.expect("works");
+            st.checkpoint().await.expect("writes home");
+        }
+        st.close().await.expect("closes");
+        model
+    });
+    for no in 0..2 {
+        devices[3].flip(PAGES_AT + no * 4096 + 60, 4);
+    }
+    let (st, _) = open(&sim, &devices).expect("makes them again");
+    assert_eq!(st.pool().stats().repaired, 2);
+    sim.run(async move {
+        let last = model.states.len() - 1;
+        check(&st, &mut model, last).await;
+        add_pages(&st, &mut Model::default()).await.expect("the map serves");
+        st.close().await.expect("closes");
+    });
+    let (st, _) = open(&sim, &devices).expect("opens");
+    assert_eq!(st.pool().stats().repaired, 0, "they are good at home");
+}
+
 #[test]
 fn redo_rebuilds_a_page_that_rotted_before_it() {
     let (sim, recorder, _, st, model) = created(7, false);
