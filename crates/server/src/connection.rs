@@ -15,6 +15,7 @@ use pgwire::messages::startup::ParameterStatus;
 use socket2::{SockRef, TcpKeepalive};
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +46,11 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
+    /// The client's address.
+    pub(crate) fn peer(&self) -> Option<SocketAddr> {
+        self.socket.peer_addr().ok()
+    }
+
     /// Appends an answer to the output.
     pub(crate) fn put(&mut self, answer: Answer) {
         answer.encode(&mut self.output).expect("answers are within their size limits, and a buffer grows");

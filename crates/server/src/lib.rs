@@ -25,6 +25,7 @@ mod encode;
 mod error;
 mod extended;
 mod frontend;
+mod metrics;
 mod registry;
 mod rows;
 mod serve;
@@ -34,4 +35,5 @@ mod types;
 pub use connection::FLUSH_AT;
 #[doc(hidden)]
 pub use frontend::decode_all;
+pub use metrics::serve_metrics;
 pub use serve::{Limits, ServeError, serve};

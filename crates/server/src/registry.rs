@@ -13,7 +13,6 @@ pub(crate) struct Registry {
 
 #[derive(Default)]
 struct Sessions {
-    last_pid: i32,
     by_pid: BTreeMap<i32, (i32, Canceller)>,
 }
 
@@ -36,17 +35,6 @@ impl Registry {
         let before = sessions.by_pid.insert(pid, (secret, canceller));
         assert!(before.is_none(), "process ids are given out once while in use");
         Some(Place { pid, secret, registry: self.clone() })
-    }
-
-    /// A process id that no session has.
-    pub(crate) fn next_pid(&self) -> i32 {
-        let mut sessions = self.sessions.lock();
-        loop {
-            sessions.last_pid = if sessions.last_pid == i32::MAX { 1 } else { sessions.last_pid + 1 };
-            if !sessions.by_pid.contains_key(&sessions.last_pid) {
-                return sessions.last_pid;
-            }
-        }
     }
 
     /// Cancels what the session runs if the secret is its own; says nothing either way.

@@ -34,10 +34,12 @@ pub(crate) async fn start(shared: &Arc<Shared>, wire: &mut Wire) -> Result<Optio
     if minor > 0 || !startup.options.is_empty() {
         wire.put(Answer::NegotiateProtocolVersion(NegotiateProtocolVersion::new(0, startup.options)));
     }
-    let pid = shared.registry.next_pid();
     let mut session = shared.db.session(ROLE);
+    let pid = session.backend_pid();
     let place = shared.registry.enter(&shared.env, shared.limits.max_connections, pid, session.canceller());
-    session.set_backend_pid(pid);
+    if let Some(address) = wire.peer() {
+        session.set_client(address);
+    }
     let Some(place) = place else { return Err(fatal("53300", "sorry, too many clients already")) };
     for (name, value) in &startup.settings {
         session.set(name, value).map_err(Failure::Fatal)?;

@@ -24,6 +24,7 @@ mod literals;
 mod lock_rows;
 mod maintain;
 mod naming;
+pub mod observe;
 mod operators;
 mod parse;
 pub mod pgcatalog;

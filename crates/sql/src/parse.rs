@@ -234,7 +234,7 @@ pub(crate) fn object_name(name: &ObjectName) -> Result<String> {
     match parts.as_slice() {
         [table] => Ok(table.clone()),
         [schema, table] | [_, schema, table] if schema == "public" => Ok(table.clone()),
-        [schema, _] | [_, schema, _] if schema == "pg_catalog" || schema == "information_schema" => {
+        [schema, _] | [_, schema, _] if ["pg_catalog", "information_schema", "terrace"].contains(&schema.as_str()) => {
             Err(EngineError::new("42501", format!("permission denied: \"{name}\" is a system catalog")))
         }
         [schema, _] | [_, schema, _] => Err(EngineError::new("3F000", format!("schema \"{schema}\" does not exist"))),

@@ -22,7 +22,7 @@ use terrace_engine::{DataType, Datum, EngineError, Result, RowBuf, Table};
 
 /// What a statement that changes rows has done.
 pub(crate) struct Changed {
-    count: usize,
+    pub(crate) count: usize,
     returned: Option<SendableRecordBatchStream>,
 }
 

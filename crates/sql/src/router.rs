@@ -19,7 +19,7 @@ use datafusion::sql::sqlparser::ast::{
 use futures::stream;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use terrace_engine::{DataType, EngineError, Isolation, Result, Table};
+use terrace_engine::{DataType, EngineError, Isolation, Result};
 
 pub(crate) enum Done {
     Command(Outcome),
@@ -524,9 +524,4 @@ fn text_rows(names: &[&str], rows: Vec<Vec<String>>) -> (SchemaRef, RecordBatch)
 pub(crate) fn text_stream(name: &str, lines: Vec<String>) -> SendableRecordBatchStream {
     let (schema, batch) = text_rows(&[name], lines.into_iter().map(|line| vec![line]).collect());
     Box::pin(RecordBatchStreamAdapter::new(schema, stream::iter([Ok(batch)])))
-}
-
-/// Kept together with what it names.
-pub(crate) fn modified(table: &Table, verb: &str) -> String {
-    format!("{verb} on {}", table.name)
 }

@@ -63,6 +63,8 @@ pub(crate) struct Run<'a> {
     pub(crate) cancel: &'a Arc<CancelToken>,
     pub(crate) parameters: &'a [Datum],
     pub(crate) types: &'a [DataType],
+    /// Where plans that are collected from are kept, for EXPLAIN ANALYZE.
+    pub(crate) captured: Option<&'a Mutex<Vec<Arc<dyn ExecutionPlan>>>>,
 }
 
 impl Run<'_> {
@@ -187,6 +189,9 @@ impl Run<'_> {
 
     pub(crate) async fn collect(&self, plan: &LogicalPlan, target: Option<OneRow>) -> Result<Vec<RecordBatch>> {
         let physical = self.physical(plan).await?;
+        if let Some(captured) = self.captured {
+            captured.lock().push(physical.clone());
+        }
         self.drain(self.stream(physical, target)?).await
     }
 

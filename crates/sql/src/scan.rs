@@ -30,10 +30,12 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
 };
 use futures::stream;
+use parking_lot::Mutex;
 use std::fmt;
+use std::ops::Bound;
 use std::sync::Arc;
-use terrace_engine::{IndexRange, RowBuf, RowView, Scan, ScanDirection, Scanner, Table, Version};
-use terrace_storage::{Rid, TxnId, UndoPtr};
+use terrace_engine::{Datum, IndexRange, RowBuf, RowView, Scan, ScanDirection, Scanner, Table, Version};
+use terrace_storage::{Reads, Rid, TxnId, UndoPtr, counting};
 
 /// Rows read from the engine at a time.
 const BATCH_ROWS: usize = 1024;
@@ -147,9 +149,30 @@ pub(crate) struct ScanExec {
     role: Role,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
+    /// Pages that its runs asked for.
+    reads: Arc<Mutex<Reads>>,
 }
 
 impl ScanExec {
+    pub(crate) fn table_name(&self) -> &str {
+        &self.table.name
+    }
+
+    /// The index it reads, whether backward, and the range as a condition (empty: all of it).
+    pub(crate) fn index(&self) -> Option<(&str, bool, String)> {
+        match &self.scan {
+            Scan::Full => None,
+            Scan::Index(range) => {
+                let backward = range.direction == ScanDirection::Backward;
+                Some((&range.index.name, backward, condition(&self.table, range)))
+            }
+        }
+    }
+
+    pub(crate) fn reads(&self) -> Reads {
+        *self.reads.lock()
+    }
+
     fn new(
         table: Arc<Table>,
         scan: Scan,
@@ -178,8 +201,49 @@ impl ScanExec {
             role,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
+            reads: Arc::default(),
         }
     }
+}
+
+/// A range in SQL, e.g. `a = 1 AND b >= 2 AND b < 5`.
+fn condition(table: &Table, range: &IndexRange) -> String {
+    let bound = |bound: &Bound<Vec<Datum>>, inclusive: &'static str, exclusive: &'static str| match bound {
+        Bound::Included(values) => (values.clone(), inclusive),
+        Bound::Excluded(values) => (values.clone(), exclusive),
+        Bound::Unbounded => (vec![], inclusive),
+    };
+    let (from, at_least) = bound(&range.from, ">=", ">");
+    let (to, at_most) = bound(&range.to, "<=", "<");
+    let name = |key: usize| table.columns[range.index.columns[key]].name.as_str();
+    let value = |datum: &Datum| match datum {
+        Datum::Text(_)
+        | Datum::Bytea(_)
+        | Datum::Date(_)
+        | Datum::Timestamp(_)
+        | Datum::Timestamptz(_)
+        | Datum::Uuid(_) => {
+            format!("'{}'", datum.to_string().replace('\'', "''"))
+        }
+        number => number.to_string(),
+    };
+    let same = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
+    // Equal bounds that exclude themselves are no equality.
+    let same =
+        if from.len() == to.len() && same == from.len() && (at_least, at_most) != (">=", "<=") { 0 } else { same };
+    let mut parts: Vec<String> = (0..same).map(|key| format!("{} = {}", name(key), value(&from[key]))).collect();
+    for (values, operator) in [(from, at_least), (to, at_most)] {
+        match values.len() - same.min(values.len()) {
+            0 => {}
+            1 => parts.push(format!("{} {operator} {}", name(same), value(&values[same]))),
+            _ => {
+                let names: Vec<&str> = (same..values.len()).map(name).collect();
+                let shown: Vec<String> = values[same..].iter().map(value).collect();
+                parts.push(format!("({}) {operator} ({})", names.join(", "), shown.join(", ")));
+            }
+        }
+    }
+    parts.join(" AND ")
 }
 
 /// The order of an index scan, as far as its key columns are in the output.
@@ -261,6 +325,7 @@ impl ExecutionPlan for ScanExec {
             left: self.limit.unwrap_or(usize::MAX),
             source,
             metrics: BaselineMetrics::new(&self.metrics, partition),
+            reads: self.reads.clone(),
         };
         let batches = stream::try_unfold(reading, |mut reading| async move {
             let batch = reading.next().await?;
@@ -302,11 +367,15 @@ struct Reading {
     left: usize,
     source: Source,
     metrics: BaselineMetrics,
+    reads: Arc<Mutex<Reads>>,
 }
 
 impl Reading {
     async fn next(&mut self) -> Result<Option<RecordBatch>, DataFusionError> {
         self.context.cancel.check().map_err(tunnel)?;
+        // Waiting for devices included.
+        let time = self.metrics.elapsed_compute().clone();
+        let _timer = time.timer();
         if self.left == 0 {
             return Ok(None);
         }
@@ -314,7 +383,12 @@ impl Reading {
             self.source = Source::Scanner(self.context.scanner(&self.table, scan.clone()).await?);
         }
         let rows = match &mut self.source {
-            Source::Scanner(scanner) => scanner.next_batch(BATCH_ROWS.min(self.left)).await.map_err(tunnel)?,
+            Source::Scanner(scanner) => {
+                let mut reads = Reads::default();
+                let rows = counting(&mut reads, scanner.next_batch(BATCH_ROWS.min(self.left))).await;
+                *self.reads.lock() += reads;
+                rows.map_err(tunnel)?
+            }
             Source::Row(row) => row.take().into_iter().collect(),
             Source::Given(next) => {
                 let rest = self.context.given.iter().skip(*next).take(BATCH_ROWS.min(self.left));
@@ -328,7 +402,6 @@ impl Reading {
             return Ok(None);
         }
         self.left -= rows.len().min(self.left);
-        let _timer = self.metrics.elapsed_compute().timer();
         self.metrics.record_output(rows.len());
         Ok(Some(self.batch(&rows)?))
     }

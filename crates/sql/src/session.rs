@@ -10,7 +10,8 @@ use crate::depth::on_stack_for;
 use crate::error::from_datafusion;
 use crate::fast::{self, Fast, FastDone};
 use crate::naming::shown;
-use crate::pgcatalog::SessionInfo;
+use crate::observe::{Activity, Entry, Observed, Present, Running};
+use crate::pgcatalog::{SessionInfo, System};
 use crate::run::{LazyState, Run};
 use crate::settings::Settings;
 use crate::{parse, pgcatalog, planner};
@@ -26,16 +27,21 @@ use datafusion::sql::sqlparser::tokenizer::TokenWithSpan;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use parking_lot::Mutex;
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use terrace_engine::{Catalog, DataType, Database, Datum, EngineError, Isolation, Result};
+use terrace_storage::{Reads, counting};
 
 /// A database with its SQL machinery; cheap to clone.
 #[derive(Clone)]
 pub struct SqlDatabase {
     pub engine: Database,
+    /// What goes on.
+    pub observed: Arc<Observed>,
     pub(crate) state: Arc<SessionState>,
     name: Arc<str>,
 }
@@ -61,6 +67,8 @@ pub struct Prepared {
     depth: usize,
     /// Where it is a statement on one row by its key, recognised against some version of the catalogue.
     fast: Mutex<Option<Arc<Fast>>>,
+    /// Where its runs are counted.
+    pub(crate) entry: OnceLock<Arc<Entry>>,
 }
 
 impl Prepared {
@@ -113,6 +121,7 @@ pub(crate) enum Block {
 pub(crate) struct Shared {
     pub(crate) cell: TxnCell,
     pub(crate) block: Mutex<Block>,
+    pub(crate) activity: Arc<Activity>,
 }
 
 pub struct Session {
@@ -124,6 +133,9 @@ pub struct Session {
     /// Of the transaction: see [`LazyState`].
     pub(crate) clock: Mutex<Option<ExecutionProps>>,
     pub(crate) isolation: Option<Isolation>,
+    /// The statement that runs.
+    running: Option<Arc<Running>>,
+    _present: Present,
 }
 
 impl SqlDatabase {
@@ -156,20 +168,35 @@ impl SqlDatabase {
             .with_disk_manager_builder(DiskManagerBuilder::default().with_mode(mode))
             .build_arc()
             .expect("a runtime environment of plain settings");
-        SqlDatabase { engine, state: Arc::new(planner::base_state(runtime)), name: name.into() }
+        let observed = Observed::new(engine.env().clone());
+        SqlDatabase { engine, observed, state: Arc::new(planner::base_state(runtime)), name: name.into() }
     }
 
     pub fn session(&self, user: &str) -> Session {
-        let shared =
-            Shared { cell: Arc::new(tokio::sync::Mutex::new(TxnSlot::default())), block: Mutex::new(Block::None) };
+        let present = Present::enter(&self.observed, user);
+        let activity = present.activity.clone();
+        let pid = activity.pid;
+        let shared = Shared {
+            cell: Arc::new(tokio::sync::Mutex::new(TxnSlot::default())),
+            block: Mutex::new(Block::None),
+            activity,
+        };
+        let system = System { engine: self.engine.clone(), observed: self.observed.clone() };
         Session {
             database: self.clone(),
             shared: Arc::new(shared),
-            info: SessionInfo { user: user.into(), database: self.name.to_string(), backend_pid: 0 },
+            info: SessionInfo {
+                user: user.into(),
+                database: self.name.to_string(),
+                backend_pid: pid,
+                system: Some(system),
+            },
             settings: Settings::new(),
             canceller: Canceller::default(),
             clock: Mutex::new(None),
             isolation: None,
+            running: None,
+            _present: present,
         }
     }
 }
@@ -201,11 +228,8 @@ impl Shared {
                 Err(error) => tracing::warn!(%error, "rollback to a savepoint failed"),
             }
         }
-        let txn = slot.take();
         drop(slot);
-        if let Some(txn) = txn
-            && let Err(error) = txn.rollback().await
-        {
+        if let Err(error) = self.rollback().await {
             // The engine goes on rolling back in the background; the statement's own error is the one to report.
             tracing::warn!(%error, "rollback failed");
         }
@@ -227,25 +251,30 @@ impl Shared {
 
     pub(crate) async fn commit(&self) -> Result<()> {
         let txn = self.cell.lock().await.take();
-        match txn {
-            Some(txn) => txn.commit().await,
-            None => Ok(()),
-        }
+        let Some(txn) = txn else { return Ok(()) };
+        let result = txn.commit().await;
+        self.activity.ended_transaction();
+        result
     }
 
     pub(crate) async fn rollback(&self) -> Result<()> {
         let txn = self.cell.lock().await.take();
-        match txn {
-            Some(txn) => txn.rollback().await,
-            None => Ok(()),
-        }
+        let Some(txn) = txn else { return Ok(()) };
+        let result = txn.rollback().await;
+        self.activity.ended_transaction();
+        result
     }
 }
 
 impl Session {
-    /// The process id that `pg_backend_pid()` answers.
-    pub fn set_backend_pid(&mut self, pid: i32) {
-        self.info.backend_pid = pid;
+    /// The process id (a number of ours; there is one process) that `pg_backend_pid()` answers: no other session has it.
+    pub fn backend_pid(&self) -> i32 {
+        self.info.backend_pid
+    }
+
+    /// Where the client is, for `pg_stat_activity`.
+    pub fn set_client(&mut self, address: SocketAddr) {
+        self.shared.activity.set_client(address);
     }
 
     pub fn status(&self) -> TxnStatus {
@@ -267,7 +296,9 @@ impl Session {
 
     /// Sets a run-time parameter, e.g. one of the startup packet.
     pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
-        self.settings.set(name, value)
+        self.settings.set(name, value)?;
+        self.shared.activity.set_application(&self.setting("application_name")?);
+        Ok(())
     }
 
     /// An error outside of [`Session::prepare`] and [`Session::execute`] (a malformed message, a value that cannot be sent) fails
@@ -313,6 +344,8 @@ impl Session {
         let prepared = self.try_prepare(sql, types).await;
         if prepared.is_err() {
             self.shared.fail().await;
+            self.database.observed.failed.fetch_add(1, Ordering::Relaxed);
+            self.shared.activity.settle(self.shared.block(), self.database.engine.env().unix_micros());
         }
         prepared
     }
@@ -343,7 +376,7 @@ impl Session {
             };
         }
         let fast = Mutex::new(fast);
-        Ok(Arc::new(Prepared { sql: sql.into(), parameters, columns, statement, depth, fast }))
+        Ok(Arc::new(Prepared { sql: sql.into(), parameters, columns, statement, depth, fast, entry: OnceLock::new() }))
     }
 
     /// The catalogue that the next statement would see.
@@ -367,21 +400,35 @@ impl Session {
     /// rows: when the stream ends). A failed statement inside one makes the status Failed (25P02 until rolled back).
     pub async fn execute(&mut self, statement: &Arc<Prepared>, parameters: Vec<Datum>) -> Result<Outcome> {
         let Some(ast) = &statement.statement else { return Ok(Outcome::Empty) };
+        let running = Running::begin(&self.database.observed, &self.shared, statement);
+        self.running = Some(running.clone());
         let token = self.canceller.begin(self.database.engine.env(), self.settings.timeouts().statement);
-        let result =
-            on_stack_for(statement.depth, Box::pin(self.try_execute(statement, ast, parameters, &token))).await;
+        let mut reads = Reads::default();
+        let work = on_stack_for(statement.depth, Box::pin(self.try_execute(statement, ast, parameters, &token)));
+        let result = counting(&mut reads, work).await;
+        running.read(reads);
+        if !matches!(result, Ok(Outcome::CopyIn(_))) {
+            // Rows hold on to it; a COPY from the client runs until `sync`.
+            self.running = None;
+        }
         match result {
             // Rows and data end the statement when they end.
             Ok(open @ (Outcome::Rows { .. } | Outcome::CopyIn(_) | Outcome::CopyOut { .. })) => Ok(open),
             Ok(outcome) => {
                 let committed = self.shared.succeed().await;
                 self.canceller.end(&token);
-                if committed.is_err() {
-                    self.shared.fail().await;
+                match (&committed, &outcome) {
+                    (Err(_), _) => {
+                        running.failed();
+                        self.shared.fail().await;
+                    }
+                    (Ok(()), Outcome::Command { tag, .. }) => running.returned(rows_of(tag)),
+                    _ => {}
                 }
                 committed.map(|()| outcome)
             }
             Err(error) => {
+                running.failed();
                 self.shared.fail().await;
                 self.canceller.end(&token);
                 Err(error)
@@ -410,6 +457,9 @@ impl Session {
             self.shared.commit().await?;
         }
         if let Some(outcome) = self.control(ast).await? {
+            if matches!(ast, Statement::Set(_) | Statement::Reset(_)) {
+                self.shared.activity.set_application(&self.setting("application_name")?);
+            }
             return Ok(outcome);
         }
         let number = self.ensure_transaction().await;
@@ -429,6 +479,7 @@ impl Session {
             cancel: token,
             parameters: &parameters,
             types: &prepared.parameters,
+            captured: None,
         };
         match run.statement(ast).await? {
             crate::router::Done::Command(outcome) => Ok(outcome),
@@ -487,6 +538,9 @@ impl Session {
             Some(FastDone::Rows(batch)) => {
                 // All of it is here: the statement is over.
                 self.shared.succeed().await?;
+                if let Some(running) = &self.running {
+                    running.returned(batch.num_rows() as u64);
+                }
                 let schema = batch.schema();
                 Some(Outcome::Rows { schema, stream: Box::pin(stream::iter([Ok(batch)])) })
             }
@@ -500,7 +554,9 @@ impl Session {
         if slot.txn.is_none() {
             slot.number += 1;
             slot.queried = false;
-            slot.txn = Some(self.database.engine.begin(isolation));
+            let txn = self.database.engine.begin(isolation);
+            self.shared.activity.began_transaction(txn.number(), self.database.engine.env().unix_micros());
+            slot.txn = Some(txn);
             *self.clock.lock() = None;
         }
         slot.open().set_lock_timeout(self.settings.timeouts().lock);
@@ -520,6 +576,7 @@ impl Session {
             shared: self.shared.clone(),
             canceller: self.canceller.clone(),
             token,
+            running: self.running.clone(),
         };
         let stream = stream::unfold(Some(rows), move |rows| async move {
             let mut rows = rows?;
@@ -534,6 +591,7 @@ impl Session {
 
     /// Ends the implicit transaction of a pipeline (Sync) or of a multi-statement simple query.
     pub async fn sync(&mut self) -> Result<()> {
+        self.running = None;
         let alone = {
             let mut block = self.shared.block.lock();
             if *block == Block::Pipeline {
@@ -559,18 +617,26 @@ struct Rows {
     shared: Arc<Shared>,
     canceller: Canceller,
     token: Arc<CancelToken>,
+    running: Option<Arc<Running>>,
 }
 
 impl Rows {
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         self.canceller.resume(&self.token);
-        let next = self.token.run(async { Ok(self.stream.next().await) }).await;
+        let mut reads = Reads::default();
+        let next = counting(&mut reads, self.token.run(async { Ok(self.stream.next().await) })).await;
+        if let Some(running) = &self.running {
+            running.read(reads);
+        }
         let batch = match next {
             Ok(batch) => batch.transpose().map_err(from_datafusion),
             Err(error) => Err(error),
         };
         match batch {
             Ok(Some(batch)) => {
+                if let Some(running) = &self.running {
+                    running.returned(batch.num_rows() as u64);
+                }
                 let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
                 let renamed =
                     RecordBatch::try_new_with_options(self.schema.clone(), batch.columns().to_vec(), &options);
@@ -582,12 +648,20 @@ impl Rows {
                 committed.map(|()| None)
             }
             Err(error) => {
+                if let Some(running) = &self.running {
+                    running.failed();
+                }
                 self.shared.fail().await;
                 self.canceller.end(&self.token);
                 Err(error)
             }
         }
     }
+}
+
+/// The count at the end of a command tag.
+fn rows_of(tag: &str) -> u64 {
+    tag.rsplit(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 
 /// With the names that the client sees. Any column may be NULL: nothing here depends on it.

@@ -391,11 +391,14 @@ async fn settings_and_explain() {
     c.rows("SHOW application_name", &[""]).await;
     c.rows("SHOW search_path", &["\"$user\", public"]).await;
     let Reply::Rows(lines) = c.run("EXPLAIN SELECT * FROM people WHERE id = 1").await.unwrap() else { panic!() };
-    assert!(lines.iter().any(|l| l.contains("IndexScan") && l.contains("people_pkey")), "{lines:#?}");
+    assert!(lines.iter().any(|l| l.contains("Index Scan using people_pkey on people")), "{lines:#?}");
     let Reply::Rows(lines) = c.run("EXPLAIN UPDATE people SET pay = 1 WHERE id = 1").await.unwrap() else { panic!() };
-    assert!(lines[0].contains("Update on people") && lines.iter().any(|l| l.contains("IndexScan")), "{lines:#?}");
+    assert!(lines[0].contains("Update on people") && lines.iter().any(|l| l.contains("->  Index Scan")), "{lines:#?}");
     let Reply::Rows(lines) = c.run("EXPLAIN ANALYZE SELECT count(*) FROM people").await.unwrap() else { panic!() };
-    assert!(lines.iter().any(|l| l.contains("output_rows=3")), "{lines:#?}");
+    assert!(
+        lines.iter().any(|l| l.contains("Seq Scan on people  (actual time=") && l.ends_with("rows=3)")),
+        "{lines:#?}"
+    );
     c.rows("SELECT pay FROM people WHERE id = 1", &["100"]).await;
 }
 

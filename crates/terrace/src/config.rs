@@ -5,7 +5,7 @@
 mod units;
 mod unknown;
 
-pub use units::{Capacity, Size, Span};
+pub use units::{Capacity, Size, Span, Switch};
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use terrace_device::Backend;
 use terrace_engine::EngineConfig;
+use terrace_sql::observe::LogOptions;
 use terrace_storage::StorageConfig;
 use terrace_storage::config::PoolPolicy;
 
@@ -42,6 +43,7 @@ pub struct Config {
     pub log: Log,
     pub limits: Limits,
     pub server: Server,
+    pub logging: Logging,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
@@ -121,6 +123,38 @@ pub struct Limits {
 pub struct Server {
     pub listen: SocketAddr,
     pub max_connections: usize,
+    /// Where `GET /metrics` is answered.
+    pub metrics: Switch<SocketAddr>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+/// The server's messages (not the write-ahead log, which is [`Log`]).
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(default)]
+pub struct Logging {
+    pub format: LogFormat,
+    pub min_duration_statement: Switch<Span>,
+    pub lock_waits: Switch<Span>,
+}
+
+impl Default for Logging {
+    fn default() -> Self {
+        let lock_waits = Switch(Some(Span(std::time::Duration::from_secs(1))));
+        Logging { format: LogFormat::Text, min_duration_statement: Switch(None), lock_waits }
+    }
+}
+
+impl Logging {
+    pub fn options(&self) -> LogOptions {
+        let time = |switch: Switch<Span>| switch.0.map(|span| span.0);
+        LogOptions { min_duration: time(self.min_duration_statement), lock_wait: time(self.lock_waits) }
+    }
 }
 
 impl Default for Config {
@@ -133,6 +167,7 @@ impl Default for Config {
             log: Log::default(),
             limits: Limits::default(),
             server: Server::default(),
+            logging: Logging::default(),
         }
     }
 }
@@ -185,8 +220,15 @@ impl Default for Limits {
 
 impl Default for Server {
     fn default() -> Self {
-        Server { listen: SocketAddr::from(([127, 0, 0, 1], 5433)), max_connections: 100 }
+        Server { listen: SocketAddr::from(([127, 0, 0, 1], 5433)), max_connections: 100, metrics: Switch(None) }
     }
+}
+
+/// How a database's server writes its messages; text where its settings cannot be read (opening it says why).
+pub fn log_format(dir: &Path) -> LogFormat {
+    let file = dir.join(FILE);
+    let config = std::fs::read_to_string(&file).ok().and_then(|text| Config::parse(&text, &file).ok());
+    config.map_or(LogFormat::Text, |config| config.logging.format)
 }
 
 impl Config {

@@ -2,15 +2,18 @@
 
 mod check;
 mod inspect;
+mod json;
 mod quickstart;
 mod report;
 mod serve;
+mod top;
 mod workload;
 
 use clap::{Parser, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use terrace::config::LogFormat;
 use terrace::{Error, Instance};
 
 /// A SQL database on tiered storage.
@@ -72,6 +75,14 @@ enum Command {
         #[command(subcommand)]
         what: inspect::What,
     },
+    /// Shows what a server does, on one screen.
+    ///
+    /// Statements, commits, buffer pool, log, undo, devices, who blocks whom, and sessions, as its views (schema terrace) tell them.
+    #[command(
+        after_help = "Examples:\n  terrace top\n  terrace top --url postgres://terrace@127.0.0.1:6000/terrace\n  \
+                            terrace top --once --interval 5"
+    )]
+    Top(top::Options),
     /// Makes a demonstration database, runs a short workload on it, and serves it.
     #[command(after_help = "Examples:\n  terrace quickstart\n  terrace quickstart --rows 1000000 --seconds 20\n  \
                             terrace quickstart --replace --no-serve")]
@@ -110,8 +121,12 @@ impl From<terrace::device::DeviceError> for Failure {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let quiet = matches!(arguments.command, Command::Quickstart(_) | Command::Inspect { .. });
-    start_logging(arguments.log.as_deref(), if quiet { "warn" } else { "info" });
+    let quiet = matches!(arguments.command, Command::Quickstart(_) | Command::Inspect { .. } | Command::Top(_));
+    let format = match &arguments.command {
+        Command::Serve { dir, .. } => terrace::config::log_format(dir),
+        _ => LogFormat::Text,
+    };
+    start_logging(arguments.log.as_deref(), if quiet { "warn" } else { "info" }, format);
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_name("terrace")
@@ -156,21 +171,25 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Check { dir } => check::check(&dir).await,
         Command::Inspect { dir, what } => inspect::inspect(&dir, what).await,
         Command::Quickstart(options) => quickstart::quickstart(options).await,
+        Command::Top(options) => top::top(options).await,
     }
 }
 
-fn start_logging(filter: Option<&str>, default: &str) {
+fn start_logging(filter: Option<&str>, default: &str, format: LogFormat) {
     use tracing_subscriber::EnvFilter;
     let filter = match filter {
         Some(filter) => EnvFilter::new(filter),
         None => EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default)),
     };
     let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
-    tracing_subscriber::fmt()
+    let messages = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        .with_ansi(terminal)
+        .with_ansi(terminal && format == LogFormat::Text)
         // It would print them, and panic where it cannot.
-        .log_internal_errors(false)
-        .init();
+        .log_internal_errors(false);
+    match format {
+        LogFormat::Text => messages.init(),
+        LogFormat::Json => messages.event_format(json::Json).init(),
+    }
 }

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use terrace::Instance;
 use terrace::sql::SqlDatabase;
+use terrace::sql::observe::watch_locks;
 use terrace_server::Limits;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -48,6 +49,12 @@ async fn serve_until_stopped(instance: &Instance, listen: SocketAddr) -> Result<
         Failure::Message(format!("cannot listen on {listen}: {error}{hint}"))
     })?;
     let address = listener.local_addr().unwrap_or(listen);
+    let metrics = match instance.config.server.metrics.0 {
+        Some(address) => Some(TcpListener::bind(address).await.map_err(|error| {
+            Failure::Message(format!("cannot listen on {address} (server.metrics in terrace.toml): {error}"))
+        })?),
+        None => None,
+    };
     let limits = Limits { max_connections: instance.config.server.max_connections, ..Limits::default() };
     say!("ready on {address}. Connect with:");
     say!("  psql -h {} -p {} -U terrace terrace", address.ip(), address.port());
@@ -58,9 +65,27 @@ async fn serve_until_stopped(instance: &Instance, listen: SocketAddr) -> Result<
         // Asked twice means at once: what is committed is safe, the next start recovers.
         impatient(interrupt, terminate);
     };
-    terrace_server::serve(SqlDatabase::new(instance.database.clone()), listener, limits, shutdown)
-        .await
-        .map_err(|error| Failure::Message(error.to_string()))
+    let db = SqlDatabase::new(instance.database.clone());
+    db.observed.set_log(instance.config.logging.options());
+    let serving = terrace_server::serve(db.clone(), listener, limits, shutdown);
+    tokio::select! {
+        served = serving => served.map_err(|error| Failure::Message(error.to_string())),
+        () = beside(db, metrics) => unreachable!("it has no end"),
+    }
+}
+
+/// What goes on beside serving, until it is dropped.
+async fn beside(db: SqlDatabase, metrics: Option<TcpListener>) {
+    let watching = watch_locks(db.clone());
+    match metrics {
+        Some(listener) => {
+            if let Ok(address) = listener.local_addr() {
+                say!("metrics at http://{address}/metrics");
+            }
+            tokio::join!(watching, terrace_server::serve_metrics(db, listener));
+        }
+        None => watching.await,
+    }
 }
 
 async fn stopped(interrupt: &mut Signal, terminate: &mut Signal) {

@@ -1,9 +1,9 @@
 //! Functions of `pg_catalog` that psql and drivers call, as scalar UDFs over the session's catalogue.
-use super::relations::{find_index, is_constraint};
+use super::relations::{find_index, is_constraint, live};
 use super::system::*;
-use super::{SERVER_VERSION, SessionInfo};
+use super::{SERVER_VERSION, SessionInfo, System};
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, ListArray, StringArray};
-use datafusion::arrow::array::{ListBuilder, StringBuilder, UInt32Array, cast::AsArray};
+use datafusion::arrow::array::{Int32Builder, ListBuilder, StringBuilder, UInt32Array, cast::AsArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Int64Type};
 use datafusion::error::{DataFusionError, Result};
@@ -13,6 +13,7 @@ use datafusion::logical_expr::{
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use terrace_engine::{Catalog, Index, Table};
+use terrace_storage::{ObjectId, store::FIRST_OBJECT};
 
 /// What a function is given: its arguments as arrays of one length.
 struct Call<'a> {
@@ -57,6 +58,22 @@ fn table() -> Vec<(&'static str, DataType, Body)> {
         ("obj_description", Utf8, |c| c.texts(|_, _| Ok(None))),
         ("pg_array_contains", Boolean, |c| array_contains(c)),
         ("pg_backend_pid", Int32, |c| Ok(Arc::new(Int32Array::from(vec![c.info.backend_pid; c.rows])))),
+        ("pg_blocking_pids", DataType::List(Arc::new(Field::new("item", Int32, true))), |c| {
+            let mut lists = ListBuilder::new(Int32Builder::new());
+            for row in 0..c.rows {
+                let pid = c.int(0, row)?.and_then(|pid| i32::try_from(pid).ok());
+                let blocking = pid.zip(c.info.system.as_ref()).map_or(vec![], |(pid, s)| live::blocking_pids(s, pid));
+                blocking.into_iter().for_each(|pid| lists.values().append_value(pid));
+                lists.append(true);
+            }
+            Ok(Arc::new(lists.finish()))
+        }),
+        ("pg_stat_statements_reset", Boolean, |c| {
+            if let Some(system) = &c.info.system {
+                system.observed.reset_statements();
+            }
+            Ok(c.all_true())
+        }),
         ("pg_encoding_to_char", Utf8, |c| {
             c.texts(|c, i| Ok(c.int(0, i)?.map(|e| if e == 6 { "UTF8" } else { "" }.to_owned())))
         }),
@@ -80,12 +97,13 @@ fn table() -> Vec<(&'static str, DataType, Body)> {
         ("pg_is_in_recovery", Boolean, |c| Ok(Arc::new(BooleanArray::from(vec![false; c.rows])))),
         ("pg_relation_is_publishable", Boolean, |c| Ok(c.all_true())),
         ("pg_size_pretty", Utf8, |c| c.texts(|c, i| Ok(c.int(0, i)?.map(size_pretty)))),
-        // Sizes are not known: NULL.
-        ("pg_database_size", Int64, |c| Ok(Arc::new(Int64Array::new_null(c.rows)))),
-        ("pg_indexes_size", Int64, |c| Ok(Arc::new(Int64Array::new_null(c.rows)))),
-        ("pg_relation_size", Int64, |c| Ok(Arc::new(Int64Array::new_null(c.rows)))),
-        ("pg_table_size", Int64, |c| Ok(Arc::new(Int64Array::new_null(c.rows)))),
-        ("pg_total_relation_size", Int64, |c| Ok(Arc::new(Int64Array::new_null(c.rows)))),
+        ("pg_database_size", Int64, |c| c.sizes(|c, _, s| Some(c.catalog.tables().map(|t| total_size(s, t)).sum()))),
+        ("pg_indexes_size", Int64, |c| c.sizes(|c, oid, s| c.table(oid).map(|t| live::indexes_size(s, t)))),
+        ("pg_relation_size", Int64, |c| c.sizes(relation_size)),
+        ("pg_table_size", Int64, |c| c.sizes(relation_size)),
+        ("pg_total_relation_size", Int64, |c| {
+            c.sizes(|c, oid, s| c.table(oid).map(|t| total_size(s, t)).or_else(|| relation_size(c, oid, s)))
+        }),
         ("pg_tablespace_location", Utf8, |c| c.texts(|_, _| Ok(Some(String::new())))),
         ("pg_table_is_visible", Boolean, |c| Ok(c.all_true())),
         ("pg_type_is_visible", Boolean, |c| Ok(c.all_true())),
@@ -171,9 +189,29 @@ impl Call<'_> {
         let list = self.arguments.get(argument)?.as_any().downcast_ref::<ListArray>()?.clone();
         (!list.is_null(row)).then(|| list.value(row))
     }
+    fn table(&self, oid: u32) -> Option<&Arc<Table>> {
+        self.catalog.table_by_oid(ObjectId(oid)).filter(|t| t.oid.0 >= FIRST_OBJECT)
+    }
+    /// Bytes by the OID that is the first argument; NULL where there is no such thing.
+    fn sizes(&self, f: impl Fn(&Call<'_>, u32, &System) -> Option<u64>) -> Result<ArrayRef> {
+        let one = |row| {
+            let oid = self.oid(0, row)?.unwrap_or(0);
+            Ok(self.info.system.as_ref().and_then(|s| f(self, oid, s)).map(|bytes| bytes as i64))
+        };
+        Ok(Arc::new(Int64Array::from((0..self.rows).map(one).collect::<Result<Vec<_>>>()?)))
+    }
     fn index(&self, argument: usize, row: usize) -> Result<Option<(Arc<Table>, Arc<Index>)>> {
         Ok(self.oid(argument, row)?.and_then(|oid| find_index(self.catalog, oid)))
     }
+}
+
+fn total_size(s: &System, table: &Table) -> u64 {
+    live::size(s, table.oid).1 + live::indexes_size(s, table)
+}
+
+fn relation_size(c: &Call<'_>, oid: u32, s: &System) -> Option<u64> {
+    let there = c.table(oid).is_some() || find_index(c.catalog, oid).is_some();
+    there.then(|| live::size(s, ObjectId(oid)).1)
 }
 
 /// A quoted identifier where it needs quotes.

@@ -43,18 +43,34 @@ pub struct SessionInfo {
     pub database: String,
     /// As BackendKeyData tells the client.
     pub backend_pid: i32,
+    /// What views of what goes on look at; `None`: there are none.
+    pub(crate) system: Option<System>,
+}
+
+/// A running database, for views of what goes on in it.
+#[derive(Clone)]
+pub(crate) struct System {
+    pub(crate) engine: terrace_engine::Database,
+    pub(crate) observed: Arc<crate::observe::Observed>,
+}
+
+impl std::fmt::Debug for System {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a running database")
+    }
 }
 
 /// The schema of that name, if it is one of the system's.
-pub fn schema(name: &str, catalog: &Arc<Catalog>, _info: &SessionInfo) -> Option<Arc<dyn SchemaProvider>> {
-    let name = ["pg_catalog", "information_schema"].into_iter().find(|n| *n == name)?;
-    Some(Arc::new(SystemSchema { name, catalog: catalog.clone() }))
+pub fn schema(name: &str, catalog: &Arc<Catalog>, info: &SessionInfo) -> Option<Arc<dyn SchemaProvider>> {
+    let name = ["pg_catalog", "information_schema", "terrace"].into_iter().find(|n| *n == name)?;
+    Some(Arc::new(SystemSchema { name, catalog: catalog.clone(), system: info.system.clone() }))
 }
 
 #[derive(Debug)]
 struct SystemSchema {
     name: &'static str,
     catalog: Arc<Catalog>,
+    system: Option<System>,
 }
 
 #[async_trait::async_trait]
@@ -63,7 +79,7 @@ impl SchemaProvider for SystemSchema {
         relations::names(self.name).map(str::to_owned).collect()
     }
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        relations::table(&self.catalog, self.name, name)
+        relations::table(&self.catalog, self.system.as_ref(), self.name, name)
     }
     fn table_exist(&self, name: &str) -> bool {
         relations::shape(self.name, name).is_some()

@@ -1,16 +1,23 @@
 //! The relations themselves: each is a list of typed columns and the rows that the catalogue implies.
-use super::PG_TYPE;
 use super::system::*;
+use super::{PG_TYPE, System};
 use datafusion::arrow::array::{
-    ArrayRef, BooleanBuilder, Float32Builder, Int16Builder, Int32Builder, Int64Builder, ListArray, ListBuilder,
-    RecordBatch, StringBuilder, UInt32Builder,
+    ArrayRef, BooleanBuilder, Float32Builder, Float64Builder, Int16Builder, Int32Builder, Int64Builder, ListArray,
+    ListBuilder, RecordBatch, StringBuilder, TimestampMicrosecondBuilder, UInt32Builder,
 };
-use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema};
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef, TimeUnit};
+use datafusion::catalog::streaming::StreamingTable;
 use datafusion::catalog::{MemTable, TableProvider};
 use datafusion::error::Result;
+use datafusion::physical_plan::streaming::PartitionStream;
 use std::sync::Arc;
 use terrace_engine::{Catalog, Index, Table};
 
+macro_rules! row {
+    ($($column:ident: $value:expr),* $(,)?) => { vec![$((stringify!($column), V::from($value))),*] };
+}
+
+pub(crate) mod live;
 mod rows;
 mod shapes;
 
@@ -25,6 +32,9 @@ pub(crate) enum V {
     I4(i32),
     I8(i64),
     F4(f32),
+    F8(f64),
+    /// Microseconds since 1970, UTC.
+    Ts(i64),
     O(u32),
     T(String),
     Shorts(Vec<i16>),
@@ -61,26 +71,72 @@ impl From<u32> for V {
     }
 }
 
+impl From<f64> for V {
+    fn from(f: f64) -> V {
+        V::F8(f)
+    }
+}
+impl From<u64> for V {
+    fn from(n: u64) -> V {
+        V::I8(i64::try_from(n).unwrap_or(i64::MAX))
+    }
+}
+impl From<usize> for V {
+    fn from(n: usize) -> V {
+        V::from(n as u64)
+    }
+}
+impl<T: Into<V>> From<Option<T>> for V {
+    fn from(value: Option<T>) -> V {
+        value.map_or(V::Null, T::into)
+    }
+}
+
 /// A row by column names; a column not named is false, zero or (text and lists) NULL.
 pub(crate) type Row = Vec<(&'static str, V)>;
 
-/// The relation `schema`.`name` as the catalogue implies it; `None` where there is none.
-pub(crate) fn table(catalog: &Catalog, schema: &str, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-    let Some(shape) = shape(schema, name) else { return Ok(None) };
-    let columns: Vec<(&str, &str)> = shape.split_whitespace().filter_map(|c| c.split_once(':')).collect();
-    let rows = rows::rows(catalog, schema, name);
-    for (column, _) in rows.iter().flatten() {
-        debug_assert!(columns.iter().any(|(c, _)| c == column), "{name} has no column {column}");
+/// The relation `schema`.`name`, as the catalogue implies it or as things are when it is read; `None` where there is none.
+pub(crate) fn table(
+    catalog: &Arc<Catalog>,
+    system: Option<&System>,
+    schema: &str,
+    name: &str,
+) -> Result<Option<Arc<dyn TableProvider>>> {
+    if let Some(live) = live::Live::new(catalog, system, schema, name) {
+        let live = Arc::new(live);
+        return Ok(Some(Arc::new(StreamingTable::try_new(live.schema().clone(), vec![live])?)));
     }
-    let schema = Arc::new(Schema::new(columns.iter().map(|(name, ty)| field(name, ty)).collect::<Vec<_>>()));
+    let Some(shape) = shapes::stored(schema, name) else { return Ok(None) };
+    let columns = columns_of(shape);
+    let rows = rows::rows(catalog, schema, name);
+    let schema = schema_of(&columns);
+    let batch = batch(&schema, &columns, &rows)?;
+    Ok(Some(Arc::new(MemTable::try_new(schema, vec![vec![batch]])?)))
+}
+
+/// Names and types.
+fn columns_of(shape: &'static str) -> Vec<(&'static str, &'static str)> {
+    shape.split_whitespace().filter_map(|c| c.split_once(':')).collect()
+}
+
+fn schema_of(columns: &[(&str, &str)]) -> SchemaRef {
+    Arc::new(Schema::new(columns.iter().map(|(name, ty)| field(name, ty)).collect::<Vec<_>>()))
+}
+
+fn batch(schema: &SchemaRef, columns: &[(&str, &str)], rows: &[Row]) -> Result<RecordBatch> {
+    for (column, _) in rows.iter().flatten() {
+        debug_assert!(columns.iter().any(|(c, _)| c == column), "there is no column {column} in {schema}");
+    }
     let arrays = columns.iter().map(|(column, ty)| {
         let missing = default(ty);
         let value = |row: &'_ Row| row.iter().position(|(c, _)| c == column);
         array(ty, rows.iter().map(|row| value(row).map_or(&missing, |i| &row[i].1)))
     });
-    let batch = RecordBatch::try_new(schema.clone(), arrays.collect())?;
-    Ok(Some(Arc::new(MemTable::try_new(schema, vec![vec![batch]])?)))
+    Ok(RecordBatch::try_new(schema.clone(), arrays.collect())?)
 }
+
+/// Of all times: as `now()` has it.
+const ZONE: &str = "+00:00";
 
 fn field(name: &str, ty: &str) -> Field {
     let list = |item| ArrowType::List(Arc::new(Field::new("item", item, true)));
@@ -90,6 +146,8 @@ fn field(name: &str, ty: &str) -> Field {
         "int4" => ArrowType::Int32,
         "int8" => ArrowType::Int64,
         "float4" => ArrowType::Float32,
+        "float8" => ArrowType::Float64,
+        "timestamptz" => ArrowType::Timestamp(TimeUnit::Microsecond, Some(ZONE.into())),
         "oid" | "regproc" => ArrowType::UInt32,
         "_text" | "_name" | "_char" => list(ArrowType::Utf8),
         "int2vector" | "_int2" => list(ArrowType::Int16),
@@ -136,6 +194,8 @@ fn array<'a>(ty: &str, values: impl Iterator<Item = &'a V>) -> ArrayRef {
         "int4" => build!(Int32Builder::new(), V::I4),
         "int8" => build!(Int64Builder::new(), V::I8),
         "float4" => build!(Float32Builder::new(), V::F4),
+        "float8" => build!(Float64Builder::new(), V::F8),
+        "timestamptz" => build!(TimestampMicrosecondBuilder::new().with_timezone(ZONE), V::Ts),
         "oid" | "regproc" => build!(UInt32Builder::new(), V::O),
         // No row has a list of texts (options, privileges) that is not NULL.
         "_text" | "_name" | "_char" => Arc::new(new_nulls(values.count())),

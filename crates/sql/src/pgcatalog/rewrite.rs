@@ -184,7 +184,7 @@ fn last(name: &ObjectName) -> String {
 }
 
 fn is_system_schema(name: &str) -> bool {
-    name == "pg_catalog" || name == "information_schema"
+    matches!(name, "pg_catalog" | "information_schema" | "terrace")
 }
 
 fn operator(name: &str) -> Option<BinaryOperator> {

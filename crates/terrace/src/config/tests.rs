@@ -35,6 +35,23 @@ fn settings_reach_the_engine() {
 }
 
 #[test]
+fn what_can_be_off_says_so() {
+    let config = parse(
+        "[server]\nmetrics = \"127.0.0.1:9187\"\n[logging]\nformat = \"json\"\nmin_duration_statement = \"250ms\"\n\
+         lock_waits = \"off\"\n",
+    )
+    .unwrap();
+    assert_eq!(config.server.metrics.0.unwrap().port(), 9187);
+    assert_eq!(config.logging.format, LogFormat::Json);
+    let options = config.logging.options();
+    assert_eq!((options.min_duration, options.lock_wait), (Some(Duration::from_millis(250)), None));
+    let options = Config::default().logging.options();
+    assert_eq!((options.min_duration, options.lock_wait), (None, Some(Duration::from_secs(1))));
+    assert!(problem("[server]\nmetrics = \"here\"").contains("invalid socket address"));
+    assert!(problem("[logging]\nlock_waits = \"5\"").contains("\"5\" is not a time such as"));
+}
+
+#[test]
 fn unknown_keys_are_refused_with_a_suggestion() {
     for (text, expected) in [
         (

@@ -1,6 +1,6 @@
 //! Sizes and times as people write them.
 
-use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, IntoDeserializer, Visitor};
 use std::fmt;
 use std::time::Duration;
 
@@ -15,6 +15,10 @@ pub struct Capacity(pub u64);
 /// A time. Written as "100ms", "5s", "30min", "1h" or "7d".
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Span(pub Duration);
+
+/// A value, or "off".
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Switch<T>(pub Option<T>);
 
 const SIZES: [(&str, u64); 5] = [("TB", 1 << 40), ("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10), ("B", 1)];
 const SPANS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1)];
@@ -115,5 +119,15 @@ impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
         let expecting = "a time such as \"5s\", with its unit (ms, s, min, h, d)";
         deserializer.deserialize_any(Words { expecting, parse: Span::parse, number: None })
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Switch<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Switch<T>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        match text.as_str() {
+            "off" => Ok(Switch(None)),
+            _ => T::deserialize(text.into_deserializer()).map(|value| Switch(Some(value))),
+        }
     }
 }

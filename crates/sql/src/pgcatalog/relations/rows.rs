@@ -2,10 +2,6 @@
 use super::super::functions::index_definition;
 use super::*;
 
-macro_rules! row {
-    ($($column:ident: $value:expr),* $(,)?) => { vec![$((stringify!($column), V::from($value))),*] };
-}
-
 /// Relations about objects that Terrace does not have: a query that reads one by an inner join has no rows.
 pub(crate) fn is_always_empty(name: &str) -> bool {
     matches!(
@@ -124,7 +120,13 @@ pub(crate) fn rows(catalog: &Catalog, schema: &str, name: &str) -> Vec<Row> {
 }
 
 fn schemas() -> impl Iterator<Item = (u32, &'static str)> {
-    [(PG_CATALOG_OID, "pg_catalog"), (PUBLIC_OID, "public"), (INFORMATION_SCHEMA_OID, "information_schema")].into_iter()
+    [
+        (PG_CATALOG_OID, "pg_catalog"),
+        (PUBLIC_OID, "public"),
+        (INFORMATION_SCHEMA_OID, "information_schema"),
+        (TERRACE_OID, "terrace"),
+    ]
+    .into_iter()
 }
 
 fn settings() -> impl Iterator<Item = (&'static str, &'static str)> {

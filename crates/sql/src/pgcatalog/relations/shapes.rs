@@ -51,11 +51,20 @@ const SHAPES: &[(&str, &str, &str)] = &[
     ("information_schema", "views", "table_catalog:name table_schema:name table_name:name view_definition:text check_option:text is_updatable:text is_insertable_into:text is_trigger_updatable:text is_trigger_deletable:text is_trigger_insertable_into:text"),
 ];
 
-/// The columns of a relation, if there is one of that name.
-pub(crate) fn shape(schema: &str, name: &str) -> Option<&'static str> {
+/// The columns of a relation that the catalogue implies, if there is one of that name.
+pub(super) fn stored(schema: &str, name: &str) -> Option<&'static str> {
     SHAPES.iter().find(|(s, n, _)| *s == schema && *n == name).map(|(_, _, columns)| *columns)
 }
 
+fn all() -> impl Iterator<Item = &'static (&'static str, &'static str, &'static str)> {
+    SHAPES.iter().chain(super::live::SHAPES)
+}
+
+/// The columns of a relation, if there is one of that name.
+pub(crate) fn shape(schema: &str, name: &str) -> Option<&'static str> {
+    all().find(|(s, n, _)| *s == schema && *n == name).map(|(_, _, columns)| *columns)
+}
+
 pub(crate) fn names(schema: &str) -> impl Iterator<Item = &'static str> {
-    SHAPES.iter().filter(move |(s, _, _)| *s == schema).map(|(_, name, _)| *name)
+    all().filter(move |(s, _, _)| *s == schema).map(|(_, name, _)| *name)
 }
