@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use terrace_env::Env;
+use terrace_storage::backup::Upto;
 use terrace_storage::undo::History;
 use terrace_storage::{DeviceSet, Distribution, Lsn, ObjectId, RecoveryReport, StorageConfig, Store};
 use tokio::sync::{MutexGuard, Notify};
@@ -247,7 +248,18 @@ impl Database {
         storage: StorageConfig,
         engine: EngineConfig,
     ) -> Result<(Database, OpenReport)> {
-        let (store, storage) = Store::open(env.clone(), devices, storage).await?;
+        Self::open_upto(env, devices, storage, engine, Upto::End).await
+    }
+
+    /// As `open`, with history repeated only so far: for what was just restored from a backup.
+    pub async fn open_upto(
+        env: Env,
+        devices: DeviceSet,
+        storage: StorageConfig,
+        engine: EngineConfig,
+        upto: Upto,
+    ) -> Result<(Database, OpenReport)> {
+        let (store, storage) = Store::open_upto(env.clone(), devices, storage, upto).await?;
         let (losers, histories) = store.undo().recover(&store).await?;
         let report = OpenReport { storage, losers_rolled_back: losers.len(), histories_to_purge: histories.len() };
         let core = Core::new(env, store, engine, Catalog::default());

@@ -181,6 +181,7 @@ impl From<StorageError> for EngineError {
             StorageError::KeyTooLong { .. } | StorageError::RowTooLong { .. } => "54000",
             StorageError::BadPage { .. } | StorageError::LostWrite { .. } | StorageError::Damaged(_) => "XX001",
             StorageError::Device(_) => "58030",
+            StorageError::Busy(_) => "55006",
             StorageError::ShuttingDown => "57P01",
             _ => "XX000",
         };

@@ -59,6 +59,8 @@ pub enum StorageError {
     NoObject(ObjectId),
     #[error("storage is shutting down")]
     ShuttingDown,
+    #[error("{0}")]
+    Busy(String),
     #[error("damaged structure: {0}")]
     Damaged(String),
 }

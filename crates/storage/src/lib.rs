@@ -2,6 +2,7 @@
 //!
 //! In: page ids, bytes, transaction ids. Never: what a column is, SQL, the operating system.
 
+pub mod backup;
 pub mod btree;
 mod checkpoint;
 pub mod config;

@@ -8,12 +8,14 @@
 //!    (then it was never written, and rightly so). Suspects that are still in use are rebuilt from older log at the end, or reported.
 //! 3. What a killed process wrote and did not sync is readable but may yet be lost: every device is synced before its bytes count.
 
+use crate::backup::Upto;
 use crate::error::{Result, StorageError};
 use crate::home::disk::{DiskHome, WRITERS};
 use crate::log::Log;
 use crate::log::batch::{Batch, Block, EVENT};
 use crate::log::history::{Change, starts_afresh};
 use crate::log::reader::SegmentImage;
+use crate::mtr::LogEvent;
 use crate::page::header;
 use crate::page::op::PageOp;
 use crate::pool::{Access, Pin, Pool};
@@ -54,9 +56,15 @@ pub(crate) async fn restore_torn(
     Ok(restored.len() as u64)
 }
 
-/// Repeats history from `from` to the log's end.
-pub(crate) async fn redo(log: &Log, pool: &Arc<Pool>, from: Lsn, report: &mut RecoveryReport) -> Result<Redone> {
-    let mut redo = Redo { pool, report, suspects: Suspects::new() };
+/// Repeats history from `from` to the log's end, or as far as `upto` says.
+pub(crate) async fn redo(
+    log: &Log,
+    pool: &Arc<Pool>,
+    from: Lsn,
+    upto: Upto,
+    report: &mut RecoveryReport,
+) -> Result<Redone> {
+    let mut redo = Redo { pool, report, suspects: Suspects::new(), upto, stopped: false };
     let mut at = from;
     let mut image = match from {
         Lsn(0) => log.successor(None, from).await?,
@@ -67,6 +75,12 @@ pub(crate) async fn redo(log: &Log, pool: &Arc<Pool>, from: Lsn, report: &mut Re
         // The next segment is read while this one is repeated.
         let (next, done) = futures::join!(log.successor(Some(&segment), end), redo.segment(&segment, at));
         done?;
+        if redo.stopped {
+            // Where the last batch that was repeated ended: in this segment, or in the one before.
+            at = at.max(redo.report.redo_to);
+            log.cut(at);
+            break;
+        }
         at = end;
         image = next?;
     }
@@ -78,15 +92,39 @@ struct Redo<'a> {
     pool: &'a Arc<Pool>,
     report: &'a mut RecoveryReport,
     suspects: Suspects,
+    upto: Upto,
+    /// A batch was met that is beyond `upto`.
+    stopped: bool,
 }
 
 impl Redo<'_> {
+    /// Whether a batch is to be repeated; notes the commits that are.
+    fn wanted(&mut self, batch: &Batch<'_>) -> bool {
+        let commit = batch.blocks().filter(|b| b.page == EVENT).find_map(|b| LogEvent::decode(b.ops).ok());
+        let time = commit.map(|LogEvent::Commit { unix_micros, .. }| unix_micros);
+        let wanted = match self.upto {
+            Upto::End => true,
+            Upto::Time(last) => time.is_none_or(|time| time <= last),
+            Upto::Lsn(last) => batch.end <= last,
+        };
+        if wanted {
+            self.report.last_commit = time.or(self.report.last_commit);
+            self.report.redo_to = batch.end;
+        }
+        self.stopped = !wanted;
+        wanted
+    }
+
     async fn segment(&mut self, segment: &SegmentImage, from: Lsn) -> Result<()> {
         // As many pages ahead as the pool holds without pushing out what was just read.
         let ahead = (self.pool.frames() / 4).max(1);
         let mut window: Vec<Batch<'_>> = Vec::new();
         let mut pages: FxHashMap<PageId, bool> = FxHashMap::default();
         for batch in segment.batches(from) {
+            if !self.wanted(&batch) {
+                self.report.stopped_short = true;
+                break;
+            }
             for block in batch.blocks().filter(|b| b.page != EVENT) {
                 pages.entry(block.page).or_insert_with(|| starts_afresh(block.ops));
             }

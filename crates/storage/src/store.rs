@@ -2,6 +2,7 @@
 //!
 //! Opening: control file -> identities of the devices -> torn pages -> redo -> tablespaces, suspect pages -> identities and control file
 //! of the new epoch -> log -> background writer. Until the new epoch is recorded nothing is changed that a crash could not simply repeat.
+use crate::backup::Upto;
 use crate::checkpoint::{self, CheckpointStatus};
 use crate::config::{DeviceSet, StorageConfig};
 use crate::control::{Control, ControlFile};
@@ -32,6 +33,9 @@ pub struct RecoveryReport {
     pub clean_shutdown: bool,
     pub redo_from: Lsn,
     pub redo_to: Lsn,
+    /// Of the last commit repeated, in microseconds since 1970; and whether there was more than was to be repeated.
+    pub last_commit: Option<i64>,
+    pub stopped_short: bool,
     /// Mini-transactions read, and their bytes (the LSNs also count what segments leave unused).
     pub batches: u64,
     pub bytes: u64,
@@ -125,6 +129,16 @@ impl Store {
 
     /// Opens a database, repairing torn pages and repeating history where needed.
     pub async fn open(env: Env, devices: DeviceSet, config: StorageConfig) -> Result<(Store, RecoveryReport)> {
+        Self::open_upto(env, devices, config, Upto::End).await
+    }
+
+    /// As `open`, with history repeated only so far: for what was just restored. What lay behind is lost.
+    pub async fn open_upto(
+        env: Env,
+        devices: DeviceSet,
+        config: StorageConfig,
+        upto: Upto,
+    ) -> Result<(Store, RecoveryReport)> {
         let began = env.now();
         let (devices, meters) = devices.metered(&env);
         devices.control.sync(terrace_device::Purpose::Control).await?;
@@ -138,7 +152,7 @@ impl Store {
         }
         let log = Log::unopened(env.clone(), devices.log.clone(), state.database, &config);
         let store = Self::assemble(env, (devices, meters), config, log, control);
-        let opened = store.recover(state).await;
+        let opened = store.recover(state, upto).await;
         match opened {
             Ok(mut report) => {
                 report.nanos = store.0.env.now().0 - began.0;
@@ -152,7 +166,7 @@ impl Store {
     }
 
     /// Everything between the identities and the first caller.
-    async fn recover(&self, state: Control) -> Result<RecoveryReport> {
+    async fn recover(&self, state: Control, upto: Upto) -> Result<RecoveryReport> {
         let inner = &self.0;
         let mut report =
             RecoveryReport { clean_shutdown: state.clean, redo_from: state.redo_lsn, ..Default::default() };
@@ -160,7 +174,7 @@ impl Store {
         report.torn_pages_restored =
             recovery::restore_torn(&inner.devices, &inner.config, &inner.home, state.database).await?;
         inner.log.scan(state.redo_lsn, state.retain_lsn).await?;
-        let redone = recovery::redo(&inner.log, &inner.pool, state.redo_lsn, &mut report).await?;
+        let redone = recovery::redo(&inner.log, &inner.pool, state.redo_lsn, upto, &mut report).await?;
         report.redo_to = redone.end;
         let newest = inner.home.newest_seen();
         if newest > redone.end {
@@ -299,6 +313,9 @@ impl Store {
     /// Transfers since opening, by device and purpose.
     pub fn io(&self) -> Vec<IoUsage> {
         self.0.meters.iter().flat_map(|meter| meter.usage()).collect()
+    }
+    pub(crate) fn control(&self) -> &tokio::sync::Mutex<ControlFile> {
+        &self.0.control
     }
     /// The devices, by role (statistics).
     pub fn devices(&self) -> &DeviceSet {
@@ -443,7 +460,7 @@ fn roles(devices: &DeviceSet) -> [(&DeviceRef, Role); 4] {
     ]
 }
 
-async fn stamp_all(devices: &DeviceSet, state: &Control) -> Result<()> {
+pub(crate) async fn stamp_all(devices: &DeviceSet, state: &Control) -> Result<()> {
     for (device, role) in roles(devices) {
         identity(state).stamp(&**device, role).await?;
     }

@@ -9,6 +9,7 @@ use std::cmp::Ordering;
 use std::fmt;
 
 mod bytea;
+mod from;
 mod number;
 mod numeric;
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! Looking at a log that nobody has open.
 
+use super::batch;
 use super::segment::{FIRST, Geometry, Seal, SegmentHeader};
+use crate::backup::SegmentFacts;
 use crate::error::Result;
 use crate::types::Lsn;
 use terrace_device::{DeviceRef, IoBuf, Purpose, SECTOR};
@@ -54,4 +56,25 @@ async fn seal(device: &DeviceRef, geometry: Geometry, at: u64, header: &SegmentH
     let from = geometry.index_at(pages);
     let index = device.read(at + from, IoBuf::zeroed((geometry.segment_size - from) as usize), Purpose::Log).await?;
     Ok(Seal::decode(&index, header))
+}
+
+/// Where a slot lies on a log device.
+pub(crate) fn slot_at(slot: u32, segment_size: u64) -> u64 {
+    Geometry { segment_size }.slot_at(slot)
+}
+
+/// What a copied segment's header says, and how far its batches check.
+pub(crate) fn facts(bytes: &[u8], database: u128, segment_size: u64) -> Result<Option<SegmentFacts>> {
+    let geometry = Geometry { segment_size };
+    let Some(header) = SegmentHeader::decode(bytes, geometry, database, "a log segment")? else { return Ok(None) };
+    let seed = batch::seed(database, header.epoch);
+    let mut at = geometry.lsn(header.number, FIRST);
+    let mut ends = header.prev_end;
+    while let Some(batch) =
+        bytes.get((at.0 - geometry.lsn(header.number, 0).0) as usize..).and_then(|b| batch::check(b, seed, at))
+    {
+        at = batch.end;
+        ends = batch.end;
+    }
+    Ok(Some(SegmentFacts { number: header.number, epoch: header.epoch, begins: header.prev_end, ends }))
 }

@@ -331,6 +331,34 @@ impl Log {
         self.core.more_room();
     }
 
+    /// Keeps segments from `number` on for a backup, or (`None`) no longer. False where another backup holds some.
+    pub(crate) fn hold(&self, number: Option<u64>) -> bool {
+        let capacity = self.core.device.guarantees().capacity;
+        let mut tail = self.core.tail.lock();
+        let held = tail.slots.hold(number, capacity);
+        tail.slots.recycle();
+        drop(tail);
+        self.core.more_room();
+        held
+    }
+
+    /// Recovery stopped at `end`: the stream does not go on behind it.
+    pub(crate) fn cut(&self, end: Lsn) {
+        self.core.tail.lock().slots.cut(self.segment_of(end));
+    }
+
+    /// On a formatted log: a segment without batches in which the stream stands at `end`.
+    pub(crate) async fn begin_empty(&self, epoch: u64, end: Lsn) -> Result<()> {
+        let core = &self.core;
+        let number = core.segment_of(end);
+        let prev_end = core.geometry.lsn(number, 0);
+        let mut block = terrace_device::IoBuf::zeroed(terrace_device::SECTOR);
+        segment::SegmentHeader { database: core.database, number, epoch, prev_end }.encode(core.geometry, &mut block);
+        core.device.write(core.geometry.slot_at(0), block, terrace_device::Purpose::Log).await?;
+        core.device.sync(terrace_device::Purpose::Log).await?;
+        Ok(())
+    }
+
     /// The background writer has written everything home that was dirty when the round began.
     pub(crate) fn round_done(&self) {
         self.core.rounds.fetch_add(1, Ordering::AcqRel);

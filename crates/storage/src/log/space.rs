@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! 1. A slot is used again only when its segment ends at or below both `redo_lsn` (as recorded in the control file) and `retain_lsn`,
-//!    and is archived where there is an archive.
+//!    and is archived where there is an archive, and no backup under way needs it.
 //! 2. Free slots are allocated on the device: opening a segment in one cannot fail for want of space.
 //! 3. Every granted permit can be appended without waiting. Permits cost double (a block's index entry is smaller than the block).
 //!    Filling segments in order, a batch that does not fit opens the next, and two neighbours together hold more than one segment's
@@ -33,6 +33,10 @@ pub(crate) struct Slots {
     pub(crate) retain: Lsn,
     /// Segments below this number are archived (all, where there is no archive).
     pub(crate) archived: u64,
+    /// Segments from this number on are kept for a backup.
+    held: Option<u64>,
+    /// Slots that the device may have while a backup holds the log.
+    capacity: u32,
     /// The device refused to grow.
     pub(crate) full: bool,
     /// Free slots to keep ahead: as many as the most permits at once have needed so far.
@@ -55,6 +59,8 @@ impl Slots {
             redo: Lsn(0),
             retain: Lsn(0),
             archived: u64::MAX,
+            held: None,
+            capacity: max,
             full: false,
             wanted: RESERVE + 2,
         }
@@ -104,7 +110,7 @@ impl Slots {
         while self.free.len() < self.wanted && (self.total >= self.keep || self.full) {
             let Some((&oldest, &slot)) = self.live.first_key_value() else { break };
             let end = self.geometry.lsn(oldest + 1, 0);
-            if end > self.redo.min(self.retain) || oldest >= self.archived {
+            if end > self.redo.min(self.retain) || oldest >= self.archived || self.held.is_some_and(|n| oldest >= n) {
                 break;
             }
             self.live.remove(&oldest);
@@ -122,7 +128,8 @@ impl Slots {
 
     /// The slot to allocate next: old segments do not give enough, and there may be more.
     pub(crate) fn growth(&self) -> Option<u32> {
-        (self.free.len() < self.wanted && self.total < self.max && !self.full).then_some(self.total)
+        let max = if self.held.is_some() { self.capacity } else { self.max };
+        (self.free.len() < self.wanted && self.total < max && !self.full).then_some(self.total)
     }
 
     /// Slot `total` is allocated.
@@ -133,6 +140,22 @@ impl Slots {
 
     pub(crate) fn max(&self) -> u32 {
         self.max
+    }
+
+    /// Keeps segments from `number` on for a backup, or (`None`) no longer; the device may grow to `capacity` bytes meanwhile. False
+    /// where another backup holds some.
+    pub(crate) fn hold(&mut self, number: Option<u64>, capacity: u64) -> bool {
+        if number.is_some() && self.held.is_some() {
+            return false;
+        }
+        self.capacity = self.geometry.slots_within(capacity).max(self.max);
+        self.held = number;
+        true
+    }
+
+    /// Forgets segments behind `last`: recovery stopped in it.
+    pub(crate) fn cut(&mut self, last: u64) {
+        self.free.extend(self.live.split_off(&(last + 1)).into_values());
     }
 
     pub(crate) fn free(&self) -> usize {
