@@ -2,8 +2,8 @@
 //!
 //! 1. A statement is counted once, when the last that belongs to it (its execution, its stream of rows) is dropped: however it ends, it
 //!    is in the books.
-//! 2. A statement pays two readings of the clock, three short locks that only its own session and readers of views take, and one that it
-//!    shares with runs of the same text. No allocation but at the first run of a text.
+//! 2. A statement pays a few readings of the clock, one small allocation, a few short locks that only its own session and readers of views
+//!    take, and one that it shares with runs of the same text, which is normalised once for each prepared statement.
 mod activity;
 mod locks;
 mod statements;

@@ -6,6 +6,7 @@ use terrace_storage::{Place, Reads};
 /// What the whole statement cost.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Total {
+    /// Nanoseconds; 0: within the execution.
     pub(super) planning: u64,
     /// Where it was executed: nanoseconds, rows returned or changed, pages.
     pub(super) execution: Option<(u64, u64, Reads)>,
@@ -48,7 +49,9 @@ pub(super) fn text(root: &Node, total: &Total, buffers: bool, summary: bool) -> 
     let mut lines = vec![];
     text_node(root, 0, buffers, total.execution.filter(|_| buffers).map(|(_, _, reads)| reads), &mut lines);
     if summary {
-        lines.push(format!("Planning Time: {} ms", ms(total.planning)));
+        if total.planning > 0 {
+            lines.push(format!("Planning Time: {} ms", ms(total.planning)));
+        }
         if let Some((nanos, ..)) = total.execution {
             lines.push(format!("Execution Time: {} ms", ms(nanos)));
         }
@@ -149,7 +152,9 @@ pub(super) fn json(root: &Node, total: &Total, buffers: bool, summary: bool) -> 
     let whole = total.execution.filter(|_| buffers).map(|(_, _, reads)| reads);
     fields.plain("Plan", json_node(root, buffers, whole, 4));
     if summary {
-        fields.plain("Planning Time", ms(total.planning));
+        if total.planning > 0 {
+            fields.plain("Planning Time", ms(total.planning));
+        }
         if let Some((nanos, ..)) = total.execution {
             fields.plain("Execution Time", ms(nanos));
         }
