@@ -3,6 +3,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 #[derive(Debug, thiserror::Error)]
@@ -24,8 +25,10 @@ impl DirectoryLock {
     /// Locks `dir/lock`, making the file where needed.
     pub fn take(dir: &Path) -> Result<DirectoryLock, LockError> {
         let path = dir.join("lock");
-        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
         match file.try_lock() {
+            // Somebody removed the file after it was opened here: a lock on it would keep nobody out.
+            Ok(()) if !is_file_at(&file, &path)? => return Err(LockError::InUse(None)),
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut holder = String::new();
@@ -38,5 +41,17 @@ impl DirectoryLock {
         file.seek(SeekFrom::Start(0))?;
         writeln!(file, "{}", std::process::id())?;
         Ok(DirectoryLock { _file: file })
+    }
+}
+
+/// Whether `path` still names the open file.
+fn is_file_at(file: &File, path: &Path) -> io::Result<bool> {
+    match std::fs::metadata(path) {
+        Ok(found) => {
+            let held = file.metadata()?;
+            Ok((found.dev(), found.ino()) == (held.dev(), held.ino()))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
     }
 }

@@ -44,7 +44,8 @@ pub(crate) fn from_datafusion(error: DataFusionError) -> EngineError {
         DataFusionError::SchemaError(schema, _) => from_schema(*schema),
         DataFusionError::NotImplemented(message) => EngineError::new("0A000", strip(&message)),
         DataFusionError::Plan(message) | DataFusionError::Execution(message) => from_message(&message, "42601"),
-        DataFusionError::ResourcesExhausted(message) => EngineError::new("53200", strip(&message)),
+        DataFusionError::ResourcesExhausted(message) => exhausted(&message),
+        DataFusionError::IoError(io) if io.kind() == std::io::ErrorKind::StorageFull => no_temporary_space(),
         DataFusionError::IoError(io) => EngineError::new("58030", io.to_string()),
         other => from_message(&other.to_string(), "XX000"),
     }
@@ -59,7 +60,7 @@ fn from_shared(error: &DataFusionError) -> EngineError {
         },
         DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => from_shared(inner),
         DataFusionError::Shared(inner) => from_shared(inner),
-        DataFusionError::ResourcesExhausted(message) => EngineError::new("53200", strip(message)),
+        DataFusionError::ResourcesExhausted(message) => exhausted(message),
         DataFusionError::ArrowError(arrow, _) => match arrow.as_ref() {
             ArrowError::DivideByZero => EngineError::new("22012", "division by zero"),
             ArrowError::ExternalError(inner) => match inner.downcast_ref::<EngineError>() {
@@ -83,6 +84,12 @@ pub(crate) fn from_arrow(error: ArrowError) -> EngineError {
                 Err(other) => EngineError::new("XX000", other.to_string()),
             },
         },
+        ArrowError::IoError(message, io)
+            if io.kind() == std::io::ErrorKind::StorageFull || message.contains("disk space") =>
+        {
+            no_temporary_space()
+        }
+        ArrowError::IoError(message, _) => EngineError::new("58030", message),
         ArrowError::NotYetImplemented(message) => EngineError::new("0A000", message),
         ArrowError::CastError(message) | ArrowError::ParseError(message) => from_cast_message(&message),
         ArrowError::OffsetOverflowError(_) => EngineError::new("54000", "text of a batch exceeds 2 GB"),
@@ -108,6 +115,23 @@ fn from_schema(error: SchemaError) -> EngineError {
     }
 }
 
+/// No memory, or no room for the files that stand in for it.
+fn exhausted(message: &str) -> EngineError {
+    if message.contains("disk space") {
+        return no_temporary_space();
+    }
+    let mut error = EngineError::new("53200", "out of memory: the query needs more than it may have");
+    error.detail = Some(strip(message));
+    error.hint = Some("raise memory.queries in terrace.toml, or let fewer queries run at a time".into());
+    error
+}
+
+fn no_temporary_space() -> EngineError {
+    let mut error = EngineError::new("53100", "no room for temporary files: the query sorts or groups too much");
+    error.hint = Some("raise tablespaces.temp.capacity in terrace.toml, or make room on its device".into());
+    error
+}
+
 fn overflow(message: &str) -> EngineError {
     let kind = if message.contains("Int32") || message.contains("i32") { "integer" } else { "bigint" };
     EngineError::new("22003", format!("{kind} out of range"))
@@ -115,7 +139,9 @@ fn overflow(message: &str) -> EngineError {
 
 fn from_cast_message(message: &str) -> EngineError {
     let lower = message.to_lowercase();
-    if lower.contains("divide by zero") {
+    if lower.contains("disk space") {
+        no_temporary_space()
+    } else if lower.contains("divide by zero") {
         EngineError::new("22012", "division by zero")
     } else if lower.contains("overflow") || lower.contains("can't cast value") || lower.contains("out of range") {
         let range = if message.contains("Int32") { "integer out of range" } else { "value out of range" };

@@ -43,7 +43,9 @@ mod yielding;
 
 pub use context::Canceller;
 pub use copy::{CopyFormat, CopyIn};
-pub use session::{Outcome, Prepared, Session, SqlDatabase, TxnStatus};
+/// The version that batches are of.
+pub use datafusion::arrow;
+pub use session::{Outcome, Prepared, Session, Spill, SqlDatabase, TxnStatus};
 pub use values::{arrow_type, engine_type};
 
 #[cfg(test)]

@@ -37,8 +37,8 @@ pub(crate) const TARGET: &str = "\0target";
 /// Stands for rows that the statement is given, of the target's shape.
 pub(crate) const GIVEN: &str = "\0given";
 
-/// The configuration and functions all sessions start from.
-pub(crate) fn base_state(runtime: Arc<RuntimeEnv>) -> SessionState {
+/// The configuration and functions all sessions start from. `sort_reserve`: bytes that a sort sets aside for merging.
+pub(crate) fn base_state(runtime: Arc<RuntimeEnv>, sort_reserve: usize) -> SessionState {
     let mut config = SessionConfig::new()
         .with_target_partitions(1)
         .with_information_schema(false)
@@ -47,6 +47,7 @@ pub(crate) fn base_state(runtime: Arc<RuntimeEnv>) -> SessionState {
     options.sql_parser.map_string_types_to_utf8view = false;
     options.sql_parser.dialect = datafusion::common::config::Dialect::PostgreSQL;
     options.execution.collect_statistics = false;
+    options.execution.sort_spill_reservation_bytes = sort_reserve;
     let state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(runtime)

@@ -18,7 +18,7 @@ use crate::{parse, pgcatalog, planner};
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
+use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::execution_props::ExecutionProps;
@@ -44,6 +44,30 @@ pub struct SqlDatabase {
     pub observed: Arc<Observed>,
     pub(crate) state: Arc<SessionState>,
     name: Arc<str>,
+}
+
+/// Where queries go on that outgrow their memory.
+#[derive(Clone, Debug)]
+pub struct Spill {
+    /// For temporary files; nobody else uses it.
+    pub directory: PathBuf,
+    /// Bytes of temporary files at one time.
+    pub capacity: u64,
+    /// Bytes of memory for sorts, aggregates and joins of all sessions together, shared fairly among those that can spill.
+    pub memory: usize,
+}
+
+/// Bytes of memory that a sort sets aside for merging what it spilled.
+const SORT_RESERVE: usize = 10 << 20;
+
+/// The same where all queries have `memory` bytes: several sorts at once have room for it each.
+fn sort_reserve(memory: usize) -> usize {
+    (memory / 32).clamp(64 << 10, SORT_RESERVE)
+}
+
+fn memory_pool(bytes: usize) -> Arc<dyn MemoryPool> {
+    let largest = NonZeroUsize::new(3).expect("3 is not 0");
+    Arc::new(TrackConsumersPool::new(FairSpillPool::new(bytes), largest))
 }
 
 /// As ReadyForQuery reports it.
@@ -139,37 +163,37 @@ pub struct Session {
 }
 
 impl SqlDatabase {
-    /// Queries that need more memory than they may have fail, having nowhere to spill to.
+    /// Queries take the memory that they need: there is nowhere to spill to.
     pub fn new(engine: Database) -> SqlDatabase {
-        SqlDatabase::build(engine, pgcatalog::DATABASE, None)
-    }
-
-    /// `spill`: a directory for temporary files of sorts and aggregates.
-    pub fn with_spill(engine: Database, spill: PathBuf) -> SqlDatabase {
-        SqlDatabase::build(engine, pgcatalog::DATABASE, Some(spill))
+        let disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled);
+        SqlDatabase::build(engine, RuntimeEnvBuilder::new().with_disk_manager_builder(disk), SORT_RESERVE)
     }
 
     /// Statements may have that many bytes of memory for their intermediate results, all together; one that needs more than is left
     /// spills to disk where it can, or fails (53200).
     pub fn limit_memory(mut self, bytes: usize) -> SqlDatabase {
         let mut runtime = RuntimeEnv::clone(self.state.runtime_env());
-        let largest = NonZeroUsize::new(3).expect("3 is not 0");
-        runtime.memory_pool = Arc::new(TrackConsumersPool::new(FairSpillPool::new(bytes), largest));
-        self.state = Arc::new(planner::base_state(Arc::new(runtime)));
+        runtime.memory_pool = memory_pool(bytes);
+        self.state = Arc::new(planner::base_state(Arc::new(runtime), sort_reserve(bytes)));
         self
     }
 
-    fn build(engine: Database, name: &str, spill: Option<PathBuf>) -> SqlDatabase {
-        let mode = match spill {
-            Some(directory) => DiskManagerMode::Directories(vec![directory]),
-            None => DiskManagerMode::Disabled,
-        };
-        let runtime = RuntimeEnvBuilder::new()
-            .with_disk_manager_builder(DiskManagerBuilder::default().with_mode(mode))
-            .build_arc()
-            .expect("a runtime environment of plain settings");
+    /// Sorts and aggregates that need more memory than they may have go on in temporary files; what cannot fails with 53200, and
+    /// with 53100 where the files have no room either.
+    pub fn with_spill(engine: Database, spill: Spill) -> SqlDatabase {
+        let disk = DiskManagerBuilder::default()
+            .with_mode(DiskManagerMode::Directories(vec![spill.directory]))
+            .with_max_temp_directory_size(spill.capacity);
+        let runtime =
+            RuntimeEnvBuilder::new().with_disk_manager_builder(disk).with_memory_pool(memory_pool(spill.memory));
+        SqlDatabase::build(engine, runtime, sort_reserve(spill.memory))
+    }
+
+    fn build(engine: Database, runtime: RuntimeEnvBuilder, sort_reserve: usize) -> SqlDatabase {
+        let runtime = runtime.build_arc().expect("a runtime environment of plain settings");
+        let state = planner::base_state(runtime, sort_reserve);
         let observed = Observed::new(engine.env().clone());
-        SqlDatabase { engine, observed, state: Arc::new(planner::base_state(runtime)), name: name.into() }
+        SqlDatabase { engine, observed, state: Arc::new(state), name: pgcatalog::DATABASE.into() }
     }
 
     pub fn session(&self, user: &str) -> Session {
@@ -600,6 +624,14 @@ impl Session {
             *block == Block::None
         };
         if alone { self.shared.commit().await } else { Ok(()) }
+    }
+
+    /// Gives up the open transaction without waiting: it is rolled back in the background. No rows of it may be under way.
+    pub fn abandon(&mut self) {
+        *self.shared.block.lock() = Block::None;
+        if let Ok(mut slot) = self.shared.cell.try_lock() {
+            drop(slot.take());
+        }
     }
 
     /// Rolls back what is open: the client left.

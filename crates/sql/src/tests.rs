@@ -26,7 +26,7 @@ fn answer(sql: &str) -> Result<(Vec<String>, Vec<String>), EngineError> {
 async fn answer_on_stack(tokens: Vec<TokenWithSpan>) -> Result<(Vec<String>, Vec<String>), EngineError> {
     let mut statement = parse::parse_tokens(tokens)?.expect("a statement");
     parse::prepare(&mut statement)?;
-    let state = base_state(Arc::new(RuntimeEnv::default()));
+    let state = base_state(Arc::new(RuntimeEnv::default()), 10 << 20);
     let (catalog, info) = (Arc::new(Catalog::default()), SessionInfo::default());
     let planner = Planner { state: &state, catalog: &catalog, info: &info, young: Default::default(), target: None };
     let plan = planner.plan(statement, &[]).await?.plan;
@@ -184,7 +184,7 @@ fn parameters_have_types() {
             let Some(statement @ Statement::Query(_)) = parse::parse_one(sql).unwrap() else { panic!("a query") };
             let mut stated = stated.to_vec();
             parse::type_cast_parameters(&statement, &mut stated);
-            let state = base_state(Arc::new(RuntimeEnv::default()));
+            let state = base_state(Arc::new(RuntimeEnv::default()), 10 << 20);
             let (catalog, info) = (Arc::new(Catalog::default()), SessionInfo::default());
             let planner =
                 Planner { state: &state, catalog: &catalog, info: &info, young: Default::default(), target: None };

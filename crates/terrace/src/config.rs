@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use terrace_device::Backend;
 use terrace_engine::EngineConfig;
+use terrace_sql::Spill;
 use terrace_sql::observe::LogOptions;
 use terrace_storage::StorageConfig;
 use terrace_storage::config::PoolPolicy;
@@ -99,6 +100,7 @@ pub struct Memory {
     pub pool: Size,
     pub policy: PolicyName,
     pub log_buffer: Size,
+    pub queries: Size,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq)]
@@ -108,6 +110,8 @@ pub struct Log {
     pub redo_bound: Size,
     pub retention: Size,
     pub checkpoint_interval: Span,
+    /// Empty: none.
+    pub archive: PathBuf,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq)]
@@ -191,6 +195,7 @@ impl Default for Memory {
             pool: Size(storage.pool_bytes as u64),
             policy: PolicyName::Lru,
             log_buffer: Size(storage.log_buffer as u64),
+            queries: Size(128 << 20),
         }
     }
 }
@@ -203,6 +208,7 @@ impl Default for Log {
             redo_bound: Size(storage.redo_bound),
             retention: Size(storage.log_retention),
             checkpoint_interval: Span(storage.checkpoint_interval),
+            archive: PathBuf::new(),
         }
     }
 }
@@ -272,6 +278,8 @@ impl Config {
         let least = Size(256 * self.page_size.0);
         check(memory.pool >= least, "memory.pool", &memory.pool, &format!("must be at least 256 pages: {least}"))?;
         check(memory.log_buffer >= Size(1 << 20), "memory.log_buffer", &memory.log_buffer, "must be at least 1MB")?;
+        let least = Size(1 << 20);
+        check(memory.queries >= least, "memory.queries", &memory.queries, &format!("must be at least {least}"))?;
         let segment = log.segment_size;
         let fits = segment.0.is_multiple_of(64 << 10) && (Size(1 << 20)..=Size(1 << 30)).contains(&segment);
         check(fits, "log.segment_size", &segment, "must be a multiple of 64KB from 1MB to 1GB")?;
@@ -314,6 +322,17 @@ impl Config {
             checkpoint_interval: self.log.checkpoint_interval.0,
             ..StorageConfig::default()
         }
+    }
+
+    /// Where sealed log segments are archived, if they are; `dir` is the database directory.
+    pub fn archive(&self, dir: &Path) -> Option<PathBuf> {
+        (!self.log.archive.as_os_str().is_empty()).then(|| dir.join(&self.log.archive))
+    }
+
+    /// `directory`: where temporary files go.
+    pub fn spill(&self, directory: PathBuf) -> Spill {
+        let memory = usize::try_from(self.memory.queries.0).unwrap_or(usize::MAX);
+        Spill { directory, capacity: self.tablespaces.temp.capacity.0, memory }
     }
 
     pub fn engine(&self) -> EngineConfig {

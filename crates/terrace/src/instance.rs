@@ -6,9 +6,10 @@
 //! LOG/log, LOG/double-write   UNDO/undo   DATA/data   TEMP/temp/      on the devices that the settings name
 //! ```
 //!
-//! Invariants: (1) while DIR/unfinished exists nothing opens the database, and `create` may overwrite its files; (2) it is there
-//! before the first file is, and goes after the last is durable; (3) nothing that was there before `create` is overwritten;
-//! (4) everything happens under DIR/lock.
+//! Invariants: (1) while DIR/unfinished exists nothing opens the database, and `create` may remove the files that DIR/terrace.toml
+//! places; (2) it is there before terrace.toml, which is there before the first file, and goes after the last is durable;
+//! (3) nothing that was there before `create` is overwritten; (4) everything happens under DIR/lock; (5) a `create` that fails
+//! leaves nothing behind.
 #![allow(clippy::disallowed_methods, reason = "directories and their settings; blocks go through the device room")]
 
 use crate::config::{self, Config, ConfigError};
@@ -16,12 +17,14 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use terrace_device::lock::{DirectoryLock, LockError};
 use terrace_device::{DeviceError, DeviceRef, ErrorKind, FileDevice, OpenOptions};
 use terrace_engine::{Database, EngineError, OpenReport};
 use terrace_env::{Env, Real};
+use terrace_sql::SqlDatabase;
 use terrace_storage::DeviceSet;
+use terrace_storage::control::Control;
 
 const UNFINISHED: &str = "unfinished";
 const LOCK: &str = "lock";
@@ -41,15 +44,28 @@ pub enum Error {
     Io { path: String, error: io::Error },
 }
 
+impl Error {
+    /// What kind of error it is, in PostgreSQL's five characters.
+    pub fn sqlstate(&self) -> &str {
+        match self {
+            Error::Directory { .. } => "55000",
+            Error::Config(_) => "F0000",
+            Error::Device(error) if error.kind == ErrorKind::NoSpace => "53100",
+            Error::Device(_) | Error::Io { .. } => "58030",
+            Error::Engine(error) => error.state.0,
+        }
+    }
+}
+
 fn with_hint(error: &EngineError) -> String {
     error.hint.as_ref().map_or(error.message.clone(), |hint| format!("{}; {hint}", error.message))
 }
 
-fn in_directory(dir: &Path, problem: impl Into<String>) -> Error {
+pub(crate) fn in_directory(dir: &Path, problem: impl Into<String>) -> Error {
     Error::Directory { dir: dir.display().to_string(), problem: problem.into() }
 }
 
-fn io_at(path: &Path) -> impl FnOnce(io::Error) -> Error {
+pub(crate) fn io_at(path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.display().to_string();
     move |error| Error::Io { path, error }
 }
@@ -135,18 +151,33 @@ fn take_lock(dir: &Path) -> Result<DirectoryLock, Error> {
     })
 }
 
-fn sync_directory(dir: &Path) -> Result<(), Error> {
+pub(crate) fn sync_directory(dir: &Path) -> Result<(), Error> {
     fs::File::open(dir).and_then(|d| d.sync_all()).map_err(io_at(dir))
 }
 
-/// Writes a whole file durably.
-fn write_file(path: &Path, text: &str) -> Result<(), Error> {
+/// Where a file is written before it gets its name.
+fn partial(path: &Path) -> PathBuf {
+    path.with_extension("partial")
+}
+
+/// Writes a file durably: the whole of it is there, or nothing. Its directory is still to be synced.
+pub(crate) fn write_file(path: &Path, text: &str) -> Result<(), Error> {
+    write_bytes(path, text.as_bytes())
+}
+
+/// As `write_file`.
+pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let partial = partial(path);
     let write = || -> io::Result<()> {
-        let mut file = fs::File::create(path)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
+        let mut file = fs::File::create(&partial)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&partial, path)
     };
-    write().map_err(io_at(path))
+    write().map_err(|error| {
+        let _ = fs::remove_file(&partial);
+        io_at(path)(error)
+    })
 }
 
 fn read_config(path: &Path) -> Result<(String, Config), Error> {
@@ -155,8 +186,14 @@ fn read_config(path: &Path) -> Result<(String, Config), Error> {
     Ok((text, config))
 }
 
-/// Devices that tablespaces use must be there: a disk that is not mounted must not become a directory on another one.
+/// Devices that tablespaces use, and the log's archive, must be there: a disk that is not mounted must not become a directory on another one.
 fn check_devices(dir: &Path, config: &Config) -> Result<(), Error> {
+    if let Some(archive) = config.archive(dir).filter(|path| !path.is_dir()) {
+        let problem = format!("log.archive: {} is not a directory; make or mount it", archive.display());
+        return Err(
+            ConfigError { file: dir.join(config::FILE).display().to_string(), place: String::new(), problem }.into()
+        );
+    }
     for (role, space) in config.tablespaces() {
         let path = config.device_path(dir, &space.device);
         if path.is_dir() {
@@ -209,6 +246,13 @@ fn open_devices(dir: &Path, config: &Config, create: bool) -> Result<(DeviceSet,
     Ok((set, all))
 }
 
+/// What a database is made of.
+pub(crate) struct Parts {
+    pub(crate) env: Env,
+    pub(crate) devices: DeviceSet,
+    pub(crate) config: Config,
+}
+
 /// An open database directory.
 pub struct Instance {
     pub dir: PathBuf,
@@ -218,8 +262,9 @@ pub struct Instance {
     pub report: OpenReport,
     /// Control, log, double-write, data, undo: for statistics.
     pub devices: Vec<DeviceRef>,
-    /// An empty directory on the temp device.
+    /// A directory on the temp device, emptied at opening.
     pub temp: PathBuf,
+    sql: OnceLock<SqlDatabase>,
     _lock: DirectoryLock,
 }
 
@@ -231,47 +276,104 @@ impl Instance {
             Some(path) => read_config(path)?,
             None => (config::DEFAULT.to_string(), Config::default()),
         };
+        Self::create_checked(dir, &text, &config).await
+    }
+
+    /// As `create`, with the text of a configuration file.
+    pub async fn create_with(dir: &Path, settings: &str) -> Result<(), Error> {
+        let config = Config::parse(settings, Path::new(config::FILE))?;
+        Self::create_checked(dir, settings, &config).await
+    }
+
+    async fn create_checked(dir: &Path, text: &str, config: &Config) -> Result<(), Error> {
+        let create = |parts: Parts| async move {
+            let Parts { env, devices, config } = parts;
+            let database = Database::create(env, devices, config.storage(), config.engine()).await?;
+            Ok(database.close().await?)
+        };
+        Self::make_with(dir, text, config, create).await
+    }
+
+    /// Makes a database in `dir` with the settings `text`; `fill` writes what is in it to the empty devices and closes it.
+    pub(crate) async fn make_with<T, F>(
+        dir: &Path,
+        text: &str,
+        config: &Config,
+        fill: impl FnOnce(Parts) -> F,
+    ) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
         refuse_occupied(dir, look(dir)?)?;
-        fs::create_dir_all(dir).map_err(io_at(dir))?;
-        let _lock = take_lock(dir)?;
+        let made = make_directory(dir)?;
+        let lock = take_lock(dir)?;
         // Again, now that nobody else can change it.
-        let found = look(dir)?;
-        refuse_occupied(dir, found)?;
-        check_devices(dir, &config)?;
-        let parts = parts(dir, &config);
-        if found == Found::Nothing {
-            if let Some(part) = parts.iter().find(|part| part.path.exists()) {
-                let problem = format!("{} exists already: another database uses that device", part.path.display());
-                return Err(in_directory(dir, problem));
+        refuse_occupied(dir, look(dir)?)?;
+        let filled = Self::make(dir, text, config, fill).await;
+        if filled.is_err() {
+            if let Err(error) = discard(dir) {
+                tracing::warn!(%error, "what was made so far stays; `terrace init` removes it when it is run again");
             }
-            write_file(&dir.join(UNFINISHED), "terrace init has not finished. Run it again.\n")?;
-            sync_directory(dir)?;
+            // Only directories that are empty now go.
+            let _ = fs::remove_file(dir.join(LOCK));
+            let _ = made.iter().try_for_each(fs::remove_dir);
         }
-        for part in parts.iter().filter(|part| part.path.exists()) {
-            fs::remove_file(&part.path).map_err(io_at(&part.path))?;
+        drop(lock);
+        filled
+    }
+
+    /// Under the lock, in a directory that holds nothing or the beginning of a database.
+    async fn make<T, F>(dir: &Path, text: &str, config: &Config, fill: impl FnOnce(Parts) -> F) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
+        discard(dir)?;
+        check_devices(dir, config)?;
+        let occupied = parts(dir, config).into_iter().map(|part| part.path).chain([temp(dir, config)]);
+        if let Some(path) = occupied.into_iter().find(|path| path.exists()) {
+            let problem = format!("{} exists already: another database uses that device", path.display());
+            return Err(in_directory(dir, problem));
         }
-        write_file(&dir.join(config::FILE), &text)?;
-        let (devices, _) = open_devices(dir, &config, true)?;
+        mark(dir)?;
+        write_file(&dir.join(config::FILE), text)?;
+        sync_directory(dir)?;
+        let temp = temp(dir, config);
+        fs::create_dir(&temp).map_err(io_at(&temp))?;
+        let (devices, _) = open_devices(dir, config, true)?;
         let env = Real::on(tokio::runtime::Handle::current());
-        let database = Database::create(env, devices, config.storage(), config.engine()).await?;
-        database.close().await?;
+        let filled = fill(Parts { env, devices, config: config.clone() }).await?;
+        for (_, space) in config.tablespaces() {
+            sync_directory(&config.device_path(dir, &space.device))?;
+        }
         sync_directory(dir)?;
         fs::remove_file(dir.join(UNFINISHED)).map_err(io_at(dir))?;
-        sync_directory(dir)
+        sync_directory(dir)?;
+        Ok(filled)
     }
 
     /// Opens a database, recovering it where it was not closed.
     pub async fn open(dir: &Path) -> Result<Instance, Error> {
         let (config, lock) = claim(dir)?;
-        let temp = config.device_path(dir, &config.tablespaces.temp.device).join("temp");
-        if temp.exists() {
-            fs::remove_dir_all(&temp).map_err(io_at(&temp))?;
-        }
+        let temp = temp(dir, &config);
+        // What queries of an earlier run left there.
+        remove_directory(&temp)?;
         fs::create_dir(&temp).map_err(io_at(&temp))?;
         let (set, devices) = open_devices(dir, &config, false)?;
         let env = Real::on(tokio::runtime::Handle::current());
+        let control = set.control.clone();
         let (database, report) = Database::open(env.clone(), set, config.storage(), config.engine()).await?;
-        Ok(Instance { dir: dir.to_path_buf(), config, env, database, report, devices, temp, _lock: lock })
+        if let Some(archive) = config.archive(dir) {
+            let id = Control::read(&control).await.map_err(EngineError::from)?.database;
+            crate::backup::archive_log(database.store(), archive, id)?;
+        }
+        let sql = OnceLock::new();
+        Ok(Instance { dir: dir.to_path_buf(), config, env, database, report, devices, temp, sql, _lock: lock })
+    }
+
+    /// The database as SQL sees it. Queries that outgrow `memory.queries` go on in the temp tablespace.
+    pub fn sql(&self) -> SqlDatabase {
+        let make = || SqlDatabase::with_spill(self.database.clone(), self.config.spill(self.temp.clone()));
+        self.sql.get_or_init(make).clone()
     }
 
     /// Writes everything home and marks the database as closed.
@@ -298,24 +400,69 @@ impl Closed {
 /// Removes a database's files, wherever its devices are, and its directory if nothing else is in it.
 pub fn remove(dir: &Path) -> Result<(), Error> {
     let _lock = take_lock(dir)?;
-    let (_, config) = read_config(&dir.join(config::FILE))?;
+    read_config(&dir.join(config::FILE))?;
     // From here on it is no database any more, however far this gets.
-    write_file(&dir.join(UNFINISHED), "being removed\n")?;
-    sync_directory(dir)?;
-    let temp = config.device_path(dir, &config.tablespaces.temp.device).join("temp");
-    if temp.exists() {
-        fs::remove_dir_all(&temp).map_err(io_at(&temp))?;
-    }
-    let files = parts(dir, &config).into_iter().map(|part| part.path);
-    for path in files.chain([config::FILE, UNFINISHED, LOCK].map(|name| dir.join(name))).filter(|path| path.exists()) {
-        fs::remove_file(&path).map_err(io_at(&path))?;
-    }
+    mark(dir)?;
+    discard(dir)?;
+    fs::remove_file(dir.join(LOCK)).map_err(io_at(dir))?;
     match fs::remove_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
             Err(in_directory(dir, "the database is gone, but other files are there; remove them yourself"))
         }
         removed => removed.map_err(io_at(dir)),
     }
+}
+
+/// Declares that there is no database here, whatever files are.
+fn mark(dir: &Path) -> Result<(), Error> {
+    let path = dir.join(UNFINISHED);
+    fs::File::create(&path).and_then(|file| file.sync_all()).map_err(io_at(&path))?;
+    sync_directory(dir)
+}
+
+/// Removes what the marker `unfinished` declares to be no database: the files that DIR/terrace.toml places, then that file, then
+/// the marker. Nothing where there is no marker; the lock stays.
+fn discard(dir: &Path) -> Result<(), Error> {
+    if !dir.join(UNFINISHED).exists() {
+        return Ok(());
+    }
+    let settings = dir.join(config::FILE);
+    for path in [partial(&settings), dir.join(crate::admin::SOCKET)].iter().filter(|path| path.exists()) {
+        fs::remove_file(path).map_err(io_at(path))?;
+    }
+    // No settings: nothing else was made (invariant 2).
+    if settings.exists() {
+        let (_, config) = read_config(&settings)?;
+        remove_directory(&temp(dir, &config))?;
+        for path in parts(dir, &config).iter().map(|part| &part.path).filter(|path| path.exists()) {
+            fs::remove_file(path).map_err(io_at(path))?;
+        }
+        fs::remove_file(&settings).map_err(io_at(&settings))?;
+        sync_directory(dir)?;
+    }
+    fs::remove_file(dir.join(UNFINISHED)).map_err(io_at(dir))?;
+    sync_directory(dir)
+}
+
+/// Makes a directory and those above it; answers which are new, the innermost first.
+fn make_directory(dir: &Path) -> Result<Vec<PathBuf>, Error> {
+    let absent = dir.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists());
+    let absent = absent.map(Path::to_path_buf).collect();
+    fs::create_dir_all(dir).map_err(io_at(dir))?;
+    Ok(absent)
+}
+
+/// Removes a directory with what is in it, where there is one.
+fn remove_directory(path: &Path) -> Result<(), Error> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_at(path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Where temporary files go.
+fn temp(dir: &Path, config: &Config) -> PathBuf {
+    config.device_path(dir, &config.tablespaces.temp.device).join("temp")
 }
 
 /// Refuses what is not a finished database, locks what is, reads its settings.

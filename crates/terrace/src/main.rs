@@ -1,11 +1,13 @@
 //! The command line.
 
 mod check;
+mod copies;
 mod inspect;
 mod json;
 mod quickstart;
 mod report;
 mod serve;
+mod shell;
 mod top;
 mod workload;
 
@@ -58,7 +60,7 @@ enum Command {
         #[arg(long, value_name = "ADDRESS")]
         listen: Option<SocketAddr>,
     },
-    /// Verifies a database that is not being served.
+    /// Verifies a database that is not being served, or a backup.
     ///
     /// Recovers it, then reads every page, tree, row and undo record. Exit code 0: sound; 1: problems, which are listed.
     #[command(after_help = "Example:\n  terrace check mydb")]
@@ -75,6 +77,33 @@ enum Command {
         #[command(subcommand)]
         what: inspect::What,
     },
+    /// Copies a database while it is served, or while it is not.
+    ///
+    /// A server that has DIR open makes the copy itself, to DEST on its own machine, while it goes on working. The copy is verified
+    /// page by page; a manifest with checksums is written last. `terrace check DEST` verifies it again.
+    #[command(after_help = "Example:\n  terrace backup mydb /mnt/backups/2026-01-01")]
+    Backup {
+        /// The database's directory.
+        dir: PathBuf,
+        /// An empty or a new directory.
+        dest: PathBuf,
+    },
+    /// Makes a database from a backup.
+    ///
+    /// Without --to and --to-lsn, up to the end of the log at hand. With them, transactions that had not committed by then are
+    /// rolled back. What is restored is a database of its own: it archives its log apart from that of the one backed up.
+    #[command(
+        after_help = "Examples:\n  terrace restore /mnt/backups/2026-01-01 newdb\n  terrace restore /mnt/backups/2026-01-01 newdb \
+                            --archive /mnt/log --to '2026-01-01 12:00:00'"
+    )]
+    Restore(copies::RestoreOptions),
+    /// Runs SQL at a prompt, from a pipe or from the command line.
+    ///
+    /// On a directory it opens the database itself; with --connect it is a client of a server. Lines are edited and remembered;
+    /// \? lists the commands. Input that is not typed stops at its first error, with exit code 1.
+    #[command(after_help = "Examples:\n  terrace shell mydb\n  terrace shell --connect 127.0.0.1:5433\n  \
+                            terrace shell mydb --csv -c 'SELECT * FROM t' > t.csv\n  terrace shell mydb < script.sql")]
+    Shell(shell::Options),
     /// Shows what a server does, on one screen.
     ///
     /// Statements, commits, buffer pool, log, undo, devices, who blocks whom, and sessions, as its views (schema terrace) tell them.
@@ -121,7 +150,10 @@ impl From<terrace::device::DeviceError> for Failure {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let quiet = matches!(arguments.command, Command::Quickstart(_) | Command::Inspect { .. } | Command::Top(_));
+    let quiet = matches!(
+        arguments.command,
+        Command::Quickstart(_) | Command::Inspect { .. } | Command::Top(_) | Command::Shell(_)
+    );
     let format = match &arguments.command {
         Command::Serve { dir, .. } => terrace::config::log_format(dir),
         _ => LogFormat::Text,
@@ -168,8 +200,12 @@ async fn run(command: Command) -> Result<(), Failure> {
             let listen = listen.unwrap_or(instance.config.server.listen);
             serve::serve(instance, listen).await
         }
+        Command::Check { dir } if dir.join(terrace::backup::MANIFEST).exists() => copies::check(&dir).await,
         Command::Check { dir } => check::check(&dir).await,
         Command::Inspect { dir, what } => inspect::inspect(&dir, what).await,
+        Command::Backup { dir, dest } => copies::back_up(&dir, &dest).await,
+        Command::Restore(options) => copies::bring_back(options).await,
+        Command::Shell(options) => shell::shell(options).await,
         Command::Quickstart(options) => quickstart::quickstart(options).await,
         Command::Top(options) => top::top(options).await,
     }

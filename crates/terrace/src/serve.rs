@@ -65,13 +65,19 @@ async fn serve_until_stopped(instance: &Instance, listen: SocketAddr) -> Result<
         // Asked twice means at once: what is committed is safe, the next start recovers.
         impatient(interrupt, terminate);
     };
-    let db = SqlDatabase::new(instance.database.clone());
+    let db = instance.sql();
     db.observed.set_log(instance.config.logging.options());
     let serving = terrace_server::serve(db.clone(), listener, limits, shutdown);
-    tokio::select! {
+    let admin = terrace::admin::listen(&instance.dir)?;
+    let answering = terrace::admin::serve(admin, instance.dir.clone(), instance.database.clone());
+    // What else goes on ends with serving.
+    let served = tokio::select! {
         served = serving => served.map_err(|error| Failure::Message(error.to_string())),
         () = beside(db, metrics) => unreachable!("it has no end"),
-    }
+        () = answering => unreachable!("it has no end"),
+    };
+    terrace::admin::remove(&instance.dir);
+    served
 }
 
 /// What goes on beside serving, until it is dropped.

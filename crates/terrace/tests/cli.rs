@@ -150,8 +150,42 @@ fn settings_are_checked_before_anything_is_made() {
     let expected = ["devices.main.path = \"/nowhere/ssd\"", "does not exist", "make or mount"];
     refuses(&["init", "--config", settings.to_str().unwrap()], &scratch.db(), &expected);
     refuses(&["init", "--config", "/nowhere/settings.toml"], &scratch.db(), &["/nowhere/settings.toml"]);
+    assert!(!scratch.db().exists(), "a failed attempt leaves nothing");
     // Nothing stands in the way of another attempt.
     init(&scratch);
+}
+
+#[test]
+fn a_failed_init_leaves_nothing_and_takes_nothing() {
+    let scratch = Scratch::new("failed-init");
+    fs::create_dir(scratch.0.join("ssd")).unwrap();
+    // Its data tablespace finds no room: everything made before goes, on other devices too.
+    let settings = "[devices.main]\n[devices.ssd]\npath = \"../../ssd\"\n[tablespaces]\nlog.device = \"ssd\"\ndata.capacity = \"64KB\"\n";
+    let settings = scratch.write("settings.toml", &format!("{SMALL}{settings}"));
+    let deep = scratch.0.join("new/db");
+    let make = ["init", "--config", settings.to_str().unwrap()];
+    refuses(&make, &deep, &["data"]);
+    assert!(!scratch.0.join("new").exists());
+    assert_eq!(fs::read_dir(scratch.0.join("ssd")).unwrap().count(), 0);
+    // An attempt after an interrupted one removes that one's files, and no others.
+    fs::create_dir_all(&deep).unwrap();
+    scratch.write("new/db/unfinished", "");
+    scratch.write(
+        "new/db/terrace.toml",
+        &format!("{SMALL}[devices.main]\n[devices.ssd]\npath = \"../../ssd\"\n[tablespaces]\nlog.device = \"ssd\"\n"),
+    );
+    scratch.write("ssd/log", "the beginning of a log");
+    fs::create_dir(scratch.0.join("hdd")).unwrap();
+    scratch.write("hdd/data", "of somebody else");
+    let other = scratch.write(
+        "other.toml",
+        &format!("{SMALL}[devices.main]\n[devices.hdd]\npath = \"../../hdd\"\n[tablespaces]\ndata.device = \"hdd\"\n"),
+    );
+    refuses(&["init", "--config", other.to_str().unwrap()], &deep, &["hdd/data exists already"]);
+    assert!(scratch.0.join("hdd/data").exists() && !scratch.0.join("ssd/log").exists());
+    let plain = scratch.write("plain.toml", SMALL);
+    succeeds(&["init", "--config", plain.to_str().unwrap()], &deep);
+    assert!(succeeds(&["check"], &deep).contains("sound"));
 }
 
 #[test]
@@ -223,6 +257,7 @@ fn an_interrupted_init_is_refused_and_can_be_repeated() {
         fs::remove_dir_all(scratch.db()).ok();
         fs::create_dir(scratch.db()).unwrap();
         scratch.write("db/unfinished", "");
+        scratch.write("db/terrace.toml", SMALL);
         scratch.write("db/log", "the beginning of a log");
         refuses(&["check"], &scratch.db(), &["was interrupted here", "again"]);
     }

@@ -1,0 +1,268 @@
+//! `terrace shell`: SQL at a prompt, from a file, a pipe or the command line.
+//!
+//! Connected, it speaks the wire protocol. Embedded, it opens the database and serves it to itself, so that both answer alike.
+//!
+//! 1. Input that is not typed stops at its first error, with exit code 1.
+//! 2. What is sent is whole statements: the lexer finds the semicolons that end them.
+
+#![allow(clippy::disallowed_methods, reason = "a prompt has files and a clock")]
+
+mod client;
+mod lexer;
+mod meta;
+mod print;
+
+use crate::Failure;
+use client::{Client, Outcome};
+use print::Style;
+use rustyline::error::ReadlineError;
+use rustyline::history::FileHistory;
+use std::io::{BufRead, IsTerminal, Write};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use terrace::Instance;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// The directory of a database that is not being served.
+    #[arg(value_name = "DIR", required_unless_present = "connect")]
+    dir: Option<PathBuf>,
+    /// A server's address and port, in place of a directory.
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "dir")]
+    connect: Option<SocketAddr>,
+    /// Run these statements (or one \command) and end; may be given several times.
+    #[arg(short = 'c', long = "command", value_name = "SQL")]
+    commands: Vec<String>,
+    /// Print results as CSV.
+    #[arg(long)]
+    csv: bool,
+}
+
+/// The file in the home directory that typed lines are kept in.
+const HISTORY: &str = ".terrace_history";
+/// Typed lines kept.
+const HISTORY_LINES: usize = 10_000;
+
+pub(crate) async fn shell(options: Options) -> Result<(), Failure> {
+    let Some(dir) = &options.dir else {
+        // clap sees to it that one of them is there.
+        let address = options.connect.ok_or_else(|| Failure::Message("name a directory, or --connect".into()))?;
+        return run(&options, address).await;
+    };
+    let instance = Instance::open(dir).await?;
+    let ended = embedded(&options, &instance).await;
+    let closed = instance.close().await;
+    ended?;
+    Ok(closed?)
+}
+
+/// Serves the database to this process alone.
+async fn embedded(options: &Options, instance: &Instance) -> Result<(), Failure> {
+    let cannot = |error: std::io::Error| Failure::Message(format!("cannot listen on a loopback port: {error}"));
+    let listener = TcpListener::bind("127.0.0.1:0").await.map_err(cannot)?;
+    let address = listener.local_addr().map_err(cannot)?;
+    // The one connection is ours: it is made before anything else happens.
+    let limits = terrace_server::Limits { max_connections: 1, ..terrace_server::Limits::default() };
+    let (stop, stopped) = oneshot::channel::<()>();
+    let shutdown = async { drop(stopped.await) };
+    let serving = terrace_server::serve(instance.sql(), listener, limits, shutdown);
+    let working = async {
+        let ended = run(options, address).await;
+        drop(stop);
+        ended
+    };
+    let (served, ended) = tokio::join!(serving, working);
+    ended?;
+    served.map_err(|error| Failure::Message(error.to_string()))
+}
+
+async fn run(options: &Options, address: SocketAddr) -> Result<(), Failure> {
+    let client = Client::connect(address).await?;
+    let style = if options.csv { Style::Csv } else { Style::Table };
+    let mut shell =
+        Shell { client, style, timing: false, output: Box::new(std::io::stdout()), typed: false, over: false };
+    if !options.commands.is_empty() {
+        for command in &options.commands {
+            let mut source = command.lines();
+            shell.feed(|_| Ok(source.next().map(str::to_owned)), true).await?;
+        }
+        return Ok(());
+    }
+    if std::io::stdin().is_terminal() {
+        return shell.typed().await;
+    }
+    let mut lines = std::io::stdin().lock().lines();
+    shell
+        .feed(|_| tokio::task::block_in_place(|| lines.next().transpose()).map_err(unreadable("standard input")), true)
+        .await
+}
+
+fn unreadable(what: &str) -> impl Fn(std::io::Error) -> Failure {
+    let what = what.to_string();
+    move |error| Failure::Message(format!("{what}: {error}"))
+}
+
+/// What a line of input led to.
+enum Next {
+    Go,
+    Quit,
+}
+
+struct Shell {
+    client: Client,
+    style: Style,
+    timing: bool,
+    output: Box<dyn Write + Send>,
+    /// At a prompt: errors are told and do not end it.
+    typed: bool,
+    /// Nobody reads the output any more.
+    over: bool,
+}
+
+impl Shell {
+    /// The prompt: line editing, history, Ctrl-C clears the statement, Ctrl-D leaves.
+    async fn typed(&mut self) -> Result<(), Failure> {
+        self.typed = true;
+        let config = rustyline::Config::builder().max_history_size(HISTORY_LINES);
+        let config = config.map_err(|e| Failure::Message(e.to_string()))?.auto_add_history(true).build();
+        let mut editor = rustyline::Editor::<(), FileHistory>::with_config(config)
+            .map_err(|e| Failure::Message(format!("the terminal: {e}")))?;
+        let history = std::env::var_os("HOME").map(|home| Path::new(&home).join(HISTORY));
+        if let Some(path) = &history {
+            // There is none at first.
+            let _ = editor.load_history(path);
+        }
+        println!("terrace {}. \\? for help, \\q to leave.", env!("CARGO_PKG_VERSION"));
+        let read = |going_on: Going| {
+            let prompt = match going_on {
+                Going::Fresh => "terrace=> ",
+                Going::Statement => "terrace-> ",
+                Going::Quoted => "terrace'> ",
+            };
+            tokio::task::block_in_place(|| {
+                loop {
+                    match editor.readline(prompt) {
+                        Ok(line) => return Ok(Some(line)),
+                        Err(ReadlineError::Interrupted) => return Ok(Some(String::from(ABANDON))),
+                        Err(ReadlineError::Eof) => return Ok(None),
+                        Err(ReadlineError::Signal(_)) => {}
+                        Err(error) => return Err(Failure::Message(format!("the terminal: {error}"))),
+                    }
+                }
+            })
+        };
+        let ended = self.feed(read, true).await;
+        if let Some(path) = &history
+            && let Err(error) = editor.save_history(path)
+        {
+            eprintln!("terrace: the history cannot be kept in {}: {error}", path.display());
+        }
+        ended
+    }
+
+    /// Takes lines until there are no more, or `\q`. `last`: a statement without semicolon at the end is run too.
+    async fn feed(
+        &mut self,
+        mut read: impl FnMut(Going) -> Result<Option<String>, Failure>,
+        last: bool,
+    ) -> Result<(), Failure> {
+        let mut text = String::new();
+        while !self.over {
+            let Some(line) = read(going(&text))? else { break };
+            if line == ABANDON {
+                text.clear();
+                continue;
+            }
+            if text.trim().is_empty() && line.trim_start().starts_with('\\') {
+                text.clear();
+                match Box::pin(self.meta(line.trim())).await? {
+                    Next::Go => continue,
+                    Next::Quit => return Ok(()),
+                }
+            }
+            text.push_str(&line);
+            text.push('\n');
+            while let Some(end) = lexer::statement_end(&text) {
+                let rest = text.split_off(end);
+                let statement = std::mem::replace(&mut text, rest);
+                self.statement(&statement).await?;
+            }
+        }
+        if last && !self.over && !text.trim().is_empty() && !self.typed {
+            self.statement(&text).await?;
+        }
+        Ok(())
+    }
+
+    /// Runs one statement and prints what it answers. An error ends input that is not typed.
+    async fn statement(&mut self, sql: &str) -> Result<(), Failure> {
+        let began = Instant::now();
+        let (outcomes, problem) = self.client.run(sql).await;
+        let took = began.elapsed();
+        for outcome in &outcomes {
+            self.show(outcome)?;
+        }
+        if self.timing {
+            self.say(&format!("Time: {:.3} ms", millis(took)))?;
+        }
+        match problem {
+            None => Ok(()),
+            Some(problem) => {
+                eprintln!("{}", problem.told(sql));
+                if problem.fatal {
+                    return Err(Failure::Message("the connection is lost".into()));
+                }
+                if self.typed { Ok(()) } else { Err(Failure::Said) }
+            }
+        }
+    }
+
+    fn show(&mut self, outcome: &Outcome) -> Result<(), Failure> {
+        let text = match outcome {
+            Outcome::Rows { columns, rows } => print::rows(self.style, columns, rows),
+            Outcome::Done(_) if self.style == Style::Csv => return Ok(()),
+            Outcome::Done(tag) => format!("{tag}\n"),
+        };
+        self.write(&text)
+    }
+
+    fn say(&mut self, line: &str) -> Result<(), Failure> {
+        self.write(&format!("{line}\n"))
+    }
+
+    fn write(&mut self, text: &str) -> Result<(), Failure> {
+        match self.output.write_all(text.as_bytes()).and_then(|()| self.output.flush()) {
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+                self.over = true;
+                Ok(())
+            }
+            written => written.map_err(unreadable("the output")),
+        }
+    }
+}
+
+/// Stands for Ctrl-C at the prompt; no line holds a NUL.
+const ABANDON: &str = "\0";
+
+/// Where in a statement the next line continues.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Going {
+    Fresh,
+    Statement,
+    Quoted,
+}
+
+fn going(text: &str) -> Going {
+    match text.trim().is_empty() {
+        true => Going::Fresh,
+        false if lexer::within_quotes(text) => Going::Quoted,
+        false => Going::Statement,
+    }
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}

@@ -1,0 +1,257 @@
+//! Backup and restore of the binary, and its shell: under load, to the end, to points in time, damaged.
+#![allow(clippy::disallowed_methods, reason = "a test of files and processes")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("backup-{name}-{}", std::process::id()));
+        fs::remove_dir_all(&dir).ok();
+        fs::create_dir_all(&dir).unwrap();
+        Scratch(dir)
+    }
+    fn at(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().into()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+const SMALL: &str = "[memory]\npool = \"8MB\"\nlog_buffer = \"1MB\"\n[log]\nsegment_size = \"1MB\"\nredo_bound = \"16MB\"\nretention = \"16MB\"\n";
+
+fn run(arguments: &[&str], input: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_terrace"))
+        .args(arguments)
+        .env_remove("RUST_LOG")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // One that refuses its arguments reads nothing.
+    child.stdin.take().unwrap().write_all(input.as_bytes()).ok();
+    child.wait_with_output().unwrap()
+}
+
+#[track_caller]
+fn good(arguments: &[&str], input: &str) -> String {
+    let output = run(arguments, input);
+    let out = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{arguments:?}: {out}\n{}", String::from_utf8_lossy(&output.stderr));
+    out
+}
+
+#[track_caller]
+fn bad(arguments: &[&str], input: &str, expected: &str) {
+    let output = run(arguments, input);
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {err}");
+    assert!(err.contains(expected), "{arguments:?} should say {expected:?}, says:\n{err}");
+}
+
+struct Served(Child, String);
+
+impl Served {
+    fn start(dir: &str) -> Served {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_terrace"))
+            .args(["serve", dir, "--listen", "127.0.0.1:0"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        let mut said = String::new();
+        while !said.contains("ready on ") {
+            said.clear();
+            assert_ne!(lines.read_line(&mut said).unwrap(), 0, "the server ended");
+        }
+        let address = said.split_whitespace().nth(2).unwrap().trim_end_matches('.').to_string();
+        std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
+        Served(child, address)
+    }
+    fn sql(&self, sql: &str) -> String {
+        good(&["shell", "--connect", &self.1, "--csv", "-c", sql], "")
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // SAFETY: a system call without pointers, on a child that has not been waited for.
+        unsafe { libc::kill(self.0.id() as i32, libc::SIGTERM) };
+        self.0.wait().ok();
+    }
+}
+
+fn now() -> String {
+    let output = Command::new("date").args(["-u", "+%Y-%m-%d %H:%M:%S.%6N"]).output().unwrap();
+    String::from_utf8(output.stdout).unwrap().trim().to_string()
+}
+
+fn make(scratch: &Scratch) -> String {
+    fs::create_dir(scratch.0.join("archive")).unwrap();
+    let settings = scratch.at("settings.toml");
+    fs::write(&settings, format!("{SMALL}archive = \"../archive\"\n")).unwrap();
+    let db = scratch.at("db");
+    good(&["init", &db, "--config", &settings], "");
+    db
+}
+
+fn count(dir: &str, sql: &str) -> i64 {
+    let out = good(&["shell", dir, "--csv", "-c", sql], "");
+    out.lines().nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_backup_under_load_is_restored_to_its_end_and_to_points_in_time() {
+    let scratch = Scratch::new("load");
+    let (db, archive) = (make(&scratch), scratch.at("archive"));
+    let server = Served::start(&db);
+    server.sql("CREATE TABLE t (k bigint PRIMARY KEY, v text); CREATE TABLE marks (name text PRIMARY KEY);");
+    // Inserts in order, one commit each, until told to stop.
+    let (stop, made) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
+    let writer = {
+        let (stop, made, address) = (stop.clone(), made.clone(), server.1.clone());
+        std::thread::spawn(move || {
+            let mut shell = Command::new(env!("CARGO_BIN_EXE_terrace"))
+                .args(["shell", "--connect", &address])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let (mut input, output) = (shell.stdin.take().unwrap(), BufReader::new(shell.stdout.take().unwrap()));
+            let filler = "x".repeat(3000);
+            // Somebody must read the answers, or the shell stops writing them.
+            let reader = std::thread::spawn(move || output.lines().map_while(Result::ok).count());
+            let mut k = 0;
+            while !stop.load(Ordering::Acquire) {
+                k += 1;
+                writeln!(input, "INSERT INTO t VALUES ({k}, '{filler}');").unwrap();
+                made.store(k, Ordering::Release);
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            drop(input);
+            shell.wait().unwrap();
+            reader.join().unwrap();
+        })
+    };
+    while made.load(Ordering::Acquire) < 300 {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let copy = scratch.at("copy");
+    let said = good(&["backup", &db, &copy], "");
+    assert!(said.contains("up to LSN"), "{said}");
+    assert!(good(&["check", &copy], "").contains("a sound backup"));
+    bad(&["backup", &db, &copy], "", "not empty");
+    stop.store(true, Ordering::Release);
+    writer.join().unwrap();
+
+    server.sql("INSERT INTO marks VALUES ('before')");
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    let point = now();
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    server.sql("INSERT INTO marks VALUES ('after'); DELETE FROM t;");
+    // Push what was done so far out of the open segment.
+    for _ in 0..3 {
+        server.sql("INSERT INTO t SELECT 1000001, repeat('y', 900000); DELETE FROM t WHERE k > 1000000;");
+    }
+    drop(server);
+
+    let end = scratch.at("end");
+    let said = good(&["restore", &copy, &end], "");
+    assert!(said.contains("restored"), "{said}");
+    assert!(good(&["check", &end], "").contains("sound"));
+    let rows = count(&end, "SELECT count(*) FROM t");
+    assert!(rows >= 299, "{rows} rows");
+    assert_eq!(count(&end, "SELECT max(k) FROM t"), rows, "a prefix of what was inserted");
+    assert_eq!(count(&end, "SELECT count(*) FROM marks"), 0);
+
+    let then = scratch.at("then");
+    good(&["restore", &copy, &then, "--archive", &archive, "--to", &point], "");
+    assert!(good(&["check", &then], "").contains("sound"));
+    assert_eq!(good(&["shell", &then, "--csv", "-c", "SELECT name FROM marks"], ""), "name\nbefore\n");
+    assert_eq!(count(&then, "SELECT count(*) FROM t"), i64::from(made.load(Ordering::Acquire)));
+    // It goes on as a database of its own, and archives apart.
+    good(&["shell", &then, "-c", "INSERT INTO marks VALUES ('restored')"], "");
+    assert_eq!(count(&then, "SELECT count(*) FROM marks"), 2);
+
+    bad(&["restore", &copy, &scratch.at("x"), "--to", "2001-01-01 00:00:00"], "", "use an earlier backup");
+    bad(
+        &["restore", &copy, &scratch.at("x"), "--archive", &archive, "--to", "2999-01-01 00:00:00"],
+        "",
+        "the log at hand ends",
+    );
+    bad(&["restore", &copy, &scratch.at("x"), "--to", "yesterday-ish"], "", "timestamp");
+    bad(&["restore", &copy, &end], "", "there is a database here already");
+    assert!(!scratch.0.join("x").exists(), "a failed restore leaves nothing");
+}
+
+#[test]
+fn damaged_backups_are_refused() {
+    let scratch = Scratch::new("damaged");
+    let (db, copy) = (make(&scratch), scratch.at("copy"));
+    good(&["shell", &db, "-c", "CREATE TABLE t (k int PRIMARY KEY); INSERT INTO t VALUES (1), (2);"], "");
+    good(&["backup", &db, &copy], "");
+    let files: Vec<String> = ["data", "undo", "terrace.toml", "manifest.toml"].map(String::from).into();
+    let log = fs::read_dir(scratch.0.join("copy/log")).unwrap().next().unwrap().unwrap().path();
+    let files = files.iter().map(|name| scratch.0.join("copy").join(name)).chain([log]);
+    for path in files {
+        let whole = fs::read(&path).unwrap();
+        let mut broken = whole.clone();
+        let at = whole.len() / 3;
+        broken[at] ^= 0x10;
+        for (damage, bytes) in [("a bit", &broken[..]), ("its end", &whole[..whole.len() - 2])] {
+            fs::write(&path, bytes).unwrap();
+            for command in [&["check", &copy][..], &["restore", &copy, &scratch.at("new")]] {
+                let output = run(command, "");
+                assert_eq!(output.status.code(), Some(1), "{command:?} with {damage} of {} gone", path.display());
+            }
+        }
+        fs::write(&path, whole).unwrap();
+    }
+    fs::rename(scratch.0.join("copy/manifest.toml"), scratch.0.join("kept")).unwrap();
+    bad(&["restore", &copy, &scratch.at("new")], "", "no backup here");
+    fs::rename(scratch.0.join("kept"), scratch.0.join("copy/manifest.toml")).unwrap();
+    assert!(good(&["check", &copy], "").contains("a sound backup"));
+    good(&["restore", &copy, &scratch.at("new")], "");
+    assert_eq!(count(&scratch.at("new"), "SELECT count(*) FROM t"), 2);
+}
+
+#[test]
+fn the_shell_runs_scripts_prints_tables_and_stops_at_errors() {
+    let scratch = Scratch::new("shell");
+    let db = make(&scratch);
+    let script = "CREATE TABLE t (id int PRIMARY KEY,\n  name text);\nINSERT INTO t VALUES (1, 'one; and'), (2, NULL);\n\\dt\n\\d t\n\\di\n\\x\nSELECT * FROM t WHERE id = 1;\n\\x\n-- a comment;\nSELECT id, name\nFROM t ORDER BY id;\n";
+    let out = good(&["shell", &db], script);
+    for expected in [
+        "CREATE TABLE\n",
+        "INSERT 0 2\n",
+        "t_pkey",
+        "| integer",
+        "-[ RECORD 1 ]-\nid   | 1\nname | one; and\n",
+        " id |   name\n",
+        "(2 rows)",
+    ] {
+        assert!(out.contains(expected), "{expected:?} is not in:\n{out}");
+    }
+    assert_eq!(good(&["shell", &db, "--csv", "-c", "SELECT * FROM t ORDER BY id"], ""), "id,name\n1,one; and\n2,\n");
+    bad(&["shell", &db], "SELECT 1 / 0;\nINSERT INTO t VALUES (3, 'three');\n", "22012");
+    bad(&["shell", &db, "-c", "SELECT * FROM nowhere"], "", "42P01");
+    bad(&["shell", &db, "-c", "\\nonsense"], "", "unknown command");
+    bad(&["shell", "--connect", "127.0.0.1:1", "-c", "SELECT 1"], "", "cannot connect");
+    assert_eq!(count(&db, "SELECT count(*) FROM t"), 2, "nothing after the error ran");
+    fs::write(scratch.0.join("more.sql"), "INSERT INTO t VALUES (3, 'three');\nSELECT count(*) AS n FROM t").unwrap();
+    let out = scratch.at("out.txt");
+    good(&["shell", &db], &format!("\\o {out}\n\\i {}\n\\timing\n\\q\nSELECT 1;\n", scratch.at("more.sql")));
+    let written = fs::read_to_string(&out).unwrap();
+    assert!(written.contains(" n\n---\n 3\n(1 row)") && !written.contains("?column?"), "{written}");
+}
