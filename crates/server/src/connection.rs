@@ -19,7 +19,7 @@ use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
-use terrace_engine::EngineError;
+use terrace_engine::{Datum, EngineError};
 use terrace_sql::{Outcome, Prepared, Session, TxnStatus};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -270,6 +270,9 @@ impl Connection {
         self.statements.remove("");
         self.portals.remove("");
         self.check_length(sql)?;
+        if let Some((prepared, values)) = self.session.prepare_text(sql).await {
+            return self.run(wire, &prepared, values).await;
+        }
         let statements = self.session.split(sql)?;
         if statements.is_empty() {
             wire.put(Answer::EmptyQueryResponse(EmptyQueryResponse::new()));
@@ -287,12 +290,18 @@ impl Connection {
             if !prepared.parameters.is_empty() {
                 return Err(EngineError::new("42P02", "there is no parameter $1").into());
             }
-            let outcome = wire.watch(self.session.execute(&prepared, vec![])).await??;
-            if let Some(mut rows) = self.answer(wire, outcome, &prepared, |_| false).await? {
-                wire.put(Answer::RowDescription(rows.description()));
-                let count = rows.send(wire, usize::MAX).await?.count;
-                wire.put(complete(prepared.tag(count)));
-            }
+            self.run(wire, &prepared, vec![]).await?;
+        }
+        Ok(())
+    }
+
+    /// Runs a statement of the simple protocol.
+    async fn run(&mut self, wire: &mut Wire, prepared: &Arc<Prepared>, values: Vec<Datum>) -> Result<(), Failure> {
+        let outcome = wire.watch(self.session.execute(prepared, values)).await??;
+        if let Some(mut rows) = self.answer(wire, outcome, prepared, |_| false).await? {
+            wire.put(Answer::RowDescription(rows.description()));
+            let count = rows.send(wire, usize::MAX).await?.count;
+            wire.put(complete(prepared.tag(count)));
         }
         Ok(())
     }

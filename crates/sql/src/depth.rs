@@ -27,7 +27,7 @@ struct Level {
 }
 
 /// Depth that any thread's stack can take.
-const SHALLOW: usize = 40;
+pub(crate) const SHALLOW: usize = 40;
 
 /// Bytes; only what is touched becomes memory.
 const DEEP_STACK: usize = 64 << 20;

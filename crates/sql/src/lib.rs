@@ -37,6 +37,7 @@ mod savepoint;
 mod scan;
 pub mod session;
 mod settings;
+mod shapes;
 mod sum;
 mod values;
 mod yielding;

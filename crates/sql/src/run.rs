@@ -51,6 +51,17 @@ impl<'a> LazyState<'a> {
             state
         })
     }
+
+    /// The transaction's time, in microseconds since 1970.
+    pub(crate) fn now(&self) -> i64 {
+        let mut clock = self.clock.lock();
+        let props = clock.get_or_insert_with(|| {
+            let mut props = ExecutionProps::new();
+            props.mark_start_execution(self.base.config_options().clone());
+            props
+        });
+        props.query_execution_start_time.expect("marked when it was made").timestamp_micros()
+    }
 }
 
 pub(crate) struct Run<'a> {

@@ -8,12 +8,13 @@ use crate::context::{CancelToken, Canceller, TxnCell, TxnSlot};
 use crate::copy::{Copy, CopyFormat, CopyIn};
 use crate::depth::on_stack_for;
 use crate::error::from_datafusion;
-use crate::fast::{self, Fast, FastDone};
+use crate::fast::{self, Bound, Fast, FastDone};
 use crate::naming::shown;
 use crate::observe::{Activity, Entry, Observed, Present, Running};
 use crate::pgcatalog::{SessionInfo, System};
 use crate::run::{LazyState, Run};
 use crate::settings::Settings;
+use crate::shapes::{Parsed, Shapes};
 use crate::{parse, pgcatalog, planner};
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
@@ -88,9 +89,9 @@ pub struct Prepared {
     /// `None`: the text held no statement.
     pub(crate) statement: Option<Statement>,
     /// A bound on its tree's depth.
-    depth: usize,
+    pub(crate) depth: usize,
     /// Where it is a statement on one row by its key, recognised against some version of the catalogue.
-    fast: Mutex<Option<Arc<Fast>>>,
+    pub(crate) fast: Mutex<Option<Arc<Fast>>>,
     /// Where its runs are counted.
     pub(crate) entry: OnceLock<Arc<Entry>>,
 }
@@ -160,6 +161,9 @@ pub struct Session {
     /// The statement that runs.
     running: Option<Arc<Running>>,
     _present: Present,
+    pub(crate) by_key: bool,
+    pub(crate) shapes: Shapes,
+    pub(crate) parsed: Parsed,
 }
 
 impl SqlDatabase {
@@ -221,6 +225,9 @@ impl SqlDatabase {
             isolation: None,
             running: None,
             _present: present,
+            by_key: true,
+            shapes: Shapes::default(),
+            parsed: Parsed::default(),
         }
     }
 }
@@ -325,6 +332,13 @@ impl Session {
         Ok(())
     }
 
+    /// Whether statements by key run straight on the engine (as they do unless this is called), or are planned as all others are.
+    /// The answers are the same: for tests and measurements.
+    pub fn run_by_key(&mut self, by_key: bool) {
+        self.by_key = by_key;
+        self.parsed = Parsed::default();
+    }
+
     /// An error outside of [`Session::prepare`] and [`Session::execute`] (a malformed message, a value that cannot be sent) fails
     /// what is open, as a failed statement does.
     pub async fn fail(&mut self) {
@@ -375,8 +389,13 @@ impl Session {
     }
 
     async fn try_prepare(&mut self, sql: &str, types: &[Option<DataType>]) -> Result<Arc<Prepared>> {
+        if let Some(known) = self.known(sql, types).await {
+            return Ok(known);
+        }
         let (tokens, depth) = parse::tokens(sql)?;
-        on_stack_for(depth, Box::pin(self.prepare_tokens(sql, tokens, depth, types))).await
+        let prepared = on_stack_for(depth, Box::pin(self.prepare_tokens(sql, tokens, depth, types))).await?;
+        self.parsed.remember(&prepared, types);
+        Ok(prepared)
     }
 
     async fn prepare_tokens(
@@ -393,7 +412,7 @@ impl Session {
             self.refuse_if_failed(statement)?;
             let catalog = self.catalog().await;
             let mut known = types.to_vec();
-            fast = fast::recognise(statement, &catalog, &mut known).map(Arc::new);
+            fast = if self.by_key { fast::recognise(statement, &catalog, &mut known).map(Arc::new) } else { None };
             (parameters, columns) = match &fast {
                 Some(fast) => (known.into_iter().flatten().collect(), fast.columns()),
                 None => self.describe(statement, types).await?,
@@ -487,13 +506,15 @@ impl Session {
             return Ok(outcome);
         }
         let number = self.ensure_transaction().await;
-        let fast = prepared.fast.lock().clone();
-        if let Some(fast) = fast
-            && let Some(outcome) = self.run_fast(prepared, ast, fast, &parameters, token).await?
-        {
-            return Ok(outcome);
-        }
         let state = LazyState::new(&self.database.state, &self.clock);
+        let fast = prepared.fast.lock().clone();
+        if let Some(fast) = fast {
+            let now = if fast.uses_now { state.now() } else { 0 };
+            let bound = Bound { parameters: &parameters, now };
+            if let Some(outcome) = self.run_fast(prepared, ast, fast, bound, token).await? {
+                return Ok(outcome);
+            }
+        }
         let run = Run {
             engine: &self.database.engine,
             state: &state,
@@ -528,7 +549,7 @@ impl Session {
         prepared: &Prepared,
         ast: &Statement,
         mut fast: Arc<Fast>,
-        parameters: &[Datum],
+        bound: Bound<'_>,
         token: &Arc<CancelToken>,
     ) -> Result<Option<Outcome>> {
         let work = async {
@@ -540,7 +561,8 @@ impl Session {
                 let catalog = txn.catalog();
                 if catalog.version() != fast.version {
                     let mut types: Vec<Option<DataType>> = prepared.parameters.iter().copied().map(Some).collect();
-                    let again = fast::recognise(ast, &catalog, &mut types).filter(|f| f.columns() == prepared.columns);
+                    let again = fast::recognise(ast, &catalog, &mut types)
+                        .filter(|f| f.columns() == prepared.columns && f.uses_now == fast.uses_now);
                     let Some(again) = again else { return Ok(None) };
                     fast = Arc::new(again);
                     *prepared.fast.lock() = Some(fast.clone());
@@ -552,7 +574,7 @@ impl Session {
                 }
                 // Locked: from here on the definition stays. It may have changed while this waited.
                 if txn.catalog().version() == fast.version {
-                    return fast.run(txn, parameters).await;
+                    return fast.run(txn, bound).await;
                 }
             }
         };

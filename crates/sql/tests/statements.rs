@@ -1,6 +1,8 @@
 //! Statements of one session: what they answer, and what they refuse.
 #[path = "statements/alter.rs"]
 mod alter;
+#[path = "statements/by_key.rs"]
+mod by_key;
 #[path = "statements/checks.rs"]
 mod checks;
 mod common;
