@@ -1,5 +1,6 @@
 //! Statements by key answer as the planner's way does: the same statements through both, and through the shapes of texts.
 use super::common::{Client, database};
+use std::collections::BTreeMap;
 use terrace_engine::Datum;
 
 const COLUMNS: &str = "(a int, b text, n int, m bigint DEFAULT 7, f float8, v varchar(3), w timestamp, t bool DEFAULT true, \
@@ -34,7 +35,10 @@ async fn answer(c: &mut Client, way: Way, table: &str, statement: &str, by_key: 
         Err(error) => Err(error),
         Ok((prepared, values)) => {
             assert_eq!(prepared.is_by_key(), by_key && way != Way::Planned, "{way:?} {sql}");
-            answer.push(format!("{:?}", prepared.columns));
+            for field in prepared.columns.iter().flat_map(|columns| columns.fields()) {
+                let metadata: BTreeMap<_, _> = field.metadata().iter().collect();
+                answer.push(format!("{} {} {metadata:?}", field.name(), field.data_type()));
+            }
             c.execute(&prepared, values).await
         }
     };
