@@ -31,6 +31,7 @@ fn devices(dir: &Path) -> DeviceSet {
         double_write: open("double-write"),
         data: open("data"),
         undo: open("undo"),
+        flash: None,
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) fn recorded(env: &Env, recorder: &Arc<Recorder>, images: Option<Vec<I
         Arc::new(recorder.device(name, guarantees, image).with_latency(latency)) as DeviceRef
     });
     let mut next = || devices.next().expect("five devices");
-    DeviceSet { control: next(), log: next(), double_write: next(), data: next(), undo: next() }
+    DeviceSet { control: next(), log: next(), double_write: next(), data: next(), undo: next(), flash: None }
 }
 
 /// A log buffer of a few fragments and a pool of few pages: long rows do not go through in one step.

@@ -21,6 +21,7 @@ pub(crate) fn devices() -> DeviceSet {
         double_write: device("double_write"),
         data: device("data"),
         undo: device("undo"),
+        flash: None,
     }
 }
 
@@ -32,7 +33,7 @@ pub(crate) fn faulty() -> (DeviceSet, Arc<FaultDevice>) {
     let data = device("data");
     let [control, log, double_write, undo] =
         ["control", "log", "double-write", "undo"].map(|name| device(name) as DeviceRef);
-    (DeviceSet { control, log, double_write, data: data.clone(), undo }, data)
+    (DeviceSet { control, log, double_write, data: data.clone(), undo, flash: None }, data)
 }
 
 pub(crate) fn storage() -> StorageConfig {

@@ -1,9 +1,11 @@
 //! Replacement decisions: deterministic state machines fed with events, without I/O, clocks or locks (rule R1).
 //!
-//! In: frames coming, being used, leaving, refused as victims. Out: which frame to replace next. Never: pages' bytes, devices.
+//! In: frames coming, being used, leaving, refused as victims. Out: which frame to replace next, and what the flash tier does with a page.
+//! Never: pages' bytes, devices.
 //! The buffer pool and trace replay run the same code: the same order of events gives the same answers.
 
 mod clock;
+pub mod flash;
 mod list;
 mod lru;
 mod lru2;

@@ -3,12 +3,13 @@
 //!
 //! Invariants:
 //! 1. A redo LSN is computed in this order: the log's end, then the pool's oldest recLSN, then the home's. A page dirtied later has a
-//!    recLSN at or above that end (log invariant 4); a page that moves from pool to home in between is seen in one of them.
+//!    recLSN at or above that end (log invariant 4); a page that moves from pool to home in between is seen in one of them, and one
+//!    that moves the other way counts at home until the next scan (`begin_scan`; flash/mod.rs, invariant 4).
 //! 2. The redo LSN is recorded only when the log is durable up to it: otherwise restart could begin in a hole.
 //! 3. The recorded redo LSN never goes back.
 
 use crate::error::{Result, StorageError};
-use crate::home::{Home, Reason};
+use crate::home::Reason;
 use crate::store::Inner;
 use crate::types::Lsn;
 use futures::future::{Either, select};
@@ -32,6 +33,7 @@ impl Inner {
     /// Records how far restart may skip, if that is further than before.
     pub(crate) async fn record_redo(&self) -> Result<()> {
         let mut control = self.control.lock().await;
+        self.home.begin_scan();
         let end = self.log.end();
         let pool = self.pool.min_rec_lsn();
         let home = self.home.oldest_rec_lsn();
@@ -42,7 +44,7 @@ impl Inner {
             return Ok(());
         }
         next.redo_lsn = next.redo_lsn.max(redo);
-        // No tier below the disk yet: what restart does not need, nothing else does.
+        // The flash tier is discarded at a restart: its dirty pages count for both.
         next.retain_lsn = next.redo_lsn;
         next.next_object = floor;
         self.log.flush_to(next.redo_lsn).await?;
@@ -59,6 +61,7 @@ impl Inner {
     pub(crate) async fn checkpoint(&self) -> Result<()> {
         let end = self.log.end();
         self.write_until(end, usize::MAX, Reason::Checkpoint).await?;
+        self.home.destage(end).await?;
         self.home.sync().await?;
         self.record_redo().await
     }
@@ -98,7 +101,9 @@ impl Inner {
         let debt = end.0 - oldest.min(end).0;
         self.write_until(end, self.pace(debt), Reason::Age).await?;
         let recorded = self.log.redo_lsn();
-        let advance = self.pool.min_rec_lsn().unwrap_or(end).0.saturating_sub(recorded.0);
+        let below = self.flash.as_ref().and_then(|flash| flash.oldest_dirty());
+        let oldest = self.pool.min_rec_lsn().into_iter().chain(below).fold(end, Lsn::min);
+        let advance = oldest.0.saturating_sub(recorded.0);
         let now = self.env.now();
         let due = now.0 - last.0 >= self.config.checkpoint_interval.as_nanos() as u64;
         let pressed = starved || end.0.saturating_sub(recorded.0) > self.config.redo_bound / 4 * 3;

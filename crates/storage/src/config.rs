@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use terrace_device::{DeviceRef, MeteredDevice};
 use terrace_env::Env;
+pub use terrace_policy::flash::{FlashOrder, WritePolicy};
 
 /// The devices of one database, by role. Two roles never share a `Device`, though they may share a disk.
 #[derive(Clone)]
@@ -13,6 +14,8 @@ pub struct DeviceSet {
     pub double_write: DeviceRef,
     pub data: DeviceRef,
     pub undo: DeviceRef,
+    /// The flash tier's, if there is one.
+    pub flash: Option<DeviceRef>,
 }
 
 impl DeviceSet {
@@ -31,6 +34,7 @@ impl DeviceSet {
             double_write: meter(self.double_write),
             data: meter(self.data),
             undo: meter(self.undo),
+            flash: self.flash.map(&mut meter),
         };
         (set, meters)
     }
@@ -67,8 +71,27 @@ pub struct StorageConfig {
     pub write_group: usize,
     /// Pages read ahead of a sequential scan.
     pub read_ahead: usize,
+    /// How the flash tier works, where `DeviceSet` has a device for it.
+    pub flash: FlashConfig,
     /// Safeguards that a test removes to show that it would notice. All true in production.
     pub safeguards: Safeguards,
+}
+
+/// The flash tier. Greek letters: the thesis's names, chapter 3.
+#[derive(Clone, Debug)]
+pub struct FlashConfig {
+    /// Bytes of page frames.
+    pub size: u64,
+    pub write: WritePolicy,
+    pub replacement: FlashOrder,
+    /// λ: the part of the frames that may be dirty before cleaning sets in, 0 to 1.
+    pub dirty_fraction: f64,
+    /// τ: the part of the frames in use up to which scans are let in too, 0 to 1.
+    pub fill_threshold: f64,
+    /// μ: transfers under way above which the device is passed by.
+    pub throttle_queue_depth: usize,
+    /// α: the most neighbouring pages brought home together.
+    pub cleaning_batch: usize,
 }
 
 /// Each is needed; the crash sweep fails when one is off (scripts/safeguards shows it).
@@ -86,6 +109,21 @@ impl Default for Safeguards {
     }
 }
 
+impl Default for FlashConfig {
+    /// The values of the thesis's table 3.2, and a size to be replaced.
+    fn default() -> Self {
+        FlashConfig {
+            size: 1 << 30,
+            write: WritePolicy::LazyCleaning,
+            replacement: FlashOrder::Lru2,
+            dirty_fraction: 0.5,
+            fill_threshold: 0.95,
+            throttle_queue_depth: 100,
+            cleaning_batch: 32,
+        }
+    }
+}
+
 impl Default for StorageConfig {
     fn default() -> Self {
         StorageConfig {
@@ -100,6 +138,7 @@ impl Default for StorageConfig {
             checkpoint_interval: Duration::from_secs(5),
             write_group: 64,
             read_ahead: 32,
+            flash: FlashConfig::default(),
             safeguards: Safeguards::default(),
         }
     }

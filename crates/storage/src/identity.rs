@@ -25,6 +25,7 @@ pub(crate) enum Role {
     DoubleWrite = 2,
     Data = 3,
     Undo = 4,
+    Flash = 5,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,6 +43,7 @@ impl Role {
             Role::DoubleWrite => Purpose::DoubleWrite,
             Role::Data => Purpose::Data,
             Role::Undo => Purpose::Undo,
+            Role::Flash => Purpose::Flash,
         }
     }
     fn name(number: u32) -> &'static str {
@@ -50,6 +52,7 @@ impl Role {
             2 => "double-write",
             3 => "data",
             4 => "undo",
+            5 => "flash",
             _ => "unknown",
         }
     }
@@ -75,6 +78,12 @@ impl Identity {
         device.write(0, self.encode(role), role.purpose()).await?;
         device.sync(role.purpose()).await?;
         Ok(())
+    }
+
+    /// The database that a sector of identity names; `None` where it is none, or damaged.
+    pub(crate) fn owner(sector: &[u8]) -> Option<u128> {
+        let sound = u64_at(sector, 0)? == MAGIC && u32_at(sector, 12)? == crc32c::crc32c(sector.get(16..64)?);
+        sound.then_some(u128::from(u64_at(sector, 16)?) | u128::from(u64_at(sector, 24)?) << 64)
     }
 
     /// Refuses a device that is not this database's, or not of this time (invariant 2).

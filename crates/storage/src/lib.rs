@@ -1,4 +1,4 @@
-//! Pages, buffer pool, homes, tablespaces, log, double-writes, checkpoint, recovery, heap, B-link tree, undo.
+//! Pages, buffer pool, homes, flash tier, tablespaces, log, double-writes, checkpoint, recovery, heap, B-link tree, undo.
 //!
 //! In: page ids, bytes, transaction ids. Never: what a column is, SQL, the operating system.
 
@@ -8,6 +8,7 @@ mod checkpoint;
 pub mod config;
 pub mod control;
 pub mod error;
+pub mod flash;
 pub mod heap;
 pub mod home;
 mod identity;
@@ -26,8 +27,9 @@ pub mod types;
 pub mod undo;
 
 pub use checkpoint::CheckpointStatus;
-pub use config::{DeviceSet, StorageConfig};
+pub use config::{DeviceSet, FlashConfig, StorageConfig};
 pub use error::{Result, StorageError};
+pub use flash::{FlashState, FlashStats};
 pub use reads::{Place, Reads, counting};
 pub use store::{RecoveryReport, Store};
 pub use terrace_device::{Distribution, Histogram, Purpose, Usage as IoUsage};

@@ -60,6 +60,8 @@ struct Held {
     guard: WriteGuard,
     prev: Lsn,
     ops: Vec<u8>,
+    /// What the page inherits: it is dirty below the pool.
+    below: Option<Lsn>,
 }
 
 thread_local! {
@@ -110,7 +112,7 @@ impl Mtr {
         Latched(same.unwrap_or_else(|| {
             let guard = pin.write();
             let prev = header::lsn(&guard);
-            self.pages.push(Some(Held { guard, prev, ops: take_buffer() }));
+            self.pages.push(Some(Held { guard, prev, ops: take_buffer(), below: None }));
             self.pages.len() - 1
         }))
     }
@@ -154,13 +156,17 @@ impl Mtr {
         if self.changed().next().is_none() && self.event.is_none() {
             return Lsn(0);
         }
-        for held in self.changed() {
+        let home = self.pool.home();
+        for held in self.pages.iter_mut().flatten().filter(|held| !held.ops.is_empty()) {
             assert!(!held.guard.is_broken(), "an earlier change was applied and not logged");
-            self.pool.home().dirtied(held.guard.id());
+            held.below = home.dirtied(held.guard.id());
         }
         let rec = self.pool.log().end();
         for held in self.changed() {
-            held.guard.mark_dirty(rec);
+            held.guard.mark_dirty(held.below.map_or(rec, |below| below.min(rec)));
+            if let Some(below) = held.below {
+                home.risen(held.guard.id(), below);
+            }
         }
         let mut event = take_buffer();
         if let Some(e) = self.event {

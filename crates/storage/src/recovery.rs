@@ -204,7 +204,7 @@ impl Redo<'_> {
 }
 
 /// Applies a block's ops and stamps the page LSN.
-fn apply_ops(page: &mut [u8], id: PageId, ops: &[u8], end: Lsn) -> Result<()> {
+pub(crate) fn apply_ops(page: &mut [u8], id: PageId, ops: &[u8], end: Lsn) -> Result<()> {
     let mut rest = ops;
     while !rest.is_empty() {
         let op = PageOp::decode(&mut rest)

@@ -7,6 +7,7 @@ use crate::checkpoint::{self, CheckpointStatus};
 use crate::config::{DeviceSet, StorageConfig};
 use crate::control::{Control, ControlFile};
 use crate::error::{Result, StorageError};
+use crate::flash::{FlashHome, FlashStats};
 use crate::home::disk::{DiskHome, PAGES_AT, WRITERS};
 use crate::home::{Home, Reason};
 use crate::identity::{Identity, Role};
@@ -59,7 +60,10 @@ pub(crate) struct Inner {
     meters: Vec<Arc<MeteredDevice>>,
     pub(crate) log: Log,
     pub(crate) pool: Arc<Pool>,
-    pub(crate) home: Arc<DiskHome>,
+    pub(crate) disk: Arc<DiskHome>,
+    pub(crate) flash: Option<Arc<FlashHome>>,
+    /// The one of them that the pool asks.
+    pub(crate) home: Arc<dyn Home>,
     pub(crate) control: tokio::sync::Mutex<ControlFile>,
     data: OnceLock<Space>,
     undo: UndoSpace,
@@ -109,10 +113,10 @@ impl Store {
         stamp_all(&devices, &state).await?;
         let store = Self::assemble(env, (devices, meters), config, log, control);
         let inner = &store.0;
-        inner.home.start(&inner.env);
+        inner.disk.start(&inner.env);
         inner.log.start(state.epoch, Lsn(0)).await?;
         inner.pool.repair_up_to(Lsn(0));
-        store.start_writer();
+        store.start_writer(&state).await?;
         store.set_data(Space::create(&store, DATA).await?);
         Ok(store)
     }
@@ -170,13 +174,13 @@ impl Store {
         let inner = &self.0;
         let mut report =
             RecoveryReport { clean_shutdown: state.clean, redo_from: state.redo_lsn, ..Default::default() };
-        inner.home.start(&inner.env);
+        inner.disk.start(&inner.env);
         report.torn_pages_restored =
-            recovery::restore_torn(&inner.devices, &inner.config, &inner.home, state.database).await?;
+            recovery::restore_torn(&inner.devices, &inner.config, &inner.disk, state.database).await?;
         inner.log.scan(state.redo_lsn, state.retain_lsn).await?;
         let redone = recovery::redo(&inner.log, &inner.pool, state.redo_lsn, upto, &mut report).await?;
         report.redo_to = redone.end;
-        let newest = inner.home.newest_seen();
+        let newest = inner.disk.newest_seen();
         if newest > redone.end {
             return Err(StorageError::Damaged(format!(
                 "a page is at {newest}, beyond the log's end {}; the log file is older than the data files",
@@ -188,7 +192,8 @@ impl Store {
         let end = redone.end;
         report.pages_rebuilt = self.settle(redone, state.redo_lsn).await?;
         self.open_epoch(state, end).await?;
-        self.start_writer();
+        let state = inner.control.lock().await.state;
+        self.start_writer(&state).await?;
         Ok(report)
     }
 
@@ -242,7 +247,13 @@ impl Store {
         log: Log,
         control: ControlFile,
     ) -> Store {
-        let home = Arc::new(DiskHome::new(&devices, &config, control.state.database, log.clone()));
+        let disk = Arc::new(DiskHome::new(&devices, &config, control.state.database, log.clone()));
+        let tier = |device: &DeviceRef| FlashHome::new(env.clone(), disk.clone(), device.clone(), &config, log.clone());
+        let flash = devices.flash.as_ref().map(|device| Arc::new(tier(device)));
+        let home: Arc<dyn Home> = match &flash {
+            Some(flash) => flash.clone(),
+            None => disk.clone(),
+        };
         let pool = Pool::new(env.clone(), &config, home.clone(), log.clone());
         let next = control.state.next_object;
         let inner = Inner {
@@ -252,6 +263,8 @@ impl Store {
             meters,
             log,
             pool,
+            disk,
+            flash,
             home,
             control: tokio::sync::Mutex::new(control),
             data: OnceLock::new(),
@@ -265,9 +278,14 @@ impl Store {
         Store(Arc::new(inner), Class::Normal)
     }
 
-    fn start_writer(&self) {
+    /// Everything is redone: the flash tier and the background writer begin.
+    async fn start_writer(&self, state: &Control) -> Result<()> {
+        if let Some(flash) = &self.0.flash {
+            flash.start(&identity(state)).await?;
+        }
         self.0.log.attach();
         self.0.env.spawn("background writer", checkpoint::run(Arc::downgrade(&self.0)));
+        Ok(())
     }
 
     fn set_data(&self, space: Space) {
@@ -308,7 +326,11 @@ impl Store {
         self.device(space).size().saturating_sub(PAGES_AT)
     }
     fn device(&self, space: SpaceId) -> &DeviceRef {
-        self.0.home.places().device(space).0
+        self.0.disk.places().device(space).0
+    }
+    /// What the flash tier did, where there is one.
+    pub fn flash(&self) -> Option<FlashStats> {
+        self.0.flash.as_ref().map(|flash| flash.stats())
     }
     /// Transfers since opening, by device and purpose.
     pub fn io(&self) -> Vec<IoUsage> {
@@ -420,7 +442,14 @@ impl Inner {
     fn stop(&self) {
         self.closing.store(true, Ordering::Release);
         self.log.stop();
-        self.home.stop();
+        self.stop_homes();
+    }
+
+    fn stop_homes(&self) {
+        if let Some(flash) = &self.flash {
+            flash.stop();
+        }
+        self.disk.stop();
     }
 
     /// The id that the control file should promise next.
@@ -438,7 +467,7 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.log.stop();
-        self.home.stop();
+        self.stop_homes();
     }
 }
 
@@ -474,6 +503,9 @@ fn check_config(config: &StorageConfig) {
     assert!(segment >= 65536 && segment.is_multiple_of(65536), "segment size {segment} is not a multiple of 64 KiB");
     assert!(segment >= 8 * config.page_size as u64, "a segment of {segment} bytes holds no page images");
     assert!(config.redo_bound >= segment, "redo bound {} below one segment", config.redo_bound);
+    let part = 0.0..=1.0;
+    let flash = &config.flash;
+    assert!(part.contains(&flash.dirty_fraction) && part.contains(&flash.fill_threshold), "{flash:?}");
     assert!(config.log_buffer >= 8 * config.page_size, "log buffer of {} bytes", config.log_buffer);
 }
 

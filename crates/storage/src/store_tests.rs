@@ -63,7 +63,7 @@ fn from_images(images: Vec<Image>) -> (Arc<Recorder>, Vec<Arc<FaultDevice>>) {
 
 fn set(devices: &[Arc<FaultDevice>]) -> DeviceSet {
     let [control, log, double_write, data, undo] = std::array::from_fn(|i| devices[i].clone() as DeviceRef);
-    DeviceSet { control, log, double_write, data, undo }
+    DeviceSet { control, log, double_write, data, undo, flash: None }
 }
 
 type State = Vec<u64>;

@@ -55,7 +55,7 @@ impl Rig {
             }
             Arc::new(LatencyDevice::new(device, Arc::new(Latency::new(model, Arc::new(Clock(env.clone()))))))
         };
-        DeviceSet { control: slow(0), log: slow(1), double_write: slow(2), data: slow(3), undo: slow(4) }
+        DeviceSet { control: slow(0), log: slow(1), double_write: slow(2), data: slow(3), undo: slow(4), flash: None }
     }
 
     pub(crate) async fn create(&self, env: Env) -> Store {

@@ -16,13 +16,16 @@ use terrace_engine::EngineConfig;
 use terrace_sql::Spill;
 use terrace_sql::observe::LogOptions;
 use terrace_storage::StorageConfig;
-use terrace_storage::config::PoolPolicy;
+use terrace_storage::config::{FlashConfig, FlashOrder, PoolPolicy, WritePolicy};
 
 /// What `terrace init` writes: every key, explained.
 pub const DEFAULT: &str = include_str!("config/default.toml");
 
 /// The name of the configuration file in a database directory.
 pub const FILE: &str = "terrace.toml";
+
+/// The flash tier's device where there is no flash tier.
+const NO_DEVICE: &str = "none";
 
 /// What is wrong with a configuration, and the way out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -40,6 +43,7 @@ pub struct Config {
     pub page_size: Size,
     pub devices: BTreeMap<String, DeviceConfig>,
     pub tablespaces: Tablespaces,
+    pub flash_tier: FlashTier,
     pub memory: Memory,
     pub log: Log,
     pub limits: Limits,
@@ -92,6 +96,35 @@ pub enum PolicyName {
     Lru,
     Clock,
     Lru2,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum WritePolicyName {
+    CleanWrite,
+    DualWrite,
+    LazyCleaning,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum FlashOrderName {
+    Lru2,
+    Fifo,
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(default)]
+pub struct FlashTier {
+    /// "none", or a device.
+    pub device: String,
+    pub size: Size,
+    pub write_policy: WritePolicyName,
+    pub replacement: FlashOrderName,
+    pub dirty_fraction: f64,
+    pub fill_threshold: f64,
+    pub throttle_queue_depth: usize,
+    pub cleaning_batch: usize,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq)]
@@ -167,6 +200,7 @@ impl Default for Config {
             page_size: Size(StorageConfig::default().page_size as u64),
             devices: BTreeMap::from([("main".to_string(), DeviceConfig::default())]),
             tablespaces: Tablespaces::default(),
+            flash_tier: FlashTier::default(),
             memory: Memory::default(),
             log: Log::default(),
             limits: Limits::default(),
@@ -185,6 +219,71 @@ impl Default for DeviceConfig {
 impl Default for Tablespace {
     fn default() -> Self {
         Tablespace { device: "main".into(), capacity: Capacity(u64::MAX) }
+    }
+}
+
+impl Default for FlashTier {
+    fn default() -> Self {
+        let flash = FlashConfig::default();
+        FlashTier {
+            device: NO_DEVICE.into(),
+            size: Size(flash.size),
+            write_policy: WritePolicyName::LazyCleaning,
+            replacement: FlashOrderName::Lru2,
+            dirty_fraction: flash.dirty_fraction,
+            fill_threshold: flash.fill_threshold,
+            throttle_queue_depth: flash.throttle_queue_depth,
+            cleaning_batch: flash.cleaning_batch,
+        }
+    }
+}
+
+impl FlashTier {
+    /// The device, where there is to be a tier.
+    pub fn device(&self) -> Option<&str> {
+        (self.device != NO_DEVICE).then_some(&self.device)
+    }
+
+    fn validate(&self, page_size: Size) -> Result<(), String> {
+        let problem = |key: &str, value: &dyn std::fmt::Display, must: &str| {
+            Err(format!("flash_tier.{key} = {value} must be {must}"))
+        };
+        let least = Size(64 * page_size.0);
+        if self.size < least {
+            return problem("size", &self.size, &format!("at least 64 pages: {least}"));
+        }
+        for (key, part) in [("dirty_fraction", self.dirty_fraction), ("fill_threshold", self.fill_threshold)] {
+            if !(0.0..=1.0).contains(&part) {
+                return problem(key, &part, "from 0 to 1");
+            }
+        }
+        for (key, count) in
+            [("throttle_queue_depth", self.throttle_queue_depth), ("cleaning_batch", self.cleaning_batch)]
+        {
+            if count == 0 {
+                return problem(key, &count, "at least 1");
+            }
+        }
+        Ok(())
+    }
+
+    fn storage(&self) -> FlashConfig {
+        FlashConfig {
+            size: self.size.0,
+            write: match self.write_policy {
+                WritePolicyName::CleanWrite => WritePolicy::CleanWrite,
+                WritePolicyName::DualWrite => WritePolicy::DualWrite,
+                WritePolicyName::LazyCleaning => WritePolicy::LazyCleaning,
+            },
+            replacement: match self.replacement {
+                FlashOrderName::Lru2 => FlashOrder::Lru2,
+                FlashOrderName::Fifo => FlashOrder::Fifo,
+            },
+            dirty_fraction: self.dirty_fraction,
+            fill_threshold: self.fill_threshold,
+            throttle_queue_depth: self.throttle_queue_depth,
+            cleaning_batch: self.cleaning_batch,
+        }
     }
 }
 
@@ -254,21 +353,28 @@ impl Config {
         [("log", log), ("undo", undo), ("data", data), ("temp", temp)]
     }
 
+    fn check_device(&self, key: &str, device: &str) -> Result<(), String> {
+        if self.devices.contains_key(device) {
+            return Ok(());
+        }
+        let known: Vec<&str> = self.devices.keys().map(String::as_str).collect();
+        let suggestion = unknown::nearest(device, known.iter().copied())
+            .map_or(String::new(), |name| format!("; did you mean {name:?}?"));
+        Err(format!(
+            "{key} = {device:?} names a device that is not defined{suggestion} Defined: {}. Add a table [devices.{device}], or \
+             name another",
+            known.join(", "),
+        ))
+    }
+
     fn validate(&self) -> Result<(), String> {
         for (role, space) in self.tablespaces() {
-            if !self.devices.contains_key(&space.device) {
-                let known: Vec<&str> = self.devices.keys().map(String::as_str).collect();
-                let suggestion = unknown::nearest(&space.device, known.iter().copied())
-                    .map_or(String::new(), |name| format!("; did you mean {name:?}?"));
-                return Err(format!(
-                    "tablespaces.{role}.device = {:?} names a device that is not defined{suggestion} Defined: {}. Add a table \
-                     [devices.{}], or name another",
-                    space.device,
-                    known.join(", "),
-                    space.device
-                ));
-            }
+            self.check_device(&format!("tablespaces.{role}.device"), &space.device)?;
         }
+        if let Some(device) = self.flash_tier.device() {
+            self.check_device("flash_tier.device", device)?;
+        }
+        self.flash_tier.validate(self.page_size)?;
         let check = |good: bool, key: &str, value: &dyn std::fmt::Display, must: &str| {
             if good { Ok(()) } else { Err(format!("{key} = {value} {must}")) }
         };
@@ -319,6 +425,7 @@ impl Config {
             log_retention: self.log.retention.0,
             segment_size: self.log.segment_size.0,
             log_buffer: self.memory.log_buffer.0 as usize,
+            flash: self.flash_tier.storage(),
             checkpoint_interval: self.log.checkpoint_interval.0,
             ..StorageConfig::default()
         }

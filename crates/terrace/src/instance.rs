@@ -3,7 +3,7 @@
 //! ```text
 //! DIR/terrace.toml     settings                DIR/lock        who has it open
 //! DIR/control          the control file        DIR/unfinished  `init` has not come to its end
-//! LOG/log, LOG/double-write   UNDO/undo   DATA/data   TEMP/temp/      on the devices that the settings name
+//! LOG/log, LOG/double-write   UNDO/undo   DATA/data   TEMP/temp/   FLASH/flash   on the devices that the settings name
 //! ```
 //!
 //! Invariants: (1) while DIR/unfinished exists nothing opens the database, and `create` may remove the files that DIR/terrace.toml
@@ -109,6 +109,31 @@ fn parts(dir: &Path, config: &Config) -> [Part; 5] {
         part("data", "data", &spaces.data),
         part("undo", "undo", &spaces.undo),
     ]
+}
+
+/// The flash tier's file, where there is to be a tier.
+fn flash_part(dir: &Path, config: &Config) -> Option<Part> {
+    let name = config.flash_tier.device()?;
+    let device = config.devices.get(name).cloned().unwrap_or_default();
+    let options = OpenOptions {
+        name: format!("flash on {name}"),
+        direct: device.direct,
+        backend: device.backend.into(),
+        ..OpenOptions::default()
+    };
+    Some(Part { path: config.device_path(dir, name).join("flash"), tablespace: None, options })
+}
+
+/// What the tier held is void at each start: a file that is not there is made, and one that cannot be is done without.
+fn open_flash(dir: &Path, config: &Config) -> Option<DeviceRef> {
+    let part = flash_part(dir, config)?;
+    match open_part(dir, &part, true) {
+        Ok(device) => Some(device),
+        Err(error) => {
+            tracing::error!(%error, "the flash tier is off until the next start");
+            None
+        }
+    }
 }
 
 /// What a directory holds.
@@ -241,6 +266,7 @@ fn open_devices(dir: &Path, config: &Config, create: bool) -> Result<(DeviceSet,
         double_write: open(&double_write)?,
         data: open(&data)?,
         undo: open(&undo)?,
+        flash: None,
     };
     let all = vec![set.control.clone(), set.log.clone(), set.double_write.clone(), set.data.clone(), set.undo.clone()];
     Ok((set, all))
@@ -260,7 +286,7 @@ pub struct Instance {
     pub env: Env,
     pub database: Database,
     pub report: OpenReport,
-    /// Control, log, double-write, data, undo: for statistics.
+    /// Control, log, double-write, data, undo, and the flash tier's where there is one: for statistics.
     pub devices: Vec<DeviceRef>,
     /// A directory on the temp device, emptied at opening.
     pub temp: PathBuf,
@@ -329,7 +355,8 @@ impl Instance {
     {
         discard(dir)?;
         check_devices(dir, config)?;
-        let occupied = parts(dir, config).into_iter().map(|part| part.path).chain([temp(dir, config)]);
+        let files = parts(dir, config).into_iter().chain(flash_part(dir, config)).map(|part| part.path);
+        let occupied = files.chain([temp(dir, config)]);
         if let Some(path) = occupied.into_iter().find(|path| path.exists()) {
             let problem = format!("{} exists already: another database uses that device", path.display());
             return Err(in_directory(dir, problem));
@@ -358,7 +385,9 @@ impl Instance {
         // What queries of an earlier run left there.
         remove_directory(&temp)?;
         fs::create_dir(&temp).map_err(io_at(&temp))?;
-        let (set, devices) = open_devices(dir, &config, false)?;
+        let (mut set, mut devices) = open_devices(dir, &config, false)?;
+        set.flash = open_flash(dir, &config);
+        devices.extend(set.flash.clone());
         let env = Real::on(tokio::runtime::Handle::current());
         let control = set.control.clone();
         let (database, report) = Database::open(env.clone(), set, config.storage(), config.engine()).await?;
@@ -434,8 +463,9 @@ fn discard(dir: &Path) -> Result<(), Error> {
     if settings.exists() {
         let (_, config) = read_config(&settings)?;
         remove_directory(&temp(dir, &config))?;
-        for path in parts(dir, &config).iter().map(|part| &part.path).filter(|path| path.exists()) {
-            fs::remove_file(path).map_err(io_at(path))?;
+        let files = parts(dir, &config).into_iter().chain(flash_part(dir, &config)).map(|part| part.path);
+        for path in files.filter(|path| path.exists()) {
+            fs::remove_file(&path).map_err(io_at(&path))?;
         }
         fs::remove_file(&settings).map_err(io_at(&settings))?;
         sync_directory(dir)?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use terrace::config::Size;
 use terrace::device::{DeviceRef, DeviceStats};
 use terrace::engine::OpenReport;
+use terrace::storage::FlashStats;
 
 /// Says what opening did: how far recovery went and how long it took.
 pub(crate) fn opened(report: &OpenReport) {
@@ -24,6 +25,27 @@ pub(crate) fn opened(report: &OpenReport) {
             storage.torn_pages_restored,
             report.losers_rolled_back
         );
+    }
+}
+
+/// What the flash tier did.
+pub(crate) fn flash(tier: &FlashStats) {
+    let reads = tier.hits + tier.misses;
+    say!(
+        "flash tier: {} of {} reads ({:.0}%), {} of {} frames in use, {} dirty; let in {} clean and {} dirty pages, brought {} home, wrote {}",
+        tier.hits,
+        reads,
+        100.0 * tier.hits as f64 / reads.max(1) as f64,
+        tier.used,
+        tier.frames,
+        tier.dirty,
+        tier.admitted_clean,
+        tier.admitted_dirty,
+        tier.cleaned,
+        bytes(tier.written_bytes)
+    );
+    if let Some(problem) = &tier.problem {
+        say!("flash tier: off, {problem}");
     }
 }
 

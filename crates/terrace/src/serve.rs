@@ -32,6 +32,9 @@ pub(crate) async fn serve(instance: Instance, listen: SocketAddr) -> Result<(), 
             return Err(failure);
         }
     }
+    if let Some(tier) = instance.database.store().flash() {
+        crate::report::flash(&tier);
+    }
     say!("writing everything home ...");
     instance.close().await?;
     say!("stopped");

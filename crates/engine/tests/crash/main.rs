@@ -12,6 +12,7 @@
 //! called may be there, but wholly; no other is; `Database::check` finds nothing; and work goes on.
 
 mod faults;
+mod flash;
 mod model;
 mod random;
 mod regressions;

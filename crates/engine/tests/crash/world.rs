@@ -1,6 +1,7 @@
 //! A simulated machine: devices under one recorder, an environment, and a database on them with everything tiny, so that short histories
 //! meet every mechanism (eviction, splits, extents, segment changes, the redo bound).
 
+use std::cell::RefCell;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,12 +11,26 @@ use terrace_device::{DeviceRef, Guarantees, Image};
 use terrace_engine::{Database, EngineConfig, OpenReport, Result};
 use terrace_env::{Env, Sim};
 use terrace_storage::config::{PoolPolicy, Safeguards};
-use terrace_storage::{DeviceSet, StorageConfig};
+use terrace_storage::{DeviceSet, FlashConfig, StorageConfig};
 
-pub(crate) const NAMES: [&str; 5] = ["control", "log", "double-write", "data", "undo"];
+pub(crate) const NAMES: [&str; 6] = ["control", "log", "double-write", "data", "undo", "flash"];
 pub(crate) const LOG: usize = 1;
 pub(crate) const DATA: usize = 3;
 pub(crate) const UNDO: usize = 4;
+pub(crate) const FLASH: usize = 5;
+
+thread_local! {
+    /// How the flash tiers of this thread's worlds work; `None`: they have none.
+    static TIER: RefCell<Option<FlashConfig>> = const { RefCell::new(None) };
+}
+
+/// Runs something in whose worlds there is a flash tier.
+pub(crate) fn with_tier<T>(config: FlashConfig, run: impl FnOnce() -> T) -> T {
+    TIER.set(Some(config));
+    let result = run();
+    TIER.set(None);
+    result
+}
 
 /// Fast enough to be cheap, slow enough that operations overlap.
 const MODEL: LatencyModel = LatencyModel {
@@ -40,7 +55,7 @@ impl Timer for EnvTimer {
 pub(crate) struct World {
     pub(crate) sim: Sim,
     pub(crate) recorder: Arc<Recorder>,
-    pub(crate) devices: [Arc<FaultDevice>; 5],
+    pub(crate) devices: [Arc<FaultDevice>; 6],
     pub(crate) config: StorageConfig,
     pub(crate) seed: u64,
 }
@@ -50,7 +65,7 @@ impl World {
     pub(crate) fn new(seed: u64, images: Option<Vec<Image>>, keep: bool) -> World {
         let sim = Sim::new(seed, 2);
         let recorder = Recorder::new(keep);
-        let mut images = images.unwrap_or_else(|| vec![Image::new(); 5]).into_iter();
+        let mut images = images.unwrap_or_else(|| vec![Image::new(); NAMES.len()]).into_iter();
         let devices = NAMES.map(|name| {
             let guarantees = Guarantees { atomic_write: 512, capacity: u64::MAX };
             let image = images.next().expect("an image for each device");
@@ -67,7 +82,9 @@ impl World {
 
     pub(crate) fn set(&self) -> DeviceSet {
         let device = |i: usize| self.devices[i].clone() as DeviceRef;
-        DeviceSet { control: device(0), log: device(1), double_write: device(2), data: device(3), undo: device(4) }
+        let flash = TIER.with_borrow(|tier| tier.is_some().then(|| device(FLASH)));
+        let [control, log, double_write, data, undo] = std::array::from_fn(device);
+        DeviceSet { control, log, double_write, data, undo, flash }
     }
 
     pub(crate) fn create(&self) -> Result<Database> {
@@ -108,6 +125,7 @@ fn config(seed: u64) -> StorageConfig {
         checkpoint_interval: Duration::from_millis(20),
         write_group: 8,
         read_ahead: 4,
+        flash: TIER.with_borrow(|tier| tier.clone().unwrap_or_default()),
         safeguards: Safeguards::default(),
     }
 }

@@ -29,6 +29,7 @@ pub async fn database() -> SqlDatabase {
         double_write: device("double-write"),
         data: device("data"),
         undo: device("undo"),
+        flash: None,
     };
     let storage =
         StorageConfig { pool_bytes: 32 << 20, segment_size: 1 << 20, log_buffer: 1 << 20, ..Default::default() };

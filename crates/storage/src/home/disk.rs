@@ -436,7 +436,9 @@ impl Home for DiskHome {
 
     fn create(&self, _page: PageId) {}
 
-    fn dirtied(&self, _page: PageId) {}
+    fn dirtied(&self, _page: PageId) -> Option<Lsn> {
+        None // What is on its way home stays in its group until it is durable.
+    }
 
     fn write_back(&self, pages: Vec<WriteBack>, _reason: Reason) -> HomeFuture<'_, Result<()>> {
         if pages.is_empty() {

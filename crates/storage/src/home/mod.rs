@@ -1,5 +1,5 @@
-//! The seam between the pool and what lies below it. The pool asks a page's home and never a device; today the home is the
-//! disk, later a flash tier stands behind the same trait.
+//! The seam between the pool and what lies below it. The pool asks a page's home and never a device: the disk home, or the flash
+//! tier over it ([`crate::flash`]).
 
 pub(crate) mod disk;
 pub(crate) mod double_write;
@@ -54,7 +54,10 @@ pub trait Home: Send + Sync {
     /// A page is about to be made without being read.
     fn create(&self, page: PageId);
     /// A resident page is about to change: called before the change's LSN is assigned, under the page's latch.
-    fn dirtied(&self, page: PageId);
+    /// `Some`: it is dirty below, and inherits this recLSN; once the pool's dirty set has it, `risen` is called.
+    fn dirtied(&self, page: PageId) -> Option<Lsn>;
+    /// The pool's dirty set covers what `dirtied` returned.
+    fn risen(&self, _page: PageId, _rec: Lsn) {}
     /// Takes dirty pages. When it returns Ok they are the home's responsibility: its `oldest_rec_lsn` covers them until
     /// their device has synced.
     fn write_back(&self, pages: Vec<WriteBack>, reason: Reason) -> HomeFuture<'_, Result<()>>;
@@ -62,9 +65,16 @@ pub trait Home: Send + Sync {
     fn evicted_clean(&self, page: PageId, bytes: &[u8], access: Access);
     /// The range was freed: whatever is held of it is void.
     fn forget(&self, space: SpaceId, first: u32, count: u32);
-    /// The smallest recLSN of pages that this home holds but has not made durable in place.
+    /// A checkpoint begins to look for the oldest recLSN: in the pool, then (`oldest_rec_lsn`) here. One at a time.
+    fn begin_scan(&self) {}
+    /// The smallest recLSN of pages that this home holds but has not made durable in place, and of those that rose into the pool since
+    /// `begin_scan`.
     fn oldest_rec_lsn(&self) -> Option<Lsn>;
-    /// Makes everything taken durable in place.
+    /// Hands what is held dirty with a recLSN below `before` on to the disk.
+    fn destage(&self, _before: Lsn) -> HomeFuture<'_, Result<()>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+    /// Makes everything that the disk was handed durable in place.
     fn sync(&self) -> HomeFuture<'_, Result<()>>;
     /// Registers a listener for pages that move between tiers.
     fn on_move(&self, listener: Box<dyn Fn(PageId, Tier) + Send + Sync>);

@@ -35,7 +35,7 @@ fn bench(images: Option<Vec<Image>>, atomic: usize) -> Bench {
     };
     let (double_write, data, undo) = (device("double-write"), device("data"), device("undo"));
     let spare = || -> DeviceRef { Arc::new(MemoryDevice::new("spare", 64 << 20)) };
-    let devices = DeviceSet { control: spare(), log: spare(), double_write, data: data.clone(), undo };
+    let devices = DeviceSet { control: spare(), log: spare(), double_write, data: data.clone(), undo, flash: None };
     Bench { recorder, data, devices }
 }
 

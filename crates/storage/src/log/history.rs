@@ -7,7 +7,11 @@ use super::segment::{Seal, SegmentHeader};
 use crate::error::{Result, StorageError};
 use crate::page::op::PageOp;
 use crate::types::{Lsn, PageId};
+use std::collections::BTreeMap;
 use terrace_device::{IoBuf, Purpose, SECTOR};
+
+/// So few pages are looked up in segments' indexes before segments are read.
+const FEW: usize = 4;
 
 /// One change of a page.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -82,6 +86,66 @@ impl Log {
             );
         }
         Ok(None)
+    }
+
+    /// The changes, oldest first, of each page from batches that begin at or above its LSN here, to the log's end, which is durable
+    /// then. The caller sees to it that the log is kept back to there. One pass over the log for all pages; nothing is left
+    /// out, as in `page_history`.
+    pub(crate) async fn changes_since(&self, pages: &BTreeMap<PageId, Lsn>) -> Result<BTreeMap<PageId, Vec<Change>>> {
+        let mut changes: BTreeMap<PageId, Vec<Change>> = BTreeMap::new();
+        let Some(&oldest) = pages.values().min() else { return Ok(changes) };
+        let mut end = self.end();
+        self.flush_to(end).await?;
+        while end > oldest {
+            let number = self.segment_of(end);
+            let gone = || StorageError::Damaged(format!("log segment {number} is gone, and pages of the flash tier need it"));
+            let image = match self.look_for(number, pages).await? {
+                Look::Gone => return Err(gone()),
+                Look::Untouched(prev_end) => {
+                    end = prev_end;
+                    continue;
+                }
+                Look::Read(image) => image,
+            };
+            let mut reached = Lsn(0);
+            let mut here: BTreeMap<PageId, Vec<Change>> = BTreeMap::new();
+            for batch in image.batches(Lsn(0)).take_while(|b| b.end <= end) {
+                reached = batch.end;
+                for block in batch.blocks() {
+                    if pages.get(&block.page).is_some_and(|since| batch.start >= *since) {
+                        let change = Change { prev: block.prev, end: batch.end, ops: block.ops.to_vec() };
+                        here.entry(block.page).or_default().push(change);
+                    }
+                }
+            }
+            if reached != end {
+                return Err(gone());
+            }
+            for (page, mut older) in here {
+                let newer = changes.entry(page).or_default();
+                older.append(newer);
+                *newer = older;
+            }
+            end = image.header.prev_end;
+        }
+        Ok(changes)
+    }
+
+    /// As `look`, for several pages: many are not looked up one by one.
+    async fn look_for(&self, number: u64, pages: &BTreeMap<PageId, Lsn>) -> Result<Look> {
+        let mut found = Look::Gone;
+        for (i, &page) in pages.keys().enumerate() {
+            if i >= FEW {
+                let core = &self.core;
+                let Some(slot) = core.tail.lock().slots.slot(number) else { return Ok(Look::Gone) };
+                return Ok(core.read_segment(slot, number).await?.map_or(Look::Gone, Look::Read));
+            }
+            found = self.look(number, page).await?;
+            if !matches!(found, Look::Untouched(_)) {
+                break;
+            }
+        }
+        Ok(found)
     }
 
     async fn look(&self, number: u64, page: PageId) -> Result<Look> {

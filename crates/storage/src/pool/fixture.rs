@@ -74,8 +74,9 @@ impl Home for MemoryHome {
         })
     }
     fn create(&self, _page: PageId) {}
-    fn dirtied(&self, page: PageId) {
+    fn dirtied(&self, page: PageId) -> Option<Lsn> {
         self.inside.lock().dirtied.push(page);
+        None
     }
     fn write_back(&self, pages: Vec<WriteBack>, reason: Reason) -> HomeFuture<'_, Result<()>> {
         Box::pin(async move {

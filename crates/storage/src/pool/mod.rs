@@ -20,6 +20,8 @@ mod table;
 mod tests;
 mod write;
 
+pub(crate) use replace::class_of;
+
 use crate::config::StorageConfig;
 use crate::error::{Result, StorageError};
 use crate::home::Home;
@@ -292,8 +294,11 @@ impl Pool {
     /// is dirty with a smaller one); `change` stamps the page LSN.
     pub(crate) fn redo(&self, pin: &Pin, rec_lsn: Lsn, change: impl FnOnce(&mut [u8])) {
         let mut page = pin.write();
-        self.home.dirtied(pin.id());
-        page.mark_dirty(rec_lsn);
+        let below = self.home.dirtied(pin.id());
+        page.mark_dirty(below.map_or(rec_lsn, |rec| rec.min(rec_lsn)));
+        if let Some(rec) = below {
+            self.home.risen(pin.id(), rec);
+        }
         change(&mut page);
     }
 }

@@ -115,7 +115,7 @@ impl Replacer {
     }
 }
 
-pub(super) fn class_of(access: Access) -> Class {
+pub(crate) fn class_of(access: Access) -> Class {
     match access {
         Access::Random => Class::Random,
         Access::Sequential => Class::Sequential,

@@ -165,7 +165,7 @@ impl Pool {
             }
         }
         for group in dirty.chunks(self.write_group) {
-            self.write_group(group.to_vec(), Reason::Evict).await?;
+            self.write_group(group.to_vec(), Reason::Age).await?;
         }
         Ok(())
     }
@@ -213,7 +213,7 @@ impl Pool {
         }
         for group in victims.chunks(self.write_group) {
             for page in self.write_group(group.to_vec(), Reason::Evict).await?.written {
-                self.try_free(page, true);
+                self.try_free(page, false); // The home was offered it, dirty, just now.
             }
         }
         Ok(())

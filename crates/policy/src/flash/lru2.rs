@@ -1,0 +1,180 @@
+//! LRU-2 in 16 bytes a frame: the times of the last two uses and a place in a heap.
+//!
+//! Source: O'Neil, O'Neil & Weikum, SIGMOD 1993, as chapter 3 uses it (section 3.3.1: the clean heap). A use is a miss of the memory pool
+//! that the tier served, so uses are never correlated. Pages used once go first, oldest first.
+
+use super::FlashReplacement;
+use crate::{Frame, Page};
+
+/// Not in the heap.
+const OUT: u32 = u32::MAX;
+
+#[derive(Clone, Copy)]
+struct Node {
+    last: u32,
+    /// 0 where it was used once.
+    before: u32,
+    /// Place in the heap.
+    at: u32,
+}
+
+pub struct FlashLru2 {
+    /// Events seen.
+    now: u32,
+    nodes: Vec<Node>,
+    /// Replaceable frames; the root is the victim.
+    heap: Vec<Frame>,
+}
+
+impl FlashLru2 {
+    pub const FRAME_BYTES: usize = size_of::<Node>() + size_of::<Frame>();
+
+    pub fn new(capacity: usize) -> FlashLru2 {
+        let nodes = vec![Node { last: 0, before: 0, at: OUT }; capacity];
+        FlashLru2 { now: 0, nodes, heap: Vec::with_capacity(capacity) }
+    }
+
+    /// The next moment. Before the clock is full all times move to its lower half, keeping their order but for the oldest ones.
+    fn tick(&mut self) -> u32 {
+        if self.now == u32::MAX - 1 {
+            const HALF: u32 = u32::MAX / 2;
+            for node in &mut self.nodes {
+                node.last = node.last.saturating_sub(HALF).max(1);
+                node.before = if node.before == 0 { 0 } else { node.before.saturating_sub(HALF).max(1) };
+            }
+            self.now -= HALF;
+            for at in (0..self.heap.len() / 2).rev() {
+                self.down(at);
+            }
+        }
+        self.now += 1;
+        self.now
+    }
+
+    fn key(&self, frame: Frame) -> (u32, u32, Frame) {
+        let node = &self.nodes[frame as usize];
+        (node.before, node.last, frame)
+    }
+
+    fn place(&mut self, at: usize, frame: Frame) {
+        self.heap[at] = frame;
+        self.nodes[frame as usize].at = at as u32;
+    }
+
+    fn up(&mut self, mut at: usize) {
+        let frame = self.heap[at];
+        while at > 0 {
+            let parent = (at - 1) / 2;
+            if self.key(self.heap[parent]) <= self.key(frame) {
+                break;
+            }
+            self.place(at, self.heap[parent]);
+            at = parent;
+        }
+        self.place(at, frame);
+    }
+
+    fn down(&mut self, mut at: usize) {
+        let frame = self.heap[at];
+        loop {
+            let mut child = 2 * at + 1;
+            if child >= self.heap.len() {
+                break;
+            }
+            if child + 1 < self.heap.len() && self.key(self.heap[child + 1]) < self.key(self.heap[child]) {
+                child += 1;
+            }
+            if self.key(frame) <= self.key(self.heap[child]) {
+                break;
+            }
+            self.place(at, self.heap[child]);
+            at = child;
+        }
+        self.place(at, frame);
+    }
+
+    fn insert(&mut self, frame: Frame) {
+        assert_eq!(self.nodes[frame as usize].at, OUT, "frame {frame} is replaceable already");
+        self.heap.push(frame);
+        self.up(self.heap.len() - 1);
+    }
+
+    fn used(&mut self, frame: Frame, last: u32, before: u32) {
+        let node = &mut self.nodes[frame as usize];
+        (node.last, node.before) = (last, before);
+        if node.at != OUT {
+            let at = node.at as usize;
+            self.down(at); // Uses only make a frame younger.
+        }
+    }
+}
+
+impl FlashReplacement for FlashLru2 {
+    fn admit(&mut self, frame: Frame, _page: Page, clean: bool) {
+        let now = self.tick();
+        self.used(frame, now, 0);
+        if clean {
+            self.insert(frame);
+        }
+    }
+
+    fn hit(&mut self, frame: Frame) {
+        let now = self.tick();
+        let before = self.nodes[frame as usize].last;
+        self.used(frame, now, before);
+    }
+
+    fn cleaned(&mut self, frame: Frame) {
+        self.insert(frame);
+    }
+
+    fn victim(&self) -> Option<Frame> {
+        self.heap.first().copied()
+    }
+
+    fn veto(&mut self, frame: Frame) {
+        let now = self.tick();
+        self.used(frame, now, now);
+    }
+
+    fn remove(&mut self, frame: Frame) {
+        let at = std::mem::replace(&mut self.nodes[frame as usize].at, OUT);
+        if at == OUT {
+            return; // It was dirty.
+        }
+        let last = self.heap.pop().expect("a frame in the heap");
+        if last != frame {
+            self.place(at as usize, last);
+            self.down(at as usize);
+            self.up(self.nodes[last as usize].at as usize);
+        }
+    }
+
+    fn clean(&self) -> usize {
+        self.heap.len()
+    }
+}
+
+#[cfg(test)]
+mod wrap {
+    use super::*;
+
+    #[test]
+    fn the_clock_starts_over_and_keeps_the_order() {
+        let mut order = FlashLru2::new(3);
+        order.now = u32::MAX - 6;
+        for frame in 0..3 {
+            order.admit(frame, frame as u64, true);
+        }
+        order.hit(1);
+        order.hit(0);
+        order.hit(2);
+        assert!(order.now < u32::MAX / 2 + 10);
+        let mut victims = Vec::new();
+        while let Some(frame) = order.victim() {
+            victims.push(frame);
+            order.remove(frame);
+        }
+        assert_eq!(victims, [0, 1, 2], "by second last use");
+    }
+}

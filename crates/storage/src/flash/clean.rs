@@ -1,0 +1,211 @@
+//! The lazy cleaner: brings dirty frames home, oldest recLSN first (thesis, section 4.2.2.1), with their neighbours (section 3.3.3.5).
+//!
+//! It sets in when more than λ of the frames are dirty, when the oldest grow so old that the log's bounds come near, when a checkpoint
+//! asks, and when the device has failed. Nobody else cleans: who wants frames home says so and waits.
+
+use super::partition::Cleaned;
+use super::{FlashHome, FlashState, FrameId};
+use crate::error::Result;
+use crate::home::{Home, WriteBack};
+use crate::page::header;
+use crate::pool::Access;
+use crate::types::*;
+use futures::future::{Either, join_all, select};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use terrace_device::IoBuf;
+
+/// How long the cleaner rests where nothing wakes it, after a failure, and while what it wants to clean is still being written.
+const INTERVAL: Duration = Duration::from_millis(50);
+const AFTER_FAILURE: Duration = Duration::from_millis(50);
+const BUSY: Duration = Duration::from_millis(1);
+/// Groups cleaned at once.
+const GROUPS: usize = 4;
+/// Pages made again from the log in one pass, when the device is gone.
+const REPLAYED: usize = 1024;
+
+/// Neighbouring dirty frames of a partition on their way home.
+struct Group {
+    part: u32,
+    frames: Vec<(PageId, u32)>,
+}
+
+/// A page's bytes, and whether its frame was good.
+type Contents = Option<(IoBuf, bool)>;
+
+impl FlashHome {
+    /// Waits until no frame is dirty with a recLSN below `before`. Those that become dirty meanwhile and are as old go to the disk.
+    pub(super) async fn bring_home(&self, before: Lsn) -> Result<()> {
+        self.wanted_home.fetch_max(before.0, Ordering::AcqRel);
+        loop {
+            let mut progress = std::pin::pin!(self.progress.notified());
+            progress.as_mut().enable();
+            if self.oldest_dirty().is_none_or(|rec| rec >= before) {
+                return Ok(());
+            }
+            self.check()?;
+            self.wake_cleaner.notify_one();
+            progress.await;
+        }
+    }
+
+    /// How many frames should go home now.
+    fn due(&self) -> usize {
+        let dirty = self.totals.dirty.load(Ordering::Acquire);
+        let Some(oldest) = self.oldest_dirty() else { return 0 };
+        if self.state() == FlashState::Failed || oldest.0 < self.wanted_home.load(Ordering::Acquire) {
+            return dirty;
+        }
+        self.gate.to_clean(dirty, self.log.end().0.saturating_sub(oldest.0))
+    }
+
+    pub(super) async fn run_cleaner(&self) {
+        while self.check().is_ok() {
+            let mut woken = std::pin::pin!(self.wake_cleaner.notified());
+            woken.as_mut().enable();
+            let urgent = std::mem::take(&mut *self.urgent.lock());
+            let rest = match self.due() {
+                0 if urgent.is_empty() => INTERVAL,
+                due => match self.clean(due, urgent).await {
+                    Ok(0) => BUSY,
+                    Ok(_) => Duration::ZERO,
+                    Err(error) => {
+                        tracing::warn!(%error, "the flash tier cannot be cleaned; it will be tried again");
+                        AFTER_FAILURE
+                    }
+                },
+            };
+            self.progress.notify_waiters();
+            if rest == Duration::ZERO {
+                continue;
+            }
+            match select(woken, self.env.sleep(rest)).await {
+                Either::Left(_) | Either::Right(_) => {}
+            }
+        }
+        self.progress.notify_waiters();
+    }
+
+    /// Cleans some of the `due` oldest frames, and the urgent ones; returns how many.
+    async fn clean(&self, due: usize, urgent: Vec<FrameId>) -> Result<usize> {
+        let gone = self.state() == FlashState::Failed;
+        let mut groups: Vec<Group> = Vec::new();
+        for at in urgent {
+            let mut partition = self.partition(at.part).lock();
+            let record = partition.record(at.frame);
+            if record.state() == super::record::State::Dirty && !record.is_void() {
+                groups.push(Group { part: at.part, frames: partition.start_clean(at.frame, 1) });
+            }
+        }
+        let (most_groups, most_pages) = if gone { (REPLAYED, REPLAYED) } else { (GROUPS, due) };
+        let mut pages = 0;
+        while groups.len() < most_groups && pages < most_pages {
+            let Some(group) = self.next_group() else { break };
+            pages += group.frames.len();
+            groups.push(group);
+        }
+        if groups.is_empty() {
+            return Ok(0);
+        }
+        let contents = if gone { self.replay_groups(&groups).await } else { self.read_groups(&groups).await };
+        let done = join_all(groups.into_iter().zip(contents).map(|(group, contents)| self.send_home(group, contents)));
+        let mut cleaned = 0;
+        let mut failure = None;
+        for result in done.await {
+            match result {
+                Ok(count) => cleaned += count,
+                Err(error) => failure = Some(error),
+            }
+        }
+        failure.map_or(Ok(cleaned), Err)
+    }
+
+    /// The oldest dirty frame of all that nobody is writing or cleaning, and its neighbours.
+    fn next_group(&self) -> Option<Group> {
+        let oldest = |part: u32| self.partition(part).lock().oldest_cleanable().map(|(rec, _)| (rec, part));
+        let (_, part) = (0..self.partitions.len() as u32).filter_map(oldest).min()?;
+        let mut partition = self.partition(part).lock();
+        let (_, frame) = partition.oldest_cleanable()?;
+        Some(Group { part, frames: partition.start_clean(frame, self.cleaning_batch) })
+    }
+
+    async fn read_groups(&self, groups: &[Group]) -> Vec<Vec<Result<Contents>>> {
+        join_all(groups.iter().map(|group| {
+            join_all(group.frames.iter().map(|&(page, frame)| async move {
+                let at = FrameId { part: group.part, frame };
+                let (void, tag, rec) = {
+                    let partition = self.partition(at.part).lock();
+                    let record = partition.record(frame);
+                    (record.is_void(), record.tag(), record.rec())
+                };
+                if void {
+                    return Ok(None);
+                }
+                if let Some(bytes) = self.read_frame(at, page, tag).await {
+                    return Ok(Some((bytes, true)));
+                }
+                let bytes = self.replay(&[(page, rec)]).await.pop().expect("one page was asked for")?;
+                Ok(Some((bytes, false)))
+            }))
+        }))
+        .await
+    }
+
+    /// As `read_groups`, when there is no device to read: one pass over the log for all.
+    async fn replay_groups(&self, groups: &[Group]) -> Vec<Vec<Result<Contents>>> {
+        let mut wanted = Vec::new();
+        for group in groups {
+            let partition = self.partition(group.part).lock();
+            wanted.extend(group.frames.iter().map(|&(page, frame)| (page, partition.record(frame).rec())));
+        }
+        let mut made = self.replay(&wanted).await.into_iter();
+        let one = |_: &(PageId, u32)| Ok(Some((made.next().expect("one for each page")?, false)));
+        let mut one = one;
+        groups.iter().map(|group| group.frames.iter().map(&mut one).collect()).collect()
+    }
+
+    /// Hands a group to the disk home (invariant 2 of the tier), waits, and settles its frames. Returns how many went home.
+    async fn send_home(&self, group: Group, contents: Vec<Result<Contents>>) -> Result<usize> {
+        let mut failure = None;
+        let mut frames = Vec::new();
+        let writing = {
+            let mut partition = self.partition(group.part).lock();
+            let mut pages = Vec::new();
+            for ((page, frame), contents) in group.frames.into_iter().zip(contents) {
+                let (void, rec_lsn) = (partition.record(frame).is_void(), partition.record(frame).rec());
+                match contents {
+                    Ok(Some((bytes, good))) if !void => {
+                        let lsn = header::lsn(&bytes);
+                        pages.push(WriteBack { page, bytes, lsn, rec_lsn: rec_lsn.min(lsn), access: Access::Random });
+                        frames.push((frame, if good { Cleaned::Home } else { Cleaned::Unreadable }));
+                    }
+                    contents => {
+                        // A void frame is given back; one whose page could not be made again stays dirty.
+                        if partition.end_clean(frame, Cleaned::Failed) {
+                            failure = failure.or(contents.err());
+                        }
+                    }
+                }
+            }
+            self.disk.write_back(pages, crate::home::Reason::Age)
+        };
+        let written = writing.await;
+        let mut partition = self.partition(group.part).lock();
+        let mut home = 0;
+        for (frame, how) in frames {
+            let how = if written.is_err() {
+                Cleaned::Failed
+            } else if self.is_on() {
+                how
+            } else {
+                Cleaned::Unreadable
+            };
+            home += (partition.end_clean(frame, how) && how != Cleaned::Failed) as usize;
+        }
+        drop(partition);
+        self.counters.cleaned.fetch_add(home as u64, Ordering::Relaxed);
+        self.counters.cleaning_groups.fetch_add(1, Ordering::Relaxed);
+        written?;
+        failure.map_or(Ok(home), Err)
+    }
+}

@@ -1,0 +1,157 @@
+//! Misses of the memory pool: from the tier where it holds the page, else from the disk.
+//!
+//! A single page that the tier holds is read there, unless the device is throttled (μ) and the disk's version is as new. Of a run,
+//! leading and trailing pages that the tier holds are trimmed, the rest is one read of the disk, and pages in the middle that are
+//! newer in the tier are patched in (thesis, section 3.3.3.3).
+
+use super::record::Record;
+use super::{FlashHome, FrameId};
+use crate::error::Result;
+use crate::home::{Fetched, Home, HomeFuture, Tier};
+use crate::page::header;
+use crate::pool::Access;
+use crate::types::*;
+use futures::future::join_all;
+use std::sync::atomic::Ordering;
+use terrace_device::{IoBuf, Purpose};
+
+/// A frame that stays its page's memory while this lives.
+pub(super) struct Held<'a> {
+    home: &'a FlashHome,
+    page: PageId,
+    at: FrameId,
+    tag: u32,
+    /// Newer than on disk when it was found.
+    dirty: bool,
+    hit: bool,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.home.partition(self.at.part).lock().unpin(self.at.frame, self.hit);
+    }
+}
+
+impl FlashHome {
+    pub(super) fn fetch_pages(
+        &self,
+        first: PageId,
+        count: u32,
+        access: Access,
+    ) -> HomeFuture<'_, Vec<Result<Fetched>>> {
+        if count > 1 {
+            return Box::pin(self.fetch_run(first, count, access));
+        }
+        match self.look(first) {
+            Some(held) => Box::pin(async move { vec![self.read_held(held, access).await] }),
+            None => {
+                self.counters.misses.fetch_add(1, Ordering::Relaxed);
+                self.disk.fetch(first, 1, access)
+            }
+        }
+    }
+
+    /// The page's frame, if it is to be read from there.
+    fn look(&self, page: PageId) -> Option<Held<'_>> {
+        let part = self.partition_of(page);
+        let mut partition = self.partition(part).lock();
+        let frame = partition.find(page)?;
+        let dirty = partition.pin(frame)?;
+        let tag = partition.record(frame).tag();
+        drop(partition);
+        let held = Held { home: self, page, at: FrameId { part, frame }, tag, dirty, hit: false };
+        if !dirty && self.gate.throttled(self.pending.load(Ordering::Acquire)) {
+            self.counters.throttled_reads.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        Some(held)
+    }
+
+    /// The frame's bytes; `None` where they are not the version of the page that was written there.
+    pub(super) async fn read_frame(&self, at: FrameId, page: PageId, tag: u32) -> Option<IoBuf> {
+        if !self.is_on() {
+            return None;
+        }
+        self.pending.fetch_add(1, Ordering::AcqRel);
+        let read = self.device.read(self.offset(at), IoBuf::zeroed(self.page_size), Purpose::Flash).await;
+        self.pending.fetch_sub(1, Ordering::AcqRel);
+        match read {
+            Ok(bytes) => {
+                self.note_success();
+                if header::verify(&bytes, page).is_ok() && Record::tag_of(header::lsn(&bytes)) == tag {
+                    return Some(bytes);
+                }
+                self.counters.bad_frames.fetch_add(1, Ordering::Relaxed);
+                tracing::warn!(%page, device = self.device.name(), "a frame of the flash tier is damaged");
+            }
+            Err(error) => {
+                tracing::warn!(%page, %error, "a frame of the flash tier cannot be read");
+                self.note_failure(&error);
+            }
+        }
+        None
+    }
+
+    async fn read_held(&self, mut held: Held<'_>, access: Access) -> Result<Fetched> {
+        let page = held.page;
+        if let Some(bytes) = self.read_frame(held.at, page, held.tag).await {
+            held.hit = true;
+            self.counters.hits.fetch_add(1, Ordering::Relaxed);
+            // The recLSN, if there is one, is inherited when the page is dirtied: the cleaner may bring it home before.
+            return Ok(Fetched { bytes, rec_lsn: None, tier: Tier::Flash });
+        }
+        self.counters.misses.fetch_add(1, Ordering::Relaxed);
+        // Nobody changes the page while it is being read, but the cleaner may have brought it home.
+        let dropped = self.part(page).lock().drop_clean(page);
+        let lost = {
+            let partition = self.part(page).lock();
+            partition.find(page).map(|frame| partition.record(frame).rec())
+        };
+        let at = held.at;
+        if dropped || lost.is_none() {
+            drop(held);
+            let mut fetched = self.disk.fetch(page, 1, access).await;
+            return fetched.pop().expect("one page was asked for");
+        }
+        let rec = lost.expect("checked");
+        self.urgent.lock().push(at);
+        self.wake_cleaner.notify_one();
+        let bytes = self.replay(&[(page, rec)]).await.pop().expect("one page was asked for")?;
+        Ok(Fetched { bytes, rec_lsn: None, tier: Tier::Disk })
+    }
+
+    async fn fetch_run(&self, first: PageId, count: u32, access: Access) -> Vec<Result<Fetched>> {
+        let mut held: Vec<Option<Held<'_>>> =
+            (0..count).map(|i| self.look(PageId::new(first.space, first.no + i))).collect();
+        let lead = held.iter().take_while(|h| h.is_some()).count();
+        let trail = held[lead..].iter().rev().take_while(|h| h.is_some()).count();
+        let middle = lead..held.len() - trail;
+        for page in &mut held[middle.clone()] {
+            if page.as_ref().is_some_and(|h| !h.dirty) {
+                *page = None; // As good on disk, in the same read.
+            }
+        }
+        let length = middle.len() as u32;
+        let from_disk = async {
+            match length {
+                0 => Vec::new(),
+                _ => self.disk.fetch(PageId::new(first.space, first.no + lead as u32), length, access).await,
+            }
+        };
+        let from_flash = join_all(held.into_iter().map(|h| async move {
+            match h {
+                Some(held) => Some(self.read_held(held, access).await),
+                None => None,
+            }
+        }));
+        let (mut disk, flash) = futures::join!(from_disk, from_flash);
+        self.counters.misses.fetch_add(flash.iter().filter(|f| f.is_none()).count() as u64, Ordering::Relaxed);
+        let mut disk = disk.drain(..);
+        let mut pages = Vec::with_capacity(count as usize);
+        for (i, page) in flash.into_iter().enumerate() {
+            let older = if middle.contains(&i) { disk.next() } else { None };
+            pages.push(page.or(older).expect("every page was asked for somewhere"));
+        }
+        pages
+    }
+}

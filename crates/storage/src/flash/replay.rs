@@ -1,0 +1,63 @@
+//! A dirty page whose frame is lost is made again: the disk's version, and the log from the page's recLSN on.
+//!
+//! Why that is sound while the server runs: the log is kept back to the tier's oldest recLSN, and every change of the page that the
+//! disk may lack lies at or above its own. Nobody holds a newer version: the page is either being read (then it is not in memory), or
+//! dirty in the tier (when it is dirtied its frame becomes void, before the change is in the log, and what was made here is dropped).
+//! prevPageLSN proves that no change is missing.
+
+use super::FlashHome;
+use crate::error::{Result, StorageError};
+use crate::home::Home;
+use crate::log::history::Change;
+use crate::page::header;
+use crate::pool::Access;
+use crate::recovery::apply_ops;
+use crate::types::*;
+use futures::future::join_all;
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use terrace_device::IoBuf;
+
+impl FlashHome {
+    /// The newest versions of dirty pages, sealed, with the log durable up to them; each with its recLSN.
+    pub(super) async fn replay(&self, pages: &[(PageId, Lsn)]) -> Vec<Result<IoBuf>> {
+        let wanted: BTreeMap<PageId, Lsn> = pages.iter().copied().collect();
+        let changes = match self.log.changes_since(&wanted).await {
+            Ok(changes) => changes,
+            Err(error) => return pages.iter().map(|_| Err(error.clone())).collect(),
+        };
+        let changes = &changes;
+        join_all(pages.iter().map(|&(page, _)| async move {
+            let changes = changes.get(&page).map_or(&[][..], Vec::as_slice);
+            let made = self.remake(page, changes).await;
+            self.counters.replayed.fetch_add(made.is_ok() as u64, Ordering::Relaxed);
+            made
+        }))
+        .await
+    }
+
+    async fn remake(&self, page: PageId, changes: &[Change]) -> Result<IoBuf> {
+        let afresh = changes.iter().rposition(Change::starts_afresh);
+        let (mut bytes, changes) = match afresh {
+            Some(at) => (IoBuf::zeroed(self.page_size), &changes[at..]),
+            None => {
+                let mut fetched = self.disk.fetch(page, 1, Access::Random).await;
+                (fetched.pop().expect("one page was asked for")?.bytes, changes)
+            }
+        };
+        let mut fresh = afresh.is_some();
+        for change in changes {
+            let found = header::lsn(&bytes);
+            if !fresh && change.end <= found {
+                continue;
+            }
+            if !fresh && change.prev != found {
+                return Err(StorageError::LostWrite { page, found, expected: change.prev });
+            }
+            apply_ops(&mut bytes, page, &change.ops, change.end)?;
+            fresh = false;
+        }
+        header::seal(&mut bytes);
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,291 @@
+//! Pages that leave memory: clean ones are copied and written by a task of their own; dirty ones go where the write policy says.
+//!
+//! Invariants:
+//! 1. *Log first* (R4): every image is at or below the log's durable end. Clean ones came from a home, or went to one.
+//! 2. A dirty page is in the tier's dirty set from its frame's allocation on; the pool drops it only after its write. Where the write
+//!    fails, the page goes to the disk before `write_back` returns.
+//! 3. With dual writes the record becomes clean only after *both* writes: a crash between them must not leave a frame that is taken for
+//!    home and is newer than home (thesis, section 4.3.1).
+
+use super::partition::Written;
+use super::record::Record;
+use super::{Admission, FlashHome, FrameId};
+use crate::error::Result;
+use crate::home::{Home, HomeFuture, Reason, Tier, WriteBack};
+use crate::page::header;
+use crate::pool::Access;
+use crate::types::*;
+use futures::future::join_all;
+use std::sync::atomic::Ordering;
+use terrace_device::{IoBuf, Purpose};
+use terrace_policy::flash::{Cause, Refusal, Route};
+
+/// Clean pages waiting to be written; more are not let in.
+const QUEUE: usize = 64;
+/// Clean pages written together.
+const BATCH: usize = 32;
+
+/// Where the pages of one call go.
+#[derive(Default)]
+struct Routes {
+    disk: Vec<WriteBack>,
+    flash: Vec<(FrameId, WriteBack)>,
+    /// Copies of pages in `disk`.
+    both: Vec<(FrameId, PageId, IoBuf)>,
+}
+
+impl FlashHome {
+    /// A frame for the page, dirty with `rec` if there is one.
+    fn allocate(&self, page: PageId, rec: Option<Lsn>, lsn: Lsn) -> Option<FrameId> {
+        let part = self.partition_of(page);
+        let allocated = self.partition(part).lock().allocate(page, rec, Record::tag_of(lsn));
+        let Some(allocated) = allocated else {
+            self.counters.rejected_no_frame.fetch_add(1, Ordering::Relaxed);
+            self.wake_cleaner.notify_one();
+            return None;
+        };
+        if let Some(gone) = allocated.evicted {
+            self.counters.evicted.fetch_add(1, Ordering::Relaxed);
+            self.moved(gone, Tier::Disk);
+        }
+        Some(FrameId { part, frame: allocated.frame })
+    }
+
+    /// A clean page leaves memory. Called under locks of the pool: it only copies.
+    pub(super) fn offer_clean(&self, page: PageId, bytes: &[u8], access: Access) {
+        if self.part(page).lock().find(page).is_some() {
+            return; // The same version (invariant 1 of the tier).
+        }
+        let mut queue = self.admissions.lock();
+        let mut offer = self.offer(access, 0);
+        offer.pending += queue.len();
+        let verdict = match self.gate.clean(&offer) {
+            Ok(()) if queue.len() >= QUEUE => Err(Refusal::Throttled),
+            verdict => verdict,
+        };
+        if let Err(why) = verdict {
+            return self.counters.refused(why);
+        }
+        let Some(at) = self.allocate(page, None, header::lsn(bytes)) else { return };
+        let mut copy = self.spare.lock().pop().unwrap_or_else(|| IoBuf::zeroed(self.page_size));
+        copy.copy_from_slice(bytes);
+        queue.push_back(Admission { at, bytes: copy });
+        drop(queue);
+        self.wake_writer.notify_one();
+    }
+
+    /// Writes what `offer_clean` took. Ends with the home.
+    pub(super) async fn run_writer(&self) {
+        while self.check().is_ok() {
+            let batch: Vec<Admission> = {
+                let mut queue = self.admissions.lock();
+                let count = queue.len().min(BATCH);
+                queue.drain(..count).collect()
+            };
+            if batch.is_empty() {
+                self.wake_writer.notified().await;
+                continue;
+            }
+            self.admit(batch).await;
+        }
+    }
+
+    async fn admit(&self, batch: Vec<Admission>) {
+        let (mut wanted, mut spare) = (Vec::new(), Vec::new());
+        for mut admission in batch {
+            if self.partition(admission.at.part).lock().start_write(admission.at.frame) {
+                header::seal(&mut admission.bytes);
+                self.assert_logged(header::lsn(&admission.bytes), header::id(&admission.bytes));
+                wanted.push((admission.at, admission.bytes));
+            } else {
+                spare.push(admission.bytes);
+            }
+        }
+        let views: Vec<(FrameId, &[u8])> = wanted.iter().map(|(at, bytes)| (*at, &bytes[..])).collect();
+        let written = self.write_frames(views).await;
+        for ((at, bytes), good) in wanted.into_iter().zip(written) {
+            let how = if good { Written::Clean } else { Written::Failed };
+            if self.end_write(at, how) {
+                self.counters.admitted_clean.fetch_add(1, Ordering::Relaxed);
+                self.moved(header::id(&bytes), Tier::Flash);
+            }
+            spare.push(bytes);
+        }
+        let mut kept = self.spare.lock();
+        spare.truncate(QUEUE.saturating_sub(kept.len()));
+        kept.append(&mut spare);
+    }
+
+    /// A device that died while the page was on its way holds nothing.
+    fn end_write(&self, at: FrameId, how: Written) -> bool {
+        let mut partition = self.partition(at.part).lock();
+        let how = if how == Written::Clean && !self.is_on() { Written::Failed } else { how };
+        partition.end_write(at.frame, how)
+    }
+
+    fn assert_logged(&self, lsn: Lsn, page: PageId) {
+        let durable = self.log.durable();
+        assert!(
+            !self.log_before_data || lsn <= durable,
+            "R4: page {page} at {lsn} goes to flash, the log is durable to {durable}"
+        );
+    }
+
+    /// Writes frames, adjacent ones together; whether each succeeded.
+    async fn write_frames(&self, frames: Vec<(FrameId, &[u8])>) -> Vec<bool> {
+        if !self.is_on() {
+            return vec![false; frames.len()];
+        }
+        let mut sorted: Vec<usize> = (0..frames.len()).collect();
+        sorted.sort_unstable_by_key(|&i| self.number(frames[i].0));
+        let follows = |a: &usize, b: &usize| self.number(frames[*a].0) + 1 == self.number(frames[*b].0);
+        let runs = sorted.chunk_by(follows).map(|run| {
+            let mut all = IoBuf::zeroed(run.len() * self.page_size);
+            for (i, &frame) in run.iter().enumerate() {
+                all[i * self.page_size..][..self.page_size].copy_from_slice(frames[frame].1);
+            }
+            self.counters.written_bytes.fetch_add(all.len() as u64, Ordering::Relaxed);
+            self.pending.fetch_add(1, Ordering::AcqRel);
+            let write = self.device.write(self.offset(frames[run[0]].0), all, Purpose::Flash);
+            async move {
+                let written = write.await;
+                self.pending.fetch_sub(1, Ordering::AcqRel);
+                match written {
+                    Ok(_) => self.note_success(),
+                    Err(error) => {
+                        tracing::warn!(%error, "a page cannot be written to the flash tier");
+                        self.note_failure(&error);
+                        return (run, false);
+                    }
+                }
+                (run, true)
+            }
+        });
+        let mut good = vec![false; frames.len()];
+        for (run, written) in join_all(runs).await {
+            run.iter().for_each(|&i| good[i] = written);
+        }
+        good
+    }
+
+    pub(super) fn write_pages(&self, mut pages: Vec<WriteBack>, reason: Reason) -> HomeFuture<'_, Result<()>> {
+        if let Err(error) = self.check() {
+            return Box::pin(std::future::ready(Err(error)));
+        }
+        // Frames that hold an older version now (invariant 1 of the tier). Their recLSNs go along.
+        let mut rising = Vec::new();
+        for page in &mut pages {
+            if let Some(rec) = self.dirtied(page.page) {
+                page.rec_lsn = page.rec_lsn.min(rec);
+                rising.push((page.page, rec));
+            }
+        }
+        let routes = self.route(pages, reason);
+        let disk = self.disk.write_back(routes.disk, reason); // Taken by this call.
+        for (page, rec) in rising {
+            self.risen(page, rec);
+        }
+        Box::pin(async move {
+            let (disk, flash, both) =
+                futures::join!(disk, self.write_dirty(routes.flash), self.write_copies(&routes.both));
+            for ((at, page, _), good) in routes.both.iter().zip(both) {
+                let how = if good && disk.is_ok() { Written::Clean } else { Written::Failed };
+                if self.end_write(*at, how) {
+                    self.counters.admitted_dirty.fetch_add(1, Ordering::Relaxed);
+                    self.moved(*page, Tier::Flash);
+                }
+            }
+            disk.and(flash)
+        })
+    }
+
+    fn route(&self, pages: Vec<WriteBack>, reason: Reason) -> Routes {
+        let cause = match reason {
+            Reason::Evict => Cause::Evicted,
+            Reason::Age => Cause::Aged,
+            Reason::Checkpoint => Cause::Checkpoint,
+        };
+        let mut routes = Routes::default();
+        let end = self.log.end();
+        let on = self.is_on();
+        for page in pages {
+            if !on || page.page.space != DATA {
+                routes.disk.push(page);
+                continue;
+            }
+            let wanted_home = Lsn(self.wanted_home.load(Ordering::Acquire));
+            let young = page.rec_lsn >= wanted_home;
+            let age = if young { end.0.saturating_sub(page.rec_lsn.0) } else { u64::MAX };
+            match self.gate.dirty(&self.offer(page.access, age), cause) {
+                Route::Disk(why) => {
+                    if reason == Reason::Evict {
+                        self.counters.refused(why);
+                    }
+                    routes.disk.push(page);
+                }
+                Route::Flash => match self.allocate(page.page, Some(page.rec_lsn), page.lsn) {
+                    Some(at) => routes.flash.push((at, page)),
+                    None => routes.disk.push(page),
+                },
+                Route::Both => {
+                    if let Some(at) = self.allocate(page.page, None, page.lsn) {
+                        self.begin(at);
+                        routes.both.push((at, page.page, IoBuf::padded(&page.bytes)));
+                    }
+                    routes.disk.push(page);
+                }
+            }
+        }
+        routes
+    }
+
+    /// Nobody voids a frame between its allocation and this: the page's writer has it, and a change voids it afterwards.
+    fn begin(&self, at: FrameId) -> bool {
+        self.partition(at.part).lock().start_write(at.frame)
+    }
+
+    async fn write_copies(&self, copies: &[(FrameId, PageId, IoBuf)]) -> Vec<bool> {
+        if copies.is_empty() {
+            return Vec::new();
+        }
+        self.write_frames(copies.iter().map(|(at, _, bytes)| (*at, &bytes[..])).collect()).await
+    }
+
+    /// Invariant 2.
+    async fn write_dirty(&self, pages: Vec<(FrameId, WriteBack)>) -> Result<()> {
+        if pages.is_empty() {
+            return Ok(());
+        }
+        let mut begun = Vec::new();
+        for (at, page) in pages {
+            self.assert_logged(page.lsn, page.page);
+            // Void by now: it has changed again, and the pool has inherited its recLSN.
+            if self.begin(at) {
+                begun.push((at, page));
+            }
+        }
+        let written = self.write_frames(begun.iter().map(|(at, page)| (*at, &page.bytes[..])).collect()).await;
+        let (mut failed, mut rising) = (Vec::new(), Vec::new());
+        for ((at, mut page), good) in begun.into_iter().zip(written) {
+            if good {
+                if self.end_write(at, Written::Dirty) {
+                    self.counters.admitted_dirty.fetch_add(1, Ordering::Relaxed);
+                    self.moved(page.page, Tier::Flash);
+                }
+                continue;
+            }
+            if let Some(rec) = self.partition(at.part).lock().fail_write(at.frame) {
+                page.rec_lsn = page.rec_lsn.min(rec);
+                rising.push((page.page, rec));
+                failed.push(page);
+            }
+        }
+        let disk = self.disk.write_back(failed, Reason::Evict);
+        for (page, rec) in rising {
+            self.risen(page, rec);
+        }
+        self.wake_cleaner.notify_one();
+        self.progress.notify_waiters();
+        disk.await
+    }
+}
