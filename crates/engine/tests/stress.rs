@@ -44,6 +44,7 @@ fn devices() -> DeviceSet {
         double_write: device("double_write"),
         data: device("data"),
         undo: device("undo"),
+        flash: None,
     }
 }
 

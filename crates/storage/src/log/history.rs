@@ -98,7 +98,8 @@ impl Log {
         self.flush_to(end).await?;
         while end > oldest {
             let number = self.segment_of(end);
-            let gone = || StorageError::Damaged(format!("log segment {number} is gone, and pages of the flash tier need it"));
+            let gone =
+                || StorageError::Damaged(format!("log segment {number} is gone, and pages of the flash tier need it"));
             let image = match self.look_for(number, pages).await? {
                 Look::Gone => return Err(gone()),
                 Look::Untouched(prev_end) => {
