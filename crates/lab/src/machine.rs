@@ -78,7 +78,8 @@ impl Media {
 
     fn at_once(&self) -> DeviceSet {
         let device = |at: usize| self.devices[at].clone() as DeviceRef;
-        DeviceSet { control: device(0), log: device(1), double_write: device(2), data: device(3), undo: device(4) }
+        let [control, log, double_write, data, undo] = std::array::from_fn(device);
+        DeviceSet { control, log, double_write, data, undo, flash: None }
     }
 
     /// Invariant 2.
@@ -96,6 +97,7 @@ impl Media {
             double_write: device(2, &log),
             data: device(3, &data),
             undo: device(4, &log),
+            flash: None,
         }
     }
 }
