@@ -38,6 +38,7 @@ fn devices() -> DeviceSet {
         double_write: device("double-write"),
         data: device("data"),
         undo: device("undo"),
+        flash: None,
     }
 }
 
