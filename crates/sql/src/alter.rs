@@ -11,6 +11,7 @@ use crate::insert::{literal, values_query};
 use crate::parse::{fold, object_name};
 use crate::router::notice;
 use crate::run::Run;
+use crate::sequence::call_of;
 use crate::values::{assign_array, check_assignable};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::sql::sqlparser::ast::{
@@ -233,6 +234,9 @@ impl Run<'_> {
         if let Some(value) = literal(expr, column) {
             return value;
         }
+        if call_of(expr).is_some() {
+            return Err(unsupported("a new column with a default that differs from row to row"));
+        }
         let plan = self.plan(&values_query([expr.clone()].into_iter())?, None).await?;
         check_assignable(plan.schema().field(0).data_type(), column, false)?;
         let mut volatile = false;
@@ -269,7 +273,9 @@ impl Run<'_> {
         };
         let checks = checks::without(&table.checks, &folded)?;
         let drop = async { self.cell.lock().await.open().drop_column(table, at).await };
+        let dropped = table.columns[at].clone();
         let table = self.cancel.run(drop).await?;
+        self.drop_owned(&[dropped]).await?;
         if checks.len() == table.checks.len() { Ok(table) } else { self.set_checks(&table, checks).await }
     }
 }

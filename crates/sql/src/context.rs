@@ -3,6 +3,7 @@
 //! Plans hold no transaction: scans find it through [`StatementContext`], an extension of the task's session configuration, so one
 //! plan serves many transactions.
 use crate::error::tunnel;
+use crate::sequence::{Given, Sequences};
 use datafusion::common::DataFusionError;
 use datafusion::execution::TaskContext;
 use parking_lot::Mutex;
@@ -154,6 +155,9 @@ pub(crate) struct TxnSlot {
     pub(crate) queried: bool,
     /// Its savepoints, oldest first.
     pub(crate) savepoints: Vec<(String, Savepoint)>,
+    /// The database's sequences, and what the session was given of them: both outlive transactions.
+    pub(crate) sequences: Arc<Sequences>,
+    pub(crate) given: Given,
 }
 
 impl TxnSlot {

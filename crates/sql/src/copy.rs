@@ -115,6 +115,10 @@ impl Run<'_> {
 
     /// A row of defaults for the columns that are not copied. Defaults are constant within a statement.
     async fn copy_defaults(&self, table: &Arc<Table>, columns: &[usize]) -> Result<Vec<Datum>> {
+        let unlisted = || table.columns.iter().enumerate().filter(|(at, _)| !columns.contains(at));
+        if unlisted().any(|(_, c)| crate::sequence::sequence_of(c).is_some()) {
+            return Err(unsupported("COPY that leaves a column to a sequence"));
+        }
         let rows = self.value_rows(table, columns, &[&vec![null(); columns.len()]]).await?;
         Ok(rows.into_iter().next().expect("a row of values for a row of expressions"))
     }

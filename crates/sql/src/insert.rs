@@ -9,6 +9,7 @@ use crate::error::unsupported;
 use crate::parse::{fold, object_name};
 use crate::returning::Changed;
 use crate::run::Run;
+use crate::sequence::{Call, call_of, sequence_of};
 use crate::values::{assign_array, assign_datum, check_assignable, live_columns};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::DataType as ArrowType;
@@ -21,6 +22,8 @@ use terrace_engine::{ColumnDef, DataType, Datum, EngineError, Result, Table};
 /// A cell of VALUES.
 enum Cell {
     Known(Datum),
+    /// A function of a sequence: evaluated by itself, in the order of the cells.
+    Sequence(Call),
     /// The column of the query that evaluates the cells that are not known, and whether it is a literal of open type.
     Computed(usize),
 }
@@ -155,12 +158,19 @@ impl Run<'_> {
             cells.push(out);
         }
         let computed = self.compute(table, computed).await?;
+        for (at, cell) in cells.iter_mut().flatten() {
+            if let Cell::Sequence(call) = cell {
+                let value = Datum::Int8(self.sequence(call).await?);
+                *cell = Cell::Known(assign_datum(value, table.columns[*at].data_type)?);
+            }
+        }
         let fill = |cells: Vec<(usize, Cell)>| {
             let mut row = vec![Datum::Null; table.columns.len()];
             for (at, cell) in cells {
                 row[at] = match cell {
                     Cell::Known(datum) => datum,
                     Cell::Computed(number) => computed[number].clone(),
+                    Cell::Sequence(_) => unreachable!("evaluated above"),
                 };
             }
             row
@@ -189,6 +199,9 @@ impl Run<'_> {
             }
             _ => expr.clone(),
         };
+        if let Some(call) = call_of(&expr) {
+            return Ok(Cell::Sequence(call?));
+        }
         computed.push((at, expr));
         Ok(Cell::Computed(computed.len() - 1))
     }
@@ -231,6 +244,18 @@ impl Run<'_> {
             .filter(|(at, c)| !columns.contains(at) && c.default_sql.is_some())
             .map(|(at, _)| at)
             .collect();
+        // Defaults are constant within a statement, but for those that are a sequence's next value.
+        let numbered = |at: &usize| sequence_of(&table.columns[*at]).is_some();
+        let with_default: Vec<usize> =
+            live_columns(table).filter(|(_, c)| c.default_sql.is_some()).map(|(at, _)| at).collect();
+        let of = |at: &usize| match rest.contains(at) && !numbered(at) {
+            true => Expr::Identifier(Ident::new("default")),
+            false => Expr::Value(Value::Null.with_empty_span()),
+        };
+        let constants = match rest.is_empty() {
+            true => vec![],
+            false => self.value_rows(table, &with_default, &[&with_default.iter().map(of).collect()]).await?.remove(0),
+        };
         let batches = self.collect(&plan, None).await?;
         let mut rows = vec![];
         for batch in &batches {
@@ -241,10 +266,15 @@ impl Run<'_> {
                 values.into_iter().enumerate().for_each(|(i, value)| rows[first + i][*at] = value);
             }
             for at in &rest {
-                // Defaults are constant within a statement: no volatile function is allowed in them.
-                let default = [Expr::Identifier(Ident::new("default"))];
-                let value = self.value_rows(table, &[*at], &[&default.to_vec()]).await?.remove(0).swap_remove(*at);
-                rows[first..].iter_mut().for_each(|row| row[*at] = value.clone());
+                match sequence_of(&table.columns[*at]) {
+                    None => rows[first..].iter_mut().for_each(|row| row[*at] = constants[*at].clone()),
+                    Some(name) => {
+                        for row in &mut rows[first..] {
+                            let value = Datum::Int8(self.sequence(&Call::Next(name.clone())).await?);
+                            row[*at] = assign_datum(value, table.columns[*at].data_type)?;
+                        }
+                    }
+                }
             }
         }
         Ok(rows)

@@ -35,6 +35,7 @@ mod router;
 mod run;
 mod savepoint;
 mod scan;
+mod sequence;
 pub mod session;
 mod settings;
 mod shapes;

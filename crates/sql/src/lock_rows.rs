@@ -18,7 +18,7 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, Ident, LimitClause, LockClause, LockType, NonBlock, Query, Select, SelectItem,
+    Expr, GroupByExpr, LimitClause, LockClause, LockType, NonBlock, Query, Select, SelectItem,
     SelectItemQualifiedWildcardKind, SetExpr, Statement, Value,
 };
 use datafusion::sql::sqlparser::keywords::Keyword;

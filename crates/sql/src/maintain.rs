@@ -121,6 +121,7 @@ impl Run<'_> {
                     None => undefined_table(name),
                 });
             };
+            crate::sequence::refuse_sequence(table)?;
             let lock = async { self.cell.lock().await.open().lock_definition(table).await };
             match self.cancel.run(lock).await {
                 Ok(table) if table.name == name => return Ok(table),

@@ -6,6 +6,7 @@ use crate::insert::{check_count, insert_columns, insert_target, literal, plain_v
 use crate::parse::{fold, object_name, type_cast_parameters, type_parameter, undefined_table};
 use crate::planner::{Planner, parameters};
 use crate::run::{LazyState, Run};
+use crate::sequence;
 use crate::session::{Block, Outcome, Session, shown_schema};
 use crate::values::check_assignable;
 use datafusion::arrow::array::{RecordBatch, StringArray};
@@ -40,8 +41,12 @@ impl Run<'_> {
     pub(crate) async fn statement(&self, ast: &Statement) -> Result<Done> {
         let tag: String = match ast {
             Statement::Query(query) if !query.locks.is_empty() => return Box::pin(self.select_locking(query)).await,
-            Statement::Query(_) => {
-                let plan = self.plan(ast, None).await?;
+            Statement::Query(query) => {
+                let with_values = match sequence::calls(query)?.is_empty() {
+                    true => None,
+                    false => Some(self.with_values(query).await?),
+                };
+                let plan = self.plan(with_values.as_ref().unwrap_or(ast), None).await?;
                 let physical = self.physical(&plan).await?;
                 return Ok(Done::Rows(self.stream(physical, None)?));
             }
@@ -52,6 +57,12 @@ impl Run<'_> {
             Statement::Delete(delete) => return Ok(Box::pin(self.delete(delete)).await?.done("DELETE")),
             Statement::CreateTable(create) => return Box::pin(self.create_table(create)).await,
             Statement::CreateIndex(create) => return Box::pin(self.create_index(create)).await,
+            Statement::CreateSequence { .. } => {
+                let (name, made) = Box::pin(self.create_sequence_statement(ast)).await?;
+                let skipped = || notice("42P07", format!("relation \"{name}\" already exists, skipping"));
+                let notices = if made { vec![] } else { vec![skipped()] };
+                return Ok(Done::Command(Outcome::Command { tag: "CREATE SEQUENCE".into(), notices }));
+            }
             Statement::AlterTable(alter) => {
                 let notices = Box::pin(self.alter_table(alter)).await?;
                 return Ok(Done::Command(Outcome::Command { tag: "ALTER TABLE".into(), notices }));
@@ -92,6 +103,8 @@ impl Run<'_> {
             }
             return Err(duplicate(&name));
         }
+        let (create, sequences) = sequence::expand(create, &catalog)?;
+        let create = &create;
         let spec = ddl::table_spec(create, &catalog)?;
         let checks = self.new_checks(create, &spec).await?;
         let notices = ddl::storage_options(&create.table_options)?;
@@ -101,6 +114,9 @@ impl Run<'_> {
                     self.check_default(expr, definition).await?;
                 }
             }
+        }
+        for new in &sequences {
+            self.create_sequence(new).await?;
         }
         let run = async {
             let mut slot = self.cell.lock().await;
@@ -118,6 +134,12 @@ impl Run<'_> {
     pub(crate) async fn check_default(&self, expr: &Expr, column: &terrace_engine::ColumnDef) -> Result<()> {
         if let Some(value) = literal(expr, column) {
             return value.map(|_| ());
+        }
+        if let Some(call) = sequence::call_of(expr) {
+            return match (call?, column.data_type) {
+                (sequence::Call::Next(_), DataType::Int4 | DataType::Int8) => Ok(()),
+                _ => Err(unsupported("this function of a sequence as a default")),
+            };
         }
         if expr.to_string().contains('$') && matches!(expr, Expr::Value(v) if matches!(v.value, Value::Placeholder(_)))
         {
@@ -154,6 +176,7 @@ impl Run<'_> {
             let dropped = match kind {
                 ObjectType::Table => self.drop_table(&name, &catalog).await,
                 ObjectType::Index => self.drop_index(&name, &catalog).await,
+                ObjectType::Sequence => self.drop_sequence(&name, &catalog).await,
                 other => return Err(unsupported(format!("DROP {other}"))),
             };
             match dropped {
@@ -174,8 +197,12 @@ impl Run<'_> {
             }
             return Err(EngineError::new("42P01", format!("table \"{name}\" does not exist")));
         };
+        if sequence::is_sequence(table) {
+            return Err(EngineError::new("42809", format!("\"{name}\" is not a table")));
+        }
         let run = async { self.cell.lock().await.open().drop_table(table).await };
-        self.cancel.run(run).await
+        self.cancel.run(run).await?;
+        self.drop_owned(&table.columns).await
     }
 
     async fn drop_index(&self, name: &str, catalog: &terrace_engine::Catalog) -> Result<()> {
@@ -228,7 +255,11 @@ impl Session {
             Statement::Query(query) => {
                 let mut query = query.clone();
                 query.locks.clear();
-                let plan = planner(None).plan(Statement::Query(query), &types).await?.plan;
+                let query = match sequence::calls(&query)?.len() {
+                    0 => Statement::Query(query),
+                    n => sequence::replaced(&query, &vec![0; n])?,
+                };
+                let plan = planner(None).plan(query, &types).await?.plan;
                 // As it will be after type coercion.
                 let typed = state
                     .get()
@@ -275,6 +306,7 @@ impl Session {
                         if !type_parameter(value, column.data_type, &mut types)
                             && !crate::dml::is_default(value)
                             && literal(value, column).is_none()
+                            && sequence::call_of(value).is_none()
                         {
                             others.push(value.clone());
                         }

@@ -104,6 +104,7 @@ impl Run<'_> {
             let version = self.engine.catalog().version();
             let catalog = self.begin_statement().await;
             let table = catalog.table(name).ok_or_else(|| crate::parse::undefined_table(name))?;
+            crate::sequence::refuse_sequence(table)?;
             let locked = self.lock(table, write).await;
             if self.engine.catalog().version() == version {
                 return locked.map(|()| table.clone());

@@ -13,6 +13,7 @@ use crate::naming::shown;
 use crate::observe::{Activity, Entry, Observed, Present, Running};
 use crate::pgcatalog::{SessionInfo, System};
 use crate::run::{LazyState, Run};
+use crate::sequence::Sequences;
 use crate::settings::Settings;
 use crate::shapes::{Parsed, Shapes};
 use crate::{parse, pgcatalog, planner};
@@ -45,6 +46,7 @@ pub struct SqlDatabase {
     pub observed: Arc<Observed>,
     pub(crate) state: Arc<SessionState>,
     name: Arc<str>,
+    sequences: Arc<Sequences>,
 }
 
 /// Where queries go on that outgrow their memory.
@@ -197,18 +199,16 @@ impl SqlDatabase {
         let runtime = runtime.build_arc().expect("a runtime environment of plain settings");
         let state = planner::base_state(runtime, sort_reserve);
         let observed = Observed::new(engine.env().clone());
-        SqlDatabase { engine, observed, state: Arc::new(state), name: pgcatalog::DATABASE.into() }
+        let (state, name) = (Arc::new(state), pgcatalog::DATABASE.into());
+        SqlDatabase { engine, observed, state, name, sequences: Arc::default() }
     }
 
     pub fn session(&self, user: &str) -> Session {
         let present = Present::enter(&self.observed, user);
         let activity = present.activity.clone();
         let pid = activity.pid;
-        let shared = Shared {
-            cell: Arc::new(tokio::sync::Mutex::new(TxnSlot::default())),
-            block: Mutex::new(Block::None),
-            activity,
-        };
+        let slot = TxnSlot { sequences: self.sequences.clone(), ..TxnSlot::default() };
+        let shared = Shared { cell: Arc::new(tokio::sync::Mutex::new(slot)), block: Mutex::new(Block::None), activity };
         let system = System { engine: self.engine.clone(), observed: self.observed.clone() };
         Session {
             database: self.clone(),

@@ -14,6 +14,8 @@ mod lock_rows;
 mod returning;
 #[path = "statements/savepoint.rs"]
 mod savepoint;
+#[path = "statements/sequence.rs"]
+mod sequence;
 #[path = "statements/types.rs"]
 mod types;
 
@@ -76,7 +78,6 @@ async fn ddl_refusals() {
         "CREATE TABLE x (a int, FOREIGN KEY (a) REFERENCES t (a))",
         "CREATE TABLE x (a int GENERATED ALWAYS AS IDENTITY)",
         "CREATE TABLE x (a text COLLATE \"de_DE\")",
-        "CREATE TABLE x (a serial)",
         "CREATE TABLE x AS SELECT 1",
         "CREATE TEMPORARY TABLE x (a int)",
         "CREATE INDEX i ON t (a DESC)",

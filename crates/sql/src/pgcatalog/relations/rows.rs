@@ -81,6 +81,7 @@ pub(crate) fn rows(catalog: &Catalog, schema: &str, name: &str) -> Vec<Row> {
             .collect(),
         ("pg_catalog", "pg_tables") => catalog
             .tables()
+            .filter(|t| !crate::sequence::is_sequence(t))
             .map(|t| {
                 row! {schemaname: "public", tablename: &*t.name, tableowner: OWNER, hasindexes: !t.indexes.is_empty()}
             })
@@ -94,6 +95,7 @@ pub(crate) fn rows(catalog: &Catalog, schema: &str, name: &str) -> Vec<Row> {
             .collect(),
         ("information_schema", "tables") => catalog
             .tables()
+            .filter(|t| !crate::sequence::is_sequence(t))
             .map(|t| {
                 row! {
                     table_catalog: DATABASE, table_schema: "public", table_name: &*t.name, table_type: "BASE TABLE",
@@ -161,7 +163,7 @@ fn class(table: &Table) -> Vec<Row> {
     let mut rows = vec![row! {
         oid: table.oid.0, relname: &*table.name, relnamespace: PUBLIC_OID, relowner: OWNER_OID, relam: HEAP_AM_OID,
         relfilenode: table.oid.0, reltuples: rows, relpages: pages, relhasindex: !table.indexes.is_empty(), relpersistence: "p",
-        relkind: "r", relnatts: table.columns.len() as i16, relispopulated: true, relreplident: "d",
+        relkind: if crate::sequence::is_sequence(table) { "S" } else { "r" }, relnatts: table.columns.len() as i16, relispopulated: true, relreplident: "d",
     }];
     rows.extend(table.indexes.iter().map(|i| {
         row! {
