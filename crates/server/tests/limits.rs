@@ -1,4 +1,5 @@
 //! Transactions of several statements, and limits: of time, memory, length and number.
+#![allow(clippy::disallowed_methods, reason = "a test of the server, on tokio")]
 mod common;
 
 use common::raw::*;

@@ -80,7 +80,7 @@ pub(crate) fn parse(tokens: &[TokenWithSpan]) -> Result<Option<Statement>> {
 }
 
 fn one_name(tokens: &[&Token]) -> Result<ObjectName> {
-    let tokens = tokens.iter().map(|t| Token::clone(t)).collect();
+    let tokens = tokens.iter().copied().cloned().collect();
     let mut parser = Parser::new(&PostgreSqlDialect {}).with_tokens(tokens);
     let name = parser.parse_object_name(false).map_err(from_parser)?;
     match &parser.peek_token().token {

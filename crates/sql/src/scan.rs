@@ -313,7 +313,7 @@ impl ExecutionPlan for ScanExec {
             (Some(one), Role::Target) => Source::Row(Some((one.rid, one.row.clone(), one.version))),
             (_, Role::Given) => Source::Given(0),
             _ => match context.try_scanner(&self.table, &self.scan) {
-                Some(scanner) => Source::Scanner(scanner),
+                Some(scanner) => Source::Scanner(Box::new(scanner)),
                 None => Source::Unopened(self.scan.clone()),
             },
         };
@@ -352,7 +352,7 @@ impl ExecutionPlan for ScanExec {
 
 enum Source {
     Unopened(Scan),
-    Scanner(Scanner),
+    Scanner(Box<Scanner>),
     Row(Option<(Rid, RowBuf, Version)>),
     /// The next of the rows given.
     Given(usize),
@@ -380,7 +380,7 @@ impl Reading {
             return Ok(None);
         }
         if let Source::Unopened(scan) = &self.source {
-            self.source = Source::Scanner(self.context.scanner(&self.table, scan.clone()).await?);
+            self.source = Source::Scanner(Box::new(self.context.scanner(&self.table, scan.clone()).await?));
         }
         let rows = match &mut self.source {
             Source::Scanner(scanner) => {

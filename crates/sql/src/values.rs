@@ -11,7 +11,6 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::common::ScalarValue;
-use std::collections::HashMap;
 use std::sync::Arc;
 use terrace_engine::types::{MAX_PRECISION, Numeric, PLAIN_SCALE};
 use terrace_engine::{ColumnDef, DataType, Datum, DatumRef, EngineError, Result, Table};
@@ -74,15 +73,13 @@ pub(crate) fn field_type(field: &Field) -> Option<DataType> {
 
 /// A field of one of the engine's types (invariant 1).
 pub(crate) fn field_of(name: &str, data_type: DataType, nullable: bool) -> Field {
-    let mut metadata = HashMap::new();
-    match data_type {
-        DataType::Varchar(_) => metadata.extend([(PG_TYPE.to_owned(), "varchar".to_owned())]),
-        DataType::Char(_) => metadata.extend([(PG_TYPE.to_owned(), "bpchar".to_owned())]),
-        _ => {}
-    }
-    if typmod(data_type) >= 0 {
-        metadata.insert(PG_TYPMOD.to_owned(), typmod(data_type).to_string());
-    }
+    let name_of_type = match data_type {
+        DataType::Varchar(_) => Some((PG_TYPE.to_owned(), "varchar".to_owned())),
+        DataType::Char(_) => Some((PG_TYPE.to_owned(), "bpchar".to_owned())),
+        _ => None,
+    };
+    let modifier = (typmod(data_type) >= 0).then(|| (PG_TYPMOD.to_owned(), typmod(data_type).to_string()));
+    let metadata = name_of_type.into_iter().chain(modifier).collect();
     Field::new(name, arrow_type(data_type), nullable).with_metadata(metadata)
 }
 

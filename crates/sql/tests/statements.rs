@@ -1,4 +1,5 @@
 //! Statements of one session: what they answer, and what they refuse.
+#![allow(clippy::disallowed_methods, reason = "tests run on tokio")]
 #[path = "statements/alter.rs"]
 mod alter;
 #[path = "statements/by_key.rs"]

@@ -44,7 +44,7 @@ impl Fields {
             }
             // NULL is what is written, not what it means: `\\N` is the text `\N`.
             let null = line[raw..at] == *format.null.as_bytes();
-            self.fields.push((!null).then(|| from..self.bytes.len()));
+            self.fields.push((!null).then_some(from..self.bytes.len()));
             if at == line.len() {
                 return Ok(());
             }
@@ -109,7 +109,7 @@ impl Fields {
             let number = self.fields.len();
             let may = if was_quoted { csv.force_null.has(number) } else { !csv.force_not_null.has(number) };
             let null = may && self.bytes[from..] == *format.null.as_bytes();
-            self.fields.push((!null).then(|| from..self.bytes.len()));
+            self.fields.push((!null).then_some(from..self.bytes.len()));
             if at == line.len() {
                 return Ok(());
             }

@@ -10,6 +10,7 @@ use crate::dml::{delete_target, is_default, update_target};
 use crate::insert::{check_count, insert_columns, insert_target, literal, plain_values};
 use crate::naming::shown;
 use crate::parse::{fold, type_parameter};
+use crate::sequence::is_sequence;
 use crate::values::{field_of, live_columns};
 use datafusion::arrow::datatypes::Schema;
 use datafusion::sql::sqlparser::ast::{
@@ -112,6 +113,7 @@ fn delete(delete: &Delete, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Ta
 fn insert(insert: &Insert, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Table>, Action)> {
     (insert.returning.is_none() && insert.on.is_none()).then_some(())?;
     let table = catalog.table(&insert_target(insert).ok()?)?.clone();
+    (!is_sequence(&table)).then_some(())?;
     table.checks.is_empty().then_some(())?;
     let columns = insert_columns(insert, &table).ok()?;
     let rows = plain_values(insert.source.as_deref()?)?;
@@ -234,7 +236,8 @@ fn plain_table(factor: &TableFactor, catalog: &Catalog) -> Option<(Arc<Table>, S
     }
     let folded = public_name(name)?;
     let alias = alias.as_ref().map_or_else(|| folded.clone(), |a| fold(&a.name));
-    Some((catalog.table(&folded)?.clone(), alias))
+    let table = catalog.table(&folded).filter(|table| !is_sequence(table))?;
+    Some((table.clone(), alias))
 }
 
 /// An unqualified name may be one of pg_catalog's, which come first; those begin with pg_, and no user's table does.

@@ -85,11 +85,11 @@ impl Statements {
 
 /// The text with `$n` in place of literals (numbered on from its own parameters), without comments, in single spaces.
 pub fn normalise(sql: &str) -> String {
-    let mut scan = Scan { text: sql, at: 0 };
+    let scan = Scan { text: sql, at: 0 };
     let mut next = scan.clone().last_parameter() + 1;
     let mut out = String::with_capacity(sql.len().min(MAX_TEXT));
     let mut space = false;
-    while let Some(token) = scan.next() {
+    for token in scan {
         if out.len() >= MAX_TEXT {
             out.truncate(out.floor_char_boundary(MAX_TEXT));
             out.push_str("...");

@@ -283,7 +283,7 @@ async fn keys_of_every_type() {
         let Reply::Rows(lines) = c.run(&format!("EXPLAIN SELECT v FROM k WHERE k = {b}")).await.unwrap() else {
             panic!()
         };
-        assert!(lines.iter().any(|l| l.contains("IndexScan")), "{kind}: {lines:#?}");
+        assert!(lines.iter().any(|l| l.contains("Index Scan")), "{kind}: {lines:#?}");
         c.ok("DROP TABLE k", "DROP TABLE").await;
     }
 }
