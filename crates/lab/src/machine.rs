@@ -1,9 +1,10 @@
 //! A machine in virtual time: emulated devices by profile, a database on them, terminals that run a workload for a while.
 //!
 //! 1. Bytes lie in memory and cost nothing; time comes from the profiles' models and from the CPU that the workload charges.
-//! 2. Devices that the profile of one disk stands for share its queue: log and double-writes on one, control beside them.
-//! 3. The database is loaded with all devices at once (no time is charged), checkpointed, and only then put on the emulated ones, so that
-//!    every run begins from what a shut-down server left.
+//! 2. Devices that the profile of one disk stands for share its queue: log and double-writes on one, control beside them. The flash tier
+//!    has a device of its own.
+//! 3. The database is loaded with all devices at once (no time is charged), closed, and only then put on the emulated ones, so that
+//!    every run begins from what a shut-down server left. What was loaded does not depend on the machine's seed: runs share it.
 //! 4. A terminal ends with the transaction that it is in when time is up; conditions are checked when all have ended.
 use crate::workload::{Outcome, Sample, Workload};
 use futures::FutureExt;
@@ -15,10 +16,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use terrace_device::emulate::{Emulator, Profile};
 use terrace_device::latency::{Delay, LatencyDevice, Timer};
-use terrace_device::{DeviceRef, DeviceStats, MemoryDevice};
-use terrace_engine::{Database, EngineConfig, Result};
+use terrace_device::{Device, DeviceRef, DeviceStats, Guarantees, Image, MemoryDevice, SECTOR};
+use terrace_engine::{Database, EngineConfig, EngineError, Result};
 use terrace_env::{Env, Nanos, Sim};
-use terrace_storage::{DeviceSet, StorageConfig};
+use terrace_storage::{DeviceSet, FlashStats, StorageConfig};
 
 /// What a run stands on.
 #[derive(Clone, Debug)]
@@ -26,6 +27,8 @@ pub struct Machine {
     /// Profiles by name.
     pub data: Profile,
     pub log: Profile,
+    /// The flash tier's device; how large the tier is and how it works: `storage.flash`.
+    pub flash: Option<Profile>,
     pub cores: usize,
     pub storage: StorageConfig,
     /// Charged to the CPU for each statement of a transaction.
@@ -42,13 +45,33 @@ pub struct Run {
     pub window: Duration,
 }
 
+/// What the devices and the flash tier did in a window of time; gauges are as of its end.
+#[derive(Clone, Debug, Default)]
+pub struct Traffic {
+    /// Seconds since the run began, at the window's end.
+    pub at: f64,
+    pub data: DeviceStats,
+    pub log: DeviceStats,
+    pub flash: DeviceStats,
+    /// Reads that the tier served, and those that it did not.
+    pub tier_hits: u64,
+    pub tier_misses: u64,
+    /// Gauges: frames of the tier in use, and of them dirty.
+    pub tier_used: u64,
+    pub tier_dirty: u64,
+}
+
 /// What a run did.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// One for each window, in order.
     pub samples: Vec<Sample>,
+    /// One for each window of the run's duration.
+    pub traffic: Vec<Traffic>,
     /// Transfers of the data device during the run.
     pub data: DeviceStats,
+    /// What the tier did, where there is one.
+    pub tier: Option<FlashStats>,
     /// Problems that the workload's own conditions and the database's check found afterwards.
     pub problems: Vec<String>,
 }
@@ -64,16 +87,39 @@ impl Timer for VirtualTime {
     }
 }
 
-/// The media of a machine that is switched off.
-struct Media {
-    devices: [Arc<MemoryDevice>; 5],
+/// A loaded database on media that are switched off. Cheap to run on again and again: each run has its own copy of what it writes.
+#[derive(Clone)]
+pub struct Loaded {
+    images: [Image; 5],
 }
 
-const NAMES: [&str; 5] = ["control", "log", "double-write", "data", "undo"];
+impl Loaded {
+    /// Bytes of the data tablespace.
+    pub fn data_bytes(&self) -> u64 {
+        self.images[DATA].size()
+    }
+}
+
+/// The media of one run.
+struct Media {
+    devices: [Arc<MemoryDevice>; 6],
+}
+
+const NAMES: [&str; 6] = ["control", "log", "double-write", "data", "undo", "flash"];
+const LOG: usize = 1;
+const DATA: usize = 3;
+const FLASH: usize = 5;
+/// Of the simulation that loads: a database's identity comes from its seed.
+const LOAD_SEED: u64 = 1;
+/// Memory to load with.
+const LOAD_POOL: usize = 512 << 20;
 
 impl Media {
-    fn new() -> Media {
-        Media { devices: NAMES.map(|name| Arc::new(MemoryDevice::new(name, u64::MAX))) }
+    fn new(loaded: Option<&Loaded>) -> Media {
+        let guarantees = Guarantees { atomic_write: SECTOR, capacity: u64::MAX };
+        let image = |at: usize| loaded.and_then(|l| l.images.get(at).cloned()).unwrap_or_default();
+        let device = |at: usize| Arc::new(MemoryDevice::with_image(NAMES[at], guarantees.clone(), image(at)));
+        Media { devices: std::array::from_fn(device) }
     }
 
     fn at_once(&self) -> DeviceSet {
@@ -93,11 +139,43 @@ impl Media {
         };
         DeviceSet {
             control: device(0, &log),
-            log: device(1, &log),
+            log: device(LOG, &log),
             double_write: device(2, &log),
-            data: device(3, &data),
+            data: device(DATA, &data),
             undo: device(4, &log),
-            flash: None,
+            flash: machine.flash.as_ref().map(|profile| device(FLASH, &emulator(profile))),
+        }
+    }
+
+    /// Counters since the media were made (the tier's: since it was opened), with no window's width.
+    fn totals(&self, database: &Database) -> Traffic {
+        let of = |at: usize| self.devices[at].stats();
+        let tier = database.store().flash();
+        let tier = |value: fn(&FlashStats) -> u64| tier.as_ref().map_or(0, value);
+        Traffic {
+            at: 0.0,
+            data: of(DATA),
+            log: of(LOG),
+            flash: of(FLASH),
+            tier_hits: tier(|t| t.hits),
+            tier_misses: tier(|t| t.misses),
+            tier_used: tier(|t| t.used),
+            tier_dirty: tier(|t| t.dirty),
+        }
+    }
+}
+
+impl Traffic {
+    fn since(&self, before: &Traffic, at: f64) -> Traffic {
+        Traffic {
+            at,
+            data: difference(self.data, before.data),
+            log: difference(self.log, before.log),
+            flash: difference(self.flash, before.flash),
+            tier_hits: self.tier_hits - before.tier_hits,
+            tier_misses: self.tier_misses - before.tier_misses,
+            tier_used: self.tier_used,
+            tier_dirty: self.tier_dirty,
         }
     }
 }
@@ -105,16 +183,26 @@ impl Media {
 impl Machine {
     /// Loads the workload, runs it, checks it. `progress` hears of the seconds run.
     pub fn run<W: Workload>(&self, workload: &Arc<W>, run: Run, progress: &dyn Fn(f64)) -> Result<Measured> {
-        let media = Media::new();
-        self.load(workload, &media)?;
+        self.measure(&self.load(workload)?, workload, run, progress)
+    }
+
+    /// Runs a workload that was loaded under the same sizes of pages and segments, and checks it. `progress` hears of the seconds run.
+    pub fn measure<W: Workload>(
+        &self,
+        loaded: &Loaded,
+        workload: &Arc<W>,
+        run: Run,
+        progress: &dyn Fn(f64),
+    ) -> Result<Measured> {
+        let media = Media::new(Some(loaded));
         let sim = Sim::new(self.seed, self.cores);
         let devices = media.emulated(self, &sim.env());
         let opening = Database::open(sim.env(), devices, self.storage.clone(), EngineConfig::default());
         let database = sim.run(opening)?.0;
-        let before = media.devices[3].as_ref().stats_now();
-        let samples = Arc::new(Mutex::new(Vec::new()));
-        let end = Nanos(sim.env().now().0 + run.duration.as_nanos() as u64);
+        let before = media.totals(&database);
         let begin = sim.env().now();
+        let end = Nanos(begin.0 + run.duration.as_nanos() as u64);
+        let samples = Arc::new(Mutex::new(Vec::new()));
         // Dropped with each terminal.
         let (ended, mut running) = tokio::sync::mpsc::channel::<()>(1);
         for terminal in 0..run.terminals {
@@ -132,50 +220,41 @@ impl Machine {
             };
             sim.env().spawn("terminal", session.work());
         }
-        let env = sim.env();
-        let mut done = 0.0;
-        while sim.env().now() < end {
-            let step = Duration::from_secs(1).min(run.duration);
-            sim.run(env.sleep(step));
-            done += step.as_secs_f64();
-            progress(done);
-        }
         drop(ended);
+        let (env, mut last, mut traffic) = (sim.env(), before.clone(), Vec::new());
+        while env.now() < end {
+            sim.run(env.sleep_until(Nanos((env.now().0 + run.window.as_nanos() as u64).min(end.0))));
+            let (now, at) = (media.totals(&database), (env.now().0 - begin.0) as f64 / 1e9);
+            traffic.push(now.since(&last, at));
+            last = now;
+            progress(at);
+        }
         sim.run(async move { running.recv().await }); // Invariant 4: nothing is sent; it ends when all have.
-        let after = media.devices[3].as_ref().stats_now();
+        let after = media.totals(&database);
         let samples = std::mem::take(&mut *samples.lock());
-        let problems = sim.run({
-            let (database, workload) = (database.clone(), workload.clone());
-            async move {
-                let mut problems = workload.check(&database).await?;
-                problems.extend(database.check().await?);
-                Ok::<_, terrace_engine::EngineError>(problems)
-            }
+        let tier = database.store().flash();
+        let workload = workload.clone();
+        let problems = sim.run(async move {
+            let mut problems = workload.check(&database).await?;
+            problems.extend(database.check().await?);
+            Ok::<_, EngineError>(problems)
         })?;
-        Ok(Measured { samples, data: difference(after, before), problems })
+        Ok(Measured { samples, traffic, data: difference(after.data, before.data), tier, problems })
     }
 
-    /// Invariant 3.
-    fn load<W: Workload>(&self, workload: &Arc<W>, media: &Media) -> Result<()> {
-        let sim = Sim::new(self.seed, self.cores);
-        let roomy = StorageConfig { pool_bytes: self.storage.pool_bytes.max(256 << 20), ..self.storage.clone() };
+    /// Makes the database and fills it. Invariant 3.
+    pub fn load<W: Workload>(&self, workload: &Arc<W>) -> Result<Loaded> {
+        let media = Media::new(None);
+        let sim = Sim::new(LOAD_SEED, self.cores);
+        let roomy = StorageConfig { pool_bytes: self.storage.pool_bytes.max(LOAD_POOL), ..self.storage.clone() };
         let creating = Database::create(sim.env(), media.at_once(), roomy, EngineConfig::default());
         let workload = workload.clone();
         sim.run(async move {
             let database = creating.await?;
             workload.load(&database).await?;
             database.close().await
-        })
-    }
-}
-
-trait StatsNow {
-    fn stats_now(&self) -> DeviceStats;
-}
-
-impl StatsNow for MemoryDevice {
-    fn stats_now(&self) -> DeviceStats {
-        terrace_device::Device::stats(self)
+        })?;
+        Ok(Loaded { images: std::array::from_fn(|at| media.devices[at].image()) })
     }
 }
 

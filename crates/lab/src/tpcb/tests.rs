@@ -10,6 +10,7 @@ fn sums_agree_after_a_run() {
     let machine = Machine {
         data: Profile::named("hdd-7200").unwrap(),
         log: Profile::named("nvme-datacentre").unwrap(),
+        flash: None,
         cores: 4,
         storage: StorageConfig {
             pool_bytes: 1 << 20,

@@ -10,6 +10,7 @@ fn machine(seed: u64) -> Machine {
     Machine {
         data: named("hdd-8x7200"),
         log: named("iodrive-160"),
+        flash: None,
         cores: 8,
         storage: StorageConfig {
             pool_bytes: 2 << 20,

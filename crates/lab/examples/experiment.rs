@@ -1,0 +1,21 @@
+//! Runs an experiment from a program, without the command line: `cargo run -p terrace-lab --example experiment -- do/fig3.7 full 5`.
+use std::error::Error;
+use terrace_lab::experiment::Scale;
+use terrace_lab::experiment::run::{Options, run};
+use terrace_lab::experiments;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let id = arguments.next().ok_or("name an experiment")?;
+    let scale = if arguments.next().as_deref() == Some("full") { Scale::Full } else { Scale::Quick };
+    let seeds = arguments.next().map_or(Ok(scale.seeds()), |n| n.parse())?;
+    let threads = std::thread::available_parallelism()?.get();
+    let finished = run(&experiments::named(&id)?, Options { scale, seed: 1, seeds, threads }, &|_| {})?;
+    for row in &finished.findings.rows {
+        println!("{:24} {:48} {:>10.3} {:>10.3?} {}", row.label, row.metric, row.ours.mean, row.paper, row.unit);
+    }
+    for shape in &finished.findings.shapes {
+        println!("{:?}: {}", shape.holds, shape.statement);
+    }
+    Ok(())
+}

@@ -1,0 +1,300 @@
+//! TPC-C with a flash tier: J. Do's thesis, section 3.4.2 (figures 3.1 a-c, 3.6 and 3.7).
+//!
+//! The thesis's machine, shrunk: database, memory, flash tier and run time by the same factor, devices as they were. Warehouses keep to four
+//! a terminal; the rows in each shrink. Checkpoints are off there; here `redo_bound` is beyond what a run writes.
+//!
+//! Different from the thesis: log, double-writes and undo lie on a fast device of their own (there the log had a disk of its own, and no
+//! double-writes); only pages of tables and indexes enter the tier.
+use super::case::{Loading, case};
+use crate::experiment::{Case, Experiment, Findings, Plan, Results, Scale, Value};
+use crate::machine::{Machine, Run};
+use crate::tpcc::TpcC;
+use std::sync::Arc;
+use std::time::Duration;
+use terrace_device::emulate::Profile;
+use terrace_storage::config::WritePolicy;
+use terrace_storage::{FlashConfig, StorageConfig};
+
+pub(super) const EXPERIMENTS: &[Experiment] = &[
+    Experiment {
+        id: "do/fig3.1-c",
+        shows: "TPC-C with each write policy of the flash tier against none: lazy cleaning wins, for it saves disk writes",
+        source: "J. Do, thesis (2012), figure 3.1 (a)-(c) and section 3.4.2",
+        plan: designs,
+    },
+    Experiment {
+        id: "do/fig3.6",
+        shows: "TPC-C over time from a cold start: lazy cleaning drops when dirty pages reach lambda",
+        source: "J. Do, thesis (2012), figure 3.6 and section 3.4.2.1",
+        plan: over_time,
+    },
+    Experiment {
+        id: "do/fig3.7",
+        shows: "TPC-C with more and more dirty pages allowed in the flash tier (lambda)",
+        source: "J. Do, thesis (2012), figure 3.7 and section 3.4.2.1",
+        plan: lambda,
+    },
+];
+
+/// Measured in real time: see `examples/statement_cpu.rs`.
+const STATEMENT_CPU: Duration = Duration::from_micros(20);
+/// The thesis reports the last two of ten hours.
+const STEADY: f64 = 0.2;
+
+/// The thesis's sizes, shrunk.
+#[derive(Clone, Copy)]
+struct Shrunk {
+    /// What the thesis's bytes and seconds are divided by.
+    factor: u64,
+    terminals: usize,
+    /// Stock rows in a warehouse.
+    items: u32,
+    /// Customers in a district.
+    customers: u32,
+}
+
+const HOUR: u64 = 3600;
+
+fn shrunk(scale: Scale) -> Shrunk {
+    match scale {
+        Scale::Quick => Shrunk { factor: 2000, terminals: 32, items: 900, customers: 27 },
+        Scale::Full => Shrunk { factor: 1000, terminals: 32, items: 1800, customers: 54 },
+    }
+}
+
+impl Shrunk {
+    /// So many times the thesis's 2,000 warehouses.
+    fn workload(&self, times: f64) -> Arc<Loading<TpcC>> {
+        let warehouses = (4.0 * self.terminals as f64 * times) as u32;
+        Loading::new(TpcC {
+            warehouses,
+            items: self.items,
+            customers: self.customers,
+            terminals: self.terminals as u32,
+        })
+    }
+
+    fn machine(&self, design: Option<WritePolicy>, lambda: f64) -> Machine {
+        let named = |name| Profile::named(name).expect("one of ours");
+        let mut flash =
+            FlashConfig { size: (140 << 30) / self.factor, dirty_fraction: lambda, ..FlashConfig::default() };
+        flash.write = design.unwrap_or(flash.write);
+        Machine {
+            data: named("hdd-8x7200"),
+            log: named("nvme-datacentre"),
+            flash: design.map(|_| named("iodrive-160")),
+            cores: 8,
+            storage: StorageConfig {
+                pool_bytes: ((20 << 30) / self.factor) as usize,
+                redo_bound: 4 << 30,
+                log_retention: 8 << 30,
+                segment_size: 16 << 20,
+                flash,
+                ..StorageConfig::default()
+            },
+            statement_cpu: STATEMENT_CPU,
+            seed: 0,
+        }
+    }
+
+    fn run(&self) -> Run {
+        let millis = 10 * HOUR * 1000 / self.factor;
+        Run { terminals: self.terminals, duration: Duration::from_millis(millis), window: Duration::from_millis(500) }
+    }
+
+    fn case(&self, label: &str, design: Option<WritePolicy>, lambda: f64, loading: &Arc<Loading<TpcC>>) -> Case {
+        case(label, self.machine(design, lambda), loading, self.run(), STEADY)
+    }
+
+    fn config(&self, times: &[f64]) -> Vec<(&'static str, Value)> {
+        let machine = self.machine(Some(WritePolicy::LazyCleaning), 0.5);
+        let loading = self.workload(1.0);
+        let of = loading.workload.as_ref();
+        let flash = machine.storage.flash;
+        let warehouses: Vec<u32> = times.iter().map(|t| (f64::from(of.warehouses) * t) as u32).collect();
+        vec![
+            ("workload", "TPC-C, no think times".into()),
+            ("shrunk by", self.factor.into()),
+            ("warehouses", warehouses.into()),
+            ("items (stock rows per warehouse)", of.items.into()),
+            ("customers per district", of.customers.into()),
+            ("terminals", self.terminals.into()),
+            ("virtual seconds", self.run().duration.as_secs_f64().into()),
+            ("steady state: last part of the run", STEADY.into()),
+            ("data device", "hdd-8x7200".into()),
+            ("log, double-writes and undo", "nvme-datacentre".into()),
+            ("flash device", "iodrive-160".into()),
+            ("page bytes", machine.storage.page_size.into()),
+            ("memory bytes", machine.storage.pool_bytes.into()),
+            ("flash tier bytes", flash.size.into()),
+            ("replacement", "LRU-2".into()),
+            ("tau (fill_threshold)", flash.fill_threshold.into()),
+            ("mu (throttle_queue_depth)", flash.throttle_queue_depth.into()),
+            ("alpha (cleaning_batch)", flash.cleaning_batch.into()),
+            ("redo_bound bytes", machine.storage.redo_bound.into()),
+            ("cores", machine.cores.into()),
+            ("CPU per statement, us", (machine.statement_cpu.as_micros() as u64).into()),
+        ]
+    }
+}
+
+const NONE: &str = "none";
+const CW: &str = "clean-write";
+const DW: &str = "dual-write";
+const LC: &str = "lazy-cleaning";
+
+const DESIGNS: [(&str, Option<WritePolicy>); 4] = [
+    (NONE, None),
+    (CW, Some(WritePolicy::CleanWrite)),
+    (DW, Some(WritePolicy::DualWrite)),
+    (LC, Some(WritePolicy::LazyCleaning)),
+];
+
+fn designs(scale: Scale) -> Plan {
+    let times = scale.pick(vec![("2K", 1.0)], vec![("2K", 1.0), ("1K", 0.5), ("4K", 2.0)]);
+    designs_of(shrunk(scale), times)
+}
+
+fn designs_of(shrunk: Shrunk, times: Vec<(&'static str, f64)>) -> Plan {
+    let mut cases = vec![];
+    for &(size, times) in &times {
+        let loading = shrunk.workload(times);
+        for (name, design) in DESIGNS {
+            cases.push(shrunk.case(&format!("{size} {name}"), design, 0.5, &loading));
+        }
+    }
+    let mut config = shrunk.config(&times.iter().map(|t| t.1).collect::<Vec<_>>());
+    config.push(("lambda (dirty_fraction)", 0.5.into()));
+    let sizes: Vec<&'static str> = times.iter().map(|t| t.0).collect();
+    Plan { config, cases, judge: Box::new(move |results| judge_designs(results, &sizes)) }
+}
+
+const SPEEDUP: &str = "speedup over none";
+
+fn judge_designs(results: &Results, sizes: &[&str]) -> Findings {
+    let mut found = Findings::default();
+    for size in sizes {
+        for (name, _) in DESIGNS {
+            let label = format!("{size} {name}");
+            let paper = match (*size, name) {
+                (_, NONE) => Some(1.0),
+                ("2K", LC) => Some(8.0),
+                ("2K", DW) => Some(8.0 / 4.3),
+                _ => None,
+            };
+            found.row(&label, SPEEDUP, "x", results.ratio(&label, &format!("{size} {NONE}"), "counted"), paper);
+        }
+    }
+    for label in results.labels() {
+        found.row(label, "new orders", "1/s", results.interval(label, "counted"), None);
+        for name in ["disk reads", "disk writes", "flash reads", "flash writes"] {
+            found.row(label, name, "1/s", results.interval(label, name), None);
+        }
+        if !label.ends_with(NONE) {
+            let paper = (label == format!("2K {LC}")).then_some(0.89);
+            found.row(label, "flash hit ratio", "", results.interval(label, "hit ratio"), paper);
+        }
+    }
+    for size in sizes {
+        let labels = [LC, DW, NONE].map(|name| format!("{size} {name}"));
+        found.falls(SPEEDUP, &labels.each_ref().map(String::as_str));
+        let labels = [LC, DW, CW].map(|name| format!("{size} {name}"));
+        let [lc, dw, cw] = labels.each_ref().map(|label| found.ours(label, SPEEDUP).mean);
+        found.shape(format!("{size}: clean-write is the slowest of the tier's designs"), cw <= dw && cw <= lc);
+    }
+    found.bars("Speedup over no flash tier, TPC-C", SPEEDUP, "times");
+    found
+}
+
+fn over_time(scale: Scale) -> Plan {
+    let shrunk = shrunk(scale);
+    let times = scale.pick(vec![("2K", 1.0)], vec![("2K", 1.0), ("4K", 2.0)]);
+    let mut cases = vec![];
+    for &(size, times) in &times {
+        let loading = shrunk.workload(times);
+        for (name, design) in DESIGNS.into_iter().filter(|(name, _)| *name != CW) {
+            cases.push(shrunk.case(&format!("{size} {name}"), design, 0.5, &loading));
+        }
+    }
+    let mut config = shrunk.config(&times.iter().map(|t| t.1).collect::<Vec<_>>());
+    config.push(("lambda (dirty_fraction)", 0.5.into()));
+    let sizes: Vec<&'static str> = times.iter().map(|t| t.0).collect();
+    Plan { config, cases, judge: Box::new(move |results| judge_over_time(results, &sizes)) }
+}
+
+fn judge_over_time(results: &Results, sizes: &[&str]) -> Findings {
+    let mut found = Findings::default();
+    for size in sizes {
+        let label = format!("{size} {LC}");
+        let (dirty, speed) = (results.series(&label, "dirty"), results.series(&label, "counted"));
+        let steady = results.interval(&label, "counted");
+        found.row(&label, "new orders in steady state", "1/s", steady, None);
+        let Some(knee) = dirty.iter().position(|point| point.1 >= 0.499) else {
+            found.untestable(format!("{label}: dirty pages reach lambda (they did not in this run)"));
+            continue;
+        };
+        let whole = dirty.last().expect("a knee is a point").0;
+        let paper = if *size == "2K" { 100.0 / 600.0 } else { 150.0 / 600.0 };
+        let one = |value: f64| crate::experiment::Interval::of(&[value]);
+        found.row(&label, "lambda is reached after this part of the run", "", one(dirty[knee].0 / whole), Some(paper));
+        let before = speed[knee.saturating_sub(4)..=knee].iter().map(|p| p.1).fold(0.0, f64::max);
+        found.row(&label, "new orders at the knee", "1/s", one(before), None);
+        found.shape(
+            format!("{label}: throughput drops once dirty pages reach lambda (by a tenth or more)"),
+            steady.high < 0.9 * before,
+        );
+    }
+    found.lines(results, "counted", "New orders per second from a cold start", "virtual seconds", "new orders/s");
+    found.lines(results, "dirty", "Dirty part of the tier", "virtual seconds", "part of the frames");
+    found
+}
+
+fn lambda(scale: Scale) -> Plan {
+    let shrunk = shrunk(scale);
+    let loading = shrunk.workload(2.0);
+    let case = |(label, lambda)| shrunk.case(label, Some(WritePolicy::LazyCleaning), lambda, &loading);
+    let cases = LAMBDAS.map(case).into_iter().collect();
+    Plan { config: shrunk.config(&[2.0]), cases, judge: Box::new(judge_lambda) }
+}
+
+const LAMBDAS: [(&str, f64); 3] = [("lambda 10%", 0.1), ("lambda 50%", 0.5), ("lambda 90%", 0.9)];
+
+fn judge_lambda(results: &Results) -> Findings {
+    let mut found = Findings::default();
+    let [ten, fifty, ninety] = LAMBDAS.map(|(label, _)| label);
+    for (label, paper) in [(ten, 1.0), (fifty, 3.5 / 1.3), (ninety, 3.5)] {
+        found.row(label, "throughput over lambda 10%", "x", results.ratio(label, ten, "counted"), Some(paper));
+    }
+    for (label, paper) in [(ten, 808.0), (fifty, 726.0), (ninety, 470.0)] {
+        found.row(label, "new orders", "1/s", results.interval(label, "counted"), None);
+        found.row(label, "disk writes", "1/s", results.interval(label, "disk writes"), Some(paper));
+        found.row(label, "disk reads", "1/s", results.interval(label, "disk reads"), None);
+        found.row(label, "flash hit ratio", "", results.interval(label, "hit ratio"), None);
+    }
+    found.falls("new orders", &[ninety, fifty, ten]);
+    found.bars("Throughput over lambda 10%, TPC-C, 4K warehouses", "throughput over lambda 10%", "times");
+    found.lines(results, "counted", "New orders per second", "virtual seconds", "new orders/s");
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::run::{Options, run};
+
+    fn tiny(_: Scale) -> Plan {
+        designs_of(Shrunk { factor: 20_000, terminals: 8, items: 350, customers: 10 }, vec![("2K", 1.0)])
+    }
+
+    /// The smallest version that has all of it; one seed gives one report.
+    #[test]
+    fn a_tiny_run_of_all_designs() {
+        let experiment = Experiment { plan: tiny, ..EXPERIMENTS[0] };
+        let options = |threads| Options { scale: Scale::Quick, seed: 7, seeds: 1, threads };
+        let finished = run(&experiment, options(2), &|_| {}).unwrap();
+        let lc = finished.findings.ours("2K lazy-cleaning", SPEEDUP).mean;
+        assert!(lc > 1.0, "lazy cleaning beats no tier: {lc}");
+        assert!(finished.findings.ours("2K lazy-cleaning", "flash hit ratio").mean > 0.1);
+        assert_eq!(finished.json(), run(&experiment, options(1), &|_| {}).unwrap().json());
+    }
+}

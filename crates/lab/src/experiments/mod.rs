@@ -1,0 +1,20 @@
+//! The experiments there are.
+
+pub mod case;
+mod do3_tpcc;
+
+use crate::experiment::Experiment;
+
+/// In the order of `terrace lab list`.
+pub fn all() -> Vec<Experiment> {
+    [do3_tpcc::EXPERIMENTS].concat()
+}
+
+/// By its name, or why not.
+pub fn named(id: &str) -> Result<Experiment, String> {
+    let found = all().into_iter().find(|experiment| experiment.id == id);
+    found.ok_or_else(|| {
+        let ids: Vec<_> = all().iter().map(|experiment| experiment.id).collect();
+        format!("there is no experiment {id:?}; there are {}", ids.join(", "))
+    })
+}
