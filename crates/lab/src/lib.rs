@@ -8,6 +8,10 @@
 pub mod experiment;
 pub mod experiments;
 pub mod machine;
+mod random;
 pub mod tpcb;
 pub mod tpcc;
+pub mod tpce;
+pub mod tpch;
 pub mod workload;
+pub mod ycsb;

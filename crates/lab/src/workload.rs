@@ -102,7 +102,11 @@ pub(crate) type Found = (Rid, RowBuf, Version);
 
 impl Client {
     pub(crate) fn begin(database: &Database) -> Client {
-        Client { txn: database.begin(Isolation::ReadCommitted), statements: 0 }
+        Client::begin_at(database, Isolation::ReadCommitted)
+    }
+
+    pub(crate) fn begin_at(database: &Database, isolation: Isolation) -> Client {
+        Client { txn: database.begin(isolation), statements: 0 }
     }
 
     fn statement(&mut self) {

@@ -1,6 +1,7 @@
 //! The initial database (clause 4.3.3), from a seed of its own: every machine loads the same rows.
 use super::random::{last_name, names};
 use super::{DISTRICTS, TpcC, schema};
+use crate::random::letters;
 use crate::workload::{create, fill, int};
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -10,11 +11,6 @@ use terrace_engine::{Database, Datum, Result};
 /// What each warehouse and each district has taken in to begin with, in cents (clause 4.3.3.1).
 const WAREHOUSE_YTD: i64 = 30_000_000;
 const LINE_COUNT: std::ops::RangeInclusive<u32> = 5..=15;
-
-/// Letters that nothing reads.
-fn letters(random: &mut ChaCha8Rng, length: usize) -> Datum {
-    Datum::text((0..length).map(|_| char::from(b'a' + random.random_range(0..26u8))).collect::<String>())
-}
 
 impl TpcC {
     /// 30% of the orders are still to be delivered.

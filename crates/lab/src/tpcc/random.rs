@@ -1,5 +1,6 @@
 //! Random values as clauses 2.1.6 and 4.3.2 have them.
 use super::{DISTRICTS, Kind, TpcC};
+use crate::random::nurand;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
@@ -18,14 +19,6 @@ pub(super) fn last_name(number: u32) -> String {
 /// Names among so few customers.
 pub(super) fn names(customers: u32) -> u32 {
     customers.div_ceil(3).min(1000)
-}
-
-/// Non-uniform over `0..n`: the specification's A, or the whole range where that is smaller. Rows shrink while pages hold as many as before;
-/// shrunk in proportion, A would vary within a page only, and all pages would be equally hot.
-fn nurand(random: &mut ChaCha8Rng, a: u32, c: u32, n: u32) -> u32 {
-    let a = a.min(n.next_power_of_two() - 1);
-    let or = random.random_range(0..=a) | random.random_range(0..n);
-    (or + c % (a + 1)) % n
 }
 
 /// Who a payment or an order status is for (clauses 2.5.1.2 and 2.6.1.2).

@@ -1,0 +1,41 @@
+use super::*;
+use crate::machine::{Machine, Run};
+use std::sync::Arc;
+use terrace_device::emulate::Profile;
+use terrace_storage::StorageConfig;
+
+#[test]
+fn orders_and_lines_agree_after_queries_and_refreshes() {
+    let machine = Machine {
+        data: Profile::named("hdd-8x7200").unwrap(),
+        log: Profile::named("iodrive-160").unwrap(),
+        flash: None,
+        cores: 8,
+        storage: StorageConfig {
+            pool_bytes: 1 << 20,
+            redo_bound: 4 << 20,
+            segment_size: 1 << 20,
+            ..StorageConfig::default()
+        },
+        statement_cpu: Duration::ZERO,
+        seed: 6,
+    };
+    let sizes = Sizes { orders: 2000, row_cpu: Duration::from_nanos(500) };
+    let workload = Arc::new(TpcH::new(sizes));
+    let run = Run { terminals: 4, duration: Duration::from_secs(8), window: Duration::from_secs(1) };
+    let measured = machine.run(&workload, run, &|_| {}).unwrap();
+    assert_eq!(measured.problems, Vec::<String>::new());
+    let queries: u64 = measured.samples.iter().map(|s| s.counted).sum();
+    assert!(queries > 22, "{queries} queries");
+    assert!(workload.refreshes.load(Ordering::Relaxed) > 10);
+}
+
+#[test]
+fn the_power_metric_is_a_geometric_mean() {
+    let second = Duration::from_secs(1);
+    let mut power = Power { queries: [second; 22], refreshes: [second; 2], scale_factor: 30.0 };
+    assert!((power.metric() - 108_000.0).abs() < 1e-6);
+    power.queries[3] = second * 16;
+    power.queries[4] = second / 16;
+    assert!((power.metric() - 108_000.0).abs() < 1e-6, "one time more, one less by the same factor");
+}
