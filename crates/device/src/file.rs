@@ -144,6 +144,7 @@ fn open_file(path: &Path, options: &OpenOptions, block_device: bool) -> io::Resu
             .read(true)
             .write(true)
             .create(options.create && !block_device)
+            .mode(0o600)
             .truncate(false)
             .custom_flags(exclusive | if direct { libc::O_DIRECT } else { 0 })
             .open(path)

@@ -7,7 +7,7 @@
 //!    entry's key (R7, R8).
 //! 2. A row's writer is finished (here: the lock keeps writers out), below the next id.
 //! 3. Every object that owns pages is defined, or waits for purge. Every fragment belongs to a row or to a version that waits for purge.
-use crate::catalog::{Index, Table, system};
+use crate::catalog::{Index, Table, roles, system};
 use crate::database::Core;
 use crate::error::Result;
 use crate::key;
@@ -33,7 +33,7 @@ pub(crate) async fn check(core: &Arc<Core>) -> Result<Vec<String>> {
     // Definitions do not change while we look.
     txn.lock_ddl().await?;
     let catalog = core.catalog();
-    let systems = system::ALL.into_iter().filter_map(system::table);
+    let systems = system::ALL.into_iter().chain([roles::ROLES]).filter_map(system::table);
     let tables: Vec<Arc<Table>> = systems.cloned().chain(catalog.tables().cloned()).collect();
     let mut known = BTreeSet::from([ObjectId(0)]);
     let mut kept = Kept::default();

@@ -24,6 +24,7 @@ use terrace_storage::{DATA, ObjectId};
 
 mod alter;
 mod analyze;
+mod roles;
 #[cfg(test)]
 mod tests;
 
@@ -173,7 +174,7 @@ impl Txn {
     }
 
     /// Deletes the rows of a system table that have `oid` in a column.
-    async fn delete_definitions(&mut self, object: ObjectId, column: usize, oid: ObjectId) -> Result<()> {
+    pub(crate) async fn delete_definitions(&mut self, object: ObjectId, column: usize, oid: ObjectId) -> Result<()> {
         self.change_definitions(object, |row| row[column] == Datum::Int8(oid.0 as i64), |_| None).await.map(|_| ())
     }
 

@@ -28,6 +28,7 @@ pub mod types;
 mod usage;
 mod versions;
 
+pub use catalog::roles::{FIRST_ROLE, Role};
 pub use catalog::{Catalog, Check, ColumnDef, Index, IndexSpec, Statistics, Table, TableSpec};
 pub use database::{Database, DatabaseStats, EngineConfig, OpenReport};
 pub use error::{EngineError, Result, SqlState};

@@ -1,12 +1,13 @@
 //! One client's connection: its buffers, its messages in turn, its end.
 use crate::copy::{copy_in, copy_out};
-use crate::error::{Failure, error_response, fatal, notice_response};
+use crate::error::{Failure, error_response, fatal, notice_response, protocol};
 use crate::extended::{Portal, Statement};
 use crate::frontend::{Message, next_frame};
 use crate::registry::Place;
 use crate::rows::Rows;
 use crate::serve::Shared;
 use crate::startup;
+use crate::tls::{Socket, Tls};
 use bytes::BytesMut;
 use futures::FutureExt;
 use pgwire::messages::PgWireBackendMessage as Answer;
@@ -40,17 +41,13 @@ pub(crate) struct Idle {
 
 /// The socket and its buffers.
 pub(crate) struct Wire {
-    socket: TcpStream,
+    socket: Socket,
+    pub(crate) peer: SocketAddr,
     pub(crate) input: BytesMut,
     pub(crate) output: BytesMut,
 }
 
 impl Wire {
-    /// The client's address.
-    pub(crate) fn peer(&self) -> Option<SocketAddr> {
-        self.socket.peer_addr().ok()
-    }
-
     /// Appends an answer to the output.
     pub(crate) fn put(&mut self, answer: Answer) {
         answer.encode(&mut self.output).expect("answers are within their size limits, and a buffer grows");
@@ -59,7 +56,23 @@ impl Wire {
     pub(crate) async fn flush(&mut self) -> Result<(), Failure> {
         if !self.output.is_empty() {
             self.socket.write_all(&self.output).await?;
+            // TLS keeps back what it has not encrypted and sent.
+            self.socket.flush().await?;
             self.output.clear();
+        }
+        Ok(())
+    }
+
+    pub(crate) fn is_encrypted(&self) -> bool {
+        matches!(self.socket, Socket::Tls(_))
+    }
+
+    /// Goes on encrypted. Nothing that came before may be in the input.
+    pub(crate) async fn encrypt(&mut self, tls: &Tls) -> Result<(), Failure> {
+        assert!(self.input.is_empty() && self.output.is_empty(), "the client waits for the answer");
+        match std::mem::replace(&mut self.socket, Socket::Gone) {
+            Socket::Plain(socket) => self.socket = tls.accept(socket).await?,
+            Socket::Tls(_) | Socket::Gone => return Err(Failure::Fatal(protocol("TLS within TLS was asked for"))),
         }
         Ok(())
     }
@@ -135,13 +148,13 @@ pub(crate) fn ready_status(status: TxnStatus) -> TransactionStatus {
 }
 
 /// Serves one client to the end. Never panics: a panic below is the client's XX000 and this connection's end.
-pub(crate) async fn run(shared: Arc<Shared>, socket: TcpStream) {
+pub(crate) async fn run(shared: Arc<Shared>, socket: TcpStream, peer: SocketAddr) {
     let _ = socket.set_nodelay(true);
     // A client's machine that vanished is noticed after two minutes, if nothing is sent, and as soon if something is.
     let alive = TcpKeepalive::new().with_time(Duration::from_secs(60)).with_interval(Duration::from_secs(15));
     let _ = SockRef::from(&socket).set_tcp_keepalive(&alive.with_retries(4));
     let _ = SockRef::from(&socket).set_tcp_user_timeout(Some(Duration::from_secs(120)));
-    let mut wire = Wire { socket, input: BytesMut::new(), output: BytesMut::new() };
+    let mut wire = Wire { socket: Socket::Plain(socket), peer, input: BytesMut::new(), output: BytesMut::new() };
     let end = AssertUnwindSafe(live(&shared, &mut wire)).catch_unwind().await;
     let failure = match end {
         Ok(Ok(())) => return,

@@ -43,8 +43,10 @@ pub(crate) enum Target {
 /// What a connection opens with.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Opening {
-    /// A request to encrypt (TLS or GSSAPI).
-    Encrypt,
+    /// A request to encrypt, with TLS or (not here) GSSAPI.
+    Encrypt {
+        tls: bool,
+    },
     Cancel {
         pid: i32,
         secret: i32,
@@ -97,7 +99,7 @@ pub(crate) fn next_opening(input: &mut BytesMut) -> Result<Option<Opening>> {
     packet.0.advance(4);
     let code = packet.u32()?;
     let opening = match (code >> 16, code & 0xffff) {
-        (1234, 5679 | 5680) => Opening::Encrypt,
+        (1234, code @ (5679 | 5680)) => Opening::Encrypt { tls: code == 5679 },
         (1234, 5678) => Opening::Cancel { pid: packet.u32()? as i32, secret: packet.u32()? as i32 },
         (3, minor) => {
             let mut parameters = vec![];

@@ -1,7 +1,7 @@
 //! The PostgreSQL wire protocol, version 3.0, over [`terrace_sql::Session`]. Knows connections, messages and formats; no pages.
 //!
-//! In: TCP connections on the loopback interface. Out: what PostgreSQL 15 would answer. Never: SQL semantics (the sql room),
-//! authentication beyond trusting the machine it runs on (so it refuses to listen elsewhere).
+//! In: TCP connections, with TLS or without. Out: what PostgreSQL 15 would answer. Never: SQL semantics (the sql
+//! room). Clients on this machine are trusted unless configured otherwise; from elsewhere a password is always needed ([`Auth`]).
 //!
 //! Message formats of the answers and type OIDs are pgwire's. The connection loop and the reading of messages are ours, because
 //! pgwire's loop cannot tell an idle client that the server stops, cannot limit a message to less than a gigabyte, flushes after
@@ -14,10 +14,11 @@
 //! 3. A statement whose client is gone is dropped and rolled back, also while it waits for a lock.
 //! 4. A connection's panic or protocol error ends that connection only.
 //!
-//! Not there: TLS (SSLRequest is answered `N`), passwords, LISTEN, protocol 3.2's long cancel keys, binary `numeric` and
+//! Not there: SCRAM channel binding, client certificates, LISTEN, protocol 3.2's long cancel keys, binary `numeric` and
 //! `interval` (0A000).
 //!
 //! Source: PostgreSQL 15 documentation, chapter 55 (Frontend/Backend Protocol).
+mod auth;
 mod connection;
 mod copy;
 mod decode;
@@ -30,10 +31,13 @@ mod registry;
 mod rows;
 mod serve;
 mod startup;
+mod tls;
 mod types;
 
+pub use auth::Auth;
 pub use connection::FLUSH_AT;
 #[doc(hidden)]
 pub use frontend::decode_all;
 pub use metrics::serve_metrics;
 pub use serve::{Limits, ServeError, serve};
+pub use tls::{Tls, TlsError};

@@ -1,8 +1,9 @@
 //! Accepts connections and ends them.
+use crate::auth::Auth;
 use crate::connection;
 use crate::registry::Registry;
+use crate::tls::Tls;
 use std::future::Future;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use terrace_env::Env;
@@ -11,6 +12,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+/// What clients may do: how many, how much, how long, and what they must show.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Sessions at a time; one more is told 53300.
@@ -23,6 +25,10 @@ pub struct Limits {
     pub startup_timeout: Duration,
     /// A session that sends nothing for so long is ended (57P05). `None`: never.
     pub idle_timeout: Option<Duration>,
+    /// Who needs a password.
+    pub auth: Auth,
+    /// With it, clients that ask for TLS get it, and those on other machines must.
+    pub tls: Option<Tls>,
     /// How long sessions may take to end after shutdown was asked for.
     pub shutdown_grace: Duration,
 }
@@ -35,6 +41,8 @@ impl Default for Limits {
             max_statement: 16 << 20,
             startup_timeout: Duration::from_secs(60),
             idle_timeout: None,
+            auth: Auth::default(),
+            tls: None,
             shutdown_grace: Duration::from_secs(10),
         }
     }
@@ -42,11 +50,6 @@ impl Default for Limits {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    #[error(
-        "refusing to listen on {0}: connections are trusted without a password so far, so only loopback addresses \
-         (127.0.0.1, ::1) are safe"
-    )]
-    NotLoopback(SocketAddr),
     #[error("the listening socket: {0}")]
     Listener(#[from] std::io::Error),
 }
@@ -57,6 +60,8 @@ pub(crate) struct Shared {
     pub(crate) env: Env,
     pub(crate) limits: Limits,
     pub(crate) registry: Arc<Registry>,
+    /// Of this process: salts of roles that do not exist are made from it.
+    pub(crate) mock_salt: Vec<u8>,
     /// True once the server stops.
     pub(crate) stopping: watch::Receiver<bool>,
 }
@@ -72,13 +77,11 @@ pub async fn serve(
     limits: Limits,
     shutdown: impl Future<Output = ()> + Send,
 ) -> Result<(), ServeError> {
-    let address = listener.local_addr()?;
-    if !address.ip().is_loopback() {
-        return Err(ServeError::NotLoopback(address));
-    }
     let env = db.engine.store().env().clone();
     let (stop, stopping) = watch::channel(false);
-    let shared = Arc::new(Shared { db, env, limits, registry: Arc::default(), stopping });
+    let random = [env.random_u64(), env.random_u64()];
+    let mock_salt = random.map(u64::to_be_bytes).concat();
+    let shared = Arc::new(Shared { db, env, limits, registry: Arc::default(), mock_salt, stopping });
     let mut tasks = JoinSet::new();
     tokio::pin!(shutdown);
     loop {
@@ -87,8 +90,8 @@ pub async fn serve(
             () = &mut shutdown => break,
             Some(_) = tasks.join_next() => {}
             accepted = listener.accept(), if tasks.len() < shared.limits.max_connections + SPARE_SOCKETS => match accepted {
-                Ok((socket, _)) => {
-                    tasks.spawn(connection::run(shared.clone(), socket));
+                Ok((socket, peer)) => {
+                    tasks.spawn(connection::run(shared.clone(), socket, peer));
                 }
                 Err(error) => {
                     // Out of file descriptors, most likely: connections that end give some back.

@@ -1,4 +1,5 @@
 //! From the first byte to the first ReadyForQuery.
+use crate::auth::authenticate;
 use crate::connection::{Connection, Wire, ready_status};
 use crate::error::{Failure, fatal, protocol};
 use crate::frontend::{Opening, next_opening};
@@ -7,21 +8,30 @@ use pgwire::messages::PgWireBackendMessage as Answer;
 use pgwire::messages::response::ReadyForQuery;
 use pgwire::messages::startup::{Authentication, BackendKeyData, NegotiateProtocolVersion, ParameterStatus, SecretKey};
 use std::sync::Arc;
-use terrace_engine::EngineError;
-use terrace_sql::pgcatalog::{DATABASE, ROLE, SERVER_VERSION};
+use terrace_engine::{Catalog, EngineError, Role};
+use terrace_sql::pgcatalog::{DATABASE, SERVER_VERSION};
 
 /// Negotiates and opens a session. `None`: the connection was only there to cancel another's statement.
 pub(crate) async fn start(shared: &Arc<Shared>, wire: &mut Wire) -> Result<Option<Connection>, Failure> {
     let (minor, parameters) = loop {
         match next_opening(&mut wire.input).map_err(Failure::Fatal)? {
             None => wire.read(shared, None).await?,
-            Some(Opening::Encrypt) => {
+            Some(Opening::Encrypt { tls }) => {
                 if !wire.input.is_empty() {
                     // Bytes sent before the answer would be trusted as if they had come encrypted.
                     return Err(Failure::Fatal(protocol("received unencrypted data after SSL request")));
                 }
-                wire.output.extend_from_slice(b"N");
-                wire.flush().await?;
+                match &shared.limits.tls {
+                    Some(config) if tls && !wire.is_encrypted() => {
+                        wire.output.extend_from_slice(b"S");
+                        wire.flush().await?;
+                        wire.encrypt(config).await?;
+                    }
+                    _ => {
+                        wire.output.extend_from_slice(b"N");
+                        wire.flush().await?;
+                    }
+                }
             }
             Some(Opening::Cancel { pid, secret }) => {
                 shared.registry.cancel(pid, secret);
@@ -30,23 +40,32 @@ pub(crate) async fn start(shared: &Arc<Shared>, wire: &mut Wire) -> Result<Optio
             Some(Opening::Startup { minor, parameters }) => break (minor, parameters),
         }
     };
-    let startup = Startup::check(parameters)?;
+    let mut startup = Startup::check(parameters)?;
     if minor > 0 || !startup.options.is_empty() {
-        wire.put(Answer::NegotiateProtocolVersion(NegotiateProtocolVersion::new(0, startup.options)));
+        wire.put(Answer::NegotiateProtocolVersion(NegotiateProtocolVersion::new(
+            0,
+            std::mem::take(&mut startup.options),
+        )));
     }
-    let mut session = shared.db.session(ROLE);
+    if shared.limits.tls.is_some() && !wire.is_encrypted() && !wire.peer.ip().to_canonical().is_loopback() {
+        let e = EngineError::new("28000", "connections from other machines must be encrypted");
+        return Err(Failure::Fatal(e.with_hint("Connect with sslmode=require, or better verify-full.")));
+    }
+    if !shared.limits.auth.trusts(wire.peer.ip()) {
+        authenticate(shared, wire, &startup.user).await?;
+    }
+    let role = startup.role(&shared.db.engine.catalog())?;
+    let mut session = shared.db.session(&role.name);
     let pid = session.backend_pid();
     let place = shared.registry.enter(&shared.env, shared.limits.max_connections, pid, session.canceller());
-    if let Some(address) = wire.peer() {
-        session.set_client(address);
-    }
+    session.set_client(wire.peer);
     let Some(place) = place else { return Err(fatal("53300", "sorry, too many clients already")) };
     for (name, value) in &startup.settings {
         session.set(name, value).map_err(Failure::Fatal)?;
     }
     wire.put(Answer::Authentication(Authentication::Ok));
     let application = session.setting("application_name").unwrap_or_default();
-    for (name, value) in statuses(&application, &startup.client_encoding) {
+    for (name, value) in statuses(&application, &startup.client_encoding, &role) {
         wire.put(Answer::ParameterStatus(ParameterStatus::new(name.to_owned(), value.to_owned())));
     }
     wire.put(Answer::BackendKeyData(BackendKeyData::new(place.pid, SecretKey::I32(place.secret))));
@@ -55,7 +74,7 @@ pub(crate) async fn start(shared: &Arc<Shared>, wire: &mut Wire) -> Result<Optio
     Ok(Some(Connection::new(shared.clone(), session, place)))
 }
 
-fn statuses<'a>(application: &'a str, client_encoding: &'a str) -> [(&'static str, &'a str); 13] {
+fn statuses<'a>(application: &'a str, client_encoding: &'a str, role: &'a Role) -> [(&'static str, &'a str); 13] {
     [
         ("application_name", application),
         ("client_encoding", client_encoding),
@@ -64,10 +83,10 @@ fn statuses<'a>(application: &'a str, client_encoding: &'a str) -> [(&'static st
         ("in_hot_standby", "off"),
         ("integer_datetimes", "on"),
         ("IntervalStyle", "postgres"),
-        ("is_superuser", "on"),
+        ("is_superuser", if role.superuser { "on" } else { "off" }),
         ("server_encoding", "UTF8"),
         ("server_version", SERVER_VERSION),
-        ("session_authorization", ROLE),
+        ("session_authorization", &role.name),
         ("standard_conforming_strings", "on"),
         ("TimeZone", "UTC"),
     ]
@@ -75,6 +94,7 @@ fn statuses<'a>(application: &'a str, client_encoding: &'a str) -> [(&'static st
 
 /// A startup packet that may have a session.
 struct Startup {
+    user: String,
     settings: Vec<(String, String)>,
     client_encoding: String,
     /// Protocol options we do not know.
@@ -83,7 +103,8 @@ struct Startup {
 
 impl Startup {
     fn check(parameters: Vec<(String, String)>) -> Result<Startup, Failure> {
-        let mut startup = Startup { settings: vec![], client_encoding: "UTF8".to_owned(), options: vec![] };
+        let client_encoding = "UTF8".to_owned();
+        let mut startup = Startup { user: String::new(), settings: vec![], client_encoding, options: vec![] };
         let (mut user, mut database) = (None, None);
         for (name, value) in parameters {
             match name.as_str() {
@@ -104,18 +125,23 @@ impl Startup {
         let Some(user) = user else {
             return Err(fatal("28000", "no PostgreSQL user name specified in startup packet"));
         };
-        if user != ROLE {
-            let mut e = EngineError::new("28000", format!("role \"{user}\" does not exist"));
-            e.hint = Some(format!("The only role is \"{ROLE}\"."));
-            return Err(Failure::Fatal(e));
-        }
-        let database = database.filter(|d| !d.is_empty()).unwrap_or(user);
+        let database = database.filter(|d| !d.is_empty()).unwrap_or_else(|| user.clone());
+        startup.user = user;
         if database != DATABASE {
             let mut e = EngineError::new("3D000", format!("database \"{database}\" does not exist"));
             e.hint = Some(format!("The only database is \"{DATABASE}\"."));
             return Err(Failure::Fatal(e));
         }
         Ok(startup)
+    }
+
+    /// The role that the client is, once it is believed.
+    fn role(&self, catalog: &Catalog) -> Result<Role, Failure> {
+        match catalog.role(&self.user) {
+            Some(role) if role.login => Ok(role),
+            Some(_) => Err(fatal("28000", format!("role \"{}\" is not permitted to log in", self.user))),
+            None => Err(fatal("28000", format!("role \"{}\" does not exist", self.user))),
+        }
     }
 }
 

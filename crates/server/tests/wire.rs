@@ -4,9 +4,9 @@ use common::raw::*;
 use common::{PATIENCE, Server, rows, shown, soon, state, waits};
 use std::pin::pin;
 use std::time::Duration;
-use terrace_server::{Limits, ServeError, serve};
+use terrace_server::Limits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{NoTls, SimpleQueryMessage};
 
@@ -357,13 +357,6 @@ async fn shutdown_tells_clients() {
     assert_eq!(state(busy_end), "57P01");
     assert_eq!(error_state(&messages(&mut raw).await), Some("57P01".to_owned()));
     assert!(idle.batch_execute("SELECT 1").await.is_err());
-}
-
-#[tokio::test]
-async fn other_than_loopback_is_refused() {
-    let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
-    let ended = serve(common::database().await, listener, Limits::default(), std::future::pending()).await;
-    assert!(matches!(ended, Err(ServeError::NotLoopback(_))));
 }
 
 // --- bytes ---

@@ -5,6 +5,7 @@ use crate::error::{from_datafusion, unsupported};
 use crate::insert::{check_count, insert_columns, insert_target, literal, plain_values, values_query};
 use crate::parse::{fold, object_name, type_cast_parameters, type_parameter, undefined_table};
 use crate::planner::{Planner, parameters};
+use crate::roles::role_name;
 use crate::run::{LazyState, Run};
 use crate::sequence;
 use crate::session::{Block, Outcome, Session, shown_schema};
@@ -51,6 +52,16 @@ impl Run<'_> {
                 return Ok(Done::Rows(self.stream(physical, None)?));
             }
             Statement::Explain { .. } => return Ok(Done::Rows(Box::pin(self.explain(ast)).await?)),
+            Statement::CreateRole(create) => {
+                Box::pin(self.create_role(create)).await?;
+                "CREATE ROLE".into()
+            }
+            Statement::AlterRole { name, operation } => {
+                Box::pin(self.alter_role(name, operation)).await?;
+                "ALTER ROLE".into()
+            }
+            Statement::Grant(_) => return Err(unsupported("GRANT (every role may use all tables)")),
+            Statement::Revoke(_) => return Err(unsupported("REVOKE (every role may use all tables)")),
             Statement::Copy { .. } => return Ok(Done::Copy(Box::pin(self.copy(ast)).await?)),
             Statement::Insert(insert) => return Ok(Box::pin(self.insert(insert)).await?.done("INSERT 0")),
             Statement::Update(update) => return Ok(Box::pin(self.update(update)).await?.done("UPDATE")),
@@ -169,14 +180,16 @@ impl Run<'_> {
 
     async fn drop(&self, kind: &ObjectType, if_exists: bool, names: &[ObjectName]) -> Result<Done> {
         let mut notices = vec![];
-        let tag = format!("DROP {kind}");
+        let tag = format!("DROP {}", if *kind == ObjectType::User { &ObjectType::Role } else { kind });
         for name in names {
-            let name = object_name(name)?;
+            let is_role = matches!(kind, ObjectType::Role | ObjectType::User);
+            let name = if is_role { role_name(name)? } else { object_name(name)? };
             let catalog = self.begin_statement().await;
             let dropped = match kind {
                 ObjectType::Table => self.drop_table(&name, &catalog).await,
                 ObjectType::Index => self.drop_index(&name, &catalog).await,
                 ObjectType::Sequence => self.drop_sequence(&name, &catalog).await,
+                ObjectType::Role | ObjectType::User => self.drop_role(&name).await,
                 other => return Err(unsupported(format!("DROP {other}"))),
             };
             match dropped {

@@ -162,6 +162,10 @@ pub struct Server {
     pub max_connections: usize,
     /// Where `GET /metrics` is answered.
     pub metrics: Switch<SocketAddr>,
+    pub auth: AuthName,
+    /// Empty: no TLS.
+    pub tls_cert: PathBuf,
+    pub tls_key: PathBuf,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
@@ -192,6 +196,14 @@ impl Logging {
         let time = |switch: Switch<Span>| switch.0.map(|span| span.0);
         LogOptions { min_duration: time(self.min_duration_statement), lock_wait: time(self.lock_waits) }
     }
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum AuthName {
+    /// Clients on this machine need no password.
+    Trust,
+    Password,
 }
 
 impl Default for Config {
@@ -325,7 +337,14 @@ impl Default for Limits {
 
 impl Default for Server {
     fn default() -> Self {
-        Server { listen: SocketAddr::from(([127, 0, 0, 1], 5433)), max_connections: 100, metrics: Switch(None) }
+        Server {
+            listen: SocketAddr::from(([127, 0, 0, 1], 5433)),
+            max_connections: 100,
+            metrics: Switch(None),
+            auth: AuthName::Trust,
+            tls_cert: PathBuf::new(),
+            tls_key: PathBuf::new(),
+        }
     }
 }
 
@@ -403,7 +422,10 @@ impl Config {
         let server = &self.server;
         let must = "must be at least 1";
         check(server.max_connections > 0, "server.max_connections", &server.max_connections, must)?;
-        check_listen(server.listen).map_err(|why| format!("server.listen: {why}"))
+        if server.tls_cert.as_os_str().is_empty() != server.tls_key.as_os_str().is_empty() {
+            return Err("server.tls_cert and server.tls_key must be given together".into());
+        }
+        check_listen(server.listen, server.auth).map_err(|why| format!("server.listen: {why}"))
     }
 
     /// The file's directory of a device; `dir` is the database directory.
@@ -451,12 +473,16 @@ impl Config {
     }
 }
 
-/// Whoever can connect can do everything, so only this machine may.
-pub fn check_listen(address: SocketAddr) -> Result<(), String> {
-    if address.ip().is_loopback() {
+/// Listening to other machines is a decision to be written down: with passwords.
+pub fn check_listen(address: SocketAddr, auth: AuthName) -> Result<(), String> {
+    if address.ip().is_loopback() || auth == AuthName::Password {
         return Ok(());
     }
-    Err(format!("{address} is not a loopback address; there are no passwords yet: use 127.0.0.1:{}", address.port()))
+    Err(format!(
+        "{address} is not a loopback address: give the roles passwords (ALTER ROLE terrace PASSWORD '...'), then set \
+         server.auth = \"password\" in terrace.toml; or use 127.0.0.1:{}",
+        address.port()
+    ))
 }
 
 impl From<BackendName> for Backend {

@@ -16,6 +16,7 @@ use crate::config::{self, Config, ConfigError};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use terrace_device::lock::{DirectoryLock, LockError};
@@ -478,7 +479,7 @@ fn discard(dir: &Path) -> Result<(), Error> {
 fn make_directory(dir: &Path) -> Result<Vec<PathBuf>, Error> {
     let absent = dir.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists());
     let absent = absent.map(Path::to_path_buf).collect();
-    fs::create_dir_all(dir).map_err(io_at(dir))?;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(io_at(dir))?;
     Ok(absent)
 }
 

@@ -56,7 +56,7 @@ enum Command {
     Serve {
         /// The database's directory.
         dir: PathBuf,
-        /// Address and port, in place of `server.listen` in terrace.toml. Loopback only: there are no passwords yet.
+        /// Address and port, in place of `server.listen` in terrace.toml. Other machines need server.auth = "password".
         #[arg(long, value_name = "ADDRESS")]
         listen: Option<SocketAddr>,
     },
@@ -192,9 +192,6 @@ async fn run(command: Command) -> Result<(), Failure> {
             Ok(())
         }
         Command::Serve { dir, listen } => {
-            if let Some(address) = listen {
-                terrace::config::check_listen(address).map_err(|why| Failure::Message(format!("--listen: {why}")))?;
-            }
             let instance = Instance::open(&dir).await?;
             report::opened(&instance.report);
             let listen = listen.unwrap_or(instance.config.server.listen);

@@ -38,7 +38,8 @@ pub(crate) struct Options {
 
 pub(crate) async fn quickstart(options: Options) -> Result<(), Failure> {
     if let Some(address) = options.listen {
-        terrace::config::check_listen(address).map_err(|why| Failure::Message(format!("--listen: {why}")))?;
+        terrace::config::check_listen(address, terrace::config::AuthName::Trust)
+            .map_err(|why| Failure::Message(format!("--listen: {why}")))?;
     }
     prepare(&options).await?;
     let instance = Instance::open(&options.dir).await?;

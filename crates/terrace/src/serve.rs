@@ -4,9 +4,10 @@ use crate::Failure;
 use std::io::Write;
 use std::net::SocketAddr;
 use terrace::Instance;
+use terrace::config::{AuthName, check_listen};
 use terrace::sql::SqlDatabase;
 use terrace::sql::observe::watch_locks;
-use terrace_server::Limits;
+use terrace_server::{Auth, Limits, Tls};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -44,6 +45,8 @@ pub(crate) async fn serve(instance: Instance, listen: SocketAddr) -> Result<(), 
 async fn serve_until_stopped(instance: &Instance, listen: SocketAddr) -> Result<(), Failure> {
     let handler = |kind| signal(kind).map_err(|e| Failure::Message(format!("cannot listen for signals: {e}")));
     let (mut interrupt, mut terminate) = (handler(SignalKind::interrupt())?, handler(SignalKind::terminate())?);
+    check_listen(listen, instance.config.server.auth).map_err(|why| Failure::Message(format!("--listen: {why}")))?;
+    let limits = limits(instance)?;
     let listener = TcpListener::bind(listen).await.map_err(|error| {
         let hint = match error.kind() {
             std::io::ErrorKind::AddrInUse => "; another server listens there: choose another port with --listen",
@@ -58,7 +61,6 @@ async fn serve_until_stopped(instance: &Instance, listen: SocketAddr) -> Result<
         })?),
         None => None,
     };
-    let limits = Limits { max_connections: instance.config.server.max_connections, ..Limits::default() };
     say!("ready on {address}. Connect with:");
     say!("  psql -h {} -p {} -U terrace terrace", address.ip(), address.port());
     say!("Ctrl-C stops it.");
@@ -95,6 +97,21 @@ async fn beside(db: SqlDatabase, metrics: Option<TcpListener>) {
         }
         None => watching.await,
     }
+}
+
+fn limits(instance: &Instance) -> Result<Limits, Failure> {
+    let server = &instance.config.server;
+    let auth = match server.auth {
+        AuthName::Trust => Auth::TrustLoopback,
+        AuthName::Password => Auth::Password,
+    };
+    let tls = if server.tls_cert.as_os_str().is_empty() {
+        None
+    } else {
+        let (cert, key) = (instance.dir.join(&server.tls_cert), instance.dir.join(&server.tls_key));
+        Some(Tls::load(&cert, &key).map_err(|error| Failure::Message(error.to_string()))?)
+    };
+    Ok(Limits { max_connections: server.max_connections, auth, tls, ..Limits::default() })
 }
 
 async fn stopped(interrupt: &mut Signal, terminate: &mut Signal) {

@@ -223,8 +223,8 @@ fn a_database_is_used_by_one_process_at_a_time() {
     for command in [&["serve"][..], &["check"], &["inspect", "control"]] {
         refuses(command, &dir, &[&holder]);
     }
-    refuses(&["serve", "--listen", "0.0.0.0:1"], &dir, &["not a loopback address"]);
     served.stop();
+    refuses(&["serve", "--listen", "0.0.0.0:1"], &dir, &["not a loopback address"]);
     assert!(succeeds(&["check"], &dir).contains("the last run ended cleanly"));
     // Killed: the next start says that it recovered.
     let mut served = Served::start(&dir);

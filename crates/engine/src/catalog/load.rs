@@ -1,5 +1,5 @@
 //! Reading the catalogue from the system tables.
-use super::{Catalog, Check, ColumnDef, Index, Table, system};
+use super::{Catalog, Check, ColumnDef, Index, Table, roles, system};
 use crate::error::{EngineError, Result};
 use crate::row::RowView;
 use crate::txn::Version;
@@ -36,7 +36,15 @@ impl Catalog {
             rows.push(values);
         }
         let rows: [Rows; system::ALL.len()] = rows.try_into().expect("all tables were read");
-        assemble(rows, view == View::Newest)
+        let mut named = Vec::new();
+        let table = roles::table();
+        walk(store, table, view, |row| {
+            let role = roles::read_role(&RowView::checked(table, row.bytes)?.to_datums())?;
+            named.push((role.name.clone(), role));
+            Ok(())
+        })
+        .await?;
+        Ok(assemble(rows, view == View::Newest)?.with_roles(named.into_iter().collect()))
     }
 }
 

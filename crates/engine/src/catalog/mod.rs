@@ -7,12 +7,14 @@
 //!    newest version of every system row, committed or not, is what the only transaction that defines anything sees.
 //! 4. Tables and indexes share one name space, as in PostgreSQL; object ids are never reused.
 use crate::types::{DataType, Datum};
+use roles::{FIRST_ROLE, Role};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use terrace_storage::{ObjectId, TxnId};
 
 pub(crate) mod load;
+pub mod roles;
 pub mod system;
 #[cfg(test)]
 mod tests;
@@ -128,6 +130,8 @@ pub struct Catalog {
     by_oid: BTreeMap<ObjectId, Arc<Table>>,
     /// Tables and indexes share a name space.
     by_name: BTreeMap<String, Named>,
+    /// Those that are stored.
+    roles: Arc<BTreeMap<String, Role>>,
     version: u64,
 }
 
@@ -216,10 +220,37 @@ impl Catalog {
     /// This catalogue with a table added or replaced.
     pub(crate) fn with(&self, table: Arc<Table>) -> Catalog {
         let oid = table.oid;
-        Catalog::of(self.by_oid.values().filter(|t| t.oid != oid).cloned().chain([table]))
+        let tables = self.by_oid.values().filter(|t| t.oid != oid).cloned().chain([table]);
+        Catalog { roles: self.roles.clone(), ..Catalog::of(tables) }
     }
     pub(crate) fn without(&self, table: ObjectId) -> Catalog {
-        Catalog::of(self.by_oid.values().filter(|t| t.oid != table).cloned())
+        let tables = self.by_oid.values().filter(|t| t.oid != table).cloned();
+        Catalog { roles: self.roles.clone(), ..Catalog::of(tables) }
+    }
+
+    pub fn role(&self, name: &str) -> Option<Role> {
+        self.roles.get(name).cloned().or_else(|| (name == FIRST_ROLE).then(Role::first))
+    }
+    /// By name.
+    pub fn roles(&self) -> impl Iterator<Item = Role> {
+        let first = (!self.roles.contains_key(FIRST_ROLE)).then(Role::first);
+        let mut all: Vec<Role> = self.roles.values().cloned().chain(first).collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all.into_iter()
+    }
+    pub(crate) fn with_roles(&self, roles: BTreeMap<String, Role>) -> Catalog {
+        Catalog { roles: Arc::new(roles), version: next_version(), ..self.clone() }
+    }
+    /// This catalogue with a role added or replaced.
+    pub(crate) fn with_role(&self, role: Role) -> Catalog {
+        let mut roles = BTreeMap::clone(&self.roles);
+        roles.insert(role.name.clone(), role);
+        self.with_roles(roles)
+    }
+    pub(crate) fn without_role(&self, name: &str) -> Catalog {
+        let mut roles = BTreeMap::clone(&self.roles);
+        roles.remove(name);
+        self.with_roles(roles)
     }
 }
 

@@ -6,6 +6,7 @@
 //! | 2 columns | table, position, name, type (PostgreSQL's oid), length (VARCHAR's, else 0), not_null, default_sql, missing (text form), dropped |
 //! | 3 indexes | oid, table, name, columns (positions, "0,2"), unique, primary, root (page), created_by (transaction) |
 //! | 4 checks | table, name, sql |
+//! | 15 roles | see [`super::roles`] |
 //!
 //! Columns at the end of a table may be missing from older rows: they are NULL.
 use super::{Check, ColumnDef, Index, Statistics, Table};
@@ -18,7 +19,7 @@ pub const TABLES: ObjectId = ObjectId(1);
 pub const COLUMNS: ObjectId = ObjectId(2);
 pub const INDEXES: ObjectId = ObjectId(3);
 pub const CHECKS: ObjectId = ObjectId(4);
-/// All of them.
+/// All that describe tables.
 pub(crate) const ALL: [ObjectId; 4] = [TABLES, COLUMNS, INDEXES, CHECKS];
 /// User objects have at least this id.
 pub const FIRST_USER: u32 = 16;
@@ -66,6 +67,9 @@ static SYSTEM: LazyLock<[Arc<Table>; 4]> = LazyLock::new(|| {
 
 /// The definition of a system table.
 pub fn table(oid: ObjectId) -> Option<&'static Arc<Table>> {
+    if oid == super::roles::ROLES {
+        return Some(super::roles::table());
+    }
     SYSTEM.get((oid.0 as usize).checked_sub(1)?)
 }
 

@@ -68,7 +68,7 @@ fn openings() {
         b.extend_from_slice(body);
         next_opening(&mut b)
     };
-    assert_eq!(packet(&80877103u32.to_be_bytes()).unwrap(), Some(Opening::Encrypt));
+    assert_eq!(packet(&80877103u32.to_be_bytes()).unwrap(), Some(Opening::Encrypt { tls: true }));
     let startup = packet(b"\0\x03\0\0user\0terrace\0\0").unwrap();
     assert_eq!(startup, Some(Opening::Startup { minor: 0, parameters: vec![("user".into(), "terrace".into())] }));
     assert_eq!(packet(b"\0\x03\0\0user\0terrace\0").unwrap_err().state.0, "08P01");

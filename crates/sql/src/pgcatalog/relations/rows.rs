@@ -40,13 +40,31 @@ pub(crate) fn rows(catalog: &Catalog, schema: &str, name: &str) -> Vec<Row> {
         ],
         ("pg_catalog", "pg_attrdef") => catalog.tables().flat_map(|t| attrdef(t)).collect(),
         ("pg_catalog", "pg_attribute") => catalog.tables().flat_map(|t| attribute_rows(t)).collect(),
-        ("pg_catalog", "pg_authid" | "pg_roles") => vec![row! {
-            oid: OWNER_OID, rolname: OWNER, rolsuper: true, rolinherit: true, rolcreaterole: true, rolcreatedb: true,
-            rolcanlogin: true, rolreplication: false, rolbypassrls: true, rolconnlimit: -1,
-        }],
-        ("pg_catalog", "pg_user") => {
-            vec![row! {usename: OWNER, usesysid: OWNER_OID, usecreatedb: true, usesuper: true, usebypassrls: true}]
-        }
+        ("pg_catalog", "pg_authid" | "pg_roles") => catalog
+            .roles()
+            .map(|role| {
+                let mut row = row! {
+                    oid: role.oid, rolname: &*role.name, rolsuper: role.superuser, rolinherit: true,
+                    rolcreaterole: role.superuser, rolcreatedb: false, rolcanlogin: role.login, rolreplication: false,
+                    rolbypassrls: role.superuser, rolconnlimit: -1,
+                };
+                if role.verifier.is_some() {
+                    // Nobody's to read.
+                    row.extend(row! {rolpassword: "********"});
+                }
+                row
+            })
+            .collect(),
+        ("pg_catalog", "pg_user") => catalog
+            .roles()
+            .filter(|role| role.login)
+            .map(|role| {
+                row! {
+                    usename: &*role.name, usesysid: role.oid, usecreatedb: false, usesuper: role.superuser,
+                    usebypassrls: role.superuser,
+                }
+            })
+            .collect(),
         ("pg_catalog", "pg_class") => catalog.tables().flat_map(|t| class(t)).collect(),
         ("pg_catalog", "pg_collation") => [(DEFAULT_COLLATION_OID, "default", "d"), (C_COLLATION_OID, "C", "c")]
             .into_iter()
