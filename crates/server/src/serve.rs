@@ -102,8 +102,13 @@ pub async fn serve(
         }
     }
     drop(listener);
-    stop.send_replace(true);
+    // Statements are cancelled before anybody is woken to roll back: none may gain a lock by another's end and go on.
+    stop.send_if_modified(|stopping| {
+        *stopping = true;
+        false
+    });
     shared.registry.cancel_all();
+    stop.send_replace(true);
     let all = async { while tasks.join_next().await.is_some() {} };
     if tokio::time::timeout(shared.limits.shutdown_grace, all).await.is_err() {
         tracing::warn!(connections = tasks.len(), "ending connections that did not end in time");
