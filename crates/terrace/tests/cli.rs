@@ -234,6 +234,55 @@ fn a_database_is_used_by_one_process_at_a_time() {
 }
 
 #[test]
+fn settings_that_cannot_be_read_are_named() {
+    let scratch = Scratch::new("unreadable");
+    let dir = init(&scratch);
+    let settings = dir.join("terrace.toml");
+    let kept = fs::read(&settings).unwrap();
+    fs::write(&settings, b"\xff\xfe").unwrap();
+    refuses(&["serve"], &dir, &["terrace.toml", "UTF-8"]);
+    fs::write(&settings, "[memory]\npool = 8\npool = 9\n").unwrap();
+    refuses(&["check"], &dir, &["terrace.toml", "duplicate key"]);
+    fs::remove_file(&settings).unwrap();
+    fs::create_dir(&settings).unwrap();
+    refuses(&["check"], &dir, &["terrace.toml", "directory"]);
+    fs::remove_dir(&settings).unwrap();
+    fs::write(&settings, kept).unwrap();
+    assert!(succeeds(&["check"], &dir).contains("sound"));
+}
+
+#[test]
+fn a_server_killed_while_it_recovers_recovers_again() {
+    let scratch = Scratch::new("again");
+    let dir = init(&scratch);
+    let load = "CREATE TABLE t (a bigint PRIMARY KEY, b text); \
+                INSERT INTO t SELECT i, repeat('x', 500) FROM generate_series(1, 8000) AS g(i)";
+    let mut served = Served::start(&dir);
+    let shell = |said: &str, sql: &str| {
+        let port = said.split("-p ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+        let mut client = Command::new(env!("CARGO_BIN_EXE_terrace"));
+        let output =
+            client.args(["shell", "--connect", &format!("127.0.0.1:{port}"), "--csv", "-c", sql]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    shell(&served.1, load);
+    served.0.kill().unwrap();
+    served.0.wait().unwrap();
+    for attempt in 0..12 {
+        let serve = ["serve", "--listen", "127.0.0.1:0"];
+        let mut child = command(&serve, &dir).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(attempt * 15));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let served = Served::start(&dir);
+    assert!(shell(&served.1, "SELECT count(*), sum(a), min(length(b)) FROM t").contains("8000,32004000,500"));
+    served.stop();
+    assert!(succeeds(&["check"], &dir).contains("sound"));
+}
+
+#[test]
 fn an_interrupted_init_is_refused_and_can_be_repeated() {
     let scratch = Scratch::new("half-made");
     let settings = scratch.write("settings.toml", SMALL);
