@@ -18,6 +18,7 @@ use tokio::task::JoinSet;
 
 #[cfg(test)]
 mod tests;
+mod tier;
 
 /// Scrapes at a time.
 const MAX_SCRAPES: usize = 8;
@@ -124,6 +125,9 @@ fn page(db: &SqlDatabase) -> String {
     transactions(&mut page, db);
     devices(&mut page, &db.engine.store().io());
     pool(&mut page, db);
+    if let Some(tier) = db.engine.store().flash() {
+        tier::flash(&mut page, &tier);
+    }
     log(&mut page, db);
     undo(&mut page, db);
     page.0

@@ -92,6 +92,25 @@ pub struct FlashConfig {
     pub throttle_queue_depth: usize,
     /// α: the most neighbouring pages brought home together.
     pub cleaning_batch: usize,
+    /// Pages read from the disk instead of one while the tier is being filled; 1: no more than are wanted.
+    pub expanded_read: u32,
+    /// What tells the tier that a page is part of a scan.
+    pub classify: Classify,
+    /// The most bytes a day that the tier may write.
+    pub write_budget: Option<u64>,
+    /// Bytes that the device can take in its life, as its maker says: for the estimate of its life.
+    pub endurance: Option<u64>,
+}
+
+/// How pages that are part of scans are told from others (thesis, section 3.2.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Classify {
+    /// Whoever reads says so.
+    Declared,
+    /// Those that the read-ahead reads.
+    ReadAhead,
+    /// Those within 64 pages of the page read before.
+    Distance,
 }
 
 /// Each is needed; the crash sweep fails when one is off (scripts/safeguards shows it).
@@ -120,6 +139,10 @@ impl Default for FlashConfig {
             fill_threshold: 0.95,
             throttle_queue_depth: 100,
             cleaning_batch: 32,
+            expanded_read: 8,
+            classify: Classify::Declared,
+            write_budget: None,
+            endurance: None,
         }
     }
 }

@@ -5,7 +5,7 @@
 mod units;
 mod unknown;
 
-pub use units::{Capacity, Size, Span, Switch};
+pub use units::{Capacity, DailyWrites, Size, Span, Switch};
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use terrace_engine::EngineConfig;
 use terrace_sql::Spill;
 use terrace_sql::observe::LogOptions;
 use terrace_storage::StorageConfig;
-use terrace_storage::config::{FlashConfig, FlashOrder, PoolPolicy, WritePolicy};
+use terrace_storage::config::{Classify, FlashConfig, FlashOrder, PoolPolicy, WritePolicy};
 
 /// What `terrace init` writes: every key, explained.
 pub const DEFAULT: &str = include_str!("config/default.toml");
@@ -26,6 +26,9 @@ pub const FILE: &str = "terrace.toml";
 
 /// The flash tier's device where there is no flash tier.
 const NO_DEVICE: &str = "none";
+
+/// The most pages read instead of one.
+const MAX_EXPANDED_READ: u32 = 64;
 
 /// What is wrong with a configuration, and the way out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -125,6 +128,18 @@ pub struct FlashTier {
     pub fill_threshold: f64,
     pub throttle_queue_depth: usize,
     pub cleaning_batch: usize,
+    pub expanded_read: u32,
+    pub scan_detection: ScanDetection,
+    pub write_budget: Switch<DailyWrites>,
+    pub endurance: Switch<Size>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScanDetection {
+    Declared,
+    ReadAhead,
+    Distance,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq)]
@@ -246,6 +261,10 @@ impl Default for FlashTier {
             fill_threshold: flash.fill_threshold,
             throttle_queue_depth: flash.throttle_queue_depth,
             cleaning_batch: flash.cleaning_batch,
+            expanded_read: flash.expanded_read,
+            scan_detection: ScanDetection::Declared,
+            write_budget: Switch(None),
+            endurance: Switch(None),
         }
     }
 }
@@ -276,6 +295,20 @@ impl FlashTier {
                 return problem(key, &count, "at least 1");
             }
         }
+        if !(1..=MAX_EXPANDED_READ).contains(&self.expanded_read) {
+            return problem("expanded_read", &self.expanded_read, &format!("from 1 to {MAX_EXPANDED_READ}"));
+        }
+        if let Some(budget) = self.write_budget.0
+            && budget.bytes(self.size) < page_size.0 * 1000
+        {
+            let least = Size(page_size.0 * 1000);
+            return problem("write_budget", &budget, &format!("\"off\", or at least {least} a day"));
+        }
+        if let Some(endurance) = self.endurance.0
+            && endurance < self.size
+        {
+            return problem("endurance", &endurance, "\"off\", or at least flash_tier.size");
+        }
         Ok(())
     }
 
@@ -295,6 +328,14 @@ impl FlashTier {
             fill_threshold: self.fill_threshold,
             throttle_queue_depth: self.throttle_queue_depth,
             cleaning_batch: self.cleaning_batch,
+            expanded_read: self.expanded_read,
+            classify: match self.scan_detection {
+                ScanDetection::Declared => Classify::Declared,
+                ScanDetection::ReadAhead => Classify::ReadAhead,
+                ScanDetection::Distance => Classify::Distance,
+            },
+            write_budget: self.write_budget.0.map(|budget| budget.bytes(self.size)),
+            endurance: self.endurance.0.map(|size| size.0),
         }
     }
 }

@@ -34,6 +34,7 @@ type Row = BTreeMap<String, String>;
 struct Sample {
     status: Row,
     pool: Row,
+    flash: Row,
     log: Row,
     checkpoints: Row,
     undo: Row,
@@ -108,6 +109,7 @@ async fn read(client: &Client) -> Result<Sample, Failure> {
     Ok(Sample {
         status: one("status").await?,
         pool: one("pool").await?,
+        flash: one("flash_tier").await?,
         log: one("log").await?,
         checkpoints: one("checkpoints").await?,
         undo: one("undo").await?,
@@ -242,6 +244,7 @@ fn storage(out: &mut String, before: &Sample, now: &Sample, seconds: f64) {
         pages("capacity"),
         pages("dirty")
     );
+    flash(out, before, now, page, seconds);
     let log = &now.log;
     let _ = writeln!(
         out,
@@ -268,6 +271,48 @@ fn storage(out: &mut String, before: &Sample, now: &Sample, seconds: f64) {
         number(undo, "snapshot_age_limit_s"),
         text(undo, "snapshots_cancelled"),
     );
+}
+
+/// The flash tier, where there is one.
+fn flash(out: &mut String, before: &Sample, now: &Sample, page: f64, seconds: f64) {
+    let tier = &now.flash;
+    if matches!(text(tier, "state"), "" | "none") {
+        return;
+    }
+    let gained = |column: &str| number(tier, column) - number(&before.flash, column);
+    let reads = gained("hits") + gained("misses");
+    let rate = if reads > 0.0 { format!("{:.1} %", 100.0 * gained("hits") / reads) } else { "-".to_owned() };
+    let bound = |name: &str| {
+        let found = quantile(&before.latency, &now.latency, name, 0.99);
+        found.map_or("-".to_owned(), |ms| format!("{ms:.3} ms"))
+    };
+    let pages = |column: &str| size(number(tier, column) * page);
+    let rejected: f64 = tier.keys().filter(|column| column.starts_with("rejected_")).map(|column| gained(column)).sum();
+    let clean =
+        tier.get("time_to_clean_s").map_or("-".to_owned(), |_| format!("{:.0} s", number(tier, "time_to_clean_s")));
+    let _ = writeln!(
+        out,
+        "flash       {} ({}), {rate} hits, p99 <= {}, of misses {}, {} of {} in use, {} dirty, clean in {clean}",
+        text(tier, "state"),
+        text(tier, "write_policy"),
+        bound("miss served by flash"),
+        bound("miss served by disk"),
+        pages("used"),
+        pages("frames"),
+        pages("dirty"),
+    );
+    let _ = writeln!(
+        out,
+        "            {:.1} pages/s in, {:.1}/s refused, {:.1}/s invalidated, {:.1}/s home, {}/s written",
+        (gained("admitted_clean") + gained("admitted_dirty")) / seconds,
+        rejected / seconds,
+        gained("invalidated") / seconds,
+        gained("cleaned") / seconds,
+        size(gained("written_bytes") / seconds),
+    );
+    if let Some(problem) = tier.get("problem") {
+        let _ = writeln!(out, "            off until the next start: {problem}");
+    }
 }
 
 fn devices(out: &mut String, before: &Sample, now: &Sample, seconds: f64) {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use terrace_device::fault::{Choice, Fault, Operation, Rule};
 use terrace_device::{Device, ErrorKind, Purpose};
 use terrace_engine::Database;
-use terrace_storage::config::{FlashOrder, Safeguards, WritePolicy};
+use terrace_storage::config::{Classify, FlashOrder, Safeguards, WritePolicy};
 use terrace_storage::{FlashConfig, FlashState, FlashStats};
 
 /// Small enough to be full, at other thresholds for other seeds.
@@ -24,6 +24,9 @@ fn tier(seed: u64) -> FlashConfig {
         fill_threshold: [0.95, 0.0][seed as usize / 5 % 2],
         throttle_queue_depth: [100, 3][seed as usize / 7 % 2],
         cleaning_batch: [32, 4][seed as usize / 2 % 2],
+        expanded_read: [8, 1][seed as usize / 4 % 2],
+        classify: [Classify::Declared, Classify::ReadAhead, Classify::Distance][seed as usize / 3 % 3],
+        ..FlashConfig::default()
     }
 }
 

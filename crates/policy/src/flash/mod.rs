@@ -7,11 +7,15 @@
 //! 1. Nothing here waits, reads a clock or does I/O: the same events in the same order give the same answers (R1).
 //! 2. A replacement order proposes only frames that may be replaced: admitted or declared clean, and not removed since.
 
+mod budget;
+mod distance;
 mod fifo;
 mod lru2;
 #[cfg(test)]
 mod tests;
 
+pub use budget::Budget;
+pub use distance::{DistanceRule, NEAR};
 pub use fifo::FlashFifo;
 pub use lru2::FlashLru2;
 

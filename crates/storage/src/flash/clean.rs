@@ -4,6 +4,7 @@
 //! asks, and when the device has failed. Nobody else cleans: who wants frames home says so and waits.
 
 use super::partition::Cleaned;
+use super::trouble::Trouble;
 use super::{FlashHome, FlashState, FrameId};
 use crate::error::Result;
 use crate::home::{Home, WriteBack};
@@ -70,7 +71,7 @@ impl FlashHome {
                     Ok(0) => BUSY,
                     Ok(_) => Duration::ZERO,
                     Err(error) => {
-                        tracing::warn!(%error, "the flash tier cannot be cleaned; it will be tried again");
+                        self.complain(Trouble::Cleaning, &format_args!("{due} frames due"), &error);
                         AFTER_FAILURE
                     }
                 },
@@ -204,6 +205,7 @@ impl FlashHome {
         }
         drop(partition);
         self.counters.cleaned.fetch_add(home as u64, Ordering::Relaxed);
+        self.times.cleaned.add(home as u64, self.env.now());
         self.counters.cleaning_groups.fetch_add(1, Ordering::Relaxed);
         written?;
         failure.map_or(Ok(home), Err)

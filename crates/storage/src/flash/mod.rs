@@ -2,7 +2,7 @@
 //!
 //! Source: J. Do, *The Role of Flash Memory in Database Management Systems*, chapter 3 and section 4.2.2. The decisions are
 //! `terrace_policy::flash`'s; the parts are [`record`] (frames' states), [`partition`] (what a latch covers), [`read`], [`write`],
-//! [`clean`] (the lazy cleaner), [`replay`] (dirty pages whose frame is lost), [`stats`].
+//! [`clean`] (the lazy cleaner), [`replay`] (dirty pages whose frame is lost), [`trouble`] (a device that fails), [`stats`].
 //!
 //! Invariants:
 //! 1. *No stale page.* A frame that is not void holds the newest version of its page, unless the page is dirty in memory; then nobody
@@ -26,11 +26,12 @@ mod replay;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod trouble;
 mod write;
 
 pub use stats::{FlashState, FlashStats};
 
-use crate::config::{FlashConfig, StorageConfig};
+use crate::config::{FlashConfig, FlashOrder, StorageConfig};
 use crate::error::{Result, StorageError};
 use crate::home::disk::{DiskHome, PAGES_AT};
 use crate::home::{Fetched, Home, HomeFuture, Reason, Tier, WriteBack};
@@ -40,14 +41,16 @@ use crate::pool::Access;
 use crate::sync::Mutex;
 use crate::types::*;
 use partition::{Partition, Totals};
-use stats::Counters;
+use stats::{Counters, Times};
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use terrace_device::{DeviceError, DeviceRef, ErrorKind, IoBuf, Purpose};
-use terrace_env::Env;
-use terrace_policy::flash::{Gate, Offer};
+use terrace_device::{DeviceRef, IoBuf, Purpose};
+use terrace_env::{Env, Nanos};
+use terrace_policy::flash::{Budget, Gate, Offer};
 use tokio::sync::Notify;
+use trouble::Complaints;
 
 /// Partitions (N, section 3.3.3.4), and the fewest frames worth one.
 const PARTITIONS: usize = 16;
@@ -90,6 +93,7 @@ pub(crate) struct FlashHome {
     pending: AtomicUsize,
     /// Failed transfers since the last that succeeded.
     failures: AtomicU32,
+    complaints: Complaints,
     admissions: Mutex<VecDeque<Admission>>,
     /// Buffers to copy admissions into.
     spare: Mutex<Vec<IoBuf>>,
@@ -103,6 +107,14 @@ pub(crate) struct FlashHome {
     wanted_home: AtomicU64,
     closing: AtomicBool,
     counters: Counters,
+    times: Times,
+    opened: Nanos,
+    replacement: FlashOrder,
+    /// Bytes that may be written; `None`: any.
+    budget: Option<Mutex<Budget>>,
+    write_budget: Option<u64>,
+    endurance: Option<u64>,
+    expanded_read: u32,
     listeners: Mutex<Vec<Listener>>,
     listening: AtomicBool,
 }
@@ -124,6 +136,7 @@ impl FlashHome {
             dirty_fraction: config.flash.dirty_fraction,
             redo_bound: config.redo_bound,
         };
+        let opened = env.now();
         FlashHome {
             env,
             log,
@@ -139,6 +152,7 @@ impl FlashHome {
             problem: Mutex::new(None),
             pending: AtomicUsize::new(0),
             failures: AtomicU32::new(0),
+            complaints: Complaints::default(),
             admissions: Mutex::new(VecDeque::new()),
             spare: Mutex::new(Vec::new()),
             urgent: Mutex::new(Vec::new()),
@@ -148,6 +162,13 @@ impl FlashHome {
             wanted_home: AtomicU64::new(0),
             closing: AtomicBool::new(false),
             counters: Counters::default(),
+            times: Times::default(),
+            opened,
+            replacement,
+            budget: config.flash.write_budget.map(|bytes| Mutex::new(Budget::new(bytes, opened.0))),
+            write_budget: config.flash.write_budget,
+            endurance: config.flash.endurance,
+            expanded_read: config.flash.expanded_read.max(1),
             listeners: Mutex::new(Vec::new()),
             listening: AtomicBool::new(false),
         }
@@ -254,40 +275,6 @@ impl FlashHome {
         self.partitions.iter().filter_map(|p| p.lock().oldest_dirty()).min()
     }
 
-    /// A transfer succeeded.
-    fn note_success(&self) {
-        if self.failures.load(Ordering::Relaxed) != 0 {
-            self.failures.store(0, Ordering::Relaxed);
-        }
-    }
-
-    fn note_failure(&self, error: &DeviceError) {
-        self.counters.device_errors.fetch_add(1, Ordering::Relaxed);
-        let in_a_row = self.failures.fetch_add(1, Ordering::Relaxed) + 1;
-        if error.kind == ErrorKind::Dead || in_a_row >= FAILURES {
-            self.die(&error.to_string());
-        }
-    }
-
-    /// The device is gone: clean frames are dropped, dirty ones are made again from the log and go home.
-    fn die(&self, why: &str) {
-        if self.state.swap(FlashState::Failed as u8, Ordering::AcqRel) == FlashState::Failed as u8 {
-            return;
-        }
-        tracing::error!(device = self.device.name(), "the flash tier is off until the next start: {why}");
-        *self.problem.lock() = Some(why.to_string());
-        for partition in &self.partitions {
-            let mut part = partition.lock();
-            for frame in 0..part.frames() {
-                if part.record(frame).state() == record::State::Clean && !part.record(frame).is_void() {
-                    let page = part.record(frame).page();
-                    part.drop_clean(page);
-                }
-            }
-        }
-        self.wake_cleaner.notify_one();
-    }
-
     fn moved(&self, page: PageId, tier: Tier) {
         if self.listening.load(Ordering::Acquire) {
             self.listeners.lock().iter().for_each(|listener| listener(page, tier));
@@ -301,6 +288,10 @@ impl Home for FlashHome {
             return self.disk.fetch(first, count, access);
         }
         self.fetch_pages(first, count, access)
+    }
+
+    fn around(&self, page: PageId, access: Access) -> Range<u32> {
+        self.worth_reading(page, access)
     }
 
     fn create(&self, page: PageId) {

@@ -5,6 +5,7 @@
 //! newer in the tier are patched in (thesis, section 3.3.3.3).
 
 use super::record::Record;
+use super::trouble::Trouble;
 use super::{FlashHome, FrameId};
 use crate::error::Result;
 use crate::home::{Fetched, Home, HomeFuture, Tier};
@@ -12,8 +13,10 @@ use crate::page::header;
 use crate::pool::Access;
 use crate::types::*;
 use futures::future::join_all;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 use terrace_device::{IoBuf, Purpose};
+use terrace_env::Nanos;
 
 /// A frame that stays its page's memory while this lives.
 pub(super) struct Held<'a> {
@@ -42,13 +45,29 @@ impl FlashHome {
         if count > 1 {
             return Box::pin(self.fetch_run(first, count, access));
         }
+        let began = self.env.now();
         match self.look(first) {
-            Some(held) => Box::pin(async move { vec![self.read_held(held, access).await] }),
+            Some(held) => Box::pin(async move {
+                let read = self.read_held(held, access).await;
+                let from_flash = matches!(&read, Ok(page) if page.tier == Tier::Flash);
+                self.note_time(began, from_flash);
+                vec![read]
+            }),
             None => {
                 self.counters.misses.fetch_add(1, Ordering::Relaxed);
-                self.disk.fetch(first, 1, access)
+                Box::pin(async move {
+                    let read = self.disk.fetch(first, 1, access).await;
+                    self.note_time(began, false);
+                    read
+                })
             }
         }
+    }
+
+    /// A request for one page has been answered.
+    fn note_time(&self, began: Nanos, from_flash: bool) {
+        let times = if from_flash { &self.times.hits } else { &self.times.misses };
+        times.record(self.env.now().0.saturating_sub(began.0));
     }
 
     /// The page's frame, if it is to be read from there.
@@ -82,12 +101,9 @@ impl FlashHome {
                     return Some(bytes);
                 }
                 self.counters.bad_frames.fetch_add(1, Ordering::Relaxed);
-                tracing::warn!(%page, device = self.device.name(), "a frame of the flash tier is damaged");
+                self.complain(Trouble::Damaged, &page, &"its checks fail");
             }
-            Err(error) => {
-                tracing::warn!(%page, %error, "a frame of the flash tier cannot be read");
-                self.note_failure(&error);
-            }
+            Err(error) => self.note_failure(Trouble::Read, &page, &error),
         }
         None
     }
@@ -118,6 +134,27 @@ impl FlashHome {
         self.wake_cleaner.notify_one();
         let bytes = self.replay(&[(page, rec)]).await.pop().expect("one page was asked for")?;
         Ok(Fetched { bytes, rec_lsn: None, tier: Tier::Disk })
+    }
+
+    /// While the tier is being filled (τ), a page that it lacks is read from the disk with its neighbours that it lacks too, in one
+    /// request: how fast it fills is what the disk gives in random reads (thesis, section 4.4.1.1; SQL Server, section 3.4.3.2).
+    pub(super) fn worth_reading(&self, page: PageId, access: Access) -> Range<u32> {
+        let alone = page.no..page.no + 1;
+        let filling =
+            (self.totals.used.load(Ordering::Acquire) as f64) < self.gate.fill_threshold * self.gate.frames as f64;
+        let wanted = self.expanded_read > 1 && access == Access::Random && page.space == DATA;
+        let lacks = |no: &u32| {
+            let page = PageId::new(page.space, *no);
+            self.part(page).lock().find(page).is_none()
+        };
+        if !wanted || !filling || !self.is_on() || !self.within_budget() || !lacks(&page.no) {
+            return alone;
+        }
+        let begin = page.no / self.expanded_read * self.expanded_read;
+        let end = begin.saturating_add(self.expanded_read);
+        let below = (begin..page.no).rev().take_while(lacks).last();
+        let above = (page.no + 1..end).take_while(lacks).last();
+        below.unwrap_or(page.no)..above.unwrap_or(page.no) + 1
     }
 
     async fn fetch_run(&self, first: PageId, count: u32, access: Access) -> Vec<Result<Fetched>> {

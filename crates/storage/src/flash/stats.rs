@@ -1,7 +1,13 @@
 //! What the tier did, for views and experiments.
 
 use super::FlashHome;
+use crate::config::{FlashOrder, WritePolicy};
+use crate::sync::Mutex;
+use crate::types::Lsn;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use terrace_device::{Distribution, Histogram};
+use terrace_env::Nanos;
 use terrace_policy::flash::Refusal;
 
 /// Whether the tier works.
@@ -16,6 +22,14 @@ pub enum FlashState {
 }
 
 impl FlashState {
+    pub fn name(self) -> &'static str {
+        match self {
+            FlashState::Off => "off",
+            FlashState::On => "on",
+            FlashState::Failed => "failed",
+        }
+    }
+
     pub(super) fn from_u8(state: u8) -> FlashState {
         match state {
             0 => FlashState::Off,
@@ -26,14 +40,30 @@ impl FlashState {
 }
 
 /// Counters since opening (pages, unless it says bytes), and the present state.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct FlashStats {
     pub state: FlashState,
     /// Why it failed.
     pub problem: Option<String>,
+    pub write: WritePolicy,
+    pub replacement: FlashOrder,
+    /// Since the tier was opened.
+    pub running: Duration,
     pub frames: u64,
     pub used: u64,
     pub dirty: u64,
+    /// The smallest recLSN of the dirty ones.
+    pub oldest_dirty: Option<Lsn>,
+    /// Dirty pages brought home in a second, lately (with `LATELY` as the time constant).
+    pub cleaning_rate: f64,
+    /// How long misses of memory took that the tier served, and that the disk did.
+    pub hit_time: Distribution,
+    pub miss_time: Distribution,
+    /// The budget in bytes a day, and what of it may be written now (negative: overdrawn by what was under way).
+    pub write_budget: Option<u64>,
+    pub budget_left: Option<f64>,
+    /// Bytes that the device can take in its life, where that was said.
+    pub endurance: Option<u64>,
     /// Pages that memory missed: read from the tier, and read from the disk.
     pub hits: u64,
     pub misses: u64,
@@ -50,6 +80,8 @@ pub struct FlashStats {
     pub rejected_dirty: u64,
     /// No frame could be had: all of the partition's are dirty or being read.
     pub rejected_no_frame: u64,
+    /// The write budget was used up.
+    pub rejected_budget: u64,
     /// Pages that gave way to others.
     pub evicted: u64,
     /// Pages that changed in memory, and pages of freed extents.
@@ -67,6 +99,58 @@ pub struct FlashStats {
     pub written_bytes: u64,
 }
 
+/// The time over which rates are averaged.
+const LATELY: Duration = Duration::from_secs(10);
+
+impl FlashStats {
+    /// How long the cleaner takes for what is dirty now, at its present rate; `None`: it is not cleaning.
+    pub fn time_to_clean(&self) -> Option<Duration> {
+        if self.dirty == 0 {
+            return Some(Duration::ZERO);
+        }
+        // Below a page in ten minutes it stands still.
+        (self.cleaning_rate > 1.0 / 600.0).then(|| Duration::from_secs_f64(self.dirty as f64 / self.cleaning_rate))
+    }
+
+    /// Bytes a day written to the device since the tier was opened.
+    pub fn written_per_day(&self) -> f64 {
+        self.written_bytes as f64 / self.running.as_secs_f64().max(1.0) * 86_400.0
+    }
+
+    /// Days until a new device has taken what it can, at that rate; `None`: nobody said how much that is, or nothing is written.
+    pub fn life_days(&self) -> Option<f64> {
+        let rate = self.written_per_day();
+        self.endurance.filter(|_| rate > 0.0).map(|endurance| endurance as f64 / rate)
+    }
+}
+
+/// Events in a second, those longer ago counting less: an average over [`LATELY`].
+#[derive(Default)]
+pub(super) struct Rate(Mutex<(f64, Nanos)>);
+
+impl Rate {
+    fn decayed((rate, at): (f64, Nanos), now: Nanos) -> f64 {
+        rate * (-(now.0.saturating_sub(at.0) as f64) / LATELY.as_nanos() as f64).exp()
+    }
+
+    pub(super) fn add(&self, events: u64, now: Nanos) {
+        let mut rate = self.0.lock();
+        *rate = (Self::decayed(*rate, now) + events as f64 / LATELY.as_secs_f64(), now);
+    }
+
+    pub(super) fn read(&self, now: Nanos) -> f64 {
+        Self::decayed(*self.0.lock(), now)
+    }
+}
+
+/// Durations and rates.
+#[derive(Default)]
+pub(super) struct Times {
+    pub(super) hits: Histogram,
+    pub(super) misses: Histogram,
+    pub(super) cleaned: Rate,
+}
+
 macro_rules! counters {
     ($($name:ident),* $(,)?) => {
         #[derive(Default)]
@@ -74,12 +158,24 @@ macro_rules! counters {
 
         impl FlashHome {
             pub(crate) fn stats(&self) -> FlashStats {
+                let now = self.env.now();
+                let budget = self.budget.as_ref().map(|budget| budget.lock().left(now.0));
                 FlashStats {
                     state: self.state(),
                     problem: self.problem.lock().clone(),
+                    write: self.gate.write,
+                    replacement: self.replacement,
+                    running: Duration::from_nanos(now.0.saturating_sub(self.opened.0)),
                     frames: self.gate.frames as u64,
                     used: self.totals.used.load(Ordering::Relaxed) as u64,
                     dirty: self.totals.dirty.load(Ordering::Relaxed) as u64,
+                    oldest_dirty: self.oldest_dirty(),
+                    cleaning_rate: self.times.cleaned.read(now),
+                    hit_time: self.times.hits.read(),
+                    miss_time: self.times.misses.read(),
+                    write_budget: self.write_budget,
+                    budget_left: budget,
+                    endurance: self.endurance,
                     $($name: self.counters.$name.load(Ordering::Relaxed)),*
                 }
             }
@@ -99,6 +195,7 @@ counters!(
     rejected_old,
     rejected_dirty,
     rejected_no_frame,
+    rejected_budget,
     evicted,
     invalidated,
     forgotten,
@@ -120,5 +217,22 @@ impl Counters {
             Refusal::Dirty => &self.rejected_dirty,
         };
         counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_forgets() {
+        let rate = Rate::default();
+        let at = |seconds: u64| Nanos(seconds * 1_000_000_000);
+        for second in 0..60 {
+            rate.add(100, at(second));
+        }
+        let steady = rate.read(at(60));
+        assert!((90.0..110.0).contains(&steady), "100 events a second were read as {steady}");
+        assert!(rate.read(at(90)) < steady / 10.0, "half a minute of rest");
     }
 }

@@ -9,6 +9,7 @@
 
 use super::partition::Written;
 use super::record::Record;
+use super::trouble::Trouble;
 use super::{Admission, FlashHome, FrameId};
 use crate::error::Result;
 use crate::home::{Home, HomeFuture, Reason, Tier, WriteBack};
@@ -37,6 +38,10 @@ struct Routes {
 impl FlashHome {
     /// A frame for the page, dirty with `rec` if there is one.
     fn allocate(&self, page: PageId, rec: Option<Lsn>, lsn: Lsn) -> Option<FrameId> {
+        if !self.within_budget() {
+            self.counters.rejected_budget.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
         let part = self.partition_of(page);
         let allocated = self.partition(part).lock().allocate(page, rec, Record::tag_of(lsn));
         let Some(allocated) = allocated else {
@@ -49,6 +54,20 @@ impl FlashHome {
             self.moved(gone, Tier::Disk);
         }
         Some(FrameId { part, frame: allocated.frame })
+    }
+
+    /// Whether the write budget has room for another page.
+    pub(super) fn within_budget(&self) -> bool {
+        let now = self.env.now().0;
+        self.budget.as_ref().is_none_or(|budget| budget.lock().allows(now, self.page_size as u64))
+    }
+
+    /// So many bytes are written to the device.
+    fn spend(&self, bytes: u64) {
+        self.counters.written_bytes.fetch_add(bytes, Ordering::Relaxed);
+        if let Some(budget) = &self.budget {
+            budget.lock().spend(self.env.now().0, bytes);
+        }
     }
 
     /// A clean page leaves memory. Called under locks of the pool: it only copies.
@@ -144,8 +163,9 @@ impl FlashHome {
             for (i, &frame) in run.iter().enumerate() {
                 all[i * self.page_size..][..self.page_size].copy_from_slice(frames[frame].1);
             }
-            self.counters.written_bytes.fetch_add(all.len() as u64, Ordering::Relaxed);
+            self.spend(all.len() as u64);
             self.pending.fetch_add(1, Ordering::AcqRel);
+            let first = self.number(frames[run[0]].0);
             let write = self.device.write(self.offset(frames[run[0]].0), all, Purpose::Flash);
             async move {
                 let written = write.await;
@@ -153,8 +173,7 @@ impl FlashHome {
                 match written {
                     Ok(_) => self.note_success(),
                     Err(error) => {
-                        tracing::warn!(%error, "a page cannot be written to the flash tier");
-                        self.note_failure(&error);
+                        self.note_failure(Trouble::Write, &first, &error);
                         return (run, false);
                     }
                 }

@@ -12,6 +12,7 @@ use crate::error::{Result, StorageError};
 use crate::pool::Access;
 use crate::types::*;
 use std::future::Future;
+use std::ops::Range;
 use std::pin::Pin;
 use terrace_device::IoBuf;
 
@@ -51,6 +52,10 @@ pub struct WriteBack {
 pub trait Home: Send + Sync {
     /// Reads `count` consecutive pages; one result each (a damaged neighbour does not fail the others).
     fn fetch(&self, first: PageId, count: u32, access: Access) -> HomeFuture<'_, Vec<Result<Fetched>>>;
+    /// The pages that should be read when this one is wanted alone, itself among them: more than one where a tier is to be filled.
+    fn around(&self, page: PageId, _access: Access) -> Range<u32> {
+        page.no..page.no + 1
+    }
     /// A page is about to be made without being read.
     fn create(&self, page: PageId);
     /// A resident page is about to change: called before the change's LSN is assigned, under the page's latch.

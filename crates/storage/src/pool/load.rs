@@ -11,17 +11,20 @@
 use super::pin::assert_unlatched;
 use super::table::{Entry, Loading};
 use super::{Access, Pin, Pool};
+use crate::config::Classify;
 use crate::error::{BadPage, Result, StorageError};
 use crate::home::Fetched;
 use crate::page::header;
 use crate::reads::count_read;
 use crate::recovery;
-use crate::sync::atomic::Ordering;
+use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::types::{Lsn, PageId, SpaceId};
 use futures::future::{Either, join_all, select};
 use std::collections::hash_map::Entry as Slot;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
+use terrace_policy::Class;
 
 /// How long a miss waits before it looks for a frame again, at first and at most.
 const FIRST_WAIT: Duration = Duration::from_millis(1);
@@ -41,15 +44,18 @@ struct Claim<'a> {
     page: PageId,
     loading: Arc<Loading>,
     frame: Option<u32>,
+    /// What the page counts as when it leaves memory, where that is not how it was asked for.
+    class: Option<Access>,
     settled: bool,
 }
 
 impl Claim<'_> {
     /// Shows the page, pinned, to everybody.
     fn install(mut self, bytes: Option<&[u8]>, inherited: Option<Lsn>, access: Access) -> Pin {
+        let class = self.class.unwrap_or(access);
         let frame = self.frame.take().expect("a frame was found for the claim");
         let pool = self.pool;
-        pool.all().fill(frame, self.page, bytes, inherited, access);
+        pool.all().fill(frame, self.page, bytes, inherited, class);
         let pin = Pin::counted(pool.frames, frame);
         let before = pool.table.shard(self.page).write().insert(self.page.to_u64(), Entry::Resident(frame));
         assert!(matches!(before, Some(Entry::Loading(_))), "the claim stands in the table until it is settled");
@@ -107,7 +113,7 @@ impl Pool {
             Slot::Vacant(entry) => {
                 let loading = Loading::start();
                 entry.insert(Entry::Loading(loading.clone()));
-                Found::Claimed(Claim { pool: self, page, loading, frame: None, settled: false })
+                Found::Claimed(Claim { pool: self, page, loading, frame: None, class: None, settled: false })
             }
         }
     }
@@ -144,12 +150,81 @@ impl Pool {
             Ok(frame) => claim.frame = Some(frame),
             Err(error) => return Err(claim.fail(error)),
         }
-        let mut fetched = self.timed_fetch(page, 1, access, false).await;
-        assert!(fetched.len() == 1, "one page was asked for, {} came", fetched.len());
-        match fetched.pop().expect("counted") {
+        claim.class = Some(self.classify(page, access, false));
+        let (claim, fetched) = match self.home.around(page, access) {
+            range if range.len() > 1 => self.fetch_around(claim, range, access).await,
+            _ => {
+                let fetched = self.fetch_one(page, access).await;
+                (claim, fetched)
+            }
+        };
+        match fetched {
             Err(StorageError::BadPage { why, .. }) if why.is_decay() => self.repair(claim, why, access).await,
             fetched => claim.finish(fetched, access),
         }
+    }
+
+    async fn fetch_one(&self, page: PageId, access: Access) -> Result<Fetched> {
+        let mut fetched = self.timed_fetch(page, 1, access, Some(0)).await;
+        assert!(fetched.len() == 1, "one page was asked for, {} came", fetched.len());
+        fetched.pop().expect("counted")
+    }
+
+    /// Reads a wanted page in one request with its neighbours in `range` that are absent and for which frames are at hand (thesis,
+    /// section 4.4.1.1). Those stay in memory as long as pages of a scan, but the tier below takes them for what was looked up.
+    async fn fetch_around<'a>(
+        &'a self,
+        wanted: Claim<'a>,
+        range: Range<u32>,
+        access: Access,
+    ) -> (Claim<'a>, Result<Fetched>) {
+        let page = wanted.page;
+        assert!(range.contains(&page.no), "page {page} is read with its neighbours, and they were {range:?}");
+        let neighbour = |no: u32| {
+            let Found::Claimed(mut claim) = self.find(PageId::new(page.space, no)) else { return None };
+            claim.frame = Some(self.try_take()?);
+            claim.class = Some(Access::Random);
+            Some(claim)
+        };
+        let mut claims: Vec<Claim<'a>> = (range.start..page.no).rev().map_while(neighbour).collect();
+        claims.reverse();
+        let at = claims.len();
+        claims.push(wanted);
+        claims.extend((page.no + 1..range.end).map_while(neighbour));
+        self.counters.expanded.fetch_add(claims.len() as u64 - 1, Ordering::Relaxed);
+        let mut fetched = self.timed_fetch(claims[0].page, claims.len() as u32, access, Some(at)).await;
+        assert!(fetched.len() == claims.len(), "{} pages were asked for, {} came", claims.len(), fetched.len());
+        let (wanted, mine) = (claims.remove(at), fetched.remove(at));
+        for (claim, page) in claims.into_iter().zip(fetched) {
+            match page {
+                // Nobody asked for it: who does meets the error himself.
+                Err(_) => drop(claim),
+                page => drop(claim.finish(page, Access::Sequential)),
+            }
+        }
+        (wanted, mine)
+    }
+
+    /// What a page that is read now counts as for the tier below, when it leaves memory; `ahead`: by the read-ahead.
+    fn classify(&self, page: PageId, access: Access, ahead: bool) -> Access {
+        let near = self.distance.lock().classify(page.to_u64()) == Class::Sequential;
+        let count = |counter: &AtomicU64| counter.fetch_add(1, Ordering::Relaxed);
+        if ahead {
+            count(&self.counters.read_ahead);
+        }
+        if near {
+            count(if access == Access::Sequential {
+                &self.counters.near_sequential
+            } else {
+                &self.counters.near_random
+            });
+        }
+        let scan = match self.classify {
+            Classify::Declared => access == Access::Sequential,
+            Classify::ReadAhead => ahead,
+            Classify::Distance => near,
+        };
+        if scan { Access::Sequential } else { Access::Random }
     }
 
     /// Invariant 3. Where the log does not reach back, the page stays damaged.
@@ -185,14 +260,22 @@ impl Pool {
         Ok(pin)
     }
 
-    /// Counts what was read for whoever asked.
-    async fn timed_fetch(&self, first: PageId, count: u32, access: Access, ahead: bool) -> Vec<Result<Fetched>> {
+    /// Counts what was read for whoever asked; all but the one `wanted` are read ahead.
+    async fn timed_fetch(
+        &self,
+        first: PageId,
+        count: u32,
+        access: Access,
+        wanted: Option<usize>,
+    ) -> Vec<Result<Fetched>> {
         let began = self.env.now();
         let fetched = self.home.fetch(first, count, access).await;
         // The time is that of the whole request: it goes to the tier of the first page.
         let mut nanos = self.env.now().0 - began.0;
-        for tier in fetched.iter().flatten().map(|page| page.tier) {
-            count_read(first, tier, 1, std::mem::take(&mut nanos), ahead);
+        for (at, page) in fetched.iter().enumerate() {
+            if let Ok(page) = page {
+                count_read(first, page.tier, 1, std::mem::take(&mut nanos), wanted != Some(at));
+            }
         }
         fetched
     }
@@ -236,10 +319,13 @@ impl Pool {
         join_all(runs.into_iter().map(|run| self.load_run(run))).await;
     }
 
-    async fn load_run(&self, claims: Vec<Claim<'_>>) {
-        let Some(first) = claims.first() else { return };
+    async fn load_run(&self, mut claims: Vec<Claim<'_>>) {
+        if claims.is_empty() {
+            return;
+        }
         self.counters.sequential_reads.fetch_add(claims.len() as u64, Ordering::Relaxed);
-        let fetched = self.timed_fetch(first.page, claims.len() as u32, Access::Sequential, true).await;
+        claims.iter_mut().for_each(|claim| claim.class = Some(self.classify(claim.page, Access::Sequential, true)));
+        let fetched = self.timed_fetch(claims[0].page, claims.len() as u32, Access::Sequential, None).await;
         assert!(fetched.len() == claims.len(), "{} pages were asked for, {} came", claims.len(), fetched.len());
         for (claim, page) in claims.into_iter().zip(fetched) {
             match page {

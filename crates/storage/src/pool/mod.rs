@@ -22,7 +22,7 @@ mod write;
 
 pub(crate) use replace::class_of;
 
-use crate::config::StorageConfig;
+use crate::config::{Classify, StorageConfig};
 use crate::error::{Result, StorageError};
 use crate::home::Home;
 use crate::log::Log;
@@ -36,6 +36,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 use table::Entry;
 use terrace_env::Env;
+use terrace_policy::flash::DistanceRule;
 use tokio::sync::{Notify, Semaphore};
 
 /// The fewest frames a pool may have: a mini-transaction pins several pages, and several run.
@@ -73,6 +74,12 @@ pub struct PoolStats {
     pub written: u64,
     /// Pages that failed their checks and were made again from the log.
     pub repaired: u64,
+    /// Neighbours read with a page that was wanted, while the tier below is being filled.
+    pub expanded: u64,
+    /// Pages read by read-ahead; pages near the one read before, asked for as part of a scan and singly ([`Classify`]).
+    pub read_ahead: u64,
+    pub near_sequential: u64,
+    pub near_random: u64,
 }
 
 #[derive(Default)]
@@ -84,6 +91,10 @@ struct Counters {
     dirty_evictions: AtomicU64,
     written: AtomicU64,
     repaired: AtomicU64,
+    expanded: AtomicU64,
+    read_ahead: AtomicU64,
+    near_sequential: AtomicU64,
+    near_random: AtomicU64,
 }
 
 /// The buffer pool. `Arc<Pool>` is shared by everyone.
@@ -96,6 +107,8 @@ pub struct Pool {
     table: table::Table,
     replacer: replace::Replacer,
     counters: Counters,
+    classify: Classify,
+    distance: Mutex<DistanceRule>,
     /// Frames kept free.
     reserve: usize,
     /// Pages written together.
@@ -137,6 +150,8 @@ impl Pool {
             table: table::Table::new(),
             replacer: replace::Replacer::new(config.pool_policy, count),
             counters: Counters::default(),
+            classify: config.flash.classify,
+            distance: Mutex::new(DistanceRule::default()),
             reserve: (count / RESERVE_PART).clamp(1, MAX_RESERVE),
             write_group: config.write_group,
             log_before_data: config.safeguards.log_before_data,
@@ -210,6 +225,10 @@ impl Pool {
             dirty_evictions: get(&self.counters.dirty_evictions),
             written: get(&self.counters.written),
             repaired: get(&self.counters.repaired),
+            expanded: get(&self.counters.expanded),
+            read_ahead: get(&self.counters.read_ahead),
+            near_sequential: get(&self.counters.near_sequential),
+            near_random: get(&self.counters.near_random),
         }
     }
 

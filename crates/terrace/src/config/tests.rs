@@ -93,6 +93,16 @@ fn wrong_values_name_key_value_and_way_out() {
         ("[flash_tier]\nsize = \"100KB\"", "flash_tier.size = 100KB must be at least 64 pages: 512KB"),
         ("[flash_tier]\ndirty_fraction = 1.5", "flash_tier.dirty_fraction = 1.5 must be from 0 to 1"),
         ("[flash_tier]\ncleaning_batch = 0", "flash_tier.cleaning_batch = 0 must be at least 1"),
+        ("[flash_tier]\nexpanded_read = 65", "flash_tier.expanded_read = 65 must be from 1 to 64"),
+        ("[flash_tier]\nwrite_budget = \"1MB\"", "flash_tier.write_budget = 1MB must be \"off\", or at least"),
+        (
+            "[flash_tier]\nwrite_budget = \"0 DWPD\"",
+            "\"0 DWPD\" is not bytes a day such as \"200GB\", or drive writes per day",
+        ),
+        (
+            "[flash_tier]\nendurance = \"1MB\"",
+            "flash_tier.endurance = 1MB must be \"off\", or at least flash_tier.size",
+        ),
         ("[flash_tier]\nwrite_policy = \"lazy\"", "expected one of `clean-write`, `dual-write`, `lazy-cleaning`"),
         ("[memory]\npool = \"lots\"", "\"lots\" is not a size such as \"128MB\""),
         ("[memory]\npool = -5", "-5 is not a size"),
@@ -118,4 +128,17 @@ fn sizes_and_times_print_as_they_are_read() {
     assert_eq!(Size::parse("18446744073709551616"), None);
     assert_eq!(Size::parse("99999999999TB"), None);
     assert_eq!(Size::parse("1.5GB"), None);
+}
+
+#[test]
+fn a_write_budget_is_bytes_or_drive_writes() {
+    let budget = |text: &str| {
+        let tier = parse(&format!("[flash_tier]\nsize = \"10GB\"\nwrite_budget = {text}")).unwrap().flash_tier;
+        tier.storage().write_budget
+    };
+    assert_eq!(budget("\"off\""), None);
+    assert_eq!(budget("\"200GB\""), Some(200 << 30));
+    assert_eq!(budget("\"1.5 DWPD\""), Some(15 << 30));
+    assert_eq!(budget("\"2dwpd\""), Some(20 << 30));
+    assert_eq!(DailyWrites::parse("1.5 DWPD").unwrap().to_string(), "1.5 DWPD");
 }

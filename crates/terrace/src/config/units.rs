@@ -16,6 +16,13 @@ pub struct Capacity(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Span(pub Duration);
 
+/// Bytes a day, or in hundredths how often a day a device of some size may be written whole ("drive writes per day").
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DailyWrites {
+    Bytes(Size),
+    Drives(u64),
+}
+
 /// A value, or "off".
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Switch<T>(pub Option<T>);
@@ -42,6 +49,33 @@ fn scaled(text: &str, units: &[(&str, u64)], bare: Option<u64>) -> Option<u64> {
 impl Size {
     pub fn parse(text: &str) -> Option<Size> {
         scaled(text, &SIZES, Some(1)).map(Size)
+    }
+}
+
+impl DailyWrites {
+    /// "200GB", "1.5 DWPD".
+    pub fn parse(text: &str) -> Option<DailyWrites> {
+        let lower = text.trim().to_ascii_lowercase();
+        let Some(number) = lower.strip_suffix("dwpd") else { return Size::parse(text).map(DailyWrites::Bytes) };
+        let drives: f64 = number.trim().parse().ok()?;
+        (0.01..=1000.0).contains(&drives).then(|| DailyWrites::Drives((drives * 100.0).round() as u64))
+    }
+
+    /// Bytes a day for a device of that size.
+    pub fn bytes(self, device: Size) -> u64 {
+        match self {
+            DailyWrites::Bytes(size) => size.0,
+            DailyWrites::Drives(hundredths) => (u128::from(device.0) * u128::from(hundredths) / 100) as u64,
+        }
+    }
+}
+
+impl fmt::Display for DailyWrites {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DailyWrites::Bytes(size) => size.fmt(f),
+            DailyWrites::Drives(hundredths) => write!(f, "{} DWPD", *hundredths as f64 / 100.0),
+        }
     }
 }
 
@@ -112,6 +146,14 @@ impl<'de> Deserialize<'de> for Capacity {
             text => Size::parse(text).map(|size| Capacity(size.0)),
         };
         deserializer.deserialize_any(Words { expecting, parse, number: Some(Capacity) })
+    }
+}
+
+impl<'de> Deserialize<'de> for DailyWrites {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<DailyWrites, D::Error> {
+        let expecting = "bytes a day such as \"200GB\", or drive writes per day such as \"1.5 DWPD\"";
+        let number = |bytes| DailyWrites::Bytes(Size(bytes));
+        deserializer.deserialize_any(Words { expecting, parse: DailyWrites::parse, number: Some(number) })
     }
 }
 

@@ -47,3 +47,18 @@ fn nothing_counted_has_no_quantile() {
     assert_eq!(quantile(&[], &rows, "other", 0.5), None);
     assert_eq!(quantile(&[], &rows, "statement", 0.99), Some(1.0));
 }
+
+#[test]
+fn the_flash_tier_has_its_lines_where_there_is_one() {
+    let with = |hits: &str, more: &[(&str, &str)]| {
+        let columns =
+            [("state", "on"), ("write_policy", "lazy-cleaning"), ("hits", hits), ("misses", "0"), ("frames", "256")];
+        Sample { flash: row(&[&columns[..], more].concat()), ..sample("12", "0", "0", &[]) }
+    };
+    let screen = render(&with("0", &[]), &with("5", &[("time_to_clean_s", "3.2"), ("problem", "it is gone")]), "here");
+    for part in ["flash       on (lazy-cleaning), 100.0 % hits", "clean in 3 s", "off until the next start: it is gone"]
+    {
+        assert!(screen.contains(part), "{part:?} is not in\n{screen}");
+    }
+    assert!(!render(&sample("1", "0", "0", &[]), &sample("2", "0", "0", &[]), "here").contains("flash"));
+}

@@ -3,6 +3,8 @@
 //!
 //! Source of the pg_stat_* and pg_locks shapes: PostgreSQL 15 documentation, chapters 28.2 and 54.13. What Terrace does not count
 //! is NULL.
+mod tiers;
+
 use super::*;
 use crate::observe::{State, locks_target};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -29,6 +31,8 @@ pub(super) const SHAPES: &[(&str, &str, &str)] = &[
     ("terrace", "checkpoints", "recorded:int8 last:timestamptz redo_lsn:int8 redo_bytes:int8 redo_bound:int8 dirty_pages:int8 pages_written:int8"),
     ("terrace", "io", "device:text purpose:text reads:int8 read_bytes:int8 read_ms:float8 writes:int8 write_bytes:int8 write_ms:float8 syncs:int8 sync_ms:float8"),
     ("terrace", "latencies", "name:text le_ms:float8 count:int8"),
+    ("terrace", "percentiles", "name:text count:int8 mean_ms:float8 p50_ms:float8 p90_ms:float8 p99_ms:float8 p999_ms:float8"),
+    ("terrace", "flash_tier", "state:text problem:text write_policy:text replacement:text size_bytes:int8 frames:int8 used:int8 dirty:int8 hits:int8 misses:int8 hit_rate:float8 throttled_reads:int8 admitted_clean:int8 admitted_dirty:int8 rejected_sequential:int8 rejected_throttled:int8 rejected_policy:int8 rejected_old:int8 rejected_dirty:int8 rejected_no_frame:int8 rejected_budget:int8 evicted:int8 invalidated:int8 forgotten:int8 cleaned:int8 cleaning_groups:int8 cleaned_per_s:float8 time_to_clean_s:float8 oldest_dirty_lsn:int8 redo_lsn:int8 retain_lsn:int8 bad_frames:int8 device_errors:int8 replayed:int8 written_bytes:int8 written_per_transaction:float8 written_per_day:float8 write_budget:int8 write_budget_left:int8 endurance:int8 life_days:float8"),
     ("terrace", "statements", "query:text calls:int8 failed:int8 total_ms:float8 mean_ms:float8 min_ms:float8 max_ms:float8 rows:int8 pages_hit:int8 pages_read:int8 read_ms:float8 read_data:int8 read_undo:int8 read_flash:int8"),
     ("terrace", "tables", "oid:oid name:name scans:int8 rows_read:int8 index_scans:int8 index_rows_read:int8 inserted:int8 updated:int8 deleted:int8 pages:int8 bytes:int8 index_bytes:int8"),
     ("terrace", "indexes", "oid:oid name:name table_name:name scans:int8 rows_read:int8 pages:int8 bytes:int8"),
@@ -75,7 +79,9 @@ impl Live {
             ("terrace", "log") => vec![log(s)],
             ("terrace", "checkpoints") => vec![checkpoints(s)],
             ("terrace", "io") => io(s),
-            ("terrace", "latencies") => latencies(s),
+            ("terrace", "latencies") => tiers::latencies(s),
+            ("terrace", "percentiles") => tiers::percentiles(s),
+            ("terrace", "flash_tier") => vec![tiers::flash_tier(s)],
             ("terrace", "statements") => statements(s),
             ("terrace", "tables") => self.catalog.tables().map(|t| table_row(s, t)).collect(),
             ("terrace", "indexes") => {
@@ -401,23 +407,4 @@ fn io(s: &System) -> Vec<Row> {
         }
     };
     s.engine.store().io().into_iter().map(row).collect()
-}
-
-fn latencies(s: &System) -> Vec<Row> {
-    let mut rows = vec![];
-    let mut add = |name: &str, distribution: &Distribution| {
-        for (bucket, count) in distribution.buckets.iter().enumerate().filter(|(_, count)| **count > 0) {
-            let bound = Distribution::bound(bucket).map(ms);
-            rows.push(row! {name: name, le_ms: bound, count: *count});
-        }
-    };
-    add("statement", &s.observed.latency());
-    add("commit wait", &s.engine.commit_wait());
-    for u in s.engine.store().io() {
-        let (device, purpose) = (&u.device, u.purpose.name());
-        for (what, distribution) in [("read", &u.reads), ("write", &u.writes), ("sync", &u.syncs)] {
-            add(&format!("{what} {purpose} ({device})"), distribution);
-        }
-    }
-    rows
 }

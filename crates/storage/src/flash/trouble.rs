@@ -1,0 +1,143 @@
+//! A device that fails: few complaints, and giving it up.
+//!
+//! Invariants:
+//! 1. Of each kind of trouble the first is logged at once, with what it was; further ones are counted, and told once in `QUIET` and
+//!    when the tier is given up. A device that fails each transfer does not fill the disk with its complaints.
+//! 2. A tier is given up once: clean frames are dropped, dirty ones are made again from the log (invariant 5 of the tier).
+
+use super::record::State;
+use super::{FAILURES, FlashHome, FlashState};
+use crate::sync::Mutex;
+use std::fmt::Display;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use terrace_device::{DeviceError, ErrorKind};
+use terrace_env::Nanos;
+
+/// How long further trouble of a kind is only counted.
+const QUIET: Duration = Duration::from_secs(60);
+
+/// What goes wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Trouble {
+    Read,
+    Write,
+    /// The frame's bytes are not what was written.
+    Damaged,
+    /// Dirty frames do not get home.
+    Cleaning,
+}
+
+impl Trouble {
+    const KINDS: usize = Trouble::Cleaning as usize + 1;
+
+    fn what(self) -> &'static str {
+        match self {
+            Trouble::Read => "a frame of the flash tier cannot be read",
+            Trouble::Write => "a page cannot be written to the flash tier",
+            Trouble::Damaged => "a frame of the flash tier is damaged",
+            Trouble::Cleaning => "the flash tier cannot be cleaned; it will be tried again",
+        }
+    }
+}
+
+/// When a kind was logged last, and how many of it were only counted since.
+#[derive(Clone, Copy, Default)]
+struct Said {
+    last: Option<Nanos>,
+    more: u64,
+}
+
+#[derive(Default)]
+pub(super) struct Complaints(Mutex<[Said; Trouble::KINDS]>);
+
+impl Complaints {
+    /// Notes trouble; `Some`: it is to be logged, with so many that were not.
+    fn note(&self, kind: Trouble, now: Nanos) -> Option<u64> {
+        let said = &mut self.0.lock()[kind as usize];
+        let quiet = said.last.is_some_and(|last| now.0.saturating_sub(last.0) < QUIET.as_nanos() as u64);
+        if quiet {
+            said.more += 1;
+            return None;
+        }
+        said.last = Some(now);
+        Some(std::mem::take(&mut said.more))
+    }
+}
+
+impl FlashHome {
+    /// Invariant 1.
+    pub(super) fn complain(&self, kind: Trouble, subject: &dyn Display, why: &dyn Display) {
+        if let Some(unsaid) = self.complaints.note(kind, self.env.now()) {
+            let device = self.device.name();
+            tracing::warn!(device, %subject, unsaid, "{}: {why}", kind.what());
+        }
+    }
+
+    /// A transfer succeeded.
+    pub(super) fn note_success(&self) {
+        if self.failures.load(Ordering::Relaxed) != 0 {
+            self.failures.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// A transfer failed.
+    pub(super) fn note_failure(&self, kind: Trouble, subject: &dyn Display, error: &DeviceError) {
+        self.counters.device_errors.fetch_add(1, Ordering::Relaxed);
+        if self.is_on() {
+            self.complain(kind, subject, error);
+        }
+        let in_a_row = self.failures.fetch_add(1, Ordering::Relaxed) + 1;
+        if error.kind == ErrorKind::Dead || in_a_row >= FAILURES {
+            self.die(&error.to_string());
+        }
+    }
+
+    /// The device is gone (invariant 2).
+    pub(super) fn die(&self, why: &str) {
+        if self.state.swap(FlashState::Failed as u8, Ordering::AcqRel) == FlashState::Failed as u8 {
+            return;
+        }
+        *self.problem.lock() = Some(why.to_string());
+        let mut dropped = 0;
+        for partition in &self.partitions {
+            let mut part = partition.lock();
+            for frame in 0..part.frames() {
+                if part.record(frame).state() == State::Clean && !part.record(frame).is_void() {
+                    let page = part.record(frame).page();
+                    dropped += part.drop_clean(page) as u64;
+                }
+            }
+        }
+        let dirty = self.totals.dirty.load(Ordering::Acquire);
+        let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let (errors, damaged) = (count(&self.counters.device_errors), count(&self.counters.bad_frames));
+        tracing::error!(
+            device = self.device.name(),
+            errors,
+            damaged,
+            dropped,
+            dirty,
+            "the flash tier is off until the next start: {why}; its dirty pages are made again from the log"
+        );
+        self.wake_cleaner.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_is_said_and_the_rest_are_counted() {
+        let complaints = Complaints::default();
+        let second = |n: u64| Nanos(n * 1_000_000_000);
+        assert_eq!(complaints.note(Trouble::Write, second(1)), Some(0));
+        assert_eq!(complaints.note(Trouble::Read, second(1)), Some(0), "another kind is said too");
+        for _ in 0..1000 {
+            assert_eq!(complaints.note(Trouble::Write, second(30)), None);
+        }
+        assert_eq!(complaints.note(Trouble::Write, second(61)), Some(1000));
+        assert_eq!(complaints.note(Trouble::Write, second(62)), None);
+    }
+}
