@@ -4,6 +4,7 @@ mod check;
 mod copies;
 mod inspect;
 mod json;
+mod lab;
 mod quickstart;
 mod report;
 mod serve;
@@ -112,6 +113,9 @@ enum Command {
                             terrace top --once --interval 5"
     )]
     Top(top::Options),
+    /// Repeats the papers' experiments: the engine itself on emulated devices, in virtual time.
+    #[command(subcommand)]
+    Lab(lab::What),
     /// Makes a demonstration database, runs a short workload on it, and serves it.
     #[command(after_help = "Examples:\n  terrace quickstart\n  terrace quickstart --rows 1000000 --seconds 20\n  \
                             terrace quickstart --replace --no-serve")]
@@ -152,7 +156,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let quiet = matches!(
         arguments.command,
-        Command::Quickstart(_) | Command::Inspect { .. } | Command::Top(_) | Command::Shell(_)
+        Command::Quickstart(_) | Command::Inspect { .. } | Command::Top(_) | Command::Shell(_) | Command::Lab(_)
     );
     let format = match &arguments.command {
         Command::Serve { dir, .. } => terrace::config::log_format(dir),
@@ -205,6 +209,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Shell(options) => shell::shell(options).await,
         Command::Quickstart(options) => quickstart::quickstart(options).await,
         Command::Top(options) => top::top(options).await,
+        Command::Lab(what) => lab::lab(what),
     }
 }
 

@@ -42,7 +42,7 @@ pub fn case<W: Workload>(label: &str, machine: Machine, loading: &Arc<Loading<W>
 
 /// What [`case`] measures. Values, in steady state unless it says otherwise, per second where it is a rate: `counted` (the workload's
 /// metric), `transactions`, `latency` (ms), `retries`; `disk reads`, `disk writes`, `flash reads`, `flash writes` (operations) and the same with
-/// ` MB` (millions of bytes); `hit ratio` (of reads that memory missed, 0 to 1; with a tier); `slowest` (the slowest window over the mean).
+/// ` MB` (millions of bytes); `hit ratio` (of reads that memory missed, 0 to 1; with a tier); `slowest` (transactions in the slowest second over the mean).
 /// Series over seconds: `counted`, the six traffics in MB, `dirty` and `used` (parts of the tier's frames).
 pub fn numbers(measured: &Measured, machine: &Machine, run: Run, steady: f64) -> Numbers {
     let mut numbers = Numbers::default();
@@ -62,9 +62,7 @@ pub fn numbers(measured: &Measured, machine: &Machine, run: Run, steady: f64) ->
         numbers.set(name, traffic.iter().map(of).sum::<u64>() as f64 / 1e6 / seconds);
         numbers.set_series(name, measured.traffic.iter().map(|t| (t.at, of(t) as f64 / 1e6 / width)).collect());
     }
-    let mean = sum(|s| s.counted) / samples.len() as f64;
-    let slowest = samples.iter().map(|s| s.counted).min().unwrap_or(0) as f64;
-    numbers.set("slowest", slowest / mean.max(1.0));
+    numbers.set("slowest", slowest_second(samples, width) / (transactions / seconds).max(1.0));
     numbers.set_series("counted", smooth(&rates(&measured.samples[..windows], width)));
     if machine.flash.is_some() {
         let sum = |of: fn(&Traffic) -> u64| traffic.iter().map(of).sum::<u64>() as f64;
@@ -93,6 +91,13 @@ const BYTES: [Gauge; 6] = [
     ("log reads MB", |t| t.log.read_bytes),
     ("log writes MB", |t| t.log.write_bytes),
 ];
+
+/// Transactions in the slowest second. Windows are a second or a whole part of one.
+fn slowest_second(samples: &[Sample], width: f64) -> f64 {
+    let windows = ((1.0 / width).round() as usize).max(1);
+    let seconds = samples.chunks_exact(windows).map(|second| second.iter().map(|s| s.transactions).sum::<u64>());
+    seconds.min().unwrap_or(0) as f64
+}
 
 /// Counted transactions per second, at the end of each window.
 fn rates(samples: &[Sample], width: f64) -> Vec<(f64, f64)> {

@@ -2,12 +2,13 @@
 
 pub mod case;
 mod do3_tpcc;
+mod own;
 
 use crate::experiment::Experiment;
 
 /// In the order of `terrace lab list`.
 pub fn all() -> Vec<Experiment> {
-    [do3_tpcc::EXPERIMENTS].concat()
+    [do3_tpcc::EXPERIMENTS, own::EXPERIMENTS].concat()
 }
 
 /// By its name, or why not.

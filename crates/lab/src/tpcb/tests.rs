@@ -21,7 +21,7 @@ fn sums_agree_after_a_run() {
         statement_cpu: Duration::from_micros(20),
         seed: 5,
     };
-    let workload = Arc::new(TpcB { branches: 20, tellers: 10, accounts: 500 });
+    let workload = Arc::new(TpcB { branches: 20, tellers: 10, accounts: 500, reads: 10 });
     let run = Run { terminals: 5, duration: Duration::from_secs(10), window: Duration::from_secs(1) };
     let measured = machine.run(&workload, run, &|_| {}).unwrap();
     assert_eq!(measured.problems, Vec::<String>::new());

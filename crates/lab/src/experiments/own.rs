@@ -1,0 +1,150 @@
+//! What Terrace promises of itself: no cliff, and no loss where a flash tier cannot help.
+use super::case::{Loading, case};
+use super::do3_tpcc;
+use crate::experiment::{Experiment, Findings, Plan, Results, Scale, Value};
+use crate::machine::{Machine, Run};
+use crate::tpcb::TpcB;
+use std::time::Duration;
+use terrace_device::emulate::Profile;
+use terrace_storage::config::WritePolicy;
+use terrace_storage::{FlashConfig, StorageConfig};
+
+pub(super) const EXPERIMENTS: &[Experiment] = &[
+    Experiment {
+        id: "terrace/no-cliff",
+        shows: "TPC-C in steady state with restart bounded: the slowest second is near the mean",
+        source: "a promise of Terrace; the thesis's checkpoints halve throughput (section 3.4.1.2)",
+        plan: no_cliff,
+    },
+    Experiment {
+        id: "terrace/no-loss",
+        shows: "a flash tier of a tenth of the data under uniform access, where it has nothing to win, loses nothing",
+        source: "a promise of Terrace",
+        plan: no_loss,
+    },
+];
+
+const SLOWEST: &str = "slowest second over the mean";
+
+/// The run of `do/fig3.1-c`, but with checkpoints: restart may have to repeat so much log.
+fn no_cliff(scale: Scale) -> Plan {
+    let shrunk = do3_tpcc::shrunk(scale);
+    let loading = shrunk.workload(1.0);
+    let bound = scale.pick(16, 64) << 20;
+    let steady = 0.5;
+    let cases = POLICIES.map(|(name, policy)| {
+        let mut machine = shrunk.machine(policy, 0.5);
+        machine.storage.redo_bound = bound;
+        machine.storage.log_retention = 2 * bound;
+        machine.storage.segment_size = 1 << 20;
+        case(name, machine, &loading, Run { window: Duration::from_secs(1), ..shrunk.run() }, steady)
+    });
+    let mut config = shrunk.config(&[1.0]);
+    let mut set = |name: &str, value: Value| {
+        let found = config.iter_mut().find(|(known, _)| *known == name);
+        found.unwrap_or_else(|| panic!("no {name} in the configuration")).1 = value;
+    };
+    set(do3_tpcc::REDO_BOUND, bound.into());
+    set(do3_tpcc::STEADY_PART, steady.into());
+    config.push(("lambda (dirty_fraction)", 0.5.into()));
+    config.push(("log_retention bytes", (2 * bound).into()));
+    Plan { config, cases: cases.into_iter().collect(), judge: Box::new(judge_no_cliff) }
+}
+
+fn judge_no_cliff(results: &Results) -> Findings {
+    let mut found = Findings::default();
+    for label in results.labels() {
+        found.row(label, "transactions", "1/s", results.interval(label, "transactions"), None);
+        found.row(label, SLOWEST, "", results.interval(label, "slowest"), None);
+        found.row(label, "log written", "MB/s", results.interval(label, "log writes MB"), None);
+    }
+    for (label, _) in POLICIES {
+        found.at_least(label, SLOWEST, 0.7);
+    }
+    found.lines(results, "counted", "New orders per second, checkpoints on", "virtual seconds", "new orders/s");
+    found
+}
+
+const POLICIES: [(&str, Option<WritePolicy>); 4] = [
+    ("none", None),
+    ("clean-write", Some(WritePolicy::CleanWrite)),
+    ("dual-write", Some(WritePolicy::DualWrite)),
+    ("lazy-cleaning", Some(WritePolicy::LazyCleaning)),
+];
+
+const ACCOUNTS: u32 = 400_000;
+const MIXES: [(&str, u32); 3] = [("read only", 100), ("half read only", 50), ("TPC-B", 0)];
+const THROUGHPUT: &str = "throughput over none";
+
+fn no_loss(scale: Scale) -> Plan {
+    let branches = 128;
+    let run = Run { terminals: 32, duration: Duration::from_secs(scale.pick(10, 60)), window: Duration::from_secs(1) };
+    let mut cases = vec![];
+    for (mix, reads) in MIXES {
+        let loading = Loading::new(TpcB { branches, tellers: 10, accounts: ACCOUNTS / branches, reads });
+        for (name, policy) in POLICIES {
+            cases.push(case(&format!("{mix}, {name}"), uniform_machine(policy), &loading, run, STEADY));
+        }
+    }
+    let machine = uniform_machine(Some(WritePolicy::LazyCleaning));
+    let config = vec![
+        ("workload", "TPC-B, accounts chosen uniformly but for the 85% at home".into()),
+        ("accounts", ACCOUNTS.into()),
+        ("branches", branches.into()),
+        ("terminals", run.terminals.into()),
+        ("virtual seconds", run.duration.as_secs().into()),
+        (do3_tpcc::STEADY_PART, STEADY.into()),
+        ("data device", "hdd-8x7200".into()),
+        ("log, double-writes and undo", "nvme-datacentre".into()),
+        ("flash device", "sata-consumer".into()),
+        ("memory bytes", machine.storage.pool_bytes.into()),
+        ("flash tier bytes", machine.storage.flash.size.into()),
+        ("redo_bound bytes", machine.storage.redo_bound.into()),
+    ];
+    Plan { config, cases, judge: Box::new(judge_no_loss) }
+}
+
+const STEADY: f64 = 0.5;
+
+/// Memory and tier are a tenth of the data each.
+fn uniform_machine(policy: Option<WritePolicy>) -> Machine {
+    let named = |name| Profile::named(name).expect("one of ours");
+    let tenth = u64::from(ACCOUNTS) * 130 / 10;
+    let mut flash = FlashConfig { size: tenth, ..FlashConfig::default() };
+    flash.write = policy.unwrap_or(flash.write);
+    Machine {
+        data: named("hdd-8x7200"),
+        log: named("nvme-datacentre"),
+        flash: policy.map(|_| named("sata-consumer")),
+        cores: 8,
+        storage: StorageConfig {
+            pool_bytes: tenth as usize,
+            redo_bound: 64 << 20,
+            log_retention: 128 << 20,
+            segment_size: 1 << 20,
+            flash,
+            ..StorageConfig::default()
+        },
+        statement_cpu: do3_tpcc::STATEMENT_CPU,
+        seed: 0,
+    }
+}
+
+fn judge_no_loss(results: &Results) -> Findings {
+    let mut found = Findings::default();
+    for (mix, _) in MIXES {
+        for (name, policy) in POLICIES {
+            let (label, none) = (format!("{mix}, {name}"), format!("{mix}, none"));
+            found.row(&label, THROUGHPUT, "x", results.ratio(&label, &none, "counted"), None);
+            found.row(&label, "transactions", "1/s", results.interval(&label, "counted"), None);
+            found.row(&label, "disk reads", "1/s", results.interval(&label, "disk reads"), None);
+            found.row(&label, "disk writes", "1/s", results.interval(&label, "disk writes"), None);
+            if policy.is_some() {
+                found.row(&label, "flash hit ratio", "", results.interval(&label, "hit ratio"), None);
+                found.at_least(&label, THROUGHPUT, 0.97);
+            }
+        }
+    }
+    found.bars("Throughput over no flash tier, uniform access", THROUGHPUT, "times");
+    found
+}
