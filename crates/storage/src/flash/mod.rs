@@ -19,6 +19,8 @@
 //!    made again from the disk's version and the log (replay.rs), while the server runs.
 
 mod clean;
+#[cfg(test)]
+mod home_tests;
 mod partition;
 mod read;
 mod record;

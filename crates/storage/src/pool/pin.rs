@@ -53,6 +53,12 @@ impl Pin {
         self.frames().at(self.index)
     }
 
+    /// What the page counts as when it leaves memory.
+    #[cfg(test)]
+    pub(crate) fn class(&self) -> super::Access {
+        self.frame().access()
+    }
+
     pub fn id(&self) -> PageId {
         self.frame().page().expect("a pinned frame holds a page")
     }
