@@ -6,6 +6,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 mod blocking;
 pub mod buf;
@@ -136,6 +137,11 @@ pub trait Device: Send + Sync {
     /// Writes `buf` at `offset`, growing the device where needed; the buffer comes back.
     fn write(&self, offset: u64, buf: IoBuf, purpose: Purpose) -> IoFuture<'_, IoBuf>;
     fn sync(&self, purpose: Purpose) -> IoFuture<'_, ()>;
+    /// `write` and `sync` in one, where the device can do that with fewer threads waking each other; answers how long the writing took.
+    /// Else the buffer comes back.
+    fn write_and_sync(&self, _offset: u64, buf: IoBuf, _purpose: Purpose) -> Result<IoFuture<'_, Duration>, IoBuf> {
+        Err(buf)
+    }
     /// Reserves the range so that writes in it cannot fail for want of space; it reads as zeros until written.
     fn allocate(&self, offset: u64, len: u64) -> IoFuture<'_, ()>;
     /// Gives the range back; it reads as zeros or old bytes afterwards.

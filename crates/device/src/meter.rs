@@ -7,6 +7,7 @@
 use crate::{Device, DeviceRef, DeviceStats, Guarantees, IoBuf, IoFuture, Purpose};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 #[cfg(test)]
 mod tests;
@@ -189,6 +190,19 @@ impl Device for MeteredDevice {
         let cell = self.cell(purpose);
         cell.write_bytes.fetch_add(buf.len() as u64, Relaxed);
         self.timed(self.inner.write(offset, buf, purpose), &cell.writes)
+    }
+    fn write_and_sync(&self, offset: u64, buf: IoBuf, purpose: Purpose) -> Result<IoFuture<'_, Duration>, IoBuf> {
+        let (cell, began, length) = (self.cell(purpose), (self.clock)(), buf.len() as u64);
+        let work = self.inner.write_and_sync(offset, buf, purpose)?;
+        cell.write_bytes.fetch_add(length, Relaxed);
+        Ok(Box::pin(async move {
+            let result = work.await;
+            let all = (self.clock)().saturating_sub(began);
+            let written = result.as_ref().map_or(0, |written| written.as_nanos() as u64).min(all);
+            cell.writes.record(written);
+            cell.syncs.record(all - written);
+            result
+        }))
     }
     fn sync(&self, purpose: Purpose) -> IoFuture<'_, ()> {
         self.timed(self.inner.sync(purpose), &self.cell(purpose).syncs)

@@ -15,6 +15,7 @@ pub mod error;
 mod extremes_tests;
 pub mod key;
 pub mod locks;
+mod peek;
 mod purge;
 mod record;
 mod rollback;
@@ -32,6 +33,7 @@ pub use catalog::roles::{FIRST_ROLE, Role};
 pub use catalog::{Catalog, Check, ColumnDef, Index, IndexSpec, Statistics, Table, TableSpec};
 pub use database::{Database, DatabaseStats, EngineConfig, OpenReport};
 pub use error::{EngineError, Result, SqlState};
+pub use peek::Peek;
 pub use row::{RowBuf, RowView};
 pub use txn::InsertOutcome;
 pub use txn::{

@@ -348,6 +348,14 @@ impl Locks {
         lock.is_some_and(|lock| lock.granted.iter().any(|(o, _)| *o != owner))
     }
 
+    /// Whether somebody has, or wants, a table for himself.
+    pub(crate) fn is_reserved(&self, table: ObjectId) -> bool {
+        let inner = self.inner.lock();
+        let Some(lock) = inner.locks.get(&LockKey::Table(table)) else { return false };
+        let alone = LockMode::AccessExclusive;
+        lock.granted.iter().any(|(_, mode)| *mode == alone) || lock.queue.iter().any(|w| w.mode == alone)
+    }
+
     /// Every lock, held or asked for, by key.
     pub(crate) fn all(&self) -> Vec<LockInfo> {
         let inner = self.inner.lock();

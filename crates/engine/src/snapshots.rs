@@ -6,11 +6,14 @@
 //!    that exists or can still be taken sees every finished transaction below it.
 //! 3. Undo records of transactions at or above the horizon exist. So whoever walks a row's versions registers first, and does not go
 //!    below the first version that it sees.
+//! 4. `low` is at most the smallest active id and the next one, and never goes back (once losers have been
+//!    rolled back): whoever wrote under an id below it has committed, or
+//!    has undone what it wrote, for good. It is read before what it is to judge.
 use crate::error::{EngineError, Result};
 use crate::locks::{Owner, TxnState};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use terrace_env::Nanos;
 use terrace_storage::TxnId;
@@ -44,6 +47,7 @@ struct Inner {
 #[derive(Default)]
 pub(crate) struct Active {
     inner: Mutex<Inner>,
+    low: AtomicU64,
 }
 
 /// For statistics.
@@ -82,8 +86,12 @@ impl Drop for Snapshot {
 }
 
 impl Inner {
+    fn low(&self) -> TxnId {
+        self.active.first_key_value().map_or(self.next, |(id, _)| *id)
+    }
+
     fn horizon(&self) -> TxnId {
-        let oldest = self.active.first_key_value().map_or(self.next, |(id, _)| *id);
+        let oldest = self.low();
         self.snapshots.first_key_value().map_or(oldest, |(key, _)| key.0.min(oldest))
     }
 
@@ -105,7 +113,19 @@ impl Inner {
 impl Active {
     /// Sets the next id at opening.
     pub(crate) fn start(&self, next: TxnId) {
-        self.inner.lock().next = next;
+        let mut inner = self.inner.lock();
+        inner.next = next;
+        self.note_low(&inner);
+    }
+
+    /// Invariant 4: under the lock, and before `enter` answers (its transaction writes later than that).
+    fn note_low(&self, inner: &Inner) {
+        self.low.store(inner.low().0, Ordering::SeqCst);
+    }
+
+    /// Invariant 4.
+    pub(crate) fn low(&self) -> TxnId {
+        TxnId(self.low.load(Ordering::SeqCst))
     }
 
     /// Called by `UndoSpace::begin` in the step that assigns the id.
@@ -115,6 +135,7 @@ impl Active {
         inner.next = inner.next.max(TxnId(id.0 + 1));
         inner.active.insert(id, state.clone());
         inner.view = None;
+        self.note_low(&inner);
         state
     }
 
@@ -124,6 +145,7 @@ impl Active {
         let known = inner.active.remove(&id);
         assert!(known.is_some(), "an active transaction leaves once");
         inner.view = None;
+        self.note_low(&inner);
     }
 
     pub(crate) fn get(&self, id: TxnId) -> Option<Arc<TxnState>> {
@@ -132,7 +154,7 @@ impl Active {
 
     pub(crate) fn snapshot(self: &Arc<Self>, now: Nanos) -> Arc<Snapshot> {
         let mut inner = self.inner.lock();
-        let low = inner.active.first_key_value().map_or(inner.next, |(id, _)| *id);
+        let low = inner.low();
         inner.register(self, low, now)
     }
 

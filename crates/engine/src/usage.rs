@@ -58,6 +58,15 @@ impl Usage {
         self.whole.lock().1
     }
 
+    /// A look-up in an index that was a transaction of its own.
+    pub(crate) fn looked_up(&self, index: ObjectId, found: bool) {
+        let mut whole = self.whole.lock();
+        let counts = whole.0.entry(index).or_default();
+        counts.scans += 1;
+        counts.rows += u64::from(found);
+        whole.1.committed += 1;
+    }
+
     /// Forgets what a new catalogue does not have.
     pub(crate) fn retain(&self, catalog: &Catalog) {
         let indexes = catalog.tables().flat_map(|table| &table.indexes).map(|index| index.oid);

@@ -41,12 +41,12 @@ impl Auth {
 }
 
 /// A message of type `p`, without its kind and length.
-async fn response(shared: &Shared, wire: &mut Wire) -> Result<Bytes, Failure> {
+async fn response(wire: &mut Wire) -> Result<Bytes, Failure> {
     loop {
         match next_frame(&mut wire.input, MAX_MESSAGE).map_err(Failure::Fatal)? {
             Some(Frame { kind: b'p', body }) => return Ok(body),
             Some(_) => return Err(Failure::Fatal(protocol("expected a SASL response"))),
-            None => wire.read(shared, None).await?,
+            None => wire.read(None).await?,
         }
     }
 }
@@ -59,11 +59,11 @@ pub(crate) async fn authenticate(shared: &Shared, wire: &mut Wire, role: &str) -
     let verifier = verifier.unwrap_or_else(|| Verifier::mock(&shared.mock_salt, role));
     wire.put(Answer::Authentication(Authentication::SASL(vec![MECHANISM.to_owned()])));
     wire.flush().await?;
-    let first = initial_response(response(shared, wire).await?).map_err(Failure::Fatal)?;
+    let first = initial_response(response(wire).await?).map_err(Failure::Fatal)?;
     let exchange = Exchange::begin(&first, &random_nonce(shared), &verifier).map_err(Failure::Fatal)?;
     wire.put(Answer::Authentication(Authentication::SASLContinue(exchange.server_first.clone().into())));
     wire.flush().await?;
-    let last = text(response(shared, wire).await?).map_err(Failure::Fatal)?;
+    let last = text(response(wire).await?).map_err(Failure::Fatal)?;
     let (message, proof) = exchange.client_last(&last).map_err(Failure::Fatal)?;
     if !(verifier.is_proved_by(message.as_bytes(), &proof) && real) {
         return Err(fatal("28P01", format!("password authentication failed for user \"{role}\"")));

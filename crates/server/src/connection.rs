@@ -1,7 +1,8 @@
 //! One client's connection: its buffers, its messages in turn, its end.
 use crate::copy::{copy_in, copy_out};
+use crate::encode::Shown;
 use crate::error::{Failure, error_response, fatal, notice_response, protocol};
-use crate::extended::{Portal, Statement};
+use crate::extended::{Portals, Statement};
 use crate::frontend::{Message, next_frame};
 use crate::registry::Place;
 use crate::rows::Rows;
@@ -18,6 +19,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use terrace_engine::{Datum, EngineError};
@@ -45,6 +47,8 @@ pub(crate) struct Wire {
     pub(crate) peer: SocketAddr,
     pub(crate) input: BytesMut,
     pub(crate) output: BytesMut,
+    /// Done once the server stops. Waited for anew with each read, made once.
+    stop: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
 impl Wire {
@@ -95,8 +99,7 @@ impl Wire {
     }
 
     /// Waits for more bytes of the client; fails when it left, was idle for too long, or the server stops.
-    pub(crate) async fn read(&mut self, shared: &Shared, idle: Option<Idle>) -> Result<(), Failure> {
-        let mut stopping = shared.stopping.clone();
+    pub(crate) async fn read(&mut self, idle: Option<Idle>) -> Result<(), Failure> {
         self.input.reserve(8 << 10);
         let bytes = async {
             let read = self.socket.read_buf(&mut self.input);
@@ -107,7 +110,7 @@ impl Wire {
         };
         tokio::select! {
             biased;
-            _ = stopping.wait_for(|stopping| *stopping) => Err(shutting_down()),
+            () = &mut self.stop => Err(shutting_down()),
             read = bytes => match read {
                 None => {
                     let idle = idle.expect("only a limit gives no answer");
@@ -154,7 +157,10 @@ pub(crate) async fn run(shared: Arc<Shared>, socket: TcpStream, peer: SocketAddr
     let alive = TcpKeepalive::new().with_time(Duration::from_secs(60)).with_interval(Duration::from_secs(15));
     let _ = SockRef::from(&socket).set_tcp_keepalive(&alive.with_retries(4));
     let _ = SockRef::from(&socket).set_tcp_user_timeout(Some(Duration::from_secs(120)));
-    let mut wire = Wire { socket: Socket::Plain(socket), peer, input: BytesMut::new(), output: BytesMut::new() };
+    let mut stopping = shared.stopping.clone();
+    let stop = async move { drop(stopping.wait_for(|stopping| *stopping).await) };
+    let (input, output) = (BytesMut::new(), BytesMut::new());
+    let mut wire = Wire { socket: Socket::Plain(socket), peer, input, output, stop: Box::pin(stop.fuse()) };
     let end = AssertUnwindSafe(live(&shared, &mut wire)).catch_unwind().await;
     let failure = match end {
         Ok(Ok(())) => return,
@@ -183,7 +189,7 @@ pub(crate) struct Connection {
     shared: Arc<Shared>,
     pub(crate) session: Session,
     pub(crate) statements: BTreeMap<String, Arc<Statement>>,
-    pub(crate) portals: BTreeMap<String, Portal>,
+    pub(crate) portals: Portals,
     /// An extended-protocol message failed; everything up to Sync is skipped.
     skipping: bool,
     /// `application_name` as the client was last told.
@@ -193,7 +199,7 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) fn new(shared: Arc<Shared>, session: Session, place: Place) -> Connection {
-        let (statements, portals) = (BTreeMap::new(), BTreeMap::new());
+        let (statements, portals) = (BTreeMap::new(), Portals::default());
         let application = session.setting("application_name").unwrap_or_default();
         Connection { shared, session, statements, portals, skipping: false, application, _place: place }
     }
@@ -203,7 +209,7 @@ impl Connection {
             let frame = match next_frame(&mut wire.input, self.shared.limits.max_message).map_err(Failure::Fatal)? {
                 Some(frame) => frame,
                 None => {
-                    wire.read(&self.shared, self.idle()).await?;
+                    wire.read(self.idle()).await?;
                     continue;
                 }
             };
@@ -284,6 +290,9 @@ impl Connection {
         self.portals.remove("");
         self.check_length(sql)?;
         if let Some((prepared, values)) = self.session.prepare_text(sql).await {
+            if self.look_up(wire, &prepared, &values, None) {
+                return Ok(());
+            }
             return self.run(wire, &prepared, values).await;
         }
         let statements = self.session.split(sql)?;
@@ -306,6 +315,31 @@ impl Connection {
             self.run(wire, &prepared, vec![]).await?;
         }
         Ok(())
+    }
+
+    /// Runs a look-up of one row where that can be done at once; whether it was. `described`: its columns were, and which of them
+    /// go in binary.
+    pub(crate) fn look_up(
+        &mut self,
+        wire: &mut Wire,
+        prepared: &Arc<Prepared>,
+        values: &[Datum],
+        described: Option<&[bool]>,
+    ) -> bool {
+        let Some(shown) = Shown::of(prepared) else { return false };
+        let (start, binary) = (wire.output.len(), described.unwrap_or(&[]));
+        if described.is_none() {
+            wire.output.extend_from_slice(&shown.description);
+        }
+        let found = self.session.look_up(prepared, values, |row| shown.row(&mut wire.output, row.values(), binary));
+        let Some(rows) = found else {
+            wire.output.truncate(start);
+            return false;
+        };
+        assert!(rows <= 1, "a key names one row at most");
+        let tag: &[u8] = if rows == 1 { b"C\0\0\0\x0dSELECT 1\0" } else { b"C\0\0\0\x0dSELECT 0\0" };
+        wire.output.extend_from_slice(tag);
+        true
     }
 
     /// Runs a statement of the simple protocol.
@@ -347,10 +381,10 @@ impl Connection {
         if let Err(e) = self.session.sync().await {
             wire.put(Answer::ErrorResponse(error_response(&e, "ERROR")));
         }
-        let application = self.session.setting("application_name").unwrap_or_default();
-        if application != self.application {
-            wire.put(Answer::ParameterStatus(ParameterStatus::new("application_name".to_owned(), application.clone())));
-            self.application = application;
+        if self.session.application_name() != self.application {
+            self.application = self.session.application_name().to_owned();
+            let (name, value) = ("application_name".to_owned(), self.application.clone());
+            wire.put(Answer::ParameterStatus(ParameterStatus::new(name, value)));
         }
         let status = self.session.status();
         if status == TxnStatus::Idle {

@@ -29,7 +29,7 @@ pub(crate) async fn copy_in(shared: &Shared, wire: &mut Wire, mut copy: Box<Copy
             let cancelled = tokio::select! {
                 biased;
                 error = copy.cancelled() => Some(error),
-                read = wire.read(shared, None) => {
+                read = wire.read(None) => {
                     read?;
                     None
                 }

@@ -15,6 +15,9 @@ use terrace_engine::{DatumRef, EngineError, Result};
 
 mod interval;
 pub(crate) mod numeric;
+mod stored;
+
+pub(crate) use stored::Shown;
 
 /// Microseconds from 1970-01-01 (Unix) to 2000-01-01 (PostgreSQL's binary format).
 pub(crate) const EPOCH_2000: i64 = 946_684_800_000_000;

@@ -1,6 +1,7 @@
 //! The extended protocol: statements and portals by name. The unnamed ones are named "".
-use crate::connection::{Connection, Wire, complete};
+use crate::connection::{Connection, FLUSH_AT, Wire, complete};
 use crate::decode::parameter;
+use crate::encode::Shown;
 use crate::error::{Failure, protocol};
 use crate::frontend::Target;
 use crate::rows::Rows;
@@ -9,6 +10,7 @@ use bytes::Bytes;
 use pgwire::messages::PgWireBackendMessage as Answer;
 use pgwire::messages::data::{NoData, ParameterDescription};
 use pgwire::messages::extendedquery::{BindComplete, CloseComplete, ParseComplete, PortalSuspended};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use terrace_engine::{DataType, Datum, EngineError};
 use terrace_sql::Prepared;
@@ -27,6 +29,36 @@ pub(crate) struct Portal {
     values: Vec<Datum>,
     formats: Vec<bool>,
     state: State,
+}
+
+/// Bound statements by name. The unnamed one, which most clients use alone, is not in a map.
+#[derive(Default)]
+pub(crate) struct Portals {
+    unnamed: Option<Portal>,
+    named: BTreeMap<String, Portal>,
+}
+
+impl Portals {
+    fn get(&self, name: &str) -> Option<&Portal> {
+        if name.is_empty() { self.unnamed.as_ref() } else { self.named.get(name) }
+    }
+
+    pub(crate) fn remove(&mut self, name: &str) -> Option<Portal> {
+        if name.is_empty() { self.unnamed.take() } else { self.named.remove(name) }
+    }
+
+    fn insert(&mut self, name: &str, portal: Portal) {
+        if name.is_empty() {
+            self.unnamed = Some(portal);
+        } else {
+            self.named.insert(name.to_owned(), portal);
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.unnamed = None;
+        self.named.clear();
+    }
 }
 
 enum State {
@@ -74,7 +106,7 @@ impl Connection {
         result_formats: &[i16],
     ) -> Result<(), Failure> {
         let target = self.statement(statement)?.clone();
-        if !name.is_empty() && self.portals.contains_key(&name) {
+        if !name.is_empty() && self.portals.get(&name).is_some() {
             return Err(EngineError::new("42P03", format!("portal \"{name}\" already exists")).into());
         }
         let wanted = target.parameters.len();
@@ -93,7 +125,7 @@ impl Connection {
         let columns = target.prepared.columns.as_ref().map_or(0, |c| c.fields().len());
         // Formats of a statement without columns mean nothing.
         let formats = if columns == 0 { vec![] } else { spread(result_formats, columns, "result")? };
-        self.portals.insert(name, Portal { statement: target, values, formats, state: State::Bound });
+        self.portals.insert(&name, Portal { statement: target, values, formats, state: State::Bound });
         wire.put(Answer::BindComplete(BindComplete::new()));
         Ok(())
     }
@@ -111,12 +143,14 @@ impl Connection {
                 (&portal.statement.prepared, &portal.formats)
             }
         };
-        wire.put(match &prepared.columns {
-            None => Answer::NoData(NoData::new()),
-            Some(schema) => {
-                Answer::RowDescription(row_description(schema, |i| formats.get(i).copied().unwrap_or(false)))
+        match (&prepared.columns, Shown::of(prepared)) {
+            (Some(_), Some(shown)) if !formats.contains(&true) => wire.output.extend_from_slice(&shown.description),
+            (Some(schema), _) => {
+                let binary = |i: usize| formats.get(i).copied().unwrap_or(false);
+                wire.put(Answer::RowDescription(row_description(schema, binary)));
             }
-        });
+            (None, _) => wire.put(Answer::NoData(NoData::new())),
+        }
         Ok(())
     }
 
@@ -125,6 +159,13 @@ impl Connection {
         let limit = if max_rows == 0 || max_rows > i32::MAX as u32 { usize::MAX } else { max_rows as usize };
         // Taken out while it runs: if it fails, it is gone with its stream.
         let mut portal = self.portals.remove(name).ok_or_else(|| no_portal(name))?;
+        if let (State::Bound, usize::MAX) = (&portal.state, limit)
+            && self.look_up(wire, &portal.statement.prepared, &portal.values, Some(&portal.formats))
+        {
+            portal.state = State::Done { rows: true };
+            self.portals.insert(name, portal);
+            return if wire.output.len() >= FLUSH_AT { wire.flush().await } else { Ok(()) };
+        }
         if let State::Bound = portal.state {
             let values = std::mem::take(&mut portal.values);
             self.session.begin_pipeline();
@@ -135,7 +176,7 @@ impl Connection {
             portal.state = match rows {
                 Some(rows) => State::Running(Box::new(rows)),
                 None => {
-                    self.portals.insert(name.to_owned(), Portal { state: State::Done { rows: false }, ..portal });
+                    self.portals.insert(name, Portal { state: State::Done { rows: false }, ..portal });
                     return Ok(());
                 }
             };
@@ -156,7 +197,7 @@ impl Connection {
                 return Err(EngineError::new("55000", message).into());
             }
         }
-        self.portals.insert(name.to_owned(), portal);
+        self.portals.insert(name, portal);
         Ok(())
     }
 

@@ -15,7 +15,7 @@ use terrace_sql::pgcatalog::{DATABASE, SERVER_VERSION};
 pub(crate) async fn start(shared: &Arc<Shared>, wire: &mut Wire) -> Result<Option<Connection>, Failure> {
     let (minor, parameters) = loop {
         match next_opening(&mut wire.input).map_err(Failure::Fatal)? {
-            None => wire.read(shared, None).await?,
+            None => wire.read(None).await?,
             Some(Opening::Encrypt { tls }) => {
                 if !wire.input.is_empty() {
                     // Bytes sent before the answer would be trusted as if they had come encrypted.

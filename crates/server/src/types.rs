@@ -32,6 +32,11 @@ pub(crate) fn wire(field: &Field) -> Wire {
 }
 
 impl Wire {
+    /// numeric without precision and scale, which is 38 and 18: zeros at the end of the fraction are not shown.
+    pub(crate) fn is_plain_numeric(&self) -> bool {
+        self.typmod < 0 || self.typmod - 4 == (38 << 16 | 18)
+    }
+
     /// The characters that a value is filled up to with blanks: n of char(n), 0 of other types.
     pub(crate) fn padded(&self) -> usize {
         if self.oid == BPCHAR { usize::try_from(self.typmod - 4).unwrap_or(0) } else { 0 }

@@ -184,6 +184,14 @@ impl Fast {
         !matches!(self.action, Action::Select { .. } | Action::Range(_))
     }
 
+    /// Where it is a look-up of one row: its key's index and values, and the positions of the columns it shows.
+    pub(crate) fn look_up(&self, bound: Bound<'_>) -> Option<(&Index, Result<Vec<Datum>>, &[usize])> {
+        match &self.action {
+            Action::Select { key, columns, .. } => Some((&key.index, key.values(bound), columns)),
+            _ => None,
+        }
+    }
+
     /// Result columns, as [`crate::Prepared::columns`].
     pub(crate) fn columns(&self) -> Option<SchemaRef> {
         match &self.action {

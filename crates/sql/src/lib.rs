@@ -5,6 +5,7 @@
 
 mod alter;
 mod arithmetic;
+mod at_once;
 mod calendar;
 mod cast;
 mod checks;
@@ -45,6 +46,7 @@ mod sum;
 mod values;
 mod yielding;
 
+pub use at_once::FoundRow;
 pub use context::Canceller;
 pub use copy::{CopyFormat, CopyIn};
 /// The version that batches are of.

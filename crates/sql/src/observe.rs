@@ -14,7 +14,7 @@ pub use activity::{Activity, Now, State};
 pub use locks::watch_locks;
 pub use statements::{StatementTotals, normalise};
 
-pub(crate) use activity::Running;
+pub(crate) use activity::{Running, ran};
 pub(crate) use locks::target as locks_target;
 pub(crate) use statements::Entry;
 

@@ -29,6 +29,7 @@ use datafusion::sql::sqlparser::tokenizer::TokenWithSpan;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use parking_lot::Mutex;
+use std::any::Any;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -96,6 +97,8 @@ pub struct Prepared {
     pub(crate) fast: Mutex<Option<Arc<Fast>>>,
     /// Where its runs are counted.
     pub(crate) entry: OnceLock<Arc<Entry>>,
+    /// What whoever sends its rows keeps with it.
+    pub attached: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
 impl Prepared {
@@ -325,6 +328,10 @@ impl Session {
         self.settings.show(name).map(|(_, value)| value)
     }
 
+    pub fn application_name(&self) -> &str {
+        self.settings.application_name()
+    }
+
     /// Sets a run-time parameter, e.g. one of the startup packet.
     pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
         self.settings.set(name, value)?;
@@ -419,7 +426,8 @@ impl Session {
             };
         }
         let fast = Mutex::new(fast);
-        Ok(Arc::new(Prepared { sql: sql.into(), parameters, columns, statement, depth, fast, entry: OnceLock::new() }))
+        let (entry, attached) = (OnceLock::new(), OnceLock::new());
+        Ok(Arc::new(Prepared { sql: sql.into(), parameters, columns, statement, depth, fast, entry, attached }))
     }
 
     /// The catalogue that the next statement would see.

@@ -8,6 +8,7 @@ use terrace_engine::{EngineError, Isolation, Result};
 pub(crate) struct Settings {
     values: BTreeMap<&'static str, String>,
     timeouts: Timeouts,
+    isolation: Isolation,
 }
 
 /// Limits on time that a session has set. `None`: none.
@@ -47,7 +48,7 @@ const DEFAULTS: &[(&str, &str)] = &[
 impl Settings {
     pub(crate) fn new() -> Settings {
         let values = DEFAULTS.iter().map(|(name, value)| (*name, value.to_string())).collect();
-        Settings { values, timeouts: Timeouts::default() }
+        Settings { values, timeouts: Timeouts::default(), isolation: Isolation::ReadCommitted }
     }
 
     pub(crate) fn timeouts(&self) -> &Timeouts {
@@ -65,6 +66,10 @@ impl Settings {
             lock: timeout("lock_timeout"),
             idle_in_transaction: timeout("idle_in_transaction_session_timeout"),
             idle_session: timeout("idle_session_timeout"),
+        };
+        self.isolation = match self.values["default_transaction_isolation"].as_str() {
+            "repeatable read" => Isolation::RepeatableRead,
+            _ => Isolation::ReadCommitted,
         };
     }
 
@@ -94,10 +99,11 @@ impl Settings {
     }
 
     pub(crate) fn default_isolation(&self) -> Isolation {
-        match self.values["default_transaction_isolation"].as_str() {
-            "repeatable read" => Isolation::RepeatableRead,
-            _ => Isolation::ReadCommitted,
-        }
+        self.isolation
+    }
+
+    pub(crate) fn application_name(&self) -> &str {
+        &self.values["application_name"]
     }
 
     pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<()> {

@@ -124,8 +124,8 @@ impl Shape {
         }
         let fast = Mutex::new(fast);
         let sql = text.to_owned();
-        let prepared =
-            Prepared { sql, parameters, columns, statement: Some(statement), depth, fast, entry: OnceLock::new() };
+        let (statement, entry, attached) = (Some(statement), OnceLock::new(), OnceLock::new());
+        let prepared = Prepared { sql, parameters, columns, statement, depth, fast, entry, attached };
         Some(Shape { prepared: Arc::new(prepared), uses })
     }
 

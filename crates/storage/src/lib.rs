@@ -30,7 +30,7 @@ pub use checkpoint::CheckpointStatus;
 pub use config::{DeviceSet, FlashConfig, StorageConfig};
 pub use error::{Result, StorageError};
 pub use flash::{FlashState, FlashStats};
-pub use reads::{Place, Reads, counting};
+pub use reads::{Place, Reads, counted, counting};
 pub use store::{RecoveryReport, Store};
 pub use terrace_device::{Distribution, Histogram, Purpose, Usage as IoUsage};
 pub use types::*;

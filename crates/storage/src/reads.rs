@@ -118,6 +118,14 @@ fn so_far() -> Reads {
     Reads { resident: HITS.with(Cell::get), ..MISSES.with(Cell::get) }
 }
 
+/// Runs `work`, which does not wait, and adds what it reads to `into`.
+pub fn counted<T>(into: &mut Reads, work: impl FnOnce() -> T) -> T {
+    let before = so_far();
+    let done = work();
+    *into += so_far() - before;
+    done
+}
+
 /// Runs `work` and adds what it reads to `into`, poll by poll.
 pub async fn counting<F: Future>(into: &mut Reads, work: F) -> F::Output {
     let mut work = pin!(work);

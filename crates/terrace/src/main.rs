@@ -19,6 +19,10 @@ use std::process::ExitCode;
 use terrace::config::LogFormat;
 use terrace::{Error, Instance};
 
+/// A statement makes a few dozen small allocations, on one thread or another; this allocator takes half the time for them of the system's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A SQL database on tiered storage.
 #[derive(Parser)]
 #[command(

@@ -149,8 +149,12 @@ impl Txn {
         self.snapshot.clone().expect("begin_statement takes one")
     }
 
+    pub(crate) fn tally(&mut self, index: ObjectId, found: bool) {
+        self.tally.scanned(index, u64::from(found));
+    }
+
     /// Its id; 0 where it has not written.
-    fn own(&self) -> TxnId {
+    pub(crate) fn own(&self) -> TxnId {
         self.ending.writer.as_ref().map_or(NO_TXN, |w| w.txn)
     }
 
@@ -183,6 +187,20 @@ impl Txn {
             return Err(EngineError::undefined_table(&table.name));
         }
         Ok(())
+    }
+
+    /// As `lock_table` at once; false where that would have to wait (or cannot be). Look at `catalog()` afterwards.
+    pub fn try_lock_table(&mut self, table: &Table, write: bool) -> bool {
+        let mode = if write { LockMode::RowExclusive } else { LockMode::AccessShare };
+        let key = LockKey::Table(table.oid);
+        if self.ending.locks.iter().any(|(k, m)| *k == key && m.covers(mode)) {
+            return true;
+        }
+        let granted = self.core().locks.try_acquire(self.ending.owner, key, mode);
+        if let Ok(Some(true)) = granted {
+            self.ending.locks.push((key, mode));
+        }
+        matches!(granted, Ok(Some(_)))
     }
 
     /// Looks a row up by the full key of a unique index.
@@ -325,7 +343,7 @@ impl CommitTail {
         let (core, lsn) = self.parts.as_ref().map(|(e, lsn, _)| (e.core.clone(), *lsn)).expect("finished once");
         // 2. The log is durable up to it.
         let began = core.env.now();
-        let flushed = core.store.log().flush_to(lsn).await;
+        let flushed = core.store.log().commit_to(lsn).await;
         core.usage.commit_wait.record(core.env.now().0 - began.0);
         let (mut ending, _, history) = self.parts.take().expect("finished once");
         if let Err(e) = flushed {

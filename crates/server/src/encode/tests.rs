@@ -129,3 +129,67 @@ fn char_is_filled_with_blanks() {
     super::field(&mut out, &column, 0).unwrap();
     assert_eq!(&out[..], b"\0\0\0\x06a\xc3\xa9   ");
 }
+
+/// Arrow's way and the stored value's are one format.
+#[test]
+fn stored_values_are_written_as_arrow_values_are() {
+    use datafusion::arrow::datatypes::Schema;
+    use terrace_engine::types::Numeric;
+    let field = |t: DataType| Field::new("c", t, true);
+    let typed = |t: DataType, name: &str, modifier: i32| {
+        let metadata = [("pg_type", name.to_owned()), ("pg_typmod", modifier.to_string())];
+        field(t).with_metadata(metadata.into_iter().map(|(k, v)| (k.to_owned(), v)).collect())
+    };
+    let decimal = |v: i128, p: u8, s: i8| {
+        Arc::new(Decimal128Array::from(vec![v]).with_precision_and_scale(p, s).unwrap()) as ArrayRef
+    };
+    let number = |unscaled, scale| DatumRef::Numeric(Numeric { unscaled, scale });
+    let timestamp = |zone: Option<&str>| {
+        let array = TimestampMicrosecondArray::from(vec![1_582_934_400_500_000]);
+        Arc::new(array.with_timezone_opt(zone)) as ArrayRef
+    };
+    let zoned = DataType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into()));
+    let ten = 10_i128.pow(18);
+    let uuid = 0x0011_2233_4455_6677_8899_aabb_ccdd_eeff_u128;
+    let uuids = FixedSizeBinaryArray::try_from_iter([uuid.to_be_bytes()].into_iter()).unwrap();
+    let cases: Vec<(Field, ArrayRef, DatumRef<'_>)> = vec![
+        (field(DataType::Boolean), Arc::new(BooleanArray::from(vec![true])), DatumRef::Bool(true)),
+        (field(DataType::Int16), Arc::new(Int16Array::from(vec![-7])), DatumRef::Int2(-7)),
+        (field(DataType::Int32), Arc::new(Int32Array::from(vec![i32::MIN])), DatumRef::Int4(i32::MIN)),
+        (field(DataType::Int64), Arc::new(Int64Array::from(vec![i64::MAX])), DatumRef::Int8(i64::MAX)),
+        (field(DataType::Float32), Arc::new(Float32Array::from(vec![0.1])), DatumRef::Float4(0.1)),
+        (field(DataType::Float64), Arc::new(Float64Array::from(vec![-1e300])), DatumRef::Float8(-1e300)),
+        (field(DataType::Decimal128(38, 18)), decimal(ten * 3 / 2, 38, 18), number(ten * 3 / 2, 18)),
+        (typed(DataType::Decimal128(8, 3), "", (8 << 16 | 3) + 4), decimal(1500, 8, 3), number(1500, 3)),
+        (typed(DataType::Decimal128(38, 18), "", (38 << 16 | 18) + 4), decimal(ten, 38, 18), number(ten, 18)),
+        (field(DataType::Utf8), Arc::new(StringArray::from(vec!["ä b"])), DatumRef::Text("ä b")),
+        (typed(DataType::Utf8, "bpchar", 9), Arc::new(StringArray::from(vec!["ä"])), DatumRef::Text("ä")),
+        (typed(DataType::Utf8, "varchar", 9), Arc::new(StringArray::from(vec![""])), DatumRef::Text("")),
+        (field(DataType::Binary), Arc::new(BinaryArray::from(vec![&b"\x00\xff"[..]])), DatumRef::Bytea(b"\x00\xff")),
+        (
+            field(DataType::Date32),
+            Arc::new(datafusion::arrow::array::Date32Array::from(vec![20_000])),
+            DatumRef::Date(20_000),
+        ),
+        (
+            field(DataType::Timestamp(TimeUnit::Microsecond, None)),
+            timestamp(None),
+            DatumRef::Timestamp(1_582_934_400_500_000),
+        ),
+        (field(zoned), timestamp(Some("+00:00")), DatumRef::Timestamptz(1_582_934_400_500_000)),
+        (field(DataType::FixedSizeBinary(16)), Arc::new(uuids), DatumRef::Uuid(uuid)),
+        (field(DataType::Int32), Arc::new(Int32Array::from(vec![None])), DatumRef::Null),
+    ];
+    for (field, array, value) in cases {
+        let schema = Arc::new(Schema::new(vec![field.clone()]));
+        let batch = RecordBatch::try_new(schema.clone(), vec![array]).unwrap();
+        let shown = Shown::new(&schema);
+        for binary in [false, true] {
+            let (mut by_arrow, mut stored) = (BytesMut::new(), BytesMut::new());
+            let columns = columns(&batch, &[crate::types::wire(&field)], &[binary]).unwrap();
+            data_row(&mut by_arrow, &columns, 0).unwrap();
+            shown.row(&mut stored, [value].into_iter(), &[binary]);
+            assert_eq!(stored, by_arrow, "{field:?}, binary: {binary}");
+        }
+    }
+}

@@ -1,5 +1,5 @@
 //! One session: what it runs, since when, in which transaction.
-use super::{Entry, Observed};
+use super::Observed;
 use crate::session::{Block, Prepared, Shared};
 use parking_lot::Mutex;
 use std::net::SocketAddr;
@@ -50,6 +50,20 @@ impl Now {
     pub fn query(&self) -> &str {
         self.statement.as_ref().map_or("", |s| &s.sql)
     }
+
+    fn settle(&mut self, block: Block, at: i64) {
+        self.state = match block {
+            Block::None | Block::Pipeline => State::Idle,
+            Block::Explicit => State::IdleInTransaction,
+            Block::Failed => State::IdleInTransactionAborted,
+        };
+        self.state_change = at;
+        if block == Block::None {
+            // A statement by itself is a transaction by itself.
+            self.transaction = None;
+            self.transaction_start = None;
+        }
+    }
 }
 
 pub struct Activity {
@@ -95,18 +109,7 @@ impl Activity {
 
     /// No statement runs.
     pub(crate) fn settle(&self, block: Block, at: i64) {
-        let mut now = self.now.lock();
-        now.state = match block {
-            Block::None | Block::Pipeline => State::Idle,
-            Block::Explicit => State::IdleInTransaction,
-            Block::Failed => State::IdleInTransactionAborted,
-        };
-        now.state_change = at;
-        if block == Block::None {
-            // A statement by itself is a transaction by itself.
-            now.transaction = None;
-            now.transaction_start = None;
-        }
+        self.now.lock().settle(block, at);
     }
 
     pub(crate) fn ended_transaction(&self) {
@@ -162,43 +165,67 @@ impl Running {
     pub(crate) fn failed(&self) {
         self.cost.lock().failed = true;
     }
+}
 
-    fn entry(&self) -> &Arc<Entry> {
-        self.statement.entry.get_or_init(|| self.observed.statements.entry(&self.statement.sql))
+/// A statement that has run, to its end, without being shown as running.
+pub(crate) fn ran(
+    observed: &Observed,
+    shared: &Shared,
+    statement: &Arc<Prepared>,
+    began: Nanos,
+    rows: u64,
+    reads: Reads,
+) {
+    let nanos = observed.env.now().0.saturating_sub(began.0);
+    let ended = observed.env.unix_micros();
+    {
+        let mut now = shared.activity.now.lock();
+        now.query_start = Some(ended - (nanos / 1000) as i64);
+        if !now.statement.as_ref().is_some_and(|last| Arc::ptr_eq(last, statement)) {
+            now.statement = Some(statement.clone());
+        }
+        now.settle(shared.block(), ended);
     }
+    enter(observed, shared, statement, nanos, &Cost { rows, reads, failed: false });
+}
 
-    /// In whole milliseconds and thousandths, as PostgreSQL logs durations.
-    fn log(&self, nanos: u64, cost: &Cost) {
-        let now = self.shared.activity.now();
-        tracing::info!(
-            pid = self.shared.activity.pid,
-            user = now.user,
-            application = now.application_name,
-            duration_ms = nanos as f64 / 1e6,
-            rows = cost.rows,
-            pages_hit = cost.reads.hits(),
-            pages_read = cost.reads.total_pages(),
-            read_ms = cost.reads.total_nanos() as f64 / 1e6,
-            failed = cost.failed,
-            statement = %self.statement.sql,
-            "slow statement"
-        );
+/// Puts a statement that took `nanos` into the books.
+fn enter(observed: &Observed, shared: &Shared, statement: &Prepared, nanos: u64, cost: &Cost) {
+    shared.activity.latency.record(nanos);
+    if cost.failed {
+        observed.failed.fetch_add(1, Ordering::Relaxed);
     }
+    let entry = statement.entry.get_or_init(|| observed.statements.entry(&statement.sql));
+    entry.record(nanos, cost.rows, cost.reads, cost.failed);
+    let limit = observed.min_duration.load(Ordering::Relaxed);
+    if limit >= 0 && nanos >= limit as u64 {
+        log(shared, statement, nanos, cost);
+    }
+}
+
+/// In whole milliseconds and thousandths, as PostgreSQL logs durations.
+fn log(shared: &Shared, statement: &Prepared, nanos: u64, cost: &Cost) {
+    let now = shared.activity.now();
+    tracing::info!(
+        pid = shared.activity.pid,
+        user = now.user,
+        application = now.application_name,
+        duration_ms = nanos as f64 / 1e6,
+        rows = cost.rows,
+        pages_hit = cost.reads.hits(),
+        pages_read = cost.reads.total_pages(),
+        read_ms = cost.reads.total_nanos() as f64 / 1e6,
+        failed = cost.failed,
+        statement = %statement.sql,
+        "slow statement"
+    );
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         let nanos = self.observed.env.now().0.saturating_sub(self.began.0);
         let cost = std::mem::take(self.cost.get_mut());
-        self.shared.activity.latency.record(nanos);
-        if cost.failed {
-            self.observed.failed.fetch_add(1, Ordering::Relaxed);
-        }
-        self.entry().record(nanos, cost.rows, cost.reads, cost.failed);
-        let limit = self.observed.min_duration.load(Ordering::Relaxed);
-        if limit >= 0 && nanos >= limit as u64 {
-            self.log(nanos, &cost);
-        }
+        enter(&self.observed, &self.shared, &self.statement, nanos, &cost);
         self.shared.activity.settle(self.shared.block(), self.observed.env.unix_micros());
     }
 }

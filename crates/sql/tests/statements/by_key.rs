@@ -1,7 +1,9 @@
 //! Statements by key answer as the planner's way does: the same statements through both, and through the shapes of texts.
 use super::common::{Client, database};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use terrace_engine::Datum;
+use terrace_sql::Prepared;
 
 const COLUMNS: &str = "(a int, b text, n int, m bigint DEFAULT 7, f float8, v varchar(3), w timestamp, t bool DEFAULT true, \
                         PRIMARY KEY (a, b), UNIQUE (m))";
@@ -240,4 +242,72 @@ async fn the_time_is_the_transactions() {
         assert!(c.execute(&again, vec![Datum::Int4(a)]).await.is_ok());
     }
     c.rows("SELECT count(*) FROM (SELECT DISTINCT w FROM t) AS d", &["3"]).await;
+}
+
+/// What a look-up that is answered at once shows; `None` where it has to be executed.
+fn at_once(c: &mut Client, statement: &Arc<Prepared>) -> Option<Vec<String>> {
+    let mut rows = vec![];
+    let count = c.session.look_up(statement, &[], |row| {
+        rows.push(row.values().map(|value| value.to_string().replace("null", "NULL")).collect::<Vec<_>>().join("|"));
+    })?;
+    assert_eq!(count, rows.len() as u64);
+    Some(rows)
+}
+
+#[tokio::test]
+async fn look_ups_at_once() {
+    let mut c = Client::new(&database().await);
+    c.ok(&format!("CREATE TABLE t {COLUMNS}"), "CREATE TABLE").await;
+    c.ok(&format!("INSERT INTO t VALUES {ROWS}"), "INSERT 0 6").await;
+    let statements = [
+        "SELECT b, n, m, v FROM t WHERE a = 1 AND b = 'x'",
+        "SELECT a, a FROM t WHERE m = 52",
+        "SELECT a FROM t WHERE m = 53",
+    ];
+    for sql in statements {
+        let statement = c.session.prepare(sql, &[]).await.unwrap();
+        let executed = c.rows_of(&statement, vec![]).await.unwrap();
+        assert_eq!(at_once(&mut c, &statement), Some(executed), "{sql}");
+    }
+    let by_m = c.session.prepare("SELECT n FROM t WHERE m = 50", &[]).await.unwrap();
+    let others = c.session.prepare("SELECT n FROM t ORDER BY m", &[]).await.unwrap();
+    assert_eq!(at_once(&mut c, &others), None, "it is no look-up");
+    // In a block: what it has changed itself, until the block fails.
+    c.ok("BEGIN", "BEGIN").await;
+    c.ok("UPDATE t SET n = 55 WHERE m = 50", "UPDATE 1").await;
+    assert_eq!(at_once(&mut c, &by_m), Some(vec!["55".into()]));
+    c.run("SELECT 1 / 0").await.unwrap_err();
+    assert_eq!(at_once(&mut c, &by_m), None, "the block has failed");
+    c.ok("ROLLBACK", "ROLLBACK").await;
+    assert_eq!(at_once(&mut c, &by_m), Some(vec!["5".into()]));
+    // A snapshot that stands still is not passed by.
+    c.ok("BEGIN ISOLATION LEVEL REPEATABLE READ", "BEGIN").await;
+    assert_eq!(at_once(&mut c, &by_m), None);
+    c.ok("COMMIT", "COMMIT").await;
+    // Another definition: the statement is recognised again, by executing it.
+    c.ok("ALTER TABLE t ADD COLUMN z int", "ALTER TABLE").await;
+    assert_eq!(at_once(&mut c, &by_m), None);
+    assert_eq!(c.rows_of(&by_m, vec![]).await.unwrap(), ["5"]);
+    assert_eq!(at_once(&mut c, &by_m), Some(vec!["5".into()]));
+}
+
+#[tokio::test]
+async fn look_ups_at_once_are_counted() {
+    let db = database().await;
+    let mut c = Client::new(&db);
+    c.ok(&format!("CREATE TABLE t {COLUMNS}"), "CREATE TABLE").await;
+    c.ok(&format!("INSERT INTO t VALUES {ROWS}"), "INSERT 0 6").await;
+    let by_m = c.session.prepare("SELECT n FROM t WHERE m = 50", &[]).await.unwrap();
+    let before = db.engine.ended().committed;
+    for _ in 0..3 {
+        assert!(at_once(&mut c, &by_m).is_some());
+    }
+    let statements = db.observed.statements();
+    let (_, totals) = statements.iter().find(|(text, _)| text.starts_with("SELECT n FROM t")).unwrap();
+    assert_eq!((totals.calls, totals.rows, totals.failed), (3, 3, 0));
+    assert!(totals.reads.resident >= 6, "{totals:?}");
+    assert_eq!(db.engine.ended().committed - before, 3);
+    let t = db.engine.catalog().table("t").unwrap().clone();
+    let index = t.indexes.iter().find(|index| index.columns == [3]).unwrap();
+    assert_eq!((db.engine.usage(index.oid).scans, db.engine.usage(index.oid).rows), (3, 3));
 }

@@ -3,7 +3,7 @@ use super::node::{Node, Target};
 use super::*;
 
 /// What to do after looking at a page.
-enum Step {
+pub(super) enum Step {
     Here,
     Go(u32),
     /// An inserter met an incomplete split.
@@ -48,7 +48,7 @@ impl BTree {
         }
     }
 
-    fn step(&self, pin: &Pin, target: Target<'_>, level: u8, inserter: bool) -> Result<Step> {
+    pub(super) fn step(&self, pin: &Pin, target: Target<'_>, level: u8, inserter: bool) -> Result<Step> {
         let page = pin.read();
         let node = self.node(&page, pin)?;
         if node.level() < level {

@@ -34,6 +34,7 @@ use crate::pool::{Access, Pin};
 use crate::store::Store;
 use crate::types::*;
 pub use cursor::Cursor;
+use descend::Step;
 use node::{Node, Target};
 use std::ops::Bound;
 
@@ -157,17 +158,43 @@ impl BTree {
     }
     /// The first key >= `prefix` that starts with it, if any (the point lookup; no allocation beyond the key when resident).
     pub async fn first_with_prefix(&self, st: &Store, prefix: &[u8]) -> Result<Option<Vec<u8>>> {
+        if let Some(found) = self.peek_prefix(st, prefix, |key| key.map(<[u8]>::to_vec)) {
+            return Ok(found);
+        }
         let _epoch = st.space(self.space).enter();
         let mut leaf = self.descend(st, Target::Key(prefix), 0, false).await?;
         loop {
-            match self.find_prefix(&leaf, prefix)? {
+            match self.find_prefix(&leaf, prefix, |key| key.map(<[u8]>::to_vec))? {
                 Ok(found) => return Ok(found),
                 Err(right) => leaf = self.pin(st, right, Access::Random).await?,
             }
         }
     }
-    /// The prefix's first key, or none, or the page to look in next.
-    fn find_prefix(&self, leaf: &Pin, prefix: &[u8]) -> Result<Result<Option<Vec<u8>>, u32>> {
+    /// The same, at once: shows the key to `look`, under the page's latch. `None` where that would have to wait for a page (or one is
+    /// damaged, which `first_with_prefix` says).
+    pub fn peek_prefix<R>(&self, st: &Store, prefix: &[u8], mut look: impl FnMut(Option<&[u8]>) -> R) -> Option<R> {
+        let _epoch = st.space(self.space).enter();
+        let resident = |no| st.pool().get(PageId::new(self.space, no));
+        let mut pin = resident(self.root)?;
+        loop {
+            let to = match self.step(&pin, Target::Key(prefix), 0, false).ok()? {
+                Step::Go(no) => no,
+                Step::Here => match self.find_prefix(&pin, prefix, &mut look).ok()? {
+                    Ok(found) => return Some(found),
+                    Err(right) => right,
+                },
+                Step::Finish => unreachable!("only inserters finish splits"),
+            };
+            pin = resident(to)?;
+        }
+    }
+    /// What `look` says to the prefix's first key, or to none; or the page to look in next.
+    fn find_prefix<R>(
+        &self,
+        leaf: &Pin,
+        prefix: &[u8],
+        mut look: impl FnMut(Option<&[u8]>) -> R,
+    ) -> Result<Result<R, u32>> {
         let page = leaf.read();
         let node = self.node(&page, leaf)?;
         if node.level() != 0 {
@@ -176,9 +203,9 @@ impl BTree {
         let i = if node.is_dead() { node.count() } else { node.search(prefix).unwrap_or_else(|i| i) };
         if i < node.count() {
             let key = node.key(i);
-            return Ok(Ok(key.starts_with(prefix).then(|| key.to_vec())));
+            return Ok(Ok(look(key.starts_with(prefix).then_some(key))));
         }
-        Ok(if node.right() == 0 { Ok(None) } else { Err(node.right()) })
+        Ok(if node.right() == 0 { Ok(look(None)) } else { Err(node.right()) })
     }
     pub fn cursor(&self, from: Bound<Vec<u8>>, to: Bound<Vec<u8>>, direction: Direction) -> Cursor {
         Cursor::new(from, to, direction)

@@ -193,6 +193,12 @@ impl Heap {
     pub fn read(page: &Pin, slot: u16) -> Option<StoredRow> {
         StoredRow::decode(slotted::cell(&page.read(), slot)?)
     }
+    /// Shows a row to `look` under a read latch, without copying it: header, bytes (payload or stub). `None` as `read`.
+    pub fn peek<R>(page: &Pin, slot: u16, look: impl FnOnce(RowHeader, &[u8]) -> R) -> Option<R> {
+        let page = page.read();
+        let cell = slotted::cell(&page, slot)?;
+        payload(cell).map(|bytes| look(RowHeader::decode(cell), bytes))
+    }
     /// Shows each row of a page, under one read latch, to `visit`: slot, header, bytes (payload or stub).
     pub fn read_page(page: &Pin, mut visit: impl FnMut(u16, RowHeader, &[u8])) {
         let page = page.read();

@@ -13,6 +13,7 @@
 
 pub mod archive;
 pub mod batch;
+mod gather;
 pub mod history;
 pub mod inspect;
 pub mod reader;
@@ -77,6 +78,8 @@ pub(crate) struct Core {
     redo_bound: u64,
     tail: Mutex<Tail>,
     waiters: Mutex<Waiters>,
+    /// While the writer lets commits gather: how many it waits for. Else 0.
+    gathering: AtomicUsize,
     /// LSNs: end of what is appended; up to where it is durable (`u64::MAX` while recovery reads).
     end: AtomicU64,
     durable: AtomicU64,
@@ -141,7 +144,14 @@ struct Waiters {
     /// The writer has stopped: nobody would wake them.
     closed: bool,
     next: u64,
-    by_lsn: BTreeMap<(u64, u64), oneshot::Sender<()>>,
+    by_lsn: BTreeMap<(u64, u64), Waiter>,
+    /// Those that are commits.
+    commits: usize,
+}
+
+struct Waiter {
+    durable: oneshot::Sender<()>,
+    commit: bool,
 }
 
 /// Counts who waits for room, also where the waiting is given up.
@@ -267,8 +277,17 @@ impl Log {
         (start, end)
     }
 
-    /// Waits until the log is durable up to `lsn` (group commit). A failed sync poisons the log for good.
+    /// Waits until the log is durable up to `lsn`. A failed sync poisons the log for good.
     pub async fn flush_to(&self, lsn: Lsn) -> Result<()> {
+        self.wait_for(lsn, false).await
+    }
+
+    /// The same for a commit, which may be held up a little so that others share its sync (`gather`).
+    pub async fn commit_to(&self, lsn: Lsn) -> Result<()> {
+        self.wait_for(lsn, true).await
+    }
+
+    async fn wait_for(&self, lsn: Lsn, commit: bool) -> Result<()> {
         let core = &self.core;
         if core.durable.load(Ordering::Acquire) >= lsn.0 {
             return core.check();
@@ -283,17 +302,21 @@ impl Log {
             if waiters.closed {
                 return Err(StorageError::ShuttingDown);
             }
-            let (send, receive) = oneshot::channel();
+            let (durable, receive) = oneshot::channel();
             let key = (lsn.0, waiters.next);
             waiters.next += 1;
-            waiters.by_lsn.insert(key, send);
-            receive
+            waiters.by_lsn.insert(key, Waiter { durable, commit });
+            waiters.commits += usize::from(commit);
+            (receive, waiters.commits >= core.gathering.load(Ordering::SeqCst))
         };
+        let (done, enough) = done;
         {
             let mut tail = core.tail.lock();
             tail.requested = tail.requested.max(lsn.0);
         }
-        core.wake_writer.notify_one();
+        if enough || !commit {
+            core.wake_writer.notify_one();
+        }
         match done.await {
             Ok(()) => Ok(()),
             Err(_) => Err(core.check().err().unwrap_or(StorageError::ShuttingDown)),
@@ -463,6 +486,7 @@ impl Core {
         let mut waiters = self.waiters.lock();
         waiters.closed = true;
         let dropped = std::mem::take(&mut waiters.by_lsn);
+        waiters.commits = 0;
         drop(waiters);
         drop(dropped);
     }
@@ -646,6 +670,7 @@ impl Log {
                 redo_bound: config.redo_bound,
                 tail: Mutex::new(tail),
                 waiters: Mutex::default(),
+                gathering: AtomicUsize::new(0),
                 end: AtomicU64::new(u64::MAX),
                 durable: AtomicU64::new(u64::MAX),
                 wake_writer: Notify::new(),

@@ -10,7 +10,7 @@ use terrace_env::Sim;
 
 pub(super) const DATABASE: u128 = 77;
 
-fn config() -> StorageConfig {
+pub(in crate::log) fn config() -> StorageConfig {
     StorageConfig {
         page_size: 4096,
         segment_size: 64 << 10,
@@ -25,7 +25,7 @@ fn memory() -> DeviceRef {
     Arc::new(MemoryDevice::new("log", 64 << 20))
 }
 
-pub(super) async fn create(env: Env, device: DeviceRef, config: &StorageConfig) -> Result<Log> {
+pub(in crate::log) async fn create(env: Env, device: DeviceRef, config: &StorageConfig) -> Result<Log> {
     let log = Log::unopened(env, device, DATABASE, config);
     log.format().await?;
     log.start(1, Lsn(0)).await?;
@@ -59,7 +59,7 @@ async fn reopen(env: Env, device: DeviceRef, redo: Lsn, config: &StorageConfig) 
     Ok((log, found, end))
 }
 
-pub(super) fn page(no: u32) -> PageId {
+pub(in crate::log) fn page(no: u32) -> PageId {
     PageId::new(DATA, no)
 }
 

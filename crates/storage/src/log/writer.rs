@@ -4,6 +4,7 @@
 //! 1. One write sequence at a time; each starts at the sector that holds the first new byte and repeats that sector's older bytes.
 //! 2. A segment's seal is written behind its last batches, before the sync that makes them durable.
 
+use super::gather::Rhythm;
 use super::{Core, Piece, segment};
 use crate::error::StorageError;
 use crate::sync::atomic::Ordering;
@@ -25,7 +26,9 @@ struct Work {
 pub(super) async fn run(core: Arc<Core>) {
     // The bytes in front of the next piece in its first sector.
     let mut carry: Vec<u8> = Vec::with_capacity(SECTOR);
+    let mut rhythm = Rhythm::default();
     loop {
+        core.gather(&mut rhythm).await;
         let Some(mut work) = core.take_work() else {
             if core.closing.load(Ordering::Acquire) {
                 core.close_waiters();
@@ -34,8 +37,12 @@ pub(super) async fn run(core: Arc<Core>) {
             core.wake_writer.notified().await;
             continue;
         };
+        let began = core.env.now();
         match write(&core, &work.pieces, &mut carry).await {
-            Ok(()) => core.now_durable(&mut work),
+            Ok(()) => {
+                let took = core.env.now().0.saturating_sub(began.0);
+                rhythm.wrote(took, core.now_durable(&mut work));
+            }
             Err(e) => {
                 core.poison(format!("{}", StorageError::from(e)));
                 return;
@@ -45,7 +52,8 @@ pub(super) async fn run(core: Arc<Core>) {
 }
 
 async fn write(core: &Core, pieces: &[Piece], carry: &mut Vec<u8>) -> Result<(), DeviceError> {
-    for piece in pieces {
+    let mut synced = !core.commit_sync;
+    for (number, piece) in pieces.iter().enumerate() {
         let in_sector = (piece.at % SECTOR as u64) as usize;
         let mut bytes = Vec::new();
         let mut at = piece.at - in_sector as u64;
@@ -62,6 +70,18 @@ async fn write(core: &Core, pieces: &[Piece], carry: &mut Vec<u8>) -> Result<(),
         }
         bytes.extend_from_slice(&piece.bytes);
         let slot_at = core.geometry.slot_at(piece.slot);
+        let is_last = number + 1 == pieces.len() && piece.seal.is_none();
+        if is_last && !synced && bytes.len() <= CHUNK {
+            match core.device.write_and_sync(slot_at + at, IoBuf::padded(&bytes), Purpose::Log) {
+                Ok(done) => {
+                    done.await?;
+                    synced = true;
+                }
+                Err(buf) => drop(core.device.write(slot_at + at, buf, Purpose::Log).await?),
+            }
+            keep(carry, &bytes);
+            continue;
+        }
         let chunks = bytes.chunks(CHUNK).enumerate();
         let writes = chunks
             .map(|(i, chunk)| core.device.write(slot_at + at + (i * CHUNK) as u64, IoBuf::padded(chunk), Purpose::Log));
@@ -72,13 +92,19 @@ async fn write(core: &Core, pieces: &[Piece], carry: &mut Vec<u8>) -> Result<(),
                 .write(slot_at + core.geometry.index_at(seal.pages.len()), seal.encode(core.geometry), Purpose::Log)
                 .await?;
         } else {
-            carry.extend_from_slice(&bytes[bytes.len() / SECTOR * SECTOR..]);
+            keep(carry, &bytes);
         }
     }
-    if core.commit_sync {
+    if !synced {
         core.device.sync(Purpose::Log).await?;
     }
     Ok(())
+}
+
+/// Keeps what the last sector of `bytes` holds (invariant 1).
+fn keep(carry: &mut Vec<u8>, bytes: &[u8]) {
+    carry.clear();
+    carry.extend_from_slice(&bytes[bytes.len() / SECTOR * SECTOR..]);
 }
 
 impl Core {
@@ -98,7 +124,8 @@ impl Core {
         Some(Work { pieces, end: self.end.load(Ordering::Acquire), bytes: tail.unwritten })
     }
 
-    fn now_durable(&self, work: &mut Work) {
+    /// Answers how many commits this served or left waiting.
+    fn now_durable(&self, work: &mut Work) -> usize {
         let sealed = work.pieces.iter().any(|p| p.seal.is_some());
         {
             let mut tail = self.tail.lock();
@@ -110,15 +137,18 @@ impl Core {
                 tail.spare = spare;
             }
         }
-        let done = {
+        let (done, commits) = {
             let mut waiters = self.waiters.lock();
             assert!(work.end >= self.durable.load(Ordering::Acquire), "durability goes back");
             self.durable.store(work.end, Ordering::Release);
             let later = waiters.by_lsn.split_off(&(work.end + 1, 0));
-            std::mem::replace(&mut waiters.by_lsn, later)
+            let done = std::mem::replace(&mut waiters.by_lsn, later);
+            let all = waiters.commits;
+            waiters.commits -= done.values().filter(|waiter| waiter.commit).count();
+            (done, all)
         };
         for (_, waiter) in done {
-            let _ = waiter.send(()); // Its future may have been dropped.
+            let _ = waiter.durable.send(()); // Its future may have been dropped.
         }
         if sealed {
             self.wake_space.notify_one();
@@ -127,6 +157,7 @@ impl Core {
         if self.room_waiters.load(Ordering::SeqCst) > 0 {
             self.room.notify_waiters();
         }
+        commits
     }
 
     /// Up to where the open epoch is durable.

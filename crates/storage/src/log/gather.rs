@@ -1,0 +1,95 @@
+//! How long the writer lets commits gather before it makes them durable together.
+//!
+//! Clients that commit one transaction after another fall into two groups that take turns: while one group's sync runs, the other's
+//! commits arrive and wait for the next, so that each sync serves half of them. If the writer waits until as many have come as the
+//! last sync served or left waiting, every sync serves all (the delayed group commit of Helland et al., *Group commit timers and high volume
+//! transaction systems*, with the number of clients in place of a timer).
+//!
+//! 1. Nobody waits longer for others than three quarters of what a sync takes: with more, two groups in turn were as good.
+//! 2. Where the others did not come, the next groups do not wait for any: 1, 2, 4, ... of them. So who commits alone, or at random, is hardly
+//!    held up.
+//! 3. Syncs that take less than what timers can tell apart are not worth waiting for.
+use super::Core;
+use crate::sync::atomic::Ordering;
+use futures::future::{Either, select};
+use std::pin::pin;
+use std::time::Duration;
+
+/// Invariant 3.
+const LEAST: u64 = 1_000_000;
+
+/// Groups that do not wait after others did not come.
+const MOST_SKIPPED: u32 = 64;
+
+/// What the last groups were like.
+#[derive(Default)]
+pub(super) struct Rhythm {
+    /// Nanoseconds that a write and its sync take, averaged over the last few.
+    took: u64,
+    /// Commits that the last sync served or left waiting.
+    expected: usize,
+    /// Groups still to come that do not wait; as many as after the last disappointment.
+    skip: u32,
+    skipped: u32,
+}
+
+impl Rhythm {
+    pub(super) fn wrote(&mut self, nanos: u64, commits: usize) {
+        self.took = if self.took == 0 { nanos } else { (self.took * 7 + nanos) / 8 };
+        self.expected = commits;
+    }
+
+    fn limit(&self) -> Duration {
+        Duration::from_nanos(self.took / 4 * 3)
+    }
+
+    fn ended(&mut self, complete: bool) {
+        self.skipped = if complete { 0 } else { (self.skipped * 2).clamp(1, MOST_SKIPPED) };
+        self.skip = self.skipped;
+    }
+}
+
+impl Core {
+    /// Whether the writer has reasons not to wait.
+    fn is_hurried(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+            || self.room_waiters.load(Ordering::SeqCst) > 0
+            || self.tail.lock().unwritten >= self.eager()
+    }
+
+    fn commits_waiting(&self) -> usize {
+        self.waiters.lock().commits
+    }
+
+    /// Waits for the rest of a group of which somebody has come.
+    pub(super) async fn gather(&self, rhythm: &mut Rhythm) {
+        let (wanted, waiting) = (rhythm.expected, self.commits_waiting());
+        if rhythm.took < LEAST || waiting == 0 || waiting >= wanted {
+            return;
+        }
+        if rhythm.skip > 0 {
+            rhythm.skip -= 1;
+            return;
+        }
+        // From here on who comes before the last need not wake the writer.
+        self.gathering.store(wanted, Ordering::SeqCst);
+        let mut limit = self.env.sleep(rhythm.limit());
+        let complete = loop {
+            if self.commits_waiting() >= wanted {
+                break true;
+            }
+            if self.is_hurried() {
+                break false;
+            }
+            match select(pin!(self.wake_writer.notified()), &mut limit).await {
+                Either::Left(_) => {}
+                Either::Right(_) => break false,
+            }
+        };
+        self.gathering.store(0, Ordering::SeqCst);
+        rhythm.ended(complete);
+    }
+}
+
+#[cfg(test)]
+mod tests;
