@@ -182,6 +182,7 @@ impl From<StorageError> for EngineError {
             StorageError::BadPage { .. } | StorageError::LostWrite { .. } | StorageError::Damaged(_) => "XX001",
             StorageError::Device(_) => "58030",
             StorageError::Busy(_) => "55006",
+            StorageError::Config(_) => "22023",
             StorageError::ShuttingDown => "57P01",
             _ => "XX000",
         };

@@ -101,7 +101,7 @@ impl Inner {
         let debt = end.0 - oldest.min(end).0;
         self.write_until(end, self.pace(debt), Reason::Age).await?;
         let recorded = self.log.redo_lsn();
-        let below = self.flash.as_ref().and_then(|flash| flash.oldest_dirty());
+        let below = self.flash.oldest_dirty();
         let oldest = self.pool.min_rec_lsn().into_iter().chain(below).fold(end, Lsn::min);
         let advance = oldest.0.saturating_sub(recorded.0);
         let now = self.env.now();

@@ -23,8 +23,7 @@ impl DeviceSet {
     pub(crate) fn metered(self, env: &Env) -> (DeviceSet, Vec<Arc<MeteredDevice>>) {
         let mut meters = Vec::new();
         let mut meter = |device: DeviceRef| -> DeviceRef {
-            let env = env.clone();
-            let metered = Arc::new(MeteredDevice::new(device, move || env.now().0));
+            let metered = meter(device, env);
             meters.push(metered.clone());
             metered
         };
@@ -38,6 +37,12 @@ impl DeviceSet {
         };
         (set, meters)
     }
+}
+
+/// The device, with its transfers counted and timed from now on.
+pub(crate) fn meter(device: DeviceRef, env: &Env) -> Arc<MeteredDevice> {
+    let env = env.clone();
+    Arc::new(MeteredDevice::new(device, move || env.now().0))
 }
 
 /// Replacement policy of the buffer pool.
@@ -144,6 +149,24 @@ impl Default for FlashConfig {
             write_budget: None,
             endurance: None,
         }
+    }
+}
+
+impl FlashConfig {
+    /// What is wrong with these settings, whatever the device: the one place where they are checked.
+    pub fn check(&self) -> Result<(), String> {
+        for (key, part) in [("dirty_fraction", self.dirty_fraction), ("fill_threshold", self.fill_threshold)] {
+            if !(0.0..=1.0).contains(&part) {
+                return Err(format!("flash_tier.{key} = {part} must be from 0 to 1"));
+            }
+        }
+        let counts = [("throttle_queue_depth", self.throttle_queue_depth), ("cleaning_batch", self.cleaning_batch)];
+        for (key, count) in counts {
+            if count == 0 {
+                return Err(format!("flash_tier.{key} = {count} must be at least 1"));
+            }
+        }
+        self.write.with(self.replacement).map_err(|why| format!("flash_tier: {why}"))
     }
 }
 

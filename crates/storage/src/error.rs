@@ -57,6 +57,9 @@ pub enum StorageError {
     Foreign { file: String, problem: String },
     #[error("{0} does not exist in storage")]
     NoObject(ObjectId),
+    /// Settings that cannot be; nothing was changed.
+    #[error("{0}")]
+    Config(String),
     #[error("storage is shutting down")]
     ShuttingDown,
     #[error("{0}")]

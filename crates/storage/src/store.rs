@@ -4,7 +4,7 @@
 //! of the new epoch -> log -> background writer. Until the new epoch is recorded nothing is changed that a crash could not simply repeat.
 use crate::backup::Upto;
 use crate::checkpoint::{self, CheckpointStatus};
-use crate::config::{DeviceSet, StorageConfig};
+use crate::config::{DeviceSet, FlashConfig, StorageConfig};
 use crate::control::{Control, ControlFile};
 use crate::error::{Result, StorageError};
 use crate::flash::{FlashHome, FlashStats};
@@ -57,12 +57,14 @@ pub(crate) struct Inner {
     pub(crate) env: Env,
     pub(crate) config: StorageConfig,
     devices: DeviceSet,
-    meters: Vec<Arc<MeteredDevice>>,
+    meters: parking_lot::Mutex<Vec<Arc<MeteredDevice>>>,
+    /// The flash tier's device as it came, and metered.
+    flash_device: parking_lot::Mutex<Option<(DeviceRef, DeviceRef)>>,
     pub(crate) log: Log,
     pub(crate) pool: Arc<Pool>,
     pub(crate) disk: Arc<DiskHome>,
-    pub(crate) flash: Option<Arc<FlashHome>>,
-    /// The one of them that the pool asks.
+    /// What the pool asks; it passes on to the disk home.
+    pub(crate) flash: Arc<FlashHome>,
     pub(crate) home: Arc<dyn Home>,
     pub(crate) control: tokio::sync::Mutex<ControlFile>,
     data: OnceLock<Space>,
@@ -88,7 +90,7 @@ impl Store {
     /// returned, `open` refuses it as half-made.
     pub async fn begin_creation(env: Env, devices: DeviceSet, config: StorageConfig) -> Result<Store> {
         check_config(&config);
-        let (devices, meters) = devices.metered(&env);
+        let (devices, meters) = metered(devices, &env);
         let database = u128::from(env.random_u64()) | u128::from(env.random_u64()) << 64;
         let state = Control {
             database,
@@ -144,7 +146,7 @@ impl Store {
         upto: Upto,
     ) -> Result<(Store, RecoveryReport)> {
         let began = env.now();
-        let (devices, meters) = devices.metered(&env);
+        let (devices, meters) = metered(devices, &env);
         devices.control.sync(terrace_device::Purpose::Control).await?;
         let control = ControlFile::open(devices.control.clone()).await?;
         let state = control.state;
@@ -242,25 +244,22 @@ impl Store {
 
     fn assemble(
         env: Env,
-        (devices, meters): (DeviceSet, Vec<Arc<MeteredDevice>>),
+        (devices, meters): (DeviceSet, Meters),
         config: StorageConfig,
         log: Log,
         control: ControlFile,
     ) -> Store {
         let disk = Arc::new(DiskHome::new(&devices, &config, control.state.database, log.clone()));
-        let tier = |device: &DeviceRef| FlashHome::new(env.clone(), disk.clone(), device.clone(), &config, log.clone());
-        let flash = devices.flash.as_ref().map(|device| Arc::new(tier(device)));
-        let home: Arc<dyn Home> = match &flash {
-            Some(flash) => flash.clone(),
-            None => disk.clone(),
-        };
+        let flash = Arc::new(FlashHome::new(env.clone(), disk.clone(), &config, log.clone()));
+        let home: Arc<dyn Home> = flash.clone();
         let pool = Pool::new(env.clone(), &config, home.clone(), log.clone());
         let next = control.state.next_object;
         let inner = Inner {
             env,
             config,
             devices,
-            meters,
+            meters: parking_lot::Mutex::new(meters.all),
+            flash_device: parking_lot::Mutex::new(meters.flash),
             log,
             pool,
             disk,
@@ -280,9 +279,8 @@ impl Store {
 
     /// Everything is redone: the flash tier and the background writer begin.
     async fn start_writer(&self, state: &Control) -> Result<()> {
-        if let Some(flash) = &self.0.flash {
-            flash.start(&identity(state)).await?;
-        }
+        let device = self.0.flash_device.lock().as_ref().map(|(_, metered)| metered.clone());
+        self.0.flash.start(&identity(state), device).await?;
         self.0.log.attach();
         self.0.env.spawn("background writer", checkpoint::run(Arc::downgrade(&self.0)));
         Ok(())
@@ -330,11 +328,36 @@ impl Store {
     }
     /// What the flash tier did, where there is one.
     pub fn flash(&self) -> Option<FlashStats> {
-        self.0.flash.as_ref().map(|flash| flash.stats())
+        let (_, there) = self.0.flash.config();
+        there.then(|| self.0.flash.stats())
+    }
+    /// How the flash tier runs, or would if it were on; and its device, as it was handed in.
+    pub fn flash_config(&self) -> (FlashConfig, Option<DeviceRef>) {
+        let (config, there) = self.0.flash.config();
+        (config, self.0.flash_device.lock().as_ref().filter(|_| there).map(|(device, _)| device.clone()))
+    }
+    /// Switches the flash tier on (`device`) or off, to another device, size, write policy, replacement or thresholds, under load: see
+    /// `flash::tune`. `Config` where the settings cannot be, `Foreign` and `Device` where the device cannot: then the tier runs on as
+    /// it was, unless it had to be switched off for its own failure. Returns when the change is complete.
+    pub async fn set_flash(&self, device: Option<DeviceRef>, config: FlashConfig) -> Result<()> {
+        let inner = &self.0;
+        let metered = device.map(|device| {
+            let known = inner.flash_device.lock().clone().filter(|(raw, _)| Arc::ptr_eq(raw, &device));
+            known.unwrap_or_else(|| {
+                let meter = crate::config::meter(device.clone(), &inner.env);
+                inner.meters.lock().push(meter.clone());
+                (device, meter)
+            })
+        });
+        let changed = inner.flash.set(metered.as_ref().map(|(_, metered)| metered.clone()), config).await;
+        if changed.is_ok() {
+            *inner.flash_device.lock() = metered;
+        }
+        changed
     }
     /// Transfers since opening, by device and purpose.
     pub fn io(&self) -> Vec<IoUsage> {
-        self.0.meters.iter().flat_map(|meter| meter.usage()).collect()
+        self.0.meters.lock().iter().flat_map(|meter| meter.usage()).collect()
     }
     pub(crate) fn control(&self) -> &tokio::sync::Mutex<ControlFile> {
         &self.0.control
@@ -446,9 +469,7 @@ impl Inner {
     }
 
     fn stop_homes(&self) {
-        if let Some(flash) = &self.flash {
-            flash.stop();
-        }
+        self.flash.stop();
         self.disk.stop();
     }
 
@@ -469,6 +490,19 @@ impl Drop for Inner {
         self.log.stop();
         self.stop_homes();
     }
+}
+
+/// What counts the devices' transfers.
+struct Meters {
+    all: Vec<Arc<MeteredDevice>>,
+    flash: Option<(DeviceRef, DeviceRef)>,
+}
+
+fn metered(devices: DeviceSet, env: &Env) -> (DeviceSet, Meters) {
+    let raw = devices.flash.clone();
+    let (devices, all) = devices.metered(env);
+    let flash = raw.zip(devices.flash.clone());
+    (devices, Meters { all, flash })
 }
 
 fn identity(state: &Control) -> Identity {
@@ -503,9 +537,6 @@ fn check_config(config: &StorageConfig) {
     assert!(segment >= 65536 && segment.is_multiple_of(65536), "segment size {segment} is not a multiple of 64 KiB");
     assert!(segment >= 8 * config.page_size as u64, "a segment of {segment} bytes holds no page images");
     assert!(config.redo_bound >= segment, "redo bound {} below one segment", config.redo_bound);
-    let part = 0.0..=1.0;
-    let flash = &config.flash;
-    assert!(part.contains(&flash.dirty_fraction) && part.contains(&flash.fill_threshold), "{flash:?}");
     assert!(config.log_buffer >= 8 * config.page_size, "log buffer of {} bytes", config.log_buffer);
 }
 

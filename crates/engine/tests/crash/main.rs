@@ -13,6 +13,7 @@
 
 mod faults;
 mod flash;
+mod flash_tune;
 mod model;
 mod random;
 mod regressions;

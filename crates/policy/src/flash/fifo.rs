@@ -4,7 +4,7 @@
 //! cleaned late is replaced as early as one that was clean from the start.
 
 use super::FlashReplacement;
-use crate::{Frame, Page};
+use crate::{Class, Frame, Page};
 
 const NONE: u32 = u32::MAX;
 /// Set in `newer` of frames that may be replaced. Frame numbers stay below.
@@ -81,7 +81,7 @@ impl FlashReplacement for FlashFifo {
         }
     }
 
-    fn hit(&mut self, _frame: Frame) {}
+    fn hit(&mut self, _frame: Frame, _class: Class) {}
 
     fn cleaned(&mut self, frame: Frame) {
         assert!(!self.is_clean(frame), "frame {frame} is replaceable already");
@@ -115,5 +115,22 @@ impl FlashReplacement for FlashFifo {
 
     fn clean(&self) -> usize {
         self.clean
+    }
+
+    fn arrange(&self, held: &mut Vec<Frame>) {
+        let before = held.len();
+        held.clear();
+        let mut frame = self.oldest;
+        while frame != NONE {
+            held.push(frame);
+            frame = self.newer(frame);
+        }
+        assert_eq!(held.len(), before, "the frames held stand in the ring");
+    }
+
+    fn resize(&mut self, capacity: usize) {
+        assert!(capacity < LINK as usize, "a partition of {capacity} frames");
+        self.nodes.resize(capacity, Node { newer: LINK, older: NONE });
+        self.nodes.shrink_to_fit();
     }
 }

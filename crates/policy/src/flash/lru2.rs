@@ -4,7 +4,7 @@
 //! that the tier served, so uses are never correlated. Pages used once go first, oldest first.
 
 use super::FlashReplacement;
-use crate::{Frame, Page};
+use crate::{Class, Frame, Page};
 
 /// Not in the heap.
 const OUT: u32 = u32::MAX;
@@ -118,7 +118,7 @@ impl FlashReplacement for FlashLru2 {
         }
     }
 
-    fn hit(&mut self, frame: Frame) {
+    fn hit(&mut self, frame: Frame, _class: Class) {
         let now = self.tick();
         let before = self.nodes[frame as usize].last;
         self.used(frame, now, before);
@@ -153,6 +153,17 @@ impl FlashReplacement for FlashLru2 {
     fn clean(&self) -> usize {
         self.heap.len()
     }
+
+    fn arrange(&self, held: &mut Vec<Frame>) {
+        held.sort_unstable_by_key(|&frame| self.key(frame));
+    }
+
+    fn resize(&mut self, capacity: usize) {
+        self.nodes.resize(capacity, Node { last: 0, before: 0, at: OUT });
+        self.nodes.shrink_to_fit();
+        self.heap.shrink_to(capacity);
+        self.heap.reserve_exact(capacity - self.heap.len());
+    }
 }
 
 #[cfg(test)]
@@ -166,9 +177,9 @@ mod wrap {
         for frame in 0..3 {
             order.admit(frame, frame as u64, true);
         }
-        order.hit(1);
-        order.hit(0);
-        order.hit(2);
+        order.hit(1, Class::Random);
+        order.hit(0, Class::Random);
+        order.hit(2, Class::Random);
         assert!(order.now < u32::MAX / 2 + 10);
         let mut victims = Vec::new();
         while let Some(frame) = order.victim() {

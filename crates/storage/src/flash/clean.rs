@@ -20,6 +20,8 @@ use terrace_device::IoBuf;
 const INTERVAL: Duration = Duration::from_millis(50);
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
 const BUSY: Duration = Duration::from_millis(1);
+/// Frames that are clean before their turn comes, at most.
+const AHEAD: u32 = 1024;
 /// Groups cleaned at once.
 const GROUPS: usize = 4;
 /// Pages made again from the log in one pass, when the device is gone.
@@ -54,54 +56,72 @@ impl FlashHome {
     fn due(&self) -> usize {
         let dirty = self.totals.dirty.load(Ordering::Acquire);
         let Some(oldest) = self.oldest_dirty() else { return 0 };
-        if self.state() == FlashState::Failed || oldest.0 < self.wanted_home.load(Ordering::Acquire) {
+        let leaving = matches!(self.state(), FlashState::Failed | FlashState::Draining);
+        if leaving || oldest.0 < self.wanted_home.load(Ordering::Acquire) {
             return dirty;
         }
-        self.gate.to_clean(dirty, self.log.end().0.saturating_sub(oldest.0))
+        self.gate().to_clean(dirty, self.log.end().0.saturating_sub(oldest.0))
+    }
+
+    /// Dirty frames that are given out soon, where frames are given out in turn.
+    fn due_in_turn(&self) -> Vec<FrameId> {
+        if !self.gate().write.flow().rotates {
+            return Vec::new();
+        }
+        let soon = |part: u32| {
+            let partition = self.partition(part).lock();
+            let window = (partition.frames() / 8).clamp(2, AHEAD);
+            partition.cleanable_in_turn(window).map(|frame| FrameId { part, frame })
+        };
+        (0..self.partitions.len() as u32).filter_map(soon).collect()
     }
 
     pub(super) async fn run_cleaner(&self) {
         while self.check().is_ok() {
             let mut woken = std::pin::pin!(self.wake_cleaner.notified());
             woken.as_mut().enable();
-            let urgent = std::mem::take(&mut *self.urgent.lock());
-            let rest = match self.due() {
-                0 if urgent.is_empty() => INTERVAL,
-                due => match self.clean(due, urgent).await {
-                    Ok(0) => BUSY,
-                    Ok(_) => Duration::ZERO,
-                    Err(error) => {
-                        self.complain(Trouble::Cleaning, &format_args!("{due} frames due"), &error);
-                        AFTER_FAILURE
-                    }
-                },
-            };
-            self.progress.notify_waiters();
-            if rest == Duration::ZERO {
+            if self.state() == FlashState::Off {
+                woken.await;
                 continue;
             }
-            match select(woken, self.env.sleep(rest)).await {
-                Either::Left(_) | Either::Right(_) => {}
+            let urgent = std::mem::take(&mut *self.urgent.lock());
+            let in_turn = self.due_in_turn();
+            match self.due() {
+                0 if urgent.is_empty() && in_turn.is_empty() => match select(woken, self.env.sleep(INTERVAL)).await {
+                    Either::Left(_) | Either::Right(_) => {}
+                },
+                // Whoever wants more of it must wait too.
+                due => match self.clean(due, urgent, in_turn).await {
+                    Ok(0) => self.env.sleep(BUSY).await,
+                    Ok(_) => {}
+                    Err(error) => {
+                        self.complain(Trouble::Cleaning, &format_args!("{due} frames due"), &error);
+                        self.env.sleep(AFTER_FAILURE).await;
+                    }
+                },
             }
+            self.progress.notify_waiters();
         }
         self.progress.notify_waiters();
     }
 
-    /// Cleans some of the `due` oldest frames, and the urgent ones; returns how many.
-    async fn clean(&self, due: usize, urgent: Vec<FrameId>) -> Result<usize> {
+    /// Cleans some of the `due` oldest frames, the urgent ones, and those whose turn comes with their neighbours; returns how many.
+    async fn clean(&self, due: usize, urgent: Vec<FrameId>, in_turn: Vec<FrameId>) -> Result<usize> {
         let gone = self.state() == FlashState::Failed;
+        let batch = self.running.read().config.cleaning_batch.max(1);
         let mut groups: Vec<Group> = Vec::new();
-        for at in urgent {
+        let wanted = urgent.into_iter().map(|at| (at, 1)).chain(in_turn.into_iter().map(|at| (at, batch)));
+        for (at, most) in wanted {
             let mut partition = self.partition(at.part).lock();
-            let record = partition.record(at.frame);
-            if record.state() == super::record::State::Dirty && !record.is_void() {
-                groups.push(Group { part: at.part, frames: partition.start_clean(at.frame, 1) });
+            // By now it may be clean, or gone.
+            if at.frame < partition.frames() && partition.is_cleanable(at.frame) {
+                groups.push(Group { part: at.part, frames: partition.start_clean(at.frame, most) });
             }
         }
         let (most_groups, most_pages) = if gone { (REPLAYED, REPLAYED) } else { (GROUPS, due) };
         let mut pages = 0;
         while groups.len() < most_groups && pages < most_pages {
-            let Some(group) = self.next_group() else { break };
+            let Some(group) = self.next_group(batch) else { break };
             pages += group.frames.len();
             groups.push(group);
         }
@@ -122,12 +142,12 @@ impl FlashHome {
     }
 
     /// The oldest dirty frame of all that nobody is writing or cleaning, and its neighbours.
-    fn next_group(&self) -> Option<Group> {
+    fn next_group(&self, batch: usize) -> Option<Group> {
         let oldest = |part: u32| self.partition(part).lock().oldest_cleanable().map(|(rec, _)| (rec, part));
         let (_, part) = (0..self.partitions.len() as u32).filter_map(oldest).min()?;
         let mut partition = self.partition(part).lock();
         let (_, frame) = partition.oldest_cleanable()?;
-        Some(Group { part, frames: partition.start_clean(frame, self.cleaning_batch) })
+        Some(Group { part, frames: partition.start_clean(frame, batch) })
     }
 
     async fn read_groups(&self, groups: &[Group]) -> Vec<Vec<Result<Contents>>> {
@@ -196,7 +216,7 @@ impl FlashHome {
         for (frame, how) in frames {
             let how = if written.is_err() {
                 Cleaned::Failed
-            } else if self.is_on() {
+            } else if self.is_readable() {
                 how
             } else {
                 Cleaned::Unreadable

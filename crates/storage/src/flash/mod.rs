@@ -2,7 +2,8 @@
 //!
 //! Source: J. Do, *The Role of Flash Memory in Database Management Systems*, chapter 3 and section 4.2.2. The decisions are
 //! `terrace_policy::flash`'s; the parts are [`record`] (frames' states), [`partition`] (what a latch covers), [`read`], [`write`],
-//! [`clean`] (the lazy cleaner), [`replay`] (dirty pages whose frame is lost), [`trouble`] (a device that fails), [`stats`].
+//! [`clean`] (the lazy cleaner), [`replay`] (dirty pages whose frame is lost), [`trouble`] (a device that fails), [`tune`] (on, off, larger,
+//! smaller, other policies, while pages flow), [`stats`].
 //!
 //! Invariants:
 //! 1. *No stale page.* A frame that is not void holds the newest version of its page, unless the page is dirty in memory; then nobody
@@ -15,7 +16,8 @@
 //! 4. Upwards (a dirty frame's page changes again): `dirtied` returns the recLSN for the page to inherit; it stays *rising* in the
 //!    tier until the pool's dirty set has it, and counts until the next scan begins, for this one may have looked at the pool before.
 //!    Checkpoints scan: `begin_scan`, log end, pool, tier, disk home.
-//! 5. The tier may vanish at any time, today at every restart: the log is kept back to its oldest recLSN, so that a lost dirty page is
+//! 5. The tier is there in every store, without frames where it is off: nothing is asked of it then but one number.
+//! 6. The tier may vanish at any time, today at every restart: the log is kept back to its oldest recLSN, so that a lost dirty page is
 //!    made again from the disk's version and the log (replay.rs), while the server runs.
 
 mod clean;
@@ -29,34 +31,37 @@ mod stats;
 #[cfg(test)]
 mod tests;
 mod trouble;
+mod tune;
 mod write;
 
 pub use stats::{FlashState, FlashStats};
 
-use crate::config::{FlashConfig, FlashOrder, StorageConfig};
+use crate::config::{FlashConfig, StorageConfig};
 use crate::error::{Result, StorageError};
 use crate::home::disk::{DiskHome, PAGES_AT};
 use crate::home::{Fetched, Home, HomeFuture, Reason, Tier, WriteBack};
-use crate::identity::{Identity, Role};
+use crate::identity::Identity;
 use crate::log::Log;
 use crate::pool::Access;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, RwLock};
 use crate::types::*;
 use partition::{Partition, Totals};
 use stats::{Counters, Times};
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use terrace_device::{DeviceRef, IoBuf, Purpose};
+use std::sync::{Arc, OnceLock};
+use terrace_device::{DeviceRef, IoBuf};
 use terrace_env::{Env, Nanos};
-use terrace_policy::flash::{Budget, Gate, Offer};
+use terrace_policy::flash::{Budget, Gate, Moment, Offer};
 use tokio::sync::Notify;
 use trouble::Complaints;
 
 /// Partitions (N, section 3.3.3.4), and the fewest frames worth one.
 const PARTITIONS: usize = 16;
 const PARTITION_FRAMES: usize = 64;
+/// Frames of a partition that lie side by side on the device, in turn with those of the others: so all grow at the device's end.
+const STRIPE: u32 = 16;
 /// Pages that stay together in a partition: group cleaning finds its neighbours there.
 const REGION: u32 = 64;
 /// Failed transfers in a row after which the device counts as gone.
@@ -77,17 +82,32 @@ struct Admission {
     bytes: IoBuf,
 }
 
+/// What can be changed while the tier runs.
+#[derive(Clone)]
+struct Running {
+    config: FlashConfig,
+    gate: Gate,
+    /// Kept from when the tier is switched on until it is off.
+    device: Option<DeviceRef>,
+}
+
 /// The tier and the disk home under it.
 pub(crate) struct FlashHome {
     env: Env,
     log: Log,
     disk: Arc<DiskHome>,
-    device: DeviceRef,
     page_size: usize,
+    pool_bytes: usize,
     log_before_data: bool,
-    cleaning_batch: usize,
-    gate: Gate,
+    identity: OnceLock<Identity>,
+    running: RwLock<Running>,
+    /// The first so many of them have frames; changed only while there are none.
     partitions: Box<[Mutex<Partition>]>,
+    parts: AtomicU32,
+    /// One change at a time (tune.rs).
+    changing: tokio::sync::Mutex<()>,
+    /// Writer and cleaner run.
+    working: AtomicBool,
     totals: Arc<Totals>,
     state: AtomicU8,
     problem: Mutex<Option<String>>,
@@ -99,7 +119,7 @@ pub(crate) struct FlashHome {
     admissions: Mutex<VecDeque<Admission>>,
     /// Buffers to copy admissions into.
     spare: Mutex<Vec<IoBuf>>,
-    /// Dirty frames that could not be read: they go home first.
+    /// Dirty frames that could not be read, or whose place is wanted: they go home first.
     urgent: Mutex<Vec<FrameId>>,
     wake_writer: Notify,
     wake_cleaner: Notify,
@@ -111,44 +131,39 @@ pub(crate) struct FlashHome {
     counters: Counters,
     times: Times,
     opened: Nanos,
-    replacement: FlashOrder,
     /// Bytes that may be written; `None`: any.
-    budget: Option<Mutex<Budget>>,
-    write_budget: Option<u64>,
-    endurance: Option<u64>,
-    expanded_read: u32,
+    budget: Mutex<Option<Budget>>,
     listeners: Mutex<Vec<Listener>>,
     listening: AtomicBool,
 }
 
 impl FlashHome {
-    /// A tier that is not used before `start`.
-    pub(crate) fn new(env: Env, disk: Arc<DiskHome>, device: DeviceRef, config: &StorageConfig, log: Log) -> FlashHome {
-        let FlashConfig { size, write, replacement, .. } = config.flash;
-        let frames = (size / config.page_size as u64) as usize;
-        let count = (frames / PARTITION_FRAMES).clamp(1, PARTITIONS);
-        let per_partition = (frames / count).max(1);
-        let totals = Arc::new(Totals::default());
-        let partition = |_| Mutex::new(Partition::new(per_partition, replacement, totals.clone()));
+    /// A tier that is off.
+    pub(crate) fn new(env: Env, disk: Arc<DiskHome>, config: &StorageConfig, log: Log) -> FlashHome {
+        let flash = &config.flash;
         let gate = Gate {
-            write,
-            frames: per_partition * count,
-            fill_threshold: config.flash.fill_threshold,
-            throttle: config.flash.throttle_queue_depth,
-            dirty_fraction: config.flash.dirty_fraction,
-            redo_bound: config.redo_bound,
+            write: flash.write,
+            frames: 0,
+            fill_threshold: flash.fill_threshold,
+            throttle: flash.throttle_queue_depth,
+            dirty_fraction: flash.dirty_fraction,
+            redo_bound: config.redo_bound.min(config.log_retention),
         };
+        let totals = Arc::new(Totals::default());
         let opened = env.now();
         FlashHome {
             env,
             log,
             disk,
-            device,
             page_size: config.page_size,
+            pool_bytes: config.pool_bytes,
             log_before_data: config.safeguards.log_before_data,
-            cleaning_batch: config.flash.cleaning_batch.max(1),
-            gate,
-            partitions: (0..count).map(partition).collect(),
+            identity: OnceLock::new(),
+            running: RwLock::new(Running { config: flash.clone(), gate, device: None }),
+            partitions: (0..PARTITIONS).map(|_| Mutex::new(Partition::new(totals.clone()))).collect(),
+            parts: AtomicU32::new(1),
+            changing: tokio::sync::Mutex::new(()),
+            working: AtomicBool::new(false),
             totals,
             state: AtomicU8::new(FlashState::Off as u8),
             problem: Mutex::new(None),
@@ -166,49 +181,15 @@ impl FlashHome {
             counters: Counters::default(),
             times: Times::default(),
             opened,
-            replacement,
-            budget: config.flash.write_budget.map(|bytes| Mutex::new(Budget::new(bytes, opened.0))),
-            write_budget: config.flash.write_budget,
-            endurance: config.flash.endurance,
-            expanded_read: config.flash.expanded_read.max(1),
+            budget: Mutex::new(flash.write_budget.map(|bytes| Budget::new(bytes, opened.0))),
             listeners: Mutex::new(Vec::new()),
             listening: AtomicBool::new(false),
         }
     }
 
-    /// Takes the device, whose contents are void, and starts. A device that fails leaves the tier off, which only costs speed; one that
-    /// carries another database's tier is refused.
-    pub(crate) async fn start(self: &Arc<Self>, identity: &Identity) -> Result<()> {
-        if let Some(owner) = self.owner().await.filter(|owner| *owner != identity.database) {
-            let problem = format!(
-                "it is the flash tier of database {owner:032x}, this is {:032x}; name another device or directory, or remove it",
-                identity.database
-            );
-            return Err(StorageError::Foreign { file: self.device.name().to_string(), problem });
-        }
-        let size = PAGES_AT + self.gate.frames as u64 * self.page_size as u64;
-        let taken = match self.device.allocate(0, size).await {
-            Ok(()) => identity.stamp(&*self.device, Role::Flash).await,
-            Err(e) => Err(e.into()),
-        };
-        if let Err(why) = taken {
-            self.die(&why.to_string());
-            return Ok(());
-        }
-        self.state.store(FlashState::On as u8, Ordering::Release);
-        let (writer, cleaner) = (self.clone(), self.clone());
-        self.env.spawn("flash writer", async move { writer.run_writer().await });
-        self.env.spawn("flash cleaner", async move { cleaner.run_cleaner().await });
-        Ok(())
-    }
-
-    /// The database whose tier the device carries.
-    async fn owner(&self) -> Option<u128> {
-        if self.device.size() < terrace_device::SECTOR as u64 {
-            return None;
-        }
-        let sector = self.device.read(0, IoBuf::zeroed(terrace_device::SECTOR), Purpose::Flash).await.ok()?;
-        Identity::owner(&sector)
+    /// How the tier is configured, and whether there is one.
+    pub(crate) fn config(&self) -> (FlashConfig, bool) {
+        (self.running.read().config.clone(), self.state() != FlashState::Off)
     }
 
     pub(crate) fn stop(&self) {
@@ -235,10 +216,28 @@ impl FlashHome {
         self.state() == FlashState::On
     }
 
+    /// Frames can be read.
+    fn is_readable(&self) -> bool {
+        matches!(self.state(), FlashState::On | FlashState::Draining)
+    }
+
+    fn gate(&self) -> Gate {
+        self.running.read().gate
+    }
+
+    /// Its device, while the tier has frames.
+    fn device(&self) -> Option<DeviceRef> {
+        self.running.read().device.clone()
+    }
+
+    fn device_name(&self) -> String {
+        self.device().map_or("none".into(), |device| device.name().to_string())
+    }
+
     fn partition_of(&self, page: PageId) -> u32 {
         let region = u64::from(page.space.0) << 32 | u64::from(page.no / REGION);
         let hash = region.wrapping_mul(0xD6E8_FEB8_6659_FD93) >> 32;
-        ((hash * self.partitions.len() as u64) >> 32) as u32
+        ((hash * u64::from(self.parts.load(Ordering::Acquire))) >> 32) as u32
     }
 
     fn partition(&self, at: u32) -> &Mutex<Partition> {
@@ -249,9 +248,10 @@ impl FlashHome {
         self.partition(self.partition_of(page))
     }
 
-    /// Frames are numbered through all partitions.
+    /// Frames are numbered through all partitions, a stripe of each in turn.
     fn number(&self, at: FrameId) -> u64 {
-        u64::from(at.part) * (self.gate.frames / self.partitions.len()) as u64 + u64::from(at.frame)
+        let stripe = u64::from(at.frame / STRIPE) * u64::from(self.parts.load(Ordering::Acquire)) + u64::from(at.part);
+        stripe * u64::from(STRIPE) + u64::from(at.frame % STRIPE)
     }
 
     /// Where a frame lies on the device: frames begin where pages of a tablespace do.
@@ -259,8 +259,9 @@ impl FlashHome {
         PAGES_AT + self.number(at) * self.page_size as u64
     }
 
-    fn offer(&self, access: Access, age: u64) -> Offer {
+    fn offer(&self, access: Access, age: u64, kept: bool) -> Offer {
         Offer {
+            kept,
             class: crate::pool::class_of(access),
             used: self.totals.used.load(Ordering::Acquire),
             dirty: self.totals.dirty.load(Ordering::Acquire),
@@ -301,13 +302,22 @@ impl Home for FlashHome {
     }
 
     fn dirtied(&self, page: PageId) -> Option<Lsn> {
-        if page.space != DATA {
+        // What was put into a frame before came past a lock that this change's maker has held since (pool table, latch).
+        if page.space != DATA || self.totals.used.load(Ordering::Acquire) == 0 {
             return None;
         }
-        let voided = self.part(page).lock().invalidate(page)?;
+        let keep = self.gate().write.flow().keeps;
+        let voided = self.part(page).lock().invalidate(page, keep)?;
         self.counters.invalidated.fetch_add(1, Ordering::Relaxed);
         self.moved(page, Tier::Disk);
         voided
+    }
+
+    fn take_over(&self, page: PageId) -> Option<Lsn> {
+        let taken = self.part(page).lock().invalidate(page, false)?;
+        self.counters.taken_over.fetch_add(1, Ordering::Relaxed);
+        self.moved(page, Tier::Disk);
+        taken
     }
 
     fn risen(&self, page: PageId, rec: Lsn) {
@@ -324,7 +334,7 @@ impl Home for FlashHome {
 
     fn evicted_clean(&self, page: PageId, bytes: &[u8], access: Access) {
         if page.space == DATA && self.is_on() {
-            self.offer_clean(page, bytes, access);
+            self.offer_clean(page, bytes, access, Moment::Evicted);
         }
     }
 

@@ -4,14 +4,20 @@
 //! 1. A page has at most one frame that is not void, and the index finds it.
 //! 2. Frames with a recLSN, being written included, are in the dirty heap, and only they. A recLSN leaves the heap into `rising`,
 //!    or because a disk home counts it already.
-//! 3. The replacement order holds the frames that are Clean, Dirty or LazyCleaning and not void; of these Clean ones are replaceable.
+//! 3. The replacement order holds the frames that are Clean, Dirty, LazyCleaning or Invalid and not void; of these Clean and Invalid ones
+//!    are replaceable.
 //! 4. *Rising* recLSNs, on their way to a dirty set above or below, count until `risen`; what rose since the last `begin_scan` counts
 //!    until the next: the scan in between may have seen the other set before the page was in it (mod.rs, invariant 4).
+//! 5. From `limit` on frames are going (`shape`): no page enters them, clean ones are dropped, dirty ones go home.
+
+mod dirty;
+mod shape;
 
 use super::record::{NONE, Record, State};
 use crate::types::{Lsn, PageId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use terrace_policy::Class;
 use terrace_policy::flash::{FlashOrder, FlashReplacement};
 
 /// How many victims being read an allocation passes over.
@@ -28,10 +34,15 @@ pub(super) struct Partition {
     records: Vec<Record>,
     /// Heads of the hash chains.
     buckets: Vec<u32>,
+    /// Free frames below `limit`; empty where they are given out in turn.
     free: u32,
     /// Heap by recLSN.
     dirty: Vec<u32>,
     order: Box<dyn FlashReplacement>,
+    /// Invariant 5.
+    limit: u32,
+    /// Frames are given out in turn (the thesis's `nextFrameNo`): this one is next.
+    turn: Option<u32>,
     rising: Vec<(PageId, Lsn)>,
     risen: Option<Lsn>,
     totals: Arc<Totals>,
@@ -62,23 +73,35 @@ pub(super) struct Allocated {
     pub(super) evicted: Option<PageId>,
 }
 
+/// Why a page gets no frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum NoFrame {
+    /// What could go is dirty or being read.
+    Busy,
+    /// The replacement order would rather keep what is there.
+    Cold,
+}
+
 /// Bytes of memory for a frame: record, hash bucket, dirty heap, replacement order.
-#[cfg(test)]
 pub(super) fn frame_bytes(order: FlashOrder) -> usize {
     size_of::<Record>() + 2 * size_of::<u32>() + order.frame_bytes()
 }
 
 impl Partition {
-    pub(super) fn new(frames: usize, order: FlashOrder, totals: Arc<Totals>) -> Partition {
-        assert!(frames > 0 && frames < NONE as usize, "a partition of {frames} frames");
-        let mut records = vec![Record::FREE; frames];
-        for (i, record) in records.iter_mut().enumerate() {
-            record.next = if i + 1 < frames { i as u32 + 1 } else { NONE };
+    /// Without frames; see `grow`.
+    pub(super) fn new(totals: Arc<Totals>) -> Partition {
+        Partition {
+            records: Vec::new(),
+            buckets: vec![NONE],
+            free: NONE,
+            dirty: Vec::new(),
+            order: FlashOrder::Fifo.make(0),
+            limit: 0,
+            turn: None,
+            rising: Vec::new(),
+            risen: None,
+            totals,
         }
-        let order = order.make(frames);
-        let dirty = Vec::with_capacity(frames);
-        let (rising, risen) = (Vec::new(), None);
-        Partition { records, buckets: vec![NONE; frames], free: 0, dirty, order, rising, risen, totals }
     }
 
     fn at(&mut self, frame: u32) -> &mut Record {
@@ -111,6 +134,11 @@ impl Partition {
         None
     }
 
+    /// Whether the page has a frame, and that is only kept for it.
+    pub(super) fn is_kept(&self, page: PageId) -> Option<bool> {
+        self.find(page).map(|frame| self.record(frame).state() == State::Invalid)
+    }
+
     fn index(&mut self, frame: u32) {
         let bucket = self.bucket(self.record(frame).page());
         self.at(frame).next = self.buckets[bucket];
@@ -130,12 +158,16 @@ impl Partition {
         self.at(before).next = next;
     }
 
-    /// Gives a frame to a page that has none: a free one, else that of a clean victim. `None` where there is neither.
-    pub(super) fn allocate(&mut self, page: PageId, rec: Option<Lsn>, tag: u32) -> Option<Allocated> {
-        assert!(self.find(page).is_none(), "page {page} has a frame already");
-        let evicted = if self.free == NONE { Some(self.evict()?) } else { None };
-        let frame = self.free;
-        self.free = self.record(frame).next;
+    /// Gives a frame to a page that has none, or whose frame was kept: that one, a free one, or that of a victim.
+    pub(super) fn allocate(&mut self, page: PageId, rec: Option<Lsn>, tag: u32) -> Result<Allocated, NoFrame> {
+        if let Some(kept) = self.find(page) {
+            assert_eq!(self.record(kept).state(), State::Invalid, "page {page} has a frame already");
+            self.drop_frame(kept); // Nobody reads it: it is the first of the free list now.
+        }
+        let (frame, evicted) = match self.turn {
+            None => self.take_free(page)?,
+            Some(_) => self.take_in_turn().ok_or(NoFrame::Busy)?,
+        };
         self.totals.used.fetch_add(1, Ordering::AcqRel);
         self.at(frame).allocate(page, tag);
         self.index(frame);
@@ -143,7 +175,21 @@ impl Partition {
             self.at(frame).set_rec(rec);
             self.dirty_push(frame);
         }
-        Some(Allocated { frame, evicted })
+        Ok(Allocated { frame, evicted })
+    }
+
+    fn take_free(&mut self, page: PageId) -> Result<(u32, Option<PageId>), NoFrame> {
+        let mut evicted = None;
+        if self.free == NONE {
+            if !self.order.admits(page.to_u64()) {
+                return Err(NoFrame::Cold);
+            }
+            evicted = Some(self.evict().ok_or(NoFrame::Busy)?);
+        }
+        let frame = self.free;
+        assert!(frame < self.limit, "frame {frame} is going");
+        self.free = self.record(frame).next;
+        Ok((frame, evicted))
     }
 
     /// Frees the frame of the next victim.
@@ -154,10 +200,35 @@ impl Partition {
                 self.order.veto(frame);
                 continue;
             }
-            assert_eq!(self.record(frame).state(), State::Clean, "only clean frames are replaced");
-            let page = self.record(frame).page();
-            self.drop_frame(frame);
-            return Some(page);
+            return Some(self.replace(frame));
+        }
+        None
+    }
+
+    fn replace(&mut self, frame: u32) -> PageId {
+        let record = self.record(frame);
+        assert!(matches!(record.state(), State::Clean | State::Invalid), "only clean frames are replaced");
+        let page = record.page();
+        self.drop_frame(frame);
+        page
+    }
+
+    /// The next frame, whatever it holds; those being read or written are passed over. `None` before one that is dirty: the cleaner,
+    /// which runs ahead, is late.
+    fn take_in_turn(&mut self) -> Option<(u32, Option<PageId>)> {
+        for _ in 0..VETOES.min(self.limit as usize) {
+            let frame = self.turn.expect("frames are given out in turn");
+            let record = self.record(frame);
+            let (idle, state) = (record.readers() == 0 && !record.is_void(), record.state());
+            if matches!(state, State::Dirty | State::LazyCleaning) && !record.is_void() {
+                return None;
+            }
+            self.turn = Some(if frame + 1 < self.limit { frame + 1 } else { 0 });
+            match state {
+                State::Free => return Some((frame, None)),
+                State::Clean | State::Invalid if idle => return Some((frame, Some(self.replace(frame)))),
+                _ => {}
+            }
         }
         None
     }
@@ -168,7 +239,7 @@ impl Partition {
         if self.record(frame).at != NONE {
             self.dirty_remove(frame);
         }
-        if matches!(self.record(frame).state(), State::Clean | State::Dirty | State::LazyCleaning) {
+        if !matches!(self.record(frame).state(), State::Ready | State::Writing) {
             self.order.remove(frame);
         }
         self.at(frame).set_void();
@@ -178,12 +249,13 @@ impl Partition {
     /// Frees a void frame that nobody reads or writes.
     fn release(&mut self, frame: u32) {
         let record = self.record(frame);
-        let idle = record.readers() == 0 && matches!(record.state(), State::Clean | State::Dirty);
+        let idle = record.readers() == 0 && matches!(record.state(), State::Clean | State::Dirty | State::Invalid);
         if record.is_void() && idle {
-            let next = self.free;
             *self.at(frame) = Record::FREE;
-            self.at(frame).next = next;
-            self.free = frame;
+            if frame < self.limit && self.turn.is_none() {
+                self.at(frame).next = self.free;
+                self.free = frame;
+            }
             self.totals.used.fetch_sub(1, Ordering::AcqRel);
         }
     }
@@ -211,15 +283,16 @@ impl Partition {
         let (page, dirty) = (self.record(frame).page().to_u64(), self.record(frame).at != NONE);
         self.order.admit(frame, page, how == Written::Clean);
         match how {
-            Written::Clean => assert!(!dirty, "a clean page has no recLSN"),
             Written::Dirty => {
                 assert!(dirty, "a dirty page has a recLSN");
                 self.at(frame).set_state(State::Dirty);
             }
-            Written::Failed => {
-                assert!(!dirty, "a dirty page is taken out, not dropped");
-                self.drop_frame(frame);
-                return false;
+            Written::Clean | Written::Failed => {
+                assert!(!dirty, "a clean page has no recLSN, and a dirty one is taken out, not dropped");
+                if how == Written::Failed || frame >= self.limit {
+                    self.drop_frame(frame);
+                    return false;
+                }
             }
         }
         true
@@ -233,25 +306,27 @@ impl Partition {
         rec
     }
 
-    fn take_rec(&mut self, frame: u32, page: PageId) -> Option<Lsn> {
-        if self.record(frame).at == NONE {
+    /// What the page's frame holds, if there is one, is void from now on. `Some(_)`: there was one; if it was dirty its recLSN is returned
+    /// and rising. `keep`: the frame stays the page's where nobody reads or writes it.
+    pub(super) fn invalidate(&mut self, page: PageId, keep: bool) -> Option<Option<Lsn>> {
+        let frame = self.find(page)?;
+        if self.record(frame).state() == State::Invalid {
             return None;
         }
-        let rec = self.record(frame).rec();
-        self.rising.push((page, rec));
-        self.dirty_remove(frame);
-        Some(rec)
-    }
-
-    /// The page's frame, if any, is void from now on. `Some(_)`: there was one; if it was dirty its recLSN is returned and rising.
-    pub(super) fn invalidate(&mut self, page: PageId) -> Option<Option<Lsn>> {
-        let frame = self.find(page)?;
         let rec = self.take_rec(frame, page);
-        self.drop_frame(frame);
+        let (state, readers) = (self.record(frame).state(), self.record(frame).readers());
+        if keep && readers == 0 && frame < self.limit && matches!(state, State::Clean | State::Dirty) {
+            self.at(frame).set_state(State::Invalid);
+            if state == State::Dirty {
+                self.order.cleaned(frame);
+            }
+        } else {
+            self.drop_frame(frame);
+        }
         Some(rec)
     }
 
-    /// As `invalidate`, for clean frames only; whether there was one.
+    /// Drops the page's frame if it is not dirty; whether there was one.
     pub(super) fn drop_clean(&mut self, page: PageId) -> bool {
         match self.find(page) {
             Some(frame) if self.record(frame).at == NONE => {
@@ -262,25 +337,9 @@ impl Partition {
         }
     }
 
-    /// The dirty set that the page went to covers the recLSN now (invariant 4).
-    pub(super) fn risen(&mut self, page: PageId, rec: Lsn) {
-        let at = self.rising.iter().position(|r| *r == (page, rec)).expect("what rose was rising");
-        self.rising.swap_remove(at);
-        self.risen = Some(self.risen.map_or(rec, |r| r.min(rec)));
-    }
-
-    pub(super) fn begin_scan(&mut self) {
-        self.risen = None;
-    }
-
-    /// Invariants 2 and 4.
-    pub(super) fn oldest_rec(&self) -> Option<Lsn> {
-        let rising = self.rising.iter().map(|(_, rec)| *rec);
-        rising.chain(self.risen).chain(self.oldest_dirty()).min()
-    }
-
-    pub(super) fn oldest_dirty(&self) -> Option<Lsn> {
-        self.dirty.first().map(|&frame| self.record(frame).rec())
+    /// Memory missed the page, and it is not read here.
+    pub(super) fn missed(&mut self, page: PageId, class: Class) {
+        self.order.missed(page.to_u64(), class);
     }
 
     /// A reader more, if the page can be read from its frame; whether it is newer than on disk.
@@ -288,7 +347,7 @@ impl Partition {
         let dirty = match self.record(frame).state() {
             State::Clean => false,
             State::Dirty | State::LazyCleaning => true,
-            State::Ready | State::Writing => return None,
+            State::Ready | State::Writing | State::Invalid => return None,
             State::Free => unreachable!("the index names no free frame"),
         };
         let pinned = self.at(frame).pin();
@@ -296,145 +355,31 @@ impl Partition {
         pinned.then_some(dirty)
     }
 
-    /// A reader less. `hit`: the page was served.
-    pub(super) fn unpin(&mut self, frame: u32, hit: bool) {
+    /// A reader less. `used`: the page was served.
+    pub(super) fn unpin(&mut self, frame: u32, used: Option<Class>) {
         self.at(frame).unpin();
         if self.record(frame).is_void() {
             self.release(frame);
-        } else if hit {
-            self.order.hit(frame);
-        }
-    }
-
-    /// The recLSN of the oldest frame that can be cleaned now.
-    pub(super) fn oldest_cleanable(&mut self) -> Option<(Lsn, u32)> {
-        let mut passed = Vec::new();
-        let mut found = None;
-        while let Some(&frame) = self.dirty.first() {
-            if self.record(frame).state() == State::Dirty {
-                found = Some((self.record(frame).rec(), frame));
-                break;
-            }
-            passed.push(frame); // Being written or cleaned.
-            self.dirty_remove(frame);
-        }
-        passed.into_iter().for_each(|frame| self.dirty_push(frame));
-        found
-    }
-
-    /// Begins to clean `first` and up to `most - 1` dirty neighbours of its page; in order of their pages.
-    pub(super) fn start_clean(&mut self, first: u32, most: usize) -> Vec<(PageId, u32)> {
-        let page = self.record(first).page();
-        let mut group = vec![(page, first)];
-        let cleanable = |part: &Partition, no: Option<u32>| {
-            let frame = part.find(PageId::new(page.space, no?))?;
-            (part.record(frame).state() == State::Dirty).then_some((part.record(frame).page(), frame))
-        };
-        let mut below = page.no.checked_sub(1);
-        while let Some(found) = cleanable(self, below).filter(|_| group.len() < most) {
-            group.push(found);
-            below = found.0.no.checked_sub(1);
-        }
-        let mut above = page.no.checked_add(1);
-        while let Some(found) = cleanable(self, above).filter(|_| group.len() < most) {
-            group.push(found);
-            above = found.0.no.checked_add(1);
-        }
-        group.sort_unstable();
-        for (_, frame) in &group {
-            self.at(*frame).set_state(State::LazyCleaning);
-        }
-        group
-    }
-
-    /// The end of what `start_clean` began; whether the frame was still its page's.
-    pub(super) fn end_clean(&mut self, frame: u32, how: Cleaned) -> bool {
-        assert_eq!(self.record(frame).state(), State::LazyCleaning);
-        self.at(frame).set_state(State::Dirty);
-        if self.record(frame).is_void() {
-            self.release(frame);
-            return false;
-        }
-        if how == Cleaned::Failed {
-            return true;
-        }
-        self.dirty_remove(frame);
-        self.at(frame).set_state(State::Clean);
-        match how {
-            Cleaned::Home => self.order.cleaned(frame),
-            _ => self.drop_frame(frame),
-        }
-        true
-    }
-
-    fn dirty_less(&self, a: u32, b: u32) -> bool {
-        (self.record(a).rec(), a) < (self.record(b).rec(), b)
-    }
-
-    fn dirty_place(&mut self, at: usize, frame: u32) {
-        self.dirty[at] = frame;
-        self.at(frame).at = at as u32;
-    }
-
-    fn dirty_up(&mut self, mut at: usize) {
-        let frame = self.dirty[at];
-        while at > 0 && self.dirty_less(frame, self.dirty[(at - 1) / 2]) {
-            self.dirty_place(at, self.dirty[(at - 1) / 2]);
-            at = (at - 1) / 2;
-        }
-        self.dirty_place(at, frame);
-    }
-
-    fn dirty_down(&mut self, mut at: usize) {
-        let frame = self.dirty[at];
-        loop {
-            let mut child = 2 * at + 1;
-            if child >= self.dirty.len() {
-                break;
-            }
-            if child + 1 < self.dirty.len() && self.dirty_less(self.dirty[child + 1], self.dirty[child]) {
-                child += 1;
-            }
-            if !self.dirty_less(self.dirty[child], frame) {
-                break;
-            }
-            self.dirty_place(at, self.dirty[child]);
-            at = child;
-        }
-        self.dirty_place(at, frame);
-    }
-
-    fn dirty_push(&mut self, frame: u32) {
-        self.totals.dirty.fetch_add(1, Ordering::AcqRel);
-        self.dirty.push(frame);
-        self.dirty_up(self.dirty.len() - 1);
-    }
-
-    fn dirty_remove(&mut self, frame: u32) {
-        self.totals.dirty.fetch_sub(1, Ordering::AcqRel);
-        let at = std::mem::replace(&mut self.at(frame).at, NONE) as usize;
-        let last = self.dirty.pop().expect("a frame in the heap");
-        if last != frame {
-            self.dirty_place(at, last);
-            self.dirty_down(at);
-            self.dirty_up(self.record(last).at as usize);
+        } else if let Some(class) = used {
+            self.order.hit(frame, class);
         }
     }
 
     /// Every record's place, by the invariants.
     #[cfg(test)]
     pub(super) fn assert_sound(&self) {
-        let mut free = 0;
+        let mut listed = 0;
         let mut frame = self.free;
         while frame != NONE {
             assert_eq!(self.record(frame).state(), State::Free);
-            free += 1;
+            assert!(frame < self.limit && self.turn.is_none());
+            listed += 1;
             frame = self.record(frame).next;
         }
-        let held = |f: &&Record| f.state() != State::Free;
-        assert_eq!(free + self.records.iter().filter(held).count(), self.records.len());
+        let free = self.records[..self.limit as usize].iter().filter(|r| r.state() == State::Free).count();
+        assert_eq!(listed, if self.turn.is_none() { free } else { 0 });
         let mut clean = 0;
-        for (i, record) in self.records.iter().enumerate().filter(|(_, r)| held(r)) {
+        for (i, record) in self.records.iter().enumerate().filter(|(_, r)| r.state() != State::Free) {
             let frame = i as u32;
             assert_eq!(self.find(record.page()) == Some(frame), !record.is_void(), "frame {frame}");
             if record.at != NONE {
@@ -443,7 +388,9 @@ impl Partition {
             }
             let dirty = matches!(record.state(), State::Dirty | State::LazyCleaning) && !record.is_void();
             assert!(!dirty || record.at != NONE, "frame {frame}");
-            clean += (record.state() == State::Clean && !record.is_void()) as usize;
+            let replaceable = matches!(record.state(), State::Clean | State::Invalid) && !record.is_void();
+            assert!(!replaceable || frame < self.limit, "frame {frame}");
+            clean += replaceable as usize;
         }
         assert_eq!(self.order.clean(), clean);
         for at in 1..self.dirty.len() {

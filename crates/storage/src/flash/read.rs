@@ -10,13 +10,15 @@ use super::{FlashHome, FrameId};
 use crate::error::Result;
 use crate::home::{Fetched, Home, HomeFuture, Tier};
 use crate::page::header;
-use crate::pool::Access;
+use crate::pool::{Access, class_of};
 use crate::types::*;
 use futures::future::join_all;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 use terrace_device::{IoBuf, Purpose};
 use terrace_env::Nanos;
+use terrace_policy::Class;
+use terrace_policy::flash::Moment;
 
 /// A frame that stays its page's memory while this lives.
 pub(super) struct Held<'a> {
@@ -26,12 +28,13 @@ pub(super) struct Held<'a> {
     tag: u32,
     /// Newer than on disk when it was found.
     dirty: bool,
+    class: Class,
     hit: bool,
 }
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        self.home.partition(self.at.part).lock().unpin(self.at.frame, self.hit);
+        self.home.partition(self.at.part).lock().unpin(self.at.frame, self.hit.then_some(self.class));
     }
 }
 
@@ -46,7 +49,7 @@ impl FlashHome {
             return Box::pin(self.fetch_run(first, count, access));
         }
         let began = self.env.now();
-        match self.look(first) {
+        match self.look(first, access) {
             Some(held) => Box::pin(async move {
                 let read = self.read_held(held, access).await;
                 let from_flash = matches!(&read, Ok(page) if page.tier == Tier::Flash);
@@ -56,7 +59,7 @@ impl FlashHome {
             None => {
                 self.counters.misses.fetch_add(1, Ordering::Relaxed);
                 Box::pin(async move {
-                    let read = self.disk.fetch(first, 1, access).await;
+                    let read = self.fetch_and_admit(first, 1, access).await;
                     self.note_time(began, false);
                     read
                 })
@@ -70,16 +73,31 @@ impl FlashHome {
         times.record(self.env.now().0.saturating_sub(began.0));
     }
 
+    /// Reads from the disk, and offers what is let in as it is read. The reader has claimed the pages: nobody can change one before.
+    async fn fetch_and_admit(&self, first: PageId, count: u32, access: Access) -> Vec<Result<Fetched>> {
+        let fetched = self.disk.fetch(first, count, access).await;
+        if self.is_on() && self.gate().write.flow().at_read {
+            for (i, page) in fetched.iter().enumerate() {
+                let Ok(page) = page else { continue };
+                self.offer_clean(PageId::new(first.space, first.no + i as u32), &page.bytes, access, Moment::Read);
+            }
+        }
+        fetched
+    }
+
     /// The page's frame, if it is to be read from there.
-    fn look(&self, page: PageId) -> Option<Held<'_>> {
-        let part = self.partition_of(page);
+    fn look(&self, page: PageId, access: Access) -> Option<Held<'_>> {
+        let (part, class) = (self.partition_of(page), class_of(access));
         let mut partition = self.partition(part).lock();
-        let frame = partition.find(page)?;
-        let dirty = partition.pin(frame)?;
+        let pinned = partition.find(page).and_then(|frame| Some((frame, partition.pin(frame)?)));
+        let Some((frame, dirty)) = pinned else {
+            partition.missed(page, class);
+            return None;
+        };
         let tag = partition.record(frame).tag();
         drop(partition);
-        let held = Held { home: self, page, at: FrameId { part, frame }, tag, dirty, hit: false };
-        if !dirty && self.gate.throttled(self.pending.load(Ordering::Acquire)) {
+        let held = Held { home: self, page, at: FrameId { part, frame }, tag, dirty, class, hit: false };
+        if !dirty && self.gate().throttled(self.pending.load(Ordering::Acquire)) {
             self.counters.throttled_reads.fetch_add(1, Ordering::Relaxed);
             return None;
         }
@@ -88,11 +106,9 @@ impl FlashHome {
 
     /// The frame's bytes; `None` where they are not the version of the page that was written there.
     pub(super) async fn read_frame(&self, at: FrameId, page: PageId, tag: u32) -> Option<IoBuf> {
-        if !self.is_on() {
-            return None;
-        }
+        let device = self.device().filter(|_| self.is_readable())?;
         self.pending.fetch_add(1, Ordering::AcqRel);
-        let read = self.device.read(self.offset(at), IoBuf::zeroed(self.page_size), Purpose::Flash).await;
+        let read = device.read(self.offset(at), IoBuf::zeroed(self.page_size), Purpose::Flash).await;
         self.pending.fetch_sub(1, Ordering::AcqRel);
         match read {
             Ok(bytes) => {
@@ -114,7 +130,8 @@ impl FlashHome {
             held.hit = true;
             self.counters.hits.fetch_add(1, Ordering::Relaxed);
             // The recLSN, if there is one, is inherited when the page is dirtied: the cleaner may bring it home before.
-            return Ok(Fetched { bytes, rec_lsn: None, tier: Tier::Flash });
+            let leaves = self.gate().write.flow().leaves;
+            return Ok(Fetched { bytes, rec_lsn: None, tier: Tier::Flash, leaves });
         }
         self.counters.misses.fetch_add(1, Ordering::Relaxed);
         // Nobody changes the page while it is being read, but the cleaner may have brought it home.
@@ -133,16 +150,19 @@ impl FlashHome {
         self.urgent.lock().push(at);
         self.wake_cleaner.notify_one();
         let bytes = self.replay(&[(page, rec)]).await.pop().expect("one page was asked for")?;
-        Ok(Fetched { bytes, rec_lsn: None, tier: Tier::Disk })
+        Ok(Fetched { bytes, rec_lsn: None, tier: Tier::Disk, leaves: false })
     }
 
     /// While the tier is being filled (τ), a page that it lacks is read from the disk with its neighbours that it lacks too, in one
     /// request: how fast it fills is what the disk gives in random reads (thesis, section 4.4.1.1; SQL Server, section 3.4.3.2).
     pub(super) fn worth_reading(&self, page: PageId, access: Access) -> Range<u32> {
         let alone = page.no..page.no + 1;
-        let filling =
-            (self.totals.used.load(Ordering::Acquire) as f64) < self.gate.fill_threshold * self.gate.frames as f64;
-        let wanted = self.expanded_read > 1 && access == Access::Random && page.space == DATA;
+        let (gate, expanded) = {
+            let running = self.running.read();
+            (running.gate, running.config.expanded_read.max(1))
+        };
+        let filling = (self.totals.used.load(Ordering::Acquire) as f64) < gate.fill_threshold * gate.frames as f64;
+        let wanted = expanded > 1 && access == Access::Random && page.space == DATA;
         let lacks = |no: &u32| {
             let page = PageId::new(page.space, *no);
             self.part(page).lock().find(page).is_none()
@@ -150,8 +170,8 @@ impl FlashHome {
         if !wanted || !filling || !self.is_on() || !self.within_budget() || !lacks(&page.no) {
             return alone;
         }
-        let begin = page.no / self.expanded_read * self.expanded_read;
-        let end = begin.saturating_add(self.expanded_read);
+        let begin = page.no / expanded * expanded;
+        let end = begin.saturating_add(expanded);
         let below = (begin..page.no).rev().take_while(lacks).last();
         let above = (page.no + 1..end).take_while(lacks).last();
         below.unwrap_or(page.no)..above.unwrap_or(page.no) + 1
@@ -159,7 +179,7 @@ impl FlashHome {
 
     async fn fetch_run(&self, first: PageId, count: u32, access: Access) -> Vec<Result<Fetched>> {
         let mut held: Vec<Option<Held<'_>>> =
-            (0..count).map(|i| self.look(PageId::new(first.space, first.no + i))).collect();
+            (0..count).map(|i| self.look(PageId::new(first.space, first.no + i), access)).collect();
         let lead = held.iter().take_while(|h| h.is_some()).count();
         let trail = held[lead..].iter().rev().take_while(|h| h.is_some()).count();
         let middle = lead..held.len() - trail;
@@ -172,7 +192,7 @@ impl FlashHome {
         let from_disk = async {
             match length {
                 0 => Vec::new(),
-                _ => self.disk.fetch(PageId::new(first.space, first.no + lead as u32), length, access).await,
+                _ => self.fetch_and_admit(PageId::new(first.space, first.no + lead as u32), length, access).await,
             }
         };
         let from_flash = join_all(held.into_iter().map(|h| async move {

@@ -9,6 +9,9 @@
 //!        `------------------------------------------------    LAZYCLEANING --'
 //! ```
 //!
+//! INVALID (CLEAN or DIRTY -> INVALID -> FREE): the page changed in memory, and the write policy keeps its frame for it (thesis, section
+//! 3.5, iii). Nobody reads it.
+//!
 //! Source: thesis, section 4.2.2.2. Its READING is a count here, for a miss and the cleaner may read one frame at a time. For a warm
 //! restart READY and WRITING count as FREE, READING as what lies under it, LAZYCLEANING as DIRTY (section 4.3.2.4).
 //!
@@ -37,6 +40,8 @@ pub(super) enum State {
     Dirty,
     /// Dirty, on its way home.
     LazyCleaning,
+    /// Kept for its page, which is newer in memory.
+    Invalid,
 }
 
 #[derive(Clone, Copy)]
@@ -82,7 +87,8 @@ impl Record {
             2 => State::Writing,
             3 => State::Clean,
             4 => State::Dirty,
-            _ => State::LazyCleaning,
+            5 => State::LazyCleaning,
+            _ => State::Invalid,
         }
     }
 

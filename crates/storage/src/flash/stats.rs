@@ -19,6 +19,8 @@ pub enum FlashState {
     On = 1,
     /// The device failed; pages pass by.
     Failed = 2,
+    /// Being switched off: nothing is let in, dirty pages go home.
+    Draining = 3,
 }
 
 impl FlashState {
@@ -27,6 +29,7 @@ impl FlashState {
             FlashState::Off => "off",
             FlashState::On => "on",
             FlashState::Failed => "failed",
+            FlashState::Draining => "draining",
         }
     }
 
@@ -34,7 +37,8 @@ impl FlashState {
         match state {
             0 => FlashState::Off,
             1 => FlashState::On,
-            _ => FlashState::Failed,
+            2 => FlashState::Failed,
+            _ => FlashState::Draining,
         }
     }
 }
@@ -78,12 +82,16 @@ pub struct FlashStats {
     pub rejected_policy: u64,
     pub rejected_old: u64,
     pub rejected_dirty: u64,
+    /// TAC: no hotter than what is there.
+    pub rejected_cold: u64,
     /// No frame could be had: all of the partition's are dirty or being read.
     pub rejected_no_frame: u64,
     /// The write budget was used up.
     pub rejected_budget: u64,
     /// Pages that gave way to others.
     pub evicted: u64,
+    /// Pages that left the tier because memory read them (exclusive).
+    pub taken_over: u64,
     /// Pages that changed in memory, and pages of freed extents.
     pub invalidated: u64,
     pub forgotten: u64,
@@ -159,23 +167,24 @@ macro_rules! counters {
         impl FlashHome {
             pub(crate) fn stats(&self) -> FlashStats {
                 let now = self.env.now();
-                let budget = self.budget.as_ref().map(|budget| budget.lock().left(now.0));
+                let budget = self.budget.lock().as_mut().map(|budget| budget.left(now.0));
+                let (config, _) = self.config();
                 FlashStats {
                     state: self.state(),
                     problem: self.problem.lock().clone(),
-                    write: self.gate.write,
-                    replacement: self.replacement,
+                    write: config.write,
+                    replacement: config.replacement,
                     running: Duration::from_nanos(now.0.saturating_sub(self.opened.0)),
-                    frames: self.gate.frames as u64,
+                    frames: self.gate().frames as u64,
                     used: self.totals.used.load(Ordering::Relaxed) as u64,
                     dirty: self.totals.dirty.load(Ordering::Relaxed) as u64,
                     oldest_dirty: self.oldest_dirty(),
                     cleaning_rate: self.times.cleaned.read(now),
                     hit_time: self.times.hits.read(),
                     miss_time: self.times.misses.read(),
-                    write_budget: self.write_budget,
+                    write_budget: config.write_budget,
                     budget_left: budget,
-                    endurance: self.endurance,
+                    endurance: config.endurance,
                     $($name: self.counters.$name.load(Ordering::Relaxed)),*
                 }
             }
@@ -194,8 +203,10 @@ counters!(
     rejected_policy,
     rejected_old,
     rejected_dirty,
+    rejected_cold,
     rejected_no_frame,
     rejected_budget,
+    taken_over,
     evicted,
     invalidated,
     forgotten,
@@ -215,6 +226,7 @@ impl Counters {
             Refusal::Throttled => &self.rejected_throttled,
             Refusal::Old => &self.rejected_old,
             Refusal::Dirty => &self.rejected_dirty,
+            Refusal::Cold => &self.rejected_cold,
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }

@@ -2,101 +2,208 @@
 
 use super::partition::{Cleaned, Partition, Totals, Written, frame_bytes};
 use super::record::State;
+use super::tune::Shape;
 use crate::types::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use terrace_policy::Class;
 use terrace_policy::flash::FlashOrder;
 
+/// The records' share is 32 bytes; TAC's extents (70 bytes each of the extents known, 32 pages apiece) come on top of its 44.
 #[test]
-fn a_frame_takes_48_bytes_of_memory() {
-    assert_eq!(frame_bytes(FlashOrder::Lru2), 48);
-    assert_eq!(frame_bytes(FlashOrder::Fifo), 40);
+fn a_frame_takes_48_bytes_of_memory_at_most() {
+    assert_eq!(FlashOrder::ALL.map(frame_bytes), [48, 40, 44]);
+}
+
+#[test]
+fn frames_are_shared_out() {
+    assert_eq!(Shape::new(24), Shape { parts: 1, each: 24 });
+    assert_eq!(Shape::new(400), Shape { parts: 6, each: 64 });
+    assert_eq!(Shape::new(1 << 20), Shape { parts: 16, each: 1 << 16 });
+    assert_eq!(Shape::new(10_000), Shape { parts: 16, each: 624 });
 }
 
 fn page(no: u64) -> PageId {
     PageId::new(DATA, no as u32)
 }
 
+/// A partition and what should be in it.
+struct Checked {
+    part: Partition,
+    totals: Arc<Totals>,
+    /// Pages in the tier with their recLSNs; those whose frame was kept; frames in transfer.
+    model: BTreeMap<u64, Option<Lsn>>,
+    kept: BTreeSet<u64>,
+    writing: Vec<(u32, bool)>,
+    cleaning: Vec<u32>,
+    readers: Vec<u32>,
+    /// A shrink is under way.
+    shrinking: bool,
+    turns: bool,
+}
+
+impl Checked {
+    fn new(order: FlashOrder, frames: u32) -> Checked {
+        let totals = Arc::new(Totals::default());
+        let mut part = Partition::new(totals.clone());
+        part.set_order(order);
+        part.grow(frames);
+        let (model, kept, writing) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
+        let (cleaning, readers) = (Vec::new(), Vec::new());
+        Checked { part, totals, model, kept, writing, cleaning, readers, shrinking: false, turns: false }
+    }
+
+    fn allocate(&mut self, no: u64, rec: Option<Lsn>, tag: u32) {
+        // A kept frame is given up for this, even where no other can be had.
+        self.kept.remove(&no);
+        let Ok(allocated) = self.part.allocate(page(no), rec, tag) else { return };
+        if let Some(gone) = allocated.evicted {
+            let gone = u64::from(gone.no);
+            if !self.kept.remove(&gone) {
+                assert_eq!(
+                    self.model.remove(&gone).expect("what is evicted was there"),
+                    None,
+                    "dirty pages are not evicted"
+                );
+            }
+        }
+        self.model.insert(no, rec);
+        assert!(self.part.start_write(allocated.frame));
+        self.writing.push((allocated.frame, rec.is_some()));
+    }
+
+    fn invalidate(&mut self, no: u64, keep: bool) {
+        let expected = self.model.remove(&no);
+        let rec = self.part.invalidate(page(no), keep);
+        assert_eq!(rec, expected);
+        if self.part.is_kept(page(no)) == Some(true) {
+            assert!(keep || self.kept.contains(&no));
+            self.kept.insert(no);
+        }
+        if let Some(Some(rec)) = rec {
+            assert!(self.part.oldest_rec().is_some_and(|oldest| oldest <= rec), "rising recLSNs count");
+            self.part.risen(page(no), rec);
+            assert!(self.part.oldest_rec().is_some_and(|oldest| oldest <= rec), "until the next scan begins");
+        }
+    }
+
+    fn end_clean(&mut self, which: usize, how: Cleaned) {
+        let frame = self.cleaning.swap_remove(which);
+        let at = u64::from(self.part.record(frame).page().no);
+        if self.part.end_clean(frame, how) {
+            match how {
+                Cleaned::Home if self.part.find(page(at)).is_some() => drop(self.model.insert(at, None)),
+                Cleaned::Home => assert!(self.shrinking && self.model.remove(&at).is_some()),
+                Cleaned::Unreadable => drop(self.model.remove(&at)),
+                Cleaned::Failed => {}
+            }
+        }
+    }
+
+    /// Another size, order, or frames in turn.
+    fn reshape(&mut self, random: u64) {
+        if self.shrinking {
+            self.shrinking = !self.part.end_shrink();
+            return;
+        }
+        match random % 4 {
+            0 => self.part.grow((self.part.frames() + random as u32 / 4 % 9).min(40)),
+            1 => {
+                self.part.begin_shrink(self.part.frames() - (random as u32 / 4 % 9).min(self.part.frames()));
+                self.shrinking = !self.part.end_shrink();
+                // Clean pages in frames that go are dropped at once.
+                let there = |no: &u64| self.part.find(page(*no)).is_some();
+                self.model.retain(|no, rec| rec.is_some() || there(no));
+                self.kept.retain(there);
+            }
+            2 => self.part.set_order(FlashOrder::ALL[random as usize / 4 % 3]),
+            _ => {
+                self.turns = !self.turns;
+                self.part.set_turns(self.turns);
+                for dropped in self.part.drop_kept() {
+                    assert!(self.kept.remove(&u64::from(dropped.no)));
+                }
+            }
+        }
+    }
+
+    fn check(&self) {
+        self.part.assert_sound();
+        for no in 0..40 {
+            let found = self.part.find(page(no));
+            assert_eq!(found.is_some(), self.model.contains_key(&no) || self.kept.contains(&no), "page {no}");
+            if let Some(frame) = found {
+                assert_ne!(self.part.record(frame).state(), State::Free);
+                assert_eq!(self.part.is_kept(page(no)), Some(self.kept.contains(&no)), "page {no}");
+            }
+        }
+        assert_eq!(self.part.oldest_dirty(), self.model.values().flatten().min().copied());
+        let used = (0..self.part.frames()).filter(|&f| self.part.record(f).state() != State::Free).count();
+        assert_eq!(self.totals.used.load(Ordering::Acquire), used);
+    }
+}
+
+fn run(seed: u64, order: FlashOrder, reshape: bool) {
+    let mut it = Checked::new(order, 16);
+    let mut random = 77 + seed;
+    for step in 0..40_000u64 {
+        random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        let (what, no) = ((random >> 33) % 9, (random >> 40) % 40);
+        match what {
+            0 | 1 if !it.model.contains_key(&no) => {
+                it.allocate(no, (what == 0).then_some(Lsn(step << 20 | 5)), step as u32 & 0xffff);
+            }
+            2 | 3 if !it.writing.is_empty() => {
+                let (frame, dirty) = it.writing.swap_remove(no as usize % it.writing.len());
+                let (page, void) = (it.part.record(frame).page(), it.part.record(frame).is_void());
+                let how = if dirty { Written::Dirty } else { Written::Clean };
+                if !it.part.end_write(frame, how) && !void {
+                    assert!(it.shrinking && !dirty);
+                    it.model.remove(&u64::from(page.no));
+                }
+            }
+            4 => it.invalidate(no, step % 3 == 0),
+            5 => {
+                if let Some((_, first)) = it.part.oldest_cleanable() {
+                    it.cleaning.extend(it.part.start_clean(first, 4).into_iter().map(|(_, frame)| frame));
+                }
+            }
+            6 if !it.cleaning.is_empty() => {
+                let how = [Cleaned::Home, Cleaned::Failed, Cleaned::Unreadable][step as usize % 3];
+                it.end_clean(no as usize % it.cleaning.len(), how);
+            }
+            7 => {
+                if let Some(frame) = it.part.find(page(no))
+                    && it.part.record(frame).readers() < 3
+                    && it.part.pin(frame).is_some()
+                {
+                    it.readers.push(frame);
+                } else {
+                    it.part.missed(page(no), Class::Random);
+                }
+            }
+            8 if !it.readers.is_empty() => {
+                let frame = it.readers.swap_remove(no as usize % it.readers.len());
+                it.part.unpin(frame, (step % 2 == 0).then_some(Class::Random));
+            }
+            _ if reshape && step % 7 == 0 => it.reshape(random >> 20),
+            _ => it.part.begin_scan(),
+        }
+        it.check();
+    }
+}
+
 #[test]
 fn a_partition_keeps_its_invariants() {
-    for (seed, order) in [FlashOrder::Lru2, FlashOrder::Fifo].into_iter().enumerate() {
-        let totals = Arc::new(Totals::default());
-        let mut part = Partition::new(16, order, totals);
-        // Pages in the tier with their recLSNs; frames in transfer; recLSNs that rose.
-        let mut model: BTreeMap<u64, Option<Lsn>> = BTreeMap::new();
-        let mut writing: Vec<(u32, bool)> = Vec::new();
-        let mut cleaning: Vec<u32> = Vec::new();
-        let mut readers: Vec<u32> = Vec::new();
-        let mut random = 77 + seed as u64;
-        for step in 0..40_000u64 {
-            random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            let (what, no) = ((random >> 33) % 9, (random >> 40) % 40);
-            match what {
-                0 | 1 if !model.contains_key(&no) => {
-                    let rec = (what == 0).then_some(Lsn(step << 20 | 5));
-                    let Some(allocated) = part.allocate(page(no), rec, step as u32 & 0xffff) else { continue };
-                    if let Some(gone) = allocated.evicted {
-                        let rec = model.remove(&u64::from(gone.no)).expect("what is evicted was there");
-                        assert_eq!(rec, None, "dirty pages are not evicted");
-                    }
-                    model.insert(no, rec);
-                    assert!(part.start_write(allocated.frame));
-                    writing.push((allocated.frame, rec.is_some()));
-                }
-                2 | 3 if !writing.is_empty() => {
-                    let (frame, dirty) = writing.swap_remove(no as usize % writing.len());
-                    part.end_write(frame, if dirty { Written::Dirty } else { Written::Clean });
-                }
-                4 => {
-                    let expected = model.remove(&no);
-                    let rec = part.invalidate(page(no));
-                    assert_eq!(rec, expected);
-                    if let Some(Some(rec)) = rec {
-                        assert!(part.oldest_rec().is_some_and(|oldest| oldest <= rec), "rising recLSNs count");
-                        part.risen(page(no), rec);
-                        assert!(part.oldest_rec().is_some_and(|oldest| oldest <= rec), "until the next scan begins");
-                    }
-                }
-                5 => {
-                    if let Some((_, first)) = part.oldest_cleanable() {
-                        cleaning.extend(part.start_clean(first, 4).into_iter().map(|(_, frame)| frame));
-                    }
-                }
-                6 if !cleaning.is_empty() => {
-                    let frame = cleaning.swap_remove(no as usize % cleaning.len());
-                    let at = u64::from(part.record(frame).page().no);
-                    let how = [Cleaned::Home, Cleaned::Failed, Cleaned::Unreadable][step as usize % 3];
-                    if part.end_clean(frame, how) {
-                        match how {
-                            Cleaned::Home => drop(model.insert(at, None)),
-                            Cleaned::Unreadable => drop(model.remove(&at)),
-                            Cleaned::Failed => {}
-                        }
-                    }
-                }
-                7 => {
-                    if let Some(frame) = part.find(page(no))
-                        && part.record(frame).readers() < 3
-                        && part.pin(frame).is_some()
-                    {
-                        readers.push(frame);
-                    }
-                }
-                8 if !readers.is_empty() => {
-                    let frame = readers.swap_remove(no as usize % readers.len());
-                    part.unpin(frame, step % 2 == 0);
-                }
-                _ => part.begin_scan(),
-            }
-            part.assert_sound();
-            for no in 0..40 {
-                let found = part.find(page(no));
-                assert_eq!(found.is_some(), model.contains_key(&no), "page {no}");
-                if let Some(frame) = found {
-                    assert_ne!(part.record(frame).state(), State::Free);
-                }
-            }
-            assert_eq!(part.oldest_dirty(), model.values().flatten().min().copied());
-        }
+    for (seed, order) in FlashOrder::ALL.into_iter().enumerate() {
+        run(seed as u64, order, false);
+    }
+}
+
+#[test]
+fn a_partition_keeps_its_invariants_while_it_changes() {
+    for seed in 0..4 {
+        run(100 + seed, FlashOrder::ALL[seed as usize % 3], true);
     }
 }

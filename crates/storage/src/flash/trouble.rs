@@ -5,7 +5,6 @@
 //!    when the tier is given up. A device that fails each transfer does not fill the disk with its complaints.
 //! 2. A tier is given up once: clean frames are dropped, dirty ones are made again from the log (invariant 5 of the tier).
 
-use super::record::State;
 use super::{FAILURES, FlashHome, FlashState};
 use crate::sync::Mutex;
 use std::fmt::Display;
@@ -69,7 +68,7 @@ impl FlashHome {
     /// Invariant 1.
     pub(super) fn complain(&self, kind: Trouble, subject: &dyn Display, why: &dyn Display) {
         if let Some(unsaid) = self.complaints.note(kind, self.env.now()) {
-            let device = self.device.name();
+            let device = self.device_name();
             tracing::warn!(device, %subject, unsaid, "{}: {why}", kind.what());
         }
     }
@@ -99,26 +98,17 @@ impl FlashHome {
             return;
         }
         *self.problem.lock() = Some(why.to_string());
-        let mut dropped = 0;
-        for partition in &self.partitions {
-            let mut part = partition.lock();
-            for frame in 0..part.frames() {
-                if part.record(frame).state() == State::Clean && !part.record(frame).is_void() {
-                    let page = part.record(frame).page();
-                    dropped += part.drop_clean(page) as u64;
-                }
-            }
-        }
+        let dropped: u64 = self.partitions.iter().map(|partition| partition.lock().drop_all_clean()).sum();
         let dirty = self.totals.dirty.load(Ordering::Acquire);
         let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         let (errors, damaged) = (count(&self.counters.device_errors), count(&self.counters.bad_frames));
         tracing::error!(
-            device = self.device.name(),
+            device = self.device_name(),
             errors,
             damaged,
             dropped,
             dirty,
-            "the flash tier is off until the next start: {why}; its dirty pages are made again from the log"
+            "the flash tier is off until it is switched on again, or the next start: {why}; its dirty pages are made again from the log"
         );
         self.wake_cleaner.notify_one();
     }

@@ -7,7 +7,7 @@
 //! 3. With dual writes the record becomes clean only after *both* writes: a crash between them must not leave a frame that is taken for
 //!    home and is newer than home (thesis, section 4.3.1).
 
-use super::partition::Written;
+use super::partition::{NoFrame, Written};
 use super::record::Record;
 use super::trouble::Trouble;
 use super::{Admission, FlashHome, FrameId};
@@ -19,7 +19,7 @@ use crate::types::*;
 use futures::future::join_all;
 use std::sync::atomic::Ordering;
 use terrace_device::{IoBuf, Purpose};
-use terrace_policy::flash::{Cause, Refusal, Route};
+use terrace_policy::flash::{Cause, Moment, Refusal, Route};
 
 /// Clean pages waiting to be written; more are not let in.
 const QUEUE: usize = 64;
@@ -43,11 +43,24 @@ impl FlashHome {
             return None;
         }
         let part = self.partition_of(page);
-        let allocated = self.partition(part).lock().allocate(page, rec, Record::tag_of(lsn));
-        let Some(allocated) = allocated else {
-            self.counters.rejected_no_frame.fetch_add(1, Ordering::Relaxed);
-            self.wake_cleaner.notify_one();
-            return None;
+        let allocated = {
+            let mut partition = self.partition(part).lock();
+            match self.partition_of(page) == part {
+                true => partition.allocate(page, rec, Record::tag_of(lsn)),
+                false => Err(NoFrame::Busy), // The tier was off for a moment, and has other partitions now.
+            }
+        };
+        let allocated = match allocated {
+            Ok(allocated) => allocated,
+            Err(NoFrame::Cold) => {
+                self.counters.refused(Refusal::Cold);
+                return None;
+            }
+            Err(NoFrame::Busy) => {
+                self.counters.rejected_no_frame.fetch_add(1, Ordering::Relaxed);
+                self.wake_cleaner.notify_one();
+                return None;
+            }
         };
         if let Some(gone) = allocated.evicted {
             self.counters.evicted.fetch_add(1, Ordering::Relaxed);
@@ -59,26 +72,27 @@ impl FlashHome {
     /// Whether the write budget has room for another page.
     pub(super) fn within_budget(&self) -> bool {
         let now = self.env.now().0;
-        self.budget.as_ref().is_none_or(|budget| budget.lock().allows(now, self.page_size as u64))
+        self.budget.lock().as_mut().is_none_or(|budget| budget.allows(now, self.page_size as u64))
     }
 
     /// So many bytes are written to the device.
     fn spend(&self, bytes: u64) {
         self.counters.written_bytes.fetch_add(bytes, Ordering::Relaxed);
-        if let Some(budget) = &self.budget {
-            budget.lock().spend(self.env.now().0, bytes);
+        if let Some(budget) = self.budget.lock().as_mut() {
+            budget.spend(self.env.now().0, bytes);
         }
     }
 
-    /// A clean page leaves memory. Called under locks of the pool: it only copies.
-    pub(super) fn offer_clean(&self, page: PageId, bytes: &[u8], access: Access) {
-        if self.part(page).lock().find(page).is_some() {
+    /// A clean page leaves memory, or is on its way there. Called under locks of the pool: it only copies.
+    pub(super) fn offer_clean(&self, page: PageId, bytes: &[u8], access: Access, moment: Moment) {
+        let kept = self.part(page).lock().is_kept(page);
+        if kept == Some(false) {
             return; // The same version (invariant 1 of the tier).
         }
         let mut queue = self.admissions.lock();
-        let mut offer = self.offer(access, 0);
+        let mut offer = self.offer(access, 0, kept.is_some());
         offer.pending += queue.len();
-        let verdict = match self.gate.clean(&offer) {
+        let verdict = match self.gate().clean(&offer, moment) {
             Ok(()) if queue.len() >= QUEUE => Err(Refusal::Throttled),
             verdict => verdict,
         };
@@ -152,9 +166,7 @@ impl FlashHome {
 
     /// Writes frames, adjacent ones together; whether each succeeded.
     async fn write_frames(&self, frames: Vec<(FrameId, &[u8])>) -> Vec<bool> {
-        if !self.is_on() {
-            return vec![false; frames.len()];
-        }
+        let Some(device) = self.device().filter(|_| self.is_on()) else { return vec![false; frames.len()] };
         let mut sorted: Vec<usize> = (0..frames.len()).collect();
         sorted.sort_unstable_by_key(|&i| self.number(frames[i].0));
         let follows = |a: &usize, b: &usize| self.number(frames[*a].0) + 1 == self.number(frames[*b].0);
@@ -166,9 +178,9 @@ impl FlashHome {
             self.spend(all.len() as u64);
             self.pending.fetch_add(1, Ordering::AcqRel);
             let first = self.number(frames[run[0]].0);
-            let write = self.device.write(self.offset(frames[run[0]].0), all, Purpose::Flash);
+            let (device, offset) = (device.clone(), self.offset(frames[run[0]].0));
             async move {
-                let written = write.await;
+                let written = device.write(offset, all, Purpose::Flash).await;
                 self.pending.fetch_sub(1, Ordering::AcqRel);
                 match written {
                     Ok(_) => self.note_success(),
@@ -226,7 +238,7 @@ impl FlashHome {
         };
         let mut routes = Routes::default();
         let end = self.log.end();
-        let on = self.is_on();
+        let (on, gate) = (self.is_on(), self.gate());
         for page in pages {
             if !on || page.page.space != DATA {
                 routes.disk.push(page);
@@ -235,7 +247,8 @@ impl FlashHome {
             let wanted_home = Lsn(self.wanted_home.load(Ordering::Acquire));
             let young = page.rec_lsn >= wanted_home;
             let age = if young { end.0.saturating_sub(page.rec_lsn.0) } else { u64::MAX };
-            match self.gate.dirty(&self.offer(page.access, age), cause) {
+            let kept = self.part(page.page).lock().is_kept(page.page) == Some(true);
+            match gate.dirty(&self.offer(page.access, age, kept), cause) {
                 Route::Disk(why) => {
                     if reason == Reason::Evict {
                         self.counters.refused(why);
@@ -247,8 +260,7 @@ impl FlashHome {
                     None => routes.disk.push(page),
                 },
                 Route::Both => {
-                    if let Some(at) = self.allocate(page.page, None, page.lsn) {
-                        self.begin(at);
+                    if let Some(at) = self.allocate(page.page, None, page.lsn).filter(|at| self.begin(*at)) {
                         routes.both.push((at, page.page, IoBuf::padded(&page.bytes)));
                     }
                     routes.disk.push(page);
@@ -258,7 +270,7 @@ impl FlashHome {
         routes
     }
 
-    /// Nobody voids a frame between its allocation and this: the page's writer has it, and a change voids it afterwards.
+    /// False where the frame is void by now: the page has changed again, or the frame is going.
     fn begin(&self, at: FrameId) -> bool {
         self.partition(at.part).lock().start_write(at.frame)
     }

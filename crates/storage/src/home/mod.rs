@@ -30,6 +30,8 @@ pub struct Fetched {
     pub bytes: IoBuf,
     pub rec_lsn: Option<Lsn>,
     pub tier: Tier,
+    /// It is not to stay below: who shows it in memory calls `take_over`.
+    pub leaves: bool,
 }
 
 /// Why a page is written back.
@@ -63,6 +65,11 @@ pub trait Home: Send + Sync {
     fn dirtied(&self, page: PageId) -> Option<Lsn>;
     /// The pool's dirty set covers what `dirtied` returned.
     fn risen(&self, _page: PageId, _rec: Lsn) {}
+    /// Memory shows a page that was to leave (`Fetched::leaves`), under the page's latch. `Some`: it is dirty from now on, with this recLSN;
+    /// once the pool's dirty set has it, `risen` is called.
+    fn take_over(&self, _page: PageId) -> Option<Lsn> {
+        None
+    }
     /// Takes dirty pages. When it returns Ok they are the home's responsibility: its `oldest_rec_lsn` covers them until
     /// their device has synced.
     fn write_back(&self, pages: Vec<WriteBack>, reason: Reason) -> HomeFuture<'_, Result<()>>;

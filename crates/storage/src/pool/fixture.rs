@@ -68,7 +68,7 @@ impl Home for MemoryHome {
                 let why = BadPage::Blank;
                 let bytes = inside.pages.get(&page).ok_or(StorageError::BadPage { page, why })?;
                 let rec_lsn = inside.rec_lsns.get(&page).copied();
-                Ok(Fetched { bytes: IoBuf::padded(bytes), rec_lsn, tier: Tier::Disk })
+                Ok(Fetched { bytes: IoBuf::padded(bytes), rec_lsn, tier: Tier::Disk, leaves: false })
             };
             (first.no..first.no + count).map(read).collect()
         })

@@ -86,7 +86,12 @@ impl Claim<'_> {
         match fetched {
             Ok(page) => {
                 assert!(page.bytes.len() == self.pool.page_size(), "the home returned {} bytes", page.bytes.len());
-                Ok(self.install(Some(&page.bytes), page.rec_lsn, access))
+                let pool = self.pool;
+                let pin = self.install(Some(&page.bytes), page.rec_lsn, access);
+                if page.leaves {
+                    pool.take_over(&pin);
+                }
+                Ok(pin)
             }
             Err(error) => Err(self.fail(error)),
         }

@@ -320,6 +320,15 @@ impl Pool {
         }
         change(&mut page);
     }
+
+    /// A page that was read leaves the tier below: from now on memory answers for it, dirty if it was dirty there.
+    fn take_over(&self, pin: &Pin) {
+        let page = pin.write();
+        if let Some(rec) = self.home.take_over(pin.id()) {
+            page.mark_dirty(rec);
+            self.home.risen(pin.id(), rec);
+        }
+    }
 }
 
 impl Drop for Pool {

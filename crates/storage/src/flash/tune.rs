@@ -1,0 +1,317 @@
+//! The tier switched on, off, to another device, size, write policy or replacement order, while pages flow.
+//!
+//! Invariants:
+//! 1. One change at a time, each a task of its own: a caller who goes away does not leave it half done.
+//! 2. What is refused is refused before anything changes: combinations that do not go together, records that memory does not hold, a
+//!    device that fails, has no room or is another database's.
+//! 3. Frames go only when they are free: clean ones are dropped, dirty ones brought home, transfers awaited. Switching off is shrinking
+//!    to nothing. All other frames keep their pages, through every change of size, order and write policy: a frame that another policy left
+//!    dirty is brought home by the cleaner where the new one has no dirty frames, and one that it kept for a page in memory is dropped.
+//! 4. `parts` changes while no partition has frames; whoever looked at it before finds none, or looks again (`allocate`).
+
+use super::partition::frame_bytes;
+use super::{FlashHome, FlashState, FrameId, PARTITION_FRAMES, PARTITIONS, Running, STRIPE};
+use crate::config::FlashConfig;
+use crate::error::{Result, StorageError};
+use crate::home::disk::PAGES_AT;
+use crate::identity::{Identity, Role};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use terrace_device::{DeviceRef, IoBuf, Purpose};
+use terrace_policy::flash::{Budget, Gate};
+use tokio::sync::oneshot;
+
+/// How often who waits for frames to become free looks again.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+/// Frames of a partition on their way out at once.
+const GOING: usize = 64;
+
+/// How many partitions, of how many frames each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Shape {
+    pub(super) parts: u32,
+    pub(super) each: u32,
+}
+
+impl Shape {
+    /// For a tier that is switched on.
+    pub(super) fn new(frames: u64) -> Shape {
+        let parts = (frames / PARTITION_FRAMES as u64).clamp(1, PARTITIONS as u64) as u32;
+        Shape::of(frames, parts)
+    }
+
+    /// With a given number of partitions. Each gets whole stripes where it gets more than one.
+    fn of(frames: u64, parts: u32) -> Shape {
+        let each = (frames / u64::from(parts)).clamp(1, u64::from(u32::MAX >> 1)) as u32;
+        let each = if parts > 1 && each > STRIPE { each - each % STRIPE } else { each };
+        Shape { parts, each }
+    }
+
+    fn frames(self) -> usize {
+        self.parts as usize * self.each as usize
+    }
+
+    /// Frames from the first to the last, on the device.
+    fn span(self) -> u64 {
+        match self.parts {
+            1 => u64::from(self.each),
+            parts => u64::from(self.each.next_multiple_of(STRIPE)) * u64::from(parts),
+        }
+    }
+}
+
+impl FlashHome {
+    /// At opening: takes the device, whose contents are void, and starts. A device that fails leaves the tier off, which only costs speed;
+    /// one that carries another database's tier is refused.
+    pub(crate) async fn start(self: &Arc<Self>, identity: &Identity, device: Option<DeviceRef>) -> Result<()> {
+        let _one = self.changing.lock().await;
+        assert!(self.identity.set(*identity).is_ok(), "a tier is started once");
+        let Some(device) = device else { return Ok(()) };
+        let config = self.running.read().config.clone();
+        let shape = self.check_config(&config)?;
+        match self.prepare(&device, shape).await {
+            Ok(()) => self.turn_on(device, config, shape),
+            Err(e @ StorageError::Foreign { .. }) => return Err(e),
+            Err(why) => self.die(&why.to_string()),
+        }
+        Ok(())
+    }
+
+    /// Changes what differs from how the tier runs: on (`device`) or off, its device, size, policies, thresholds. Returns when everything is
+    /// as wanted, for a smaller tier or none after its dirty pages went home. A tier whose device failed is started anew.
+    pub(crate) async fn set(self: &Arc<Self>, device: Option<DeviceRef>, config: FlashConfig) -> Result<()> {
+        let (me, (send, receive)) = (self.clone(), oneshot::channel());
+        self.env.spawn("flash change", async move {
+            let _ = send.send(me.change(device, config).await); // The caller may have gone.
+        });
+        receive.await.unwrap_or(Err(StorageError::ShuttingDown))
+    }
+
+    async fn change(self: &Arc<Self>, device: Option<DeviceRef>, config: FlashConfig) -> Result<()> {
+        let _one = self.changing.lock().await;
+        self.check()?;
+        let budget = config.write_budget;
+        let spent = self.running.read().config.write_budget == budget;
+        self.change_to(device, config).await?;
+        if !spent {
+            let now = self.env.now().0;
+            *self.budget.lock() = budget.map(|bytes| Budget::new(bytes, now));
+        }
+        Ok(())
+    }
+
+    async fn change_to(self: &Arc<Self>, device: Option<DeviceRef>, config: FlashConfig) -> Result<()> {
+        let Some(device) = device else {
+            self.turn_off().await?;
+            self.running.write().config = config;
+            return Ok(());
+        };
+        let shape = self.check_config(&config)?;
+        let same = self.device().is_some_and(|now| Arc::ptr_eq(&now, &device));
+        if same && self.is_on() {
+            return self.adjust(&device, config).await;
+        }
+        if !same {
+            self.prepare(&device, shape).await?;
+        }
+        self.turn_off().await?;
+        if same {
+            self.prepare(&device, shape).await?; // It failed, and may be well again.
+        }
+        self.turn_on(device, config, shape);
+        Ok(())
+    }
+
+    /// Invariant 2, as far as no device is needed.
+    fn check_config(&self, config: &FlashConfig) -> Result<Shape> {
+        config.check().map_err(StorageError::Config)?;
+        let frames = config.size / self.page_size as u64;
+        if frames == 0 {
+            return Err(StorageError::Config(format!("a flash tier of {} bytes holds no page", config.size)));
+        }
+        let records = frames.saturating_mul(frame_bytes(config.replacement) as u64);
+        if records > self.pool_bytes as u64 {
+            return Err(StorageError::Config(format!(
+                "a flash tier of {} bytes takes {records} bytes of memory for the records of its frames, more than the buffer pool itself: \
+                 {} bytes; make the tier smaller, or the pool larger",
+                config.size, self.pool_bytes
+            )));
+        }
+        Ok(Shape::new(frames))
+    }
+
+    fn bytes(&self, shape: Shape) -> u64 {
+        PAGES_AT + shape.span() * self.page_size as u64
+    }
+
+    /// Makes the device this database's, with room for the frames.
+    async fn prepare(&self, device: &DeviceRef, shape: Shape) -> Result<()> {
+        let identity = self.identity.get().ok_or(StorageError::ShuttingDown)?;
+        if let Some(owner) = owner(device).await.filter(|owner| *owner != identity.database) {
+            let problem = format!(
+                "it is the flash tier of database {owner:032x}, this is {:032x}; name another device or directory, or remove it",
+                identity.database
+            );
+            return Err(StorageError::Foreign { file: device.name().to_string(), problem });
+        }
+        device.allocate(0, self.bytes(shape)).await?;
+        identity.stamp(&**device, Role::Flash).await
+    }
+
+    fn turn_on(self: &Arc<Self>, device: DeviceRef, config: FlashConfig, shape: Shape) {
+        assert_eq!(self.totals.used.load(Ordering::Acquire), 0, "a tier that is switched on is empty");
+        self.parts.store(shape.parts, Ordering::Release); // Invariant 4.
+        let (order, turns) = (config.replacement, config.write.flow().rotates);
+        {
+            let mut running = self.running.write();
+            let gate = gate(&config, &running.gate, shape.frames());
+            *running = Running { config, gate, device: Some(device) };
+        }
+        for partition in &self.partitions[..shape.parts as usize] {
+            let mut partition = partition.lock();
+            partition.set_order(order);
+            partition.set_turns(turns);
+            partition.grow(shape.each);
+        }
+        self.failures.store(0, Ordering::Relaxed);
+        *self.problem.lock() = None;
+        self.state.store(FlashState::On as u8, Ordering::Release);
+        if !self.working.swap(true, Ordering::AcqRel) {
+            let (writer, cleaner) = (self.clone(), self.clone());
+            self.env.spawn("flash writer", async move { writer.run_writer().await });
+            self.env.spawn("flash cleaner", async move { cleaner.run_cleaner().await });
+        }
+        self.wake_cleaner.notify_one();
+    }
+
+    /// Invariant 3. A device that failed, before or meanwhile, need not answer for that.
+    async fn turn_off(&self) -> Result<()> {
+        if self.state() == FlashState::Off {
+            return Ok(());
+        }
+        let (on, draining) = (FlashState::On as u8, FlashState::Draining as u8);
+        let _ = self.state.compare_exchange(on, draining, Ordering::AcqRel, Ordering::Acquire); // Else it has failed.
+        self.shrink(0).await?;
+        while self.partitions.iter().any(|partition| partition.lock().is_rising()) {
+            self.env.sleep(LOOK_AGAIN).await;
+            self.check()?;
+        }
+        let mut running = self.running.write();
+        running.device = None;
+        running.gate.frames = 0;
+        drop(running);
+        self.urgent.lock().clear();
+        *self.problem.lock() = None;
+        self.state.store(FlashState::Off as u8, Ordering::Release);
+        Ok(())
+    }
+
+    /// Other policies, thresholds, size; the same device.
+    async fn adjust(&self, device: &DeviceRef, config: FlashConfig) -> Result<()> {
+        let parts = self.parts.load(Ordering::Acquire);
+        let shape = Shape::of(config.size / self.page_size as u64, parts);
+        let (before, order) = {
+            let running = self.running.read();
+            (running.gate.frames, running.config.replacement)
+        };
+        if shape.frames() > before {
+            device.allocate(0, self.bytes(shape)).await?;
+        }
+        let (flow, reordered) = (config.write.flow(), config.replacement != order);
+        let (size, replacement) = (config.size, config.replacement);
+        {
+            let mut running = self.running.write();
+            running.gate = gate(&config, &running.gate, shape.frames().min(before));
+            running.config = FlashConfig { size: running.config.size, ..config };
+        }
+        for partition in &self.partitions[..parts as usize] {
+            let mut partition = partition.lock();
+            if reordered {
+                partition.set_order(replacement);
+            }
+            partition.set_turns(flow.rotates);
+            let dropped = if flow.keeps { Vec::new() } else { partition.drop_kept() };
+            self.counters.invalidated.fetch_add(dropped.len() as u64, Ordering::Relaxed);
+            if shape.frames() > before {
+                partition.grow(shape.each);
+            }
+        }
+        {
+            let mut running = self.running.write();
+            running.gate.frames = shape.frames();
+            running.config.size = size;
+        }
+        self.wake_cleaner.notify_one();
+        if shape.frames() < before {
+            self.shrink(shape.each).await?;
+            let (end, span) = (self.bytes(shape), before as u64 * self.page_size as u64 + PAGES_AT);
+            if end < span {
+                // Room that nobody needs; a device that keeps it loses nothing.
+                if let Err(error) = device.discard(end, span - end).await {
+                    tracing::warn!(%error, "the end of the flash tier cannot be given back");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Leaves `each` frames in every partition: waits until the others are free.
+    async fn shrink(&self, each: u32) -> Result<()> {
+        for partition in &self.partitions {
+            let mut partition = partition.lock();
+            let each = each.min(partition.frames());
+            partition.begin_shrink(each);
+        }
+        loop {
+            let mut going = Vec::new();
+            let mut done = true;
+            for (part, partition) in self.partitions.iter().enumerate() {
+                let mut partition = partition.lock();
+                if !partition.end_shrink() {
+                    done = false;
+                    going.extend(partition.going(GOING).into_iter().map(|frame| FrameId { part: part as u32, frame }));
+                }
+            }
+            if done {
+                return Ok(());
+            }
+            self.check()?;
+            self.want(going);
+            self.wake_writer.notify_one();
+            self.wake_cleaner.notify_one();
+            self.env.sleep(LOOK_AGAIN).await;
+        }
+    }
+}
+
+impl FlashHome {
+    /// The cleaner takes these first.
+    fn want(&self, frames: Vec<FrameId>) {
+        let mut urgent = self.urgent.lock();
+        if urgent.len() < GOING * PARTITIONS {
+            urgent.extend(frames);
+        }
+    }
+}
+
+/// The thresholds that a configuration means for so many frames.
+fn gate(config: &FlashConfig, before: &Gate, frames: usize) -> Gate {
+    Gate {
+        write: config.write,
+        frames,
+        fill_threshold: config.fill_threshold,
+        throttle: config.throttle_queue_depth,
+        dirty_fraction: config.dirty_fraction,
+        ..*before
+    }
+}
+
+/// The database whose tier a device carries.
+async fn owner(device: &DeviceRef) -> Option<u128> {
+    if device.size() < terrace_device::SECTOR as u64 {
+        return None;
+    }
+    let sector = device.read(0, IoBuf::zeroed(terrace_device::SECTOR), Purpose::Flash).await.ok()?;
+    Identity::owner(&sector)
+}
