@@ -107,6 +107,11 @@ pub enum WritePolicyName {
     CleanWrite,
     DualWrite,
     LazyCleaning,
+    Tac,
+    Inclusive,
+    Exclusive,
+    Lazy,
+    Rotating,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
@@ -114,6 +119,7 @@ pub enum WritePolicyName {
 pub enum FlashOrderName {
     Lru2,
     Fifo,
+    Temperature,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq)]
@@ -283,18 +289,6 @@ impl FlashTier {
         if self.size < least {
             return problem("size", &self.size, &format!("at least 64 pages: {least}"));
         }
-        for (key, part) in [("dirty_fraction", self.dirty_fraction), ("fill_threshold", self.fill_threshold)] {
-            if !(0.0..=1.0).contains(&part) {
-                return problem(key, &part, "from 0 to 1");
-            }
-        }
-        for (key, count) in
-            [("throttle_queue_depth", self.throttle_queue_depth), ("cleaning_batch", self.cleaning_batch)]
-        {
-            if count == 0 {
-                return problem(key, &count, "at least 1");
-            }
-        }
         if !(1..=MAX_EXPANDED_READ).contains(&self.expanded_read) {
             return problem("expanded_read", &self.expanded_read, &format!("from 1 to {MAX_EXPANDED_READ}"));
         }
@@ -309,7 +303,7 @@ impl FlashTier {
         {
             return problem("endurance", &endurance, "\"off\", or at least flash_tier.size");
         }
-        Ok(())
+        self.storage().check()
     }
 
     fn storage(&self) -> FlashConfig {
@@ -319,10 +313,16 @@ impl FlashTier {
                 WritePolicyName::CleanWrite => WritePolicy::CleanWrite,
                 WritePolicyName::DualWrite => WritePolicy::DualWrite,
                 WritePolicyName::LazyCleaning => WritePolicy::LazyCleaning,
+                WritePolicyName::Tac => WritePolicy::Tac,
+                WritePolicyName::Inclusive => WritePolicy::Inclusive,
+                WritePolicyName::Exclusive => WritePolicy::Exclusive,
+                WritePolicyName::Lazy => WritePolicy::Lazy,
+                WritePolicyName::Rotating => WritePolicy::Rotating,
             },
             replacement: match self.replacement {
                 FlashOrderName::Lru2 => FlashOrder::Lru2,
                 FlashOrderName::Fifo => FlashOrder::Fifo,
+                FlashOrderName::Temperature => FlashOrder::Temperature,
             },
             dirty_fraction: self.dirty_fraction,
             fill_threshold: self.fill_threshold,

@@ -141,7 +141,7 @@ impl FlashOrder {
     /// As in configurations and views.
     pub fn name(self) -> &'static str {
         match self {
-            FlashOrder::Lru2 => "lru-2",
+            FlashOrder::Lru2 => "lru2",
             FlashOrder::Fifo => "fifo",
             FlashOrder::Temperature => "temperature",
         }
