@@ -162,7 +162,7 @@ fn what_is_cached_stays() {
         fill_threshold: 0.95,
         throttle_queue_depth: 100,
         dirty_fraction: 1.0,
-        cleaning_batch: 32,
+        ..FlashConfig::default()
     };
     with_tier(config.clone(), || {
         let (world, db, model) = working(3, 80);
