@@ -71,12 +71,12 @@ async fn bench(env: Env, flash: FlashConfig) -> Bench {
     log.start(1, Lsn(1 << 20)).await.expect("a fresh log starts");
     let disk = Arc::new(DiskHome::new(&devices, &config, DATABASE, log.clone()));
     disk.start(&env);
-    let home = Arc::new(FlashHome::new(env.clone(), disk.clone(), traced("flash"), &config, log.clone()));
+    let home = Arc::new(FlashHome::new(env.clone(), disk.clone(), &config, log.clone()));
     let pages = (0..512).map(|no| back(no, 1000 + u64::from(no))).collect();
     disk.write_back(pages, Reason::Age).await.expect("a memory device takes pages");
     disk.sync().await.expect("it syncs");
     let identity = Identity { database: DATABASE, epoch: 1, page_size: PAGE as u32, segment_size: config.segment_size };
-    home.start(&identity).await.expect("a memory device serves as a tier");
+    home.start(&identity, Some(traced("flash"))).await.expect("a memory device serves as a tier");
     trace.clear();
     Bench { env, home, log, config, trace }
 }
