@@ -22,6 +22,7 @@ static SESSION: LazyLock<Mutex<(Runtime, Session)>> = LazyLock::new(|| {
             double_write: device("double-write"),
             data: device("data"),
             undo: device("undo"),
+            flash: None,
         };
         let storage = StorageConfig { pool_bytes: 32 << 20, segment_size: 1 << 20, log_buffer: 1 << 20, ..Default::default() };
         let env = Real::on(tokio::runtime::Handle::current());

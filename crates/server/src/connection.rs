@@ -2,7 +2,7 @@
 use crate::copy::{copy_in, copy_out};
 use crate::encode::Shown;
 use crate::error::{Failure, error_response, fatal, notice_response, protocol};
-use crate::extended::{Portals, Statement};
+use crate::extended::Portals;
 use crate::frontend::{Message, next_frame};
 use crate::registry::Place;
 use crate::rows::Rows;
@@ -188,7 +188,6 @@ async fn live(shared: &Arc<Shared>, wire: &mut Wire) -> Result<(), Failure> {
 pub(crate) struct Connection {
     shared: Arc<Shared>,
     pub(crate) session: Session,
-    pub(crate) statements: BTreeMap<String, Arc<Statement>>,
     pub(crate) portals: Portals,
     /// An extended-protocol message failed; everything up to Sync is skipped.
     skipping: bool,
@@ -199,9 +198,9 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) fn new(shared: Arc<Shared>, session: Session, place: Place) -> Connection {
-        let (statements, portals) = (BTreeMap::new(), Portals::default());
+        let portals = Portals::default();
         let application = session.setting("application_name").unwrap_or_default();
-        Connection { shared, session, statements, portals, skipping: false, application, _place: place }
+        Connection { shared, session, portals, skipping: false, application, _place: place }
     }
 
     async fn serve(&mut self, wire: &mut Wire) -> Result<(), Failure> {
@@ -286,7 +285,7 @@ impl Connection {
     /// The simple protocol: statements one after the other, in one implicit transaction as far as they have no BEGIN and COMMIT
     /// of their own.
     async fn query(&mut self, wire: &mut Wire, sql: &str) -> Result<(), Failure> {
-        self.statements.remove("");
+        self.session.forget("");
         self.portals.remove("");
         self.check_length(sql)?;
         if let Some((prepared, values)) = self.session.prepare_text(sql).await {
@@ -381,8 +380,9 @@ impl Connection {
         if let Err(e) = self.session.sync().await {
             wire.put(Answer::ErrorResponse(error_response(&e, "ERROR")));
         }
-        if self.session.application_name() != self.application {
-            self.application = self.session.application_name().to_owned();
+        let application = self.session.application_name();
+        if *application != *self.application {
+            self.application = application.to_string();
             let (name, value) = ("application_name".to_owned(), self.application.clone());
             wire.put(Answer::ParameterStatus(ParameterStatus::new(name, value)));
         }

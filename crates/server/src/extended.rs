@@ -13,19 +13,12 @@ use pgwire::messages::extendedquery::{BindComplete, CloseComplete, ParseComplete
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use terrace_engine::{DataType, Datum, EngineError};
-use terrace_sql::Prepared;
+use terrace_sql::Named;
 use terrace_sql::pgcatalog::data_type_of_oid;
-
-/// A prepared statement as the client knows it.
-pub(crate) struct Statement {
-    prepared: Arc<Prepared>,
-    /// OIDs of the parameters: as the client stated them, else as inferred.
-    parameters: Vec<u32>,
-}
 
 /// A bound statement.
 pub(crate) struct Portal {
-    statement: Arc<Statement>,
+    statement: Arc<Named>,
     values: Vec<Datum>,
     formats: Vec<bool>,
     state: State,
@@ -79,11 +72,8 @@ impl Connection {
         types: &[u32],
     ) -> Result<(), Failure> {
         self.check_length(sql)?;
-        if !name.is_empty() && self.statements.contains_key(&name) {
-            return Err(EngineError::new("42P05", format!("prepared statement \"{name}\" already exists")).into());
-        }
         // A failed Parse of the unnamed statement leaves none.
-        self.statements.remove(&name);
+        self.session.refuse_taken(&name)?;
         let stated = types.iter().map(|oid| stated_type(*oid)).collect::<Result<Vec<_>, _>>()?;
         let prepared = self.session.prepare(sql, &stated).await?;
         let oid = |(i, inferred): (usize, &DataType)| match types.get(i) {
@@ -91,7 +81,7 @@ impl Connection {
             _ => inferred.pg_oid(),
         };
         let parameters = prepared.parameters.iter().enumerate().map(oid).collect();
-        self.statements.insert(name, Arc::new(Statement { prepared, parameters }));
+        self.session.keep(name, Named { prepared, parameters });
         wire.put(Answer::ParseComplete(ParseComplete::new()));
         Ok(())
     }
@@ -105,7 +95,7 @@ impl Connection {
         values: &[Option<Bytes>],
         result_formats: &[i16],
     ) -> Result<(), Failure> {
-        let target = self.statement(statement)?.clone();
+        let target = self.session.named(statement)?.clone();
         if !name.is_empty() && self.portals.get(&name).is_some() {
             return Err(EngineError::new("42P03", format!("portal \"{name}\" already exists")).into());
         }
@@ -133,7 +123,7 @@ impl Connection {
     pub(crate) fn describe(&mut self, wire: &mut Wire, target: Target) -> Result<(), Failure> {
         let (prepared, formats): (_, &[bool]) = match &target {
             Target::Statement(name) => {
-                let statement = self.statement(name)?;
+                let statement = self.session.named(name)?;
                 let parameters = ParameterDescription::new(statement.parameters.clone());
                 wire.put(Answer::ParameterDescription(parameters));
                 (&statement.prepared, &[])
@@ -203,19 +193,11 @@ impl Connection {
 
     pub(crate) fn close(&mut self, wire: &mut Wire, target: Target) -> Result<(), Failure> {
         match target {
-            Target::Statement(name) => drop(self.statements.remove(&name)),
+            Target::Statement(name) => self.session.forget(&name),
             Target::Portal(name) => drop(self.portals.remove(&name)),
         }
         wire.put(Answer::CloseComplete(CloseComplete::new()));
         Ok(())
-    }
-
-    fn statement(&self, name: &str) -> Result<&Arc<Statement>, EngineError> {
-        let missing = || match name {
-            "" => EngineError::new("26000", "unnamed prepared statement does not exist"),
-            name => EngineError::new("26000", format!("prepared statement \"{name}\" does not exist")),
-        };
-        self.statements.get(name).ok_or_else(missing)
     }
 }
 

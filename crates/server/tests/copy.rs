@@ -178,3 +178,43 @@ async fn much_data_goes_through() {
     }
     assert_eq!(bytes, 20_000 * 202 + 10 + 90 * 2 + 900 * 3 + 9000 * 4 + 10_000 * 5);
 }
+
+#[tokio::test]
+async fn rows_are_checked_and_numbered() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    let sql = "CREATE TABLE c (id serial PRIMARY KEY, n int CHECK (n > 0), twice int, at timestamp DEFAULT now(), \
+               CHECK (twice IS NULL OR twice = n * 2))";
+    client.batch_execute(sql).await.unwrap();
+    assert_eq!(send(&client, "COPY c (n, twice) FROM STDIN", &["1\t2\n2", "\t\\N\n"]).await.unwrap(), 2);
+    assert_eq!(rows(&client, "SELECT id, n, at IS NOT NULL FROM c ORDER BY 1").await.unwrap(), ["1|1|t", "2|2|t"]);
+    assert_eq!(rows(&client, "SELECT currval('c_id_seq')").await.unwrap(), ["2"]);
+    // Many batches; the line that breaks the rule is named.
+    let good: String = (1..=3000).map(|n| format!("{n}\t{}\n", n * 2)).collect();
+    let error = send(&client, "COPY c (n, twice) FROM STDIN", &[&good, "7\t15\n8\t16\n"]).await.unwrap_err();
+    let error = error.as_db_error().unwrap();
+    assert_eq!((error.code().code(), error.constraint()), ("23514", Some("c_check")));
+    assert_eq!(error.where_(), Some("COPY c, line 3001"));
+    // What is wrong on an earlier line comes first, also where a later line cannot be read.
+    for (data, state, line) in [("1\t2\n-1\t\\N\nx\t1\n", "23514", 2), ("1\t2\nx\t1\n-1\t\\N\n", "22P02", 2)] {
+        let error = send(&client, "COPY c (n, twice) FROM STDIN", &[data]).await.unwrap_err();
+        let error = error.as_db_error().unwrap();
+        assert_eq!(error.code().code(), state, "{error}");
+        assert!(error.where_().unwrap().starts_with(&format!("COPY c, line {line}")), "{error:?}");
+    }
+    assert_eq!(rows(&client, "SELECT count(*) FROM c").await.unwrap(), ["2"]);
+    assert_eq!(send(&client, "COPY c (n, twice) FROM STDIN", &[&good]).await.unwrap(), 3000);
+    assert_eq!(
+        rows(&client, "SELECT count(*), count(DISTINCT id), sum(n) FROM c").await.unwrap(),
+        ["3002|3002|4501503"]
+    );
+    // Named, a numbered column takes what comes.
+    assert_eq!(send(&client, "COPY c (id, n) FROM STDIN", &["100000\t5\n"]).await.unwrap(), 1);
+    // Within a block, after a savepoint.
+    client.batch_execute("BEGIN; SAVEPOINT a").await.unwrap();
+    assert_eq!(state(send(&client, "COPY c (n) FROM STDIN", &["0\n"]).await), "23514");
+    client.batch_execute("ROLLBACK TO a").await.unwrap();
+    assert_eq!(send(&client, "COPY c (n) FROM STDIN", &["9\n"]).await.unwrap(), 1);
+    client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(rows(&client, "SELECT n FROM c WHERE n = 9 AND id < 100000").await.unwrap(), ["9", "9"]);
+}

@@ -465,3 +465,41 @@ async fn idle_sessions_end_if_so_configured() {
     let mut raw = session(&server).await;
     assert_eq!(error_state(&messages(&mut raw).await), Some("57P05".to_owned()));
 }
+
+#[tokio::test]
+async fn statements_have_one_space_of_names_in_sql_and_in_the_protocol() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    client.batch_execute("CREATE TABLE n (id int PRIMARY KEY, v text); INSERT INTO n VALUES (1, 'one')").await.unwrap();
+    let mut raw = session(&server).await;
+    let parse = packet(b'P', b"proto\0SELECT v FROM n WHERE id = $1\0\0\0");
+    raw_send(&mut raw, &[parse, packet(b'S', b"")].concat()).await;
+    assert_eq!(kinds(&until_ready(&mut raw).await), "1Z");
+    raw_query(&mut raw, "EXECUTE proto(1); PREPARE sql AS SELECT id FROM n WHERE v = $1; PREPARE proto AS SELECT 1")
+        .await;
+    let answers = until_ready(&mut raw).await;
+    assert_eq!((kinds(&answers), error_state(&answers)), ("TDCCEZ".into(), Some("42P05".into())));
+    // Bound and run through the protocol, as text: the one that SQL made.
+    let bind = packet(b'B', b"\0sql\0\0\0\0\x01\0\0\0\x03one\0\0");
+    let run = [bind, packet(b'D', b"P\0"), packet(b'E', b"\0\0\0\0\0"), packet(b'S', b"")];
+    raw_send(&mut raw, &run.concat()).await;
+    assert_eq!(kinds(&until_ready(&mut raw).await), "2TDCZ");
+    // EXECUTE through the extended protocol is described as what it runs.
+    let parse = packet(b'P', b"\0EXECUTE sql('one')\0\0\0");
+    let run = [parse, packet(b'B', b"\0\0\0\0\0\0\0\0"), packet(b'D', b"P\0"), packet(b'E', b"\0\0\0\0\0")];
+    raw_send(&mut raw, &[run.concat(), packet(b'S', b"")].concat()).await;
+    assert_eq!(kinds(&until_ready(&mut raw).await), "12TDCZ");
+    // An EXECUTE that is prepared under a name does not run itself.
+    raw_send(&mut raw, &[packet(b'C', b"Sproto\0"), packet(b'S', b"")].concat()).await;
+    assert_eq!(kinds(&until_ready(&mut raw).await), "3Z");
+    raw_query(&mut raw, "PREPARE again AS SELECT 1").await;
+    assert_eq!(kinds(&until_ready(&mut raw).await), "CZ");
+    raw_send(&mut raw, &[packet(b'P', b"loop\0EXECUTE again\0\0\0"), packet(b'S', b"")].concat()).await;
+    assert_eq!(kinds(&until_ready(&mut raw).await), "1Z");
+    raw_query(&mut raw, "EXECUTE loop").await;
+    assert_eq!(error_state(&until_ready(&mut raw).await), Some("0A000".into()));
+    raw_query(&mut raw, "DEALLOCATE ALL").await;
+    assert_eq!(kinds(&until_ready(&mut raw).await), "CZ");
+    raw_query(&mut raw, "EXECUTE sql('one')").await;
+    assert_eq!(error_state(&until_ready(&mut raw).await), Some("26000".into()));
+}

@@ -53,6 +53,11 @@ fn columns_of(expr: &Expr) -> Vec<String> {
     names.0
 }
 
+/// The names of the columns that a stored constraint is about.
+pub(crate) fn columns_named(check: &Check) -> Vec<String> {
+    parsed(check).map_or(vec![], |expr| columns_of(&expr))
+}
+
 /// Takes the table's name off its columns (invariant 1), and finds what invariant 2 forbids.
 struct Unqualified<'t>(&'t str);
 
@@ -199,8 +204,20 @@ impl Run<'_> {
         table: &Arc<Table>,
         rows: impl IntoIterator<Item = &'r [Datum]>,
     ) -> Result<()> {
+        match self.violation(table, rows).await? {
+            Some((_, error)) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    /// The first row that is against a constraint, counted from 0, and the error it is.
+    pub(crate) async fn violation<'r>(
+        &self,
+        table: &Arc<Table>,
+        rows: impl IntoIterator<Item = &'r [Datum]>,
+    ) -> Result<Option<(usize, EngineError)>> {
         if table.checks.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let rows: Vec<RowBuf> = rows.into_iter().map(|row| RowBuf::encode(table, row)).collect::<Result<_>>()?;
         let plan = self.check_plan(table, &table.checks).await?;
@@ -212,13 +229,13 @@ impl Run<'_> {
                 for (column, check) in batch.columns().iter().zip(&table.checks) {
                     let Some(passed) = column.as_boolean_opt() else { continue };
                     if passed.is_valid(row) && !passed.value(row) {
-                        return Err(violated(table, check, &rows[first + row]));
+                        return Ok(Some((first + row, violated(table, check, &rows[first + row]))));
                     }
                 }
             }
             first += batch.num_rows();
         }
-        Ok(())
+        Ok(None)
     }
 
     /// ALTER TABLE ADD CHECK: for the rows that are there as well. The table is this transaction's alone.

@@ -3,7 +3,8 @@
 //! Data comes and goes through the protocol's copy messages, which belong to the server: here are the statement ([`options`]),
 //! the lines of incoming data ([`lines`]), their fields ([`fields`]) and the rows that they become.
 //!
-//! 1. Rows are stored as their lines arrive: memory holds one message's lines, not the data.
+//! 1. Rows are stored as their lines arrive: memory holds one message's lines, not the data. Where a table has CHECK constraints, or a
+//!    column left out is numbered by a sequence, rows go in batches ([`BATCH_ROWS`]).
 //! 2. A COPY that does not reach its end leaves nothing: its transaction is rolled back, also where it is merely dropped.
 //! 3. An error names table, line and, where one is concerned, column.
 //!
@@ -14,29 +15,40 @@ pub(crate) mod fields;
 pub(crate) mod lines;
 pub(crate) mod options;
 
-use crate::context::{CancelToken, Canceller};
+use crate::context::{CancelToken, Canceller, TxnSlot};
 use crate::ddl::undefined_column;
 use crate::dml::check_not_null;
 use crate::error::unsupported;
 use crate::insert::values_query;
 use crate::parse::{fold, object_name};
-use crate::run::Run;
-use crate::session::{Block, Shared};
-use crate::values::live_columns;
+use crate::pgcatalog::SessionInfo;
+use crate::run::{LazyState, Run};
+use crate::sequence::{Call, sequence_of};
+use crate::session::{Block, Shared, SqlDatabase};
+use crate::values::{assign_datum, live_columns};
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::sql::sqlparser::ast::{CopySource, CopyTarget, Expr, Ident, SetExpr, Statement, TableFactor};
 use fields::Fields;
 use lines::Lines;
 pub use options::CopyFormat;
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::task::Poll;
-use terrace_engine::{Datum, EngineError, Result, Table};
+use terrace_engine::{Datum, EngineError, Result, Table, Txn};
 
 /// What a COPY does once it is planned.
 pub(crate) enum Copy {
     In(Box<Target>),
     Out(CopyFormat, SendableRecordBatchStream),
 }
+
+/// Rows and bytes of lines that are checked together.
+const BATCH_ROWS: usize = 1024;
+const BATCH_BYTES: usize = 1 << 20;
+
+/// A row, and the line that it was.
+type Numbered = (u64, Vec<Datum>);
 
 /// Where rows go.
 pub(crate) struct Target {
@@ -45,7 +57,18 @@ pub(crate) struct Target {
     columns: Vec<usize>,
     /// A row with the other columns' defaults.
     base: Vec<Datum>,
+    /// Positions of those that a sequence numbers, row by row, and the sequence.
+    numbered: Vec<(usize, Call)>,
     format: CopyFormat,
+}
+
+/// What evaluates expressions over rows that come later.
+pub(crate) struct Behind {
+    pub(crate) database: SqlDatabase,
+    pub(crate) info: SessionInfo,
+    /// The transaction's number and time.
+    pub(crate) number: u64,
+    pub(crate) clock: Mutex<Option<ExecutionProps>>,
 }
 
 /// `COPY ... FROM STDIN` that runs: give it the data as it comes, then [`CopyIn::finish`] it.
@@ -56,6 +79,7 @@ pub struct CopyIn {
     shared: Arc<Shared>,
     token: Arc<CancelToken>,
     canceller: Canceller,
+    behind: Behind,
     /// Rows stored.
     count: u64,
     over: bool,
@@ -77,13 +101,11 @@ impl Run<'_> {
         match source {
             CopySource::Table { table_name, columns } if !to => {
                 let table = self.write_table(&object_name(table_name)?).await?;
-                if !table.checks.is_empty() {
-                    return Err(unsupported("COPY to a table with CHECK constraints"));
-                }
                 let columns = listed(&table, columns)?;
-                let base = self.copy_defaults(&table, &columns).await?;
+                let numbered = numbered(&table, &columns);
+                let base = self.copy_defaults(&table, &columns, &numbered).await?;
                 let format = format.resolve(|name| at(&table, &columns, name))?;
-                Ok(Copy::In(Box::new(Target { table, columns, base, format })))
+                Ok(Copy::In(Box::new(Target { table, columns, base, numbered, format })))
             }
             CopySource::Table { table_name, columns } => {
                 let name = object_name(table_name)?;
@@ -113,15 +135,23 @@ impl Run<'_> {
         Ok(Copy::Out(format, self.stream(physical, None)?))
     }
 
-    /// A row of defaults for the columns that are not copied. Defaults are constant within a statement.
-    async fn copy_defaults(&self, table: &Arc<Table>, columns: &[usize]) -> Result<Vec<Datum>> {
-        let unlisted = || table.columns.iter().enumerate().filter(|(at, _)| !columns.contains(at));
-        if unlisted().any(|(_, c)| crate::sequence::sequence_of(c).is_some()) {
-            return Err(unsupported("COPY that leaves a column to a sequence"));
-        }
-        let rows = self.value_rows(table, columns, &[&vec![null(); columns.len()]]).await?;
+    /// A row of defaults for the columns that are neither copied nor numbered. Such defaults are constant within a statement.
+    async fn copy_defaults(
+        &self,
+        table: &Arc<Table>,
+        columns: &[usize],
+        numbered: &[(usize, Call)],
+    ) -> Result<Vec<Datum>> {
+        let others: Vec<usize> = columns.iter().copied().chain(numbered.iter().map(|(at, _)| *at)).collect();
+        let rows = self.value_rows(table, &others, &[&vec![null(); others.len()]]).await?;
         Ok(rows.into_iter().next().expect("a row of values for a row of expressions"))
     }
+}
+
+/// The columns that are not copied and that a sequence numbers.
+fn numbered(table: &Table, columns: &[usize]) -> Vec<(usize, Call)> {
+    let unlisted = live_columns(table).filter(|(at, _)| !columns.contains(at));
+    unlisted.filter_map(|(at, c)| Some((at, Call::Next(sequence_of(c)?)))).collect()
 }
 
 fn null() -> Expr {
@@ -181,9 +211,10 @@ impl CopyIn {
         shared: Arc<Shared>,
         token: Arc<CancelToken>,
         canceller: Canceller,
+        behind: Behind,
     ) -> CopyIn {
         let lines = Lines::new(target.format.clone());
-        CopyIn { target, lines, fields: Fields::default(), shared, token, canceller, count: 0, over: false }
+        CopyIn { target, lines, fields: Fields::default(), shared, token, canceller, behind, count: 0, over: false }
     }
 
     /// Fields of each line.
@@ -245,40 +276,110 @@ impl CopyIn {
     }
 
     async fn store_lines(&mut self, at_end: bool) -> Result<()> {
-        let shared = self.shared.clone();
-        let mut slot = shared.cell.lock().await;
-        if slot.txn.is_none() {
-            return Err(EngineError::new("25P01", "the transaction of this COPY has ended"));
+        if self.target.numbered.is_empty() && self.target.table.checks.is_empty() {
+            let shared = self.shared.clone();
+            let mut slot = shared.cell.lock().await;
+            let txn = still_open(&mut slot)?;
+            while let Some(row) = self.next_row(at_end)? {
+                self.store_row(txn, row).await?;
+            }
+            return Ok(());
         }
-        let txn = slot.open();
-        let (target, name) = (&*self.target, &self.target.table.name);
         loop {
-            let line = match self.lines.next(at_end) {
-                Ok(Some(line)) => line,
-                Ok(None) => return Ok(()),
-                Err(e) => return Err(e.with_context(format!("COPY {name}, line {}", self.lines.number()))),
-            };
-            let row = target.row(line, &mut self.fields);
-            let number = self.lines.number();
-            let stored = match row {
-                Ok(None) => continue,
-                Ok(Some(row)) => match check_not_null(&target.table, &row) {
-                    Ok(()) => txn.insert(&target.table, &row).await.map(|_| ()),
-                    Err(e) => Err(e),
-                },
-                Err(e) => Err(e),
-            };
-            stored.map_err(|e| match e.context {
-                Some(part) => EngineError { context: Some(format!("COPY {name}, line {number}{part}")), ..e },
-                None => e.with_context(format!("COPY {name}, line {number}")),
-            })?;
-            self.count += 1;
-            // A page that is resident is changed without waiting: others must get their turn.
-            if self.count.is_multiple_of(256) {
-                turn().await;
+            let (rows, more) = self.batch(at_end);
+            self.store_batch(rows).await?;
+            if !more? {
+                return Ok(());
             }
         }
     }
+
+    /// The row of the next line that has come.
+    fn next_row(&mut self, at_end: bool) -> Result<Option<Numbered>> {
+        loop {
+            let line = match self.lines.next(at_end) {
+                Ok(Some(line)) => line,
+                Ok(None) => return Ok(None),
+                Err(e) => return Err(self.target.at_line(self.lines.number(), e)),
+            };
+            let row = self.target.row(line, &mut self.fields);
+            let number = self.lines.number();
+            if let Some(row) = row.map_err(|e| self.target.at_line(number, e))? {
+                return Ok(Some((number, row)));
+            }
+        }
+    }
+
+    /// The next rows that have come, and whether there may be more, or what is wrong with the line behind them.
+    fn batch(&mut self, at_end: bool) -> (Vec<Numbered>, Result<bool>) {
+        let (mut rows, mut bytes) = (vec![], 0);
+        while rows.len() < BATCH_ROWS && bytes < BATCH_BYTES {
+            match self.next_row(at_end) {
+                Ok(Some(row)) => rows.push(row),
+                Ok(None) => return (rows, Ok(false)),
+                Err(e) => return (rows, Err(e)),
+            }
+            bytes += self.fields.bytes();
+        }
+        (rows, Ok(true))
+    }
+
+    /// Numbers rows, checks them, and stores them.
+    async fn store_batch(&mut self, mut rows: Vec<Numbered>) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let state = LazyState::new(&self.behind.database.state, &self.behind.clock);
+        let run = Run {
+            engine: &self.behind.database.engine,
+            state: &state,
+            info: &self.behind.info,
+            cell: &self.shared.cell,
+            number: self.behind.number,
+            cancel: &self.token,
+            parameters: &[],
+            types: &[],
+            captured: None,
+        };
+        let table = &self.target.table;
+        still_open(&mut *self.shared.cell.lock().await)?;
+        for (line, row) in &mut rows {
+            for (at, call) in &self.target.numbered {
+                let value = Datum::Int8(run.sequence(call).await?);
+                let value = assign_datum(value, table.columns[*at].data_type);
+                row[*at] = value.map_err(|e| self.target.at_line(*line, e))?;
+            }
+            check_not_null(table, row).map_err(|e| self.target.at_line(*line, e))?;
+        }
+        if let Some((n, error)) = Box::pin(run.violation(table, rows.iter().map(|(_, row)| row.as_slice()))).await? {
+            return Err(self.target.at_line(rows[n].0, error));
+        }
+        let shared = self.shared.clone();
+        let mut slot = shared.cell.lock().await;
+        let txn = still_open(&mut slot)?;
+        for row in rows {
+            self.store_row(txn, row).await?;
+        }
+        Ok(())
+    }
+
+    async fn store_row(&mut self, txn: &mut Txn, (line, row): Numbered) -> Result<()> {
+        let stored = match check_not_null(&self.target.table, &row) {
+            Ok(()) => txn.insert(&self.target.table, &row).await.map(|_| ()),
+            Err(e) => Err(e),
+        };
+        stored.map_err(|e| self.target.at_line(line, e))?;
+        self.count += 1;
+        // A page that is resident is changed without waiting: others must get their turn.
+        if self.count.is_multiple_of(256) {
+            turn().await;
+        }
+        Ok(())
+    }
+}
+
+fn still_open(slot: &mut TxnSlot) -> Result<&mut Txn> {
+    slot.txn.as_mut().ok_or_else(|| EngineError::new("25P01", "the transaction of this COPY has ended"))
 }
 
 impl Drop for CopyIn {
@@ -302,6 +403,13 @@ impl Drop for CopyIn {
 }
 
 impl Target {
+    /// An error says on which line it was.
+    fn at_line(&self, number: u64, error: EngineError) -> EngineError {
+        let rest = error.context.as_deref().unwrap_or_default();
+        let context = format!("COPY {}, line {number}{rest}", self.table.name);
+        EngineError { context: Some(context), ..error }
+    }
+
     /// The row of a line; `None` where the line is a header that says nothing. An error's context begins behind the line number.
     fn row(&self, line: lines::Line<'_>, fields: &mut Fields) -> Result<Option<Vec<Datum>>> {
         fields.split(line.bytes, &self.format)?;

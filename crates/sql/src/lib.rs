@@ -24,6 +24,7 @@ mod insert;
 mod literals;
 mod lock_rows;
 mod maintain;
+mod named;
 mod naming;
 pub mod observe;
 mod operators;
@@ -51,6 +52,7 @@ pub use context::Canceller;
 pub use copy::{CopyFormat, CopyIn};
 /// The version that batches are of.
 pub use datafusion::arrow;
+pub use named::Named;
 pub use session::{Outcome, Prepared, Session, Spill, SqlDatabase, TxnStatus};
 pub use values::{arrow_type, engine_type};
 

@@ -85,6 +85,9 @@ pub(crate) fn parse_one(sql: &str) -> Result<Option<Statement>> {
 
 /// Refuses what nobody would carry out, and gives result columns PostgreSQL's names.
 pub(crate) fn prepare(statement: &mut Statement) -> Result<()> {
+    if let Statement::Prepare { statement, .. } = statement {
+        return prepare(statement);
+    }
     // Rows are locked for the client, not for another query.
     let locks = match statement {
         Statement::Query(query) => std::mem::take(&mut query.locks),

@@ -15,8 +15,8 @@ use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaR
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ObjectName, ObjectType, Reset, Set, Statement, TransactionAccessMode, TransactionIsolationLevel,
-    TransactionMode, Value,
+    ContextModifier, Expr, Ident, ObjectName, ObjectType, Reset, Set, Statement, TransactionAccessMode,
+    TransactionIsolationLevel, TransactionMode, Value,
 };
 use futures::stream;
 use std::collections::BTreeSet;
@@ -362,6 +362,9 @@ impl Session {
                 }
                 self.end(false).await?
             }
+            Statement::Prepare { .. } | Statement::Deallocate { .. } | Statement::Discard { .. } => {
+                self.manage_statements(ast).await?
+            }
             Statement::Vacuum(vacuum) => match self.vacuum(vacuum).await? {
                 true => command("VACUUM"),
                 false => return Ok(None),
@@ -369,8 +372,10 @@ impl Session {
             Statement::Set(set) => self.set_statement(set).await?,
             Statement::Reset(reset) => {
                 match &reset.reset {
-                    Reset::ALL => self.settings = crate::settings::Settings::new(),
-                    Reset::ConfigurationParameter(name) => self.settings.reset(&name.to_string())?,
+                    Reset::ALL => self.shared.settings.lock().reset_all(),
+                    Reset::ConfigurationParameter(name) => {
+                        self.shared.settings.lock().reset(&name.to_string(), false)?;
+                    }
                 }
                 command("RESET")
             }
@@ -399,6 +404,9 @@ impl Session {
         }
         self.ensure_transaction().await;
         *self.shared.block.lock() = Block::Explicit;
+        if let Some(read_only) = access(modes) {
+            self.shared.settings.lock().set("transaction_read_only", read_only, true)?;
+        }
         Ok(command(tag))
     }
 
@@ -432,20 +440,17 @@ impl Session {
     async fn set_statement(&mut self, set: &Set) -> Result<Outcome> {
         match set {
             Set::SingleAssignment { scope, hivevar: false, variable, values } => {
-                use datafusion::sql::sqlparser::ast::ContextModifier;
-                if matches!(scope, Some(ContextModifier::Local | ContextModifier::Global)) {
-                    return Err(unsupported("SET LOCAL"));
-                }
+                let local = match scope {
+                    Some(ContextModifier::Global) => return Err(unsupported("SET GLOBAL")),
+                    scope => *scope == Some(ContextModifier::Local),
+                };
                 let name = variable.to_string();
                 let values: Vec<String> = values.iter().map(setting_value).collect::<Result<_>>()?;
-                match values.as_slice() {
-                    [one] if one.eq_ignore_ascii_case("default") => self.settings.reset(&name)?,
-                    values => self.settings.set(&name, &values.join(", "))?,
-                }
+                return self.assign(&name, &values.join(", "), local);
             }
-            Set::SetTimeZone { local: false, value } => self.settings.set("TimeZone", &setting_value(value)?)?,
+            Set::SetTimeZone { local, value } => return self.assign("TimeZone", &setting_value(value)?, *local),
             Set::SetNames { charset_name, collation_name: None } => {
-                self.settings.set("client_encoding", &charset_name.value)?;
+                return self.assign("client_encoding", &charset_name.value, false);
             }
             Set::SetNamesDefault {} => {}
             Set::SetTransaction { modes, snapshot: None, session } => {
@@ -456,11 +461,25 @@ impl Session {
         Ok(command("SET"))
     }
 
+    fn assign(&mut self, name: &str, value: &str, local: bool) -> Result<Outcome> {
+        let outside = local && self.shared.block() == Block::None;
+        let mut settings = self.shared.settings.lock();
+        match value.to_ascii_lowercase().as_str() {
+            "default" => settings.reset(name, local)?,
+            _ => settings.set(name, value, local)?,
+        }
+        let outside = outside.then(|| notice("25P01", "SET LOCAL can only be used in transaction blocks"));
+        Ok(Outcome::Command { tag: "SET".into(), notices: outside.into_iter().collect() })
+    }
+
     async fn set_transaction(&mut self, modes: &[TransactionMode], session: bool) -> Result<Outcome> {
         let isolation = isolation(modes)?;
         if session {
             if let Some(isolation) = isolation {
-                self.settings.set("default_transaction_isolation", isolation_name(isolation))?;
+                self.shared.settings.lock().set("default_transaction_isolation", isolation_name(isolation), false)?;
+            }
+            if let Some(read_only) = access(modes) {
+                self.shared.settings.lock().set("default_transaction_read_only", read_only, false)?;
             }
             return Ok(command("SET"));
         }
@@ -469,6 +488,9 @@ impl Session {
             return Ok(Outcome::Command { tag: "SET".into(), notices: vec![warning] });
         }
         self.isolate(isolation).await?;
+        if let Some(read_only) = access(modes) {
+            self.shared.settings.lock().set("transaction_read_only", read_only, true)?;
+        }
         Ok(command("SET"))
     }
 
@@ -478,17 +500,20 @@ impl Session {
         let one = |name: &str, value: String| text_rows(&[name], vec![vec![value]]);
         match name.as_str() {
             "all" => {
-                let rows = self.settings.all().map(|(n, v)| vec![n.to_string(), v.to_string(), String::new()]);
-                Ok(text_rows(&["name", "setting", "description"], rows.collect()))
+                let settings = self.shared.settings.lock();
+                let mut rows: Vec<_> =
+                    settings.all().map(|(n, v)| vec![n.to_string(), v.to_string(), String::new()]).collect();
+                rows.sort_by_key(|row| row[0].to_lowercase());
+                Ok(text_rows(&["name", "setting", "description"], rows))
             }
             "transaction_isolation_level" | "transaction_isolation" => {
-                let isolation = self.isolation.unwrap_or_else(|| self.settings.default_isolation());
+                let isolation = self.isolation.unwrap_or_else(|| self.shared.settings.lock().default_isolation());
                 Ok(one("transaction_isolation", isolation_name(isolation).into()))
             }
             "session_authorization" => Ok(one("session_authorization", self.info.user.clone())),
-            "time_zone" | "timezone" => Ok(one("TimeZone", self.settings.show("TimeZone")?.1)),
+            "time_zone" | "timezone" => Ok(one("TimeZone", self.setting("TimeZone")?)),
             _ => {
-                let (shown, value) = self.settings.show(&words.join("."))?;
+                let (shown, value) = self.shared.settings.lock().show(&words.join("."))?;
                 Ok(one(shown, value))
             }
         }
@@ -518,11 +543,38 @@ fn isolation(modes: &[TransactionMode]) -> Result<Option<Isolation>> {
                     TransactionIsolationLevel::Snapshot => return Err(unsupported("isolation level SNAPSHOT")),
                 });
             }
-            TransactionMode::AccessMode(TransactionAccessMode::ReadWrite) => {}
-            TransactionMode::AccessMode(TransactionAccessMode::ReadOnly) => return Err(unsupported("READ ONLY")),
+            TransactionMode::AccessMode(_) => {}
         }
     }
     Ok(isolation)
+}
+
+/// READ ONLY or READ WRITE, as a setting.
+fn access(modes: &[TransactionMode]) -> Option<&'static str> {
+    modes.iter().rev().find_map(|mode| match mode {
+        TransactionMode::AccessMode(TransactionAccessMode::ReadOnly) => Some("on"),
+        TransactionMode::AccessMode(TransactionAccessMode::ReadWrite) => Some("off"),
+        TransactionMode::IsolationLevel(_) => None,
+    })
+}
+
+/// 25006 for what a read-only transaction may not do.
+pub(crate) fn refuse_write(ast: &Statement) -> Result<()> {
+    let what = match ast {
+        Statement::Query(query) if !query.locks.is_empty() => "SELECT FOR UPDATE".to_string(),
+        Statement::Query(query) => match sequence::calls(query)?.iter().find(|call| call.writes()) {
+            Some(_) => "nextval() or setval()".to_string(),
+            None => return Ok(()),
+        },
+        Statement::Explain { analyze: true, statement, .. } => return refuse_write(statement),
+        Statement::Explain { .. } | Statement::Copy { to: true, .. } => return Ok(()),
+        Statement::Insert(_) => "INSERT".to_string(),
+        Statement::Update { .. } => "UPDATE".to_string(),
+        Statement::Delete(_) => "DELETE".to_string(),
+        Statement::Copy { .. } => "COPY FROM".to_string(),
+        other => name_of(other),
+    };
+    Err(EngineError::new("25006", format!("cannot execute {what} in a read-only transaction")))
 }
 
 fn setting_value(expr: &Expr) -> Result<String> {

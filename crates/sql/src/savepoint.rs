@@ -28,11 +28,13 @@ impl Session {
                 let mut slot = self.shared.cell.lock().await;
                 let mark = slot.open().savepoint();
                 slot.savepoints.push((fold(name), mark));
+                self.shared.settings.lock().savepoint();
             }
             "RELEASE" => {
                 let mut slot = self.shared.cell.lock().await;
                 let at = slot.find(name)?;
                 slot.savepoints.truncate(at);
+                self.shared.settings.lock().release(at);
             }
             _ => {
                 let mut slot = self.shared.cell.lock().await;
@@ -40,6 +42,7 @@ impl Session {
                 slot.savepoints.truncate(at + 1);
                 let mark = slot.savepoints[at].1;
                 slot.open().rollback_to(mark).await?;
+                self.shared.settings.lock().back_to(at);
                 *self.shared.block.lock() = Block::Explicit;
             }
         }

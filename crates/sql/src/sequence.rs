@@ -53,6 +53,12 @@ pub(crate) enum Call {
     Set(String, i64, bool),
 }
 
+impl Call {
+    pub(crate) fn writes(&self) -> bool {
+        matches!(self, Call::Next(_) | Call::Set(..))
+    }
+}
+
 pub(crate) fn is_sequence(table: &Table) -> bool {
     table.columns.last().is_some_and(|c| c.dropped && c.name.is_empty())
 }

@@ -5,10 +5,11 @@
 //! 2. Outside a block, a statement commits by itself, or (after [`Session::begin_pipeline`]) at `sync`.
 //! 3. A commit is never cancelled.
 use crate::context::{CancelToken, Canceller, TxnCell, TxnSlot};
-use crate::copy::{Copy, CopyFormat, CopyIn};
+use crate::copy::{Behind, Copy, CopyFormat, CopyIn};
 use crate::depth::on_stack_for;
 use crate::error::from_datafusion;
 use crate::fast::{self, Bound, Fast, FastDone};
+use crate::named::Named;
 use crate::naming::shown;
 use crate::observe::{Activity, Entry, Observed, Present, Running};
 use crate::pgcatalog::{SessionInfo, System};
@@ -30,6 +31,7 @@ use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use parking_lot::Mutex;
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -95,6 +97,8 @@ pub struct Prepared {
     pub(crate) depth: usize,
     /// Where it is a statement on one row by its key, recognised against some version of the catalogue.
     pub(crate) fast: Mutex<Option<Arc<Fast>>>,
+    /// Where it is EXECUTE: the statement that it runs.
+    pub(crate) executes: Option<Arc<Prepared>>,
     /// Where its runs are counted.
     pub(crate) entry: OnceLock<Arc<Entry>>,
     /// What whoever sends its rows keeps with it.
@@ -109,6 +113,9 @@ impl Prepared {
 
     /// The command tag of rows, to which their count is added: of `EXPLAIN` and `SHOW` nothing is.
     pub fn tag(&self, rows: u64) -> String {
+        if let Some(inner) = &self.executes {
+            return inner.tag(rows);
+        }
         match &self.statement {
             Some(Statement::Explain { .. }) => "EXPLAIN".to_owned(),
             Some(Statement::ShowVariable { .. } | Statement::ShowVariables { .. }) => "SHOW".to_owned(),
@@ -152,13 +159,15 @@ pub(crate) struct Shared {
     pub(crate) cell: TxnCell,
     pub(crate) block: Mutex<Block>,
     pub(crate) activity: Arc<Activity>,
+    pub(crate) settings: Arc<Mutex<Settings>>,
 }
 
 pub struct Session {
     pub(crate) database: SqlDatabase,
     pub(crate) shared: Arc<Shared>,
     pub(crate) info: SessionInfo,
-    pub(crate) settings: Settings,
+    /// Prepared statements by name.
+    pub(crate) named: BTreeMap<String, Arc<Named>>,
     canceller: Canceller,
     /// Of the transaction: see [`LazyState`].
     pub(crate) clock: Mutex<Option<ExecutionProps>>,
@@ -211,8 +220,14 @@ impl SqlDatabase {
         let activity = present.activity.clone();
         let pid = activity.pid;
         let slot = TxnSlot { sequences: self.sequences.clone(), ..TxnSlot::default() };
-        let shared = Shared { cell: Arc::new(tokio::sync::Mutex::new(slot)), block: Mutex::new(Block::None), activity };
-        let system = System { engine: self.engine.clone(), observed: self.observed.clone() };
+        let shared = Shared {
+            cell: Arc::new(tokio::sync::Mutex::new(slot)),
+            block: Mutex::new(Block::None),
+            activity,
+            settings: Arc::new(Mutex::new(Settings::new())),
+        };
+        let settings = shared.settings.clone();
+        let system = System { engine: self.engine.clone(), observed: self.observed.clone(), settings };
         Session {
             database: self.clone(),
             shared: Arc::new(shared),
@@ -222,7 +237,7 @@ impl SqlDatabase {
                 backend_pid: pid,
                 system: Some(system),
             },
-            settings: Settings::new(),
+            named: BTreeMap::new(),
             canceller: Canceller::default(),
             clock: Mutex::new(None),
             isolation: None,
@@ -252,6 +267,7 @@ impl Shared {
         };
         let mut slot = self.cell.lock().await;
         if let Some(mark) = slot.savepoints.last().map(|(_, mark)| *mark) {
+            self.settings.lock().back_to(slot.savepoints.len() - 1);
             // A block that has failed before has nothing newer than its savepoint.
             let undone = match before {
                 Block::Explicit => slot.open().rollback_to(mark).await,
@@ -285,14 +301,21 @@ impl Shared {
 
     pub(crate) async fn commit(&self) -> Result<()> {
         let txn = self.cell.lock().await.take();
+        let durable = {
+            let mut settings = self.settings.lock();
+            let durable = settings.synchronous_commit();
+            settings.end(true);
+            durable
+        };
         let Some(txn) = txn else { return Ok(()) };
-        let result = txn.commit().await;
+        let result = if durable { txn.commit().await } else { txn.commit_async().await };
         self.activity.ended_transaction();
         result
     }
 
     pub(crate) async fn rollback(&self) -> Result<()> {
         let txn = self.cell.lock().await.take();
+        self.settings.lock().end(false);
         let Some(txn) = txn else { return Ok(()) };
         let result = txn.rollback().await;
         self.activity.ended_transaction();
@@ -325,16 +348,17 @@ impl Session {
 
     /// A run-time parameter as SHOW tells it, e.g. for ParameterStatus.
     pub fn setting(&self, name: &str) -> Result<String> {
-        self.settings.show(name).map(|(_, value)| value)
+        self.shared.settings.lock().show(name).map(|(_, value)| value)
     }
 
-    pub fn application_name(&self) -> &str {
-        self.settings.application_name()
+    pub fn application_name(&self) -> Arc<str> {
+        self.shared.settings.lock().application_name()
     }
 
-    /// Sets a run-time parameter, e.g. one of the startup packet.
+    /// Sets a run-time parameter that the session begins with, e.g. one of the startup packet: RESET goes back to it. Not within a
+    /// transaction.
     pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
-        self.settings.set(name, value)?;
+        self.shared.settings.lock().begin_with(name, value)?;
         self.shared.activity.set_application(&self.setting("application_name")?);
         Ok(())
     }
@@ -359,7 +383,7 @@ impl Session {
 
     /// How long the client may leave the session alone, as it is now: a setting's name, and the time.
     pub fn idle_timeout(&self) -> Option<(&'static str, Duration)> {
-        let timeouts = self.settings.timeouts();
+        let timeouts = self.shared.settings.lock().timeouts();
         match self.status() {
             TxnStatus::Idle => timeouts.idle_session.map(|t| ("idle_session_timeout", t)),
             _ => timeouts.idle_in_transaction.map(|t| ("idle_in_transaction_session_timeout", t)),
@@ -413,10 +437,27 @@ impl Session {
         types: &[Option<DataType>],
     ) -> Result<Arc<Prepared>> {
         let mut statement = parse::parse_tokens(tokens)?;
-        let (mut parameters, mut columns, mut fast) = (vec![], None, None);
         if let Some(statement) = &mut statement {
             parse::prepare(statement)?;
             self.refuse_if_failed(statement)?;
+        }
+        self.prepare_parsed(sql, statement, depth, types).await
+    }
+
+    /// `depth`: a bound on that of the statement's tree.
+    pub(crate) async fn prepare_parsed(
+        &mut self,
+        sql: &str,
+        statement: Option<Statement>,
+        depth: usize,
+        types: &[Option<DataType>],
+    ) -> Result<Arc<Prepared>> {
+        let (mut parameters, mut columns, mut fast, mut executes) = (vec![], None, None, None);
+        if let Some(Statement::Execute { name, .. }) = &statement {
+            let inner = self.executed(name.as_ref())?.prepared.clone();
+            columns = inner.columns.clone();
+            executes = Some(inner);
+        } else if let Some(statement) = &statement {
             let catalog = self.catalog().await;
             let mut known = types.to_vec();
             fast = if self.by_key { fast::recognise(statement, &catalog, &mut known).map(Arc::new) } else { None };
@@ -427,7 +468,7 @@ impl Session {
         }
         let fast = Mutex::new(fast);
         let (entry, attached) = (OnceLock::new(), OnceLock::new());
-        Ok(Arc::new(Prepared { sql: sql.into(), parameters, columns, statement, depth, fast, entry, attached }))
+        Ok(Arc::new(Prepared { sql: sql.into(), parameters, columns, statement, depth, fast, executes, entry, attached }))
     }
 
     /// The catalogue that the next statement would see.
@@ -438,7 +479,7 @@ impl Session {
         }
     }
 
-    fn refuse_if_failed(&self, statement: &Statement) -> Result<()> {
+    pub(crate) fn refuse_if_failed(&self, statement: &Statement) -> Result<()> {
         let ends = matches!(statement, Statement::Commit { .. } | Statement::Rollback { .. });
         if self.shared.block() == Block::Failed && !ends {
             let message = "current transaction is aborted, commands ignored until end of transaction block";
@@ -451,9 +492,10 @@ impl Session {
     /// rows: when the stream ends). A failed statement inside one makes the status Failed (25P02 until rolled back).
     pub async fn execute(&mut self, statement: &Arc<Prepared>, parameters: Vec<Datum>) -> Result<Outcome> {
         let Some(ast) = &statement.statement else { return Ok(Outcome::Empty) };
-        let running = Running::begin(&self.database.observed, &self.shared, statement);
+        let counted = statement.executes.as_ref().unwrap_or(statement);
+        let running = Running::begin(&self.database.observed, &self.shared, counted);
         self.running = Some(running.clone());
-        let token = self.canceller.begin(self.database.engine.env(), self.settings.timeouts().statement);
+        let token = self.canceller.begin(self.database.engine.env(), self.shared.settings.lock().timeouts().statement);
         let mut reads = Reads::default();
         let work = on_stack_for(statement.depth, Box::pin(self.try_execute(statement, ast, parameters, &token)));
         let result = counting(&mut reads, work).await;
@@ -487,7 +529,7 @@ impl Session {
         }
     }
 
-    async fn try_execute(
+    pub(crate) async fn try_execute(
         &mut self,
         prepared: &Prepared,
         ast: &Statement,
@@ -512,6 +554,13 @@ impl Session {
                 self.shared.activity.set_application(&self.setting("application_name")?);
             }
             return Ok(outcome);
+        }
+        if let Some(inner) = &prepared.executes {
+            let values = self.arguments(ast, inner, token).await?;
+            return self.execute_inner(inner, values, token).await;
+        }
+        if self.shared.settings.lock().read_only() {
+            crate::router::refuse_write(ast)?;
         }
         let number = self.ensure_transaction().await;
         let state = LazyState::new(&self.database.state, &self.clock);
@@ -541,7 +590,13 @@ impl Session {
                 Ok(Outcome::Rows { schema, stream })
             }
             crate::router::Done::Copy(Copy::In(target)) => {
-                let copy = CopyIn::new(target, self.shared.clone(), token.clone(), self.canceller.clone());
+                let behind = Behind {
+                    database: self.database.clone(),
+                    info: self.info.clone(),
+                    number,
+                    clock: Mutex::new(self.clock.lock().clone()),
+                };
+                let copy = CopyIn::new(target, self.shared.clone(), token.clone(), self.canceller.clone(), behind);
                 Ok(Outcome::CopyIn(Box::new(copy)))
             }
             crate::router::Done::Copy(Copy::Out(format, stream)) => {
@@ -603,7 +658,7 @@ impl Session {
 
     /// Begins a transaction where none is open; answers its number.
     pub(crate) async fn ensure_transaction(&mut self) -> u64 {
-        let isolation = self.isolation.unwrap_or_else(|| self.settings.default_isolation());
+        let isolation = self.isolation.unwrap_or_else(|| self.shared.settings.lock().default_isolation());
         let mut slot = self.shared.cell.lock().await;
         if slot.txn.is_none() {
             slot.number += 1;
@@ -613,7 +668,7 @@ impl Session {
             slot.txn = Some(txn);
             *self.clock.lock() = None;
         }
-        slot.open().set_lock_timeout(self.settings.timeouts().lock);
+        slot.open().set_lock_timeout(self.shared.settings.lock().timeouts().lock);
         slot.number
     }
 

@@ -1,14 +1,36 @@
-//! Run-time parameters: SET, SHOW, RESET. A parameter that does nothing here is accepted only with the value that is true.
+//! Run-time parameters: SET, SET LOCAL, SHOW, RESET. A parameter that does nothing here is accepted only with the value that is true.
+//!
+//! 1. A change belongs to its transaction: what is rolled back, to a savepoint too, is unset, and SET LOCAL ends with COMMIT.
+//! 2. RESET goes back to what the session began with.
 use crate::error::unsupported;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 use terrace_engine::{EngineError, Isolation, Result};
 
+type Values = Arc<BTreeMap<&'static str, String>>;
+
 #[derive(Clone, Debug)]
+struct State {
+    /// In force.
+    now: Values,
+    /// What COMMIT leaves: without SET LOCAL.
+    kept: Values,
+}
+
+#[derive(Debug)]
 pub(crate) struct Settings {
-    values: BTreeMap<&'static str, String>,
+    state: State,
+    initial: Values,
+    /// Before the open transaction changed anything; `None`: it has not.
+    before: Option<State>,
+    /// At each savepoint, oldest first.
+    savepoints: Vec<State>,
     timeouts: Timeouts,
     isolation: Isolation,
+    application: Arc<str>,
+    synchronous_commit: bool,
+    read_only: bool,
 }
 
 /// Limits on time that a session has set. `None`: none.
@@ -23,41 +45,79 @@ pub(crate) struct Timeouts {
 /// Name as SHOW writes it, and value at the start.
 const DEFAULTS: &[(&str, &str)] = &[
     ("application_name", ""),
+    ("backslash_quote", "safe_encoding"),
     ("bytea_output", "hex"),
+    ("check_function_bodies", "on"),
     ("client_encoding", "UTF8"),
     ("client_min_messages", "notice"),
     ("DateStyle", "ISO, MDY"),
+    ("default_table_access_method", "heap"),
+    ("default_tablespace", ""),
     ("default_transaction_isolation", "read committed"),
     ("extra_float_digits", "1"),
     ("integer_datetimes", "on"),
     ("IntervalStyle", "postgres"),
     ("is_superuser", "on"),
     ("lock_timeout", "0"),
+    ("max_identifier_length", "63"),
+    ("row_security", "on"),
     ("search_path", "\"$user\", public"),
     ("server_encoding", "UTF8"),
     ("server_version", crate::pgcatalog::SERVER_VERSION),
     ("standard_conforming_strings", "on"),
+    ("server_version_num", "150000"),
     ("statement_timeout", "0"),
+    ("synchronous_commit", "on"),
     ("idle_in_transaction_session_timeout", "0"),
     ("idle_session_timeout", "0"),
     ("TimeZone", "UTC"),
-    ("transaction_read_only", "off"),
+    // Empty: as default_transaction_read_only says.
+    ("transaction_read_only", ""),
     ("default_transaction_read_only", "off"),
+    ("xmloption", "content"),
 ];
 
 impl Settings {
     pub(crate) fn new() -> Settings {
-        let values = DEFAULTS.iter().map(|(name, value)| (*name, value.to_string())).collect();
-        Settings { values, timeouts: Timeouts::default(), isolation: Isolation::ReadCommitted }
+        let values: Values = Arc::new(DEFAULTS.iter().map(|(name, value)| (*name, value.to_string())).collect());
+        Settings {
+            state: State { now: values.clone(), kept: values.clone() },
+            initial: values,
+            before: None,
+            savepoints: vec![],
+            timeouts: Timeouts::default(),
+            isolation: Isolation::ReadCommitted,
+            application: "".into(),
+            synchronous_commit: true,
+            read_only: false,
+        }
     }
 
-    pub(crate) fn timeouts(&self) -> &Timeouts {
-        &self.timeouts
+    pub(crate) fn timeouts(&self) -> Timeouts {
+        self.timeouts
     }
 
-    fn store(&mut self, key: &'static str, value: String) {
-        self.values.insert(key, value);
-        let timeout = |name: &str| match milliseconds(&self.values[name]) {
+    /// Whether a commit waits until it is durable.
+    pub(crate) fn synchronous_commit(&self) -> bool {
+        self.synchronous_commit
+    }
+
+    /// Whether the open transaction, or the next one, may not write.
+    pub(crate) fn read_only(&self) -> bool {
+        self.read_only
+    }
+
+    fn store(&mut self, key: &'static str, value: String, local: bool) {
+        self.before.get_or_insert_with(|| self.state.clone());
+        Arc::make_mut(&mut self.state.now).insert(key, value.clone());
+        if !local {
+            Arc::make_mut(&mut self.state.kept).insert(key, value);
+        }
+        self.take_effect();
+    }
+
+    fn take_effect(&mut self) {
+        let timeout = |name: &str| match milliseconds(&self.state.now[name]) {
             None | Some(0) => None,
             Some(ms) => Some(Duration::from_millis(ms)),
         };
@@ -67,10 +127,52 @@ impl Settings {
             idle_in_transaction: timeout("idle_in_transaction_session_timeout"),
             idle_session: timeout("idle_session_timeout"),
         };
-        self.isolation = match self.values["default_transaction_isolation"].as_str() {
+        self.isolation = match self.state.now["default_transaction_isolation"].as_str() {
             "repeatable read" => Isolation::RepeatableRead,
             _ => Isolation::ReadCommitted,
         };
+        self.application = self.state.now["application_name"].as_str().into();
+        self.synchronous_commit = self.state.now["synchronous_commit"] != "off";
+        self.read_only = Self::shown(&self.state.now, "transaction_read_only") == "on";
+    }
+
+    fn restore(&mut self, state: State) {
+        self.state = state;
+        self.take_effect();
+    }
+
+    /// The transaction ends.
+    pub(crate) fn end(&mut self, committed: bool) {
+        self.savepoints.clear();
+        if let Some(before) = self.before.take() {
+            let kept = self.state.kept.clone();
+            self.restore(if committed { State { now: kept.clone(), kept } } else { before });
+        }
+    }
+
+    pub(crate) fn savepoint(&mut self) {
+        self.savepoints.push(self.state.clone());
+    }
+
+    /// Forgets the savepoint of that number, from 0, and those after it.
+    pub(crate) fn release(&mut self, at: usize) {
+        self.savepoints.truncate(at);
+    }
+
+    /// As it was at the savepoint of that number, which stays.
+    pub(crate) fn back_to(&mut self, at: usize) {
+        self.savepoints.truncate(at + 1);
+        if let Some(state) = self.savepoints.last().cloned() {
+            self.restore(state);
+        }
+    }
+
+    /// What the session begins with (invariant 2). Not within a transaction.
+    pub(crate) fn begin_with(&mut self, name: &str, value: &str) -> Result<()> {
+        self.set(name, value, false)?;
+        self.end(true);
+        self.initial = self.state.kept.clone();
+        Ok(())
     }
 
     fn key(name: &str) -> Result<&'static str> {
@@ -81,32 +183,58 @@ impl Settings {
             .ok_or_else(|| EngineError::new("42704", format!("unrecognized configuration parameter \"{name}\"")))
     }
 
+    fn shown<'v>(values: &'v Values, key: &str) -> &'v str {
+        match (key, values[key].as_str()) {
+            ("transaction_read_only", "") => &values["default_transaction_read_only"],
+            (_, value) => value,
+        }
+    }
+
     /// The parameter's name as SHOW writes it, and its value.
     pub(crate) fn show(&self, name: &str) -> Result<(&'static str, String)> {
         let key = Self::key(name)?;
-        Ok((key, self.values[key].clone()))
+        Ok((key, Self::shown(&self.state.now, key).to_string()))
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.values.iter().map(|(name, value)| (*name, value.as_str()))
+        self.state.now.keys().map(|name| (*name, Self::shown(&self.state.now, name)))
     }
 
-    pub(crate) fn reset(&mut self, name: &str) -> Result<()> {
+    pub(crate) fn reset(&mut self, name: &str, local: bool) -> Result<()> {
         let key = Self::key(name)?;
-        let (_, value) = DEFAULTS.iter().find(|(k, _)| *k == key).expect("keys are of this list");
-        self.store(key, value.to_string());
+        let value = self.initial[key].clone();
+        self.store(key, value, local);
         Ok(())
+    }
+
+    pub(crate) fn reset_all(&mut self) {
+        self.before.get_or_insert_with(|| self.state.clone());
+        self.restore(State { now: self.initial.clone(), kept: self.initial.clone() });
+    }
+
+    /// Name, and the value in force, after RESET, and without anybody's asking.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (&'static str, &str, &str, &'static str)> {
+        let one = |(name, boot): &(&'static str, &'static str)| {
+            let (now, initial) = (Self::shown(&self.state.now, name), Self::shown(&self.initial, name));
+            (
+                *name,
+                now,
+                initial,
+                if boot.is_empty() && !now.is_empty() && *name == "transaction_read_only" { "off" } else { *boot },
+            )
+        };
+        DEFAULTS.iter().map(one)
     }
 
     pub(crate) fn default_isolation(&self) -> Isolation {
         self.isolation
     }
 
-    pub(crate) fn application_name(&self) -> &str {
-        &self.values["application_name"]
+    pub(crate) fn application_name(&self) -> Arc<str> {
+        self.application.clone()
     }
 
-    pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<()> {
+    pub(crate) fn set(&mut self, name: &str, value: &str, local: bool) -> Result<()> {
         let key = Self::key(name)?;
         let lower = value.to_ascii_lowercase();
         let stored = match key {
@@ -114,6 +242,18 @@ impl Settings {
             "client_min_messages" => lower,
             "extra_float_digits" => match value.parse::<i32>() {
                 Ok(-15..=3) => value.to_string(),
+                _ => return Err(invalid(key, value)),
+            },
+            // Of a transaction: it ends with it.
+            "transaction_read_only" => {
+                let value = boolean(key, &lower)?;
+                self.store(key, value.into(), true);
+                return Ok(());
+            }
+            "default_transaction_read_only" => boolean(key, &lower)?.into(),
+            "synchronous_commit" => match lower.as_str() {
+                "on" | "true" | "yes" | "1" | "local" | "remote_write" | "remote_apply" => "on".into(),
+                "off" | "false" | "no" | "0" => "off".into(),
                 _ => return Err(invalid(key, value)),
             },
             "search_path" => match lower.split(',').map(|s| s.trim().trim_matches('"')).collect::<Vec<_>>() {
@@ -135,26 +275,32 @@ impl Settings {
                 return Ok(());
             }
         };
-        self.store(key, stored);
+        self.store(key, stored, local);
         Ok(())
     }
 
     /// These have one true value; the spellings PostgreSQL takes for it are taken.
     fn require(&self, key: &'static str, lower: &str) -> Result<()> {
         let spellings: &[&str] = match key {
+            "backslash_quote" => &["safe_encoding"],
+            // There are no functions, no row security and no XML that either value would change anything for.
+            "check_function_bodies" | "row_security" => &["on", "off", "true", "false"],
+            "xmloption" => &["content", "document"],
+            "default_table_access_method" => &["heap"],
+            "default_tablespace" => &["", "pg_default"],
             "bytea_output" => &["hex"],
             "client_encoding" => &["utf8", "utf-8", "unicode"],
             "DateStyle" => &["iso", "iso, mdy", "iso,mdy"],
             "IntervalStyle" => &["postgres"],
             "standard_conforming_strings" => &["on", "true", "1", "yes"],
             "TimeZone" => &["utc", "gmt", "etc/utc", "0", "utc0"],
-            "transaction_read_only" | "default_transaction_read_only" => &["off", "false", "0", "no"],
             _ => return Err(EngineError::new("55P02", format!("parameter \"{key}\" cannot be changed"))),
         };
         if spellings.contains(&lower) || lower == "default" {
             return Ok(());
         }
-        Err(unsupported(format!("{key} = '{lower}'")))
+        let only = self.state.now[key].as_str();
+        Err(unsupported(format!("{key} = '{lower}'")).with_hint(format!("Only '{only}' is.")))
     }
 }
 
@@ -181,6 +327,14 @@ fn shown_time(ms: u64) -> String {
     match UNITS.iter().find(|(_, scale)| ms > 0 && ms.is_multiple_of(*scale)) {
         Some((unit, scale)) => format!("{}{unit}", ms / scale),
         None => "0".into(),
+    }
+}
+
+fn boolean(key: &str, lower: &str) -> Result<&'static str> {
+    match lower {
+        "on" | "true" | "yes" | "1" => Ok("on"),
+        "off" | "false" | "no" | "0" => Ok("off"),
+        _ => Err(EngineError::new("22023", format!("parameter \"{key}\" requires a Boolean value"))),
     }
 }
 

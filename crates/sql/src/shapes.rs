@@ -124,8 +124,9 @@ impl Shape {
         }
         let fast = Mutex::new(fast);
         let sql = text.to_owned();
-        let (statement, entry, attached) = (Some(statement), OnceLock::new(), OnceLock::new());
-        let prepared = Prepared { sql, parameters, columns, statement, depth, fast, entry, attached };
+        let (statement, executes) = (Some(statement), None);
+        let (entry, attached) = (OnceLock::new(), OnceLock::new());
+        let prepared = Prepared { sql, parameters, columns, statement, depth, fast, executes, entry, attached };
         Some(Shape { prepared: Arc::new(prepared), uses })
     }
 

@@ -11,12 +11,16 @@ mod common;
 mod conflict;
 #[path = "statements/lock_rows.rs"]
 mod lock_rows;
+#[path = "statements/named.rs"]
+mod named;
 #[path = "statements/returning.rs"]
 mod returning;
 #[path = "statements/savepoint.rs"]
 mod savepoint;
 #[path = "statements/sequence.rs"]
 mod sequence;
+#[path = "statements/settings.rs"]
+mod settings;
 #[path = "statements/types.rs"]
 mod types;
 

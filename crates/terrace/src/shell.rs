@@ -8,12 +8,16 @@
 #![allow(clippy::disallowed_methods, reason = "a prompt has files and a clock")]
 
 mod client;
+mod complete;
+mod copy;
 mod lexer;
 mod meta;
 mod print;
 
 use crate::Failure;
 use client::{Client, Outcome};
+use complete::{Completion, Names};
+use copy::Direction;
 use print::Style;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
@@ -82,12 +86,17 @@ async fn embedded(options: &Options, instance: &Instance) -> Result<(), Failure>
 async fn run(options: &Options, address: SocketAddr) -> Result<(), Failure> {
     let client = Client::connect(address).await?;
     let style = if options.csv { Style::Csv } else { Style::Table };
-    let mut shell =
-        Shell { client, style, timing: false, output: Box::new(std::io::stdout()), typed: false, over: false };
+    let output = Box::new(std::io::stdout());
+    let mut shell = Shell { client, style, timing: false, output, typed: false, over: false, names: Names::default() };
     if !options.commands.is_empty() {
+        let mut data = std::io::stdin().lines();
         for command in &options.commands {
             let mut source = command.lines();
-            shell.feed(|_| Ok(source.next().map(str::to_owned)), true).await?;
+            let read = |going: Going| match going {
+                Going::Data => data.next().transpose().map_err(unreadable("standard input")),
+                _ => Ok(source.next().map(str::to_owned)),
+            };
+            shell.feed(read, true).await?;
         }
         return Ok(());
     }
@@ -120,6 +129,8 @@ struct Shell {
     typed: bool,
     /// Nobody reads the output any more.
     over: bool,
+    /// For completion.
+    names: Names,
 }
 
 impl Shell {
@@ -127,9 +138,12 @@ impl Shell {
     async fn typed(&mut self) -> Result<(), Failure> {
         self.typed = true;
         let config = rustyline::Config::builder().max_history_size(HISTORY_LINES);
-        let config = config.map_err(|e| Failure::Message(e.to_string()))?.auto_add_history(true).build();
-        let mut editor = rustyline::Editor::<(), FileHistory>::with_config(config)
+        let config = config.map_err(|e| Failure::Message(e.to_string()))?.auto_add_history(true);
+        let config = config.completion_type(rustyline::CompletionType::List).build();
+        let mut editor = rustyline::Editor::<Completion, FileHistory>::with_config(config)
             .map_err(|e| Failure::Message(format!("the terminal: {e}")))?;
+        editor.set_helper(Some(Completion { names: self.names.clone() }));
+        self.learn_names().await;
         let history = std::env::var_os("HOME").map(|home| Path::new(&home).join(HISTORY));
         if let Some(path) = &history {
             // There is none at first.
@@ -141,6 +155,7 @@ impl Shell {
                 Going::Fresh => "terrace=> ",
                 Going::Statement => "terrace-> ",
                 Going::Quoted => "terrace'> ",
+                Going::Data => ">> ",
             };
             tokio::task::block_in_place(|| {
                 loop {
@@ -155,6 +170,10 @@ impl Shell {
             })
         };
         let ended = self.feed(read, true).await;
+        if ended.is_ok() {
+            // Ctrl-D leaves the cursor behind the prompt.
+            println!();
+        }
         if let Some(path) = &history
             && let Err(error) = editor.save_history(path)
         {
@@ -188,13 +207,33 @@ impl Shell {
             while let Some(end) = lexer::statement_end(&text) {
                 let rest = text.split_off(end);
                 let statement = std::mem::replace(&mut text, rest);
-                self.statement(&statement).await?;
+                self.statement_or_copy(&statement, &mut read).await?;
             }
         }
         if last && !self.over && !text.trim().is_empty() && !self.typed {
-            self.statement(&text).await?;
+            self.statement_or_copy(&text, &mut read).await?;
         }
         Ok(())
+    }
+
+    async fn statement_or_copy(
+        &mut self,
+        sql: &str,
+        read: &mut impl FnMut(Going) -> Result<Option<String>, Failure>,
+    ) -> Result<(), Failure> {
+        match copy::direction(sql) {
+            Some(Direction::In) => self.copy_lines(sql, read).await,
+            Some(Direction::Out) => self.copy_out(sql, None).await,
+            None => self.statement(sql).await,
+        }
+    }
+
+    /// The names that Tab completes. Not knowing them is no reason to stop.
+    async fn learn_names(&mut self) {
+        let (found, _) = self.client.run(meta::NAMES).await;
+        if let Some(Outcome::Rows { rows, .. }) = found.first() {
+            *self.names.lock() = rows.iter().filter_map(|row| row.first()?.clone()).collect();
+        }
     }
 
     /// Runs one statement and prints what it answers. An error ends input that is not typed.
@@ -208,16 +247,12 @@ impl Shell {
         if self.timing {
             self.say(&format!("Time: {:.3} ms", millis(took)))?;
         }
-        match problem {
-            None => Ok(()),
-            Some(problem) => {
-                eprintln!("{}", problem.told(sql));
-                if problem.fatal {
-                    return Err(Failure::Message("the connection is lost".into()));
-                }
-                if self.typed { Ok(()) } else { Err(Failure::Said) }
-            }
+        let defines = ["CREATE", "ALTER", "DROP"];
+        let first = meta::plain_words(sql).first().map(|word| word.to_uppercase()).unwrap_or_default();
+        if self.typed && defines.contains(&first.as_str()) {
+            self.learn_names().await;
         }
+        problem.map_or(Ok(()), |problem| self.failed(problem, sql))
     }
 
     fn show(&mut self, outcome: &Outcome) -> Result<(), Failure> {
@@ -253,6 +288,8 @@ enum Going {
     Fresh,
     Statement,
     Quoted,
+    /// What is read are lines of a COPY.
+    Data,
 }
 
 fn going(text: &str) -> Going {

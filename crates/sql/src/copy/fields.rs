@@ -16,6 +16,11 @@ impl Fields {
         self.fields.len()
     }
 
+    /// Bytes of all fields together.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// A field's bytes, escapes undone; `None` where the line has fewer, `Some(None)` for NULL.
     pub(crate) fn get(&self, at: usize) -> Option<Option<&[u8]>> {
         self.fields.get(at).map(|range| range.clone().map(|range| &self.bytes[range]))

@@ -1,5 +1,5 @@
 //! Functions of `pg_catalog` that psql and drivers call, as scalar UDFs over the session's catalogue.
-use super::relations::{find_index, is_constraint, live};
+use super::relations::{attributes, check_oid, find_index, is_constraint, live, own};
 use super::system::*;
 use super::{SERVER_VERSION, SessionInfo, System};
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, ListArray, StringArray};
@@ -28,7 +28,9 @@ type Body = fn(&Call<'_>) -> Result<ArrayRef>;
 /// A function that DataFusion does not know, by its name without schema, e.g. `format_type`.
 pub fn function(name: &str, catalog: &Arc<Catalog>, info: &SessionInfo) -> Option<Arc<ScalarUDF>> {
     let (name, returns, body) = table().into_iter().find(|(n, _, _)| *n == name)?;
-    let signature = Signature::one_of(vec![TypeSignature::Nullary, TypeSignature::VariadicAny], Volatility::Stable);
+    // What changes something is called once for each row, and not while planning.
+    let volatility = if name == "set_config" { Volatility::Volatile } else { Volatility::Stable };
+    let signature = Signature::one_of(vec![TypeSignature::Nullary, TypeSignature::VariadicAny], volatility);
     let function = Function { name, returns, body, signature, catalog: catalog.clone(), info: info.clone() };
     Some(Arc::new(ScalarUDF::new_from_impl(function)))
 }
@@ -47,6 +49,7 @@ fn table() -> Vec<(&'static str, DataType, Body)> {
             (0..c.rows).for_each(|_| lists.append(true));
             Ok(Arc::new(lists.finish()))
         }),
+        ("current_setting", Utf8, |c| c.texts(current_setting)),
         ("current_user", Utf8, |c| c.texts(|c, _| Ok(Some(c.info.user.clone())))),
         ("session_user", Utf8, |c| c.texts(|c, _| Ok(Some(c.info.user.clone())))),
         ("format_type", Utf8, |c| {
@@ -79,7 +82,8 @@ fn table() -> Vec<(&'static str, DataType, Body)> {
         }),
         ("pg_get_constraintdef", Utf8, |c| {
             c.texts(|c, i| {
-                Ok(c.index(0, i)?.filter(|(_, i)| is_constraint(i)).map(|(t, i)| constraint_definition(&t, &i)))
+                let key = c.index(0, i)?.filter(|(_, i)| is_constraint(i));
+                key.map_or_else(|| check_definition(c, i), |(t, i)| Ok(Some(constraint_definition(&t, &i))))
             })
         }),
         // A stored expression is kept as its SQL text.
@@ -87,15 +91,34 @@ fn table() -> Vec<(&'static str, DataType, Body)> {
         ("pg_get_function_arguments", Utf8, |c| c.texts(|_, _| Ok(None))),
         ("pg_get_function_result", Utf8, |c| c.texts(|_, _| Ok(None))),
         ("pg_get_indexdef", Utf8, |c| c.texts(get_indexdef)),
+        ("pg_get_serial_sequence", Utf8, |c| c.texts(serial_sequence)),
         ("pg_get_statisticsobjdef_columns", Utf8, |c| c.texts(|_, _| Ok(None))),
         ("pg_get_userbyid", Utf8, |c| {
             c.texts(|c, i| {
                 Ok(c.oid(0, i)?.map(|o| if o == OWNER_OID { OWNER.to_owned() } else { format!("unknown (OID={o})") }))
             })
         }),
+        // Views are not kept as SQL.
+        ("pg_get_viewdef", Utf8, |c| c.texts(|_, _| Ok(None))),
+        ("pg_char_to_encoding", Int32, |c| {
+            let code = |i| {
+                let name = c.text(0, i)?.map(|n| n.to_lowercase().replace('-', ""));
+                Ok(name.map(|n| if n == "utf8" { 6 } else { -1 }))
+            };
+            Ok(Arc::new(Int32Array::from((0..c.rows).map(code).collect::<Result<Vec<_>>>()?)))
+        }),
         ("pg_function_is_visible", Boolean, |c| Ok(c.all_true())),
         ("pg_is_in_recovery", Boolean, |c| Ok(Arc::new(BooleanArray::from(vec![false; c.rows])))),
         ("pg_relation_is_publishable", Boolean, |c| Ok(c.all_true())),
+        ("pg_subscripts", DataType::List(Arc::new(Field::new("item", Int32, true))), |c| {
+            let mut lists = ListBuilder::new(Int32Builder::new());
+            for row in 0..c.rows {
+                let items = c.list(0, row).map_or(0, |items| items.len() as i32);
+                (1..=items).for_each(|at| lists.values().append_value(at));
+                lists.append(true);
+            }
+            Ok(Arc::new(lists.finish()))
+        }),
         ("pg_size_pretty", Utf8, |c| c.texts(|c, i| Ok(c.int(0, i)?.map(size_pretty)))),
         ("pg_database_size", Int64, |c| c.sizes(|c, _, s| Some(c.catalog.tables().map(|t| total_size(s, t)).sum()))),
         ("pg_indexes_size", Int64, |c| c.sizes(|c, oid, s| c.table(oid).map(|t| live::indexes_size(s, t)))),
@@ -105,12 +128,17 @@ fn table() -> Vec<(&'static str, DataType, Body)> {
             c.sizes(|c, oid, s| c.table(oid).map(|t| total_size(s, t)).or_else(|| relation_size(c, oid, s)))
         }),
         ("pg_tablespace_location", Utf8, |c| c.texts(|_, _| Ok(Some(String::new())))),
-        ("pg_table_is_visible", Boolean, |c| Ok(c.all_true())),
+        ("pg_table_is_visible", Boolean, |c| {
+            let hidden: Vec<u32> = own::own().filter(|o| !o.is_visible()).map(|o| o.oid).collect();
+            let one = |i| Ok(c.oid(0, i)?.map(|oid| !hidden.contains(&oid)));
+            Ok(Arc::new(BooleanArray::from((0..c.rows).map(one).collect::<Result<Vec<_>>>()?)))
+        }),
         ("pg_type_is_visible", Boolean, |c| Ok(c.all_true())),
         ("regclass_name", Utf8, |c| c.texts(|c, i| Ok(c.oid(0, i)?.map(|o| class_name(c.catalog, o))))),
         ("regclass_oid", UInt32, |c| regclass_oid(c)),
         ("regnamespace_name", Utf8, |c| c.texts(|c, i| Ok(c.oid(0, i)?.map(schema_name)))),
         ("regtype_oid", UInt32, |c| regtype_oid(c)),
+        ("set_config", Utf8, |c| c.texts(set_config)),
         ("shobj_description", Utf8, |c| c.texts(|_, _| Ok(None))),
         ("txid_current_if_assigned", Int64, |c| Ok(Arc::new(Int64Array::new_null(c.rows)))),
         ("version", Utf8, |c| c.texts(|_, _| Ok(Some(format!("PostgreSQL {SERVER_VERSION}"))))),
@@ -249,7 +277,9 @@ fn get_indexdef(c: &Call<'_>, row: usize) -> Result<Option<String>> {
 
 fn class_name(catalog: &Catalog, oid: u32) -> String {
     let table = catalog.tables().find(|t| t.oid.0 == oid).map(|t| quote(&t.name));
-    table.or_else(|| find_index(catalog, oid).map(|(_, i)| quote(&i.name))).unwrap_or_else(|| oid.to_string())
+    let index = || find_index(catalog, oid).map(|(_, i)| quote(&i.name));
+    let system = || own::own().find(|o| o.oid == oid).map(|o| o.shown());
+    table.or_else(index).or_else(system).unwrap_or_else(|| oid.to_string())
 }
 
 /// The OID that `name::regclass` means.
@@ -258,11 +288,60 @@ fn class_oid(catalog: &Catalog, name: &str) -> Option<u32> {
     if let Ok(oid) = name.parse() {
         return Some(oid);
     }
-    if let Some(oid) = system_class_oid(name.trim_start_matches("pg_catalog.")) {
-        return Some(oid);
+    let (schema, system) = name.split_once('.').unwrap_or(("pg_catalog", name));
+    if let Some(own) = own::own().find(|o| (o.schema, o.name) == (schema, system)) {
+        return Some(own.oid);
     }
     let index = || catalog.tables().flat_map(|t| &t.indexes).find(|i| i.name == name).map(|i| i.oid.0);
     catalog.table(name).map(|t| t.oid.0).or_else(index)
+}
+
+/// `CHECK ((a > 0))`, or without the outer parentheses where the second argument asks for few.
+fn check_definition(c: &Call<'_>, row: usize) -> Result<Option<String>> {
+    let Some(oid) = c.oid(0, row)? else { return Ok(None) };
+    let of =
+        |t: &Arc<Table>| (0..t.checks.len()).find(|at| check_oid(t, *at) == oid).map(|at| t.checks[at].sql.clone());
+    let pretty = c.text(1, row)?.is_some_and(|p| p.starts_with('t'));
+    let sql = c.catalog.tables().find_map(of);
+    Ok(sql.map(|sql| if pretty { format!("CHECK ({sql})") } else { format!("CHECK (({sql}))") }))
+}
+
+/// `pg_get_serial_sequence(table, column)`: NULL where no sequence numbers the column.
+fn serial_sequence(c: &Call<'_>, row: usize) -> Result<Option<String>> {
+    let (Some(table), Some(column)) = (c.text(0, row)?, c.text(1, row)?) else { return Ok(None) };
+    let oid = class_oid(c.catalog, &table).ok_or_else(|| undefined_relation(&table))?;
+    let Some(table) = c.table(oid) else { return Ok(None) };
+    let Some((_, found)) = attributes(table).find(|(_, a)| a.name == column) else {
+        let message = format!("column \"{column}\" of relation \"{}\" does not exist", table.name);
+        return Err(external(terrace_engine::EngineError::new("42703", message)));
+    };
+    Ok(crate::sequence::sequence_of(found).map(|name| format!("public.{}", quote(&name))))
+}
+
+/// `current_setting(name [, missing_ok])`.
+fn current_setting(c: &Call<'_>, row: usize) -> Result<Option<String>> {
+    let (Some(name), Some(system)) = (c.text(0, row)?, &c.info.system) else { return Ok(None) };
+    match system.settings.lock().show(&name) {
+        Ok((_, value)) => Ok(Some(value)),
+        Err(_) if c.text(1, row)?.is_some_and(|m| m.starts_with('t')) => Ok(None),
+        Err(error) => Err(external(error)),
+    }
+}
+
+/// `set_config(name, value, is_local)`.
+fn set_config(c: &Call<'_>, row: usize) -> Result<Option<String>> {
+    let (Some(name), Some(system)) = (c.text(0, row)?, &c.info.system) else { return Ok(None) };
+    let local = c.text(2, row)?.is_some_and(|l| l.starts_with('t'));
+    let mut settings = system.settings.lock();
+    let set = match c.text(1, row)? {
+        Some(value) => settings.set(&name, &value, local),
+        None => settings.reset(&name, local),
+    };
+    set.and_then(|()| settings.show(&name)).map(|(_, value)| Some(value)).map_err(external)
+}
+
+fn external(error: terrace_engine::EngineError) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
 }
 
 fn regclass_oid(c: &Call<'_>) -> Result<ArrayRef> {
@@ -273,21 +352,6 @@ fn regclass_oid(c: &Call<'_>) -> Result<ArrayRef> {
     };
     let oids = (0..c.rows).map(one).collect::<Result<Vec<_>>>()?;
     Ok(Arc::new(UInt32Array::from(oids)))
-}
-
-/// Of the system relations that clients name, as in `classoid = 'pg_class'::regclass`.
-fn system_class_oid(name: &str) -> Option<u32> {
-    Some(match name {
-        "pg_type" => 1247,
-        "pg_attribute" => 1249,
-        "pg_proc" => 1255,
-        "pg_class" => 1259,
-        "pg_database" => 1262,
-        "pg_constraint" => 2606,
-        "pg_index" => 2610,
-        "pg_namespace" => 2615,
-        _ => return None,
-    })
 }
 
 fn undefined_relation(name: &str) -> DataFusionError {

@@ -52,6 +52,8 @@ pub struct SessionInfo {
 pub(crate) struct System {
     pub(crate) engine: terrace_engine::Database,
     pub(crate) observed: Arc<crate::observe::Observed>,
+    /// The session's.
+    pub(crate) settings: Arc<parking_lot::Mutex<crate::settings::Settings>>,
 }
 
 impl std::fmt::Debug for System {

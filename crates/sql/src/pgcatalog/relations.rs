@@ -18,6 +18,7 @@ macro_rules! row {
 }
 
 pub(crate) mod live;
+pub(crate) mod own;
 mod rows;
 mod shapes;
 
@@ -108,7 +109,10 @@ pub(crate) fn table(
     }
     let Some(shape) = shapes::stored(schema, name) else { return Ok(None) };
     let columns = columns_of(shape);
-    let rows = rows::rows(catalog, schema, name);
+    let rows = match (system, name) {
+        (Some(system), "pg_settings") => rows::settings(&system.settings.lock()),
+        _ => rows::rows(catalog, schema, name),
+    };
     let schema = schema_of(&columns);
     let batch = batch(&schema, &columns, &rows)?;
     Ok(Some(Arc::new(MemTable::try_new(schema, vec![vec![batch]])?)))
@@ -229,7 +233,14 @@ pub(crate) fn find_index(catalog: &Catalog, oid: u32) -> Option<(Arc<Table>, Arc
     catalog.tables().find_map(|t| t.indexes.iter().find(|i| i.oid.0 == oid).map(|i| (t.clone(), i.clone())))
 }
 
-/// Whether an index stands for a constraint: a primary key does, and a unique index that a constraint made.
+/// Whether an index stands for a constraint. There is no difference between a unique index and a UNIQUE constraint: ALTER TABLE drops
+/// and renames either.
 pub(crate) fn is_constraint(index: &Index) -> bool {
-    index.primary
+    index.unique
+}
+
+/// The OID of a table's CHECK constraint by its place. It matters to nobody; it only has to be the same each time, and no column
+/// default's.
+pub(crate) fn check_oid(table: &Table, at: usize) -> u32 {
+    table.oid.0.wrapping_mul(2048).wrapping_add(2047 - at as u32)
 }

@@ -129,7 +129,11 @@ fn replacement(expr: &mut Expr) -> Option<Expr> {
             aggregate(query);
             None
         }
+        Expr::Cast { expr, data_type, .. } if is_vector(expr) && is_text(data_type) => {
+            Some(call("array_to_string", vec![take(expr), string(" ")]))
+        }
         Expr::Cast { expr, data_type, .. } => reg_type(data_type).map(|kind| reg_cast(kind, expr)),
+        Expr::Function(f) if last(&f.name) == "generate_subscripts" => subscripts(f),
         _ => None,
     }
 }
@@ -150,6 +154,31 @@ fn reg_cast(kind: &'static str, expr: &mut Box<Expr>) -> Expr {
         // regproc, name, "char", text under their pg_catalog names: as close as Arrow's types come.
         _ => cast(take(expr), DataType::Text),
     }
+}
+
+/// A column of type int2vector, which is written `1 2`.
+fn is_vector(expr: &Expr) -> bool {
+    let name = match expr {
+        Expr::Identifier(name) => name,
+        Expr::CompoundIdentifier(parts) => match parts.last() {
+            Some(name) => name,
+            None => return false,
+        },
+        _ => return false,
+    };
+    matches!(name.value.as_str(), "indkey" | "indoption")
+}
+
+fn is_text(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Text | DataType::Varchar(_) | DataType::CharacterVarying(_))
+        || reg_type(data_type) == Some("text")
+}
+
+/// `generate_subscripts(array, 1)` beside `unnest(array)`, row by row: the places of the array's items.
+fn subscripts(f: &Function) -> Option<Expr> {
+    let FunctionArguments::List(list) = &f.args else { return None };
+    let FunctionArg::Unnamed(FunctionArgExpr::Expr(array)) = list.args.first()? else { return None };
+    Some(call("unnest", vec![call("pg_subscripts", vec![array.clone()])]))
 }
 
 /// The cast target if it is one of PostgreSQL's that Arrow does not have.
@@ -366,7 +395,11 @@ fn compares_collations(query: &Query) -> bool {
 
 fn is_array_of_nothing(f: &Function) -> bool {
     let FunctionArguments::Subquery(query) = &f.args else { return false };
-    last(&f.name) == "array" && matches!(query.body.as_ref(), SetExpr::Select(s) if reads_nothing(s))
+    let SetExpr::Select(select) = query.body.as_ref() else { return false };
+    // No column has privileges of its own, and there are no domains to be constrained.
+    let text = select.selection.as_ref().map(ToString::to_string).unwrap_or_default();
+    last(&f.name) == "array"
+        && (reads_nothing(select) || text.contains("attacl IS NOT NULL") || text.contains("contypid"))
 }
 
 fn nothing_query() -> Query {

@@ -54,6 +54,7 @@ types! {
     (24, "regproc", "regproc", 4, true, "N", 1008, 0, 0);
     (25, "text", "text", -1, false, "S", 1009, 0, 100);
     (26, "oid", "oid", 4, true, "N", 1028, 0, 0);
+    (28, "xid", "xid", 4, true, "U", 1011, 0, 0);
     (30, "oidvector", "oidvector", -1, false, "A", 1013, 26, 0);
     (194, "pg_node_tree", "pg_node_tree", -1, false, "Z", 0, 0, 100);
     (700, "float4", "real", 4, true, "N", 1021, 0, 0);
@@ -69,6 +70,8 @@ types! {
     (1016, "_int8", "bigint[]", -1, false, "A", 0, 20, 0);
     (1022, "_float8", "double precision[]", -1, false, "A", 0, 701, 0);
     (1028, "_oid", "oid[]", -1, false, "A", 0, 26, 0);
+    (1033, "aclitem", "aclitem", 12, false, "U", 1034, 0, 0);
+    (1034, "_aclitem", "aclitem[]", -1, false, "A", 0, 1033, 0);
     (1042, "bpchar", "character", -1, false, "S", 1014, 0, 100);
     (1043, "varchar", "character varying", -1, false, "S", 1015, 0, 100);
     (1082, "date", "date", 4, true, "D", 1182, 0, 0);
@@ -80,6 +83,7 @@ types! {
     (1700, "numeric", "numeric", -1, false, "N", 1231, 0, 0);
     (2205, "regclass", "regclass", 4, true, "N", 2210, 0, 0);
     (2206, "regtype", "regtype", 4, true, "N", 2211, 0, 0);
+    (2277, "anyarray", "anyarray", -1, false, "P", 0, 0, 0);
     (2950, "uuid", "uuid", 16, false, "U", 2951, 0, 0);
 }
 

@@ -48,14 +48,20 @@ impl Client {
         Ok(Client { client })
     }
 
+    pub(super) fn raw(&self) -> &tokio_postgres::Client {
+        &self.client
+    }
+
+    pub(super) fn problem(&self, error: tokio_postgres::Error) -> Problem {
+        let fatal = error.is_closed() || (error.as_db_error().is_none() && self.client.is_closed());
+        Problem { error, fatal }
+    }
+
     /// What the statements came to, up to the one that failed.
     pub(super) async fn run(&mut self, sql: &str) -> (Vec<Outcome>, Option<Problem>) {
         let mut outcomes = vec![];
         let problem = self.run_into(sql, &mut outcomes).await.err();
-        let fatal = |error: &tokio_postgres::Error| {
-            error.is_closed() || (error.as_db_error().is_none() && self.client.is_closed())
-        };
-        (outcomes, problem.map(|error| Problem { fatal: fatal(&error), error }))
+        (outcomes, problem.map(|error| self.problem(error)))
     }
 
     async fn run_into(&self, sql: &str, outcomes: &mut Vec<Outcome>) -> Result<(), tokio_postgres::Error> {

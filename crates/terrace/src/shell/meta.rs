@@ -8,20 +8,39 @@ use crate::Failure;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
-const HELP: &str = "\\d [NAME]     all relations, or one table's columns and indexes
-\\dt           tables
-\\di           indexes
-\\x            one column to a line, on or off
-\\timing       how long statements take, on or off
-\\o [FILE]     results into a file; without FILE back to the screen
-\\i FILE       statements from a file
-\\?            this help
-\\q            leave
-Statements end with a semicolon and may have several lines. Ctrl-C cancels the one that runs, Ctrl-D leaves.";
+const HELP: &str = "\\d [NAME]          all relations, or one's columns, indexes and constraints
+\\dt \\di \\ds \\dv   tables, indexes, sequences, views
+\\dn \\du \\l        schemas, roles, databases
+\\copy T from|to F  rows between a table (or a query in parentheses) and a file of this machine
+\\x [on|off]        one column to a line
+\\timing [on|off]   how long statements take
+\\o [FILE]          results into a file; without FILE back to the screen
+\\i FILE            statements from a file
+\\echo TEXT         prints it
+\\conninfo          whom this talks to
+\\?                 this help
+\\q                 leave
+Statements end with a semicolon and may have several lines. Tab completes words and names, the arrows and Ctrl-R find earlier lines,
+Ctrl-C cancels the statement that runs or is typed, Ctrl-D leaves.";
 
 const RELATIONS: &str = "SELECT n.nspname AS \"Schema\", c.relname AS \"Name\", CASE c.relkind WHEN 'r' THEN 'table' WHEN 'i' THEN 'index' \
                          WHEN 'S' THEN 'sequence' WHEN 'v' THEN 'view' END AS \"Type\" FROM pg_catalog.pg_class c \
-                         JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'public'";
+                         JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+                         WHERE n.nspname NOT IN ('pg_catalog', 'information_schema')";
+
+const SCHEMAS: &str = "SELECT nspname AS \"Name\" FROM pg_catalog.pg_namespace ORDER BY 1";
+
+const ROLES: &str = "SELECT rolname AS \"Role\", rolsuper AS \"Superuser\", rolcanlogin AS \"Login\" FROM pg_catalog.pg_roles ORDER BY 1";
+
+const DATABASES: &str = "SELECT datname AS \"Name\", pg_catalog.pg_get_userbyid(datdba) AS \"Owner\", \
+                         pg_catalog.pg_encoding_to_char(encoding) AS \"Encoding\" FROM pg_catalog.pg_database ORDER BY 1";
+
+/// What Tab completes: relations as SQL finds them, and their columns.
+pub(super) const NAMES: &str = "SELECT CASE n.nspname WHEN 'terrace' THEN 'terrace.' || c.relname ELSE c.relname END FROM pg_catalog.pg_class c \
+                                JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+                                WHERE n.nspname IN ('public', 'terrace') OR c.relname LIKE 'pg_stat%' OR c.relname = 'pg_locks' \
+                                UNION SELECT a.attname FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid \
+                                WHERE c.relnamespace = 2200 AND a.attnum > 0 AND NOT a.attisdropped";
 
 impl Shell {
     pub(super) async fn meta(&mut self, line: &str) -> Result<Next, Failure> {
@@ -30,17 +49,34 @@ impl Shell {
         let done = match command.trim_end_matches(';') {
             "\\q" | "\\quit" => return Ok(Next::Quit),
             "\\?" | "\\h" | "\\help" => self.say(HELP),
-            "\\timing" => {
-                self.timing = !self.timing;
-                self.say(&format!("Timing is {}.", on(self.timing)))
-            }
-            "\\x" => {
-                self.style = if self.style == Style::Expanded { Style::Table } else { Style::Expanded };
-                let expanded = self.style == Style::Expanded;
-                self.say(&format!("Expanded display is {}.", on(expanded)))
-            }
+            "\\timing" => match switched(self.timing, argument) {
+                None => self.complain("\\timing takes on or off"),
+                Some(timing) => {
+                    self.timing = timing;
+                    self.say(&format!("Timing is {}.", on(timing)))
+                }
+            },
+            "\\x" => match switched(self.style == Style::Expanded, argument) {
+                None => self.complain("\\x takes on or off"),
+                Some(expanded) => {
+                    self.style = if expanded { Style::Expanded } else { Style::Table };
+                    self.say(&format!("Expanded display is {}.", on(expanded)))
+                }
+            },
             "\\dt" => self.list("r").await,
             "\\di" => self.list("i").await,
+            "\\ds" => self.list("S").await,
+            "\\dv" => self.list("v").await,
+            "\\dn" => self.statement(SCHEMAS).await,
+            "\\du" => self.statement(ROLES).await,
+            "\\l" => self.statement(DATABASES).await,
+            "\\copy" => self.copy_command(argument).await,
+            "\\echo" => self.say(argument),
+            "\\conninfo" => {
+                let sql = "SELECT pg_catalog.current_database() AS \"Database\", current_user AS \"Role\", \
+                           pg_catalog.pg_backend_pid() AS \"Process\", pg_catalog.version() AS \"Server\"";
+                self.statement(sql).await
+            }
             "\\d" if argument.is_empty() => self.list("r', 'S', 'v").await,
             "\\d" => self.describe(argument).await,
             "\\o" => self.output(argument),
@@ -51,7 +87,7 @@ impl Shell {
     }
 
     /// Wrong use of the shell: told at a prompt, the end of a script.
-    fn complain(&self, problem: &str) -> Result<(), Failure> {
+    pub(super) fn complain(&self, problem: &str) -> Result<(), Failure> {
         if !self.typed {
             return Err(Failure::Message(problem.into()));
         }
@@ -102,39 +138,47 @@ impl Shell {
             Some(quoted) => quoted.replace("\"\"", "\""),
             None => name.to_lowercase(),
         };
-        let literal = name.strip_prefix("public.").unwrap_or(&name).replace('\'', "''");
-        let class = format!(
-            "(SELECT oid FROM pg_catalog.pg_class WHERE relname = '{literal}' AND relkind IN ('r', 'i', 'S', 'v'))"
-        );
+        let class = format!("'{}'::regclass", name.replace('\'', "''"));
         let columns = format!(
             "SELECT a.attname AS \"Column\", pg_catalog.format_type(a.atttypid, a.atttypmod) AS \"Type\", \
-             CASE WHEN a.attnotnull THEN 'not null' END AS \"Nullable\" \
-             FROM pg_catalog.pg_attribute a WHERE a.attrelid = {class} AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
+             CASE WHEN a.attnotnull THEN 'not null' END AS \"Nullable\", d.adbin AS \"Default\" \
+             FROM pg_catalog.pg_attribute a \
+             LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum WHERE a.attrelid = {class} AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
         );
         let indexes = format!(
             "SELECT pg_catalog.pg_get_indexdef(i.indexrelid) AS \"Indexes\" FROM pg_catalog.pg_index i WHERE i.indrelid = {class}"
         );
+        let checks = format!(
+            "SELECT conname || ' ' || pg_catalog.pg_get_constraintdef(oid, true) FROM pg_catalog.pg_constraint \
+             WHERE contype = 'c' AND conrelid = {class} ORDER BY 1"
+        );
         let (found, problem) = self.client.run(&columns).await;
         if let Some(problem) = problem {
-            return self.complain(&problem.told(&columns));
+            return self.failed(problem, &columns);
         }
-        match found.first() {
-            Some(Outcome::Rows { rows, .. }) if rows.is_empty() => {
-                return self.complain(&format!("there is no table named \"{name}\""));
-            }
-            Some(Outcome::Rows { columns, rows }) => {
-                let text = print::rows(self.style, columns, rows);
-                self.write(&text)?;
-            }
-            _ => {}
+        if let Some(Outcome::Rows { columns, rows }) = found.first() {
+            let text = print::rows(self.style, columns, rows);
+            self.write(&text)?;
         }
-        let (found, _) = self.client.run(&indexes).await;
-        if let Some(Outcome::Rows { rows, .. }) = found.first() {
-            for definition in rows.iter().filter_map(|row| row.first()?.as_deref()) {
-                self.say(&format!("    {definition}"))?;
+        for more in [&indexes, &checks] {
+            let (found, _) = self.client.run(more).await;
+            if let Some(Outcome::Rows { rows, .. }) = found.first() {
+                for definition in rows.iter().filter_map(|row| row.first()?.as_deref()) {
+                    self.say(&format!("    {definition}"))?;
+                }
             }
         }
         Ok(())
+    }
+}
+
+/// What a switch becomes; `None`: that is no word for it.
+fn switched(now: bool, argument: &str) -> Option<bool> {
+    match argument {
+        "" => Some(!now),
+        "on" => Some(true),
+        "off" => Some(false),
+        _ => None,
     }
 }
 

@@ -6,16 +6,31 @@ use super::*;
 pub(crate) fn is_always_empty(name: &str) -> bool {
     matches!(
         name,
-        "pg_auth_members"
+        "pg_aggregate"
+            | "pg_auth_members"
+            | "pg_cast"
+            | "pg_conversion"
+            | "pg_cursors"
+            | "pg_db_role_setting"
+            | "pg_default_acl"
             | "pg_depend"
             | "pg_description"
             | "pg_enum"
+            | "pg_event_trigger"
             | "pg_extension"
+            | "pg_foreign_data_wrapper"
             | "pg_foreign_server"
             | "pg_foreign_table"
             | "pg_inherits"
+            | "pg_language"
+            | "pg_largeobject_metadata"
             | "pg_matviews"
+            | "pg_opclass"
+            | "pg_operator"
+            | "pg_opfamily"
+            | "pg_parameter_acl"
             | "pg_partitioned_table"
+            | "pg_policies"
             | "pg_policy"
             | "pg_proc"
             | "pg_publication"
@@ -23,11 +38,20 @@ pub(crate) fn is_always_empty(name: &str) -> bool {
             | "pg_publication_rel"
             | "pg_range"
             | "pg_rewrite"
+            | "pg_rules"
             | "pg_sequence"
             | "pg_sequences"
+            | "pg_shdepend"
             | "pg_shdescription"
             | "pg_statistic_ext"
+            | "pg_statistic_ext_data"
+            | "pg_subscription"
             | "pg_trigger"
+            | "pg_ts_config"
+            | "pg_ts_dict"
+            | "pg_ts_parser"
+            | "pg_ts_template"
+            | "pg_user_mapping"
             | "pg_views"
     )
 }
@@ -39,7 +63,9 @@ pub(crate) fn rows(catalog: &Catalog, schema: &str, name: &str) -> Vec<Row> {
             row! {oid: BTREE_AM_OID, amname: "btree", amtype: "i"},
         ],
         ("pg_catalog", "pg_attrdef") => catalog.tables().flat_map(|t| attrdef(t)).collect(),
-        ("pg_catalog", "pg_attribute") => catalog.tables().flat_map(|t| attribute_rows(t)).collect(),
+        ("pg_catalog", "pg_attribute") => {
+            catalog.tables().flat_map(|t| attribute_rows(t)).chain(own::attributes()).collect()
+        }
         ("pg_catalog", "pg_authid" | "pg_roles") => catalog
             .roles()
             .map(|role| {
@@ -65,7 +91,7 @@ pub(crate) fn rows(catalog: &Catalog, schema: &str, name: &str) -> Vec<Row> {
                 }
             })
             .collect(),
-        ("pg_catalog", "pg_class") => catalog.tables().flat_map(|t| class(t)).collect(),
+        ("pg_catalog", "pg_class") => catalog.tables().flat_map(|t| class(t)).chain(own::classes()).collect(),
         ("pg_catalog", "pg_collation") => [(DEFAULT_COLLATION_OID, "default", "d"), (C_COLLATION_OID, "C", "c")]
             .into_iter()
             .map(|(oid, name, provider)| {
@@ -75,7 +101,10 @@ pub(crate) fn rows(catalog: &Catalog, schema: &str, name: &str) -> Vec<Row> {
                 }
             })
             .collect(),
-        ("pg_catalog", "pg_constraint") => constraints(catalog).map(|(t, i)| constraint(&t, &i)).collect(),
+        ("pg_catalog", "pg_constraint") => {
+            let checks = catalog.tables().flat_map(|t| checks(t));
+            constraints(catalog).map(|(t, i)| constraint(&t, &i)).chain(checks).collect()
+        }
         ("pg_catalog", "pg_database") => vec![row! {
             oid: DATABASE_OID, datname: DATABASE, datdba: OWNER_OID, encoding: 6, datlocprovider: "c", datallowconn: true,
             datconnlimit: -1, dattablespace: DEFAULT_TABLESPACE_OID, datcollate: "C", datctype: "C",
@@ -88,14 +117,6 @@ pub(crate) fn rows(catalog: &Catalog, schema: &str, name: &str) -> Vec<Row> {
             .collect(),
         ("pg_catalog", "pg_namespace") => schemas()
             .map(|(oid, name)| row! {oid: oid, nspname: name, nspowner: OWNER_OID})
-            .collect(),
-        ("pg_catalog", "pg_settings") => settings()
-            .map(|(name, setting)| {
-                row! {
-                    name: name, setting: setting, category: "Preset Options", context: "internal", vartype: "string",
-                    source: "default", boot_val: setting, reset_val: setting,
-                }
-            })
             .collect(),
         ("pg_catalog", "pg_tables") => catalog
             .tables()
@@ -123,12 +144,13 @@ pub(crate) fn rows(catalog: &Catalog, schema: &str, name: &str) -> Vec<Row> {
             .collect(),
         ("information_schema", "columns") => catalog.tables().flat_map(|t| standard_columns(t)).collect(),
         ("information_schema", "table_constraints") => constraints(catalog)
-            .map(|(t, i)| {
+            .map(|(t, i)| (t, i.name.clone(), if i.primary { "PRIMARY KEY" } else { "UNIQUE" }))
+            .chain(catalog.tables().flat_map(|t| t.checks.iter().map(|c| (t.clone(), c.name.clone(), "CHECK"))))
+            .map(|(t, name, kind)| {
                 row! {
-                    constraint_catalog: DATABASE, constraint_schema: "public", constraint_name: &*i.name,
+                    constraint_catalog: DATABASE, constraint_schema: "public", constraint_name: name,
                     table_catalog: DATABASE, table_schema: "public", table_name: &*t.name,
-                    constraint_type: if i.primary { "PRIMARY KEY" } else { "UNIQUE" }, is_deferrable: "NO",
-                    initially_deferred: "NO", enforced: "YES",
+                    constraint_type: kind, is_deferrable: "NO", initially_deferred: "NO", enforced: "YES",
                 }
             })
             .collect(),
@@ -149,22 +171,25 @@ fn schemas() -> impl Iterator<Item = (u32, &'static str)> {
     .into_iter()
 }
 
-fn settings() -> impl Iterator<Item = (&'static str, &'static str)> {
-    [
-        ("DateStyle", "ISO, MDY"),
-        ("TimeZone", "UTC"),
-        ("client_encoding", "UTF8"),
-        ("default_transaction_isolation", "read committed"),
-        ("integer_datetimes", "on"),
-        ("lc_collate", "C"),
-        ("lc_ctype", "C"),
-        ("max_identifier_length", "63"),
-        ("max_index_keys", "32"),
-        ("server_encoding", "UTF8"),
-        ("server_version_num", "150000"),
-        ("standard_conforming_strings", "on"),
-    ]
-    .into_iter()
+/// What is fixed when a database is made.
+const FIXED: [(&str, &str); 3] = [("lc_collate", "C"), ("lc_ctype", "C"), ("max_index_keys", "32")];
+
+/// `pg_settings`.
+pub(super) fn settings(settings: &crate::settings::Settings) -> Vec<Row> {
+    let fixed = FIXED.iter().map(|(name, setting)| {
+        row! {
+            name: *name, setting: *setting, category: "Preset Options", context: "internal", vartype: "string",
+            source: "default", boot_val: *setting, reset_val: *setting,
+        }
+    });
+    let others = settings.rows().map(|(name, now, reset, boot)| {
+        let source = if now == boot { "default" } else { "session" };
+        row! {
+            name: name, setting: now, category: "Client Connection Defaults", context: "user", vartype: "string",
+            source: source, boot_val: boot, reset_val: reset,
+        }
+    });
+    others.chain(fixed).collect()
 }
 
 fn indexes(catalog: &Catalog) -> impl Iterator<Item = (Arc<Table>, Arc<Index>)> {
@@ -181,7 +206,8 @@ fn class(table: &Table) -> Vec<Row> {
     let mut rows = vec![row! {
         oid: table.oid.0, relname: &*table.name, relnamespace: PUBLIC_OID, relowner: OWNER_OID, relam: HEAP_AM_OID,
         relfilenode: table.oid.0, reltuples: rows, relpages: pages, relhasindex: !table.indexes.is_empty(), relpersistence: "p",
-        relkind: if crate::sequence::is_sequence(table) { "S" } else { "r" }, relnatts: table.columns.len() as i16, relispopulated: true, relreplident: "d",
+        relkind: if crate::sequence::is_sequence(table) { "S" } else { "r" }, relnatts: table.columns.len() as i16,
+        relchecks: table.checks.len() as i16, relispopulated: true, relreplident: "d",
     }];
     rows.extend(table.indexes.iter().map(|i| {
         row! {
@@ -250,6 +276,20 @@ fn constraint(table: &Table, index: &Index) -> Row {
         confmatchtype: "", conislocal: true, connoinherit: true, conkey: numbers(&index.columns),
         conbin: V::Null,
     }
+}
+
+fn checks(table: &Arc<Table>) -> Vec<Row> {
+    let one = |(at, check): (usize, &terrace_engine::Check)| {
+        let named = crate::checks::columns_named(check);
+        let columns: Vec<usize> =
+            table.columns.iter().enumerate().filter(|(_, c)| named.contains(&c.name)).map(|(at, _)| at).collect();
+        row! {
+            oid: check_oid(table, at), conname: &*check.name, connamespace: PUBLIC_OID, contype: "c",
+            convalidated: true, conrelid: table.oid.0, confupdtype: "", confdeltype: "", confmatchtype: "",
+            conislocal: true, conkey: numbers(&columns), conbin: &*check.sql,
+        }
+    };
+    table.checks.iter().enumerate().map(one).collect()
 }
 
 fn key_columns(table: &Table, index: &Index) -> Vec<Row> {

@@ -1,0 +1,238 @@
+//! Prepared statements by name: PREPARE, EXECUTE, DEALLOCATE, DISCARD, and the protocol's Parse and Close.
+//!
+//! 1. Those of PREPARE and those of the protocol are the same, in one space of names. The protocol's unnamed one is called "".
+//! 2. They belong to the session: no rollback brings one back or takes one away.
+//! 3. EXECUTE runs the statement that it was described with, or fails.
+use crate::context::CancelToken;
+use crate::ddl::column_type;
+use crate::depth::on_stack_for;
+use crate::error::unsupported;
+use crate::insert::literal;
+use crate::parse::fold;
+use crate::router::command;
+use crate::run::{LazyState, Run};
+use crate::session::{Block, Outcome, Prepared, Session};
+use datafusion::sql::sqlparser::ast::{DataType as SqlType, DiscardObject, Expr, Ident, ObjectName, Statement as Ast};
+use futures::future::BoxFuture;
+use std::sync::Arc;
+use terrace_engine::{ColumnDef, DataType, Datum, EngineError, Result, Table};
+use terrace_storage::ObjectId;
+
+/// A prepared statement that has a name.
+pub struct Named {
+    pub prepared: Arc<Prepared>,
+    /// PostgreSQL's OIDs of the parameters' types as the client stated them, else as inferred.
+    pub parameters: Vec<u32>,
+}
+
+impl Session {
+    /// 26000 where there is none of that name.
+    pub fn named(&self, name: &str) -> Result<&Arc<Named>> {
+        self.named.get(name).ok_or_else(|| match name {
+            "" => EngineError::new("26000", "unnamed prepared statement does not exist"),
+            name => EngineError::new("26000", format!("prepared statement \"{name}\" does not exist")),
+        })
+    }
+
+    /// Keeps a statement under a name that is free.
+    pub fn keep(&mut self, name: String, statement: Named) {
+        let before = self.named.insert(name, Arc::new(statement));
+        assert!(before.is_none(), "refuse_taken came first");
+    }
+
+    /// 42P05 where a statement has that name. A new unnamed one replaces the one before.
+    pub fn refuse_taken(&mut self, name: &str) -> Result<()> {
+        if name.is_empty() {
+            self.named.remove("");
+        }
+        match self.named.contains_key(name) {
+            true => Err(EngineError::new("42P05", format!("prepared statement \"{name}\" already exists"))),
+            false => Ok(()),
+        }
+    }
+
+    pub fn forget(&mut self, name: &str) {
+        self.named.remove(name);
+    }
+
+    /// PREPARE, DEALLOCATE, DISCARD.
+    pub(crate) async fn manage_statements(&mut self, ast: &Ast) -> Result<Outcome> {
+        Ok(command(match ast {
+            Ast::Prepare { name, data_types, statement } => {
+                self.prepare_named(name, data_types, statement).await?;
+                "PREPARE"
+            }
+            Ast::Deallocate { name, .. } if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all") => {
+                self.named.clear();
+                "DEALLOCATE ALL"
+            }
+            Ast::Deallocate { name, .. } => {
+                let name = fold(name);
+                self.named(&name)?;
+                self.named.remove(&name);
+                "DEALLOCATE"
+            }
+            Ast::Discard { object_type } => self.discard(object_type).await?,
+            other => unreachable!("the router sends {other} elsewhere"),
+        }))
+    }
+
+    async fn prepare_named(&mut self, name: &Ident, types: &[SqlType], statement: &Ast) -> Result<()> {
+        let name = fold(name);
+        if !matches!(statement, Ast::Query(_) | Ast::Insert(_) | Ast::Update { .. } | Ast::Delete(_)) {
+            let message = "syntax error: PREPARE takes SELECT, INSERT, UPDATE, DELETE or VALUES";
+            return Err(EngineError::new("42601", message));
+        }
+        self.refuse_taken(&name)?;
+        let stated = types.iter().map(stated_type).collect::<Result<Vec<_>>>()?;
+        // This runs on a stack for the whole text, of which the statement is a part.
+        let sql = statement.to_string();
+        let (_, depth) = crate::parse::tokens(&sql)?;
+        let prepared = Box::pin(self.prepare_parsed(&sql, Some(statement.clone()), depth, &stated)).await?;
+        let parameters = prepared.parameters.iter().map(|t| t.pg_oid()).collect();
+        self.keep(name, Named { prepared, parameters });
+        Ok(())
+    }
+
+    async fn discard(&mut self, what: &DiscardObject) -> Result<&'static str> {
+        Ok(match what {
+            DiscardObject::ALL if self.shared.block() != Block::None => {
+                return Err(EngineError::new("25001", "DISCARD ALL cannot run inside a transaction block"));
+            }
+            DiscardObject::ALL => {
+                self.named.clear();
+                self.forget_plans();
+                self.shared.cell.lock().await.given = Default::default();
+                self.shared.settings.lock().reset_all();
+                "DISCARD ALL"
+            }
+            DiscardObject::PLANS => {
+                self.forget_plans();
+                "DISCARD PLANS"
+            }
+            DiscardObject::SEQUENCES => {
+                self.shared.cell.lock().await.given = Default::default();
+                "DISCARD SEQUENCES"
+            }
+            // There are no temporary tables.
+            DiscardObject::TEMP => "DISCARD TEMP",
+        })
+    }
+
+    fn forget_plans(&mut self) {
+        self.shapes = Default::default();
+        self.parsed = Default::default();
+    }
+
+    /// What an EXECUTE of that name runs.
+    pub(crate) fn executed(&self, name: Option<&ObjectName>) -> Result<&Arc<Named>> {
+        let parts = name.map(|n| n.0.as_slice()).unwrap_or_default();
+        let name = match parts {
+            [part] => part.as_ident().map(fold),
+            _ => None,
+        };
+        let named = self.named(&name.ok_or_else(|| unsupported("this form of EXECUTE"))?)?;
+        match named.prepared.executes {
+            Some(_) => Err(unsupported("EXECUTE of an EXECUTE")),
+            None => Ok(named),
+        }
+    }
+
+    /// Runs what an EXECUTE names.
+    pub(crate) fn execute_inner<'e>(
+        &'e mut self,
+        inner: &'e Arc<Prepared>,
+        values: Vec<Datum>,
+        token: &'e Arc<CancelToken>,
+    ) -> BoxFuture<'e, Result<Outcome>> {
+        match &inner.statement {
+            None => Box::pin(std::future::ready(Ok(Outcome::Empty))),
+            Some(ast) => {
+                let work = Box::pin(self.try_execute(inner, ast, values, token));
+                Box::pin(on_stack_for(inner.depth, work))
+            }
+        }
+    }
+
+    /// The values of an EXECUTE's arguments.
+    pub(crate) async fn arguments(
+        &mut self,
+        ast: &Ast,
+        inner: &Arc<Prepared>,
+        token: &Arc<CancelToken>,
+    ) -> Result<Vec<Datum>> {
+        let Ast::Execute { name, parameters, into, using, immediate, output, default, .. } = ast else {
+            unreachable!("only EXECUTE executes")
+        };
+        if !into.is_empty() || !using.is_empty() || *immediate || *output || *default {
+            return Err(unsupported("this form of EXECUTE"));
+        }
+        if !Arc::ptr_eq(&self.executed(name.as_ref())?.prepared, inner) {
+            return Err(EngineError::new("0A000", "cached plan must not change result type"));
+        }
+        let wanted = &inner.parameters;
+        if parameters.len() != wanted.len() {
+            let name = name.as_ref().map(ToString::to_string).unwrap_or_default();
+            let message = format!("wrong number of parameters for prepared statement \"{name}\"");
+            let detail = format!("Expected {} parameters but got {}.", wanted.len(), parameters.len());
+            return Err(EngineError::new("42601", message).with_detail(detail));
+        }
+        let columns: Vec<ColumnDef> =
+            (1..).zip(wanted).map(|(n, data_type)| ColumnDef::new(&format!("${n}"), *data_type)).collect();
+        let literals: Option<Vec<Result<Datum>>> =
+            parameters.iter().zip(&columns).map(|(expr, column)| literal(expr, column)).collect();
+        match literals {
+            Some(values) => values.into_iter().collect(),
+            None => self.evaluated(parameters, columns, token).await,
+        }
+        .map_err(not_a_column)
+    }
+
+    async fn evaluated(
+        &mut self,
+        arguments: &Vec<Expr>,
+        columns: Vec<ColumnDef>,
+        token: &Arc<CancelToken>,
+    ) -> Result<Vec<Datum>> {
+        let number = self.ensure_transaction().await;
+        let state = LazyState::new(&self.database.state, &self.clock);
+        let run = Run {
+            engine: &self.database.engine,
+            state: &state,
+            info: &self.info,
+            cell: &self.shared.cell,
+            number,
+            cancel: token,
+            parameters: &[],
+            types: &[],
+            captured: None,
+        };
+        let positions: Vec<usize> = (0..columns.len()).collect();
+        let table = Arc::new(Table::new(ObjectId(0), "parameters".into(), columns, vec![]));
+        let rows = Box::pin(run.value_rows(&table, &positions, &[arguments])).await?;
+        Ok(rows.into_iter().next().expect("a row of values for a row of expressions"))
+    }
+}
+
+/// `unknown` leaves it to the server.
+fn stated_type(written: &SqlType) -> Result<Option<DataType>> {
+    match written.to_string().eq_ignore_ascii_case("unknown") {
+        true => Ok(None),
+        false => column_type(written).map(Some),
+    }
+}
+
+/// An argument goes to a parameter where a value of INSERT goes to a column.
+fn not_a_column(mut error: EngineError) -> EngineError {
+    if error.state.0 == "42804"
+        && let Some(parameter) = error.column.take()
+    {
+        let rest =
+            error.message.split_once(" is of type ").and_then(|(_, r)| r.split_once(" but expression is of type "));
+        if let Some((wanted, given)) = rest {
+            error.message =
+                format!("parameter {parameter} of type {given} cannot be coerced to the expected type {wanted}");
+        }
+    }
+    error
+}
