@@ -13,8 +13,8 @@ use pgwire::messages::extendedquery::{BindComplete, CloseComplete, ParseComplete
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use terrace_engine::{DataType, Datum, EngineError};
-use terrace_sql::Named;
 use terrace_sql::pgcatalog::data_type_of_oid;
+use terrace_sql::{Named, Outcome};
 
 /// A bound statement.
 pub(crate) struct Portal {
@@ -160,6 +160,12 @@ impl Connection {
             let values = std::mem::take(&mut portal.values);
             self.session.begin_pipeline();
             let outcome = wire.watch(self.session.execute(&portal.statement.prepared, values)).await??;
+            if let Outcome::Rows { schema, .. } = &outcome
+                && portal.statement.prepared.columns.as_ref().is_some_and(|described| described != schema)
+            {
+                // A definition has changed since the client was told the columns.
+                return Err(EngineError::new("0A000", "cached plan must not change result type").into());
+            }
             let formats = portal.formats.clone();
             let binary = |i: usize| formats.get(i).copied().unwrap_or(false);
             let rows = self.answer(wire, outcome, &portal.statement.prepared, binary).await?;

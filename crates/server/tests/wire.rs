@@ -503,3 +503,19 @@ async fn statements_have_one_space_of_names_in_sql_and_in_the_protocol() {
     raw_query(&mut raw, "EXECUTE sql('one')").await;
     assert_eq!(error_state(&until_ready(&mut raw).await), Some("26000".into()));
 }
+
+#[tokio::test]
+async fn columns_stay_as_they_were_described() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    client.batch_execute("CREATE TABLE w (id int PRIMARY KEY, v text); INSERT INTO w VALUES (1, 'one')").await.unwrap();
+    for sql in ["SELECT * FROM w WHERE id = $1", "SELECT * FROM w WHERE id + 0 = $1"] {
+        let statement = client.prepare(sql).await.unwrap();
+        assert_eq!(client.query(&statement, &[&1]).await.unwrap().len(), 1);
+        client.batch_execute("ALTER TABLE w ADD COLUMN x int").await.unwrap();
+        assert_eq!(state(client.query(&statement, &[&1]).await), "0A000", "{sql}");
+        assert_eq!(client.query(sql, &[&1]).await.unwrap()[0].len(), 3);
+        client.batch_execute("ALTER TABLE w DROP COLUMN x").await.unwrap();
+        assert_eq!(client.query(&statement, &[&1]).await.unwrap()[0].len(), 2);
+    }
+}

@@ -61,6 +61,7 @@ pub(crate) fn tokens(sql: &str) -> Result<(Vec<TokenWithSpan>, usize)> {
     crate::copy::options::normalize(&mut tokens)?;
     crate::lock_rows::normalize(&mut tokens);
     crate::roles::normalize(&mut tokens);
+    crate::sequence::order::normalize(&mut tokens);
     Ok((tokens, depth))
 }
 

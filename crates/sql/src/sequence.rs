@@ -6,6 +6,8 @@
 //!    crash a value is never given again, and up to that many are passed over. (A sequence that its own transaction has just created is
 //!    advanced in that transaction: nobody else sees it.)
 //! 3. Calls stand where a statement evaluates them once: in VALUES, in a default, in a SELECT without FROM. Elsewhere they are unknown.
+pub(crate) mod order;
+
 use crate::ddl::{check_name, choose_name, duplicate, relation_exists};
 use crate::dml::template;
 use crate::error::unsupported;

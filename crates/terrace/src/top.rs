@@ -15,8 +15,13 @@ mod tests;
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The server, as PostgreSQL's tools name it.
-    #[arg(long, default_value = "postgres://terrace@127.0.0.1:5433/terrace", value_name = "ADDRESS")]
+    /// The server: HOST:PORT, or as PostgreSQL's tools name it.
+    #[arg(
+        long,
+        visible_alias = "connect",
+        default_value = "postgres://terrace@127.0.0.1:5433/terrace",
+        value_name = "ADDRESS"
+    )]
     url: String,
     /// Seconds between two readings.
     #[arg(long, default_value_t = 2.0, value_name = "SECONDS")]
@@ -52,7 +57,8 @@ pub(crate) async fn top(options: Options) -> Result<(), Failure> {
         return Err(Failure::Message(format!("--interval {} must be between 0.1 and 3600", options.interval)));
     }
     let interval = Duration::from_secs_f64(options.interval);
-    let client = connect(&options.url).await?;
+    let url = named(&options.url);
+    let client = connect(&url).await?;
     let mut before = read(&client).await?;
     let mut screen = Screen::open(options.once);
     loop {
@@ -61,11 +67,19 @@ pub(crate) async fn top(options: Options) -> Result<(), Failure> {
             _ = tokio::signal::ctrl_c() => return Ok(()),
         }
         let now = read(&client).await?;
-        screen.show(&render(&before, &now, &options.url))?;
+        screen.show(&render(&before, &now, &url))?;
         if options.once {
             return Ok(());
         }
         before = now;
+    }
+}
+
+/// `HOST:PORT` as an URL; what has more to say stays as it is.
+fn named(address: &str) -> String {
+    match address.contains("://") || address.contains('=') {
+        true => address.to_string(),
+        false => format!("postgres://terrace@{address}/terrace"),
     }
 }
 

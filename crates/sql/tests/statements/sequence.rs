@@ -88,3 +88,21 @@ async fn sessions_are_given_different_values() {
     let ids: BTreeSet<i32> = ids.iter().map(|id| id.parse().unwrap()).collect();
     assert_eq!((ids.len(), ids.first(), ids.last()), (200, Some(&1), Some(&200)));
 }
+
+#[tokio::test]
+async fn options_come_in_any_order() {
+    let mut c = Client::new(&database().await);
+    c.ok(
+        "CREATE SEQUENCE public.s AS integer START WITH 5 INCREMENT BY 5 NO MINVALUE MAXVALUE 12 CACHE 1 NO CYCLE;",
+        "CREATE SEQUENCE",
+    )
+    .await;
+    c.rows("SELECT nextval('s')", &["5"]).await;
+    c.rows("SELECT nextval('public.s'::regclass)", &["10"]).await;
+    c.fails("SELECT nextval('s')", "2200H").await;
+    c.ok("CREATE SEQUENCE start CYCLE MAXVALUE 2", "CREATE SEQUENCE").await;
+    for value in ["1", "2", "1"] {
+        c.rows("SELECT nextval('start')", &[value]).await;
+    }
+    c.fails("CREATE SEQUENCE t START 1 INCREMENT 1 START 2", "42601").await;
+}

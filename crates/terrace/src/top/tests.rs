@@ -62,3 +62,10 @@ fn the_flash_tier_has_its_lines_where_there_is_one() {
     }
     assert!(!render(&sample("1", "0", "0", &[]), &sample("2", "0", "0", &[]), "here").contains("flash"));
 }
+
+#[test]
+fn a_server_may_be_named_by_host_and_port() {
+    assert_eq!(named("127.0.0.1:5433"), "postgres://terrace@127.0.0.1:5433/terrace");
+    assert_eq!(named("postgres://a@b/c"), "postgres://a@b/c");
+    assert_eq!(named("host=x user=y"), "host=x user=y");
+}
