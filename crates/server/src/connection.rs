@@ -15,7 +15,6 @@ use pgwire::messages::PgWireBackendMessage as Answer;
 use pgwire::messages::response::{CommandComplete, EmptyQueryResponse, ReadyForQuery, TransactionStatus};
 use pgwire::messages::startup::ParameterStatus;
 use socket2::{SockRef, TcpKeepalive};
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;

@@ -13,6 +13,7 @@ use pgwire::messages::extendedquery::{BindComplete, CloseComplete, ParseComplete
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use terrace_engine::{DataType, Datum, EngineError};
+use terrace_sql::arrow::datatypes::SchemaRef;
 use terrace_sql::pgcatalog::data_type_of_oid;
 use terrace_sql::{Named, Outcome};
 
@@ -161,7 +162,7 @@ impl Connection {
             self.session.begin_pipeline();
             let outcome = wire.watch(self.session.execute(&portal.statement.prepared, values)).await??;
             if let Outcome::Rows { schema, .. } = &outcome
-                && portal.statement.prepared.columns.as_ref().is_some_and(|described| described != schema)
+                && portal.statement.prepared.columns.as_ref().is_some_and(|described| changed(described, schema))
             {
                 // A definition has changed since the client was told the columns.
                 return Err(EngineError::new("0A000", "cached plan must not change result type").into());
@@ -205,6 +206,13 @@ impl Connection {
         wire.put(Answer::CloseComplete(CloseComplete::new()));
         Ok(())
     }
+}
+
+/// Whether columns are others than a client was told. (Their types are not looked at: those of parameters in the select list are known
+/// only from their values.)
+fn changed(described: &SchemaRef, now: &SchemaRef) -> bool {
+    let names = |schema: &SchemaRef| schema.fields().iter().map(|f| f.name().clone()).collect::<Vec<_>>();
+    !Arc::ptr_eq(described, now) && names(described) != names(now)
 }
 
 fn no_portal(name: &str) -> EngineError {

@@ -498,8 +498,16 @@ async fn statements_have_one_space_of_names_in_sql_and_in_the_protocol() {
     assert_eq!(kinds(&until_ready(&mut raw).await), "1Z");
     raw_query(&mut raw, "EXECUTE loop").await;
     assert_eq!(error_state(&until_ready(&mut raw).await), Some("0A000".into()));
-    raw_query(&mut raw, "DEALLOCATE ALL").await;
-    assert_eq!(kinds(&until_ready(&mut raw).await), "CZ");
+    raw_query(&mut raw, "SELECT 1; DISCARD ALL").await;
+    assert_eq!(error_state(&until_ready(&mut raw).await), Some("25001".into()));
+    let parse = packet(b'P', b"\0DISCARD ALL\0\0\0");
+    let run = [parse, packet(b'B', b"\0\0\0\0\0\0\0\0"), packet(b'E', b"\0\0\0\0\0"), packet(b'S', b"")];
+    raw_send(&mut raw, &run.concat()).await;
+    assert_eq!(kinds(&until_ready(&mut raw).await), "12CZ");
+    raw_query(&mut raw, "EXECUTE again").await;
+    assert_eq!(error_state(&until_ready(&mut raw).await), Some("26000".into()));
+    raw_query(&mut raw, "PREPARE sql AS SELECT 1; DEALLOCATE ALL").await;
+    assert_eq!(kinds(&until_ready(&mut raw).await), "CCZ");
     raw_query(&mut raw, "EXECUTE sql('one')").await;
     assert_eq!(error_state(&until_ready(&mut raw).await), Some("26000".into()));
 }

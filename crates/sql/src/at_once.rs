@@ -50,8 +50,8 @@ impl Session {
             }
             match (&mut slot.txn, block) {
                 (None, Block::None | Block::Pipeline) => {
-                    let still =
-                        block == Block::Pipeline && self.settings.default_isolation() != Isolation::ReadCommitted;
+                    let still = block == Block::Pipeline
+                        && self.shared.settings.lock().default_isolation() != Isolation::ReadCommitted;
                     let show = |row: RowView<'_>| show(FoundRow { row, columns });
                     let engine = &self.database.engine;
                     (!still).then(|| engine.peek(fast.version, fast.table(), index, &key, show).ok())?

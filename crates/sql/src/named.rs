@@ -96,7 +96,7 @@ impl Session {
 
     async fn discard(&mut self, what: &DiscardObject) -> Result<&'static str> {
         Ok(match what {
-            DiscardObject::ALL if self.shared.block() != Block::None => {
+            DiscardObject::ALL if self.in_block().await => {
                 return Err(EngineError::new("25001", "DISCARD ALL cannot run inside a transaction block"));
             }
             DiscardObject::ALL => {
@@ -117,6 +117,15 @@ impl Session {
             // There are no temporary tables.
             DiscardObject::TEMP => "DISCARD TEMP",
         })
+    }
+
+    /// Whether what the client did before belongs to the same transaction.
+    async fn in_block(&self) -> bool {
+        match self.shared.block() {
+            Block::None => false,
+            Block::Pipeline => self.shared.cell.lock().await.txn.is_some(),
+            Block::Explicit | Block::Failed => true,
+        }
     }
 
     fn forget_plans(&mut self) {

@@ -468,7 +468,17 @@ impl Session {
         }
         let fast = Mutex::new(fast);
         let (entry, attached) = (OnceLock::new(), OnceLock::new());
-        Ok(Arc::new(Prepared { sql: sql.into(), parameters, columns, statement, depth, fast, executes, entry, attached }))
+        Ok(Arc::new(Prepared {
+            sql: sql.into(),
+            parameters,
+            columns,
+            statement,
+            depth,
+            fast,
+            executes,
+            entry,
+            attached,
+        }))
     }
 
     /// The catalogue that the next statement would see.
@@ -717,6 +727,7 @@ impl Session {
         if let Ok(mut slot) = self.shared.cell.try_lock() {
             drop(slot.take());
         }
+        self.shared.settings.lock().end(false);
     }
 
     /// Rolls back what is open: the client left.

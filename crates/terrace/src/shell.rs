@@ -138,11 +138,11 @@ impl Shell {
     async fn typed(&mut self) -> Result<(), Failure> {
         self.typed = true;
         let config = rustyline::Config::builder().max_history_size(HISTORY_LINES);
-        let config = config.map_err(|e| Failure::Message(e.to_string()))?.auto_add_history(true);
+        let config = config.map_err(|e| Failure::Message(e.to_string()))?.auto_add_history(false);
         let config = config.completion_type(rustyline::CompletionType::List).build();
         let mut editor = rustyline::Editor::<Completion, FileHistory>::with_config(config)
             .map_err(|e| Failure::Message(format!("the terminal: {e}")))?;
-        editor.set_helper(Some(Completion { names: self.names.clone() }));
+        editor.set_helper(Some(Completion { names: self.names.clone(), data: false }));
         self.learn_names().await;
         let history = std::env::var_os("HOME").map(|home| Path::new(&home).join(HISTORY));
         if let Some(path) = &history {
@@ -157,10 +157,19 @@ impl Shell {
                 Going::Quoted => "terrace'> ",
                 Going::Data => ">> ",
             };
+            if let Some(helper) = editor.helper_mut() {
+                helper.data = going_on == Going::Data;
+            }
             tokio::task::block_in_place(|| {
                 loop {
                     match editor.readline(prompt) {
-                        Ok(line) => return Ok(Some(line)),
+                        Ok(line) => {
+                            if going_on != Going::Data {
+                                // One that it does not keep is lost: that is all.
+                                let _ = editor.add_history_entry(&line);
+                            }
+                            return Ok(Some(line));
+                        }
                         Err(ReadlineError::Interrupted) => return Ok(Some(String::from(ABANDON))),
                         Err(ReadlineError::Eof) => return Ok(None),
                         Err(ReadlineError::Signal(_)) => {}

@@ -37,3 +37,14 @@ SELECT tablename, indexname, indexdef FROM pg_indexes ORDER BY 2;
 SELECT current_database(), current_user, current_schema();
 SELECT pg_catalog.pg_is_in_recovery();
 SELECT count(*) > 0 FROM pg_settings;
+CREATE TABLE checked (id serial PRIMARY KEY, n int CHECK (n > 0), m int UNIQUE, CONSTRAINT more CHECK (m > n));
+\d checked
+\dp checked
+\d pg_locks
+\dv terrace.p*
+\dS pg_stat*
+\dD
+\dC
+\dO
+SELECT conname, contype, conkey, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'checked'::regclass ORDER BY 1;
+SELECT 1259::regclass, 'pg_class'::regclass::oid, 'terrace.pool'::regclass;

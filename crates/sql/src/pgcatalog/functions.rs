@@ -55,6 +55,7 @@ fn table() -> Vec<(&'static str, DataType, Body)> {
         ("format_type", Utf8, |c| {
             c.texts(|c, i| Ok(c.oid(0, i)?.map(|t| format_type(t, c.int(1, i).ok().flatten().map(|m| m as i32)))))
         }),
+        ("getdatabaseencoding", Utf8, |c| c.texts(|_, _| Ok(Some("UTF8".to_owned())))),
         ("has_database_privilege", Boolean, |c| Ok(c.all_true())),
         ("has_schema_privilege", Boolean, |c| Ok(c.all_true())),
         ("has_table_privilege", Boolean, |c| Ok(c.all_true())),

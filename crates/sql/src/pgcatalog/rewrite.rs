@@ -390,7 +390,7 @@ fn count_exists(expr: &mut Expr) {
 /// psql's question whether a column's collation differs from its type's: it never does, there is one.
 fn compares_collations(query: &Query) -> bool {
     let text = query.to_string();
-    text.contains("attcollation <>") && text.contains("typcollation")
+    text.contains("collation <>") && text.contains("typcollation")
 }
 
 fn is_array_of_nothing(f: &Function) -> bool {

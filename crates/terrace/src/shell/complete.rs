@@ -39,6 +39,8 @@ pub(super) const COMMANDS: [&str; 17] = [
 
 pub(super) struct Completion {
     pub(super) names: Names,
+    /// What is typed are lines of a COPY: Tab is a tab.
+    pub(super) data: bool,
 }
 
 /// Where the word begins that ends at `at`.
@@ -67,6 +69,9 @@ impl Completer for Completion {
     type Candidate = String;
 
     fn complete(&self, line: &str, at: usize, _context: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
+        if self.data {
+            return Ok((at, vec!["\t".to_string()]));
+        }
         let from = word_start(line, at);
         Ok((from, candidates(&line[from..at], &self.names.lock())))
     }
