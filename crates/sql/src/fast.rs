@@ -211,7 +211,10 @@ impl Fast {
         if !txn.can_use_index(&key.index) {
             return Ok(None);
         }
-        let values = key.values(bound)?;
+        let values = match key.values(bound) {
+            Err(error) if error.state.0 == "22003" => return Ok(None),
+            values => values?,
+        };
         let found = match values.contains(&Datum::Null) {
             // Nothing equals NULL.
             true => None,

@@ -255,3 +255,27 @@ fn the_shell_runs_scripts_prints_tables_and_stops_at_errors() {
     let written = fs::read_to_string(&out).unwrap();
     assert!(written.contains(" n\n---\n 3\n(1 row)") && !written.contains("?column?"), "{written}");
 }
+
+#[test]
+fn the_shell_copies_from_and_to_its_own_files() {
+    let scratch = Scratch::new("copy");
+    let db = make(&scratch);
+    let (from, to) = (scratch.at("from.csv"), scratch.at("to.csv"));
+    std::fs::write(&from, "3,three\n4,\"fo,ur\"\n").unwrap();
+    // Data follows its statement, up to \.
+    let script = "CREATE TABLE t (id int PRIMARY KEY, name text);\nCOPY t FROM STDIN;\n1\tone\n2\t\\N\n\\.\nSELECT count(*) FROM t;\n";
+    let out = good(&["shell", &db], script);
+    assert!(out.contains("COPY 2\n") && out.contains("(1 row)"), "{out}");
+    assert_eq!(good(&["shell", &db, "-c", &format!("\\copy t from '{from}' with (format csv)")], ""), "COPY 2\n");
+    let query = format!("\\copy (SELECT name FROM t WHERE id > 2 ORDER BY id) to {to} csv header");
+    assert_eq!(good(&["shell", &db, "-c", &query], ""), "COPY\n");
+    assert_eq!(std::fs::read_to_string(&to).unwrap(), "name\nthree\n\"fo,ur\"\n");
+    assert_eq!(good(&["shell", &db, "-c", "COPY t (id) TO STDOUT"], ""), "1\n2\n3\n4\n");
+    // -c takes its data from standard input.
+    assert_eq!(good(&["shell", &db, "-c", "COPY t FROM STDIN"], "5\tfive\n"), "COPY 1\n");
+    bad(&["shell", &db, "-c", "COPY t FROM STDIN"], "6\n", "22P04");
+    bad(&["shell", &db, "-c", "COPY nowhere FROM STDIN"], "", "42P01");
+    bad(&["shell", &db, "-c", "\\copy t from /nowhere/at/all"], "", "/nowhere/at/all");
+    bad(&["shell", &db, "-c", "\\copy t"], "", "use \\copy");
+    assert_eq!(good(&["shell", &db, "--csv", "-c", "SELECT count(*) FROM t"], ""), "count\n5\n");
+}

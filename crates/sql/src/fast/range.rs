@@ -61,7 +61,11 @@ impl Range {
         };
         let mut rows = vec![];
         let sorted = !self.sort.is_empty();
-        if let Some(range) = self.bounds(bound)? {
+        let range = match self.bounds(bound) {
+            Err(error) if error.state.0 == "22003" => return Ok(None),
+            range => range?,
+        };
+        if let Some(range) = range {
             let most = if sorted { MOST + 1 } else { limit.min(MOST + 1) };
             let mut scanner = txn.scan(table, Scan::Index(range));
             while rows.len() < most {

@@ -338,7 +338,7 @@ impl Scope<'_> {
         compared_literal(self.table, at, value).map(Given::Constant)
     }
 
-    /// A parameter whose type is this, or open: then it is this from now on.
+    /// A parameter whose type is this, or (but as an operand) another integer's where this is one, or open: then it is this from now on.
     fn parameter(&mut self, value: &Expr, data_type: DataType, place: Place) -> Option<Given> {
         let (value, negated) = match value {
             Expr::UnaryOp { op: UnaryOperator::Minus, expr } if self.seen.uses.is_some() => (expr.as_ref(), true),
@@ -348,7 +348,11 @@ impl Scope<'_> {
         let Value::Placeholder(name) = &v.value else { return None };
         let number: usize = name.strip_prefix('$')?.parse().ok()?;
         type_parameter(value, data_type, &mut self.seen.types).then_some(())?;
-        (self.seen.types[number - 1] == Some(data_type)).then_some(())?;
+        // Some drivers state bigint for every integer: what does not fit then takes the general way.
+        let integer = |t: DataType| matches!(t, DataType::Int2 | DataType::Int4 | DataType::Int8);
+        let is = self.seen.types[number - 1]?;
+        let converted = integer(is) && integer(data_type) && !matches!(place, Place::Operand(_));
+        (is == data_type || converted).then_some(())?;
         if let Some(uses) = &mut self.seen.uses {
             uses[number - 1] = Some(Use { place, negated });
         }

@@ -1,8 +1,8 @@
 //! Statements by key answer as the planner's way does: the same statements through both, and through the shapes of texts.
-use super::common::{Client, database};
+use super::common::{Client, Reply, database};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use terrace_engine::Datum;
+use terrace_engine::{DataType, Datum};
 use terrace_sql::Prepared;
 
 const COLUMNS: &str = "(a int, b text, n int, m bigint DEFAULT 7, f float8, v varchar(3), w timestamp, t bool DEFAULT true, \
@@ -310,4 +310,34 @@ async fn look_ups_at_once_are_counted() {
     let t = db.engine.catalog().table("t").unwrap().clone();
     let index = t.indexes.iter().find(|index| index.columns == [3]).unwrap();
     assert_eq!((db.engine.usage(index.oid).scans, db.engine.usage(index.oid).rows), (3, 3));
+}
+
+/// As sysbench's driver does.
+#[tokio::test]
+async fn integers_of_another_width_are_converted() {
+    let mut c = Client::new(&database().await);
+    c.ok("CREATE TABLE s (id int PRIMARY KEY, k int, c char(8))", "CREATE TABLE").await;
+    let types = |n: usize| vec![Some(DataType::Int8); n];
+    let int = Datum::Int8;
+    let insert = c.session.prepare("INSERT INTO s (id, k) VALUES ($1, $2)", &types(2)).await.unwrap();
+    assert!(insert.is_by_key() && insert.parameters == [DataType::Int8; 2]);
+    for n in 1..=4 {
+        assert_eq!(c.execute(&insert, vec![int(n), int(n * 10)]).await.unwrap(), Reply::Tag("INSERT 0 1".into()));
+    }
+    assert_eq!(c.execute(&insert, vec![int(1 << 40), int(1)]).await.unwrap_err().state.0, "22003");
+    let get = c.session.prepare("SELECT k FROM s WHERE id = $1", &types(1)).await.unwrap();
+    let range = c.session.prepare("SELECT k FROM s WHERE id BETWEEN $1 AND $2 ORDER BY id", &types(2)).await.unwrap();
+    let update = c.session.prepare("UPDATE s SET k = k + 1 WHERE id = $1", &types(1)).await.unwrap();
+    let delete = c.session.prepare("DELETE FROM s WHERE id = $1", &types(1)).await.unwrap();
+    for statement in [&get, &range, &update, &delete] {
+        assert!(statement.is_by_key(), "{}", statement.sql);
+    }
+    assert_eq!(c.rows_of(&get, vec![int(2)]).await.unwrap(), ["20"]);
+    // No row equals what no row can hold.
+    assert_eq!(c.rows_of(&get, vec![int(1 << 40)]).await.unwrap(), Vec::<String>::new());
+    assert_eq!(c.rows_of(&range, vec![int(3), int(1 << 40)]).await.unwrap(), ["30", "40"]);
+    for (statement, key, tag) in [(&update, 2, "UPDATE 1"), (&update, 1 << 40, "UPDATE 0"), (&delete, 1 << 40, "DELETE 0")] {
+        assert_eq!(c.execute(statement, vec![int(key)]).await.unwrap(), Reply::Tag(tag.into()));
+    }
+    assert_eq!(c.rows_of(&get, vec![int(2)]).await.unwrap(), ["21"]);
 }

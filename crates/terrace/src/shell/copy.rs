@@ -178,7 +178,7 @@ impl Shell {
             Ok(lines) => Box::pin(lines),
             Err(error) => return self.failed(self.client.problem(error), sql),
         };
-        let (mut file, mut rows) = (file, 0);
+        let mut file = file;
         let cancel = self.client.raw().cancel_token();
         loop {
             let part = tokio::select! {
@@ -193,14 +193,13 @@ impl Shell {
                 Some(Ok(part)) => part,
                 Some(Err(error)) => return self.failed(self.client.problem(error), sql),
             };
-            // The server sends each row in a message of its own.
-            rows += 1;
             match &mut file {
                 Some((file, name)) => file.write_all(&part).map_err(unreadable(name))?,
                 None => self.write(&String::from_utf8_lossy(&part))?,
             }
         }
-        if file.is_some() { self.say(&format!("COPY {rows}")) } else { Ok(()) }
+        // How many rows there were the protocol's library does not tell.
+        if file.is_some() { self.say("COPY") } else { Ok(()) }
     }
 
     /// Tells what went wrong; ends what is not typed.
