@@ -41,10 +41,9 @@ CREATE TABLE checked (id serial PRIMARY KEY, n int CHECK (n > 0), m int UNIQUE, 
 \d checked
 \dp checked
 \d pg_locks
-\dv terrace.p*
-\dS pg_stat*
+\dv terrace.pool
+\dS pg_settings
 \dD
 \dC
-\dO
 SELECT conname, contype, conkey, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'checked'::regclass ORDER BY 1;
-SELECT 1259::regclass, 'pg_class'::regclass::oid, 'terrace.pool'::regclass;
+SELECT 1259::regclass, count(*) FROM pg_class WHERE oid = 'terrace.pool'::regclass;
