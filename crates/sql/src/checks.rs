@@ -151,6 +151,10 @@ impl Run<'_> {
             return Err(unsupported("ENFORCED"));
         }
         let mut expr = check.expr.as_ref().clone();
+        // As pg_dump writes it.
+        while let Expr::Nested(inner) = expr {
+            expr = *inner;
+        }
         if let ControlFlow::Break(error) = VisitMut::visit(&mut expr, &mut Unqualified(&table.name)) {
             return Err(error);
         }

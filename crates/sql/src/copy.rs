@@ -23,7 +23,7 @@ use crate::insert::values_query;
 use crate::parse::{fold, object_name};
 use crate::pgcatalog::SessionInfo;
 use crate::run::{LazyState, Run};
-use crate::sequence::{Call, sequence_of};
+use crate::sequence::sequence_of;
 use crate::session::{Block, Shared, SqlDatabase};
 use crate::values::{assign_datum, live_columns};
 use datafusion::execution::SendableRecordBatchStream;
@@ -57,8 +57,8 @@ pub(crate) struct Target {
     columns: Vec<usize>,
     /// A row with the other columns' defaults.
     base: Vec<Datum>,
-    /// Positions of those that a sequence numbers, row by row, and the sequence.
-    numbered: Vec<(usize, Call)>,
+    /// Positions of those that a sequence numbers, and its name.
+    numbered: Vec<(usize, String)>,
     format: CopyFormat,
 }
 
@@ -140,7 +140,7 @@ impl Run<'_> {
         &self,
         table: &Arc<Table>,
         columns: &[usize],
-        numbered: &[(usize, Call)],
+        numbered: &[(usize, String)],
     ) -> Result<Vec<Datum>> {
         let others: Vec<usize> = columns.iter().copied().chain(numbered.iter().map(|(at, _)| *at)).collect();
         let rows = self.value_rows(table, &others, &[&vec![null(); others.len()]]).await?;
@@ -149,9 +149,9 @@ impl Run<'_> {
 }
 
 /// The columns that are not copied and that a sequence numbers.
-fn numbered(table: &Table, columns: &[usize]) -> Vec<(usize, Call)> {
+fn numbered(table: &Table, columns: &[usize]) -> Vec<(usize, String)> {
     let unlisted = live_columns(table).filter(|(at, _)| !columns.contains(at));
-    unlisted.filter_map(|(at, c)| Some((at, Call::Next(sequence_of(c)?)))).collect()
+    unlisted.filter_map(|(at, c)| Some((at, sequence_of(c)?))).collect()
 }
 
 fn null() -> Expr {
@@ -343,12 +343,14 @@ impl CopyIn {
         };
         let table = &self.target.table;
         still_open(&mut *self.shared.cell.lock().await)?;
-        for (line, row) in &mut rows {
-            for (at, call) in &self.target.numbered {
-                let value = Datum::Int8(run.sequence(call).await?);
-                let value = assign_datum(value, table.columns[*at].data_type);
+        for (at, sequence) in &self.target.numbered {
+            let numbers = run.numbers(sequence, rows.len()).await?;
+            for ((line, row), number) in rows.iter_mut().zip(numbers) {
+                let value = assign_datum(Datum::Int8(number), table.columns[*at].data_type);
                 row[*at] = value.map_err(|e| self.target.at_line(*line, e))?;
             }
+        }
+        for (line, row) in &rows {
             check_not_null(table, row).map_err(|e| self.target.at_line(*line, e))?;
         }
         if let Some((n, error)) = Box::pin(run.violation(table, rows.iter().map(|(_, row)| row.as_slice()))).await? {

@@ -269,9 +269,9 @@ impl Run<'_> {
                 match sequence_of(&table.columns[*at]) {
                     None => rows[first..].iter_mut().for_each(|row| row[*at] = constants[*at].clone()),
                     Some(name) => {
-                        for row in &mut rows[first..] {
-                            let value = Datum::Int8(self.sequence(&Call::Next(name.clone())).await?);
-                            row[*at] = assign_datum(value, table.columns[*at].data_type)?;
+                        let numbers = self.numbers(&name, batch.num_rows()).await?;
+                        for (row, number) in rows[first..].iter_mut().zip(numbers) {
+                            row[*at] = assign_datum(Datum::Int8(number), table.columns[*at].data_type)?;
                         }
                     }
                 }

@@ -2,7 +2,7 @@
 //!
 //! 1. A sequence is a table of one row that only this module writes. The mark is its last column, dropped and without a name: nobody else
 //!    can make such a one. DROP, rollback and recovery are a table's.
-//! 2. Values are not transactional: a transaction of its own reserves [`AHEAD`] of them, commits, and only then the first is given. So after a
+//! 2. Values are not transactional: a transaction of its own reserves [`AHEAD`] of them or more, commits, and only then the first is given. So after a
 //!    crash a value is never given again, and up to that many are passed over. (A sequence that its own transaction has just created is
 //!    advanced in that transaction: nobody else sees it.)
 //! 3. Calls stand where a statement evaluates them once: in VALUES, in a default, in a SELECT without FROM. Elsewhere they are unknown.
@@ -433,7 +433,7 @@ impl Run<'_> {
                 }
                 *value
             }
-            _ => self.next_value(&table).await?,
+            _ => self.next_values(&table, 1).await?[0],
         };
         let mut slot = self.cell.lock().await;
         slot.given.values.insert(table.oid, value);
@@ -469,22 +469,45 @@ impl Run<'_> {
         self.engine.catalog().table_by_oid(table.oid).is_some()
     }
 
-    async fn next_value(&self, table: &Arc<Table>) -> Result<i64> {
+    /// What as many calls of `nextval` would answer; reserved with one commit.
+    pub(crate) async fn numbers(&self, name: &str, count: usize) -> Result<Vec<i64>> {
+        let table = self.locked_sequence(name).await?;
+        let values = self.next_values(&table, count).await?;
+        if let Some(last) = values.last() {
+            let mut slot = self.cell.lock().await;
+            slot.given.values.insert(table.oid, *last);
+            slot.given.last = Some(*last);
+        }
+        Ok(values)
+    }
+
+    async fn next_values(&self, table: &Arc<Table>, count: usize) -> Result<Vec<i64>> {
         let work = async {
+            let mut values = vec![];
             if !self.is_shared(table) {
                 let mut slot = self.cell.lock().await;
-                return Ok(advance(slot.open(), table, 1).await?[0]);
+                while values.len() < count {
+                    values.extend(advance(slot.open(), table, count - values.len()).await?);
+                }
+                return Ok(values);
             }
             let reserved = self.reserved(table).await;
-            let mut values = reserved.lock().await;
-            if values.is_empty() {
+            let mut ahead = reserved.lock().await;
+            loop {
+                while values.len() < count
+                    && let Some(value) = ahead.pop()
+                {
+                    values.push(value);
+                }
+                if values.len() == count {
+                    return Ok(values);
+                }
                 let mut txn = self.engine.begin(Isolation::ReadCommitted);
-                let mut more = advance(&mut txn, table, AHEAD).await?;
+                let mut more = advance(&mut txn, table, AHEAD.max(count - values.len())).await?;
                 txn.commit().await?;
                 more.reverse();
-                *values = more;
+                *ahead = more;
             }
-            Ok(values.pop().expect("some were reserved"))
         };
         self.cancel.run(work).await
     }

@@ -19,6 +19,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use terrace_device::lock::{DirectoryLock, LockError};
 use terrace_device::{DeviceError, DeviceRef, ErrorKind, FileDevice, OpenOptions};
 use terrace_engine::{Database, EngineError, OpenReport};
@@ -273,6 +274,19 @@ fn open_devices(dir: &Path, config: &Config, create: bool) -> Result<(DeviceSet,
     Ok((set, all))
 }
 
+/// Waits until nobody has the files open any more, for a while: a database's tasks end a little after it, and whoever opened them
+/// meanwhile would find them in use.
+async fn released(env: &Env, devices: Vec<DeviceRef>) {
+    let held: Vec<_> = devices.iter().map(Arc::downgrade).collect();
+    drop(devices);
+    for _ in 0..500 {
+        if held.iter().all(|device| device.strong_count() == 0) {
+            return;
+        }
+        env.sleep(Duration::from_millis(1)).await;
+    }
+}
+
 /// What a database is made of.
 pub(crate) struct Parts {
     pub(crate) env: Env,
@@ -367,9 +381,10 @@ impl Instance {
         sync_directory(dir)?;
         let temp = temp(dir, config);
         fs::create_dir(&temp).map_err(io_at(&temp))?;
-        let (devices, _) = open_devices(dir, config, true)?;
+        let (devices, all) = open_devices(dir, config, true)?;
         let env = Real::on(tokio::runtime::Handle::current());
-        let filled = fill(Parts { env, devices, config: config.clone() }).await?;
+        let filled = fill(Parts { env: env.clone(), devices, config: config.clone() }).await?;
+        released(&env, all).await;
         for (_, space) in config.tablespaces() {
             sync_directory(&config.device_path(dir, &space.device))?;
         }
@@ -408,7 +423,11 @@ impl Instance {
 
     /// Writes everything home and marks the database as closed.
     pub async fn close(self) -> Result<(), Error> {
-        Ok(self.database.close().await?)
+        let Instance { env, database, devices, sql, _lock, .. } = self;
+        drop(sql);
+        let closed = database.close().await;
+        released(&env, devices).await;
+        Ok(closed?)
     }
 }
 

@@ -336,7 +336,9 @@ async fn integers_of_another_width_are_converted() {
     // No row equals what no row can hold.
     assert_eq!(c.rows_of(&get, vec![int(1 << 40)]).await.unwrap(), Vec::<String>::new());
     assert_eq!(c.rows_of(&range, vec![int(3), int(1 << 40)]).await.unwrap(), ["30", "40"]);
-    for (statement, key, tag) in [(&update, 2, "UPDATE 1"), (&update, 1 << 40, "UPDATE 0"), (&delete, 1 << 40, "DELETE 0")] {
+    for (statement, key, tag) in
+        [(&update, 2, "UPDATE 1"), (&update, 1 << 40, "UPDATE 0"), (&delete, 1 << 40, "DELETE 0")]
+    {
         assert_eq!(c.execute(statement, vec![int(key)]).await.unwrap(), Reply::Tag(tag.into()));
     }
     assert_eq!(c.rows_of(&get, vec![int(2)]).await.unwrap(), ["21"]);

@@ -56,4 +56,10 @@ async fn rows_against_a_check_are_refused() {
     ] {
         c.fails(sql, state).await;
     }
+    c.ok("CREATE TABLE y (a int, CONSTRAINT c CHECK (((a > 1))))", "CREATE TABLE").await;
+    c.rows(
+        "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE contype = 'c' AND conname = 'c'",
+        &["CHECK ((a > 1))"],
+    )
+    .await;
 }
