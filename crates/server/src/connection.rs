@@ -109,7 +109,7 @@ impl Wire {
         };
         tokio::select! {
             biased;
-            () = &mut self.stop => Err(shutting_down()),
+            () = &mut self.stop => Err(shutting_down(shared)),
             read = bytes => match read {
                 None => {
                     let idle = idle.expect("only a limit gives no answer");
@@ -137,8 +137,12 @@ impl Wire {
     }
 }
 
-fn shutting_down() -> Failure {
-    fatal("57P01", "terminating connection due to administrator command")
+/// Why the server ends sessions: somebody asked for it, or storage failed and recovers.
+fn shutting_down(shared: &Shared) -> Failure {
+    match shared.db.engine.store().failure() {
+        None => fatal("57P01", "terminating connection due to administrator command"),
+        Some(error) => fatal("57P02", format!("terminating connection because the server must recover: {error}")),
+    }
 }
 
 pub(crate) fn ready_status(status: TxnStatus) -> TransactionStatus {
@@ -223,7 +227,9 @@ impl Connection {
             match handled {
                 Ok(()) => {}
                 // What was cancelled because the server stops ends for that reason.
-                Err(Failure::Statement(_)) if *self.shared.stopping.borrow() => return Err(shutting_down()),
+                Err(Failure::Statement(_)) if *self.shared.stopping.borrow() => {
+                    return Err(shutting_down(&self.shared));
+                }
                 Err(Failure::Statement(e)) => {
                     wire.put(Answer::ErrorResponse(error_response(&e, "ERROR")));
                     self.session.fail().await;

@@ -132,7 +132,9 @@ fn open_flash(dir: &Path, config: &Config) -> Option<DeviceRef> {
     match open_part(dir, &part, true) {
         Ok(device) => Some(device),
         Err(error) => {
-            tracing::error!(%error, "the flash tier is off until the next start");
+            // Nothing on it is needed: what it held dirty is in the log.
+            let path = part.path.display();
+            tracing::error!(%path, "the flash tier is off until the next start; it is not needed, only missed: {error}");
             None
         }
     }
@@ -245,8 +247,10 @@ fn open_part(dir: &Path, part: &Part, create: bool) -> Result<DeviceRef, Error> 
     match FileDevice::open(&part.path, &options) {
         Ok(device) => Ok(Arc::new(device)),
         Err(error) if error.kind == ErrorKind::NotFound => {
+            let settings = dir.join(config::FILE);
             let whose = match part.tablespace {
-                Some(tablespace) => format!("tablespaces.{tablespace} in {}", dir.join(config::FILE).display()),
+                Some(tablespace) => format!("tablespaces.{tablespace} in {}", settings.display()),
+                None if part.path.ends_with("flash") => format!("flash_tier in {}", settings.display()),
                 None => "the database".to_string(),
             };
             let problem = format!(

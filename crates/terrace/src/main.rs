@@ -7,6 +7,7 @@ mod json;
 mod lab;
 mod quickstart;
 mod report;
+mod restart;
 mod serve;
 mod shell;
 mod top;

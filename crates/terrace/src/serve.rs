@@ -3,6 +3,7 @@
 use crate::Failure;
 use std::io::Write;
 use std::net::SocketAddr;
+use std::time::Duration;
 use terrace::Instance;
 use terrace::config::{AuthName, check_listen};
 use terrace::sql::SqlDatabase;
@@ -21,8 +22,9 @@ macro_rules! say {
 }
 pub(crate) use say;
 
-/// Serves until Ctrl-C or SIGTERM, then closes the database.
+/// Serves until Ctrl-C or SIGTERM, then closes the database. Where storage fails it starts anew, which recovers.
 pub(crate) async fn serve(instance: Instance, listen: SocketAddr) -> Result<(), Failure> {
+    let began = instance.env.now();
     match serve_until_stopped(&instance, listen).await {
         Ok(()) => {}
         Err(failure) => {
@@ -35,6 +37,12 @@ pub(crate) async fn serve(instance: Instance, listen: SocketAddr) -> Result<(), 
     }
     if let Some(tier) = instance.database.store().flash() {
         crate::report::flash(&tier);
+    }
+    if let Some(error) = instance.database.store().failure() {
+        let served = Duration::from_nanos(instance.env.now().0 - began.0);
+        let dir = instance.dir.clone();
+        drop(instance.close().await); // It says again what failed.
+        return Err(crate::restart::restart(&dir, listen, &error, served));
     }
     say!("writing everything home ...");
     instance.close().await?;
@@ -64,8 +72,13 @@ async fn serve_until_stopped(instance: &Instance, listen: SocketAddr) -> Result<
     say!("ready on {address}. Connect with:");
     say!("  psql -h {} -p {} -U terrace terrace", address.ip(), address.port());
     say!("Ctrl-C stops it.");
+    let failed = storage_failed(instance);
     let shutdown = async move {
-        stopped(&mut interrupt, &mut terminate).await;
+        tokio::select! {
+            biased;
+            () = stopped(&mut interrupt, &mut terminate) => {}
+            () = failed => return,
+        }
         say!("stopping ...");
         // Asked twice means at once: what is committed is safe, the next start recovers.
         impatient(interrupt, terminate);
@@ -83,6 +96,19 @@ async fn serve_until_stopped(instance: &Instance, listen: SocketAddr) -> Result<
     };
     terrace::admin::remove(&instance.dir);
     served
+}
+
+/// How often storage is asked whether it works.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Ends when storage has failed: from then on nothing can be committed, and much not be read.
+fn storage_failed(instance: &Instance) -> impl Future<Output = ()> + Send + use<> {
+    let (env, database) = (instance.env.clone(), instance.database.clone());
+    async move {
+        while database.store().failure().is_none() {
+            env.sleep(LOOK).await;
+        }
+    }
 }
 
 /// What goes on beside serving, until it is dropped.

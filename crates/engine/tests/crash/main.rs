@@ -19,6 +19,7 @@ mod random;
 mod regressions;
 mod safeguards;
 mod sweep;
+mod tier_lost;
 mod verify;
 mod workload;
 mod world;

@@ -18,7 +18,8 @@
 //!    Checkpoints scan: `begin_scan`, log end, pool, tier, disk home.
 //! 5. The tier is there in every store, without frames where it is off: nothing is asked of it then but one number.
 //! 6. The tier may vanish at any time, today at every restart: the log is kept back to its oldest recLSN, so that a lost dirty page is
-//!    made again from the disk's version and the log (replay.rs), while the server runs.
+//!    made again from the disk's version and the log (replay.rs), while the server runs. Where that fails for good, storage stops: a
+//!    restart recovers, with all of the log.
 
 mod clean;
 #[cfg(test)]
@@ -119,6 +120,9 @@ pub(crate) struct FlashHome {
     admissions: Mutex<VecDeque<Admission>>,
     /// Buffers to copy admissions into.
     spare: Mutex<Vec<IoBuf>>,
+    /// Replays that failed since the last that succeeded; and why the last did, once there were too many.
+    stuck: AtomicU32,
+    hopeless: OnceLock<StorageError>,
     /// Dirty frames that could not be read, or whose place is wanted: they go home first.
     urgent: Mutex<Vec<FrameId>>,
     wake_writer: Notify,
@@ -172,6 +176,8 @@ impl FlashHome {
             complaints: Complaints::default(),
             admissions: Mutex::new(VecDeque::new()),
             spare: Mutex::new(Vec::new()),
+            stuck: AtomicU32::new(0),
+            hopeless: OnceLock::new(),
             urgent: Mutex::new(Vec::new()),
             wake_writer: Notify::new(),
             wake_cleaner: Notify::new(),
@@ -201,10 +207,15 @@ impl FlashHome {
     }
 
     fn check(&self) -> Result<()> {
-        if let Some(e) = self.disk.failure() {
+        if let Some(e) = self.failed() {
             return Err(e);
         }
         if self.closing.load(Ordering::Acquire) { Err(StorageError::ShuttingDown) } else { Ok(()) }
+    }
+
+    /// Why storage must stop, if it must.
+    fn failed(&self) -> Option<StorageError> {
+        self.hopeless.get().cloned().or_else(|| self.disk.failure())
     }
 
     fn state(&self) -> FlashState {
@@ -373,6 +384,6 @@ impl Home for FlashHome {
     }
 
     fn failure(&self) -> Option<StorageError> {
-        self.disk.failure()
+        self.failed()
     }
 }

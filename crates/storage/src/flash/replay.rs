@@ -4,6 +4,9 @@
 //! disk may lack lies at or above its own. Nobody holds a newer version: the page is either being read (then it is not in memory), or
 //! dirty in the tier (when it is dirtied its frame becomes void, before the change is in the log, and what was made here is dropped).
 //! prevPageLSN proves that no change is missing.
+//!
+//! Where the disk's version is damaged, or is one from before a lost write, the page is made from its beginning in the log. Where that
+//! fails too, or the log cannot be read, and goes on failing, storage stops and says so: a restart repeats the whole log.
 
 use super::FlashHome;
 use crate::error::{Result, StorageError};
@@ -11,16 +14,38 @@ use crate::home::Home;
 use crate::log::history::Change;
 use crate::page::header;
 use crate::pool::Access;
-use crate::recovery::apply_ops;
+use crate::recovery::{apply_ops, rebuild};
 use crate::types::*;
 use futures::future::join_all;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use terrace_device::IoBuf;
 
+/// Replays that may fail in a row. (The cleaner tries again about 20 times a second.)
+const PATIENCE: u32 = 100;
+
 impl FlashHome {
     /// The newest versions of dirty pages, sealed, with the log durable up to them; each with its recLSN.
     pub(super) async fn replay(&self, pages: &[(PageId, Lsn)]) -> Vec<Result<IoBuf>> {
+        let made = self.replay_all(pages).await;
+        match made.iter().find_map(|page| page.as_ref().err()) {
+            None => self.stuck.store(0, Ordering::Relaxed),
+            Some(error) if self.stuck.fetch_add(1, Ordering::Relaxed) + 1 >= PATIENCE => self.give_up(error),
+            Some(_) => {}
+        }
+        made
+    }
+
+    fn give_up(&self, error: &StorageError) {
+        let why = format!("pages of the lost flash tier cannot be made again while the server runs: {error}");
+        if self.check().is_ok() && self.hopeless.set(StorageError::Damaged(why)).is_ok() {
+            tracing::error!(%error, "pages of the lost flash tier cannot be made again; storage stops, and must recover");
+            self.wake_cleaner.notify_one();
+            self.progress.notify_waiters();
+        }
+    }
+
+    async fn replay_all(&self, pages: &[(PageId, Lsn)]) -> Vec<Result<IoBuf>> {
         let wanted: BTreeMap<PageId, Lsn> = pages.iter().copied().collect();
         let changes = match self.log.changes_since(&wanted).await {
             Ok(changes) => changes,
@@ -29,11 +54,31 @@ impl FlashHome {
         let changes = &changes;
         join_all(pages.iter().map(|&(page, _)| async move {
             let changes = changes.get(&page).map_or(&[][..], Vec::as_slice);
-            let made = self.remake(page, changes).await;
+            let made = match self.remake(page, changes).await {
+                Err(error) => self.remake_whole(page, error).await,
+                made => made,
+            };
             self.counters.replayed.fetch_add(made.is_ok() as u64, Ordering::Relaxed);
             made
         }))
         .await
+    }
+
+    /// As `remake`, without the disk; `why` that is no good, and the error where the log does not reach back to the page's beginning.
+    async fn remake_whole(&self, page: PageId, why: StorageError) -> Result<IoBuf> {
+        let other = match &why {
+            StorageError::BadPage { why, .. } => why.is_decay(),
+            StorageError::LostWrite { .. } => true,
+            _ => false,
+        };
+        if !other {
+            return Err(why);
+        }
+        let Some(history) = self.log.page_history(page, self.log.end()).await? else { return Err(why) };
+        tracing::warn!(%page, "made again from the log: {why}");
+        let mut bytes = IoBuf::padded(&rebuild(page, self.page_size, &history)?);
+        header::seal(&mut bytes);
+        Ok(bytes)
     }
 
     async fn remake(&self, page: PageId, changes: &[Change]) -> Result<IoBuf> {
