@@ -17,11 +17,12 @@ use crate::control::{Control, ControlFile};
 use crate::error::{BadPage, Result, StorageError};
 pub use crate::home::disk::PAGES_AT;
 use crate::home::disk::{DiskHome, WRITERS};
+use crate::identity::Role;
 use crate::log::Log;
 use crate::page::header;
 use crate::pool::Access;
 use crate::space::Space;
-use crate::store::{Store, stamp_all};
+use crate::store::{Store, identity, stamp_all};
 use crate::types::*;
 use std::time::Duration;
 use terrace_device::{DeviceRef, IoBuf, Purpose};
@@ -275,6 +276,9 @@ pub async fn rebirth(env: &Env, devices: &DeviceSet, config: &StorageConfig, obj
     log.begin_empty(state.epoch, state.redo_lsn).await?;
     DiskHome::areas(devices, &config, database).prepare(WRITERS).await?;
     stamp_all(devices, &state).await?;
+    if let Some(flash) = &devices.flash {
+        identity(&state).stamp(&**flash, Role::Flash).await?; // Its own, of the life before: what it holds is void.
+    }
     ControlFile::create(devices.control.clone(), state).await?;
     Ok(())
 }

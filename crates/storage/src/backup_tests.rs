@@ -18,7 +18,7 @@ const OWNER: ObjectId = ObjectId(50);
 fn config() -> StorageConfig {
     StorageConfig {
         page_size: 4096,
-        pool_bytes: 64 * 4096,
+        pool_bytes: if TIER.get() { 12 } else { 64 } * 4096,
         segment_size: 64 << 10,
         log_buffer: 128 << 10,
         redo_bound: 256 << 10,
@@ -26,8 +26,18 @@ fn config() -> StorageConfig {
         write_group: 4,
         writer_interval: Duration::from_millis(2),
         checkpoint_interval: Duration::from_millis(10),
-        ..StorageConfig::default()
+        ..tiered()
     }
+}
+
+thread_local! {
+    /// Whether this thread's stores have a flash tier, and memory for few of their pages.
+    static TIER: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+fn tiered() -> StorageConfig {
+    let flash = FlashConfig { size: 64 * 4096, dirty_fraction: 1.0, ..FlashConfig::default() };
+    StorageConfig { flash, ..StorageConfig::default() }
 }
 
 fn devices() -> DeviceSet {
@@ -38,7 +48,7 @@ fn devices() -> DeviceSet {
         double_write: device("double-write"),
         data: device("data"),
         undo: device("undo"),
-        flash: None,
+        flash: TIER.get().then(|| device("flash")),
     }
 }
 
@@ -109,6 +119,7 @@ async fn back_up(st: &Store, work: &mut Work) -> Copied {
     let backup = st.begin_backup().await.unwrap();
     assert!(matches!(st.begin_backup().await, Err(StorageError::Busy(_))), "one at a time");
     let mut spaces = vec![];
+    let mut dirty = 0;
     for space in [DATA, UNDO] {
         let mut at = PAGES_AT;
         while at < backup.size(space) {
@@ -119,8 +130,10 @@ async fn back_up(st: &Store, work: &mut Work) -> Copied {
                 work.step(st).await;
                 work.step(st).await;
             }
+            dirty = dirty.max(st.flash().map_or(0, |tier| tier.dirty));
         }
     }
+    assert_eq!(dirty > 0, TIER.get(), "pages that are newer in the tier than where the copy reads them");
     let end = backup.end().await.unwrap();
     let mut segments = vec![];
     for number in end.first_segment..=end.last_segment {
@@ -175,7 +188,19 @@ thread_local! {
 
 #[test]
 fn a_copy_of_changing_pages_is_restored_to_its_end_and_to_points_behind_it() {
-    for seed in 0..5 {
+    copies(0..5);
+}
+
+/// What is newer in a tier than on the disk is in the log that the copy holds, for it begins at `retain_lsn`.
+#[test]
+fn a_copy_beside_a_dirty_flash_tier_lacks_nothing() {
+    TIER.set(true);
+    copies(5..10);
+    TIER.set(false);
+}
+
+fn copies(seeds: std::ops::Range<u64>) {
+    for seed in seeds {
         let sim = Sim::new(seed, 2);
         let env = sim.env();
         sim.run(async move {

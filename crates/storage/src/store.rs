@@ -505,7 +505,7 @@ fn metered(devices: DeviceSet, env: &Env) -> (DeviceSet, Meters) {
     (devices, Meters { all, flash })
 }
 
-fn identity(state: &Control) -> Identity {
+pub(crate) fn identity(state: &Control) -> Identity {
     Identity {
         database: state.database,
         epoch: state.epoch,
