@@ -133,6 +133,10 @@ async fn storage_is_shown() {
     .await;
     a.rows("SELECT redo_bound > 0, recorded >= 0 FROM terrace.checkpoints", &["true|true"]).await;
     a.rows("SELECT count(*) > 0 FROM terrace.latencies WHERE name = 'commit wait'", &["true"]).await;
+    let percentiles =
+        "SELECT p50_ms <= p99_ms, count > 0, mean_ms >= 0 FROM terrace.percentiles WHERE name = 'commit wait'";
+    a.rows(percentiles, &["true|true|true"]).await;
+    a.rows("SELECT state, hits IS NULL, life_days IS NULL FROM terrace.flash_tier", &["none|true|true"]).await;
     a.rows("SELECT committed > 0, failed, active FROM terrace.status", &["true|0|1"]).await;
     a.fails("SELECT * FROM terrace.nothing", "42P01").await;
     a.fails("CREATE TABLE terrace.mine (id int)", "42501").await;
