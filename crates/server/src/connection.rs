@@ -109,7 +109,7 @@ impl Wire {
         };
         tokio::select! {
             biased;
-            () = &mut self.stop => Err(shutting_down(shared)),
+            () = &mut self.stop => Err(shutting_down()),
             read = bytes => match read {
                 None => {
                     let idle = idle.expect("only a limit gives no answer");
@@ -137,11 +137,17 @@ impl Wire {
     }
 }
 
-/// Why the server ends sessions: somebody asked for it, or storage failed and recovers.
-fn shutting_down(shared: &Shared) -> Failure {
+fn shutting_down() -> Failure {
+    fatal("57P01", "terminating connection due to administrator command")
+}
+
+/// What a session's end is put down to: where storage has failed and the server stops, that is why.
+fn reason(shared: &Shared, failure: Failure) -> Failure {
     match shared.db.engine.store().failure() {
-        None => fatal("57P01", "terminating connection due to administrator command"),
-        Some(error) => fatal("57P02", format!("terminating connection because the server must recover: {error}")),
+        Some(error) if *shared.stopping.borrow() && !matches!(failure, Failure::Gone) => {
+            fatal("57P02", format!("terminating connection because the server must recover: {error}"))
+        }
+        _ => failure,
     }
 }
 
@@ -174,7 +180,7 @@ pub(crate) async fn run(shared: Arc<Shared>, socket: TcpStream, peer: SocketAddr
             fatal("XX000", "internal error: the session is closed")
         }
     };
-    wire.end(failure).await;
+    wire.end(reason(&shared, failure)).await;
 }
 
 async fn live(shared: &Arc<Shared>, wire: &mut Wire) -> Result<(), Failure> {
@@ -228,7 +234,7 @@ impl Connection {
                 Ok(()) => {}
                 // What was cancelled because the server stops ends for that reason.
                 Err(Failure::Statement(_)) if *self.shared.stopping.borrow() => {
-                    return Err(shutting_down(&self.shared));
+                    return Err(shutting_down());
                 }
                 Err(Failure::Statement(e)) => {
                     wire.put(Answer::ErrorResponse(error_response(&e, "ERROR")));
