@@ -5,6 +5,10 @@ use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
+/// Buffers of so many bytes and more lie in huge pages where the kernel has them.
+const HUGE: usize = 16 << 20;
+const HUGE_PAGE: usize = 2 << 20;
+
 /// A heap buffer aligned to [`SECTOR`]; its length is a multiple of it and not zero.
 pub struct IoBuf {
     ptr: NonNull<u8>,
@@ -23,6 +27,12 @@ impl IoBuf {
         let layout = Self::layout(len);
         // SAFETY: the layout's size is not zero (asserted above).
         let ptr = unsafe { alloc_zeroed(layout) };
+        if len >= HUGE && !ptr.is_null() {
+            // The whole pool is one buffer: with pages of 4 KiB nearly every look at one of its own would miss the TLB. Where the kernel
+            // refuses, nothing is lost.
+            // SAFETY: advice on memory that was just allocated.
+            unsafe { libc::madvise(ptr.cast(), len, libc::MADV_HUGEPAGE) };
+        }
         IoBuf { ptr: NonNull::new(ptr).unwrap_or_else(|| handle_alloc_error(layout)), len }
     }
 
@@ -34,8 +44,8 @@ impl IoBuf {
     }
 
     fn layout(len: usize) -> Layout {
-        // The length was checked at construction; SECTOR is a power of two.
-        Layout::from_size_align(len, SECTOR).expect("aligned I/O layout")
+        // The length was checked at construction; both are powers of two.
+        Layout::from_size_align(len, if len >= HUGE { HUGE_PAGE } else { SECTOR }).expect("aligned I/O layout")
     }
 }
 

@@ -6,8 +6,8 @@
 //! 2. The row's header is the row lock: its writer, while active, holds it. Waiters take turns (one per row waits for the holder,
 //!    the others for the turn).
 //!    Rows that others have locked without changing them (`lock`) are waited for in the same way, and looked for again under the latch.
-//! 3. A version is judged *settled* if its writer is this transaction, or was found not active and the row still the same afterwards
-//!    (a writer that rolls back restores the row before it leaves).
+//! 3. A version is judged *settled* if its writer is this transaction, or had ended before it was read, or was found not active and the
+//!    row still the same afterwards (a writer that rolls back restores the row before it leaves).
 use super::{Isolation, Txn, UpdateOutcome, Version};
 use crate::catalog::Table;
 use crate::database::Core;
@@ -63,9 +63,11 @@ impl Core {
         rid: Rid,
     ) -> Result<Option<(RowVersion, Option<Arc<TxnState>>)>> {
         loop {
+            // Read before the row: a writer below it has ended for good.
+            let low = self.active.low();
             let Some(row) = self.newest(table, rid).await? else { return Ok(None) };
             let writer = row.header.writer;
-            if writer == own {
+            if writer == own || writer < low {
                 return Ok(Some((row, None)));
             }
             if let Some(holder) = self.active.get(writer) {

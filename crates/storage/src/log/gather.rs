@@ -5,18 +5,22 @@
 //! last sync served or left waiting, every sync serves all (the delayed group commit of Helland et al., *Group commit timers and high volume
 //! transaction systems*, with the number of clients in place of a timer).
 //!
-//! 1. Nobody waits longer for others than three quarters of what a sync takes: with more, two groups in turn were as good.
+//! 1. Nobody waits longer for others than three quarters of what a sync takes (with more, two groups in turn were as good), or than the
+//!    shortest time that timers know, where that is longer.
 //! 2. Where the others did not come, the next groups do not wait for any: 1, 2, 4, ... of them. So who commits alone, or at random, is hardly
 //!    held up.
-//! 3. Syncs that take less than what timers can tell apart are not worth waiting for.
+//! 3. Quick syncs are not worth waiting for.
 use super::Core;
 use crate::sync::atomic::Ordering;
 use futures::future::{Either, select};
 use std::pin::pin;
 use std::time::Duration;
 
-/// Invariant 3.
-const LEAST: u64 = 1_000_000;
+/// Invariant 3. Nanoseconds.
+const LEAST: u64 = 200_000;
+
+/// Of timers.
+const TICK: Duration = Duration::from_millis(1);
 
 /// Groups that do not wait after others did not come.
 const MOST_SKIPPED: u32 = 64;
@@ -40,7 +44,7 @@ impl Rhythm {
     }
 
     fn limit(&self) -> Duration {
-        Duration::from_nanos(self.took / 4 * 3)
+        Duration::from_nanos(self.took / 4 * 3).max(TICK)
     }
 
     fn ended(&mut self, complete: bool) {
