@@ -56,6 +56,9 @@ pub(super) struct Shrunk {
 }
 
 const HOUR: u64 = 3600;
+const HOURS: u64 = 10;
+/// Until lambda = 90% is reached, and a steady state after it.
+const LAMBDA_HOURS: u64 = 25;
 
 pub(super) fn shrunk(scale: Scale) -> Shrunk {
     match scale {
@@ -99,16 +102,17 @@ impl Shrunk {
         }
     }
 
-    pub(super) fn run(&self) -> Run {
-        let millis = 10 * HOUR * 1000 / self.factor;
+    /// So many of the thesis's hours; its own runs take ten.
+    pub(super) fn run(&self, hours: u64) -> Run {
+        let millis = hours * HOUR * 1000 / self.factor;
         Run { terminals: self.terminals, duration: Duration::from_millis(millis), window: Duration::from_millis(500) }
     }
 
     fn case(&self, label: &str, design: Option<WritePolicy>, lambda: f64, loading: &Arc<Loading<TpcC>>) -> Case {
-        case(label, self.machine(design, lambda), loading, self.run(), STEADY)
+        case(label, self.machine(design, lambda), loading, self.run(HOURS), STEADY)
     }
 
-    pub(super) fn config(&self, times: &[f64]) -> Vec<(&'static str, Value)> {
+    pub(super) fn config(&self, times: &[f64], run: Run) -> Vec<(&'static str, Value)> {
         let machine = self.machine(Some(WritePolicy::LazyCleaning), 0.5);
         let loading = self.workload(1.0);
         let of = loading.workload.as_ref();
@@ -121,7 +125,7 @@ impl Shrunk {
             ("items (stock rows per warehouse)", of.items.into()),
             ("customers per district", of.customers.into()),
             ("terminals", self.terminals.into()),
-            ("virtual seconds", self.run().duration.as_secs_f64().into()),
+            ("virtual seconds", run.duration.as_secs_f64().into()),
             (STEADY_PART, STEADY.into()),
             ("data device", "hdd-8x7200".into()),
             ("log, double-writes and undo", "nvme-datacentre".into()),
@@ -165,7 +169,7 @@ fn designs_of(shrunk: Shrunk, times: Vec<(&'static str, f64)>) -> Plan {
             cases.push(shrunk.case(&format!("{size} {name}"), design, 0.5, &loading));
         }
     }
-    let mut config = shrunk.config(&times.iter().map(|t| t.1).collect::<Vec<_>>());
+    let mut config = shrunk.config(&times.iter().map(|t| t.1).collect::<Vec<_>>(), shrunk.run(HOURS));
     config.push(("lambda (dirty_fraction)", 0.5.into()));
     let sizes: Vec<&'static str> = times.iter().map(|t| t.0).collect();
     Plan { config, cases, judge: Box::new(move |results| judge_designs(results, &sizes)) }
@@ -218,7 +222,7 @@ fn over_time(scale: Scale) -> Plan {
             cases.push(shrunk.case(&format!("{size} {name}"), design, 0.5, &loading));
         }
     }
-    let mut config = shrunk.config(&times.iter().map(|t| t.1).collect::<Vec<_>>());
+    let mut config = shrunk.config(&times.iter().map(|t| t.1).collect::<Vec<_>>(), shrunk.run(HOURS));
     config.push(("lambda (dirty_fraction)", 0.5.into()));
     let sizes: Vec<&'static str> = times.iter().map(|t| t.0).collect();
     Plan { config, cases, judge: Box::new(move |results| judge_over_time(results, &sizes)) }
@@ -254,9 +258,10 @@ fn judge_over_time(results: &Results, sizes: &[&str]) -> Findings {
 fn lambda(scale: Scale) -> Plan {
     let shrunk = shrunk(scale);
     let loading = shrunk.workload(2.0);
-    let case = |(label, lambda)| shrunk.case(label, Some(WritePolicy::LazyCleaning), lambda, &loading);
-    let cases = LAMBDAS.map(case).into_iter().collect();
-    Plan { config: shrunk.config(&[2.0]), cases, judge: Box::new(judge_lambda) }
+    let run = shrunk.run(LAMBDA_HOURS);
+    let machine = |lambda| shrunk.machine(Some(WritePolicy::LazyCleaning), lambda);
+    let cases = LAMBDAS.map(|(label, lambda)| case(label, machine(lambda), &loading, run, STEADY));
+    Plan { config: shrunk.config(&[2.0], run), cases: cases.into_iter().collect(), judge: Box::new(judge_lambda) }
 }
 
 const LAMBDAS: [(&str, f64); 3] = [("lambda 10%", 0.1), ("lambda 50%", 0.5), ("lambda 90%", 0.9)];
@@ -276,6 +281,7 @@ fn judge_lambda(results: &Results) -> Findings {
     found.falls("new orders", &[ninety, fifty, ten]);
     found.bars("Throughput over lambda 10%, TPC-C, 4K warehouses", "throughput over lambda 10%", "times");
     found.lines(results, "counted", "New orders per second", "virtual seconds", "new orders/s");
+    found.lines(results, "dirty", "Dirty part of the tier", "virtual seconds", "part of the frames");
     found
 }
 

@@ -32,14 +32,15 @@ fn no_cliff(scale: Scale) -> Plan {
     let loading = shrunk.workload(1.0);
     let bound = scale.pick(16, 64) << 20;
     let steady = 0.5;
+    let run = Run { window: Duration::from_secs(1), ..shrunk.run(20) };
     let cases = POLICIES.map(|(name, policy)| {
         let mut machine = shrunk.machine(policy, 0.5);
         machine.storage.redo_bound = bound;
         machine.storage.log_retention = 2 * bound;
         machine.storage.segment_size = 1 << 20;
-        case(name, machine, &loading, Run { window: Duration::from_secs(1), ..shrunk.run() }, steady)
+        case(name, machine, &loading, run, steady)
     });
-    let mut config = shrunk.config(&[1.0]);
+    let mut config = shrunk.config(&[1.0], run);
     let mut set = |name: &str, value: Value| {
         let found = config.iter_mut().find(|(known, _)| *known == name);
         found.unwrap_or_else(|| panic!("no {name} in the configuration")).1 = value;
