@@ -1,4 +1,5 @@
-//! Runs an experiment from a program, without the command line: `cargo run -p terrace-lab --example experiment -- do/fig3.7 full 5`.
+//! Runs an experiment from a program, without the command line, and prints its JSON:
+//! `cargo run -p terrace-lab --example experiment -- do/fig3.7 full 5`.
 use std::error::Error;
 use terrace_lab::experiment::Scale;
 use terrace_lab::experiment::run::{Options, run};
@@ -11,11 +12,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let seeds = arguments.next().map_or(Ok(scale.seeds()), |n| n.parse())?;
     let threads = std::thread::available_parallelism()?.get();
     let finished = run(&experiments::named(&id)?, Options { scale, seed: 1, seeds, threads }, &|_| {})?;
-    for row in &finished.findings.rows {
-        println!("{:24} {:48} {:>10.3} {:>10.3?} {}", row.label, row.metric, row.ours.mean, row.paper, row.unit);
-    }
-    for shape in &finished.findings.shapes {
-        println!("{:?}: {}", shape.holds, shape.statement);
-    }
+    println!("{:#}", finished.json());
     Ok(())
 }

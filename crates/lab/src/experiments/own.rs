@@ -37,6 +37,7 @@ fn no_cliff(scale: Scale) -> Plan {
         let mut machine = shrunk.machine(policy, 0.5);
         machine.storage.redo_bound = bound;
         machine.storage.log_retention = 2 * bound;
+        machine.storage.writer_interval = StorageConfig::default().writer_interval;
         machine.storage.segment_size = 1 << 20;
         case(name, machine, &loading, run, steady)
     });
@@ -47,6 +48,7 @@ fn no_cliff(scale: Scale) -> Plan {
     };
     set(do3_tpcc::REDO_BOUND, bound.into());
     set(do3_tpcc::STEADY_PART, steady.into());
+    set(do3_tpcc::WRITER, StorageConfig::default().writer_interval.as_secs_f64().into());
     config.push(("lambda (dirty_fraction)", 0.5.into()));
     config.push(("log_retention bytes", (2 * bound).into()));
     Plan { config, cases: cases.into_iter().collect(), judge: Box::new(judge_no_cliff) }

@@ -148,9 +148,8 @@ impl Gate {
         if offer.dirty as f64 >= part * self.frames as f64 { Route::Disk(Refusal::Dirty) } else { Route::Flash }
     }
 
-    /// How many dirty frames to clean now: those above λ, and by age few while the oldest is young, all as its age nears three quarters
-    /// of the bound; all where the write policy has no dirty frames (it was another before). `age`: bytes of log since the oldest
-    /// dirty frame's recLSN.
+    /// How many dirty frames to clean now: those above λ, and those that age makes due; all where the write policy has no dirty frames (it
+    /// was another before). `age`: bytes of log since the oldest dirty frame's recLSN.
     pub fn to_clean(&self, dirty: usize, age: u64) -> usize {
         if !self.write.writes_back() {
             return dirty;
@@ -162,8 +161,12 @@ impl Gate {
         };
         let above =
             if dirty as f64 > limit { dirty - ((limit - below).max(0.0).floor() as usize).min(dirty) } else { 0 };
+        above.max(self.aged(dirty, age))
+    }
+
+    /// How many to clean for the log's sake: few while the oldest is young, all as its age nears three quarters of the bound.
+    pub fn aged(&self, dirty: usize, age: u64) -> usize {
         let x = (age as f64 / self.redo_bound.max(1) as f64 - 0.25) * 2.0;
-        let aged = if x <= 0.0 { 0 } else { (dirty as f64 * x.min(1.0).powi(2)).ceil() as usize };
-        above.max(aged)
+        if x <= 0.0 { 0 } else { (dirty as f64 * x.min(1.0).powi(2)).ceil() as usize }
     }
 }

@@ -154,6 +154,11 @@ impl FlashReplacement for FlashLru2 {
         self.heap.len()
     }
 
+    fn rank(&self, frame: Frame) -> Option<u64> {
+        let (before, last, _) = self.key(frame);
+        Some(u64::from(before) << 32 | u64::from(last))
+    }
+
     fn arrange(&self, held: &mut Vec<Frame>) {
         held.sort_unstable_by_key(|&frame| self.key(frame));
     }

@@ -49,6 +49,10 @@ pub trait FlashReplacement: Send {
     fn remove(&mut self, frame: Frame);
     /// Frames that may be replaced.
     fn clean(&self) -> usize;
+    /// Smaller: to be replaced sooner, among frames held, whether or not they may be now. `None`: the order cannot tell cheaply.
+    fn rank(&self, _frame: Frame) -> Option<u64> {
+        None
+    }
     /// Sorts `held`, which are all frames held: the next to be replaced first, whether or not they may be now.
     fn arrange(&self, held: &mut Vec<Frame>);
     /// Frames are `0..capacity` from now on; those that go are not held.

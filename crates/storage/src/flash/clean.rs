@@ -1,4 +1,6 @@
-//! The lazy cleaner: brings dirty frames home, oldest recLSN first (thesis, section 4.2.2.1), with their neighbours (section 3.3.3.5).
+//! The lazy cleaner: brings dirty frames home with their neighbours (thesis, section 3.3.3.5). For the log's sake those with the oldest recLSN go
+//! first (section 4.2.2.1), to keep λ those that replacement would take first (section 3.3.1): a page that changes often has an old recLSN,
+//! and would go home again and again.
 //!
 //! It sets in when more than λ of the frames are dirty, when the oldest grow so old that the log's bounds come near, when a checkpoint
 //! asks, and when the device has failed. Nobody else cleans: who wants frames home says so and waits.
@@ -22,8 +24,8 @@ const AFTER_FAILURE: Duration = Duration::from_millis(50);
 const BUSY: Duration = Duration::from_millis(1);
 /// Frames that are clean before their turn comes, at most.
 const AHEAD: u32 = 1024;
-/// Groups cleaned at once.
-const GROUPS: usize = 4;
+/// Groups cleaned at once, if so many pages are due: a saturated disk gives a share to who has many requests waiting.
+const GROUPS: usize = 32;
 /// Pages made again from the log in one pass, when the device is gone.
 const REPLAYED: usize = 1024;
 
@@ -52,15 +54,16 @@ impl FlashHome {
         }
     }
 
-    /// How many frames should go home now.
-    fn due(&self) -> usize {
+    /// How many frames should go home now, and how many of them for the log's sake.
+    fn due(&self) -> (usize, usize) {
         let dirty = self.totals.dirty.load(Ordering::Acquire);
-        let Some(oldest) = self.oldest_dirty() else { return 0 };
+        let Some(oldest) = self.oldest_dirty() else { return (0, 0) };
         let leaving = matches!(self.state(), FlashState::Failed | FlashState::Draining);
         if leaving || oldest.0 < self.wanted_home.load(Ordering::Acquire) {
-            return dirty;
+            return (dirty, dirty);
         }
-        self.gate().to_clean(dirty, self.log.end().0.saturating_sub(oldest.0))
+        let age = self.log.end().0.saturating_sub(oldest.0);
+        (self.gate().to_clean(dirty, age), self.gate().aged(dirty, age))
     }
 
     /// Dirty frames that are given out soon, where frames are given out in turn.
@@ -87,11 +90,13 @@ impl FlashHome {
             let urgent = std::mem::take(&mut *self.urgent.lock());
             let in_turn = self.due_in_turn();
             match self.due() {
-                0 if urgent.is_empty() && in_turn.is_empty() => match select(woken, self.env.sleep(INTERVAL)).await {
-                    Either::Left(_) | Either::Right(_) => {}
-                },
+                (0, _) if urgent.is_empty() && in_turn.is_empty() => {
+                    match select(woken, self.env.sleep(INTERVAL)).await {
+                        Either::Left(_) | Either::Right(_) => {}
+                    }
+                }
                 // Whoever wants more of it must wait too.
-                due => match self.clean(due, urgent, in_turn).await {
+                (due, aged) => match self.clean(due, aged, urgent, in_turn).await {
                     Ok(0) => self.env.sleep(BUSY).await,
                     Ok(_) => {}
                     Err(error) => {
@@ -105,8 +110,8 @@ impl FlashHome {
         self.progress.notify_waiters();
     }
 
-    /// Cleans some of the `due` oldest frames, the urgent ones, and those whose turn comes with their neighbours; returns how many.
-    async fn clean(&self, due: usize, urgent: Vec<FrameId>, in_turn: Vec<FrameId>) -> Result<usize> {
+    /// Cleans some of the `due` frames, of the `aged` oldest first, the urgent ones, and those whose turn comes with their neighbours; returns how many.
+    async fn clean(&self, due: usize, aged: usize, urgent: Vec<FrameId>, in_turn: Vec<FrameId>) -> Result<usize> {
         let gone = self.state() == FlashState::Failed;
         let batch = self.running.read().config.cleaning_batch.max(1);
         let mut groups: Vec<Group> = Vec::new();
@@ -121,7 +126,7 @@ impl FlashHome {
         let (most_groups, most_pages) = if gone { (REPLAYED, REPLAYED) } else { (GROUPS, due) };
         let mut pages = 0;
         while groups.len() < most_groups && pages < most_pages {
-            let Some(group) = self.next_group(batch) else { break };
+            let Some(group) = self.next_group(batch, pages < aged) else { break };
             pages += group.frames.len();
             groups.push(group);
         }
@@ -141,8 +146,17 @@ impl FlashHome {
         failure.map_or(Ok(cleaned), Err)
     }
 
-    /// The oldest dirty frame of all that nobody is writing or cleaning, and its neighbours.
-    fn next_group(&self, batch: usize) -> Option<Group> {
+    /// A dirty frame that nobody is writing or cleaning, and its neighbours: the oldest of all, or one that replacement would take soon in
+    /// the partition with the most dirty frames.
+    fn next_group(&self, batch: usize, oldest: bool) -> Option<Group> {
+        if !oldest {
+            let parts = 0..self.partitions.len() as u32;
+            let part = parts.max_by_key(|&part| self.partition(part).lock().dirty_frames())?;
+            let mut partition = self.partition(part).lock();
+            if let Some(frame) = partition.coldest_cleanable() {
+                return Some(Group { part, frames: partition.start_clean(frame, batch) });
+            }
+        }
         let oldest = |part: u32| self.partition(part).lock().oldest_cleanable().map(|(rec, _)| (rec, part));
         let (_, part) = (0..self.partitions.len() as u32).filter_map(oldest).min()?;
         let mut partition = self.partition(part).lock();

@@ -38,6 +38,8 @@ pub(super) struct Partition {
     free: u32,
     /// Heap by recLSN.
     dirty: Vec<u32>,
+    /// Where in `dirty` to look next for a cold frame.
+    hand: usize,
     order: Box<dyn FlashReplacement>,
     /// Invariant 5.
     limit: u32,
@@ -95,6 +97,7 @@ impl Partition {
             buckets: vec![NONE],
             free: NONE,
             dirty: Vec::new(),
+            hand: 0,
             order: FlashOrder::Fifo.make(0),
             limit: 0,
             turn: None,

@@ -165,7 +165,10 @@ fn run(seed: u64, order: FlashOrder, reshape: bool) {
             }
             4 => it.invalidate(no, step % 3 == 0),
             5 => {
-                if let Some((_, first)) = it.part.oldest_cleanable() {
+                let oldest = it.part.oldest_cleanable().map(|(_, frame)| frame);
+                let coldest = if step % 2 == 0 { it.part.coldest_cleanable() } else { None };
+                assert!(coldest.is_none() || oldest.is_some());
+                if let Some(first) = coldest.or(oldest) {
                     it.cleaning.extend(it.part.start_clean(first, 4).into_iter().map(|(_, frame)| frame));
                 }
             }
@@ -206,4 +209,24 @@ fn a_partition_keeps_its_invariants_while_it_changes() {
     for seed in 0..4 {
         run(100 + seed, FlashOrder::ALL[seed as usize % 3], true);
     }
+}
+
+/// The frame that replacement would take first goes home first, though another has the older recLSN.
+#[test]
+fn cold_frames_are_told_from_old_ones() {
+    let mut it = Checked::new(FlashOrder::Lru2, 8);
+    for no in 0..3 {
+        it.allocate(no, Some(Lsn(100 + no)), no as u32);
+        let (frame, _) = it.writing.pop().expect("it was allocated");
+        assert!(it.part.end_write(frame, Written::Dirty));
+    }
+    // Pages 0 and 2 are read since.
+    for no in [0, 2] {
+        let frame = it.part.find(page(no)).expect("it is there");
+        it.part.pin(frame);
+        it.part.unpin(frame, Some(Class::Random));
+    }
+    let cold = it.part.coldest_cleanable().expect("three can be cleaned");
+    let (_, old) = it.part.oldest_cleanable().expect("three can be cleaned");
+    assert_eq!((it.part.record(cold).page(), it.part.record(old).page()), (page(1), page(0)));
 }

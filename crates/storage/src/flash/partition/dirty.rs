@@ -5,6 +5,9 @@ use crate::flash::record::{NONE, State};
 use crate::types::{Lsn, PageId};
 use std::sync::atomic::Ordering;
 
+/// Dirty frames looked at to find one that is cold: the coldest of so many is among the coldest twentieth, with odds of 26 to 1.
+const SAMPLE: usize = 64;
+
 impl Partition {
     pub(super) fn take_rec(&mut self, frame: u32, page: PageId) -> Option<Lsn> {
         if self.record(frame).at == NONE {
@@ -51,6 +54,21 @@ impl Partition {
         }
         passed.into_iter().for_each(|frame| self.dirty_push(frame));
         found
+    }
+
+    /// Of some frames that can be cleaned now, others each time, the one that replacement would take first. `None`: none can, or the order
+    /// cannot tell.
+    pub(in crate::flash) fn coldest_cleanable(&mut self) -> Option<u32> {
+        let count = self.dirty.len();
+        let sample = (0..count.min(SAMPLE)).map(|i| self.dirty[(self.hand + i) % count]);
+        let coldest = sample.filter(|&frame| self.record(frame).state() == State::Dirty);
+        let coldest = coldest.filter_map(|frame| Some((self.order.rank(frame)?, frame))).min();
+        self.hand = if count == 0 { 0 } else { (self.hand + SAMPLE) % count };
+        coldest.map(|(_, frame)| frame)
+    }
+
+    pub(in crate::flash) fn dirty_frames(&self) -> usize {
+        self.dirty.len()
     }
 
     pub(in crate::flash) fn is_cleanable(&self, frame: u32) -> bool {
