@@ -173,6 +173,9 @@ impl Key {
     }
 }
 
+/// An index, a key's values, and the positions of the columns shown.
+type LookUp<'f> = (&'f Index, Result<Vec<Datum>>, &'f [usize]);
+
 type Found = (terrace_storage::Rid, RowBuf, terrace_engine::Version);
 
 impl Fast {
@@ -185,7 +188,7 @@ impl Fast {
     }
 
     /// Where it is a look-up of one row: its key's index and values, and the positions of the columns it shows.
-    pub(crate) fn look_up(&self, bound: Bound<'_>) -> Option<(&Index, Result<Vec<Datum>>, &[usize])> {
+    pub(crate) fn look_up(&self, bound: Bound<'_>) -> Option<LookUp<'_>> {
         match &self.action {
             Action::Select { key, columns, .. } => Some((&key.index, key.values(bound), columns)),
             _ => None,

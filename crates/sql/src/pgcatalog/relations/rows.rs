@@ -102,7 +102,7 @@ pub(crate) fn rows(catalog: &Catalog, schema: &str, name: &str) -> Vec<Row> {
             })
             .collect(),
         ("pg_catalog", "pg_constraint") => {
-            let checks = catalog.tables().flat_map(|t| checks(t));
+            let checks = catalog.tables().flat_map(checks);
             constraints(catalog).map(|(t, i)| constraint(&t, &i)).chain(checks).collect()
         }
         ("pg_catalog", "pg_database") => vec![row! {
