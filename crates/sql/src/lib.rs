@@ -44,6 +44,7 @@ pub mod session;
 mod settings;
 mod shapes;
 mod sum;
+mod system;
 mod values;
 mod yielding;
 
@@ -54,6 +55,7 @@ pub use copy::{CopyFormat, CopyIn};
 pub use datafusion::arrow;
 pub use named::Named;
 pub use session::{Outcome, Prepared, Session, Spill, SqlDatabase, TxnStatus};
+pub use system::SystemSettings;
 pub use values::{arrow_type, engine_type};
 
 #[cfg(test)]

@@ -70,6 +70,9 @@ pub(crate) fn parse_tokens(tokens: Vec<TokenWithSpan>) -> Result<Option<Statemen
     if let Some(statement) = crate::maintain::parse(&tokens)? {
         return Ok(Some(statement));
     }
+    if let Some(statement) = crate::system::parse(&tokens)? {
+        return Ok(Some(statement));
+    }
     let dialect = PostgreSqlDialect {};
     let mut parser = Parser::new(&dialect).with_recursion_limit(NESTING_MAX).with_tokens_with_locations(tokens);
     let mut statements = parser.parse_statements().map_err(from_parser)?;

@@ -369,6 +369,7 @@ impl Session {
                 true => command("VACUUM"),
                 false => return Ok(None),
             },
+            Statement::Pragma { .. } => return Box::pin(self.alter_system(ast)).await,
             Statement::Set(set) => self.set_statement(set).await?,
             Statement::Reset(reset) => {
                 match &reset.reset {

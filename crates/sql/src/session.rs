@@ -17,6 +17,7 @@ use crate::run::{LazyState, Run};
 use crate::sequence::Sequences;
 use crate::settings::Settings;
 use crate::shapes::{Parsed, Shapes};
+use crate::system::SystemSettings;
 use crate::{parse, pgcatalog, planner};
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
@@ -50,6 +51,8 @@ pub struct SqlDatabase {
     pub(crate) state: Arc<SessionState>,
     name: Arc<str>,
     sequences: Arc<Sequences>,
+    /// Who carries out ALTER SYSTEM.
+    pub(crate) system: Arc<OnceLock<Arc<dyn SystemSettings>>>,
 }
 
 /// Where queries go on that outgrow their memory.
@@ -212,7 +215,7 @@ impl SqlDatabase {
         let state = planner::base_state(runtime, sort_reserve);
         let observed = Observed::new(engine.env().clone());
         let (state, name) = (Arc::new(state), pgcatalog::DATABASE.into());
-        SqlDatabase { engine, observed, state, name, sequences: Arc::default() }
+        SqlDatabase { engine, observed, state, name, sequences: Arc::default(), system: Arc::default() }
     }
 
     pub fn session(&self, user: &str) -> Session {

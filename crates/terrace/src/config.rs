@@ -25,7 +25,7 @@ pub const DEFAULT: &str = include_str!("config/default.toml");
 pub const FILE: &str = "terrace.toml";
 
 /// The flash tier's device where there is no flash tier.
-const NO_DEVICE: &str = "none";
+pub(crate) const NO_DEVICE: &str = "none";
 
 /// The most pages read instead of one.
 const MAX_EXPANDED_READ: u32 = 64;
@@ -387,6 +387,16 @@ impl Default for Server {
             tls_key: PathBuf::new(),
         }
     }
+}
+
+/// Whether there is such a key, written with dots: `flash_tier.size`.
+pub(crate) fn is_key(name: &str) -> bool {
+    let known: toml::Table = DEFAULT.parse().expect("the default configuration is valid TOML");
+    let mut at = Some(toml::Value::Table(known));
+    for part in name.split('.') {
+        at = at.and_then(|value| value.get(part).cloned());
+    }
+    at.is_some_and(|value| !value.is_table())
 }
 
 /// How a database's server writes its messages; text where its settings cannot be read (opening it says why).

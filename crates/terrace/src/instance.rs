@@ -13,6 +13,7 @@
 #![allow(clippy::disallowed_methods, reason = "directories and their settings; blocks go through the device room")]
 
 use crate::config::{self, Config, ConfigError};
+use crate::settings::Settings;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
@@ -73,8 +74,8 @@ pub(crate) fn io_at(path: &Path) -> impl FnOnce(io::Error) -> Error {
 }
 
 /// One of the files that a database consists of.
-struct Part {
-    path: PathBuf,
+pub(crate) struct Part {
+    pub(crate) path: PathBuf,
     /// The tablespace (`tablespaces.NAME`) it belongs to; the control file belongs to none.
     tablespace: Option<&'static str>,
     options: OpenOptions,
@@ -114,7 +115,7 @@ fn parts(dir: &Path, config: &Config) -> [Part; 5] {
 }
 
 /// The flash tier's file, where there is to be a tier.
-fn flash_part(dir: &Path, config: &Config) -> Option<Part> {
+pub(crate) fn flash_part(dir: &Path, config: &Config) -> Option<Part> {
     let name = config.flash_tier.device()?;
     let device = config.devices.get(name).cloned().unwrap_or_default();
     let options = OpenOptions {
@@ -209,7 +210,7 @@ pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     })
 }
 
-fn read_config(path: &Path) -> Result<(String, Config), Error> {
+pub(crate) fn read_config(path: &Path) -> Result<(String, Config), Error> {
     let text = fs::read_to_string(path).map_err(io_at(path))?;
     let config = Config::parse(&text, path)?;
     Ok((text, config))
@@ -242,7 +243,7 @@ fn check_devices(dir: &Path, config: &Config) -> Result<(), Error> {
     Ok(())
 }
 
-fn open_part(dir: &Path, part: &Part, create: bool) -> Result<DeviceRef, Error> {
+pub(crate) fn open_part(dir: &Path, part: &Part, create: bool) -> Result<DeviceRef, Error> {
     let options = OpenOptions { create, ..part.options.clone() };
     match FileDevice::open(&part.path, &options) {
         Ok(device) => Ok(Arc::new(device)),
@@ -309,6 +310,8 @@ pub struct Instance {
     pub devices: Vec<DeviceRef>,
     /// A directory on the temp device, emptied at opening.
     pub temp: PathBuf,
+    /// What ALTER SYSTEM and a reload change.
+    pub settings: Arc<Settings>,
     sql: OnceLock<SqlDatabase>,
     _lock: DirectoryLock,
 }
@@ -416,12 +419,28 @@ impl Instance {
             crate::backup::archive_log(database.store(), archive, id)?;
         }
         let sql = OnceLock::new();
-        Ok(Instance { dir: dir.to_path_buf(), config, env, database, report, devices, temp, sql, _lock: lock })
+        let settings = Arc::new(Settings::new(dir, database.clone(), config.clone()));
+        Ok(Instance {
+            dir: dir.to_path_buf(),
+            config,
+            env,
+            database,
+            report,
+            devices,
+            temp,
+            settings,
+            sql,
+            _lock: lock,
+        })
     }
 
     /// The database as SQL sees it. Queries that outgrow `memory.queries` go on in the temp tablespace.
     pub fn sql(&self) -> SqlDatabase {
-        let make = || SqlDatabase::with_spill(self.database.clone(), self.config.spill(self.temp.clone()));
+        let make = || {
+            let sql = SqlDatabase::with_spill(self.database.clone(), self.config.spill(self.temp.clone()));
+            sql.set_system(self.settings.clone());
+            sql
+        };
         self.sql.get_or_init(make).clone()
     }
 

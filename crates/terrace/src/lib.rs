@@ -67,6 +67,7 @@ pub mod config;
 pub mod embed;
 pub mod instance;
 pub mod restore;
+pub mod settings;
 mod time;
 
 pub use config::{Config, ConfigError};

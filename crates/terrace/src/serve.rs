@@ -83,6 +83,7 @@ async fn serve_until_stopped(instance: &Instance, listen: SocketAddr) -> Result<
         // Asked twice means at once: what is committed is safe, the next start recovers.
         impatient(interrupt, terminate);
     };
+    let hangup = handler(SignalKind::hangup())?;
     let db = instance.sql();
     db.observed.set_log(instance.config.logging.options());
     let serving = terrace_server::serve(db.clone(), listener, limits, shutdown);
@@ -93,6 +94,7 @@ async fn serve_until_stopped(instance: &Instance, listen: SocketAddr) -> Result<
         served = serving => served.map_err(|error| Failure::Message(error.to_string())),
         () = beside(db, metrics) => unreachable!("it has no end"),
         () = answering => unreachable!("it has no end"),
+        () = reload(hangup, instance) => unreachable!("it has no end"),
     };
     terrace::admin::remove(&instance.dir);
     served
@@ -107,6 +109,22 @@ fn storage_failed(instance: &Instance) -> impl Future<Output = ()> + Send + use<
     async move {
         while database.store().failure().is_none() {
             env.sleep(LOOK).await;
+        }
+    }
+}
+
+/// Reads terrace.toml again at each SIGHUP.
+async fn reload(mut hangup: Signal, instance: &Instance) {
+    loop {
+        if hangup.recv().await.is_none() {
+            std::future::pending::<()>().await;
+        }
+        match instance.settings.reload().await {
+            Ok(false) => tracing::info!("terrace.toml was read again"),
+            Ok(true) => {
+                tracing::warn!("terrace.toml was read again; what differs outside of [flash_tier] waits for a restart")
+            }
+            Err(error) => tracing::error!(%error, "terrace.toml was read again; nothing is changed"),
         }
     }
 }

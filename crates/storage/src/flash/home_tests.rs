@@ -19,20 +19,20 @@ use terrace_env::{Env, Sim};
 const PAGE: usize = 4096;
 const DATABASE: u128 = 5;
 
-struct Bench {
+pub(super) struct Bench {
     env: Env,
-    home: Arc<FlashHome>,
+    pub(super) home: Arc<FlashHome>,
     log: Log,
     config: StorageConfig,
-    trace: Arc<Trace>,
+    pub(super) trace: Arc<Trace>,
 }
 
-fn page(no: u32) -> PageId {
+pub(super) fn page(no: u32) -> PageId {
     PageId::new(DATA, no)
 }
 
 /// A page whose first cell tells `value`.
-fn bytes(page: PageId, value: u64) -> IoBuf {
+pub(super) fn bytes(page: PageId, value: u64) -> IoBuf {
     let mut bytes = IoBuf::zeroed(PAGE);
     PageOp::Format { kind: PageKind::Heap, owner: ObjectId(9), special: 0 }.apply(&mut bytes, page);
     PageOp::Put { slot: 0, cell: &value.to_le_bytes() }.apply(&mut bytes, page);
@@ -41,7 +41,7 @@ fn bytes(page: PageId, value: u64) -> IoBuf {
     bytes
 }
 
-fn value(bytes: &[u8]) -> u64 {
+pub(super) fn value(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(slotted::cell(bytes, 0).expect("a cell").try_into().expect("eight bytes"))
 }
 
@@ -81,14 +81,14 @@ async fn bench(env: Env, flash: FlashConfig) -> Bench {
     Bench { env, home, log, config, trace }
 }
 
-fn back(no: u32, value: u64) -> WriteBack {
+pub(super) fn back(no: u32, value: u64) -> WriteBack {
     let bytes = bytes(page(no), value);
     WriteBack { page: page(no), bytes, lsn: Lsn(value), rec_lsn: Lsn(value), access: Access::Random }
 }
 
 impl Bench {
     /// Clean pages leave memory for the tier; returns when they are there.
-    async fn offer(&self, pages: impl IntoIterator<Item = u32>, access: Access) {
+    pub(super) async fn offer(&self, pages: impl IntoIterator<Item = u32>, access: Access) {
         for no in pages {
             self.home.evicted_clean(page(no), &bytes(page(no), 1000 + u64::from(no)), access);
             while self.home.admissions.lock().len() > 32 {
@@ -99,12 +99,12 @@ impl Bench {
     }
 
     /// Changed pages leave memory.
-    async fn write(&self, pages: &[u32], value: u64) {
+    pub(super) async fn write(&self, pages: &[u32], value: u64) {
         let pages = pages.iter().map(|&no| back(no, value)).collect();
         self.home.write_back(pages, Reason::Evict).await.expect("memory devices take pages");
     }
 
-    async fn rest(&self) {
+    pub(super) async fn rest(&self) {
         self.env.sleep(Duration::from_millis(1)).await;
     }
 
@@ -125,14 +125,17 @@ impl Bench {
         reads
     }
 
-    fn pool(&self) -> Arc<Pool> {
+    pub(super) fn pool(&self) -> Arc<Pool> {
         let pool = Pool::new(self.env.clone(), &self.config, self.home.clone(), self.log.clone());
         pool.repair_up_to(Lsn(0));
         pool
     }
 }
 
-fn run<F: Future<Output = ()> + Send + 'static>(flash: FlashConfig, main: impl FnOnce(Bench) -> F + Send + 'static) {
+pub(super) fn run<F: Future<Output = ()> + Send + 'static>(
+    flash: FlashConfig,
+    main: impl FnOnce(Bench) -> F + Send + 'static,
+) {
     let sim = Sim::new(1, 2);
     let env = sim.env();
     sim.run(async move { main(bench(env, flash).await).await });

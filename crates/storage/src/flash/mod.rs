@@ -23,6 +23,8 @@
 
 mod clean;
 #[cfg(test)]
+mod flow_tests;
+#[cfg(test)]
 mod home_tests;
 mod partition;
 mod read;
