@@ -446,8 +446,8 @@ impl Instance {
 
     /// Writes everything home and marks the database as closed.
     pub async fn close(self) -> Result<(), Error> {
-        let Instance { env, database, devices, sql, _lock, .. } = self;
-        drop(sql);
+        let Instance { env, database, devices, settings, sql, _lock, .. } = self;
+        drop((sql, settings)); // They have the database open too.
         let closed = database.close().await;
         released(&env, devices).await;
         Ok(closed?)
