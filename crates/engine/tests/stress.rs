@@ -20,14 +20,12 @@ use terrace_engine::{
     ColumnDef, DataType, Database, Datum, DatumRef, EngineConfig, IndexRange, IndexSpec, Isolation, LockWait, Result,
     RowBuf, RowLock, RowLockOutcome, Scan, ScanDirection, Table, TableSpec, Txn, UpdateOutcome, Version,
 };
-use terrace_storage::config::{FlashOrder, WritePolicy};
-use terrace_storage::{DeviceSet, FlashConfig, Rid, StorageConfig};
+use terrace_storage::{DeviceSet, Rid, StorageConfig};
 
 const ACCOUNTS: i32 = 120;
 const BRANCHES: i32 = 7;
 const START: i64 = 1000;
 const WORKERS: u64 = 6;
-const BALLAST: i32 = 3000;
 
 struct Run {
     db: Database,
@@ -38,7 +36,7 @@ struct Run {
     refused: AtomicU64,
 }
 
-fn devices(tier: bool) -> DeviceSet {
+fn devices() -> DeviceSet {
     let device = |name: &str| Arc::new(MemoryDevice::new(name, 4 << 30)) as DeviceRef;
     DeviceSet {
         control: device("control"),
@@ -46,7 +44,7 @@ fn devices(tier: bool) -> DeviceSet {
         double_write: device("double_write"),
         data: device("data"),
         undo: device("undo"),
-        flash: tier.then(|| device("flash")),
+        flash: None,
     }
 }
 
@@ -332,61 +330,13 @@ async fn stress(run: Arc<Run>, seconds: u64) {
     }
 }
 
-/// A table that memory does not hold, read and changed here and there: pages go through the flash tier.
-async fn wander(run: Arc<Run>, table: Arc<Table>, seed: u64) {
-    let mut random = StdRng::seed_from_u64(seed);
-    while !run.stop.load(Ordering::Relaxed) {
-        let mut txn = run.db.begin(Isolation::ReadCommitted);
-        txn.begin_statement();
-        for _ in 0..20 {
-            let id = random.random_range(0..BALLAST);
-            let row = txn.get(&table, &table.indexes[0], &[Datum::Int4(id)]).await.expect("reads");
-            let (rid, found, version) = row.expect("nobody deletes it");
-            assert_eq!(branch(&found, &table), id % BRANCHES, "row {id} is another's");
-            if id as u64 % 4 == seed % 4 && random.random_range(0..4) == 0 {
-                let new = account(id, id % BRANCHES, balance(&found, &table) + 1, 200);
-                txn.update(&table, rid, version, &new).await.expect("nobody else changes it");
-            }
-        }
-        txn.commit().await.expect("commits");
-    }
-}
-
-/// The tier is switched, resized, given other policies all the time.
-async fn change_tier(run: Arc<Run>, device: DeviceRef) {
-    let mut random = StdRng::seed_from_u64(77);
-    while !run.stop.load(Ordering::Relaxed) {
-        let config = FlashConfig {
-            size: [40, 100, 300, 1000][random.random_range(0..4)] * 4096,
-            write: WritePolicy::ALL[random.random_range(0..8)],
-            replacement: FlashOrder::ALL[random.random_range(0..3)],
-            ..FlashConfig::default()
-        };
-        let valid = config.write.with(config.replacement).is_ok();
-        let device = (random.random_range(0..6) > 0).then(|| device.clone());
-        let on = device.is_some();
-        let changed = run.db.store().set_flash(device, config).await;
-        assert_eq!(changed.is_ok(), valid || !on, "{changed:?}");
-        run.db.env().sleep(Duration::from_millis(random.random_range(0..30))).await;
-    }
-}
-
 #[test]
 fn threads_transfer_check_define_and_roll_back() {
-    threads(false);
-}
-
-#[test]
-fn the_flash_tier_changes_under_threads() {
-    threads(true);
-}
-
-fn threads(tier: bool) {
     let seconds = std::env::var("TERRACE_STRESS_SECONDS").ok().map_or(3, |s| s.parse().expect("a number of seconds"));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_time().build().unwrap();
     let env = terrace_env::Real::on(runtime.handle().clone());
     runtime.block_on(async move {
-        let devices = devices(tier);
+        let devices = devices();
         // A deadlock across a table lock and a transfer must not stand for long.
         let config = EngineConfig { lock_timeout: Duration::from_secs(20), ..EngineConfig::default() };
         let db = Database::create(env.clone(), devices.clone(), storage(), config.clone()).await.expect("creates");
@@ -394,10 +344,6 @@ fn threads(tier: bool) {
         let table = txn.create_table(spec("accounts")).await.expect("creates");
         for id in 0..ACCOUNTS {
             txn.insert(&table, &account(id, id % BRANCHES, START, 30)).await.expect("inserts");
-        }
-        let ballast = txn.create_table(spec("ballast")).await.expect("creates");
-        for id in 0..if tier { BALLAST } else { 0 } {
-            txn.insert(&ballast, &account(id, id % BRANCHES, START, 200)).await.expect("inserts");
         }
         txn.commit().await.expect("commits");
         let zero = || AtomicU64::new(0);
@@ -409,19 +355,7 @@ fn threads(tier: bool) {
             definitions: zero(),
             refused: zero(),
         });
-        let mut others = Vec::new();
-        if let Some(device) = &devices.flash {
-            others.push(tokio::spawn(change_tier(run.clone(), device.clone())));
-            let catalog = db.catalog();
-            let ballast = catalog.table("ballast").expect("it is committed");
-            others.extend((0..4).map(|seed| tokio::spawn(wander(run.clone(), ballast.clone(), seed))));
-        }
         stress(run.clone(), seconds).await;
-        for task in others {
-            let ended = tokio::time::timeout(Duration::from_secs(120), task).await;
-            ended.expect("a task hangs").expect("a task failed");
-        }
-        println!("{:?}", db.store().flash());
         let [transfers, checks, definitions, refused] =
             [&run.transfers, &run.checks, &run.definitions, &run.refused].map(|n| n.load(Ordering::Relaxed));
         println!("{transfers} transfers, {checks} checks, {definitions} definitions, {refused} refused");
