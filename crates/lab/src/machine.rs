@@ -6,6 +6,10 @@
 //! 3. The database is loaded with all devices at once (no time is charged), closed, and only then put on the emulated ones, so that
 //!    every run begins from what a shut-down server left. What was loaded does not depend on the machine's seed: runs share it.
 //! 4. A terminal ends with the transaction that it is in when time is up; conditions are checked when all have ended.
+mod session;
+
+pub use session::Session;
+
 use crate::workload::{Outcome, Sample, Workload};
 use futures::FutureExt;
 use parking_lot::Mutex;

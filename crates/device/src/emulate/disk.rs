@@ -26,6 +26,13 @@ pub struct DiskParameters {
     /// Of each command.
     pub overhead_us: u64,
     pub sync_us: u64,
+    /// Bytes that one byte stands for, as far as seeks go (`Profile::shrunk`).
+    #[serde(default = "one")]
+    pub stretch: u64,
+}
+
+fn one() -> u64 {
+    1
 }
 
 #[derive(Clone, Debug, Default)]
@@ -104,7 +111,7 @@ impl DiskArray {
         let transfer = per(part.bytes, 1_000_000_000, self.p.rate);
         let mut at = start + self.p.overhead_us * 1000;
         if part.write || spindle.buffered != Some(part.offset) {
-            let distance = part.offset.abs_diff(spindle.head);
+            let distance = part.offset.abs_diff(spindle.head).saturating_mul(self.p.stretch);
             if distance > self.track {
                 let share = (distance as f64 / self.p.capacity as f64).min(1.0).sqrt();
                 let seek = self.p.seek_min_us as f64 + (self.p.seek_max_us - self.p.seek_min_us) as f64 * share;

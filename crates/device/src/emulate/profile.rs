@@ -112,6 +112,16 @@ impl Profile {
         Profile::parse(found.ok_or_else(|| ProfileError::Unknown(name.into()))?.1)
     }
 
+    /// The device for a database that is `factor` times smaller than the one to be measured: a disk's seeks take as long as they would over all of
+    /// it. What else a device does depends on no address.
+    pub fn shrunk(mut self, factor: u64) -> Profile {
+        if let Kind::Disk(disk) = &mut self.kind {
+            disk.stretch = factor.max(1);
+        }
+        self.calibration.iter_mut().for_each(|of| of.span = (of.span / factor.max(1)).max(of.block));
+        self
+    }
+
     /// From the text of a profile file (TOML).
     pub fn parse(text: &str) -> Result<Profile, ProfileError> {
         let profile: Profile = toml::from_str(text).map_err(|e| ProfileError::Malformed(e.to_string()))?;

@@ -24,6 +24,18 @@ fn profiles_meet_their_calibration() {
     assert!(misses.is_empty(), "{}", misses.join("\n"));
 }
 
+/// Random reads of a database a thousand times smaller take as long.
+#[test]
+fn shrunk_disks_keep_their_pace() {
+    let whole = Profile::named("hdd-8x7200").unwrap();
+    let shrunk = whole.clone().shrunk(1000);
+    let (wanted, near) = (whole.calibration[0].value, &shrunk.calibration[0]);
+    let ours = measure(&shrunk, near, 1);
+    assert!((ours / wanted - 1.0).abs() < 0.08, "{ours} of {wanted}");
+    let unshrunk = measure(&whole, near, 1);
+    assert!(unshrunk > 1.05 * ours, "it seeks less: {unshrunk} against {ours}");
+}
+
 #[test]
 fn the_same_arrivals_have_the_same_ends() {
     let profile = Profile::named("hdd-8x7200").unwrap();

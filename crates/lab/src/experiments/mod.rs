@@ -1,14 +1,19 @@
 //! The experiments there are.
 
 pub mod case;
+mod do3_readahead;
 mod do3_tpcc;
+mod do3_tpce;
+mod do3_tpch;
 mod own;
+mod sharp;
 
 use crate::experiment::Experiment;
 
 /// In the order of `terrace lab list`.
 pub fn all() -> Vec<Experiment> {
-    [do3_tpcc::EXPERIMENTS, own::EXPERIMENTS].concat()
+    [do3_tpcc::EXPERIMENTS, do3_tpce::EXPERIMENTS, do3_tpch::EXPERIMENTS, do3_readahead::EXPERIMENTS, own::EXPERIMENTS]
+        .concat()
 }
 
 /// By its name, or why not.

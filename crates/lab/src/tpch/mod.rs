@@ -5,7 +5,7 @@
 //! streams are drawn instead of taken from the specification's appendix. Orders deleted by a refresh are spread over all, those inserted have
 //! new keys above all.
 //!
-//! 1. A query is one transaction with one snapshot: in it, an order has as many lines as it says.
+//! 1. A query's workers have a snapshot each: in it, an order has as many lines as it says.
 //! 2. Each refresh pair inserts and deletes one order in a thousand (clause 2.6), so that the size stays.
 mod check;
 mod load;

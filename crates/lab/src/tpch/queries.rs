@@ -1,17 +1,19 @@
 //! What each query reads.
 //!
-//! Of queries that a row store answers by scans and hash joins, the scans; of those that it answers by index, a range of orders by date or parts
-//! of a kind and the rows that are looked up for them, which lie everywhere. The shares are those of the queries' predicates.
+//! Queries that pick few rows look them up by index, and those lie everywhere; the others scan what they join by hash. Look-ups of a query go on side
+//! by side, as a parallel plan's do, each worker with a snapshot of its own.
+use super::TpcH;
 use super::load::SUPPLIES;
-use super::schema::{self, line, orders};
-use super::{TpcH, schema::BY_CUSTOMER, schema::BY_DATE, schema::BY_PART};
+use super::schema::{BY_CUSTOMER, BY_PART, line, orders};
 use crate::workload::{Client, int, named, number};
-use rand::RngExt;
+use futures::future::{try_join, try_join_all};
+use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use terrace_engine::{Database, Datum, Isolation, Result, Scan, ScanDirection, Table};
+use terrace_storage::{Reads, counting};
 
 /// A share of something, in tenths of a percent.
 type Thousandths = u32;
@@ -20,50 +22,58 @@ type Thousandths = u32;
 pub(super) enum Step {
     /// The whole table, in the order in which it lies.
     All(&'static str),
-    /// Orders of a range of dates with their lines, and (`true`) their customers.
-    Dated(Thousandths, bool),
-    /// Lines of some parts with their orders, and (`true`) the orders' customers.
-    OfParts(Thousandths, bool),
-    /// Suppliers of some parts.
-    Supplies(Thousandths),
-    /// Orders of some customers.
-    OfCustomers(Thousandths),
-    /// Some orders, wherever they are, with their lines.
-    Orders(Thousandths),
+    /// Some of them, looked up.
+    Some(Lookup, Thousandths),
 }
 
-use Step::{All, Dated, OfCustomers, OfParts, Orders, Supplies};
+/// What is looked up, by which key, and what follows.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Lookup {
+    /// Suppliers of parts.
+    Supplies,
+    /// Lines of parts, with their orders.
+    OfParts,
+    /// Orders of customers.
+    OfCustomers,
+    /// Orders with their lines and customers.
+    Orders,
+}
+
+use Lookup::{OfCustomers, OfParts, Orders, Supplies};
+use Step::{All, Some};
 
 /// Queries 1 to 22.
 pub(super) const QUERIES: [&[Step]; 22] = [
     &[All("lineitem")],
-    &[All("part"), Supplies(8)],
-    &[All("customer"), All("orders"), Orders(15)],
-    &[Dated(38, false)],
+    &[All("part"), Some(Supplies, 4)],
+    &[All("customer"), All("orders"), All("lineitem")],
+    &[All("orders"), All("lineitem")],
     &[All("customer"), All("orders"), All("lineitem")],
     &[All("lineitem")],
     &[All("supplier"), All("lineitem"), All("orders"), All("customer")],
-    &[All("part"), OfParts(7, true)],
+    &[All("part"), Some(OfParts, 7)],
     &[All("part"), All("partsupp"), All("lineitem"), All("orders")],
-    &[Dated(38, true)],
+    &[All("orders"), All("lineitem"), All("customer")],
     &[All("partsupp"), All("supplier")],
-    &[All("lineitem"), Orders(5)],
+    &[All("lineitem"), All("orders")],
     &[All("customer"), All("orders")],
     &[All("lineitem"), All("part")],
     &[All("lineitem"), All("supplier")],
     &[All("partsupp"), All("part")],
-    &[All("part"), OfParts(1, false)],
-    &[All("lineitem"), All("orders"), Orders(1)],
-    &[All("part"), OfParts(2, false)],
-    &[All("part"), Supplies(11), OfParts(11, false)],
-    &[All("supplier"), All("lineitem"), Orders(20)],
-    &[All("customer"), OfCustomers(50)],
+    &[All("part"), Some(OfParts, 1)],
+    &[All("lineitem"), Some(Orders, 1)],
+    &[All("part"), Some(OfParts, 2)],
+    &[All("part"), Some(Supplies, 11), Some(OfParts, 1)],
+    &[All("supplier"), All("lineitem"), Some(Orders, 5)],
+    &[All("customer"), Some(OfCustomers, 10)],
 ];
 
+/// Workers of a query's look-ups.
+const WORKERS: usize = 8;
 /// Rows after which their CPU is charged.
 const CHARGE: u32 = 256;
 
-/// A query under way.
+/// A query under way, or one of its workers.
 struct Reading<'a> {
     tpch: &'a TpcH,
     database: &'a Database,
@@ -75,66 +85,94 @@ struct Reading<'a> {
 impl TpcH {
     /// Runs query `number` (1 to 22); how many rows it read.
     pub(super) async fn query(&self, database: &Database, number: usize, random: &mut ChaCha8Rng) -> Result<u64> {
-        let client = Client::begin_at(database, Isolation::RepeatableRead);
-        let mut reading = Reading { tpch: self, database, client, rows: 0, owed: 0 };
+        let mut rows = 0;
         for step in QUERIES[number - 1] {
-            reading.step(*step, random).await?;
+            rows += match *step {
+                All(table) => self.scan(database, table).await?,
+                Some(what, share) => self.look_up(database, what, share, random).await?,
+            };
         }
-        reading.charge().await;
-        reading.client.txn.commit().await?;
-        Ok(reading.rows)
+        Ok(rows)
+    }
+
+    fn reading<'a>(&'a self, database: &'a Database) -> Reading<'a> {
+        let client = Client::begin_at(database, Isolation::RepeatableRead);
+        Reading { tpch: self, database, client, rows: 0, owed: 0 }
+    }
+
+    async fn scan(&self, database: &Database, table: &str) -> Result<u64> {
+        let mut reading = self.reading(database);
+        reading.scan(table).await?;
+        reading.end().await
+    }
+
+    async fn look_up(
+        &self,
+        database: &Database,
+        what: Lookup,
+        share: Thousandths,
+        random: &mut ChaCha8Rng,
+    ) -> Result<u64> {
+        let of = match what {
+            Supplies | OfParts => self.sizes.parts(),
+            OfCustomers => self.sizes.customers(),
+            Orders => self.sizes.orders,
+        };
+        let wanted = some(of, share, random);
+        let workers = wanted.chunks(wanted.len().div_ceil(WORKERS)).map(|ids| async move {
+            let mut reading = self.reading(database);
+            for id in ids {
+                reading.look_up(what, *id).await?;
+            }
+            reading.end().await
+        });
+        Ok(try_join_all(workers).await?.iter().sum())
+    }
+}
+
+impl TpcH {
+    /// Scans of three tables side by side, and look-ups for as long as they go on; what each read.
+    pub(crate) async fn scans_and_lookups(&self, database: &Database, seed: u64) -> Result<(Reads, Reads)> {
+        let scanning = AtomicBool::new(true);
+        let (mut scanned, mut looked_up) = (Reads::default(), Reads::default());
+        let scans = counting(&mut scanned, async {
+            let all = ["lineitem", "orders", "partsupp"].map(|table| self.scan(database, table));
+            let ended = try_join_all(all).await;
+            scanning.store(false, Ordering::Relaxed);
+            ended
+        });
+        let random = &mut ChaCha8Rng::seed_from_u64(seed);
+        let lookups = counting(&mut looked_up, async {
+            while scanning.load(Ordering::Relaxed) {
+                self.look_up(database, OfParts, 1, random).await?;
+            }
+            Ok(())
+        });
+        try_join(scans, lookups).await?;
+        Ok((scanned, looked_up))
     }
 }
 
 impl Reading<'_> {
-    async fn step(&mut self, step: Step, random: &mut ChaCha8Rng) -> Result<()> {
-        let sizes = self.tpch.sizes;
-        match step {
-            All(table) => self.scan(table).await,
-            Dated(share, customers) => {
-                let days = (schema::DAYS * share).div_ceil(1000);
-                let first = random.random_range(0..=schema::DAYS - days);
-                let (from, to) = (Bound::Included(vec![int(first)]), Bound::Excluded(vec![int(first + days)]));
-                let table = named(self.database, "orders");
-                let all = self.client.between(&table, BY_DATE, from, to, ScanDirection::Forward, usize::MAX).await?;
-                self.read(all.len()).await;
-                for order in all {
-                    self.lines(&order).await?;
-                    if customers {
-                        self.customer(&order).await?;
-                    }
-                }
-                Ok(())
-            }
-            OfParts(share, customers) => {
-                for part in some(sizes.parts(), share, random) {
-                    self.of_part(part, customers).await?;
-                }
-                Ok(())
-            }
-            Supplies(share) => {
-                for part in some(sizes.parts(), share, random) {
-                    self.supplies(part).await?;
-                }
-                Ok(())
-            }
-            OfCustomers(share) => {
-                let table = named(self.database, "orders");
-                for customer in some(sizes.customers(), share, random) {
-                    self.range(&table, BY_CUSTOMER, &[int(customer)]).await?;
-                }
-                Ok(())
-            }
-            Orders(share) => {
-                let table = named(self.database, "orders");
-                for order in some(sizes.orders, share, random) {
-                    // A refresh may have deleted it.
-                    if let Some(order) = self.client.find(&table, &[int(order)]).await? {
-                        self.read(1).await;
-                        self.lines(&order).await?;
-                    }
-                }
-                Ok(())
+    async fn end(mut self) -> Result<u64> {
+        self.charge().await;
+        self.client.txn.commit().await?;
+        Ok(self.rows)
+    }
+
+    async fn look_up(&mut self, what: Lookup, id: u32) -> Result<()> {
+        match what {
+            Supplies => self.supplies(id).await,
+            OfParts => self.of_part(id).await,
+            OfCustomers => self.range(&named(self.database, "orders"), BY_CUSTOMER, &[int(id)]).await.map(drop),
+            Orders => {
+                // A refresh may have deleted it.
+                let Option::Some(order) = self.client.find(&named(self.database, "orders"), &[int(id)]).await? else {
+                    return Ok(());
+                };
+                self.read(1).await;
+                self.lines(&order).await?;
+                self.customer(&order).await
             }
         }
     }
@@ -188,14 +226,11 @@ impl Reading<'_> {
         Ok(())
     }
 
-    async fn of_part(&mut self, part: u32, customers: bool) -> Result<()> {
+    async fn of_part(&mut self, part: u32) -> Result<()> {
         let table = named(self.database, "lineitem");
         for row in self.range(&table, BY_PART, &[int(part)]).await? {
-            let order = self.client.get(&named(self.database, "orders"), &row[line::ORDER..=line::ORDER]).await?;
+            self.client.get(&named(self.database, "orders"), &row[line::ORDER..=line::ORDER]).await?;
             self.read(1).await;
-            if customers {
-                self.customer(&order).await?;
-            }
         }
         Ok(())
     }

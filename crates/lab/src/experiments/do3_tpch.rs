@@ -1,0 +1,205 @@
+//! TPC-H with a flash tier: J. Do's thesis, section 3.4.4 (table 3.3, figure 3.1 g-h).
+//!
+//! The thesis's machine, shrunk: database, memory, flash tier and the log between checkpoints by the same factor, devices as they were. The metrics
+//! multiply by the scale factor what they divide by the time, so they compare with the thesis's as they are; how fast the thesis's processors and
+//! plans were is fitted nowhere, so what counts are ratios. The throughput test follows the power test on the running server.
+use super::case::Loading;
+use crate::experiment::{Case, Experiment, Findings, Numbers, Plan, Results, Runner, Scale, Value};
+use crate::machine::Machine;
+use crate::tpch::{Power, Sizes, Throughput, TpcH, composite};
+use crate::workload::Workload;
+use std::sync::Arc;
+use std::time::Duration;
+use terrace_device::emulate::Profile;
+use terrace_storage::config::WritePolicy;
+use terrace_storage::{FlashConfig, StorageConfig};
+
+pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
+    id: "do/3.3",
+    shows: "TPC-H's power and throughput tests with the tier and without: about three times, throughput more than power",
+    source: "J. Do, thesis (2012), table 3.3 and section 3.4.4",
+    plan,
+}];
+
+const NONE: &str = "none";
+const DW: &str = "dual-write";
+const LC: &str = "lazy-cleaning";
+const DESIGNS: [(&str, Option<WritePolicy>); 3] =
+    [(NONE, None), (DW, Some(WritePolicy::DualWrite)), (LC, Some(WritePolicy::LazyCleaning))];
+
+/// The thesis's scale factor, bytes of its database, and query streams.
+const DATABASES: [(&str, u64, usize); 2] = [("SF 30", 45 << 30, 4), ("SF 100", 160 << 30, 5)];
+/// Bytes that an order takes, with its lines, its share of the other tables and all indexes: measured.
+const ORDER_BYTES: u64 = 1000;
+/// λ for TPC-H (table 3.2).
+const LAMBDA: f64 = 0.01;
+/// Charged for each row that a query reads.
+const ROW_CPU: Duration = Duration::from_nanos(500);
+
+fn factor(scale: Scale) -> u64 {
+    scale.pick(16_000, 4000)
+}
+
+fn machine(factor: u64, design: Option<WritePolicy>) -> Machine {
+    let named = |name| Profile::named(name).expect("one of ours");
+    let tier =
+        FlashConfig { size: (140 << 30) / factor, dirty_fraction: LAMBDA, expanded_read: 1, ..FlashConfig::default() };
+    Machine {
+        data: named("hdd-8x7200").shrunk(factor),
+        log: named("nvme-datacentre"),
+        flash: design.map(|_| named("iodrive-160")),
+        cores: 8,
+        storage: StorageConfig {
+            pool_bytes: ((20 << 30) / factor) as usize,
+            redo_bound: ((8 << 30) / factor).max(1 << 20),
+            log_retention: ((64 << 30) / factor).max(8 << 20),
+            segment_size: 256 << 10,
+            flash: FlashConfig { write: design.unwrap_or(tier.write), ..tier },
+            ..StorageConfig::default()
+        },
+        statement_cpu: Duration::ZERO,
+        seed: 0,
+    }
+}
+
+fn plan(scale: Scale) -> Plan {
+    let factor = factor(scale);
+    let mut cases = vec![];
+    let mut orders = vec![];
+    for (name, bytes, streams) in DATABASES {
+        let sizes = sizes(factor, bytes);
+        orders.push(sizes.orders);
+        let loading = Loading::new(TpcH::new(sizes));
+        for (design, policy) in DESIGNS {
+            cases.push(case(format!("{name} {design}"), machine(factor, policy), &loading, streams));
+        }
+    }
+    Plan { config: config(factor, &orders), cases, judge: Box::new(judge) }
+}
+
+/// The machine without a tier, and its database, for other experiments: SF 30.
+pub(super) fn thirty(scale: Scale) -> (Machine, Arc<Loading<TpcH>>) {
+    let factor = factor(scale);
+    (machine(factor, None), Loading::new(TpcH::new(sizes(factor, DATABASES[0].1))))
+}
+
+pub(super) fn config_of(scale: Scale) -> Vec<(&'static str, Value)> {
+    let factor = factor(scale);
+    config(factor, &[sizes(factor, DATABASES[0].1).orders])
+}
+
+fn sizes(factor: u64, bytes: u64) -> Sizes {
+    Sizes { orders: u32::try_from(bytes / factor / ORDER_BYTES).expect("shrunk"), row_cpu: ROW_CPU }
+}
+
+fn config(factor: u64, orders: &[u32]) -> Vec<(&'static str, Value)> {
+    let machine = machine(factor, Some(WritePolicy::DualWrite));
+    let flash = machine.storage.flash;
+    let streams: Vec<usize> = DATABASES.iter().map(|(_, _, streams)| *streams).collect();
+    vec![
+        ("workload", "TPC-H-like: what the queries read".into()),
+        ("shrunk by", factor.into()),
+        ("orders", orders.into()),
+        ("query streams", streams.into()),
+        ("data device", "hdd-8x7200, seeks as over the whole database".into()),
+        ("log, double-writes and undo", "nvme-datacentre".into()),
+        ("flash device", "iodrive-160".into()),
+        ("page bytes", machine.storage.page_size.into()),
+        ("memory bytes", machine.storage.pool_bytes.into()),
+        ("flash tier bytes", flash.size.into()),
+        ("replacement", "LRU-2".into()),
+        ("lambda (dirty_fraction)", LAMBDA.into()),
+        ("tau (fill_threshold)", flash.fill_threshold.into()),
+        ("mu (throttle_queue_depth)", flash.throttle_queue_depth.into()),
+        ("redo_bound bytes", machine.storage.redo_bound.into()),
+        ("read-ahead, pages", machine.storage.read_ahead.into()),
+        ("cores", machine.cores.into()),
+        ("CPU per row, ns", (ROW_CPU.as_nanos() as u64).into()),
+    ]
+}
+
+fn case(label: String, machine: Machine, loading: &Arc<Loading<TpcH>>, streams: usize) -> Case {
+    let loading = loading.clone();
+    let runner: Runner = Box::new(move |seed, hear| {
+        let machine = Machine { seed, ..machine.clone() };
+        let loaded = loading.loaded(&machine)?;
+        let tpch = Arc::new(loading.workload.fresh());
+        let work = |database| tests(tpch, database, streams, seed);
+        let session = machine.session(&loaded, work).map_err(|e| e.to_string())?;
+        let (power, throughput, problems) = session.result;
+        if let Some(first) = problems.first() {
+            return Err(format!("{} problems; the first: {first}", problems.len()));
+        }
+        hear(1.0);
+        let mut found = Numbers::default();
+        found.set("power", power.metric()).set("throughput", throughput.metric());
+        found.set("QphH", composite(&power, &throughput));
+        let traffic = session.traffic;
+        found.set("disk reads", (traffic.data.read_bytes / machine.storage.page_size as u64) as f64);
+        found.set("flash reads", (traffic.flash.read_bytes / machine.storage.page_size as u64) as f64);
+        Ok(found)
+    });
+    Case { label, work: 1.0, run: runner }
+}
+
+type Tested = (Power, Throughput, Vec<String>);
+
+async fn tests(
+    tpch: Arc<TpcH>,
+    database: terrace_engine::Database,
+    streams: usize,
+    seed: u64,
+) -> terrace_engine::Result<Tested> {
+    let power = tpch.power(&database, seed).await?;
+    let throughput = tpch.clone().throughput(&database, streams, seed).await?;
+    let mut problems = tpch.check(&database).await?;
+    problems.extend(database.check().await?);
+    Ok((power, throughput, problems))
+}
+
+/// Table 3.3: power, throughput, QphH.
+const PAPER: [(&str, [f64; 3]); 6] = [
+    ("SF 30 none", [2733.0, 1229.0, 1832.0]),
+    ("SF 30 dual-write", [5917.0, 6643.0, 6269.0]),
+    ("SF 30 lazy-cleaning", [5978.0, 5601.0, 5787.0]),
+    ("SF 100 none", [1536.0, 953.0, 1210.0]),
+    ("SF 100 dual-write", [3204.0, 3691.0, 3439.0]),
+    ("SF 100 lazy-cleaning", [3836.0, 3228.0, 3519.0]),
+];
+const METRICS: [&str; 3] = ["power", "throughput", "QphH"];
+
+fn judge(results: &Results) -> Findings {
+    let mut found = Findings::default();
+    for (label, paper) in PAPER {
+        let none = if label.starts_with("SF 30") { PAPER[0] } else { PAPER[3] };
+        for (at, metric) in METRICS.into_iter().enumerate() {
+            found.row(label, metric, "per hour", results.interval(label, metric), Some(paper[at]));
+        }
+        if label == none.0 {
+            continue;
+        }
+        for (at, metric) in METRICS.into_iter().enumerate() {
+            let ours = results.ratio(label, none.0, metric);
+            found.row(label, &gain(metric), "x", ours, Some(paper[at] / none.1[at]));
+        }
+        found.row(label, "pages read from flash", "", results.interval(label, "flash reads"), None);
+        found.row(label, "pages read from disk", "", results.interval(label, "disk reads"), None);
+    }
+    for (label, _) in PAPER.iter().filter(|(label, _)| !label.ends_with(NONE)) {
+        let [power, throughput] = ["power", "throughput"].map(|metric| found.ours(label, &gain(metric)));
+        found
+            .shape(format!("{label}: the throughput test gains more than the power test"), throughput.low > power.high);
+        found.at_least(label, &gain("QphH"), 2.0);
+    }
+    for size in ["SF 30", "SF 100"] {
+        let [dw, lc] = [DW, LC].map(|name| found.ours(&format!("{size} {name}"), "QphH").mean);
+        let statement = format!("{size}: dual-write and lazy-cleaning differ by less than a quarter");
+        found.shape(statement, dw.max(lc) < 1.25 * dw.min(lc));
+    }
+    found.bars("QphH over no flash tier", &gain("QphH"), "times");
+    found
+}
+
+fn gain(metric: &str) -> String {
+    format!("{metric} over none")
+}
