@@ -111,8 +111,6 @@ impl Session {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     fn shown(sql: &str) -> String {
         match crate::parse::parse_one(sql) {
             Ok(Some(statement)) => statement.to_string(),
