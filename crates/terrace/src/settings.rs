@@ -24,11 +24,18 @@ pub struct Settings {
     database: Database,
     /// What they are now, but for what waits for a start.
     now: tokio::sync::Mutex<Config>,
+    /// The tier's device that was opened last: statistics keep it open when the tier is off, and a file is opened once.
+    opened: std::sync::Mutex<Option<(PathBuf, DeviceRef)>>,
 }
 
 impl Settings {
     pub(crate) fn new(dir: &Path, database: Database, config: Config) -> Settings {
-        Settings { dir: dir.to_path_buf(), database, now: tokio::sync::Mutex::new(config) }
+        Settings {
+            dir: dir.to_path_buf(),
+            database,
+            now: tokio::sync::Mutex::new(config),
+            opened: std::sync::Mutex::default(),
+        }
     }
 
     /// Reads terrace.toml again and carries out what it says of the flash tier; answers whether anything else in it waits for a start.
@@ -48,18 +55,23 @@ impl Settings {
         if now.flash_tier == wanted.flash_tier && works && device.is_some() == wanted.flash_tier.device().is_some() {
             return Ok(());
         }
-        let device = self.device(now, wanted, device.filter(|_| works))?;
+        if let (Some(device), Some(part)) = (device, flash_part(&self.dir, now)) {
+            *self.opened.lock().unwrap_or_else(|e| e.into_inner()) = Some((part.path, device));
+        }
+        let device = self.device(wanted)?;
         Ok(store.set_flash(device, wanted.storage().flash).await.map_err(EngineError::from)?)
     }
 
-    /// The tier's device: the open one where it is the same and works.
-    fn device(&self, now: &Config, wanted: &Config, open: Option<DeviceRef>) -> Result<Option<DeviceRef>, Error> {
-        let path = |config| flash_part(&self.dir, config).map(|part| part.path);
-        match flash_part(&self.dir, wanted) {
-            None => Ok(None),
-            Some(_) if open.is_some() && path(now) == path(wanted) => Ok(open),
-            Some(part) => open_part(&self.dir, &part, true).map(Some),
+    /// The tier's device: the open one where it is the same.
+    fn device(&self, wanted: &Config) -> Result<Option<DeviceRef>, Error> {
+        let Some(part) = flash_part(&self.dir, wanted) else { return Ok(None) };
+        let mut opened = self.opened.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some((_, device)) = opened.as_ref().filter(|(path, _)| *path == part.path) {
+            return Ok(Some(device.clone()));
         }
+        let device = open_part(&self.dir, &part, true)?;
+        *opened = Some((part.path, device.clone()));
+        Ok(Some(device))
     }
 
     async fn change(&self, key: &str, value: Option<&str>) -> Result<(), EngineError> {
