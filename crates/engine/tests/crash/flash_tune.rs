@@ -165,14 +165,16 @@ fn what_is_cached_stays() {
         ..FlashConfig::default()
     };
     with_tier(config.clone(), || {
-        let (world, db, model) = working(3, 80);
+        // How much a tier caches depends on what the clients happened to drop: one that caches more than it will be shrunk to.
+        let busy = |(_, db, _): &(World, Database, Model)| stats(db).used > 40;
+        let found = (0..20).map(|seed| working(seed, 80)).find(busy);
+        let (world, db, model) = found.expect("some seed fills the tier");
         let device = world.devices[FLASH].clone() as DeviceRef;
         let set = |config: &FlashConfig| {
             let (store, device, config) = (db.store().clone(), device.clone(), config.clone());
             world.sim.run(async move { store.set_flash(Some(device), config).await })
         };
         let used = stats(&db).used;
-        assert!(used > 40, "{:?}", stats(&db));
         for (write, replacement) in pairs() {
             set(&FlashConfig { write, replacement, ..config.clone() }).unwrap();
             assert_eq!(stats(&db).used, used, "{write:?} with {replacement:?}");

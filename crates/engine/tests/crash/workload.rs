@@ -127,6 +127,8 @@ impl Client {
             "40001" | "40P01" | "55P03" | "72000" | "23505" | "42P07" | "42P01" | "42704" => Stop::Transaction,
             "53100" if self.mix.faults => Stop::Transaction,
             "58030" | "XX000" | "57P01" if self.mix.faults => Stop::Client,
+            // A checkpoint that finds out says so first, before the database's failure does.
+            "XX001" if self.mix.faults && e.message.contains("cannot be made again") => Stop::Client,
             state => panic!("unexpected error {state}: {e}; {:?}", e.detail),
         }
     }
