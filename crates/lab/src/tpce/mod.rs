@@ -1,7 +1,7 @@
 //! A brokerage house after TPC-E (revision 1.12): customers with accounts order trades, a market executes them, everybody looks things up.
 //! Ten transactions in the specification's mix, 77% of them read-only; the metric counts trade results.
 //!
-//! Simplified: thirteen of the 33 tables, those that its transactions read or write most; what is left out is small (addresses, taxes, exchanges,
+//! Simplified: fourteen of the 33 tables, those that its transactions read or write most; what is left out is small (addresses, taxes, exchanges,
 //! industries, news) or like what is there (holding history, limit requests: all orders are market orders). Rows per customer are parameters, so
 //! that the database shrinks. The market is a queue in memory: a terminal that is to run a trade result takes the oldest order, and orders one
 //! itself where there is none; market feeds are a transaction like others. Customers and trades are chosen by NURand; no customer tiers. Frames of one transaction are one transaction. Money is in cents.
