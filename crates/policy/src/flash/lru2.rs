@@ -4,6 +4,7 @@
 //! that the tier served, so uses are never correlated. Pages used once go first, oldest first.
 
 use super::FlashReplacement;
+use super::heap::Heap;
 use crate::{Class, Frame, Page};
 
 /// Not in the heap.
@@ -43,60 +44,15 @@ impl FlashLru2 {
                 node.before = if node.before == 0 { 0 } else { node.before.saturating_sub(HALF).max(1) };
             }
             self.now -= HALF;
-            for at in (0..self.heap.len() / 2).rev() {
-                self.down(at);
-            }
+            self.restore();
         }
         self.now += 1;
         self.now
     }
 
-    fn key(&self, frame: Frame) -> (u32, u32, Frame) {
-        let node = &self.nodes[frame as usize];
-        (node.before, node.last, frame)
-    }
-
-    fn place(&mut self, at: usize, frame: Frame) {
-        self.heap[at] = frame;
-        self.nodes[frame as usize].at = at as u32;
-    }
-
-    fn up(&mut self, mut at: usize) {
-        let frame = self.heap[at];
-        while at > 0 {
-            let parent = (at - 1) / 2;
-            if self.key(self.heap[parent]) <= self.key(frame) {
-                break;
-            }
-            self.place(at, self.heap[parent]);
-            at = parent;
-        }
-        self.place(at, frame);
-    }
-
-    fn down(&mut self, mut at: usize) {
-        let frame = self.heap[at];
-        loop {
-            let mut child = 2 * at + 1;
-            if child >= self.heap.len() {
-                break;
-            }
-            if child + 1 < self.heap.len() && self.key(self.heap[child + 1]) < self.key(self.heap[child]) {
-                child += 1;
-            }
-            if self.key(frame) <= self.key(self.heap[child]) {
-                break;
-            }
-            self.place(at, self.heap[child]);
-            at = child;
-        }
-        self.place(at, frame);
-    }
-
     fn insert(&mut self, frame: Frame) {
         assert_eq!(self.nodes[frame as usize].at, OUT, "frame {frame} is replaceable already");
-        self.heap.push(frame);
-        self.up(self.heap.len() - 1);
+        self.push(frame);
     }
 
     fn used(&mut self, frame: Frame, last: u32, before: u32) {
@@ -106,6 +62,23 @@ impl FlashLru2 {
             let at = node.at as usize;
             self.down(at); // Uses only make a frame younger.
         }
+    }
+}
+
+impl Heap for FlashLru2 {
+    type Key = (u32, u32, Frame);
+
+    fn heap(&mut self) -> &mut Vec<u32> {
+        &mut self.heap
+    }
+
+    fn key(&self, frame: Frame) -> (u32, u32, Frame) {
+        let node = &self.nodes[frame as usize];
+        (node.before, node.last, frame)
+    }
+
+    fn moved(&mut self, frame: Frame, at: usize) {
+        self.nodes[frame as usize].at = at as u32;
     }
 }
 
@@ -139,14 +112,8 @@ impl FlashReplacement for FlashLru2 {
 
     fn remove(&mut self, frame: Frame) {
         let at = std::mem::replace(&mut self.nodes[frame as usize].at, OUT);
-        if at == OUT {
-            return; // It was dirty.
-        }
-        let last = self.heap.pop().expect("a frame in the heap");
-        if last != frame {
-            self.place(at as usize, last);
-            self.down(at as usize);
-            self.up(self.nodes[last as usize].at as usize);
+        if at != OUT {
+            self.take(at as usize); // Else it was dirty.
         }
     }
 

@@ -11,6 +11,7 @@ mod budget;
 mod distance;
 mod fifo;
 mod gate;
+mod heap;
 mod lru2;
 mod methods;
 mod temperature;

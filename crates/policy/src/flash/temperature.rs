@@ -7,6 +7,7 @@
 //! forgotten), so that old heat fades.
 
 use super::FlashReplacement;
+use super::heap::Heap;
 use crate::{Class, Frame, Page};
 use rustc_hash::FxHashMap;
 
@@ -113,9 +114,7 @@ impl FlashTemperature {
         for extent in &mut self.extents {
             extent.temperature /= 2;
         }
-        for at in (0..self.heap.len() / 2).rev() {
-            self.down(at); // Equals may stand in another order now.
-        }
+        self.restore(); // Equals may stand in another order now.
     }
 
     /// Old heat counts half, and the colder half of the extents that the tier holds nothing of is forgotten.
@@ -142,43 +141,6 @@ impl FlashTemperature {
         }
     }
 
-    fn key(&self, extent: u32) -> (u32, u32) {
-        (self.at(extent).temperature, extent)
-    }
-
-    fn place(&mut self, at: usize, extent: u32) {
-        self.heap[at] = extent;
-        self.at_mut(extent).at = at as u32;
-    }
-
-    fn up(&mut self, mut at: usize) {
-        let extent = self.heap[at];
-        while at > 0 && self.key(extent) < self.key(self.heap[(at - 1) / 2]) {
-            self.place(at, self.heap[(at - 1) / 2]);
-            at = (at - 1) / 2;
-        }
-        self.place(at, extent);
-    }
-
-    fn down(&mut self, mut at: usize) {
-        let extent = self.heap[at];
-        loop {
-            let mut child = 2 * at + 1;
-            if child >= self.heap.len() {
-                break;
-            }
-            if child + 1 < self.heap.len() && self.key(self.heap[child + 1]) < self.key(self.heap[child]) {
-                child += 1;
-            }
-            if self.key(extent) <= self.key(self.heap[child]) {
-                break;
-            }
-            self.place(at, self.heap[child]);
-            at = child;
-        }
-        self.place(at, extent);
-    }
-
     /// Into the ring of its extent, as the newest.
     fn link(&mut self, frame: Frame) {
         let extent = self.nodes[frame as usize].extent;
@@ -187,8 +149,7 @@ impl FlashTemperature {
                 let node = &mut self.nodes[frame as usize];
                 (node.next, node.before) = (frame, frame);
                 self.at_mut(extent).first = frame;
-                self.heap.push(extent);
-                self.up(self.heap.len() - 1);
+                self.push(extent);
             }
             first => {
                 let newest = self.nodes[first as usize].before;
@@ -207,12 +168,7 @@ impl FlashTemperature {
         if next == frame {
             self.at_mut(extent).first = NONE;
             let at = std::mem::replace(&mut self.at_mut(extent).at, NONE) as usize;
-            let last = self.heap.pop().expect("an extent in the heap");
-            if last != extent {
-                self.place(at, last);
-                self.down(at);
-                self.up(self.at(last).at as usize);
-            }
+            self.take(at);
         } else {
             self.nodes[before as usize].next = next;
             self.nodes[next as usize].before = before;
@@ -227,6 +183,22 @@ impl FlashTemperature {
 
     fn is_clean(&self, frame: Frame) -> bool {
         self.nodes[frame as usize].next != NONE
+    }
+}
+
+impl Heap for FlashTemperature {
+    type Key = (u32, u32);
+
+    fn heap(&mut self) -> &mut Vec<u32> {
+        &mut self.heap
+    }
+
+    fn key(&self, extent: u32) -> (u32, u32) {
+        (self.at(extent).temperature, extent)
+    }
+
+    fn moved(&mut self, extent: u32, at: usize) {
+        self.at_mut(extent).at = at as u32;
     }
 }
 
