@@ -9,6 +9,8 @@ pub mod experiment;
 pub mod experiments;
 pub mod machine;
 mod random;
+#[cfg(test)]
+mod testing;
 pub mod tpcb;
 pub mod tpcc;
 pub mod tpce;

@@ -101,35 +101,16 @@ pub enum PolicyName {
     Lru2,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "kebab-case")]
-pub enum WritePolicyName {
-    CleanWrite,
-    DualWrite,
-    LazyCleaning,
-    Tac,
-    Inclusive,
-    Exclusive,
-    Lazy,
-    Rotating,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
-pub enum FlashOrderName {
-    Lru2,
-    Fifo,
-    Temperature,
-}
-
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(default)]
 pub struct FlashTier {
     /// "none", or a device.
     pub device: String,
     pub size: Size,
-    pub write_policy: WritePolicyName,
-    pub replacement: FlashOrderName,
+    #[serde(deserialize_with = "units::write_policy")]
+    pub write_policy: WritePolicy,
+    #[serde(deserialize_with = "units::flash_order")]
+    pub replacement: FlashOrder,
     pub dirty_fraction: f64,
     pub fill_threshold: f64,
     pub throttle_queue_depth: usize,
@@ -261,8 +242,8 @@ impl Default for FlashTier {
         FlashTier {
             device: NO_DEVICE.into(),
             size: Size(flash.size),
-            write_policy: WritePolicyName::LazyCleaning,
-            replacement: FlashOrderName::Lru2,
+            write_policy: flash.write,
+            replacement: flash.replacement,
             dirty_fraction: flash.dirty_fraction,
             fill_threshold: flash.fill_threshold,
             throttle_queue_depth: flash.throttle_queue_depth,
@@ -309,21 +290,8 @@ impl FlashTier {
     fn storage(&self) -> FlashConfig {
         FlashConfig {
             size: self.size.0,
-            write: match self.write_policy {
-                WritePolicyName::CleanWrite => WritePolicy::CleanWrite,
-                WritePolicyName::DualWrite => WritePolicy::DualWrite,
-                WritePolicyName::LazyCleaning => WritePolicy::LazyCleaning,
-                WritePolicyName::Tac => WritePolicy::Tac,
-                WritePolicyName::Inclusive => WritePolicy::Inclusive,
-                WritePolicyName::Exclusive => WritePolicy::Exclusive,
-                WritePolicyName::Lazy => WritePolicy::Lazy,
-                WritePolicyName::Rotating => WritePolicy::Rotating,
-            },
-            replacement: match self.replacement {
-                FlashOrderName::Lru2 => FlashOrder::Lru2,
-                FlashOrderName::Fifo => FlashOrder::Fifo,
-                FlashOrderName::Temperature => FlashOrder::Temperature,
-            },
+            write: self.write_policy,
+            replacement: self.replacement,
             dirty_fraction: self.dirty_fraction,
             fill_threshold: self.fill_threshold,
             throttle_queue_depth: self.throttle_queue_depth,

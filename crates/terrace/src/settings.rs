@@ -25,7 +25,7 @@ pub struct Settings {
     /// What they are now, but for what waits for a start.
     now: tokio::sync::Mutex<Config>,
     /// The tier's device that was opened last: statistics keep it open when the tier is off, and a file is opened once.
-    opened: std::sync::Mutex<Option<(PathBuf, DeviceRef)>>,
+    opened: parking_lot::Mutex<Option<(PathBuf, DeviceRef)>>,
 }
 
 impl Settings {
@@ -34,7 +34,7 @@ impl Settings {
             dir: dir.to_path_buf(),
             database,
             now: tokio::sync::Mutex::new(config),
-            opened: std::sync::Mutex::default(),
+            opened: parking_lot::Mutex::default(),
         }
     }
 
@@ -56,7 +56,7 @@ impl Settings {
             return Ok(());
         }
         if let (Some(device), Some(part)) = (device, flash_part(&self.dir, now)) {
-            *self.opened.lock().unwrap_or_else(|e| e.into_inner()) = Some((part.path, device));
+            *self.opened.lock() = Some((part.path, device));
         }
         let device = self.device(wanted)?;
         Ok(store.set_flash(device, wanted.storage().flash).await.map_err(EngineError::from)?)
@@ -65,7 +65,7 @@ impl Settings {
     /// The tier's device: the open one where it is the same.
     fn device(&self, wanted: &Config) -> Result<Option<DeviceRef>, Error> {
         let Some(part) = flash_part(&self.dir, wanted) else { return Ok(None) };
-        let mut opened = self.opened.lock().unwrap_or_else(|e| e.into_inner());
+        let mut opened = self.opened.lock();
         if let Some((_, device)) = opened.as_ref().filter(|(path, _)| *path == part.path) {
             return Ok(Some(device.clone()));
         }

@@ -3,7 +3,7 @@
 //! 1. Cases that share a [`Loading`] run on copies of one load.
 //! 2. *Steady state* is the last part of a run, stated in the experiment's configuration; rates are means over it.
 //! 3. A run after which the workload's conditions or the database's own check find anything is a failure, not a result.
-use crate::experiment::{Case, Numbers, Runner};
+use crate::experiment::{Case, Numbers, Runner, Value};
 use crate::machine::{Loaded, Machine, Measured, Run, Traffic};
 use crate::workload::{Sample, Workload};
 use std::sync::{Arc, OnceLock};
@@ -73,6 +73,24 @@ pub fn numbers(measured: &Measured, machine: &Machine, run: Run, steady: f64) ->
         numbers.set_series("dirty", part(|t| t.tier_dirty)).set_series("used", part(|t| t.tier_used));
     }
     numbers
+}
+
+pub(super) const REDO_BOUND: &str = "redo_bound bytes";
+
+/// What chapter 3's experiments tell of their machine alike.
+pub(super) fn machine_rows(machine: &Machine) -> [(&'static str, Value); 9] {
+    let (storage, flash) = (&machine.storage, &machine.storage.flash);
+    [
+        ("log, double-writes and undo", "nvme-datacentre".into()),
+        ("flash device", "iodrive-160".into()),
+        ("page bytes", storage.page_size.into()),
+        ("memory bytes", storage.pool_bytes.into()),
+        ("flash tier bytes", flash.size.into()),
+        ("tau (fill_threshold)", flash.fill_threshold.into()),
+        ("mu (throttle_queue_depth)", flash.throttle_queue_depth.into()),
+        (REDO_BOUND, storage.redo_bound.into()),
+        ("cores", machine.cores.into()),
+    ]
 }
 
 type Gauge = (&'static str, fn(&Traffic) -> u64);

@@ -5,7 +5,7 @@
 //!
 //! Different from the thesis: log, double-writes and undo lie on a fast device of their own (there the log had a disk of its own, and no
 //! double-writes); only pages of tables and indexes enter the tier.
-use super::case::{Loading, case};
+use super::case::{self, Loading, case};
 use crate::experiment::{Case, Experiment, Findings, Plan, Results, Scale, Value};
 use crate::machine::{Machine, Run};
 use crate::tpcc::TpcC;
@@ -40,7 +40,6 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
 pub(super) const STATEMENT_CPU: Duration = Duration::from_micros(4);
 pub(super) const STEADY_PART: &str = "steady state: last part of the run";
 pub(super) const WRITER: &str = "background writer's interval, s";
-pub(super) const REDO_BOUND: &str = "redo_bound bytes";
 /// No checkpoints, nor a background writer that anticipates them.
 const UNCHECKED: Duration = Duration::from_secs(HOUR);
 /// The thesis reports the last two of ten hours.
@@ -123,9 +122,9 @@ impl Shrunk {
         let machine = self.machine(Some(WritePolicy::LazyCleaning), 0.5);
         let loading = self.workload(1.0);
         let of = loading.workload.as_ref();
-        let flash = machine.storage.flash;
+        let flash = &machine.storage.flash;
         let warehouses: Vec<u32> = times.iter().map(|t| (f64::from(of.warehouses) * t) as u32).collect();
-        vec![
+        let mut rows: Vec<(&str, Value)> = vec![
             ("workload", "TPC-C, no think times".into()),
             ("shrunk by", self.factor.into()),
             ("warehouses", warehouses.into()),
@@ -135,20 +134,13 @@ impl Shrunk {
             ("virtual seconds", run.duration.as_secs_f64().into()),
             (STEADY_PART, STEADY.into()),
             ("data device", "hdd-8x7200".into()),
-            ("log, double-writes and undo", "nvme-datacentre".into()),
-            ("flash device", "iodrive-160".into()),
-            ("page bytes", machine.storage.page_size.into()),
-            ("memory bytes", machine.storage.pool_bytes.into()),
-            ("flash tier bytes", flash.size.into()),
             ("replacement", "LRU-2; of TAC: temperature of extents of 32 pages".into()),
-            ("tau (fill_threshold)", flash.fill_threshold.into()),
-            ("mu (throttle_queue_depth)", flash.throttle_queue_depth.into()),
             ("alpha (cleaning_batch)", flash.cleaning_batch.into()),
-            (REDO_BOUND, machine.storage.redo_bound.into()),
             (WRITER, machine.storage.writer_interval.as_secs_f64().into()),
-            ("cores", machine.cores.into()),
             ("CPU per statement, us", (machine.statement_cpu.as_micros() as u64).into()),
-        ]
+        ];
+        rows.extend(case::machine_rows(&machine));
+        rows
     }
 }
 

@@ -7,7 +7,7 @@
 //! log to repeat; `do/fig3.10` makes sharp ones, to show what they cost. Log, double-writes and undo lie on a fast device of their own.
 mod judge;
 
-use super::case::{Loading, numbers};
+use super::case::{self, Loading, numbers};
 use super::do3_tpcc::STATEMENT_CPU;
 use super::sharp::Sharp;
 use crate::experiment::{Case, Experiment, Numbers, Plan, Runner, Scale, Value};
@@ -159,8 +159,8 @@ impl Shrunk {
 
     fn config(&self, hours: f64, lambda: &str) -> Vec<(&'static str, Value)> {
         let machine = self.machine(Some(WritePolicy::DualWrite), LAMBDA);
-        let flash = machine.storage.flash;
-        vec![
+        let flash = &machine.storage.flash;
+        let mut rows: Vec<(&str, Value)> = vec![
             ("workload", "TPC-E-like, no think times".into()),
             ("shrunk by", self.factor.into()),
             ("customers (for the thesis's 20,000)", self.customers.into()),
@@ -170,20 +170,13 @@ impl Shrunk {
             ("hours of the thesis's machine", hours.into()),
             ("steady state: last part of the run", STEADY.into()),
             ("data device", "hdd-8x7200, seeks as over the whole database".into()),
-            ("log, double-writes and undo", "nvme-datacentre".into()),
-            ("flash device", "iodrive-160".into()),
-            ("page bytes", machine.storage.page_size.into()),
-            ("memory bytes", machine.storage.pool_bytes.into()),
-            ("flash tier bytes", flash.size.into()),
             ("replacement", "LRU-2".into()),
             ("lambda (dirty_fraction)", lambda.into()),
-            ("tau (fill_threshold)", flash.fill_threshold.into()),
-            ("mu (throttle_queue_depth)", flash.throttle_queue_depth.into()),
             ("alpha (cleaning_batch)", flash.cleaning_batch.into()),
-            ("redo_bound bytes", machine.storage.redo_bound.into()),
-            ("cores", machine.cores.into()),
             ("CPU per statement, us", (machine.statement_cpu.as_micros() as u64).into()),
-        ]
+        ];
+        rows.extend(case::machine_rows(&machine));
+        rows
     }
 }
 

@@ -3,7 +3,7 @@
 //! The thesis's machine, shrunk: database, memory, flash tier and the log between checkpoints by the same factor, devices as they were. The metrics
 //! multiply by the scale factor what they divide by the time, so they compare with the thesis's as they are; how fast the thesis's processors and
 //! plans were is fitted nowhere, so what counts are ratios. The throughput test follows the power test on the running server.
-use super::case::Loading;
+use super::case::{self, Loading};
 use crate::experiment::{Case, Experiment, Findings, Numbers, Plan, Results, Runner, Scale, Value};
 use crate::machine::Machine;
 use crate::tpch::{Power, Sizes, Throughput, TpcH, composite};
@@ -94,28 +94,20 @@ fn sizes(factor: u64, bytes: u64) -> Sizes {
 
 fn config(factor: u64, orders: &[u32]) -> Vec<(&'static str, Value)> {
     let machine = machine(factor, Some(WritePolicy::DualWrite));
-    let flash = machine.storage.flash;
     let streams: Vec<usize> = DATABASES.iter().map(|(_, _, streams)| *streams).collect();
-    vec![
+    let mut rows: Vec<(&str, Value)> = vec![
         ("workload", "TPC-H-like: what the queries read".into()),
         ("shrunk by", factor.into()),
         ("orders", orders.into()),
         ("query streams", streams.into()),
         ("data device", "hdd-8x7200, seeks as over the whole database".into()),
-        ("log, double-writes and undo", "nvme-datacentre".into()),
-        ("flash device", "iodrive-160".into()),
-        ("page bytes", machine.storage.page_size.into()),
-        ("memory bytes", machine.storage.pool_bytes.into()),
-        ("flash tier bytes", flash.size.into()),
         ("replacement", "LRU-2".into()),
         ("lambda (dirty_fraction)", LAMBDA.into()),
-        ("tau (fill_threshold)", flash.fill_threshold.into()),
-        ("mu (throttle_queue_depth)", flash.throttle_queue_depth.into()),
-        ("redo_bound bytes", machine.storage.redo_bound.into()),
         ("read-ahead, pages", machine.storage.read_ahead.into()),
-        ("cores", machine.cores.into()),
         ("CPU per row, ns", (ROW_CPU.as_nanos() as u64).into()),
-    ]
+    ];
+    rows.extend(case::machine_rows(&machine));
+    rows
 }
 
 fn case(label: String, machine: Machine, loading: &Arc<Loading<TpcH>>, streams: usize) -> Case {

@@ -1,5 +1,5 @@
 //! What Terrace promises of itself: no cliff, and no loss where a flash tier cannot help.
-use super::case::{Loading, case};
+use super::case::{self, Loading, case};
 use super::do3_tpcc;
 use crate::experiment::{Experiment, Findings, Plan, Results, Scale, Value};
 use crate::machine::{Machine, Run};
@@ -46,7 +46,7 @@ fn no_cliff(scale: Scale) -> Plan {
         let found = config.iter_mut().find(|(known, _)| *known == name);
         found.unwrap_or_else(|| panic!("no {name} in the configuration")).1 = value;
     };
-    set(do3_tpcc::REDO_BOUND, bound.into());
+    set(case::REDO_BOUND, bound.into());
     set(do3_tpcc::STEADY_PART, steady.into());
     set(do3_tpcc::WRITER, StorageConfig::default().writer_interval.as_secs_f64().into());
     config.push(("lambda (dirty_fraction)", 0.5.into()));

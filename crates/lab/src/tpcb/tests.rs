@@ -1,26 +1,12 @@
 use super::*;
-use crate::machine::{Machine, Run};
+use crate::machine::Run;
+use crate::testing::machine;
 use std::sync::Arc;
 use std::time::Duration;
-use terrace_device::emulate::Profile;
-use terrace_storage::StorageConfig;
 
 #[test]
 fn sums_agree_after_a_run() {
-    let machine = Machine {
-        data: Profile::named("hdd-7200").unwrap(),
-        log: Profile::named("nvme-datacentre").unwrap(),
-        flash: None,
-        cores: 4,
-        storage: StorageConfig {
-            pool_bytes: 1 << 20,
-            redo_bound: 4 << 20,
-            segment_size: 1 << 20,
-            ..StorageConfig::default()
-        },
-        statement_cpu: Duration::from_micros(20),
-        seed: 5,
-    };
+    let machine = machine("hdd-7200", "nvme-datacentre", 5);
     let workload = Arc::new(TpcB { branches: 20, tellers: 10, accounts: 500, reads: 10 });
     let run = Run { terminals: 5, duration: Duration::from_secs(10), window: Duration::from_secs(1) };
     let measured = machine.run(&workload, run, &|_| {}).unwrap();

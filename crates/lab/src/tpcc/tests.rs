@@ -1,27 +1,11 @@
 use super::*;
 use crate::machine::{Machine, Run};
+use crate::testing;
 use std::sync::Arc;
 use std::time::Duration;
-use terrace_device::emulate::Profile;
-use terrace_storage::StorageConfig;
 
 fn machine(seed: u64) -> Machine {
-    let named = |name| Profile::named(name).expect("one of ours");
-    Machine {
-        data: named("hdd-8x7200"),
-        log: named("iodrive-160"),
-        flash: None,
-        cores: 8,
-        storage: StorageConfig {
-            pool_bytes: 2 << 20,
-            redo_bound: 4 << 20,
-            log_retention: 8 << 20,
-            segment_size: 1 << 20,
-            ..StorageConfig::default()
-        },
-        statement_cpu: Duration::from_micros(20),
-        seed,
-    }
+    testing::machine("hdd-8x7200", "iodrive-160", seed)
 }
 
 const SMALL: TpcC = TpcC { warehouses: 8, items: 100, customers: 30, terminals: 2 };

@@ -1,9 +1,8 @@
 use super::*;
-use crate::machine::{Machine, Run};
+use crate::machine::Run;
+use crate::testing::machine;
 use std::sync::Arc;
 use std::time::Duration;
-use terrace_device::emulate::Profile;
-use terrace_storage::StorageConfig;
 
 const SMALL: Sizes = Sizes { customers: 200, trades: 20, days: 25, watched: 10 };
 
@@ -17,21 +16,7 @@ fn the_mix_is_of_a_thousand_and_reads_mostly() {
 
 #[test]
 fn the_conditions_hold_after_a_run() {
-    let machine = Machine {
-        data: Profile::named("hdd-8x7200").unwrap(),
-        log: Profile::named("iodrive-160").unwrap(),
-        flash: None,
-        cores: 8,
-        storage: StorageConfig {
-            pool_bytes: 1 << 20,
-            redo_bound: 4 << 20,
-            log_retention: 8 << 20,
-            segment_size: 1 << 20,
-            ..StorageConfig::default()
-        },
-        statement_cpu: Duration::from_micros(20),
-        seed: 4,
-    };
+    let machine = machine("hdd-8x7200", "iodrive-160", 4);
     let run = Run { terminals: 8, duration: Duration::from_secs(20), window: Duration::from_secs(5) };
     let workload = Arc::new(TpcE::new(SMALL));
     let measured = machine.run(&workload, run, &|_| {}).unwrap();

@@ -1,25 +1,11 @@
 use super::*;
 use crate::machine::{Machine, Run};
+use crate::testing::machine;
 use std::sync::Arc;
-use terrace_device::emulate::Profile;
-use terrace_storage::StorageConfig;
 
 #[test]
 fn orders_and_lines_agree_after_queries_and_refreshes() {
-    let machine = Machine {
-        data: Profile::named("hdd-8x7200").unwrap(),
-        log: Profile::named("iodrive-160").unwrap(),
-        flash: None,
-        cores: 8,
-        storage: StorageConfig {
-            pool_bytes: 1 << 20,
-            redo_bound: 4 << 20,
-            segment_size: 1 << 20,
-            ..StorageConfig::default()
-        },
-        statement_cpu: Duration::ZERO,
-        seed: 6,
-    };
+    let machine = Machine { statement_cpu: Duration::ZERO, ..machine("hdd-8x7200", "iodrive-160", 6) };
     let sizes = Sizes { orders: 2000, row_cpu: Duration::from_nanos(500) };
     let workload = Arc::new(TpcH::new(sizes));
     let run = Run { terminals: 4, duration: Duration::from_secs(8), window: Duration::from_secs(1) };

@@ -1,26 +1,12 @@
 use super::*;
-use crate::machine::{Machine, Run};
+use crate::machine::Run;
+use crate::testing::machine;
 use rand::SeedableRng;
 use std::sync::Arc;
 use std::time::Duration;
-use terrace_device::emulate::Profile;
-use terrace_storage::StorageConfig;
 
 fn run(letter: char) -> (Ycsb, u64, u64) {
-    let machine = Machine {
-        data: Profile::named("sata-consumer").unwrap(),
-        log: Profile::named("nvme-datacentre").unwrap(),
-        flash: None,
-        cores: 4,
-        storage: StorageConfig {
-            pool_bytes: 1 << 20,
-            redo_bound: 4 << 20,
-            segment_size: 1 << 20,
-            ..StorageConfig::default()
-        },
-        statement_cpu: Duration::from_micros(20),
-        seed: 9,
-    };
+    let machine = machine("sata-consumer", "nvme-datacentre", 9);
     let sizes = Sizes { records: 3000, ..Sizes::default() };
     let workload = Arc::new(Ycsb::new(Mix::core(letter).unwrap(), sizes));
     let run = Run { terminals: 4, duration: Duration::from_secs(1), window: Duration::from_millis(500) };

@@ -3,6 +3,7 @@
 use serde::de::{Deserialize, Deserializer, Error, IntoDeserializer, Visitor};
 use std::fmt;
 use std::time::Duration;
+use terrace_storage::config::{FlashOrder, WritePolicy};
 
 /// Bytes. Written as a number or as "4KB", "128MB", "1GB", "2TB" (powers of 1024).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -172,4 +173,21 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Switch<T> {
             _ => T::deserialize(text.into_deserializer()).map(|value| Switch(Some(value))),
         }
     }
+}
+
+/// A value by its name, which is one of `names`.
+fn named<'de, D: Deserializer<'de>, T>(from: D, find: fn(&str) -> Option<T>, names: &[&str]) -> Result<T, D::Error> {
+    let name = String::deserialize(from)?;
+    find(&name).ok_or_else(|| {
+        let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        D::Error::custom(format!("unknown variant `{name}`, expected one of {}", names.join(", ")))
+    })
+}
+
+pub(super) fn write_policy<'de, D: Deserializer<'de>>(from: D) -> Result<WritePolicy, D::Error> {
+    named(from, WritePolicy::named, &WritePolicy::ALL.map(WritePolicy::name))
+}
+
+pub(super) fn flash_order<'de, D: Deserializer<'de>>(from: D) -> Result<FlashOrder, D::Error> {
+    named(from, FlashOrder::named, &FlashOrder::ALL.map(FlashOrder::name))
 }

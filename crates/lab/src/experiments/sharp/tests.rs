@@ -1,27 +1,15 @@
 use super::*;
 use crate::machine::{Machine, Run};
+use crate::testing;
 use crate::tpcb::TpcB;
 use std::sync::Arc;
-use terrace_device::emulate::Profile;
 use terrace_storage::StorageConfig;
 
 fn machine() -> Machine {
-    Machine {
-        data: Profile::named("hdd-7200").unwrap(),
-        log: Profile::named("nvme-datacentre").unwrap(),
-        flash: None,
-        cores: 4,
-        storage: StorageConfig {
-            pool_bytes: 1 << 20,
-            redo_bound: 1 << 30,
-            log_retention: 1 << 30,
-            segment_size: 1 << 20,
-            writer_interval: Duration::from_secs(3600),
-            ..StorageConfig::default()
-        },
-        statement_cpu: Duration::from_micros(20),
-        seed: 5,
-    }
+    let small = testing::machine("hdd-7200", "nvme-datacentre", 5);
+    let writer_interval = Duration::from_secs(3600);
+    let storage = StorageConfig { redo_bound: 1 << 30, log_retention: 1 << 30, writer_interval, ..small.storage };
+    Machine { storage, ..small }
 }
 
 const SMALL: TpcB = TpcB { branches: 20, tellers: 10, accounts: 300, reads: 10 };
