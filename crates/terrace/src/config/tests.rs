@@ -15,6 +15,28 @@ fn the_documented_file_is_the_defaults() {
     assert_eq!(parse("").unwrap(), Config::default());
 }
 
+/// A key that stands under the wrong table would be known, and read by nobody.
+#[test]
+fn every_documented_key_is_read() {
+    fn leaves(table: &toml::Table, path: &str, found: &mut Vec<(String, String)>) {
+        for (key, value) in table {
+            match value {
+                toml::Value::Table(inner) => leaves(inner, &format!("{path}{key}."), found),
+                _ => found.push((path.trim_end_matches('.').to_owned(), key.clone())),
+            }
+        }
+    }
+    let mut keys = vec![];
+    leaves(&DEFAULT.parse().unwrap(), "", &mut keys);
+    assert!(keys.len() > 40 && keys.contains(&("server".into(), "auth".into())));
+    for (table, key) in keys {
+        let header = if table.is_empty() { String::new() } else { format!("[{table}]\n") };
+        let problem = problem(&format!("{header}{key} = [[[]]]"));
+        assert!(!problem.contains("unknown"), "{table}.{key}: {problem}");
+    }
+    assert_eq!(parse("[server]\nauth = \"password\"").unwrap().server.auth, AuthName::Password);
+}
+
 #[test]
 fn settings_reach_the_engine() {
     let config = parse(
@@ -66,6 +88,7 @@ fn unknown_keys_are_refused_with_a_suggestion() {
             "line 4: unknown key \"devices.ssd.paht\"; did you mean \"devices.ssd.path\"?",
         ),
         ("[limits]\nzzzzzz = 1", "unknown key \"limits.zzzzzz\"; known here: "),
+        ("[logging]\nauth = \"password\"", "unknown key \"logging.auth\"; did you mean \"server.auth\"?"),
         ("memory = 3", "memory is a table: write [memory]"),
         ("[page_size]\nx = 1", "page_size is a key with a value"),
     ] {
