@@ -13,7 +13,7 @@ use crate::values::{ColumnBuilder, assign_datum};
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
 use std::sync::Arc;
-use terrace_engine::{DataType, Datum, EngineError, Index, Result, RowBuf, Table, Txn, UpdateOutcome};
+use terrace_engine::{DataType, Datum, EngineError, Index, Result, RowBuf, RowView, Table, Txn, UpdateOutcome};
 
 mod range;
 mod recognise;
@@ -225,7 +225,7 @@ impl Fast {
         };
         let (verb, sets) = match &self.action {
             Action::Select { columns, schema, .. } => {
-                let row = found.iter().map(|found| &found.1);
+                let row = found.iter().map(|found| found.1.view(&self.table));
                 return Ok(Some(FastDone::Rows(batch(&self.table, columns, schema, row)?)));
             }
             Action::Update { sets, .. } => ("UPDATE", Some(sets)),
@@ -285,17 +285,16 @@ impl Fast {
 }
 
 /// Columns of rows.
-fn batch<'a>(
+pub(crate) fn batch<'a>(
     table: &Table,
     columns: &[usize],
     schema: &SchemaRef,
-    rows: impl ExactSizeIterator<Item = &'a RowBuf>,
+    rows: impl ExactSizeIterator<Item = RowView<'a>>,
 ) -> Result<RecordBatch> {
     let count = rows.len();
     let mut builders: Vec<ColumnBuilder> =
         columns.iter().map(|at| ColumnBuilder::new(table.columns[*at].data_type, count)).collect();
-    for row in rows {
-        let view = row.view(table);
+    for view in rows {
         columns.iter().zip(&mut builders).for_each(|(at, builder)| builder.push(view.get(*at)));
     }
     let options = RecordBatchOptions::new().with_row_count(Some(count));

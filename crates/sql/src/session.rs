@@ -4,6 +4,7 @@
 //!    transaction block the block then is `Failed` until the client ends it or goes back to a savepoint.
 //! 2. Outside a block, a statement commits by itself, or (after [`Session::begin_pipeline`]) at `sync`.
 //! 3. A commit is never cancelled.
+use crate::at_once::Changed;
 use crate::context::{CancelToken, Canceller, TxnCell, TxnSlot};
 use crate::copy::{Behind, Copy, CopyFormat, CopyIn};
 use crate::depth::on_stack_for;
@@ -171,7 +172,7 @@ pub struct Session {
     pub(crate) info: SessionInfo,
     /// Prepared statements by name.
     pub(crate) named: BTreeMap<String, Arc<Named>>,
-    canceller: Canceller,
+    pub(crate) canceller: Canceller,
     /// Of the transaction: see [`LazyState`].
     pub(crate) clock: Mutex<Option<ExecutionProps>>,
     pub(crate) isolation: Option<Isolation>,
@@ -505,8 +506,17 @@ impl Session {
     /// rows: when the stream ends). A failed statement inside one makes the status Failed (25P02 until rolled back).
     pub async fn execute(&mut self, statement: &Arc<Prepared>, parameters: Vec<Datum>) -> Result<Outcome> {
         let Some(ast) = &statement.statement else { return Ok(Outcome::Empty) };
+        let mut waited = None;
+        if let Some(fast) = self.change_by_key(statement, &parameters) {
+            // Boxed as below.
+            match Box::pin(self.execute_change(statement, ast, fast, &parameters)).await {
+                Changed::Done(done) => return done,
+                Changed::General(running) => waited = running,
+            }
+        }
         let counted = statement.executes.as_ref().unwrap_or(statement);
-        let running = Running::begin(&self.database.observed, &self.shared, counted);
+        let observed = &self.database.observed;
+        let running = waited.unwrap_or_else(|| Running::begin(observed, &self.shared, counted, observed.env.now()));
         self.running = Some(running.clone());
         let token = self.canceller.begin(self.database.engine.env(), self.shared.settings.lock().timeouts().statement);
         let mut reads = Reads::default();
@@ -624,37 +634,11 @@ impl Session {
         &self,
         prepared: &Prepared,
         ast: &Statement,
-        mut fast: Arc<Fast>,
+        fast: Arc<Fast>,
         bound: Bound<'_>,
         token: &Arc<CancelToken>,
     ) -> Result<Option<Outcome>> {
-        let work = async {
-            let mut slot = self.shared.cell.lock().await;
-            slot.queried = true;
-            let txn = slot.open();
-            loop {
-                txn.begin_statement();
-                let catalog = txn.catalog();
-                if catalog.version() != fast.version {
-                    let mut types: Vec<Option<DataType>> = prepared.parameters.iter().copied().map(Some).collect();
-                    let again = fast::recognise(ast, &catalog, &mut types)
-                        .filter(|f| f.columns() == prepared.columns && f.uses_now == fast.uses_now);
-                    let Some(again) = again else { return Ok(None) };
-                    fast = Arc::new(again);
-                    *prepared.fast.lock() = Some(fast.clone());
-                }
-                match txn.lock_table(fast.table(), fast.writes()).await {
-                    // Dropped, or given another identity by TRUNCATE, meanwhile: the name is looked up again.
-                    Err(error) if error.state.0 == "42P01" && txn.catalog().version() != fast.version => continue,
-                    locked => locked?,
-                }
-                // Locked: from here on the definition stays. It may have changed while this waited.
-                if txn.catalog().version() == fast.version {
-                    return fast.run(txn, bound).await;
-                }
-            }
-        };
-        Ok(match token.run(work).await? {
+        Ok(match token.run(self.by_key(prepared, ast, fast, bound)).await? {
             None => None,
             Some(FastDone::Tag(tag)) => Some(Outcome::Command { tag, notices: vec![] }),
             Some(FastDone::Rows(batch)) => {
@@ -667,6 +651,40 @@ impl Session {
                 Some(Outcome::Rows { schema, stream: Box::pin(stream::iter([Ok(batch)])) })
             }
         })
+    }
+
+    /// Runs a statement by key in the open transaction. `None`: the general way is needed after all.
+    pub(crate) async fn by_key(
+        &self,
+        prepared: &Prepared,
+        ast: &Statement,
+        mut fast: Arc<Fast>,
+        bound: Bound<'_>,
+    ) -> Result<Option<FastDone>> {
+        let mut slot = self.shared.cell.lock().await;
+        slot.queried = true;
+        let txn = slot.open();
+        loop {
+            txn.begin_statement();
+            let catalog = txn.catalog();
+            if catalog.version() != fast.version {
+                let mut types: Vec<Option<DataType>> = prepared.parameters.iter().copied().map(Some).collect();
+                let again = fast::recognise(ast, &catalog, &mut types)
+                    .filter(|f| f.columns() == prepared.columns && f.uses_now == fast.uses_now);
+                let Some(again) = again else { return Ok(None) };
+                fast = Arc::new(again);
+                *prepared.fast.lock() = Some(fast.clone());
+            }
+            match txn.lock_table(fast.table(), fast.writes()).await {
+                // Dropped, or given another identity by TRUNCATE, meanwhile: the name is looked up again.
+                Err(error) if error.state.0 == "42P01" && txn.catalog().version() != fast.version => continue,
+                locked => locked?,
+            }
+            // Locked: from here on the definition stays. It may have changed while this waited.
+            if txn.catalog().version() == fast.version {
+                return fast.run(txn, bound).await;
+            }
+        }
     }
 
     /// Begins a transaction where none is open; answers its number.
@@ -791,7 +809,7 @@ impl Rows {
 }
 
 /// The count at the end of a command tag.
-fn rows_of(tag: &str) -> u64 {
+pub(crate) fn rows_of(tag: &str) -> u64 {
     tag.rsplit(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 

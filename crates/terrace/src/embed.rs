@@ -304,7 +304,15 @@ impl Session {
 
     /// Runs a query and returns all its rows; at least one batch, which knows the columns.
     pub async fn query<'q>(&mut self, query: impl Into<Query<'q>>, parameters: &[Datum]) -> Result<Vec<RecordBatch>> {
-        match self.run(query, parameters).await? {
+        let prepared = self.statement(query.into()).await?;
+        let values = bind(&prepared, parameters)?;
+        if let Some(schema) = &prepared.columns {
+            let mut found = None;
+            if self.sql.look_up(&prepared, &values, |row| found = Some(row.batch(schema))).is_some() {
+                return Ok(vec![found.transpose()?.unwrap_or_else(|| RecordBatch::new_empty(schema.clone()))]);
+            }
+        }
+        match self.run_bound(prepared, values).await? {
             Reply::Done { tag, .. } => {
                 Err(EngineError::new("42601", format!("the statement returns no rows ({tag}); use execute")).into())
             }
@@ -323,12 +331,19 @@ impl Session {
 
     /// Runs one statement, its rows as they come.
     pub async fn run<'q>(&mut self, query: impl Into<Query<'q>>, parameters: &[Datum]) -> Result<Reply> {
-        let statement = match query.into() {
-            Query::Text(text) => self.prepare(text).await?,
-            Query::Prepared(statement) => statement.clone(),
-        };
-        let prepared = statement.0;
+        let prepared = self.statement(query.into()).await?;
         let values = bind(&prepared, parameters)?;
+        self.run_bound(prepared, values).await
+    }
+
+    async fn statement(&mut self, query: Query<'_>) -> Result<Arc<Prepared>> {
+        Ok(match query {
+            Query::Text(text) => self.prepare(text).await?.0,
+            Query::Prepared(statement) => statement.0.clone(),
+        })
+    }
+
+    async fn run_bound(&mut self, prepared: Arc<Prepared>, values: Vec<Datum>) -> Result<Reply> {
         let runtime = self.runtime.clone();
         Ok(match within(&runtime, self.sql.execute(&prepared, values)).await? {
             Outcome::Rows { schema, stream } => Reply::Rows(Rows { schema, stream, runtime, prepared, rows: 0 }),

@@ -133,7 +133,7 @@ impl Range {
             RecordBatch::try_new(self.schema.clone(), vec![column.finish()]).map_err(from_arrow)
         };
         match &self.output {
-            Output::Columns(columns) => batch(table, columns, &self.schema, rows.iter()),
+            Output::Columns(columns) => batch(table, columns, &self.schema, rows.iter().map(|row| row.view(table))),
             Output::Count => one(DatumRef::Int8(rows.len() as i64)),
             Output::Sum(at) => {
                 let mut sum: Option<i64> = None;

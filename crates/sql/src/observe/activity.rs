@@ -136,7 +136,12 @@ struct Cost {
 }
 
 impl Running {
-    pub(crate) fn begin(observed: &Arc<Observed>, shared: &Arc<Shared>, statement: &Arc<Prepared>) -> Arc<Running> {
+    pub(crate) fn begin(
+        observed: &Arc<Observed>,
+        shared: &Arc<Shared>,
+        statement: &Arc<Prepared>,
+        began: Nanos,
+    ) -> Arc<Running> {
         let at = observed.env.unix_micros();
         {
             let mut now = shared.activity.now.lock();
@@ -149,7 +154,7 @@ impl Running {
             observed: observed.clone(),
             shared: shared.clone(),
             statement: statement.clone(),
-            began: observed.env.now(),
+            began,
             cost: Mutex::default(),
         })
     }
@@ -167,13 +172,13 @@ impl Running {
     }
 }
 
-/// A statement that has run, to its end, without being shown as running.
+/// A statement that has run, to its end, without being shown as running; `rows`: unless it failed.
 pub(crate) fn ran(
     observed: &Observed,
     shared: &Shared,
     statement: &Arc<Prepared>,
     began: Nanos,
-    rows: u64,
+    rows: Option<u64>,
     reads: Reads,
 ) {
     let nanos = observed.env.now().0.saturating_sub(began.0);
@@ -186,7 +191,7 @@ pub(crate) fn ran(
         }
         now.settle(shared.block(), ended);
     }
-    enter(observed, shared, statement, nanos, &Cost { rows, reads, failed: false });
+    enter(observed, shared, statement, nanos, &Cost { rows: rows.unwrap_or(0), reads, failed: rows.is_none() });
 }
 
 /// Puts a statement that took `nanos` into the books.
