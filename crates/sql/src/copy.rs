@@ -16,6 +16,7 @@ pub(crate) mod lines;
 pub(crate) mod options;
 
 use crate::context::{CancelToken, Canceller, TxnSlot};
+use crate::database::SqlDatabase;
 use crate::ddl::undefined_column;
 use crate::dml::check_not_null;
 use crate::error::unsupported;
@@ -24,7 +25,7 @@ use crate::parse::{fold, object_name};
 use crate::pgcatalog::SessionInfo;
 use crate::run::{LazyState, Run};
 use crate::sequence::sequence_of;
-use crate::session::{Block, Shared, SqlDatabase};
+use crate::session::{Block, Shared};
 use crate::values::{assign_datum, live_columns};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::execution_props::ExecutionProps;

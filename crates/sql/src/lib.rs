@@ -13,6 +13,7 @@ mod conflict;
 mod context;
 mod convert;
 mod copy;
+mod database;
 mod ddl;
 mod depth;
 mod dml;
@@ -51,10 +52,11 @@ mod yielding;
 pub use at_once::FoundRow;
 pub use context::Canceller;
 pub use copy::{CopyFormat, CopyIn};
+pub use database::{Spill, SqlDatabase};
 /// The version that batches are of.
 pub use datafusion::arrow;
 pub use named::Named;
-pub use session::{Outcome, Prepared, Session, Spill, SqlDatabase, TxnStatus};
+pub use session::{Outcome, Prepared, Session, TxnStatus};
 pub use system::SystemSettings;
 pub use values::{arrow_type, engine_type};
 

@@ -7,25 +7,21 @@
 use crate::at_once::Changed;
 use crate::context::{CancelToken, Canceller, TxnCell, TxnSlot};
 use crate::copy::{Behind, Copy, CopyFormat, CopyIn};
+use crate::database::SqlDatabase;
 use crate::depth::on_stack_for;
 use crate::error::from_datafusion;
 use crate::fast::{self, Bound, Fast, FastDone};
 use crate::named::Named;
 use crate::naming::shown;
-use crate::observe::{Activity, Entry, Observed, Present, Running};
+use crate::observe::{Activity, Entry, Present, Running};
+use crate::parse;
 use crate::pgcatalog::{SessionInfo, System};
 use crate::run::{LazyState, Run};
-use crate::sequence::Sequences;
 use crate::settings::Settings;
 use crate::shapes::{Parsed, Shapes};
-use crate::system::SystemSettings;
-use crate::{parse, pgcatalog, planner};
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
-use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool, TrackConsumersPool};
-use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
-use datafusion::execution::{SendableRecordBatchStream, SessionState};
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::sql::sqlparser::ast::Statement;
 use datafusion::sql::sqlparser::tokenizer::TokenWithSpan;
@@ -35,50 +31,11 @@ use parking_lot::Mutex;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
-use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use terrace_engine::{Catalog, DataType, Database, Datum, EngineError, Isolation, Result};
+use terrace_engine::{Catalog, DataType, Datum, EngineError, Isolation, Result};
 use terrace_storage::{Reads, counting};
-
-/// A database with its SQL machinery; cheap to clone.
-#[derive(Clone)]
-pub struct SqlDatabase {
-    pub engine: Database,
-    /// What goes on.
-    pub observed: Arc<Observed>,
-    pub(crate) state: Arc<SessionState>,
-    name: Arc<str>,
-    sequences: Arc<Sequences>,
-    /// Who carries out ALTER SYSTEM.
-    pub(crate) system: Arc<OnceLock<Arc<dyn SystemSettings>>>,
-}
-
-/// Where queries go on that outgrow their memory.
-#[derive(Clone, Debug)]
-pub struct Spill {
-    /// For temporary files; nobody else uses it.
-    pub directory: PathBuf,
-    /// Bytes of temporary files at one time.
-    pub capacity: u64,
-    /// Bytes of memory for sorts, aggregates and joins of all sessions together, shared fairly among those that can spill.
-    pub memory: usize,
-}
-
-/// Bytes of memory that a sort sets aside for merging what it spilled.
-const SORT_RESERVE: usize = 10 << 20;
-
-/// The same where all queries have `memory` bytes: several sorts at once have room for it each.
-fn sort_reserve(memory: usize) -> usize {
-    (memory / 32).clamp(64 << 10, SORT_RESERVE)
-}
-
-fn memory_pool(bytes: usize) -> Arc<dyn MemoryPool> {
-    let largest = NonZeroUsize::new(3).expect("3 is not 0");
-    Arc::new(TrackConsumersPool::new(FairSpillPool::new(bytes), largest))
-}
 
 /// As ReadyForQuery reports it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -184,76 +141,6 @@ pub struct Session {
     pub(crate) parsed: Parsed,
 }
 
-impl SqlDatabase {
-    /// Queries take the memory that they need: there is nowhere to spill to.
-    pub fn new(engine: Database) -> SqlDatabase {
-        let disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled);
-        SqlDatabase::build(engine, RuntimeEnvBuilder::new().with_disk_manager_builder(disk), SORT_RESERVE)
-    }
-
-    /// Statements may have that many bytes of memory for their intermediate results, all together; one that needs more than is left
-    /// spills to disk where it can, or fails (53200).
-    pub fn limit_memory(mut self, bytes: usize) -> SqlDatabase {
-        let mut runtime = RuntimeEnv::clone(self.state.runtime_env());
-        runtime.memory_pool = memory_pool(bytes);
-        self.state = Arc::new(planner::base_state(Arc::new(runtime), sort_reserve(bytes)));
-        self
-    }
-
-    /// Sorts and aggregates that need more memory than they may have go on in temporary files; what cannot fails with 53200, and
-    /// with 53100 where the files have no room either.
-    pub fn with_spill(engine: Database, spill: Spill) -> SqlDatabase {
-        let disk = DiskManagerBuilder::default()
-            .with_mode(DiskManagerMode::Directories(vec![spill.directory]))
-            .with_max_temp_directory_size(spill.capacity);
-        let runtime =
-            RuntimeEnvBuilder::new().with_disk_manager_builder(disk).with_memory_pool(memory_pool(spill.memory));
-        SqlDatabase::build(engine, runtime, sort_reserve(spill.memory))
-    }
-
-    fn build(engine: Database, runtime: RuntimeEnvBuilder, sort_reserve: usize) -> SqlDatabase {
-        let runtime = runtime.build_arc().expect("a runtime environment of plain settings");
-        let state = planner::base_state(runtime, sort_reserve);
-        let observed = Observed::new(engine.env().clone());
-        let (state, name) = (Arc::new(state), pgcatalog::DATABASE.into());
-        SqlDatabase { engine, observed, state, name, sequences: Arc::default(), system: Arc::default() }
-    }
-
-    pub fn session(&self, user: &str) -> Session {
-        let present = Present::enter(&self.observed, user);
-        let activity = present.activity.clone();
-        let pid = activity.pid;
-        let slot = TxnSlot { sequences: self.sequences.clone(), ..TxnSlot::default() };
-        let shared = Shared {
-            cell: Arc::new(tokio::sync::Mutex::new(slot)),
-            block: Mutex::new(Block::None),
-            activity,
-            settings: Arc::new(Mutex::new(Settings::new())),
-        };
-        let settings = shared.settings.clone();
-        let system = System { engine: self.engine.clone(), observed: self.observed.clone(), settings };
-        Session {
-            database: self.clone(),
-            shared: Arc::new(shared),
-            info: SessionInfo {
-                user: user.into(),
-                database: self.name.to_string(),
-                backend_pid: pid,
-                system: Some(system),
-            },
-            named: BTreeMap::new(),
-            canceller: Canceller::default(),
-            clock: Mutex::new(None),
-            isolation: None,
-            running: None,
-            _present: present,
-            by_key: true,
-            shapes: Shapes::default(),
-            parsed: Parsed::default(),
-        }
-    }
-}
-
 impl Shared {
     pub(crate) fn block(&self) -> Block {
         *self.block.lock()
@@ -328,6 +215,40 @@ impl Shared {
 }
 
 impl Session {
+    pub(crate) fn new(database: &SqlDatabase, user: &str) -> Session {
+        let present = Present::enter(&database.observed, user);
+        let activity = present.activity.clone();
+        let pid = activity.pid;
+        let slot = TxnSlot { sequences: database.sequences.clone(), ..TxnSlot::default() };
+        let shared = Shared {
+            cell: Arc::new(tokio::sync::Mutex::new(slot)),
+            block: Mutex::new(Block::None),
+            activity,
+            settings: Arc::new(Mutex::new(Settings::new())),
+        };
+        let settings = shared.settings.clone();
+        let system = System { engine: database.engine.clone(), observed: database.observed.clone(), settings };
+        Session {
+            database: database.clone(),
+            shared: Arc::new(shared),
+            info: SessionInfo {
+                user: user.into(),
+                database: database.name.to_string(),
+                backend_pid: pid,
+                system: Some(system),
+            },
+            named: BTreeMap::new(),
+            canceller: Canceller::default(),
+            clock: Mutex::new(None),
+            isolation: None,
+            running: None,
+            _present: present,
+            by_key: true,
+            shapes: Shapes::default(),
+            parsed: Parsed::default(),
+        }
+    }
+
     /// The process id (a number of ours; there is one process) that `pg_backend_pid()` answers: no other session has it.
     pub fn backend_pid(&self) -> i32 {
         self.info.backend_pid

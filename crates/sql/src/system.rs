@@ -2,9 +2,10 @@
 //!
 //! The parser does not know the statement: it is parsed here, and its tree is a PRAGMA whose name begins with `ALTER SYSTEM`, which nobody
 //! else can write.
+use crate::database::SqlDatabase;
 use crate::error::{from_parser, unsupported};
 use crate::router::command;
-use crate::session::{Block, Outcome, Session, SqlDatabase};
+use crate::session::{Block, Outcome, Session};
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Statement, Value};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;

@@ -1,5 +1,5 @@
 //! Waits for locks that last: logged once each, with who blocks and what it runs.
-use crate::session::SqlDatabase;
+use crate::database::SqlDatabase;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use terrace_engine::Database;

@@ -1,0 +1,91 @@
+//! A database with its SQL machinery: what sessions have in common, and the memory and files of their queries.
+use crate::observe::Observed;
+use crate::sequence::Sequences;
+use crate::session::Session;
+use crate::system::SystemSettings;
+use crate::{pgcatalog, planner};
+use datafusion::execution::SessionState;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool, TrackConsumersPool};
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use terrace_engine::Database;
+
+/// A database with its SQL machinery; cheap to clone.
+#[derive(Clone)]
+pub struct SqlDatabase {
+    pub engine: Database,
+    /// What goes on.
+    pub observed: Arc<Observed>,
+    pub(crate) state: Arc<SessionState>,
+    pub(crate) name: Arc<str>,
+    pub(crate) sequences: Arc<Sequences>,
+    /// Who carries out ALTER SYSTEM.
+    pub(crate) system: Arc<OnceLock<Arc<dyn SystemSettings>>>,
+}
+
+/// Where queries go on that outgrow their memory.
+#[derive(Clone, Debug)]
+pub struct Spill {
+    /// For temporary files; nobody else uses it.
+    pub directory: PathBuf,
+    /// Bytes of temporary files at one time.
+    pub capacity: u64,
+    /// Bytes of memory for sorts, aggregates and joins of all sessions together, shared fairly among those that can spill.
+    pub memory: usize,
+}
+
+/// Bytes of memory that a sort sets aside for merging what it spilled.
+const SORT_RESERVE: usize = 10 << 20;
+
+/// The same where all queries have `memory` bytes: several sorts at once have room for it each.
+fn sort_reserve(memory: usize) -> usize {
+    (memory / 32).clamp(64 << 10, SORT_RESERVE)
+}
+
+fn memory_pool(bytes: usize) -> Arc<dyn MemoryPool> {
+    let largest = NonZeroUsize::new(3).expect("3 is not 0");
+    Arc::new(TrackConsumersPool::new(FairSpillPool::new(bytes), largest))
+}
+
+impl SqlDatabase {
+    /// Queries take the memory that they need: there is nowhere to spill to.
+    pub fn new(engine: Database) -> SqlDatabase {
+        let disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled);
+        SqlDatabase::build(engine, RuntimeEnvBuilder::new().with_disk_manager_builder(disk), SORT_RESERVE)
+    }
+
+    /// Statements may have that many bytes of memory for their intermediate results, all together; one that needs more than is left
+    /// spills to disk where it can, or fails (53200).
+    pub fn limit_memory(mut self, bytes: usize) -> SqlDatabase {
+        let mut runtime = RuntimeEnv::clone(self.state.runtime_env());
+        runtime.memory_pool = memory_pool(bytes);
+        self.state = Arc::new(planner::base_state(Arc::new(runtime), sort_reserve(bytes)));
+        self
+    }
+
+    /// Sorts and aggregates that need more memory than they may have go on in temporary files; what cannot fails with 53200, and
+    /// with 53100 where the files have no room either.
+    pub fn with_spill(engine: Database, spill: Spill) -> SqlDatabase {
+        let disk = DiskManagerBuilder::default()
+            .with_mode(DiskManagerMode::Directories(vec![spill.directory]))
+            .with_max_temp_directory_size(spill.capacity);
+        let runtime =
+            RuntimeEnvBuilder::new().with_disk_manager_builder(disk).with_memory_pool(memory_pool(spill.memory));
+        SqlDatabase::build(engine, runtime, sort_reserve(spill.memory))
+    }
+
+    fn build(engine: Database, runtime: RuntimeEnvBuilder, sort_reserve: usize) -> SqlDatabase {
+        let runtime = runtime.build_arc().expect("a runtime environment of plain settings");
+        let state = planner::base_state(runtime, sort_reserve);
+        let observed = Observed::new(engine.env().clone());
+        let (state, name) = (Arc::new(state), pgcatalog::DATABASE.into());
+        SqlDatabase { engine, observed, state, name, sequences: Arc::default(), system: Arc::default() }
+    }
+
+    pub fn session(&self, user: &str) -> Session {
+        Session::new(self, user)
+    }
+}
