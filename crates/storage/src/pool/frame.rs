@@ -3,7 +3,7 @@
 //! Invariants:
 //! 1. The bytes of a frame are read under its latch (or by the task that took the frame and has not shown it to anyone), and
 //!    changed under its exclusive latch (or by that task).
-//! 2. `rec` changes from clean to dirty only under the exclusive latch, from dirty to clean only under the latch (shared is
+//! 2. A frame's `recs` changes from clean to dirty only under the exclusive latch, from dirty to clean only under the latch (shared is
 //!    enough, for a single writer has `writing`). It never rises while the page holds changes older than the new value.
 //! 3. At most one write of a frame's page is under way (`writing`): an older image never overtakes a newer one.
 //! 4. The memory outlives every pin: when the pool goes, pinned frames are orphans, and the last of them frees everything.
@@ -29,8 +29,6 @@ pub(crate) struct Frame {
     pins: AtomicU32,
     pub(crate) latch: Latch,
     page: AtomicU64,
-    /// recLSN of a dirty page; `NONE` = clean.
-    rec: AtomicU64,
     /// While being written: recLSN of what changed since the copy was taken.
     next_rec: AtomicU64,
     /// recLSN that the page inherits when it is dirtied (it is dirty below the pool).
@@ -48,6 +46,9 @@ pub(crate) struct Frames {
     base: NonNull<u8>,
     page_size: usize,
     frames: Box<[Frame]>,
+    /// recLSN of each frame's page where it is dirty; `NONE` = clean. Side by side, for the background writer goes through all of
+    /// them several times a second.
+    recs: Box<[AtomicU64]>,
     dirty: AtomicUsize,
     /// Orphaned frames still pinned, plus one while the pool lives.
     owners: AtomicUsize,
@@ -70,7 +71,6 @@ impl Frame {
             pins: AtomicU32::new(0),
             latch: Latch::new(),
             page: AtomicU64::new(NO_PAGE),
-            rec: AtomicU64::new(NONE),
             next_rec: AtomicU64::new(NONE),
             inherited: AtomicU64::new(NONE),
             writing: AtomicBool::new(false),
@@ -94,11 +94,6 @@ impl Frame {
         self.writing.load(Ordering::Acquire)
     }
 
-    pub(super) fn rec_lsn(&self) -> Option<Lsn> {
-        let rec = self.rec.load(Ordering::Acquire);
-        (rec != NONE).then_some(Lsn(rec))
-    }
-
     pub(super) fn access(&self) -> Access {
         if self.sequential.load(Ordering::Relaxed) { Access::Sequential } else { Access::Random }
     }
@@ -112,12 +107,6 @@ impl Frame {
     pub(super) fn copying(&self) {
         self.next_rec.store(NONE, Ordering::Relaxed);
     }
-
-    /// The page leaves the frame. The caller holds the frame alone and found it clean.
-    pub(super) fn vacate(&self) {
-        assert!(self.rec_lsn().is_none() && self.pins() == 0, "a page in use leaves its frame");
-        self.page.store(NO_PAGE, Ordering::Release);
-    }
 }
 
 impl Frames {
@@ -129,6 +118,7 @@ impl Frames {
             base,
             page_size,
             frames,
+            recs: (0..count).map(|_| AtomicU64::new(NONE)).collect(),
             dirty: AtomicUsize::new(0),
             owners: AtomicUsize::new(1),
             broken: AtomicBool::new(false),
@@ -201,6 +191,34 @@ impl Frames {
         &self.frames[index as usize]
     }
 
+    /// recLSN of the frame's page, `None` where it is clean.
+    pub(super) fn rec_lsn(&self, index: u32) -> Option<Lsn> {
+        let rec = self.recs[index as usize].load(Ordering::Acquire);
+        (rec != NONE).then_some(Lsn(rec))
+    }
+
+    /// The smallest recLSN of all.
+    pub(super) fn min_rec_lsn(&self) -> Option<Lsn> {
+        let least = self.recs.iter().map(|rec| rec.load(Ordering::Acquire)).min()?;
+        (least != NONE).then_some(Lsn(least))
+    }
+
+    /// The pages with recLSN < `before`.
+    pub(super) fn dirty_before(&self, before: Lsn) -> Vec<(Lsn, PageId)> {
+        let old = self.recs.iter().zip(&self.frames).filter_map(|(rec, frame)| {
+            let rec = rec.load(Ordering::Acquire);
+            if rec < before.0.min(NONE) { Some((Lsn(rec), frame.page()?)) } else { None }
+        });
+        old.collect()
+    }
+
+    /// The page leaves the frame. The caller holds the frame alone and found it clean.
+    pub(super) fn vacate(&self, index: u32) {
+        let frame = self.at(index);
+        assert!(self.rec_lsn(index).is_none() && frame.pins() == 0, "a page in use leaves its frame");
+        frame.page.store(NO_PAGE, Ordering::Release);
+    }
+
     pub(super) fn dirty(&self) -> usize {
         self.dirty.load(Ordering::Acquire)
     }
@@ -239,7 +257,8 @@ impl Frames {
     /// Puts a page into a frame that the caller has taken, with one pin. `None` as bytes: zeros.
     pub(super) fn fill(&self, index: u32, page: PageId, bytes: Option<&[u8]>, inherited: Option<Lsn>, access: Access) {
         let frame = self.at(index);
-        assert!(frame.page().is_none() && frame.pins() == 0 && frame.rec_lsn().is_none(), "a frame in use is filled");
+        let unused = frame.page().is_none() && frame.pins() == 0 && self.rec_lsn(index).is_none();
+        assert!(unused, "a frame in use is filled");
         // SAFETY: the frame belongs to the caller alone.
         let memory = unsafe { self.bytes_mut(index) };
         match bytes {
@@ -255,16 +274,18 @@ impl Frames {
 
     /// The page holds a change whose log record begins at `rec` or later. Under the exclusive latch, before the record is appended.
     pub(super) fn mark_dirty(&self, index: u32, rec: Lsn) {
-        let frame = self.at(index);
+        let (frame, cell) = (self.at(index), &self.recs[index as usize]);
         let rec = rec.0.min(NONE - 1);
-        let before = frame.rec.load(Ordering::Relaxed);
+        let before = cell.load(Ordering::Relaxed);
         if before == NONE {
             let inherited = frame.inherited.load(Ordering::Relaxed);
-            frame.rec.store(rec.min(inherited), Ordering::Release);
+            cell.store(rec.min(inherited), Ordering::Release);
             self.dirty.fetch_add(1, Ordering::AcqRel);
             return;
         }
-        frame.rec.store(before.min(rec), Ordering::Release);
+        if rec < before {
+            cell.store(rec, Ordering::Release);
+        }
         if frame.is_writing() {
             let next = frame.next_rec.load(Ordering::Relaxed);
             frame.next_rec.store(next.min(rec), Ordering::Relaxed);
@@ -278,7 +299,7 @@ impl Frames {
         if taken {
             let next = frame.next_rec.load(Ordering::Relaxed);
             frame.inherited.store(NONE, Ordering::Relaxed);
-            frame.rec.store(next, Ordering::Release);
+            self.recs[index as usize].store(next, Ordering::Release);
             if next == NONE {
                 self.dirty.fetch_sub(1, Ordering::AcqRel);
             }

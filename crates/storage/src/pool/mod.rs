@@ -211,7 +211,7 @@ impl Pool {
     /// `home.write_back` returned Ok. The checkpoint reads `log.end()`, then this, then `home.oldest_rec_lsn()` (write.rs,
     /// invariant 3).
     pub(crate) fn min_rec_lsn(&self) -> Option<Lsn> {
-        self.all().iter().filter_map(|f| f.rec_lsn()).min()
+        self.all().min_rec_lsn()
     }
 
     pub fn stats(&self) -> PoolStats {

@@ -53,6 +53,11 @@ impl Pin {
         self.frames().at(self.index)
     }
 
+    /// recLSN of the page, `None` where it is clean.
+    pub(super) fn rec_lsn(&self) -> Option<Lsn> {
+        self.frames().rec_lsn(self.index)
+    }
+
     /// What the page counts as when it leaves memory.
     #[cfg(test)]
     pub(crate) fn class(&self) -> super::Access {

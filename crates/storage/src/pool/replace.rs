@@ -222,7 +222,7 @@ impl Pool {
         if frame.pins() > 0 || frame.is_writing() {
             return Fate::Busy;
         }
-        if frame.rec_lsn().is_some() {
+        if self.all().rec_lsn(index).is_some() {
             return Fate::Dirty(page);
         }
         // SAFETY: no pins and the shard is locked, so nobody has or gets a latch.
@@ -232,7 +232,7 @@ impl Pool {
             self.home.evicted_clean(page, bytes, frame.access());
         }
         shard.remove(&page.to_u64());
-        frame.vacate();
+        self.all().vacate(index);
         drop(shard);
         frame.queued.store(false, Ordering::Release);
         policy.admitted[index as usize] = None;

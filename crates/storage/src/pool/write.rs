@@ -51,8 +51,7 @@ impl Pool {
     /// Pages dirtied again meanwhile stay dirty. Waits for writes of these pages that are under way already.
     pub(crate) async fn write_dirty(&self, before: Lsn, max: usize, reason: Reason) -> Result<usize> {
         assert_unlatched("writing pages");
-        let mut found: Vec<(Lsn, PageId)> =
-            (self.all().iter()).filter_map(|f| Some((f.rec_lsn().filter(|&rec| rec < before)?, f.page()?))).collect();
+        let mut found = self.all().dirty_before(before);
         if found.len() > max {
             // The oldest, in whatever order: they are written by address.
             found.select_nth_unstable(max);
@@ -84,7 +83,7 @@ impl Pool {
             let mut done = std::pin::pin!(self.write_done.notified());
             done.as_mut().enable();
             let Some(pin) = self.peek(page) else { return false };
-            if pin.frame().rec_lsn().is_none_or(|rec| rec >= before) {
+            if pin.rec_lsn().is_none_or(|rec| rec >= before) {
                 return false;
             }
             if !pin.frame().is_writing() {
@@ -150,7 +149,7 @@ impl Pool {
     fn copy(&self, pin: &Pin) -> Option<WriteBack> {
         let mut bytes = IoBuf::zeroed(self.page_size());
         let latched = pin.read();
-        let rec_lsn = pin.frame().rec_lsn()?;
+        let rec_lsn = pin.rec_lsn()?;
         pin.frame().copying();
         bytes.copy_from_slice(&latched);
         drop(latched);
@@ -163,7 +162,7 @@ impl Pool {
     pub(super) async fn write_range(&self, pages: &[PageId]) -> Result<()> {
         let mut dirty = Vec::new();
         for &page in pages {
-            if self.peek(page).is_some_and(|pin| pin.frame().rec_lsn().is_some()) {
+            if self.peek(page).is_some_and(|pin| pin.rec_lsn().is_some()) {
                 dirty.push(page);
             }
         }
