@@ -38,37 +38,25 @@ pub const SECTOR: usize = 4096;
 pub enum Purpose {
     Control,
     Log,
-    Archive,
     DoubleWrite,
     Data,
     Undo,
-    Temp,
     Flash,
 }
 
 impl Purpose {
     /// In the order of their declaration.
-    pub const ALL: [Purpose; 8] = [
-        Purpose::Control,
-        Purpose::Log,
-        Purpose::Archive,
-        Purpose::DoubleWrite,
-        Purpose::Data,
-        Purpose::Undo,
-        Purpose::Temp,
-        Purpose::Flash,
-    ];
+    pub const ALL: [Purpose; 6] =
+        [Purpose::Control, Purpose::Log, Purpose::DoubleWrite, Purpose::Data, Purpose::Undo, Purpose::Flash];
 
     /// As views and metrics name it.
     pub fn name(self) -> &'static str {
         match self {
             Purpose::Control => "control",
             Purpose::Log => "log",
-            Purpose::Archive => "archive",
             Purpose::DoubleWrite => "double-write",
             Purpose::Data => "data",
             Purpose::Undo => "undo",
-            Purpose::Temp => "temp",
             Purpose::Flash => "flash",
         }
     }

@@ -17,6 +17,7 @@ use crate::instance::{self, Error, Instance, in_directory, io_at};
 use serde::Deserialize;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use terrace_engine::EngineError;
@@ -29,6 +30,8 @@ const LOG: &str = "log";
 const VERSION: u32 = 1;
 /// Bytes copied at a time.
 const CHUNK: usize = 1 << 20;
+/// Bytes after which a copy is synced: what the device has yet to write stays little, and with it the wait of everybody else.
+const SYNC_EVERY: usize = 32 << 20;
 pub(crate) const SPACES: [(SpaceId, &str); 2] = [(DATA, "data"), (UNDO, "undo")];
 
 /// What a backup says of itself.
@@ -158,16 +161,23 @@ struct Copy {
     file: File,
     bytes: u64,
     crc: u32,
+    /// Bytes since the last sync.
+    unsynced: usize,
 }
 
 impl Copy {
     fn create(dir: &Path, name: &str) -> Result<Copy, Error> {
         let path = dir.join(name);
         let file = File::create_new(&path).map_err(io_at(&path))?;
-        Ok(Copy { path, name: name.into(), file, bytes: 0, crc: 0 })
+        Ok(Copy { path, name: name.into(), file, bytes: 0, crc: 0, unsynced: 0 })
     }
 
-    fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    /// Adds to it on a thread that may block: the server's own threads go on serving.
+    async fn append(mut self, bytes: impl Deref<Target = [u8]> + Send + 'static) -> Result<Copy, Error> {
+        blocking(move || self.append_now(&bytes).map(|()| self)).await
+    }
+
+    fn append_now(&mut self, bytes: &[u8]) -> Result<(), Error> {
         // What was never written stays a hole.
         let written = if bytes.iter().all(|byte| *byte == 0) {
             self.file.seek(SeekFrom::Current(bytes.len() as i64)).map(|_| ())
@@ -176,14 +186,27 @@ impl Copy {
         };
         written.map_err(io_at(&self.path))?;
         self.bytes += bytes.len() as u64;
+        self.unsynced += bytes.len();
+        if self.unsynced >= SYNC_EVERY {
+            self.file.sync_data().map_err(io_at(&self.path))?;
+            self.unsynced = 0;
+        }
         self.crc = crc32c::crc32c_append(self.crc, bytes);
         Ok(())
     }
 
-    fn finish(self) -> Result<FileEntry, Error> {
-        self.file.set_len(self.bytes).and_then(|()| self.file.sync_all()).map_err(io_at(&self.path))?;
-        Ok(FileEntry { name: self.name, bytes: self.bytes, crc32c: self.crc })
+    async fn finish(self) -> Result<FileEntry, Error> {
+        blocking(move || {
+            self.file.set_len(self.bytes).and_then(|()| self.file.sync_all()).map_err(io_at(&self.path))?;
+            Ok(FileEntry { name: self.name, bytes: self.bytes, crc32c: self.crc })
+        })
+        .await
     }
+}
+
+/// Runs what waits for files apart from the threads that serve.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Error> + Send + 'static) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 
 /// Copies an open database into `dest`, an empty or new directory, while it works. `progress` hears of bytes done and in all. What a
@@ -194,7 +217,7 @@ pub async fn take(
     dest: &Path,
     progress: impl Fn(u64, u64),
 ) -> Result<Manifest, Error> {
-    fs::create_dir_all(dest).map_err(io_at(dest))?;
+    instance::make_directory(dest)?;
     if fs::read_dir(dest).map_err(io_at(dest))?.next().is_some() {
         return Err(in_directory(dest, "the directory is not empty; name an empty or a new one for the backup"));
     }
@@ -211,17 +234,14 @@ pub async fn take(
     let end = backup.end().await.map_err(EngineError::from)?;
     for number in end.first_segment..=end.last_segment {
         let bytes = backup.segment(number).await.map_err(EngineError::from)?;
-        let mut copy = Copy::create(dest, &format!("{LOG}/{}", segment_name(number)))?;
-        copy.append(&bytes)?;
-        files.push(copy.finish()?);
+        let copy = Copy::create(dest, &format!("{LOG}/{}", segment_name(number)))?;
+        files.push(copy.append(bytes).await?.finish().await?);
     }
     let state = backup.control;
     drop(backup);
     let settings = instance_dir.join(crate::config::FILE);
     let text = fs::read(&settings).map_err(io_at(&settings))?;
-    let mut copy = Copy::create(dest, crate::config::FILE)?;
-    copy.append(&text)?;
-    files.push(copy.finish()?);
+    files.push(Copy::create(dest, crate::config::FILE)?.append(text).await?.finish().await?);
     instance::sync_directory(&dest.join(LOG))?;
     let manifest = Manifest {
         version: VERSION,
@@ -249,19 +269,16 @@ async fn copy_space(
     progress: impl Fn(u64),
 ) -> Result<FileEntry, Error> {
     let size = backup.size(space);
-    let mut copy = Copy::create(dest, name)?;
-    copy.append(&vec![0; PAGES_AT as usize])?;
+    let mut copy = Copy::create(dest, name)?.append(vec![0; PAGES_AT as usize]).await?;
     let mut at = PAGES_AT;
     while at < size {
         let len = (size - at).min(CHUNK as u64);
         let bytes = backup.read(space, at, len as usize).await.map_err(EngineError::from)?;
-        copy.append(&bytes)?;
+        copy = copy.append(bytes).await?;
         at += len;
         progress(at);
-        // Work goes before.
-        tokio::task::yield_now().await;
     }
-    copy.finish()
+    copy.finish().await
 }
 
 /// Reads a file of a backup, a chunk at a time, and holds it against the manifest (invariant 2).
@@ -336,7 +353,7 @@ pub async fn verify(dir: &Path) -> Result<Manifest, Error> {
 /// From now on sealed segments of the log go to `archive` before their place is used again (invariant 3).
 pub(crate) fn archive_log(store: &Store, archive: PathBuf, database: u128) -> Result<(), Error> {
     let dir = archive.join(format!("{database:032x}"));
-    fs::create_dir_all(&dir).map_err(io_at(&dir))?;
+    instance::make_directory(&dir)?;
     let dir: Arc<Path> = dir.into();
     store.log().set_archive_hook(Box::new(move |number, bytes| {
         let dir = dir.clone();

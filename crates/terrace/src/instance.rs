@@ -517,11 +517,15 @@ fn discard(dir: &Path) -> Result<(), Error> {
     sync_directory(dir)
 }
 
-/// Makes a directory and those above it; answers which are new, the innermost first.
-fn make_directory(dir: &Path) -> Result<Vec<PathBuf>, Error> {
+/// Makes a directory and those above it, durably; answers which are new, the innermost first.
+pub(crate) fn make_directory(dir: &Path) -> Result<Vec<PathBuf>, Error> {
     let absent = dir.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists());
-    let absent = absent.map(Path::to_path_buf).collect();
+    let absent: Vec<PathBuf> = absent.map(Path::to_path_buf).collect();
     fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(io_at(dir))?;
+    // A directory's name is durable when the one above it is.
+    for path in absent.iter().rev() {
+        sync_directory(path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new(".")))?;
+    }
     Ok(absent)
 }
 

@@ -6,6 +6,7 @@ mod inspect;
 mod json;
 mod lab;
 mod quickstart;
+mod remote;
 mod report;
 mod restart;
 mod serve;

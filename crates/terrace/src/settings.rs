@@ -5,7 +5,7 @@
 //! 2. One change at a time.
 #![allow(clippy::disallowed_methods, reason = "the settings' file; blocks go through the device room")]
 
-use crate::config::{self, Config, ConfigError};
+use crate::config::{self, Config, ConfigError, FlashTier};
 use crate::instance::{Error, flash_part, open_part, read_config, sync_directory, write_file};
 use futures::future::BoxFuture;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,7 @@ use terrace_device::DeviceRef;
 use terrace_engine::{Database, EngineError};
 use terrace_sql::SystemSettings;
 use terrace_storage::FlashState;
+use toml_edit::{DocumentMut, Item, Value};
 
 const SECTION: &str = "flash_tier";
 /// Not read again: the pool learns it when it is made.
@@ -43,7 +44,7 @@ impl Settings {
         let mut now = self.now.lock().await;
         let (_, wanted) = read_config(&self.dir.join(config::FILE))?;
         self.carry_out(&now, &wanted).await?;
-        now.flash_tier = wanted.flash_tier.clone();
+        now.flash_tier = in_effect(&now, &wanted);
         Ok(*now != wanted)
     }
 
@@ -52,7 +53,8 @@ impl Settings {
         let store = self.database.store();
         let (_, device) = store.flash_config();
         let works = store.flash().is_none_or(|tier| tier.state == FlashState::On);
-        if now.flash_tier == wanted.flash_tier && works && device.is_some() == wanted.flash_tier.device().is_some() {
+        if now.flash_tier == in_effect(now, wanted) && works && device.is_some() == wanted.flash_tier.device().is_some()
+        {
             return Ok(());
         }
         if let (Some(device), Some(part)) = (device, flash_part(&self.dir, now)) {
@@ -79,15 +81,14 @@ impl Settings {
         let path = self.dir.join(config::FILE);
         let text = std::fs::read_to_string(&path)
             .map_err(|error| EngineError::new("58030", format!("{}: {error}", path.display())))?;
-        let edited = edit(&text, key, value).ok_or_else(|| {
-            EngineError::new("55000", format!("{} has no plain [{SECTION}] to change", path.display()))
-        })?;
+        let edited = edit(&text, key, value)
+            .map_err(|problem| EngineError::new("55000", format!("{}: {}", path.display(), problem.trim())))?;
         let wanted = Config::parse(&edited, &path).map_err(|ConfigError { problem, .. }| {
             // The parser shows the line and what was expected there.
             EngineError::new("22023", format!("invalid value for parameter \"{SECTION}.{key}\": {}", problem.trim()))
         })?;
         self.carry_out(&now, &wanted).await.map_err(engine_error)?;
-        now.flash_tier = wanted.flash_tier;
+        now.flash_tier = in_effect(&now, &wanted);
         let kept = write_file(&path, &edited).and_then(|()| sync_directory(&self.dir));
         kept.map_err(|error| {
             EngineError::new(
@@ -104,7 +105,10 @@ impl SystemSettings for Settings {
             let known = config::is_key(&name);
             match name.split_once('.') {
                 Some((SECTION, key)) if known && !AT_START.contains(&key) => {
-                    let value = value.as_deref().map(|value| if value.is_empty() { config::NO_DEVICE } else { value });
+                    let value = match value.as_deref() {
+                        Some("") if key == "device" => Some(config::NO_DEVICE),
+                        value => value,
+                    };
                     self.change(key, value).await
                 }
                 _ if known => Err(EngineError::new("55P02", format!("parameter \"{name}\" cannot be changed now"))
@@ -113,6 +117,11 @@ impl SystemSettings for Settings {
             }
         })
     }
+}
+
+/// The tier's settings once `wanted` is carried out: some wait for a start.
+fn in_effect(now: &Config, wanted: &Config) -> FlashTier {
+    FlashTier { scan_detection: now.flash_tier.scan_detection, ..wanted.flash_tier.clone() }
 }
 
 fn engine_error(error: Error) -> EngineError {
@@ -129,67 +138,61 @@ fn engine_error(error: Error) -> EngineError {
     }
 }
 
-/// The text of a configuration with `flash_tier.KEY` set, or (`None`) left out; `None` where that cannot be done line by line.
-fn edit(text: &str, key: &str, value: Option<&str>) -> Option<String> {
-    let written = value.map(|value| match value.parse::<f64>() {
-        Ok(number) if number.is_finite() => value.to_string(),
-        _ => toml::Value::String(value.to_string()).to_string(),
-    });
-    let line = written.as_ref().map(|written| format!("{key} = {written}"));
-    let mut lines: Vec<&str> = text.lines().collect();
-    let header = lines.iter().position(|l| l.trim() == format!("[{SECTION}]"));
-    let at = match header {
-        Some(header) => {
-            let end = lines[header + 1..].iter().position(|l| l.trim_start().starts_with('['));
-            let end = end.map_or(lines.len(), |end| header + 1 + end);
-            let is_key = |l: &&str| l.split_once('=').is_some_and(|(name, _)| name.trim() == key);
-            match lines[header + 1..end].iter().position(is_key) {
-                Some(at) => {
-                    lines.remove(header + 1 + at);
-                    header + 1 + at
-                }
-                None => header + 1,
-            }
-        }
-        None => {
-            if line.is_some() {
-                lines.extend(["", "[flash_tier]"]);
-            }
-            lines.len()
-        }
+/// The text of a configuration with `flash_tier.KEY` set, or (`None`) left out; its other lines and its comments stay.
+fn edit(text: &str, key: &str, value: Option<&str>) -> Result<String, String> {
+    let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| error.to_string())?;
+    let section = document.entry(SECTION).or_insert_with(toml_edit::table);
+    let section =
+        section.as_table_like_mut().ok_or_else(|| format!("{SECTION} is not a section; write [{SECTION}]"))?;
+    let Some(value) = value else {
+        section.remove(key);
+        return Ok(document.to_string());
     };
-    if let Some(line) = &line {
-        lines.insert(at, line);
+    let mut wanted: Value = match value.parse::<Value>() {
+        Ok(number @ (Value::Integer(_) | Value::Float(_))) => number,
+        _ => value.into(),
+    };
+    match section.get_mut(key).and_then(Item::as_value_mut) {
+        Some(known) => {
+            *wanted.decor_mut() = known.decor().clone();
+            *known = wanted;
+        }
+        None => drop(section.insert(key, Item::Value(wanted))),
     }
-    let edited = lines.join("\n") + "\n";
-    // What it says is what was wanted: the section may be written in another way.
-    let table: toml::Table = edited.parse().ok()?;
-    let found = table.get(SECTION).and_then(|section| section.get(key)).map(ToString::to_string);
-    let wanted = written.as_ref().map(|w| format!("x = {w}").parse::<toml::Table>().map(|t| t["x"].to_string()));
-    (found == wanted.transpose().ok()?).then_some(edited)
+    Ok(document.to_string())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::ScanDetection;
 
     #[test]
     fn lines_are_changed_where_they_are() {
         let text =
             "# A\n[flash_tier]\n# how large\nsize = \"1GB\" # not much\ndevice = \"main\"\n\n[memory]\nsize = 3\n";
         let changed = edit(text, "size", Some("2GB")).unwrap();
-        assert_eq!(changed, text.replace("size = \"1GB\" # not much", "size = \"2GB\""));
-        assert_eq!(edit(text, "size", Some("4096")).unwrap(), text.replace("\"1GB\" # not much", "4096"));
+        assert_eq!(changed, text.replace("1GB", "2GB"));
+        assert_eq!(edit(text, "size", Some("4096")).unwrap(), text.replace("\"1GB\"", "4096"));
         assert_eq!(edit(&changed, "device", None).unwrap(), changed.replace("device = \"main\"\n", ""));
-        assert_eq!(edit("a = 1", "size", Some("1GB")).unwrap(), "a = 1\n\n[flash_tier]\nsize = \"1GB\"\n");
-        assert_eq!(edit("a = 1", "size", None).unwrap(), "a = 1\n");
-        assert_eq!(
-            edit(text, "device", Some("a\"b\n")).unwrap().parse::<toml::Table>().unwrap()["flash_tier"]["device"]
-                .as_str(),
-            Some("a\"b\n")
-        );
-        assert_eq!(edit("flash_tier = { size = 1 }\n", "size", Some("2")), None);
-        assert_eq!(edit("flash_tier.size = 1\n", "size", None), None);
-        assert!(edit(config::DEFAULT, "size", Some("2GB")).is_some());
+        assert_eq!(edit("a = 1\n", "size", Some("1GB")).unwrap(), "a = 1\n\n[flash_tier]\nsize = \"1GB\"\n");
+        let odd = edit(text, "device", Some("a\"b\n")).unwrap().parse::<toml::Table>().unwrap();
+        assert_eq!(odd["flash_tier"]["device"].as_str(), Some("a\"b\n"));
+        assert_eq!(edit("flash_tier = { size = 1 }\n", "size", Some("2")).unwrap(), "flash_tier = { size = 2 }\n");
+        assert_eq!(edit("flash_tier.size = 1\n", "size", Some("2")).unwrap(), "flash_tier.size = 2\n");
+        assert!(edit("flash_tier = 3\n", "size", Some("2")).unwrap_err().contains("write [flash_tier]"));
+        let whole = edit(config::DEFAULT, "size", Some("2GB")).unwrap();
+        assert_eq!(whole.lines().count(), config::DEFAULT.lines().count());
+    }
+
+    #[test]
+    fn what_waits_for_a_start_is_not_taken_over() {
+        let mut now = Config::default();
+        let mut wanted = now.clone();
+        wanted.flash_tier.scan_detection = ScanDetection::Distance;
+        wanted.flash_tier.dirty_fraction = 0.25;
+        now.flash_tier = in_effect(&now, &wanted);
+        assert_eq!(now.flash_tier.dirty_fraction, 0.25);
+        assert_ne!(now, wanted, "its reader is told that something waits");
     }
 }

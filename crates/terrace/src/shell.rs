@@ -14,7 +14,7 @@ mod lexer;
 mod meta;
 mod print;
 
-use crate::Failure;
+use crate::{Failure, remote};
 use client::{Client, Outcome};
 use complete::{Completion, Names};
 use copy::Direction;
@@ -22,7 +22,6 @@ use print::Style;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use std::io::{BufRead, IsTerminal, Write};
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use terrace::Instance;
@@ -34,9 +33,10 @@ pub(crate) struct Options {
     /// The directory of a database that is not being served.
     #[arg(value_name = "DIR", required_unless_present = "connect")]
     dir: Option<PathBuf>,
-    /// A server's address and port, in place of a directory.
+    /// A server in place of a directory: HOST:PORT, or postgres://USER@HOST:PORT/terrace. Without TLS; a password is best put in the
+    /// environment variable PGPASSWORD.
     #[arg(long, value_name = "ADDRESS", conflicts_with = "dir")]
-    connect: Option<SocketAddr>,
+    connect: Option<String>,
     /// Run these statements (or one \command) and end; may be given several times.
     #[arg(short = 'c', long = "command", value_name = "SQL")]
     commands: Vec<String>,
@@ -45,6 +45,8 @@ pub(crate) struct Options {
     csv: bool,
 }
 
+/// As views name its session.
+const APPLICATION: &str = "terrace shell";
 /// The file in the home directory that typed lines are kept in.
 const HISTORY: &str = ".terrace_history";
 /// Typed lines kept.
@@ -53,8 +55,9 @@ const HISTORY_LINES: usize = 10_000;
 pub(crate) async fn shell(options: Options) -> Result<(), Failure> {
     let Some(dir) = &options.dir else {
         // clap sees to it that one of them is there.
-        let address = options.connect.ok_or_else(|| Failure::Message("name a directory, or --connect".into()))?;
-        return run(&options, address).await;
+        let address =
+            options.connect.as_ref().ok_or_else(|| Failure::Message("name a directory, or --connect".into()))?;
+        return run(&options, &remote::named(address, APPLICATION)?).await;
     };
     let instance = Instance::open(dir).await?;
     let ended = embedded(&options, &instance).await;
@@ -74,7 +77,7 @@ async fn embedded(options: &Options, instance: &Instance) -> Result<(), Failure>
     let shutdown = async { drop(stopped.await) };
     let serving = terrace_server::serve(instance.sql(), listener, limits, shutdown);
     let working = async {
-        let ended = run(options, address).await;
+        let ended = run(options, &remote::named(&address.to_string(), APPLICATION)?).await;
         drop(stop);
         ended
     };
@@ -83,8 +86,8 @@ async fn embedded(options: &Options, instance: &Instance) -> Result<(), Failure>
     served.map_err(|error| Failure::Message(error.to_string()))
 }
 
-async fn run(options: &Options, address: SocketAddr) -> Result<(), Failure> {
-    let client = Client::connect(address).await?;
+async fn run(options: &Options, server: &tokio_postgres::Config) -> Result<(), Failure> {
+    let client = Client::connect(server).await?;
     let style = if options.csv { Style::Csv } else { Style::Table };
     let output = Box::new(std::io::stdout());
     let mut shell = Shell { client, style, timing: false, output, typed: false, over: false, names: Names::default() };

@@ -2,8 +2,8 @@
 //!
 //! Rates and latencies are of the time between two readings. Plain ANSI sequences; Ctrl-C ends it.
 
-use crate::Failure;
 use crate::report::bytes;
+use crate::{Failure, remote};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -15,7 +15,8 @@ mod tests;
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The server: HOST:PORT, or as PostgreSQL's tools name it.
+    /// The server: HOST:PORT, or as PostgreSQL's tools name it. Without TLS; a password is best put in the environment variable
+    /// PGPASSWORD.
     #[arg(
         long,
         visible_alias = "connect",
@@ -57,8 +58,9 @@ pub(crate) async fn top(options: Options) -> Result<(), Failure> {
         return Err(Failure::Message(format!("--interval {} must be between 0.1 and 3600", options.interval)));
     }
     let interval = Duration::from_secs_f64(options.interval);
-    let url = named(&options.url);
-    let client = connect(&url).await?;
+    let server = remote::named(&options.url, "terrace top")?;
+    let client = connect(&server).await?;
+    let shown = remote::shown(&server);
     let mut before = read(&client).await?;
     let mut screen = Screen::open(options.once);
     loop {
@@ -67,19 +69,11 @@ pub(crate) async fn top(options: Options) -> Result<(), Failure> {
             _ = tokio::signal::ctrl_c() => return Ok(()),
         }
         let now = read(&client).await?;
-        screen.show(&render(&before, &now, &url))?;
+        screen.show(&render(&before, &now, &shown))?;
         if options.once {
             return Ok(());
         }
         before = now;
-    }
-}
-
-/// `HOST:PORT` as an URL; what has more to say stays as it is.
-fn named(address: &str) -> String {
-    match address.contains("://") || address.contains('=') {
-        true => address.to_string(),
-        false => format!("postgres://terrace@{address}/terrace"),
     }
 }
 
@@ -88,16 +82,8 @@ async fn pause(interval: Duration) {
     tokio::time::sleep(interval).await;
 }
 
-async fn connect(url: &str) -> Result<Client, Failure> {
-    let refused = |error: tokio_postgres::Error| {
-        let cause = std::error::Error::source(&error).map_or(String::new(), |cause| format!(": {cause}"));
-        Failure::Message(format!("cannot connect to {url}: {error}{cause}"))
-    };
-    let mut config: tokio_postgres::Config = url.parse().map_err(refused)?;
-    if config.get_application_name().is_none() {
-        config.application_name("terrace top");
-    }
-    let (client, connection) = config.connect(NoTls).await.map_err(refused)?;
+async fn connect(server: &tokio_postgres::Config) -> Result<Client, Failure> {
+    let (client, connection) = server.connect(NoTls).await.map_err(|error| remote::refused(server, &error))?;
     tokio::runtime::Handle::current().spawn(async move { drop(connection.await) });
     Ok(client)
 }
@@ -325,7 +311,7 @@ fn flash(out: &mut String, before: &Sample, now: &Sample, page: f64, seconds: f6
         size(gained("written_bytes") / seconds),
     );
     if let Some(problem) = tier.get("problem") {
-        let _ = writeln!(out, "            off until the next start: {problem}");
+        let _ = writeln!(out, "            lost: {problem}");
     }
 }
 

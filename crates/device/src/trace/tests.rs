@@ -13,7 +13,7 @@ fn transfers_are_recorded_in_order_and_exported() {
         device.write(4096, IoBuf::zeroed(4096), Purpose::Log).await.unwrap();
         device.sync(Purpose::Log).await.unwrap();
         device.read(0, IoBuf::zeroed(8192), Purpose::Data).await.unwrap();
-        device.read(8192, IoBuf::zeroed(4096), Purpose::Temp).await.unwrap_err();
+        device.read(8192, IoBuf::zeroed(4096), Purpose::Undo).await.unwrap_err();
     });
     let mut csv = Vec::new();
     trace.write_csv(&mut csv).unwrap();

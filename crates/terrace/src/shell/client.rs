@@ -1,9 +1,8 @@
 //! The connection: statements through PostgreSQL's simple query protocol, Ctrl-C cancels the one that runs.
 
 use super::print::Row;
-use crate::Failure;
+use crate::{Failure, remote};
 use futures::StreamExt;
-use std::net::SocketAddr;
 use tokio_postgres::error::{DbError, ErrorPosition};
 use tokio_postgres::{AsyncMessage, NoTls, SimpleQueryMessage};
 
@@ -28,13 +27,9 @@ pub(super) struct Problem {
 }
 
 impl Client {
-    pub(super) async fn connect(address: SocketAddr) -> Result<Client, Failure> {
-        let mut config = tokio_postgres::Config::new();
-        config.host(address.ip().to_string()).port(address.port()).user("terrace").dbname("terrace");
-        config.application_name("terrace shell");
+    pub(super) async fn connect(config: &tokio_postgres::Config) -> Result<Client, Failure> {
         let connected = config.connect(NoTls).await;
-        let (client, mut connection) =
-            connected.map_err(|error| Failure::Message(format!("cannot connect to {address}: {}", reason(&error))))?;
+        let (client, mut connection) = connected.map_err(|error| remote::refused(config, &error))?;
         tokio::spawn(async move {
             while let Some(message) = futures::future::poll_fn(|context| connection.poll_message(context)).await {
                 match message {

@@ -56,16 +56,8 @@ fn the_flash_tier_has_its_lines_where_there_is_one() {
         Sample { flash: row(&[&columns[..], more].concat()), ..sample("12", "0", "0", &[]) }
     };
     let screen = render(&with("0", &[]), &with("5", &[("time_to_clean_s", "3.2"), ("problem", "it is gone")]), "here");
-    for part in ["flash       on (lazy-cleaning), 100.0 % hits", "clean in 3 s", "off until the next start: it is gone"]
-    {
+    for part in ["flash       on (lazy-cleaning), 100.0 % hits", "clean in 3 s", "lost: it is gone"] {
         assert!(screen.contains(part), "{part:?} is not in\n{screen}");
     }
     assert!(!render(&sample("1", "0", "0", &[]), &sample("2", "0", "0", &[]), "here").contains("flash"));
-}
-
-#[test]
-fn a_server_may_be_named_by_host_and_port() {
-    assert_eq!(named("127.0.0.1:5433"), "postgres://terrace@127.0.0.1:5433/terrace");
-    assert_eq!(named("postgres://a@b/c"), "postgres://a@b/c");
-    assert_eq!(named("host=x user=y"), "host=x user=y");
 }
