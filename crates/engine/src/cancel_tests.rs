@@ -261,7 +261,7 @@ impl Machine {
         self.env.sleep(Duration::from_millis(20)).await;
         let problems = self.db.check().await.unwrap_or_else(|e| panic!("{what}: {e}"));
         assert_eq!(problems, Vec::<String>::new(), "{what}");
-        assert!(!self.db.has_failed(), "{what}");
+        assert!(self.db.failure().is_none(), "{what}");
         assert_eq!((self.db.locks(), self.db.transactions()), (vec![], vec![]), "{what}");
         assert_eq!(self.db.0.locks.entries(), 0, "{what}");
         let stats = self.db.stats();

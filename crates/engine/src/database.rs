@@ -338,9 +338,9 @@ impl Database {
         &self.0.config
     }
 
-    /// Whether a commit's outcome is unknown or a rollback failed: nothing can be written until a restart.
-    pub fn has_failed(&self) -> bool {
-        self.0.check_alive().is_err()
+    /// Why nothing can be written until a restart: storage has failed, a commit's outcome is unknown, or a rollback cannot be done.
+    pub fn failure(&self) -> Option<EngineError> {
+        self.store().failure().map(EngineError::from).or_else(|| self.0.check_alive().err())
     }
 
     /// Lets rollbacks finish, stops purge, writes everything home. Transactions still open are lost (and rolled back at the next opening).

@@ -189,7 +189,7 @@ impl Inner {
                 ahead += 1;
                 continue;
             }
-            let waiter = lock.queue.remove(ahead).expect("it is there");
+            let waiter = lock.queue.remove(ahead).expect("`ahead` was found in the queue just now");
             lock.granted.push((waiter.owner, waiter.mode));
             self.waits.remove(&waiter.owner);
             waiter.granted.notify_one();
@@ -394,10 +394,19 @@ impl Locks {
         Ok(Turn { locks: self.clone(), owner, key })
     }
 
-    /// Waits until the transaction has ended or given something back; look again then.
-    pub(crate) async fn wait_for(&self, env: &Env, owner: Owner, holder: &TxnState, timeout: Duration) -> Result<()> {
+    /// Waits until the transaction has ended or given something back; look again then. `alive`: whether anybody will wake it; whoever
+    /// makes that untrue wakes all.
+    pub(crate) async fn wait_for(
+        &self,
+        env: &Env,
+        owner: Owner,
+        holder: &TxnState,
+        timeout: Duration,
+        alive: impl Fn() -> Result<()>,
+    ) -> Result<()> {
         let mut progress = pin!(holder.progress.notified());
         progress.as_mut().enable();
+        alive()?;
         if holder.ended.load(Ordering::Acquire) {
             return Ok(());
         }

@@ -9,7 +9,8 @@
 //! 4. Chains are freed after everything else of their history is done and before it is consumed. A crash in between repeats it: a chain
 //!    that is not whole any more says that the entries of its version are gone, and freeing goes on where it stopped.
 //! 5. A history that could not be purged (a device's error, a damaged page) is tried again after a rest, for ever and from its beginning,
-//!    which by 3 and 4 does no harm; those behind it wait. Only storage that has stopped ends purge.
+//!    which by 3 and 4 does no harm; those behind it wait. Only storage that has stopped ends purge. Once its undo has begun to be
+//!    given back all else is done, and only that is gone on with: the rest may be another transaction's by now.
 //! 6. A transaction rolled back has no records left; it is consumed in its turn all the same, for readers may be walking it.
 use crate::catalog::Table;
 use crate::database::Core;
@@ -129,11 +130,14 @@ impl Core {
     }
 
     async fn purge_history(&self, history: &History) -> Result<()> {
+        if self.cleanup.undo().is_leaving(history) {
+            return Ok(self.cleanup.undo().consumed(&self.cleanup, history).await?);
+        }
         let hold = self.active.hold();
         let mut chains = Vec::new();
         let mut objects = Vec::new();
         for chunk in self.chunks(history).await?.into_iter().rev() {
-            for (ptr, record) in self.chunk(chunk).await?.into_iter().rev() {
+            for (ptr, record) in self.chunk(history, chunk).await?.into_iter().rev() {
                 self.purge_record(&hold, ptr, &record, &mut chains, &mut objects).await?;
             }
         }
@@ -162,10 +166,14 @@ impl Core {
     }
 
     /// The records of a chunk, newest first.
-    async fn chunk(&self, mut ptr: UndoPtr) -> Result<Vec<(UndoPtr, UndoRecord)>> {
+    async fn chunk(&self, history: &History, mut ptr: UndoPtr) -> Result<Vec<(UndoPtr, UndoRecord)>> {
         let mut out = Vec::new();
         while !ptr.is_none() && out.len() < CHUNK {
             let record = self.cleanup.undo().read(&self.cleanup, ptr).await?;
+            if record.txn != history.txn {
+                let (owner, found) = (history.txn, record.txn);
+                return Err(EngineError::new("XX001", format!("undo of {owner:?} leads to a record of {found:?}")));
+            }
             let prev = record.prev;
             out.push((ptr, record));
             ptr = prev;

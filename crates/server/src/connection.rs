@@ -143,7 +143,7 @@ fn shutting_down() -> Failure {
 
 /// What a session's end is put down to: where storage has failed and the server stops, that is why.
 fn reason(shared: &Shared, failure: Failure) -> Failure {
-    match shared.db.engine.store().failure() {
+    match shared.db.engine.failure() {
         Some(error) if *shared.stopping.borrow() && !matches!(failure, Failure::Gone) => {
             fatal("57P02", format!("terminating connection because the server must recover: {error}"))
         }

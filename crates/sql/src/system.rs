@@ -13,6 +13,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use futures::future::BoxFuture;
 use std::sync::Arc;
 use terrace_engine::{EngineError, Result};
+use tokio::sync::oneshot;
 
 const MARK: &str = "ALTER SYSTEM";
 
@@ -105,7 +106,13 @@ impl Session {
             Some(Value::SingleQuotedString(text)) => Some(text.clone()),
             _ => None,
         };
-        settings.alter(name.join("."), value).await?;
+        // To its end, even if the client leaves: a change half made would leave the tier, its file and the settings' file in disagreement.
+        let (told, outcome) = oneshot::channel();
+        let (settings, name) = (settings.clone(), name.join("."));
+        self.database.engine.env().spawn("alter-system", async move {
+            drop(told.send(settings.alter(name, value).await)); // Nobody may listen any more.
+        });
+        outcome.await.map_err(|_| EngineError::new("57P01", "the server stops"))??;
         Ok(Some(command("ALTER SYSTEM")))
     }
 }

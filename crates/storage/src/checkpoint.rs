@@ -20,6 +20,9 @@ use terrace_env::Nanos;
 /// Dirty pages go home within about this many rounds even when nothing presses.
 const IDLE_ROUNDS: usize = 300;
 
+/// Parts of `redo_bound` that go home one after the other while writers wait.
+const RELIEF_STEPS: u64 = 8;
+
 /// Checkpoints recorded since opening.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct CheckpointStatus {
@@ -59,9 +62,13 @@ impl Inner {
 
     /// Writes home what is dirty now, syncs, records.
     pub(crate) async fn checkpoint(&self) -> Result<()> {
-        let end = self.log.end();
-        self.write_until(end, usize::MAX, Reason::Checkpoint).await?;
-        self.home.destage(end).await?;
+        self.bring_home(self.log.end()).await
+    }
+
+    /// Writes home what is dirty with a recLSN < `before`, syncs, records.
+    async fn bring_home(&self, before: Lsn) -> Result<()> {
+        self.write_until(before, usize::MAX, Reason::Checkpoint).await?;
+        self.home.destage(before).await?;
         self.home.sync().await?;
         self.record_redo().await
     }
@@ -112,12 +119,29 @@ impl Inner {
             self.record_redo().await?;
             *last = now;
         }
-        if starved && self.log.starved() {
-            // That was not enough: all of it.
-            self.checkpoint().await?;
+        if starved && self.log.starved() && self.relieve().await? {
             self.log.round_done();
         }
         Ok(())
+    }
+
+    /// Somebody waits, and a round was not enough: all that is dirty now goes home, the oldest first and in steps, each of which moves
+    /// the redo LSN on. Ends when nobody waits any more; answers whether there was no more to do.
+    async fn relieve(&self) -> Result<bool> {
+        let end = self.log.end();
+        let mut before = Lsn(0);
+        loop {
+            // From where the last step ended, too: a page that is busy may hold the redo LSN.
+            let from = self.log.redo_lsn().max(before);
+            before = end.min(Lsn(from.0.saturating_add(self.config.redo_bound / RELIEF_STEPS)));
+            self.bring_home(before).await?;
+            if before == end {
+                return Ok(true);
+            }
+            if !self.log.starved() {
+                return Ok(false);
+            }
+        }
     }
 }
 

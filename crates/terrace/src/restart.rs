@@ -1,4 +1,4 @@
-//! A server whose storage has failed starts anew: the process executes its own program again, under the same number.
+//! A server whose database has failed starts anew: the process executes its own program again, under the same number.
 //!
 //! Invariants:
 //! 1. Nothing of the failed run goes on beside recovery: executing ends all threads, closes all files, ends or awaits their transfers.
@@ -13,7 +13,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
-use terrace::storage::StorageError;
+use terrace::engine::EngineError;
 
 /// Set in the environment of a process that started like this.
 const MARK: &str = "TERRACE_RECOVERED";
@@ -21,12 +21,12 @@ const MARK: &str = "TERRACE_RECOVERED";
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Does not return where it succeeds. `served`: how long this run served.
-pub(crate) fn restart(dir: &Path, listen: SocketAddr, error: &StorageError, served: Duration) -> Failure {
+pub(crate) fn restart(dir: &Path, listen: SocketAddr, error: &EngineError, served: Duration) -> Failure {
     if std::env::var_os(MARK).is_some() && served < PATIENCE {
-        let again = format!("storage failed again {} s after the server had recovered: {error}", served.as_secs());
+        let again = format!("the database failed again {} s after the server had recovered: {error}", served.as_secs());
         return Failure::Message(again);
     }
-    tracing::error!(%error, "storage failed; the server starts again and recovers");
+    tracing::error!(%error, "the database failed; the server starts again and recovers");
     let mut command = Command::new("/proc/self/exe");
     command.arg0("terrace").arg("serve").arg(dir).arg("--listen").arg(listen.to_string());
     for option in log_options(std::env::args().skip(1)) {

@@ -38,7 +38,7 @@ pub(crate) async fn serve(instance: Instance, listen: SocketAddr) -> Result<(), 
     if let Some(tier) = instance.database.store().flash() {
         crate::report::flash(&tier);
     }
-    if let Some(error) = instance.database.store().failure() {
+    if let Some(error) = instance.database.failure() {
         let served = Duration::from_nanos(instance.env.now().0 - began.0);
         let dir = instance.dir.clone();
         drop(instance.close().await); // It says again what failed.
@@ -103,11 +103,12 @@ async fn serve_until_stopped(instance: &Instance, listen: SocketAddr) -> Result<
 /// How often storage is asked whether it works.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Ends when storage has failed: from then on nothing can be committed, and much not be read.
+/// Ends when storage has failed, or the engine above it (a rollback that cannot be done): from then on nothing can be committed, and
+/// much not be read.
 fn storage_failed(instance: &Instance) -> impl Future<Output = ()> + Send + use<> {
     let (env, database) = (instance.env.clone(), instance.database.clone());
     async move {
-        while database.store().failure().is_none() {
+        while database.failure().is_none() {
             env.sleep(LOOK).await;
         }
     }

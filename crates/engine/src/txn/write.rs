@@ -51,7 +51,7 @@ pub(super) enum Ready {
 
 impl Core {
     pub(crate) async fn wait(&self, owner: Owner, holder: &TxnState, timeout: Duration) -> Result<()> {
-        self.locks.wait_for(&self.env, owner, holder, timeout).await?;
+        self.locks.wait_for(&self.env, owner, holder, timeout, || self.check_alive()).await?;
         self.check_alive()
     }
 

@@ -59,7 +59,7 @@ impl FlashHome {
             None => {
                 self.counters.misses.fetch_add(1, Ordering::Relaxed);
                 Box::pin(async move {
-                    let read = self.fetch_and_admit(first, 1, access).await;
+                    let read = self.fetch_and_admit(first, &[false], access).await;
                     self.note_time(began, false);
                     read
                 })
@@ -73,12 +73,17 @@ impl FlashHome {
         times.record(self.env.now().0.saturating_sub(began.0));
     }
 
-    /// Reads from the disk, and offers what is let in as it is read. The reader has claimed the pages: nobody can change one before.
-    async fn fetch_and_admit(&self, first: PageId, count: u32, access: Access) -> Vec<Result<Fetched>> {
-        let fetched = self.disk.fetch(first, count, access).await;
+    /// Reads as many pages from the disk as `newer` says of, and offers what is let in as it is read. The reader has claimed the pages:
+    /// nobody can change one before. Where the tier held a newer version when the read began, the disk's may be the one before it, even
+    /// if the newer one has gone home and left the tier meanwhile: that is not offered.
+    async fn fetch_and_admit(&self, first: PageId, newer: &[bool], access: Access) -> Vec<Result<Fetched>> {
+        let fetched = self.disk.fetch(first, newer.len() as u32, access).await;
         if self.is_on() && self.gate().write.flow().at_read {
             for (i, page) in fetched.iter().enumerate() {
                 let Ok(page) = page else { continue };
+                if newer[i] {
+                    continue;
+                }
                 self.offer_clean(PageId::new(first.space, first.no + i as u32), &page.bytes, access, Moment::Read);
             }
         }
@@ -188,11 +193,11 @@ impl FlashHome {
                 *page = None; // As good on disk, in the same read.
             }
         }
-        let length = middle.len() as u32;
+        let newer: Vec<bool> = held[middle.clone()].iter().map(Option::is_some).collect();
         let from_disk = async {
-            match length {
-                0 => Vec::new(),
-                _ => self.fetch_and_admit(PageId::new(first.space, first.no + lead as u32), length, access).await,
+            match newer.is_empty() {
+                true => Vec::new(),
+                false => self.fetch_and_admit(PageId::new(first.space, first.no + lead as u32), &newer, access).await,
             }
         };
         let from_flash = join_all(held.into_iter().map(|h| async move {

@@ -446,9 +446,10 @@ impl Home for DiskHome {
         }
         pages.iter().for_each(|page| self.accept(page));
         // Taken now, not when the future is first polled: from here on the home answers for them (invariant 1).
+        // Asked under the lock: whoever stops the home takes the calls that are there afterwards.
+        let mut queue = self.queue.lock();
         let taken = self.check().map(|()| {
             let (send, receive) = oneshot::channel();
-            let mut queue = self.queue.lock();
             let call = queue.next_call;
             queue.next_call += 1;
             queue.calls.insert(call, Call { left: pages.len(), done: send });
@@ -459,6 +460,7 @@ impl Home for DiskHome {
             }
             receive
         });
+        drop(queue);
         self.work.notify_one();
         Box::pin(async move {
             match taken?.await {

@@ -9,7 +9,8 @@
 //!    shortest time that timers know, where that is longer.
 //! 2. Where the others did not come, the next groups do not wait for any: 1, 2, 4, ... of them. So who commits alone, or at random, is hardly
 //!    held up.
-//! 3. Quick syncs are not worth waiting for.
+//! 3. Quick syncs are not worth waiting for; one of more than [`LONGEST`] is a stall and tells nothing of the next.
+//! 4. Who waits for the log for another reason than a commit (a page on its way home) is not held up.
 use super::Core;
 use crate::sync::atomic::Ordering;
 use futures::future::{Either, select};
@@ -18,6 +19,9 @@ use std::time::Duration;
 
 /// Invariant 3. Nanoseconds.
 const LEAST: u64 = 200_000;
+
+/// Invariant 3. Nanoseconds.
+const LONGEST: u64 = 20_000_000;
 
 /// Of timers.
 const TICK: Duration = Duration::from_millis(1);
@@ -39,6 +43,7 @@ pub(super) struct Rhythm {
 
 impl Rhythm {
     pub(super) fn wrote(&mut self, nanos: u64, commits: usize) {
+        let nanos = nanos.min(LONGEST);
         self.took = if self.took == 0 { nanos } else { (self.took * 7 + nanos) / 8 };
         self.expected = commits;
     }
@@ -59,10 +64,17 @@ impl Core {
         self.closing.load(Ordering::Acquire)
             || self.room_waiters.load(Ordering::SeqCst) > 0
             || self.tail.lock().unwritten >= self.eager()
+            || self.others_waiting()
     }
 
     fn commits_waiting(&self) -> usize {
         self.waiters.lock().commits
+    }
+
+    /// Whether somebody waits who does not commit (invariant 4).
+    fn others_waiting(&self) -> bool {
+        let waiters = self.waiters.lock();
+        waiters.by_lsn.len() > waiters.commits
     }
 
     /// Waits for the rest of a group of which somebody has come.
@@ -80,18 +92,20 @@ impl Core {
         let mut limit = self.env.sleep(rhythm.limit());
         let complete = loop {
             if self.commits_waiting() >= wanted {
-                break true;
+                break Some(true);
             }
             if self.is_hurried() {
-                break false;
+                break None;
             }
             match select(pin!(self.wake_writer.notified()), &mut limit).await {
                 Either::Left(_) => {}
-                Either::Right(_) => break false,
+                Either::Right(_) => break Some(false),
             }
         };
         self.gathering.store(0, Ordering::SeqCst);
-        rhythm.ended(complete);
+        if let Some(complete) = complete {
+            rhythm.ended(complete);
+        }
     }
 }
 

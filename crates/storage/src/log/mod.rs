@@ -89,6 +89,8 @@ pub(crate) struct Core {
     wake_archive: Notify,
     room: Notify,
     room_waiters: AtomicUsize,
+    /// Of these, who waits for dirty pages to go home (and not for the writer).
+    starving: AtomicUsize,
     pressure: Notify,
     /// Background-writer rounds that wrote everything home, and whether anyone makes them.
     rounds: AtomicU64,
@@ -155,20 +157,19 @@ struct Waiter {
 }
 
 /// Counts who waits for room, also where the waiting is given up.
-struct RoomWaiter<'a> {
-    core: &'a Core,
-}
+/// Counts somebody for as long as it lives.
+struct Counted<'a>(&'a AtomicUsize);
 
-impl RoomWaiter<'_> {
-    fn new(core: &Core) -> RoomWaiter<'_> {
-        core.room_waiters.fetch_add(1, Ordering::SeqCst);
-        RoomWaiter { core }
+impl Counted<'_> {
+    fn among(waiters: &AtomicUsize) -> Counted<'_> {
+        waiters.fetch_add(1, Ordering::SeqCst);
+        Counted(waiters)
     }
 }
 
-impl Drop for RoomWaiter<'_> {
+impl Drop for Counted<'_> {
     fn drop(&mut self) {
-        self.core.room_waiters.fetch_sub(1, Ordering::SeqCst);
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -205,7 +206,7 @@ impl Log {
                 core.env.sleep(delay).await;
                 continue;
             }
-            let _counted = RoomWaiter::new(core);
+            let _counted = Counted::among(&core.room_waiters);
             self.wait_for_room(bytes, class, &mut seen).await?;
         }
     }
@@ -215,7 +216,9 @@ impl Log {
         let mut woken = std::pin::pin!(core.room.notified());
         woken.as_mut().enable();
         // Asked again after registering, so that a wake-up in between is not lost.
-        match core.try_reserve(bytes, class) {
+        let room = core.try_reserve(bytes, class);
+        let _starving = matches!(room, Room::RedoBound | Room::Slots).then(|| Counted::among(&core.starving));
+        match room {
             Room::Granted(_) => {
                 drop(LogPermit { core: core.clone(), bytes });
                 return Ok(());
@@ -393,9 +396,9 @@ impl Log {
         self.core.pressure.notified().await;
     }
 
-    /// Whether somebody waits for room.
+    /// Whether somebody waits for dirty pages to go home.
     pub(crate) fn starved(&self) -> bool {
-        self.core.room_waiters.load(Ordering::Acquire) > 0
+        self.core.starving.load(Ordering::Acquire) > 0
     }
 
     /// There is a background writer from now on: a full device is worth waiting for.
@@ -678,6 +681,7 @@ impl Log {
                 wake_archive: Notify::new(),
                 room: Notify::new(),
                 room_waiters: AtomicUsize::new(0),
+                starving: AtomicUsize::new(0),
                 pressure: Notify::new(),
                 rounds: AtomicU64::new(0),
                 checkpointed: AtomicBool::new(false),

@@ -207,7 +207,7 @@ impl Frames {
     pub(super) fn dirty_before(&self, before: Lsn) -> Vec<(Lsn, PageId)> {
         let old = self.recs.iter().zip(&self.frames).filter_map(|(rec, frame)| {
             let rec = rec.load(Ordering::Acquire);
-            if rec < before.0.min(NONE) { Some((Lsn(rec), frame.page()?)) } else { None }
+            if rec < before.0 { Some((Lsn(rec), frame.page()?)) } else { None }
         });
         old.collect()
     }

@@ -245,6 +245,12 @@ impl UndoSpace {
         }
     }
 
+    /// Whether `consumed` has begun with it. Where it did not end (an error, a dropped call), its extents are partly others' by now:
+    /// nothing of the history may be read any more, and `consumed` is to be called again.
+    pub fn is_leaving(&self, history: &History) -> bool {
+        self.inner.lock().slots[history.slot as usize].consumed >= history.txn
+    }
+
     /// Takes the extents that nobody needs any more out of the segment, in memory; what its directory entry is to say.
     fn shrink<'a>(
         &'a self,
@@ -271,7 +277,12 @@ impl UndoSpace {
             (false, None) => slot.extents.front().copied(),
         };
         let mut leaving = Leaving { undo: self, slot: s, tail_page: slot.tail_page, extents: Vec::new() };
-        while leaving.extents.len() < FREE_AT_ONCE && slot.extents.front().is_some_and(|e| Some(*e) != keep_from) {
+        // Begun before, and all of it is gone: what the slot has is another's.
+        let gone = keep_from.is_some_and(|extent| !slot.extents.contains(&extent));
+        while !gone
+            && leaving.extents.len() < FREE_AT_ONCE
+            && slot.extents.front().is_some_and(|e| Some(*e) != keep_from)
+        {
             leaving.extents.extend(slot.extents.pop_front());
         }
         if slot.extents.is_empty() {

@@ -89,3 +89,13 @@ fn quick_syncs_are_not_waited_for() {
     let (_, took) = run(2, 100, sync, |at| Duration::from_micros(30 + at % 2 * 40));
     assert!(took <= (Duration::from_micros(70) + sync * 2) * 100, "{took:?}");
 }
+
+/// Invariants 1 and 3.
+#[test]
+fn a_stall_is_no_rhythm() {
+    let mut rhythm = super::Rhythm::default();
+    rhythm.wrote(40_000_000_000, 8);
+    assert!(rhythm.limit() <= Duration::from_millis(15), "{:?}", rhythm.limit());
+    (0..10).for_each(|_| rhythm.wrote(4_000_000, 8));
+    assert!(rhythm.limit() < Duration::from_millis(7), "{:?}", rhythm.limit());
+}
