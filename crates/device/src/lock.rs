@@ -4,6 +4,7 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +26,8 @@ impl DirectoryLock {
     /// Locks `dir/lock`, making the file where needed.
     pub fn take(dir: &Path) -> Result<DirectoryLock, LockError> {
         let path = dir.join("lock");
-        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
+        let mut file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path)?;
         match file.try_lock() {
             // Somebody removed the file after it was opened here: a lock on it would keep nobody out.
             Ok(()) if !is_file_at(&file, &path)? => return Err(LockError::InUse(None)),

@@ -18,6 +18,7 @@ use serde::Deserialize;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::ops::Deref;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use terrace_engine::EngineError;
@@ -168,7 +169,7 @@ struct Copy {
 impl Copy {
     fn create(dir: &Path, name: &str) -> Result<Copy, Error> {
         let path = dir.join(name);
-        let file = File::create_new(&path).map_err(io_at(&path))?;
+        let file = File::options().write(true).create_new(true).mode(0o600).open(&path).map_err(io_at(&path))?;
         Ok(Copy { path, name: name.into(), file, bytes: 0, crc: 0, unsynced: 0 })
     }
 
@@ -222,7 +223,7 @@ pub async fn take(
         return Err(in_directory(dest, "the directory is not empty; name an empty or a new one for the backup"));
     }
     let log = dest.join(LOG);
-    fs::create_dir(&log).map_err(io_at(&log))?;
+    instance::make_directory(&log)?;
     let backup = store.begin_backup().await.map_err(EngineError::from)?;
     let mut files = vec![];
     let total = SPACES.iter().map(|(space, _)| backup.size(*space)).sum();

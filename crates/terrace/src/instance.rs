@@ -17,7 +17,7 @@ use crate::settings::Settings;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -190,7 +190,7 @@ fn partial(path: &Path) -> PathBuf {
     path.with_extension("partial")
 }
 
-/// Writes a file durably: the whole of it is there, or nothing. Its directory is still to be synced.
+/// Writes a file durably, its owner's alone: the whole of it is there, or nothing. Its directory is still to be synced.
 pub(crate) fn write_file(path: &Path, text: &str) -> Result<(), Error> {
     write_bytes(path, text.as_bytes())
 }
@@ -199,7 +199,7 @@ pub(crate) fn write_file(path: &Path, text: &str) -> Result<(), Error> {
 pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let partial = partial(path);
     let write = || -> io::Result<()> {
-        let mut file = fs::File::create(&partial)?;
+        let mut file = fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&partial)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         fs::rename(&partial, path)
@@ -387,7 +387,7 @@ impl Instance {
         write_file(&dir.join(config::FILE), text)?;
         sync_directory(dir)?;
         let temp = temp(dir, config);
-        fs::create_dir(&temp).map_err(io_at(&temp))?;
+        make_directory(&temp)?;
         let (devices, all) = open_devices(dir, config, true)?;
         let env = Real::on(tokio::runtime::Handle::current());
         let filled = fill(Parts { env: env.clone(), devices, config: config.clone() }).await?;
@@ -407,7 +407,7 @@ impl Instance {
         let temp = temp(dir, &config);
         // What queries of an earlier run left there.
         remove_directory(&temp)?;
-        fs::create_dir(&temp).map_err(io_at(&temp))?;
+        make_directory(&temp)?;
         let (mut set, mut devices) = open_devices(dir, &config, false)?;
         set.flash = open_flash(dir, &config);
         devices.extend(set.flash.clone());
@@ -517,7 +517,7 @@ fn discard(dir: &Path) -> Result<(), Error> {
     sync_directory(dir)
 }
 
-/// Makes a directory and those above it, durably; answers which are new, the innermost first.
+/// Makes a directory and those above it, durably and their owner's alone; answers which are new, the innermost first.
 pub(crate) fn make_directory(dir: &Path) -> Result<Vec<PathBuf>, Error> {
     let absent = dir.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists());
     let absent: Vec<PathBuf> = absent.map(Path::to_path_buf).collect();

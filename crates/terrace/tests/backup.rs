@@ -279,3 +279,32 @@ fn the_shell_copies_from_and_to_its_own_files() {
     bad(&["shell", &db, "-c", "\\copy t"], "", "use \\copy");
     assert_eq!(good(&["shell", &db, "--csv", "-c", "SELECT count(*) FROM t"], ""), "count\n5\n");
 }
+
+/// A database, its backups and its archived log are their owner's alone, whatever the process would let others do.
+#[test]
+fn files_are_their_owners_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    fn check(path: &Path) {
+        let mode = fs::metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{}: {mode:o}", path.display());
+        if path.is_dir() {
+            fs::read_dir(path).unwrap().for_each(|entry| check(&entry.unwrap().path()));
+        }
+    }
+    let scratch = Scratch::new("modes");
+    let (db, backup, copy, archive) =
+        (scratch.at("db"), scratch.at("backup"), scratch.at("copy"), scratch.at("archive"));
+    let settings = scratch.at("settings.toml");
+    fs::create_dir(&archive).unwrap();
+    fs::write(&settings, SMALL.replace("[log]\n", &format!("[log]\narchive = {archive:?}\n"))).unwrap();
+    good(&["init", &db, "--config", &settings], "");
+    let fill =
+        "CREATE TABLE t (a int, b text); INSERT INTO t SELECT g, repeat('x', 200) FROM generate_series(1, 40000) g;";
+    good(&["shell", &db], fill);
+    good(&["backup", &db, &backup], "");
+    good(&["restore", &backup, &copy], "");
+    let archived: Vec<PathBuf> = fs::read_dir(&archive).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(archived.len(), 1, "the database's own");
+    assert!(fs::read_dir(&archived[0]).unwrap().count() > 2, "segments were archived");
+    [Path::new(&db), Path::new(&backup), Path::new(&copy), &archived[0]].into_iter().for_each(check);
+}
