@@ -22,7 +22,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use terrace_engine::{Datum, EngineError};
-use terrace_sql::{Outcome, Prepared, Session, TxnStatus};
+use terrace_sql::{Outcome, Prepared, Reported, Session, TxnStatus};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -200,16 +200,16 @@ pub(crate) struct Connection {
     pub(crate) portals: Portals,
     /// An extended-protocol message failed; everything up to Sync is skipped.
     skipping: bool,
-    /// `application_name` as the client was last told.
-    application: String,
+    /// What the client was last told of.
+    told: Arc<Reported>,
     _place: Place,
 }
 
 impl Connection {
     pub(crate) fn new(shared: Arc<Shared>, session: Session, place: Place) -> Connection {
         let portals = Portals::default();
-        let application = session.setting("application_name").unwrap_or_default();
-        Connection { shared, session, portals, skipping: false, application, _place: place }
+        let told = session.reported();
+        Connection { shared, session, portals, skipping: false, told, _place: place }
     }
 
     async fn serve(&mut self, wire: &mut Wire) -> Result<(), Failure> {
@@ -357,7 +357,8 @@ impl Connection {
         let outcome = wire.watch(self.session.execute(prepared, values)).await??;
         if let Some(mut rows) = self.answer(wire, outcome, prepared, |_| false).await? {
             wire.put(Answer::RowDescription(rows.description()));
-            let count = rows.send(wire, usize::MAX).await?.count;
+            let zone = self.session.zone();
+            let count = zone.over(rows.send(wire, usize::MAX)).await?.count;
             wire.put(complete(prepared.tag(count)));
         }
         Ok(())
@@ -374,7 +375,10 @@ impl Connection {
         match outcome {
             Outcome::Rows { schema, stream } => return Ok(Some(Rows::new(schema, stream, binary))),
             Outcome::CopyIn(copy) => copy_in(&self.shared, wire, copy).await?,
-            Outcome::CopyOut { schema, stream, format } => copy_out(wire, prepared, &schema, stream, &format).await?,
+            Outcome::CopyOut { schema, stream, format } => {
+                let zone = self.session.zone();
+                zone.over(copy_out(wire, prepared, &schema, stream, &format)).await?;
+            }
             Outcome::Command { tag, notices } => {
                 for notice in &notices {
                     wire.put(Answer::NoticeResponse(notice_response(notice)));
@@ -391,11 +395,12 @@ impl Connection {
         if let Err(e) = self.session.sync().await {
             wire.put(Answer::ErrorResponse(error_response(&e, "ERROR")));
         }
-        let application = self.session.application_name();
-        if *application != *self.application {
-            self.application = application.to_string();
-            let (name, value) = ("application_name".to_owned(), self.application.clone());
-            wire.put(Answer::ParameterStatus(ParameterStatus::new(name, value)));
+        let now = self.session.reported();
+        if !Arc::ptr_eq(&now, &self.told) {
+            for ((name, value), _) in now.iter().zip(self.told.iter()).filter(|(now, told)| now != told) {
+                wire.put(Answer::ParameterStatus(ParameterStatus::new((*name).to_owned(), value.to_string())));
+            }
+            self.told = now;
         }
         let status = self.session.status();
         if status == TxnStatus::Idle {

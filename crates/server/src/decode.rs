@@ -2,6 +2,7 @@
 use crate::encode::{DAYS_2000, EPOCH_2000};
 use bytes::{Buf, Bytes};
 use terrace_engine::{DataType, Datum, EngineError, Result};
+use terrace_sql::pgcatalog::{data_type_of_oid, item_oid};
 
 /// Reads one parameter. `oid`: the type the client sends it as; `data_type`: the type the statement takes it as.
 pub(crate) fn parameter(
@@ -28,6 +29,9 @@ pub(crate) fn parameter(
         (700, 4) if data_type == DataType::Float4 => Datum::Float4(b.get_f32()),
         (700, 4) => Datum::Float8(b.get_f32().into()),
         (701, 8) => Datum::Float8(b.get_f64()),
+        (array, _) if let Some(item) = item_oid(array) => {
+            Datum::Text(self::array(b, item, number)?.ok_or_else(wrong)?.into())
+        }
         (17, _) => Datum::Bytea(b.to_vec().into()),
         (1082, 4) if matches!(b.as_ref(), [0x7f, 255, 255, 255] | [0x80, 0, 0, 0]) => return Err(infinite()),
         (1082, 4) => Datum::Date(b.get_i32().checked_add(DAYS_2000).ok_or_else(wrong)?),
@@ -55,6 +59,45 @@ pub(crate) fn parameter(
 /// An integer in the statement's own width, so that it is not refused for having come in another.
 fn infinite() -> EngineError {
     EngineError::new("0A000", "infinite dates and timestamps are not supported")
+}
+
+/// The text of a binary array of one dimension; `None` where it is none. `oid`: of its items' type.
+fn array(mut bytes: Bytes, oid: u32, number: usize) -> Result<Option<String>> {
+    let Ok(dimensions) = bytes.try_get_i32() else { return Ok(None) };
+    // Whether there are NULLs, and the type again.
+    if bytes.try_get_i32().is_err() || bytes.try_get_u32().ok() != Some(oid) {
+        return Ok(None);
+    }
+    let items = match dimensions {
+        0 => 0,
+        1 => match (bytes.try_get_i32(), bytes.try_get_i32()) {
+            (Ok(items @ 0..), Ok(_)) => items,
+            _ => return Ok(None),
+        },
+        2..=6 => return Err(EngineError::new("0A000", "arrays of several dimensions are not supported")),
+        _ => return Ok(None),
+    };
+    let data_type = data_type_of_oid(oid).expect("items are of types that there are");
+    let mut text = String::from("{");
+    for at in 0..items {
+        if at > 0 {
+            text.push(',');
+        }
+        let Ok(length) = bytes.try_get_i32() else { return Ok(None) };
+        if length == -1 {
+            text.push_str("NULL");
+            continue;
+        }
+        let Some(length) = usize::try_from(length).ok().filter(|length| *length <= bytes.remaining()) else {
+            return Ok(None);
+        };
+        let item = parameter(Some(&bytes.split_to(length)), true, oid, data_type, number)?;
+        text.push('"');
+        text.push_str(&item.to_string().replace('\\', "\\\\").replace('"', "\\\""));
+        text.push('"');
+    }
+    text.push('}');
+    Ok(bytes.is_empty().then_some(text))
 }
 
 fn integer(value: i64, data_type: DataType) -> Result<Datum> {

@@ -36,9 +36,9 @@ pub(crate) fn error_response(e: &EngineError, severity: &str) -> ErrorResponse {
     ErrorResponse::new(fields(e, severity))
 }
 
-/// A warning, or (successful completion's states) a notice.
+/// A warning, or (successful completion's states, and what is there already) a notice.
 pub(crate) fn notice_response(e: &EngineError) -> NoticeResponse {
-    let severity = if e.state.0.starts_with("00") { "NOTICE" } else { "WARNING" };
+    let severity = if e.state.0.starts_with("00") || e.state.0 == "42P07" { "NOTICE" } else { "WARNING" };
     NoticeResponse::new(fields(e, severity))
 }
 

@@ -79,7 +79,7 @@ impl Connection {
         let prepared = self.session.prepare(sql, &stated).await?;
         let oid = |(i, inferred): (usize, &DataType)| match types.get(i) {
             Some(oid) if stated[i].is_some() => *oid,
-            _ => inferred.pg_oid(),
+            _ => prepared.arrays.get(&(i + 1)).copied().unwrap_or(inferred.pg_oid()),
         };
         let parameters = prepared.parameters.iter().enumerate().map(oid).collect();
         self.session.keep(name, Named { prepared, parameters });
@@ -112,7 +112,7 @@ impl Connection {
         let decode = |i: usize| {
             parameter(values[i].as_ref(), binary[i], target.parameters[i], target.prepared.parameters[i], i + 1)
         };
-        let values = (0..wanted).map(decode).collect::<Result<Vec<_>, _>>()?;
+        let values = self.session.zone().scope(|| (0..wanted).map(decode).collect::<Result<Vec<_>, _>>())?;
         let columns = target.prepared.columns.as_ref().map_or(0, |c| c.fields().len());
         // Formats of a statement without columns mean nothing.
         let formats = if columns == 0 { vec![] } else { spread(result_formats, columns, "result")? };
@@ -129,10 +129,15 @@ impl Connection {
                 wire.put(Answer::ParameterDescription(parameters));
                 (&statement.prepared, &[])
             }
-            Target::Portal(name) => {
-                let portal = self.portals.get(name).ok_or_else(|| no_portal(name))?;
-                (&portal.statement.prepared, &portal.formats)
-            }
+            Target::Portal(name) => match (self.portals.get(name), self.session.cursor_columns(name)) {
+                (Some(portal), _) => (&portal.statement.prepared, &portal.formats),
+                // Cursors and portals are one to clients.
+                (None, Some(schema)) => {
+                    wire.put(Answer::RowDescription(row_description(&schema, |_| false)));
+                    return Ok(());
+                }
+                (None, None) => return Err(no_portal(name).into()),
+            },
         };
         match (&prepared.columns, Shown::of(prepared)) {
             (Some(_), Some(shown)) if !formats.contains(&true) => wire.output.extend_from_slice(&shown.description),
@@ -180,7 +185,7 @@ impl Connection {
         }
         match &mut portal.state {
             State::Running(rows) => {
-                let sent = rows.send(wire, limit).await?;
+                let sent = self.session.zone().over(rows.send(wire, limit)).await?;
                 if sent.suspended {
                     wire.put(Answer::PortalSuspended(PortalSuspended::new()));
                 } else {

@@ -64,8 +64,9 @@ pub(crate) async fn start(shared: &Arc<Shared>, wire: &mut Wire) -> Result<Optio
         session.set(name, value).map_err(Failure::Fatal)?;
     }
     wire.put(Answer::Authentication(Authentication::Ok));
-    let application = session.setting("application_name").unwrap_or_default();
-    for (name, value) in statuses(&application, &startup.client_encoding, &role) {
+    let reported = session.reported();
+    let [(_, application), (_, zone)] = &*reported;
+    for (name, value) in statuses(application, zone, &startup.client_encoding, &role) {
         wire.put(Answer::ParameterStatus(ParameterStatus::new(name.to_owned(), value.to_owned())));
     }
     wire.put(Answer::BackendKeyData(BackendKeyData::new(place.pid, SecretKey::I32(place.secret))));
@@ -74,7 +75,12 @@ pub(crate) async fn start(shared: &Arc<Shared>, wire: &mut Wire) -> Result<Optio
     Ok(Some(Connection::new(shared.clone(), session, place)))
 }
 
-fn statuses<'a>(application: &'a str, client_encoding: &'a str, role: &'a Role) -> [(&'static str, &'a str); 13] {
+fn statuses<'a>(
+    application: &'a str,
+    zone: &'a str,
+    client_encoding: &'a str,
+    role: &'a Role,
+) -> [(&'static str, &'a str); 13] {
     [
         ("application_name", application),
         ("client_encoding", client_encoding),
@@ -88,7 +94,7 @@ fn statuses<'a>(application: &'a str, client_encoding: &'a str, role: &'a Role) 
         ("server_version", SERVER_VERSION),
         ("session_authorization", &role.name),
         ("standard_conforming_strings", "on"),
-        ("TimeZone", "UTC"),
+        ("TimeZone", zone),
     ]
 }
 
@@ -115,8 +121,7 @@ impl Startup {
                     return Err(fatal("0A000", "replication connections are not supported"));
                 }
                 "replication" => {}
-                "options" if value.trim().is_empty() => {}
-                "options" => return Err(fatal("0A000", "the connection parameter \"options\" is not supported")),
+                "options" => startup.settings.extend(options(&value)?),
                 _ if name.starts_with("_pq_.") => startup.options.push(name),
                 _ => startup.settings.push((name, value)),
             }
@@ -143,6 +148,40 @@ impl Startup {
             None => Err(fatal("28000", format!("role \"{}\" does not exist", self.user))),
         }
     }
+}
+
+/// Settings as PostgreSQL's command line states them: `-c name=value` or `--name=value`; a backslash before what is to stay in a value.
+fn options(text: &str) -> Result<Vec<(String, String)>, Failure> {
+    let mut words: Vec<String> = vec![];
+    let (mut rest, mut within) = (text.chars(), false);
+    while let Some(c) = rest.next() {
+        match c {
+            c if c.is_whitespace() => within = false,
+            c => {
+                if !std::mem::replace(&mut within, true) {
+                    words.push(String::new());
+                }
+                let c = if c == '\\' { rest.next().unwrap_or(c) } else { c };
+                words.last_mut().expect("a word has begun").push(c);
+            }
+        }
+    }
+    let (mut words, mut settings) = (words.into_iter(), vec![]);
+    while let Some(word) = words.next() {
+        let setting = match word.strip_prefix("--").or_else(|| word.strip_prefix("-c")) {
+            Some("") if word == "-c" => words.next(),
+            Some(setting) => Some(setting.to_owned()),
+            None => None,
+        };
+        match setting.as_deref().and_then(|setting| setting.split_once('=')) {
+            Some((name, value)) => settings.push((name.replace('-', "_"), value.to_owned())),
+            None => {
+                let message = format!("the connection parameter \"options\" has \"{word}\", which is not supported");
+                return Err(fatal("0A000", message));
+            }
+        }
+    }
+    Ok(settings)
 }
 
 /// Text is UTF-8. SQL_ASCII means "convert nothing" and is what libpq asks for in the C locale.

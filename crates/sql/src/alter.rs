@@ -266,7 +266,7 @@ impl Run<'_> {
         let Some(at) = position(&table.columns, &folded) else {
             let missing = undefined_column(&folded, &table.name);
             if if_exists {
-                notices.push(notice("42703", format!("{}, skipping", missing.message)));
+                notices.push(notice("00000", format!("{}, skipping", missing.message)));
                 return Ok(table.clone());
             }
             return Err(missing);

@@ -15,6 +15,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use terrace_engine::types::Zone;
 use terrace_engine::{Datum, DatumRef, Isolation, Peek, Result, RowView};
 use terrace_storage::{Reads, counted, counting};
 
@@ -46,6 +47,9 @@ impl Session {
         show: impl FnOnce(FoundRow<'_>),
     ) -> Option<u64> {
         let fast = statement.fast.lock().clone()?;
+        if self.zone() != Zone::Utc || !fast.means(fast.version) {
+            return None;
+        }
         if parameters.len() != statement.parameters.len() {
             return None;
         }

@@ -1,7 +1,7 @@
 //! Fields of times, and times cut to a unit, on PostgreSQL's calendar.
 //!
 //! Source: PostgreSQL 15 documentation, "Date/Time Functions and Operators".
-use terrace_engine::types::{civil_from_days, days_from_civil};
+use terrace_engine::types::{Zone, civil_from_days, days_from_civil};
 
 pub(crate) const DAY: i64 = 86_400_000_000;
 
@@ -26,7 +26,10 @@ pub(crate) enum Part {
     IsoDayOfWeek,
     DayOfYear,
     IsoYear,
+    /// Seconds east of UTC.
     Timezone,
+    TimezoneHour,
+    TimezoneMinute,
 }
 
 impl Part {
@@ -50,7 +53,9 @@ impl Part {
             "isodow" => Part::IsoDayOfWeek,
             "doy" => Part::DayOfYear,
             "isoyear" => Part::IsoYear,
-            "timezone" | "timezone_hour" | "timezone_minute" => Part::Timezone,
+            "timezone" => Part::Timezone,
+            "timezone_hour" => Part::TimezoneHour,
+            "timezone_minute" => Part::TimezoneMinute,
             _ => return None,
         })
     }
@@ -91,9 +96,21 @@ impl Part {
             Part::IsoDayOfWeek => isodow,
             Part::DayOfYear => days - days_from_civil(year, 1, 1) + 1,
             Part::IsoYear => shown(iso_year),
-            Part::Timezone => 0,
+            Part::Timezone | Part::TimezoneHour | Part::TimezoneMinute => 0,
         };
         value.into()
+    }
+
+    /// Of a moment (microseconds since 1970, UTC), as clocks show it in a zone; times 10^[`Part::scale`].
+    pub(crate) fn of_moment(self, utc: i64, zone: Zone) -> i128 {
+        let offset = i128::from(zone.offset_at(utc));
+        match self {
+            Part::Epoch => self.of_timestamp(utc),
+            Part::Timezone => offset,
+            Part::TimezoneHour => offset / 3600,
+            Part::TimezoneMinute => offset / 60 % 60,
+            _ => self.of_timestamp(zone.local(utc)),
+        }
     }
 
     /// Of an interval, times 10^[`Part::scale`]; `None` where intervals have no such field.
@@ -145,6 +162,20 @@ impl Part {
             _ => None,
         }
     }
+}
+
+/// A local time so many months, days and microseconds later; a day that the month does not have is its last. `None`: out of range.
+pub(crate) fn moved(micros: i64, months: i32, days: i32, rest: i64) -> Option<i64> {
+    let (day, of_day) = (micros.div_euclid(DAY), micros.rem_euclid(DAY));
+    let day = if months == 0 {
+        day
+    } else {
+        let (year, month, of_month) = civil_from_days(day);
+        let month = year * 12 + month - 1 + i64::from(months);
+        let first = |month: i64| days_from_civil(month.div_euclid(12), month.rem_euclid(12) + 1, 1);
+        (first(month) + of_month - 1).min(first(month + 1) - 1)
+    };
+    day.checked_add(days.into())?.checked_mul(DAY)?.checked_add(of_day)?.checked_add(rest)
 }
 
 /// Number of the century or millennium: the first begins with year 1, the one before it is -1.

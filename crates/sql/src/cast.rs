@@ -3,9 +3,10 @@
 //! 1. Rounding: a float to an integer to the nearest, ties to even; a numeric ties away from zero.
 //! 2. What leaves the target's range is 22003. An explicit cast cuts text to varchar(n) and char(n); an assignment refuses all but
 //!    blanks (22001).
+//! 3. A timestamp with time zone becomes one without, and a date, as clocks show it in the session's zone; and the other way round.
 //!
 //! Source: PostgreSQL 15 documentation, "Type Conversion", and pg_cast.
-use terrace_engine::types::{Numeric, date_of_timestamp, fit_char, fit_varchar, timestamp_of_date};
+use terrace_engine::types::{Numeric, Zone, date_of_timestamp, fit_char, fit_varchar, timestamp_of_date};
 use terrace_engine::{DataType, Datum, EngineError, Result};
 
 /// How a value of one type may become one of another.
@@ -65,15 +66,21 @@ pub(crate) fn cast_datum(datum: Datum, to: DataType, explicit: bool) -> Result<D
         (Datum::Float8(v), _) if is_number(to) => number_to(Number::Float(v), to)?,
         (Datum::Numeric(v), _) if is_number(to) => number_to(Number::Exact(v), to)?,
         (Datum::Date(v), DataType::Timestamp) => Datum::Timestamp(timestamp_of_date(v)?),
-        (Datum::Date(v), DataType::Timestamptz) => Datum::Timestamptz(timestamp_of_date(v)?),
-        (Datum::Timestamp(v), DataType::Timestamptz) => Datum::Timestamptz(v),
-        (Datum::Timestamptz(v), DataType::Timestamp) => Datum::Timestamp(v),
-        (Datum::Timestamp(v) | Datum::Timestamptz(v), DataType::Date) => Datum::Date(date_of_timestamp(v)),
+        (Datum::Date(v), DataType::Timestamptz) => Datum::Timestamptz(moment(timestamp_of_date(v)?)?),
+        (Datum::Timestamp(v), DataType::Timestamptz) => Datum::Timestamptz(moment(v)?),
+        (Datum::Timestamptz(v), DataType::Timestamp) => Datum::Timestamp(Zone::current().local(v)),
+        (Datum::Timestamp(v), DataType::Date) => Datum::Date(date_of_timestamp(v)),
+        (Datum::Timestamptz(v), DataType::Date) => Datum::Date(date_of_timestamp(Zone::current().local(v))),
         (v, _) => {
             to.admits(v.as_ref())?;
             v
         }
     })
+}
+
+/// When clocks of the session show this (invariant 3).
+fn moment(local: i64) -> Result<i64> {
+    Zone::current().utc(local).ok_or_else(|| EngineError::new("22008", "timestamp out of range"))
 }
 
 /// Text within varchar(n) or char(n).

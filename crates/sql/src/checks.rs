@@ -14,6 +14,7 @@ use datafusion::arrow::array::{Array, AsArray};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::sqlparser::ast::{
     CheckConstraint, ColumnOption, CreateTable, Expr, Ident, SelectItem, SetExpr, Statement, TableConstraint, Value,
     Visit, VisitMut, Visitor, VisitorMut,
@@ -220,13 +221,31 @@ impl Run<'_> {
         table: &Arc<Table>,
         rows: impl IntoIterator<Item = &'r [Datum]>,
     ) -> Result<Option<(usize, EngineError)>> {
+        match self.checking(table).await? {
+            Some(plan) => self.violation_by(table, plan, rows).await,
+            None => Ok(None),
+        }
+    }
+
+    /// What checks rows of the table, any number of times; `None`: it has no constraints.
+    pub(crate) async fn checking(&self, table: &Arc<Table>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         if table.checks.is_empty() {
             return Ok(None);
         }
-        let rows: Vec<RowBuf> = rows.into_iter().map(|row| RowBuf::encode(table, row)).collect::<Result<_>>()?;
         let plan = self.check_plan(table, &table.checks).await?;
+        self.physical(&plan).await.map(Some)
+    }
+
+    /// As [`Run::violation`]; `plan`: what [`Run::checking`] answered.
+    pub(crate) async fn violation_by<'r>(
+        &self,
+        table: &Arc<Table>,
+        plan: Arc<dyn ExecutionPlan>,
+        rows: impl IntoIterator<Item = &'r [Datum]>,
+    ) -> Result<Option<(usize, EngineError)>> {
+        let rows: Vec<RowBuf> = rows.into_iter().map(|row| RowBuf::encode(table, row)).collect::<Result<_>>()?;
         let rows = Arc::new(rows);
-        let stream = self.stream_given(self.physical(&plan).await?, None, rows.clone())?;
+        let stream = self.stream_given(plan, None, rows.clone())?;
         let mut first = 0;
         for batch in self.drain(stream).await? {
             for row in 0..batch.num_rows() {

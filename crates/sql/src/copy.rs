@@ -29,6 +29,7 @@ use crate::session::{Block, Shared};
 use crate::values::{assign_datum, live_columns};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::execution_props::ExecutionProps;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::sqlparser::ast::{CopySource, CopyTarget, Expr, Ident, SetExpr, Statement, TableFactor};
 use fields::Fields;
 use lines::Lines;
@@ -81,6 +82,8 @@ pub struct CopyIn {
     token: Arc<CancelToken>,
     canceller: Canceller,
     behind: Behind,
+    /// What checks rows, once it is known; `None` within: nothing does.
+    checking: Option<Option<Arc<dyn ExecutionPlan>>>,
     /// Rows stored.
     count: u64,
     over: bool,
@@ -215,7 +218,18 @@ impl CopyIn {
         behind: Behind,
     ) -> CopyIn {
         let lines = Lines::new(target.format.clone());
-        CopyIn { target, lines, fields: Fields::default(), shared, token, canceller, behind, count: 0, over: false }
+        CopyIn {
+            target,
+            lines,
+            fields: Fields::default(),
+            shared,
+            token,
+            canceller,
+            behind,
+            checking: None,
+            count: 0,
+            over: false,
+        }
     }
 
     /// Fields of each line.
@@ -273,7 +287,8 @@ impl CopyIn {
     /// Stores the rows of the lines that have come.
     async fn store(&mut self, at_end: bool) -> Result<()> {
         let token = self.token.clone();
-        token.run(self.store_lines(at_end)).await
+        let zone = self.shared.settings.lock().zone();
+        zone.over(token.run(self.store_lines(at_end))).await
     }
 
     async fn store_lines(&mut self, at_end: bool) -> Result<()> {
@@ -354,7 +369,14 @@ impl CopyIn {
         for (line, row) in &rows {
             check_not_null(table, row).map_err(|e| self.target.at_line(*line, e))?;
         }
-        if let Some((n, error)) = Box::pin(run.violation(table, rows.iter().map(|(_, row)| row.as_slice()))).await? {
+        if self.checking.is_none() {
+            // Once for all batches: planning costs more than checking.
+            self.checking = Some(Box::pin(run.checking(table)).await?);
+        }
+        let all = rows.iter().map(|(_, row)| row.as_slice());
+        if let Some(Some(plan)) = &self.checking
+            && let Some((n, error)) = Box::pin(run.violation_by(table, plan.clone(), all)).await?
+        {
             return Err(self.target.at_line(rows[n].0, error));
         }
         let shared = self.shared.clone();

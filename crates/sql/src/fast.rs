@@ -1,8 +1,8 @@
 //! Statements by key, run straight on the engine: SELECT of one row or of a short range of an index, INSERT of VALUES, UPDATE and
 //! DELETE of one row. They are most of what a transactional client sends, and planning them costs many times what they do.
 //!
-//! 1. Recognised once (`recognise`), against one version of the catalogue; another version recognises again, or takes the general
-//!    way.
+//! 1. Recognised once (`recognise`), against one version of the catalogue and in one time zone; others recognise again, or take the
+//!    general way.
 //! 2. The answer is the general way's, in values, types, names and errors. What is not certain to be is not recognised.
 //! 3. A range that turns out to be long is given back to the general way: an answer here is one batch.
 //! 4. `now()` is a value of the transaction, never of the statement that was recognised.
@@ -13,6 +13,7 @@ use crate::values::{ColumnBuilder, assign_datum};
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
 use std::sync::Arc;
+use terrace_engine::types::Zone;
 use terrace_engine::{DataType, Datum, EngineError, Index, Result, RowBuf, RowView, Table, Txn, UpdateOutcome};
 
 mod range;
@@ -90,6 +91,8 @@ pub(crate) struct Fast {
     /// Of the catalogue it was recognised against.
     pub(crate) version: u64,
     /// Whether it asks for the transaction's time.
+    /// In which its constants were read.
+    pub(crate) zone: Zone,
     pub(crate) uses_now: bool,
     table: Arc<Table>,
     action: Action,
@@ -113,7 +116,7 @@ impl Given {
         match self {
             Given::Constant(datum) => Ok(datum.clone()),
             Given::Parameter(number, data_type) => assign_datum(bound.parameters[*number].clone(), *data_type),
-            Given::Now => Ok(Datum::Timestamp(bound.now)),
+            Given::Now => assign_datum(Datum::Timestamptz(bound.now), DataType::Timestamp),
         }
     }
 }
@@ -179,6 +182,11 @@ type LookUp<'f> = (&'f Index, Result<Vec<Datum>>, &'f [usize]);
 type Found = (terrace_storage::Rid, RowBuf, terrace_engine::Version);
 
 impl Fast {
+    /// Whether it still is what its text says.
+    pub(crate) fn means(&self, version: u64) -> bool {
+        self.version == version && self.zone == Zone::current()
+    }
+
     pub(crate) fn table(&self) -> &Table {
         &self.table
     }

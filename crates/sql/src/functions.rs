@@ -1,7 +1,7 @@
 //! Functions whose results are not what DataFusion's are: fields of times, arithmetic of days, the time of the transaction,
 //! and mathematics that says where it has no answer.
 use crate::arithmetic::{Function, float_result};
-use crate::calendar::{DAY, Part};
+use crate::calendar::{DAY, Part, moved};
 use crate::error::tunnel;
 use crate::values::{UTC, arrow_type, engine_array, engine_type};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array, Int32Array, PrimitiveArray};
@@ -17,6 +17,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use std::sync::Arc;
+use terrace_engine::types::{Zone, date_of_timestamp};
 use terrace_engine::{DataType, EngineError};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,6 +30,10 @@ enum Kind {
     MoveDays(Function),
     DaysBetween,
     TimeBetween,
+    /// A timestamp with time zone and an interval, whose days are of the session's zone.
+    MoveTime(Function),
+    /// `timestamp AT TIME ZONE zone`, the zone first.
+    AtZone,
     /// The beginning of the transaction, as this type.
     Now(DataType),
     Math(Math),
@@ -68,6 +73,7 @@ pub(crate) fn register(state: &mut SessionState) {
     let functions = [
         udf("date_part", Kind::DatePart, &[]),
         udf("date_trunc", Kind::DateTrunc, &[]),
+        udf("timezone", Kind::AtZone, &[]),
         udf(
             "now",
             Kind::Now(DataType::Timestamptz),
@@ -81,7 +87,7 @@ pub(crate) fn register(state: &mut SessionState) {
         udf("exp", Kind::Math(Math::Exp), &[]),
         udf("power", Kind::Math(Math::Power), &["pow"]),
     ];
-    for function in functions {
+    for function in functions.into_iter().chain(crate::arrays::functions()) {
         state.register_udf(Arc::new(function)).expect("functions can be replaced");
     }
 }
@@ -115,6 +121,11 @@ pub(crate) fn time_between(left: Expr, right: Expr) -> Expr {
     call(Kind::TimeBetween, "time_between", vec![left, right])
 }
 
+/// `timestamp with time zone + interval`, and minus.
+pub(crate) fn move_time(time: Expr, by: Expr, function: Function) -> Expr {
+    call(Kind::MoveTime(function), "move_time", vec![time, by])
+}
+
 impl ScalarUDFImpl for Native {
     fn name(&self) -> &str {
         self.name
@@ -141,6 +152,14 @@ impl ScalarUDFImpl for Native {
             Kind::DateTrunc => match &types[1] {
                 ArrowType::Date32 | ArrowType::Timestamp(_, Some(_)) => arrow_type(DataType::Timestamptz),
                 ArrowType::Timestamp(_, None) | ArrowType::Utf8 | ArrowType::Null => arrow_type(DataType::Timestamp),
+                other => return Err(tunnel(no_function(self.name, other))),
+            },
+            Kind::MoveTime(_) => arrow_type(DataType::Timestamptz),
+            Kind::AtZone => match &types[1] {
+                ArrowType::Timestamp(_, None) => arrow_type(DataType::Timestamptz),
+                ArrowType::Timestamp(_, Some(_)) | ArrowType::Date32 | ArrowType::Utf8 | ArrowType::Null => {
+                    arrow_type(DataType::Timestamp)
+                }
                 other => return Err(tunnel(no_function(self.name, other))),
             },
             Kind::MoveDays(_) => ArrowType::Date32,
@@ -178,6 +197,8 @@ impl ScalarUDFImpl for Native {
                 Arc::new(days)
             }
             Kind::TimeBetween => time_array(&array(0)?, &array(1)?)?,
+            Kind::MoveTime(function) => move_times(function, &array(0)?, &array(1)?)?,
+            Kind::AtZone => at_zone(&array(0)?, &array(1)?)?,
             Kind::Now(_) => return internal_err!("{} stands for a constant", self.name),
             Kind::Math(math) => {
                 let first = array(0)?;
@@ -202,8 +223,8 @@ impl ScalarUDFImpl for Native {
         };
         let micros = now.timestamp_micros();
         let value = match data_type {
-            DataType::Date => ScalarValue::Date32(Some(micros.div_euclid(DAY) as i32)),
-            DataType::Timestamp => ScalarValue::TimestampMicrosecond(Some(micros), None),
+            DataType::Date => ScalarValue::Date32(Some(date_of_timestamp(Zone::current().local(micros)))),
+            DataType::Timestamp => ScalarValue::TimestampMicrosecond(Some(Zone::current().local(micros)), None),
             _ => ScalarValue::TimestampMicrosecond(Some(micros), Some(UTC.into())),
         };
         Ok(ExprSimplifyResult::Simplified(Expr::Literal(value, None)))
@@ -263,6 +284,10 @@ fn extract_array(part: Part, array: &ArrayRef) -> Result<Decimal128Array> {
             };
             intervals.as_primitive::<IntervalMonthDayNanoType>().iter().map(value).collect::<Result<_>>()?
         }
+        ArrowType::Timestamp(_, Some(_)) => {
+            let zone = Zone::current();
+            micros_of(array)?.iter().map(|v| v.map(|v| part.of_moment(v, zone))).collect()
+        }
         _ => micros_of(array)?.iter().map(|v| v.map(|v| part.of_timestamp(v))).collect(),
     };
     Ok(values.with_precision_and_scale(28, part.scale() as i8)?)
@@ -274,11 +299,77 @@ fn date_trunc(part: Part, array: &ArrayRef, to: &ArrowType) -> Result<ArrayRef> 
         let begin = part.truncate(v);
         begin.map(Some).ok_or_else(|| tunnel(EngineError::new("22023", format!("unit {part:?} cannot be cut to"))))
     };
-    let cut: PrimitiveArray<TimestampMicrosecondType> = micros_of(array)?.iter().map(cut).collect::<Result<_>>()?;
-    match to {
-        ArrowType::Timestamp(TimeUnit::Microsecond, Some(zone)) => Ok(Arc::new(cut.with_timezone(zone.clone()))),
-        _ => Ok(Arc::new(cut)),
+    if !matches!(to, ArrowType::Timestamp(TimeUnit::Microsecond, Some(_))) {
+        let cut = micros_of(array)?.iter().map(cut).collect::<Result<PrimitiveArray<TimestampMicrosecondType>>>()?;
+        return Ok(Arc::new(cut));
     }
+    // Units begin when they do in the session's zone.
+    let zone = Zone::current();
+    let moments = moments_of(array)?;
+    let cut = moments.iter().map(|v| match cut(v.map(|v| zone.local(v)))? {
+        Some(local) => zone.utc(local).map(Some).ok_or_else(|| tunnel(time_out_of_range())),
+        None => Ok(None),
+    });
+    moments_from(cut)
+}
+
+/// Of a timestamp with time zone, or what becomes one.
+fn moments_of(array: &ArrayRef) -> Result<PrimitiveArray<TimestampMicrosecondType>> {
+    match array.data_type() {
+        ArrowType::Null => micros_of(array),
+        _ => micros_of(&crate::convert::convert_array(array, DataType::Timestamptz)?),
+    }
+}
+
+fn moments_from(values: impl Iterator<Item = Result<Option<i64>>>) -> Result<ArrayRef> {
+    let array = values.collect::<Result<PrimitiveArray<TimestampMicrosecondType>>>()?;
+    Ok(Arc::new(array.with_timezone(UTC)))
+}
+
+fn time_out_of_range() -> EngineError {
+    EngineError::new("22008", "timestamp out of range")
+}
+
+fn move_times(function: Function, times: &ArrayRef, by: &ArrayRef) -> Result<ArrayRef> {
+    let zone = Zone::current();
+    let by = datafusion::arrow::compute::cast(by, &ArrowType::Interval(IntervalUnit::MonthDayNano))?;
+    let times = moments_of(times)?;
+    let moved = times.iter().zip(by.as_primitive::<IntervalMonthDayNanoType>()).map(|(time, by)| {
+        let (Some(time), Some(by)) = (time, by) else { return Ok(None) };
+        let sign = if function == Function::Add { 1 } else { -1 };
+        // Months and days by the clock, what is left by the time that passes.
+        let day = match (by.months, by.days) {
+            (0, 0) => Some(time),
+            (months, days) => months
+                .checked_mul(sign)
+                .zip(days.checked_mul(sign))
+                .and_then(|(months, days)| moved(zone.local(time), months, days, 0))
+                .and_then(|local| zone.utc(local)),
+        };
+        let end = day.and_then(|day| day.checked_add(by.nanoseconds / 1000 * i64::from(sign)));
+        end.map(Some).ok_or_else(|| tunnel(time_out_of_range()))
+    });
+    moments_from(moved)
+}
+
+/// What clocks show in a zone at a moment; or when clocks in a zone show a timestamp.
+fn at_zone(zones: &ArrayRef, times: &ArrayRef) -> Result<ArrayRef> {
+    let zones = datafusion::arrow::compute::cast(zones, &ArrowType::Utf8)?;
+    let to_moments = matches!(times.data_type(), ArrowType::Timestamp(_, None));
+    let times = if to_moments { micros_of(times)? } else { moments_of(times)? };
+    let values = zones.as_string::<i32>().iter().zip(times.iter()).map(|(name, time)| {
+        let (Some(name), Some(time)) = (name, time) else { return Ok(None) };
+        let unknown = || EngineError::new("22023", format!("time zone \"{name}\" not recognized"));
+        let zone = Zone::named(name).ok_or_else(|| tunnel(unknown()))?;
+        if !to_moments {
+            return Ok(Some(zone.local(time)));
+        }
+        zone.utc(time).map(Some).ok_or_else(|| tunnel(time_out_of_range()))
+    });
+    if to_moments {
+        return moments_from(values);
+    }
+    Ok(Arc::new(values.collect::<Result<PrimitiveArray<TimestampMicrosecondType>>>()?))
 }
 
 fn date_out_of_range() -> EngineError {

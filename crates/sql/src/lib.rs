@@ -5,6 +5,7 @@
 
 mod alter;
 mod arithmetic;
+mod arrays;
 mod at_once;
 mod calendar;
 mod cast;
@@ -13,6 +14,7 @@ mod conflict;
 mod context;
 mod convert;
 mod copy;
+mod cursor;
 mod database;
 mod ddl;
 mod depth;
@@ -57,6 +59,7 @@ pub use database::{Spill, SqlDatabase};
 pub use datafusion::arrow;
 pub use named::Named;
 pub use session::{Outcome, Prepared, Session, TxnStatus};
+pub use settings::Reported;
 pub use system::SystemSettings;
 pub use values::{arrow_type, engine_type};
 

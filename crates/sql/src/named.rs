@@ -101,6 +101,7 @@ impl Session {
             }
             DiscardObject::ALL => {
                 self.named.clear();
+                self.cursors.clear();
                 self.forget_plans();
                 self.shared.cell.lock().await.given = Default::default();
                 self.shared.settings.lock().reset_all();
@@ -225,9 +226,11 @@ impl Session {
 
 /// `unknown` leaves it to the server.
 fn stated_type(written: &SqlType) -> Result<Option<DataType>> {
-    match written.to_string().eq_ignore_ascii_case("unknown") {
-        true => Ok(None),
-        false => column_type(written).map(Some),
+    match written {
+        // An array is its text.
+        SqlType::Array(_) => Ok(Some(DataType::Text)),
+        _ if written.to_string().eq_ignore_ascii_case("unknown") => Ok(None),
+        _ => column_type(written).map(Some),
     }
 }
 

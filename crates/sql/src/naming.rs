@@ -76,6 +76,8 @@ fn strong_name(expr: &Expr) -> Option<String> {
             else_result.as_ref().and_then(|e| strong_name(e)).unwrap_or_else(|| "case".into())
         }
         Expr::Exists { .. } => "exists".into(),
+        Expr::Array(_) => "array".into(),
+        Expr::AtTimeZone { .. } => "timezone".into(),
         Expr::Substring { .. } => "substring".into(),
         Expr::Trim { .. } => "btrim".into(),
         Expr::Position { .. } => "position".into(),

@@ -50,6 +50,11 @@ impl ExprPlanner for Operators {
         })
     }
 
+    fn plan_array_literal(&self, exprs: Vec<Expr>, schema: &DFSchema) -> Result<PlannerResult<Vec<Expr>>> {
+        let exprs = exprs.into_iter().map(folded).collect();
+        Ok(PlannerResult::Planned(crate::arrays::literal(exprs, schema)?))
+    }
+
     fn plan_extract(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
         match args.as_slice() {
             [Expr::Literal(ScalarValue::Utf8(Some(field)), _), value] => {
@@ -214,7 +219,15 @@ fn with_days(function: Function, left: &Expr, lt: &ArrowType, right: &Expr, rt: 
         }
         (Function::Subtract, Date32, Date32) => Some(functions::days_between(left.clone(), right.clone())),
         (Function::Subtract, Date32 | Timestamp(..), Date32 | Timestamp(..)) => {
-            Some(functions::time_between(to_time(left, lt), to_time(right, rt)))
+            let zoned = |t: &ArrowType| matches!(t, Timestamp(_, Some(_)));
+            let to = if zoned(lt) || zoned(rt) { DataType::Timestamptz } else { DataType::Timestamp };
+            Some(functions::time_between(to_time(left, lt, to), to_time(right, rt, to)))
+        }
+        (Function::Add | Function::Subtract, Timestamp(_, Some(_)), Interval(_)) => {
+            Some(functions::move_time(left.clone(), right.clone(), function))
+        }
+        (Function::Add, Interval(_), Timestamp(_, Some(_))) => {
+            Some(functions::move_time(right.clone(), left.clone(), function))
         }
         (Function::Add | Function::Subtract, Date32, Interval(_)) => {
             Some(interval(function, timestamp(left), right.clone()))
@@ -227,13 +240,9 @@ fn with_days(function: Function, left: &Expr, lt: &ArrowType, right: &Expr, rt: 
     })
 }
 
-/// A date as its midnight.
-fn to_time(expr: &Expr, t: &ArrowType) -> Expr {
-    match t {
-        ArrowType::Date32 => convert(expr.clone(), DataType::Timestamp),
-        ArrowType::Timestamp(_, Some(_)) => convert(expr.clone(), DataType::Timestamp),
-        _ => expr.clone(),
-    }
+/// A date as its midnight, of the session's zone where the other side has one.
+fn to_time(expr: &Expr, t: &ArrowType, to: DataType) -> Expr {
+    if engine_type(t) == Some(to) { expr.clone() } else { convert(expr.clone(), to) }
 }
 
 fn interval(function: Function, time: Expr, by: Expr) -> Expr {

@@ -3,7 +3,7 @@
 //! 1. Nesting is capped (54001): neither the parser nor what walks its trees may exhaust a stack.
 //! 2. What would be accepted and then ignored (FOR UPDATE, SELECT INTO, a DML statement in WITH) is refused here.
 use crate::error::{from_parser, unsupported};
-use crate::{depth, naming};
+use crate::{depth, naming, pgcatalog};
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, LimitClause, ObjectName, Query, Select, SelectItem, SetExpr, Statement, TableAlias,
     TableAliasColumnDef, TableFactor, Value, Visit, VisitMut, Visitor, VisitorMut,
@@ -68,6 +68,9 @@ pub(crate) fn tokens(sql: &str) -> Result<(Vec<TokenWithSpan>, usize)> {
 /// Parses one statement; `None` where there is none.
 pub(crate) fn parse_tokens(tokens: Vec<TokenWithSpan>) -> Result<Option<Statement>> {
     if let Some(statement) = crate::maintain::parse(&tokens)? {
+        return Ok(Some(statement));
+    }
+    if let Some(statement) = crate::cursor::parse(&tokens)? {
         return Ok(Some(statement));
     }
     if let Some(statement) = crate::system::parse(&tokens)? {
@@ -136,6 +139,22 @@ impl VisitorMut for Refusals {
             )),
             _ => ControlFlow::Continue(()),
         }
+    }
+
+    /// `timestamp AT TIME ZONE zone` is `timezone(zone, timestamp)`.
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<EngineError> {
+        let blank = || Box::new(Expr::Identifier(Ident::new("")));
+        if let Expr::AtTimeZone { timestamp, time_zone } = expr {
+            let arguments = [time_zone, timestamp].map(|argument| *std::mem::replace(argument, blank()));
+            *expr = pgcatalog::call("timezone", arguments.into());
+        } else if let Expr::SimilarTo { .. } = expr {
+            return ControlFlow::Break(
+                unsupported("SIMILAR TO").with_hint("Use LIKE, or a regular expression with ~."),
+            );
+        } else if let Some(rewritten) = crate::arrays::rewritten(expr) {
+            *expr = rewritten;
+        }
+        ControlFlow::Continue(())
     }
 
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<EngineError> {

@@ -87,6 +87,7 @@ impl Planner<'_> {
     /// Plans a query. `types`: of its parameters, where they are known.
     pub(crate) async fn plan(&self, mut statement: Statement, types: &[Option<DataType>]) -> Result<Planned> {
         assert!(matches!(statement, Statement::Query(_)), "DataFusion plans queries only");
+        crate::sequence::relation::replace(&mut statement, self.catalog)?;
         pgcatalog::rewrite(&mut statement);
         literals::type_numbers(&mut statement);
         let wrapped = DfStatement::Statement(Box::new(statement));

@@ -13,13 +13,14 @@ use crate::values::check_assignable;
 use datafusion::arrow::array::{RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef};
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::sqlparser::ast::{
     ContextModifier, Expr, Ident, ObjectName, ObjectType, Reset, Set, Statement, TransactionAccessMode,
     TransactionIsolationLevel, TransactionMode, Value,
 };
 use futures::stream;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use terrace_engine::{DataType, EngineError, Isolation, Result};
 
@@ -235,23 +236,35 @@ impl Run<'_> {
     }
 }
 
-impl Session {
-    /// Parameters and result columns of a statement.
-    pub(crate) async fn describe(
-        &mut self,
-        ast: &Statement,
-        types: &[Option<DataType>],
-    ) -> Result<(Vec<DataType>, Option<SchemaRef>)> {
-        let (parameters, columns) = self.describe_source(ast, types).await?;
-        let returned = self.describe_returning(ast, &parameters).await?;
-        Ok((parameters, columns.or(returned)))
+/// What a client is told of a statement before it runs.
+#[derive(Default)]
+pub(crate) struct Described {
+    pub(crate) parameters: Vec<DataType>,
+    /// The array types of those that are arrays, by number from 1.
+    pub(crate) arrays: BTreeMap<usize, u32>,
+    pub(crate) columns: Option<SchemaRef>,
+}
+
+impl Described {
+    pub(crate) fn of(columns: SchemaRef) -> Described {
+        Described { columns: Some(columns), ..Described::default() }
     }
 
-    async fn describe_source(
-        &mut self,
-        ast: &Statement,
-        types: &[Option<DataType>],
-    ) -> Result<(Vec<DataType>, Option<SchemaRef>)> {
+    fn planned(plan: &LogicalPlan, types: &[Option<DataType>], columns: Option<SchemaRef>) -> Result<Described> {
+        let arrays = crate::arrays::parameter_types(plan).map_err(from_datafusion)?;
+        Ok(Described { parameters: parameters(plan, types)?, arrays, columns })
+    }
+}
+
+impl Session {
+    /// Parameters and result columns of a statement.
+    pub(crate) async fn describe(&mut self, ast: &Statement, types: &[Option<DataType>]) -> Result<Described> {
+        let described = self.describe_source(ast, types).await?;
+        let returned = self.describe_returning(ast, &described.parameters).await?;
+        Ok(Described { columns: described.columns.or(returned), ..described })
+    }
+
+    async fn describe_source(&mut self, ast: &Statement, types: &[Option<DataType>]) -> Result<Described> {
         let mut types = types.to_vec();
         type_cast_parameters(ast, &mut types);
         let catalog = self.catalog().await;
@@ -279,7 +292,7 @@ impl Session {
                     .analyzer()
                     .execute_and_check(plan.clone(), state.get().config_options(), |_, _| {})
                     .map_err(from_datafusion)?;
-                Ok((parameters(&plan, &types)?, Some(shown_schema(typed.schema().as_arrow()))))
+                Described::planned(&plan, &types, Some(shown_schema(typed.schema().as_arrow())))
             }
             Statement::Update(update) => {
                 let target = update_target(update)?;
@@ -289,14 +302,14 @@ impl Session {
                     type_parameter(value, table.columns[*at].data_type, &mut types);
                 }
                 let plan = planner(Some(table)).plan(query, &types).await?.plan;
-                Ok((parameters(&plan, &types)?, None))
+                Described::planned(&plan, &types, None)
             }
             Statement::Delete(delete) => {
                 let target = delete_target(delete)?;
                 let table = find(&target.name)?;
                 let query = delete_query(delete, &target, &table);
                 let plan = planner(Some(table)).plan(query, &types).await?.plan;
-                Ok((parameters(&plan, &types)?, None))
+                Described::planned(&plan, &types, None)
             }
             Statement::Insert(insert) => {
                 let table = find(&insert_target(insert)?)?;
@@ -305,11 +318,11 @@ impl Session {
                     let plan = planner(Some(table.clone())).plan(query, &types).await?.plan;
                     crate::conflict::type_parameters(&plan, &mut types)?;
                 }
-                let Some(source) = insert.source.as_deref() else { return Ok((vec![], None)) };
+                let Some(source) = insert.source.as_deref() else { return Ok(Described::default()) };
                 let Some(rows) = plain_values(source) else {
                     let query = Statement::Query(Box::new(source.clone()));
                     let plan = planner(None).plan(query, &types).await?.plan;
-                    return Ok((parameters(&plan, &types)?, None));
+                    return Described::planned(&plan, &types, None);
                 };
                 let mut others = vec![];
                 for row in rows {
@@ -326,14 +339,19 @@ impl Session {
                     }
                 }
                 if others.is_empty() && types.iter().all(Option::is_some) {
-                    return Ok((types.into_iter().flatten().collect(), None));
+                    return Ok(Described { parameters: types.into_iter().flatten().collect(), ..Described::default() });
                 }
                 let plan = planner(None).plan(values_query(others.into_iter())?, &types).await?.plan;
-                Ok((parameters(&plan, &types)?, None))
+                Described::planned(&plan, &types, None)
             }
-            Statement::Explain { .. } => Ok((vec![], Some(text_schema(&["QUERY PLAN"])))),
-            Statement::ShowVariable { variable } => Ok((vec![], Some(self.show(variable)?.0))),
-            _ => Ok((vec![], None)),
+            Statement::Declare { .. } => {
+                let query = crate::cursor::declared(ast).transpose()?.map(|(_, query)| query);
+                let query = query.ok_or_else(|| unsupported("this form of DECLARE"))?;
+                Ok(Described { columns: None, ..Box::pin(self.describe_source(&query, &types)).await? })
+            }
+            Statement::Explain { .. } => Ok(Described::of(text_schema(&["QUERY PLAN"]))),
+            Statement::ShowVariable { variable } => Ok(Described::of(self.show(variable)?.0)),
+            _ => Ok(Described::default()),
         }
     }
 
@@ -365,6 +383,7 @@ impl Session {
             Statement::Prepare { .. } | Statement::Deallocate { .. } | Statement::Discard { .. } => {
                 self.manage_statements(ast).await?
             }
+            Statement::Close { cursor } => self.close_cursor(cursor)?,
             Statement::Vacuum(vacuum) => match self.vacuum(vacuum).await? {
                 true => command("VACUUM"),
                 false => return Ok(None),
@@ -430,6 +449,7 @@ impl Session {
     async fn end(&mut self, commit: bool) -> Result<Outcome> {
         let block = std::mem::replace(&mut *self.shared.block.lock(), Block::None);
         self.isolation = None;
+        self.cursors.clear();
         let tag = if commit && block != Block::Failed { "COMMIT" } else { "ROLLBACK" };
         let result = if tag == "COMMIT" { self.shared.commit().await } else { self.shared.rollback().await };
         result?;
@@ -465,7 +485,9 @@ impl Session {
     fn assign(&mut self, name: &str, value: &str, local: bool) -> Result<Outcome> {
         let outside = local && self.shared.block() == Block::None;
         let mut settings = self.shared.settings.lock();
+        let is_zone = name.eq_ignore_ascii_case("TimeZone");
         match value.to_ascii_lowercase().as_str() {
+            "local" if is_zone => settings.reset(name, local)?,
             "default" => settings.reset(name, local)?,
             _ => settings.set(name, value, local)?,
         }

@@ -35,6 +35,8 @@ impl Session {
                 let at = slot.find(name)?;
                 slot.savepoints.truncate(at);
                 self.shared.settings.lock().release(at);
+                drop(slot);
+                self.keep_cursors_of(at);
             }
             _ => {
                 let mut slot = self.shared.cell.lock().await;
@@ -44,6 +46,8 @@ impl Session {
                 slot.open().rollback_to(mark).await?;
                 self.shared.settings.lock().back_to(at);
                 *self.shared.block.lock() = Block::Explicit;
+                drop(slot);
+                self.close_cursors_since(at);
             }
         }
         Ok(Some(Outcome::Command { tag: tag.into(), notices: vec![] }))

@@ -7,6 +7,7 @@
 //!    advanced in that transaction: nobody else sees it.)
 //! 3. Calls stand where a statement evaluates them once: in VALUES, in a default, in a SELECT without FROM. Elsewhere they are unknown.
 pub(crate) mod order;
+pub(crate) mod relation;
 
 use crate::ddl::{check_name, choose_name, duplicate, relation_exists};
 use crate::dml::template;

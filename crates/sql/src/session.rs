@@ -7,6 +7,7 @@
 use crate::at_once::Changed;
 use crate::context::{CancelToken, Canceller, TxnCell, TxnSlot};
 use crate::copy::{Behind, Copy, CopyFormat, CopyIn};
+use crate::cursor::{self, Cursor};
 use crate::database::SqlDatabase;
 use crate::depth::on_stack_for;
 use crate::error::from_datafusion;
@@ -16,8 +17,9 @@ use crate::naming::shown;
 use crate::observe::{Activity, Entry, Present, Running};
 use crate::parse;
 use crate::pgcatalog::{SessionInfo, System};
+use crate::router::Described;
 use crate::run::{LazyState, Run};
-use crate::settings::Settings;
+use crate::settings::{Reported, Settings};
 use crate::shapes::{Parsed, Shapes};
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
@@ -34,6 +36,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use terrace_engine::types::Zone;
 use terrace_engine::{Catalog, DataType, Datum, EngineError, Isolation, Result};
 use terrace_storage::{Reads, counting};
 
@@ -50,6 +53,8 @@ pub struct Prepared {
     pub sql: String,
     /// Inferred or given.
     pub parameters: Vec<DataType>,
+    /// OIDs of the types of parameters that are arrays (and come as text, `{1,2}`), by number from 1; only where the client did not state them.
+    pub arrays: BTreeMap<usize, u32>,
     /// Result columns, `None` where it returns no rows.
     pub columns: Option<SchemaRef>,
     /// `None`: the text held no statement.
@@ -81,6 +86,7 @@ impl Prepared {
             Some(Statement::Explain { .. }) => "EXPLAIN".to_owned(),
             Some(Statement::ShowVariable { .. } | Statement::ShowVariables { .. }) => "SHOW".to_owned(),
             Some(Statement::Copy { .. }) => format!("COPY {rows}"),
+            Some(Statement::Fetch { .. }) => format!("FETCH {rows}"),
             Some(Statement::Insert(_)) => format!("INSERT 0 {rows}"),
             Some(Statement::Update { .. }) => format!("UPDATE {rows}"),
             Some(Statement::Delete(_)) => format!("DELETE {rows}"),
@@ -129,12 +135,14 @@ pub struct Session {
     pub(crate) info: SessionInfo,
     /// Prepared statements by name.
     pub(crate) named: BTreeMap<String, Arc<Named>>,
+    /// Open cursors by name.
+    pub(crate) cursors: BTreeMap<String, Cursor>,
     pub(crate) canceller: Canceller,
     /// Of the transaction: see [`LazyState`].
     pub(crate) clock: Mutex<Option<ExecutionProps>>,
     pub(crate) isolation: Option<Isolation>,
     /// The statement that runs.
-    running: Option<Arc<Running>>,
+    pub(crate) running: Option<Arc<Running>>,
     _present: Present,
     pub(crate) by_key: bool,
     pub(crate) shapes: Shapes,
@@ -227,7 +235,12 @@ impl Session {
             settings: Arc::new(Mutex::new(Settings::new())),
         };
         let settings = shared.settings.clone();
-        let system = System { engine: database.engine.clone(), observed: database.observed.clone(), settings };
+        let system = System {
+            engine: database.engine.clone(),
+            observed: database.observed.clone(),
+            server: database.system.clone(),
+            settings,
+        };
         Session {
             database: database.clone(),
             shared: Arc::new(shared),
@@ -238,6 +251,7 @@ impl Session {
                 system: Some(system),
             },
             named: BTreeMap::new(),
+            cursors: BTreeMap::new(),
             canceller: Canceller::default(),
             clock: Mutex::new(None),
             isolation: None,
@@ -278,6 +292,16 @@ impl Session {
 
     pub fn application_name(&self) -> Arc<str> {
         self.shared.settings.lock().application_name()
+    }
+
+    /// The parameters that clients are told of; another `Arc` once one of them has changed.
+    pub fn reported(&self) -> Arc<Reported> {
+        self.shared.settings.lock().reported().clone()
+    }
+
+    /// In which values are read and shown, [`Session`]'s own included.
+    pub fn zone(&self) -> Zone {
+        self.shared.settings.lock().zone()
     }
 
     /// Sets a run-time parameter that the session begins with, e.g. one of the startup packet: RESET goes back to it. Not within a
@@ -335,7 +359,7 @@ impl Session {
 
     /// Parses one statement. `types`: parameter types the client stated.
     pub async fn prepare(&mut self, sql: &str, types: &[Option<DataType>]) -> Result<Arc<Prepared>> {
-        let prepared = self.try_prepare(sql, types).await;
+        let prepared = self.zone().over(self.try_prepare(sql, types)).await;
         if prepared.is_err() {
             self.shared.fail().await;
             self.database.observed.failed.fetch_add(1, Ordering::Relaxed);
@@ -377,25 +401,34 @@ impl Session {
         depth: usize,
         types: &[Option<DataType>],
     ) -> Result<Arc<Prepared>> {
-        let (mut parameters, mut columns, mut fast, mut executes) = (vec![], None, None, None);
+        let (mut described, mut fast, mut executes) = (Described::default(), None, None);
         if let Some(Statement::Execute { name, .. }) = &statement {
             let inner = self.executed(name.as_ref())?.prepared.clone();
-            columns = inner.columns.clone();
+            described.columns = inner.columns.clone();
             executes = Some(inner);
         } else if let Some(statement) = &statement {
             let catalog = self.catalog().await;
             let mut known = types.to_vec();
             fast = if self.by_key { fast::recognise(statement, &catalog, &mut known).map(Arc::new) } else { None };
-            (parameters, columns) = match &fast {
-                Some(fast) => (known.into_iter().flatten().collect(), fast.columns()),
-                None => self.describe(statement, types).await?,
+            described = match &fast {
+                Some(fast) => Described {
+                    parameters: known.into_iter().flatten().collect(),
+                    columns: fast.columns(),
+                    ..Described::default()
+                },
+                None => match self.fetched_columns(statement)? {
+                    Some(columns) => Described::of(columns),
+                    None => self.describe(statement, types).await?,
+                },
             };
         }
+        let Described { parameters, arrays, columns } = described;
         let fast = Mutex::new(fast);
         let (entry, attached) = (OnceLock::new(), OnceLock::new());
         Ok(Arc::new(Prepared {
             sql: sql.into(),
             parameters,
+            arrays,
             columns,
             statement,
             depth,
@@ -430,7 +463,8 @@ impl Session {
         let mut waited = None;
         if let Some(fast) = self.change_by_key(statement, &parameters) {
             // Boxed as below.
-            match Box::pin(self.execute_change(statement, ast, fast, &parameters)).await {
+            let zone = self.zone();
+            match Box::pin(zone.over(self.execute_change(statement, ast, fast, &parameters))).await {
                 Changed::Done(done) => return done,
                 Changed::General(running) => waited = running,
             }
@@ -441,8 +475,9 @@ impl Session {
         self.running = Some(running.clone());
         let token = self.canceller.begin(self.database.engine.env(), self.shared.settings.lock().timeouts().statement);
         let mut reads = Reads::default();
+        let zone = self.zone();
         let work = on_stack_for(statement.depth, Box::pin(self.try_execute(statement, ast, parameters, &token)));
-        let result = counting(&mut reads, work).await;
+        let result = zone.over(counting(&mut reads, work)).await;
         running.read(reads);
         if !matches!(result, Ok(Outcome::CopyIn(_))) {
             // Rows hold on to it; a COPY from the client runs until `sync`.
@@ -493,6 +528,9 @@ impl Session {
             // Rows that nobody read to the end left their transaction open.
             self.shared.commit().await?;
         }
+        if let Statement::Fetch { .. } = ast {
+            return self.fetch(ast, token).await;
+        }
         if let Some(outcome) = self.control(ast).await? {
             if matches!(ast, Statement::Set(_) | Statement::Reset(_)) {
                 self.shared.activity.set_application(&self.setting("application_name")?);
@@ -503,6 +541,11 @@ impl Session {
             let values = self.arguments(ast, inner, token).await?;
             return self.execute_inner(inner, values, token).await;
         }
+        let cursor = cursor::declared(ast).transpose()?;
+        if let Some((name, _)) = &cursor {
+            self.may_declare(name)?;
+        }
+        let ast = cursor.as_ref().map_or(ast, |(_, query)| query);
         if self.shared.settings.lock().read_only() {
             crate::router::refuse_write(ast)?;
         }
@@ -527,7 +570,11 @@ impl Session {
             types: &prepared.parameters,
             captured: None,
         };
-        match run.statement(ast).await? {
+        let done = run.statement(ast).await?;
+        if let Some((name, _)) = &cursor {
+            return self.declare(name, done, prepared).await;
+        }
+        match done {
             crate::router::Done::Command(outcome) => Ok(outcome),
             crate::router::Done::Rows(stream) => {
                 let (schema, stream) = self.rows(stream, token.clone(), prepared.depth);
@@ -588,7 +635,7 @@ impl Session {
         loop {
             txn.begin_statement();
             let catalog = txn.catalog();
-            if catalog.version() != fast.version {
+            if !fast.means(catalog.version()) {
                 let mut types: Vec<Option<DataType>> = prepared.parameters.iter().copied().map(Some).collect();
                 let again = fast::recognise(ast, &catalog, &mut types)
                     .filter(|f| f.columns() == prepared.columns && f.uses_now == fast.uses_now);
@@ -624,7 +671,7 @@ impl Session {
         slot.number
     }
 
-    fn rows(
+    pub(crate) fn rows(
         &self,
         stream: SendableRecordBatchStream,
         token: Arc<CancelToken>,
@@ -666,6 +713,7 @@ impl Session {
     /// Gives up the open transaction without waiting: it is rolled back in the background. No rows of it may be under way.
     pub fn abandon(&mut self) {
         *self.shared.block.lock() = Block::None;
+        self.cursors.clear();
         if let Ok(mut slot) = self.shared.cell.try_lock() {
             drop(slot.take());
         }
@@ -673,7 +721,8 @@ impl Session {
     }
 
     /// Rolls back what is open: the client left.
-    pub async fn close(self) {
+    pub async fn close(mut self) {
+        self.cursors.clear();
         if let Err(error) = self.shared.rollback().await {
             tracing::warn!(%error, "rollback failed");
         }
@@ -694,7 +743,8 @@ impl Rows {
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         self.canceller.resume(&self.token);
         let mut reads = Reads::default();
-        let next = counting(&mut reads, self.token.run(async { Ok(self.stream.next().await) })).await;
+        let zone = self.shared.settings.lock().zone();
+        let next = zone.over(counting(&mut reads, self.token.run(async { Ok(self.stream.next().await) }))).await;
         if let Some(running) = &self.running {
             running.read(reads);
         }

@@ -6,6 +6,7 @@ use crate::error::unsupported;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use terrace_engine::types::Zone;
 use terrace_engine::{EngineError, Isolation, Result};
 
 type Values = Arc<BTreeMap<&'static str, String>>;
@@ -28,10 +29,14 @@ pub(crate) struct Settings {
     savepoints: Vec<State>,
     timeouts: Timeouts,
     isolation: Isolation,
-    application: Arc<str>,
+    reported: Arc<Reported>,
+    zone: Zone,
     synchronous_commit: bool,
     read_only: bool,
 }
+
+/// What a client is told of whenever it changes: name as SHOW writes it, and value.
+pub type Reported = [(&'static str, Arc<str>); 2];
 
 /// Limits on time that a session has set. `None`: none.
 #[derive(Clone, Copy, Debug, Default)]
@@ -87,7 +92,8 @@ impl Settings {
             savepoints: vec![],
             timeouts: Timeouts::default(),
             isolation: Isolation::ReadCommitted,
-            application: "".into(),
+            reported: Arc::new([("application_name", "".into()), ("TimeZone", "UTC".into())]),
+            zone: Zone::Utc,
             synchronous_commit: true,
             read_only: false,
         }
@@ -131,7 +137,11 @@ impl Settings {
             "repeatable read" => Isolation::RepeatableRead,
             _ => Isolation::ReadCommitted,
         };
-        self.application = self.state.now["application_name"].as_str().into();
+        if self.reported.iter().any(|(name, value)| **value != *self.state.now[name]) {
+            self.reported =
+                Arc::new(Reported::clone(&self.reported).map(|(name, _)| (name, self.state.now[name].as_str().into())));
+        }
+        self.zone = Zone::named(&self.state.now["TimeZone"]).expect("stored as a zone is shown");
         self.synchronous_commit = self.state.now["synchronous_commit"] != "off";
         self.read_only = Self::shown(&self.state.now, "transaction_read_only") == "on";
     }
@@ -231,7 +241,16 @@ impl Settings {
     }
 
     pub(crate) fn application_name(&self) -> Arc<str> {
-        self.application.clone()
+        self.reported[0].1.clone()
+    }
+
+    pub(crate) fn reported(&self) -> &Arc<Reported> {
+        &self.reported
+    }
+
+    /// In which timestamps with time zone are read and shown.
+    pub(crate) fn zone(&self) -> Zone {
+        self.zone
     }
 
     pub(crate) fn set(&mut self, name: &str, value: &str, local: bool) -> Result<()> {
@@ -239,6 +258,7 @@ impl Settings {
         let lower = value.to_ascii_lowercase();
         let stored = match key {
             "application_name" => value.to_string(),
+            "TimeZone" => Zone::named(value).ok_or_else(|| invalid(key, value))?.to_string(),
             "client_min_messages" => lower,
             "extra_float_digits" => match value.parse::<i32>() {
                 Ok(-15..=3) => value.to_string(),
@@ -293,7 +313,6 @@ impl Settings {
             "DateStyle" => &["iso", "iso, mdy", "iso,mdy"],
             "IntervalStyle" => &["postgres"],
             "standard_conforming_strings" => &["on", "true", "1", "yes"],
-            "TimeZone" => &["utc", "gmt", "etc/utc", "0", "utc0"],
             _ => return Err(EngineError::new("55P02", format!("parameter \"{key}\" cannot be changed"))),
         };
         if spellings.contains(&lower) || lower == "default" {

@@ -41,7 +41,7 @@ impl Prepared {
     /// Invariant 1.
     fn still_means(&self, catalog: &Catalog) -> bool {
         match &*self.fast.lock() {
-            Some(fast) => fast.version == catalog.version(),
+            Some(fast) => fast.means(catalog.version()),
             None => self.statement.as_ref().is_some_and(is_plain_control),
         }
     }
@@ -81,7 +81,8 @@ impl Session {
     /// A statement of the simple protocol whose shape was seen before, and its parameters; `None`: split and prepare the text.
     pub async fn prepare_text(&mut self, sql: &str) -> Option<(Arc<Prepared>, Vec<Datum>)> {
         let mut shape = std::mem::take(&mut self.shapes.buffer);
-        let found = self.find_shape(sql, &mut shape).await;
+        let zone = self.zone();
+        let found = zone.over(self.find_shape(sql, &mut shape)).await;
         self.shapes.buffer = shape;
         found
     }
@@ -126,7 +127,8 @@ impl Shape {
         let sql = text.to_owned();
         let (statement, executes) = (Some(statement), None);
         let (entry, attached) = (OnceLock::new(), OnceLock::new());
-        let prepared = Prepared { sql, parameters, columns, statement, depth, fast, executes, entry, attached };
+        let arrays = Default::default();
+        let prepared = Prepared { sql, parameters, arrays, columns, statement, depth, fast, executes, entry, attached };
         Some(Shape { prepared: Arc::new(prepared), uses })
     }
 

@@ -22,6 +22,9 @@ pub trait SystemSettings: Send + Sync {
     /// `value` `None`: the default again. Names are as in the configuration file: `flash_tier.size`. 42704: there is no such setting; 55P02:
     /// it cannot be changed while the server runs; 22023: the value cannot be.
     fn alter(&self, name: String, value: Option<String>) -> BoxFuture<'_, Result<()>>;
+
+    /// Reads the configuration file again, soon: as SIGHUP does, and without waiting for it.
+    fn reload(&self);
 }
 
 impl SqlDatabase {

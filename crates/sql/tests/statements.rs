@@ -2,6 +2,8 @@
 #![allow(clippy::disallowed_methods, reason = "tests run on tokio")]
 #[path = "statements/alter.rs"]
 mod alter;
+#[path = "statements/arrays.rs"]
+mod arrays;
 #[path = "statements/by_key.rs"]
 mod by_key;
 #[path = "statements/checks.rs"]
@@ -9,6 +11,8 @@ mod checks;
 mod common;
 #[path = "statements/conflict.rs"]
 mod conflict;
+#[path = "statements/cursors.rs"]
+mod cursors;
 #[path = "statements/lock_rows.rs"]
 mod lock_rows;
 #[path = "statements/named.rs"]
@@ -23,6 +27,8 @@ mod sequence;
 mod settings;
 #[path = "statements/types.rs"]
 mod types;
+#[path = "statements/zones.rs"]
+mod zones;
 
 use common::{Client, Reply, database};
 use terrace_engine::{DataType, Datum};

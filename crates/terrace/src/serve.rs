@@ -114,11 +114,16 @@ fn storage_failed(instance: &Instance) -> impl Future<Output = ()> + Send + use<
     }
 }
 
-/// Reads terrace.toml again at each SIGHUP.
+/// Reads terrace.toml again at each SIGHUP, and when a session asks for it.
 async fn reload(mut hangup: Signal, instance: &Instance) {
     loop {
-        if hangup.recv().await.is_none() {
-            std::future::pending::<()>().await;
+        tokio::select! {
+            () = instance.settings.asked() => {}
+            signal = hangup.recv() => {
+                if signal.is_none() {
+                    std::future::pending::<()>().await;
+                }
+            }
         }
         match instance.settings.reload().await {
             Ok(false) => tracing::info!("terrace.toml was read again"),

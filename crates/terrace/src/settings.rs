@@ -23,6 +23,8 @@ const AT_START: [&str; 1] = ["scan_detection"];
 pub struct Settings {
     dir: PathBuf,
     database: Database,
+    /// Somebody asks for [`Settings::reload`].
+    asked: tokio::sync::Notify,
     /// What they are now, but for what waits for a start.
     now: tokio::sync::Mutex<Config>,
     /// The tier's device that was opened last: statistics keep it open when the tier is off, and a file is opened once.
@@ -34,9 +36,15 @@ impl Settings {
         Settings {
             dir: dir.to_path_buf(),
             database,
+            asked: tokio::sync::Notify::new(),
             now: tokio::sync::Mutex::new(config),
             opened: parking_lot::Mutex::default(),
         }
+    }
+
+    /// Until a session asks with `pg_reload_conf()` that terrace.toml be read again.
+    pub async fn asked(&self) {
+        self.asked.notified().await;
     }
 
     /// Reads terrace.toml again and carries out what it says of the flash tier; answers whether anything else in it waits for a start.
@@ -100,6 +108,10 @@ impl Settings {
 }
 
 impl SystemSettings for Settings {
+    fn reload(&self) {
+        self.asked.notify_one();
+    }
+
     fn alter(&self, name: String, value: Option<String>) -> BoxFuture<'_, Result<(), EngineError>> {
         Box::pin(async move {
             let known = config::is_key(&name);

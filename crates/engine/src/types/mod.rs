@@ -15,11 +15,11 @@ mod numeric;
 #[cfg(test)]
 mod tests;
 mod timestamp;
+mod zone;
 
 pub use numeric::{MAX_PRECISION, Numeric, PLAIN_SCALE, divide_rounded, power_of_ten};
-pub use timestamp::{
-    civil_from_days, date_of_timestamp, days_from_civil, parse_timestamptz, show_timestamptz, timestamp_of_date,
-};
+pub use timestamp::{civil_from_days, date_of_timestamp, days_from_civil, timestamp_of_date};
+pub use zone::Zone;
 
 /// A column's type. `Varchar(n)`: at most n characters. `Char(n)`: n characters, of which blanks at the end are not stored and mean
 /// nothing. `Numeric`: precision and scale, `None` for plain numeric. Date: days since 1970-01-01; timestamps: microseconds since
@@ -227,7 +227,7 @@ impl DataType {
             DataType::Bytea => Datum::Bytea(bytea::parse(text)?.into()),
             DataType::Date => Datum::Date(timestamp::parse_date(text)?),
             DataType::Timestamp => Datum::Timestamp(timestamp::parse(text)?),
-            DataType::Timestamptz => Datum::Timestamptz(parse_timestamptz(text, 0)?),
+            DataType::Timestamptz => Datum::Timestamptz(timestamp::parse_timestamptz(text)?),
             DataType::Uuid => Datum::Uuid(bytea::parse_uuid(text)?),
         })
     }
@@ -380,7 +380,7 @@ impl fmt::Display for DatumRef<'_> {
             DatumRef::Bytea(v) => bytea::write(f, v),
             DatumRef::Date(v) => timestamp::write_date(f, *v),
             DatumRef::Timestamp(v) => timestamp::write(f, *v),
-            DatumRef::Timestamptz(v) => f.write_str(&show_timestamptz(*v, 0)),
+            DatumRef::Timestamptz(v) => timestamp::write_timestamptz(f, *v),
             DatumRef::Uuid(v) => bytea::write_uuid(f, *v),
         }
     }

@@ -1,10 +1,11 @@
 //! Dates and timestamps: proleptic Gregorian calendar, days or microseconds since 1970-01-01 00:00:00. Days to civil date and back
 //! by Hinnant's algorithms ("chrono-Compatible Low-Level Date Algorithms").
 //!
-//! In: `YYYY-MM-DD`, then optionally a space or `T` and `HH:MM[:SS[.ffffff]]`, a zone (`Z`, `UTC` or `+HH[:MM]`; read and ignored, as
+//! In: `YYYY-MM-DD`, then optionally a space or `T` and `HH:MM[:SS[.ffffff]]`, a zone (`Z`, `+HH[:MM]` or a name; read and ignored, as
 //! PostgreSQL does, by the types that have none), `BC`. Out: `YYYY-MM-DD HH:MM:SS[.ffffff]`, trailing zeros of the fraction cut, and
 //! for a timestamp with time zone the offset in which it is shown.
 use super::trim;
+use super::zone::{FARTHEST, Zone};
 use crate::error::{EngineError, Result};
 use std::fmt;
 
@@ -78,9 +79,8 @@ pub(super) fn write_date(f: &mut fmt::Formatter<'_>, days: i32) -> fmt::Result {
     f.write_str(era)
 }
 
-/// The text of a timestamp with time zone as a session shows it. `micros`: in UTC. `offset`: of the session's zone, in seconds
-/// east of UTC.
-pub fn show_timestamptz(micros: i64, offset: i32) -> String {
+/// `+02`, `-05:30`, `+00:53:28`. `offset`: seconds east of UTC.
+pub(super) fn show_offset(offset: i32) -> String {
     let (hours, rest) = (offset.abs() / 3600, offset.abs() % 3600);
     let mut zone = format!("{}{hours:02}", if offset < 0 { '-' } else { '+' });
     if rest != 0 {
@@ -89,17 +89,42 @@ pub fn show_timestamptz(micros: i64, offset: i32) -> String {
     if rest % 60 != 0 {
         zone.push_str(&format!(":{:02}", rest % 60));
     }
-    let mut out = String::new();
-    let local = micros.saturating_add(i64::from(offset) * 1_000_000);
-    write_with_zone(&mut out, local, &zone).expect("a String takes what is written");
-    out
+    zone
 }
 
-/// Reads a timestamp with time zone. `offset`: of the zone it is in where it states none. Answers microseconds in UTC.
-pub fn parse_timestamptz(text: &str, offset: i32) -> Result<i64> {
-    let (micros, stated) = parse_fields(text, "timestamp with time zone")?;
-    let offset = stated.unwrap_or(offset.into());
-    let utc = micros.checked_sub(offset * 1_000_000);
+/// `HH[[:]MM[:SS]]` in seconds.
+pub(super) fn hours_and_minutes(mut text: &str) -> Option<i64> {
+    let s = &mut text;
+    let seconds = (|| {
+        let first = digits(s, 1, 4)?;
+        let value: i64 = first.parse().map_err(|_| Bad)?;
+        let (hours, mut minutes, mut seconds) =
+            if first.len() > 2 { (value / 100, value % 100, 0) } else { (value, 0, 0) };
+        if eat(s, ':') {
+            minutes = number(s, 2, 2)?;
+            if eat(s, ':') {
+                seconds = number(s, 2, 2)?;
+            }
+        }
+        if s.is_empty() && minutes <= 59 && seconds <= 59 {
+            Ok(hours * 3600 + minutes * 60 + seconds)
+        } else {
+            Err(Bad)
+        }
+    })();
+    seconds.ok()
+}
+
+/// The text of a timestamp with time zone, in the zone of the work under way.
+pub(super) fn write_timestamptz(f: &mut fmt::Formatter<'_>, utc: i64) -> fmt::Result {
+    let zone = Zone::current();
+    write_with_zone(f, zone.local(utc), &show_offset(zone.offset_at(utc)))
+}
+
+/// Reads a timestamp with time zone: in the zone of the work under way where it states none. Answers microseconds in UTC.
+pub(super) fn parse_timestamptz(text: &str) -> Result<i64> {
+    let (local, stated) = parse_fields(text, "timestamp with time zone")?;
+    let utc = stated.unwrap_or_else(Zone::current).utc(local);
     utc.ok_or_else(|| EngineError::new("22008", format!("timestamp out of range: \"{text}\"")))
 }
 
@@ -158,8 +183,8 @@ struct Fields {
     minute: i64,
     second: i64,
     micros: i64,
-    /// Seconds east of UTC, where the text says.
-    zone: Option<i64>,
+    /// Where the text says.
+    zone: Option<Zone>,
 }
 
 /// Splits the text into fields, values unchecked.
@@ -212,33 +237,23 @@ fn fraction(digits: &str) -> i64 {
     (scaled + 5) / 10
 }
 
-/// Reads a zone: `Z`, `UTC`, or `+HH[[:]MM[:SS]]`. Seconds east of UTC.
-fn zone(s: &mut &str) -> Result<Option<i64>, Bad> {
-    *s = s.trim_start_matches(' ');
-    if s.is_empty() {
-        return Ok(None);
-    }
-    if ["z", "utc", "gmt"].iter().any(|name| s.eq_ignore_ascii_case(name)) {
-        return Ok(Some(0));
-    }
-    let negative = eat(s, '-');
-    if !negative && !eat(s, '+') {
-        return Err(Bad);
-    }
-    let first = digits(s, 1, 4)?;
-    let value: i64 = first.parse().map_err(|_| Bad)?;
-    let (hours, mut minutes, mut seconds) = if first.len() > 2 { (value / 100, value % 100, 0) } else { (value, 0, 0) };
-    if eat(s, ':') {
-        minutes = number(s, 2, 2)?;
-        if eat(s, ':') {
-            seconds = number(s, 2, 2)?;
+/// Reads a zone: `Z`, `+HH[[:]MM[:SS]]` (hours east of UTC), or a name.
+fn zone(s: &mut &str) -> Result<Option<Zone>, Bad> {
+    let text = s.trim_start_matches(' ');
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => (-1, digits),
+        None => (1, text.strip_prefix('+').unwrap_or(text)),
+    };
+    match text {
+        "" => Ok(None),
+        "z" | "Z" => Ok(Some(Zone::Utc)),
+        _ if digits.len() < text.len() => {
+            let offset = hours_and_minutes(digits).filter(|seconds| *seconds <= FARTHEST).ok_or(Bad)?;
+            Ok(Some(Zone::Fixed((sign * offset) as i32)))
         }
+        name if name.starts_with(|c: char| c.is_ascii_alphabetic()) => Zone::named(name).map(Some).ok_or(Bad),
+        _ => Err(Bad),
     }
-    if !s.is_empty() || hours > 15 || minutes > 59 || seconds > 59 {
-        return Err(Bad);
-    }
-    let offset = hours * 3600 + minutes * 60 + seconds;
-    Ok(Some(if negative { -offset } else { offset }))
 }
 
 pub(super) fn parse(text: &str) -> Result<i64> {
@@ -246,7 +261,7 @@ pub(super) fn parse(text: &str) -> Result<i64> {
 }
 
 /// Microseconds as written, and the zone.
-fn parse_fields(text: &str, type_name: &str) -> Result<(i64, Option<i64>)> {
+fn parse_fields(text: &str, type_name: &str) -> Result<(i64, Option<Zone>)> {
     let f = split(text, type_name)?;
     if !(FIRST_YEAR..=LAST_YEAR).contains(&f.year) {
         return Err(EngineError::new("22008", format!("timestamp out of range: \"{text}\"")));

@@ -18,6 +18,7 @@ use datafusion::sql::sqlparser::ast::{
     OrderByKind, Query, SelectItem, SetExpr, Statement, TableAlias, TableFactor, UnaryOperator, Update, Value,
 };
 use std::sync::Arc;
+use terrace_engine::types::Zone;
 use terrace_engine::{Catalog, DataType, Datum, Index, ScanDirection, Table};
 
 /// What a literal is for, by the number of the column that it meets; `negated`: there is a minus before it.
@@ -82,7 +83,7 @@ fn fast(ast: &Statement, catalog: &Catalog, seen: &mut Seen) -> Option<Fast> {
         _ => None,
     }?;
     seen.types.iter().all(Option::is_some).then_some(())?;
-    Some(Fast { version: catalog.version(), uses_now: seen.now, table, action })
+    Some(Fast { version: catalog.version(), zone: Zone::current(), uses_now: seen.now, table, action })
 }
 
 fn update(update: &Update, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Table>, Action)> {

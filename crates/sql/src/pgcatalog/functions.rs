@@ -29,7 +29,8 @@ type Body = fn(&Call<'_>) -> Result<ArrayRef>;
 pub fn function(name: &str, catalog: &Arc<Catalog>, info: &SessionInfo) -> Option<Arc<ScalarUDF>> {
     let (name, returns, body) = table().into_iter().find(|(n, _, _)| *n == name)?;
     // What changes something is called once for each row, and not while planning.
-    let volatility = if name == "set_config" { Volatility::Volatile } else { Volatility::Stable };
+    let volatility =
+        if matches!(name, "set_config" | "pg_reload_conf") { Volatility::Volatile } else { Volatility::Stable };
     let signature = Signature::one_of(vec![TypeSignature::Nullary, TypeSignature::VariadicAny], volatility);
     let function = Function { name, returns, body, signature, catalog: catalog.clone(), info: info.clone() };
     Some(Arc::new(ScalarUDF::new_from_impl(function)))
@@ -71,6 +72,15 @@ fn table() -> Vec<(&'static str, DataType, Body)> {
                 lists.append(true);
             }
             Ok(Arc::new(lists.finish()))
+        }),
+        ("pg_reload_conf", Boolean, |c| {
+            if !c.catalog.role(&c.info.user).is_some_and(|role| role.superuser) {
+                let error = terrace_engine::EngineError::new("42501", "permission denied for function pg_reload_conf");
+                return Err(crate::error::tunnel(error));
+            }
+            let server = c.info.system.as_ref().and_then(|system| system.server.get());
+            server.inspect(|server| server.reload());
+            Ok(Arc::new(BooleanArray::from(vec![server.is_some(); c.rows])))
         }),
         ("pg_stat_statements_reset", Boolean, |c| {
             if let Some(system) = &c.info.system {

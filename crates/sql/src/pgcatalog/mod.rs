@@ -15,9 +15,10 @@ mod rewrite;
 mod system;
 
 pub use functions::function;
+pub(crate) use rewrite::call;
 pub use rewrite::rewrite;
-pub use system::data_type_of_oid;
-pub(crate) use system::typmod;
+pub(crate) use system::{array_oid, typmod};
+pub use system::{data_type_of_oid, item_oid};
 
 use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::error::Result;
@@ -52,6 +53,8 @@ pub struct SessionInfo {
 pub(crate) struct System {
     pub(crate) engine: terrace_engine::Database,
     pub(crate) observed: Arc<crate::observe::Observed>,
+    /// Who carries out ALTER SYSTEM, if anybody does.
+    pub(crate) server: Arc<std::sync::OnceLock<Arc<dyn crate::SystemSettings>>>,
     /// The session's.
     pub(crate) settings: Arc<parking_lot::Mutex<crate::settings::Settings>>,
 }

@@ -87,7 +87,7 @@ impl VisitorMut for Rewriter {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> Flow {
         match expr {
-            Expr::Subquery(query) if compares_collations(query) => *expr = null(),
+            Expr::Subquery(query) if compares_collations(query) || is_of_identity(query) => *expr = null(),
             // psql's \du: memberships, of which there are none.
             Expr::Function(f) if is_array_of_nothing(f) => *expr = call("no_items", vec![]),
             // psql's \d+: storage options, of which there are none.
@@ -393,6 +393,12 @@ fn compares_collations(query: &Query) -> bool {
     text.contains("collation <>") && text.contains("typcollation")
 }
 
+/// SQLAlchemy's question about the sequence of an identity column: columns that are numbered have a default, none is `attidentity`.
+fn is_of_identity(query: &Query) -> bool {
+    let SetExpr::Select(select) = query.body.as_ref() else { return false };
+    select.selection.as_ref().is_some_and(|selection| selection.to_string().contains("attidentity <> ''"))
+}
+
 fn is_array_of_nothing(f: &Function) -> bool {
     let FunctionArguments::Subquery(query) = &f.args else { return false };
     let SetExpr::Select(select) = query.body.as_ref() else { return false };
@@ -436,7 +442,7 @@ fn take(expr: &mut Box<Expr>) -> Expr {
 fn cast(expr: Expr, data_type: DataType) -> Expr {
     Expr::Cast { kind: CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
 }
-fn call(name: &str, arguments: Vec<Expr>) -> Expr {
+pub(crate) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
     function(name, arguments.into_iter().map(|a| FunctionArg::Unnamed(FunctionArgExpr::Expr(a))).collect())
 }
 fn function(name: &str, args: Vec<FunctionArg>) -> Expr {

@@ -96,11 +96,43 @@ pub(crate) fn type_by_name(name: &str) -> Option<&'static PgType> {
     TYPES.iter().find(|t| t.name == name || t.sql_name == name)
 }
 
+/// OIDs of array types, and of their items' types.
+const ARRAYS: [(u32, u32); 17] = [
+    (1000, 16),
+    (1001, 17),
+    (1003, 19),
+    (1005, 21),
+    (1007, 23),
+    (1009, 25),
+    (1014, 1042),
+    (1015, 1043),
+    (1016, 20),
+    (1021, 700),
+    (1022, 701),
+    (1028, 26),
+    (1115, 1114),
+    (1182, 1082),
+    (1185, 1184),
+    (1231, 1700),
+    (2951, 2950),
+];
+
+/// The OID of the type of an array's items, where the OID is an array type's.
+pub fn item_oid(oid: u32) -> Option<u32> {
+    ARRAYS.iter().find(|(array, _)| *array == oid).map(|(_, item)| *item)
+}
+
+pub(crate) fn array_oid(item: u32) -> Option<u32> {
+    ARRAYS.iter().find(|(_, of)| *of == item).map(|(array, _)| *array)
+}
+
 /// The type that takes values a client declares with this OID; `None` where the client left it open or we have none.
 pub fn data_type_of_oid(oid: u32) -> Option<DataType> {
     Some(match oid {
         26 => DataType::Int8,
         18 | 19 | 1042 | 1043 => DataType::Text,
+        // An array is its text.
+        _ if item_oid(oid).is_some() => DataType::Text,
         _ => return DataType::from_pg_oid(oid, 0),
     })
 }

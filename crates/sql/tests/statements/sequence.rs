@@ -106,3 +106,35 @@ async fn options_come_in_any_order() {
     }
     c.fails("CREATE SEQUENCE t START 1 INCREMENT 1 START 2", "42601").await;
 }
+
+#[tokio::test]
+async fn the_catalogue_shows_sequences() {
+    let mut c = Client::new(&database().await);
+    c.rows("SELECT * FROM pg_sequence", &[]).await;
+    c.rows("SELECT sequencename FROM pg_catalog.pg_sequences s", &[]).await;
+    c.ok("CREATE TABLE t (id serial)", "CREATE TABLE").await;
+    c.ok("CREATE SEQUENCE \"odd \"\"name\" START 5 INCREMENT -2 MINVALUE -9 MAXVALUE 5 CYCLE", "CREATE SEQUENCE").await;
+    c.rows("SELECT nextval('\"odd \"\"name\"')", &["5"]).await;
+    c.rows(
+        "SELECT relname, format_type(seqtypid, NULL), seqstart, seqincrement, seqmax, seqmin, seqcache, seqcycle \
+         FROM pg_sequence JOIN pg_class c ON c.oid = seqrelid",
+        &["odd \"name|bigint|5|-2|5|-9|1|true", "t_id_seq|integer|1|1|2147483647|1|1|false"],
+    )
+    .await;
+    c.rows(
+        "SELECT sequencename, data_type, max_value, last_value IS NULL FROM pg_sequences",
+        &["odd \"name|bigint|5|false", "t_id_seq|integer|2147483647|true"],
+    )
+    .await;
+    // As SQLAlchemy asks for identity columns, of which there are none.
+    c.rows(
+        "SELECT a.attname, (SELECT json_build_object('start', s.seqstart) FROM pg_catalog.pg_sequence s \
+         JOIN pg_catalog.pg_class c ON s.seqrelid = c.oid WHERE c.relkind = 'S' AND a.attidentity != '' \
+         AND s.seqrelid = pg_catalog.pg_get_serial_sequence(a.attrelid::regclass::text, a.attname)::regclass::oid) IS NULL AS o \
+         FROM pg_catalog.pg_attribute a WHERE a.attrelid = 't'::regclass AND a.attnum > 0",
+        &["id|true"],
+    )
+    .await;
+    // As a user writes it; no table is called so.
+    c.rows("SELECT count(*) FROM pg_sequences WHERE schemaname = 'public'", &["2"]).await;
+}

@@ -39,8 +39,6 @@ pub(crate) fn is_always_empty(name: &str) -> bool {
             | "pg_range"
             | "pg_rewrite"
             | "pg_rules"
-            | "pg_sequence"
-            | "pg_sequences"
             | "pg_shdepend"
             | "pg_shdescription"
             | "pg_statistic_ext"

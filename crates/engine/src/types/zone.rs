@@ -1,0 +1,154 @@
+//! Time zones: in which a timestamp with time zone is read where its text names none, and shown.
+//!
+//! 1. The zone is that of the work under way: of each thread, for as long as [`Zone::scope`] holds (over polls of a future:
+//!    [`Zone::over`]). Outside it is UTC. So values are read and shown alike wherever that happens, and nothing is passed along.
+//! 2. A local time that a clock set back shows twice is the later one (standard time); one that a clock set forward passes by is told as
+//!    if the clock had not been set. So PostgreSQL has it.
+//!
+//! Rules are the IANA database's as chrono-tz has it: changes of clocks that it does not list, in the far future, are unknown.
+use super::timestamp::{hours_and_minutes, show_offset};
+use chrono::offset::Offset;
+use chrono::{DateTime, TimeZone};
+use chrono_tz::{TZ_VARIANTS, Tz};
+use std::cell::Cell;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+
+/// A time zone. Copied freely.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+pub enum Zone {
+    #[default]
+    Utc,
+    /// Seconds east of UTC.
+    Fixed(i32),
+    Named(Tz),
+}
+
+const SECOND: i64 = 1_000_000;
+const DAY: i64 = 86_400 * SECOND;
+
+/// The farthest from UTC that a text can state, in seconds.
+pub(super) const FARTHEST: i64 = 16 * 3600 - 1;
+
+thread_local! {
+    static CURRENT: Cell<Zone> = const { Cell::new(Zone::Utc) };
+}
+
+/// Puts the zone before it back.
+struct Restore(Zone);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        CURRENT.set(self.0);
+    }
+}
+
+impl Zone {
+    /// Of the work under way (invariant 1).
+    pub fn current() -> Zone {
+        CURRENT.get()
+    }
+
+    /// Does `work` in this zone.
+    pub fn scope<T>(self, work: impl FnOnce() -> T) -> T {
+        let _restore = Restore(CURRENT.replace(self));
+        work()
+    }
+
+    /// Runs a future to its end, each of its polls in this zone.
+    pub async fn over<F: Future>(self, work: F) -> F::Output {
+        if self == Zone::Utc && Zone::current() == Zone::Utc {
+            return work.await;
+        }
+        let mut work = pin!(work);
+        poll_fn(|context| self.scope(|| work.as_mut().poll(context))).await
+    }
+
+    /// By a name of the IANA database (in any case), hours east of UTC (`-3`, `5.5`), or as POSIX writes a zone without summer time
+    /// (`XYZ5:30`, `<+02>-02`: hours *west* of UTC).
+    pub fn named(name: &str) -> Option<Zone> {
+        let name = name.trim();
+        if let Ok(hours) = name.parse::<f64>() {
+            if hours.is_nan() {
+                return None;
+            }
+            return Zone::fixed((hours * 3600.0) as i64);
+        }
+        let known = TZ_VARIANTS.iter().find(|tz| tz.name().eq_ignore_ascii_case(name));
+        match known {
+            Some(Tz::UTC | Tz::Etc__UTC | Tz::GMT | Tz::Etc__GMT) => Some(Zone::Utc),
+            Some(tz) => Some(Zone::Named(*tz)),
+            None => Zone::posix(name),
+        }
+    }
+
+    fn fixed(seconds: i64) -> Option<Zone> {
+        match seconds {
+            0 => Some(Zone::Utc),
+            _ if seconds.unsigned_abs() <= FARTHEST as u64 => Some(Zone::Fixed(seconds as i32)),
+            _ => None,
+        }
+    }
+
+    fn posix(name: &str) -> Option<Zone> {
+        let rest = match name.strip_prefix('<') {
+            Some(quoted) => quoted.split_once('>').filter(|(abbreviation, _)| !abbreviation.is_empty())?.1,
+            None => {
+                let rest = name.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+                let letters = name.len() - rest.len();
+                if letters > 0 && letters < 3 {
+                    return None;
+                }
+                rest
+            }
+        };
+        let (sign, digits) = match rest.strip_prefix('-') {
+            Some(digits) => (1, digits),
+            None => (-1, rest.strip_prefix('+').unwrap_or(rest)),
+        };
+        Zone::fixed(sign * hours_and_minutes(digits)?)
+    }
+
+    /// Seconds east of UTC at a moment (microseconds since 1970).
+    pub fn offset_at(self, utc: i64) -> i32 {
+        match self {
+            Zone::Utc => 0,
+            Zone::Fixed(offset) => offset,
+            Zone::Named(tz) => {
+                // What chrono's calendar does not reach has the rules of its nearest year.
+                let far = if utc < 0 { DateTime::<chrono::Utc>::MIN_UTC } else { DateTime::<chrono::Utc>::MAX_UTC };
+                let moment = DateTime::from_timestamp_micros(utc).unwrap_or(far);
+                tz.offset_from_utc_datetime(&moment.naive_utc()).fix().local_minus_utc()
+            }
+        }
+    }
+
+    /// What clocks show at a moment.
+    pub fn local(self, utc: i64) -> i64 {
+        utc.saturating_add(i64::from(self.offset_at(utc)) * SECOND)
+    }
+
+    /// The moment at which clocks show this (invariant 2); `None` where it is out of range.
+    pub fn utc(self, local: i64) -> Option<i64> {
+        let at = |offset: i32| local.checked_sub(i64::from(offset) * SECOND);
+        let (before, after) = (self.offset_at(local.saturating_sub(DAY)), self.offset_at(local.saturating_add(DAY)));
+        // Between two settings of the clock the offsets before and after are one.
+        let late = at(after)?;
+        if before == after || self.offset_at(late) == after { Some(late) } else { at(before) }
+    }
+}
+
+/// As SHOW tells it.
+impl fmt::Display for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Zone::Utc => f.write_str("UTC"),
+            Zone::Fixed(east) => write!(f, "<{}>{}", show_offset(*east), show_offset(-east)),
+            Zone::Named(tz) => f.write_str(tz.name()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

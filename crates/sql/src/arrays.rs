@@ -1,0 +1,317 @@
+//! Arrays, as far as there are any: as results, in `x = ANY (array)` and in `x <> ALL (array)`. No column is of an array type.
+//!
+//! 1. An array that a client gives (a literal or a parameter) is kept as PostgreSQL's text of it, `{1,"b c",NULL}`; its items are read as
+//!    what they are compared with.
+//! 2. `x = ANY (ARRAY[a, b])` is `x IN (a, b)`, and `x <> ALL` is `NOT IN`: so the same holds of NULL. `ANY` of a text becomes
+//!    [`Membership`], which is written out as IN once the text is known.
+//!
+//! Source: PostgreSQL 15 documentation, "Arrays" (8.15.6) and "Row and Array Comparisons".
+use crate::convert::{convert, convert_scalar};
+use crate::error::tunnel;
+use crate::pgcatalog::{array_oid, call};
+use crate::values::{arrow_type, engine_type};
+use datafusion::arrow::array::{Array, ArrayRef, ListArray};
+use datafusion::arrow::buffer::OffsetBuffer;
+use datafusion::arrow::compute::interleave;
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
+use datafusion::logical_expr::expr::{InList, ScalarFunction};
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
+};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType as SqlType, Expr as Ast, Value};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use terrace_engine::{DataType, EngineError};
+
+/// Of the functions that stand for `= ANY` and `<> ALL`; arguments: the array, the value.
+const ANY: &str = "equals_any";
+const ALL: &str = "differs_from_all";
+
+/// `x = ANY (..)` and `x <> ALL (..)` as what can be planned (invariant 2); `None`: it stays.
+pub(crate) fn rewritten(expr: &mut Ast) -> Option<Ast> {
+    let (left, right, negated) = match expr {
+        Ast::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => (left, right, false),
+        Ast::AllOp { left, compare_op: BinaryOperator::NotEq, right } => (left, right, true),
+        _ => return None,
+    };
+    let mut array = right.as_mut();
+    while let Ast::Nested(inner) | Ast::Cast { expr: inner, data_type: SqlType::Array(_), .. } = array {
+        array = inner;
+    }
+    let take = |expr: &mut Ast| std::mem::replace(expr, Ast::Value(Value::Null.into()));
+    match array {
+        Ast::Array(items) if !items.elem.is_empty() => {
+            let list = std::mem::take(&mut items.elem);
+            Some(Ast::InList { expr: Box::new(take(left)), list, negated })
+        }
+        Ast::Array(_) => Some(call(if negated { ALL } else { ANY }, vec![text("{}"), take(left)])),
+        Ast::Value(value) => match value.value {
+            Value::SingleQuotedString(_) | Value::Placeholder(_) | Value::Null => {
+                Some(call(if negated { ALL } else { ANY }, vec![take(array), take(left)]))
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn text(text: &str) -> Ast {
+    Ast::Value(Value::SingleQuotedString(text.into()).into())
+}
+
+/// The functions that the rewriting calls.
+pub(crate) fn functions() -> [ScalarUDF; 2] {
+    [(ANY, false), (ALL, true)].map(|(name, negated)| {
+        ScalarUDF::from(Membership { name, negated, signature: Signature::any(2, Volatility::Immutable) })
+    })
+}
+
+/// The OIDs of the array types of parameters that are compared as arrays in a plan, by number from 1: arrays of what they are compared with.
+pub(crate) fn parameter_types(plan: &LogicalPlan) -> Result<BTreeMap<usize, u32>> {
+    let mut found = BTreeMap::new();
+    plan.apply_with_subqueries(|node| {
+        let schema = merge_schema(&node.inputs());
+        node.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                if let Expr::ScalarFunction(call) = expr
+                    && matches!(call.name(), ANY | ALL)
+                    && let [Expr::Placeholder(array), value] = call.args.as_slice()
+                    && let Some(number) = array.id.strip_prefix('$').and_then(|n| n.parse().ok())
+                    && let Some(item) = value.get_type(&schema).ok().as_ref().and_then(engine_type)
+                    && let Some(oid) = array_oid(item.pg_oid())
+                {
+                    found.insert(number, oid);
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(found)
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Membership {
+    name: &'static str,
+    negated: bool,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Membership {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _types: &[ArrowType]) -> Result<ArrowType> {
+        Ok(ArrowType::Boolean)
+    }
+
+    fn simplify(&self, mut args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        let Expr::Literal(array, _) = &args[0] else { return Ok(ExprSimplifyResult::Original(args)) };
+        let Some(Some(array)) = array.try_as_str() else {
+            let unknown = Expr::Literal(ScalarValue::Boolean(None), None);
+            return Ok(ExprSimplifyResult::Simplified(unknown));
+        };
+        let items = items(array).map_err(tunnel)?;
+        let value = args.remove(1);
+        if items.is_empty() {
+            return Ok(ExprSimplifyResult::Simplified(Expr::Literal(ScalarValue::Boolean(Some(self.negated)), None)));
+        }
+        let given = info.get_data_type(&value)?;
+        let wanted = match engine_type(&given) {
+            // Each number has its own digits.
+            Some(DataType::Numeric(_)) => DataType::Numeric(None),
+            Some(wanted) => wanted,
+            None => return Err(tunnel(EngineError::unsupported(format!("arrays of {given} are not supported")))),
+        };
+        let item = |item: Option<String>| {
+            let scalar = convert_scalar(&ScalarValue::Utf8(item), wanted)?;
+            Ok(Expr::Literal(scalar, None))
+        };
+        let mut list = items.into_iter().map(item).collect::<Result<Vec<_>>>()?;
+        let value = if given == arrow_type(wanted) { value } else { convert(value, wanted) };
+        let expr = match list.len() {
+            1 if self.negated => value.not_eq(list.remove(0)),
+            1 => value.eq(list.remove(0)),
+            _ => Expr::InList(InList { expr: Box::new(value), list, negated: self.negated }),
+        };
+        Ok(ExprSimplifyResult::Simplified(expr))
+    }
+
+    fn invoke_with_args(&self, _args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        internal_err!("{} is written out before it runs", self.name)
+    }
+}
+
+/// The items of an array's text; `None`: NULL. One dimension, as comparisons take. 22P02 where it is none.
+fn items(text: &str) -> Result<Vec<Option<String>>, EngineError> {
+    let malformed = |detail: &str| {
+        EngineError::new("22P02", format!("malformed array literal: \"{text}\"")).with_detail(detail.to_owned())
+    };
+    let body = text.trim();
+    let body = body
+        .strip_prefix('{')
+        .ok_or_else(|| malformed("Array value must start with \"{\"."))?
+        .strip_suffix('}')
+        .ok_or_else(|| malformed("Unexpected end of input."))?;
+    let (mut items, mut rest) = (vec![], body.chars());
+    if body.trim().is_empty() {
+        return Ok(items);
+    }
+    loop {
+        // Blanks around an item do not count, but those in quotes do.
+        let (mut item, mut kept, mut quoted, mut open) = (String::new(), 0, false, false);
+        let ended = loop {
+            let next = rest.next();
+            match next {
+                None | Some(',') if !open => break next.is_none(),
+                None => return Err(malformed("Unexpected end of input.")),
+                Some('"') => (open, quoted) = (!open, true),
+                Some('{' | '}') if !open => {
+                    return Err(EngineError::unsupported("arrays of arrays are not supported"));
+                }
+                Some(c) if !open && c.is_whitespace() && item.is_empty() => {}
+                Some('\\') => {
+                    item.push(rest.next().ok_or_else(|| malformed("Unexpected end of input."))?);
+                    (kept, quoted) = (item.len(), true);
+                }
+                Some(c) => {
+                    item.push(c);
+                    if open || !c.is_whitespace() {
+                        kept = item.len();
+                    }
+                }
+            }
+        };
+        item.truncate(kept);
+        match quoted {
+            false if item.is_empty() => return Err(malformed("Unexpected \",\" character or end of input.")),
+            false if item.eq_ignore_ascii_case("null") => items.push(None),
+            _ => items.push(Some(item)),
+        }
+        if ended {
+            return Ok(items);
+        }
+    }
+}
+
+/// `ARRAY[a, b, ..]`. The items are of one type, or become it: numbers the widest, quoted literals what is beside them.
+pub(crate) fn literal(items: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
+    let mut common: Option<ArrowType> = None;
+    for item in &items {
+        let given = item.get_type(schema)?;
+        if given == ArrowType::Null || matches!(item, Expr::Literal(ScalarValue::Utf8(_), _)) {
+            continue;
+        }
+        common = Some(match common {
+            Some(known) if known != given => wider(known, given)?,
+            _ => given,
+        });
+    }
+    let common = common.unwrap_or(ArrowType::Utf8);
+    let Some(to) = engine_type(&common) else {
+        return Err(tunnel(EngineError::unsupported(format!("arrays of {common} are not supported"))));
+    };
+    let item = |item: Expr| match (&item, item.get_type(schema)?) {
+        (_, given) if given == arrow_type(to) => Ok(item),
+        (Expr::Literal(scalar, _), _) => Ok(Expr::Literal(convert_scalar(scalar, to)?, None)),
+        _ => Ok(convert(item, to)),
+    };
+    let items = items.into_iter().map(item).collect::<Result<Vec<_>>>()?;
+    let make = MakeArray { of: arrow_type(to), signature: Signature::variadic_any(Volatility::Immutable) };
+    let make = match items.is_empty() {
+        true => MakeArray { signature: Signature::nullary(Volatility::Immutable), ..make },
+        false => make,
+    };
+    Ok(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(make)), items)))
+}
+
+/// Of two types of numbers.
+fn wider(a: ArrowType, b: ArrowType) -> Result<ArrowType> {
+    let rank = |t: &ArrowType| match t {
+        ArrowType::Int16 => Some(0),
+        ArrowType::Int32 => Some(1),
+        ArrowType::Int64 => Some(2),
+        ArrowType::Decimal128(..) => Some(3),
+        ArrowType::Float32 => Some(4),
+        ArrowType::Float64 => Some(5),
+        _ => None,
+    };
+    match (rank(&a), rank(&b)) {
+        (Some(3), Some(..=3)) | (Some(..=2), Some(3)) => Ok(arrow_type(DataType::Numeric(None))),
+        (Some(x), Some(y)) => Ok(if x >= y { a } else { b }),
+        _ => {
+            let name = |t: &ArrowType| engine_type(t).map_or_else(|| t.to_string(), |t| t.base_name().to_owned());
+            let message = format!("ARRAY types {} and {} cannot be matched", name(&a), name(&b));
+            Err(tunnel(EngineError::new("42804", message)))
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct MakeArray {
+    of: ArrowType,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for MakeArray {
+    fn name(&self) -> &str {
+        "array"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _types: &[ArrowType]) -> Result<ArrowType> {
+        Ok(ArrowType::new_list(self.of.clone(), true))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let (rows, width) = (args.number_rows, args.args.len());
+        let columns = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<Vec<ArrayRef>>>()?;
+        let values = if width == 0 {
+            datafusion::arrow::array::new_empty_array(&self.of)
+        } else {
+            let columns: Vec<&dyn Array> = columns.iter().map(|c| c.as_ref()).collect();
+            let places: Vec<(usize, usize)> = (0..rows).flat_map(|row| (0..width).map(move |c| (c, row))).collect();
+            interleave(&columns, &places)?
+        };
+        let field = Arc::new(Field::new_list_field(self.of.clone(), true));
+        let offsets = OffsetBuffer::from_lengths(std::iter::repeat_n(width, rows));
+        Ok(ColumnarValue::Array(Arc::new(ListArray::try_new(field, offsets, values, None)?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> String {
+        match items(text) {
+            Ok(items) => format!("{items:?}"),
+            Err(error) => error.state.0.to_string(),
+        }
+    }
+
+    #[test]
+    fn texts_of_arrays() {
+        assert_eq!(read("{}"), "[]");
+        assert_eq!(read(" { } "), "[]");
+        assert_eq!(read("{1, 2 ,3}"), r#"[Some("1"), Some("2"), Some("3")]"#);
+        assert_eq!(read(r#"{a b, " c ",NULL,"null",nUlL}"#), r#"[Some("a b"), Some(" c "), None, Some("null"), None]"#);
+        assert_eq!(read(r#"{"a\"b","\\",x\,y,""}"#), r#"[Some("a\"b"), Some("\\"), Some("x,y"), Some("")]"#);
+        for bad in ["", "1,2", "{1,2", "{1,}", "{,}", "{\"a}", "{a\\", "}", "{"] {
+            assert_eq!(read(bad), "22P02", "{bad}");
+        }
+        assert_eq!(read("{{1},{2}}"), "0A000");
+    }
+}

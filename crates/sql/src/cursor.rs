@@ -1,0 +1,322 @@
+//! Cursors: DECLARE, FETCH, MOVE, CLOSE.
+//!
+//! 1. A cursor is the stream of its query's rows, and what is left of a batch that was begun. It goes forward only.
+//! 2. It belongs to its transaction block and goes with it; ROLLBACK TO takes those that were declared since.
+//! 3. Its rows are of the snapshot that DECLARE took. (What its own transaction changes meanwhile may show.)
+//! 4. The parser's FETCH is not PostgreSQL's, so FETCH and MOVE are parsed here; the tree of a MOVE is a FETCH into [`MOVE`], which
+//!    nobody else can write.
+use crate::context::CancelToken;
+use crate::error::unsupported;
+use crate::parse::fold;
+use crate::router::{Done, command};
+use crate::session::{Block, Outcome, Prepared, Session};
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::sql::sqlparser::ast::{
+    CloseCursor, Declare, FetchDirection, FetchPosition, Ident, ObjectName, Statement, Value,
+};
+use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan};
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use std::sync::Arc;
+use terrace_engine::{EngineError, Result};
+use terrace_storage::{Reads, counting};
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+const MOVE: &str = "MOVE";
+
+pub(crate) struct Cursor {
+    schema: SchemaRef,
+    /// Held while rows of it are on their way.
+    rows: Arc<Mutex<Remaining>>,
+    /// The savepoints that there were.
+    savepoints: usize,
+    token: Arc<CancelToken>,
+}
+
+struct Remaining {
+    stream: BoxStream<'static, Result<RecordBatch>>,
+    begun: Option<RecordBatch>,
+    over: bool,
+}
+
+impl Remaining {
+    /// The next rows, at most so many; `None`: there are no more.
+    async fn next(&mut self, most: u64) -> Result<Option<RecordBatch>> {
+        let batch = match self.begun.take() {
+            Some(batch) => batch,
+            None if self.over => return Ok(None),
+            None => match self.stream.next().await.transpose() {
+                Ok(Some(batch)) => batch,
+                end => {
+                    self.over = true;
+                    return end;
+                }
+            },
+        };
+        let rows = batch.num_rows() as u64;
+        if rows > most {
+            self.begun = Some(batch.slice(most as usize, (rows - most) as usize));
+            return Ok(Some(batch.slice(0, most as usize)));
+        }
+        Ok(Some(batch))
+    }
+}
+
+fn word(token: Option<&Token>) -> Option<String> {
+    match token {
+        Some(Token::Word(w)) if w.quote_style.is_none() => Some(w.value.to_ascii_lowercase()),
+        _ => None,
+    }
+}
+
+/// `FETCH` and `MOVE`; `None` where the tokens begin otherwise.
+pub(crate) fn parse(tokens: &[TokenWithSpan]) -> Result<Option<Statement>> {
+    let tokens: Vec<&Token> =
+        tokens.iter().map(|t| &t.token).filter(|t| !matches!(t, Token::Whitespace(_) | Token::EOF)).collect();
+    let tokens = tokens.strip_suffix(&[&Token::SemiColon]).unwrap_or(&tokens);
+    let first = word(tokens.first().copied());
+    let moves = first.as_deref() == Some("move");
+    if !moves && first.as_deref() != Some("fetch") {
+        return Ok(None);
+    }
+    let syntax = |at: usize| {
+        let near = tokens.get(at).map_or("end of input".to_string(), |t| format!("or near \"{t}\""));
+        EngineError::new("42601", format!("syntax error at {near}"))
+    };
+    // The cursor's name is last; what is before it says where to go.
+    let (name, before) = match &tokens[1..] {
+        [] => return Err(syntax(1)),
+        [before @ .., Token::Word(w)] => {
+            (Ident { value: w.value.clone(), quote_style: w.quote_style, span: Span::empty() }, before)
+        }
+        _ => return Err(syntax(tokens.len() - 1)),
+    };
+    let direction = match before.split_last() {
+        Some((last, rest)) if matches!(word(Some(*last)).as_deref(), Some("from" | "in")) => rest,
+        _ => before,
+    };
+    let number = |tokens: &[&Token]| -> Option<String> {
+        match tokens {
+            [Token::Number(n, _)] => Some(n.clone()),
+            [Token::Plus, Token::Number(n, _)] => Some(n.clone()),
+            [Token::Minus, Token::Number(n, _)] => Some(format!("-{n}")),
+            _ => None,
+        }
+    };
+    let limit = |n: String| Value::Number(n, false).into();
+    let words: Vec<Option<String>> = direction.iter().map(|t| word(Some(*t))).collect();
+    let words: Vec<&str> = words.iter().map(|w| w.as_deref().unwrap_or("")).collect();
+    let direction = match words.as_slice() {
+        [] | ["next"] | ["forward"] => FetchDirection::Next,
+        ["all"] => FetchDirection::All,
+        ["forward", "all"] => FetchDirection::ForwardAll,
+        ["prior"] | ["backward"] => FetchDirection::Prior,
+        ["backward", "all"] => FetchDirection::BackwardAll,
+        ["first"] => FetchDirection::First,
+        ["last"] => FetchDirection::Last,
+        [kind @ ("forward" | "backward" | "absolute" | "relative"), ..] => {
+            let limit = limit(number(&direction[1..]).ok_or_else(|| syntax(2))?);
+            match *kind {
+                "forward" => FetchDirection::Forward { limit: Some(limit) },
+                "backward" => FetchDirection::Backward { limit: Some(limit) },
+                "absolute" => FetchDirection::Absolute { limit },
+                _ => FetchDirection::Relative { limit },
+            }
+        }
+        _ => FetchDirection::Count { limit: limit(number(direction).ok_or_else(|| syntax(1))?) },
+    };
+    let into = moves.then(|| ObjectName::from(vec![Ident::new(MOVE)]));
+    Ok(Some(Statement::Fetch { name, direction, position: FetchPosition::From, into }))
+}
+
+/// How many rows forward. 55000 where it goes back.
+fn rows_forward(direction: &FetchDirection) -> Result<u64> {
+    let back = || {
+        EngineError::new("55000", "cursor can only scan forward")
+            .with_hint("Read what you need again with another query.")
+    };
+    let count = |text: String| match text.parse::<i64>() {
+        Ok(n) if n < 0 => Err(back()),
+        Ok(n) => Ok(n as u64),
+        Err(_) => Err(EngineError::new("22003", format!("\"{text}\" is no number of rows"))),
+    };
+    match direction {
+        FetchDirection::Next => Ok(1),
+        FetchDirection::All | FetchDirection::ForwardAll => Ok(u64::MAX),
+        FetchDirection::Count { limit } | FetchDirection::Forward { limit: Some(limit) } => {
+            count(limit.value.to_string())
+        }
+        FetchDirection::Forward { limit: None } => Ok(1),
+        FetchDirection::Absolute { .. } | FetchDirection::Relative { .. } => {
+            Err(unsupported(format!("FETCH {direction}")))
+        }
+        FetchDirection::First | FetchDirection::Last => Err(unsupported(format!("FETCH {direction}"))),
+        FetchDirection::Prior | FetchDirection::Backward { .. } | FetchDirection::BackwardAll => Err(back()),
+    }
+}
+
+fn no_cursor(name: &str) -> EngineError {
+    EngineError::new("34000", format!("cursor \"{name}\" does not exist"))
+}
+
+/// The query of a DECLARE.
+pub(crate) fn declared(ast: &Statement) -> Option<Result<(&Ident, Statement)>> {
+    let Statement::Declare { stmts } = ast else { return None };
+    let [Declare { names, binary, scroll, hold, for_query: Some(query), .. }] = stmts.as_slice() else {
+        return Some(Err(unsupported("this form of DECLARE")));
+    };
+    let [name] = names.as_slice() else { return Some(Err(unsupported("this form of DECLARE"))) };
+    let refused = [
+        (*binary == Some(true), "DECLARE ... BINARY"),
+        (*scroll == Some(true), "DECLARE ... SCROLL"),
+        (*hold == Some(true), "DECLARE ... WITH HOLD"),
+    ];
+    match refused.iter().find(|(is, _)| *is) {
+        Some((_, what)) => Some(Err(unsupported(what))),
+        None => Some(Ok((name, Statement::Query(query.clone())))),
+    }
+}
+
+impl Session {
+    /// The columns of an open cursor, as FETCH returns them.
+    pub fn cursor_columns(&self, name: &str) -> Option<SchemaRef> {
+        self.cursors.get(name).map(|cursor| cursor.schema.clone())
+    }
+
+    /// The columns that a FETCH returns; `None` for other statements.
+    pub(crate) fn fetched_columns(&self, ast: &Statement) -> Result<Option<SchemaRef>> {
+        match ast {
+            Statement::Fetch { name, into: None, .. } => {
+                let name = fold(name);
+                self.cursor_columns(&name).map(Some).ok_or_else(|| no_cursor(&name))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// DECLARE: opens what `run` runs.
+    pub(crate) async fn declare(&mut self, name: &Ident, done: Done, prepared: &Prepared) -> Result<Outcome> {
+        let Done::Rows(rows) = done else { return Err(unsupported("a cursor for a query without rows")) };
+        let token = Arc::<CancelToken>::default();
+        // FETCH has statistics of its own.
+        let running = self.running.take();
+        let (schema, stream) = self.rows(rows, token.clone(), prepared.depth);
+        self.running = running;
+        let rows = Arc::new(Mutex::new(Remaining { stream, begun: None, over: false }));
+        let savepoints = self.shared.cell.lock().await.savepoints.len();
+        self.cursors.insert(fold(name), Cursor { schema, rows, savepoints, token });
+        Ok(command("DECLARE CURSOR"))
+    }
+
+    /// Whether a cursor of that name may be declared now.
+    pub(crate) fn may_declare(&self, name: &Ident) -> Result<()> {
+        let name = fold(name);
+        if self.shared.block() != Block::Explicit {
+            return Err(EngineError::new("25P01", "DECLARE CURSOR can only be used in transaction blocks"));
+        }
+        match self.cursors.contains_key(&name) {
+            true => Err(EngineError::new("42P03", format!("cursor \"{name}\" already exists"))),
+            false => Ok(()),
+        }
+    }
+
+    /// FETCH and MOVE.
+    pub(crate) async fn fetch(&mut self, ast: &Statement, token: &Arc<CancelToken>) -> Result<Outcome> {
+        let Statement::Fetch { name, direction, into, .. } = ast else { unreachable!("the router sends it elsewhere") };
+        let name = fold(name);
+        let left = rows_forward(direction)?;
+        let cursor = self.cursors.get(&name).ok_or_else(|| no_cursor(&name))?;
+        let in_use = || EngineError::new("55006", format!("cursor \"{name}\" is being read"));
+        let rows = cursor.rows.clone().try_lock_owned().map_err(|_| in_use())?;
+        let mut fetching = Fetching {
+            rows,
+            left,
+            statement: token.clone(),
+            cursor: cursor.token.clone(),
+            canceller: self.canceller(),
+            running: self.running.clone(),
+        };
+        if into.is_some() {
+            let mut moved = 0;
+            while let Some(batch) = fetching.next().await? {
+                moved += batch.num_rows();
+            }
+            return Ok(command(format!("MOVE {moved}")));
+        }
+        let stream = stream::unfold(Some(fetching), |fetching| async move {
+            let mut fetching = fetching?;
+            match fetching.next().await.transpose()? {
+                Ok(batch) => Some((Ok(batch), Some(fetching))),
+                Err(error) => Some((Err(error), None)),
+            }
+        });
+        Ok(Outcome::Rows { schema: cursor.schema.clone(), stream: stream.boxed() })
+    }
+
+    /// CLOSE.
+    pub(crate) fn close_cursor(&mut self, cursor: &CloseCursor) -> Result<Outcome> {
+        match cursor {
+            CloseCursor::All => {
+                self.cursors.clear();
+                Ok(command("CLOSE CURSOR ALL"))
+            }
+            CloseCursor::Specific { name } => {
+                let name = fold(name);
+                self.cursors.remove(&name).ok_or_else(|| no_cursor(&name))?;
+                Ok(command("CLOSE CURSOR"))
+            }
+        }
+    }
+
+    /// The block went back to its savepoint of that number, from 0 (invariant 2).
+    pub(crate) fn close_cursors_since(&mut self, savepoint: usize) {
+        self.cursors.retain(|_, cursor| cursor.savepoints <= savepoint);
+    }
+
+    /// The savepoint of that number, and those after it, are part of what is around them.
+    pub(crate) fn keep_cursors_of(&mut self, savepoint: usize) {
+        self.cursors.values_mut().for_each(|cursor| cursor.savepoints = cursor.savepoints.min(savepoint));
+    }
+}
+
+/// Rows of a cursor on their way.
+struct Fetching {
+    rows: OwnedMutexGuard<Remaining>,
+    left: u64,
+    /// Of the FETCH.
+    statement: Arc<CancelToken>,
+    cursor: Arc<CancelToken>,
+    canceller: crate::Canceller,
+    running: Option<Arc<crate::observe::Running>>,
+}
+
+impl Fetching {
+    async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        if self.left == 0 {
+            self.end();
+            return Ok(None);
+        }
+        let mut reads = Reads::default();
+        let batch = counting(&mut reads, self.rows.next(self.left)).await;
+        if let Some(running) = &self.running {
+            running.read(reads);
+            match &batch {
+                Ok(Some(batch)) => running.returned(batch.num_rows() as u64),
+                Ok(None) => {}
+                Err(_) => running.failed(),
+            }
+        }
+        match &batch {
+            Ok(Some(batch)) => self.left -= batch.num_rows() as u64,
+            _ => self.end(),
+        }
+        batch
+    }
+
+    /// The statement is over: nothing cancels the cursor while it rests.
+    fn end(&self) {
+        self.canceller.end(&self.cursor);
+        self.canceller.end(&self.statement);
+    }
+}
