@@ -105,7 +105,7 @@ impl FlashReplacement for FlashFifo {
         self.append(frame);
     }
 
-    fn remove(&mut self, frame: Frame) {
+    fn remove(&mut self, frame: Frame, _page: Page) {
         self.unlink(frame);
         if self.is_clean(frame) {
             self.nodes[frame as usize].newer &= LINK;

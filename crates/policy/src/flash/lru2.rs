@@ -110,7 +110,7 @@ impl FlashReplacement for FlashLru2 {
         self.used(frame, now, now);
     }
 
-    fn remove(&mut self, frame: Frame) {
+    fn remove(&mut self, frame: Frame, _page: Page) {
         let at = std::mem::replace(&mut self.nodes[frame as usize].at, OUT);
         if at != OUT {
             self.take(at as usize); // Else it was dirty.
@@ -156,7 +156,7 @@ mod wrap {
         let mut victims = Vec::new();
         while let Some(frame) = order.victim() {
             victims.push(frame);
-            order.remove(frame);
+            order.remove(frame, frame as u64);
         }
         assert_eq!(victims, [0, 1, 2], "by second last use");
     }

@@ -3,7 +3,7 @@
 //! Sources: J. Do's thesis, section 3.2.3 (clean-write, dual-write, lazy-cleaning) and section 3.5, which describes Canim et al.'s TAC,
 //! Koltsidas & Viglas's inclusive, exclusive and lazy schemes, and Holloway's rotating design.
 
-use super::{FlashFifo, FlashLru2, FlashReplacement, FlashTemperature};
+use super::{FlashFifo, FlashLrfu, FlashLru2, FlashReplacement, FlashTemperature};
 
 /// How pages flow between memory, tier and disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,6 +33,8 @@ pub enum FlashOrder {
     Fifo,
     /// TAC: the coldest extent; it also decides who is let into a full tier.
     Temperature,
+    /// What was wanted least lately, with history; it too decides who is let into a full tier.
+    Lrfu,
 }
 
 /// Where dirty pages that leave memory go.
@@ -136,7 +138,7 @@ impl WritePolicy {
 }
 
 impl FlashOrder {
-    pub const ALL: [FlashOrder; 3] = [FlashOrder::Lru2, FlashOrder::Fifo, FlashOrder::Temperature];
+    pub const ALL: [FlashOrder; 4] = [FlashOrder::Lru2, FlashOrder::Fifo, FlashOrder::Temperature, FlashOrder::Lrfu];
 
     /// As in configurations and views.
     pub fn name(self) -> &'static str {
@@ -144,6 +146,7 @@ impl FlashOrder {
             FlashOrder::Lru2 => "lru2",
             FlashOrder::Fifo => "fifo",
             FlashOrder::Temperature => "temperature",
+            FlashOrder::Lrfu => "lrfu",
         }
     }
 
@@ -157,6 +160,7 @@ impl FlashOrder {
             FlashOrder::Lru2 => Box::new(FlashLru2::new(capacity)),
             FlashOrder::Fifo => Box::new(FlashFifo::new(capacity)),
             FlashOrder::Temperature => Box::new(FlashTemperature::new(capacity)),
+            FlashOrder::Lrfu => Box::new(FlashLrfu::new(capacity)),
         }
     }
 
@@ -166,6 +170,7 @@ impl FlashOrder {
             FlashOrder::Lru2 => FlashLru2::FRAME_BYTES,
             FlashOrder::Fifo => FlashFifo::FRAME_BYTES,
             FlashOrder::Temperature => FlashTemperature::FRAME_BYTES,
+            FlashOrder::Lrfu => FlashLrfu::FRAME_BYTES,
         }
     }
 

@@ -12,6 +12,7 @@ mod distance;
 mod fifo;
 mod gate;
 mod heap;
+mod lrfu;
 mod lru2;
 mod methods;
 mod temperature;
@@ -22,6 +23,7 @@ pub use budget::Budget;
 pub use distance::{DistanceRule, NEAR};
 pub use fifo::FlashFifo;
 pub use gate::{Cause, Gate, Moment, Offer, Refusal, Route};
+pub use lrfu::FlashLrfu;
 pub use lru2::FlashLru2;
 pub use methods::{Dirty, FlashOrder, Flow, WritePolicy};
 pub use temperature::FlashTemperature;
@@ -37,7 +39,7 @@ pub trait FlashReplacement: Send {
     /// Memory missed `page`, and read it from the disk.
     fn missed(&mut self, _page: Page, _class: Class) {}
     /// Whether `page` is worth the place of the next victim. Asked only where no frame is free.
-    fn admits(&self, _page: Page) -> bool {
+    fn admits(&self, _page: Page, _dirty: bool) -> bool {
         true
     }
     /// The dirty page in `frame` may be replaced: it is home, or void.
@@ -46,8 +48,8 @@ pub trait FlashReplacement: Send {
     fn victim(&self) -> Option<Frame>;
     /// The proposed victim is being read: propose others first.
     fn veto(&mut self, frame: Frame);
-    /// The page left `frame`.
-    fn remove(&mut self, frame: Frame);
+    /// `page` left `frame`.
+    fn remove(&mut self, frame: Frame, page: Page);
     /// Frames that may be replaced.
     fn clean(&self) -> usize;
     /// Smaller: to be replaced sooner, among frames held, whether or not they may be now. `None`: the order cannot tell cheaply.

@@ -223,7 +223,7 @@ impl FlashReplacement for FlashTemperature {
         }
     }
 
-    fn admits(&self, page: Page) -> bool {
+    fn admits(&self, page: Page, _dirty: bool) -> bool {
         let coldest = self.heap.first().map(|&extent| self.at(extent).temperature);
         coldest.is_none_or(|coldest| self.temperature(page) > coldest)
     }
@@ -248,7 +248,7 @@ impl FlashReplacement for FlashTemperature {
         }
     }
 
-    fn remove(&mut self, frame: Frame) {
+    fn remove(&mut self, frame: Frame, _page: Page) {
         if self.is_clean(frame) {
             self.unlink(frame);
         }

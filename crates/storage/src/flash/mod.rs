@@ -32,6 +32,8 @@ mod record;
 mod replay;
 mod stats;
 #[cfg(test)]
+mod stress;
+#[cfg(test)]
 mod tests;
 mod trouble;
 mod tune;
@@ -49,6 +51,7 @@ use crate::pool::Access;
 use crate::sync::{Mutex, RwLock};
 use crate::types::*;
 use partition::{Partition, Totals};
+use replay::Stuck;
 use stats::{Counters, Times};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -122,8 +125,8 @@ pub(crate) struct FlashHome {
     admissions: Mutex<VecDeque<Admission>>,
     /// Buffers to copy admissions into.
     spare: Mutex<Vec<IoBuf>>,
-    /// Replays that failed since the last that succeeded; and why the last did, once there were too many.
-    stuck: AtomicU32,
+    /// Replays that fail again and again; and why the last did, once there were too many.
+    stuck: Mutex<Stuck>,
     hopeless: OnceLock<StorageError>,
     /// Dirty frames that could not be read, or whose place is wanted: they go home first.
     urgent: Mutex<Vec<FrameId>>,
@@ -178,7 +181,7 @@ impl FlashHome {
             complaints: Complaints::default(),
             admissions: Mutex::new(VecDeque::new()),
             spare: Mutex::new(Vec::new()),
-            stuck: AtomicU32::new(0),
+            stuck: Mutex::default(),
             hopeless: OnceLock::new(),
             urgent: Mutex::new(Vec::new()),
             wake_writer: Notify::new(),

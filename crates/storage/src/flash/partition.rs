@@ -168,7 +168,7 @@ impl Partition {
             self.drop_frame(kept); // Nobody reads it: it is the first of the free list now.
         }
         let (frame, evicted) = match self.turn {
-            None => self.take_free(page)?,
+            None => self.take_free(page, rec.is_some())?,
             Some(_) => self.take_in_turn().ok_or(NoFrame::Busy)?,
         };
         self.totals.used.fetch_add(1, Ordering::AcqRel);
@@ -181,10 +181,10 @@ impl Partition {
         Ok(Allocated { frame, evicted })
     }
 
-    fn take_free(&mut self, page: PageId) -> Result<(u32, Option<PageId>), NoFrame> {
+    fn take_free(&mut self, page: PageId, dirty: bool) -> Result<(u32, Option<PageId>), NoFrame> {
         let mut evicted = None;
         if self.free == NONE {
-            if !self.order.admits(page.to_u64()) {
+            if !self.order.admits(page.to_u64(), dirty) {
                 return Err(NoFrame::Cold);
             }
             evicted = Some(self.evict().ok_or(NoFrame::Busy)?);
@@ -243,7 +243,7 @@ impl Partition {
             self.dirty_remove(frame);
         }
         if !matches!(self.record(frame).state(), State::Ready | State::Writing) {
-            self.order.remove(frame);
+            self.order.remove(frame, self.record(frame).page().to_u64());
         }
         self.at(frame).set_void();
         self.release(frame);

@@ -134,6 +134,7 @@ impl FlashHome {
         if let Some(bytes) = self.read_frame(held.at, page, held.tag).await {
             held.hit = true;
             self.counters.hits.fetch_add(1, Ordering::Relaxed);
+            self.counters.dirty_hits.fetch_add(held.dirty as u64, Ordering::Relaxed);
             // The recLSN, if there is one, is inherited when the page is dirtied: the cleaner may bring it home before.
             let leaves = self.gate().write.flow().leaves;
             return Ok(Fetched { bytes, rec_lsn: None, tier: Tier::Flash, leaves });

@@ -19,18 +19,39 @@ use crate::types::*;
 use futures::future::join_all;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use terrace_device::IoBuf;
+use terrace_env::Nanos;
 
-/// Replays that may fail in a row. (The cleaner tries again about 20 times a second.)
+/// So many times replays may fail in a row; those of one round of the cleaner, which tries again after `ROUND`, are one.
 const PATIENCE: u32 = 100;
+const ROUND: Duration = Duration::from_millis(40);
+
+/// Replays that failed since the last that succeeded.
+#[derive(Default)]
+pub(super) struct Stuck {
+    times: u32,
+    counted: Option<Nanos>,
+}
+
+impl Stuck {
+    /// Another failed; whether there were too many.
+    fn failed(&mut self, now: Nanos) -> bool {
+        let round = self.counted.is_none_or(|at| now.0.saturating_sub(at.0) >= ROUND.as_nanos() as u64);
+        if round {
+            (self.times, self.counted) = (self.times + 1, Some(now));
+        }
+        self.times >= PATIENCE
+    }
+}
 
 impl FlashHome {
     /// The newest versions of dirty pages, sealed, with the log durable up to them; each with its recLSN.
     pub(super) async fn replay(&self, pages: &[(PageId, Lsn)]) -> Vec<Result<IoBuf>> {
         let made = self.replay_all(pages).await;
         match made.iter().find_map(|page| page.as_ref().err()) {
-            None => self.stuck.store(0, Ordering::Relaxed),
-            Some(error) if self.stuck.fetch_add(1, Ordering::Relaxed) + 1 >= PATIENCE => self.give_up(error),
+            None => *self.stuck.lock() = Stuck::default(),
+            Some(error) if self.stuck.lock().failed(self.env.now()) => self.give_up(error),
             Some(_) => {}
         }
         made
@@ -104,5 +125,21 @@ impl FlashHome {
         }
         header::seal(&mut bytes);
         Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Many pages are made again at once; that the log cannot be read just then is one failure, not one for each.
+    #[test]
+    fn patience_is_not_used_up_in_one_round() {
+        let mut stuck = Stuck::default();
+        let at = |round: u64| Nanos(round * 50_000_000);
+        for round in 0..u64::from(PATIENCE) - 1 {
+            assert!((0..1000).all(|i| !stuck.failed(Nanos(at(round).0 + i))), "round {round}");
+        }
+        assert!(stuck.failed(at(u64::from(PATIENCE))));
     }
 }

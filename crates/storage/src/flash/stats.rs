@@ -71,6 +71,8 @@ pub struct FlashStats {
     /// Pages that memory missed: read from the tier, and read from the disk.
     pub hits: u64,
     pub misses: u64,
+    /// Of the hits, pages that were newer there than on the disk.
+    pub dirty_hits: u64,
     /// Of the misses, pages that the tier held but the device was too busy to give.
     pub throttled_reads: u64,
     /// Pages let in: clean ones, and dirty ones (by lazy cleaning or dual writing).
@@ -195,6 +197,7 @@ macro_rules! counters {
 counters!(
     hits,
     misses,
+    dirty_hits,
     throttled_reads,
     admitted_clean,
     admitted_dirty,
