@@ -380,7 +380,11 @@ impl Instance {
         let files = parts(dir, config).into_iter().chain(flash_part(dir, config)).map(|part| part.path);
         let occupied = files.chain([temp(dir, config)]);
         if let Some(path) = occupied.into_iter().find(|path| path.exists()) {
-            let problem = format!("{} exists already: another database uses that device", path.display());
+            let problem = format!(
+                "{} exists already: another database uses that device; give this one places of its own (devices.*.path) in a \
+                 settings file, and name it with --config",
+                path.display()
+            );
             return Err(in_directory(dir, problem));
         }
         mark(dir)?;

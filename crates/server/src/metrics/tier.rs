@@ -5,7 +5,7 @@ use terrace_storage::{FlashState, FlashStats};
 pub(super) fn flash(page: &mut Page, tier: &FlashStats) {
     let name = "terrace_flash_state";
     page.family(name, "gauge", "1 for the state that the flash tier is in.");
-    for state in [FlashState::Off, FlashState::On, FlashState::Failed] {
+    for state in [FlashState::Off, FlashState::On, FlashState::Failed, FlashState::Draining] {
         page.sample(name, &[("state", state.name())], u8::from(tier.state == state));
     }
     let name = "terrace_flash_frames";
@@ -17,6 +17,8 @@ pub(super) fn flash(page: &mut Page, tier: &FlashStats) {
     page.family(name, "counter", "Pages that memory missed, by the tier that they were read from.");
     page.sample(name, &[("tier", "flash")], tier.hits);
     page.sample(name, &[("tier", "disk")], tier.misses);
+    let help = "Of the pages read from flash, those that were newer there than on the disk.";
+    page.one("terrace_flash_dirty_hits_total", "counter", help, tier.dirty_hits);
     let name = "terrace_flash_miss_seconds";
     page.family(name, "histogram", "How long misses of memory took, by the tier that served them.");
     page.histogram(name, &[("tier", "flash")], &tier.hit_time);
@@ -41,11 +43,17 @@ fn decisions(page: &mut Page, tier: &FlashStats) {
         ("policy", tier.rejected_policy),
         ("old", tier.rejected_old),
         ("dirty", tier.rejected_dirty),
+        ("cold", tier.rejected_cold),
         ("no frame", tier.rejected_no_frame),
         ("budget", tier.rejected_budget),
     ];
     by("terrace_flash_rejected_total", "Pages not let in, by reason.", "reason", &rejected);
-    let left = [("evicted", tier.evicted), ("invalidated", tier.invalidated), ("forgotten", tier.forgotten)];
+    let left = [
+        ("evicted", tier.evicted),
+        ("invalidated", tier.invalidated),
+        ("forgotten", tier.forgotten),
+        ("taken over", tier.taken_over),
+    ];
     by("terrace_flash_left_total", "Pages that left the flash tier, by reason.", "reason", &left);
     page.one("terrace_flash_cleaned_total", "counter", "Dirty pages brought home.", tier.cleaned);
     let help = "Dirty pages brought home in a second, lately.";
