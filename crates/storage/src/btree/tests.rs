@@ -173,6 +173,21 @@ proptest! {
     }
 
     #[test]
+    fn a_guess_narrows_to_where_the_key_is(
+        keys in prop::collection::btree_set(prop_oneof![key(), (any::<u16>()).prop_map(|n| n.to_be_bytes().to_vec())], 17..400),
+        sought in key(),
+        number: u16,
+    ) {
+        let keys: Vec<Vec<u8>> = keys.into_iter().collect();
+        let begin = keys.len() / 10;
+        for key in keys.iter().chain([&sought, &number.to_be_bytes().to_vec()]) {
+            let place = keys.partition_point(|other| other < key).max(begin);
+            let (low, high) = node::near(begin, keys.len(), key, |i| &keys[i]);
+            prop_assert!((low..=high).contains(&place), "{} is not within {} to {}", place, low, high);
+        }
+    }
+
+    #[test]
     fn bulk_load_agrees_with_a_set(keys in prop::collection::btree_set(key(), 0..600), seed: u64) {
         let rig = Arc::new(Rig::new(64, u64::MAX));
         simulate(seed, &rig, |st| async move {

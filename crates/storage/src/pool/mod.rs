@@ -247,6 +247,7 @@ impl Pool {
     fn peek(&self, page: PageId) -> Option<Pin> {
         let shard = self.table.shard(page).read();
         let Some(Entry::Resident(frame)) = shard.get(&page.to_u64()) else { return None };
+        self.all().expect(*frame);
         self.all().pin(*frame); // Under the shard's lock: table.rs, invariant 1.
         Some(Pin::counted(self.frames, *frame))
     }
