@@ -7,6 +7,29 @@ use crate::experiment::{Case, Numbers, Runner, Value};
 use crate::machine::{Loaded, Machine, Measured, Run, Traffic};
 use crate::workload::{Sample, Workload};
 use std::sync::{Arc, OnceLock};
+use terrace_storage::FlashConfig;
+use terrace_storage::config::{FlashOrder, WritePolicy};
+
+/// The designs of the thesis's chapter 3, by the names that its figures and ours give them.
+pub(super) const NONE: &str = "none";
+pub(super) const CW: &str = "clean-write";
+pub(super) const DW: &str = "dual-write";
+pub(super) const LC: &str = "lazy-cleaning";
+pub(super) const TAC: &str = "TAC";
+
+pub(super) const DESIGNS: [(&str, Option<WritePolicy>); 5] = [
+    (NONE, None),
+    (CW, Some(WritePolicy::CleanWrite)),
+    (TAC, Some(WritePolicy::Tac)),
+    (DW, Some(WritePolicy::DualWrite)),
+    (LC, Some(WritePolicy::LazyCleaning)),
+];
+
+/// The tier of a design; of none: as it is. TAC brings its own order of replacement.
+pub(super) fn designed(tier: FlashConfig, design: Option<WritePolicy>) -> FlashConfig {
+    let replacement = if design == Some(WritePolicy::Tac) { FlashOrder::Temperature } else { tier.replacement };
+    FlashConfig { write: design.unwrap_or(tier.write), replacement, ..tier }
+}
 
 /// A workload, loaded once (invariant 1).
 pub struct Loading<W> {
@@ -42,7 +65,8 @@ pub fn case<W: Workload>(label: &str, machine: Machine, loading: &Arc<Loading<W>
 
 /// What [`case`] measures. Values, in steady state unless it says otherwise, per second where it is a rate: `counted` (the workload's
 /// metric), `transactions`, `latency` (ms), `retries`; `disk reads`, `disk writes`, `flash reads`, `flash writes` (operations) and the same with
-/// ` MB` (millions of bytes); `hit ratio` (of reads that memory missed, 0 to 1; with a tier); `slowest` (transactions in the slowest second over the mean).
+/// ` MB` (millions of bytes); `hit ratio` (of reads that memory missed, 0 to 1; with a tier); `slowest` (transactions in the
+/// slowest second over the mean), `slowest by chance` (what it would be if transactions ended independently of each other).
 /// Series over seconds: `counted`, the six traffics in MB, `dirty` and `used` (parts of the tier's frames).
 pub fn numbers(measured: &Measured, machine: &Machine, run: Run, steady: f64) -> Numbers {
     let mut numbers = Numbers::default();
@@ -63,6 +87,7 @@ pub fn numbers(measured: &Measured, machine: &Machine, run: Run, steady: f64) ->
         numbers.set_series(name, measured.traffic.iter().map(|t| (t.at, of(t) as f64 / 1e6 / width)).collect());
     }
     numbers.set("slowest", slowest_second(samples, width) / (transactions / seconds).max(1.0));
+    numbers.set("slowest by chance", least_of(transactions / seconds, seconds as i32));
     numbers.set_series("counted", smooth(&rates(&measured.samples[..windows], width)));
     if machine.flash.is_some() {
         let sum = |of: fn(&Traffic) -> u64| traffic.iter().map(of).sum::<u64>() as f64;
@@ -115,6 +140,17 @@ fn slowest_second(samples: &[Sample], width: f64) -> f64 {
     let windows = ((1.0 / width).round() as usize).max(1);
     let seconds = samples.chunks_exact(windows).map(|second| second.iter().map(|s| s.transactions).sum::<u64>());
     seconds.min().unwrap_or(0) as f64
+}
+
+/// The least of so many independent Poisson variables of this mean, over the mean, as expected: the sum over k of the probability that all reach k.
+fn least_of(mean: f64, count: i32) -> f64 {
+    let (mut below, mut log_term, mut sum) = (0.0, -mean, 0.0);
+    for k in 1..=(mean.ceil() as u32) {
+        below += log_term.exp(); // P(X < k)
+        sum += (1.0 - below).max(0.0).powi(count);
+        log_term += (mean / f64::from(k)).ln();
+    }
+    sum / mean.max(1.0)
 }
 
 /// Counted transactions per second, at the end of each window.

@@ -7,13 +7,21 @@ mod do3_tpce;
 mod do3_tpch;
 mod own;
 mod sharp;
+mod ycsb;
 
 use crate::experiment::Experiment;
 
 /// In the order of `terrace lab list`.
 pub fn all() -> Vec<Experiment> {
-    [do3_tpcc::EXPERIMENTS, do3_tpce::EXPERIMENTS, do3_tpch::EXPERIMENTS, do3_readahead::EXPERIMENTS, own::EXPERIMENTS]
-        .concat()
+    [
+        do3_tpcc::EXPERIMENTS,
+        do3_tpce::EXPERIMENTS,
+        do3_tpch::EXPERIMENTS,
+        do3_readahead::EXPERIMENTS,
+        own::EXPERIMENTS,
+        ycsb::EXPERIMENTS,
+    ]
+    .concat()
 }
 
 /// By its name, or why not.
