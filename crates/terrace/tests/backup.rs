@@ -1,56 +1,17 @@
 //! Backup and restore of the binary, and its shell: under load, to the end, to points in time, damaged.
 #![allow(clippy::disallowed_methods, reason = "a test of files and processes")]
 
+mod common;
+
+use common::{Scratch, Served, good, run};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Scratch {
-        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("backup-{name}-{}", std::process::id()));
-        fs::remove_dir_all(&dir).ok();
-        fs::create_dir_all(&dir).unwrap();
-        Scratch(dir)
-    }
-    fn at(&self, name: &str) -> String {
-        self.0.join(name).to_str().unwrap().into()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        fs::remove_dir_all(&self.0).ok();
-    }
-}
-
 const SMALL: &str = "[memory]\npool = \"8MB\"\nlog_buffer = \"1MB\"\n[log]\nsegment_size = \"1MB\"\nredo_bound = \"16MB\"\nretention = \"16MB\"\n";
-
-fn run(arguments: &[&str], input: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_terrace"))
-        .args(arguments)
-        .env_remove("RUST_LOG")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // One that refuses its arguments reads nothing.
-    child.stdin.take().unwrap().write_all(input.as_bytes()).ok();
-    child.wait_with_output().unwrap()
-}
-
-#[track_caller]
-fn good(arguments: &[&str], input: &str) -> String {
-    let output = run(arguments, input);
-    let out = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{arguments:?}: {out}\n{}", String::from_utf8_lossy(&output.stderr));
-    out
-}
 
 #[track_caller]
 fn bad(arguments: &[&str], input: &str, expected: &str) {
@@ -58,38 +19,6 @@ fn bad(arguments: &[&str], input: &str, expected: &str) {
     let err = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{arguments:?}: {err}");
     assert!(err.contains(expected), "{arguments:?} should say {expected:?}, says:\n{err}");
-}
-
-struct Served(Child, String);
-
-impl Served {
-    fn start(dir: &str) -> Served {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_terrace"))
-            .args(["serve", dir, "--listen", "127.0.0.1:0"])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap());
-        let mut said = String::new();
-        while !said.contains("ready on ") {
-            said.clear();
-            assert_ne!(lines.read_line(&mut said).unwrap(), 0, "the server ended");
-        }
-        let address = said.split_whitespace().nth(2).unwrap().trim_end_matches('.').to_string();
-        std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
-        Served(child, address)
-    }
-    fn sql(&self, sql: &str) -> String {
-        good(&["shell", "--connect", &self.1, "--csv", "-c", sql], "")
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        // SAFETY: a system call without pointers, on a child that has not been waited for.
-        unsafe { libc::kill(self.0.id() as i32, libc::SIGTERM) };
-        self.0.wait().ok();
-    }
 }
 
 fn now() -> String {

@@ -205,7 +205,7 @@ fn tablespaces_lie_on_the_devices_that_settings_name() {
         assert!(scratch.0.join(file).exists(), "{file}");
     }
     assert!(succeeds(&["check"], &scratch.db()).contains("sound"));
-    refuses(&make, &scratch.0.join("second"), &["exists already", "another database"]);
+    refuses(&make, &scratch.0.join("second"), &["exists already", "another database", "devices.*.path", "--config"]);
     // A device that lost its file, or is not mounted.
     fs::rename(hdd.join("data"), scratch.0.join("elsewhere")).unwrap();
     refuses(&["check"], &scratch.db(), &["hdd/data is missing", "tablespaces.data"]);
