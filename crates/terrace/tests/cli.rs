@@ -357,3 +357,40 @@ fn the_quickstart_makes_loads_measures_and_reuses() {
     assert!(good && said.contains("made a database"), "{said}");
     assert!(succeeds(&["check"], &scratch.db()).contains("sound (1 tables)"));
 }
+
+#[test]
+fn experiments_are_named_run_written_down_and_repeatable() {
+    let scratch = Scratch::new("lab");
+    let lab = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_terrace"));
+        let output = command.arg("lab").args(arguments).env_remove("RUST_LOG").stdin(Stdio::null()).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        (output.status.success(), text(output.stdout), text(output.stderr))
+    };
+    let (good, listed, _) = lab(&["list"]);
+    for id in ["do/fig3.1-c", "do/3.3", "do/readahead", "terrace/no-cliff", "terrace/ycsb"] {
+        assert!(good && listed.contains(id), "{id} is not in:\n{listed}");
+    }
+    let out = scratch.0.join("reports");
+    let (good, said, err) = lab(&["run", "do/readahead", "--seed", "7", "--out", out.to_str().unwrap()]);
+    assert!(good && said.contains("read-ahead") && said.contains("holds"), "{said}\n{err}");
+    let json = fs::read_to_string(out.join("do-readahead.json")).unwrap();
+    for part in
+        ["\"seed\": 7", "\"scale\": \"quick\"", "\"config\"", "\"rows\"", "\"paper\"", "\"shapes\"", "\"holds\""]
+    {
+        assert!(json.contains(part), "{part} is not in:\n{json}");
+    }
+    assert!(fs::read_to_string(out.join("do-readahead.html")).unwrap().contains("<svg"));
+    let again = scratch.0.join("again.json");
+    assert!(lab(&["run", "do/readahead", "--seed", "7", "--json", again.to_str().unwrap()]).0);
+    assert_eq!(fs::read_to_string(&again).unwrap(), json, "the same seed gives the same bytes");
+
+    let refused = |arguments: &[&str], expected: &str| {
+        let (good, _, err) = lab(arguments);
+        assert!(!good && err.contains(expected), "{arguments:?} should say {expected:?}, says:\n{err}");
+    };
+    refused(&["run", "do/fig9"], "there is no experiment \"do/fig9\"; there are do/fig3.1-c");
+    refused(&["run", "all", "--json", "all.json"], "take one experiment");
+    refused(&["run", "do/readahead", "--json", "nowhere/at/all.json"], "there is no directory nowhere/at");
+    refused(&["run", "do/readahead", "--seeds", "0"], "--seeds");
+}
