@@ -20,7 +20,7 @@ fn transfers_are_recorded_in_order_and_exported() {
     let name = "\"fast, \"\"dear\"\"\"";
     let expected = format!(
         "nanos,device,direction,offset,length,purpose\n0,{name},Allocate,0,8192,\n5,{name},Write,4096,4096,Log\n\
-         10,{name},Sync,0,0,Log\n15,{name},Read,0,8192,Data\n20,{name},Read,8192,4096,Temp\n"
+         10,{name},Sync,0,0,Log\n15,{name},Read,0,8192,Data\n20,{name},Read,8192,4096,Undo\n"
     );
     assert_eq!(String::from_utf8(csv).unwrap(), expected);
     trace.clear();
