@@ -15,15 +15,7 @@ use tokio::runtime::{Builder, Runtime};
 static SESSION: LazyLock<Mutex<(Runtime, Session)>> = LazyLock::new(|| {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let session = runtime.block_on(async {
-        let device = |name: &str| Arc::new(MemoryDevice::new(name, 1 << 34));
-        let devices = DeviceSet {
-            control: device("control"),
-            log: device("log"),
-            double_write: device("double-write"),
-            data: device("data"),
-            undo: device("undo"),
-            flash: None,
-        };
+        let devices = DeviceSet::from_fn(|name| Arc::new(MemoryDevice::new(name, 1 << 34)));
         let storage = StorageConfig { pool_bytes: 32 << 20, segment_size: 1 << 20, log_buffer: 1 << 20, ..Default::default() };
         let env = Real::on(tokio::runtime::Handle::current());
         let engine = Database::create(env, devices, storage, EngineConfig::default()).await.unwrap();

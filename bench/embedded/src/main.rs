@@ -54,14 +54,7 @@ fn devices(dir: &Path) -> DeviceSet {
         let options = OpenOptions { name: name.into(), create: true, zero: name == "log", ..OpenOptions::default() };
         Arc::new(FileDevice::open(&dir.join(name), &options).expect("the directory exists and is writable"))
     };
-    DeviceSet {
-        control: open("control"),
-        log: open("log"),
-        double_write: open("double-write"),
-        data: open("data"),
-        undo: open("undo"),
-        flash: None,
-    }
+    DeviceSet::from_fn(open)
 }
 
 async fn load(db: &Database) -> terrace_engine::Result<Arc<Table>> {

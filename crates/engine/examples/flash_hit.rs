@@ -22,14 +22,7 @@ const LIMIT_NANOS: u64 = 5_000;
 
 fn devices() -> DeviceSet {
     let memory = |name: &str| -> DeviceRef { Arc::new(MemoryDevice::new(name, 4 << 30)) };
-    DeviceSet {
-        control: memory("control"),
-        log: memory("log"),
-        double_write: memory("double-write"),
-        data: memory("data"),
-        undo: memory("undo"),
-        flash: Some(memory("flash")),
-    }
+    DeviceSet { flash: Some(memory("flash")), ..DeviceSet::from_fn(memory) }
 }
 
 /// The tier holds what the pool does not.

@@ -15,14 +15,7 @@ use terrace_storage::{DeviceSet, Rid, StorageConfig};
 
 pub(crate) fn devices() -> DeviceSet {
     let device = |name: &str| Arc::new(MemoryDevice::new(name, 1 << 30)) as terrace_device::DeviceRef;
-    DeviceSet {
-        control: device("control"),
-        log: device("log"),
-        double_write: device("double_write"),
-        data: device("data"),
-        undo: device("undo"),
-        flash: None,
-    }
+    DeviceSet::from_fn(device)
 }
 
 /// Devices of which the data device can be told to fail.

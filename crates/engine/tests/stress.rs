@@ -38,14 +38,7 @@ struct Run {
 
 fn devices() -> DeviceSet {
     let device = |name: &str| Arc::new(MemoryDevice::new(name, 4 << 30)) as DeviceRef;
-    DeviceSet {
-        control: device("control"),
-        log: device("log"),
-        double_write: device("double_write"),
-        data: device("data"),
-        undo: device("undo"),
-        flash: None,
-    }
+    DeviceSet::from_fn(device)
 }
 
 fn storage() -> StorageConfig {

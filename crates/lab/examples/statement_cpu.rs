@@ -30,14 +30,7 @@ fn cpu_micros() -> f64 {
 
 async fn measure(env: Env) -> Result<(), Box<dyn Error>> {
     let device = |name: &str| -> DeviceRef { Arc::new(MemoryDevice::new(name, u64::MAX)) };
-    let devices = DeviceSet {
-        control: device("control"),
-        log: device("log"),
-        double_write: device("double-write"),
-        data: device("data"),
-        undo: device("undo"),
-        flash: None,
-    };
+    let devices = DeviceSet::from_fn(device);
     let storage = StorageConfig { pool_bytes: 512 << 20, ..StorageConfig::default() };
     let database = Database::create(env.clone(), devices, storage, EngineConfig::default()).await?;
     let workload = TpcC { warehouses: 4, items: 10_000, customers: 300, terminals: 1 };

@@ -42,14 +42,7 @@ fn tiered() -> StorageConfig {
 
 fn devices() -> DeviceSet {
     let device = |name: &str| Arc::new(MemoryDevice::new(name, 64 << 20)) as DeviceRef;
-    DeviceSet {
-        control: device("control"),
-        log: device("log"),
-        double_write: device("double-write"),
-        data: device("data"),
-        undo: device("undo"),
-        flash: TIER.get().then(|| device("flash")),
-    }
+    DeviceSet { flash: TIER.get().then(|| device("flash")), ..DeviceSet::from_fn(device) }
 }
 
 /// Pages with counters, and a commit event for each step: the time of step `n` is `n`.

@@ -19,6 +19,18 @@ pub struct DeviceSet {
 }
 
 impl DeviceSet {
+    /// A device for each role, by its name, and no flash tier.
+    pub fn from_fn(mut make: impl FnMut(&str) -> DeviceRef) -> DeviceSet {
+        DeviceSet {
+            control: make("control"),
+            log: make("log"),
+            double_write: make("double-write"),
+            data: make("data"),
+            undo: make("undo"),
+            flash: None,
+        }
+    }
+
     /// The same devices, with their transfers counted and timed from now on.
     pub(crate) fn metered(self, env: &Env) -> (DeviceSet, Vec<Arc<MeteredDevice>>) {
         let mut meters = Vec::new();

@@ -207,6 +207,7 @@ impl Copy {
 
 /// Runs what waits for files apart from the threads that serve.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Error> + Send + 'static) -> Result<T, Error> {
+    // It fails by a panic only: what waits for it keeps the runtime from ending.
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 

@@ -1,6 +1,6 @@
 //! Rollback on devices that fail.
 use crate::testing::*;
-use crate::txn::{Isolation, Scan};
+use crate::txn::{Isolation, LockWait, RowLock, Scan};
 use crate::{Database, Datum, EngineConfig};
 use std::time::Duration;
 use terrace_device::fault::{Fault, Operation, Rule};
@@ -60,5 +60,11 @@ fn a_rollback_that_cannot_end_stops_the_database_and_shows_nothing_of_its_change
         let mut txn = db.begin(Isolation::ReadCommitted);
         let e = txn.insert(&t, &row(1000, 1)).await.unwrap_err();
         assert!(e.state.0 == "58030" && e.message.contains("could not be rolled back"), "{e}");
+        // Nobody will end the transaction that this one would wait for.
+        let mut txn = db.begin(Isolation::ReadCommitted);
+        txn.begin_statement();
+        let (rid, _, version) = get(&mut txn, &t, 7).await.unwrap();
+        let e = txn.lock_row(&t, rid, version, RowLock::Exclusive, LockWait::Wait).await.unwrap_err();
+        assert!(e.state.0 == "58030", "{e}");
     });
 }

@@ -23,14 +23,7 @@ pub const PATIENCE: Duration = Duration::from_millis(200);
 pub async fn database() -> SqlDatabase {
     let device = |name: &str| Arc::new(MemoryDevice::new(name, 1 << 34));
     let env: Env = Real::on(tokio::runtime::Handle::current());
-    let devices = DeviceSet {
-        control: device("control"),
-        log: device("log"),
-        double_write: device("double-write"),
-        data: device("data"),
-        undo: device("undo"),
-        flash: None,
-    };
+    let devices = DeviceSet::from_fn(|name| device(name));
     let storage =
         StorageConfig { pool_bytes: 32 << 20, segment_size: 1 << 20, log_buffer: 1 << 20, ..Default::default() };
     let engine = Database::create(env, devices, storage, EngineConfig::default()).await.expect("an empty database");

@@ -15,14 +15,7 @@ pub(crate) fn device(name: &str) -> Arc<MemoryDevice> {
 
 pub(crate) async fn database() -> SqlDatabase {
     let env: Env = Real::on(tokio::runtime::Handle::current());
-    let devices = DeviceSet {
-        control: device("control"),
-        log: device("log"),
-        double_write: device("double-write"),
-        data: device("data"),
-        undo: device("undo"),
-        flash: None,
-    };
+    let devices = DeviceSet::from_fn(|name| device(name));
     let storage =
         StorageConfig { pool_bytes: 32 << 20, segment_size: 1 << 20, log_buffer: 1 << 20, ..Default::default() };
     let engine = Database::create(env, devices, storage, EngineConfig::default()).await.expect("an empty database");

@@ -110,7 +110,7 @@ impl<'a> Node<'a> {
         let (skip, stride) = (self.slot(0), if self.level() == 0 { 0 } else { CHILD });
         let at = |i: usize| &self.cell(i as u16 + skip)[stride..];
         let (mut low, mut high) = (from, self.count());
-        if high - low > FEW {
+        if high > low + FEW {
             (low, high) = near(low, high, key, at);
         }
         while low < high {

@@ -39,14 +39,7 @@ fn page(no: u32) -> PageId {
 
 fn devices() -> DeviceSet {
     let memory = |name: &str| -> DeviceRef { Arc::new(MemoryDevice::new(name, 1 << 30)) };
-    DeviceSet {
-        control: memory("control"),
-        log: memory("log"),
-        double_write: memory("double-write"),
-        data: memory("data"),
-        undo: memory("undo"),
-        flash: Some(memory("flash")),
-    }
+    DeviceSet { flash: Some(memory("flash")), ..DeviceSet::from_fn(memory) }
 }
 
 /// Memory holds a tenth of the pages; the log's bounds make for much cleaning.

@@ -7,7 +7,7 @@ use std::collections::btree_map::Entry;
 /// Extents freed in one mini-transaction.
 const FREE_AT_ONCE: usize = 64;
 /// Segments below this keep their last extent when idle; others give it back.
-const KEEP_WARM: u32 = 16;
+pub(super) const KEEP_WARM: u32 = 16;
 
 /// Directory pages latched in ascending order.
 struct Directories {

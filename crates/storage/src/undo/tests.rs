@@ -1,4 +1,5 @@
 //! Segments on memory devices: appending, undoing, ending, consuming, and what a restart finds.
+use super::space::KEEP_WARM;
 use super::*;
 use crate::config::{DeviceSet, StorageConfig};
 use std::sync::Arc;
@@ -7,14 +8,7 @@ use terrace_env::Sim;
 
 fn devices() -> DeviceSet {
     let device = |name: &str| Arc::new(MemoryDevice::new(name, 1 << 30)) as terrace_device::DeviceRef;
-    DeviceSet {
-        control: device("control"),
-        log: device("log"),
-        double_write: device("double_write"),
-        data: device("data"),
-        undo: device("undo"),
-        flash: None,
-    }
+    DeviceSet::from_fn(device)
 }
 
 fn config() -> StorageConfig {
@@ -167,6 +161,36 @@ fn purge_that_is_cut_off_loses_no_extent() {
         undo.consumed(&st, &history).await.unwrap();
         assert_eq!(before - undo.used_bytes(), 2 * EXTENT_BYTES);
         assert_eq!(undo.check(&st, &[]).await.unwrap(), Vec::<String>::new());
+    });
+}
+
+/// As after a purge that was cut off when nothing of its extents was left.
+#[test]
+fn purge_that_is_repeated_takes_nothing_from_the_next_in_its_segment() {
+    let sim = Sim::new(5, 1);
+    let env = sim.env();
+    sim.run(async move {
+        let st = create(env, devices()).await;
+        let undo = st.undo();
+        let mut busy = Vec::new();
+        for _ in 0..KEEP_WARM {
+            busy.push(undo.begin(&st, |_| {}).await.unwrap());
+        }
+        let mut writer = undo.begin(&st, |_| {}).await.unwrap();
+        append(&st, &mut writer, b"first").await;
+        let history = finish(&st, writer, TxnEnd::Committed).await;
+        assert!(!undo.is_leaving(&history));
+        undo.consumed(&st, &history).await.unwrap();
+        assert!(undo.is_leaving(&history));
+        let mut next = undo.begin(&st, |_| {}).await.unwrap();
+        let at = append(&st, &mut next, b"next").await;
+        assert_eq!(next.slot, history.slot, "the only segment that is free");
+        let used = undo.used_bytes();
+        undo.consumed(&st, &history).await.unwrap();
+        assert_eq!(undo.used_bytes(), used);
+        assert_eq!(bodies(&st, at).await, [b"next"]);
+        let next = finish(&st, next, TxnEnd::Committed).await;
+        assert_eq!(undo.check(&st, &[next]).await.unwrap(), Vec::<String>::new());
     });
 }
 
