@@ -60,6 +60,8 @@ pub struct Traffic {
     /// Reads that the tier served, and those that it did not.
     pub tier_hits: u64,
     pub tier_misses: u64,
+    /// Of the hits, pages that were newer there than on the disk.
+    pub tier_dirty_hits: u64,
     /// Gauges: frames of the tier in use, and of them dirty.
     pub tier_used: u64,
     pub tier_dirty: u64,
@@ -163,6 +165,7 @@ impl Media {
             flash: of(FLASH),
             tier_hits: tier(|t| t.hits),
             tier_misses: tier(|t| t.misses),
+            tier_dirty_hits: tier(|t| t.dirty_hits),
             tier_used: tier(|t| t.used),
             tier_dirty: tier(|t| t.dirty),
         }
@@ -178,6 +181,7 @@ impl Traffic {
             flash: difference(self.flash, before.flash),
             tier_hits: self.tier_hits - before.tier_hits,
             tier_misses: self.tier_misses - before.tier_misses,
+            tier_dirty_hits: self.tier_dirty_hits - before.tier_dirty_hits,
             tier_used: self.tier_used,
             tier_dirty: self.tier_dirty,
         }

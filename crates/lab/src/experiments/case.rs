@@ -65,7 +65,8 @@ pub fn case<W: Workload>(label: &str, machine: Machine, loading: &Arc<Loading<W>
 
 /// What [`case`] measures. Values, in steady state unless it says otherwise, per second where it is a rate: `counted` (the workload's
 /// metric), `transactions`, `latency` (ms), `retries`; `disk reads`, `disk writes`, `flash reads`, `flash writes` (operations) and the same with
-/// ` MB` (millions of bytes); `hit ratio` (of reads that memory missed, 0 to 1; with a tier); `slowest` (transactions in the
+/// ` MB` (millions of bytes); with a tier: `hit ratio` (of reads that memory missed, 0 to 1) and `dirty hits` (of the hits, those of pages newer there than on
+/// the disk, 0 to 1); `slowest` (transactions in the
 /// slowest second over the mean), `slowest by chance` (what it would be if transactions ended independently of each other).
 /// Series over seconds: `counted`, the six traffics in MB, `dirty` and `used` (parts of the tier's frames).
 pub fn numbers(measured: &Measured, machine: &Machine, run: Run, steady: f64) -> Numbers {
@@ -93,6 +94,7 @@ pub fn numbers(measured: &Measured, machine: &Machine, run: Run, steady: f64) ->
         let sum = |of: fn(&Traffic) -> u64| traffic.iter().map(of).sum::<u64>() as f64;
         let hits = sum(|t| t.tier_hits);
         numbers.set("hit ratio", hits / (hits + sum(|t| t.tier_misses)).max(1.0));
+        numbers.set("dirty hits", sum(|t| t.tier_dirty_hits) / hits.max(1.0));
         let frames = (machine.storage.flash.size / machine.storage.page_size as u64) as f64;
         let part = |of: fn(&Traffic) -> u64| measured.traffic.iter().map(|t| (t.at, of(t) as f64 / frames)).collect();
         numbers.set_series("dirty", part(|t| t.tier_dirty)).set_series("used", part(|t| t.tier_used));
