@@ -4,8 +4,10 @@ mod common;
 
 use common::raw::*;
 use common::*;
+use futures::future::BoxFuture;
 use std::time::Duration;
 use terrace_server::Limits;
+use terrace_sql::SystemSettings;
 use tokio_postgres::{Client, NoTls};
 
 async fn table(client: &Client) {
@@ -138,6 +140,54 @@ async fn cancels_of_waits() {
     }
     a.batch_execute("COMMIT").await.unwrap();
     assert_eq!(rows(&b, "SELECT v FROM t ORDER BY id").await.unwrap(), ["1", "0"]);
+}
+
+/// Settings that take for ever.
+struct Endless;
+
+impl SystemSettings for Endless {
+    fn alter(&self, _: String, _: Option<String>) -> BoxFuture<'_, terrace_engine::Result<()>> {
+        Box::pin(std::future::pending())
+    }
+    fn reload(&self) {}
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancels_of_statements_outside_of_transactions() {
+    let db = database().await;
+    db.set_system(std::sync::Arc::new(Endless));
+    let server = Server::of(db, Limits::default()).await;
+    let c = server.client().await;
+    for sql in ["ALTER SYSTEM SET flash_tier.size = '1MB'", "SELECT pg_sleep(100000)"] {
+        let mut statement = Box::pin(c.batch_execute(sql));
+        waits(&mut statement).await;
+        c.cancel_token().cancel_query(NoTls).await.unwrap();
+        assert_eq!(state(soon(statement).await), "57014", "{sql}");
+        c.batch_execute("SET statement_timeout = '30ms'").await.unwrap();
+        assert_eq!(state(soon(c.batch_execute(sql)).await), "57014", "{sql}");
+        c.batch_execute("RESET statement_timeout").await.unwrap();
+    }
+    assert_eq!(rows(&c, "SELECT 1").await.unwrap(), ["1"]);
+    // Purge has much to do as soon as nobody sees the rows any more; what it does within the time is not ours to say.
+    let reader = server.client().await;
+    c.batch_execute("CREATE TABLE t (id int PRIMARY KEY)").await.unwrap();
+    let mut cancelled = false;
+    for _ in 0..10 {
+        c.batch_execute("INSERT INTO t SELECT * FROM generate_series(1, 20000)").await.unwrap();
+        reader.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM t").await.unwrap();
+        c.batch_execute("DELETE FROM t; SET statement_timeout = 1").await.unwrap();
+        reader.batch_execute("COMMIT").await.unwrap();
+        let vacuum = soon(c.batch_execute("VACUUM")).await;
+        soon(c.batch_execute("SET statement_timeout = 0")).await.unwrap();
+        if vacuum.is_err() {
+            assert_eq!(state(vacuum), "57014");
+            cancelled = true;
+            break;
+        }
+    }
+    assert!(cancelled, "VACUUM was never cancelled");
+    c.batch_execute("VACUUM").await.unwrap();
+    assert_eq!(rows(&c, "SELECT count(*) FROM t").await.unwrap(), ["0"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

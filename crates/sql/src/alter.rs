@@ -7,13 +7,12 @@ use crate::ddl::{
     Key, check_name, choose_name, column_def, duplicate, position, relation_exists, table_key, undefined_column,
 };
 use crate::error::unsupported;
-use crate::insert::{literal, values_query};
+use crate::insert::{is_volatile, literal, values_query};
 use crate::parse::{fold, object_name};
 use crate::router::notice;
 use crate::run::Run;
 use crate::sequence::call_of;
 use crate::values::{assign_array, check_assignable};
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::sql::sqlparser::ast::{
     AlterColumnOperation, AlterTable, AlterTableOperation, ColumnDef as SqlColumn, ColumnOption, DropBehavior, Expr,
     Ident, RenameTableNameKind, SqlOption, TableConstraint,
@@ -239,13 +238,7 @@ impl Run<'_> {
         }
         let plan = self.plan(&values_query([expr.clone()].into_iter())?, None).await?;
         check_assignable(plan.schema().field(0).data_type(), column, false)?;
-        let mut volatile = false;
-        let visited = plan.apply_with_subqueries(|node| {
-            volatile |= node.expressions().iter().any(|e| e.is_volatile());
-            Ok(TreeNodeRecursion::Continue)
-        });
-        visited.map_err(crate::error::from_datafusion)?;
-        if volatile {
+        if is_volatile(&plan)? {
             return Err(unsupported("a new column with a default that differs from row to row"));
         }
         let batches = self.collect(&plan, None).await?;

@@ -146,6 +146,17 @@ impl Run<'_> {
         columns: &[usize],
         numbered: &[(usize, String)],
     ) -> Result<Vec<Datum>> {
+        let rest: Vec<usize> = live_columns(table)
+            .filter(|(at, c)| {
+                c.default_sql.is_some() && !columns.contains(at) && !numbered.iter().any(|(n, _)| n == at)
+            })
+            .map(|(at, _)| at)
+            .collect();
+        if let Some(at) = self.varying_defaults(table, &rest).await?.first() {
+            let name = &table.columns[*at].name;
+            return Err(unsupported(format!("COPY without column \"{name}\", whose default differs from row to row"))
+                .with_hint("Copy the column too, or into another table, and INSERT ... SELECT from there."));
+        }
         let others: Vec<usize> = columns.iter().copied().chain(numbered.iter().map(|(at, _)| *at)).collect();
         let rows = self.value_rows(table, &others, &[&vec![null(); others.len()]]).await?;
         Ok(rows.into_iter().next().expect("a row of values for a row of expressions"))

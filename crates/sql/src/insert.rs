@@ -4,7 +4,7 @@
 //! cells and defaults are evaluated by DataFusion, all of a statement's in one query. INSERT ... SELECT collects the whole query
 //! before the first row is stored.
 use crate::ddl::undefined_column;
-use crate::dml::{check_not_null, default_of, is_default, is_open_literal};
+use crate::dml::{check_not_null, default_of, is_default, is_open_literal, template};
 use crate::error::unsupported;
 use crate::parse::{fold, object_name};
 use crate::returning::Changed;
@@ -13,6 +13,8 @@ use crate::sequence::{Call, call_of, sequence_of};
 use crate::values::{assign_array, assign_datum, check_assignable, live_columns};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::DataType as ArrowType;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, Insert, OnInsert, Query, SelectItem, SetExpr, Statement, TableObject, UnaryOperator, Value,
 };
@@ -244,7 +246,8 @@ impl Run<'_> {
             .filter(|(at, c)| !columns.contains(at) && c.default_sql.is_some())
             .map(|(at, _)| at)
             .collect();
-        // Defaults are constant within a statement, but for those that are a sequence's next value.
+        // Defaults are constant within a statement, but for those that are a sequence's next value and those that are volatile.
+        let varying = self.varying_defaults(table, &rest).await?;
         let numbered = |at: &usize| sequence_of(&table.columns[*at]).is_some();
         let with_default: Vec<usize> =
             live_columns(table).filter(|(_, c)| c.default_sql.is_some()).map(|(at, _)| at).collect();
@@ -265,7 +268,10 @@ impl Run<'_> {
                 let values = assign_array(batch.column(number), &table.columns[*at])?;
                 values.into_iter().enumerate().for_each(|(i, value)| rows[first + i][*at] = value);
             }
-            for at in &rest {
+            for (at, values) in varying.iter().zip(self.default_values(table, &varying, batch.num_rows()).await?) {
+                values.into_iter().enumerate().for_each(|(i, value)| rows[first + i][*at] = value);
+            }
+            for at in rest.iter().filter(|at| !varying.contains(at)) {
                 match sequence_of(&table.columns[*at]) {
                     None => rows[first..].iter_mut().for_each(|row| row[*at] = constants[*at].clone()),
                     Some(name) => {
@@ -280,10 +286,59 @@ impl Run<'_> {
         Ok(rows)
     }
 
+    /// Those of the columns whose defaults are volatile: of another value for each row. (A sequence's next value is not among them.)
+    pub(crate) async fn varying_defaults(&self, table: &Table, columns: &[usize]) -> Result<Vec<usize>> {
+        let mut varying = vec![];
+        for at in columns {
+            let expr = default_of(table, *at)?;
+            if literal(&expr, &table.columns[*at]).is_none()
+                && call_of(&expr).is_none()
+                && is_volatile(&self.plan_beside_target(&values_query([expr].into_iter())?).await?)?
+            {
+                varying.push(*at);
+            }
+        }
+        Ok(varying)
+    }
+
+    /// The defaults of these columns, for so many rows each.
+    async fn default_values(&self, table: &Table, columns: &[usize], rows: usize) -> Result<Vec<Vec<Datum>>> {
+        if columns.is_empty() {
+            return Ok(vec![]);
+        }
+        let exprs = columns.iter().map(|at| default_of(table, *at)).collect::<Result<Vec<_>>>()?;
+        let mut query = values_query(exprs.into_iter())?;
+        let mut each = template(&format!("SELECT 1 FROM generate_series(1, {rows})"))?;
+        if let Statement::Query(query) = &mut query
+            && let (SetExpr::Select(select), SetExpr::Select(each)) = (query.body.as_mut(), each.body.as_mut())
+        {
+            select.from = std::mem::take(&mut each.from);
+        }
+        let batches = self.collect(&self.plan_beside_target(&query).await?, None).await?;
+        let mut values = vec![Vec::with_capacity(rows); columns.len()];
+        for batch in &batches {
+            for (number, at) in columns.iter().enumerate() {
+                values[number].extend(assign_array(batch.column(number), &table.columns[*at])?);
+            }
+        }
+        Ok(values)
+    }
+
     /// Plans a query that belongs to a statement whose snapshot has been taken.
-    async fn plan_beside_target(&self, query: &Statement) -> Result<datafusion::logical_expr::LogicalPlan> {
+    async fn plan_beside_target(&self, query: &Statement) -> Result<LogicalPlan> {
         self.plan(query, None).await
     }
+}
+
+/// Whether something in the plan is volatile: each row may get another value.
+pub(crate) fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
+    let mut volatile = false;
+    let visited = plan.apply_with_subqueries(|node| {
+        volatile |= node.expressions().iter().any(|e| e.is_volatile());
+        Ok(TreeNodeRecursion::Continue)
+    });
+    visited.map_err(crate::error::from_datafusion)?;
+    Ok(volatile)
 }
 
 /// Whether the source's item of that number is a quoted literal, whose type the column decides.

@@ -46,6 +46,7 @@ mod sequence;
 pub mod session;
 mod settings;
 mod shapes;
+mod sleep;
 mod sum;
 mod system;
 mod values;

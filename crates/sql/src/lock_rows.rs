@@ -27,8 +27,37 @@ use futures::{StreamExt, stream};
 use std::sync::Arc;
 use terrace_engine::{Datum, EngineError, LockWait, Result, RowLock, RowLockOutcome, Table};
 
-/// The parser does not know `FOR NO KEY UPDATE` and `FOR KEY SHARE`: the words that make them weaker are taken out.
+/// The parser does not know `FOR NO KEY UPDATE` and `FOR KEY SHARE`: the words that make them weaker are taken out. Nor does it know LIMIT
+/// and OFFSET behind FOR UPDATE: they change places.
 pub(crate) fn normalize(tokens: &mut [TokenWithSpan]) {
+    take_out_weaker(tokens);
+    put_last(tokens);
+}
+
+/// A `FOR UPDATE` that LIMIT or OFFSET follows goes behind them.
+fn put_last(tokens: &mut [TokenWithSpan]) {
+    let end = tokens.iter().rposition(|t| !matches!(t.token, Token::Whitespace(_) | Token::EOF | Token::SemiColon));
+    let Some(end) = end.map(|last| last + 1) else { return };
+    let mut depth = 0;
+    let mut words = vec![];
+    for (at, token) in tokens[..end].iter().enumerate() {
+        match &token.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            Token::Whitespace(_) => {}
+            token if depth == 0 => words.push((at, keyword(token))),
+            _ => {}
+        }
+    }
+    let locks = words.windows(2).find(|w| w[0].1 == Keyword::FOR && matches!(w[1].1, Keyword::UPDATE | Keyword::SHARE));
+    let Some(&[(from, _), ..]) = locks else { return };
+    let limits = |(at, word): &&(usize, Keyword)| *at > from && matches!(word, Keyword::LIMIT | Keyword::OFFSET);
+    if let Some((to, _)) = words.iter().find(limits) {
+        tokens[from..end].rotate_left(to - from);
+    }
+}
+
+fn take_out_weaker(tokens: &mut [TokenWithSpan]) {
     let words: Vec<usize> = (0..tokens.len()).filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_))).collect();
     for start in 0..words.len() {
         let rest: Vec<Keyword> = words[start..].iter().take(4).map(|at| keyword(&tokens[*at].token)).collect();

@@ -1,7 +1,7 @@
 //! TRUNCATE, VACUUM, ANALYZE.
 //!
 //! 1. VACUUM purges every finished transaction that no snapshot needs, of all tables: histories are kept by transaction, not by table.
-//!    There is no FULL (pages of a heap are not moved), and nothing to freeze (transaction ids do not wrap).
+//!    Who cancels it does not wait for the rest, which purge does in its time. There is no FULL (pages of a heap are not moved), and nothing to freeze (transaction ids do not wrap).
 //! 2. The parser's VACUUM is not PostgreSQL's, so it is parsed here; its tree carries ANALYZE as `boost`.
 use crate::ddl::find_index;
 use crate::error::{from_parser, unsupported};
@@ -16,6 +16,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use std::sync::Arc;
 use terrace_engine::{EngineError, Result, Table};
+use tokio::sync::oneshot;
 
 /// `VACUUM` and `ANALYZE` as PostgreSQL writes them; `None` where the tokens begin otherwise.
 pub(crate) fn parse(tokens: &[TokenWithSpan]) -> Result<Option<Statement>> {
@@ -95,7 +96,9 @@ impl Session {
     /// The part of VACUUM that needs no transaction. False where ANALYZE is to follow.
     pub(crate) async fn vacuum(&mut self, vacuum: &VacuumStatement) -> Result<bool> {
         if vacuum.full {
-            return Err(unsupported("VACUUM FULL"));
+            return Err(unsupported("VACUUM FULL").with_hint(
+                "VACUUM makes room within a table for new rows of it; TRUNCATE and DROP TABLE give a table's pages back.",
+            ));
         }
         if self.shared.block() == Block::Explicit {
             return Err(EngineError::new("25001", "VACUUM cannot run inside a transaction block"));
@@ -104,7 +107,13 @@ impl Session {
             let name = object_name(name)?;
             self.catalog().await.table(&name).ok_or_else(|| undefined_table(&name))?;
         }
-        self.database.engine.purge().await?;
+        // In a task of its own: what is not purged now is purged in the background anyway, and nobody has to wait for where it can stop.
+        let (told, outcome) = oneshot::channel();
+        let engine = self.database.engine.clone();
+        self.database.engine.env().spawn("vacuum", async move {
+            drop(told.send(engine.purge().await)); // Nobody may listen any more.
+        });
+        outcome.await.map_err(|_| EngineError::new("57P01", "the server stops"))??;
         Ok(!vacuum.boost)
     }
 }
@@ -112,6 +121,11 @@ impl Session {
 impl Run<'_> {
     /// Waits until the table of that name is this transaction's alone, and answers it as it is then.
     pub(crate) async fn alone(&self, name: &str) -> Result<Arc<Table>> {
+        self.alone_if(name, crate::sequence::refuse_sequence).await
+    }
+
+    /// The same, of a table that passes `check`.
+    pub(crate) async fn alone_if(&self, name: &str, check: impl Fn(&Table) -> Result<()>) -> Result<Arc<Table>> {
         loop {
             let version = self.engine.catalog().version();
             let catalog = self.begin_statement().await;
@@ -121,7 +135,7 @@ impl Run<'_> {
                     None => undefined_table(name),
                 });
             };
-            crate::sequence::refuse_sequence(table)?;
+            check(table)?;
             let lock = async { self.cell.lock().await.open().lock_definition(table).await };
             match self.cancel.run(lock).await {
                 Ok(table) if table.name == name => return Ok(table),
@@ -137,7 +151,6 @@ impl Run<'_> {
         let Truncate { table_names, partitions, table: _, if_exists, identity, cascade, on_cluster } = truncate;
         let refused = [
             (partitions.is_some() || *if_exists || on_cluster.is_some(), "this form of TRUNCATE"),
-            (matches!(identity, Some(TruncateIdentityOption::Restart)), "RESTART IDENTITY"),
             (matches!(cascade, Some(CascadeOption::Cascade)), "CASCADE"),
         ];
         if let Some((_, what)) = refused.iter().find(|(is, _)| *is) {
@@ -152,6 +165,9 @@ impl Run<'_> {
             let table = self.alone(&name).await?;
             let empty = async { self.cell.lock().await.open().truncate_table(&table).await };
             self.cancel.run(empty).await?;
+            if matches!(identity, Some(TruncateIdentityOption::Restart)) {
+                self.restart_owned(&table.columns).await?;
+            }
             done.push(name);
         }
         Ok(())

@@ -93,8 +93,17 @@ impl Observed {
         sessions.values().find(|s| s.now().transaction == Some(transaction)).cloned()
     }
 
-    /// Statements by normalised text.
+    /// Statements by normalised text, of all roles together.
     pub fn statements(&self) -> Vec<(Arc<str>, StatementTotals)> {
+        let mut by_text: BTreeMap<Arc<str>, StatementTotals> = BTreeMap::new();
+        for (_, text, totals) in self.statements.all() {
+            *by_text.entry(text).or_default() += totals;
+        }
+        by_text.into_iter().collect()
+    }
+
+    /// The same by role (its name) and normalised text.
+    pub(crate) fn statements_by_role(&self) -> Vec<(Arc<str>, Arc<str>, StatementTotals)> {
         self.statements.all()
     }
 

@@ -224,6 +224,9 @@ impl ContextProvider for Names<'_> {
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
         let name = unqualified(name);
+        if let ("pg_sleep", Some(system)) = (name, &self.planner.info.system) {
+            return Some(crate::sleep::function(system.engine.env().clone()));
+        }
         // Ours first: where both know a name, ours is PostgreSQL's.
         pgcatalog::function(name, self.planner.catalog, self.planner.info)
             .or_else(|| self.planner.state.scalar_functions().get(name).cloned())

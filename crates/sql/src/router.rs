@@ -1,4 +1,5 @@
 //! Which statement goes where. What is not listed is not supported, and says so.
+use crate::context::CancelToken;
 use crate::ddl::{self, NewIndex, duplicate, find_index, relation_exists};
 use crate::dml::{delete_query, delete_target, update_query, update_target};
 use crate::error::{from_datafusion, unsupported};
@@ -355,8 +356,8 @@ impl Session {
         }
     }
 
-    /// What needs no transaction, or makes and ends one.
-    pub(crate) async fn control(&mut self, ast: &Statement) -> Result<Option<Outcome>> {
+    /// What needs no transaction, or makes and ends one. Commits and rollbacks are never cancelled.
+    pub(crate) async fn control(&mut self, ast: &Statement, token: &Arc<CancelToken>) -> Result<Option<Outcome>> {
         Ok(Some(match ast {
             Statement::StartTransaction { modes, begin, modifier, statements, exception, .. } => {
                 if modifier.is_some() || !statements.is_empty() || exception.is_some() {
@@ -384,11 +385,11 @@ impl Session {
                 self.manage_statements(ast).await?
             }
             Statement::Close { cursor } => self.close_cursor(cursor)?,
-            Statement::Vacuum(vacuum) => match self.vacuum(vacuum).await? {
+            Statement::Vacuum(vacuum) => match token.run(self.vacuum(vacuum)).await? {
                 true => command("VACUUM"),
                 false => return Ok(None),
             },
-            Statement::Pragma { .. } => return Box::pin(self.alter_system(ast)).await,
+            Statement::Pragma { .. } => return token.run(Box::pin(self.alter_system(ast))).await,
             Statement::Set(set) => self.set_statement(set).await?,
             Statement::Reset(reset) => {
                 match &reset.reset {

@@ -5,7 +5,8 @@
 //! 2. Values are not transactional: a transaction of its own reserves [`AHEAD`] of them or more, commits, and only then the first is given. So after a
 //!    crash a value is never given again, and up to that many are passed over. (A sequence that its own transaction has just created is
 //!    advanced in that transaction: nobody else sees it.)
-//! 3. Calls stand where a statement evaluates them once: in VALUES, in a default, in a SELECT without FROM. Elsewhere they are unknown.
+//! 3. TRUNCATE ... RESTART IDENTITY is transactional: the sequence gets a new identity, as the table does, and with it a row of its own.
+//! 4. Calls stand where a statement evaluates them once: in VALUES, in a default, in a SELECT without FROM. Elsewhere they are unknown.
 pub(crate) mod order;
 pub(crate) mod relation;
 
@@ -25,8 +26,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use terrace_engine::{
     Catalog, ColumnDef, DataType, Datum, EngineError, Isolation, Result, Scan, Table, TableSpec, Txn, UpdateOutcome,
+    Version,
 };
-use terrace_storage::ObjectId;
+use terrace_storage::{ObjectId, Rid};
 
 /// Values reserved at a time (invariant 2).
 const AHEAD: usize = 32;
@@ -64,6 +66,11 @@ impl Call {
 
 pub(crate) fn is_sequence(table: &Table) -> bool {
     table.columns.last().is_some_and(|c| c.dropped && c.name.is_empty())
+}
+
+/// Whether it belongs to a column.
+fn is_owned(table: &Table) -> bool {
+    is_sequence(table) && table.columns.last().is_some_and(|c| c.default_sql.is_some())
 }
 
 pub(crate) fn refuse_sequence(table: &Table) -> Result<()> {
@@ -391,12 +398,40 @@ impl Run<'_> {
         self.cancel.run(drop).await
     }
 
+    /// The sequences that belong to these columns begin anew (invariant 3).
+    pub(crate) async fn restart_owned(&self, columns: &[ColumnDef]) -> Result<()> {
+        for name in columns.iter().filter(|c| !c.dropped).filter_map(sequence_of) {
+            if !self.begin_statement().await.table(&name).is_some_and(|t| is_owned(t)) {
+                continue;
+            }
+            let old = self.alone_if(&name, |_| Ok(())).await?;
+            if !is_owned(&old) {
+                continue;
+            }
+            let restart = async {
+                let mut slot = self.cell.lock().await;
+                let txn = slot.open();
+                txn.begin_statement();
+                let mut row = only_row(txn, &old).await?.1;
+                (row[0], row[1]) = (row[2].clone(), Datum::Bool(false));
+                let new = txn.truncate_table(&old).await?;
+                txn.insert(&new, &row).await?;
+                // `currval` goes on answering what the session was given.
+                if let Some(given) = slot.given.values.get(&old.oid).copied() {
+                    slot.given.values.insert(new.oid, given);
+                }
+                Ok(())
+            };
+            self.cancel.run(restart).await?;
+        }
+        Ok(())
+    }
+
     /// The sequences that belong to columns which have gone.
     pub(crate) async fn drop_owned(&self, columns: &[ColumnDef]) -> Result<()> {
         for name in columns.iter().filter(|c| !c.dropped).filter_map(sequence_of) {
             let catalog = self.begin_statement().await;
-            let owned = |t: &Table| is_sequence(t) && t.columns.last().is_some_and(|c| c.default_sql.is_some());
-            let Some(sequence) = catalog.table(&name).filter(|t| owned(t)) else { continue };
+            let Some(sequence) = catalog.table(&name).filter(|t| is_owned(t)) else { continue };
             let drop = async { self.cell.lock().await.open().drop_table(sequence).await };
             self.cancel.run(drop).await?;
         }
@@ -602,6 +637,14 @@ async fn advance(txn: &mut Txn, table: &Arc<Table>, count: usize) -> Result<Vec<
     Ok(values)
 }
 
+/// The row of a sequence.
+async fn only_row(txn: &mut Txn, table: &Arc<Table>) -> Result<((Rid, Version), Vec<Datum>)> {
+    let found = txn.scan(table, Scan::Full).next_batch(1).await?.pop();
+    let (rid, row, version) =
+        found.ok_or_else(|| EngineError::new("XX001", format!("sequence \"{}\" has no row", table.name)))?;
+    Ok(((rid, version), row.view(table).to_datums()))
+}
+
 /// Changes the row of a sequence.
 async fn change_row(
     txn: &mut Txn,
@@ -611,10 +654,7 @@ async fn change_row(
     loop {
         txn.begin_statement();
         txn.lock_table(table, true).await?;
-        let found = txn.scan(table, Scan::Full).next_batch(1).await?.pop();
-        let (rid, row, version) =
-            found.ok_or_else(|| EngineError::new("XX001", format!("sequence \"{}\" has no row", table.name)))?;
-        let mut row = row.view(table).to_datums();
+        let ((rid, version), mut row) = only_row(txn, table).await?;
         change(&mut row)?;
         if let UpdateOutcome::Done = txn.update(table, rid, version, &row).await? {
             return Ok(());

@@ -531,7 +531,7 @@ impl Session {
         if let Statement::Fetch { .. } = ast {
             return self.fetch(ast, token).await;
         }
-        if let Some(outcome) = self.control(ast).await? {
+        if let Some(outcome) = self.control(ast, token).await? {
             if matches!(ast, Statement::Set(_) | Statement::Reset(_)) {
                 self.shared.activity.set_application(&self.setting("application_name")?);
             }

@@ -17,6 +17,8 @@ mod cursors;
 mod lock_rows;
 #[path = "statements/named.rs"]
 mod named;
+#[path = "statements/postgres.rs"]
+mod postgres;
 #[path = "statements/returning.rs"]
 mod returning;
 #[path = "statements/savepoint.rs"]

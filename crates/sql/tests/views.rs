@@ -157,3 +157,23 @@ async fn a_prepared_statement_sees_what_is_so_when_it_runs() {
     }
     drop(b);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn roles_are_told_apart() {
+    let (db, mut a) = filled().await;
+    a.ok("CREATE ROLE clerk LOGIN", "CREATE ROLE").await;
+    let mut clerk = Client::of(&db, "clerk");
+    a.rows("SELECT count(*) FROM t WHERE v = 7", &["0"]).await;
+    clerk.rows("SELECT count(*) FROM t WHERE v = 7", &["0"]).await;
+    clerk.rows("SELECT count(*) FROM t WHERE v = 8", &["0"]).await;
+    let sessions =
+        "SELECT u.usename, pg_get_userbyid(s.usesysid) FROM pg_stat_activity s JOIN pg_user u USING (usesysid)";
+    a.rows(sessions, &["clerk|clerk", "terrace|terrace"]).await;
+    let by_role =
+        "SELECT usename, calls FROM pg_stat_statements JOIN pg_user ON userid = usesysid WHERE query LIKE '%v = $1'";
+    a.rows(by_role, &["clerk|2", "terrace|1"]).await;
+    a.rows("SELECT calls, rows FROM terrace.statements WHERE query LIKE '%v = $1'", &["3|3"]).await;
+    a.ok("DROP ROLE clerk", "DROP ROLE").await;
+    a.rows("SELECT usesysid IS NULL FROM pg_stat_activity WHERE usename = 'clerk'", &["true"]).await;
+    a.rows("SELECT pg_get_userbyid(1), pg_get_userbyid(10)", &["unknown (OID=1)|terrace"]).await;
+}

@@ -200,7 +200,10 @@ fn enter(observed: &Observed, shared: &Shared, statement: &Prepared, nanos: u64,
     if cost.failed {
         observed.failed.fetch_add(1, Ordering::Relaxed);
     }
-    let entry = statement.entry.get_or_init(|| observed.statements.entry(&statement.sql));
+    let entry = statement.entry.get_or_init(|| {
+        let now = shared.activity.now.lock();
+        observed.statements.entry(&now.user, &statement.sql)
+    });
     entry.record(nanos, cost.rows, cost.reads, cost.failed);
     let limit = observed.min_duration.load(Ordering::Relaxed);
     if limit >= 0 && nanos >= limit as u64 {

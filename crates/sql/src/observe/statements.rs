@@ -1,6 +1,7 @@
-//! Statements by their text with literals replaced, and what they cost: PostgreSQL's pg_stat_statements.
+//! Statements by role and by their text with literals replaced, and what they cost: PostgreSQL's pg_stat_statements.
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
+use std::ops::AddAssign;
 use std::sync::Arc;
 use terrace_storage::Reads;
 
@@ -22,33 +23,46 @@ pub struct StatementTotals {
     pub reads: Reads,
 }
 
+impl AddAssign for StatementTotals {
+    fn add_assign(&mut self, other: StatementTotals) {
+        self.min = match (self.calls, other.calls) {
+            (0, _) => other.min,
+            (_, 0) => self.min,
+            _ => self.min.min(other.min),
+        };
+        self.max = self.max.max(other.max);
+        self.calls += other.calls;
+        self.failed += other.failed;
+        self.total += other.total;
+        self.rows += other.rows;
+        self.reads += other.reads;
+    }
+}
+
 pub(crate) struct Entry {
     totals: Mutex<StatementTotals>,
 }
 
 impl Entry {
     pub(crate) fn record(&self, nanos: u64, rows: u64, reads: Reads, failed: bool) {
-        let mut totals = self.totals.lock();
-        totals.min = if totals.calls == 0 { nanos } else { totals.min.min(nanos) };
-        totals.max = totals.max.max(nanos);
-        totals.calls += 1;
-        totals.failed += u64::from(failed);
-        totals.total += nanos;
-        totals.rows += rows;
-        totals.reads += reads;
+        let failed = u64::from(failed);
+        *self.totals.lock() += StatementTotals { calls: 1, failed, total: nanos, min: nanos, max: nanos, rows, reads };
     }
 }
 
+/// Role and text.
+type Key = (Arc<str>, Arc<str>);
+
 #[derive(Default)]
 pub(crate) struct Statements {
-    by_text: Mutex<FxHashMap<Arc<str>, Arc<Entry>>>,
+    entries: Mutex<FxHashMap<Key, Arc<Entry>>>,
 }
 
 impl Statements {
-    pub(crate) fn entry(&self, sql: &str) -> Arc<Entry> {
-        let text = normalise(sql);
-        let mut all = self.by_text.lock();
-        if let Some(entry) = all.get(&*text) {
+    pub(crate) fn entry(&self, role: &str, sql: &str) -> Arc<Entry> {
+        let key = (role.into(), normalise(sql).into());
+        let mut all = self.entries.lock();
+        if let Some(entry) = all.get(&key) {
             return entry.clone();
         }
         if all.len() >= MAX_STATEMENTS {
@@ -63,21 +77,23 @@ impl Statements {
             });
         }
         let entry = Arc::new(Entry { totals: Mutex::default() });
-        all.insert(text.into(), entry.clone());
+        all.insert(key, entry.clone());
         entry
     }
 
-    /// In the order of their texts, without those that have never ended.
-    pub(super) fn all(&self) -> Vec<(Arc<str>, StatementTotals)> {
-        let mut all: Vec<_> = self.by_text.lock().iter().map(|(text, e)| (text.clone(), *e.totals.lock())).collect();
-        all.retain(|(_, totals)| totals.calls > 0);
-        all.sort_by(|a, b| a.0.cmp(&b.0));
+    /// Role, text and cost, in the order of texts and roles, without those that have never ended.
+    pub(super) fn all(&self) -> Vec<(Arc<str>, Arc<str>, StatementTotals)> {
+        let entries = self.entries.lock();
+        let mut all: Vec<_> =
+            entries.iter().map(|((role, text), e)| (role.clone(), text.clone(), *e.totals.lock())).collect();
+        all.retain(|(_, _, totals)| totals.calls > 0);
+        all.sort_by(|a, b| (&a.1, &a.0).cmp(&(&b.1, &b.0)));
         all
     }
 
     /// Sets all to nothing: prepared statements keep their entries.
     pub(super) fn clear(&self) {
-        for entry in self.by_text.lock().values() {
+        for entry in self.entries.lock().values() {
             *entry.totals.lock() = StatementTotals::default();
         }
     }

@@ -30,14 +30,14 @@ fn long_texts_are_cut_between_characters() {
 #[test]
 fn statements_called_least_are_forgotten_first() {
     let statements = Statements::default();
-    let often = statements.entry("SELECT often");
+    let often = statements.entry("terrace", "SELECT often");
     (0..5).for_each(|_| often.record(1000, 1, Reads::default(), false));
     for i in 0..MAX_STATEMENTS {
-        statements.entry(&format!("SELECT a{i}")).record(10, 0, Reads::default(), i == 0);
+        statements.entry("terrace", &format!("SELECT a{i}")).record(10, 0, Reads::default(), i == 0);
     }
     let all = statements.all();
     assert!(all.len() < MAX_STATEMENTS && all.len() > MAX_STATEMENTS / 2, "{}", all.len());
-    let (_, totals) = all.iter().find(|(text, _)| &**text == "SELECT often").expect("it was called most");
+    let (_, _, totals) = all.iter().find(|(_, text, _)| &**text == "SELECT often").expect("it was called most");
     let expected = StatementTotals { calls: 5, total: 5000, min: 1000, max: 1000, rows: 5, ..Default::default() };
     assert_eq!(*totals, expected);
     statements.clear();

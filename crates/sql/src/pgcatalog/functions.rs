@@ -3,13 +3,15 @@ use super::relations::{attributes, check_oid, find_index, is_constraint, live, o
 use super::system::*;
 use super::{SERVER_VERSION, SessionInfo, System};
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, ListArray, StringArray};
-use datafusion::arrow::array::{Int32Builder, ListBuilder, StringBuilder, UInt32Array, cast::AsArray};
+use datafusion::arrow::array::{FixedSizeBinaryBuilder, Int32Builder, ListBuilder, StringBuilder};
+use datafusion::arrow::array::{TimestampMicrosecondArray, UInt32Array, cast::AsArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Int64Type};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
+use md5::{Digest, Md5};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use terrace_engine::{Catalog, Index, Table};
@@ -29,41 +31,42 @@ type Body = fn(&Call<'_>) -> Result<ArrayRef>;
 pub fn function(name: &str, catalog: &Arc<Catalog>, info: &SessionInfo) -> Option<Arc<ScalarUDF>> {
     let (name, returns, body) = table().into_iter().find(|(n, _, _)| *n == name)?;
     // What changes something is called once for each row, and not while planning.
-    let volatility =
-        if matches!(name, "set_config" | "pg_reload_conf") { Volatility::Volatile } else { Volatility::Stable };
-    let signature = Signature::one_of(vec![TypeSignature::Nullary, TypeSignature::VariadicAny], volatility);
+    let volatility = match name {
+        "set_config" | "pg_reload_conf" | "clock_timestamp" | "gen_random_uuid" => Volatility::Volatile,
+        _ => Volatility::Stable,
+    };
+    let arguments = match name {
+        "clock_timestamp" | "gen_random_uuid" => vec![TypeSignature::Nullary],
+        "md5" => vec![TypeSignature::Any(1)],
+        _ => vec![TypeSignature::Nullary, TypeSignature::VariadicAny],
+    };
+    let signature = Signature::one_of(arguments, volatility);
     let function = Function { name, returns, body, signature, catalog: catalog.clone(), info: info.clone() };
     Some(Arc::new(ScalarUDF::new_from_impl(function)))
 }
 
-fn table() -> Vec<(&'static str, DataType, Body)> {
-    use DataType::{Boolean, Int32, Int64, UInt32, Utf8};
-    let names = DataType::List(Arc::new(Field::new("item", Utf8, true)));
+type Entry = (&'static str, DataType, Body);
+
+fn table() -> Vec<Entry> {
+    [about_sessions(), about_objects(), about_sizes(), about_values()].concat()
+}
+
+/// Of the session and of the server.
+fn about_sessions() -> Vec<Entry> {
+    use DataType::{Boolean, Int32, Int64, Utf8};
     vec![
-        ("array_to_string", Utf8, |c| c.texts(|c, i| Ok(array_to_string(c, i)))),
-        ("col_description", Utf8, |c| c.texts(|_, _| Ok(None))),
         ("current_database", Utf8, |c| c.texts(|c, _| Ok(Some(c.info.database.clone())))),
         ("current_schema", Utf8, |c| c.texts(|_, _| Ok(Some("public".to_owned())))),
-        ("current_schemas", names.clone(), |c| Ok(current_schemas(c))),
-        ("no_items", names, |c| {
-            let mut lists = ListBuilder::new(StringBuilder::new());
-            (0..c.rows).for_each(|_| lists.append(true));
-            Ok(Arc::new(lists.finish()))
-        }),
+        ("current_schemas", list_of(Utf8), |c| Ok(current_schemas(c))),
         ("current_setting", Utf8, |c| c.texts(current_setting)),
         ("current_user", Utf8, |c| c.texts(|c, _| Ok(Some(c.info.user.clone())))),
         ("session_user", Utf8, |c| c.texts(|c, _| Ok(Some(c.info.user.clone())))),
-        ("format_type", Utf8, |c| {
-            c.texts(|c, i| Ok(c.oid(0, i)?.map(|t| format_type(t, c.int(1, i).ok().flatten().map(|m| m as i32)))))
-        }),
         ("getdatabaseencoding", Utf8, |c| c.texts(|_, _| Ok(Some("UTF8".to_owned())))),
         ("has_database_privilege", Boolean, |c| Ok(c.all_true())),
         ("has_schema_privilege", Boolean, |c| Ok(c.all_true())),
         ("has_table_privilege", Boolean, |c| Ok(c.all_true())),
-        ("obj_description", Utf8, |c| c.texts(|_, _| Ok(None))),
-        ("pg_array_contains", Boolean, |c| array_contains(c)),
         ("pg_backend_pid", Int32, |c| Ok(Arc::new(Int32Array::from(vec![c.info.backend_pid; c.rows])))),
-        ("pg_blocking_pids", DataType::List(Arc::new(Field::new("item", Int32, true))), |c| {
+        ("pg_blocking_pids", list_of(Int32), |c| {
             let mut lists = ListBuilder::new(Int32Builder::new());
             for row in 0..c.rows {
                 let pid = c.int(0, row)?.and_then(|pid| i32::try_from(pid).ok());
@@ -88,9 +91,19 @@ fn table() -> Vec<(&'static str, DataType, Body)> {
             }
             Ok(c.all_true())
         }),
-        ("pg_encoding_to_char", Utf8, |c| {
-            c.texts(|c, i| Ok(c.int(0, i)?.map(|e| if e == 6 { "UTF8" } else { "" }.to_owned())))
-        }),
+        ("pg_is_in_recovery", Boolean, |c| Ok(Arc::new(BooleanArray::from(vec![false; c.rows])))),
+        ("set_config", Utf8, |c| c.texts(set_config)),
+        ("txid_current_if_assigned", Int64, |c| Ok(Arc::new(Int64Array::new_null(c.rows)))),
+        ("version", Utf8, |c| c.texts(|_, _| Ok(Some(format!("PostgreSQL {SERVER_VERSION}"))))),
+    ]
+}
+
+/// Of what the catalogue holds.
+fn about_objects() -> Vec<Entry> {
+    use DataType::{Boolean, UInt32, Utf8};
+    vec![
+        ("col_description", Utf8, |c| c.texts(|_, _| Ok(None))),
+        ("obj_description", Utf8, |c| c.texts(|_, _| Ok(None))),
         ("pg_get_constraintdef", Utf8, |c| {
             c.texts(|c, i| {
                 let key = c.index(0, i)?.filter(|(_, i)| is_constraint(i));
@@ -106,38 +119,14 @@ fn table() -> Vec<(&'static str, DataType, Body)> {
         ("pg_get_statisticsobjdef_columns", Utf8, |c| c.texts(|_, _| Ok(None))),
         ("pg_get_userbyid", Utf8, |c| {
             c.texts(|c, i| {
-                Ok(c.oid(0, i)?.map(|o| if o == OWNER_OID { OWNER.to_owned() } else { format!("unknown (OID={o})") }))
+                let name = |oid| c.catalog.roles().find(|role| role.oid == oid).map(|role| role.name.clone());
+                Ok(c.oid(0, i)?.map(|oid| name(oid).unwrap_or_else(|| format!("unknown (OID={oid})"))))
             })
         }),
         // Views are not kept as SQL.
         ("pg_get_viewdef", Utf8, |c| c.texts(|_, _| Ok(None))),
-        ("pg_char_to_encoding", Int32, |c| {
-            let code = |i| {
-                let name = c.text(0, i)?.map(|n| n.to_lowercase().replace('-', ""));
-                Ok(name.map(|n| if n == "utf8" { 6 } else { -1 }))
-            };
-            Ok(Arc::new(Int32Array::from((0..c.rows).map(code).collect::<Result<Vec<_>>>()?)))
-        }),
         ("pg_function_is_visible", Boolean, |c| Ok(c.all_true())),
-        ("pg_is_in_recovery", Boolean, |c| Ok(Arc::new(BooleanArray::from(vec![false; c.rows])))),
         ("pg_relation_is_publishable", Boolean, |c| Ok(c.all_true())),
-        ("pg_subscripts", DataType::List(Arc::new(Field::new("item", Int32, true))), |c| {
-            let mut lists = ListBuilder::new(Int32Builder::new());
-            for row in 0..c.rows {
-                let items = c.list(0, row).map_or(0, |items| items.len() as i32);
-                (1..=items).for_each(|at| lists.values().append_value(at));
-                lists.append(true);
-            }
-            Ok(Arc::new(lists.finish()))
-        }),
-        ("pg_size_pretty", Utf8, |c| c.texts(|c, i| Ok(c.int(0, i)?.map(size_pretty)))),
-        ("pg_database_size", Int64, |c| c.sizes(|c, _, s| Some(c.catalog.tables().map(|t| total_size(s, t)).sum()))),
-        ("pg_indexes_size", Int64, |c| c.sizes(|c, oid, s| c.table(oid).map(|t| live::indexes_size(s, t)))),
-        ("pg_relation_size", Int64, |c| c.sizes(relation_size)),
-        ("pg_table_size", Int64, |c| c.sizes(relation_size)),
-        ("pg_total_relation_size", Int64, |c| {
-            c.sizes(|c, oid, s| c.table(oid).map(|t| total_size(s, t)).or_else(|| relation_size(c, oid, s)))
-        }),
         ("pg_tablespace_location", Utf8, |c| c.texts(|_, _| Ok(Some(String::new())))),
         ("pg_table_is_visible", Boolean, |c| {
             let hidden: Vec<u32> = own::own().filter(|o| !o.is_visible()).map(|o| o.oid).collect();
@@ -149,11 +138,70 @@ fn table() -> Vec<(&'static str, DataType, Body)> {
         ("regclass_oid", UInt32, |c| regclass_oid(c)),
         ("regnamespace_name", Utf8, |c| c.texts(|c, i| Ok(c.oid(0, i)?.map(schema_name)))),
         ("regtype_oid", UInt32, |c| regtype_oid(c)),
-        ("set_config", Utf8, |c| c.texts(set_config)),
         ("shobj_description", Utf8, |c| c.texts(|_, _| Ok(None))),
-        ("txid_current_if_assigned", Int64, |c| Ok(Arc::new(Int64Array::new_null(c.rows)))),
-        ("version", Utf8, |c| c.texts(|_, _| Ok(Some(format!("PostgreSQL {SERVER_VERSION}"))))),
     ]
+}
+
+/// Of sizes.
+fn about_sizes() -> Vec<Entry> {
+    use DataType::{Int64, Utf8};
+    vec![
+        ("pg_size_pretty", Utf8, |c| c.texts(|c, i| Ok(c.int(0, i)?.map(size_pretty)))),
+        ("pg_database_size", Int64, |c| c.sizes(|c, _, s| Some(c.catalog.tables().map(|t| total_size(s, t)).sum()))),
+        ("pg_indexes_size", Int64, |c| c.sizes(|c, oid, s| c.table(oid).map(|t| live::indexes_size(s, t)))),
+        ("pg_relation_size", Int64, |c| c.sizes(relation_size)),
+        ("pg_table_size", Int64, |c| c.sizes(relation_size)),
+        ("pg_total_relation_size", Int64, |c| {
+            c.sizes(|c, oid, s| c.table(oid).map(|t| total_size(s, t)).or_else(|| relation_size(c, oid, s)))
+        }),
+    ]
+}
+
+/// Of values alone.
+fn about_values() -> Vec<Entry> {
+    use DataType::{Boolean, Int32, Utf8};
+    vec![
+        ("array_to_string", Utf8, |c| c.texts(|c, i| Ok(array_to_string(c, i)))),
+        ("no_items", list_of(Utf8), |c| {
+            let mut lists = ListBuilder::new(StringBuilder::new());
+            (0..c.rows).for_each(|_| lists.append(true));
+            Ok(Arc::new(lists.finish()))
+        }),
+        ("format_type", Utf8, |c| {
+            c.texts(|c, i| Ok(c.oid(0, i)?.map(|t| format_type(t, c.int(1, i).ok().flatten().map(|m| m as i32)))))
+        }),
+        ("pg_array_contains", Boolean, |c| array_contains(c)),
+        ("pg_encoding_to_char", Utf8, |c| {
+            c.texts(|c, i| Ok(c.int(0, i)?.map(|e| if e == 6 { "UTF8" } else { "" }.to_owned())))
+        }),
+        ("pg_char_to_encoding", Int32, |c| {
+            let code = |i| {
+                let name = c.text(0, i)?.map(|n| n.to_lowercase().replace('-', ""));
+                Ok(name.map(|n| if n == "utf8" { 6 } else { -1 }))
+            };
+            Ok(Arc::new(Int32Array::from((0..c.rows).map(code).collect::<Result<Vec<_>>>()?)))
+        }),
+        ("clock_timestamp", crate::values::arrow_type(terrace_engine::DataType::Timestamptz), |c| {
+            let now = c.info.system.as_ref().map(|s| s.observed.now_micros());
+            let times = TimestampMicrosecondArray::from(vec![now; c.rows]);
+            Ok(Arc::new(times.with_timezone(crate::values::UTC)))
+        }),
+        ("gen_random_uuid", DataType::FixedSizeBinary(16), |c| random_uuids(c)),
+        ("md5", Utf8, |c| md5(c)),
+        ("pg_subscripts", list_of(Int32), |c| {
+            let mut lists = ListBuilder::new(Int32Builder::new());
+            for row in 0..c.rows {
+                let items = c.list(0, row).map_or(0, |items| items.len() as i32);
+                (1..=items).for_each(|at| lists.values().append_value(at));
+                lists.append(true);
+            }
+            Ok(Arc::new(lists.finish()))
+        }),
+    ]
+}
+
+fn list_of(item: DataType) -> DataType {
+    DataType::List(Arc::new(Field::new("item", item, true)))
 }
 
 struct Function {
@@ -423,6 +471,40 @@ fn array_to_string(c: &Call<'_>, row: usize) -> Option<String> {
     let items = cast(&c.list(0, row)?, &DataType::Utf8).ok()?;
     let separator = c.text(1, row).ok()??;
     Some(items.as_string::<i32>().iter().flatten().collect::<Vec<_>>().join(&separator))
+}
+
+/// Of version 4: random but for the version and the variant.
+fn random_uuids(c: &Call<'_>) -> Result<ArrayRef> {
+    let mut uuids = FixedSizeBinaryBuilder::with_capacity(c.rows, 16);
+    for _ in 0..c.rows {
+        let Some(system) = &c.info.system else {
+            uuids.append_null();
+            continue;
+        };
+        let env = system.engine.env();
+        let random = u128::from(env.random_u64()) << 64 | u128::from(env.random_u64());
+        let marked = random & !(0xf << 76) & !(0b11 << 62) | 4 << 76 | 0b10 << 62;
+        uuids.append_value(marked.to_be_bytes())?;
+    }
+    Ok(Arc::new(uuids.finish()))
+}
+
+/// Of text or bytea, in hexadecimal digits.
+fn md5(c: &Call<'_>) -> Result<ArrayRef> {
+    let array = &c.arguments[0];
+    let hex = |bytes: &[u8]| Md5::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let digests: StringArray = match array.data_type() {
+        DataType::Binary => array.as_binary::<i32>().iter().map(|v| v.map(hex)).collect(),
+        DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 | DataType::Null => {
+            cast(array, &DataType::Utf8)?.as_string::<i32>().iter().map(|v| v.map(|v| hex(v.as_bytes()))).collect()
+        }
+        other => {
+            let given = crate::values::engine_type(other).map_or_else(|| other.to_string(), |t| t.base_name().into());
+            let message = format!("function md5({given}) does not exist");
+            return Err(external(terrace_engine::EngineError::new("42883", message)));
+        }
+    };
+    Ok(Arc::new(digests))
 }
 
 /// `x = ANY(array)`, which the rewriting pass writes as `pg_array_contains(array, x)`.

@@ -39,7 +39,11 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn new(db: &SqlDatabase) -> Client {
-        Client { db: db.clone(), session: db.session("terrace") }
+        Client::of(db, "terrace")
+    }
+
+    pub(crate) fn of(db: &SqlDatabase, role: &str) -> Client {
+        Client { db: db.clone(), session: db.session(role) }
     }
 
     pub(crate) async fn run(&mut self, sql: &str) -> Result<Reply, EngineError> {

@@ -2,6 +2,36 @@
 use crate::common::{Client, Reply, database};
 use std::time::Duration;
 
+/// A queue of jobs as its workers use it: each takes what is free, and nobody takes what another has.
+#[tokio::test(flavor = "multi_thread")]
+async fn workers_share_a_queue() {
+    let db = database().await;
+    let mut c = Client::new(&db);
+    c.ok("CREATE TABLE jobs (id int PRIMARY KEY, done bool DEFAULT false)", "CREATE TABLE").await;
+    c.ok("INSERT INTO jobs (id) SELECT n FROM generate_series(1, 60) AS g(n)", "INSERT 0 60").await;
+    let work = |mut c: Client| async move {
+        let mut taken = vec![];
+        loop {
+            c.ok("BEGIN", "BEGIN").await;
+            let take = "SELECT id FROM jobs WHERE done = false ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED";
+            let Reply::Rows(ids) = c.run(take).await.unwrap() else { panic!("rows") };
+            let Some(id) = ids.first() else { break };
+            c.ok(&format!("UPDATE jobs SET done = true WHERE id = {id}"), "UPDATE 1").await;
+            c.ok("COMMIT", "COMMIT").await;
+            taken.push(id.parse::<i32>().unwrap());
+        }
+        c.ok("COMMIT", "COMMIT").await;
+        taken
+    };
+    let workers: Vec<_> = (0..3).map(|_| tokio::spawn(work(Client::new(&db)))).collect();
+    let mut taken = vec![];
+    for worker in workers {
+        taken.extend(worker.await.unwrap());
+    }
+    taken.sort_unstable();
+    assert_eq!(taken, (1..=60).collect::<Vec<_>>());
+}
+
 #[tokio::test]
 async fn locked_rows_wait_skip_or_refuse() {
     let db = database().await;
@@ -19,6 +49,10 @@ async fn locked_rows_wait_skip_or_refuse() {
     b.rows(take, &["3"]).await;
     a.rows("SELECT j.id AS job FROM jobs j ORDER BY id OFFSET 1 FOR NO KEY UPDATE OF j SKIP LOCKED", &["2", "4"]).await;
     b.rows("SELECT id FROM jobs FOR UPDATE SKIP LOCKED", &["3"]).await;
+    // LIMIT and OFFSET may come last.
+    b.rows("SELECT id FROM jobs WHERE NOT done ORDER BY id FOR UPDATE SKIP LOCKED LIMIT 1", &["3"]).await;
+    b.rows("SELECT id FROM jobs ORDER BY id FOR NO KEY UPDATE OF jobs SKIP LOCKED LIMIT 5 OFFSET 1;", &[]).await;
+    a.rows("SELECT id FROM jobs WHERE done = false ORDER BY id FOR UPDATE LIMIT 2", &["1", "2"]).await;
     b.ok("ROLLBACK", "ROLLBACK").await;
     // Who waits gets the newest version, or nothing where it no longer qualifies.
     a.ok("UPDATE jobs SET n = 7 WHERE id = 1", "UPDATE 1").await;
@@ -48,6 +82,7 @@ async fn locked_rows_wait_skip_or_refuse() {
         ("SELECT 1 FROM jobs UNION SELECT id FROM jobs FOR UPDATE", "0A000"),
         ("SELECT 1 FROM jobs FOR UPDATE OF other", "42P01"),
         ("SELECT nosuch FROM jobs FOR UPDATE", "42703"),
+        ("SELECT id FROM jobs LIMIT 1 FOR UPDATE LIMIT 1", "42601"),
         ("SELECT 1 FROM nosuch FOR UPDATE", "42P01"),
     ] {
         a.fails(sql, state).await;

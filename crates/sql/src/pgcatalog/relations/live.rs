@@ -130,6 +130,11 @@ pub(crate) fn blocking_pids(s: &System, pid: i32) -> Vec<i32> {
     s.engine.transactions().iter().find(|t| mine(t)).map_or(vec![], |t| blockers(t, &pids))
 }
 
+/// A role's; NULL where it is gone.
+fn oid_of(s: &System, role: &str) -> V {
+    s.engine.catalog().role(role).map_or(V::Null, |role| V::O(role.oid))
+}
+
 fn activity(s: &System) -> Vec<Row> {
     let transactions: BTreeMap<u64, TransactionStatus> =
         s.engine.transactions().into_iter().map(|t| (t.number, t)).collect();
@@ -147,7 +152,7 @@ fn activity(s: &System) -> Vec<Row> {
         let time = |micros: Option<i64>| micros.map_or(V::Null, V::Ts);
         row! {
             datid: DATABASE_OID, datname: DATABASE, pid: session.pid, leader_pid: V::Null,
-            usesysid: if now.user == OWNER { V::O(OWNER_OID) } else { V::Null },
+            usesysid: oid_of(s, &now.user),
             usename: now.user.as_str(), application_name: now.application_name.as_str(),
             client_addr: now.client.map(|a| a.ip().to_string()),
             client_port: now.client.map_or(V::Null, |a| V::I4(i32::from(a.port()))),
@@ -271,15 +276,15 @@ fn database(s: &System, catalog: &Catalog) -> Row {
 }
 
 fn pg_statements(s: &System) -> Vec<Row> {
-    let row = |(text, t): (Arc<str>, crate::observe::StatementTotals)| {
+    let row = |(user, text, t): (Arc<str>, Arc<str>, crate::observe::StatementTotals)| {
         row! {
-            userid: OWNER_OID, dbid: DATABASE_OID, toplevel: true, queryid: V::Null, query: &*text, calls: t.calls,
+            userid: oid_of(s, &user), dbid: DATABASE_OID, toplevel: true, queryid: V::Null, query: &*text, calls: t.calls,
             total_exec_time: ms(t.total), min_exec_time: ms(t.min), max_exec_time: ms(t.max),
             mean_exec_time: ms(t.total) / t.calls as f64, rows: t.rows, shared_blks_hit: t.reads.hits(),
             shared_blks_read: t.reads.total_pages(), blk_read_time: ms(t.reads.total_nanos()),
         }
     };
-    s.observed.statements().into_iter().map(row).collect()
+    s.observed.statements_by_role().into_iter().map(row).collect()
 }
 
 fn statements(s: &System) -> Vec<Row> {
