@@ -2,6 +2,7 @@
 
 use crate::backup::*;
 use crate::home::disk::PAGES_AT;
+use crate::log::archive::Archive;
 use crate::mtr::LogEvent;
 use crate::page::op::PageOp;
 use crate::page::{PageKind, slotted};
@@ -197,13 +198,14 @@ fn copies(seeds: std::ops::Range<u64>) {
         let sim = Sim::new(seed, 2);
         let env = sim.env();
         sim.run(async move {
-            let st = Store::create(env.clone(), devices(), config()).await.unwrap();
             let archive = Arc::new(parking_lot::Mutex::new(std::collections::BTreeMap::new()));
             let to = archive.clone();
-            st.log().set_archive_hook(Box::new(move |number, bytes| {
+            let archiving = Archive::new(move |number, bytes| {
                 to.lock().insert(number, bytes);
-                Box::pin(async { Ok(()) })
-            }));
+                async { Ok(()) }
+            });
+            let config = StorageConfig { archive: Some(archiving), ..config() };
+            let st = Store::create(env.clone(), devices(), config).await.unwrap();
             let mut work = begin(&st).await;
             PAGE_NUMBERS.with(|pages| *pages.borrow_mut() = work.pages.clone());
             for _ in 0..300 {

@@ -1,5 +1,6 @@
 //! What a database stands on: its devices, and the numbers chosen for it.
 
+use crate::log::archive::Archive;
 use std::sync::Arc;
 use std::time::Duration;
 use terrace_device::{DeviceRef, MeteredDevice};
@@ -76,6 +77,8 @@ pub struct StorageConfig {
     pub redo_bound: u64,
     /// Bytes of log kept for discarded flash tiers, archiving and page repair.
     pub log_retention: u64,
+    /// Where log segments go before they are used again, if anywhere.
+    pub archive: Option<Archive>,
     /// Bytes of a log segment. Fixed at creation. Multiple of 64 KiB.
     pub segment_size: u64,
     /// Bytes of the in-memory log buffer.
@@ -190,6 +193,7 @@ impl Default for StorageConfig {
             pool_policy: PoolPolicy::Lru,
             redo_bound: 1 << 30,
             log_retention: 2 << 30,
+            archive: None,
             segment_size: 16 << 20,
             log_buffer: 16 << 20,
             writer_interval: Duration::from_millis(100),

@@ -10,6 +10,7 @@ use terrace_device::{DeviceRef, MemoryDevice};
 use terrace_env::{Env, Nanos, Sim};
 
 /// Memory devices that outlive the stores opened on them.
+#[derive(Clone)]
 pub(crate) struct Rig {
     devices: [Arc<MemoryDevice>; 5],
     pub(crate) config: StorageConfig,

@@ -24,6 +24,7 @@ use std::sync::Arc;
 use terrace_engine::EngineError;
 use terrace_storage::backup::{Backup, PAGES_AT, page_checks, segment_facts};
 use terrace_storage::control::Control;
+use terrace_storage::log::archive::Archive;
 use terrace_storage::{DATA, Lsn, PageId, SpaceId, Store, UNDO};
 
 pub const MANIFEST: &str = "manifest.toml";
@@ -352,12 +353,12 @@ pub async fn verify(dir: &Path) -> Result<Manifest, Error> {
     Ok(manifest)
 }
 
-/// From now on sealed segments of the log go to `archive` before their place is used again (invariant 3).
-pub(crate) fn archive_log(store: &Store, archive: PathBuf, database: u128) -> Result<(), Error> {
+/// Where complete segments of the log go before their place is used again (invariant 3).
+pub(crate) fn archive(archive: &Path, database: u128) -> Result<Archive, Error> {
     let dir = archive.join(format!("{database:032x}"));
     instance::make_directory(&dir)?;
     let dir: Arc<Path> = dir.into();
-    store.log().set_archive_hook(Box::new(move |number, bytes| {
+    Ok(Archive::new(move |number, bytes| {
         let dir = dir.clone();
         let store = move || -> Result<(), Error> {
             let path = dir.join(segment_name(number));
@@ -368,12 +369,11 @@ pub(crate) fn archive_log(store: &Store, archive: PathBuf, database: u128) -> Re
             instance::write_bytes(&path, &bytes)?;
             instance::sync_directory(&dir)
         };
-        Box::pin(async move {
+        async move {
             let stored = tokio::task::spawn_blocking(store).await.map_err(|error| error.to_string())?;
             stored.map_err(|error| error.to_string())
-        })
-    }));
-    Ok(())
+        }
+    }))
 }
 
 /// Backs up a database that nobody serves.

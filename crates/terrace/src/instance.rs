@@ -416,12 +416,12 @@ impl Instance {
         set.flash = open_flash(dir, &config);
         devices.extend(set.flash.clone());
         let env = Real::on(tokio::runtime::Handle::current());
-        let control = set.control.clone();
-        let (database, report) = Database::open(env.clone(), set, config.storage(), config.engine()).await?;
+        let mut storage = config.storage();
         if let Some(archive) = config.archive(dir) {
-            let id = Control::read(&control).await.map_err(EngineError::from)?.database;
-            crate::backup::archive_log(database.store(), archive, id)?;
+            let id = Control::read(&set.control).await.map_err(EngineError::from)?.database;
+            storage.archive = Some(crate::backup::archive(&archive, id)?);
         }
+        let (database, report) = Database::open(env.clone(), set, storage, config.engine()).await?;
         let sql = OnceLock::new();
         let settings = Arc::new(Settings::new(dir, database.clone(), config.clone()));
         Ok(Instance {

@@ -119,6 +119,7 @@ fn config(seed: u64) -> StorageConfig {
         pool_policy: [PoolPolicy::Lru, PoolPolicy::Clock, PoolPolicy::Lru2][seed as usize % 3],
         redo_bound: [128, 256, 512][seed as usize / 4 % 3] << 10,
         log_retention: 256 << 10,
+        archive: None,
         segment_size: [64, 128][seed as usize / 2 % 2] << 10,
         log_buffer: 64 << 10,
         writer_interval: Duration::from_millis(5),

@@ -1,53 +1,56 @@
-//! Archiving: sealed segments go to a copy hook before their slots are used again.
+//! Archiving: segments go to an archive before their slots are used again.
+//!
+//! Invariants:
+//! 1. An archive is there from the opening on (`StorageConfig::archive`), before anything can be used again: what an earlier life could not
+//!    store is still in the log, and is stored now.
+//! 2. Segments are stored in their order, each when it is complete and durable; one that fails is tried again until it succeeds, and
+//!    those behind it wait. So the archive has no gaps.
 
-use super::{Core, Log};
-use crate::error::StorageError;
+use super::space::RESERVE;
+use super::{Core, Result};
 use crate::sync::atomic::Ordering;
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Stores a sealed segment: its number and bytes. It must be durable when this returns Ok; it may be offered again after a restart.
-pub type Hook = Box<dyn Fn(u64, Vec<u8>) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> + Send + Sync>;
+type Stored = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
+
+/// Stores a complete segment: its number and bytes. It must be durable when this returns Ok; it may be offered again after a restart.
+#[derive(Clone)]
+pub struct Archive(Arc<dyn Fn(u64, Vec<u8>) -> Stored + Send + Sync>);
 
 /// Rest after a failed attempt.
 const RETRY: Duration = Duration::from_secs(1);
 
-impl Log {
-    /// From now on segments are used again only after `hook` has stored them. Once per opened log.
-    pub fn set_archive_hook(&self, hook: Hook) {
-        let core = &self.core;
-        let set = core.archive.set(hook);
-        assert!(set.is_ok(), "the archive hook is set once");
-        {
-            let mut tail = core.tail.lock();
-            let oldest = tail.slots.live().next().unwrap_or(0);
-            tail.slots.archived = oldest;
-        }
-        core.env.spawn("log archive", run(core.clone()));
+impl Archive {
+    pub fn new<F>(store: impl Fn(u64, Vec<u8>) -> F + Send + Sync + 'static) -> Archive
+    where
+        F: Future<Output = Result<(), String>> + Send + 'static,
+    {
+        Archive(Arc::new(move |number, bytes| Box::pin(store(number, bytes))))
     }
 }
 
-async fn run(core: Arc<Core>) {
-    let hook = core.archive.get().expect("spawned by set_archive_hook, which sets it");
+impl fmt::Debug for Archive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Archive")
+    }
+}
+
+/// Where there is an archive: stores what becomes complete. Ends with the log.
+pub(super) async fn run(core: Arc<Core>) {
     loop {
         while let Some(number) = core.next_to_archive() {
             if core.closing.load(Ordering::Acquire) {
                 return;
             }
-            match archive(&core, hook, number).await {
-                Ok(()) => {
-                    let mut tail = core.tail.lock();
-                    tail.slots.archived = number + 1;
-                    tail.slots.recycle();
-                    drop(tail);
-                    core.more_room();
-                }
-                Err(e) => {
-                    tracing::warn!(segment = number, "archiving failed, will be tried again: {e}");
-                    core.env.sleep(RETRY).await;
-                }
+            let archived = core.archive(number).await;
+            core.tail.lock().slots.recycle();
+            core.more_room(); // Who waits for it learns of a failure, too.
+            if archived.is_err() {
+                core.env.sleep(RETRY).await;
             }
         }
         if core.closing.load(Ordering::Acquire) || core.check().is_err() {
@@ -55,13 +58,6 @@ async fn run(core: Arc<Core>) {
         }
         core.wake_archive.notified().await;
     }
-}
-
-async fn archive(core: &Arc<Core>, hook: &Hook, number: u64) -> Result<(), String> {
-    let slot = core.tail.lock().slots.slot(number).ok_or("the segment is gone")?;
-    let image = core.read_segment(slot, number).await.map_err(|e: StorageError| e.to_string())?;
-    let image = image.ok_or("the slot holds something else")?;
-    hook(number, image.bytes().to_vec()).await
 }
 
 impl Core {
@@ -75,4 +71,55 @@ impl Core {
         let complete = next < tail.number && (sealed || durable >= self.geometry.lsn(next + 1, 0));
         complete.then_some(next)
     }
+
+    /// Stores the next segment. A failure is said in the server's log.
+    async fn archive(self: &Arc<Self>, number: u64) -> Result<(), ()> {
+        let stored = self.store(number).await;
+        self.archive_refuses.store(stored.is_err(), Ordering::Release);
+        match stored {
+            Ok(()) => {
+                self.tail.lock().slots.archived = number + 1;
+                Ok(())
+            }
+            Err(why) => {
+                tracing::warn!(segment = number, "archiving failed, will be tried again: {why}");
+                Err(())
+            }
+        }
+    }
+
+    async fn store(self: &Arc<Self>, number: u64) -> Result<(), String> {
+        let Archive(store) = self.archive.as_ref().ok_or("there is no archive")?;
+        let slot = self.tail.lock().slots.slot(number).ok_or("the segment is gone")?;
+        let image = self.read_segment(slot, number).await.map_err(|e| e.to_string())?;
+        let image = image.ok_or("the slot holds something else")?;
+        store(number, image.bytes().to_vec()).await
+    }
+
+    /// Before the log starts, when all that is in it is complete: where what the archive has not got leaves no room to start, stores as much
+    /// as makes room; where it refuses, the device may grow.
+    pub(super) async fn archive_for_room(self: &Arc<Self>) -> Result<()> {
+        if self.archive.is_none() {
+            return Ok(());
+        }
+        loop {
+            let next = {
+                let slots = &mut self.tail.lock().slots;
+                slots.recycle();
+                if slots.free() > RESERVE {
+                    return Ok(());
+                }
+                slots.unarchived()
+            };
+            let Some(number) = next else { return Ok(()) };
+            if self.archive(number).await.is_err() {
+                break;
+            }
+        }
+        self.tail.lock().slots.make_way(self.device.guarantees().capacity);
+        self.grow().await.map(drop)
+    }
 }
+
+#[cfg(test)]
+mod tests;

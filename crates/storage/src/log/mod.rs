@@ -97,7 +97,9 @@ pub(crate) struct Core {
     checkpointed: AtomicBool,
     failed: OnceLock<String>,
     closing: AtomicBool,
-    archive: OnceLock<archive::Hook>,
+    archive: Option<archive::Archive>,
+    /// Its last attempt to store a segment failed.
+    archive_refuses: AtomicBool,
 }
 
 /// Everything that `append` touches.
@@ -226,20 +228,25 @@ impl Log {
             Room::Memory => core.wake_writer.notify_one(),
             Room::RedoBound => core.pressure.notify_one(),
             Room::Slots => {
-                let can_grow = core.tail.lock().slots.growth().is_some();
+                let (can_grow, unarchived) = {
+                    let slots = &core.tail.lock().slots;
+                    (slots.growth().is_some(), slots.unarchived().is_some())
+                };
                 let round = core.rounds.load(Ordering::Acquire);
-                // Two whole rounds: the first may have begun before the room ran out.
-                let tried = !core.checkpointed.load(Ordering::Acquire) || seen.is_some_and(|s| round >= s + 2);
+                // An archive that works is waited for. Two whole rounds: the first may have begun before the room ran out.
+                let tried = match unarchived {
+                    true => core.archive_refuses.load(Ordering::Acquire),
+                    false => !core.checkpointed.load(Ordering::Acquire) || seen.is_some_and(|s| round >= s + 2),
+                };
                 if class == Class::Normal && !can_grow && tried {
-                    let size = core.device.size();
-                    return Err(StorageError::LogFull(format!(
-                        "{} holds {size} bytes of log that is still needed; give it more room",
-                        core.device.name()
-                    )));
+                    return Err(core.full());
                 }
-                seen.get_or_insert(round);
-                core.wake_space.notify_one();
-                core.pressure.notify_one();
+                // Where only the archive can help, asking others would be a loop without rest: it wakes who waits.
+                if can_grow || !unarchived {
+                    seen.get_or_insert(round);
+                    core.wake_space.notify_one();
+                    core.pressure.notify_one();
+                }
             }
         }
         core.check()?; // A failure notifies after it is noted; noted before `enable` it is seen here.
@@ -429,12 +436,14 @@ impl Log {
     pub(crate) async fn start(&self, epoch: u64, end: Lsn) -> Result<()> {
         let core = &self.core;
         core.grow().await?;
+        core.archive_for_room().await?;
         {
             let mut tail = core.tail.lock();
             assert!(!tail.started, "the log is started once");
             tail.slots.recycle();
             if !tail.slots.covers(1, true) {
-                return Err(StorageError::LogFull(format!("{}: no room to start", core.device.name())));
+                drop(tail);
+                return Err(core.full());
             }
             tail.started = true;
             tail.epoch = epoch;
@@ -447,6 +456,9 @@ impl Log {
         }
         core.env.spawn("log writer", writer::run(core.clone()));
         core.env.spawn("log space", space_task(core.clone()));
+        if core.archive.is_some() {
+            core.env.spawn("log archive", archive::run(core.clone()));
+        }
         Ok(())
     }
 
@@ -528,6 +540,18 @@ impl Core {
         }
         tail.permits += bytes;
         Room::Granted(delay)
+    }
+
+    /// Why there is no room, and what helps.
+    fn full(&self) -> StorageError {
+        let (name, size) = (self.device.name(), self.device.size());
+        StorageError::LogFull(match self.tail.lock().slots.unarchived() {
+            Some(number) => format!(
+                "{name} holds {size} bytes of log that the archive has not got, from segment {number} on; see to the archive \
+                 (the server's log says what it lacks), or give the log more room"
+            ),
+            None => format!("{name} holds {size} bytes of log that is still needed; give it more room"),
+        })
     }
 
     fn more_room(&self) {
@@ -641,7 +665,10 @@ impl Log {
         let wanted =
             config.log_retention.max(config.redo_bound.saturating_mul(2)).saturating_add(8 * config.segment_size);
         let max = wanted.min(device.guarantees().capacity);
-        let slots = Slots::new(geometry, geometry.slots(device.size()), config.log_retention.min(max), max);
+        let mut slots = Slots::new(geometry, geometry.slots(device.size()), config.log_retention.min(max), max);
+        if config.archive.is_some() {
+            slots.archived = 0; // What it got in an earlier life is offered again.
+        }
         let tail = Tail {
             started: false,
             epoch: 0,
@@ -687,7 +714,8 @@ impl Log {
                 checkpointed: AtomicBool::new(false),
                 failed: OnceLock::new(),
                 closing: AtomicBool::new(false),
-                archive: OnceLock::new(),
+                archive: config.archive.clone(),
+                archive_refuses: AtomicBool::new(false),
             }),
         }
     }

@@ -7,7 +7,8 @@
 //! 3. Every granted permit can be appended without waiting. Permits cost double (a block's index entry is smaller than the block).
 //!    Filling segments in order, a batch that does not fit opens the next, and two neighbours together hold more than one segment's
 //!    worth (next-fit); so `k` free slots take a total cost of `(k + 1) / 2` segments, whatever the sizes.
-//! 4. The last `RESERVE` free slots serve only permits of class `Reserved`: rollback, purge and checkpoint go on when user work cannot.
+//! 4. An archive that refuses stops normal work, and never an opening: for that the device grows beyond its limit (`make_way`).
+//! 5. The last `RESERVE` free slots serve only permits of class `Reserved`: rollback, purge and checkpoint go on when user work cannot.
 
 use super::segment::Geometry;
 use crate::types::Lsn;
@@ -97,7 +98,7 @@ impl Slots {
         slot
     }
 
-    /// Whether permits of `bytes` in total may be outstanding (invariants 3 and 4).
+    /// Whether permits of `bytes` in total may be outstanding (invariants 3 and 5).
     pub(crate) fn covers(&self, bytes: usize, reserved: bool) -> bool {
         let free = if reserved { self.free.len() } else { self.free.len().saturating_sub(RESERVE) };
         free > 0 && 2 * bytes as u64 <= (free as u64).div_ceil(2) * self.geometry.usable()
@@ -140,6 +141,20 @@ impl Slots {
 
     pub(crate) fn max(&self) -> u32 {
         self.max
+    }
+
+    /// The oldest segment, if the archive alone holds it back.
+    pub(crate) fn unarchived(&self) -> Option<u64> {
+        let oldest = *self.live.first_key_value()?.0;
+        let done = self.geometry.lsn(oldest + 1, 0) <= self.redo.min(self.retain);
+        (done && oldest >= self.archived).then_some(oldest)
+    }
+
+    /// An opening needs a segment of its own, and rollback the reserve: where the archive holds all others, the device may grow by as
+    /// many, if `capacity` bytes allow it (invariant 4).
+    pub(crate) fn make_way(&mut self, capacity: u64) {
+        let lacking = (RESERVE + 1).saturating_sub(self.free.len()) as u32;
+        self.max = self.max.max((self.total + lacking).min(self.geometry.slots_within(capacity)));
     }
 
     /// Keeps segments from `number` on for a backup, or (`None`) no longer; the device may grow to `capacity` bytes meanwhile. False

@@ -3,7 +3,6 @@
 use super::*;
 use crate::page::PageKind;
 use crate::page::op::PageOp;
-use std::sync::atomic::AtomicU32;
 use terrace_device::fault::{Choice, Fault, FaultDevice, Operation, Recorder, Rule};
 use terrace_device::{ErrorKind, Guarantees, Image, MemoryDevice, Purpose, SECTOR};
 use terrace_env::Sim;
@@ -52,7 +51,12 @@ pub(super) async fn read_all(log: &Log, from: Lsn) -> Result<(Vec<Read>, Lsn)> {
     Ok((found, at))
 }
 
-async fn reopen(env: Env, device: DeviceRef, redo: Lsn, config: &StorageConfig) -> Result<(Log, Vec<Read>, Lsn)> {
+pub(super) async fn reopen(
+    env: Env,
+    device: DeviceRef,
+    redo: Lsn,
+    config: &StorageConfig,
+) -> Result<(Log, Vec<Read>, Lsn)> {
     let log = Log::unopened(env, device, DATABASE, config);
     log.scan(redo, redo).await?;
     let (found, end) = read_all(&log, redo).await?;
@@ -63,7 +67,7 @@ pub(in crate::log) fn page(no: u32) -> PageId {
     PageId::new(DATA, no)
 }
 
-async fn put(log: &Log, no: u32, prev: Lsn, ops: &[u8]) -> Result<(Lsn, Lsn)> {
+pub(super) async fn put(log: &Log, no: u32, prev: Lsn, ops: &[u8]) -> Result<(Lsn, Lsn)> {
     let blocks = [Block { page: page(no), prev, ops }];
     let permit = log.reserve(batch::encoded_len(blocks.iter().copied()), Class::Normal).await?;
     Ok(log.append(permit, blocks.iter().copied()))
@@ -440,45 +444,6 @@ fn segments_below_the_redo_lsn_are_kept_while_retention_lasts() {
         let (again, found, end) = reopen(env, device, redo, &config()).await.expect("reads");
         assert_eq!((found[0].0, end), (redo, log.end()));
         assert!(again.segments().ends_with(&log.segments()), "history behind the redo LSN is found again");
-    });
-}
-
-#[test]
-fn nothing_is_recycled_before_it_is_archived() {
-    let sim = Sim::new(9, 1);
-    let env = sim.env();
-    sim.run(async move {
-        let device: DeviceRef = Arc::new(MemoryDevice::new("log", SECTOR as u64 + 6 * (64 << 10)));
-        let log = create(env.clone(), device, &config()).await.expect("creates");
-        let stored: Arc<Mutex<Vec<u64>>> = Arc::default();
-        let attempts = Arc::new(AtomicU32::new(0));
-        let (to, tries) = (stored.clone(), attempts.clone());
-        log.set_archive_hook(Box::new(move |number, bytes| {
-            assert_eq!(bytes.len(), 64 << 10);
-            let (to, attempt) = (to.clone(), tries.fetch_add(1, Ordering::Relaxed));
-            Box::pin(async move {
-                if attempt < 2 {
-                    return Err("the archive is away".to_string());
-                }
-                to.lock().push(number);
-                Ok(())
-            })
-        }));
-        let full = loop {
-            match put(&log, 1, Lsn(0), &[0; 5000]).await {
-                Ok((_, end)) => {
-                    log.flush_to(end).await.expect("flushes");
-                    log.recorded(end, end);
-                }
-                Err(e) => break e,
-            }
-        };
-        assert!(matches!(full, StorageError::LogFull(_)), "{full}");
-        assert!(stored.lock().is_empty() && log.segments()[0] == 0, "nothing archived, nothing recycled");
-        env.sleep(Duration::from_secs(5)).await;
-        assert_eq!(stored.lock().first(), Some(&0), "tried again after the failure");
-        put(&log, 1, Lsn(0), &[0; 5000]).await.expect("goes on once archived");
-        assert!(log.segments()[0] > 0);
     });
 }
 
