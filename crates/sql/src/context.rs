@@ -7,6 +7,7 @@ use crate::sequence::{Given, Sequences};
 use datafusion::common::DataFusionError;
 use datafusion::execution::TaskContext;
 use parking_lot::Mutex;
+use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
@@ -201,19 +202,23 @@ impl StatementContext {
             .ok_or_else(|| DataFusionError::Internal("a table was scanned outside a statement".into()))
     }
 
-    /// A scanner at once, where nobody else uses the transaction at the moment: rows that are read later then still come from this
-    /// statement's snapshot.
-    pub(crate) fn try_scanner(&self, table: &Arc<Table>, scan: &Scan) -> Option<Scanner> {
+    /// A scanner for each, at once, where nobody else uses the transaction at the moment: rows that are read later then still come from
+    /// this statement's snapshot.
+    pub(crate) fn try_scanners(&self, table: &Arc<Table>, scans: &[Scan]) -> Option<VecDeque<Scanner>> {
         let mut slot = self.cell.try_lock().ok()?;
         let current = slot.number == self.number && slot.txn.is_some();
-        current.then(|| slot.open().scan(table, scan.clone()))
+        current.then(|| scans.iter().map(|scan| slot.open().scan(table, scan.clone())).collect())
     }
 
-    pub(crate) async fn scanner(&self, table: &Arc<Table>, scan: Scan) -> Result<Scanner, DataFusionError> {
+    pub(crate) async fn scanners(
+        &self,
+        table: &Arc<Table>,
+        scans: &[Scan],
+    ) -> Result<VecDeque<Scanner>, DataFusionError> {
         let mut slot = self.cell.lock().await;
         if slot.number != self.number || slot.txn.is_none() {
             return Err(tunnel(EngineError::new("25P01", "the transaction of this query has ended")));
         }
-        Ok(slot.open().scan(table, scan))
+        Ok(scans.iter().map(|scan| slot.open().scan(table, scan.clone())).collect())
     }
 }

@@ -1,7 +1,7 @@
 //! Tables as DataFusion reads them: a provider, and the node that streams an engine scan into Arrow batches.
 //!
 //! 1. Nothing here is bound to a transaction: the stream finds it when it is polled first ([`StatementContext`]).
-//! 2. Filters are only narrowed to a key range, never dropped: DataFusion evaluates each of them again (`Inexact`), so a range may
+//! 2. Filters are only narrowed to key ranges, never dropped: DataFusion evaluates each of them again (`Inexact`), so a range may
 //!    contain too much, never too little.
 //! 3. A *target* provider adds the row's address and version as hidden columns, for UPDATE and DELETE. A *given* one has the table's
 //!    columns and reads not the table but the rows that the statement is given: RETURNING, CHECK, EXCLUDED.
@@ -31,6 +31,7 @@ use datafusion::physical_plan::{
 };
 use futures::stream;
 use parking_lot::Mutex;
+use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -132,18 +133,19 @@ impl TableProvider for TableScan {
             }
             None => (self.schema.clone(), self.outputs.clone()),
         };
-        let range = if self.role == Role::Given { None } else { choose(&self.table, filters) };
-        let scan = range.map_or(Scan::Full, Scan::Index);
+        let ranges = if self.role == Role::Given { None } else { choose(&self.table, filters) };
+        let scans = ranges.map_or(vec![Scan::Full], |ranges| ranges.into_iter().map(Scan::Index).collect());
         // A limit over a range that may contain too much would lose rows (invariant 2).
         let limit = limit.filter(|_| filters.is_empty());
-        Ok(Arc::new(ScanExec::new(self.table.clone(), scan, schema, outputs, limit, self.role)))
+        Ok(Arc::new(ScanExec::new(self.table.clone(), scans, schema, outputs, limit, self.role)))
     }
 }
 
 #[derive(Debug)]
 pub(crate) struct ScanExec {
     table: Arc<Table>,
-    scan: Scan,
+    /// One after the other: the whole table, or ranges of one index in key order.
+    scans: Vec<Scan>,
     outputs: Vec<Output>,
     limit: Option<usize>,
     role: Role,
@@ -158,15 +160,21 @@ impl ScanExec {
         &self.table.name
     }
 
-    /// The index it reads, whether backward, and the range as a condition (empty: all of it).
+    /// The ranges of the index that it reads; none where it reads the table.
+    fn ranges(&self) -> Vec<&IndexRange> {
+        let range = |scan| match scan {
+            &Scan::Full => None,
+            Scan::Index(range) => Some(range),
+        };
+        self.scans.iter().filter_map(range).collect()
+    }
+
+    /// The index it reads, whether backward, and the ranges as a condition (empty: all of it).
     pub(crate) fn index(&self) -> Option<(&str, bool, String)> {
-        match &self.scan {
-            Scan::Full => None,
-            Scan::Index(range) => {
-                let backward = range.direction == ScanDirection::Backward;
-                Some((&range.index.name, backward, condition(&self.table, range)))
-            }
-        }
+        let ranges = self.ranges();
+        let first = ranges.first()?;
+        let backward = first.direction == ScanDirection::Backward;
+        Some((&first.index.name, backward, conditions(&self.table, &ranges)))
     }
 
     pub(crate) fn reads(&self) -> Reads {
@@ -175,16 +183,16 @@ impl ScanExec {
 
     fn new(
         table: Arc<Table>,
-        scan: Scan,
+        scans: Vec<Scan>,
         schema: SchemaRef,
         outputs: Vec<Output>,
         limit: Option<usize>,
         role: Role,
     ) -> ScanExec {
-        let ordering = match &scan {
+        let ordering = match scans.first() {
             // The newest version of one row is in any order.
-            Scan::Index(range) => key_order(range, &schema, &outputs),
-            Scan::Full => None,
+            Some(Scan::Index(range)) => key_order(range, &schema, &outputs),
+            _ => None,
         };
         let equivalences = EquivalenceProperties::new_with_orderings(schema, ordering);
         let properties = PlanProperties::new(
@@ -195,7 +203,7 @@ impl ScanExec {
         );
         ScanExec {
             table,
-            scan,
+            scans,
             outputs,
             limit,
             role,
@@ -203,6 +211,43 @@ impl ScanExec {
             metrics: ExecutionPlanMetricsSet::new(),
             reads: Arc::default(),
         }
+    }
+}
+
+/// Ranges shown of many.
+const SHOWN: usize = 10;
+
+/// Ranges in SQL, e.g. `a IN (1, 2)`.
+fn conditions(table: &Table, ranges: &[&IndexRange]) -> String {
+    if let [one] = ranges {
+        return condition(table, one);
+    }
+    let more = if ranges.len() > SHOWN { format!(", ... ({} values)", ranges.len()) } else { String::new() };
+    let ranges = &ranges[..ranges.len().min(SHOWN)];
+    let single = |range: &&IndexRange| match (&range.from, &range.to) {
+        (Bound::Included(from), Bound::Included(to)) if from.len() == 1 && from == to => Some(shown(&from[0])),
+        _ => None,
+    };
+    if let Some(values) = ranges.iter().map(single).collect::<Option<Vec<_>>>() {
+        let column = &table.columns[ranges[0].index.columns[0]].name;
+        return format!("{column} IN ({}{more})", values.join(", "));
+    }
+    let all: Vec<String> = ranges.iter().map(|range| format!("({})", condition(table, range))).collect();
+    format!("{}{more}", all.join(" OR "))
+}
+
+/// A value in SQL.
+fn shown(datum: &Datum) -> String {
+    match datum {
+        Datum::Text(_)
+        | Datum::Bytea(_)
+        | Datum::Date(_)
+        | Datum::Timestamp(_)
+        | Datum::Timestamptz(_)
+        | Datum::Uuid(_) => {
+            format!("'{}'", datum.to_string().replace('\'', "''"))
+        }
+        number => number.to_string(),
     }
 }
 
@@ -216,30 +261,19 @@ fn condition(table: &Table, range: &IndexRange) -> String {
     let (from, at_least) = bound(&range.from, ">=", ">");
     let (to, at_most) = bound(&range.to, "<=", "<");
     let name = |key: usize| table.columns[range.index.columns[key]].name.as_str();
-    let value = |datum: &Datum| match datum {
-        Datum::Text(_)
-        | Datum::Bytea(_)
-        | Datum::Date(_)
-        | Datum::Timestamp(_)
-        | Datum::Timestamptz(_)
-        | Datum::Uuid(_) => {
-            format!("'{}'", datum.to_string().replace('\'', "''"))
-        }
-        number => number.to_string(),
-    };
     let same = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
     // Equal bounds that exclude themselves are no equality.
     let same =
         if from.len() == to.len() && same == from.len() && (at_least, at_most) != (">=", "<=") { 0 } else { same };
-    let mut parts: Vec<String> = (0..same).map(|key| format!("{} = {}", name(key), value(&from[key]))).collect();
+    let mut parts: Vec<String> = (0..same).map(|key| format!("{} = {}", name(key), shown(&from[key]))).collect();
     for (values, operator) in [(from, at_least), (to, at_most)] {
         match values.len() - same.min(values.len()) {
             0 => {}
-            1 => parts.push(format!("{} {operator} {}", name(same), value(&values[same]))),
+            1 => parts.push(format!("{} {operator} {}", name(same), shown(&values[same]))),
             _ => {
                 let names: Vec<&str> = (same..values.len()).map(name).collect();
-                let shown: Vec<String> = values[same..].iter().map(value).collect();
-                parts.push(format!("({}) {operator} ({})", names.join(", "), shown.join(", ")));
+                let values: Vec<String> = values[same..].iter().map(shown).collect();
+                parts.push(format!("({}) {operator} ({})", names.join(", "), values.join(", ")));
             }
         }
     }
@@ -260,11 +294,14 @@ fn key_order(range: &IndexRange, schema: &SchemaRef, outputs: &[Output]) -> Opti
 
 impl DisplayAs for ScanExec {
     fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.scan {
-            Scan::Full => write!(f, "Scan: table={}", self.table.name)?,
-            Scan::Index(range) => {
-                write!(f, "IndexScan: table={}, index={}", self.table.name, range.index.name)?;
-                write!(f, ", from={:?}, to={:?}", range.from, range.to)?;
+        match self.ranges().as_slice() {
+            [] => write!(f, "Scan: table={}", self.table.name)?,
+            [first, rest @ ..] => {
+                write!(f, "IndexScan: table={}, index={}", self.table.name, first.index.name)?;
+                write!(f, ", from={:?}, to={:?}", first.from, first.to)?;
+                if !rest.is_empty() {
+                    write!(f, ", and {} more", rest.len())?;
+                }
             }
         }
         if let Some(limit) = self.limit {
@@ -312,9 +349,9 @@ impl ExecutionPlan for ScanExec {
         let source = match (&context.target, self.role) {
             (Some(one), Role::Target) => Source::Row(Some((one.rid, one.row.clone(), one.version))),
             (_, Role::Given) => Source::Given(0),
-            _ => match context.try_scanner(&self.table, &self.scan) {
-                Some(scanner) => Source::Scanner(Box::new(scanner)),
-                None => Source::Unopened(self.scan.clone()),
+            _ => match context.try_scanners(&self.table, &self.scans) {
+                Some(scanners) => Source::Scanners(scanners),
+                None => Source::Unopened(self.scans.clone()),
             },
         };
         let reading = Reading {
@@ -337,7 +374,7 @@ impl ExecutionPlan for ScanExec {
     /// What ANALYZE found, where the whole table is read.
     fn statistics_from_inputs(&self, _inputs: &[Arc<Statistics>], _args: &StatisticsArgs) -> Result<Arc<Statistics>> {
         let mut statistics = Statistics::new_unknown(&self.schema());
-        if let (Scan::Full, None, Some(found)) = (&self.scan, self.limit, self.table.statistics)
+        if let ([Scan::Full], None, Some(found)) = (self.scans.as_slice(), self.limit, self.table.statistics)
             && self.role != Role::Given
         {
             statistics.num_rows = Precision::Inexact(found.rows as usize);
@@ -351,12 +388,31 @@ impl ExecutionPlan for ScanExec {
 }
 
 enum Source {
-    Unopened(Scan),
-    Scanner(Box<Scanner>),
+    Unopened(Vec<Scan>),
+    /// Those that are left, the one that is read first.
+    Scanners(VecDeque<Scanner>),
     Row(Option<(Rid, RowBuf, Version)>),
     /// The next of the rows given.
     Given(usize),
 }
+
+/// At most `max` rows; none at the end.
+async fn next_rows(scanners: &mut VecDeque<Scanner>, max: usize) -> terrace_engine::Result<Vec<FoundRow>> {
+    let mut rows = vec![];
+    while rows.len() < max
+        && let Some(scanner) = scanners.front_mut()
+    {
+        let more = scanner.next_batch(max - rows.len()).await?;
+        match (more.is_empty(), rows.is_empty()) {
+            (true, _) => drop(scanners.pop_front()),
+            (false, true) => rows = more,
+            (false, false) => rows.extend(more),
+        }
+    }
+    Ok(rows)
+}
+
+type FoundRow = (Rid, RowBuf, Version);
 
 struct Reading {
     context: Arc<StatementContext>,
@@ -379,13 +435,13 @@ impl Reading {
         if self.left == 0 {
             return Ok(None);
         }
-        if let Source::Unopened(scan) = &self.source {
-            self.source = Source::Scanner(Box::new(self.context.scanner(&self.table, scan.clone()).await?));
+        if let Source::Unopened(scans) = &self.source {
+            self.source = Source::Scanners(self.context.scanners(&self.table, scans).await?);
         }
         let rows = match &mut self.source {
-            Source::Scanner(scanner) => {
+            Source::Scanners(scanners) => {
                 let mut reads = Reads::default();
-                let rows = counting(&mut reads, scanner.next_batch(BATCH_ROWS.min(self.left))).await;
+                let rows = counting(&mut reads, next_rows(scanners, BATCH_ROWS.min(self.left))).await;
                 *self.reads.lock() += reads;
                 rows.map_err(tunnel)?
             }
@@ -407,8 +463,8 @@ impl Reading {
     }
 
     /// Column by column: one type test per column and batch would need a macro per type; the builder's match is cheap.
-    fn batch(&self, rows: &[(Rid, RowBuf, Version)]) -> Result<RecordBatch> {
-        let numbers = |of: &dyn Fn(&(Rid, RowBuf, Version)) -> u64| -> ArrayRef {
+    fn batch(&self, rows: &[FoundRow]) -> Result<RecordBatch> {
+        let numbers = |of: &dyn Fn(&FoundRow) -> u64| -> ArrayRef {
             let mut builder = UInt64Builder::with_capacity(rows.len());
             rows.iter().for_each(|row| builder.append_value(of(row)));
             Arc::new(builder.finish())

@@ -1,6 +1,7 @@
 //! EXPLAIN as a client sees it.
 mod common;
 use common::{Client, Reply, database};
+use terrace_engine::Datum;
 
 async fn client() -> Client {
     let mut c = Client::new(&database().await);
@@ -35,6 +36,40 @@ async fn plans_are_in_postgresqls_words() {
     let lines = plan(&mut c, "EXPLAIN INSERT INTO t VALUES (1000, 1, 'x')").await;
     assert_eq!(lines, ["Insert on t", "  ->  Values"]);
     c.rows("SELECT count(*) FROM t", &["1000"]).await;
+}
+
+#[tokio::test]
+async fn lists_of_keys_are_looked_up() {
+    let mut c = client().await;
+    for (condition, shown) in [
+        ("a IN (9, 3, 5, 3, 1)", "Index Cond: (a IN (1, 3, 5, 9))"),
+        ("a = 7 OR a = 2", "Index Cond: (a IN (2, 7))"),
+        ("a = ANY (ARRAY[4, 6])", "Index Cond: (a IN (4, 6))"),
+        ("a = ANY ('{8,6,4,2}')", "Index Cond: (a IN (2, 4, 6, 8))"),
+        ("a IN (4, 2) AND b > 7", "Index Cond: ((a = 2 AND b > 7) OR (a = 4 AND b > 7))"),
+        ("a = 4 AND b IN (1, 2)", "Index Cond: ((a = 4 AND b = 1) OR (a = 4 AND b = 2))"),
+        ("a IN (0,1,2,3,4,5,6,7,8,9,10,11)", "Index Cond: (a IN (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ... (12 values)))"),
+    ] {
+        for verb in ["SELECT * FROM", "DELETE FROM"] {
+            let lines = plan(&mut c, &format!("EXPLAIN {verb} t WHERE {condition}")).await;
+            has(&lines, "Index Scan using t_pkey on t");
+            has(&lines, shown);
+        }
+    }
+    let lines = plan(&mut c, "EXPLAIN SELECT a, b FROM t WHERE a IN (5, 3) ORDER BY a, b").await;
+    assert!(!lines.iter().any(|l| l.contains("Sort")), "they come in the order of the keys: {lines:#?}");
+    c.rows("SELECT a, b FROM t WHERE a IN (5, 3) AND b IN (9, 0) ORDER BY a, b", &["3|0", "3|9", "5|0", "5|9"]).await;
+    c.rows("SELECT a, b FROM t WHERE a IN (5, 3) ORDER BY a DESC, b DESC LIMIT 2", &["5|9", "5|8"]).await;
+    c.ok("UPDATE t SET a = a + 100 WHERE a IN (97, 98, 99) AND b = 1", "UPDATE 3").await;
+    c.rows("SELECT a FROM t WHERE b = 1 AND a IN (97, 198, 99, 199) ORDER BY a", &["198", "199"]).await;
+    // As drivers bind it.
+    let bound = c.session.prepare("SELECT count(*) FROM t WHERE a = ANY($1)", &[]).await.unwrap();
+    let list: Vec<String> = (0..2000).map(|n| n.to_string()).collect();
+    for (list, count) in [("{1,2,NULL}".into(), "20"), ("{}".into(), "0"), (format!("{{{}}}", list.join(",")), "1000")]
+    {
+        let rows = c.rows_of(&bound, vec![Datum::Text(list.into_boxed_str())]).await.unwrap();
+        assert_eq!(rows, [count]);
+    }
 }
 
 #[tokio::test]

@@ -445,6 +445,12 @@ async fn prepared_statements_outlive_definitions() {
     }
 }
 
+/// A list of so many values, out of order.
+fn many(values: usize) -> String {
+    let list: Vec<String> = (0..values).map(|n| (n * 7919 % 4999).to_string()).collect();
+    format!("k IN ({})", list.join(", "))
+}
+
 #[tokio::test]
 async fn index_scans_agree_with_full_scans() {
     let mut c = client().await;
@@ -483,6 +489,28 @@ async fn index_scans_agree_with_full_scans() {
         "b = 'b2'",
         "NOT a = 5",
         "a = 3 OR a = 4",
+        "k IN (7)",
+        "k IN (5, 2999, 5, NULL, 9999, -1)",
+        "k IN (NULL)",
+        "k IN (1, 2, 3, 4, 5) AND k IN (4, 5, 6, 7, 8)",
+        "k IN (10, 20, 30, 40) AND k > 20 AND a IS NOT NULL",
+        "k NOT IN (1, 2, 3, 4)",
+        "k = 3 OR k IN (4, 5, 6, 7) OR k = 8",
+        "k = 3 OR a = 4",
+        "k = 3 OR k > 2990",
+        "a IN (3, 4, 12, 11)",
+        "a IN (3, 4, 12, 11) AND b = 'b3'",
+        "a = 3 AND b IN ('b0', 'b6', 'b2', 'nosuch')",
+        "a IN (3, 4, 12, 11) AND b IN ('b0', 'b6', 'b2', 'b1')",
+        "a IN (3, 4, 12, 11) AND b > 'b1' AND b <= 'b4'",
+        "a IN (3, 4, 12, 11) AND k IN (3, 4, 12, 17, 30)",
+        "k = ANY (ARRAY[5, 6, 7, 8])",
+        "k = ANY ('{5,NULL,7,8,2000}')",
+        "k <> ALL ('{5,7,8,2000}')",
+        "k IN (1.5, 2.0, 3)",
+        "b IN ('b1', 'b2', 'b3', 'b4')",
+        &many(400),
+        &many(2400),
     ] {
         let mut answers = vec![];
         for table in ["i", "f"] {
