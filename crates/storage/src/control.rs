@@ -4,13 +4,13 @@
 //! other slot, so the file always holds the state before or after.
 //!
 //! ```text
-//!  0 u64 magic   8 u32 format version   12 u32 CRC-32C of 16..112
+//!  0 magic, version, CRC of 16..112 (head.rs)
 //! 16 u64 sequence   24 u128 database id   40 u64 epoch   48 u32 page size   52 u32 flags (1 complete, 2 cleanly closed)
 //! 56 u64 segment size   64 u64 redo LSN   72 u64 retain LSN   80 u32 next object id   88 i64 created, unix microseconds
 //! ```
 
 use crate::error::{Result, StorageError};
-use crate::identity::{VERSION, unknown_version};
+use crate::head::{self, Head};
 use crate::log::batch::{u32_at, u64_at};
 use crate::types::Lsn;
 use terrace_device::{DeviceRef, IoBuf, Purpose, SECTOR};
@@ -92,7 +92,10 @@ impl ControlFile {
             }
         }
         if let Some(version) = unknown {
-            return Err(StorageError::Foreign { file: device.name().to_string(), problem: unknown_version(version) });
+            return Err(StorageError::Foreign {
+                file: device.name().to_string(),
+                problem: head::unknown_version(version),
+            });
         }
         Ok(newest)
     }
@@ -113,8 +116,6 @@ impl ControlFile {
 fn encode(sequence: u64, state: &Control) -> IoBuf {
     let mut out = IoBuf::zeroed(SECTOR);
     let flags = if state.complete { COMPLETE } else { 0 } | if state.clean { CLEAN } else { 0 };
-    out[0..8].copy_from_slice(&MAGIC.to_le_bytes());
-    out[8..12].copy_from_slice(&VERSION.to_le_bytes());
     out[16..24].copy_from_slice(&sequence.to_le_bytes());
     out[24..40].copy_from_slice(&state.database.to_le_bytes());
     out[40..48].copy_from_slice(&state.epoch.to_le_bytes());
@@ -125,8 +126,7 @@ fn encode(sequence: u64, state: &Control) -> IoBuf {
     out[72..80].copy_from_slice(&state.retain_lsn.0.to_le_bytes());
     out[80..84].copy_from_slice(&state.next_object.to_le_bytes());
     out[88..96].copy_from_slice(&state.created.to_le_bytes());
-    let crc = crc32c::crc32c(&out[16..COVERED]);
-    out[12..16].copy_from_slice(&crc.to_le_bytes());
+    head::seal(&mut out, MAGIC, COVERED);
     out
 }
 
@@ -134,14 +134,10 @@ fn encode(sequence: u64, state: &Control) -> IoBuf {
 fn decode(sector: &[u8]) -> Result<Option<(u64, Control)>, u32> {
     let field = |at| u64_at(sector, at).expect("a whole sector");
     let short = |at| u32_at(sector, at).expect("a whole sector");
-    if field(0) != MAGIC {
-        return Ok(None);
-    }
-    if short(8) != VERSION {
-        return Err(short(8));
-    }
-    if short(12) != crc32c::crc32c(&sector[16..COVERED]) {
-        return Ok(None);
+    match head::look(sector, MAGIC, COVERED) {
+        Head::Good => {}
+        Head::Unknown(version) => return Err(version),
+        Head::Other | Head::Damaged => return Ok(None),
     }
     let flags = short(52);
     let state = Control {

@@ -92,9 +92,21 @@ fn what_is_not_a_finished_database_of_this_version_is_refused() {
         assert!(problem(half.clone()).await.contains("create it again"));
         ControlFile::create(half.clone(), state()).await.expect("a half-made one may be overwritten");
         assert_eq!(ControlFile::open(half.clone()).await.expect("opens").state, state());
+        let sound = half.image();
         half.tamper(|image| {
             for slot in 0..2 {
                 image.write(slot * SECTOR as u64 + 8, &9u32.to_le_bytes());
+            }
+        });
+        assert!(problem(half.clone()).await.contains("both its copies are damaged"), "no other version wrote this");
+        half.tamper(|image| *image = sound);
+        half.tamper(|image| image.flip(8, 3));
+        assert_eq!(ControlFile::open(half.clone()).await.expect("opens").state, state(), "the other copy is good");
+        half.tamper(|image| {
+            for slot in 0..2 {
+                let mut sector = encode(7 + slot, &state());
+                head::seal_as(9, &mut sector, MAGIC, COVERED);
+                image.write(slot * SECTOR as u64, &sector);
             }
         });
         let unknown = problem(half.clone()).await;
@@ -133,7 +145,16 @@ fn foreign_devices_are_refused_by_name() {
         }
         device.tamper(|image| image.flip(20, 1));
         assert!(check(mine, Role::Data).await.contains("damaged"));
+        mine.stamp(&device, Role::Data).await.expect("stamps");
         device.tamper(|image| image.write(8, &77u32.to_le_bytes()));
+        assert!(check(mine, Role::Data).await.contains("damaged"), "no other version wrote this");
+        device.tamper(|image| {
+            let mut sector = [0; 64];
+            image.read(0, &mut sector);
+            let magic = u64_at(&sector, 0).expect("there");
+            head::seal_as(77, &mut sector, magic, 64);
+            image.write(0, &sector);
+        });
         assert!(check(mine, Role::Data).await.contains("version 77"));
         device.tamper(|image| image.write(0, &[1; 8]));
         assert!(check(mine, Role::Data).await.contains("not a terrace file"));

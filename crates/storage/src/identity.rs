@@ -2,7 +2,7 @@
 //! opened. A mixed set of files is refused instead of repaired into nonsense.
 //!
 //! ```text
-//!  0 u64 magic   8 u32 format version   12 u32 CRC-32C of 16..64
+//!  0 magic, version, CRC of 16..64 (head.rs)
 //! 16 u128 database id   32 u64 epoch   40 u32 role   44 u32 page size   48 u64 segment size
 //! ```
 //!
@@ -12,11 +12,13 @@
 //!    one more where a crash fell between; anything else is a file from another time.
 
 use crate::error::{Result, StorageError};
+use crate::head::{self, Head};
 use crate::log::batch::{u32_at, u64_at};
 use terrace_device::{Device, IoBuf, Purpose, SECTOR};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"TERRADEV");
-pub(crate) const VERSION: u32 = 1;
+/// End of what the CRC covers.
+const COVERED: usize = 64;
 
 /// The part a device plays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,15 +63,12 @@ impl Role {
 impl Identity {
     fn encode(&self, role: Role) -> IoBuf {
         let mut out = IoBuf::zeroed(SECTOR);
-        out[0..8].copy_from_slice(&MAGIC.to_le_bytes());
-        out[8..12].copy_from_slice(&VERSION.to_le_bytes());
         out[16..32].copy_from_slice(&self.database.to_le_bytes());
         out[32..40].copy_from_slice(&self.epoch.to_le_bytes());
         out[40..44].copy_from_slice(&(role as u32).to_le_bytes());
         out[44..48].copy_from_slice(&self.page_size.to_le_bytes());
         out[48..56].copy_from_slice(&self.segment_size.to_le_bytes());
-        let crc = crc32c::crc32c(&out[16..64]);
-        out[12..16].copy_from_slice(&crc.to_le_bytes());
+        head::seal(&mut out, MAGIC, COVERED);
         out
     }
 
@@ -82,8 +81,8 @@ impl Identity {
 
     /// The database that a sector of identity names; `None` where it is none, or damaged.
     pub(crate) fn owner(sector: &[u8]) -> Option<u128> {
-        let sound = u64_at(sector, 0)? == MAGIC && u32_at(sector, 12)? == crc32c::crc32c(sector.get(16..64)?);
-        sound.then_some(u128::from(u64_at(sector, 16)?) | u128::from(u64_at(sector, 24)?) << 64)
+        let whose = u128::from(u64_at(sector, 16)?) | u128::from(u64_at(sector, 24)?) << 64;
+        matches!(head::look(sector, MAGIC, COVERED), Head::Good | Head::Unknown(_)).then_some(whose)
     }
 
     /// Refuses a device that is not this database's, or not of this time (invariant 2).
@@ -95,14 +94,13 @@ impl Identity {
         let sector = device.read(0, IoBuf::zeroed(SECTOR), role.purpose()).await?;
         let field = |at| u64_at(&sector, at).expect("a whole sector");
         let short = |at| u32_at(&sector, at).expect("a whole sector");
-        if field(0) != MAGIC {
-            return Err(foreign("it is not a terrace file, or its first sector is damaged".into()));
-        }
-        if short(8) != VERSION {
-            return Err(foreign(unknown_version(short(8))));
-        }
-        if short(12) != crc32c::crc32c(&sector[16..64]) {
-            return Err(foreign("its first sector is damaged; restore it from a backup".into()));
+        match head::look(&sector, MAGIC, COVERED) {
+            Head::Good => {}
+            Head::Other => {
+                return Err(foreign("it is not a terrace file, or its first sector is damaged".into()));
+            }
+            Head::Damaged => return Err(foreign("its first sector is damaged; restore it from a backup".into())),
+            Head::Unknown(version) => return Err(foreign(head::unknown_version(version))),
         }
         let database = u128::from(field(16)) | u128::from(field(24)) << 64;
         if database != self.database {
@@ -127,10 +125,4 @@ impl Identity {
         }
         Ok(())
     }
-}
-
-pub(crate) fn unknown_version(version: u32) -> String {
-    format!(
-        "format version {version} is unknown (this terrace knows {VERSION}); open it with the terrace that wrote it, or upgrade"
-    )
 }

@@ -9,6 +9,7 @@ pub mod config;
 pub mod control;
 pub mod error;
 pub mod flash;
+mod head;
 pub mod heap;
 pub mod home;
 mod identity;

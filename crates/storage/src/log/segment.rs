@@ -3,7 +3,7 @@
 //! Header block, little-endian, in the first 4 KiB of the slot:
 //!
 //! ```text
-//!  0 u64 magic   8 u32 format version   12 u32 CRC-32C of 16..64
+//!  0 magic, version, CRC of 16..64 (head.rs)
 //! 16 u128 database id   32 u64 segment number   40 u64 epoch   48 u64 LSN where the stream before this segment ended
 //! 56 u64 segment size
 //! ```
@@ -23,6 +23,7 @@
 
 use super::batch::{u32_at, u64_at};
 use crate::error::{Result, StorageError};
+use crate::head::{self, Head};
 use crate::types::{Lsn, PageId};
 use terrace_device::{IoBuf, SECTOR};
 
@@ -32,7 +33,8 @@ pub(crate) const FIRST: u64 = SECTOR as u64;
 const SLOTS_AT: u64 = SECTOR as u64;
 const MAGIC: u64 = u64::from_le_bytes(*b"TERRALOG");
 const FOOTER_MAGIC: u64 = u64::from_le_bytes(*b"TERRAIDX");
-const VERSION: u32 = 1;
+/// End of what a header's CRC covers.
+const COVERED: usize = 64;
 const FOOTER: usize = 64;
 const ENTRY: usize = 16;
 
@@ -100,15 +102,12 @@ impl Geometry {
 impl SegmentHeader {
     pub(crate) fn encode(&self, geometry: Geometry, out: &mut [u8]) {
         out[..SECTOR].fill(0);
-        out[0..8].copy_from_slice(&MAGIC.to_le_bytes());
-        out[8..12].copy_from_slice(&VERSION.to_le_bytes());
         out[16..32].copy_from_slice(&self.database.to_le_bytes());
         out[32..40].copy_from_slice(&self.number.to_le_bytes());
         out[40..48].copy_from_slice(&self.epoch.to_le_bytes());
         out[48..56].copy_from_slice(&self.prev_end.0.to_le_bytes());
         out[56..64].copy_from_slice(&geometry.segment_size.to_le_bytes());
-        let crc = crc32c::crc32c(&out[16..64]);
-        out[12..16].copy_from_slice(&crc.to_le_bytes());
+        head::seal(out, MAGIC, COVERED);
     }
 
     /// The header of this database's segment in the block; `None` where there is none. An unknown version is refused.
@@ -119,18 +118,14 @@ impl SegmentHeader {
         device: &str,
     ) -> Result<Option<SegmentHeader>> {
         let field = |at| u64_at(block, at).unwrap_or(0);
-        let crc = u32_at(block, 12).unwrap_or(0);
-        if block.len() < 64 || field(0) != MAGIC {
-            return Ok(None);
-        }
-        let version = u32_at(block, 8).unwrap_or(0);
-        if version != VERSION {
-            let problem =
-                format!("log format version {version} is unknown; open it with the terrace that wrote it, or upgrade");
-            return Err(StorageError::Foreign { file: device.to_string(), problem });
-        }
-        if crc != crc32c::crc32c(&block[16..64]) {
-            return Ok(None); // Torn while the slot was taken into use; nothing in it was acknowledged.
+        match head::look(block, MAGIC, COVERED) {
+            Head::Good => {}
+            // Damaged: torn while the slot was taken into use; nothing in it was acknowledged.
+            Head::Other | Head::Damaged => return Ok(None),
+            Head::Unknown(version) => {
+                let problem = head::unknown_version(version);
+                return Err(StorageError::Foreign { file: device.to_string(), problem });
+            }
         }
         let found = u128::from(field(16)) | u128::from(field(24)) << 64;
         if found != database || field(56) != geometry.segment_size {
@@ -187,5 +182,30 @@ impl Seal {
         };
         let pages = (0..pages).map(entry).collect::<Option<Vec<_>>>()?;
         Some(Seal { number: header.number, epoch: header.epoch, end: Lsn(u64_at(tail, footer + 24)?), pages })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_damaged_header_is_not_another_versions() {
+        let geometry = Geometry { segment_size: 64 << 10 };
+        let header = SegmentHeader { database: 7, number: 3, epoch: 2, prev_end: Lsn(99) };
+        let mut sound = vec![0; SECTOR];
+        header.encode(geometry, &mut sound);
+        let decode = |block: &[u8]| SegmentHeader::decode(block, geometry, 7, "log");
+        assert_eq!(decode(&sound).expect("known"), Some(header));
+        for byte in 8..COVERED {
+            let mut damaged = sound.clone();
+            damaged[byte] ^= 0x41;
+            assert_eq!(decode(&damaged).expect("nobody's"), None, "byte {byte}");
+        }
+        head::seal_as(5, &mut sound, MAGIC, COVERED);
+        match decode(&sound) {
+            Err(StorageError::Foreign { file, problem }) => assert!(file == "log" && problem.contains("version 5")),
+            other => panic!("{other:?}"),
+        }
     }
 }
