@@ -1,6 +1,6 @@
 //! The locks and atomics that storage's concurrent structures are made of, so that a model checker can take their place.
 //!
-//! With the feature `shuttle` they are shuttle's, and the models in `pool/models.rs` run the production code under many
+//! With the feature `shuttle` they are shuttle's, and the models in `pool/models.rs` and `flash/models.rs` run the production code under many
 //! interleavings:
 //!
 //! ```text

@@ -12,9 +12,9 @@ use crate::error::Result;
 use crate::home::{Home, WriteBack};
 use crate::page::header;
 use crate::pool::Access;
+use crate::sync::atomic::Ordering;
 use crate::types::*;
 use futures::future::{Either, join_all, select};
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use terrace_device::IoBuf;
 

@@ -11,13 +11,55 @@ use crate::page::{PageKind, header, slotted};
 use crate::pool::{Access, Pool};
 use crate::types::*;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use terrace_device::trace::{Direction, Trace, TraceDevice};
-use terrace_device::{DeviceRef, IoBuf, MemoryDevice};
+use terrace_device::{Device, DeviceRef, DeviceStats, Guarantees, IoBuf, IoFuture, MemoryDevice, Purpose};
 use terrace_env::{Env, Sim};
 
 const PAGE: usize = 4096;
 const DATABASE: u128 = 5;
+
+/// A device whose reads can be made to answer late, with what was there when they began.
+struct Late {
+    inner: DeviceRef,
+    env: Env,
+    delay: Arc<AtomicU64>,
+}
+
+impl Device for Late {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+    fn guarantees(&self) -> Guarantees {
+        self.inner.guarantees()
+    }
+    fn size(&self) -> u64 {
+        self.inner.size()
+    }
+    fn read(&self, offset: u64, buf: IoBuf, purpose: Purpose) -> IoFuture<'_, IoBuf> {
+        Box::pin(async move {
+            let read = self.inner.read(offset, buf, purpose).await;
+            self.env.sleep(Duration::from_millis(self.delay.load(Ordering::SeqCst))).await;
+            read
+        })
+    }
+    fn write(&self, offset: u64, buf: IoBuf, purpose: Purpose) -> IoFuture<'_, IoBuf> {
+        self.inner.write(offset, buf, purpose)
+    }
+    fn sync(&self, purpose: Purpose) -> IoFuture<'_, ()> {
+        self.inner.sync(purpose)
+    }
+    fn allocate(&self, offset: u64, len: u64) -> IoFuture<'_, ()> {
+        self.inner.allocate(offset, len)
+    }
+    fn discard(&self, offset: u64, len: u64) -> IoFuture<'_, ()> {
+        self.inner.discard(offset, len)
+    }
+    fn stats(&self) -> DeviceStats {
+        self.inner.stats()
+    }
+}
 
 pub(super) struct Bench {
     env: Env,
@@ -25,6 +67,8 @@ pub(super) struct Bench {
     log: Log,
     config: StorageConfig,
     pub(super) trace: Arc<Trace>,
+    /// Milliseconds that reads of the disk take.
+    delay: Arc<AtomicU64>,
 }
 
 pub(super) fn page(no: u32) -> PageId {
@@ -58,11 +102,12 @@ async fn bench(env: Env, flash: FlashConfig) -> Bench {
     let trace = Trace::new(move || clock.now().0);
     let memory = |name: &str| -> DeviceRef { Arc::new(MemoryDevice::new(name, 1 << 30)) };
     let traced = |name: &str| -> DeviceRef { Arc::new(TraceDevice::new(memory(name), trace.clone())) };
+    let delay = Arc::new(AtomicU64::new(0));
     let devices = DeviceSet {
         control: memory("control"),
         log: memory("log"),
         double_write: memory("double-write"),
-        data: traced("data"),
+        data: Arc::new(Late { inner: traced("data"), env: env.clone(), delay: delay.clone() }),
         undo: memory("undo"),
         flash: None,
     };
@@ -78,7 +123,7 @@ async fn bench(env: Env, flash: FlashConfig) -> Bench {
     let identity = Identity { database: DATABASE, epoch: 1, page_size: PAGE as u32, segment_size: config.segment_size };
     home.start(&identity, Some(traced("flash"))).await.expect("a memory device serves as a tier");
     trace.clear();
-    Bench { env, home, log, config, trace }
+    Bench { env, home, log, config, trace, delay }
 }
 
 pub(super) fn back(no: u32, value: u64) -> WriteBack {
@@ -172,6 +217,29 @@ fn newer_pages_in_the_middle_are_patched_in() {
     });
 }
 
+/// The disk's bytes were read before the newer version got home and left the tier: they are not to take its place there.
+#[test]
+fn what_the_disk_gave_before_a_newer_version_came_home_is_not_let_in() {
+    let flash = FlashConfig { write: WritePolicy::Inclusive, dirty_fraction: 1.0, ..lazy() };
+    run(flash, |bench| async move {
+        bench.write(&[12], 5000).await;
+        assert_eq!(bench.home.stats().dirty, 1);
+        bench.delay.store(1000, Ordering::SeqCst);
+        let newer_leaves = async {
+            bench.rest().await; // The frame is read by now, the disk's answer on its way.
+            bench.home.bring_home(Lsn(u64::MAX)).await.expect("it goes home");
+            assert!(bench.home.part(page(12)).lock().drop_clean(page(12)), "replaced");
+        };
+        let (read, ()) = futures::join!(bench.read(10, 6), newer_leaves);
+        let values: Vec<u64> = read.iter().map(|(value, _)| *value).collect();
+        assert_eq!(values, [1010, 1011, 5000, 1013, 1014, 1015], "memory shows the newer one");
+        bench.delay.store(0, Ordering::SeqCst);
+        bench.rest().await;
+        assert_eq!(bench.read(11, 1).await, [(1011, Tier::Flash)], "what is read is let in");
+        assert_eq!(bench.read(12, 1).await, [(5000, Tier::Disk)]);
+    });
+}
+
 #[test]
 fn leading_and_trailing_pages_are_trimmed() {
     run(lazy(), |bench| async move {
@@ -198,7 +266,7 @@ fn a_throttled_device_gives_only_what_is_newer() {
     run(FlashConfig { throttle_queue_depth: 1, ..lazy() }, |bench| async move {
         bench.offer([20], Access::Random).await;
         bench.write(&[21], 5000).await;
-        bench.home.pending.fetch_add(1, std::sync::atomic::Ordering::AcqRel); // A transfer that takes long.
+        bench.home.pending.fetch_add(1, Ordering::AcqRel); // A transfer that takes long.
         bench.trace.clear();
         assert_eq!(bench.read(20, 1).await, [(1020, Tier::Disk)]);
         assert_eq!(bench.read(21, 1).await, [(5000, Tier::Flash)]);

@@ -26,6 +26,8 @@ mod clean;
 mod flow_tests;
 #[cfg(test)]
 mod home_tests;
+#[cfg(all(test, feature = "shuttle"))]
+mod models;
 mod partition;
 mod read;
 mod record;
@@ -48,6 +50,7 @@ use crate::home::{Fetched, Home, HomeFuture, Reason, Tier, WriteBack};
 use crate::identity::Identity;
 use crate::log::Log;
 use crate::pool::Access;
+use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, RwLock};
 use crate::types::*;
 use partition::{Partition, Totals};
@@ -55,7 +58,6 @@ use replay::Stuck;
 use stats::{Counters, Times};
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use terrace_device::{DeviceRef, IoBuf};
 use terrace_env::{Env, Nanos};

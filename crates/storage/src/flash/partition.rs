@@ -14,9 +14,9 @@ mod dirty;
 mod shape;
 
 use super::record::{NONE, Record, State};
+use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::types::{Lsn, PageId};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use terrace_policy::Class;
 use terrace_policy::flash::{FlashOrder, FlashReplacement};
 

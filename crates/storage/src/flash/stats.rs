@@ -3,8 +3,8 @@
 use super::FlashHome;
 use crate::config::{FlashOrder, WritePolicy};
 use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::types::Lsn;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use terrace_device::{Distribution, Histogram};
 use terrace_env::Nanos;

@@ -7,8 +7,8 @@
 
 use super::{FAILURES, FlashHome, FlashState};
 use crate::sync::Mutex;
+use crate::sync::atomic::Ordering;
 use std::fmt::Display;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use terrace_device::{DeviceError, ErrorKind};
 use terrace_env::Nanos;
@@ -100,7 +100,7 @@ impl FlashHome {
         *self.problem.lock() = Some(why.to_string());
         let dropped: u64 = self.partitions.iter().map(|partition| partition.lock().drop_all_clean()).sum();
         let dirty = self.totals.dirty.load(Ordering::Acquire);
-        let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let count = |counter: &crate::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         let (errors, damaged) = (count(&self.counters.device_errors), count(&self.counters.bad_frames));
         tracing::error!(
             device = self.device_name(),

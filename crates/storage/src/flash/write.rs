@@ -15,9 +15,9 @@ use crate::error::Result;
 use crate::home::{Home, HomeFuture, Reason, Tier, WriteBack};
 use crate::page::header;
 use crate::pool::Access;
+use crate::sync::atomic::Ordering;
 use crate::types::*;
 use futures::future::join_all;
-use std::sync::atomic::Ordering;
 use terrace_device::{IoBuf, Purpose};
 use terrace_policy::flash::{Cause, Moment, Refusal, Route};
 

@@ -10,7 +10,7 @@ pub(crate) mod fixture;
 mod frame;
 mod load;
 #[cfg(all(test, feature = "shuttle"))]
-mod models;
+pub(crate) mod models;
 mod pin;
 mod replace;
 #[cfg(test)]

@@ -8,7 +8,7 @@
 //! `TERRACE_MODEL_RUNS` sets the number of interleavings of each model. A failure prints a schedule for `shuttle::replay`.
 //! What they do not try: reordering by weak memory (atomics are sequentially consistent here).
 
-use super::fixture::{Fixture, config, fixture_with, page};
+use super::fixture::{Fixture, PAGE, config, fixture_with, page};
 use super::*;
 use crate::home::Reason;
 use crate::log::{Block, Class, batch};
@@ -23,7 +23,7 @@ use terrace_device::MemoryDevice;
 use terrace_env::{BoxFuture, Environment, Nanos};
 
 /// Tasks are the model's; sleeping lets others run.
-struct ModelEnv;
+pub(crate) struct ModelEnv;
 
 impl Environment for ModelEnv {
     fn now(&self) -> Nanos {
@@ -49,13 +49,13 @@ impl Environment for ModelEnv {
     }
 }
 
-fn explore(model: fn()) {
+pub(crate) fn explore(model: fn()) {
     let runs = std::env::var("TERRACE_MODEL_RUNS").map_or(300, |n| n.parse().expect("a number of runs"));
     shuttle::check_random(model, runs);
     shuttle::check_pct(model, runs, 3);
 }
 
-fn small(frames: usize) -> StorageConfig {
+pub(crate) fn small(frames: usize) -> StorageConfig {
     StorageConfig {
         segment_size: 64 << 10,
         log_buffer: 64 << 10,
@@ -69,18 +69,24 @@ fn small(frames: usize) -> StorageConfig {
 fn start(frames: usize, pages: u32) -> Fixture {
     let env = Env::new(Arc::new(ModelEnv));
     let f = block_on(fixture_with(env, small(frames), Some(Duration::ZERO)));
-    f.seed(0..pages);
     for no in 0..pages {
-        let mut inside = f.home.inside.lock();
-        let bytes = inside.pages.get_mut(&page(no)).expect("seeded");
-        PageOp::Put { slot: 0, cell: &0u64.to_le_bytes() }.apply(bytes, page(no));
-        PageOp::Put { slot: 1, cell: &0u64.to_le_bytes() }.apply(bytes, page(no));
-        header::seal(bytes);
+        f.home.inside.lock().pages.insert(page(no), zeros(no));
     }
     f
 }
 
-fn numbers(bytes: &[u8], no: u32) -> u64 {
+/// A page with two numbers, both zero.
+pub(crate) fn zeros(no: u32) -> Vec<u8> {
+    let mut bytes = vec![0; PAGE];
+    PageOp::Format { kind: PageKind::Heap, owner: ObjectId(1), special: 0 }.apply(&mut bytes, page(no));
+    for slot in 0..2 {
+        PageOp::Put { slot, cell: &0u64.to_le_bytes() }.apply(&mut bytes, page(no));
+    }
+    header::seal(&mut bytes);
+    bytes
+}
+
+pub(crate) fn numbers(bytes: &[u8], no: u32) -> u64 {
     assert_eq!(header::id(bytes), page(no), "a pin shows another page");
     let number = |slot| u64::from_le_bytes(slotted::cell(bytes, slot).unwrap().try_into().unwrap());
     assert_eq!(number(0), number(1), "a torn read of page {no}");
@@ -89,10 +95,14 @@ fn numbers(bytes: &[u8], no: u32) -> u64 {
 
 /// Adds 1 to both numbers of a page, with others let in between: the latch must keep them out. Returns LSNs: log end before, batch end.
 async fn increment(f: &Fixture, no: u32) -> (Lsn, Lsn) {
-    let pin = f.pool.fetch(page(no), Access::Random).await.unwrap();
-    let permit = f.log.reserve(256, Class::Normal).await.unwrap();
-    let before = f.log.end();
-    let mut mtr = Mtr::new(&f.pool, permit);
+    increment_in(&f.pool, &f.log, no).await
+}
+
+pub(crate) async fn increment_in(pool: &Arc<Pool>, log: &Log, no: u32) -> (Lsn, Lsn) {
+    let pin = pool.fetch(page(no), Access::Random).await.unwrap();
+    let permit = log.reserve(256, Class::Normal).await.unwrap();
+    let before = log.end();
+    let mut mtr = Mtr::new(pool, permit);
     let at = mtr.latch(&pin);
     let next = numbers(mtr.page(at), no) + 1;
     for slot in 0..2 {
@@ -103,7 +113,11 @@ async fn increment(f: &Fixture, no: u32) -> (Lsn, Lsn) {
 }
 
 async fn read(f: &Fixture, no: u32) -> u64 {
-    let pin = f.pool.fetch(page(no), Access::Random).await.unwrap();
+    read_in(&f.pool, no).await
+}
+
+pub(crate) async fn read_in(pool: &Pool, no: u32) -> u64 {
+    let pin = pool.fetch(page(no), Access::Random).await.unwrap();
     let bytes = pin.read();
     numbers(&bytes, no)
 }

@@ -2,8 +2,8 @@
 
 use super::{Cleaned, Partition};
 use crate::flash::record::{NONE, State};
+use crate::sync::atomic::Ordering;
 use crate::types::{Lsn, PageId};
-use std::sync::atomic::Ordering;
 
 /// Dirty frames looked at to find one that is cold: the coldest of so many is among the coldest twentieth, with odds of 26 to 1.
 const SAMPLE: usize = 64;
@@ -49,10 +49,10 @@ impl Partition {
                 found = Some((self.record(frame).rec(), frame));
                 break;
             }
-            passed.push(frame); // Being written or cleaned.
-            self.dirty_remove(frame);
+            passed.push(frame); // Being written or cleaned. It stays counted: who looks without the latch is to find it.
+            self.heap_remove(frame);
         }
-        passed.into_iter().for_each(|frame| self.dirty_push(frame));
+        passed.into_iter().for_each(|frame| self.heap_push(frame));
         found
     }
 
@@ -165,12 +165,20 @@ impl Partition {
 
     pub(super) fn dirty_push(&mut self, frame: u32) {
         self.totals.dirty.fetch_add(1, Ordering::AcqRel);
+        self.heap_push(frame);
+    }
+
+    fn heap_push(&mut self, frame: u32) {
         self.dirty.push(frame);
         self.dirty_up(self.dirty.len() - 1);
     }
 
     pub(super) fn dirty_remove(&mut self, frame: u32) {
         self.totals.dirty.fetch_sub(1, Ordering::AcqRel);
+        self.heap_remove(frame);
+    }
+
+    fn heap_remove(&mut self, frame: u32) {
         let at = std::mem::replace(&mut self.at(frame).at, NONE) as usize;
         let last = self.dirty.pop().expect("a frame in the heap");
         if last != frame {
