@@ -83,3 +83,17 @@ fn nobody_waits_for_a_waiter_that_does_not_conflict() {
         assert_eq!(locks.entries(), 0);
     });
 }
+
+/// What stops the database wakes everybody once: who comes to wait afterwards must not.
+#[test]
+fn nobody_begins_to_wait_for_who_will_wake_nobody() {
+    simulate(4, |env| async move {
+        let locks = Locks::default();
+        let holder = TxnState::new(TxnId(1), Owner(1));
+        let began = env.now();
+        let stopped = || Err(EngineError::new("58030", "it has stopped"));
+        let waited = locks.wait_for(&env, Owner(2), &holder, Duration::from_secs(1), stopped).await;
+        assert_eq!(waited.unwrap_err().state.0, "58030");
+        assert_eq!((locks.entries(), env.now()), (0, began), "at once");
+    });
+}

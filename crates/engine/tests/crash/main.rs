@@ -34,6 +34,11 @@ fn seeds() -> std::ops::Range<u64> {
     }
 }
 
+/// Whether seeds are enough to have shown together what one alone need not.
+fn many_seeds() -> bool {
+    seeds().count() >= 50
+}
+
 /// Says how to repeat what panics while it lives.
 struct Replay(u64);
 

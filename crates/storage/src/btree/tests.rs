@@ -7,7 +7,7 @@ use std::sync::Arc;
 mod concurrent;
 
 /// Every operation can be part of a task that moves between threads.
-#[allow(dead_code)]
+#[expect(dead_code, reason = "that it compiles is the test")]
 fn futures_are_send(st: &Store, tree: &BTree, cursor: &mut Cursor, heap: &crate::heap::Heap) {
     fn send(_: impl Send) {}
     send(tree.insert(st, b""));

@@ -1,6 +1,6 @@
 //! The tier over traced devices: which requests each read becomes, what is let in, what trouble costs.
 
-use super::{FlashHome, FlashState};
+use super::{FlashHome, FlashState, FrameId};
 use crate::config::{Classify, DeviceSet, FlashConfig, FlashOrder, Safeguards, StorageConfig, WritePolicy};
 use crate::home::disk::DiskHome;
 use crate::home::{Fetched, Home, PAGES_AT, Reason, Tier, WriteBack};
@@ -11,23 +11,33 @@ use crate::page::{PageKind, header, slotted};
 use crate::pool::{Access, Pool};
 use crate::types::*;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use terrace_device::trace::{Direction, Trace, TraceDevice};
-use terrace_device::{Device, DeviceRef, DeviceStats, Guarantees, IoBuf, IoFuture, MemoryDevice, Purpose};
+use terrace_device::{
+    Device, DeviceError, DeviceRef, DeviceStats, ErrorKind, Guarantees, IoBuf, IoFuture, MemoryDevice, Purpose,
+};
 use terrace_env::{Env, Sim};
 
 const PAGE: usize = 4096;
 const DATABASE: u128 = 5;
 
-/// A device whose reads can be made to answer late, with what was there when they began.
-struct Late {
-    inner: DeviceRef,
-    env: Env,
-    delay: Arc<AtomicU64>,
+/// What is wrong with the disk.
+#[derive(Default)]
+struct Ills {
+    /// Milliseconds until a read answers, with what was there when it began.
+    delay: AtomicU64,
+    /// Writes fail.
+    broken: AtomicBool,
 }
 
-impl Device for Late {
+struct IllDisk {
+    inner: DeviceRef,
+    env: Env,
+    ills: Arc<Ills>,
+}
+
+impl Device for IllDisk {
     fn name(&self) -> &str {
         self.inner.name()
     }
@@ -40,11 +50,16 @@ impl Device for Late {
     fn read(&self, offset: u64, buf: IoBuf, purpose: Purpose) -> IoFuture<'_, IoBuf> {
         Box::pin(async move {
             let read = self.inner.read(offset, buf, purpose).await;
-            self.env.sleep(Duration::from_millis(self.delay.load(Ordering::SeqCst))).await;
+            self.env.sleep(Duration::from_millis(self.ills.delay.load(Ordering::SeqCst))).await;
             read
         })
     }
     fn write(&self, offset: u64, buf: IoBuf, purpose: Purpose) -> IoFuture<'_, IoBuf> {
+        if self.ills.broken.load(Ordering::SeqCst) {
+            let why = ErrorKind::Io("broken".into());
+            let error = DeviceError::new(self.name(), "write", offset, buf.len() as u64, why);
+            return Box::pin(std::future::ready(Err(error)));
+        }
         self.inner.write(offset, buf, purpose)
     }
     fn sync(&self, purpose: Purpose) -> IoFuture<'_, ()> {
@@ -67,8 +82,7 @@ pub(super) struct Bench {
     log: Log,
     config: StorageConfig,
     pub(super) trace: Arc<Trace>,
-    /// Milliseconds that reads of the disk take.
-    delay: Arc<AtomicU64>,
+    disk: Arc<Ills>,
 }
 
 pub(super) fn page(no: u32) -> PageId {
@@ -102,12 +116,12 @@ async fn bench(env: Env, flash: FlashConfig) -> Bench {
     let trace = Trace::new(move || clock.now().0);
     let memory = |name: &str| -> DeviceRef { Arc::new(MemoryDevice::new(name, 1 << 30)) };
     let traced = |name: &str| -> DeviceRef { Arc::new(TraceDevice::new(memory(name), trace.clone())) };
-    let delay = Arc::new(AtomicU64::new(0));
+    let ills: Arc<Ills> = Arc::default();
     let devices = DeviceSet {
         control: memory("control"),
         log: memory("log"),
         double_write: memory("double-write"),
-        data: Arc::new(Late { inner: traced("data"), env: env.clone(), delay: delay.clone() }),
+        data: Arc::new(IllDisk { inner: traced("data"), env: env.clone(), ills: ills.clone() }),
         undo: memory("undo"),
         flash: None,
     };
@@ -123,7 +137,7 @@ async fn bench(env: Env, flash: FlashConfig) -> Bench {
     let identity = Identity { database: DATABASE, epoch: 1, page_size: PAGE as u32, segment_size: config.segment_size };
     home.start(&identity, Some(traced("flash"))).await.expect("a memory device serves as a tier");
     trace.clear();
-    Bench { env, home, log, config, trace, delay }
+    Bench { env, home, log, config, trace, disk: ills }
 }
 
 pub(super) fn back(no: u32, value: u64) -> WriteBack {
@@ -224,7 +238,7 @@ fn what_the_disk_gave_before_a_newer_version_came_home_is_not_let_in() {
     run(flash, |bench| async move {
         bench.write(&[12], 5000).await;
         assert_eq!(bench.home.stats().dirty, 1);
-        bench.delay.store(1000, Ordering::SeqCst);
+        bench.disk.delay.store(1000, Ordering::SeqCst);
         let newer_leaves = async {
             bench.rest().await; // The frame is read by now, the disk's answer on its way.
             bench.home.bring_home(Lsn(u64::MAX)).await.expect("it goes home");
@@ -233,10 +247,38 @@ fn what_the_disk_gave_before_a_newer_version_came_home_is_not_let_in() {
         let (read, ()) = futures::join!(bench.read(10, 6), newer_leaves);
         let values: Vec<u64> = read.iter().map(|(value, _)| *value).collect();
         assert_eq!(values, [1010, 1011, 5000, 1013, 1014, 1015], "memory shows the newer one");
-        bench.delay.store(0, Ordering::SeqCst);
+        bench.disk.delay.store(0, Ordering::SeqCst);
         bench.rest().await;
         assert_eq!(bench.read(11, 1).await, [(1011, Tier::Flash)], "what is read is let in");
         assert_eq!(bench.read(12, 1).await, [(5000, Tier::Disk)]);
+    });
+}
+
+/// A write that the device acknowledged and lost leaves an older version of the page in the frame, sound in itself.
+#[test]
+fn an_older_version_in_a_frame_is_not_taken_for_the_page() {
+    run(lazy(), |bench| async move {
+        bench.offer([12], Access::Random).await;
+        let home = &bench.home;
+        let part = home.partition_of(page(12));
+        let frame = home.partition(part).lock().find(page(12)).expect("it was let in");
+        let place = home.offset(FrameId { part, frame });
+        let device = home.device().expect("the tier is on");
+        device.write(place, bytes(page(12), 900), Purpose::Flash).await.expect("a memory device takes it");
+        assert_eq!(bench.read(12, 1).await, [(1012, Tier::Disk)]);
+        assert_eq!(home.stats().bad_frames, 1);
+    });
+}
+
+/// With dual writes a page is in the tier when both have it: the disk's older version would be taken for the same.
+#[test]
+fn what_the_disk_did_not_take_is_not_let_in() {
+    run(FlashConfig { write: WritePolicy::DualWrite, ..lazy() }, |bench| async move {
+        bench.write(&[12], 5000).await;
+        assert_eq!(bench.read(12, 1).await, [(5000, Tier::Flash)]);
+        bench.disk.broken.store(true, Ordering::SeqCst);
+        bench.home.write_back(vec![back(13, 5000)], Reason::Evict).await.expect_err("the disk is broken");
+        assert_eq!(bench.home.part(page(13)).lock().find(page(13)), None);
     });
 }
 

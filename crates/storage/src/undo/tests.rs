@@ -164,9 +164,15 @@ fn purge_that_is_cut_off_loses_no_extent() {
     });
 }
 
-/// As after a purge that was cut off when nothing of its extents was left.
+/// As after a purge that was cut off when nothing of its extents was left: the next in the segment has the same extent, or, where somebody
+/// else has taken that, another.
 #[test]
 fn purge_that_is_repeated_takes_nothing_from_the_next_in_its_segment() {
+    purge_again(false);
+    purge_again(true);
+}
+
+fn purge_again(taken: bool) {
     let sim = Sim::new(5, 1);
     let env = sim.env();
     sim.run(async move {
@@ -182,6 +188,10 @@ fn purge_that_is_repeated_takes_nothing_from_the_next_in_its_segment() {
         assert!(!undo.is_leaving(&history));
         undo.consumed(&st, &history).await.unwrap();
         assert!(undo.is_leaving(&history));
+        let before = undo.used_bytes();
+        while taken && undo.used_bytes() == before {
+            append(&st, &mut busy[0], &vec![7; UndoSpace::max_body(4096)]).await;
+        }
         let mut next = undo.begin(&st, |_| {}).await.unwrap();
         let at = append(&st, &mut next, b"next").await;
         assert_eq!(next.slot, history.slot, "the only segment that is free");
