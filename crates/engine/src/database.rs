@@ -117,14 +117,15 @@ impl Core {
         store.undo().set_limit(config.undo_size_max);
         let active = Arc::new(Active::default());
         active.start(store.undo().next_txn());
+        let locks = Arc::new(Locks::new(Some(store.log().clone())));
         Arc::new(Core {
             env,
+            locks,
             cleanup: store.for_cleanup(),
             store,
             config,
             catalog: RwLock::new(Arc::new(catalog)),
             active,
-            locks: Arc::default(),
             usage: Arc::default(),
             stripes: (0..STRIPES).map(|_| tokio::sync::Mutex::new(())).collect(),
             histories: Mutex::default(),

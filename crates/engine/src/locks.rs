@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use terrace_env::{Env, Nanos};
+use terrace_storage::log::{HeldUp, Log};
 use terrace_storage::{ObjectId, Rid, TxnId};
 use tokio::sync::Notify;
 
@@ -117,15 +118,21 @@ struct Inner {
 }
 
 pub(crate) struct Locks {
+    /// Told of every wait, so that commits gather without those who wait.
+    log: Option<Log>,
     inner: Mutex<Inner>,
     /// Locks of rows (invariant 5): the same count as within.
     explicit: Arc<AtomicUsize>,
 }
 
-impl Default for Locks {
-    fn default() -> Locks {
+impl Locks {
+    pub(crate) fn new(log: Option<Log>) -> Locks {
         let inner = Inner::default();
-        Locks { explicit: inner.explicit.clone(), inner: Mutex::new(inner) }
+        Locks { log, explicit: inner.explicit.clone(), inner: Mutex::new(inner) }
+    }
+
+    fn held_up(&self) -> Option<HeldUp> {
+        self.log.as_ref().map(Log::held_up)
     }
 }
 
@@ -252,6 +259,7 @@ struct WaitGuard<'a> {
     owner: Owner,
     /// The lock waited for, until the grant is accepted.
     lock: Option<(LockKey, LockMode)>,
+    _held_up: Option<HeldUp>,
 }
 
 impl Drop for WaitGuard<'_> {
@@ -315,7 +323,7 @@ impl Locks {
                 inner.leave_queue(owner, key);
                 return Err(EngineError::deadlock());
             }
-            WaitGuard { locks: self, owner, lock: Some((key, mode)) }
+            WaitGuard { locks: self, owner, lock: Some((key, mode)), _held_up: self.held_up() }
         };
         with_timeout(env, timeout, granted.notified()).await?;
         guard.lock = None;
@@ -417,7 +425,7 @@ impl Locks {
                 inner.waits.remove(&owner);
                 return Err(EngineError::deadlock());
             }
-            WaitGuard { locks: self, owner, lock: None }
+            WaitGuard { locks: self, owner, lock: None, _held_up: self.held_up() }
         };
         with_timeout(env, timeout, progress).await
     }

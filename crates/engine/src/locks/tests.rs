@@ -18,7 +18,7 @@ fn modes_conflict_as_documented() {
 #[test]
 fn the_queue_is_fair_and_an_upgrade_goes_first() {
     simulate(1, |env| async move {
-        let locks = Arc::new(Locks::default());
+        let locks = Arc::new(Locks::new(None));
         let order = Arc::new(Mutex::new(Vec::new()));
         let [a, b, c] = [1, 2, 3].map(Owner);
         locks.acquire(&env, a, KEY, AccessShare, Duration::ZERO).await.unwrap();
@@ -44,7 +44,7 @@ fn the_queue_is_fair_and_an_upgrade_goes_first() {
 #[test]
 fn two_upgrades_of_shared_locks_are_a_deadlock() {
     simulate(2, |env| async move {
-        let locks = Arc::new(Locks::default());
+        let locks = Arc::new(Locks::new(None));
         let [a, b] = [1, 2].map(Owner);
         for owner in [a, b] {
             locks.acquire(&env, owner, KEY, AccessShare, Duration::ZERO).await.unwrap();
@@ -66,7 +66,7 @@ fn two_upgrades_of_shared_locks_are_a_deadlock() {
 #[test]
 fn nobody_waits_for_a_waiter_that_does_not_conflict() {
     simulate(3, |env| async move {
-        let locks = Arc::new(Locks::default());
+        let locks = Arc::new(Locks::new(None));
         let [holder, writer, reader] = [1, 2, 3].map(Owner);
         locks.acquire(&env, holder, KEY, Share, Duration::ZERO).await.unwrap();
         let (locks2, env2) = (locks.clone(), env.clone());

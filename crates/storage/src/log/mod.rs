@@ -80,6 +80,8 @@ pub(crate) struct Core {
     waiters: Mutex<Waiters>,
     /// While the writer lets commits gather: how many it waits for. Else 0.
     gathering: AtomicUsize,
+    /// Transactions that cannot commit before others do.
+    held_up: AtomicUsize,
     /// LSNs: end of what is appended; up to where it is durable (`u64::MAX` while recovery reads).
     end: AtomicU64,
     durable: AtomicU64,
@@ -172,6 +174,17 @@ impl Counted<'_> {
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A transaction that waits for others, for as long as it lives: the log expects no commit of it.
+pub struct HeldUp {
+    core: Arc<Core>,
+}
+
+impl Drop for HeldUp {
+    fn drop(&mut self) {
+        self.core.held_up.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -297,6 +310,16 @@ impl Log {
         self.wait_for(lsn, true).await
     }
 
+    /// Says that somebody waits for a lock: whoever holds it may be among the commits that gather, and they would wait for each other.
+    pub fn held_up(&self) -> HeldUp {
+        let core = self.core.clone();
+        core.held_up.fetch_add(1, Ordering::SeqCst);
+        if core.gathering.load(Ordering::SeqCst) > 0 {
+            core.wake_writer.notify_one();
+        }
+        HeldUp { core }
+    }
+
     async fn wait_for(&self, lsn: Lsn, commit: bool) -> Result<()> {
         let core = &self.core;
         if core.durable.load(Ordering::Acquire) >= lsn.0 {
@@ -317,7 +340,7 @@ impl Log {
             waiters.next += 1;
             waiters.by_lsn.insert(key, Waiter { durable, commit });
             waiters.commits += usize::from(commit);
-            (receive, waiters.commits >= core.gathering.load(Ordering::SeqCst))
+            (receive, core.has_come(waiters.commits, core.gathering.load(Ordering::SeqCst)))
         };
         let (done, enough) = done;
         {
@@ -701,6 +724,7 @@ impl Log {
                 tail: Mutex::new(tail),
                 waiters: Mutex::default(),
                 gathering: AtomicUsize::new(0),
+                held_up: AtomicUsize::new(0),
                 end: AtomicU64::new(u64::MAX),
                 durable: AtomicU64::new(u64::MAX),
                 wake_writer: Notify::new(),

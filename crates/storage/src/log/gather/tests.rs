@@ -99,3 +99,36 @@ fn a_stall_is_no_rhythm() {
     (0..10).for_each(|_| rhythm.wrote(4_000_000, 8));
     assert!(rhythm.limit() < Duration::from_millis(7), "{:?}", rhythm.limit());
 }
+
+/// Invariant 5: eight clients that now and then want the lock that another holds until its commit is durable.
+#[test]
+fn who_waits_for_a_lock_is_not_expected() {
+    let sim = Sim::new(1, 2);
+    let env = sim.env();
+    let took = sim.run(async move {
+        let log = create(env.clone(), device(&env, SYNC), &config()).await.expect("creates");
+        let locks: Vec<_> = (0..20).map(|_| tokio::sync::Mutex::new(())).collect();
+        let client = |number: u64| {
+            let (log, env, locks) = (log.clone(), env.clone(), &locks);
+            async move {
+                for turn in 0..100 {
+                    env.sleep(Duration::from_micros(100)).await;
+                    let lock = &locks[crc32c::crc32c(&(turn * 8 + number).to_le_bytes()) as usize % locks.len()];
+                    let _held = match lock.try_lock() {
+                        Ok(held) => held,
+                        Err(_) => {
+                            let _held_up = log.held_up();
+                            lock.lock().await
+                        }
+                    };
+                    commit(&log).await;
+                }
+            }
+        };
+        let began = env.now().0;
+        join_all((0..8).map(client)).await;
+        Duration::from_nanos(env.now().0 - began)
+    });
+    // Expected like others, they cost 739 ms: many groups wait in vain.
+    assert!(took < Duration::from_millis(600), "{took:?}");
+}
