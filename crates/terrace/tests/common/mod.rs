@@ -56,8 +56,14 @@ pub(crate) struct Served(pub(crate) Child, pub(crate) String);
 
 impl Served {
     pub(crate) fn start(dir: &str) -> Served {
+        Served::logging(dir, Stdio::inherit())
+    }
+    /// `log`: where its log goes.
+    pub(crate) fn logging(dir: &str, log: Stdio) -> Served {
         let mut child = Command::new(env!("CARGO_BIN_EXE_terrace"))
             .args(["serve", dir, "--listen", "127.0.0.1:0"])
+            .env_remove("RUST_LOG")
+            .stderr(log)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -76,8 +82,19 @@ impl Served {
     }
 }
 
+impl Served {
+    /// Ends it at once, without its knowing.
+    pub(crate) fn crash(mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
 impl Drop for Served {
     fn drop(&mut self) {
+        if self.0.try_wait().is_ok_and(|ended| ended.is_some()) {
+            return;
+        }
         // SAFETY: a system call without pointers, on a child that has not been waited for.
         unsafe { libc::kill(self.0.id() as i32, libc::SIGTERM) };
         self.0.wait().ok();
