@@ -87,7 +87,9 @@ pub(crate) fn register(state: &mut SessionState) {
         udf("exp", Kind::Math(Math::Exp), &[]),
         udf("power", Kind::Math(Math::Power), &["pow"]),
     ];
-    for function in functions.into_iter().chain(crate::arrays::functions()) {
+    // DataFusion's to_char has other patterns: it would answer 'YYYY' with "YYYY".
+    let others = crate::arrays::functions().into_iter().chain([crate::to_char::function()]);
+    for function in functions.into_iter().chain(others) {
         state.register_udf(Arc::new(function)).expect("functions can be replaced");
     }
 }
@@ -260,7 +262,7 @@ fn time_like(name: &str, given: &ArrowType) -> Result<()> {
 }
 
 /// A date's midnight, a timestamp's microseconds.
-fn micros_of(array: &ArrayRef) -> Result<PrimitiveArray<TimestampMicrosecondType>> {
+pub(crate) fn micros_of(array: &ArrayRef) -> Result<PrimitiveArray<TimestampMicrosecondType>> {
     let array = match array.data_type() {
         ArrowType::Timestamp(..) => engine_array(array).map_err(tunnel)?,
         ArrowType::Date32 | ArrowType::Utf8 => crate::convert::convert_array(array, DataType::Timestamp)?,
@@ -314,7 +316,7 @@ fn date_trunc(part: Part, array: &ArrayRef, to: &ArrowType) -> Result<ArrayRef> 
 }
 
 /// Of a timestamp with time zone, or what becomes one.
-fn moments_of(array: &ArrayRef) -> Result<PrimitiveArray<TimestampMicrosecondType>> {
+pub(crate) fn moments_of(array: &ArrayRef) -> Result<PrimitiveArray<TimestampMicrosecondType>> {
     match array.data_type() {
         ArrowType::Null => micros_of(array),
         _ => micros_of(&crate::convert::convert_array(array, DataType::Timestamptz)?),

@@ -49,6 +49,7 @@ mod shapes;
 mod sleep;
 mod sum;
 mod system;
+mod to_char;
 mod values;
 mod yielding;
 

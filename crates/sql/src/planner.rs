@@ -61,8 +61,6 @@ pub(crate) fn base_state(runtime: Arc<RuntimeEnv>, sort_reserve: usize) -> Sessi
     let mut state = SessionStateBuilder::new_from_existing(state).with_expr_planners(planners).build();
     crate::functions::register(&mut state);
     state.register_udaf(checked_sum()).expect("functions can be replaced");
-    // Its patterns are not PostgreSQL's: it would answer 'YYYY' with "YYYY".
-    state.deregister_udf("to_char").expect("functions can be removed");
     state
 }
 

@@ -93,3 +93,47 @@ async fn truncate_restarts_identities() {
     let refused = c.fails("VACUUM FULL", "0A000").await;
     assert!(refused.hint.is_some(), "{refused:?}");
 }
+
+#[tokio::test]
+async fn to_char_has_postgresqls_patterns() {
+    let mut c = client().await;
+    c.rows(
+        "SELECT to_char(timestamp '2002-04-20 17:31:12.66', 'YYYY-MM-DD HH24:MI:SS.MS')",
+        &["2002-04-20 17:31:12.660"],
+    )
+    .await;
+    c.rows("SELECT to_char(date '2024-02-29', 'FMDay, DD Mon YYYY')", &["Thursday, 29 Feb 2024"]).await;
+    c.ok("SET TimeZone = 'Europe/Berlin'", "SET").await;
+    c.rows("SELECT to_char(timestamptz '2024-07-01 12:00:00+00', 'HH24:MI OF')", &["14:00 +02"]).await;
+    c.rows("SELECT to_char(now(), 'YYYY') = date_part('year', now())::int::text", &["true"]).await;
+    c.rows(
+        "SELECT to_char(1485, '9,999'), to_char(-7::bigint, '000'), to_char(3148.5, 'FM9G999D00')",
+        &[" 1,485|-007|3,148.50"],
+    )
+    .await;
+    c.ok("CREATE TABLE t (id int PRIMARY KEY, at timestamp, price numeric(8, 2), f text)", "CREATE TABLE").await;
+    c.ok("INSERT INTO t VALUES (1, '2024-01-02 03:04:05', 1234.5, 'YYYY'), (2, NULL, -0.5, 'DD'), (3, '2024-12-31', NULL, NULL)", "INSERT 0 3")
+        .await;
+    c.rows(
+        "SELECT to_char(at, 'MM/DD'), to_char(price, 'FM9,990.00') FROM t ORDER BY id",
+        &["01/02|1,234.50", "NULL|-0.50", "12/31|NULL"],
+    )
+    .await;
+    c.rows("SELECT to_char(at, f) FROM t ORDER BY id", &["2024", "NULL", "NULL"]).await;
+    c.rows("SELECT to_char(NULL, 'YYYY'), to_char(at, NULL) FROM t WHERE id = 1", &["NULL|NULL"]).await;
+    let bound = c.session.prepare("SELECT to_char(at, $1) FROM t WHERE id = 1", &[]).await.unwrap();
+    assert_eq!(c.rows_of(&bound, vec![Datum::Text("DDD".into())]).await.unwrap(), ["002"]);
+    // Never a wrong answer.
+    for (sql, state) in [
+        ("SELECT to_char(now(), 'TMMonth')", "0A000"),
+        ("SELECT to_char(now(), 'YYYY TZ')", "0A000"),
+        ("SELECT to_char(12, 'S99')", "0A000"),
+        ("SELECT to_char(1.5::float8, '9.9')", "0A000"),
+        ("SELECT to_char(interval '1 hour', 'HH24')", "0A000"),
+        ("SELECT to_char('2024-01-01', 'YYYY')", "42883"),
+        ("SELECT to_char(true, 'YYYY')", "42883"),
+        ("SELECT to_char(1)", "42883"),
+    ] {
+        c.fails(sql, state).await;
+    }
+}
