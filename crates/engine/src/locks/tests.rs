@@ -88,7 +88,7 @@ fn nobody_waits_for_a_waiter_that_does_not_conflict() {
 #[test]
 fn nobody_begins_to_wait_for_who_will_wake_nobody() {
     simulate(4, |env| async move {
-        let locks = Locks::default();
+        let locks = Locks::new(None);
         let holder = TxnState::new(TxnId(1), Owner(1));
         let began = env.now();
         let stopped = || Err(EngineError::new("58030", "it has stopped"));

@@ -229,8 +229,8 @@ fn sums(found: &mut Numbers) {
     }
 }
 
-/// `ramp hours`: the hours of the thesis's machine until transactions per second (the mean of three windows) first reach nine tenths of their steady state;
-/// `start`: what they are in the run's first twentieth, of their steady state.
+/// `ramp hours`: the hours of the thesis's machine until transactions per second (the mean of five windows: few are in one) first reach nine
+/// tenths of their steady state; `start`: what they are in the run's first twentieth, of their steady state.
 fn ramp_of(measured: &Measured, run: Run, found: &mut Numbers) {
     let windows = &measured.samples[..measured.traffic.len().min(measured.samples.len())];
     let n = windows.len();
@@ -239,7 +239,7 @@ fn ramp_of(measured: &Measured, run: Run, found: &mut Numbers) {
         windows[from..to].iter().map(|s| s.transactions).sum::<u64>() as f64 / (to - from) as f64
     };
     let steady = mean((n as f64 * (1.0 - STEADY)) as usize, n);
-    let reached = (0..n).find(|&at| mean(at.saturating_sub(1), at + 2) >= 0.9 * steady).unwrap_or(n);
+    let reached = (0..n).find(|&at| mean(at.saturating_sub(2), at + 3) >= 0.9 * steady).unwrap_or(n);
     found.set("ramp hours", HOURS * reached as f64 * run.window.as_secs_f64() / run.duration.as_secs_f64());
     found.set("start", mean(0, (n / 20).max(1)) / steady.max(1e-9));
 }
@@ -313,7 +313,7 @@ fn designs(scale: Scale) -> Plan {
 const HOURS: f64 = 15.0;
 
 fn ramp(scale: Scale) -> Plan {
-    let shrunk = Shrunk::of(scale);
+    let shrunk = Shrunk::larger(scale);
     let mut cases = vec![];
     for (size, times) in &SIZES[1..] {
         let loading = shrunk.loading(*times);
