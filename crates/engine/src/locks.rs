@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use terrace_env::{Env, Nanos};
-use terrace_storage::log::{HeldUp, Log};
+use terrace_storage::log::{Counted, Log};
 use terrace_storage::{ObjectId, Rid, TxnId};
 use tokio::sync::Notify;
 
@@ -131,7 +131,7 @@ impl Locks {
         Locks { log, explicit: inner.explicit.clone(), inner: Mutex::new(inner) }
     }
 
-    fn held_up(&self) -> Option<HeldUp> {
+    fn held_up(&self) -> Option<Counted<'_>> {
         self.log.as_ref().map(Log::held_up)
     }
 }
@@ -259,7 +259,7 @@ struct WaitGuard<'a> {
     owner: Owner,
     /// The lock waited for, until the grant is accepted.
     lock: Option<(LockKey, LockMode)>,
-    _held_up: Option<HeldUp>,
+    _held_up: Option<Counted<'a>>,
 }
 
 impl Drop for WaitGuard<'_> {

@@ -109,7 +109,8 @@ impl Session {
             Some(Value::SingleQuotedString(text)) => Some(text.clone()),
             _ => None,
         };
-        // To its end, even if the client leaves or no longer waits for it: a change half made would leave the tier, its file and the settings' file in disagreement.
+        // To its end, even if the client leaves or no longer waits for it: a change half made would leave the tier, its file and the
+        // settings' file in disagreement.
         let (told, outcome) = oneshot::channel();
         let (settings, name) = (settings.clone(), name.join("."));
         self.database.engine.env().spawn("alter-system", async move {

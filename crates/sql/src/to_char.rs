@@ -77,7 +77,8 @@ impl ScalarUDFImpl for ToChar {
 
 fn times(values: &ArrayRef, patterns: &StringArray) -> Result<StringArray> {
     let zone = Zone::current();
-    let with_zone = matches!(values.data_type(), ArrowType::Timestamp(_, Some(_)));
+    // A date is the moment at which it begins in the session's zone.
+    let with_zone = matches!(values.data_type(), ArrowType::Date32 | ArrowType::Timestamp(_, Some(_)));
     let micros = if with_zone { moments_of(values)? } else { micros_of(values)? };
     let mut read: BTreeMap<&str, time::Pattern> = BTreeMap::new();
     let mut out = Vec::with_capacity(values.len());

@@ -4,7 +4,8 @@
 //! Simplified: fourteen of the 33 tables, those that its transactions read or write most; what is left out is small (addresses, taxes, exchanges,
 //! industries, news) or like what is there (holding history, limit requests: all orders are market orders). Rows per customer are parameters, so
 //! that the database shrinks. The market is a queue in memory: a terminal that is to run a trade result takes the oldest order, and orders one
-//! itself where there is none; market feeds are a transaction like others. Customers and trades are chosen by NURand; no customer tiers. Frames of one transaction are one transaction. Money is in cents.
+//! itself where there is none; market feeds are a transaction like others. Customers and trades are chosen by NURand; no customer tiers.
+//! Frames of one transaction are one transaction. Money is in cents.
 //!
 //! 1. Trade ids are given out in the order of time, and the heap keeps that order: an account's trades lie everywhere.
 //! 2. Who changes an account's holdings has locked the account before; who changes a broker does it last.

@@ -80,7 +80,7 @@ impl Pattern {
             (false, false) => " ",
         };
         let blank = if self.fill { "" } else { blank };
-        let point = if self.point { "." } else { "" };
+        let point = if self.fraction.is_empty() { "" } else { "." };
         format!("{blank}{sign}{shown}{point}{fraction}")
     }
 

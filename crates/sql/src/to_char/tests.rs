@@ -2,8 +2,12 @@ use super::{number, time};
 use terrace_engine::{DataType, Datum};
 
 fn time(text: &str, pattern: &str) -> String {
+    time_at(text, pattern, 0)
+}
+
+fn time_at(text: &str, pattern: &str, offset: i64) -> String {
     match (DataType::Timestamp.parse(text).unwrap(), time::Pattern::read(pattern)) {
-        (Datum::Timestamp(micros), Ok(pattern)) => pattern.write(micros, 0),
+        (Datum::Timestamp(micros), Ok(pattern)) => pattern.write(micros, offset),
         (_, Err(error)) => error.state.0.to_owned(),
         (other, _) => panic!("{other:?}"),
     }
@@ -45,6 +49,10 @@ fn times() {
     assert_eq!(time("2024-01-01 00:05:00", "HH12 HH24 FMHH24 FMMI AM FMDDTH"), "12 00 0 5 AM 1ST");
     assert_eq!(time("2024-12-11 12:00:00", "DDth HH12 PM"), "11th 12 PM");
     assert_eq!(time("2024-12-30 12:00:00", "IYYY-IW-ID"), "2025-01-1");
+    assert_eq!(time("2024-12-30 12:00:00.005", "FMMS FMFF2 FMUS FMSS"), "005 00 005000 0");
+    assert_eq!(time("0044-03-15 12:00:00 BC", "CC FMCC FMCCth YYYY BC"), "-01 -1 -1st 0044 BC");
+    assert_eq!(time_at("2024-12-30 12:00:00", "OF FMOF TZH FMTZH TZM", 19_800), "+05:30 +5:30 +05 +05 30");
+    assert_eq!(time_at("2024-12-30 12:00:00", "OF FMOF", -3600), "-01 -1");
     for refused in ["", "TZ", "TMMonth", "RM", "FX YYYY", "DDSP", "YYYY\\\"", "\"open", "FM", "FM-DD", "IDDD"] {
         assert_eq!(time(given, refused), "0A000", "{refused}");
     }
@@ -83,6 +91,8 @@ fn numbers() {
         ("0", "FM9.99", "0."),
         ("0", "9.99", "  .00"),
         ("0.5", "9", " 1"),
+        ("12.5", "99.", " 13"),
+        ("12", "FM99.", "12"),
         ("-0.4", "9", " 0"),
         ("1000", "999", " ###"),
         ("-1000", "999.9", "-###.#"),

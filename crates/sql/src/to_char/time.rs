@@ -25,7 +25,7 @@ enum Field {
     /// A part of the time, modulo, with so many digits at least.
     Number(Part, i64, usize),
     Hour12,
-    /// Digits of the second's fraction.
+    /// Digits of the second's fraction, all of them even with FM.
     Fraction(usize),
     SecondsOfDay,
     /// Of the year, with a comma before the last three digits.
@@ -277,12 +277,16 @@ impl Field {
         let (hours, minutes) = (offset.abs() / 3600, offset.abs() / 60 % 60);
         let sign = if offset < 0 { '-' } else { '+' };
         let text = match self {
+            Number(Part::Century, ..) => {
+                let century = part(Part::Century);
+                number(century, if century < 0 { 3 } else { 2 })
+            }
             // Years before Christ are counted back from their era's end.
             Number(of, modulo, width) => number(part(of).abs() % modulo, width),
             Hour12 => number((part(Part::Hour) + 11) % 12 + 1, 2),
             Fraction(digits) => {
                 let micros = micros.rem_euclid(1_000_000);
-                number(micros / 10i64.pow(6 - digits as u32), digits)
+                format!("{:0digits$}", micros / 10i64.pow(6 - digits as u32))
             }
             Field::SecondsOfDay => (micros.rem_euclid(DAY) / 1_000_000).to_string(),
             Field::YearInGroups => {
@@ -299,8 +303,8 @@ impl Field {
             Era(case, dots) => dotted(if year > 0 { "AD" } else { "BC" }, case, dots),
             Field::OffsetHours => format!("{sign}{hours:02}"),
             Field::OffsetMinutes => format!("{minutes:02}"),
-            Field::Offset if minutes == 0 => format!("{sign}{hours:02}"),
-            Field::Offset => format!("{sign}{hours:02}:{minutes:02}"),
+            Field::Offset if minutes == 0 => format!("{sign}{}", number(hours, 2)),
+            Field::Offset => format!("{sign}{}:{minutes:02}", number(hours, 2)),
         };
         out.push_str(&text);
     }

@@ -118,12 +118,8 @@ async fn bench(env: Env, flash: FlashConfig) -> Bench {
     let traced = |name: &str| -> DeviceRef { Arc::new(TraceDevice::new(memory(name), trace.clone())) };
     let ills: Arc<Ills> = Arc::default();
     let devices = DeviceSet {
-        control: memory("control"),
-        log: memory("log"),
-        double_write: memory("double-write"),
         data: Arc::new(IllDisk { inner: traced("data"), env: env.clone(), ills: ills.clone() }),
-        undo: memory("undo"),
-        flash: None,
+        ..DeviceSet::from_fn(memory)
     };
     let log = Log::unopened(env.clone(), devices.log.clone(), DATABASE, &config);
     log.format().await.expect("a memory device takes a log");

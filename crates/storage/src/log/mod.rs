@@ -160,9 +160,8 @@ struct Waiter {
     commit: bool,
 }
 
-/// Counts who waits for room, also where the waiting is given up.
 /// Counts somebody for as long as it lives.
-struct Counted<'a>(&'a AtomicUsize);
+pub struct Counted<'a>(&'a AtomicUsize);
 
 impl Counted<'_> {
     fn among(waiters: &AtomicUsize) -> Counted<'_> {
@@ -174,17 +173,6 @@ impl Counted<'_> {
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-/// A transaction that waits for others, for as long as it lives: the log expects no commit of it.
-pub struct HeldUp {
-    core: Arc<Core>,
-}
-
-impl Drop for HeldUp {
-    fn drop(&mut self) {
-        self.core.held_up.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -310,14 +298,15 @@ impl Log {
         self.wait_for(lsn, true).await
     }
 
-    /// Says that somebody waits for a lock: whoever holds it may be among the commits that gather, and they would wait for each other.
-    pub fn held_up(&self) -> HeldUp {
-        let core = self.core.clone();
-        core.held_up.fetch_add(1, Ordering::SeqCst);
+    /// Counts somebody who waits for a lock, of whom no commit comes meanwhile: whoever holds the lock may be among the commits that gather,
+    /// and they would wait for each other.
+    pub fn held_up(&self) -> Counted<'_> {
+        let core = &self.core;
+        let counted = Counted::among(&core.held_up);
         if core.gathering.load(Ordering::SeqCst) > 0 {
             core.wake_writer.notify_one();
         }
-        HeldUp { core }
+        counted
     }
 
     async fn wait_for(&self, lsn: Lsn, commit: bool) -> Result<()> {

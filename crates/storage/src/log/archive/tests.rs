@@ -10,7 +10,7 @@ use crate::{StorageConfig, StorageError, Store};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use terrace_device::{DeviceRef, MemoryDevice, SECTOR};
-use terrace_env::Sim;
+use terrace_env::{Env, Sim};
 
 const SEGMENT: u64 = 64 << 10;
 /// The most segments that the log has on the rig's device, but for openings that the archive leaves no room for.
@@ -177,21 +177,32 @@ fn an_archive_that_refuses_stops_no_opening() {
     });
 }
 
+/// A log that has used all of its device up, its archive away: with the archive, the configuration and the device.
+async fn full_device(env: &Env) -> (Shelf, StorageConfig, DeviceRef, Log) {
+    let device: DeviceRef = Arc::new(MemoryDevice::new("log", SECTOR as u64 + 6 * SEGMENT));
+    let shelf = Shelf::default();
+    shelf.away(true);
+    let config = StorageConfig { archive: Some(shelf.archive()), ..config() };
+    let log = create(env.clone(), device.clone(), &config).await.expect("creates");
+    loop {
+        match put(&log, 1, Lsn(0), &[0; 5000]).await {
+            Ok((_, end)) => {
+                log.flush_to(end).await.expect("flushes");
+                log.recorded(end, end);
+            }
+            Err(StorageError::LogFull(_)) => return (shelf, config, device, log),
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
 /// Nothing can be had from the device: openings use the reserve up, until what the archive takes makes room.
 #[test]
 fn a_full_device_opens_when_the_archive_is_back() {
     let sim = Sim::new(9, 1);
     let env = sim.env();
     sim.run(async move {
-        let device: DeviceRef = Arc::new(MemoryDevice::new("log", SECTOR as u64 + 6 * SEGMENT));
-        let shelf = Shelf::default();
-        shelf.away(true);
-        let config = StorageConfig { archive: Some(shelf.archive()), ..config() };
-        let mut log = create(env.clone(), device.clone(), &config).await.expect("creates");
-        while let Ok((_, end)) = put(&log, 1, Lsn(0), &[0; 5000]).await {
-            log.flush_to(end).await.expect("flushes");
-            log.recorded(end, end);
-        }
+        let (shelf, config, device, mut log) = full_device(&env).await;
         for epoch in 2..4 {
             log.stop();
             let end = log.durable();
@@ -230,21 +241,7 @@ fn nothing_is_recycled_before_it_is_archived() {
     let sim = Sim::new(9, 1);
     let env = sim.env();
     sim.run(async move {
-        let device: DeviceRef = Arc::new(MemoryDevice::new("log", SECTOR as u64 + 6 * SEGMENT));
-        let shelf = Shelf::default();
-        shelf.away(true);
-        let config = StorageConfig { archive: Some(shelf.archive()), ..config() };
-        let log = create(env.clone(), device, &config).await.expect("creates");
-        let full = loop {
-            match put(&log, 1, Lsn(0), &[0; 5000]).await {
-                Ok((_, end)) => {
-                    log.flush_to(end).await.expect("flushes");
-                    log.recorded(end, end);
-                }
-                Err(e) => break e,
-            }
-        };
-        assert!(matches!(full, StorageError::LogFull(_)), "{full}");
+        let (shelf, _, _, log) = full_device(&env).await;
         assert!(shelf.stored.lock().is_empty() && log.segments()[0] == 0, "nothing archived, nothing recycled");
         shelf.away(false);
         env.sleep(5 * RETRY).await;
