@@ -3,7 +3,7 @@
 //! 1. An array that a client gives (a literal or a parameter) is kept as PostgreSQL's text of it, `{1,"b c",NULL}`; its items are read as
 //!    what they are compared with.
 //! 2. `x = ANY (ARRAY[a, b])` is `x IN (a, b)`, and `x <> ALL` is `NOT IN`: so the same holds of NULL. `ANY` of a text becomes
-//!    [`Membership`], which is written out as IN once the text is known.
+//!    [`Membership`], which is written out as IN once the text is known. `ANY (SELECT ...)` and `ANY (ARRAY(SELECT ...))` are IN of the query.
 //!
 //! Source: PostgreSQL 15 documentation, "Arrays" (8.15.6) and "Row and Array Comparisons".
 use crate::convert::{convert, convert_scalar};
@@ -23,7 +23,9 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
-use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType as SqlType, Expr as Ast, Value};
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, DataType as SqlType, Expr as Ast, Function, FunctionArguments, Query, Value,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use terrace_engine::{DataType, EngineError};
@@ -39,15 +41,29 @@ pub(crate) fn rewritten(expr: &mut Ast) -> Option<Ast> {
         Ast::AllOp { left, compare_op: BinaryOperator::NotEq, right } => (left, right, true),
         _ => return None,
     };
-    let mut array = right.as_mut();
-    while let Ast::Nested(inner) | Ast::Cast { expr: inner, data_type: SqlType::Array(_), .. } = array {
-        array = inner;
+    let (mut array, mut is_cast) = (right.as_mut(), false);
+    loop {
+        array = match array {
+            Ast::Nested(inner) => inner,
+            Ast::Cast { expr: inner, data_type: SqlType::Array(_), .. } => {
+                is_cast = true;
+                inner
+            }
+            _ => break,
+        };
     }
     let take = |expr: &mut Ast| std::mem::replace(expr, Ast::Value(Value::Null.into()));
     match array {
         Ast::Array(items) if !items.elem.is_empty() => {
             let list = std::mem::take(&mut items.elem);
             Some(Ast::InList { expr: Box::new(take(left)), list, negated })
+        }
+        // What a cast makes an array of is one value.
+        Ast::Subquery(query) if !is_cast => Some(in_subquery(take(left), query.clone(), negated)),
+        Ast::Function(Function { name, args: FunctionArguments::Subquery(query), .. })
+            if name.to_string().eq_ignore_ascii_case("array") =>
+        {
+            Some(in_subquery(take(left), query.clone(), negated))
         }
         Ast::Array(_) => Some(call(if negated { ALL } else { ANY }, vec![text("{}"), take(left)])),
         Ast::Value(value) => match value.value {
@@ -58,6 +74,10 @@ pub(crate) fn rewritten(expr: &mut Ast) -> Option<Ast> {
         },
         _ => None,
     }
+}
+
+fn in_subquery(value: Ast, subquery: Box<Query>, negated: bool) -> Ast {
+    Ast::InSubquery { expr: Box::new(value), subquery, negated }
 }
 
 fn text(text: &str) -> Ast {

@@ -6,6 +6,7 @@
 //!    version of that row in place of the target's scan, and the other tables as the statement's snapshot shows them. It is
 //!    changed if it still qualifies. (PostgreSQL calls this EvalPlanQual.)
 //! 3. A row that joins to several is changed once.
+//! 4. Queries in the condition that lock rows have run before, when the target was locked already (see [`crate::lock_rows::within`]).
 use crate::context::OneRow;
 use crate::ddl::undefined_column;
 use crate::error::unsupported;
@@ -52,6 +53,10 @@ impl Run<'_> {
     pub(crate) async fn update(&self, update: &Update) -> Result<Changed> {
         let target = update_target(update)?;
         let table = self.write_table(&target.name).await?;
+        if let Some(settled) = self.settle(&update.selection).await? {
+            let update = Update { selection: settled.condition.clone(), ..update.clone() };
+            return Box::pin(settled.run(self).update(&update)).await;
+        }
         let (query, assigned) = update_query(update, &target, &table)?;
         let plan = self.plan(&query, Some(&table)).await?;
         check_types(&plan, &table, &assigned, &update.assignments)?;
@@ -62,6 +67,10 @@ impl Run<'_> {
     pub(crate) async fn delete(&self, delete: &Delete) -> Result<Changed> {
         let target = delete_target(delete)?;
         let table = self.write_table(&target.name).await?;
+        if let Some(settled) = self.settle(&delete.selection).await? {
+            let delete = Delete { selection: settled.condition.clone(), ..delete.clone() };
+            return Box::pin(settled.run(self).delete(&delete)).await;
+        }
         let query = delete_query(delete, &target, &table);
         let plan = self.plan(&query, Some(&table)).await?;
         let rows = self.change(Source { table: &table, plan, assigned: None }).await?;

@@ -3,17 +3,20 @@
 //! 1. Rows are locked in the order in which they come, before they are answered, and no more of them than LIMIT asks for.
 //! 2. A row that another transaction has changed while this waited (READ COMMITTED) is evaluated again in its newest version, and answered if it still
 //!    qualifies. The order of the rows is that of the versions seen first, as in PostgreSQL.
-//! 3. The query reads one table, row by row: no grouping, no DISTINCT, no set operation.
+//! 3. The query reads one table, row by row: no grouping, no DISTINCT, no set operation. It is a statement, or stands in the WHERE of UPDATE
+//!    or DELETE (see [`within`]).
+pub(crate) mod within;
+
 use crate::context::OneRow;
 use crate::dml::{TargetTable, column_of, source_query, target_table};
-use crate::error::unsupported;
+use crate::error::{from_arrow, unsupported};
 use crate::parse::{fold, object_name};
 use crate::router::Done;
 use crate::run::Run;
 use crate::scan::{rid_from_u64, version_from};
 use crate::values::live_columns;
 use datafusion::arrow::array::{AsArray, RecordBatch};
-use datafusion::arrow::datatypes::{Schema, UInt64Type};
+use datafusion::arrow::datatypes::{Schema, SchemaRef, UInt64Type};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -34,26 +37,33 @@ pub(crate) fn normalize(tokens: &mut [TokenWithSpan]) {
     put_last(tokens);
 }
 
-/// A `FOR UPDATE` that LIMIT or OFFSET follows goes behind them.
+/// A `FOR UPDATE` that LIMIT or OFFSET follows goes behind them, in each pair of parentheses and outside of all.
 fn put_last(tokens: &mut [TokenWithSpan]) {
     let end = tokens.iter().rposition(|t| !matches!(t.token, Token::Whitespace(_) | Token::EOF | Token::SemiColon));
     let Some(end) = end.map(|last| last + 1) else { return };
-    let mut depth = 0;
-    let mut words = vec![];
-    for (at, token) in tokens[..end].iter().enumerate() {
-        match &token.token {
-            Token::LParen => depth += 1,
-            Token::RParen => depth -= 1,
+    // The words of what is open, outermost first.
+    let mut open: Vec<Vec<(usize, Keyword)>> = vec![vec![]];
+    for at in 0..end {
+        match &tokens[at].token {
+            Token::LParen => open.push(vec![]),
+            Token::RParen if open.len() > 1 => {
+                let words = open.pop().unwrap_or_default();
+                put_last_of(&mut tokens[..at], &words);
+            }
             Token::Whitespace(_) => {}
-            token if depth == 0 => words.push((at, keyword(token))),
-            _ => {}
+            token => open.last_mut().expect("the outermost stays").push((at, keyword(token))),
         }
     }
+    put_last_of(&mut tokens[..end], &open[0]);
+}
+
+/// `words`: those of one query, which ends with the tokens, each with its place among them.
+fn put_last_of(tokens: &mut [TokenWithSpan], words: &[(usize, Keyword)]) {
     let locks = words.windows(2).find(|w| w[0].1 == Keyword::FOR && matches!(w[1].1, Keyword::UPDATE | Keyword::SHARE));
     let Some(&[(from, _), ..]) = locks else { return };
     let limits = |(at, word): &&(usize, Keyword)| *at > from && matches!(word, Keyword::LIMIT | Keyword::OFFSET);
     if let Some((to, _)) = words.iter().find(limits) {
-        tokens[from..end].rotate_left(to - from);
+        tokens[from..].rotate_left(to - from);
     }
 }
 
@@ -134,6 +144,13 @@ fn items(select: &Select, target: &TargetTable, table: &Table) -> Result<Vec<Sel
 
 impl Run<'_> {
     pub(crate) async fn select_locking(&self, query: &Query) -> Result<Done> {
+        let (schema, rows) = self.lock_rows(query).await?;
+        let stream = RecordBatchStreamAdapter::new(schema, stream::iter(rows.into_iter().map(Ok)));
+        Ok(Done::Rows(Box::pin(stream)))
+    }
+
+    /// The rows that are locked, each a batch.
+    async fn lock_rows(&self, query: &Query) -> Result<(SchemaRef, Vec<RecordBatch>)> {
         let select = select_of(query)?;
         let target = target_table(&select.from[0].relation)?;
         let locking = self.locking(query, &target)?;
@@ -171,10 +188,8 @@ impl Run<'_> {
             }
         }
         let output: Vec<usize> = (3..3 + schema.fields().len()).collect();
-        let shown = move |row: RecordBatch| Ok(row.project(&output)?);
-        let batches: Vec<_> = rows.into_iter().map(shown).collect();
-        let stream = RecordBatchStreamAdapter::new(schema, stream::iter(batches));
-        Ok(Done::Rows(Box::pin(stream)))
+        let rows = rows.into_iter().map(|row| row.project(&output)).collect::<Result<_, _>>();
+        Ok((schema, rows.map_err(from_arrow)?))
     }
 
     /// The row to answer (invariant 2).

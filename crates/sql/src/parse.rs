@@ -1,11 +1,12 @@
 //! From text to statements.
 //!
 //! 1. Nesting is capped (54001): neither the parser nor what walks its trees may exhaust a stack.
-//! 2. What would be accepted and then ignored (FOR UPDATE, SELECT INTO, a DML statement in WITH) is refused here.
+//! 2. What would be accepted and then ignored (FOR UPDATE but where rows are locked, SELECT INTO, a DML statement in WITH) is refused here.
 use crate::error::{from_parser, unsupported};
+use crate::lock_rows::within::query_of;
 use crate::{depth, naming, pgcatalog};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, LimitClause, ObjectName, Query, Select, SelectItem, SetExpr, Statement, TableAlias,
+    Expr, Ident, LimitClause, LockClause, ObjectName, Query, Select, SelectItem, SetExpr, Statement, TableAlias,
     TableAliasColumnDef, TableFactor, Value, Visit, VisitMut, Visitor, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
@@ -92,15 +93,26 @@ pub(crate) fn parse_one(sql: &str) -> Result<Option<Statement>> {
 
 /// Refuses what nobody would carry out, and gives result columns PostgreSQL's names.
 pub(crate) fn prepare(statement: &mut Statement) -> Result<()> {
-    if let Statement::Prepare { statement, .. } = statement {
-        return prepare(statement);
+    match statement {
+        Statement::Prepare { statement, .. } => return prepare(statement),
+        Statement::Explain { statement, .. } if matches!(**statement, Statement::Update(_) | Statement::Delete(_)) => {
+            return prepare(statement);
+        }
+        _ => {}
     }
-    // Rows are locked for the client, not for another query.
+    // Rows are locked for the client, or for the condition of what changes them.
     let locks = match statement {
         Statement::Query(query) => std::mem::take(&mut query.locks),
         _ => vec![],
     };
-    let visited = statement.visit(&mut Refusals);
+    let mut condition = condition(statement).and_then(Option::take);
+    let mut visited = statement.visit(&mut Refusals::default());
+    if visited.is_continue() {
+        visited = VisitMut::visit(&mut condition, &mut Refusals { may_lock: true, ..Refusals::default() });
+    }
+    if let Some(place) = self::condition(statement) {
+        *place = condition;
+    }
     if let Statement::Query(query) = statement {
         query.locks = locks;
     }
@@ -110,7 +122,30 @@ pub(crate) fn prepare(statement: &mut Statement) -> Result<()> {
     }
 }
 
-struct Refusals;
+/// The WHERE of UPDATE and DELETE.
+fn condition(statement: &mut Statement) -> Option<&mut Option<Expr>> {
+    match statement {
+        Statement::Update(update) => Some(&mut update.selection),
+        Statement::Delete(delete) => Some(&mut delete.selection),
+        _ => None,
+    }
+}
+
+#[derive(Default)]
+struct Refusals {
+    /// Whether the queries of expressions that are not within a query may lock rows.
+    may_lock: bool,
+    /// Of queries.
+    depth: usize,
+    /// The locks of such queries, while what is within is looked at.
+    held: Vec<Vec<LockClause>>,
+}
+
+impl Refusals {
+    fn may_lock<'e>(&self, expr: &'e mut Expr) -> Option<&'e mut Query> {
+        if self.may_lock && self.depth == 0 { query_of(expr) } else { None }
+    }
+}
 
 fn is_named_by_string(item: &SelectItem) -> bool {
     matches!(item, SelectItem::ExprWithAlias { alias, .. } if alias.quote_style == Some('\''))
@@ -123,10 +158,16 @@ impl VisitorMut for Refusals {
         match refuse_query(query) {
             Err(error) => ControlFlow::Break(error),
             Ok(()) => {
+                self.depth += 1;
                 naming::name_columns(&mut query.body);
                 ControlFlow::Continue(())
             }
         }
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<EngineError> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<EngineError> {
@@ -141,8 +182,22 @@ impl VisitorMut for Refusals {
         }
     }
 
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<EngineError> {
+        if let Some(rewritten) = crate::arrays::rewritten(expr) {
+            *expr = rewritten;
+        }
+        if let Some(query) = self.may_lock(expr) {
+            let locks = std::mem::take(&mut query.locks);
+            self.held.push(locks);
+        }
+        ControlFlow::Continue(())
+    }
+
     /// `timestamp AT TIME ZONE zone` is `timezone(zone, timestamp)`.
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<EngineError> {
+        if let Some(query) = self.may_lock(expr) {
+            query.locks = self.held.pop().expect("taken before");
+        }
         let blank = || Box::new(Expr::Identifier(Ident::new("")));
         if let Expr::AtTimeZone { timestamp, time_zone } = expr {
             let arguments = [time_zone, timestamp].map(|argument| *std::mem::replace(argument, blank()));
@@ -151,8 +206,6 @@ impl VisitorMut for Refusals {
             return ControlFlow::Break(
                 unsupported("SIMILAR TO").with_hint("Use LIKE, or a regular expression with ~."),
             );
-        } else if let Some(rewritten) = crate::arrays::rewritten(expr) {
-            *expr = rewritten;
         }
         ControlFlow::Continue(())
     }

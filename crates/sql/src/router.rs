@@ -4,6 +4,7 @@ use crate::ddl::{self, NewIndex, duplicate, find_index, relation_exists};
 use crate::dml::{delete_query, delete_target, update_query, update_target};
 use crate::error::{from_datafusion, unsupported};
 use crate::insert::{check_count, insert_columns, insert_target, literal, plain_values, values_query};
+use crate::lock_rows::within::refuse_correlated;
 use crate::parse::{fold, object_name, type_cast_parameters, type_parameter, undefined_table};
 use crate::planner::{Planner, parameters};
 use crate::roles::role_name;
@@ -303,6 +304,7 @@ impl Session {
                     type_parameter(value, table.columns[*at].data_type, &mut types);
                 }
                 let plan = planner(Some(table)).plan(query, &types).await?.plan;
+                refuse_correlated(&planner(None), &update.selection, &types).await?;
                 Described::planned(&plan, &types, None)
             }
             Statement::Delete(delete) => {
@@ -310,6 +312,7 @@ impl Session {
                 let table = find(&target.name)?;
                 let query = delete_query(delete, &target, &table);
                 let plan = planner(Some(table)).plan(query, &types).await?.plan;
+                refuse_correlated(&planner(None), &delete.selection, &types).await?;
                 Described::planned(&plan, &types, None)
             }
             Statement::Insert(insert) => {

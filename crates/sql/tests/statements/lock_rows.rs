@@ -1,6 +1,7 @@
 //! SELECT ... FOR UPDATE and FOR SHARE.
 use crate::common::{Client, Reply, database};
 use std::time::Duration;
+use terrace_engine::Datum;
 
 /// A queue of jobs as its workers use it: each takes what is free, and nobody takes what another has.
 #[tokio::test(flavor = "multi_thread")]
@@ -87,4 +88,152 @@ async fn locked_rows_wait_skip_or_refuse() {
     ] {
         a.fails(sql, state).await;
     }
+}
+
+const JOBS: &str =
+    "CREATE TABLE jobs (id int PRIMARY KEY, state text NOT NULL DEFAULT 'ready', tries bigint NOT NULL DEFAULT 0)";
+
+/// One statement takes a job: nobody waits, nobody takes what another has, and a rollback gives it back.
+#[tokio::test]
+async fn jobs_are_taken_by_one_statement() {
+    let db = database().await;
+    let (mut a, mut b) = (Client::new(&db), Client::new(&db));
+    for client in [&mut a, &mut b] {
+        // Who waited after all would say so.
+        client.ok("SET lock_timeout = '10s'", "SET").await;
+    }
+    a.ok(JOBS, "CREATE TABLE").await;
+    a.ok("INSERT INTO jobs (id) SELECT n FROM generate_series(1, 6) AS g(n)", "INSERT 0 6").await;
+    let take = "UPDATE jobs SET state = 'running', tries = tries + 1 WHERE id = \
+                (SELECT id FROM jobs WHERE state = 'ready' ORDER BY id FOR UPDATE SKIP LOCKED LIMIT 1) RETURNING *";
+    a.ok("BEGIN", "BEGIN").await;
+    b.ok("BEGIN", "BEGIN").await;
+    a.rows(take, &["1|running|1"]).await;
+    b.rows(take, &["2|running|1"]).await;
+    a.rows(take, &["3|running|1"]).await;
+    a.ok("ROLLBACK", "ROLLBACK").await;
+    b.rows(take, &["1|running|1"]).await;
+    b.ok("COMMIT", "COMMIT").await;
+    a.rows("SELECT id FROM jobs WHERE state = 'running' ORDER BY id", &["1", "2"]).await;
+    // What was locked and not changed stays locked, too.
+    a.ok("BEGIN", "BEGIN").await;
+    let none = "UPDATE jobs SET tries = 9 WHERE tries = 7 AND id IN (SELECT id FROM jobs WHERE id = 3 FOR UPDATE)";
+    a.ok(none, "UPDATE 0").await;
+    b.fails("SELECT id FROM jobs WHERE id = 3 FOR UPDATE NOWAIT", "55P03").await;
+    // Several at once, as parameters say, in each of the forms of IN; more than there are.
+    for (number, list) in ["IN (Q)", "= ANY (Q)", "= ANY (ARRAY(Q))", "= ANY(ARRAY(Q)::int[])"].iter().enumerate() {
+        let query = "SELECT id FROM jobs WHERE state = $1 ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED";
+        let sql = format!("UPDATE jobs SET tries = $3 WHERE id {} RETURNING id, tries", list.replace('Q', query));
+        let few = number as i64 + 1;
+        b.ok("BEGIN", "BEGIN").await;
+        let statement = b.session.prepare(&sql, &[]).await.unwrap();
+        let parameters = vec![Datum::Text("ready".into()), Datum::Int8(few), Datum::Int8(70)];
+        let mut rows = b.rows_of(&statement, parameters).await.unwrap();
+        rows.sort();
+        assert_eq!(rows, ["4|70", "5|70", "6|70"][..few.min(3) as usize], "{sql}");
+        b.ok("ROLLBACK", "ROLLBACK").await;
+    }
+    a.ok("ROLLBACK", "ROLLBACK").await;
+    b.ok(
+        "PREPARE finish AS DELETE FROM jobs j WHERE j.id NOT IN (SELECT id FROM jobs WHERE id > $1 FOR SHARE)",
+        "PREPARE",
+    )
+    .await;
+    b.ok("BEGIN", "BEGIN").await;
+    b.ok("EXECUTE finish(3)", "DELETE 3").await;
+    b.ok("ROLLBACK", "ROLLBACK").await;
+    // A job that is done with goes by the same means.
+    let done = "DELETE FROM jobs WHERE id = (SELECT id FROM jobs ORDER BY id DESC LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id";
+    a.rows(done, &["6"]).await;
+}
+
+/// Workers, each with one statement a job, all at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn workers_take_jobs_by_one_statement() {
+    let db = database().await;
+    let mut c = Client::new(&db);
+    c.ok(JOBS, "CREATE TABLE").await;
+    c.ok("INSERT INTO jobs (id) SELECT n FROM generate_series(1, 60) AS g(n)", "INSERT 0 60").await;
+    let work = |mut c: Client| async move {
+        let mut taken = vec![];
+        let take = "UPDATE jobs SET state = 'running', tries = tries + 1 WHERE id = ANY (ARRAY( \
+                    SELECT id FROM jobs WHERE state = 'ready' ORDER BY id LIMIT 2 FOR UPDATE SKIP LOCKED)) RETURNING id";
+        loop {
+            let Reply::Rows(ids) = c.run(take).await.unwrap() else { panic!("rows") };
+            if ids.is_empty() {
+                return taken;
+            }
+            taken.extend(ids.iter().map(|id| id.parse::<i32>().unwrap()));
+        }
+    };
+    let workers: Vec<_> = (0..3).map(|_| tokio::spawn(work(Client::new(&db)))).collect();
+    let mut taken = vec![];
+    for worker in workers {
+        taken.extend(worker.await.unwrap());
+    }
+    // A worker may find nothing while others hold what is left.
+    taken.sort_unstable();
+    assert_eq!(taken, (1..=60).collect::<Vec<_>>());
+    c.rows("SELECT count(*) FROM jobs WHERE state = 'running' AND tries = 1", &["60"]).await;
+}
+
+#[tokio::test]
+async fn locking_conditions_answer_as_postgresql() {
+    let db = database().await;
+    let (mut a, mut b) = (Client::new(&db), Client::new(&db));
+    a.ok(JOBS, "CREATE TABLE").await;
+    a.ok("INSERT INTO jobs (id) VALUES (1), (2), (3)", "INSERT 0 3").await;
+    for (sql, tag) in [
+        // No row is NULL, and an empty list.
+        ("UPDATE jobs SET tries = 5 WHERE id = (SELECT id FROM jobs WHERE id = 8 FOR UPDATE)", "UPDATE 0"),
+        ("UPDATE jobs SET tries = 5 WHERE id IN (SELECT id FROM jobs WHERE id = 8 FOR UPDATE)", "UPDATE 0"),
+        ("UPDATE jobs SET tries = 5 WHERE id NOT IN (SELECT id FROM jobs WHERE id = 8 FOR UPDATE)", "UPDATE 3"),
+        ("UPDATE jobs SET tries = 6 WHERE id NOT IN (SELECT nullif(id, 2) FROM jobs FOR UPDATE)", "UPDATE 0"),
+        ("DELETE FROM jobs WHERE (SELECT tries FROM jobs WHERE id = 8 FOR SHARE) IS NOT NULL", "DELETE 0"),
+        (
+            "UPDATE jobs SET tries = 7 WHERE id < (SELECT id FROM jobs WHERE state || id = 'ready3' FOR UPDATE)",
+            "UPDATE 2",
+        ),
+    ] {
+        a.ok(sql, tag).await;
+    }
+    a.rows("SELECT id, tries FROM jobs ORDER BY id", &["1|7", "2|7", "3|5"]).await;
+    for (sql, state) in [
+        ("UPDATE jobs SET tries = 1 WHERE id = (SELECT id FROM jobs FOR UPDATE)", "21000"),
+        ("UPDATE jobs j SET tries = 1 WHERE id = (SELECT id FROM jobs WHERE id = j.tries FOR UPDATE)", "0A000"),
+        ("DELETE FROM jobs j WHERE id IN (SELECT x.id FROM jobs x WHERE x.id = j.id FOR UPDATE)", "0A000"),
+        ("UPDATE jobs SET tries = 1 WHERE id IN (SELECT count(*) FROM jobs FOR UPDATE)", "0A000"),
+        ("UPDATE jobs SET tries = 1 WHERE EXISTS (SELECT id FROM jobs FOR UPDATE)", "0A000"),
+        ("UPDATE jobs SET tries = (SELECT tries FROM jobs WHERE id = 1 FOR UPDATE) WHERE id = 1", "0A000"),
+        (
+            "UPDATE jobs SET tries = 1 WHERE id IN (SELECT id FROM jobs WHERE id IN (SELECT id FROM jobs FOR UPDATE))",
+            "0A000",
+        ),
+        ("UPDATE jobs SET tries = 1 WHERE id IN (SELECT id FROM (SELECT id FROM jobs FOR UPDATE) AS x)", "0A000"),
+        ("SELECT id FROM jobs WHERE id IN (SELECT id FROM jobs FOR UPDATE)", "0A000"),
+        ("INSERT INTO jobs SELECT id + 9 FROM jobs FOR UPDATE", "0A000"),
+    ] {
+        b.fails(sql, state).await;
+    }
+    // EXPLAIN locks nothing, EXPLAIN ANALYZE takes the job.
+    let take = "UPDATE jobs SET tries = 8 WHERE id = (SELECT id FROM jobs ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)";
+    a.ok("BEGIN", "BEGIN").await;
+    a.run(&format!("EXPLAIN {take}")).await.unwrap();
+    b.rows("SELECT id FROM jobs WHERE id = 1 FOR UPDATE NOWAIT", &["1"]).await;
+    a.run(&format!("EXPLAIN ANALYZE {take}")).await.unwrap();
+    a.rows("SELECT tries FROM jobs WHERE id = 1", &["8"]).await;
+    b.fails("SELECT id FROM jobs WHERE id = 1 FOR UPDATE NOWAIT", "55P03").await;
+    // Who waits for the job takes it as it is then, or not at all.
+    let waiting = tokio::spawn(async move {
+        let take = "UPDATE jobs SET state = 'running', tries = tries + 1 WHERE id = \
+                    (SELECT id FROM jobs WHERE state = 'ready' ORDER BY id LIMIT 1 FOR UPDATE) RETURNING id, tries";
+        let first = b.run(take).await;
+        (first, b.run(take).await)
+    });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(!waiting.is_finished());
+    a.ok("COMMIT", "COMMIT").await;
+    let (first, second) = waiting.await.unwrap();
+    assert_eq!(first.unwrap(), Reply::Rows(vec!["1|9".into()]));
+    assert_eq!(second.unwrap(), Reply::Rows(vec!["2|8".into()]));
 }
