@@ -227,6 +227,14 @@ fn log(page: &mut Page, db: &SqlDatabase) {
     page.family(name, "gauge", "Segments of the log.");
     page.sample(name, &[("state", "held")], log.segments);
     page.sample(name, &[("state", "free")], log.free_segments);
+    let help = "Segments that the log may have: changes are refused once those held are as many and needed.";
+    page.one("terrace_log_capacity_segments", "gauge", help, log.capacity_segments);
+    if let Some(archive) = &log.archive {
+        page.one("terrace_log_archived_bytes", "gauge", "Where the log begins that the archive lacks.", archive.lsn.0);
+        page.one("terrace_log_unarchived_segments", "gauge", "Full segments that the archive lacks.", archive.lacks);
+        let help = "Times that a segment could not be archived.";
+        page.one("terrace_log_archive_failures_total", "counter", help, archive.failures);
+    }
     let checkpoints = db.engine.checkpoint_status();
     page.one("terrace_checkpoints_total", "counter", "Checkpoints recorded.", checkpoints.count);
 }

@@ -1,9 +1,12 @@
 //! Views of what goes on, as a client reads them.
 mod common;
-use common::{Client, Reply, database};
+use common::{Client, Reply, database, database_archived};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use terrace_sql::SqlDatabase;
 use terrace_sql::observe::LogOptions;
+use terrace_storage::log::archive::Archive;
 
 async fn pause() {
     #[expect(clippy::disallowed_methods, reason = "tests run on tokio")]
@@ -131,6 +134,7 @@ async fn storage_is_shown() {
         &["true|true|0|0"],
     )
     .await;
+    a.rows("SELECT archive, archived_lsn, unarchived_segments FROM terrace.log", &["none|NULL|NULL"]).await;
     a.rows("SELECT redo_bound > 0, recorded >= 0 FROM terrace.checkpoints", &["true|true"]).await;
     a.rows("SELECT count(*) > 0 FROM terrace.latencies WHERE name = 'commit wait'", &["true"]).await;
     let percentiles =
@@ -176,4 +180,29 @@ async fn roles_are_told_apart() {
     a.ok("DROP ROLE clerk", "DROP ROLE").await;
     a.rows("SELECT usesysid IS NULL FROM pg_stat_activity WHERE usename = 'clerk'", &["true"]).await;
     a.rows("SELECT pg_get_userbyid(1), pg_get_userbyid(10)", &["unknown (OID=1)|terrace"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_archive_that_lags_is_shown() {
+    let away = Arc::new(AtomicBool::new(true));
+    let is_away = away.clone();
+    let archive = Archive::new(move |_, _| {
+        let away = is_away.load(Ordering::SeqCst);
+        async move { if away { Err("it is away".to_owned()) } else { Ok(()) } }
+    });
+    let db = database_archived(Some(archive)).await;
+    let mut a = Client::new(&db);
+    a.ok("CREATE TABLE t (id int PRIMARY KEY, v text)", "CREATE TABLE").await;
+    a.ok("INSERT INTO t SELECT x, repeat('x', 1000) FROM generate_series(1, 4000) AS g(x)", "INSERT 0 4000").await;
+    let shown = "SELECT archive, unarchived_segments > 2, unarchived_segments = 0, archived_lsn, last_archive_error, \
+                 archive_failures > 0, last_archive_failure IS NOT NULL FROM terrace.log";
+    while cells(&mut a, shown).await != [["failing", "true", "false", "0", "it is away", "true", "true"]] {
+        pause().await;
+    }
+    away.store(false, Ordering::SeqCst);
+    let caught_up =
+        "SELECT archive, unarchived_segments, archived_lsn > 3 * segment_size, last_archive_error FROM terrace.log";
+    while cells(&mut a, caught_up).await != [["on", "0", "true", "it is away"]] {
+        pause().await;
+    }
 }

@@ -256,6 +256,10 @@ fn storage(out: &mut String, before: &Sample, now: &Sample, seconds: f64) {
         text(log, "free_segments"),
         text(log, "waiting"),
     );
+    if let state @ ("on" | "failing") = text(log, "archive") {
+        let (lacks, capacity) = (text(log, "unarchived_segments"), text(log, "capacity_segments"));
+        let _ = writeln!(out, "archive     {state}, lacks {lacks} segments of at most {capacity}");
+    }
     let recorded = number(&now.checkpoints, "recorded");
     let written = number(&now.checkpoints, "pages_written") - number(&before.checkpoints, "pages_written");
     let _ = writeln!(out, "checkpoints {recorded}, {:.1} pages/s written home", written / seconds);

@@ -7,6 +7,7 @@ use terrace_device::MemoryDevice;
 use terrace_engine::{DataType, Database, Datum, EngineConfig, EngineError};
 use terrace_env::{Env, Real};
 use terrace_sql::{Outcome, Prepared, Session, SqlDatabase};
+use terrace_storage::log::archive::Archive;
 use terrace_storage::{DeviceSet, StorageConfig};
 
 pub(crate) fn device(name: &str) -> Arc<MemoryDevice> {
@@ -14,10 +15,15 @@ pub(crate) fn device(name: &str) -> Arc<MemoryDevice> {
 }
 
 pub(crate) async fn database() -> SqlDatabase {
+    database_archived(None).await
+}
+
+pub(crate) async fn database_archived(archive: Option<Archive>) -> SqlDatabase {
     let env: Env = Real::on(tokio::runtime::Handle::current());
     let devices = DeviceSet::from_fn(|name| device(name));
-    let storage =
+    let small =
         StorageConfig { pool_bytes: 32 << 20, segment_size: 1 << 20, log_buffer: 1 << 20, ..Default::default() };
+    let storage = StorageConfig { archive, ..small };
     let engine = Database::create(env, devices, storage, EngineConfig::default()).await.expect("an empty database");
     SqlDatabase::new(engine)
 }

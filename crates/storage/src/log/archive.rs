@@ -21,6 +21,14 @@ type Stored = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 #[derive(Clone)]
 pub struct Archive(Arc<dyn Fn(u64, Vec<u8>) -> Stored + Send + Sync>);
 
+/// Attempts that failed.
+#[derive(Clone, Default)]
+pub(super) struct Failures {
+    pub(super) count: u64,
+    /// Microseconds since 1970 (UTC), and why.
+    pub(super) last: Option<(i64, String)>,
+}
+
 /// Rest after a failed attempt.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -72,7 +80,7 @@ impl Core {
         complete.then_some(next)
     }
 
-    /// Stores the next segment. A failure is said in the server's log.
+    /// Stores the next segment. A failure is said in the server's log, and by [`super::Log::status`].
     async fn archive(self: &Arc<Self>, number: u64) -> Result<(), ()> {
         let stored = self.store(number).await;
         self.archive_refuses.store(stored.is_err(), Ordering::Release);
@@ -83,6 +91,9 @@ impl Core {
             }
             Err(why) => {
                 tracing::warn!(segment = number, "archiving failed, will be tried again: {why}");
+                let mut failed = self.archive_failed.lock();
+                failed.count += 1;
+                failed.last = Some((self.env.unix_micros(), why));
                 Err(())
             }
         }

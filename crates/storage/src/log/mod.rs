@@ -36,7 +36,7 @@ pub use batch::{Block, EVENT};
 use rustc_hash::FxHashMap;
 use segment::{FIRST, Geometry};
 use space::Slots;
-pub use status::LogStatus;
+pub use status::{ArchiveStatus, LogStatus};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -102,6 +102,7 @@ pub(crate) struct Core {
     archive: Option<archive::Archive>,
     /// Its last attempt to store a segment failed.
     archive_refuses: AtomicBool,
+    archive_failed: Mutex<archive::Failures>,
 }
 
 /// Everything that `append` touches.
@@ -729,6 +730,7 @@ impl Log {
                 closing: AtomicBool::new(false),
                 archive: config.archive.clone(),
                 archive_refuses: AtomicBool::new(false),
+                archive_failed: Mutex::default(),
             }),
         }
     }

@@ -1,10 +1,10 @@
 //! The log from outside.
-use super::Log;
+use super::{Core, Log, Tail};
 use crate::sync::atomic::Ordering;
 use crate::types::Lsn;
 
 /// The log at one moment. LSNs are positions in bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LogStatus {
     /// End of what has been appended, and up to where it is durable.
     pub end: Lsn,
@@ -27,6 +27,23 @@ pub struct LogStatus {
     pub unwritten_bytes: usize,
     /// Mini-transactions that wait for room.
     pub waiting: usize,
+    /// `None`: there is no archive.
+    pub archive: Option<ArchiveStatus>,
+}
+
+/// How far the archive has got.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ArchiveStatus {
+    /// Where the first segment begins that it lacks. Right after an opening that is the oldest one: all are offered again.
+    pub lsn: Lsn,
+    /// Full segments that it lacks.
+    pub lacks: usize,
+    /// The newest attempt to store a segment failed.
+    pub refuses: bool,
+    /// Attempts that failed since the opening.
+    pub failures: u64,
+    /// When one last failed (microseconds since 1970, UTC), and why.
+    pub last_failure: Option<(i64, String)>,
 }
 
 impl Log {
@@ -47,6 +64,22 @@ impl Log {
             reserved_bytes: tail.permits,
             unwritten_bytes: tail.unwritten,
             waiting: core.room_waiters.load(Ordering::Relaxed),
+            archive: core.archive.is_some().then(|| core.archive_status(&tail)),
+        }
+    }
+}
+
+impl Core {
+    fn archive_status(&self, tail: &Tail) -> ArchiveStatus {
+        let slots = &tail.slots;
+        let next = slots.live().next().map_or(slots.archived, |oldest| slots.archived.max(oldest));
+        let failed = self.archive_failed.lock().clone();
+        ArchiveStatus {
+            lsn: self.geometry.lsn(next, 0),
+            lacks: slots.live().filter(|&n| n >= next && n < tail.number).count(),
+            refuses: self.archive_refuses.load(Ordering::Acquire),
+            failures: failed.count,
+            last_failure: failed.last,
         }
     }
 }

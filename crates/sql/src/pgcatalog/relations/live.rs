@@ -27,7 +27,7 @@ pub(super) const SHAPES: &[(&str, &str, &str)] = &[
     ("terrace", "transactions", "number:int8 xid:int8 pid:int4 isolation:text stage:text age_s:float8 waiting_for:text waiting_s:float8 blocked_by:text query:text"),
     ("terrace", "undo", "bytes:int8 limit_bytes:int8 histories:int8 snapshots:int8 oldest_snapshot_s:float8 snapshot_age_limit_s:float8 snapshots_cancelled:int8 horizon:int8 purge_failures:int8 last_purge_failure:timestamptz last_purge_error:text"),
     ("terrace", "pool", "page_size:int8 capacity:int8 resident:int8 dirty:int8 hits:int8 random_reads:int8 sequential_reads:int8 joined:int8 hit_rate:float8 evictions:int8 dirty_evictions:int8 written:int8"),
-    ("terrace", "log", "end_lsn:int8 durable_lsn:int8 redo_lsn:int8 retain_lsn:int8 redo_bytes:int8 redo_bound:int8 segment_size:int8 segments:int8 free_segments:int8 capacity_segments:int8 reserved_bytes:int8 unwritten_bytes:int8 waiting:int8"),
+    ("terrace", "log", "end_lsn:int8 durable_lsn:int8 redo_lsn:int8 retain_lsn:int8 redo_bytes:int8 redo_bound:int8 segment_size:int8 segments:int8 free_segments:int8 capacity_segments:int8 reserved_bytes:int8 unwritten_bytes:int8 waiting:int8 archive:text archived_lsn:int8 unarchived_segments:int8 archive_failures:int8 last_archive_failure:timestamptz last_archive_error:text"),
     ("terrace", "checkpoints", "recorded:int8 last:timestamptz redo_lsn:int8 redo_bytes:int8 redo_bound:int8 dirty_pages:int8 pages_written:int8"),
     ("terrace", "io", "device:text purpose:text reads:int8 read_bytes:int8 read_ms:float8 writes:int8 write_bytes:int8 write_ms:float8 syncs:int8 sync_ms:float8"),
     ("terrace", "latencies", "name:text le_ms:float8 count:int8"),
@@ -386,11 +386,21 @@ fn pool(s: &System) -> Row {
 
 fn log(s: &System) -> Row {
     let l = s.engine.log_status();
+    let archive = match &l.archive {
+        None => "none",
+        Some(archive) if archive.refuses => "failing",
+        Some(_) => "on",
+    };
+    let shown = l.archive.as_ref();
+    let (last, error) = shown.and_then(|a| a.last_failure.clone()).unzip();
     row! {
         end_lsn: l.end.0, durable_lsn: l.durable.0, redo_lsn: l.redo_lsn.0, retain_lsn: l.retain_lsn.0,
         redo_bytes: l.end.0.saturating_sub(l.redo_lsn.0), redo_bound: l.redo_bound, segment_size: l.segment_size,
         segments: l.segments, free_segments: l.free_segments, capacity_segments: u64::from(l.capacity_segments),
         reserved_bytes: l.reserved_bytes, unwritten_bytes: l.unwritten_bytes, waiting: l.waiting,
+        archive: archive, archived_lsn: shown.map(|a| a.lsn.0), unarchived_segments: shown.map(|a| a.lacks),
+        archive_failures: shown.map(|a| a.failures), last_archive_failure: last.map_or(V::Null, V::Ts),
+        last_archive_error: error,
     }
 }
 

@@ -115,7 +115,10 @@ fn what_the_archive_lacks_is_kept_through_restarts() {
             of.away(true);
             write(&st, 4).await.expect("the log has room");
             let lacks = of.next(st.log().core.database);
-            assert!(kept(st.log(), lacks).await > lacks, "the archive lacks some");
+            let open = kept(st.log(), lacks).await;
+            assert!(open > lacks, "the archive lacks some");
+            let shown = st.log().status().archive.expect("there is one");
+            assert_eq!((shown.lsn.0, shown.lacks as u64), (lacks * SEGMENT, open - lacks));
             close(st, seed & 1 != 0).await;
         });
         let of = shelf.clone();
@@ -243,8 +246,14 @@ fn nothing_is_recycled_before_it_is_archived() {
     sim.run(async move {
         let (shelf, _, _, log) = full_device(&env).await;
         assert!(shelf.stored.lock().is_empty() && log.segments()[0] == 0, "nothing archived, nothing recycled");
+        let before = log.status().archive.expect("there is one");
+        assert!(before.refuses && before.failures > 0 && before.lacks == log.segments().len() - 1, "{before:?}");
+        assert_eq!((before.lsn, before.last_failure.map(|(_, why)| why)), (Lsn(0), Some("it is away".into())));
         shelf.away(false);
         env.sleep(5 * RETRY).await;
+        let after = log.status().archive.expect("there is one");
+        assert_eq!((after.refuses, after.lacks, after.failures), (false, 0, before.failures), "{after:?}");
+        assert_eq!(after.lsn.0, shelf.next(log.core.database) * SEGMENT);
         assert!(shelf.next(log.core.database) > 0, "tried again after the failure");
         put(&log, 1, Lsn(0), &[0; 5000]).await.expect("goes on once archived");
         assert!(log.segments()[0] > 0);
