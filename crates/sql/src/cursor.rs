@@ -3,15 +3,18 @@
 //! 1. A cursor is the stream of its query's rows, and what is left of a batch that was begun. It goes forward only.
 //! 2. It belongs to its transaction block and goes with it; ROLLBACK TO takes those that were declared since.
 //! 3. Its rows are of the snapshot that DECLARE took. (What its own transaction changes meanwhile may show.)
+//!    One WITH HOLD outlives the transaction that declared it, if that commits: before that, what is left of its rows is read into memory
+//!    (53200 where they do not fit), and without a block at once.
 //! 4. The parser's FETCH is not PostgreSQL's, so FETCH and MOVE are parsed here; the tree of a MOVE is a FETCH into [`MOVE`], which
 //!    nobody else can write.
 use crate::context::CancelToken;
-use crate::error::unsupported;
+use crate::error::{from_datafusion, unsupported};
 use crate::parse::fold;
 use crate::router::{Done, command};
 use crate::session::{Block, Outcome, Prepared, Session};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::sql::sqlparser::ast::{
     CloseCursor, Declare, FetchDirection, FetchPosition, Ident, ObjectName, Statement, Value,
 };
@@ -32,15 +35,40 @@ pub(crate) struct Cursor {
     /// The savepoints that there were.
     savepoints: usize,
     token: Arc<CancelToken>,
+    /// WITH HOLD.
+    hold: bool,
+    /// The transaction that declared it, as [`crate::context::TxnSlot`] numbers them.
+    transaction: u64,
+    /// That transaction has committed, and the cursor is held.
+    kept: bool,
 }
 
 struct Remaining {
     stream: BoxStream<'static, Result<RecordBatch>>,
     begun: Option<RecordBatch>,
     over: bool,
+    /// Of rows that are held.
+    memory: Option<MemoryReservation>,
 }
 
 impl Remaining {
+    /// Reads all rows into memory.
+    async fn hold(&mut self, pool: &Arc<dyn MemoryPool>) -> Result<()> {
+        if self.memory.is_some() {
+            return Ok(());
+        }
+        let memory = MemoryConsumer::new("rows of a cursor WITH HOLD").register(pool);
+        let mut batches = vec![];
+        while let Some(batch) = self.stream.next().await {
+            let batch = batch?;
+            memory.try_grow(batch.get_array_memory_size()).map_err(from_datafusion)?;
+            batches.push(Ok(batch));
+        }
+        self.stream = stream::iter(batches).boxed();
+        self.memory = Some(memory);
+        Ok(())
+    }
+
     /// The next rows, at most so many; `None`: there are no more.
     async fn next(&mut self, most: u64) -> Result<Option<RecordBatch>> {
         let batch = match self.begun.take() {
@@ -160,6 +188,10 @@ fn no_cursor(name: &str) -> EngineError {
     EngineError::new("34000", format!("cursor \"{name}\" does not exist"))
 }
 
+fn in_use(name: &str) -> EngineError {
+    EngineError::new("55006", format!("cursor \"{name}\" is being read"))
+}
+
 /// The query of a DECLARE.
 pub(crate) fn declared(ast: &Statement) -> Option<Result<(&Ident, Statement)>> {
     let Statement::Declare { stmts } = ast else { return None };
@@ -170,12 +202,16 @@ pub(crate) fn declared(ast: &Statement) -> Option<Result<(&Ident, Statement)>> {
     let refused = [
         (*binary == Some(true), "DECLARE ... BINARY"),
         (*scroll == Some(true), "DECLARE ... SCROLL"),
-        (*hold == Some(true), "DECLARE ... WITH HOLD"),
+        (*hold == Some(true) && !query.locks.is_empty(), "DECLARE ... WITH HOLD of rows that are locked"),
     ];
     match refused.iter().find(|(is, _)| *is) {
         Some((_, what)) => Some(Err(unsupported(what))),
         None => Some(Ok((name, Statement::Query(query.clone())))),
     }
+}
+
+fn is_held(ast: &Statement) -> bool {
+    matches!(ast, Statement::Declare { stmts } if stmts.iter().any(|declare| declare.hold == Some(true)))
 }
 
 impl Session {
@@ -203,16 +239,61 @@ impl Session {
         let running = self.running.take();
         let (schema, stream) = self.rows(rows, token.clone(), prepared.depth);
         self.running = running;
-        let rows = Arc::new(Mutex::new(Remaining { stream, begun: None, over: false }));
-        let savepoints = self.shared.cell.lock().await.savepoints.len();
-        self.cursors.insert(fold(name), Cursor { schema, rows, savepoints, token });
+        let (savepoints, transaction) = {
+            let slot = self.shared.cell.lock().await;
+            (slot.savepoints.len(), slot.number)
+        };
+        let hold = prepared.statement.as_ref().is_some_and(is_held);
+        let mut remaining = Remaining { stream, begun: None, over: false, memory: None };
+        let block = self.shared.block();
+        if hold && block != Block::Explicit {
+            remaining.hold(self.memory()).await?;
+        }
+        // Alone, its transaction ended with its last row.
+        let kept = hold && block == Block::None;
+        let rows = Arc::new(Mutex::new(remaining));
+        self.cursors.insert(fold(name), Cursor { schema, rows, savepoints, token, hold, transaction, kept });
         Ok(command("DECLARE CURSOR"))
     }
 
+    fn memory(&self) -> &Arc<dyn MemoryPool> {
+        &self.database.state.runtime_env().memory_pool
+    }
+
+    /// The number of the open transaction.
+    pub(crate) async fn transaction(&self) -> Option<u64> {
+        let slot = self.shared.cell.lock().await;
+        slot.txn.is_some().then_some(slot.number)
+    }
+
+    /// A transaction is about to commit: its cursors WITH HOLD shall need it no longer (invariant 2).
+    pub(crate) async fn hold_cursors(&self) -> Result<()> {
+        for (name, cursor) in self.cursors.iter().filter(|(_, cursor)| cursor.hold && !cursor.kept) {
+            let mut rows = cursor.rows.try_lock().map_err(|_| in_use(name))?;
+            rows.hold(self.memory()).await?;
+        }
+        Ok(())
+    }
+
+    /// A transaction is about to end; `committing`: it commits, and its cursors WITH HOLD may be needed still.
+    pub(crate) fn close_cursors_but_of(&mut self, committing: Option<u64>) {
+        self.cursors.retain(|_, cursor| cursor.kept || cursor.hold && Some(cursor.transaction) == committing);
+    }
+
+    /// No transaction is open any more. `committed`: the one that ended so.
+    pub(crate) fn end_cursors(&mut self, committed: Option<u64>) {
+        self.cursors.retain(|_, cursor| {
+            if cursor.hold && Some(cursor.transaction) == committed {
+                (cursor.kept, cursor.savepoints) = (true, 0);
+            }
+            cursor.kept
+        });
+    }
+
     /// Whether a cursor of that name may be declared now.
-    pub(crate) fn may_declare(&self, name: &Ident) -> Result<()> {
+    pub(crate) fn may_declare(&self, name: &Ident, ast: &Statement) -> Result<()> {
         let name = fold(name);
-        if self.shared.block() != Block::Explicit {
+        if self.shared.block() != Block::Explicit && !is_held(ast) {
             return Err(EngineError::new("25P01", "DECLARE CURSOR can only be used in transaction blocks"));
         }
         match self.cursors.contains_key(&name) {
@@ -227,8 +308,7 @@ impl Session {
         let name = fold(name);
         let left = rows_forward(direction)?;
         let cursor = self.cursors.get(&name).ok_or_else(|| no_cursor(&name))?;
-        let in_use = || EngineError::new("55006", format!("cursor \"{name}\" is being read"));
-        let rows = cursor.rows.clone().try_lock_owned().map_err(|_| in_use())?;
+        let rows = cursor.rows.clone().try_lock_owned().map_err(|_| in_use(&name))?;
         let mut fetching = Fetching {
             rows,
             left,

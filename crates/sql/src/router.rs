@@ -451,12 +451,17 @@ impl Session {
     }
 
     async fn end(&mut self, commit: bool) -> Result<Outcome> {
+        let commits = commit && self.shared.block() != Block::Failed;
+        let held = if commits { self.hold_cursors().await } else { Ok(()) };
         let block = std::mem::replace(&mut *self.shared.block.lock(), Block::None);
         self.isolation = None;
-        self.cursors.clear();
-        let tag = if commit && block != Block::Failed { "COMMIT" } else { "ROLLBACK" };
-        let result = if tag == "COMMIT" { self.shared.commit().await } else { self.shared.rollback().await };
-        result?;
+        let tag = if commits { "COMMIT" } else { "ROLLBACK" };
+        let commits = commits && held.is_ok();
+        let committing = if commits { self.transaction().await } else { None };
+        self.close_cursors_but_of(committing);
+        let result = if commits { self.shared.commit().await } else { self.shared.rollback().await };
+        self.end_cursors(committing.filter(|_| result.is_ok()));
+        held.and(result)?;
         let outside = notice("25P01", "there is no transaction in progress");
         let notices = if matches!(block, Block::None | Block::Pipeline) { vec![outside] } else { vec![] };
         Ok(Outcome::Command { tag: tag.into(), notices })

@@ -543,7 +543,7 @@ impl Session {
         }
         let cursor = cursor::declared(ast).transpose()?;
         if let Some((name, _)) = &cursor {
-            self.may_declare(name)?;
+            self.may_declare(name, ast)?;
         }
         let ast = cursor.as_ref().map_or(ast, |(_, query)| query);
         if self.shared.settings.lock().read_only() {
@@ -707,7 +707,13 @@ impl Session {
             }
             *block == Block::None
         };
-        if alone { self.shared.commit().await } else { Ok(()) }
+        if !alone {
+            return Ok(());
+        }
+        let open = self.transaction().await;
+        let committed = self.shared.commit().await;
+        self.end_cursors(open.filter(|_| committed.is_ok()));
+        committed
     }
 
     /// Gives up the open transaction without waiting: it is rolled back in the background. No rows of it may be under way.

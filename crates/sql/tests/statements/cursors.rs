@@ -89,7 +89,7 @@ async fn what_cursors_do_not_do() {
     let mut c = client().await;
     for (sql, state) in [
         ("DECLARE a SCROLL CURSOR FOR SELECT 1", "0A000"),
-        ("DECLARE a CURSOR WITH HOLD FOR SELECT 1", "0A000"),
+        ("DECLARE a CURSOR WITH HOLD FOR SELECT id FROM t FOR UPDATE", "0A000"),
         ("DECLARE a BINARY CURSOR FOR SELECT 1", "0A000"),
         ("DECLARE a CURSOR FOR SELECT nosuch FROM t", "42703"),
         ("DECLARE a CURSOR FOR DELETE FROM t", "0A000"),
@@ -113,4 +113,64 @@ async fn what_cursors_do_not_do() {
         c.fails(sql, state).await;
         c.ok("ROLLBACK", "ROLLBACK").await;
     }
+}
+
+/// What is left of its rows outlives its transaction, if that commits.
+#[tokio::test]
+async fn cursors_with_hold_outlive_their_transaction() {
+    let mut c = client().await;
+    c.ok("BEGIN", "BEGIN").await;
+    c.ok("DECLARE a CURSOR WITH HOLD FOR SELECT id FROM t ORDER BY id", "DECLARE CURSOR").await;
+    c.ok("SAVEPOINT s", "SAVEPOINT").await;
+    c.ok("DECLARE b CURSOR WITH HOLD FOR SELECT id FROM t WHERE id = 7", "DECLARE CURSOR").await;
+    c.ok("DECLARE k CURSOR FOR SELECT 1", "DECLARE CURSOR").await;
+    c.rows("FETCH 2 a", &["1", "2"]).await;
+    c.ok("COMMIT", "COMMIT").await;
+    c.fails("FETCH k", "34000").await;
+    c.ok("DELETE FROM t WHERE id > 2", "DELETE 4998").await;
+    c.rows("FETCH a", &["3"]).await;
+    c.ok("MOVE 4995 a", "MOVE 4995").await;
+    // A rollback of a later transaction leaves it, too, and takes those of its own.
+    c.ok("BEGIN", "BEGIN").await;
+    c.ok("SAVEPOINT s", "SAVEPOINT").await;
+    c.ok("DECLARE d CURSOR WITH HOLD FOR SELECT 1", "DECLARE CURSOR").await;
+    c.fails("DECLARE a CURSOR FOR SELECT 1", "42P03").await;
+    c.ok("ROLLBACK TO s", "ROLLBACK").await;
+    c.fails("FETCH d", "34000").await;
+    c.ok("ROLLBACK TO s", "ROLLBACK").await;
+    c.ok("DECLARE d CURSOR WITH HOLD FOR SELECT 1", "DECLARE CURSOR").await;
+    c.ok("ROLLBACK", "ROLLBACK").await;
+    c.fails("FETCH d", "34000").await;
+    c.rows("FETCH 5 a", &["4999", "5000"]).await;
+    c.rows("FETCH ALL b", &["7"]).await;
+    c.ok("CLOSE a", "CLOSE CURSOR").await;
+    c.fails("FETCH a", "34000").await;
+    // Rows that cannot be had when it commits: it does not.
+    c.ok("BEGIN", "BEGIN").await;
+    c.ok("INSERT INTO t VALUES (3, 'x')", "INSERT 0 1").await;
+    c.ok("DECLARE d CURSOR WITH HOLD FOR SELECT 1 / (id - 3) FROM t", "DECLARE CURSOR").await;
+    c.fails("COMMIT", "22012").await;
+    c.fails("FETCH d", "34000").await;
+    c.rows("SELECT count(*) FROM t", &["2"]).await;
+    // Without a block it is held at once; in a pipeline, if that commits.
+    c.ok("DECLARE d CURSOR WITH HOLD FOR SELECT v FROM t ORDER BY id", "DECLARE CURSOR").await;
+    c.rows("FETCH ALL d", &["v1", "v2"]).await;
+    c.fails("DECLARE e CURSOR WITH HOLD FOR SELECT 1 / (id - 2) FROM t", "22012").await;
+    c.fails("FETCH e", "34000").await;
+    for commits in [true, false] {
+        c.session.begin_pipeline();
+        c.ok("DECLARE e CURSOR WITH HOLD FOR SELECT id FROM t ORDER BY id", "DECLARE CURSOR").await;
+        c.rows("FETCH e", &["1"]).await;
+        if !commits {
+            c.fails("SELECT nosuch", "42703").await;
+        }
+        c.session.sync().await.unwrap();
+        match commits {
+            true => c.rows("FETCH e", &["2"]).await,
+            false => drop(c.fails("FETCH e", "34000").await),
+        }
+        c.run("CLOSE e").await.ok();
+    }
+    c.ok("DISCARD ALL", "DISCARD ALL").await;
+    c.fails("FETCH d", "34000").await;
 }
