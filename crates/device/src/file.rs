@@ -129,10 +129,14 @@ impl FileDevice {
     ) -> Result<T, DeviceError> {
         let kind = match answer.await {
             Ok(Ok(value)) => return Ok(value),
-            Ok(Err(error)) => kind_of(&error),
+            Ok(Err(error)) => return Err(self.error(operation, offset, length, &error)),
             Err(_) => ErrorKind::Io("the I/O thread is gone".into()),
         };
         Err(DeviceError::new(&self.name, operation, offset, length, kind))
+    }
+
+    fn error(&self, operation: &'static str, offset: u64, length: u64, error: &io::Error) -> DeviceError {
+        DeviceError::new(&self.name, operation, offset, length, kind_of(error))
     }
 }
 
@@ -246,29 +250,27 @@ impl Device for FileDevice {
         })
     }
 
-    /// On one thread: `fdatasync` occupies one in any case, io_uring's or ours.
-    fn write_and_sync(&self, offset: u64, buf: IoBuf, _purpose: Purpose) -> Result<IoFuture<'_, Duration>, IoBuf> {
+    fn write_and_sync_blocking(
+        &self,
+        offset: u64,
+        buf: &IoBuf,
+        _purpose: Purpose,
+    ) -> Option<Result<Duration, DeviceError>> {
         let length = buf.len() as u64;
         check_aligned(offset, length);
         let end = match check_room(&self.name, "write", offset, length, self.capacity) {
             Ok(end) => end,
-            Err(error) => return Ok(Box::pin(std::future::ready(Err(error)))),
+            Err(error) => return Some(Err(error)),
         };
         self.counters.write(buf.len());
         self.counters.sync();
-        let file = self.file.clone();
-        let answer = blocking::run(move || {
-            let began = Instant::now();
-            file.write_all_at(&buf, offset)?;
-            let written = began.elapsed();
-            file.sync_data()?;
-            Ok(written)
-        });
-        Ok(Box::pin(async move {
-            let written = self.finish("write and sync", offset, length, answer).await?;
+        let began = Instant::now();
+        let written = self.file.write_all_at(buf, offset).map(|()| began.elapsed());
+        let durable = written.and_then(|took| self.file.sync_data().map(|()| took));
+        if durable.is_ok() {
             self.size.fetch_max(end, Ordering::AcqRel);
-            Ok(written)
-        }))
+        }
+        Some(durable.map_err(|error| self.error("write and sync", offset, length, &error)))
     }
 
     fn sync(&self, _purpose: Purpose) -> IoFuture<'_, ()> {

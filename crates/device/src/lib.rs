@@ -125,10 +125,10 @@ pub trait Device: Send + Sync {
     /// Writes `buf` at `offset`, growing the device where needed; the buffer comes back.
     fn write(&self, offset: u64, buf: IoBuf, purpose: Purpose) -> IoFuture<'_, IoBuf>;
     fn sync(&self, purpose: Purpose) -> IoFuture<'_, ()>;
-    /// `write` and `sync` in one, where the device can do that with fewer threads waking each other; answers how long the writing took.
-    /// Else the buffer comes back.
-    fn write_and_sync(&self, _offset: u64, buf: IoBuf, _purpose: Purpose) -> Result<IoFuture<'_, Duration>, IoBuf> {
-        Err(buf)
+    /// `write` and `sync` on the calling thread, which waits for them: no other thread has to be woken. Answers how long the writing took;
+    /// `None`: the device knows no such way, nothing was done.
+    fn write_and_sync_blocking(&self, _: u64, _: &IoBuf, _: Purpose) -> Option<Result<Duration, DeviceError>> {
+        None
     }
     /// Reserves the range so that writes in it cannot fail for want of space; it reads as zeros until written.
     fn allocate(&self, offset: u64, len: u64) -> IoFuture<'_, ()>;

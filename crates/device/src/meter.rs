@@ -4,7 +4,7 @@
 //!    dropped before its end has no duration.
 //! 2. Counters only grow. A reader sees each of them as of some moment during its reading, not all of the same moment.
 
-use crate::{Device, DeviceRef, DeviceStats, Guarantees, IoBuf, IoFuture, Purpose};
+use crate::{Device, DeviceError, DeviceRef, DeviceStats, Guarantees, IoBuf, IoFuture, Purpose};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -191,18 +191,20 @@ impl Device for MeteredDevice {
         cell.write_bytes.fetch_add(buf.len() as u64, Relaxed);
         self.timed(self.inner.write(offset, buf, purpose), &cell.writes)
     }
-    fn write_and_sync(&self, offset: u64, buf: IoBuf, purpose: Purpose) -> Result<IoFuture<'_, Duration>, IoBuf> {
-        let (cell, began, length) = (self.cell(purpose), (self.clock)(), buf.len() as u64);
-        let work = self.inner.write_and_sync(offset, buf, purpose)?;
-        cell.write_bytes.fetch_add(length, Relaxed);
-        Ok(Box::pin(async move {
-            let result = work.await;
-            let all = (self.clock)().saturating_sub(began);
-            let written = result.as_ref().map_or(0, |written| written.as_nanos() as u64).min(all);
-            cell.writes.record(written);
-            cell.syncs.record(all - written);
-            result
-        }))
+    fn write_and_sync_blocking(
+        &self,
+        offset: u64,
+        buf: &IoBuf,
+        purpose: Purpose,
+    ) -> Option<Result<Duration, DeviceError>> {
+        let (cell, began) = (self.cell(purpose), (self.clock)());
+        let result = self.inner.write_and_sync_blocking(offset, buf, purpose)?;
+        let all = (self.clock)().saturating_sub(began);
+        let written = result.as_ref().map_or(0, |written| written.as_nanos() as u64).min(all);
+        cell.write_bytes.fetch_add(buf.len() as u64, Relaxed);
+        cell.writes.record(written);
+        cell.syncs.record(all - written);
+        Some(result)
     }
     fn sync(&self, purpose: Purpose) -> IoFuture<'_, ()> {
         self.timed(self.inner.sync(purpose), &self.cell(purpose).syncs)

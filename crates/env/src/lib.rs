@@ -32,6 +32,9 @@ pub trait Environment: Send + Sync {
     fn sleep_until(&self, deadline: Nanos) -> BoxFuture<()>;
     fn cpu(&self, cost: Duration) -> BoxFuture<()>;
     fn spawn(&self, name: &'static str, task: BoxFuture<()>);
+    fn spawn_thread(&self, name: &'static str, task: BoxFuture<()>) {
+        self.spawn(name, task);
+    }
     fn random_u64(&self) -> u64;
     fn is_simulated(&self) -> bool;
 }
@@ -66,6 +69,10 @@ impl Env {
     /// Runs `task` in the background. `Send` is demanded in simulation too.
     pub fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         self.0.spawn(name, Box::pin(task));
+    }
+    /// The same on a thread of the task's own, which it may block. Simulated, it is a task like others.
+    pub fn spawn_thread(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+        self.0.spawn_thread(name, Box::pin(task));
     }
     pub fn random_u64(&self) -> u64 {
         self.0.random_u64()

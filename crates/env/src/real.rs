@@ -4,9 +4,13 @@
 #![allow(clippy::disallowed_methods, reason = "this module is what the others must use instead")]
 
 use crate::{BoxFuture, Env, Environment, Nanos};
-use std::sync::Arc;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::{Arc, mpsc};
+use std::task::Poll;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 
 /// Runs on a tokio runtime that has its timer enabled.
 pub struct Real {
@@ -46,6 +50,28 @@ impl Environment for Real {
         self.runtime.spawn(task);
     }
 
+    /// The thread ends with its task or, as tasks do, with the runtime.
+    fn spawn_thread(&self, name: &'static str, task: BoxFuture<()>) {
+        let (alive, mut ended) = oneshot::channel::<()>();
+        let (hand, given) = mpsc::channel::<BoxFuture<()>>();
+        let runtime = self.runtime.clone();
+        let body = move || {
+            let Ok(mut task) = given.recv() else { return };
+            runtime.block_on(poll_fn(|cx| match Pin::new(&mut ended).poll(cx) {
+                Poll::Ready(_) => Poll::Ready(()),
+                Poll::Pending => task.as_mut().poll(cx),
+            }));
+        };
+        if std::thread::Builder::new().name(name.into()).spawn(body).is_err() {
+            return self.spawn(name, task); // No more threads to be had: better among the others than nowhere.
+        }
+        self.runtime.spawn(async move {
+            let _alive = alive;
+            std::future::pending::<()>().await
+        });
+        let _ = hand.send(task); // The thread listens.
+    }
+
     fn random_u64(&self) -> u64 {
         rand::random()
     }
@@ -54,3 +80,6 @@ impl Environment for Real {
         false
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -71,6 +71,20 @@ fn writes_are_read_back_and_survive_reopening() {
 }
 
 #[test]
+fn the_blocking_way_writes_and_syncs() {
+    let scratch = Scratch::new("blocking", Backend::Threads);
+    let limited = OpenOptions { capacity: 8 * SECTOR as u64, ..options(Backend::Threads) };
+    let device = FileDevice::open(&scratch.path(), &limited).unwrap();
+    let bytes = pattern(1, 2 * SECTOR);
+    device.write_and_sync_blocking(6 * SECTOR as u64, &bytes, Purpose::Log).expect("files have it").unwrap();
+    assert_eq!((device.size(), device.stats().writes, device.stats().syncs), (8 * SECTOR as u64, 1, 1));
+    let read = block_on(device.read(6 * SECTOR as u64, IoBuf::zeroed(2 * SECTOR), Purpose::Log)).unwrap();
+    assert_eq!(*read, *bytes);
+    let beyond = device.write_and_sync_blocking(7 * SECTOR as u64, &bytes, Purpose::Log).expect("files have it");
+    assert_eq!(beyond.unwrap_err().kind, ErrorKind::NoSpace);
+}
+
+#[test]
 fn errors_say_what_happened() {
     for backend in backends() {
         let scratch = Scratch::new("errors", backend);

@@ -467,7 +467,7 @@ impl Log {
             core.end.store(end.0, Ordering::Release);
             core.durable.store(end.0, Ordering::Release);
         }
-        core.env.spawn("log writer", writer::run(core.clone()));
+        core.env.spawn_thread("log-writer", writer::run(core.clone()));
         core.env.spawn("log space", space_task(core.clone()));
         if core.archive.is_some() {
             core.env.spawn("log archive", archive::run(core.clone()));

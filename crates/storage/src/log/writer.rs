@@ -1,4 +1,6 @@
-//! The log's writer task: one write and one sync for all who wait (group commit), nothing to wait for when idle.
+//! The log's writer: one write and one sync for all who wait (group commit), nothing to wait for when idle.
+//!
+//! It has a thread of its own, which waits for the device itself: between a commit's arrival and its answer no other thread has to be woken.
 //!
 //! Invariants:
 //! 1. One write sequence at a time; each starts at the sector that holds the first new byte and repeats that sector's older bytes.
@@ -72,12 +74,13 @@ async fn write(core: &Core, pieces: &[Piece], carry: &mut Vec<u8>) -> Result<(),
         let slot_at = core.geometry.slot_at(piece.slot);
         let is_last = number + 1 == pieces.len() && piece.seal.is_none();
         if is_last && !synced && bytes.len() <= CHUNK {
-            match core.device.write_and_sync(slot_at + at, IoBuf::padded(&bytes), Purpose::Log) {
-                Ok(done) => {
-                    done.await?;
+            let buf = IoBuf::padded(&bytes);
+            match core.device.write_and_sync_blocking(slot_at + at, &buf, Purpose::Log) {
+                Some(done) => {
+                    done?;
                     synced = true;
                 }
-                Err(buf) => drop(core.device.write(slot_at + at, buf, Purpose::Log).await?),
+                None => drop(core.device.write(slot_at + at, buf, Purpose::Log).await?),
             }
             keep(carry, &bytes);
             continue;

@@ -1,0 +1,50 @@
+use super::*;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_time().build().expect("threads")
+}
+
+#[test]
+fn a_thread_of_its_own_may_be_blocked() {
+    let runtime = runtime();
+    let env = Real::on(runtime.handle().clone());
+    let (to_thread, from_worker) = mpsc::channel::<()>();
+    let (to_test, from_thread) = oneshot::channel();
+    let clock = env.clone();
+    env.spawn_thread("apart", async move {
+        from_worker.recv().expect("the only worker runs meanwhile");
+        clock.sleep(Duration::from_millis(1)).await;
+        let _ = to_test.send(std::thread::current().name().map(str::to_owned));
+    });
+    env.spawn("sender", async move { to_thread.send(()).expect("the thread waits") });
+    assert_eq!(runtime.block_on(from_thread).expect("the thread answers").as_deref(), Some("apart"));
+}
+
+#[test]
+fn a_thread_ends_with_the_runtime() {
+    struct Told(mpsc::Sender<()>);
+    impl Drop for Told {
+        fn drop(&mut self) {
+            let _ = self.0.send(());
+        }
+    }
+    let runtime = runtime();
+    let env = Real::on(runtime.handle().clone());
+    let (sender, dropped) = mpsc::channel();
+    let begun = Arc::new(AtomicBool::new(false));
+    let (told, at) = (Told(sender), begun.clone());
+    let clock = env.clone();
+    env.spawn_thread("apart", async move {
+        let _told = told;
+        at.store(true, Ordering::SeqCst);
+        loop {
+            clock.sleep(Duration::from_secs(3600)).await;
+        }
+    });
+    while !begun.load(Ordering::SeqCst) {
+        std::thread::yield_now();
+    }
+    runtime.shutdown_background();
+    dropped.recv().expect("dropped with the runtime");
+}
