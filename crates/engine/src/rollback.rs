@@ -143,7 +143,7 @@ impl Ending {
     /// Ends a transaction that wrote nothing (though it may have an id).
     pub(crate) async fn leave_unwritten(mut self) -> Result<()> {
         if self.writer.is_some() {
-            return self.try_rollback().await;
+            return Box::pin(self.try_rollback()).await;
         }
         Ok(())
     }

@@ -19,6 +19,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use terrace_engine::{Datum, EngineError};
@@ -82,8 +83,7 @@ impl Wire {
 
     /// Runs `work` to its end, or until the client is gone: nobody waits for a lock, or keeps others waiting, for nobody. What the
     /// client sends meanwhile is kept, up to [`READ_AHEAD`] bytes. Work that is dropped must be followed by a rollback.
-    pub(crate) async fn watch<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Failure> {
-        let mut work = std::pin::pin!(work);
+    pub(crate) async fn watch<T>(&mut self, mut work: impl Future<Output = T> + Unpin) -> Result<T, Failure> {
         loop {
             let listening = self.input.len() < READ_AHEAD;
             tokio::select! {
@@ -180,7 +180,7 @@ pub(crate) async fn run(shared: Arc<Shared>, socket: TcpStream, peer: SocketAddr
             fatal("XX000", "internal error: the session is closed")
         }
     };
-    wire.end(reason(&shared, failure)).await;
+    Box::pin(wire.end(reason(&shared, failure))).await;
 }
 
 async fn live(shared: &Arc<Shared>, wire: &mut Wire) -> Result<(), Failure> {
@@ -281,7 +281,7 @@ impl Connection {
                 self.skipping = false;
                 self.finish(wire).await
             }
-            Message::Parse { name, sql, types } => self.parse(wire, name, &sql, &types).await,
+            Message::Parse { name, sql, types } => Box::pin(self.parse(wire, name, &sql, &types)).await,
             Message::Bind { portal, statement, formats, values, result_formats } => {
                 self.bind(wire, portal, &statement, &formats, &values, &result_formats)
             }
@@ -311,14 +311,14 @@ impl Connection {
         }
         let several = statements.len() > 1;
         if several {
-            self.session.check_syntax(&statements).await?;
+            Box::pin(self.session.check_syntax(&statements)).await?;
         }
         for sql in statements {
             if several {
                 // Also after a COMMIT among them.
                 self.session.begin_pipeline();
             }
-            let prepared = self.session.prepare(&sql, &[]).await?;
+            let prepared = Box::pin(self.session.prepare(&sql, &[])).await?;
             if !prepared.parameters.is_empty() {
                 return Err(EngineError::new("42P02", "there is no parameter $1").into());
             }
@@ -354,11 +354,11 @@ impl Connection {
 
     /// Runs a statement of the simple protocol.
     async fn run(&mut self, wire: &mut Wire, prepared: &Arc<Prepared>, values: Vec<Datum>) -> Result<(), Failure> {
-        let outcome = wire.watch(self.session.execute(prepared, values)).await??;
+        let outcome = wire.watch(pin!(self.session.execute(prepared, values))).await??;
         if let Some(mut rows) = self.answer(wire, outcome, prepared, |_| false).await? {
             wire.put(Answer::RowDescription(rows.description()));
             let zone = self.session.zone();
-            let count = zone.over(rows.send(wire, usize::MAX)).await?.count;
+            let count = zone.over(pin!(rows.send(wire, usize::MAX))).await?.count;
             wire.put(complete(prepared.tag(count)));
         }
         Ok(())
@@ -374,10 +374,11 @@ impl Connection {
     ) -> Result<Option<Rows>, Failure> {
         match outcome {
             Outcome::Rows { schema, stream } => return Ok(Some(Rows::new(schema, stream, binary))),
-            Outcome::CopyIn(copy) => copy_in(&self.shared, wire, copy).await?,
+            // Boxed, as all that is large and rare here: what handles a message is made, and so copied, for each.
+            Outcome::CopyIn(copy) => Box::pin(copy_in(&self.shared, wire, copy)).await?,
             Outcome::CopyOut { schema, stream, format } => {
                 let zone = self.session.zone();
-                zone.over(copy_out(wire, prepared, &schema, stream, &format)).await?;
+                zone.over(Box::pin(copy_out(wire, prepared, &schema, stream, &format))).await?;
             }
             Outcome::Command { tag, notices } => {
                 for notice in &notices {

@@ -11,6 +11,7 @@ use pgwire::messages::PgWireBackendMessage as Answer;
 use pgwire::messages::data::{NoData, ParameterDescription};
 use pgwire::messages::extendedquery::{BindComplete, CloseComplete, ParseComplete, PortalSuspended};
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::Arc;
 use terrace_engine::{DataType, Datum, EngineError};
 use terrace_sql::arrow::datatypes::SchemaRef;
@@ -165,7 +166,7 @@ impl Connection {
         if let State::Bound = portal.state {
             let values = std::mem::take(&mut portal.values);
             self.session.begin_pipeline();
-            let outcome = wire.watch(self.session.execute(&portal.statement.prepared, values)).await??;
+            let outcome = wire.watch(pin!(self.session.execute(&portal.statement.prepared, values))).await??;
             if let Outcome::Rows { schema, .. } = &outcome
                 && portal.statement.prepared.columns.as_ref().is_some_and(|described| changed(described, schema))
             {
@@ -185,7 +186,7 @@ impl Connection {
         }
         match &mut portal.state {
             State::Running(rows) => {
-                let sent = self.session.zone().over(rows.send(wire, limit)).await?;
+                let sent = self.session.zone().over(pin!(rows.send(wire, limit))).await?;
                 if sent.suspended {
                     wire.put(Answer::PortalSuspended(PortalSuspended::new()));
                 } else {

@@ -120,7 +120,7 @@ impl Session {
         let begin = || Running::begin(observed, &this.shared, statement, began);
         let (mut reads, mut running) = (Reads::default(), None);
         let done = {
-            let work = this.by_key(statement, ast, fast, Bound { parameters, now });
+            let work = pin!(this.by_key(statement, ast, fast, Bound { parameters, now }));
             let mut work = pin!(counting(&mut reads, work));
             match poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await {
                 Poll::Ready(done) => done,

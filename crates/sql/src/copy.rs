@@ -35,6 +35,7 @@ use fields::Fields;
 use lines::Lines;
 pub use options::CopyFormat;
 use parking_lot::Mutex;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use terrace_engine::{Datum, EngineError, Result, Table, Txn};
@@ -299,7 +300,7 @@ impl CopyIn {
     async fn store(&mut self, at_end: bool) -> Result<()> {
         let token = self.token.clone();
         let zone = self.shared.settings.lock().zone();
-        zone.over(token.run(self.store_lines(at_end))).await
+        zone.over(pin!(token.run(pin!(self.store_lines(at_end))))).await
     }
 
     async fn store_lines(&mut self, at_end: bool) -> Result<()> {

@@ -21,6 +21,7 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
+use std::pin::pin;
 use std::sync::Arc;
 use terrace_engine::{EngineError, Result};
 use terrace_storage::{Reads, counting};
@@ -378,7 +379,7 @@ impl Fetching {
             return Ok(None);
         }
         let mut reads = Reads::default();
-        let batch = counting(&mut reads, self.rows.next(self.left)).await;
+        let batch = counting(&mut reads, pin!(self.rows.next(self.left))).await;
         if let Some(running) = &self.running {
             running.read(reads);
             match &batch {

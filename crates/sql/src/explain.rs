@@ -22,6 +22,7 @@ use datafusion::sql::sqlparser::ast::{
 use futures::StreamExt;
 use parking_lot::Mutex;
 use show::Total;
+use std::pin::pin;
 use std::sync::Arc;
 use terrace_engine::{EngineError, Result};
 use terrace_storage::{Reads, counting};
@@ -146,7 +147,7 @@ impl Run<'_> {
                 let (_, plan) = self.explain_plan(statement).await?;
                 let plan = plan.expect("a query has a plan");
                 let planned = env.now();
-                let rows = counting(&mut reads, self.run_out(&plan)).await?;
+                let rows = counting(&mut reads, pin!(self.run_out(&plan))).await?;
                 captured.lock().push(plan);
                 (None, planned, rows)
             }

@@ -34,6 +34,7 @@ use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Bound;
+use std::pin::pin;
 use std::sync::Arc;
 use terrace_engine::{Datum, IndexRange, RowBuf, RowView, Scan, ScanDirection, Scanner, Table, Version};
 use terrace_storage::{Reads, Rid, TxnId, UndoPtr, counting};
@@ -441,7 +442,7 @@ impl Reading {
         let rows = match &mut self.source {
             Source::Scanners(scanners) => {
                 let mut reads = Reads::default();
-                let rows = counting(&mut reads, next_rows(scanners, BATCH_ROWS.min(self.left))).await;
+                let rows = counting(&mut reads, pin!(next_rows(scanners, BATCH_ROWS.min(self.left)))).await;
                 *self.reads.lock() += reads;
                 rows.map_err(tunnel)?
             }

@@ -33,6 +33,7 @@ use parking_lot::Mutex;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -169,7 +170,7 @@ impl Shared {
             self.settings.lock().back_to(slot.savepoints.len() - 1);
             // A block that has failed before has nothing newer than its savepoint.
             let undone = match before {
-                Block::Explicit => slot.open().rollback_to(mark).await,
+                Block::Explicit => Box::pin(slot.open().rollback_to(mark)).await,
                 _ => Ok(()),
             };
             match undone {
@@ -216,7 +217,7 @@ impl Shared {
         let txn = self.cell.lock().await.take();
         self.settings.lock().end(false);
         let Some(txn) = txn else { return Ok(()) };
-        let result = txn.rollback().await;
+        let result = Box::pin(txn.rollback()).await;
         self.activity.ended_transaction();
         result
     }
@@ -359,7 +360,7 @@ impl Session {
 
     /// Parses one statement. `types`: parameter types the client stated.
     pub async fn prepare(&mut self, sql: &str, types: &[Option<DataType>]) -> Result<Arc<Prepared>> {
-        let prepared = self.zone().over(self.try_prepare(sql, types)).await;
+        let prepared = self.zone().over(pin!(self.try_prepare(sql, types))).await;
         if prepared.is_err() {
             self.shared.fail().await;
             self.database.observed.failed.fetch_add(1, Ordering::Relaxed);
@@ -464,7 +465,7 @@ impl Session {
         if let Some(fast) = self.change_by_key(statement, &parameters) {
             // Boxed as below.
             let zone = self.zone();
-            match Box::pin(zone.over(self.execute_change(statement, ast, fast, &parameters))).await {
+            match zone.over(Box::pin(self.execute_change(statement, ast, fast, &parameters))).await {
                 Changed::Done(done) => return done,
                 Changed::General(running) => waited = running,
             }
@@ -477,7 +478,7 @@ impl Session {
         let mut reads = Reads::default();
         let zone = self.zone();
         let work = on_stack_for(statement.depth, Box::pin(self.try_execute(statement, ast, parameters, &token)));
-        let result = zone.over(counting(&mut reads, work)).await;
+        let result = zone.over(pin!(counting(&mut reads, pin!(work)))).await;
         running.read(reads);
         if !matches!(result, Ok(Outcome::CopyIn(_))) {
             // Rows hold on to it; a COPY from the client runs until `sync`.
@@ -750,7 +751,8 @@ impl Rows {
         self.canceller.resume(&self.token);
         let mut reads = Reads::default();
         let zone = self.shared.settings.lock().zone();
-        let next = zone.over(counting(&mut reads, self.token.run(async { Ok(self.stream.next().await) }))).await;
+        let next = pin!(self.token.run(async { Ok(self.stream.next().await) }));
+        let next = zone.over(pin!(counting(&mut reads, next))).await;
         if let Some(running) = &self.running {
             running.read(reads);
         }

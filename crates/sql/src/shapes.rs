@@ -10,6 +10,7 @@ use crate::session::{Prepared, Session};
 use datafusion::sql::sqlparser::ast::Statement;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
+use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use terrace_engine::{Catalog, DataType, Datum};
 
@@ -82,7 +83,7 @@ impl Session {
     pub async fn prepare_text(&mut self, sql: &str) -> Option<(Arc<Prepared>, Vec<Datum>)> {
         let mut shape = std::mem::take(&mut self.shapes.buffer);
         let zone = self.zone();
-        let found = zone.over(self.find_shape(sql, &mut shape)).await;
+        let found = zone.over(pin!(self.find_shape(sql, &mut shape))).await;
         self.shapes.buffer = shape;
         found
     }

@@ -11,7 +11,7 @@ use crate::types::{PageId, UNDO};
 use std::cell::Cell;
 use std::future::Future;
 use std::ops::{AddAssign, Sub};
-use std::pin::pin;
+use std::pin::Pin;
 
 #[cfg(test)]
 mod tests;
@@ -126,12 +126,11 @@ pub fn counted<T>(into: &mut Reads, work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Runs `work` and adds what it reads to `into`, poll by poll.
-pub async fn counting<F: Future>(into: &mut Reads, work: F) -> F::Output {
-    let mut work = pin!(work);
+/// Runs `work` and adds what it reads to `into`, poll by poll. `work` is pinned where it is: taken by value, it would be copied and kept twice.
+pub async fn counting<F: Future + Unpin>(into: &mut Reads, mut work: F) -> F::Output {
     std::future::poll_fn(move |cx| {
         let before = so_far();
-        let polled = work.as_mut().poll(cx);
+        let polled = Pin::new(&mut work).poll(cx);
         *into += so_far() - before;
         polled
     })

@@ -13,7 +13,7 @@ use chrono_tz::{TZ_VARIANTS, Tz};
 use std::cell::Cell;
 use std::fmt;
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::Pin;
 
 /// A time zone. Copied freely.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
@@ -56,13 +56,12 @@ impl Zone {
         work()
     }
 
-    /// Runs a future to its end, each of its polls in this zone.
-    pub async fn over<F: Future>(self, work: F) -> F::Output {
+    /// Runs a future to its end, each of its polls in this zone. It is pinned where it is: taken by value, it would be copied and kept twice.
+    pub async fn over<F: Future + Unpin>(self, mut work: F) -> F::Output {
         if self == Zone::Utc && Zone::current() == Zone::Utc {
             return work.await;
         }
-        let mut work = pin!(work);
-        poll_fn(|context| self.scope(|| work.as_mut().poll(context))).await
+        poll_fn(|context| self.scope(|| Pin::new(&mut work).poll(context))).await
     }
 
     /// By a name of the IANA database (in any case), hours east of UTC (`-3`, `5.5`), or as POSIX writes a zone without summer time

@@ -9,6 +9,7 @@ use crate::workload::{Client, int, named, number};
 use futures::future::{try_join, try_join_all};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -135,20 +136,20 @@ impl TpcH {
     pub(crate) async fn scans_and_lookups(&self, database: &Database, seed: u64) -> Result<(Reads, Reads)> {
         let scanning = AtomicBool::new(true);
         let (mut scanned, mut looked_up) = (Reads::default(), Reads::default());
-        let scans = counting(&mut scanned, async {
+        let scans = pin!(async {
             let all = ["lineitem", "orders", "partsupp"].map(|table| self.scan(database, table));
             let ended = try_join_all(all).await;
             scanning.store(false, Ordering::Relaxed);
             ended
         });
         let random = &mut ChaCha8Rng::seed_from_u64(seed);
-        let lookups = counting(&mut looked_up, async {
+        let lookups = pin!(async {
             while scanning.load(Ordering::Relaxed) {
                 self.look_up(database, OfParts, 1, random).await?;
             }
             Ok(())
         });
-        try_join(scans, lookups).await?;
+        try_join(counting(&mut scanned, scans), counting(&mut looked_up, lookups)).await?;
         Ok((scanned, looked_up))
     }
 }

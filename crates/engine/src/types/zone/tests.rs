@@ -1,5 +1,6 @@
 use super::*;
 use crate::types::{DataType, Datum};
+use std::pin::pin;
 
 fn zone(name: &str) -> Zone {
     Zone::named(name).unwrap_or_else(|| panic!("{name} is a zone"))
@@ -99,6 +100,7 @@ fn a_zone_holds_over_the_polls_of_its_work_alone() {
         .await;
         (first, Zone::current())
     };
+    let work = pin!(work);
     let mut work = pin!(zone("3").over(work));
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     assert!(work.as_mut().poll(&mut context).is_pending());
