@@ -10,12 +10,13 @@ mod sim;
 #[cfg(test)]
 mod sim_tests;
 
-pub use real::Real;
+pub use real::{Real, hand_over_here};
 pub use sim::{Sim, Stuck};
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 /// A boxed future, as environments hand them out.
@@ -34,6 +35,9 @@ pub trait Environment: Send + Sync {
     fn spawn(&self, name: &'static str, task: BoxFuture<()>);
     fn spawn_thread(&self, name: &'static str, task: BoxFuture<()>) {
         self.spawn(name, task);
+    }
+    fn at_length(&self, work: &mut dyn FnMut()) {
+        work();
     }
     fn random_u64(&self) -> u64;
     fn is_simulated(&self) -> bool;
@@ -74,6 +78,16 @@ impl Env {
     pub fn spawn_thread(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         self.0.spawn_thread(name, Box::pin(task));
     }
+    /// Runs a future whose polls may take long (milliseconds of computing): other tasks of the thread go to another one meanwhile, where
+    /// the thread allows it ([`hand_over_here`]). That costs some microseconds a poll.
+    pub async fn at_length<F: Future + Unpin>(&self, mut work: F) -> F::Output {
+        poll_fn(|cx| {
+            let mut polled = Poll::Pending;
+            self.0.at_length(&mut || polled = Pin::new(&mut work).poll(cx));
+            polled
+        })
+        .await
+    }
     pub fn random_u64(&self) -> u64 {
         self.0.random_u64()
     }
@@ -85,13 +99,13 @@ impl Env {
 /// Lets other ready tasks run first.
 pub async fn yield_now() {
     let mut yielded = false;
-    std::future::poll_fn(move |cx| {
+    poll_fn(move |cx| {
         if yielded {
-            return std::task::Poll::Ready(());
+            return Poll::Ready(());
         }
         yielded = true;
         cx.waker().wake_by_ref();
-        std::task::Poll::Pending
+        Poll::Pending
     })
     .await
 }

@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "this module is what the others must use instead")]
 
 use crate::{BoxFuture, Env, Environment, Nanos};
+use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, mpsc};
@@ -11,6 +12,16 @@ use std::task::Poll;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+
+thread_local! {
+    static HANDS_OVER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// To be called as each thread of a multi-threaded runtime starts (`on_thread_start`): its tasks may go to another thread while one of them
+/// is at length. (Asking the runtime is not enough: on a thread that runs a `LocalSet` it is a panic.)
+pub fn hand_over_here() {
+    HANDS_OVER.set(true);
+}
 
 /// Runs on a tokio runtime that has its timer enabled.
 pub struct Real {
@@ -70,6 +81,13 @@ impl Environment for Real {
             std::future::pending::<()>().await
         });
         let _ = hand.send(task); // The thread listens.
+    }
+
+    fn at_length(&self, work: &mut dyn FnMut()) {
+        match HANDS_OVER.get() {
+            true => tokio::task::block_in_place(work),
+            false => work(),
+        }
     }
 
     fn random_u64(&self) -> u64 {

@@ -39,6 +39,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use terrace_engine::types::Zone;
 use terrace_engine::{Catalog, DataType, Datum, EngineError, Isolation, Result};
+use terrace_env::Env;
 use terrace_storage::{Reads, counting};
 
 /// As ReadyForQuery reports it.
@@ -419,7 +420,10 @@ impl Session {
                 },
                 None => match self.fetched_columns(statement)? {
                     Some(columns) => Described::of(columns),
-                    None => self.describe(statement, types).await?,
+                    None => {
+                        let env = self.database.engine.env().clone();
+                        env.at_length(pin!(self.describe(statement, types))).await?
+                    }
                 },
             };
         }
@@ -571,7 +575,7 @@ impl Session {
             types: &prepared.parameters,
             captured: None,
         };
-        let done = run.statement(ast).await?;
+        let done = self.database.engine.env().at_length(Box::pin(run.statement(ast))).await?;
         if let Some((name, _)) = &cursor {
             return self.declare(name, done, prepared).await;
         }
@@ -686,6 +690,7 @@ impl Session {
             canceller: self.canceller.clone(),
             token,
             running: self.running.clone(),
+            env: self.database.engine.env().clone(),
         };
         let stream = stream::unfold(Some(rows), move |rows| async move {
             let mut rows = rows?;
@@ -744,6 +749,7 @@ struct Rows {
     canceller: Canceller,
     token: Arc<CancelToken>,
     running: Option<Arc<Running>>,
+    env: Env,
 }
 
 impl Rows {
@@ -752,7 +758,7 @@ impl Rows {
         let mut reads = Reads::default();
         let zone = self.shared.settings.lock().zone();
         let next = pin!(self.token.run(async { Ok(self.stream.next().await) }));
-        let next = zone.over(pin!(counting(&mut reads, next))).await;
+        let next = self.env.at_length(pin!(zone.over(pin!(counting(&mut reads, next))))).await;
         if let Some(running) = &self.running {
             running.read(reads);
         }

@@ -162,6 +162,8 @@ pub struct Limits {
 pub struct Server {
     pub listen: SocketAddr,
     pub max_connections: usize,
+    /// That serve clients; 0: half as many as there are processors.
+    pub threads: usize,
     /// Where `GET /metrics` is answered.
     pub metrics: Switch<SocketAddr>,
     pub auth: AuthName,
@@ -349,6 +351,7 @@ impl Default for Server {
         Server {
             listen: SocketAddr::from(([127, 0, 0, 1], 5433)),
             max_connections: 100,
+            threads: 0,
             metrics: Switch(None),
             auth: AuthName::Trust,
             tls_cert: PathBuf::new(),
@@ -367,11 +370,12 @@ pub(crate) fn is_key(name: &str) -> bool {
     at.is_some_and(|value| !value.is_table())
 }
 
-/// How a database's server writes its messages; text where its settings cannot be read (opening it says why).
-pub fn log_format(dir: &Path) -> LogFormat {
+/// How a database is served, which is asked before it is opened; the defaults where its settings cannot be read (opening it says why).
+pub fn serving(dir: &Path) -> (Server, Logging) {
     let file = dir.join(FILE);
-    let config = std::fs::read_to_string(&file).ok().and_then(|text| Config::parse(&text, &file).ok());
-    config.map_or(LogFormat::Text, |config| config.logging.format)
+    let config =
+        std::fs::read_to_string(&file).ok().and_then(|text| Config::parse(&text, &file).ok()).unwrap_or_default();
+    (config.server, config.logging)
 }
 
 impl Config {
@@ -441,6 +445,7 @@ impl Config {
         let server = &self.server;
         let must = "must be at least 1";
         check(server.max_connections > 0, "server.max_connections", &server.max_connections, must)?;
+        check(server.threads <= 1024, "server.threads", &server.threads, "must be at most 1024")?;
         if server.tls_cert.as_os_str().is_empty() != server.tls_key.as_os_str().is_empty() {
             return Err("server.tls_cert and server.tls_key must be given together".into());
         }

@@ -16,6 +16,7 @@ mod workload;
 
 use clap::{Parser, Subcommand};
 use std::net::SocketAddr;
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use terrace::config::LogFormat;
@@ -164,15 +165,23 @@ fn main() -> ExitCode {
         arguments.command,
         Command::Quickstart(_) | Command::Inspect { .. } | Command::Top(_) | Command::Shell(_) | Command::Lab(_)
     );
-    let format = match &arguments.command {
-        Command::Serve { dir, .. } => terrace::config::log_format(dir),
-        _ => LogFormat::Text,
+    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let (threads, format) = match &arguments.command {
+        Command::Serve { dir, .. } => {
+            let (server, logging) = terrace::config::serving(dir);
+            // The other half is the kernel's, the log's, and that of statements that compute at length: those have threads of their own.
+            let threads = if server.threads == 0 { processors.div_ceil(2) } else { server.threads };
+            (threads, logging.format)
+        }
+        _ => (processors, LogFormat::Text),
     };
     start_logging(arguments.log.as_deref(), if quiet { "warn" } else { "info" }, format);
     let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads)
         .enable_all()
         .thread_name("terrace")
         .thread_stack_size(terrace::SQL_STACK)
+        .on_thread_start(terrace::env::hand_over_here)
         .build()
     {
         Ok(runtime) => runtime,

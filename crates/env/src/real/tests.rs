@@ -48,3 +48,25 @@ fn a_thread_ends_with_the_runtime() {
     runtime.shutdown_background();
     dropped.recv().expect("dropped with the runtime");
 }
+
+#[test]
+fn work_at_length_keeps_nobody_waiting() {
+    let build =
+        |threads: &mut tokio::runtime::Builder| threads.worker_threads(1).enable_time().build().expect("threads");
+    let hands_over = build(tokio::runtime::Builder::new_multi_thread().on_thread_start(crate::hand_over_here));
+    let env = Real::on(hands_over.handle().clone());
+    let (to_worker, from_other) = mpsc::channel::<()>();
+    let (done, answer) = oneshot::channel();
+    let (long, other) = (env.clone(), env.clone());
+    env.spawn("long", async move {
+        other.spawn("other", async move { to_worker.send(()).expect("it is waited for") });
+        let work = std::pin::pin!(async move { from_other.recv().expect("the other task runs meanwhile") });
+        long.at_length(work).await;
+        let _ = done.send(());
+    });
+    hands_over.block_on(answer).expect("it ends");
+    // Elsewhere it is work like other work.
+    let plain = Real::on(runtime().handle().clone());
+    let alone = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    assert_eq!(alone.block_on(plain.at_length(std::future::ready(7))), 7);
+}

@@ -134,6 +134,7 @@ fn wrong_values_name_key_value_and_way_out() {
         ("[memory]\npolicy = \"mru\"", "expected one of `lru`, `clock`, `lru2`"),
         ("[server]\nlisten = \"0.0.0.0:5433\"", "0.0.0.0:5433 is not a loopback address"),
         ("[server]\nmax_connections = 0", "server.max_connections = 0 must be at least 1"),
+        ("[server]\nthreads = 2000", "server.threads = 2000 must be at most 1024"),
         ("[memory\n", "line 1"),
     ] {
         let problem = problem(text);
