@@ -15,6 +15,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use std::sync::Arc;
 use terrace_engine::types::Zone;
 use terrace_engine::{DataType, Datum, EngineError, Index, Result, RowBuf, RowView, Table, Txn, UpdateOutcome};
+use terrace_env::yield_now;
 
 mod range;
 mod recognise;
@@ -25,6 +26,9 @@ mod text;
 use range::Range;
 pub(crate) use recognise::{Use, recognise, recognise_literals};
 pub(crate) use text::{Literal, normalise};
+
+/// Rows that an INSERT stores before it lets other sessions have the thread for a moment.
+const ROWS_AT_ONCE: usize = 64;
 
 /// A value known when the statement is bound.
 #[derive(Clone, Debug)]
@@ -250,7 +254,10 @@ impl Fast {
         let row = |row: &Vec<Given>| row.iter().map(|given| given.value(bound)).collect::<Result<Vec<Datum>>>();
         // All values before the first row, as the general way has it: which error comes first is part of the answer.
         let rows = rows.iter().map(row).collect::<Result<Vec<_>>>()?;
-        for row in &rows {
+        for (done, row) in rows.iter().enumerate() {
+            if done > 0 && done.is_multiple_of(ROWS_AT_ONCE) {
+                yield_now().await; // Others' turn; and a cancel is seen.
+            }
             check_not_null(&self.table, row)?;
             txn.insert(&self.table, row).await?;
         }

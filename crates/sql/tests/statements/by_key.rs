@@ -195,6 +195,31 @@ async fn a_long_range_is_planned() {
     }
 }
 
+#[tokio::test]
+async fn an_insert_of_many_rows_lets_others_in() {
+    let db = database().await;
+    let (mut a, mut b) = (Client::new(&db), Client::new(&db));
+    a.ok("CREATE TABLE t (a int PRIMARY KEY)", "CREATE TABLE").await;
+    a.ok("INSERT INTO t VALUES (-1)", "INSERT 0 1").await;
+    a.ok("BEGIN", "BEGIN").await;
+    let values: Vec<String> = (0..1000).map(|n| format!("({n})")).collect();
+    let insert = a.session.prepare(&format!("INSERT INTO t VALUES {}", values.join(", ")), &[]).await.unwrap();
+    assert!(insert.is_by_key());
+    let ended = parking_lot::Mutex::new(vec![]);
+    let long = async {
+        assert!(a.execute(&insert, vec![]).await.is_ok());
+        ended.lock().push("insert");
+    };
+    let short = async {
+        b.rows("SELECT a FROM t WHERE a = -1", &["-1"]).await;
+        ended.lock().push("look-up");
+    };
+    futures::join!(long, short);
+    assert_eq!(*ended.lock(), ["look-up", "insert"]);
+    a.ok("COMMIT", "COMMIT").await;
+    b.rows("SELECT count(*) FROM t", &["1001"]).await;
+}
+
 /// A shape is used for other literals, and each literal is judged by itself.
 #[tokio::test]
 async fn a_shape_serves_many_texts() {
