@@ -85,7 +85,9 @@ impl Environment for Real {
 
     fn at_length(&self, work: &mut dyn FnMut()) {
         match HANDS_OVER.get() {
-            true => tokio::task::block_in_place(work),
+            // In `block_in_place` alone tasks have no budget: work that gives way by tokio's (as DataFusion's does) would never end its
+            // poll, and so could not be cancelled. `block_on` gives it one.
+            true => tokio::task::block_in_place(|| self.runtime.block_on(async { work() })),
             false => work(),
         }
     }

@@ -70,3 +70,29 @@ fn work_at_length_keeps_nobody_waiting() {
     let alone = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     assert_eq!(alone.block_on(plain.at_length(std::future::ready(7))), 7);
 }
+
+/// Work that is asked to give way from time to time does, also at length: else nobody could cancel it.
+#[test]
+fn work_at_length_gives_way() {
+    let mut threads = tokio::runtime::Builder::new_multi_thread();
+    let runtime =
+        threads.worker_threads(1).enable_time().on_thread_start(crate::hand_over_here).build().expect("threads");
+    let env = Real::on(runtime.handle().clone());
+    let (done, answer) = oneshot::channel();
+    let long = env.clone();
+    env.spawn("long", async move {
+        let mut polls = 0;
+        let mut work = std::pin::pin!(async {
+            for _ in 0..10_000 {
+                tokio::task::consume_budget().await;
+            }
+        });
+        let counted = poll_fn(|cx| {
+            polls += 1;
+            work.as_mut().poll(cx)
+        });
+        long.at_length(std::pin::pin!(counted)).await;
+        let _ = done.send(polls);
+    });
+    assert!(runtime.block_on(answer).expect("it ends") > 10);
+}
