@@ -23,7 +23,7 @@ use std::time::Duration;
 use terrace_env::Env;
 use terrace_storage::backup::Upto;
 use terrace_storage::undo::History;
-use terrace_storage::{DeviceSet, Distribution, Lsn, ObjectId, RecoveryReport, StorageConfig, Store};
+use terrace_storage::{DeviceSet, Distribution, Lsn, ObjectId, RecoveryPhase, RecoveryReport, StorageConfig, Store};
 use tokio::sync::{MutexGuard, Notify};
 
 #[derive(Clone, Debug)]
@@ -260,6 +260,7 @@ impl Database {
         engine: EngineConfig,
         upto: Upto,
     ) -> Result<(Database, OpenReport)> {
+        let progress = storage.progress.clone();
         let (store, storage) = Store::open_upto(env.clone(), devices, storage, upto).await?;
         let (losers, histories) = store.undo().recover(&store).await?;
         let report = OpenReport { storage, losers_rolled_back: losers.len(), histories_to_purge: histories.len() };
@@ -268,14 +269,17 @@ impl Database {
         if !losers.is_empty() {
             // Definitions that losers made or deleted are needed to undo their rows.
             *core.catalog.write() = Arc::new(Catalog::load(&core.store, View::WithDeleted).await?);
+            progress.enter(RecoveryPhase::RollingBack, losers.len() as u64);
             for loser in losers {
                 Ending::of_loser(&core, loser.writer).rollback_loser().await?;
+                progress.add(&core.env, 1);
             }
         }
         *core.catalog.write() = Arc::new(Catalog::load(&core.store, View::Newest).await?);
         core.spawn_purge();
         core.spawn_lazy_flush();
         core.purge_wanted.notify_one();
+        progress.enter(RecoveryPhase::Open, 0);
         Ok((Database(core), report))
     }
 

@@ -1,6 +1,7 @@
 //! What a database stands on: its devices, and the numbers chosen for it.
 
 use crate::log::archive::Archive;
+use crate::progress::RecoveryProgress;
 use std::sync::Arc;
 use std::time::Duration;
 use terrace_device::{DeviceRef, MeteredDevice};
@@ -93,6 +94,8 @@ pub struct StorageConfig {
     pub read_ahead: usize,
     /// How the flash tier works, where `DeviceSet` has a device for it.
     pub flash: FlashConfig,
+    /// Where the opening says how far it is.
+    pub progress: Arc<RecoveryProgress>,
     /// Safeguards that a test removes to show that it would notice. All true in production.
     pub safeguards: Safeguards,
 }
@@ -201,6 +204,7 @@ impl Default for StorageConfig {
             write_group: 64,
             read_ahead: 32,
             flash: FlashConfig::default(),
+            progress: Arc::default(),
             safeguards: Safeguards::default(),
         }
     }
