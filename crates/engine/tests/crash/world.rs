@@ -128,5 +128,6 @@ fn config(seed: u64) -> StorageConfig {
         read_ahead: 4,
         flash: TIER.with_borrow(|tier| tier.clone().unwrap_or_default()),
         safeguards: Safeguards::default(),
+        progress: Arc::default(),
     }
 }
