@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::oneshot;
 
@@ -58,7 +59,10 @@ impl Workers {
         let mut queue = self.queue.lock();
         loop {
             match queue.jobs.pop_front() {
-                Some(job) => parking_lot::MutexGuard::unlocked(&mut queue, job),
+                // A panic is the job's: who waits for it finds that its channel has closed.
+                Some(job) => {
+                    parking_lot::MutexGuard::unlocked(&mut queue, || drop(catch_unwind(AssertUnwindSafe(job))))
+                }
                 None => {
                     queue.idle += 1;
                     self.work.wait(&mut queue);

@@ -122,6 +122,19 @@ pub(crate) fn available() -> bool {
     ring().is_some()
 }
 
+/// Without the reaper no transfer of the process ends any more, and everybody would wait for ever: a mistake there ends
+/// the process.
+struct LastWords;
+
+impl Drop for LastWords {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            tracing::error!("the thread that ends all transfers of files failed; the process cannot go on");
+            std::process::abort();
+        }
+    }
+}
+
 impl Ring {
     fn start() -> io::Result<&'static Ring> {
         let ring = IoUring::builder().dontfork().setup_cqsize(COMPLETIONS).build(SUBMISSIONS)?;
@@ -133,7 +146,10 @@ impl Ring {
         }
         // One ring for as long as the process lives: leaked on purpose.
         let ring: &'static Ring = Box::leak(Box::new(Ring { ring, submissions: Mutex::default() }));
-        std::thread::Builder::new().name("terrace-uring".into()).spawn(|| ring.reap())?;
+        std::thread::Builder::new().name("terrace-uring".into()).spawn(|| {
+            let _all = LastWords;
+            ring.reap()
+        })?;
         Ok(ring)
     }
 

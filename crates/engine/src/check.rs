@@ -53,7 +53,7 @@ pub(crate) async fn check(core: &Arc<Core>) -> Result<Vec<String>> {
     if let Err(e) = core.store.space(DATA).check(&core.store).await {
         problems.push(format!("tablespace: {e}"));
     }
-    let histories: Vec<_> = core.histories.lock().values().cloned().collect();
+    let histories: Vec<_> = core.histories.lock().iter().collect();
     problems.extend(core.store.undo().check(&core.store, &histories).await?);
     kept.catch_up(core, &mut problems).await;
     known.extend(kept.dropped);
@@ -76,7 +76,7 @@ struct Kept {
 impl Kept {
     /// Looks at the histories that have come since the last call. (A record that cannot be read is `UndoSpace::check`'s to report.)
     async fn catch_up(&mut self, core: &Core, problems: &mut Vec<String>) {
-        let histories: Vec<_> = core.histories.lock().values().cloned().collect();
+        let histories: Vec<_> = core.histories.lock().iter().collect();
         for history in histories {
             if !self.seen.insert(history.seq) {
                 continue;
@@ -168,7 +168,7 @@ impl Core {
             Ok(entries) => problems.push(format!("index \"{}\" has {entries} entries for {live} rows", index.name)),
             Err(e) => problems.push(format!("index \"{}\": {e}", index.name)),
         }
-        let pending: BTreeSet<TxnId> = self.histories.lock().values().map(|h| h.txn).collect();
+        let pending: BTreeSet<TxnId> = self.histories.lock().iter().map(|h| h.txn).collect();
         let mut cursor = tree.cursor(Bound::Unbounded, Bound::Unbounded, Direction::Forward);
         let mut last_live: Option<Vec<u8>> = None;
         loop {

@@ -7,6 +7,7 @@
 use crate::catalog::Catalog;
 use crate::catalog::load::View;
 use crate::error::{EngineError, Result};
+use crate::histories::Histories;
 use crate::locks::{Locks, Owner};
 use crate::purge::PurgeFailures;
 use crate::rollback::Ending;
@@ -15,14 +16,12 @@ use crate::status::OpenTxns;
 use crate::txn::{Isolation, LAZY_FLUSH, Txn};
 use crate::usage::{Counts, Ended, Usage};
 use parking_lot::{Mutex, RwLock};
-use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use terrace_env::Env;
 use terrace_storage::backup::Upto;
-use terrace_storage::undo::History;
 use terrace_storage::{DeviceSet, Distribution, Lsn, ObjectId, RecoveryPhase, RecoveryReport, StorageConfig, Store};
 use tokio::sync::{MutexGuard, Notify};
 
@@ -84,8 +83,9 @@ pub(crate) struct Core {
     pub(crate) locks: Arc<Locks>,
     pub(crate) usage: Arc<Usage>,
     stripes: Vec<tokio::sync::Mutex<()>>,
-    /// Finished transactions by `History::seq`: the order in which they ended (their commits may become durable, and so be here, in another).
-    pub(crate) histories: Mutex<BTreeMap<u64, History>>,
+    /// Finished transactions in the order in which they ended (their commits may become durable, and so be here, in
+    /// another). Taken before the lock of `active`.
+    pub(crate) histories: Mutex<Histories>,
     pub(crate) purge_wanted: Arc<Notify>,
     /// Held while purging, and while checking.
     pub(crate) purging: tokio::sync::Mutex<()>,
@@ -100,6 +100,9 @@ pub(crate) struct Core {
     /// Why nothing can be written any more.
     failed: OnceLock<String>,
     pub(crate) closing: AtomicBool,
+    /// What a test does in the middle of `Ending::leave`.
+    #[cfg(test)]
+    pub(crate) while_leaving: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
 /// Up to where the log is to be made durable without anybody waiting.
@@ -118,7 +121,7 @@ impl Core {
         let active = Arc::new(Active::default());
         active.start(store.undo().next_txn());
         let locks = Arc::new(Locks::new(Some(store.log().clone())));
-        Arc::new(Core {
+        let core = Arc::new(Core {
             env,
             locks,
             cleanup: store.for_cleanup(),
@@ -140,7 +143,16 @@ impl Core {
             background_done: Notify::new(),
             failed: OnceLock::new(),
             closing: AtomicBool::new(false),
-        })
+            #[cfg(test)]
+            while_leaving: Mutex::default(),
+        });
+        let weak = Arc::downgrade(&core);
+        core.store.on_panic(move |why| {
+            if let Some(core) = weak.upgrade() {
+                core.fail(why.to_string());
+            }
+        });
+        core
     }
 
     pub(crate) fn new_owner(&self) -> Owner {
@@ -196,7 +208,7 @@ impl Core {
     /// The background task for `flush_later`. Ends with the database.
     fn spawn_lazy_flush(self: &Arc<Self>) {
         let (lazy, weak, env) = (self.lazy.clone(), Arc::downgrade(self), self.env.clone());
-        self.env.spawn("lazy flush", async move {
+        self.store.spawn("lazy flush", async move {
             loop {
                 lazy.wanted.notified().await;
                 env.sleep(LAZY_FLUSH).await;
@@ -265,7 +277,7 @@ impl Database {
         let (losers, histories) = store.undo().recover(&store).await?;
         let report = OpenReport { storage, losers_rolled_back: losers.len(), histories_to_purge: histories.len() };
         let core = Core::new(env, store, engine, Catalog::default());
-        *core.histories.lock() = histories.into_iter().map(|h| (h.seq, h)).collect();
+        *core.histories.lock() = histories.into_iter().collect();
         if !losers.is_empty() {
             // Definitions that losers made or deleted are needed to undo their rows.
             *core.catalog.write() = Arc::new(Catalog::load(&core.store, View::WithDeleted).await?);
@@ -343,9 +355,15 @@ impl Database {
         &self.0.config
     }
 
-    /// Why nothing can be written until a restart: storage has failed, a commit's outcome is unknown, or a rollback cannot be done.
+    /// Why nothing can be written until a restart: storage has failed, a background task has panicked, a commit's
+    /// outcome is unknown, or a rollback cannot be done.
     pub fn failure(&self) -> Option<EngineError> {
         self.store().failure().map(EngineError::from).or_else(|| self.0.check_alive().err())
+    }
+
+    /// Runs a task in the background, under supervision: where it panics the database stops (`failure`).
+    pub fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+        self.store().spawn(name, task);
     }
 
     /// Lets rollbacks finish, stops purge, writes everything home. Transactions still open are lost (and rolled back at the next opening).

@@ -13,6 +13,7 @@ mod ddl;
 pub mod error;
 #[cfg(test)]
 mod extremes_tests;
+mod histories;
 pub mod key;
 pub mod locks;
 mod peek;
@@ -35,6 +36,7 @@ pub use database::{Database, DatabaseStats, EngineConfig, OpenReport};
 pub use error::{EngineError, Result, SqlState};
 pub use peek::Peek;
 pub use row::{RowBuf, RowView};
+pub use snapshots::{Paused, Underway};
 pub use txn::InsertOutcome;
 pub use txn::{
     IndexRange, Isolation, LockWait, RowLock, RowLockOutcome, Savepoint, Scan, ScanDirection, Scanner, Txn,

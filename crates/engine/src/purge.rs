@@ -1,8 +1,9 @@
 //! Purge: what finished transactions left behind, once no snapshot needs it.
 //!
-//! 1. Histories are consumed in the order in which transactions ended (one that has ended but not left is above the horizon, and so are all
-//!    that followed it in its segment), each when its id is below the horizon (invariants 2, 3 of
-//!    `snapshots`), its records oldest first.
+//! 1. Histories are consumed in the order in which transactions ended (one that has ended but not left is above the
+//!    horizon, and so are all that followed it in its segment; one that has left is in the histories, for that is one
+//!    step: `Ending::leave`), each when its id is below the horizon (invariants 2, 3 of `snapshots`), its records
+//!    oldest first.
 //! 2. An index entry goes when no needed version of its row has its key: judged under the key's stripe, where nobody adds or removes it.
 //! 3. A deleted row's slot is freed after its entries are gone (R8). Everything is judged by the row as it is now, so that repeating a
 //!    history after a crash does no harm.
@@ -35,6 +36,8 @@ const BLOCKED_REST: Duration = Duration::from_millis(50);
 /// Rest after the first failure in a row; doubled with each, up to the second.
 const FAILED_REST: Duration = Duration::from_millis(100);
 const FAILED_REST_MAX: Duration = Duration::from_secs(10);
+/// Undo counts as full when less than this is left, two extents: at the limit itself writers fail.
+const UNDO_GRACE: u64 = 2 << 20;
 /// Records held in memory at a time.
 const CHUNK: usize = 4096;
 
@@ -56,9 +59,8 @@ impl Core {
     /// The background task. Ends with the database.
     pub(crate) fn spawn_purge(self: &Arc<Self>) {
         let (wanted, weak) = (self.purge_wanted.clone(), Arc::downgrade(self));
-        let env = self.env.clone();
-        let rest = env.clone();
-        env.spawn("purge", async move {
+        let rest = self.env.clone();
+        self.store.spawn("purge", async move {
             let mut failed_rest = FAILED_REST;
             loop {
                 wanted.notified().await;
@@ -67,8 +69,10 @@ impl Core {
                     if core.closing.load(Ordering::Acquire) || core.check_alive().is_err() {
                         return;
                     }
-                    let purged = core.purge_now().await;
-                    core.limit_snapshots();
+                    let purged = match core.purge_now().await {
+                        Ok(()) => core.limit_snapshots().await,
+                        failed => failed,
+                    };
                     let pause = match purged {
                         Ok(()) if core.histories.lock().is_empty() => break,
                         Ok(()) => {
@@ -108,25 +112,35 @@ impl Core {
             let next = {
                 let histories = self.histories.lock();
                 let horizon = self.active.horizon();
-                histories.first_key_value().map(|(_, h)| h).filter(|h| h.txn < horizon).cloned()
+                histories.first().filter(|history| history.txn < horizon)
             };
             let Some(history) = next else { break };
             self.purge_history(&history).await?;
-            let done = self.histories.lock().remove(&history.seq);
-            assert!(done.is_some(), "only purge takes histories, and one at a time");
+            let done = self.histories.lock().remove(history.seq);
+            assert!(done, "only purge takes histories, and one at a time");
         }
         Ok(())
     }
 
-    /// While undo is over its limit, snapshots beyond the age limit are given up.
-    pub(crate) fn limit_snapshots(&self) {
-        // An extent's grace: the limit itself is where writers fail.
-        if self.cleanup.undo().used_bytes() + (2 << 20) > self.config.undo_size_max {
-            let age = self.config.snapshot_age_max.as_nanos() as u64;
-            let limit = Nanos(self.env.now().0.saturating_sub(age));
-            let cancelled = self.active.cancel_before(limit);
-            self.snapshots_cancelled.fetch_add(cancelled as u64, Ordering::Relaxed);
+    /// While undo is full and snapshots keep it so, gives up those beyond the age limit, one at a time, and purges what
+    /// that sets free.
+    async fn limit_snapshots(&self) -> Result<()> {
+        while self.undo_is_full() {
+            let Some(oldest) = self.histories.lock().first().map(|history| history.txn) else { break };
+            let now = self.env.now().0;
+            let limit = Nanos(now.saturating_sub(self.config.snapshot_age_max.as_nanos() as u64));
+            let Some(given_up) = self.active.give_up_one(oldest, limit) else { break };
+            self.snapshots_cancelled.fetch_add(1, Ordering::Relaxed);
+            let whose = if given_up.underway { "a statement under way" } else { "an idle transaction" };
+            let age = Duration::from_nanos(now.saturating_sub(given_up.since.0));
+            tracing::warn!("undo space is full: {whose} loses its snapshot, taken {age:?} ago");
+            self.purge_now().await?;
         }
+        Ok(())
+    }
+
+    fn undo_is_full(&self) -> bool {
+        self.cleanup.undo().used_bytes() + UNDO_GRACE > self.config.undo_size_max
     }
 
     async fn purge_history(&self, history: &History) -> Result<()> {

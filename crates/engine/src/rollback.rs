@@ -118,7 +118,7 @@ impl Ending {
         let core = self.core.clone();
         core.background.fetch_add(1, Ordering::AcqRel);
         let background = Background(core.clone());
-        core.env.clone().spawn("rollback", async move {
+        core.clone().store.spawn("rollback", async move {
             let _background = background;
             let mut rest = FIRST_REST;
             for attempt in 1.. {
@@ -192,18 +192,27 @@ impl Ending {
     pub(crate) fn leave(&mut self, history: History) {
         let state = self.state.take().expect("a writer is registered");
         let core = self.core.clone();
+        let has_records = !history.first.is_none();
+        // One step for purge, which looks at the histories and the horizon under this lock: else it could see the
+        // horizon move, and in the same segment a later history, but not this one. The catalogue comes before the
+        // history, which purge reads by its definitions. Both come before the locks go: whoever gets them (checks) must
+        // find the records of what it finds.
+        let mut histories = core.histories.lock();
         core.active.leave(state.id);
+        #[cfg(test)]
+        if let Some(hook) = core.while_leaving.lock().take() {
+            hook();
+        }
         if history.end == TxnEnd::Committed
             && let Some(catalog) = self.catalog.take()
         {
             core.usage.retain(&catalog);
             *core.catalog.write() = catalog;
         }
-        let has_records = !history.first.is_none();
         if has_records {
-            // Before the locks: whoever gets them (checks) must find the records of what it finds.
-            core.histories.lock().insert(history.seq, history);
+            histories.insert(&history);
         }
+        drop(histories);
         self.release_locks();
         state.wake(true);
         if has_records {

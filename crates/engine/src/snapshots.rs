@@ -9,11 +9,17 @@
 //! 4. `low` is at most the smallest active id and the next one, and never goes back (once losers have been
 //!    rolled back): whoever wrote under an id below it has committed, or
 //!    has undone what it wrote, for good. It is read before what it is to judge.
+//! 5. A snapshot given up for undo space holds nothing any more: what it should see may be missing, or another thing in
+//!    its place. Its flag is up before the horizon moves (both under the lock here), purge reads the horizon under that
+//!    lock before it changes a page, and pages are changed and read under latches (extents of undo change hands under a
+//!    lock): so whoever read what purge had touched finds the flag up *afterwards*. What a snapshot read, missing rows
+//!    included, is believed only through [`Snapshot::believe`], which looks at the flag behind the reading; that comes
+//!    before errors too, for they may be of what was no longer there.
 use crate::error::{EngineError, Result};
 use crate::locks::{Owner, TxnState};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use terrace_env::Nanos;
 use terrace_storage::TxnId;
@@ -29,9 +35,19 @@ struct View {
 pub(crate) struct Snapshot {
     view: Arc<View>,
     key: (TxnId, u64),
-    cancelled: AtomicBool,
+    given_up: AtomicBool,
+    /// Statements under way that read with it.
+    statements: AtomicU32,
     registry: Arc<Active>,
 }
+
+/// A statement under way that reads with a snapshot: while it lives, idle transactions' snapshots are given up rather
+/// than this one.
+pub struct Underway(Arc<Snapshot>);
+
+/// What a cursor keeps of the statement that declared it.
+#[derive(Clone)]
+pub struct Paused(Weak<Snapshot>);
 
 #[derive(Default)]
 struct Inner {
@@ -48,6 +64,15 @@ struct Inner {
 pub(crate) struct Active {
     inner: Mutex<Inner>,
     low: AtomicU64,
+}
+
+/// A snapshot that was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GivenUp {
+    /// When it was taken.
+    pub(crate) since: Nanos,
+    /// A statement was reading with it.
+    pub(crate) underway: bool,
 }
 
 /// For statistics.
@@ -71,11 +96,37 @@ impl Snapshot {
     }
     /// 72000 where the snapshot was given up for undo space.
     pub(crate) fn check(&self) -> Result<()> {
-        if self.cancelled.load(Ordering::Acquire) { Err(EngineError::snapshot_too_old()) } else { Ok(()) }
+        if self.given_up.load(Ordering::Acquire) { Err(EngineError::snapshot_too_old()) } else { Ok(()) }
+    }
+    /// What was read with the snapshot, where it was whole until then (invariant 5); else 72000, whatever the reading
+    /// found.
+    pub(crate) fn believe<T, E: Into<EngineError>>(&self, read: std::result::Result<T, E>) -> Result<T> {
+        self.check()?;
+        read.map_err(E::into)
+    }
+    pub(crate) fn underway(self: &Arc<Self>) -> Underway {
+        self.statements.fetch_add(1, Ordering::Relaxed);
+        Underway(self.clone())
+    }
+    pub(crate) fn paused(self: &Arc<Self>) -> Paused {
+        Paused(Arc::downgrade(self))
     }
     /// The horizon's bound while this is registered.
     pub(crate) fn low(&self) -> TxnId {
         self.key.0
+    }
+}
+
+impl Drop for Underway {
+    fn drop(&mut self) {
+        self.0.statements.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Paused {
+    /// It goes on: a FETCH. `None` where nothing of it is left to read.
+    pub fn go_on(&self) -> Option<Underway> {
+        self.0.upgrade().map(|snapshot| snapshot.underway())
     }
 }
 
@@ -103,8 +154,8 @@ impl Inner {
     fn register(&mut self, registry: &Arc<Active>, low: TxnId, now: Nanos) -> Arc<Snapshot> {
         self.registered += 1;
         let (view, key) = (self.view(), (low, self.registered));
-        let cancelled = AtomicBool::new(false);
-        let snapshot = Arc::new(Snapshot { view, key, cancelled, registry: registry.clone() });
+        let (given_up, statements) = (AtomicBool::new(false), AtomicU32::new(0));
+        let snapshot = Arc::new(Snapshot { view, key, given_up, statements, registry: registry.clone() });
         self.snapshots.insert(key, (now, Arc::downgrade(&snapshot)));
         snapshot
     }
@@ -162,7 +213,7 @@ impl Active {
     pub(crate) fn hold(self: &Arc<Self>) -> Arc<Snapshot> {
         let mut inner = self.inner.lock();
         let low = inner.horizon();
-        // Never too old: `cancel_before` passes it by.
+        // Never too old: `give_up_one` passes it by.
         inner.register(self, low, Nanos(u64::MAX))
     }
 
@@ -170,23 +221,27 @@ impl Active {
         self.inner.lock().horizon()
     }
 
-    /// Gives up the snapshots taken before `limit`: their next read fails, and they no longer hold the horizon.
-    pub(crate) fn cancel_before(&self, limit: Nanos) -> usize {
-        // The flag is up before the horizon can move; the strong references go after the lock (their drop takes it).
-        let mut cancelled = Vec::new();
+    /// Gives up one snapshot taken before `limit`, where snapshots, and not a transaction still active, keep what
+    /// `oldest` left behind. That of an idle transaction before those that a statement under way reads with; of each
+    /// kind the oldest.
+    pub(crate) fn give_up_one(&self, oldest: TxnId, limit: Nanos) -> Option<GivenUp> {
+        // Strong references go after the lock: their drop takes it.
+        let mut upgraded = Vec::new();
         let mut inner = self.inner.lock();
-        inner.snapshots.retain(|_, (since, snapshot)| {
-            if *since >= limit {
-                return true;
-            }
-            if let Some(snapshot) = snapshot.upgrade() {
-                snapshot.cancelled.store(true, Ordering::Release);
-                cancelled.push(snapshot);
-            }
-            false
-        });
+        if inner.low() <= oldest || inner.horizon() > oldest {
+            return None;
+        }
+        for (key, (since, snapshot)) in inner.snapshots.iter().filter(|(_, (since, _))| *since < limit) {
+            upgraded.extend(snapshot.upgrade().map(|snapshot| (*key, *since, snapshot)));
+        }
+        let busy = |snapshot: &Snapshot| snapshot.statements.load(Ordering::Relaxed) > 0;
+        let (key, since, snapshot) = upgraded.iter().min_by_key(|(key, _, snapshot)| (busy(snapshot), *key))?;
+        let given_up = GivenUp { since: *since, underway: busy(snapshot) };
+        // Invariant 5: the flag is up before the horizon can move.
+        snapshot.given_up.store(true, Ordering::Release);
+        inner.snapshots.remove(key);
         drop(inner);
-        cancelled.len()
+        Some(given_up)
     }
 
     /// Wakes every waiter (the server is going down).

@@ -41,6 +41,9 @@ pub trait Environment: Send + Sync {
     }
     fn random_u64(&self) -> u64;
     fn is_simulated(&self) -> bool;
+    fn is_struck(&self, _task: &'static str) -> bool {
+        false
+    }
 }
 
 /// A handle to the environment; cheap to clone.
@@ -93,6 +96,10 @@ impl Env {
     }
     pub fn is_simulated(&self) -> bool {
         self.0.is_simulated()
+    }
+    /// Whether a test wants the task of that name to panic now ([`Sim::strike`]); answered once.
+    pub fn is_struck(&self, task: &'static str) -> bool {
+        self.0.is_struck(task)
     }
 }
 

@@ -6,7 +6,9 @@
 //! 2. Virtual time moves only when no task is ready, and then to the earliest timer.
 //! 3. Futures are polled and dropped with the state unlocked: both may wake, spawn and sleep.
 //! 4. Work without end at one instant is a livelock, which no clock would ever end: after [`LIVELOCK`] polls it is a panic.
-//! 5. CPU is not free: `cpu(cost)` occupies the core that is free first, for `cost`.
+//! 5. A panic of a task is the test's, but for one that the test has asked for ([`Sim::strike`]): that ends the task,
+//!    as tokio would have it.
+//! 6. CPU is not free: `cpu(cost)` occupies the core that is free first, for `cost`.
 
 use crate::{BoxFuture, Env, Environment, Nanos};
 use parking_lot::Mutex;
@@ -14,6 +16,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
@@ -57,6 +60,15 @@ struct State {
     timers: BTreeMap<(u64, u64), Waker>,
     /// When each core is free again.
     cores: Vec<u64>,
+    strike: Strike,
+}
+
+/// Whether a task is to panic, and has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Strike {
+    None,
+    Wanted(&'static str),
+    Fell,
 }
 
 struct Task {
@@ -86,6 +98,7 @@ impl Sim {
                 ready: Vec::new(),
                 timers: BTreeMap::new(),
                 cores: vec![0; cores],
+                strike: Strike::None,
             }),
         });
         Sim { shared }
@@ -117,6 +130,21 @@ impl Sim {
                 return Err(Stuck { at: Nanos(state.now), waiting: state.tasks.values().map(|t| t.name).collect() });
             }
         }
+    }
+
+    /// The next task of that name to be polled panics, where it asks ([`Env::is_struck`]). One that waits is woken for
+    /// it.
+    pub fn strike(&self, name: &'static str) {
+        let mut state = self.shared.state.lock();
+        state.strike = Strike::Wanted(name);
+        let waiting = state.tasks.iter_mut().filter(|(_, task)| task.name == name && !task.queued);
+        let woken: Vec<u64> = waiting.map(|(id, task)| (task.queued = true, *id).1).collect();
+        state.ready.extend(woken);
+    }
+
+    /// Names of the tasks that there are.
+    pub fn tasks(&self) -> Vec<&'static str> {
+        self.shared.state.lock().tasks.values().map(|task| task.name).collect()
     }
 
     /// Drops every task where it stands: what a crash does to a process.
@@ -163,8 +191,21 @@ impl Shared {
             (id, future)
         };
         let waker = Waker::from(Arc::new(TaskWaker { id, shared: self.me.clone() }));
-        let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
+        let poll = AssertUnwindSafe(|| future.as_mut().poll(&mut Context::from_waker(&waker)));
+        let polled = catch_unwind(poll);
         let mut state = self.state.lock();
+        let polled = match polled {
+            Ok(polled) => polled,
+            // Invariant 5.
+            Err(_) if state.strike == Strike::Fell => {
+                state.strike = Strike::None;
+                Poll::Ready(())
+            }
+            Err(panic) => {
+                drop(state);
+                resume_unwind(panic)
+            }
+        };
         let done = match polled {
             Poll::Ready(()) => state.tasks.remove(&id),
             Poll::Pending => {
@@ -234,6 +275,15 @@ impl Environment for Shared {
 
     fn is_simulated(&self) -> bool {
         true
+    }
+
+    fn is_struck(&self, task: &'static str) -> bool {
+        let mut state = self.state.lock();
+        let struck = state.strike == Strike::Wanted(task);
+        if struck {
+            state.strike = Strike::Fell;
+        }
+        struck
     }
 }
 

@@ -23,7 +23,7 @@ use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use std::pin::pin;
 use std::sync::Arc;
-use terrace_engine::{EngineError, Result};
+use terrace_engine::{EngineError, Paused, Result, Underway};
 use terrace_storage::{Reads, counting};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
@@ -42,6 +42,8 @@ pub(crate) struct Cursor {
     transaction: u64,
     /// That transaction has committed, and the cursor is held.
     kept: bool,
+    /// The snapshot of its rows: that of an idle transaction but while a FETCH runs.
+    paused: Option<Paused>,
 }
 
 struct Remaining {
@@ -240,9 +242,10 @@ impl Session {
         let running = self.running.take();
         let (schema, stream) = self.rows(rows, token.clone(), prepared.depth);
         self.running = running;
-        let (savepoints, transaction) = {
-            let slot = self.shared.cell.lock().await;
-            (slot.savepoints.len(), slot.number)
+        let (savepoints, transaction, paused) = {
+            let mut slot = self.shared.cell.lock().await;
+            let paused = slot.txn.as_mut().map(|txn| txn.paused());
+            (slot.savepoints.len(), slot.number, paused)
         };
         let hold = prepared.statement.as_ref().is_some_and(is_held);
         let mut remaining = Remaining { stream, begun: None, over: false, memory: None };
@@ -253,7 +256,7 @@ impl Session {
         // Alone, its transaction ended with its last row.
         let kept = hold && block == Block::None;
         let rows = Arc::new(Mutex::new(remaining));
-        self.cursors.insert(fold(name), Cursor { schema, rows, savepoints, token, hold, transaction, kept });
+        self.cursors.insert(fold(name), Cursor { schema, rows, savepoints, token, hold, transaction, kept, paused });
         Ok(command("DECLARE CURSOR"))
     }
 
@@ -317,6 +320,7 @@ impl Session {
             cursor: cursor.token.clone(),
             canceller: self.canceller(),
             running: self.running.clone(),
+            _underway: cursor.paused.as_ref().and_then(Paused::go_on),
         };
         if into.is_some() {
             let mut moved = 0;
@@ -370,6 +374,7 @@ struct Fetching {
     cursor: Arc<CancelToken>,
     canceller: crate::Canceller,
     running: Option<Arc<crate::observe::Running>>,
+    _underway: Option<Underway>,
 }
 
 impl Fetching {

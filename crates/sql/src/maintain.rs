@@ -111,7 +111,7 @@ impl Session {
         // In a task of its own: what is not purged now is purged in the background anyway, and nobody has to wait for where it can stop.
         let (told, outcome) = oneshot::channel();
         let engine = self.database.engine.clone();
-        self.database.engine.env().spawn("vacuum", async move {
+        self.database.engine.spawn("vacuum", async move {
             drop(told.send(engine.purge().await)); // Nobody may listen any more.
         });
         outcome.await.map_err(|_| EngineError::new("57P01", "the server stops"))??;

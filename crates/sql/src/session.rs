@@ -175,7 +175,7 @@ impl Shared {
                 _ => Ok(()),
             };
             match undone {
-                Ok(()) => return,
+                Ok(()) => return slot.open().end_statement(),
                 Err(error) => tracing::warn!(%error, "rollback to a savepoint failed"),
             }
         }

@@ -113,7 +113,7 @@ impl Session {
         // settings' file in disagreement.
         let (told, outcome) = oneshot::channel();
         let (settings, name) = (settings.clone(), name.join("."));
-        self.database.engine.env().spawn("alter-system", async move {
+        self.database.engine.spawn("alter-system", async move {
             drop(told.send(settings.alter(name, value).await)); // Nobody may listen any more.
         });
         outcome.await.map_err(|_| EngineError::new("57P01", "the server stops"))??;

@@ -13,6 +13,8 @@ mod common;
 mod conflict;
 #[path = "statements/cursors.rs"]
 mod cursors;
+#[path = "statements/given_up.rs"]
+mod given_up;
 #[path = "statements/lock_rows.rs"]
 mod lock_rows;
 #[path = "statements/named.rs"]

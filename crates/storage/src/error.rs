@@ -49,6 +49,9 @@ pub enum StorageError {
     PoolExhausted(usize),
     #[error("the log failed and the server must restart: {0}")]
     LogFailed(String),
+    /// A mistake in this program: it cannot be gone on from.
+    #[error("the background task \"{name}\" failed, and storage stopped; a restart recovers: {said}")]
+    TaskPanicked { name: &'static str, said: String },
     #[error("index key of {len} bytes exceeds the limit of {limit}")]
     KeyTooLong { len: usize, limit: usize },
     #[error("row of {len} bytes exceeds the limit of {limit}")]

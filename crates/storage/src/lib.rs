@@ -23,6 +23,7 @@ pub mod recovery;
 pub mod space;
 pub mod store;
 mod sync;
+mod tasks;
 #[cfg(test)]
 mod testing;
 pub mod types;

@@ -18,6 +18,7 @@ use crate::recovery::{self, Redone, Suspects};
 use crate::space::Space;
 use crate::types::*;
 use crate::undo::UndoSpace;
+use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use terrace_device::{DeviceRef, ErrorKind, IoBuf, MeteredDevice, Usage as IoUsage};
@@ -115,7 +116,7 @@ impl Store {
         stamp_all(&devices, &state).await?;
         let store = Self::assemble(env, (devices, meters), config, log, control);
         let inner = &store.0;
-        inner.disk.start(&inner.env);
+        inner.disk.start();
         inner.log.start(state.epoch, Lsn(0)).await?;
         inner.pool.repair_up_to(Lsn(0));
         store.start_writer(&state).await?;
@@ -176,7 +177,7 @@ impl Store {
         let inner = &self.0;
         let mut report =
             RecoveryReport { clean_shutdown: state.clean, redo_from: state.redo_lsn, ..Default::default() };
-        inner.disk.start(&inner.env);
+        inner.disk.start();
         report.torn_pages_restored =
             recovery::restore_torn(&inner.devices, &inner.config, &inner.disk, state.database).await?;
         inner.log.scan(state.redo_lsn, state.retain_lsn).await?;
@@ -274,7 +275,14 @@ impl Store {
             failed: OnceLock::new(),
             closing: AtomicBool::new(false),
         };
-        Store(Arc::new(inner), Class::Normal)
+        let inner = Arc::new(inner);
+        let weak = Arc::downgrade(&inner);
+        inner.log.on_panic(move |why| {
+            if let Some(inner) = weak.upgrade() {
+                inner.stop_after_panic(why);
+            }
+        });
+        Store(inner, Class::Normal)
     }
 
     /// Everything is redone: the flash tier and the background writer begin.
@@ -282,7 +290,7 @@ impl Store {
         let device = self.0.flash_device.lock().as_ref().map(|(_, metered)| metered.clone());
         self.0.flash.start(&identity(state), device).await?;
         self.0.log.attach();
-        self.0.env.spawn("background writer", checkpoint::run(Arc::downgrade(&self.0)));
+        self.spawn("background writer", checkpoint::run(Arc::downgrade(&self.0)));
         Ok(())
     }
 
@@ -408,7 +416,19 @@ impl Store {
         *self.0.checkpoints.lock()
     }
 
-    /// Why storage stopped, if it did: the log or a home failed. Everything waiting was woken with it; reopen to recover.
+    /// Runs a task in the background, under supervision: where it panics storage stops
+    /// ([`StorageError::TaskPanicked`]).
+    pub fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+        self.0.log.spawn(name, task);
+    }
+
+    /// Calls `stop` where a background task has panicked and storage has stopped.
+    pub fn on_panic(&self, stop: impl Fn(&StorageError) + Send + Sync + 'static) {
+        self.0.log.on_panic(stop);
+    }
+
+    /// Why storage stopped, if it did: the log or a home failed, or a background task panicked. Everything waiting was
+    /// woken with it; reopen to recover.
     pub fn failure(&self) -> Option<StorageError> {
         self.0.failure()
     }
@@ -460,6 +480,14 @@ impl Inner {
     pub(crate) fn fail(&self, why: StorageError) {
         self.log.fail(&why);
         let _ = self.failed.set(why); // The first reason stays.
+    }
+
+    /// Whoever waits for anything here learns why nothing comes.
+    fn stop_after_panic(&self, why: &StorageError) {
+        let _ = self.failed.set(why.clone()); // The first reason stays.
+        self.disk.fail(why.clone());
+        self.pool.fail(why);
+        self.flash.stop();
     }
 
     fn stop(&self) {

@@ -4,6 +4,8 @@
 //! 2. It closes only when no session is open; dropped without [`Database::close`] it recovers at its next opening, nothing that was
 //!    committed is lost.
 //! 3. A transaction that is dropped is rolled back.
+//! 4. Where storage has failed, a background task's panic included, every statement says why; opening the database
+//!    again recovers.
 
 use crate::{Error, Instance};
 use futures::StreamExt;
@@ -121,8 +123,8 @@ impl Database {
         if instance.is_none() {
             return Err(closed());
         }
-        let held = self.0.sessions.clone();
-        Ok(Session { sql: self.0.sql.session(USER), runtime: self.handle(), _held: held })
+        let (held, engine) = (self.0.sessions.clone(), self.0.engine.clone());
+        Ok(Session { sql: self.0.sql.session(USER), engine, runtime: self.handle(), _held: held })
     }
 
     /// A transaction of the typed table API, which knows no SQL: get, insert, update, delete, scan. Drop it before closing.
@@ -258,6 +260,7 @@ impl Rows {
 /// One line of work: a transaction at a time.
 pub struct Session {
     sql: terrace_sql::Session,
+    engine: terrace_engine::Database,
     runtime: Handle,
     _held: Arc<()>,
 }
@@ -337,6 +340,9 @@ impl Session {
     }
 
     async fn statement(&mut self, query: Query<'_>) -> Result<Arc<Prepared>> {
+        if let Some(failure) = self.engine.failure() {
+            return Err(failure.with_hint("Close the database and open it again.").into());
+        }
         Ok(match query {
             Query::Text(text) => self.prepare(text).await?.0,
             Query::Prepared(statement) => statement.0.clone(),

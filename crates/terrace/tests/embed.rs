@@ -166,3 +166,32 @@ fn sessions_work_within_tokio_and_are_cancelled_from_outside() {
     // Dropped within a runtime or without one.
     runtime.block_on(async { drop(reopen(&scratch.0).await) });
 }
+
+#[test]
+fn s6_after_a_background_task_has_panicked_every_statement_says_so() {
+    let scratch = Scratch::new("panic");
+    block_on(async {
+        let db = Database::open(&scratch.0, options()).await.unwrap();
+        let mut session = db.session().unwrap();
+        session.execute("CREATE TABLE t (k bigint PRIMARY KEY); INSERT INTO t VALUES (1), (2)", &[]).await.unwrap();
+        db.engine().spawn("test", async { panic!("on purpose") });
+        while db.engine().failure().is_none() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        for sql in ["SELECT k FROM t WHERE k = 1", "SELECT count(*) FROM t", "INSERT INTO t VALUES (3)", "BEGIN"] {
+            let error = session.execute(sql, &[]).await.unwrap_err();
+            assert_eq!(error.sqlstate(), "XX000", "{sql}: {error}");
+            assert!(error.to_string().contains("background task \"test\" failed"), "{sql}: {error}");
+            assert!(error.to_string().contains("on purpose"), "{sql}: {error}");
+        }
+        let mut txn = db.begin(Isolation::ReadCommitted);
+        let t = db.catalog().table("t").unwrap().clone();
+        assert_eq!(txn.insert(&t, &[4_i64.into()]).await.unwrap_err().state.0, "58030");
+        drop((txn, session));
+        assert!(db.close().await.is_err(), "it was not closed in order");
+        drop(db);
+        let db = reopen(&scratch.0).await;
+        assert_eq!(number(&mut db.session().unwrap(), "SELECT count(*) FROM t").await, 2);
+        db.close().await.unwrap();
+    });
+}

@@ -105,9 +105,8 @@ impl Txn {
         let snapshot = self.snapshot();
         let core = self.ending.core.clone();
         loop {
-            let settled = core.settled(self.own(), table.oid, rid).await?;
-            // Only then: without the snapshot the slot may have been freed and given to another row.
-            snapshot.check()?;
+            // Without the snapshot the slot may have been freed and given to another row.
+            let settled = snapshot.believe(core.settled(self.own(), table.oid, rid).await)?;
             let (row, holder) = match settled {
                 None => return Ok(RowLockOutcome::Gone),
                 Some(found) => found,

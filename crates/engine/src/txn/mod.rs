@@ -6,6 +6,10 @@
 //! 2. What a dropped future leaves is sound: a change is one mini-transaction (row and undo together) and undoable at once; a commit whose
 //!    batch is in the log is finished by a task of its own.
 //! 3. READ COMMITTED takes a snapshot per statement, REPEATABLE READ one at its first.
+//! 4. What is read with the snapshot leaves here only if the snapshot had not been given up by then (`snapshots`,
+//!    invariant 5): rows found and rows not found by [`Txn::get`] and [`Txn::fetch`], each batch of a [`Scanner`], what
+//!    [`Txn::update`], [`Txn::delete`] and [`Txn::lock_row`] say of a row. After that (72000) the statement can only be
+//!    rolled back. [`Txn::peek`] reads without a snapshot.
 use crate::catalog::load::View;
 use crate::catalog::{Catalog, Index, Table, system};
 use crate::database::Core;
@@ -15,7 +19,7 @@ use crate::locks::{LockKey, LockMode};
 use crate::record;
 use crate::rollback::{Ending, LOG_EXTRA, NO_TXN};
 use crate::row::RowBuf;
-use crate::snapshots::Snapshot;
+use crate::snapshots::{Paused, Snapshot, Underway};
 use crate::status::Stage;
 use crate::types::Datum;
 use crate::usage::Tally;
@@ -95,6 +99,8 @@ pub struct Savepoint(pub UndoPtr);
 pub struct Txn {
     isolation: Isolation,
     snapshot: Option<Arc<Snapshot>>,
+    /// Between the beginning of a statement and its end.
+    underway: Option<Underway>,
     tally: Tally,
     /// Waits for a lock that are longer fail; zero: never.
     lock_timeout: Duration,
@@ -105,7 +111,14 @@ pub struct Txn {
 impl Txn {
     pub(crate) fn new(core: Arc<Core>, isolation: Isolation) -> Txn {
         let (tally, lock_timeout) = (Tally::new(core.usage.clone()), core.config.lock_timeout);
-        Txn { isolation, snapshot: None, tally, lock_timeout, ending: Ending::new(core, Some(isolation)) }
+        Txn {
+            isolation,
+            snapshot: None,
+            underway: None,
+            tally,
+            lock_timeout,
+            ending: Ending::new(core, Some(isolation)),
+        }
     }
 
     /// From here on, waits for a lock that are longer fail (55P03); zero: never, `None`: as configured.
@@ -131,15 +144,26 @@ impl Txn {
         if self.isolation == Isolation::ReadCommitted || self.snapshot.is_none() {
             let core = self.core();
             // The new one first: the horizon does not jump forth and back.
-            self.snapshot = Some(core.active.snapshot(core.env.now()));
+            let snapshot = core.active.snapshot(core.env.now());
+            self.underway = Some(snapshot.underway());
+            self.snapshot = Some(snapshot);
+        } else if self.underway.is_none() {
+            self.underway = self.snapshot.as_ref().map(|snapshot| snapshot.underway());
         }
     }
 
-    /// Lets go of a READ COMMITTED statement's snapshot, so that an idle transaction does not hold purge up.
+    /// The transaction is idle now: where undo runs out, its snapshot is given up before those that statements read
+    /// with. One of READ COMMITTED lets go of it, so that it does not hold purge up at all.
     pub fn end_statement(&mut self) {
+        self.underway = None;
         if self.isolation == Isolation::ReadCommitted {
             self.snapshot = None;
         }
+    }
+
+    /// For a cursor of the statement under way, which goes on reading after the statement's end.
+    pub fn paused(&mut self) -> Paused {
+        self.snapshot().paused()
     }
 
     fn snapshot(&mut self) -> Arc<Snapshot> {
@@ -210,18 +234,19 @@ impl Txn {
         index: &Index,
         values: &[Datum],
     ) -> Result<Option<(Rid, RowBuf, Version)>> {
-        let found = self.look_up(table, index, values).await?;
+        let snapshot = self.snapshot();
+        let found = snapshot.believe(self.look_up(&snapshot, table, index, values).await)?;
         self.tally.scanned(index.oid, u64::from(found.is_some()));
         Ok(found)
     }
 
     async fn look_up(
         &mut self,
+        snapshot: &Snapshot,
         table: &Table,
         index: &Index,
         values: &[Datum],
     ) -> Result<Option<(Rid, RowBuf, Version)>> {
-        let snapshot = self.snapshot();
         let own = self.own();
         let prefix = key::encode_prefix(table, index, values)?;
         if !self.can_use_index(index) {
@@ -234,7 +259,7 @@ impl Txn {
         let tree = core.tree(index);
         let Some(entry) = tree.first_with_prefix(&core.store, &prefix).await? else { return Ok(None) };
         let rid = key::rid_of(&entry);
-        if let Some(found) = core.get_row(&snapshot, own, table, index, &prefix, rid).await? {
+        if let Some(found) = core.get_row(snapshot, own, table, index, &prefix, rid).await? {
             return Ok(Some(found));
         }
         // Entries of other rows with this key: deleted ones, or ones whose key has changed, not purged yet.
@@ -247,7 +272,7 @@ impl Txn {
             }
             for entry in entries {
                 let rid = key::rid_of(&entry);
-                if let Some(found) = core.get_row(&snapshot, own, table, index, &prefix, rid).await? {
+                if let Some(found) = core.get_row(snapshot, own, table, index, &prefix, rid).await? {
                     return Ok(Some(found));
                 }
             }
@@ -259,8 +284,11 @@ impl Txn {
         let snapshot = self.snapshot();
         let own = self.own();
         let core = self.core();
-        let Some(row) = core.stored(rid).await? else { return Ok(None) };
-        Ok(core.visible(&snapshot, own, table.oid, rid, row).await?.map(|v| v.into_row()))
+        let visible = async {
+            let Some(row) = core.stored(rid).await? else { return Ok(None) };
+            core.visible(&snapshot, own, table.oid, rid, row).await
+        };
+        Ok(snapshot.believe(visible.await)?.map(|v| v.into_row()))
     }
 
     /// Sees the statement's snapshot.
@@ -312,7 +340,7 @@ impl Txn {
 
     /// 1. The end of the transaction goes into its undo page: one batch; from here on a restart may find it committed.
     async fn end_committed(mut self) -> Result<Option<CommitTail>> {
-        self.snapshot = None;
+        (self.underway, self.snapshot) = (None, None);
         self.tally.committed();
         if !self.has_written() {
             self.ending.leave_unwritten().await?;
@@ -359,9 +387,9 @@ impl CommitTail {
 impl Drop for CommitTail {
     fn drop(&mut self) {
         if let (Some(parts), false) = (self.parts.take(), self.in_background) {
-            let env = parts.0.core.env.clone();
+            let core = parts.0.core.clone();
             let tail = CommitTail { parts: Some(parts), in_background: true };
-            env.spawn("commit", async move {
+            core.store.spawn("commit", async move {
                 if let Err(e) = tail.finish().await {
                     tracing::error!("{e}");
                 }
@@ -439,6 +467,10 @@ impl Txn {
     }
 }
 
+#[cfg(test)]
+mod given_up_tests;
+#[cfg(test)]
+mod leave_tests;
 #[cfg(test)]
 mod model_tests;
 #[cfg(test)]

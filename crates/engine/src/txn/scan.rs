@@ -5,7 +5,9 @@
 //!    have several.
 //! 3. An index that lacks versions which the snapshot sees (`Txn::can_use_index`) is replaced by a full scan, its rows selected and sorted in
 //!    memory: slower, the same answer.
-//! 4. Rows that the transaction changes while it scans may be met in their new version: whoever minds collects first.
+//! 4. A batch is handed out only if the snapshot had not been given up when all of it had been read
+//!    ([`Scanner::next_batch`]).
+//! 5. Rows that the transaction changes while it scans may be met in their new version: whoever minds collects first.
 use super::{Scan, ScanDirection, Version};
 use crate::catalog::{Index, Table};
 use crate::database::Core;
@@ -107,10 +109,14 @@ impl Scanner {
         Scanner { core, snapshot, own, table, source, ready: VecDeque::new(), counted, tally }
     }
 
-    /// At most `max` rows; empty at the end.
+    /// At most `max` rows; empty at the end. 72000 where the snapshot was given up (invariant 4).
     pub async fn next_batch(&mut self, max: usize) -> Result<Vec<(Rid, RowBuf, Version)>> {
         assert!(max > 0, "a batch has rows");
-        while self.ready.len() < max && self.fill().await? {}
+        let mut filled = Ok(true);
+        while self.ready.len() < max && matches!(filled, Ok(true)) {
+            filled = self.fill().await;
+        }
+        self.snapshot.believe(filled)?;
         let n = self.ready.len().min(max);
         self.tally.count(self.counted).rows += n as u64;
         Ok(self.ready.drain(..n).collect())

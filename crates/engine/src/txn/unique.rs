@@ -4,6 +4,8 @@
 //! 2. Under the stripe, every other row with an entry of the same key is judged by its versions: the newest settled one with this key and
 //!    not deleted is a duplicate; one that depends on the outcome of a running transaction is waited for, the stripe released.
 //! 3. A row version whose key has a NULL is a duplicate of nothing.
+//! 4. Newest versions are judged, and those that a running transaction may bring back, not what the snapshot sees: that it
+//!    may have been given up (`snapshots`, invariant 5) makes no difference here.
 use super::{Isolation, Txn, Version};
 use crate::catalog::{Index, Table};
 use crate::database::Core;

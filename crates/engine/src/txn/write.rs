@@ -166,9 +166,8 @@ impl Txn {
         let id = self.write_id().await?;
         let core = self.ending.core.clone();
         loop {
-            let settled = core.settled(id, table.oid, rid).await?;
-            // Only then: without the snapshot the slot may have been freed and given to another row.
-            snapshot.check()?;
+            // Without the snapshot the slot may have been freed and given to another row.
+            let settled = snapshot.believe(core.settled(id, table.oid, rid).await)?;
             let Some((row, holder)) = settled else {
                 return Ok(Ready::No(UpdateOutcome::Gone));
             };

@@ -19,12 +19,20 @@ pub(crate) async fn database() -> SqlDatabase {
 }
 
 pub(crate) async fn database_archived(archive: Option<Archive>) -> SqlDatabase {
+    made(archive, EngineConfig::default()).await
+}
+
+pub(crate) async fn database_with(engine: EngineConfig) -> SqlDatabase {
+    made(None, engine).await
+}
+
+async fn made(archive: Option<Archive>, engine: EngineConfig) -> SqlDatabase {
     let env: Env = Real::on(tokio::runtime::Handle::current());
     let devices = DeviceSet::from_fn(|name| device(name));
     let small =
         StorageConfig { pool_bytes: 32 << 20, segment_size: 1 << 20, log_buffer: 1 << 20, ..Default::default() };
     let storage = StorageConfig { archive, ..small };
-    let engine = Database::create(env, devices, storage, EngineConfig::default()).await.expect("an empty database");
+    let engine = Database::create(env, devices, storage, engine).await.expect("an empty database");
     SqlDatabase::new(engine)
 }
 

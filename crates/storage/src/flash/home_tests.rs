@@ -125,7 +125,7 @@ async fn bench(env: Env, flash: FlashConfig) -> Bench {
     log.format().await.expect("a memory device takes a log");
     log.start(1, Lsn(1 << 20)).await.expect("a fresh log starts");
     let disk = Arc::new(DiskHome::new(&devices, &config, DATABASE, log.clone()));
-    disk.start(&env);
+    disk.start();
     let home = Arc::new(FlashHome::new(env.clone(), disk.clone(), &config, log.clone()));
     let pages = (0..512).map(|no| back(no, 1000 + u64::from(no))).collect();
     disk.write_back(pages, Reason::Age).await.expect("a memory device takes pages");

@@ -60,7 +60,7 @@ fn start(write: WritePolicy) -> Arc<Model> {
     block_on(async {
         log.format().await.unwrap();
         log.start(1, Lsn(0)).await.unwrap();
-        disk.start(&env);
+        disk.start();
         disk.write_back((0..PAGES).map(blank).collect(), Reason::Age).await.unwrap();
         disk.sync().await.unwrap();
         home.start(&identity, Some(device("flash"))).await.unwrap();

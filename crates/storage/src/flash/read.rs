@@ -140,23 +140,30 @@ impl FlashHome {
             return Ok(Fetched { bytes, rec_lsn: None, tier: Tier::Flash, leaves });
         }
         self.counters.misses.fetch_add(1, Ordering::Relaxed);
-        // Nobody changes the page while it is being read, but the cleaner may have brought it home.
-        let dropped = self.part(page).lock().drop_clean(page);
-        let lost = {
-            let partition = self.part(page).lock();
-            partition.find(page).map(|frame| partition.record(frame).rec())
-        };
-        let at = held.at;
-        if dropped || lost.is_none() {
-            drop(held);
-            let mut fetched = self.disk.fetch(page, 1, access).await;
-            return fetched.pop().expect("one page was asked for");
+        let mut failed = None;
+        loop {
+            // Nobody changes the page while it is being read, but the cleaner may have brought it home; then the log it
+            // was to be made again from may be gone by now, too.
+            let dropped = self.part(page).lock().drop_clean(page);
+            let lost = {
+                let partition = self.part(page).lock();
+                partition.find(page).map(|frame| partition.record(frame).rec())
+            };
+            let rec = match (lost, failed.take()) {
+                (Some(rec), None) if !dropped => rec,
+                (Some(_), Some(error)) if !dropped => return Err(error),
+                _ => break,
+            };
+            self.urgent.lock().push(held.at);
+            self.wake_cleaner.notify_one();
+            match self.replay(&[(page, rec)]).await.pop().expect("one page was asked for") {
+                Ok(bytes) => return Ok(Fetched { bytes, rec_lsn: None, tier: Tier::Disk, leaves: false }),
+                Err(error) => failed = Some(error),
+            }
         }
-        let rec = lost.expect("checked");
-        self.urgent.lock().push(at);
-        self.wake_cleaner.notify_one();
-        let bytes = self.replay(&[(page, rec)]).await.pop().expect("one page was asked for")?;
-        Ok(Fetched { bytes, rec_lsn: None, tier: Tier::Disk, leaves: false })
+        drop(held);
+        let mut fetched = self.disk.fetch(page, 1, access).await;
+        fetched.pop().expect("one page was asked for")
     }
 
     /// While the tier is being filled (τ), a page that it lacks is read from the disk with its neighbours that it lacks too, in one

@@ -82,7 +82,7 @@ impl FlashHome {
     /// as wanted, for a smaller tier or none after its dirty pages went home. A tier whose device failed is started anew.
     pub(crate) async fn set(self: &Arc<Self>, device: Option<DeviceRef>, config: FlashConfig) -> Result<()> {
         let (me, (send, receive)) = (self.clone(), oneshot::channel());
-        self.env.spawn("flash change", async move {
+        self.log.spawn("flash change", async move {
             let _ = send.send(me.change(device, config).await); // The caller may have gone.
         });
         receive.await.unwrap_or(Err(StorageError::ShuttingDown))
@@ -179,8 +179,8 @@ impl FlashHome {
         self.state.store(FlashState::On as u8, Ordering::Release);
         if !self.working.swap(true, Ordering::AcqRel) {
             let (writer, cleaner) = (self.clone(), self.clone());
-            self.env.spawn("flash writer", async move { writer.run_writer().await });
-            self.env.spawn("flash cleaner", async move { cleaner.run_cleaner().await });
+            self.log.spawn("flash writer", async move { writer.run_writer().await });
+            self.log.spawn("flash cleaner", async move { cleaner.run_cleaner().await });
         }
         self.wake_cleaner.notify_one();
     }

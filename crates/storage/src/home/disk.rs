@@ -6,6 +6,8 @@
 //!    ended. It enters here before the pool lets go of it, so a checkpoint that asks the pool first misses nothing.
 //! 2. A page is in at most one group in flight; later copies wait, so that they land in order.
 //! 3. A failed write or sync stops the home for good: what was taken may be lost, and the store must restart from the log.
+//! 4. A page may be read while it is written (the flash tier makes a page again from its version here while its cleaner
+//!    brings it home): one that fails its checks is read again once what is on its way is written.
 
 use super::double_write::{DoubleWrite, MAX_GROUP};
 use super::{Fetched, Home, HomeFuture, Reason, Tier, WriteBack};
@@ -21,7 +23,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use terrace_device::{DeviceRef, ErrorKind, IoBuf, Purpose};
-use terrace_env::Env;
 use tokio::sync::{Notify, oneshot};
 
 /// Where page 0 lies on a tablespace's device: behind the device's identity, on a boundary that suits every page size.
@@ -167,10 +168,10 @@ impl DiskHome {
     }
 
     /// Starts the writers.
-    pub(crate) fn start(self: &Arc<Self>, env: &Env) {
+    pub(crate) fn start(self: &Arc<Self>) {
         for area in 0..WRITERS {
             let home = self.clone();
-            env.spawn("page writer", async move { home.run(area).await });
+            self.log.spawn("page writer", async move { home.run(area).await });
         }
     }
 
@@ -201,7 +202,7 @@ impl DiskHome {
         Ok(())
     }
 
-    fn fail(&self, why: StorageError) {
+    pub(crate) fn fail(&self, why: StorageError) {
         tracing::error!("writing pages home failed: {why}");
         self.log.fail(&why); // Nothing may be acknowledged any more.
         let _ = self.failed.set(why); // The first reason stays.
@@ -353,6 +354,49 @@ impl DiskHome {
     }
 
     async fn fetch_one(&self, page: PageId) -> Result<Fetched> {
+        let fetched = self.read_one(page).await;
+        self.settled(page, fetched).await
+    }
+
+    /// Invariant 4.
+    async fn settled(&self, page: PageId, mut fetched: Result<Fetched>) -> Result<Fetched> {
+        for again in 0.. {
+            let torn =
+                matches!(&fetched, Err(StorageError::BadPage { why, .. }) if *why != BadPage::Blank && why.is_decay());
+            // Once in any case: the write may have ended meanwhile.
+            if !torn || !self.arrived(page).await && again > 0 {
+                break;
+            }
+            fetched = self.read_one(page).await;
+        }
+        fetched
+    }
+
+    /// Waits until nothing of the page is on its way home; whether there was anything.
+    async fn arrived(&self, page: PageId) -> bool {
+        let mut was = false;
+        loop {
+            let mut progress = std::pin::pin!(self.progress.notified());
+            progress.as_mut().enable();
+            let on_its_way = {
+                let queue = self.queue.lock();
+                let unwritten = queue.groups.values().filter(|group| !group.written);
+                queue
+                    .waiting
+                    .iter()
+                    .map(|waiting| &waiting.page.page)
+                    .chain(unwritten.flat_map(|g| &g.pages))
+                    .any(|p| *p == page)
+            };
+            if !on_its_way || self.check().is_err() {
+                return was;
+            }
+            was = true;
+            progress.await;
+        }
+    }
+
+    async fn read_one(&self, page: PageId) -> Result<Fetched> {
         let (device, purpose) = self.places.device(page.space);
         match device.read(self.places.offset(page), IoBuf::zeroed(self.page_size), purpose).await {
             Ok(bytes) => self.verify(page, bytes),
@@ -371,7 +415,8 @@ impl DiskHome {
             let read = device.read(at, IoBuf::zeroed(there as usize * self.page_size), purpose).await;
             if let Ok(all) = read {
                 for (i, bytes) in all.chunks_exact(self.page_size).enumerate() {
-                    results.push(self.verify(page(i as u32), IoBuf::padded(bytes)));
+                    let read = self.verify(page(i as u32), IoBuf::padded(bytes));
+                    results.push(self.settled(page(i as u32), read).await);
                 }
             }
         }

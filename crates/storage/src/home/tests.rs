@@ -8,8 +8,11 @@ use crate::log::Log;
 use crate::page::op::PageOp;
 use crate::page::{PageKind, header};
 use std::sync::Arc;
+use std::time::Duration;
 use terrace_device::fault::{Choice, Fault, FaultDevice, Operation, Recorder, Rule};
-use terrace_device::{Device, DeviceRef, ErrorKind, Guarantees, Image, IoBuf, MemoryDevice, Purpose};
+use terrace_device::{
+    Device, DeviceRef, DeviceStats, ErrorKind, Guarantees, Image, IoBuf, IoFuture, MemoryDevice, Purpose,
+};
 use terrace_env::Sim;
 
 const DATABASE: u128 = 5;
@@ -43,7 +46,7 @@ fn bench(images: Option<Vec<Image>>, atomic: usize) -> Bench {
 fn home(env: &terrace_env::Env, bench: &Bench, config: &StorageConfig) -> Arc<DiskHome> {
     let log = Log::unopened(env.clone(), bench.devices.log.clone(), DATABASE, config);
     let home = Arc::new(DiskHome::new(&bench.devices, config, DATABASE, log));
-    home.start(env);
+    home.start();
     home
 }
 
@@ -270,4 +273,86 @@ fn a_page_ahead_of_the_log_is_refused() {
         let home = DiskHome::new(&bench.devices, &config(), DATABASE, log);
         let _ = home.write_back(vec![back(data(1), 90, 30)], Reason::Age).await;
     });
+}
+
+/// A device whose writes reach it in two halves, some time apart.
+struct InHalves {
+    device: MemoryDevice,
+    env: terrace_env::Env,
+}
+
+impl Device for InHalves {
+    fn name(&self) -> &str {
+        self.device.name()
+    }
+    fn guarantees(&self) -> Guarantees {
+        self.device.guarantees()
+    }
+    fn size(&self) -> u64 {
+        self.device.size()
+    }
+    fn read(&self, offset: u64, buf: IoBuf, purpose: Purpose) -> IoFuture<'_, IoBuf> {
+        self.device.read(offset, buf, purpose)
+    }
+    fn write(&self, offset: u64, buf: IoBuf, purpose: Purpose) -> IoFuture<'_, IoBuf> {
+        Box::pin(async move {
+            let half = buf.len() / 2;
+            self.device.write(offset, IoBuf::padded(&buf[..half]), purpose).await?;
+            self.env.sleep(Duration::from_millis(5)).await;
+            self.device.write(offset + half as u64, IoBuf::padded(&buf[half..]), purpose).await?;
+            Ok(buf)
+        })
+    }
+    fn sync(&self, purpose: Purpose) -> IoFuture<'_, ()> {
+        self.device.sync(purpose)
+    }
+    fn allocate(&self, offset: u64, len: u64) -> IoFuture<'_, ()> {
+        self.device.allocate(offset, len)
+    }
+    fn discard(&self, offset: u64, len: u64) -> IoFuture<'_, ()> {
+        self.device.discard(offset, len)
+    }
+    fn stats(&self) -> DeviceStats {
+        self.device.stats()
+    }
+}
+
+/// A page that is read while it is written is no damaged page.
+#[test]
+fn s8_a_page_read_while_it_is_written_is_read_again() {
+    for (seed, double_write) in [(1, true), (2, false), (3, true), (4, false)] {
+        let sim = Sim::new(seed, 2);
+        let env = sim.env();
+        sim.run(async move {
+            let mut bench = bench(None, 512);
+            let device = InHalves { device: MemoryDevice::new("data", 64 << 20), env: env.clone() };
+            bench.devices.data = Arc::new(device);
+            let mut config = config();
+            config.safeguards.double_write = double_write;
+            let home = home(&env, &bench, &config);
+            for lsn in 1..8 {
+                let written = home.write_back((3..6).map(|no| back(data(no), lsn, lsn)).collect(), Reason::Age);
+                let read = async {
+                    for _ in 0..20 {
+                        env.sleep(Duration::from_micros(env.random_u64() % 900)).await;
+                        let count = 1 + (env.random_u64() % 3) as u32;
+                        for (no, fetched) in (3..).zip(home.fetch(data(3), count, Access::Random).await) {
+                            match fetched {
+                                Ok(page) => {
+                                    let found = header::lsn(&page.bytes).0;
+                                    assert!((lsn - 1..=lsn).contains(&found), "page {no} at {found}");
+                                    assert_eq!(page.bytes[..], sealed(data(no), found)[..]);
+                                }
+                                Err(StorageError::BadPage { why: BadPage::Blank, .. }) if lsn == 1 => {}
+                                Err(e) => panic!("page {no}: {e}"),
+                            }
+                        }
+                    }
+                };
+                let (written, ()) = futures::join!(written, read);
+                written.expect("it writes");
+            }
+            home.stop();
+        });
+    }
 }

@@ -4,7 +4,8 @@
 //! Invariants:
 //! 1. `append` never waits: memory and segments for it were granted by `reserve` (`LogPermit`), before any latch (R3).
 //! 2. `durable` moves only after a sync that began when everything below it was written. Batches become durable in order.
-//! 3. A failed write or sync poisons the log: nothing is tried again, nothing after it is ever acknowledged.
+//! 3. A failed write or sync, or a background task's panic, poisons the log: nothing is tried again, nothing after it
+//!    is ever acknowledged.
 //! 4. Before a batch is appended its pages are dirty with a recLSN <= its start. So a checkpoint that reads `end` *before* it looks
 //!    at dirty pages never records a redo LSN above an unwritten change.
 //!
@@ -38,7 +39,7 @@ use segment::{FIRST, Geometry};
 use space::Slots;
 pub use status::{ArchiveStatus, LogStatus};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 use terrace_device::DeviceRef;
 use terrace_env::Env;
@@ -97,13 +98,17 @@ pub(crate) struct Core {
     /// Background-writer rounds that wrote everything home, and whether anyone makes them.
     rounds: AtomicU64,
     checkpointed: AtomicBool,
-    failed: OnceLock<String>,
+    failed: OnceLock<StorageError>,
+    /// What else must stop where a task has panicked.
+    on_panic: Mutex<Vec<OnPanic>>,
     closing: AtomicBool,
     archive: Option<archive::Archive>,
     /// Its last attempt to store a segment failed.
     archive_refuses: AtomicBool,
     archive_failed: Mutex<archive::Failures>,
 }
+
+type OnPanic = Arc<dyn Fn(&StorageError) + Send + Sync>;
 
 /// Everything that `append` touches.
 struct Tail {
@@ -361,6 +366,19 @@ impl Log {
         self.core.tail.lock().slots.redo
     }
 
+    pub(crate) fn env(&self) -> &Env {
+        &self.core.env
+    }
+
+    pub(crate) fn weak(&self) -> Weak<Core> {
+        Arc::downgrade(&self.core)
+    }
+
+    /// Calls `stop` where a background task has panicked (`tasks`).
+    pub(crate) fn on_panic(&self, stop: impl Fn(&StorageError) + Send + Sync + 'static) {
+        self.core.on_panic.lock().push(Arc::new(stop));
+    }
+
     /// Why the log stopped, if it did.
     pub fn failure(&self) -> Option<StorageError> {
         self.core.check().err()
@@ -467,10 +485,10 @@ impl Log {
             core.end.store(end.0, Ordering::Release);
             core.durable.store(end.0, Ordering::Release);
         }
-        core.env.spawn_thread("log-writer", writer::run(core.clone()));
-        core.env.spawn("log space", space_task(core.clone()));
+        self.spawn_thread("log-writer", writer::run(core.clone()));
+        self.spawn("log space", space_task(core.clone()));
         if core.archive.is_some() {
-            core.env.spawn("log archive", archive::run(core.clone()));
+            self.spawn("log archive", archive::run(core.clone()));
         }
         Ok(())
     }
@@ -496,7 +514,7 @@ impl Log {
 impl Core {
     pub(crate) fn check(&self) -> Result<()> {
         match self.failed.get() {
-            Some(why) => Err(StorageError::LogFailed(why.clone())),
+            Some(why) => Err(why.clone()),
             None => Ok(()),
         }
     }
@@ -504,6 +522,18 @@ impl Core {
     /// Invariant 3. Everybody who waits learns it.
     fn poison(&self, why: String) {
         tracing::error!(%why, "the log failed");
+        self.close(StorageError::LogFailed(why));
+    }
+
+    /// A background task has panicked: all that has to do with the log stops.
+    pub(crate) fn stop_all(&self, why: StorageError) {
+        tracing::error!("{why}");
+        self.close(why.clone());
+        let others = self.on_panic.lock().clone();
+        others.iter().for_each(|stop| stop(&why));
+    }
+
+    fn close(&self, why: StorageError) {
         let _ = self.failed.set(why); // The first reason stays.
         self.close_waiters(); // Dropped senders wake their receivers.
         self.room.notify_waiters();
@@ -727,6 +757,7 @@ impl Log {
                 rounds: AtomicU64::new(0),
                 checkpointed: AtomicBool::new(false),
                 failed: OnceLock::new(),
+                on_panic: Mutex::default(),
                 closing: AtomicBool::new(false),
                 archive: config.archive.clone(),
                 archive_refuses: AtomicBool::new(false),

@@ -164,7 +164,7 @@ impl Pool {
             repair_up_to: OnceLock::new(),
             repairing: tokio::sync::Mutex::new(()),
         });
-        env.spawn("pool cleaner", write::cleaner(Arc::downgrade(&pool), wake_cleaner));
+        pool.log.spawn("pool cleaner", write::cleaner(Arc::downgrade(&pool), wake_cleaner));
         pool
     }
 

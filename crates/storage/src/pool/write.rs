@@ -98,7 +98,7 @@ impl Pool {
     async fn write_group(&self, pages: Vec<PageId>, reason: Reason) -> Result<Outcome> {
         let pool = self.me.upgrade().ok_or(StorageError::ShuttingDown)?;
         let (send, receive) = oneshot::channel();
-        self.env.spawn("page write", async move {
+        self.log.spawn("page write", async move {
             let outcome = pool.write_now(pages, reason).await;
             pool.write_done.notify_waiters();
             let _ = send.send(outcome); // The caller may have gone.
@@ -170,6 +170,13 @@ impl Pool {
             self.write_group(group.to_vec(), Reason::Age).await?;
         }
         Ok(())
+    }
+
+    /// Storage has stopped: who waits for a frame, or for a page to be written, learns it.
+    pub(crate) fn fail(&self, why: &StorageError) {
+        *self.failure.lock() = Some(why.clone());
+        self.freed.notify_waiters();
+        self.write_done.notify_waiters();
     }
 
     /// Why victims cannot be written, if so.
