@@ -1,10 +1,11 @@
-//! Clock, tasks, randomness and CPU time: the real ones ([`Real`]) and the simulated ones ([`Sim`]).
+//! Clock, tasks, randomness and CPU time: the real ones ([`Real`]) and the simulated ones ([`Sim`]); and the count of memory.
 //!
 //! In: futures to run, durations to wait. Never: devices, pages, or anything that knows what the time is for.
 //!
 //! Everything above this room asks an [`Env`] instead of the operating system (rule R2), so that the same engine runs on real
 //! devices in real time and, under [`Sim`], in virtual time where one seed gives one run.
 
+pub mod memory;
 mod real;
 mod sim;
 #[cfg(test)]

@@ -23,12 +23,16 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use terrace_engine::{Datum, EngineError};
+use terrace_env::memory::Meter;
 use terrace_sql::{Outcome, Prepared, Reported, Session, TxnStatus};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// Bytes of answers that wait before they are sent without being asked for.
 pub const FLUSH_AT: usize = 64 << 10;
+
+/// Bytes of a message from which on it is handled at length.
+const LARGE_MESSAGE: usize = 16 << 10;
 
 /// Bytes of a client's next messages that are read while a statement of its runs.
 const READ_AHEAD: usize = 64 << 10;
@@ -170,7 +174,9 @@ pub(crate) async fn run(shared: Arc<Shared>, socket: TcpStream, peer: SocketAddr
     let stop = async move { drop(stopping.wait_for(|stopping| *stopping).await) };
     let (input, output) = (BytesMut::new(), BytesMut::new());
     let mut wire = Wire { socket: Socket::Plain(socket), peer, input, output, stop: Box::pin(stop.fuse()) };
-    let end = AssertUnwindSafe(live(&shared, &mut wire)).catch_unwind().await;
+    // Whatever this connection's polls allocate is its session's.
+    let counted = Meter::new(shared.db.memory.clone());
+    let end = AssertUnwindSafe(counted.over(pin!(live(&shared, &mut wire)))).catch_unwind().await;
     let failure = match end {
         Ok(Ok(())) => return,
         Ok(Err(failure)) => failure,
@@ -225,8 +231,14 @@ impl Connection {
             if self.skipping && extended {
                 continue;
             }
+            let large = frame.body.len() >= LARGE_MESSAGE;
             let handled = match frame.decode() {
                 Ok(Message::Terminate) => return Ok(()),
+                Ok(message) if large => {
+                    // To split and parse a long text, to decode long values, and to give them back takes long.
+                    let env = self.shared.env.clone();
+                    env.at_length(Box::pin(self.handle(wire, message))).await
+                }
                 Ok(message) => self.handle(wire, message).await,
                 Err(e) => Err(Failure::Statement(e)),
             };
@@ -373,12 +385,14 @@ impl Connection {
         binary: impl Fn(usize) -> bool,
     ) -> Result<Option<Rows>, Failure> {
         match outcome {
-            Outcome::Rows { schema, stream } => return Ok(Some(Rows::new(schema, stream, binary))),
+            Outcome::Rows { schema, stream } => {
+                return Ok(Some(Rows::new(&self.shared.env, schema, stream, binary)));
+            }
             // Boxed, as all that is large and rare here: what handles a message is made, and so copied, for each.
             Outcome::CopyIn(copy) => Box::pin(copy_in(&self.shared, wire, copy)).await?,
             Outcome::CopyOut { schema, stream, format } => {
                 let zone = self.session.zone();
-                zone.over(Box::pin(copy_out(wire, prepared, &schema, stream, &format))).await?;
+                zone.over(Box::pin(copy_out(&self.shared, wire, prepared, &schema, stream, &format))).await?;
             }
             Outcome::Command { tag, notices } => {
                 for notice in &notices {

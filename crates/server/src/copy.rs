@@ -7,6 +7,7 @@ use crate::connection::{FLUSH_AT, Wire, complete};
 use crate::encode::{columns, text_field};
 use crate::error::{Failure, protocol};
 use crate::frontend::{Message, next_frame};
+use crate::large::{check_length, is_large};
 use crate::serve::Shared;
 use crate::types;
 use bytes::{BufMut, BytesMut};
@@ -16,7 +17,8 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use pgwire::messages::PgWireBackendMessage as Answer;
 use pgwire::messages::copy::{CopyDone, CopyInResponse, CopyOutResponse};
-use terrace_engine::Result;
+use std::pin::pin;
+use terrace_engine::{EngineError, Result};
 use terrace_sql::{CopyFormat, CopyIn, Prepared};
 
 /// Takes the data of `COPY ... FROM STDIN` and completes it.
@@ -63,6 +65,7 @@ pub(crate) async fn copy_in(shared: &Shared, wire: &mut Wire, mut copy: Box<Copy
 
 /// Sends the rows of `COPY ... TO STDOUT`.
 pub(crate) async fn copy_out(
+    shared: &Shared,
     wire: &mut Wire,
     prepared: &Prepared,
     schema: &SchemaRef,
@@ -84,12 +87,20 @@ pub(crate) async fn copy_out(
     while let Some(batch) = wire.watch(stream.next()).await?.transpose()? {
         let columns = columns(&batch, &wires, &text)?;
         for row in 0..batch.num_rows() {
-            for (i, column) in columns.iter().enumerate() {
-                value.clear();
-                let field = text_field(&mut value, column, row)?.then_some(&value[..]);
-                format.write_field(&mut line, i, columns.len(), field);
+            let mut write = async || {
+                for (i, column) in columns.iter().enumerate() {
+                    value.clear();
+                    let field = text_field(&mut value, column, row)?.then_some(&value[..]);
+                    format.write_field(&mut line, i, columns.len(), field);
+                }
+                check_length(line.len())?;
+                send_line(wire, &mut line);
+                Ok::<(), EngineError>(())
+            };
+            match is_large(&columns, row) {
+                true => shared.env.at_length(pin!(write())).await?,
+                false => write().await?,
             }
-            send_line(wire, &mut line);
             count += 1;
             if wire.output.len() >= FLUSH_AT {
                 wire.flush().await?;

@@ -30,6 +30,88 @@ pub(crate) struct Column {
     binary: bool,
 }
 
+/// A value that is large, in the form in which it goes.
+#[derive(Clone, Copy)]
+pub(crate) enum Large<'a> {
+    Bytes(&'a [u8]),
+    /// As hexadecimal digits, behind `\x`; whether these are the value's first.
+    Hex(&'a [u8], bool),
+}
+
+impl<'a> Large<'a> {
+    pub(crate) fn length(self) -> usize {
+        match self {
+            Large::Bytes(bytes) => bytes.len(),
+            Large::Hex(bytes, first) => bytes.len() * 2 + if first { 2 } else { 0 },
+        }
+    }
+
+    /// Parts of so many bytes of the value.
+    pub(crate) fn pieces(self, of: usize) -> impl Iterator<Item = Large<'a>> {
+        let (bytes, hex) = match self {
+            Large::Bytes(bytes) => (bytes, false),
+            Large::Hex(bytes, _) => (bytes, true),
+        };
+        let piece = move |(n, piece)| if hex { Large::Hex(piece, n == 0) } else { Large::Bytes(piece) };
+        bytes.chunks(of).enumerate().map(piece)
+    }
+
+    pub(crate) fn write(self, out: &mut BytesMut) {
+        match self {
+            Large::Bytes(bytes) => out.put_slice(bytes),
+            Large::Hex(bytes, first) => {
+                if first {
+                    out.put_slice(b"\\x");
+                }
+                for byte in bytes {
+                    out.put_slice(&[byte >> 4, byte & 15].map(|digit| b"0123456789abcdef"[usize::from(digit)]));
+                }
+            }
+        }
+    }
+}
+
+/// Bytes from which on a value is written in pieces.
+const LARGE: usize = 64 << 10;
+
+impl Column {
+    /// Bytes of a value of a type whose values may be large; of others none.
+    pub(crate) fn bytes(&self, row: usize) -> usize {
+        self.raw(row).map_or(0, <[u8]>::len)
+    }
+
+    fn raw(&self, row: usize) -> Option<&[u8]> {
+        match &self.values {
+            Values::Text(a) => a.is_valid(row).then(|| a.value(row).as_bytes()),
+            Values::TextView(a) => a.is_valid(row).then(|| a.value(row).as_bytes()),
+            Values::Bytea(a) => a.is_valid(row).then(|| a.value(row)),
+            _ => None,
+        }
+    }
+
+    /// Bytes of all values, of a type whose values may be large.
+    pub(crate) fn holds(&self) -> usize {
+        match &self.values {
+            Values::Text(a) => a.get_buffer_memory_size(),
+            Values::TextView(a) => a.get_buffer_memory_size(),
+            Values::Bytea(a) => a.get_buffer_memory_size(),
+            _ => 0,
+        }
+    }
+
+    /// A value that is large. (One of char(n) is not: it is padded as a whole.)
+    pub(crate) fn large(&self, row: usize) -> Option<Large<'_>> {
+        let bytes = self.raw(row).filter(|bytes| bytes.len() >= LARGE && self.wire.padded() == 0)?;
+        let hex = matches!(self.values, Values::Bytea(_)) && !self.binary;
+        Some(if hex { Large::Hex(bytes, true) } else { Large::Bytes(bytes) })
+    }
+
+    /// Writes a value with its length before it.
+    pub(crate) fn field(&self, out: &mut BytesMut, row: usize) -> Result<()> {
+        field(out, self, row)
+    }
+}
+
 enum Values {
     Null,
     Bool(BooleanArray),

@@ -26,6 +26,7 @@ mod encode;
 mod error;
 mod extended;
 mod frontend;
+mod large;
 mod metrics;
 mod registry;
 mod rows;

@@ -2,13 +2,16 @@
 use crate::connection::{FLUSH_AT, Wire};
 use crate::encode::{columns, data_row};
 use crate::error::Failure;
+use crate::large::{is_large, send_row};
 use crate::types::{self, row_description};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use pgwire::messages::data::RowDescription;
+use std::pin::pin;
 use terrace_engine::Result;
+use terrace_env::{Env, yield_now};
 
 /// A running query: its stream, and the batch that was begun.
 pub(crate) struct Rows {
@@ -18,7 +21,14 @@ pub(crate) struct Rows {
     binary: Vec<bool>,
     /// A batch and how many of its rows were sent.
     begun: Option<(RecordBatch, usize)>,
+    env: Env,
 }
+
+/// Bytes of a column that are given back at length.
+const HANDED_OVER: usize = 1 << 20;
+
+/// Times that output is flushed before others have the thread.
+const FLUSHES: usize = 8;
 
 pub(crate) struct Sent {
     pub(crate) count: u64,
@@ -29,13 +39,14 @@ pub(crate) struct Sent {
 impl Rows {
     /// `binary(i)`: whether column i goes in binary.
     pub(crate) fn new(
+        env: &Env,
         schema: SchemaRef,
         stream: BoxStream<'static, Result<RecordBatch>>,
         binary: impl Fn(usize) -> bool,
     ) -> Rows {
         let wires = schema.fields().iter().map(|f| types::wire(f)).collect();
         let binary = (0..schema.fields().len()).map(binary).collect();
-        Rows { schema, stream, wires, binary, begun: None }
+        Rows { schema, stream, wires, binary, begun: None, env: env.clone() }
     }
 
     pub(crate) fn description(&self) -> RowDescription {
@@ -44,7 +55,7 @@ impl Rows {
 
     /// Sends up to `limit` rows; waits for the client where it is slower than the query.
     pub(crate) async fn send(&mut self, wire: &mut Wire, limit: usize) -> Result<Sent, Failure> {
-        let mut count = 0;
+        let (mut count, mut flushes) = (0, 0usize);
         loop {
             if self.begun.is_none() {
                 match wire.watch(self.stream.next()).await?.transpose()? {
@@ -56,15 +67,27 @@ impl Rows {
             let columns = columns(batch, &self.wires, &self.binary)?;
             let until = batch.num_rows().min(from.saturating_add(limit - count));
             while *from < until {
-                data_row(&mut wire.output, &columns, *from)?;
+                if is_large(&columns, *from) {
+                    self.env.at_length(pin!(send_row(wire, &columns, *from))).await?;
+                } else {
+                    data_row(&mut wire.output, &columns, *from)?;
+                }
                 *from += 1;
                 count += 1;
                 if wire.output.len() >= FLUSH_AT {
                     wire.flush().await?;
+                    flushes += 1;
+                    if flushes.is_multiple_of(FLUSHES) {
+                        yield_now().await;
+                    }
                 }
             }
             if *from == batch.num_rows() {
-                self.begun = None;
+                let sent = self.begun.take();
+                if columns.iter().any(|column| column.holds() >= HANDED_OVER) {
+                    // Memory goes back to the system page by page.
+                    self.env.at_length(pin!(async { drop((columns, sent)) })).await;
+                }
             }
             if count == limit {
                 return Ok(Sent { count: count as u64, suspended: true });

@@ -8,6 +8,7 @@
 //! Source: PostgreSQL 15 documentation, "Arrays" (8.15.6) and "Row and Array Comparisons".
 use crate::convert::{convert, convert_scalar};
 use crate::error::tunnel;
+use crate::memory;
 use crate::pgcatalog::{array_oid, call};
 use crate::values::{arrow_type, engine_type};
 use datafusion::arrow::array::{Array, ArrayRef, ListArray};
@@ -140,6 +141,9 @@ impl ScalarUDFImpl for Membership {
             let unknown = Expr::Literal(ScalarValue::Boolean(None), None);
             return Ok(ExprSimplifyResult::Simplified(unknown));
         };
+        // Each of them becomes a literal of the plan.
+        let most = array.bytes().filter(|b| *b == b',').count() as u64 * memory::LISTED;
+        let _asked = memory::ask("an array", most).map_err(tunnel)?;
         let items = items(array).map_err(tunnel)?;
         let value = args.remove(1);
         if items.is_empty() {

@@ -247,7 +247,7 @@ impl Run<'_> {
         let rows = Arc::new(rows);
         let stream = self.stream_given(plan, None, rows.clone())?;
         let mut first = 0;
-        for batch in self.drain(stream).await? {
+        for batch in self.drain(stream).await?.iter() {
             for row in 0..batch.num_rows() {
                 for (column, check) in batch.columns().iter().zip(&table.checks) {
                     let Some(passed) = column.as_boolean_opt() else { continue };

@@ -8,9 +8,10 @@ use datafusion::common::DataFusionError;
 use datafusion::execution::TaskContext;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
+use std::task::Poll;
 use std::time::Duration;
 use terrace_engine::{EngineError, Result, RowBuf, Savepoint, Scan, Scanner, Table, Txn, Version};
 use terrace_env::{Env, Nanos};
@@ -42,9 +43,10 @@ impl CancelToken {
         self.waiters.notify_waiters();
     }
 
+    /// Whether the statement may go on: it was not cancelled, and has not taken more memory than there is.
     pub(crate) fn check(&self) -> Result<()> {
         let why = match self.cancelled.load(Ordering::SeqCst) {
-            0 => return Ok(()),
+            0 => return crate::memory::check_room(),
             why if why == Reason::Timeout as u8 => "statement timeout",
             _ => "user request",
         };
@@ -60,6 +62,14 @@ impl CancelToken {
         notified.as_mut().enable();
         self.check()?;
         tokio::pin!(work);
+        let work = poll_fn(|context| match work.as_mut().poll(context) {
+            // Work that takes more and more is stopped where it next gives way.
+            Poll::Pending => match crate::memory::check_room() {
+                Ok(()) => Poll::Pending,
+                Err(error) => Poll::Ready(Err(error)),
+            },
+            done => done,
+        });
         match futures::future::select(notified, work).await {
             futures::future::Either::Left(_) => Err(self.check().expect_err("woken by a cancel")),
             futures::future::Either::Right((result, _)) => result,

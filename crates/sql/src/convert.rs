@@ -16,8 +16,8 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility,
+    BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs,
+    ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use datafusion::sql::sqlparser::ast::DataType as SqlType;
@@ -160,6 +160,9 @@ fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             match (Function::of(op), types) {
                 (Some(function), (Ok(a), Ok(b))) if a == b && is_number(&a) && !a.is_decimal() => {
                     Ok(Transformed::yes(function.call(*left, *right)))
+                }
+                (None, (Ok(ArrowType::Utf8), Ok(ArrowType::Utf8))) if op == Operator::StringConcat => {
+                    Ok(Transformed::yes(crate::bounded::joined(*left, *right)))
                 }
                 _ => Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right }))),
             }

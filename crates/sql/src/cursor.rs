@@ -251,17 +251,13 @@ impl Session {
         let mut remaining = Remaining { stream, begun: None, over: false, memory: None };
         let block = self.shared.block();
         if hold && block != Block::Explicit {
-            remaining.hold(self.memory()).await?;
+            remaining.hold(self.pool()).await?;
         }
         // Alone, its transaction ended with its last row.
         let kept = hold && block == Block::None;
         let rows = Arc::new(Mutex::new(remaining));
         self.cursors.insert(fold(name), Cursor { schema, rows, savepoints, token, hold, transaction, kept, paused });
         Ok(command("DECLARE CURSOR"))
-    }
-
-    fn memory(&self) -> &Arc<dyn MemoryPool> {
-        &self.database.state.runtime_env().memory_pool
     }
 
     /// The number of the open transaction.
@@ -274,7 +270,7 @@ impl Session {
     pub(crate) async fn hold_cursors(&self) -> Result<()> {
         for (name, cursor) in self.cursors.iter().filter(|(_, cursor)| cursor.hold && !cursor.kept) {
             let mut rows = cursor.rows.try_lock().map_err(|_| in_use(name))?;
-            rows.hold(self.memory()).await?;
+            rows.hold(self.pool()).await?;
         }
         Ok(())
     }

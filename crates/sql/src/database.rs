@@ -12,6 +12,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use terrace_engine::Database;
+use terrace_env::memory::Limit;
 
 /// A database with its SQL machinery; cheap to clone.
 #[derive(Clone)]
@@ -22,6 +23,8 @@ pub struct SqlDatabase {
     pub(crate) state: Arc<SessionState>,
     pub(crate) name: Arc<str>,
     pub(crate) sequences: Arc<Sequences>,
+    /// What sessions may take by the allocator's count: twice what queries may plan for, as batches under way come on top, and a long message.
+    pub memory: Arc<Limit>,
     /// Who carries out ALTER SYSTEM.
     pub(crate) system: Arc<OnceLock<Arc<dyn SystemSettings>>>,
 }
@@ -45,6 +48,13 @@ fn sort_reserve(memory: usize) -> usize {
     (memory / 32).clamp(64 << 10, SORT_RESERVE)
 }
 
+/// Bytes that one message of the greatest length may take on its way to a page.
+const MESSAGE: usize = 128 << 20;
+
+fn memory_limit(bytes: usize) -> Arc<Limit> {
+    Limit::new(Some(bytes.saturating_mul(2).saturating_add(MESSAGE)))
+}
+
 fn memory_pool(bytes: usize) -> Arc<dyn MemoryPool> {
     let largest = NonZeroUsize::new(3).expect("3 is not 0");
     Arc::new(TrackConsumersPool::new(FairSpillPool::new(bytes), largest))
@@ -63,6 +73,7 @@ impl SqlDatabase {
         let mut runtime = RuntimeEnv::clone(self.state.runtime_env());
         runtime.memory_pool = memory_pool(bytes);
         self.state = Arc::new(planner::base_state(Arc::new(runtime), sort_reserve(bytes)));
+        self.memory = memory_limit(bytes);
         self
     }
 
@@ -74,7 +85,8 @@ impl SqlDatabase {
             .with_max_temp_directory_size(spill.capacity);
         let runtime =
             RuntimeEnvBuilder::new().with_disk_manager_builder(disk).with_memory_pool(memory_pool(spill.memory));
-        SqlDatabase::build(engine, runtime, sort_reserve(spill.memory))
+        let database = SqlDatabase::build(engine, runtime, sort_reserve(spill.memory));
+        SqlDatabase { memory: memory_limit(spill.memory), ..database }
     }
 
     fn build(engine: Database, runtime: RuntimeEnvBuilder, sort_reserve: usize) -> SqlDatabase {
@@ -82,7 +94,8 @@ impl SqlDatabase {
         let state = planner::base_state(runtime, sort_reserve);
         let observed = Observed::new(engine.env().clone());
         let (state, name) = (Arc::new(state), pgcatalog::DATABASE.into());
-        SqlDatabase { engine, observed, state, name, sequences: Arc::default(), system: Arc::default() }
+        let memory = Limit::new(None);
+        SqlDatabase { engine, observed, state, name, memory, sequences: Arc::default(), system: Arc::default() }
     }
 
     pub fn session(&self, user: &str) -> Session {

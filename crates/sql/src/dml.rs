@@ -9,7 +9,8 @@
 //! 4. Queries in the condition that lock rows have run before, when the target was locked already (see [`crate::lock_rows::within`]).
 use crate::context::OneRow;
 use crate::ddl::undefined_column;
-use crate::error::unsupported;
+use crate::error::{from_datafusion, unsupported};
+use crate::memory::row_bytes;
 use crate::parse::{fold, object_name};
 use crate::planner::TARGET;
 use crate::returning::Changed;
@@ -81,8 +82,13 @@ impl Run<'_> {
     async fn change(&self, source: Source<'_>) -> Result<Vec<Vec<Datum>>> {
         let mut seen = BTreeSet::new();
         let mut changes = vec![];
-        for batch in self.collect(&source.plan, None).await? {
-            for change in source.changes(&batch)? {
+        let memory = self.memory("rows to change");
+        for batch in self.collect(&source.plan, None).await?.iter() {
+            self.cancel.check()?;
+            let new = source.changes(batch)?;
+            let bytes = new.iter().map(|change| size_of::<Change>() + row_bytes(&change.row)).sum();
+            memory.try_grow(bytes).map_err(from_datafusion)?;
+            for change in new {
                 if seen.insert(change.rid.encode()) {
                     changes.push(change);
                 }

@@ -28,6 +28,9 @@ pub(crate) fn from_parser(error: ParserError) -> EngineError {
 }
 
 pub(crate) fn from_datafusion(error: DataFusionError) -> EngineError {
+    if is_full(&error) {
+        return no_temporary_space();
+    }
     match error {
         DataFusionError::External(inner) => match inner.downcast::<EngineError>() {
             Ok(engine) => *engine,
@@ -45,7 +48,6 @@ pub(crate) fn from_datafusion(error: DataFusionError) -> EngineError {
         DataFusionError::NotImplemented(message) => EngineError::new("0A000", strip(&message)),
         DataFusionError::Plan(message) | DataFusionError::Execution(message) => from_message(&message, "42601"),
         DataFusionError::ResourcesExhausted(message) => exhausted(&message),
-        DataFusionError::IoError(io) if io.kind() == std::io::ErrorKind::StorageFull => no_temporary_space(),
         DataFusionError::IoError(io) => EngineError::new("58030", io.to_string()),
         other => from_message(&other.to_string(), "XX000"),
     }
@@ -73,7 +75,23 @@ fn from_shared(error: &DataFusionError) -> EngineError {
     }
 }
 
+/// Whether a device had no room for a temporary file: DataFusion wraps what the system says in an error of its own, that in one of the
+/// system's, and that in one of Arrow's. (The engine's errors are not looked into: they say what they are.)
+fn is_full(error: &(dyn std::error::Error + 'static)) -> bool {
+    use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    match error.downcast_ref::<std::io::Error>() {
+        // Its own source is that of what it wraps, not what it wraps.
+        Some(io) => {
+            matches!(io.kind(), StorageFull | QuotaExceeded | FileTooLarge) || io.get_ref().is_some_and(|e| is_full(e))
+        }
+        None => !error.is::<EngineError>() && error.source().is_some_and(is_full),
+    }
+}
+
 pub(crate) fn from_arrow(error: ArrowError) -> EngineError {
+    if is_full(&error) {
+        return no_temporary_space();
+    }
     match error {
         ArrowError::DivideByZero => EngineError::new("22012", "division by zero"),
         ArrowError::ArithmeticOverflow(message) => overflow(&message),
@@ -84,11 +102,7 @@ pub(crate) fn from_arrow(error: ArrowError) -> EngineError {
                 Err(other) => EngineError::new("XX000", other.to_string()),
             },
         },
-        ArrowError::IoError(message, io)
-            if io.kind() == std::io::ErrorKind::StorageFull || message.contains("disk space") =>
-        {
-            no_temporary_space()
-        }
+        ArrowError::IoError(message, _) if message.contains("disk space") => no_temporary_space(),
         ArrowError::IoError(message, _) => EngineError::new("58030", message),
         ArrowError::NotYetImplemented(message) => EngineError::new("0A000", message),
         ArrowError::CastError(message) | ArrowError::ParseError(message) => from_cast_message(&message),
@@ -120,8 +134,12 @@ fn exhausted(message: &str) -> EngineError {
     if message.contains("disk space") {
         return no_temporary_space();
     }
+    no_memory(strip(message))
+}
+
+pub(crate) fn no_memory(detail: String) -> EngineError {
     let mut error = EngineError::new("53200", "out of memory: the query needs more than it may have");
-    error.detail = Some(strip(message));
+    error.detail = Some(detail);
     error.hint = Some("raise memory.queries in terrace.toml, or let fewer queries run at a time".into());
     error
 }
@@ -213,3 +231,6 @@ fn strip(message: &str) -> String {
     }
     text.trim().to_string()
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,8 @@
 //! before the first row is stored.
 use crate::ddl::undefined_column;
 use crate::dml::{check_not_null, default_of, is_default, is_open_literal, template};
-use crate::error::unsupported;
+use crate::error::{from_datafusion, unsupported};
+use crate::memory::row_bytes;
 use crate::parse::{fold, object_name};
 use crate::returning::Changed;
 use crate::run::Run;
@@ -261,7 +262,9 @@ impl Run<'_> {
         };
         let batches = self.collect(&plan, None).await?;
         let mut rows = vec![];
-        for batch in &batches {
+        let memory = self.memory("rows to insert");
+        for batch in batches.iter() {
+            self.cancel.check()?;
             let first = rows.len();
             rows.resize(first + batch.num_rows(), vec![Datum::Null; table.columns.len()]);
             for (number, at) in columns.iter().enumerate() {
@@ -282,6 +285,8 @@ impl Run<'_> {
                     }
                 }
             }
+            let bytes = rows[first..].iter().map(|row| row_bytes(row)).sum();
+            memory.try_grow(bytes).map_err(from_datafusion)?;
         }
         Ok(rows)
     }
@@ -316,7 +321,7 @@ impl Run<'_> {
         }
         let batches = self.collect(&self.plan_beside_target(&query).await?, None).await?;
         let mut values = vec![Vec::with_capacity(rows); columns.len()];
-        for batch in &batches {
+        for batch in batches.iter() {
             for (number, at) in columns.iter().enumerate() {
                 values[number].extend(assign_array(batch.column(number), &table.columns[*at])?);
             }

@@ -9,7 +9,7 @@ pub(crate) mod within;
 
 use crate::context::OneRow;
 use crate::dml::{TargetTable, column_of, source_query, target_table};
-use crate::error::{from_arrow, unsupported};
+use crate::error::{from_arrow, from_datafusion, unsupported};
 use crate::parse::{fold, object_name};
 use crate::router::Done;
 use crate::run::Run;
@@ -18,6 +18,7 @@ use crate::values::live_columns;
 use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::datatypes::{Schema, SchemaRef, UInt64Type};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::sqlparser::ast::{
@@ -142,15 +143,29 @@ fn items(select: &Select, target: &TargetTable, table: &Table) -> Result<Vec<Sel
     Ok(items)
 }
 
+/// Bytes that a batch of one row takes beside its values.
+const ROW: usize = 512;
+
+/// The rows that are locked, each a batch.
+struct LockedRows {
+    schema: SchemaRef,
+    rows: Vec<RecordBatch>,
+    /// What they take.
+    memory: MemoryReservation,
+}
+
 impl Run<'_> {
     pub(crate) async fn select_locking(&self, query: &Query) -> Result<Done> {
-        let (schema, rows) = self.lock_rows(query).await?;
-        let stream = RecordBatchStreamAdapter::new(schema, stream::iter(rows.into_iter().map(Ok)));
+        let LockedRows { schema, rows, memory } = self.lock_rows(query).await?;
+        let rows = rows.into_iter().map(move |row| {
+            let _counted = &memory;
+            Ok(row)
+        });
+        let stream = RecordBatchStreamAdapter::new(schema, stream::iter(rows));
         Ok(Done::Rows(Box::pin(stream)))
     }
 
-    /// The rows that are locked, each a batch.
-    async fn lock_rows(&self, query: &Query) -> Result<(SchemaRef, Vec<RecordBatch>)> {
+    async fn lock_rows(&self, query: &Query) -> Result<LockedRows> {
         let select = select_of(query)?;
         let target = target_table(&select.from[0].relation)?;
         let locking = self.locking(query, &target)?;
@@ -172,9 +187,13 @@ impl Run<'_> {
         let mut locked = 0;
         let wanted = locking.limit.map_or(usize::MAX, |limit| limit.saturating_add(locking.offset));
         let mut stream = self.stream(self.physical(&plan).await?, None)?;
+        let memory = self.memory("rows that are locked");
         while locked < wanted {
             let Some(batch) = self.cancel.run(async { Ok(stream.next().await) }).await? else { break };
-            let batch = batch.map_err(crate::error::from_datafusion)?;
+            let batch = batch.map_err(from_datafusion)?;
+            // A row keeps the batch that it is of.
+            let bytes = batch.get_array_memory_size() + batch.num_rows() * ROW;
+            memory.try_grow(bytes).map_err(from_datafusion)?;
             for at in 0..batch.num_rows() {
                 if locked == wanted {
                     break;
@@ -189,7 +208,7 @@ impl Run<'_> {
         }
         let output: Vec<usize> = (3..3 + schema.fields().len()).collect();
         let rows = rows.into_iter().map(|row| row.project(&output)).collect::<Result<_, _>>();
-        Ok((schema, rows.map_err(from_arrow)?))
+        Ok(LockedRows { schema, rows: rows.map_err(from_arrow)?, memory })
     }
 
     /// The row to answer (invariant 2).
@@ -209,7 +228,7 @@ impl Run<'_> {
             RowLockOutcome::Gone | RowLockOutcome::Skipped => Ok(None),
             RowLockOutcome::Changed { row, version } => {
                 let batches = self.collect(plan, Some(OneRow { rid, row, version })).await?;
-                Ok(batches.into_iter().find(|b| b.num_rows() > 0).map(|b| b.slice(0, 1)))
+                Ok(batches.iter().find(|b| b.num_rows() > 0).map(|b| b.slice(0, 1)))
             }
         }
     }
@@ -285,7 +304,7 @@ fn refuse_aggregates(plan: &LogicalPlan) -> Result<()> {
         }
         Ok(TreeNodeRecursion::Continue)
     });
-    visited.map_err(crate::error::from_datafusion)?;
+    visited.map_err(from_datafusion)?;
     let refused = |what| Err(EngineError::new("0A000", format!("FOR UPDATE is not allowed with {what}")));
     found.map_or(Ok(()), refused)
 }

@@ -6,6 +6,7 @@ use crate::literals;
 use crate::operators::Operators;
 use crate::parse::undefined_table;
 use crate::pgcatalog::{self, SessionInfo};
+use crate::pieces::Pieces;
 use crate::scan::TableScan;
 use crate::sum::checked_sum;
 use crate::values::field_of;
@@ -54,6 +55,7 @@ pub(crate) fn base_state(runtime: Arc<RuntimeEnv>, sort_reserve: usize) -> Sessi
         .with_default_features()
         .with_analyzer_rule(Arc::new(PostgresSemantics))
         .with_physical_optimizer_rule(Arc::new(YieldingJoins))
+        .with_physical_optimizer_rule(Arc::new(Pieces))
         .build();
     // Before DataFusion's own, which would take what ours leave.
     let mut planners: Vec<Arc<dyn ExprPlanner>> = vec![Arc::new(Operators)];
@@ -61,6 +63,7 @@ pub(crate) fn base_state(runtime: Arc<RuntimeEnv>, sort_reserve: usize) -> Sessi
     let mut state = SessionStateBuilder::new_from_existing(state).with_expr_planners(planners).build();
     crate::functions::register(&mut state);
     state.register_udaf(checked_sum()).expect("functions can be replaced");
+    crate::bounded::register(&mut state);
     state
 }
 

@@ -10,7 +10,7 @@ use crate::planner::{Planner, task};
 use crate::values::to_scalar;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::ParamValues;
-use datafusion::execution::memory_pool::MemoryConsumer;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::execution_props::ExecutionProps;
@@ -19,6 +19,7 @@ use datafusion::sql::sqlparser::ast::Statement;
 use futures::StreamExt;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
+use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use terrace_engine::{Catalog, DataType, Database, Datum, EngineError, Result, RowBuf, Table};
 use terrace_storage::ObjectId;
@@ -61,6 +62,19 @@ impl<'a> LazyState<'a> {
             props
         });
         props.query_execution_start_time.expect("marked when it was made").timestamp_micros()
+    }
+}
+
+/// All rows of a query; they are counted for as long as this is there.
+pub(crate) struct Collected {
+    pub(crate) batches: Vec<RecordBatch>,
+    _memory: MemoryReservation,
+}
+
+impl Deref for Collected {
+    type Target = [RecordBatch];
+    fn deref(&self) -> &[RecordBatch] {
+        &self.batches
     }
 }
 
@@ -176,7 +190,8 @@ impl Run<'_> {
     }
 
     pub(crate) async fn physical(&self, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
-        self.state.get().create_physical_plan(plan).await.map_err(from_datafusion)
+        let made = Box::pin(self.state.get().create_physical_plan(plan));
+        crate::memory::planning(made).await.map_err(from_datafusion)
     }
 
     pub(crate) fn stream(
@@ -199,7 +214,7 @@ impl Run<'_> {
         execute_stream(plan, task(self.state.get(), context)).map_err(from_datafusion)
     }
 
-    pub(crate) async fn collect(&self, plan: &LogicalPlan, target: Option<OneRow>) -> Result<Vec<RecordBatch>> {
+    pub(crate) async fn collect(&self, plan: &LogicalPlan, target: Option<OneRow>) -> Result<Collected> {
         let physical = self.physical(plan).await?;
         if let Some(captured) = self.captured {
             captured.lock().push(physical.clone());
@@ -207,16 +222,21 @@ impl Run<'_> {
         self.drain(self.stream(physical, target)?).await
     }
 
-    pub(crate) async fn drain(&self, mut stream: SendableRecordBatchStream) -> Result<Vec<RecordBatch>> {
+    pub(crate) async fn drain(&self, mut stream: SendableRecordBatchStream) -> Result<Collected> {
         let mut batches = vec![];
-        let pool = &self.state.get().runtime_env().memory_pool;
-        let memory = MemoryConsumer::new("rows collected for a change").register(pool);
+        let memory = self.memory("rows collected for a change");
         while let Some(batch) = self.cancel.run(async { Ok(stream.next().await) }).await? {
             let batch = batch.map_err(from_datafusion)?;
             memory.try_grow(batch.get_array_memory_size()).map_err(from_datafusion)?;
             batches.push(batch);
+            self.cancel.check()?;
         }
-        Ok(batches)
+        Ok(Collected { batches, _memory: memory })
+    }
+
+    /// For what the statement keeps by itself, out of the budget of all queries.
+    pub(crate) fn memory(&self, what: &str) -> MemoryReservation {
+        MemoryConsumer::new(what).register(&self.state.get().runtime_env().memory_pool)
     }
 
     /// The value of a parameter `$n`.

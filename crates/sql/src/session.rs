@@ -12,6 +12,7 @@ use crate::database::SqlDatabase;
 use crate::depth::on_stack_for;
 use crate::error::from_datafusion;
 use crate::fast::{self, Bound, Fast, FastDone};
+use crate::memory::{Heavy, Work};
 use crate::named::Named;
 use crate::naming::shown;
 use crate::observe::{Activity, Entry, Present, Running};
@@ -67,6 +68,8 @@ pub struct Prepared {
     pub(crate) fast: Mutex<Option<Arc<Fast>>>,
     /// Where it is EXECUTE: the statement that it runs.
     pub(crate) executes: Option<Arc<Prepared>>,
+    /// What its tree takes, where that is much.
+    pub(crate) heavy: Option<Heavy>,
     /// Where its runs are counted.
     pub(crate) entry: OnceLock<Arc<Entry>>,
     /// What whoever sends its rows keeps with it.
@@ -329,6 +332,7 @@ impl Session {
 
     /// Splits a simple-protocol string into statements' texts (42601 on a syntax error).
     pub fn split(&self, sql: &str) -> Result<Vec<String>> {
+        let _counted = self.heavy(sql)?;
         parse::split(sql)
     }
 
@@ -374,8 +378,12 @@ impl Session {
         if let Some(known) = self.known(sql, types).await {
             return Ok(known);
         }
+        let heavy = self.heavy(sql)?;
         let (tokens, depth) = parse::tokens(sql)?;
-        let prepared = on_stack_for(depth, Box::pin(self.prepare_tokens(sql, tokens, depth, types))).await?;
+        let mut prepared = on_stack_for(depth, Box::pin(self.prepare_tokens(sql, tokens, depth, types))).await?;
+        if let Some(prepared) = Arc::get_mut(&mut prepared) {
+            prepared.heavy = heavy;
+        }
         self.parsed.remember(&prepared, types);
         Ok(prepared)
     }
@@ -422,7 +430,8 @@ impl Session {
                     Some(columns) => Described::of(columns),
                     None => {
                         let env = self.database.engine.env().clone();
-                        env.at_length(pin!(self.describe(statement, types))).await?
+                        let work = self.work(Arc::default());
+                        env.at_length(pin!(work.over(pin!(self.describe(statement, types))))).await?
                     }
                 },
             };
@@ -439,6 +448,7 @@ impl Session {
             depth,
             fast,
             executes,
+            heavy: None,
             entry,
             attached,
         }))
@@ -575,7 +585,8 @@ impl Session {
             types: &prepared.parameters,
             captured: None,
         };
-        let done = self.database.engine.env().at_length(Box::pin(run.statement(ast))).await?;
+        let statement = self.work(token.clone()).over(Box::pin(run.statement(ast)));
+        let done = self.database.engine.env().at_length(Box::pin(statement)).await?;
         if let Some((name, _)) = &cursor {
             return self.declare(name, done, prepared).await;
         }
@@ -688,6 +699,7 @@ impl Session {
             schema: schema.clone(),
             shared: self.shared.clone(),
             canceller: self.canceller.clone(),
+            work: self.work(token.clone()),
             token,
             running: self.running.clone(),
             env: self.database.engine.env().clone(),
@@ -748,6 +760,7 @@ struct Rows {
     shared: Arc<Shared>,
     canceller: Canceller,
     token: Arc<CancelToken>,
+    work: Arc<Work>,
     running: Option<Arc<Running>>,
     env: Env,
 }
@@ -758,7 +771,11 @@ impl Rows {
         let mut reads = Reads::default();
         let zone = self.shared.settings.lock().zone();
         let next = pin!(self.token.run(async { Ok(self.stream.next().await) }));
-        let next = self.env.at_length(pin!(zone.over(pin!(counting(&mut reads, next))))).await;
+        let next = {
+            let counted = pin!(counting(&mut reads, next));
+            let working = pin!(self.work.clone().over(counted));
+            self.env.at_length(pin!(zone.over(working))).await
+        };
         if let Some(running) = &self.running {
             running.read(reads);
         }

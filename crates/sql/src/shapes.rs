@@ -129,7 +129,9 @@ impl Shape {
         let (statement, executes) = (Some(statement), None);
         let (entry, attached) = (OnceLock::new(), OnceLock::new());
         let arrays = Default::default();
-        let prepared = Prepared { sql, parameters, arrays, columns, statement, depth, fast, executes, entry, attached };
+        let heavy = None;
+        let prepared =
+            Prepared { sql, parameters, arrays, columns, statement, depth, fast, executes, heavy, entry, attached };
         Some(Shape { prepared: Arc::new(prepared), uses })
     }
 

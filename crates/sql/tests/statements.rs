@@ -17,6 +17,8 @@ mod cursors;
 mod given_up;
 #[path = "statements/lock_rows.rs"]
 mod lock_rows;
+#[path = "statements/memory.rs"]
+mod memory;
 #[path = "statements/named.rs"]
 mod named;
 #[path = "statements/postgres.rs"]

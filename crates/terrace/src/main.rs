@@ -21,10 +21,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use terrace::config::LogFormat;
 use terrace::{Error, Instance};
+use terrace_env::memory::Counting;
 
 /// A statement makes a few dozen small allocations, on one thread or another; this allocator takes half the time for them of the system's.
+/// What sessions take is counted: see [`terrace_env::memory`].
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);
 
 /// A SQL database on tiered storage.
 #[derive(Parser)]

@@ -33,7 +33,8 @@ pub(super) struct Node {
 }
 
 /// Nodes that a reader need not see.
-const PASSING: &[&str] = &["CooperativeExec", "CoalesceBatchesExec", "CoalescePartitionsExec", "BufferExec"];
+const PASSING: &[&str] =
+    &["CooperativeExec", "CoalesceBatchesExec", "CoalescePartitionsExec", "BufferExec", "PiecesExec"];
 
 /// PostgreSQL's names of DataFusion's nodes.
 const NAMES: &[(&str, &str)] = &[

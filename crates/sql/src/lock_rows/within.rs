@@ -6,11 +6,14 @@
 //! 2. What it answers stands in the statement as parameters: a row that is evaluated again (READ COMMITTED) meets the same values, and keys
 //!    are looked up in their index.
 //! 3. It is a value, or the list of IN (`= ANY (SELECT ...)` and `= ANY (ARRAY(SELECT ...))` are IN), and refers to nothing outside of it.
-use crate::error::unsupported;
+use super::LockedRows;
+use crate::error::{from_datafusion, unsupported};
+use crate::memory::{LISTED, row_bytes};
 use crate::planner::Planner;
 use crate::run::Run;
 use crate::values::{array_datum, engine_array, field_type};
 use datafusion::arrow::array::RecordBatch;
+use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::sql::sqlparser::ast::{Expr, Query, Statement, Value, VisitMut, VisitorMut};
 use std::ops::ControlFlow;
 use terrace_engine::{DataType, Datum, EngineError, Result};
@@ -99,6 +102,8 @@ pub(crate) struct Settled {
     pub(crate) condition: Option<Expr>,
     parameters: Vec<Datum>,
     types: Vec<DataType>,
+    /// What the values take.
+    _memory: MemoryReservation,
 }
 
 impl Settled {
@@ -116,6 +121,7 @@ impl Run<'_> {
         }
         let (mut parameters, mut types) = (self.parameters.to_vec(), self.types.to_vec());
         let mut values = vec![];
+        let memory = self.memory("values of rows that are locked");
         for (query, is_list) in queries {
             let (data_type, mut found) = self.values_of(&query).await?;
             match found.len() {
@@ -127,18 +133,19 @@ impl Run<'_> {
                     return Err(EngineError::new("21000", message));
                 }
             }
+            memory.try_grow(row_bytes(&found) + found.len() * LISTED as usize).map_err(from_datafusion)?;
             let first = parameters.len() + 1;
             parameters.extend(found);
             types.resize(parameters.len(), data_type);
             let placeholder = |n: usize| Expr::Value(Value::Placeholder(format!("${n}")).into());
             values.push((first..=parameters.len()).map(placeholder).collect());
         }
-        Ok(Some(Settled { condition: replaced(condition, values), parameters, types }))
+        Ok(Some(Settled { condition: replaced(condition, values), parameters, types, _memory: memory }))
     }
 
     /// What the one column of a locking query holds in the rows that it locks.
     async fn values_of(&self, query: &Query) -> Result<(DataType, Vec<Datum>)> {
-        let (schema, rows) = Box::pin(self.lock_rows(query)).await?;
+        let LockedRows { schema, rows, memory: _counted } = Box::pin(self.lock_rows(query)).await?;
         let [field] = schema.fields().as_ref() else {
             return Err(EngineError::new("42601", "subquery must return only one column"));
         };

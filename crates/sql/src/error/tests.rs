@@ -1,0 +1,33 @@
+use super::*;
+use std::io;
+
+/// The error of a temporary file's writer, as DataFusion and Arrow hand it on.
+fn handed_on(of_the_system: io::Error) -> DataFusionError {
+    let wrapped = io::Error::from(DataFusionError::IoError(of_the_system));
+    DataFusionError::ArrowError(Box::new(ArrowError::from(wrapped)), None).context("spilling")
+}
+
+#[test]
+fn f6_a_full_temp_device_is_told_as_such() {
+    let full = || io::Error::from_raw_os_error(28);
+    assert_eq!(full().kind(), io::ErrorKind::StorageFull, "ENOSPC");
+    for error in [
+        handed_on(full()),
+        DataFusionError::IoError(full()),
+        DataFusionError::External(Box::new(ArrowError::IoError("writing".into(), full()))),
+        DataFusionError::Shared(std::sync::Arc::new(handed_on(full()))),
+        // A quota, and a file that may not grow.
+        handed_on(io::Error::from_raw_os_error(122)),
+        handed_on(io::Error::from_raw_os_error(27)),
+    ] {
+        let shown = error.to_string();
+        let error = from_datafusion(error);
+        assert_eq!(error.state.0, "53100", "{shown}");
+        assert!(error.hint.is_some_and(|hint| hint.contains("tablespaces.temp")), "{shown}");
+    }
+    assert_eq!(from_arrow(ArrowError::from(full())).state.0, "53100");
+    assert_eq!(from_datafusion(handed_on(io::Error::from_raw_os_error(5))).state.0, "58030", "EIO is none");
+    // The engine says itself what is full.
+    let own = EngineError::new("53100", "the data device is full");
+    assert_eq!(from_datafusion(tunnel(own)).message, "the data device is full");
+}

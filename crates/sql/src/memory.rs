@@ -1,0 +1,218 @@
+//! Memory of what a statement drives: values, and lists of them.
+//!
+//! 1. No value is longer than [`LARGEST`] (54000), as in PostgreSQL.
+//! 2. Whoever is about to make a large value, or many, asks first ([`ask`]): what is asked for is taken from the budget of all queries, and there
+//!    must be room for it by the allocator's count ([`terrace_env::memory`]); else the statement fails with 53200 before anything is made.
+//! 3. Work within functions looks ([`check`]) whether its statement was cancelled, has timed out, or has taken too much. It learns which
+//!    statement it belongs to from its thread: [`Work::over`] says so for each poll of a future, as [`terrace_engine::types::Zone`] does.
+//! 4. A constant that is large is not made while a query is planned: plans are copied and printed.
+use crate::context::CancelToken;
+use crate::error::{from_datafusion, no_memory};
+use crate::session::{Prepared, Session};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use terrace_engine::{Datum, EngineError, Result};
+use terrace_env::Env;
+use terrace_env::memory::room;
+
+mod text;
+
+use text::weight;
+
+/// Bytes of the longest value, as in PostgreSQL: a gigabyte less one.
+pub(crate) const LARGEST: u64 = 0x3fff_ffff;
+
+/// Bytes that nobody needs to ask for.
+const SMALL: u64 = 64 << 10;
+
+/// Bytes of the longest constant that a plan may hold in the place of the expression that makes it.
+pub(crate) const FOLDED: u64 = 16 << 10;
+
+/// Bytes of a text that nobody needs to weigh.
+const LIGHT: usize = 8 << 10;
+
+/// Bytes that a value in a list takes on its way through a plan, beside itself.
+pub(crate) const LISTED: u64 = 1024;
+
+/// What the work of a statement's poll belongs to.
+pub(crate) struct Work {
+    token: Arc<CancelToken>,
+    pool: Arc<dyn MemoryPool>,
+    /// Bytes that functions have made so far.
+    made: AtomicU64,
+}
+
+thread_local! {
+    static CURRENT: RefCell<Option<Arc<Work>>> = const { RefCell::new(None) };
+    static PLANNING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Puts back what was current.
+struct Restore(Option<Arc<Work>>);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        CURRENT.set(self.0.take());
+    }
+}
+
+impl Work {
+    pub(crate) fn new(token: Arc<CancelToken>, pool: Arc<dyn MemoryPool>) -> Arc<Work> {
+        Arc::new(Work { token, pool, made: AtomicU64::new(0) })
+    }
+
+    /// Runs a future to its end, each of its polls as this statement's work.
+    pub(crate) async fn over<F: Future + Unpin>(self: Arc<Work>, mut work: F) -> F::Output {
+        poll_fn(|context| {
+            let _restore = Restore(CURRENT.replace(Some(self.clone())));
+            Pin::new(&mut work).poll(context)
+        })
+        .await
+    }
+}
+
+fn current() -> Option<Arc<Work>> {
+    CURRENT.with_borrow(Clone::clone)
+}
+
+/// Runs the making of a plan to its end (invariant 4).
+pub(crate) async fn planning<F: Future + Unpin>(mut work: F) -> F::Output {
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            PLANNING.set(self.0);
+        }
+    }
+    poll_fn(|context| {
+        let _restore = Restore(PLANNING.replace(true));
+        Pin::new(&mut work).poll(context)
+    })
+    .await
+}
+
+pub(crate) fn is_planning() -> bool {
+    PLANNING.get()
+}
+
+/// Whether the statement under way may go on.
+pub(crate) fn check() -> Result<()> {
+    match current() {
+        Some(work) => work.token.check(),
+        None => check_room(),
+    }
+}
+
+/// 53200 where the work under way has taken more than there is, by the allocator's count.
+pub(crate) fn check_room() -> Result<()> {
+    match room() {
+        0.. => Ok(()),
+        beyond => Err(no_memory(format!("The statement holds {} bytes more than are left for it.", -beyond))),
+    }
+}
+
+/// 54000 where a value would be too long.
+pub(crate) fn check_length(bytes: u64) -> Result<()> {
+    if bytes <= LARGEST {
+        return Ok(());
+    }
+    let detail = format!("A value of {bytes} bytes was asked for; at most {LARGEST} are possible.");
+    Err(EngineError::new("54000", "requested length too large").with_detail(detail))
+}
+
+/// What was asked for; held for as long as it is being made.
+#[must_use]
+pub(crate) struct Asked(#[expect(dead_code, reason = "held, not looked at")] Option<MemoryReservation>);
+
+/// Asks for that many bytes (invariant 2).
+pub(crate) fn ask(what: &str, bytes: u64) -> Result<Asked> {
+    if bytes < SMALL {
+        return Ok(Asked(None));
+    }
+    let missing = || no_memory(format!("{what} needs {bytes} bytes."));
+    if i64::try_from(bytes).map_or(true, |bytes| bytes > room()) {
+        return Err(missing());
+    }
+    let Some(work) = current() else { return Ok(Asked(None)) };
+    work.token.check()?;
+    let memory = MemoryConsumer::new(what).register(&work.pool);
+    memory.try_grow(usize::try_from(bytes).map_err(|_| missing())?).map_err(|_| missing())?;
+    Ok(Asked(Some(memory)))
+}
+
+/// Notes that a function has made so many bytes.
+pub(crate) fn made(bytes: u64) {
+    CURRENT.with_borrow(|work| {
+        if let Some(work) = work {
+            work.made.fetch_add(bytes, Ordering::Relaxed);
+        }
+    });
+}
+
+/// What functions have made of the work under way.
+pub(crate) fn made_so_far() -> u64 {
+    CURRENT.with_borrow(|work| work.as_ref().map_or(0, |work| work.made.load(Ordering::Relaxed)))
+}
+
+/// A buffer of so many bytes, or 53200 where the machine has none.
+pub(crate) fn buffer(what: &str, bytes: u64) -> Result<Vec<u8>> {
+    let mut buffer = vec![];
+    let none = || no_memory(format!("{what} needs {bytes} bytes, which the machine does not have."));
+    buffer.try_reserve_exact(usize::try_from(bytes).map_err(|_| none())?).map_err(|_| none())?;
+    Ok(buffer)
+}
+
+/// Bytes that a row of values takes.
+pub(crate) fn row_bytes(row: &[Datum]) -> usize {
+    let beyond = |datum: &Datum| match datum {
+        Datum::Text(text) => text.len(),
+        Datum::Bytea(bytes) => bytes.len(),
+        _ => 0,
+    };
+    size_of::<Vec<Datum>>() + size_of_val(row) + row.iter().map(beyond).sum::<usize>()
+}
+
+/// A statement whose tree is large: what it takes is counted for as long as it is there.
+pub(crate) struct Heavy {
+    memory: MemoryReservation,
+    env: Env,
+}
+
+impl Drop for Prepared {
+    /// Giving back a million nodes takes long: nobody waits for it.
+    fn drop(&mut self) {
+        if let (Some(Heavy { memory, env }), Some(statement)) = (self.heavy.take(), self.statement.take()) {
+            let own = env.clone();
+            env.spawn("drop a statement", async move {
+                own.at_length(Box::pin(async move { drop((statement, memory)) })).await;
+            });
+        }
+    }
+}
+
+impl Session {
+    /// What parsing and planning a text will take, out of the budget of all queries (53200); none for a short one.
+    pub(crate) fn heavy(&self, sql: &str) -> Result<Option<Heavy>> {
+        if sql.len() < LIGHT {
+            return Ok(None);
+        }
+        let memory = MemoryConsumer::new("a statement's text").register(self.pool());
+        memory.try_grow(weight(sql)).map_err(from_datafusion)?;
+        Ok(Some(Heavy { memory, env: self.database.engine.env().clone() }))
+    }
+
+    pub(crate) fn pool(&self) -> &Arc<dyn MemoryPool> {
+        &self.database.state.runtime_env().memory_pool
+    }
+
+    /// What functions run for.
+    pub(crate) fn work(&self, token: Arc<CancelToken>) -> Arc<Work> {
+        Work::new(token, self.pool().clone())
+    }
+}
+
+#[cfg(test)]
+mod tests;
