@@ -172,6 +172,8 @@ fn kind_of(error: &io::Error) -> ErrorKind {
         Some(libc::ENODEV | libc::ENXIO) => ErrorKind::Dead,
         Some(libc::ENOENT) => ErrorKind::NotFound,
         Some(libc::EBUSY) => ErrorKind::InUse,
+        // What the kernel makes of unreadable sectors and of wrong protection information, by cache and past it.
+        Some(libc::EIO | libc::ENODATA | libc::EILSEQ) => ErrorKind::Medium(error.to_string()),
         _ if error.kind() == io::ErrorKind::UnexpectedEof => ErrorKind::PastEnd,
         _ => ErrorKind::Io(error.to_string()),
     }

@@ -1,9 +1,10 @@
 //! Sparse contents of a device in memory, cheap to clone.
 //!
 //! Invariants: (1) a chunk that is absent reads as zeros; (2) clones share chunks and copy one only when it is written; (3) no
-//! chunk begins at or beyond `size`.
+//! chunk begins at or beyond `size`; (4) a sector that is unreadable becomes readable when the whole of it is written or cleared.
 
-use std::collections::BTreeMap;
+use crate::SECTOR;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 const CHUNK: usize = 8192;
@@ -14,6 +15,8 @@ type Chunk = [u8; CHUNK];
 pub struct Image {
     chunks: BTreeMap<u64, Arc<Chunk>>,
     size: u64,
+    /// Numbers of sectors that cannot be read.
+    unreadable: BTreeSet<u64>,
 }
 
 /// The parts of `offset..offset + len` by chunk: chunk number, offset inside it, range of the transfer.
@@ -44,6 +47,27 @@ impl Image {
         self.size = self.size.max(size);
     }
 
+    /// Makes the sectors that the range touches unreadable.
+    pub fn spoil(&mut self, offset: u64, len: u64) {
+        let sector = SECTOR as u64;
+        self.unreadable.extend(offset / sector..(offset + len).div_ceil(sector));
+    }
+
+    /// Whether every sector that the range touches can be read. Whoever reads without asking gets the bytes.
+    pub fn is_readable(&self, offset: u64, len: u64) -> bool {
+        let sector = SECTOR as u64;
+        self.unreadable.range(offset / sector..(offset + len).div_ceil(sector)).next().is_none()
+    }
+
+    /// Invariant 4.
+    fn heal(&mut self, offset: u64, len: u64) {
+        if !self.unreadable.is_empty() {
+            let sector = SECTOR as u64;
+            let whole = offset.div_ceil(sector)..(offset + len) / sector;
+            self.unreadable.retain(|number| !whole.contains(number));
+        }
+    }
+
     /// Fills `buf` from `offset`; bytes beyond the end read as zeros.
     pub fn read(&self, offset: u64, buf: &mut [u8]) {
         for (chunk, inside, range) in parts(offset, buf.len()) {
@@ -62,6 +86,7 @@ impl Image {
             target[inside..inside + source.len()].copy_from_slice(source);
         }
         self.grow(offset + bytes.len() as u64);
+        self.heal(offset, bytes.len() as u64);
     }
 
     /// Makes the part of the range that exists read as zeros; the size stays.
@@ -70,6 +95,7 @@ impl Image {
         if offset >= end {
             return;
         }
+        self.heal(offset, end - offset);
         let (first, last) = (offset / CHUNK as u64, (end - 1) / CHUNK as u64);
         let touched: Vec<u64> = self.chunks.range(first..=last).map(|(chunk, _)| *chunk).collect();
         for chunk in touched {
@@ -116,7 +142,7 @@ impl Image {
 
 impl PartialEq for Image {
     fn eq(&self, other: &Image) -> bool {
-        self.first_difference(other).is_none()
+        self.unreadable == other.unreadable && self.first_difference(other).is_none()
     }
 }
 

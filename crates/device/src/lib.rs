@@ -105,6 +105,9 @@ pub enum ErrorKind {
     PastEnd,
     #[error("input/output error ({0})")]
     Io(String),
+    /// The medium has lost, or does not take, what lies there; other places may be sound.
+    #[error("the medium fails ({0})")]
+    Medium(String),
     #[error("the device is gone")]
     Dead,
     #[error("not found")]

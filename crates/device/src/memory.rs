@@ -47,6 +47,9 @@ impl MemoryDevice {
         if offset.checked_add(length).is_none_or(|end| end > image.size()) {
             return Err(self.error("read", offset, length, ErrorKind::PastEnd));
         }
+        if !image.is_readable(offset, length) {
+            return Err(self.error("read", offset, length, ErrorKind::Medium("unreadable sector".into())));
+        }
         image.read(offset, &mut buf);
         self.counters.read(buf.len());
         Ok(buf)

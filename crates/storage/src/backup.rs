@@ -25,7 +25,7 @@ use crate::space::Space;
 use crate::store::{Store, identity, stamp_all};
 use crate::types::*;
 use std::time::Duration;
-use terrace_device::{DeviceRef, IoBuf, Purpose};
+use terrace_device::{DeviceRef, ErrorKind, IoBuf, Purpose};
 use terrace_env::Env;
 
 /// A page that does not check is read so often, with rests between.
@@ -113,12 +113,18 @@ impl Backup {
             "pages of the file are copied"
         );
         let device = self.device(space);
-        let mut bytes = device.read(offset, IoBuf::zeroed(len), purpose(space)).await?;
+        // What cannot be read stands for zeros, which is looked at again.
+        let read = device.read(offset, IoBuf::zeroed(len), purpose(space)).await;
+        let whole = read.is_ok();
+        let mut bytes = match read {
+            Err(e) if matches!(e.kind, ErrorKind::Medium(_)) => IoBuf::zeroed(len),
+            read => read?,
+        };
         let first = (offset - PAGES_AT) / page_size as u64;
         for at in 0..len / page_size {
             let id = PageId::new(space, (first + at as u64) as u32);
             let place = at * page_size..(at + 1) * page_size;
-            if !checks(&bytes[place.clone()], id) {
+            if !whole || !checks(&bytes[place.clone()], id) {
                 let good = self.read_again(id).await?;
                 bytes[place].copy_from_slice(&good);
             }
@@ -131,9 +137,10 @@ impl Backup {
         for _ in 0..READS {
             self.store.env().sleep(REST).await;
             let at = PAGES_AT + page.no as u64 * page_size as u64;
-            let bytes = self.device(page.space).read(at, IoBuf::zeroed(page_size), purpose(page.space)).await?;
-            if checks(&bytes, page) {
-                return Ok(bytes.to_vec());
+            match self.device(page.space).read(at, IoBuf::zeroed(page_size), purpose(page.space)).await {
+                Ok(bytes) if checks(&bytes, page) => return Ok(bytes.to_vec()),
+                Err(e) if !matches!(e.kind, ErrorKind::Medium(_)) => return Err(e.into()),
+                _ => {}
             }
         }
         let unused =
@@ -168,8 +175,8 @@ impl Backup {
     /// A log segment's bytes, as far as they are on the device.
     pub async fn segment(&self, number: u64) -> Result<Vec<u8>> {
         match self.store.log().segment(number).await? {
-            Some(segment) => Ok(segment.bytes().to_vec()),
-            None => Err(StorageError::Damaged(format!("log segment {number} cannot be read back"))),
+            Some(segment) if segment.is_whole() => Ok(segment.bytes().to_vec()),
+            _ => Err(StorageError::Damaged(format!("log segment {number} cannot be read back"))),
         }
     }
 }

@@ -1,7 +1,10 @@
 //! The control file: what restart must know before it can read anything else.
 //!
 //! Two slots of 4 KiB, written in turn, each with a sequence number and a CRC; the newer good one counts. A torn write leaves the
-//! other slot, so the file always holds the state before or after.
+//! other slot, so the file always holds the state before or after. A slot that cannot be read counts as damaged.
+//!
+//! The newest state may be readable and not durable (its sync failed, and the process began anew). Nothing is lost by believing it: what it
+//! says was durable before it was written, and no log is used again before the next state is durable, in the slot of the one before.
 //!
 //! ```text
 //!  0 magic, version, CRC of 16..112 (head.rs)
@@ -13,7 +16,7 @@ use crate::error::{Result, StorageError};
 use crate::head::{self, Head};
 use crate::log::batch::{u32_at, u64_at};
 use crate::types::Lsn;
-use terrace_device::{DeviceRef, IoBuf, Purpose, SECTOR};
+use terrace_device::{DeviceRef, ErrorKind, IoBuf, Purpose, SECTOR};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"TERRACTL");
 const COVERED: usize = 112;
@@ -84,7 +87,10 @@ impl ControlFile {
             if at + SECTOR as u64 > device.size() {
                 continue;
             }
-            let sector = device.read(at, IoBuf::zeroed(SECTOR), Purpose::Control).await?;
+            let sector = match device.read(at, IoBuf::zeroed(SECTOR), Purpose::Control).await {
+                Err(e) if matches!(e.kind, ErrorKind::Medium(_)) => continue,
+                read => read?,
+            };
             match decode(&sector) {
                 Ok(Some(found)) if newest.is_none_or(|(sequence, _)| sequence < found.0) => newest = Some(found),
                 Ok(_) => {}

@@ -22,6 +22,8 @@ pub enum BadPage {
     FutureLsn(Lsn),
     #[error("its directory points outside the page")]
     Directory,
+    #[error("its sectors cannot be read")]
+    Unreadable,
 }
 
 #[derive(Debug, Clone, thiserror::Error)]
@@ -69,6 +71,16 @@ pub enum StorageError {
     Busy(String),
     #[error("damaged structure: {0}")]
     Damaged(String),
+}
+
+impl StorageError {
+    /// What is wrong, without what it means where nobody can mend it.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            StorageError::BadPage { why, .. } => why.to_string(),
+            other => other.to_string(),
+        }
+    }
 }
 
 impl BadPage {

@@ -10,11 +10,14 @@
 //! 1. All of it lies in the first 512 bytes, which devices write whole or not at all: rewriting it at each opening is safe.
 //! 2. Opening writes the new epoch to all devices, syncs, and then to the control file. So a device's epoch is the control file's, or
 //!    one more where a crash fell between; anything else is a file from another time.
+//! 3. The double-write device alone may be gone, or its sector damaged: it is made anew, for what it held is needed only by pages that a
+//!    crash tore, and these are found out by their checksums and made again from the log, or refused by name. A whole file of
+//!    something else is never written over.
 
 use crate::error::{Result, StorageError};
 use crate::head::{self, Head};
 use crate::log::batch::{u32_at, u64_at};
-use terrace_device::{Device, IoBuf, Purpose, SECTOR};
+use terrace_device::{Device, ErrorKind, IoBuf, Purpose, SECTOR};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"TERRADEV");
 /// End of what the CRC covers.
@@ -85,19 +88,48 @@ impl Identity {
         matches!(head::look(sector, MAGIC, COVERED), Head::Good | Head::Unknown(_)).then_some(whose)
     }
 
+    /// Whether the sector of identity is gone, and nothing speaks of another owner (invariant 3).
+    pub(crate) async fn is_lost(device: &dyn Device, role: Role) -> Result<bool> {
+        if device.size() < SECTOR as u64 {
+            return Ok(true);
+        }
+        match device.read(0, IoBuf::zeroed(SECTOR), role.purpose()).await {
+            Ok(sector) => {
+                let blank = sector.iter().all(|byte| *byte == 0);
+                Ok(blank || head::look(&sector, MAGIC, COVERED) == Head::Damaged)
+            }
+            Err(e) if matches!(e.kind, ErrorKind::Medium(_)) => Ok(true),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// The database that a device's sector of identity names.
+    pub(crate) async fn owner_of(device: &dyn Device, role: Role) -> Result<Option<u128>> {
+        Ok(Self::owner(&device.read(0, IoBuf::zeroed(SECTOR), role.purpose()).await?))
+    }
+
     /// Refuses a device that is not this database's, or not of this time (invariant 2).
     pub(crate) async fn check(&self, device: &dyn Device, role: Role) -> Result<()> {
         let foreign = |problem: String| StorageError::Foreign { file: device.name().to_string(), problem };
         if device.size() < SECTOR as u64 {
             return Err(foreign("it is empty; restore it from a backup with the rest of the database".into()));
         }
-        let sector = device.read(0, IoBuf::zeroed(SECTOR), role.purpose()).await?;
+        let sector = match device.read(0, IoBuf::zeroed(SECTOR), role.purpose()).await {
+            Err(e) if matches!(e.kind, ErrorKind::Medium(_)) => {
+                return Err(foreign(format!("its first sector cannot be read ({e}); restore it from a backup")));
+            }
+            read => read?,
+        };
         let field = |at| u64_at(&sector, at).expect("a whole sector");
         let short = |at| u32_at(&sector, at).expect("a whole sector");
         match head::look(&sector, MAGIC, COVERED) {
             Head::Good => {}
             Head::Other => {
-                return Err(foreign("it is not a terrace file, or its first sector is damaged".into()));
+                let way_out = match role {
+                    Role::DoubleWrite => "move it away, and it is made anew",
+                    _ => "correct the configuration, or restore it from a backup",
+                };
+                return Err(foreign(format!("it is not a terrace file, or its first sector is damaged; {way_out}")));
             }
             Head::Damaged => return Err(foreign("its first sector is damaged; restore it from a backup".into())),
             Head::Unknown(version) => return Err(foreign(head::unknown_version(version))),

@@ -7,6 +7,10 @@
 //!    that is neither is a *suspect*: its bytes are damaged, or a write was lost, or it was dropped with its object before the crash
 //!    (then it was never written, and rightly so). Suspects that are still in use are rebuilt from older log at the end, or reported.
 //! 3. What a killed process wrote and did not sync is readable but may yet be lost: every device is synced before its bytes count.
+//! 4. Nor need that sync make it durable: where one failed in the life before, the cache counts as clean what never reached the medium. So
+//!    every page that redo visits is dirty from then on, with the recLSN of the first block that named it, also where its LSN shows
+//!    that it has all of them: the redo LSN moves past those blocks only when the page has been written again, and synced. (The log
+//!    itself: `log::harden`; pages with copies in the double-write area: there, invariant 5; the control file: there.)
 
 use crate::backup::Upto;
 use crate::error::{Result, StorageError};
@@ -185,6 +189,7 @@ impl Redo<'_> {
             },
         };
         if found >= batch.end {
+            self.pool.redo(&pin, batch.start, |_| ()); // Invariant 4.
             return Ok(());
         }
         if !fresh && found != block.prev {
@@ -236,7 +241,7 @@ pub(crate) async fn rebuild_suspect(
 ) -> Result<()> {
     let Some(history) = log.page_history(page, end).await? else { return Err(why) };
     let rebuilt = rebuild(page, pool.page_size(), &history)?;
-    tracing::warn!(%page, "rebuilt from the log: {why}");
+    tracing::warn!(%page, "rebuilt from the log: {}", why.reason());
     let pin = match pool.get(page) {
         Some(pin) => pin,
         None => pool.create(page).await?,

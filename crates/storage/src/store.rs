@@ -90,7 +90,7 @@ impl Store {
     /// `create` in two steps, for whoever has more to put in before the database counts as made: until `finish_creation` has
     /// returned, `open` refuses it as half-made.
     pub async fn begin_creation(env: Env, devices: DeviceSet, config: StorageConfig) -> Result<Store> {
-        check_config(&config);
+        check_config(&config)?;
         let (devices, meters) = metered(devices, &env);
         let database = u128::from(env.random_u64()) | u128::from(env.random_u64()) << 64;
         let state = Control {
@@ -153,10 +153,8 @@ impl Store {
         let state = control.state;
         // Fixed at creation, whatever the configuration says by now.
         let config = StorageConfig { page_size: state.page_size as usize, segment_size: state.segment_size, ..config };
-        check_config(&config);
-        for (device, role) in roles(&devices) {
-            identity(&state).check(&**device, role).await?;
-        }
+        check_config(&config)?;
+        check_identities(&devices, &config, &state).await?;
         let log = Log::unopened(env.clone(), devices.log.clone(), state.database, &config);
         let store = Self::assemble(env, (devices, meters), config, log, control);
         let opened = store.recover(state, upto).await;
@@ -181,12 +179,17 @@ impl Store {
         report.torn_pages_restored =
             recovery::restore_torn(&inner.devices, &inner.config, &inner.disk, state.database).await?;
         inner.log.scan(state.redo_lsn, state.retain_lsn).await?;
+        if !state.clean {
+            inner.log.harden(state.redo_lsn).await?;
+        }
         let redone = recovery::redo(&inner.log, &inner.pool, state.redo_lsn, upto, &mut report).await?;
         report.redo_to = redone.end;
         let newest = inner.disk.newest_seen();
-        if newest > redone.end {
+        if !report.stopped_short {
+            inner.log.check_end(redone.end, newest).await?;
+        } else if newest > redone.end {
             return Err(StorageError::Damaged(format!(
-                "a page is at {newest}, beyond the log's end {}; the log file is older than the data files",
+                "a page is at {newest}, beyond {}, to where the log was to be repeated: a copy is of no one time before its end",
                 redone.end
             )));
         }
@@ -551,6 +554,26 @@ fn roles(devices: &DeviceSet) -> [(&DeviceRef, Role); 4] {
     ]
 }
 
+async fn check_identities(devices: &DeviceSet, config: &StorageConfig, state: &Control) -> Result<()> {
+    for (device, role) in roles(devices) {
+        let Err(e) = identity(state).check(&**device, role).await else { continue };
+        // Identity invariant 3.
+        let may_be_gone = role == Role::DoubleWrite
+            && (Identity::is_lost(&**device, role).await?
+                || Identity::owner_of(&**device, role).await?.is_none()
+                    && DiskHome::areas(devices, config, state.database).is_ours(WRITERS).await?);
+        if !may_be_gone {
+            return Err(e);
+        }
+        let clean = state.clean;
+        tracing::warn!(
+            clean,
+            "the double-write file is made anew ({e}); pages that a crash tore are made again from the log"
+        );
+    }
+    Ok(())
+}
+
 pub(crate) async fn stamp_all(devices: &DeviceSet, state: &Control) -> Result<()> {
     for (device, role) in roles(devices) {
         identity(state).stamp(&**device, role).await?;
@@ -558,14 +581,36 @@ pub(crate) async fn stamp_all(devices: &DeviceSet, state: &Control) -> Result<()
     Ok(())
 }
 
-/// Configurations come from checked files; a wrong one here is the program's mistake.
-fn check_config(config: &StorageConfig) {
-    assert!(matches!(config.page_size, 4096 | 8192 | 16384 | 32768), "page size {}", config.page_size);
-    let segment = config.segment_size;
-    assert!(segment >= 65536 && segment.is_multiple_of(65536), "segment size {segment} is not a multiple of 64 KiB");
-    assert!(segment >= 8 * config.page_size as u64, "a segment of {segment} bytes holds no page images");
-    assert!(config.redo_bound >= segment, "redo bound {} below one segment", config.redo_bound);
-    assert!(config.log_buffer >= 8 * config.page_size, "log buffer of {} bytes", config.log_buffer);
+/// A configuration file is checked by itself; sizes that were fixed at creation need not be those in it.
+fn check_config(config: &StorageConfig) -> Result<()> {
+    let (page, segment, bound, buffer) = (config.page_size, config.segment_size, config.redo_bound, config.log_buffer);
+    let least = 8 * page;
+    let problem = match () {
+        _ if !matches!(page, 4096 | 8192 | 16384 | 32768) => {
+            format!("pages of {page} bytes; they have 4, 8, 16 or 32 KiB")
+        }
+        _ if segment < 65536 || !segment.is_multiple_of(65536) => {
+            format!("log segments of {segment} bytes; a multiple of 64 KiB is needed")
+        }
+        _ if segment < least as u64 => {
+            format!("log segments of {segment} bytes; pages of {page} need {least} at least")
+        }
+        _ if bound < segment => format!(
+            "log.redo_bound of {bound} bytes; the log segments of this database have {segment} bytes, which is the least: raise it"
+        ),
+        _ if buffer < least => {
+            format!("memory.log_buffer of {buffer} bytes; pages of {page} need {least} at least: raise it")
+        }
+        _ if config.pool_bytes / page < crate::pool::MIN_FRAMES => {
+            format!(
+                "memory.pool of {} bytes; pages of {page} need {} at least: raise it",
+                config.pool_bytes,
+                page * crate::pool::MIN_FRAMES
+            )
+        }
+        _ => return Ok(()),
+    };
+    Err(StorageError::Config(problem))
 }
 
 #[cfg(test)]

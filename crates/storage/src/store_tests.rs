@@ -244,10 +244,14 @@ fn crash_history(seed: u64, stride: usize) {
             continue;
         }
         let acked = model.acked.iter().filter(|(events, _)| *events <= at).map(|(_, n)| *n).max().unwrap_or(0);
-        let choice = match at % 4 {
+        let choice = match at % 5 {
             0 => Choice::None,
             1 => Choice::OnlyLast,
-            2 => Choice::Torn(1 + (at / 4) as usize % 12),
+            2 => Choice::Torn(1 + (at / 5) as usize % 12),
+            // Not where one sector is written over again and again, which has to be atomic.
+            3 if cursor.last_write_at().is_some_and(|(device, at)| device != 1 && at > 0) => {
+                Choice::Unreadable((at / 5) as usize % 12)
+            }
             _ => Choice::Random(seed ^ at),
         };
         recover_twice(seed ^ at, from_images(cursor.contents(choice)), model.clone(), acked);
@@ -694,3 +698,8 @@ fn a_lost_write_is_repaired_before_a_full_log_forgets_it() {
         assert_eq!(Some(&state), model.states.last());
     });
 }
+
+#[path = "damaged_files_tests.rs"]
+mod damaged_files;
+#[path = "second_life_tests.rs"]
+mod second_life;

@@ -270,7 +270,8 @@ fn open_devices(dir: &Path, config: &Config, create: bool) -> Result<(DeviceSet,
     let set = DeviceSet {
         control: open(&control)?,
         log: open(&log)?,
-        double_write: open(&double_write)?,
+        // It lies beside the log: where that is, its disk is mounted. Storage makes a blank one its own.
+        double_write: open_part(dir, &double_write, true)?,
         data: open(&data)?,
         undo: open(&undo)?,
         flash: None,

@@ -4,7 +4,9 @@
 //! each of its events. Invariants: (1) a sync settles exactly the changes that had completed before it began; (2) settled
 //! changes are on the medium whatever a crash does; (3) an unsettled change is there, or not, or torn, independently of every
 //! other (volatile caches reorder); (4) what is there was applied in the order of starts, so an older write never hides a newer
-//! one; (5) after a failed sync, later syncs do not settle what it should have: the kernel may have marked those pages clean.
+//! one; (5) after a failed sync, later syncs do not settle what it should have: the kernel may have marked those pages clean. Only
+//! writing the same bytes again and a sync after that do; (6) what a process had in flight when it died is there for those who read,
+//! whole or in its first part, and settles like any other change.
 
 use crate::Image;
 use rand::{RngExt, SeedableRng};
@@ -24,16 +26,34 @@ pub enum Choice {
     Random(u64),
     /// All but the last over all devices, of which only the first so many units of [`TEAR`] bytes survive.
     Torn(usize),
+    /// As `Torn`; the sector in which the write was cut cannot be read any more.
+    Unreadable(usize),
     /// Only the last over all devices: as much reordering as there can be.
     OnlyLast,
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum Change {
-    Write { offset: u64, data: Arc<[u8]> },
-    Clear { offset: u64, len: u64 },
-    Grow { size: u64 },
-    Flip { offset: u64, mask: u8 },
+    Write {
+        offset: u64,
+        data: Arc<[u8]>,
+    },
+    Clear {
+        offset: u64,
+        len: u64,
+    },
+    Grow {
+        size: u64,
+    },
+    Flip {
+        offset: u64,
+        mask: u8,
+    },
+    /// The sectors of the range cannot be read any more.
+    Spoil {
+        offset: u64,
+        len: u64,
+    },
 }
 
 impl Change {
@@ -41,7 +61,7 @@ impl Change {
         match self {
             Change::Write { offset, data } => *offset..offset + data.len() as u64,
             Change::Clear { offset, len } => *offset..offset + len,
-            Change::Grow { .. } | Change::Flip { .. } => 0..0,
+            Change::Grow { .. } | Change::Flip { .. } | Change::Spoil { .. } => 0..0,
         }
     }
 
@@ -57,10 +77,12 @@ impl Change {
     fn apply_where(&self, image: &mut Image, mut keep: impl FnMut(usize) -> bool) {
         match self {
             Change::Write { offset, data } => {
-                for (unit, bytes) in data.chunks(TEAR).enumerate() {
-                    if keep(unit) {
-                        image.write(offset + (unit * TEAR) as u64, bytes);
-                    }
+                let kept: Vec<bool> = (0..self.units()).map(&mut keep).collect();
+                if kept.iter().all(|kept| *kept) {
+                    image.write(*offset, data);
+                } else {
+                    let units = data.chunks(TEAR).enumerate().filter(|(unit, _)| kept[*unit]);
+                    units.for_each(|(unit, bytes)| image.write(offset + (unit * TEAR) as u64, bytes));
                 }
                 // A file that grows does so by whole blocks: whoever reads must find the bytes, torn or not.
                 image.grow(image.size().next_multiple_of(crate::SECTOR as u64));
@@ -68,6 +90,7 @@ impl Change {
             Change::Clear { offset, len } => image.clear(*offset, *len),
             Change::Grow { size } => image.grow(*size),
             Change::Flip { offset, mask } => image.flip(*offset, *mask),
+            Change::Spoil { offset, len } => image.spoil(*offset, *len),
         }
     }
 }
@@ -89,6 +112,12 @@ pub(super) enum Event {
         device: usize,
         change: Change,
     },
+    /// The process died over this change: of a write the first so many units were made, and readers see it so.
+    Cut {
+        device: usize,
+        start: u64,
+        units: usize,
+    },
     SyncStart,
     /// The sync of that number is complete, or failed.
     SyncDone {
@@ -96,6 +125,11 @@ pub(super) enum Event {
         start: u64,
     },
     SyncFailed {
+        device: usize,
+        start: u64,
+    },
+    /// The same, and the cache dropped what the sync should have settled: readers see what is on the medium.
+    Dropped {
         device: usize,
         start: u64,
     },
@@ -108,6 +142,14 @@ struct Pending {
     settled: bool,
     /// No sync will settle it any more (invariant 5).
     orphaned: bool,
+    /// Damage, settled from the start.
+    rot: bool,
+}
+
+impl Pending {
+    fn new(change: &Change, done: Option<u64>, rot: bool) -> Pending {
+        Pending { change: change.clone(), done, settled: false, orphaned: false, rot }
+    }
 }
 
 /// A device between what is certain and what is not.
@@ -166,7 +208,15 @@ impl State {
                         change.apply_where(&mut image, |unit| unit < units);
                     }
                 }
-                Choice::Torn(_) => change.apply(&mut image),
+                Choice::Unreadable(units) if Some(*number) == last => {
+                    change.apply_where(&mut image, |unit| unit < units);
+                    if let Change::Write { offset, .. } = change
+                        && units < change.units()
+                    {
+                        image.spoil(offset + (units * TEAR) as u64, 1);
+                    }
+                }
+                Choice::Torn(_) | Choice::Unreadable(_) => change.apply(&mut image),
                 Choice::Random(_) => {
                     if atomic || random.random_bool(0.5) {
                         if random.random_bool(likely) {
@@ -196,8 +246,7 @@ impl States {
     pub(super) fn apply(&mut self, number: u64, event: &Event) {
         match event {
             Event::Start { device, change } => {
-                let pending = Pending { change: change.clone(), done: None, settled: false, orphaned: false };
-                self.0[*device].pending.insert(number, pending);
+                self.0[*device].pending.insert(number, Pending::new(change, None, false));
             }
             Event::Done { device, start } => {
                 if let Some(pending) = self.0[*device].pending.get_mut(start) {
@@ -205,10 +254,16 @@ impl States {
                 }
             }
             Event::Rot { device, change } => {
-                let pending = Pending { change: change.clone(), done: Some(number), settled: false, orphaned: false };
                 let state = &mut self.0[*device];
-                state.pending.insert(number, pending);
-                state.settle_where(|p| matches!(p.change, Change::Flip { .. }));
+                state.pending.insert(number, Pending::new(change, Some(number), true));
+                state.settle_where(|p| p.rot);
+            }
+            Event::Cut { device, start, units } => {
+                let Some(pending) = self.0[*device].pending.get_mut(start) else { return };
+                pending.done = Some(number);
+                if let Change::Write { data, .. } = &mut pending.change {
+                    *data = data[..data.len().min(units * TEAR)].into();
+                }
             }
             Event::SyncStart => {}
             Event::SyncDone { device, start } => {
@@ -218,11 +273,28 @@ impl States {
                 let covered = |p: &&mut Pending| p.done.is_some_and(|done| done < *start);
                 self.0[*device].pending.values_mut().filter(covered).for_each(|p| p.orphaned = true);
             }
+            Event::Dropped { device, start } => {
+                // Sizes are the file system's, which does not forget them.
+                self.0[*device].pending.retain(|_, p| {
+                    p.settled || p.done.is_none_or(|done| done >= *start) || matches!(p.change, Change::Grow { .. })
+                });
+            }
         }
     }
 
     fn last(&self) -> Option<(u64, usize)> {
         self.0.iter().filter_map(State::last_unsettled_write).max()
+    }
+
+    /// Changes of a device's size and room that have begun and not ended.
+    pub(super) fn unfinished_room(&self, device: usize) -> Vec<u64> {
+        let is_room = |p: &Pending| matches!(p.change, Change::Grow { .. } | Change::Clear { .. });
+        self.0[device].pending.iter().filter(|(_, p)| p.done.is_none() && is_room(p)).map(|(n, _)| *n).collect()
+    }
+
+    /// What readers of a device see.
+    pub(super) fn visible(&self, index: usize) -> Image {
+        self.0[index].contents(index, Choice::All, None)
     }
 
     pub(super) fn contents(&self, choice: Choice) -> Vec<Image> {
@@ -303,6 +375,13 @@ impl Cursor {
         let Some((number, units)) = self.states.last() else { return 0 };
         let atomic = |s: &State| s.pending.contains_key(&number) && units * TEAR <= s.atomic_write;
         if self.states.0.iter().any(atomic) { 0 } else { units }
+    }
+
+    /// Where the last unsettled write goes: the device, by its place in the lists of contents, and the offset.
+    pub fn last_write_at(&self) -> Option<(usize, u64)> {
+        let (number, _) = self.states.last()?;
+        let mut devices = self.states.0.iter().enumerate();
+        devices.find_map(|(i, s)| s.pending.get(&number).map(|p| (i, p.change.range().start)))
     }
 
     /// Whether the last event was the start of a write: the points at which tearing that write is a new case.

@@ -225,3 +225,147 @@ fn a_dropped_write_stays_uncertain_and_is_not_settled() {
     assert_eq!(byte(&recorder.contents(Choice::All)[0], 0), 2);
     assert!(device.read(0, page(0, 1), Purpose::Data).now_or_never().unwrap().is_ok());
 }
+
+/// A device with torn reads and writes that take a while; whoever polls decides when they end.
+struct Slow;
+
+impl crate::latency::Delay for Slow {
+    fn serve(&self, _: Served, _: u64, _: u64) -> Wait {
+        let mut polled = false;
+        Box::pin(std::future::poll_fn(move |cx| {
+            cx.waker().wake_by_ref();
+            match std::mem::replace(&mut polled, true) {
+                true => std::task::Poll::Ready(()),
+                false => std::task::Poll::Pending,
+            }
+        }))
+    }
+}
+
+#[test]
+fn a_second_process_reads_what_the_first_had_not_synced() {
+    let recorder = Recorder::new(true);
+    let device = recorder.device("d", GUARANTEES, Image::new());
+    put(&device, 0, 1);
+    sync(&device);
+    put(&device, 0, 2);
+    device.inject(Rule {
+        operation: Operation::Sync,
+        purpose: None,
+        skip: 0,
+        times: 1,
+        fault: Fault::Fail(ErrorKind::Io("no".into())),
+    });
+    assert!(block_on(device.sync(Purpose::Data)).is_err());
+    put(&device, 1, 3);
+    Recorder::process_died([&device], None);
+    // The next one reads both, and its sync settles only what no failed sync has covered.
+    assert_eq!((byte(&device.visible(), 0), byte(&device.visible(), 4096)), (2, 3));
+    sync(&device);
+    let left = &recorder.contents(Choice::None)[0];
+    assert_eq!((byte(left, 0), byte(left, 4096)), (1, 3));
+    // Written again it is as durable as anything.
+    put(&device, 0, 2);
+    sync(&device);
+    assert_eq!(byte(&recorder.contents(Choice::None)[0], 0), 2);
+    assert_eq!(recorder.history().unwrap().devices_at(recorder.events() as usize, Choice::None), [device.visible()]);
+}
+
+#[test]
+fn a_process_dies_over_its_writes() {
+    let mut seen = BTreeSet::new();
+    for seed in 0..60 {
+        let recorder = Recorder::new(false);
+        let device = recorder.device("d", GUARANTEES, Image::new()).with_latency(Arc::new(Slow));
+        block_on(device.write(0, page(1, 2), Purpose::Data)).unwrap();
+        let mut under_way = device.write(0, page(2, 2), Purpose::Data);
+        assert!((&mut under_way).now_or_never().is_none());
+        drop(under_way);
+        Recorder::process_died([&device], Some(seed));
+        let image = device.visible();
+        let new = (0..8192).filter(|at| byte(&image, *at) == 2).count();
+        assert!(new % 512 == 0 && (0..new as u64).all(|at| byte(&image, at) == 2), "its first part");
+        seen.insert(new);
+        block_on(device.sync(Purpose::Data)).unwrap();
+        assert_eq!(recorder.contents(Choice::None), [image], "what was made settles like any other write");
+    }
+    assert!(seen.len() > 8, "{seen:?}");
+}
+
+#[test]
+fn a_dropped_cache_shows_the_medium() {
+    let recorder = Recorder::new(false);
+    let device = recorder.device("d", GUARANTEES, Image::new());
+    put(&device, 0, 1);
+    sync(&device);
+    put(&device, 0, 2);
+    put(&device, 1, 2);
+    device.inject(Rule { operation: Operation::Sync, purpose: None, skip: 0, times: 1, fault: Fault::DropCache });
+    assert!(block_on(device.sync(Purpose::Data)).is_err());
+    assert_eq!(byte(&device.visible(), 0), 1);
+    sync(&device);
+    assert_eq!(byte(&recorder.contents(Choice::All)[0], 0), 1);
+}
+
+#[test]
+fn reads_are_torn_over_writes_in_flight_where_asked() {
+    let recorder = Recorder::new(false);
+    let device = recorder.device("d", GUARANTEES, Image::new()).with_latency(Arc::new(Slow)).with_torn_reads(7);
+    block_on(device.write(0, page(1, 2), Purpose::Data)).unwrap();
+    let read = || block_on(device.read(0, page(0, 2), Purpose::Data)).unwrap();
+    assert!(read().iter().all(|byte| *byte == 1));
+    let mut under_way = device.write(0, page(2, 2), Purpose::Data);
+    assert!((&mut under_way).now_or_never().is_none());
+    let mixed = read();
+    assert!(mixed.contains(&1) && mixed.contains(&2), "a mix");
+    assert!(mixed.chunks(TEAR).all(|unit| unit.iter().all(|byte| *byte == unit[0])), "of whole units");
+    block_on(under_way).unwrap();
+    assert!(read().iter().all(|byte| *byte == 2));
+}
+
+#[test]
+fn unreadable_sectors_fail_until_they_are_written() {
+    let recorder = Recorder::new(true);
+    let device = recorder.device("d", GUARANTEES, Image::new());
+    block_on(device.write(0, page(1, 4), Purpose::Data)).unwrap();
+    sync(&device);
+    device.spoil(4096 + 100, 4096);
+    let read = |sector: u64| block_on(device.read(sector * 4096, page(0, 1), Purpose::Data)).map(|buf| buf[0]);
+    assert_eq!((read(0).ok(), read(3).ok()), (Some(1), Some(1)));
+    assert!(matches!(read(1).unwrap_err().kind, ErrorKind::Medium(_)) && read(2).is_err());
+    // They stay so over a crash; writing heals them.
+    let (_, devices) = recorder.restart(Choice::None, false);
+    assert!(block_on(devices[0].read(0, page(0, 4), Purpose::Data)).is_err());
+    put(&devices[0], 1, 5);
+    assert_eq!(block_on(devices[0].read(0, page(0, 2), Purpose::Data)).unwrap()[4096], 5);
+    assert!(block_on(devices[0].read(8192, page(0, 1), Purpose::Data)).is_err());
+    // A write that is cut leaves the sector unreadable in which it was cut.
+    put(&device, 1, 6);
+    sync(&device);
+    block_on(device.write(0, page(7, 2), Purpose::Data)).unwrap();
+    let image = &recorder.contents(Choice::Unreadable(9))[0];
+    assert!(image.is_readable(0, 4096) && !image.is_readable(4096, 4096));
+    assert_eq!((byte(image, 0), byte(image, 4096), byte(image, 4608)), (7, 7, 6));
+}
+
+#[test]
+fn writes_go_astray_and_many_bytes_rot() {
+    let recorder = Recorder::new(false);
+    let device = recorder.device("d", GUARANTEES, Image::new());
+    let rule = |operation, fault| device.inject(Rule { operation, purpose: None, skip: 0, times: 1, fault });
+    block_on(device.write(0, page(1, 4), Purpose::Data)).unwrap();
+    rule(Operation::Write, Fault::Misdirect(8192));
+    put(&device, 0, 9);
+    let image = device.visible();
+    assert_eq!((byte(&image, 0), byte(&image, 8192)), (1, 9));
+    sync(&device);
+    assert_eq!(recorder.contents(Choice::None), [image]);
+    device.scramble(100, 1000, 3);
+    let image = device.visible();
+    assert!((100..1100).filter(|at| byte(&image, *at) == 1).count() < 50);
+    assert_eq!((byte(&image, 99), byte(&image, 1100)), (1, 1));
+    assert_eq!(recorder.contents(Choice::None), [image], "rot is certain");
+    rule(Operation::Read, Fault::Scramble(4));
+    let bad = block_on(device.read(12288, page(0, 1), Purpose::Data)).unwrap();
+    assert!(bad[..2048].iter().all(|b| *b == 1) && bad[2048..].iter().filter(|b| **b == 1).count() < 50);
+}

@@ -96,7 +96,7 @@ impl FlashHome {
             return Err(why);
         }
         let Some(history) = self.log.page_history(page, self.log.end()).await? else { return Err(why) };
-        tracing::warn!(%page, "made again from the log: {why}");
+        tracing::warn!(%page, "made again from the log: {}", why.reason());
         let mut bytes = IoBuf::padded(&rebuild(page, self.page_size, &history)?);
         header::seal(&mut bytes);
         Ok(bytes)

@@ -5,9 +5,11 @@
 //! 1. A page taken by `write_back` counts in `oldest_rec_lsn` from that call until a sync of its device that began after its write
 //!    ended. It enters here before the pool lets go of it, so a checkpoint that asks the pool first misses nothing.
 //! 2. A page is in at most one group in flight; later copies wait, so that they land in order.
-//! 3. A failed write or sync stops the home for good: what was taken may be lost, and the store must restart from the log.
+//! 3. A failed write or sync stops the home for good: what was taken may be lost, and the store must restart from the log. Nothing that is
+//!    read from then on is passed on either: the cache may have dropped what it did not get written.
 //! 4. A page may be read while it is written (the flash tier makes a page again from its version here while its cleaner
 //!    brings it home): one that fails its checks is read again once what is on its way is written.
+//! 5. Sectors that cannot be read are damage like a bad checksum: of their pages, and of no others.
 
 use super::double_write::{DoubleWrite, MAX_GROUP};
 use super::{Fetched, Home, HomeFuture, Reason, Tier, WriteBack};
@@ -57,14 +59,15 @@ impl Places {
         PAGES_AT + page.no as u64 * self.page_size as u64
     }
 
-    /// Whether the page at home checks. One that checks but for its format counts as good: it is not torn.
-    pub(super) async fn read_good(&self, page: PageId) -> Result<bool> {
+    /// The page at home, if it checks. One that checks but for its format counts as good: it is not torn.
+    pub(super) async fn read_good(&self, page: PageId) -> Result<Option<IoBuf>> {
         let (device, purpose) = self.device(page.space);
         match device.read(self.offset(page), IoBuf::zeroed(self.page_size), purpose).await {
             Ok(bytes) => {
-                Ok(matches!(header::verify(&bytes, page), Ok(()) | Err(BadPage::Version(_) | BadPage::Kind(_))))
+                let good = matches!(header::verify(&bytes, page), Ok(()) | Err(BadPage::Version(_) | BadPage::Kind(_)));
+                Ok(good.then_some(bytes))
             }
-            Err(e) if e.kind == ErrorKind::PastEnd => Ok(false),
+            Err(e) if matches!(e.kind, ErrorKind::PastEnd | ErrorKind::Medium(_)) => Ok(None),
             Err(e) => Err(e.into()),
         }
     }
@@ -344,6 +347,9 @@ impl DiskHome {
     }
 
     fn verify(&self, page: PageId, bytes: IoBuf) -> Result<Fetched> {
+        if let Some(e) = self.failed.get() {
+            return Err(e.clone()); // Invariant 3.
+        }
         header::verify(&bytes, page).map_err(|why| StorageError::BadPage { page, why })?;
         let lsn = header::lsn(&bytes);
         if lsn > self.log.end() {
@@ -401,6 +407,10 @@ impl DiskHome {
         match device.read(self.places.offset(page), IoBuf::zeroed(self.page_size), purpose).await {
             Ok(bytes) => self.verify(page, bytes),
             Err(e) if e.kind == ErrorKind::PastEnd => Err(StorageError::BadPage { page, why: BadPage::Blank }),
+            Err(e) if matches!(e.kind, ErrorKind::Medium(_)) => {
+                tracing::warn!(%page, "{e}");
+                Err(StorageError::BadPage { page, why: BadPage::Unreadable })
+            }
             Err(e) => Err(e.into()),
         }
     }

@@ -13,7 +13,11 @@
 //! 2. One page is never in two groups in flight.
 //! 3. A header names the oldest sequence then in flight. Groups older than what any header names had been home and synced: they are
 //!    void, for a page of theirs may have been written again since. With 2, restoring takes the newest non-void copy only.
-//! 4. Restoring never overwrites a page that checks. Once everything is restored and synced the areas are wiped.
+//! 4. Restoring gives a page that checks no other contents. Once everything is restored and synced the areas are wiped.
+//! 5. A page that checks may be readable and never become durable: a sync that failed in the life before may have left it in the cache, and
+//!    later syncs pass it by. So every page that has a copy is written again, as it is where it checks, and synced before the
+//!    areas are wiped. (A page torn by that has its copy: where home was touched at all, the copy was durable before.)
+//! 6. What cannot be read is damaged, here as at home.
 
 use crate::error::Result;
 use crate::home::disk::Places;
@@ -21,7 +25,7 @@ use crate::log::batch::{u32_at, u64_at};
 use crate::page::header;
 use crate::types::PageId;
 use std::collections::BTreeMap;
-use terrace_device::{DeviceRef, IoBuf, Purpose, SECTOR};
+use terrace_device::{DeviceRef, ErrorKind, IoBuf, Purpose, SECTOR};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"TERRADBL");
 const IDS_AT: usize = 64;
@@ -89,8 +93,30 @@ impl DoubleWrite {
         if at + SECTOR as u64 > self.device.size() {
             return Ok(None);
         }
-        let block = self.device.read(at, IoBuf::zeroed(SECTOR), Purpose::DoubleWrite).await?;
-        Ok(self.decode(&block))
+        let block = self.read(at, SECTOR).await?;
+        Ok(block.and_then(|block| self.decode(&block)))
+    }
+
+    /// Whether an area names this database.
+    pub(crate) async fn is_ours(&self, areas: usize) -> Result<bool> {
+        for area in 0..areas {
+            if self.header(area).await?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// `None` where it cannot be read (invariant 6).
+    async fn read(&self, at: u64, length: usize) -> Result<Option<IoBuf>> {
+        match self.device.read(at, IoBuf::zeroed(length), Purpose::DoubleWrite).await {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(e) if matches!(e.kind, ErrorKind::Medium(_)) => {
+                tracing::warn!("a copy in the double-write area is lost: {e}");
+                Ok(None)
+            }
+            Err(e) => Err(e.into()),
+        }
     }
 
     fn decode(&self, block: &[u8]) -> Option<AreaHeader> {
@@ -106,7 +132,7 @@ impl DoubleWrite {
         Some(AreaHeader { sequence: u64_at(block, 32)?, oldest: u64_at(block, 40)?, pages })
     }
 
-    /// Restores pages torn at home from their copies (invariants 3 and 4) and wipes the areas. Returns the pages restored.
+    /// Restores pages torn at home from their copies (invariants 3 to 5) and wipes the areas. Returns the pages restored.
     pub(crate) async fn restore(&self, areas: usize, places: &Places) -> Result<Vec<PageId>> {
         let mut headers = Vec::new();
         for area in 0..areas {
@@ -131,12 +157,15 @@ impl DoubleWrite {
             if at + self.page_size as u64 > self.device.size() {
                 continue; // The copy was cut off: home was not touched.
             }
-            let copy = self.device.read(at, IoBuf::zeroed(self.page_size), Purpose::DoubleWrite).await?;
-            if header::verify(&copy, page).is_err() || places.read_good(page).await? {
-                continue;
+            match places.read_good(page).await? {
+                Some(good) => places.write(page, good).await?,
+                None => {
+                    let copy = self.read(at, self.page_size).await?;
+                    let Some(copy) = copy.filter(|copy| header::verify(copy, page).is_ok()) else { continue };
+                    places.write(page, copy).await?;
+                    restored.push(page);
+                }
             }
-            places.write(page, copy).await?;
-            restored.push(page);
         }
         places.sync_all().await?;
         self.prepare(areas).await?;

@@ -104,6 +104,9 @@ impl Core {
         let slot = self.tail.lock().slots.slot(number).ok_or("the segment is gone")?;
         let image = self.read_segment(slot, number).await.map_err(|e| e.to_string())?;
         let image = image.ok_or("the slot holds something else")?;
+        if !image.is_whole() {
+            return Err(format!("segment {number} has sectors that cannot be read"));
+        }
         store(number, image.bytes().to_vec()).await
     }
 

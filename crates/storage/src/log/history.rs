@@ -8,7 +8,7 @@ use crate::error::{Result, StorageError};
 use crate::page::op::PageOp;
 use crate::types::{Lsn, PageId};
 use std::collections::BTreeMap;
-use terrace_device::{IoBuf, Purpose, SECTOR};
+use terrace_device::SECTOR;
 
 /// So few pages are looked up in segments' indexes before segments are read.
 const FEW: usize = 4;
@@ -167,11 +167,11 @@ impl Log {
         if end > core.device.size() {
             return Ok(false);
         }
-        let last = core.device.read(end - SECTOR as u64, IoBuf::zeroed(SECTOR), Purpose::Log).await?;
+        let Some(last) = core.try_read(end - SECTOR as u64, SECTOR).await? else { return Ok(false) };
         let Some(pages) = Seal::pages_in(&last, header) else { return Ok(false) };
         let from = core.geometry.index_at(pages);
         let length = (core.geometry.segment_size - from) as usize;
-        let index = core.device.read(at + from, IoBuf::zeroed(length), Purpose::Log).await?;
+        let Some(index) = core.try_read(at + from, length).await? else { return Ok(false) };
         let Some(seal) = Seal::decode(&index, header) else { return Ok(false) };
         Ok(seal.pages.binary_search_by_key(&page.to_u64(), |(p, _)| p.to_u64()).is_err())
     }

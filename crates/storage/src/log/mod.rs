@@ -15,6 +15,7 @@
 pub mod archive;
 pub mod batch;
 mod gather;
+mod harden;
 pub mod history;
 pub mod inspect;
 pub mod reader;
@@ -38,7 +39,7 @@ use rustc_hash::FxHashMap;
 use segment::{FIRST, Geometry};
 use space::Slots;
 pub use status::{ArchiveStatus, LogStatus};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 use terrace_device::DeviceRef;
@@ -106,6 +107,8 @@ pub(crate) struct Core {
     /// Its last attempt to store a segment failed.
     archive_refuses: AtomicBool,
     archive_failed: Mutex<archive::Failures>,
+    /// Where the device could not be read, by offset.
+    unreadable: Mutex<BTreeSet<u64>>,
 }
 
 type OnPanic = Arc<dyn Fn(&StorageError) + Send + Sync>;
@@ -762,6 +765,7 @@ impl Log {
                 archive: config.archive.clone(),
                 archive_refuses: AtomicBool::new(false),
                 archive_failed: Mutex::default(),
+                unreadable: Mutex::default(),
             }),
         }
     }

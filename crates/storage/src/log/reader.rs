@@ -4,24 +4,29 @@
 //! 1. The stream goes on from segment N to N+1 only by rule 1 of `segment`; the first batch that does not check, with no such
 //!    successor, is the end of the log. It is a function of the device's bytes: reading again finds the same end.
 //! 2. Nothing is believed before the device was synced once after opening: a killed process leaves bytes that are readable and not
-//!    yet durable, and redo must not let pages overtake them (R4).
+//!    yet durable, and redo must not let pages overtake them (R4). After a life that was not closed that is not enough: `harden`.
+//! 3. Sectors that cannot be read are damage like bytes that do not check, and stand for zeros: in front of the stream's end they end it
+//!    (`harden`, invariant 4), behind it they do not matter.
 
 use super::batch::{self, Batch};
-#[cfg(test)]
-use super::segment::Seal;
-use super::segment::{FIRST, SegmentHeader};
+use super::segment::{FIRST, Seal, SegmentHeader};
 use super::{Core, Log};
 use crate::error::{Result, StorageError};
 use crate::types::Lsn;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use terrace_device::{IoBuf, Purpose, SECTOR};
+use terrace_device::{ErrorKind, IoBuf, Purpose, SECTOR};
+
+/// Where a transfer fails, it is tried again in pieces of so many bytes, then by sectors.
+const PIECE: usize = 64 << 10;
 
 /// One segment's bytes, as they lie on the device.
 pub(crate) struct SegmentImage {
     core: Arc<Core>,
     pub(crate) header: SegmentHeader,
     bytes: IoBuf,
+    /// Some of it could not be read (invariant 3).
+    holes: bool,
 }
 
 impl Log {
@@ -114,7 +119,7 @@ impl Core {
         if at + SECTOR as u64 > self.device.size() {
             return Ok(None);
         }
-        let block = self.device.read(at, IoBuf::zeroed(SECTOR), Purpose::Log).await?;
+        let (block, _) = self.read_around(at, SECTOR).await?;
         SegmentHeader::decode(&block, self.geometry, self.database, self.device.name())
     }
 
@@ -127,9 +132,48 @@ impl Core {
         if length < SECTOR as u64 {
             return Ok(None);
         }
-        let bytes = self.device.read(at, IoBuf::zeroed(length as usize), Purpose::Log).await?;
+        let (bytes, holes) = self.read_around(at, length as usize).await?;
         let header = SegmentHeader::decode(&bytes, self.geometry, self.database, self.device.name())?;
-        Ok(header.filter(|h| h.number == number).map(|header| SegmentImage { core: self.clone(), header, bytes }))
+        let image = |header| SegmentImage { core: self.clone(), header, bytes, holes };
+        Ok(header.filter(|h| h.number == number).map(image))
+    }
+
+    /// Reads a range, with zeros where it cannot be read, and says whether there is such a place (invariant 3).
+    async fn read_around(&self, at: u64, length: usize) -> Result<(IoBuf, bool)> {
+        if let Some(bytes) = self.try_read(at, length).await? {
+            return Ok((bytes, false));
+        }
+        let mut bytes = IoBuf::zeroed(length);
+        let mut holes = false;
+        for piece in bytes.chunks_mut(PIECE).enumerate() {
+            let (from, piece) = (at + (piece.0 * PIECE) as u64, piece.1);
+            if let Some(read) = self.try_read(from, piece.len()).await? {
+                piece.copy_from_slice(&read);
+                continue;
+            }
+            for (i, sector) in piece.chunks_mut(SECTOR).enumerate() {
+                let offset = from + (i * SECTOR) as u64;
+                match self.try_read(offset, sector.len()).await? {
+                    Some(read) => sector.copy_from_slice(&read),
+                    None => {
+                        holes = true;
+                        if self.unreadable.lock().insert(offset) {
+                            tracing::warn!(device = self.device.name(), offset, "a sector of the log cannot be read");
+                        }
+                    }
+                }
+            }
+        }
+        Ok((bytes, holes))
+    }
+
+    /// `None` where the medium fails.
+    pub(super) async fn try_read(&self, at: u64, length: usize) -> Result<Option<IoBuf>> {
+        match self.device.read(at, IoBuf::zeroed(length), Purpose::Log).await {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(e) if matches!(e.kind, ErrorKind::Medium(_)) => Ok(None),
+            Err(e) => Err(e.into()),
+        }
     }
 }
 
@@ -157,10 +201,14 @@ impl SegmentImage {
     }
 
     /// The page index, where the segment is sealed.
-    #[cfg(test)]
     pub(crate) fn seal(&self) -> Option<Seal> {
         let whole = self.bytes.len() as u64 == self.core.geometry.segment_size;
         whole.then(|| Seal::decode(&self.bytes, &self.header)).flatten()
+    }
+
+    /// Whether all of its batches are there, as far as that can be known.
+    pub(crate) fn is_whole(&self) -> bool {
+        !self.holes || self.seal().is_some_and(|seal| seal.end == self.end(Lsn(0)))
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {

@@ -5,6 +5,8 @@
 //! Invariants:
 //! 1. One write sequence at a time; each starts at the sector that holds the first new byte and repeats that sector's older bytes.
 //! 2. A segment's seal is written behind its last batches, before the sync that makes them durable.
+//! 3. One sync covers less than two segments' worth of batches, so that an opening knows how much may be readable and not durable
+//!    (`harden`).
 
 use super::gather::Rhythm;
 use super::{Core, Piece, segment};
@@ -18,7 +20,7 @@ use terrace_device::{DeviceError, IoBuf, Purpose, SECTOR};
 /// Bytes of one device write.
 const CHUNK: usize = 1 << 20;
 
-/// Everything appended up to `end`.
+/// Everything appended up to `end`, as much as one sync may cover.
 struct Work {
     pieces: Vec<Piece>,
     end: u64,
@@ -119,12 +121,17 @@ impl Core {
         if !tail.started || tail.unwritten == 0 || !(asked || starved || tail.unwritten >= self.eager()) {
             return None;
         }
-        let mut pieces: Vec<Piece> = tail.sealed.drain(..).collect();
-        if !tail.bytes.is_empty() {
-            let piece = tail.take(None);
+        let (mut pieces, mut bytes) = (Vec::new(), 0);
+        let enough = self.geometry.segment_size as usize; // Each piece adds a segment's worth at most (invariant 3).
+        while bytes < enough {
+            let next = tail.sealed.pop_front().or_else(|| (!tail.bytes.is_empty()).then(|| tail.take(None)));
+            let Some(piece) = next else { break };
+            bytes += piece.bytes.len();
             pieces.push(piece);
         }
-        Some(Work { pieces, end: self.end.load(Ordering::Acquire), bytes: tail.unwritten })
+        let last = pieces.last().expect("something is unwritten");
+        let end = self.geometry.lsn(last.number, last.at + last.bytes.len() as u64).0;
+        Some(Work { pieces, end, bytes })
     }
 
     /// Answers how many commits this served or left waiting.

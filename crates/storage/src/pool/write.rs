@@ -47,8 +47,9 @@ struct Outcome {
 }
 
 impl Pool {
-    /// Writes dirty pages with recLSN < `before` home, the oldest, at most `max`, in groups sorted by address; returns how many.
-    /// Pages dirtied again meanwhile stay dirty. Waits for writes of these pages that are under way already.
+    /// Writes dirty pages with recLSN < `before` home, the oldest, at most `max`, in groups sorted by address; returns how many. Pages
+    /// dirtied again meanwhile stay dirty. Writes of these pages that are under way already are waited for, and count: 0 says that
+    /// there was nothing to do.
     pub(crate) async fn write_dirty(&self, before: Lsn, max: usize, reason: Reason) -> Result<usize> {
         assert_unlatched("writing pages");
         let mut found = self.all().dirty_before(before);
@@ -69,8 +70,9 @@ impl Pool {
             }
             pages.clear();
             for page in busy {
-                if self.written(page, before).await {
-                    pages.push(page);
+                match self.written(page, before).await {
+                    true => pages.push(page),
+                    false => written += 1,
                 }
             }
         }

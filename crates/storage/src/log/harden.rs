@@ -1,0 +1,163 @@
+//! What an opening believes of the log's end, and makes true.
+//!
+//! Invariants:
+//! 1. What is readable need not be durable, and no sync of this life need make it so: where a sync failed in the life before, the
+//!    kernel has marked those pages of its cache clean, and a device may have forgotten them. So after a life that was not closed the
+//!    log's end is written again, the same bytes in the same places, and synced, before a page goes home that needs it and before
+//!    anything new is acknowledged.
+//! 2. No more than `Geometry::unsynced` bytes of batches can be concerned: the writer syncs after as many (`writer`, invariant 3), and
+//!    earlier lives ended with this.
+//! 3. Only batches that check, and the header and seal around them, are written: never what could not be read.
+//! 4. The first batch that does not check is the end of the log, for so a crash leaves it, unless something proves that the log went on and
+//!    was durable: a segment of a later opening, a segment further on than what one sync covers, a page at home that is newer. Then
+//!    the log is damaged, and the opening is refused: what is missing was acknowledged.
+
+use super::reader::SegmentImage;
+use super::segment::{FIRST, Geometry, SegmentHeader};
+use super::{Core, Log, batch};
+use crate::error::{Result, StorageError};
+use crate::types::Lsn;
+use std::sync::Arc;
+use terrace_device::{IoBuf, Purpose, SECTOR};
+
+/// Bytes written again at once.
+const CHUNK: usize = 1 << 20;
+/// Segments that the writes of one sync can touch: one that was begun before, then two neighbours with more than one segment's worth
+/// of batches for each segment's worth (`space`, invariant 3), and the one in which they end.
+const SPAN: u64 = 6;
+
+impl Geometry {
+    /// Bytes of batches of which a life may end without having them synced (invariant 2).
+    pub(super) fn unsynced(self) -> u64 {
+        2 * self.segment_size
+    }
+}
+
+impl Log {
+    /// Invariants 1 to 3. Between `scan` and the first page written home. `redo`: the recorded redo LSN, up to which the log is durable.
+    pub(crate) async fn harden(&self, redo: Lsn) -> Result<()> {
+        let core = &self.core;
+        let mut rest = core.geometry.unsynced();
+        // Newest first: a segment's header says where the one before it ended.
+        let mut end: Option<Lsn> = None;
+        for (slot, header) in core.stream_from(redo).into_iter().rev() {
+            let Some(image) = core.read_segment(slot, header.number).await? else { continue };
+            core.write_again(slot, &image).await?;
+            let first = core.geometry.lsn(header.number, FIRST);
+            rest = rest.saturating_sub(end.map_or(0, |end| end.0.saturating_sub(first.0)));
+            if rest == 0 {
+                break;
+            }
+            end = Some(header.prev_end);
+        }
+        core.device.sync(Purpose::Log).await?;
+        Ok(())
+    }
+
+    /// Invariant 4: why the log cannot end at `end`, where recovery stopped for want of a batch that checks. `newest`: the newest page LSN
+    /// seen at home. Before the log is started.
+    pub(crate) async fn check_end(&self, end: Lsn, newest: Lsn) -> Result<()> {
+        let core = &self.core;
+        let number = core.segment_of(end);
+        let beyond = {
+            let tail = core.tail.lock();
+            let epoch = tail.found.get(&number).map_or(0, |(_, header)| header.epoch);
+            let mut later = tail.found.range(number + 1..).map(|(_, (_, header))| *header);
+            later.find(|h| h.prev_end > end && (h.epoch > epoch || h.epoch == epoch && h.number > number + SPAN))
+        };
+        if newest <= end && beyond.is_none() {
+            return Ok(());
+        }
+        let behind = core.batches_behind(number, end).await?;
+        let unreadable = core.unreadable_behind(number, end);
+        let evidence = match (beyond, newest > end) {
+            (Some(header), _) => format!("segment {} follows, which began at {}", header.number, header.prev_end),
+            (None, _) => format!("a page at home is at {newest}"),
+        };
+        Err(StorageError::Damaged(match (unreadable, behind > 0 || beyond.is_some()) {
+            (Some(at), _) => format!(
+                "the log ends at {end} for want of sectors that cannot be read (offset {at} of {}), and it went on: {evidence}; \
+                 what is missing was committed: restore the database from a backup",
+                core.device.name()
+            ),
+            (None, true) => format!(
+                "the log is damaged at {end} (segment {number} of {}), and it went on: {evidence}, {behind} batches behind the damage \
+                 check; what is missing was committed: restore the database from a backup",
+                core.device.name()
+            ),
+            (None, false) => format!(
+                "a page is at {newest}, beyond the log's end {end}: the log file is older than the data files, or damaged there; bring the \
+                 files of one time together, or restore a backup"
+            ),
+        }))
+    }
+}
+
+impl Core {
+    /// The segments from the one in which restart begins on that may be the stream, by their headers alone, ascending.
+    fn stream_from(&self, redo: Lsn) -> Vec<(u32, SegmentHeader)> {
+        let first = if redo == Lsn(0) { 0 } else { self.segment_of(redo) };
+        let mut stream: Vec<(u32, SegmentHeader)> = Vec::new();
+        for (&number, &(slot, header)) in self.tail.lock().found.range(first..) {
+            let connected = match stream.last() {
+                None => number == first,
+                Some((_, before)) => {
+                    number == before.number + 1
+                        && header.epoch >= before.epoch
+                        && self.segment_of(header.prev_end) == before.number
+                }
+            };
+            if !connected {
+                break;
+            }
+            stream.push((slot, header));
+        }
+        stream
+    }
+
+    /// Invariant 3.
+    async fn write_again(self: &Arc<Core>, slot: u32, image: &SegmentImage) -> Result<()> {
+        let at = self.geometry.slot_at(slot);
+        let last =
+            image.batches(Lsn(0)).last().map_or(FIRST, |b| b.end.0 - self.geometry.lsn(image.header.number, 0).0);
+        let upto = last.next_multiple_of(SECTOR as u64) as usize;
+        let mut parts = vec![(0, &image.bytes()[..upto])];
+        let seal = image.seal().map(|seal| self.geometry.index_at(seal.pages.len()) as usize);
+        parts.extend(seal.map(|from| (from, &image.bytes()[from..])));
+        for (from, bytes) in parts {
+            for (i, chunk) in bytes.chunks(CHUNK).enumerate() {
+                let offset = at + (from + i * CHUNK) as u64;
+                self.device.write(offset, IoBuf::padded(chunk), Purpose::Log).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A sector that cannot be read where the stream may go on behind `end`: in its segment, or a segment's header.
+    fn unreadable_behind(&self, number: u64, end: Lsn) -> Option<u64> {
+        let at = self.tail.lock().found.get(&number).map(|(slot, _)| self.geometry.slot_at(*slot));
+        let from = at.map(|at| at + (end.0 - self.geometry.lsn(number, 0).0) / SECTOR as u64 * SECTOR as u64);
+        let in_segment = |offset: u64| {
+            from.is_some_and(|from| offset >= from) && at.is_some_and(|at| offset < at + self.geometry.segment_size)
+        };
+        let is_header = |offset: u64| (offset - self.geometry.slot_at(0)).is_multiple_of(self.geometry.segment_size);
+        self.unreadable.lock().iter().copied().find(|&offset| in_segment(offset) || is_header(offset))
+    }
+
+    /// How many batches of segment `number` check behind `end`, where none begins that does.
+    async fn batches_behind(self: &Arc<Core>, number: u64, end: Lsn) -> Result<usize> {
+        let found = self.tail.lock().found.get(&number).copied();
+        let Some((slot, header)) = found else { return Ok(0) };
+        let Some(image) = self.read_segment(slot, number).await? else { return Ok(0) };
+        let seed = batch::seed(self.database, header.epoch);
+        let base = self.geometry.lsn(number, 0).0;
+        let (mut at, mut count) = ((end.0 - base).max(FIRST) as usize, 0);
+        while let Some(bytes) = image.bytes().get(at..) {
+            match batch::check(bytes, seed, Lsn(base + at as u64)) {
+                Some(batch) => (at, count) = ((batch.end.0 - base) as usize, count + 1),
+                None => at += 1,
+            }
+        }
+        Ok(count)
+    }
+}
