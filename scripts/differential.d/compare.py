@@ -1,0 +1,198 @@
+"""Runs a statement on both servers and says how the answers differ.
+
+PostgreSQL judges. Its kinds of difference: "rows", "order", "columns" (names), "types", "accepted" (Terrace answers what PostgreSQL
+refuses), "error" (Terrace fails where PostgreSQL answers), "sqlstate" (both fail, each for another reason), "lost" (no answer: the
+connection closed, or silence). A refusal (what Terrace says it does not do) is no difference, but counted.
+"""
+import math
+import re
+import struct
+from decimal import Decimal, InvalidOperation
+
+import wire
+from sqltypes import OIDS
+
+# Not supported; limits; no more memory; a snapshot that is too old. A function that does not exist is refused as well: see `refusal`.
+REFUSED = ("0A000", "54", "53", "72")
+NUMERIC, FLOATS = OIDS["numeric"], (OIDS["float4"], OIDS["float8"])
+# After these, digits are as many as each server chooses.
+INEXACT = re.compile(r"/|avg|stddev|var|sqrt|cbrt|exp|ln|log|power|sin|cos|tan|degrees|radians|percentile|corr|covar|regr|extract|date_part", re.I)
+
+
+class Difference:
+    def __init__(self, kind, terrace, postgres, step):
+        self.kind, self.terrace, self.postgres, self.step = kind, terrace, postgres, step
+
+    def key(self):
+        """What stays the same while the statement gets smaller."""
+        if self.kind in ("error", "sqlstate", "lost"):
+            return self.kind, shape(self.terrace)[:40]
+        if self.kind == "accepted":
+            return self.kind, self.postgres[:5]
+        return (self.kind,)
+
+
+def shape(message):
+    """A message without the names and values in it."""
+    return re.sub(r"\d+", "0", re.sub(r"\"[^\"]*\"|'[^']*'", "?", message))
+
+
+def refusal(error):
+    state, message = error
+    return state.startswith(REFUSED) or (state == "42883" and ("does not exist" in message or "Invalid function" in message))
+
+
+def requests(statement):
+    """What is sent for it, each with one reply."""
+    main = request(statement)
+    if not statement.changes:
+        return [main]
+    return [wire.simple("BEGIN"), main, *map(wire.simple, statement.after), wire.simple("ROLLBACK")]
+
+
+def request(statement):
+    if statement.protocol == "simple":
+        return wire.simple(statement.main.sql())
+    if not statement.parameters:
+        return wire.extended(statement.main.sql(), [], [], statement.binary)
+    text, parameters = statement.main.with_parameters()
+    oids = [OIDS.get(type, 0) for type, _ in parameters]
+    return wire.extended(text, oids, [value for _, value in parameters], statement.binary)
+
+
+def text_of(statement):
+    """The statement for people, with its parameters behind it."""
+    if statement.protocol == "simple":
+        return statement.main.sql()
+    note = f"-- extended protocol{', results in binary' if statement.binary else ''}"
+    if not statement.parameters:
+        return f"{statement.main.sql()}  {note}"
+    text, parameters = statement.main.with_parameters()
+    values = "; ".join(f"${at + 1} {type} {value!r}" for at, (type, value) in enumerate(parameters))
+    return f"{text}  {note}, {values}"
+
+
+def difference(statement, terrace, postgres):
+    """The first difference of the replies, `None`, or the refusal's message as a string."""
+    for step, (ours, theirs) in enumerate(zip(terrace, postgres)):
+        if theirs.error and theirs.error[0] == "0A000":
+            return None
+        if ours.error and theirs.error:
+            if ours.error[0] == theirs.error[0]:
+                return None
+            if refusal(ours.error):
+                return shape(ours.error[1])
+            return Difference("sqlstate", " ".join(ours.error), " ".join(theirs.error), step)
+        if ours.error:
+            if refusal(ours.error):
+                return shape(ours.error[1])
+            return Difference("error", " ".join(ours.error), show(theirs), step)
+        if theirs.error:
+            return Difference("accepted", show(ours), " ".join(theirs.error), step)
+        main = step == (1 if statement.changes else 0)
+        found = answers(statement, ours, theirs, main, step)
+        if found is not None:
+            return found
+    return None
+
+
+def answers(statement, ours, theirs, main, step):
+    if ours.columns is not None and theirs.columns is not None:
+        mine, its = [c[0] for c in ours.columns], [c[0] for c in theirs.columns]
+        if mine != its:
+            return Difference("columns", ", ".join(mine), ", ".join(its), step)
+    binary = main and statement.protocol == "extended" and statement.binary
+    exact = not INEXACT.search(statement.main.sql())
+    if ours.rows != theirs.rows:
+        mine, its = normal(ours, binary, exact), normal(theirs, binary, exact)
+        if not same(sorted(mine, key=rank), sorted(its, key=rank)):
+            return Difference("rows", show(ours, binary), show(theirs, binary), step)
+        if main and statement.ordered() and not same(mine, its):
+            return Difference("order", show(ours, binary), show(theirs, binary), step)
+    if ours.tag != theirs.tag:
+        return Difference("rows", ours.tag or "no tag", theirs.tag or "no tag", step)
+    if ours.columns is not None and theirs.columns is not None:
+        pairs = [(mine[1], its[1]) for mine, its in zip(ours.columns, theirs.columns) if mine[1] != its[1]]
+        if pairs:
+            names = sorted({f"{type_name(mine)} instead of {type_name(its)}" for mine, its in pairs})
+            return Difference("types", ", ".join(names), "", step)
+    return None
+
+
+def type_name(oid):
+    return next((name for name, its in OIDS.items() if its == oid), str(oid))
+
+
+def normal(reply, binary, exact):
+    types = [c[1] for c in reply.columns or []]
+    return [tuple(value(v, t, binary, exact) for v, t in zip(row, types)) for row in reply.rows]
+
+
+def value(data, type, binary, exact):
+    """Numbers as numbers, all else as its bytes. NULL sorts last."""
+    if data is None:
+        return None
+    if type != NUMERIC and type not in FLOATS:
+        return data
+    try:
+        if binary:
+            number = {NUMERIC: binary_numeric, OIDS["float4"]: lambda b: struct.unpack("!f", b)[0]}.get(type, lambda b: struct.unpack("!d", b)[0])(data)
+        else:
+            number = Decimal(data.decode()) if type == NUMERIC else float(data)
+    except (InvalidOperation, ValueError, struct.error):
+        return data
+    if type == NUMERIC and exact:
+        return number
+    number = float(number)
+    return str(number) if math.isnan(number) else number
+
+
+def binary_numeric(data):
+    count, weight, sign, _ = struct.unpack_from("!hhHh", data)
+    if sign == 0xC000:
+        return Decimal("NaN")
+    if sign in (0xD000, 0xF000):
+        return Decimal("Infinity" if sign == 0xD000 else "-Infinity")
+    total = Decimal(0)
+    for at, digit in enumerate(struct.unpack_from(f"!{count}h", data, 8)):
+        total += Decimal(digit) * Decimal(10000) ** (weight - at)
+    return -total if sign else total
+
+
+def rank(row):
+    """An order that puts nearly equal numbers beside each other."""
+    return tuple((2, "") if v is None else (0, f"{float(v):.8e}") if isinstance(v, (float, Decimal)) else (1, str(v)) for v in row)
+
+
+def same(mine, its):
+    return len(mine) == len(its) and all(len(a) == len(b) and all(map(equal, a, b)) for a, b in zip(mine, its))
+
+
+def equal(mine, its):
+    if mine == its:
+        # -0 and 0 are equal, and not the same.
+        return not (isinstance(mine, float) and isinstance(its, float) and mine == 0 and math.copysign(1, mine) != math.copysign(1, its))
+    if mine is None or its is None or isinstance(mine, (bytes, str)) or isinstance(its, (bytes, str)):
+        return False
+    if isinstance(mine, Decimal) and isinstance(its, Decimal):
+        return False
+    return abs(float(mine) - float(its)) <= 1e-9 * max(abs(float(mine)), abs(float(its)), 1e-3)
+
+
+def show(reply, binary=False):
+    if reply.columns is None:
+        return reply.tag or ""
+    types = [c[1] for c in reply.columns]
+    lines = []
+    for row in reply.rows[:12]:
+        cells = []
+        for data, type in zip(row, types):
+            if data is None:
+                cells.append("NULL")
+            elif binary:
+                cells.append(str(binary_numeric(data)) if type == NUMERIC else data.hex())
+            else:
+                cells.append(data.decode("utf-8", "replace"))
+        lines.append("(" + ", ".join(cells) + ")")
+    more = f" ... {len(reply.rows)} rows" if len(reply.rows) > 12 else ""
+    return (" ".join(lines) or "no rows") + more
