@@ -67,7 +67,11 @@ class Expressions:
             probability *= self.features[feature]
         return self.rng.random() < probability
 
-    def some_type(self):
+    def some_type(self, scope=None):
+        """A type of the world, rather one that a column in scope has."""
+        names = (scope.grouped or scope.columns) if scope is not None else None
+        if names and self.chance(0.75):
+            return self.rng.choice(names)[1]
         return self.rng.choice(self.types)
 
     def literal(self, type, loose=False):
@@ -111,12 +115,11 @@ class Expressions:
         return self.apply(type, line[1], line[2], scope, depth - 1)
 
     def apply(self, result, template, arguments, scope, depth):
-        kinds = {"A": result if result != "A" else self.some_type()}
+        kinds = {"A": result if result != "A" else self.some_type(scope)}
         if result == "bool" and {"A", "=A"} & set(arguments) and "{} THEN" not in template and not template.startswith(("coalesce", "nullif", "greatest", "least")):
-            kinds["A"] = self.some_type()
-        nodes = []
-        for argument in arguments:
-            nodes.append(self.argument(argument, kinds, scope, depth))
+            kinds["A"] = self.some_type(scope)
+        kinds["typed"] = set()
+        nodes = [self.argument(argument, kinds, scope, depth) for argument in arguments]
         return Node(*self.parts(template, nodes), type=result)
 
     def parts(self, template, nodes):
@@ -141,12 +144,13 @@ class Expressions:
             aliases = [name.split(".")[0] + ".*" for name, _ in scope.columns if "." in name]
             return Node(self.rng.choice(aliases) if aliases else "1")
         if argument in ("=A", "=B"):
-            return self.leaf(kinds.setdefault(argument[1], self.some_type()), scope)
+            return self.leaf(kinds.setdefault(argument[1], self.some_type(scope)), scope)
         if argument in ("A", "B"):
-            first = argument not in kinds
-            kind = kinds.setdefault(argument, self.some_type())
-            # The first of them is what the others' types are taken from.
-            return self.expr(kind, scope, depth, loose=not first and self.chance(0.5))
+            kind = kinds.setdefault(argument, self.some_type(scope))
+            # The first of them is what the others' types are taken from; in a function's call alone there is none.
+            loose = argument in kinds.get("typed", ()) and self.chance(0.5)
+            kinds.get("typed", set()).add(argument)
+            return self.expr(kind, scope, depth, loose)
         families = {"N": NUMBERS, "M": NUMBERS, "L": INTEGERS, "S": STRINGS}
         if argument in families:
             have = [kind for kind in families[argument] if kind in self.types] or [families[argument][0]]
@@ -196,7 +200,7 @@ class Expressions:
             return None
         result, template, arguments = self.rng.choice(lines)
         inner = Scope(scope.columns, scope.outer)
-        kinds = {"A": type if result == "A" else self.some_type(), "B": type}
+        kinds = {"A": type if result == "A" else self.some_type(scope), "B": type}
         nodes = [self.argument(argument, kinds, inner, min(depth - 1, 1)) for argument in arguments]
         parts = self.parts(template, nodes)
         if self.chance(0.12):
@@ -263,7 +267,7 @@ class Expressions:
         if names and self.chance(0.8):
             name, type = self.rng.choice(names)
             return Node(name, type=type)
-        return self.expr(self.some_type(), scope, 1)
+        return self.expr(self.some_type(scope), scope, 1)
 
     def order_keys(self, scope, count):
         return Items([Node(self.sort_key(scope), self.direction()) for _ in range(count)])

@@ -51,7 +51,7 @@ class Generator(Expressions):
         elif kind < 0.28:
             made = Statement("volatile", self.volatile())
         else:
-            made = Statement("query", self.query(None, self.rng.choice([1, 2, 2, 3]) + (self.features["deep"] > 1), top=True))
+            made = Statement("query", self.query(None, self.rng.choice([0, 0, 1, 1, 2, 3]) + (self.features["deep"] > 1), top=True))
         if self.chance(0.4):
             made.protocol = "extended"
             made.parameters, made.binary = self.chance(0.6), self.chance(0.5)
@@ -180,7 +180,10 @@ class Generator(Expressions):
         fixed = FixedTail(inner.lists[0], [self.direction() for _ in inner.columns])
         items = Items([Node(f"q.{name}") for name, _ in inner.columns])
         limit = f" LIMIT {self.rng.choice([1, 2, 3])}"
-        return Query("SELECT ", items, " FROM (", Query(inner, fixed, columns=inner.columns, lists=inner.lists), ") AS q", limit, columns=inner.columns, lists=[items])
+        ordered = Query(inner, fixed, columns=inner.columns, lists=inner.lists)
+        # Nothing else may stand in its place: without the order the LIMIT means nothing.
+        ordered.type = None
+        return Query("SELECT ", items, " FROM (", ordered, ") AS q", limit, columns=inner.columns, lists=[items])
 
     def values(self, types):
         rows = [Items([self.literal(type) for type in types], least=len(types)) for _ in range(self.rng.randint(1, 3))]
@@ -230,7 +233,7 @@ class Generator(Expressions):
         source = self.source(depth, outer) if not self.chance(0.04) else None
         scope = Scope(source.scope() if source else [], outer)
         parts.append("SELECT ")
-        where = Maybe(" WHERE ", self.condition(Scope(scope.columns, outer), depth)) if source and self.chance(0.6) else ""
+        where = Maybe(" WHERE ", self.condition(Scope(scope.columns, outer), max(depth, 1))) if source and self.chance(0.6) else ""
         grouping = ""
         grouped = self.chance(0.25, "grouping") and source is not None
         if grouped:
@@ -243,7 +246,7 @@ class Generator(Expressions):
             alias = source.columns[0][0].split(".")[0]
             text = self.rng.choice(["*", "*", f"{alias}.*"]) if "." in source.columns[0][0] else "*"
             return Query(*parts, text, Maybe(" FROM ", source.node), where, columns=[], lists=[Items([])])
-        types = types or [self.some_type() for _ in range(self.rng.randint(1, 4))]
+        types = types or [self.some_type(scope) for _ in range(self.rng.choice([1, 1, 2, 2, 3, 4]))]
         distinct = self.chance(0.1, "distinct")
         selected = self.selected(types, scope, depth, named=not top)
         having = Maybe(" HAVING ", self.condition_over(scope, depth)) if grouped and self.chance(0.3) else ""
@@ -256,7 +259,7 @@ class Generator(Expressions):
     def selected(self, types, scope, depth, named):
         items = []
         for at, type in enumerate(types):
-            expression = self.expr(type, scope, depth)
+            expression = self.expr(type, scope, max(depth, 1))
             if scope.grouped is not None and not scope.grouped and self.chance(0.8):
                 expression = self.aggregate(type, scope, depth) or expression
             items.append(expression if not named and self.chance(0.4) else Node(expression, f" AS c{at}"))
@@ -354,7 +357,7 @@ class Generator(Expressions):
             query = self.query(outer, max(depth - 2, 0), ordered=False)
             word = self.rng.choice(["(EXISTS (", "(NOT EXISTS ("])
             return Node(word, query, "))", type="bool")
-        type = self.some_type()
+        type = self.some_type(scope)
         left = self.expr(type, scope, 1)
         if kind < 0.75:
             query = self.query(outer, max(depth - 2, 0), [type], ordered=False)

@@ -4,14 +4,14 @@ until nothing more can go.
 """
 import copy
 
-import schema
+import sqltypes
 from tree import Literal, Node, Query
 
 PLAIN = {"int4": "1", "int2": "1::int2", "int8": "1::int8", "bool": "true", "text": "'a'::text", "numeric": "1.5", "float8": "1::float8"}
 
 
 class Reducer:
-    def __init__(self, differs, tries=400):
+    def __init__(self, differs, tries=250):
         """`differs(statement)` runs it and returns the difference's key or `None`."""
         self.differs, self.left = differs, tries
 
@@ -71,7 +71,7 @@ class Reducer:
         options = []
         if child.type not in ("query", "from") and child.children():
             options += [Node(PLAIN[child.type], type=child.type)] if child.type in PLAIN else []
-            options.append(Node(f"NULL::{child.type}", type=child.type))
+            options.append(Node(f"NULL::{sqltypes.written(child.type)}", type=child.type))
         options += [node for node in child.descendants() if node.type == child.type]
         for option in options[:12]:
             if self.left <= 0:
@@ -100,6 +100,3 @@ def script(tables, kept):
     for name, table in tables.items():
         lines += table.create(kept[name])
     return ";\n".join(lines) + ";" if lines else ""
-
-
-__all__ = ["Reducer", "fewer_rows", "script", "schema"]

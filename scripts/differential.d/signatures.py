@@ -183,8 +183,8 @@ def casts():
     add("float8", "({}::float8)", "float4", weight=0.3)
     for source in ("float8", "uuid", "date", "timestamp", "timestamptz", "bytea", "interval"):
         add("text", "({}::text)", source, weight=0.3)
-    add("varchar", "({}::varchar({}))", "S", "n:1 2 5", weight=0.6)
-    add("bpchar", "({}::char({}))", "S", "n:1 2 5", weight=0.6)
+    add("varchar", "({}::varchar({}))", "S", "|1|2|5", weight=0.6)
+    add("bpchar", "({}::char({}))", "S", "|1|2|5", weight=0.6)
     add("text", "({}::text)", "S", weight=0.6)
     add("varchar", "({}::varchar)", "S", weight=0.3)
     add("date", "({}::date)", "timestamp", weight=0.6)
@@ -254,12 +254,11 @@ RISKY = [
     ("bool", "({} ~ {})", ("text", "text")),
     ("text", "repeat({}, {})", ("text", "n:0 1 5 -3")),
     ("timestamp", "date_trunc({}, {})", ("text", "timestamp")),
-    ("int4", "({}::varchar(3))", ("text",)),
     ("numeric", "round({}, {})", ("numeric", "int4")),
     ("text", "to_hex({})", ("L",)),
     ("date", "make_date({}, 3, 15)", ("n:-44 0 2020",)),
     ("float8", "{}({})", ("|log|ln|sqrt|acos|asin", "n:-1 0 2")),
-    ("int4", "factorial({})", ("int4",)),
+    ("numeric", "factorial({})", ("int4",)),
     ("timestamptz", "to_timestamp({})", ("float8",)),
 ]
 

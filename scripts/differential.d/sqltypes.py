@@ -78,6 +78,11 @@ DECLARED = {
 COLUMN_TYPES = tuple(DECLARED)
 
 
+def written(type):
+    """The type's name in a cast. There is no char without a length in Terrace."""
+    return "char(5)" if type == "bpchar" else type
+
+
 def fits(value, declared):
     """Whether PostgreSQL takes this value into a column so declared."""
     inside = declared[declared.find("(") + 1 : -1].split(",") if "(" in declared else []
@@ -103,7 +108,7 @@ def value(rng, type, rare=0.05, declared=""):
 def literal(rng, type, rare=0.05, null=0.05):
     """A constant in one of its forms, whose type PostgreSQL sees without its surroundings."""
     if rng.random() < null:
-        return Literal(f"NULL::{type}", None, type, type not in UNBOUND)
+        return Literal(f"NULL::{written(type)}", None, type, type not in UNBOUND)
     text = value(rng, type, rare)
     if type == "int4" or (type == "numeric" and "." in text):
         # A minus is an operator, and -2147483648 then no integer.
@@ -117,7 +122,7 @@ def literal(rng, type, rare=0.05, null=0.05):
     form = rng.choice(["{0}::{1}", "CAST({0} AS {1})", "{0}::{1}"])
     if type in ("date", "timestamp", "timestamptz", "interval", "uuid") and rng.random() < 0.5:
         form = "{1} {0}"
-    return Literal(f"({form.format(quoted(text), type)})" if form[0] == "{" else form.format(quoted(text), type), text, type, type not in UNBOUND)
+    return Literal(f"({form.format(quoted(text), written(type))})" if form[0] == "{" else form.format(quoted(text), written(type)), text, type, type not in UNBOUND)
 
 
 # Terrace does not take parameters of these.

@@ -212,7 +212,10 @@ class World:
 
 
 class Report:
+    """What a process met, counted; what is new it tells at once."""
+
     def __init__(self):
+        self.tell = None
         self.statements, self.failing, self.unreduced = 0, 0, 0
         self.refusals, self.known, self.new = collections.Counter(), collections.Counter(), []
         self.kinds = collections.Counter()
@@ -233,7 +236,7 @@ class Report:
         if name is not None:
             self.known[name] += 1
         else:
-            self.new.append({"world": seed, "kind": found.kind, "statement": text, "terrace": found.terrace, "postgres": found.postgres, "tables": tables, "after": statement.after})
+            self.tell({"world": seed, "kind": found.kind, "statement": text, "terrace": found.terrace, "postgres": found.postgres, "tables": tables, "after": statement.after})
 
     def merge(self, other):
         self.statements += other.statements
@@ -241,7 +244,6 @@ class Report:
         self.unreduced += other.unreduced
         for name in ("refusals", "known", "kinds"):
             getattr(self, name).update(getattr(other, name))
-        self.new += other.new
         self.examples.update(other.examples)
         for key, found in (other.survey or {}).items():
             self.survey.setdefault(key, []).extend(found)
@@ -249,6 +251,7 @@ class Report:
 
 def work(job, options, terrace, postgres, until, queue):
     report, documented = Report(), Documented()
+    report.tell = lambda found: queue.put(("new", found))
     try:
         pair = Pair(terrace, postgres)
         worlds = [options.world] if options.world else None
@@ -256,16 +259,14 @@ def work(job, options, terrace, postgres, until, queue):
         while time.monotonic() < until and (options.statements is None or number * STATEMENTS < options.statements):
             seed = worlds[0] if worlds else f"{options.seed}/{number}"
             left = STATEMENTS if options.statements is None or worlds else min(STATEMENTS, options.statements - number * STATEMENTS)
-            before = len(report.new)
             World(seed, pair, documented, report, until).run(left)
-            for found in report.new[before:]:
-                queue.put(("new", found))
             if worlds:
                 break
             number += options.jobs
     except BaseException as e:
         queue.put(("failed", f"{type(e).__name__}: {e}"))
         raise
+    report.tell = None
     queue.put(("done", report))
 
 
@@ -312,6 +313,7 @@ def conduct(options, addresses, until, began):
     while left:
         kind, what = queue.get()
         if kind == "new":
+            report.new.append(what)
             print(described(what), flush=True)
             if file:
                 print(described(what), file=file, flush=True)
