@@ -45,7 +45,6 @@ pub(crate) fn column_type(sql: &SqlType) -> Result<DataType> {
 fn custom(name: &ObjectName, modifiers: &[String], sql: &SqlType) -> Result<DataType> {
     let name = name.to_string().to_lowercase();
     let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
-    let length = || modifiers.first().map_or(Ok(1), |m| m.parse::<u64>());
     Ok(match (name, modifiers.len()) {
         ("int2", 0) => DataType::Int2,
         ("int4", 0) => DataType::Int4,
@@ -57,7 +56,13 @@ fn custom(name: &ObjectName, modifiers: &[String], sql: &SqlType) -> Result<Data
         ("bytea", 0) => DataType::Bytea,
         ("timestamptz", 0) => DataType::Timestamptz,
         ("uuid", 0) => DataType::Uuid,
-        ("bpchar", 0 | 1) => match length() {
+        // As long as the value, and compared without its blanks: there is no such type here. char(1) would cut values.
+        ("bpchar", 0) => {
+            let mut error = unsupported("bpchar without a length");
+            error.hint = Some("Use char(n), or text.".into());
+            return Err(error);
+        }
+        ("bpchar", 1) => match modifiers[0].parse() {
             Ok(length) => text_of("char", &CharacterLength::IntegerLength { length, unit: None })?,
             Err(_) => return Err(unknown_type(sql)),
         },

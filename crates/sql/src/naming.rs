@@ -2,7 +2,7 @@
 //!
 //! DataFusion demands distinct names within one SELECT, PostgreSQL does not: a name that occurs again gets a suffix after
 //! [`MARK`], which [`shown`] cuts off.
-use datafusion::sql::sqlparser::ast::{Expr, Ident, SelectItem, SetExpr};
+use datafusion::sql::sqlparser::ast::{DataType, Expr, Ident, SelectItem, SetExpr, TrimWhereField, Value};
 
 /// No name a user can write contains it.
 const MARK: char = '\0';
@@ -58,42 +58,70 @@ fn name_item(item: &mut SelectItem, seen: &mut Vec<String>, wild: bool) {
 
 /// As FigureColname of PostgreSQL's documentation on select lists describes it.
 fn expr_name(expr: &Expr) -> String {
-    strong_name(expr).unwrap_or_else(|| "?column?".into())
+    found_name(expr).map_or_else(|| "?column?".into(), |name| name.text)
 }
 
-fn strong_name(expr: &Expr) -> Option<String> {
+/// A type's name and `case` are weak: what stands around them names the column again.
+struct Name {
+    text: String,
+    strong: bool,
+}
+
+fn strong(text: impl Into<String>) -> Option<Name> {
+    Some(Name { text: text.into(), strong: true })
+}
+
+fn weak(text: impl Into<String>) -> Option<Name> {
+    Some(Name { text: text.into(), strong: false })
+}
+
+fn found_name(expr: &Expr) -> Option<Name> {
     let fold = crate::parse::fold;
-    Some(match expr {
-        Expr::Identifier(ident) => fold(ident),
-        Expr::CompoundIdentifier(parts) => fold(parts.last()?),
-        Expr::Function(function) => fold(function.name.0.last()?.as_ident()?),
-        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => return strong_name(inner),
-        Expr::Cast { expr, data_type, .. } => match strong_name(expr) {
-            Some(name) => name,
-            None => cast_name(&data_type.to_string().to_lowercase()),
-        },
+    match expr {
+        Expr::Identifier(ident) => strong(fold(ident)),
+        Expr::CompoundIdentifier(parts) => strong(fold(parts.last()?)),
+        Expr::Function(function) => strong(fold(function.name.0.last()?.as_ident()?)),
+        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => found_name(inner),
+        Expr::Cast { expr, data_type, .. } => named_or(found_name(expr), || type_name(data_type)),
+        Expr::TypedString(literal) => weak(type_name(&literal.data_type)),
+        Expr::Interval(_) => weak("interval"),
+        Expr::Value(literal) if matches!(literal.value, Value::Boolean(_)) => weak("bool"),
         Expr::Case { else_result, .. } => {
-            else_result.as_ref().and_then(|e| strong_name(e)).unwrap_or_else(|| "case".into())
+            named_or(else_result.as_ref().and_then(|result| found_name(result)), || "case".into())
         }
-        Expr::Exists { .. } => "exists".into(),
-        Expr::Array(_) => "array".into(),
-        Expr::AtTimeZone { .. } => "timezone".into(),
-        Expr::Substring { .. } => "substring".into(),
-        Expr::Trim { .. } => "btrim".into(),
-        Expr::Position { .. } => "position".into(),
-        Expr::Extract { .. } => "extract".into(),
-        Expr::Ceil { .. } => "ceil".into(),
-        Expr::Floor { .. } => "floor".into(),
+        Expr::Exists { .. } => strong("exists"),
+        Expr::Array(_) => strong("array"),
+        Expr::AtTimeZone { .. } => strong("timezone"),
+        Expr::Substring { shorthand, .. } => strong(if *shorthand { "substr" } else { "substring" }),
+        Expr::Overlay { .. } => strong("overlay"),
+        Expr::Trim { trim_where, .. } => strong(match trim_where {
+            Some(TrimWhereField::Leading) => "ltrim",
+            Some(TrimWhereField::Trailing) => "rtrim",
+            Some(TrimWhereField::Both) | None => "btrim",
+        }),
+        Expr::Position { .. } => strong("position"),
+        Expr::Extract { .. } => strong("extract"),
+        Expr::Ceil { .. } => strong("ceil"),
+        Expr::Floor { .. } => strong("floor"),
         Expr::Subquery(query) => match query.body.as_ref() {
             SetExpr::Select(select) => match select.projection.first()? {
-                SelectItem::UnnamedExpr(inner) => return strong_name(inner),
-                SelectItem::ExprWithAlias { alias, .. } => fold(alias),
-                _ => return None,
+                SelectItem::UnnamedExpr(inner) => found_name(inner),
+                SelectItem::ExprWithAlias { alias, .. } => strong(fold(alias)),
+                _ => None,
             },
-            _ => return None,
+            _ => None,
         },
-        _ => return None,
-    })
+        _ => None,
+    }
+}
+
+/// A strong name, or else this weak one.
+fn named_or(found: Option<Name>, otherwise: impl FnOnce() -> String) -> Option<Name> {
+    found.filter(|name| name.strong).or_else(|| weak(otherwise()))
+}
+
+fn type_name(sql: &DataType) -> String {
+    cast_name(&sql.to_string().to_lowercase())
 }
 
 /// PostgreSQL's internal name of a type.

@@ -175,6 +175,14 @@ fn columns_have_postgresql_names() {
     assert_eq!(names("SELECT CASE WHEN true THEN 1 END, (SELECT max(x) FROM (VALUES (1)) v(x))"), ["case", "max"]);
     assert_eq!(names("SELECT count(*) AS n, x FROM (VALUES (1)) v(x) GROUP BY x ORDER BY count(*), n"), ["n", "x"]);
     assert_eq!(names("SELECT x, x FROM (SELECT 1 AS x UNION SELECT 2) v ORDER BY x"), ["x", "x"]);
+    // The outermost cast's type, unless something inside has a name of its own.
+    assert_eq!(
+        names(
+            "SELECT 1::bigint::real, CASE WHEN true THEN 1 ELSE 2::bigint END, CASE WHEN true THEN 1 ELSE x END, date '2024-01-01', \
+             true, substr('ab', 1), substring('ab' from 1), trim(leading 'a'), (x::text)::int FROM (VALUES (1)) v(x)"
+        ),
+        ["float4", "case", "x", "date", "bool", "substr", "substring", "ltrim", "x"]
+    );
 }
 
 #[test]
