@@ -93,7 +93,7 @@ class Expressions:
         """`loose`: something beside it has the type, so that a constant needs none, and a narrower type will do."""
         if loose and type in TAKES and self.chance(0.2, "widened"):
             type = self.rng.choice(TAKES[type])
-        if depth <= 0 or self.chance(0.3):
+        if depth <= 0 or self.chance(0.4):
             return self.leaf(type, scope, loose)
         if self.chance(0.08, "subqueries"):
             return self.scalar_subquery(type, scope, depth)

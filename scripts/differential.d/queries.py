@@ -98,8 +98,8 @@ class Generator(Expressions):
     def source(self, depth, outer):
         """A relation, or joins of several."""
         made = self.relation(depth, outer)
-        for _ in range(3):
-            if not self.chance(0.35, "joins"):
+        for _ in range(2):
+            if not self.chance(0.4, "joins"):
                 break
             made = self.join(made, depth, outer)
         return made
@@ -275,7 +275,7 @@ class Generator(Expressions):
         """Sets what is grouped, and returns the clause."""
         inner = Scope(scope.columns, scope.outer)
         found = []
-        for _ in range(self.rng.choice([0, 1, 1, 2, 2, 3])):
+        for _ in range(self.rng.choice([0, 0, 1, 1, 2, 2, 3])):
             if scope.columns and self.chance(0.8):
                 found.append(self.rng.choice(scope.columns))
             else:

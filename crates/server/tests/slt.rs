@@ -11,6 +11,21 @@ use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType, Runner, default_column_
 use std::path::{Path, PathBuf};
 use tokio_postgres::{Client, Config, Error, NoTls, SimpleQueryMessage};
 
+/// An error that says which.
+#[derive(Debug)]
+struct Failure(Error);
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0.as_db_error() {
+            Some(error) => write!(f, "{} {}", error.code().code(), error.message()),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
 /// A connection to either server.
 struct Session {
     client: Client,
@@ -19,12 +34,12 @@ struct Session {
 
 #[async_trait]
 impl AsyncDB for Session {
-    type Error = Error;
+    type Error = Failure;
     type ColumnType = DefaultColumnType;
 
-    async fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, Error> {
+    async fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, Failure> {
         let (mut columns, mut rows, mut count) = (None, vec![], 0);
-        for message in self.client.simple_query(sql).await? {
+        for message in self.client.simple_query(sql).await.map_err(Failure)? {
             match message {
                 SimpleQueryMessage::RowDescription(described) => columns = Some(described.len()),
                 SimpleQueryMessage::Row(row) => rows.push((0..row.len()).map(|at| shown(row.get(at))).collect()),
@@ -44,8 +59,8 @@ impl AsyncDB for Session {
         self.engine
     }
 
-    fn error_sql_state(error: &Error) -> Option<String> {
-        error.code().map(|state| state.code().to_owned())
+    fn error_sql_state(error: &Failure) -> Option<String> {
+        error.0.code().map(|state| state.code().to_owned())
     }
 }
 
@@ -53,13 +68,15 @@ fn shown(value: Option<&str>) -> String {
     match value {
         None => "NULL".to_owned(),
         Some("") => "(empty)".to_owned(),
+        // Blanks that the comparison of lines would not see.
+        Some(text) if text.trim() != text => text.replace(' ', "·"),
         Some(text) => text.replace('\n', "\\n"),
     }
 }
 
 #[expect(clippy::disallowed_methods, reason = "tests run on tokio")]
-async fn connect(config: Config, engine: &'static str) -> Result<Session, Error> {
-    let (client, connection) = config.connect(NoTls).await?;
+async fn connect(config: Config, engine: &'static str) -> Result<Session, Failure> {
+    let (client, connection) = config.connect(NoTls).await.map_err(Failure)?;
     tokio::spawn(async { drop(connection.await) });
     Ok(Session { client, engine })
 }
