@@ -120,7 +120,7 @@ def answers(statement, ours, theirs, main, step):
         mine, its = normal(ours, binary, exact, zeros), normal(theirs, binary, exact, zeros)
         if not same(sorted(mine, key=rank), sorted(its, key=rank)):
             return Difference("rows", show(ours, binary), show(theirs, binary), step)
-        if main and statement.ordered() and not same(mine, its):
+        if main and statement.ordered() and not same(*(normal(r, binary, exact, True) for r in (ours, theirs))):
             return Difference("order", show(ours, binary), show(theirs, binary), step)
     if ours.tag != theirs.tag:
         return Difference("rows", ours.tag or "no tag", theirs.tag or "no tag", step)

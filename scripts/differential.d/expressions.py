@@ -41,6 +41,8 @@ class Features:
 
     def __init__(self, rng):
         self.weights = {name: rng.choice([0, 0.3, 1, 1, 2.5]) for name in self.NAMES}
+        # Some worlds are made of what is rare: overflow, blanks, NaN, years before Christ.
+        self.weights["rare"] = rng.choice([0, 0.5, 1, 1, 8])
         self.lines = {id(line): rng.choice([0, 0.5, 1, 1, 3]) for line in signatures.SAFE}
 
     def __getitem__(self, name):
@@ -163,14 +165,17 @@ class Expressions:
             return self.expr("bool", scope, depth)
         if self.chance(0.35) and scope.grouped is None and scope.columns:
             name, type = self.rng.choice(scope.columns)
-            return self.simple_condition(name, type)
+            return self.simple_condition(name, type, scope)
         line = self.rng.choice([line for line in signatures.SAFE if line[0] == "bool" and line[3] >= 1])
         return self.apply("bool", line[1], line[2], scope, depth)
 
-    def simple_condition(self, name, type):
-        """A column and constants, as most statements have them."""
+    def simple_condition(self, name, type, scope=None):
+        """A column, or something made of one column, and constants, as most statements have them."""
         constant = lambda: self.literal(type, loose=True)  # noqa: E731
         column = Node(name, type=type)
+        if scope is not None and self.chance(0.35):
+            column = self.of_column(name, type) or column
+            type = column.type
         kind = self.rng.random()
         if kind < 0.5:
             return Node("(", column, f" {self.rng.choice(signatures.COMPARE)} ", constant(), ")", type="bool")
@@ -185,6 +190,14 @@ class Expressions:
             return Node("(", column, self.rng.choice([" IS NULL)", " IS NOT NULL)"]), type="bool")
         array = Node("ARRAY[", Items([self.literal(type) for _ in range(2)]), "]")
         return Node("(", column, self.rng.choice([" = ANY (", " <> ALL (", " = ANY ("]), array, "))", type="bool")
+
+    def of_column(self, name, type):
+        """A function or operator over one column."""
+        lines = [line for line in signatures.SAFE if type in line[2] and line[0] in COLUMN_TYPES and line[3] > 0]
+        if not lines:
+            return None
+        line = self.rng.choice(lines)
+        return self.apply(line[0], line[1], line[2], Scope([(name, type)]), 0)
 
     def risky(self, scope):
         """Something that may fail, over columns and constants alone."""

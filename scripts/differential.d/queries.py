@@ -155,6 +155,11 @@ class Generator(Expressions):
         if word == "FULL JOIN" or (pairs and self.chance(0.75)):
             if not pairs or self.chance(0.03):
                 return Node(self.rng.choice(["true", "false"]), type="bool")
+            if word != "FULL JOIN" and self.chance(0.15):
+                (name, type), (other, _) = next((l, r) for l in left.scope() for r in right.scope() if (l[0], r[0]) == pairs[0])
+                made = self.of_column(name, type)
+                if made is not None and made.type in families(type):
+                    return Node(made, f" = {other}", type="bool")
             conditions = [Node(f"{a} = {b}", type="bool") for a, b in self.rng.sample(pairs, self.rng.choice([1, 1, 1, 2]) if len(pairs) > 1 else 1)]
             if word != "FULL JOIN" and self.chance(0.35):
                 conditions.append(self.condition(Scope(left.scope() + right.scope(), outer), 1))
@@ -166,7 +171,7 @@ class Generator(Expressions):
     def query(self, outer, depth, types=None, top=False, ordered=True):
         if top and self.chance(0.02, "limit"):
             return self.ordered_inside(depth)
-        if depth > 0 and self.chance(0.12, "sets"):
+        if (depth > 0 or top) and self.chance(0.12, "sets"):
             return self.set_operation(outer, depth, types, ordered)
         if self.chance(0.03, "values"):
             return self.values(types or [self.some_type() for _ in range(self.rng.randint(1, 3))])
@@ -259,7 +264,7 @@ class Generator(Expressions):
     def selected(self, types, scope, depth, named):
         items = []
         for at, type in enumerate(types):
-            expression = self.expr(type, scope, max(depth, 1))
+            expression = self.literal(type) if self.chance(0.1) else self.expr(type, scope, max(depth, 1))
             if scope.grouped is not None and not scope.grouped and self.chance(0.8):
                 expression = self.aggregate(type, scope, depth) or expression
             items.append(expression if not named and self.chance(0.4) else Node(expression, f" AS c{at}"))
