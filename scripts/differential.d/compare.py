@@ -1,9 +1,11 @@
 """Runs a statement on both servers and says how the answers differ.
 
-PostgreSQL judges. Its kinds of difference: "rows", "order", "columns" (names), "types", "accepted" (Terrace answers what PostgreSQL
-refuses), "error" (Terrace fails where PostgreSQL answers), "sqlstate" (both fail, each for another reason), "lost" (no answer: the
-connection closed, or silence). A refusal (what Terrace says it does not do) is no difference, but counted.
+PostgreSQL judges. Its kinds of difference: "rows", "order", "columns" (names), "types", "accepted" (Terrace answers
+what PostgreSQL refuses), "error" (Terrace fails where PostgreSQL answers), "sqlstate" (both fail, each for another
+reason), "lost" (no answer: the connection closed, or silence). A refusal (what Terrace says it does not do) is no
+difference, but counted.
 """
+
 import math
 import re
 import struct
@@ -12,13 +14,17 @@ from decimal import Decimal, InvalidOperation
 import wire
 from sqltypes import OIDS
 
-# Not supported; limits; no more memory; a snapshot that is too old. A function that does not exist is refused as well: see `refusal`.
+# Not supported; limits; no more memory; a snapshot that is too old. A function that does not exist is refused as
+# well: see `refusal`.
 REFUSED = ("0A000", "54", "53", "72")
 NUMERIC, FLOATS = OIDS["numeric"], (OIDS["float4"], OIDS["float8"])
 # After these, digits are as many as each server chooses.
 # One of several equal values stands for them all: 0 or -0.
 FOLDS = re.compile(r"GROUP BY|DISTINCT|UNION|INTERSECT|EXCEPT|USING|NATURAL|min\(|max\(|greatest\(|least\(", re.I)
-INEXACT = re.compile(r"/|avg|stddev|var|sqrt|cbrt|exp|ln|log|power|sin|cos|tan|degrees|radians|percentile|corr|covar|regr|extract|date_part", re.I)
+INEXACT = re.compile(
+    r"/|avg|stddev|var|sqrt|cbrt|exp|ln|log|power|sin|cos|tan|degrees|radians|percentile|corr|covar|regr|extract|date_part",
+    re.I,
+)
 
 
 class Difference:
@@ -41,7 +47,9 @@ def shape(message):
 
 def refusal(error):
     state, message = error
-    return state.startswith(REFUSED) or (state == "42883" and ("does not exist" in message or "Invalid function" in message))
+    return state.startswith(REFUSED) or (
+        state == "42883" and ("does not exist" in message or "Invalid function" in message)
+    )
 
 
 def requests(statement):
@@ -153,7 +161,9 @@ def value(data, type, binary, exact, zeros):
         return data
     try:
         if binary:
-            number = {NUMERIC: binary_numeric, OIDS["float4"]: lambda b: struct.unpack("!f", b)[0]}.get(type, lambda b: struct.unpack("!d", b)[0])(data)
+            number = {NUMERIC: binary_numeric, OIDS["float4"]: lambda b: struct.unpack("!f", b)[0]}.get(
+                type, lambda b: struct.unpack("!d", b)[0]
+            )(data)
         else:
             number = Decimal(data.decode()) if type == NUMERIC else float(data)
     except (InvalidOperation, ValueError, struct.error):
@@ -180,7 +190,10 @@ def binary_numeric(data):
 
 def rank(row):
     """An order that puts nearly equal numbers beside each other."""
-    return tuple((2, "") if v is None else (0, f"{float(v):.8e}") if isinstance(v, (float, Decimal)) else (1, str(v)) for v in row)
+    return tuple(
+        (2, "") if v is None else (0, f"{float(v):.8e}") if isinstance(v, (float, Decimal)) else (1, str(v))
+        for v in row
+    )
 
 
 def same(mine, its):
@@ -190,7 +203,12 @@ def same(mine, its):
 def equal(mine, its):
     if mine == its:
         # -0 and 0 are equal, and not the same.
-        return not (isinstance(mine, float) and isinstance(its, float) and mine == 0 and math.copysign(1, mine) != math.copysign(1, its))
+        return not (
+            isinstance(mine, float)
+            and isinstance(its, float)
+            and mine == 0
+            and math.copysign(1, mine) != math.copysign(1, its)
+        )
     if mine is None or its is None or isinstance(mine, (bytes, str)) or isinstance(its, (bytes, str)):
         return False
     if isinstance(mine, Decimal) and isinstance(its, Decimal):

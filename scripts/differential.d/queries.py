@@ -1,4 +1,5 @@
 """Queries and statements over a world's tables."""
+
 import sqltypes
 from expressions import Expressions, Scope, families
 from signatures import wider
@@ -17,7 +18,8 @@ class Relation:
 
 
 class Statement:
-    """What is sent: `steps` in order, of which `main` may be made smaller; in a transaction that is rolled back if `changes`."""
+    """What is sent: `steps` in order, of which `main` may be made smaller; in a transaction that is rolled back if
+    `changes`."""
 
     def __init__(self, kind, main, after=()):
         self.kind, self.main, self.after = kind, main, list(after)
@@ -51,7 +53,9 @@ class Generator(Expressions):
         elif kind < 0.28:
             made = Statement("volatile", self.volatile())
         else:
-            made = Statement("query", self.query(None, self.rng.choice([0, 0, 1, 1, 2, 3]) + (self.features["deep"] > 1), top=True))
+            made = Statement(
+                "query", self.query(None, self.rng.choice([0, 0, 1, 1, 2, 3]) + (self.features["deep"] > 1), top=True)
+            )
         if self.chance(0.4):
             made.protocol = "extended"
             made.parameters, made.binary = self.chance(0.6), self.chance(0.5)
@@ -66,7 +70,9 @@ class Generator(Expressions):
     def table(self):
         table = self.rng.choice(self.tables)
         alias = self.alias("t")
-        return Relation(Node(f"{table.name} AS {alias}", type="from"), [(f"{alias}.{n}", n, t) for n, t in table.fields()])
+        return Relation(
+            Node(f"{table.name} AS {alias}", type="from"), [(f"{alias}.{n}", n, t) for n, t in table.fields()]
+        )
 
     def relation(self, depth, outer):
         kind = self.rng.random()
@@ -115,7 +121,9 @@ class Generator(Expressions):
         if self.chance(0.1):
             right = self.join(right, depth - 1, outer)
             right.node = Node("(", right.node, ")", type="from")
-        words = ["JOIN"] + (["LEFT JOIN", "RIGHT JOIN", "FULL JOIN"] if self.chance(0.6, "outer") else ["INNER JOIN", "CROSS JOIN", ","])
+        words = ["JOIN"] + (
+            ["LEFT JOIN", "RIGHT JOIN", "FULL JOIN"] if self.chance(0.6, "outer") else ["INNER JOIN", "CROSS JOIN", ","]
+        )
         word = self.rng.choice(words)
         both = left.columns + right.columns
         if word in ("CROSS JOIN", ","):
@@ -156,11 +164,15 @@ class Generator(Expressions):
             if not pairs or self.chance(0.03):
                 return Node(self.rng.choice(["true", "false"]), type="bool")
             if word != "FULL JOIN" and self.chance(0.15):
-                (name, type), (other, _) = next((l, r) for l in left.scope() for r in right.scope() if (l[0], r[0]) == pairs[0])
+                name, other = pairs[0]
+                type = dict(left.scope())[name]
                 made = self.of_column(name, type)
                 if made is not None and made.type in families(type):
                     return Node(made, f" = {other}", type="bool")
-            conditions = [Node(f"{a} = {b}", type="bool") for a, b in self.rng.sample(pairs, self.rng.choice([1, 1, 1, 2]) if len(pairs) > 1 else 1)]
+            conditions = [
+                Node(f"{a} = {b}", type="bool")
+                for a, b in self.rng.sample(pairs, self.rng.choice([1, 1, 1, 2]) if len(pairs) > 1 else 1)
+            ]
             if word != "FULL JOIN" and self.chance(0.35):
                 conditions.append(self.condition(Scope(left.scope() + right.scope(), outer), 1))
             return Items(conditions, " AND ")
@@ -204,11 +216,23 @@ class Generator(Expressions):
         word = self.rng.choice(["UNION", "UNION ALL", "INTERSECT", "EXCEPT", "INTERSECT ALL", "EXCEPT ALL"])
         columns = [(name, common(t, u)) for (name, t), u in zip(left.columns, widened)]
         tail = self.tail(left.lists[0], ordered)
-        return Query(left, f" {word} ", right, *([tail] if tail else []), columns=columns, lists=left.lists + right.lists, tail=tail)
+        return Query(
+            left,
+            f" {word} ",
+            right,
+            *([tail] if tail else []),
+            columns=columns,
+            lists=left.lists + right.lists,
+            tail=tail,
+        )
 
     def branch(self, outer, depth, types):
         query = self.query(outer, depth, types, ordered=False)
-        return Query("(", query, ")", columns=query.columns, lists=query.lists) if len(query.lists) > 1 or self.chance(0.1) else query
+        return (
+            Query("(", query, ")", columns=query.columns, lists=query.lists)
+            if len(query.lists) > 1 or self.chance(0.1)
+            else query
+        )
 
     def select(self, outer, depth, types, top, ordered):
         ctes = len(self.ctes)
@@ -238,7 +262,11 @@ class Generator(Expressions):
         source = self.source(depth, outer) if not self.chance(0.04) else None
         scope = Scope(source.scope() if source else [], outer)
         parts.append("SELECT ")
-        where = Maybe(" WHERE ", self.condition(Scope(scope.columns, outer), max(depth, 1))) if source and self.chance(0.6) else ""
+        where = (
+            Maybe(" WHERE ", self.condition(Scope(scope.columns, outer), max(depth, 1)))
+            if source and self.chance(0.6)
+            else ""
+        )
         grouping = ""
         grouped = self.chance(0.25, "grouping") and source is not None
         if grouped:
@@ -255,7 +283,13 @@ class Generator(Expressions):
         distinct = self.chance(0.1, "distinct")
         selected = self.selected(types, scope, depth, named=not top)
         having = Maybe(" HAVING ", self.condition_over(scope, depth)) if grouped and self.chance(0.3) else ""
-        parts += [Maybe("DISTINCT ") if distinct else "", selected, Maybe(" FROM ", source.node) if source else "", where, grouping]
+        parts += [
+            Maybe("DISTINCT ") if distinct else "",
+            selected,
+            Maybe(" FROM ", source.node) if source else "",
+            where,
+            grouping,
+        ]
         tail = self.tail(selected, ordered, None if distinct or grouped or not source else scope)
         parts += [having, window, tail or ""]
         columns = [(f"c{at}", type) for at, type in enumerate(types)]
@@ -273,7 +307,9 @@ class Generator(Expressions):
     def condition_over(self, scope, depth):
         if self.chance(0.3):
             aggregate = self.aggregate("int8", scope, 1) or Node("count(*)", type="int8")
-            return Node("(", aggregate, self.rng.choice([" > ", " = ", " < "]), str(self.rng.randint(0, 3)), ")", type="bool")
+            return Node(
+                "(", aggregate, self.rng.choice([" > ", " = ", " < "]), str(self.rng.randint(0, 3)), ")", type="bool"
+            )
         return self.condition(scope, min(depth, 2))
 
     def grouping(self, scope):
@@ -296,8 +332,13 @@ class Generator(Expressions):
         if kind < 0.6:
             return Node(" GROUP BY ", Items([Node(text) for text in texts]))
         if kind < 0.75:
-            return Node(f" GROUP BY {self.rng.choice(['ROLLUP', 'CUBE'])} (", Items([Node(text) for text in texts]), ")")
-        sets = [f"({', '.join(self.rng.sample(texts, self.rng.randint(0, len(texts))))})" for _ in range(self.rng.randint(1, 2))]
+            return Node(
+                f" GROUP BY {self.rng.choice(['ROLLUP', 'CUBE'])} (", Items([Node(text) for text in texts]), ")"
+            )
+        sets = [
+            f"({', '.join(self.rng.sample(texts, self.rng.randint(0, len(texts))))})"
+            for _ in range(self.rng.randint(1, 2))
+        ]
         return Node(" GROUP BY GROUPING SETS (", Items([Node(s) for s in sets + [f"({', '.join(texts)})"]]), ")")
 
     def windows(self, scope):
@@ -321,8 +362,16 @@ class Generator(Expressions):
         if scope is not None and self.chance(0.2):
             # An expression, not a bare constant: that would be a column's position.
             inner = Scope(scope.columns, scope.outer)
-            first = Node("(", self.expr(self.some_type(), inner, 1), ") IS NULL") if self.chance(0.5) else Node(self.sort_key(inner), self.direction())
-            if isinstance(first.parts[0], Literal) or isinstance(first.parts[0], Node) and isinstance(first.parts[0].parts[0], Literal):
+            first = (
+                Node("(", self.expr(self.some_type(), inner, 1), ") IS NULL")
+                if self.chance(0.5)
+                else Node(self.sort_key(inner), self.direction())
+            )
+            if (
+                isinstance(first.parts[0], Literal)
+                or isinstance(first.parts[0], Node)
+                and isinstance(first.parts[0].parts[0], Literal)
+            ):
                 first = None
         return Tail(selected, orders, limit, offset, first)
 
@@ -339,13 +388,23 @@ class Generator(Expressions):
             if made is not None:
                 items = Items([made])
                 where = Maybe(" WHERE ", self.condition(Scope(inner.columns, outer), 1))
-                return Node("(", Query("SELECT ", items, " FROM ", source.node, where, columns=[("c0", type)], lists=[items]), ")", type=type)
+                return Node(
+                    "(",
+                    Query("SELECT ", items, " FROM ", source.node, where, columns=[("c0", type)], lists=[items]),
+                    ")",
+                    type=type,
+                )
         if kind < 0.75:
             source = self.table()
             inner = Scope(source.scope(), outer)
             items = Items([self.expr(type, inner, 1)])
             where = f" WHERE {source.columns[0][0]} = {self.rng.choice([1, 2, 99])}"
-            return Node("(", Query("SELECT ", items, " FROM ", source.node, where, columns=[("c0", type)], lists=[items]), ")", type=type)
+            return Node(
+                "(",
+                Query("SELECT ", items, " FROM ", source.node, where, columns=[("c0", type)], lists=[items]),
+                ")",
+                type=type,
+            )
         query = self.select_body([], outer, 0, [type], False, False)
         tail = FixedTail(query.lists[0], [self.direction()], 1)
         return Node("(", Query(query, tail, columns=query.columns, lists=query.lists, tail=tail), ")", type=type)
@@ -373,7 +432,16 @@ class Generator(Expressions):
             return Node("(", left, word, query, "))", type="bool")
         second = self.some_type()
         query = self.query(outer, max(depth - 2, 0), [type, second], ordered=False)
-        return Node("((", left, ", ", self.expr(second, scope, 0), self.rng.choice([") IN (", ") NOT IN ("]), query, "))", type="bool")
+        return Node(
+            "((",
+            left,
+            ", ",
+            self.expr(second, scope, 0),
+            self.rng.choice([") IN (", ") NOT IN ("]),
+            query,
+            "))",
+            type="bool",
+        )
 
     # Other kinds of statements
 
@@ -390,7 +458,16 @@ class Generator(Expressions):
         items = Items([Node(name) for name, _ in names])
         tail = self.tail(items, True)
         where = Maybe(" WHERE ", Items(conditions, self.rng.choice([" AND ", " AND ", " OR "])))
-        return Query("SELECT ", items, f" FROM {table.name}", where, *([tail] if tail else []), columns=names, lists=[items], tail=tail)
+        return Query(
+            "SELECT ",
+            items,
+            f" FROM {table.name}",
+            where,
+            *([tail] if tail else []),
+            columns=names,
+            lists=[items],
+            tail=tail,
+        )
 
     def risky_query(self):
         table = self.table() if self.chance(0.5) else None
@@ -406,9 +483,15 @@ class Generator(Expressions):
         """A common table expression is computed once, whoever reads it."""
         table, name = self.rng.choice(self.tables).name, self.alias("w")
         word = self.rng.choice(["", "MATERIALIZED "])
-        text = f"WITH {name} AS {word}(SELECT id, random() AS r FROM {table}) SELECT count(*) FROM {name} AS a JOIN {name} AS b ON a.id = b.id WHERE "
+        text = f"WITH {name} AS {word}(SELECT id, random() AS r FROM {table}) "
+        text += f"SELECT count(*) FROM {name} AS a JOIN {name} AS b ON a.id = b.id WHERE "
         items = Items([])
-        return Query(text, self.rng.choice(["a.r <> b.r", "a.r = b.r", "a.r IS DISTINCT FROM b.r"]), columns=[("count", "int8")], lists=[items])
+        return Query(
+            text,
+            self.rng.choice(["a.r <> b.r", "a.r = b.r", "a.r IS DISTINCT FROM b.r"]),
+            columns=[("count", "int8")],
+            lists=[items],
+        )
 
     def change(self):
         table = self.rng.choice(self.tables)
@@ -422,7 +505,9 @@ class Generator(Expressions):
         scope = Scope(columns + list(more) if self.chance(0.3) else columns)
         if self.chance(0.3):
             return [Maybe(" RETURNING *")]
-        return [Maybe(" RETURNING ", Items([self.expr(self.some_type(), scope, 1) for _ in range(self.rng.randint(1, 3))]))]
+        return [
+            Maybe(" RETURNING ", Items([self.expr(self.some_type(), scope, 1) for _ in range(self.rng.randint(1, 3))]))
+        ]
 
     def insert(self, table):
         fields = [pair for pair in table.fields() if self.chance(0.85)]
@@ -432,7 +517,11 @@ class Generator(Expressions):
         if self.chance(0.6):
             rows = []
             for _ in range(self.rng.randint(1, 3)):
-                rows.append(Node("(", Items([self.new_value(table, name, type) for name, type in fields], least=len(fields)), ")"))
+                rows.append(
+                    Node(
+                        "(", Items([self.new_value(table, name, type) for name, type in fields], least=len(fields)), ")"
+                    )
+                )
             what = Node("VALUES ", Items(rows))
         else:
             what = self.query(None, 1, [type for _, type in fields], ordered=False)
@@ -477,7 +566,13 @@ class Generator(Expressions):
         if self.chance(0.85):
             conditions.append(self.condition(scope, 2))
         where = [Node(" WHERE ", Items(conditions, " AND "))] if conditions else []
-        return Node(f"UPDATE {table.name} SET ", Items(sets), *source, *where, *self.returning(table, scope.columns[len(mine) :]))
+        return Node(
+            f"UPDATE {table.name} SET ",
+            Items(sets),
+            *source,
+            *where,
+            *self.returning(table, scope.columns[len(mine) :]),
+        )
 
     def delete(self, table):
         mine = [(f"{table.name}.{n}", t) for n, t in table.fields()]

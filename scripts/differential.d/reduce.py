@@ -1,13 +1,22 @@
-"""Makes a statement smaller as long as the difference stays: parts that may be absent go, expressions give way to their own operands and
-to NULL, joins and set operations to one of their sides, rows of the tables go. Greedy, from the largest parts to the smallest, again
-until nothing more can go.
+"""Makes a statement smaller as long as the difference stays: parts that may be absent go, expressions give way to
+their own operands and to NULL, joins and set operations to one of their sides, rows of the tables go. Greedy, from
+the largest parts to the smallest, again until nothing more can go.
 """
+
 import copy
 
 import sqltypes
 from tree import Literal, Node, Query
 
-PLAIN = {"int4": "1", "int2": "1::int2", "int8": "1::int8", "bool": "true", "text": "'a'::text", "numeric": "1.5", "float8": "1::float8"}
+PLAIN = {
+    "int4": "1",
+    "int2": "1::int2",
+    "int8": "1::int8",
+    "bool": "true",
+    "text": "'a'::text",
+    "numeric": "1.5",
+    "float8": "1::float8",
+}
 
 
 class Reducer:

@@ -1,12 +1,13 @@
-"""Tables and their rows: each table twice, once without any key and once with a primary key and indexes, so that a statement goes by
-key or by plan over the same rows.
+"""Tables and their rows: each table twice, once without any key and once with a primary key and indexes, so that a
+statement goes by key or by plan over the same rows.
 """
+
 import sqltypes
 from sqltypes import COLUMN_TYPES, DECLARED, NUMBERS, STRINGS
 
 NAMES = {
-    "bool": "b", "int2": "k", "int4": "i", "int8": "j", "numeric": "n", "float4": "g", "float8": "f", "text": "s", "varchar": "v",
-    "bpchar": "c", "bytea": "y", "date": "d", "timestamp": "t", "timestamptz": "z", "uuid": "u",
+    "bool": "b", "int2": "k", "int4": "i", "int8": "j", "numeric": "n", "float4": "g", "float8": "f", "text": "s",
+    "varchar": "v", "bpchar": "c", "bytea": "y", "date": "d", "timestamp": "t", "timestamptz": "z", "uuid": "u",
 }  # fmt: skip
 
 
@@ -16,7 +17,9 @@ class Table:
 
     def create(self, rows=None):
         """The statements that make it, with these rows only where they are given."""
-        clauses = [f"{name} {declared}{' NOT NULL' if not_null else ''}" for name, _, declared, not_null in self.columns]
+        clauses = [
+            f"{name} {declared}{' NOT NULL' if not_null else ''}" for name, _, declared, not_null in self.columns
+        ]
         if self.key:
             clauses.append(f"PRIMARY KEY ({', '.join(self.key)})")
         found = [f"CREATE TABLE {self.name} ({', '.join(clauses)})"]
@@ -52,7 +55,9 @@ def make(rng, features):
         key = ["id"]
         if others and rng.random() < 0.5:
             key = [rng.choice(others), "id"]
-        indexes = [rng.sample([c[0] for c in columns], rng.randint(1, min(2, len(columns)))) for _ in range(rng.randint(0, 3))]
+        indexes = [
+            rng.sample([c[0] for c in columns], rng.randint(1, min(2, len(columns)))) for _ in range(rng.randint(0, 3))
+        ]
         count = rng.choice([0, 1, 3, 5, 8, 8])
         rows = []
         for number in range(count):

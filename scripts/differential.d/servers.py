@@ -1,4 +1,5 @@
 """Starts both servers in a directory of their own, on loopback, and stops them."""
+
 import os
 import subprocess
 import tempfile

@@ -7,9 +7,10 @@ A line is (result, template, arguments). Arguments are types, or
     N, M    any type of number                       S     text, varchar or char
     n:...   a whole number out of these              |a|b  one of these texts, as it stands
 
-A result "A" is what A was. What can fail at run time (overflow, domain, bad text) is in RISKY: those are asked for one at a time, since
-which row fails first, and whether at all behind a filter, is not laid down.
+A result "A" is what A was. What can fail at run time (overflow, domain, bad text) is in RISKY: those are asked for
+one at a time, since which row fails first, and whether at all behind a filter, is not laid down.
 """
+
 from sqltypes import INTEGERS, NUMBERS
 
 COMPARE = ["=", "<>", "<", "<=", ">", ">=", "!="]
@@ -123,7 +124,13 @@ def strings():
     add("text", "regexp_replace({}, {}, {}, 'g')", "S", "|'a'|'(.)b'|'.'", "|'x'|'\\1-'|'\\&\\&'", weight=0.5)
     add("text", "encode({}, {})", "bytea", "|'hex'|'base64'|'escape'", weight=0.7)
     add("text", "to_hex({})", "|1|255|(-1)|0", weight=0.3)
-    add("text", "to_char({}, {})", "timestamp", "|'YYYY-MM-DD'|'HH24:MI:SS'|'DD Mon YYYY'|'Day'|'FMMonth'|'Q IW'|'US'", weight=0.7)
+    add(
+        "text",
+        "to_char({}, {})",
+        "timestamp",
+        "|'YYYY-MM-DD'|'HH24:MI:SS'|'DD Mon YYYY'|'Day'|'FMMonth'|'Q IW'|'US'",
+        weight=0.7,
+    )
     add("text", "to_char({}, {})", "int4", "|'999'|'000'|'FM99'|'S99'", weight=0.5)
     add("text", "to_char({}, {})", "|numeric|1.5|(-2.25)", "|'999.99'|'0.0'|'FM90.00'|'9,999.9'", weight=0.3)
     add("text", "chr({})", "n:65 97 228", weight=0.2)
@@ -143,7 +150,8 @@ def strings():
 
 def times():
     unit = "|'year'|'quarter'|'month'|'week'|'day'|'hour'|'minute'|'second'|'decade'|'century'"
-    field = "|year|quarter|month|week|day|hour|minute|second|dow|doy|isodow|isoyear|epoch|decade|century|millennium|microseconds"
+    field = "|year|quarter|month|week|day|hour|minute|second|dow|doy|isodow|isoyear|epoch"
+    field += "|decade|century|millennium|microseconds"
     add("date", "({} + {})", "date", "int4", weight=2)
     add("date", "({} - {})", "date", "int4", weight=1)
     add("int4", "({} - {})", "date", "date", weight=1)
@@ -204,7 +212,13 @@ def conditional():
     add("A", "nullif({}, {})", "A", "A", weight=2)
     add("A", "greatest({}, {})", "A", "A", weight=1.5)
     add("A", "least({}, {}, {})", "A", "A", "A", weight=1.5)
-    for left, right in (("int4", "int8"), ("int4", "numeric"), ("numeric", "float8"), ("int2", "int4"), ("int8", "numeric")):
+    for left, right in (
+        ("int4", "int8"),
+        ("int4", "numeric"),
+        ("numeric", "float8"),
+        ("int2", "int4"),
+        ("int8", "numeric"),
+    ):
         add(right, "CASE WHEN {} THEN {} ELSE {} END", "bool", left, right, weight=0.6)
         add(right, "coalesce({}, {})", left, right, weight=0.4)
         add(right, "least({}, {})", left, right, weight=0.2)

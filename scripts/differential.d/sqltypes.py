@@ -1,10 +1,12 @@
-"""The column types that Terrace has: PostgreSQL's oids, and values to choose from. The values are few, so that they meet each other."""
+"""The column types that Terrace has: PostgreSQL's oids, and values to choose from. The values are few, so that they
+meet each other."""
+
 from tree import Literal
 
 OIDS = {
-    "bool": 16, "bytea": 17, "int8": 20, "int2": 21, "int4": 23, "text": 25, "float4": 700, "float8": 701, "bpchar": 1042,
-    "varchar": 1043, "date": 1082, "timestamp": 1114, "timestamptz": 1184, "interval": 1186, "numeric": 1700, "uuid": 2950,
-    "int4[]": 1007, "text[]": 1009,
+    "bool": 16, "bytea": 17, "int8": 20, "int2": 21, "int4": 23, "text": 25, "float4": 700, "float8": 701,
+    "bpchar": 1042, "varchar": 1043, "date": 1082, "timestamp": 1114, "timestamptz": 1184, "interval": 1186,
+    "numeric": 1700, "uuid": 2950, "int4[]": 1007, "text[]": 1009,
 }  # fmt: skip
 
 INTEGERS = ("int2", "int4", "int8")
@@ -13,7 +15,8 @@ NUMBERS = ("int2", "int4", "int8", "numeric", "float4", "float8")
 STRINGS = ("text", "varchar", "bpchar")
 TIMES = ("date", "timestamp", "timestamptz")
 
-# Small enough that sums and products of a few of them stay within smallint. Floats are sums of powers of two: exact in any order.
+# Small enough that sums and products of a few of them stay within smallint. Floats are sums of powers of two: exact
+# in any order.
 COMMON = {
     "bool": ["true", "false"],
     "int2": ["-2", "-1", "0", "1", "2", "3", "7"],
@@ -27,9 +30,12 @@ COMMON = {
     "bpchar": ["", "a", "b", "A", "ab", "z", "1"],
     "bytea": ["\\x", "\\x00", "\\x12", "\\x61", "\\xff00", "\\x6162"],
     "date": ["1999-12-31", "2020-01-01", "2020-02-29", "2021-03-31", "2020-01-02"],
-    "timestamp": ["1999-12-31 23:59:59.5", "2020-01-01 00:00:00", "2020-02-29 12:30:00", "2020-01-01 05:00:00", "2021-03-31 00:00:00.000001"],
-    "timestamptz": ["1999-12-31 23:59:59.5+00", "2020-01-01 00:00:00+00", "2020-02-29 12:30:00+00", "2020-01-01 05:00:00-05"],
-    "uuid": ["00000000-0000-0000-0000-000000000000", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", "ffffffff-ffff-ffff-ffff-ffffffffffff"],
+    "timestamp": ["1999-12-31 23:59:59.5", "2020-01-01 00:00:00", "2020-02-29 12:30:00", "2020-01-01 05:00:00",
+                  "2021-03-31 00:00:00.000001"],
+    "timestamptz": ["1999-12-31 23:59:59.5+00", "2020-01-01 00:00:00+00", "2020-02-29 12:30:00+00",
+                    "2020-01-01 05:00:00-05"],
+    "uuid": ["00000000-0000-0000-0000-000000000000", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
+             "ffffffff-ffff-ffff-ffff-ffffffffffff"],
     "interval": ["1 day", "24:00:00", "1 mon", "30 days", "-1 day", "01:30:00", "1 year 2 mons", "00:00:00"],
     "int4[]": ["{}", "{1,2}", "{2,NULL}", "{7}"],
     "text[]": ["{}", "{a,b}", "{ab,NULL}", "{z}"],
@@ -40,10 +46,12 @@ RARE = {
     "int2": ["32767", "-32768"],
     "int4": ["2147483647", "-2147483648"],
     "int8": ["9223372036854775807", "-9223372036854775808", "4294967296"],
-    "numeric": ["1000000000000000000", "-999999999999", "0.0000001", "12345678.87654321", "99999999999999999999", "2.501", "1.49", "0.005"],
+    "numeric": ["1000000000000000000", "-999999999999", "0.0000001", "12345678.87654321",
+                "99999999999999999999", "2.501", "1.49", "0.005"],
     "float4": ["NaN", "Infinity", "-Infinity", "-0", "0.1"],
     "float8": ["NaN", "Infinity", "-Infinity", "-0", "0.1", "1e15"],
-    "text": ["a ", " a", "%", "a_b", "a%b", "\\", "it's", "ä", "日本", "NULL", "2020-01-01", "a\nb", "$1", "\"q\"", "1.5"],
+    "text": ["a ", " a", "%", "a_b", "a%b", "\\", "it's", "ä", "日本", "NULL", "2020-01-01",
+             "a\nb", "$1", "\"q\"", "1.5"],
     "varchar": ["a ", " b", "%", "\\", "ä"],
     "bpchar": ["a ", "ä", "%"],
     "bytea": ["\\x5c", "\\x27", "\\xc3a4"],
@@ -54,7 +62,11 @@ RARE = {
 }  # fmt: skip
 
 # Constants without a type, which PostgreSQL cuts to the type beside them in its own way.
-UNTYPED = {"timestamp": ["2020-01-01 00:00:00-05", "2020-01-01 05:00:00+00"], "date": ["2020-01-01 23:00:00"], "int4": [" 7 "]}
+UNTYPED = {
+    "timestamp": ["2020-01-01 00:00:00-05", "2020-01-01 05:00:00+00"],
+    "date": ["2020-01-01 23:00:00"],
+    "int4": [" 7 "],
+}
 
 # What a column may be declared as.
 DECLARED = {
@@ -122,7 +134,12 @@ def literal(rng, type, rare=0.05, null=0.05):
     form = rng.choice(["{0}::{1}", "CAST({0} AS {1})", "{0}::{1}"])
     if type in ("date", "timestamp", "timestamptz", "interval", "uuid") and rng.random() < 0.5:
         form = "{1} {0}"
-    return Literal(f"({form.format(quoted(text), written(type))})" if form[0] == "{" else form.format(quoted(text), written(type)), text, type, type not in UNBOUND)
+    return Literal(
+        f"({form.format(quoted(text), written(type))})" if form[0] == "{" else form.format(quoted(text), written(type)),
+        text,
+        type,
+        type not in UNBOUND,
+    )
 
 
 # Terrace does not take parameters of these.

@@ -1,9 +1,11 @@
-"""Worlds of tables and statements, run on both servers by several processes; the differences, reduced, sorted into known and new.
+"""Worlds of tables and statements, run on both servers by several processes; the differences, reduced, sorted into
+known and new.
 
 1. A world is made from its seed alone ("S/N": the run's seed and the world's number), whatever ran before.
 2. Every difference is reduced before it is looked up: what is documented is documented as a small statement.
 3. What is met after the time is over is not reported half: a world in progress ends with its current batch.
 """
+
 import collections
 import json
 import multiprocessing
@@ -26,7 +28,8 @@ STATEMENTS, BATCH = 250, 25
 # A statement that takes longer answers 57014; a server that does not answer even then hangs.
 SETTINGS = "SET statement_timeout = '20s'"
 PATIENCE = 40
-# Of one kind, so many are reduced in a world (wrong rows), or by a process (the same message); the others are counted with them.
+# Of one kind, so many are reduced in a world (wrong rows), or by a process (the same message); the others are counted
+# with them.
 ROWS_ALIKE, MESSAGES_ALIKE = 6, 3
 
 
@@ -114,7 +117,8 @@ class Pair:
         for line, mine, its in zip(lines, ours, theirs):
             for name, reply in (("Terrace", mine), ("PostgreSQL", its)):
                 if isinstance(reply, wire.Lost) or (reply.error and not line.startswith("DROP")):
-                    raise SystemExit(f"{name} refuses the tester's own statement:\n{line}\n{reply.error if not isinstance(reply, wire.Lost) else reply}")
+                    what = reply.error if isinstance(reply, wire.Reply) else reply
+                    raise SystemExit(f"{name} refuses the tester's own statement:\n{line}\n{what}")
 
 
 class World:
@@ -149,7 +153,11 @@ class World:
                     reason = next(reply.reason for reply in mine if isinstance(reply, wire.Lost))
                     self.judge(statement, compare.Difference("lost", reason, "an answer", 0))
                     break
-                self.judge(statement, compare.difference(statement, mine, theirs[at : at + len(each)]), theirs[at : at + len(each)])
+                self.judge(
+                    statement,
+                    compare.difference(statement, mine, theirs[at : at + len(each)]),
+                    theirs[at : at + len(each)],
+                )
                 at += len(each)
             statements = statements[finished:]
 
@@ -163,9 +171,13 @@ class World:
             return
         key = found.key()
         if self.report.survey is not None:
-            self.report.survey.setdefault((found.kind, *key), []).append((compare.text_of(statement), found.terrace, found.postgres))
+            self.report.survey.setdefault((found.kind, *key), []).append(
+                (compare.text_of(statement), found.terrace, found.postgres)
+            )
             return
-        alike, most = (self.alike, ROWS_ALIKE) if found.kind in ("rows", "order") else (self.report.alike, MESSAGES_ALIKE)
+        alike, most = (
+            (self.alike, ROWS_ALIKE) if found.kind in ("rows", "order") else (self.report.alike, MESSAGES_ALIKE)
+        )
         alike[key] += 1
         if alike[key] > most:
             self.report.unreduced += 1
@@ -236,7 +248,17 @@ class Report:
         if name is not None:
             self.known[name] += 1
         else:
-            self.tell({"world": seed, "kind": found.kind, "statement": text, "terrace": found.terrace, "postgres": found.postgres, "tables": tables, "after": statement.after})
+            self.tell(
+                {
+                    "world": seed,
+                    "kind": found.kind,
+                    "statement": text,
+                    "terrace": found.terrace,
+                    "postgres": found.postgres,
+                    "tables": tables,
+                    "after": statement.after,
+                }
+            )
 
     def merge(self, other):
         self.statements += other.statements
@@ -258,7 +280,11 @@ def work(job, options, terrace, postgres, until, queue):
         number = job
         while time.monotonic() < until and (options.statements is None or number * STATEMENTS < options.statements):
             seed = worlds[0] if worlds else f"{options.seed}/{number}"
-            left = STATEMENTS if options.statements is None or worlds else min(STATEMENTS, options.statements - number * STATEMENTS)
+            left = (
+                STATEMENTS
+                if options.statements is None or worlds
+                else min(STATEMENTS, options.statements - number * STATEMENTS)
+            )
             World(seed, pair, documented, report, until).run(left)
             if worlds:
                 break
@@ -305,7 +331,10 @@ def main(options):
 
 def conduct(options, addresses, until, began):
     queue = multiprocessing.Queue()
-    jobs = [multiprocessing.Process(target=work, args=(job, options, *pair, until, queue)) for job, pair in enumerate(addresses)]
+    jobs = [
+        multiprocessing.Process(target=work, args=(job, options, *pair, until, queue))
+        for job, pair in enumerate(addresses)
+    ]
     for job in jobs:
         job.start()
     report, failed, left = Report(), [], len(jobs)
@@ -329,13 +358,15 @@ def conduct(options, addresses, until, began):
 
 
 def summary(report, failed, seconds):
-    print(f"{report.statements} statements in {seconds:.0f} s ({json.dumps(report.kinds)}); {report.failing} fail in both alike")
+    kinds = json.dumps(report.kinds)
+    print(f"{report.statements} statements in {seconds:.0f} s ({kinds}); {report.failing} fail in both alike")
     print(f"{sum(report.refusals.values())} refused by Terrace:")
     for message, count in report.refusals.most_common(40):
         print(f"  {count:6} {message[:150]}")
         if os.environ.get("EXAMPLES"):
             print(f"         {report.examples[message]}")
-    print(f"{sum(report.known.values())} documented differences (and {report.unreduced} like some that were reduced in their world):")
+    known = sum(report.known.values())
+    print(f"{known} documented differences (and {report.unreduced} like some that were reduced in their world):")
     for name, count in report.known.most_common():
         print(f"  {count:6} {name}")
     print(f"{len(report.new)} differences that are not documented")

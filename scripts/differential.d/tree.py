@@ -1,8 +1,10 @@
 """Statements as trees: they are written out as SQL, and made smaller part by part (`reduce.py`).
 
-1. A node of a type may be put in the place of any other node of that type: an expression by one of its own operands, a join by one of
-   its sides, a UNION by one of its queries. The types are PostgreSQL's for expressions, and "query" and "from".
-2. A node never knows what is around it. What a smaller tree then means (a column that is no longer there) PostgreSQL judges.
+1. A node of a type may be put in the place of any other node of that type: an expression by one of its own operands,
+   a join by one of its sides, a UNION by one of its queries. The types are PostgreSQL's for expressions, and "query"
+   and "from".
+2. A node never knows what is around it. What a smaller tree then means (a column that is no longer there) PostgreSQL
+   judges.
 """
 
 
@@ -130,8 +132,8 @@ class Items(Node):
 
 
 class Tail(Node):
-    """ORDER BY over all columns of the select list, LIMIT and OFFSET. Without a total order a LIMIT would mean nothing, so that the
-    order goes only after them, and it always names as many columns as there are."""
+    """ORDER BY over all columns of the select list, LIMIT and OFFSET. Without a total order a LIMIT would mean
+    nothing, so that the order goes only after them, and it always names as many columns as there are."""
 
     def __init__(self, selected, orders, limit=None, offset=None, first=None):
         super().__init__()
@@ -181,8 +183,8 @@ class Tail(Node):
 
 
 class Query(Node):
-    """A SELECT, VALUES or set operation: `columns` are its result's names and types, `lists` the select lists whose items must be as
-    many (one for a SELECT, one a branch for a set operation), `tail` its order."""
+    """A SELECT, VALUES or set operation: `columns` are its result's names and types, `lists` the select lists whose
+    items must be as many (one for a SELECT, one a branch for a set operation), `tail` its order."""
 
     type = "query"
 

@@ -1,7 +1,10 @@
-"""A client of PostgreSQL's protocol that does only what the tester needs: many requests in flight, replies as the server's own bytes.
+"""A client of PostgreSQL's protocol that does only what the tester needs: many requests in flight, replies as the
+server's own bytes.
 
-Source: PostgreSQL 15's documentation, chapter 55 (message flow and formats). Servers must trust the client: there is no password here.
+Source: PostgreSQL 15's documentation, chapter 55 (message flow and formats). Servers must trust the client: there is
+no password here.
 """
+
 import socket
 import struct
 
@@ -47,7 +50,8 @@ class Connection:
         self.socket.close()
 
     def send(self, requests):
-        """Sends requests at once; `receive` then answers for each. At most some 64 KB, or both sides may wait for each other."""
+        """Sends requests at once; `receive` then answers for each. At most some 64 KB, or both sides may wait for
+        each other."""
         try:
             self.socket.sendall(b"".join(requests))
         except OSError as e:

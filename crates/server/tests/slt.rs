@@ -1,7 +1,8 @@
-//! The statements of `slt/*.slt`, whose answers are PostgreSQL's: each file on a server of its own. `scripts/slt` runs the same files
-//! against PostgreSQL 15, by these variables:
+//! The statements of `slt/*.slt`, whose answers are PostgreSQL's: each file on a server of its own. `scripts/slt`
+//! runs the same files against PostgreSQL 15, by these variables:
 //!
-//! - `TERRACE_SLT_POSTGRES`: the port of a PostgreSQL on loopback that trusts the user postgres. Each file has a database of its own there.
+//! - `TERRACE_SLT_POSTGRES`: the port of a PostgreSQL on loopback that trusts the user postgres. Each file has a
+//! database of its own there.
 //! - `TERRACE_SLT_FILE`: only files whose names hold this text.
 //! - `TERRACE_SLT_COMPLETE`: writes what PostgreSQL answers into the files, instead of comparing.
 mod common;

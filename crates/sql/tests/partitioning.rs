@@ -1,7 +1,8 @@
-//! Wrong answers found without a second database: a query must answer the same rows as its three parts together, the rows for which a
-//! condition is true, false and unknown (Rigger & Su, "Finding bugs in database systems via query partitioning", OOPSLA 2020), and a
-//! condition must count as many rows in WHERE, where it is planned, as it is true of in the select list, where it is only computed
-//! (the same authors, "Detecting optimization bugs in database engines via non-optimizing reference engine construction", ESEC/FSE 2020).
+//! Wrong answers found without a second database: a query must answer the same rows as its three parts together, the
+//! rows for which a condition is true, false and unknown (Rigger & Su, "Finding bugs in database systems via query
+//! partitioning", OOPSLA 2020), and a condition must count as many rows in WHERE, where it is planned, as it is true
+//! of in the select list, where it is only computed (the same authors, "Detecting optimization bugs in database
+//! engines via non-optimizing reference engine construction", ESEC/FSE 2020).
 //!
 //! `TERRACE_SEED=17` runs one seed, `TERRACE_SEEDS=100` so many.
 #![allow(clippy::disallowed_methods, reason = "tests run on tokio")]

@@ -1,5 +1,5 @@
-//! Random tables, sources and conditions. Values are few, so that they meet; NULL is one of them. Conditions do not fail: their
-//! numbers stay small, and nothing is divided.
+//! Random tables, sources and conditions. Values are few, so that they meet; NULL is one of them. Conditions do not
+//! fail: their numbers stay small, and nothing is divided.
 use rand::prelude::*;
 use rand_chacha::ChaCha8Rng;
 
@@ -100,7 +100,8 @@ impl Generator {
         let (table, columns) = self.tables[self.random.random_range(0..self.tables.len())].clone();
         self.aliases += 1;
         let alias = format!("r{}", self.aliases);
-        let columns = columns.into_iter().map(|(name, kind)| Column { name: format!("{alias}.{name}"), kind }).collect();
+        let columns =
+            columns.into_iter().map(|(name, kind)| Column { name: format!("{alias}.{name}"), kind }).collect();
         Source { sql: format!("{table} AS {alias}"), columns }
     }
 
@@ -128,7 +129,9 @@ impl Generator {
         let column = inner.columns[self.random.random_range(0..inner.columns.len())].clone();
         let (list, tail, kind) = match self.one(&[0, 1, 2]) {
             0 => (format!("{} AS x, 1 AS y", column.name), String::new(), column.kind),
-            1 => (format!("{} AS x, count(*)::int AS y", column.name), format!(" GROUP BY {}", column.name), column.kind),
+            1 => {
+                (format!("{} AS x, count(*)::int AS y", column.name), format!(" GROUP BY {}", column.name), column.kind)
+            }
             _ => ("count(*)::int AS x, 2 AS y".to_owned(), String::new(), Type::Int),
         };
         let columns =
