@@ -17,6 +17,7 @@ from sqltypes import OIDS
 # Not supported; limits; no more memory; a snapshot that is too old. A function that does not exist is refused as
 # well: see `refusal`.
 REFUSED = ("0A000", "54", "53", "72")
+WHOLE = (OIDS["int2"], OIDS["int4"], OIDS["int8"])
 NUMERIC, FLOATS = OIDS["numeric"], (OIDS["float4"], OIDS["float8"])
 # After these, digits are as many as each server chooses.
 # One of several equal values stands for them all: 0 or -0.
@@ -157,6 +158,8 @@ def value(data, type, binary, exact, zeros):
     """Numbers as numbers, all else as its bytes; with `zeros`, -0 is 0."""
     if data is None:
         return None
+    if type in WHOLE and not binary:
+        return Decimal(data.decode()) if exact else float(data)
     if type != NUMERIC and type not in FLOATS:
         return data
     try:
