@@ -14,6 +14,7 @@ import random
 import re
 import time
 import tomllib
+from queue import Empty
 
 import compare
 import expressions
@@ -340,7 +341,14 @@ def conduct(options, addresses, until, began):
     report, failed, left = Report(), [], len(jobs)
     file = open(options.report, "a") if options.report else None
     while left:
-        kind, what = queue.get()
+        try:
+            kind, what = queue.get(timeout=5)
+        except Empty:
+            # A process that was killed says nothing.
+            if not any(job.is_alive() for job in jobs):
+                failed.append("it was killed")
+                break
+            continue
         if kind == "new":
             report.new.append(what)
             print(described(what), flush=True)
