@@ -55,7 +55,9 @@ class Postgres:
             command = [*self.prefix, os.path.join(POSTGRES, name), *arguments]
             done = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, cwd="/")
         if done.returncode:
-            raise SystemExit(f"{name} failed:\n{open(output).read()}")
+            log = os.path.join(self.directory, "log")
+            more = open(log).read() if os.path.exists(log) else ""
+            raise SystemExit(f"{name} failed:\n{open(output).read()}{more}")
 
     def stop(self):
         self.tool("pg_ctl", "-D", self.data, "-m", "immediate", "stop")

@@ -3,7 +3,7 @@ known and new.
 
 1. A world is made from its seed alone ("S/N": the run's seed and the world's number), whatever ran before.
 2. Every difference is reduced before it is looked up: what is documented is documented as a small statement.
-3. What is met after the time is over is not reported half: a world in progress ends with its current batch.
+3. When the time is over a world ends with its current batch; what is met half a minute later is told as it is.
 """
 
 import collections
@@ -12,6 +12,8 @@ import multiprocessing
 import os
 import random
 import re
+import signal
+import sys
 import time
 import tomllib
 from queue import Empty
@@ -184,7 +186,7 @@ class World:
             self.report.unreduced += 1
             return
         slow = found.kind == "lost" and "no answer" in found.terrace or "57014" in found.terrace
-        fixed = slow or statement.kind == "volatile"
+        fixed = slow or statement.kind == "volatile" or time.monotonic() > self.until + 30
         small = None if fixed else self.smaller(statement)
         if small is None and not fixed:
             # Seen among others only: cached plans or an earlier statement have a part in it.
@@ -310,6 +312,8 @@ def main(options):
     port = int(os.environ.get("PORT", "5640"))
     if options.world:
         options.jobs = 1
+    # The servers end with the tester, also where it is told to.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     running = []
     try:
         postgres = servers.Postgres(port)
@@ -333,7 +337,7 @@ def main(options):
 def conduct(options, addresses, until, began):
     queue = multiprocessing.Queue()
     jobs = [
-        multiprocessing.Process(target=work, args=(job, options, *pair, until, queue))
+        multiprocessing.Process(target=work, args=(job, options, *pair, until, queue), daemon=True)
         for job, pair in enumerate(addresses)
     ]
     for job in jobs:
