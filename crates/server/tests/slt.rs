@@ -2,7 +2,7 @@
 //! runs the same files against PostgreSQL 15, by these variables:
 //!
 //! - `TERRACE_SLT_POSTGRES`: the port of a PostgreSQL on loopback that trusts the user postgres. Each file has a
-//! database of its own there.
+//!   database of its own there.
 //! - `TERRACE_SLT_FILE`: only files whose names hold this text.
 //! - `TERRACE_SLT_COMPLETE`: writes what PostgreSQL answers into the files, instead of comparing.
 mod common;
@@ -102,7 +102,6 @@ async fn run(config: Config, engine: &'static str, file: &Path, complete: bool) 
     runner.run_file_async(file).await.map_err(|error| error.display(false).to_string())
 }
 
-#[expect(clippy::disallowed_methods, reason = "the tests' own files")]
 fn files() -> Vec<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slt");
     let wanted = std::env::var("TERRACE_SLT_FILE").unwrap_or_default();
