@@ -9,7 +9,7 @@
 //! Source: RFC 5802; PostgreSQL 15 documentation, 55.3 (SASL Authentication).
 use crate::connection::Wire;
 use crate::error::{Failure, fatal, protocol};
-use crate::frontend::{Frame, next_frame};
+use crate::frontend::{Frame, Refused, next_frame};
 use crate::serve::Shared;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -43,12 +43,19 @@ impl Auth {
 /// A message of type `p`, without its kind and length.
 async fn response(wire: &mut Wire) -> Result<Bytes, Failure> {
     loop {
-        match next_frame(&mut wire.input, MAX_MESSAGE).map_err(Failure::Fatal)? {
+        match next_frame(&mut wire.input, MAX_MESSAGE).map_err(refused)? {
             Some(Frame { kind: b'p', body }) => return Ok(body),
             Some(_) => return Err(Failure::Fatal(protocol("expected a SASL response"))),
             None => wire.read(None).await?,
         }
     }
+}
+
+fn refused(refused: Refused) -> Failure {
+    Failure::Fatal(match refused {
+        Refused::Stream(error) => error,
+        Refused::TooLong(_) => protocol("invalid message length"),
+    })
 }
 
 /// Has the client prove that it knows the role's password.

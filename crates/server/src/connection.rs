@@ -3,13 +3,14 @@ use crate::copy::{copy_in, copy_out};
 use crate::encode::Shown;
 use crate::error::{Failure, error_response, fatal, notice_response, protocol};
 use crate::extended::Portals;
-use crate::frontend::{Message, next_frame};
+use crate::frontend::{Message, Refused, next_frame};
+use crate::lobby::Seat;
 use crate::registry::Place;
 use crate::rows::Rows;
 use crate::serve::Shared;
 use crate::startup;
 use crate::tls::{Socket, Tls};
-use bytes::BytesMut;
+use bytes::{Buf, BytesMut};
 use futures::FutureExt;
 use pgwire::messages::PgWireBackendMessage as Answer;
 use pgwire::messages::response::{CommandComplete, EmptyQueryResponse, ReadyForQuery, TransactionStatus};
@@ -27,6 +28,7 @@ use terrace_env::memory::Meter;
 use terrace_sql::{Outcome, Prepared, Reported, Session, TxnStatus};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::watch;
 
 /// Bytes of answers that wait before they are sent without being asked for.
 pub const FLUSH_AT: usize = 64 << 10;
@@ -56,6 +58,17 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
+    pub(crate) fn new(socket: TcpStream, peer: SocketAddr, mut stopping: watch::Receiver<bool>) -> Wire {
+        let _ = socket.set_nodelay(true);
+        // A client's machine that vanished is noticed after two minutes, if nothing is sent, and as soon if something is.
+        let alive = TcpKeepalive::new().with_time(Duration::from_secs(60)).with_interval(Duration::from_secs(15));
+        let _ = SockRef::from(&socket).set_tcp_keepalive(&alive.with_retries(4));
+        let _ = SockRef::from(&socket).set_tcp_user_timeout(Some(Duration::from_secs(120)));
+        let stop = async move { drop(stopping.wait_for(|stopping| *stopping).await) };
+        let (input, output) = (BytesMut::new(), BytesMut::new());
+        Wire { socket: Socket::Plain(socket), peer, input, output, stop: Box::pin(stop.fuse()) }
+    }
+
     /// Appends an answer to the output.
     pub(crate) fn put(&mut self, answer: Answer) {
         answer.encode(&mut self.output).expect("answers are within their size limits, and a buffer grows");
@@ -125,8 +138,21 @@ impl Wire {
         }
     }
 
+    /// Reads so many bytes of the client's, and forgets them.
+    pub(crate) async fn pass_over(&mut self, mut bytes: usize, idle: Option<Idle>) -> Result<(), Failure> {
+        loop {
+            let here = bytes.min(self.input.len());
+            self.input.advance(here);
+            bytes -= here;
+            if bytes == 0 {
+                return Ok(());
+            }
+            self.read(idle).await?;
+        }
+    }
+
     /// The last words, as far as the client takes them.
-    async fn end(&mut self, failure: Failure) {
+    pub(crate) async fn end(&mut self, failure: Failure) {
         if let Failure::Statement(e) | Failure::Fatal(e) = failure {
             self.put(Answer::ErrorResponse(error_response(&e, "FATAL")));
             // Anything unread would make the kernel answer with a reset, which may overtake the last words.
@@ -164,19 +190,13 @@ pub(crate) fn ready_status(status: TxnStatus) -> TransactionStatus {
 }
 
 /// Serves one client to the end. Never panics: a panic below is the client's XX000 and this connection's end.
-pub(crate) async fn run(shared: Arc<Shared>, socket: TcpStream, peer: SocketAddr) {
-    let _ = socket.set_nodelay(true);
-    // A client's machine that vanished is noticed after two minutes, if nothing is sent, and as soon if something is.
-    let alive = TcpKeepalive::new().with_time(Duration::from_secs(60)).with_interval(Duration::from_secs(15));
-    let _ = SockRef::from(&socket).set_tcp_keepalive(&alive.with_retries(4));
-    let _ = SockRef::from(&socket).set_tcp_user_timeout(Some(Duration::from_secs(120)));
-    let mut stopping = shared.stopping.clone();
-    let stop = async move { drop(stopping.wait_for(|stopping| *stopping).await) };
-    let (input, output) = (BytesMut::new(), BytesMut::new());
-    let mut wire = Wire { socket: Socket::Plain(socket), peer, input, output, stop: Box::pin(stop.fuse()) };
+pub(crate) async fn run(shared: Arc<Shared>, socket: TcpStream, peer: SocketAddr, seat: Seat) {
+    let mut wire = Wire::new(socket, peer, shared.stopping.clone());
+    // Kept until a session is there.
+    let mut seat = Some(seat);
     // Whatever this connection's polls allocate is its session's.
     let counted = Meter::new(shared.db.memory.clone());
-    let end = AssertUnwindSafe(counted.over(pin!(live(&shared, &mut wire)))).catch_unwind().await;
+    let end = AssertUnwindSafe(counted.over(pin!(live(&shared, &mut wire, &mut seat)))).catch_unwind().await;
     let failure = match end {
         Ok(Ok(())) => return,
         Ok(Err(failure)) => failure,
@@ -186,12 +206,29 @@ pub(crate) async fn run(shared: Arc<Shared>, socket: TcpStream, peer: SocketAddr
             fatal("XX000", "internal error: the session is closed")
         }
     };
-    Box::pin(wire.end(reason(&shared, failure))).await;
+    let mut last_words = Box::pin(wire.end(reason(&shared, failure)));
+    match seat {
+        None => last_words.await,
+        Some(seat) => tokio::select! {
+            () = seat.lost() => {}
+            () = &mut last_words => {}
+        },
+    }
 }
 
-async fn live(shared: &Arc<Shared>, wire: &mut Wire) -> Result<(), Failure> {
-    let starting = tokio::time::timeout(shared.limits.startup_timeout, startup::start(shared, wire));
-    let Some(mut connection) = starting.await.unwrap_or(Err(Failure::Gone))? else { return Ok(()) };
+async fn live(shared: &Arc<Shared>, wire: &mut Wire, seat: &mut Option<Seat>) -> Result<(), Failure> {
+    let started = {
+        let starting = tokio::time::timeout(shared.limits.startup_timeout, startup::start(shared, wire));
+        let place = seat.as_ref().expect("nobody has taken it yet");
+        tokio::select! {
+            biased;
+            // Others want the place: nothing is said, for that would take time.
+            () = place.lost() => return Err(Failure::Gone),
+            started = starting => started.unwrap_or(Err(Failure::Gone))?,
+        }
+    };
+    let Some(mut connection) = started else { return Ok(()) };
+    drop(seat.take());
     let end = connection.serve(wire).await;
     // Portals hold streams of the transaction: they go first.
     connection.portals.clear();
@@ -220,19 +257,26 @@ impl Connection {
 
     async fn serve(&mut self, wire: &mut Wire) -> Result<(), Failure> {
         loop {
-            let frame = match next_frame(&mut wire.input, self.shared.limits.max_message).map_err(Failure::Fatal)? {
-                Some(frame) => frame,
-                None => {
+            let mut large = false;
+            let (extended, message) = match next_frame(&mut wire.input, self.shared.limits.max_message) {
+                Ok(Some(frame)) => {
+                    large = frame.body.len() >= LARGE_MESSAGE;
+                    (frame.is_extended(), frame.decode())
+                }
+                Ok(None) => {
                     wire.read(self.idle()).await?;
                     continue;
                 }
+                Err(Refused::TooLong(long)) => {
+                    wire.pass_over(long.bytes, self.idle()).await?;
+                    (long.is_extended(), Err(long.error(self.shared.limits.max_message)))
+                }
+                Err(Refused::Stream(error)) => return Err(Failure::Fatal(error)),
             };
-            let extended = frame.is_extended();
             if self.skipping && extended {
                 continue;
             }
-            let large = frame.body.len() >= LARGE_MESSAGE;
-            let handled = match frame.decode() {
+            let handled = match message {
                 Ok(Message::Terminate) => return Ok(()),
                 Ok(message) if large => {
                     // To split and parse a long text, to decode long values, and to give them back takes long.
@@ -253,6 +297,8 @@ impl Connection {
                     self.session.fail().await;
                     if extended {
                         self.skipping = true;
+                        // Clients that send Flush instead of Sync wait for it.
+                        wire.flush().await?;
                     } else {
                         self.finish(wire).await?;
                     }

@@ -6,7 +6,7 @@
 use crate::connection::{FLUSH_AT, Wire, complete};
 use crate::encode::{columns, text_field};
 use crate::error::{Failure, protocol};
-use crate::frontend::{Message, next_frame};
+use crate::frontend::{Message, Refused, next_frame};
 use crate::large::{check_length, is_large};
 use crate::serve::Shared;
 use crate::types;
@@ -27,7 +27,15 @@ pub(crate) async fn copy_in(shared: &Shared, wire: &mut Wire, mut copy: Box<Copy
     wire.put(Answer::CopyInResponse(CopyInResponse::new(0, columns as i16, vec![0; columns])));
     wire.flush().await?;
     loop {
-        let Some(frame) = next_frame(&mut wire.input, shared.limits.max_message).map_err(Failure::Fatal)? else {
+        let next = match next_frame(&mut wire.input, shared.limits.max_message) {
+            Ok(next) => next,
+            Err(Refused::TooLong(long)) => {
+                wire.pass_over(long.bytes, None).await?;
+                return Err(long.error(shared.limits.max_message).into());
+            }
+            Err(Refused::Stream(error)) => return Err(Failure::Fatal(error)),
+        };
+        let Some(frame) = next else {
             let cancelled = tokio::select! {
                 biased;
                 error = copy.cancelled() => Some(error),

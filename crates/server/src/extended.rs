@@ -83,7 +83,7 @@ impl Connection {
             _ => prepared.arrays.get(&(i + 1)).copied().unwrap_or(inferred.pg_oid()),
         };
         let parameters = prepared.parameters.iter().enumerate().map(oid).collect();
-        self.session.keep(name, Named { prepared, parameters });
+        self.session.keep(name, Named { prepared, parameters })?;
         wire.put(Answer::ParseComplete(ParseComplete::new()));
         Ok(())
     }

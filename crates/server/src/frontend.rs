@@ -66,17 +66,57 @@ pub(crate) struct Frame {
     pub(crate) body: Bytes,
 }
 
-/// Cuts the next message off `input`; `None` until all of it has come. Fails where the stream cannot be followed any further.
-pub(crate) fn next_frame(input: &mut BytesMut, max_message: usize) -> Result<Option<Frame>> {
+/// Bytes that a message may say that it has, as in PostgreSQL.
+const MAX_LENGTH: usize = 0x3fff_ffff;
+
+/// Why there is no next message.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// The stream cannot be followed any further.
+    Stream(EngineError),
+    /// It is still in the stream.
+    TooLong(Long),
+}
+
+/// A message that is longer than is allowed.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Long {
+    kind: u8,
+    /// All of it.
+    pub(crate) bytes: usize,
+}
+
+impl Long {
+    pub(crate) fn is_extended(&self) -> bool {
+        is_extended(self.kind)
+    }
+
+    pub(crate) fn error(&self, max_message: usize) -> EngineError {
+        let (message, what) = match self.kind {
+            b'Q' | b'P' => ("a string of statements is too long", "COPY brings in data of any size."),
+            b'B' => ("the values for a statement are too long", "Send fewer or shorter values at a time."),
+            b'd' => ("a message of COPY data is too long", "Send the data in several messages."),
+            _ => ("a message is too long", "Send shorter ones."),
+        };
+        let detail = format!("The message has {} bytes.", self.bytes);
+        let hint = format!("At most {max_message} bytes are taken. {what}");
+        EngineError::new("54000", message).with_detail(detail).with_hint(hint)
+    }
+}
+
+/// Cuts the next message off `input`; `None` until all of it has come.
+pub(crate) fn next_frame(input: &mut BytesMut, max_message: usize) -> Result<Option<Frame>, Refused> {
     let Some(&[kind, a, b, c, d]) = input.first_chunk::<5>() else { return Ok(None) };
     if !b"QPBDECHSXdcfpF".contains(&kind) {
-        return Err(protocol(format!("invalid frontend message type {kind}")));
+        return Err(Refused::Stream(protocol(format!("invalid frontend message type {kind}"))));
     }
     let length = u32::from_be_bytes([a, b, c, d]) as usize;
-    if !(4..=max_message).contains(&length) {
-        let mut e = protocol("invalid message length");
-        e.detail = Some(format!("A message of {length} bytes was announced; at most {max_message} are taken."));
-        return Err(e);
+    if !(4..=MAX_LENGTH).contains(&length) {
+        let detail = format!("A message of {length} bytes was announced.");
+        return Err(Refused::Stream(protocol("invalid message length").with_detail(detail)));
+    }
+    if length > max_message {
+        return Err(Refused::TooLong(Long { kind, bytes: 1 + length }));
     }
     if input.len() < 1 + length {
         return Ok(None);
@@ -149,10 +189,14 @@ impl Frame {
         Ok(message)
     }
 
-    /// Whether an error in it makes the server skip to Sync.
     pub(crate) fn is_extended(&self) -> bool {
-        b"PBDECH".contains(&self.kind)
+        is_extended(self.kind)
     }
+}
+
+/// Whether an error in a message of that kind makes the server skip to Sync.
+fn is_extended(kind: u8) -> bool {
+    b"PBDECH".contains(&kind)
 }
 
 /// Reads bytes as an opening and as messages, as far as that goes: for fuzzing.

@@ -1,6 +1,7 @@
 //! Accepts connections and ends them.
 use crate::auth::Auth;
 use crate::connection;
+use crate::lobby::Lobby;
 use crate::registry::Registry;
 use crate::tls::Tls;
 use std::future::Future;
@@ -17,7 +18,7 @@ use tokio::task::JoinSet;
 pub struct Limits {
     /// Sessions at a time; one more is told 53300.
     pub max_connections: usize,
-    /// Bytes of one message of a client; a longer one ends the connection (08P01).
+    /// Bytes of one message of a client; a longer one is passed over and fails (54000).
     pub max_message: usize,
     /// Bytes of one string of statements; a longer one fails (54000).
     pub max_statement: usize,
@@ -60,14 +61,12 @@ pub(crate) struct Shared {
     pub(crate) env: Env,
     pub(crate) limits: Limits,
     pub(crate) registry: Arc<Registry>,
+    pub(crate) lobby: Arc<Lobby>,
     /// Of this process: salts of roles that do not exist are made from it.
     pub(crate) mock_salt: Vec<u8>,
     /// True once the server stops.
     pub(crate) stopping: watch::Receiver<bool>,
 }
-
-/// Connections beyond the sessions allowed that may be open at once: being told so, cancelling, or not started up yet.
-const SPARE_SOCKETS: usize = 64;
 
 /// Serves clients until `shutdown` is done, then tells them (57P01), rolls their transactions back and returns. Runs on a tokio
 /// runtime with I/O and time enabled.
@@ -81,7 +80,8 @@ pub async fn serve(
     let (stop, stopping) = watch::channel(false);
     let random = [env.random_u64(), env.random_u64()];
     let mock_salt = random.map(u64::to_be_bytes).concat();
-    let shared = Arc::new(Shared { db, env, limits, registry: Arc::default(), mock_salt, stopping });
+    let shared =
+        Arc::new(Shared { db, env, limits, registry: Arc::default(), lobby: Arc::default(), mock_salt, stopping });
     let mut tasks = JoinSet::new();
     tokio::pin!(shutdown);
     loop {
@@ -89,9 +89,10 @@ pub async fn serve(
             biased;
             () = &mut shutdown => break,
             Some(_) = tasks.join_next() => {}
-            accepted = listener.accept(), if tasks.len() < shared.limits.max_connections + SPARE_SOCKETS => match accepted {
+            // Nobody is kept waiting: sessions are limited by the registry, all others by the lobby.
+            accepted = listener.accept() => match accepted {
                 Ok((socket, peer)) => {
-                    tasks.spawn(connection::run(shared.clone(), socket, peer));
+                    tasks.spawn(connection::run(shared.clone(), socket, peer, shared.lobby.enter()));
                 }
                 Err(error) => {
                     // Out of file descriptors, most likely: connections that end give some back.

@@ -4,6 +4,7 @@ use crate::connection::{Connection, Wire, ready_status};
 use crate::error::{Failure, fatal, protocol};
 use crate::frontend::{Opening, next_opening};
 use crate::serve::Shared;
+use crate::tls::Tls;
 use pgwire::messages::PgWireBackendMessage as Answer;
 use pgwire::messages::response::ReadyForQuery;
 use pgwire::messages::startup::{Authentication, BackendKeyData, NegotiateProtocolVersion, ParameterStatus, SecretKey};
@@ -11,18 +12,24 @@ use std::sync::Arc;
 use terrace_engine::{Catalog, EngineError, Role};
 use terrace_sql::pgcatalog::{DATABASE, SERVER_VERSION};
 
-/// Negotiates and opens a session. `None`: the connection was only there to cancel another's statement.
-pub(crate) async fn start(shared: &Arc<Shared>, wire: &mut Wire) -> Result<Option<Connection>, Failure> {
-    let (minor, parameters) = loop {
+/// What a client wants.
+pub(crate) enum Opened {
+    Cancel { pid: i32, secret: i32 },
+    Startup { minor: u16, parameters: Vec<(String, String)> },
+}
+
+/// Negotiates up to the packet that says what the client wants. `tls`: where it is there, those who ask for it get it.
+pub(crate) async fn opening(wire: &mut Wire, tls: Option<&Tls>) -> Result<Opened, Failure> {
+    loop {
         match next_opening(&mut wire.input).map_err(Failure::Fatal)? {
             None => wire.read(None).await?,
-            Some(Opening::Encrypt { tls }) => {
+            Some(Opening::Encrypt { tls: wanted }) => {
                 if !wire.input.is_empty() {
                     // Bytes sent before the answer would be trusted as if they had come encrypted.
                     return Err(Failure::Fatal(protocol("received unencrypted data after SSL request")));
                 }
-                match &shared.limits.tls {
-                    Some(config) if tls && !wire.is_encrypted() => {
+                match tls {
+                    Some(config) if wanted && !wire.is_encrypted() => {
                         wire.output.extend_from_slice(b"S");
                         wire.flush().await?;
                         wire.encrypt(config).await?;
@@ -33,11 +40,19 @@ pub(crate) async fn start(shared: &Arc<Shared>, wire: &mut Wire) -> Result<Optio
                     }
                 }
             }
-            Some(Opening::Cancel { pid, secret }) => {
-                shared.registry.cancel(pid, secret);
-                return Ok(None);
-            }
-            Some(Opening::Startup { minor, parameters }) => break (minor, parameters),
+            Some(Opening::Cancel { pid, secret }) => return Ok(Opened::Cancel { pid, secret }),
+            Some(Opening::Startup { minor, parameters }) => return Ok(Opened::Startup { minor, parameters }),
+        }
+    }
+}
+
+/// Negotiates and opens a session. `None`: the connection was only there to cancel another's statement.
+pub(crate) async fn start(shared: &Arc<Shared>, wire: &mut Wire) -> Result<Option<Connection>, Failure> {
+    let (minor, parameters) = match opening(wire, shared.limits.tls.as_ref()).await? {
+        Opened::Startup { minor, parameters } => (minor, parameters),
+        Opened::Cancel { pid, secret } => {
+            shared.registry.cancel(pid, secret);
+            return Ok(None);
         }
     };
     let mut startup = Startup::check(parameters)?;

@@ -154,7 +154,7 @@ impl Run<'_> {
             }
             AlterColumnOperation::SetDefault { value } => {
                 self.check_default(value, &column).await?;
-                column.default_sql = Some(value.to_string());
+                column.default_sql = Some(crate::exact::text_of(value)?);
             }
             AlterColumnOperation::DropDefault => column.default_sql = None,
             AlterColumnOperation::SetDataType { .. } => return Err(unsupported("ALTER COLUMN TYPE")),

@@ -16,8 +16,8 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::sqlparser::ast::{
-    CheckConstraint, ColumnOption, CreateTable, Expr, Ident, SelectItem, SetExpr, Statement, TableConstraint, Value,
-    Visit, VisitMut, Visitor, VisitorMut,
+    CheckConstraint, ColumnOption, CreateTable, Expr, Ident, SelectItem, SetExpr, Statement, TableConstraint,
+    TableFactor, UnaryOperator, Value, Visit, VisitMut, Visitor, VisitorMut,
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -27,12 +27,7 @@ use terrace_storage::ObjectId;
 /// The expression of a stored constraint.
 fn parsed(check: &Check) -> Result<Expr> {
     let broken = || EngineError::new("XX000", format!("the constraint {} is not an expression", check.name));
-    let query = template(&format!("SELECT {}", check.sql))?;
-    let SetExpr::Select(mut select) = *query.body else { return Err(broken()) };
-    match select.projection.pop() {
-        Some(SelectItem::UnnamedExpr(expr)) => Ok(expr),
-        _ => Err(broken()),
-    }
+    crate::exact::parsed(&check.sql)?.ok_or_else(broken)
 }
 
 /// The folded names of the columns that an expression names.
@@ -98,7 +93,7 @@ pub(crate) fn renamed(checks: &[Check], from: &str, to: &str) -> Result<Vec<Chec
     let rename = |check: &Check| {
         let mut expr = parsed(check)?;
         let _ = VisitMut::visit(&mut expr, &mut Rename(from, to));
-        Ok(Check { name: check.name.clone(), sql: expr.to_string() })
+        Ok(Check { name: check.name.clone(), sql: crate::exact::text_of(&expr)? })
     };
     checks.iter().map(rename).collect()
 }
@@ -177,7 +172,7 @@ impl Run<'_> {
             }
         };
         check_name(&name)?;
-        let check = Check { name, sql: expr.to_string() };
+        let check = Check { name, sql: crate::exact::text_of(&expr)? };
         let plan = self.check_plan(table, std::slice::from_ref(&check)).await?;
         let mut aggregate = false;
         let visited = plan.apply(|node| {
@@ -275,9 +270,15 @@ impl Run<'_> {
         }
         let taken: Vec<String> = table.indexes.iter().map(|i| i.name.clone()).collect();
         let new = self.new_check(table, check, name, column, &table.checks, &taken).await?;
-        let alias = Ident::with_quote('"', table.name.as_str());
-        let sql = format!("SELECT 1 FROM public.{alias} WHERE NOT ({}) LIMIT 1", new.sql);
-        let plan = self.plan(&Statement::Query(template(&sql)?), None).await?;
+        let mut violating = template("SELECT 1 FROM t WHERE NOT (c) LIMIT 1")?;
+        if let SetExpr::Select(select) = violating.body.as_mut() {
+            if let TableFactor::Table { name, .. } = &mut select.from[0].relation {
+                *name = ["public", &table.name].map(|part| Ident::with_quote('"', part)).to_vec().into();
+            }
+            let broken = Expr::Nested(Box::new(parsed(&new)?));
+            select.selection = Some(Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(broken) });
+        }
+        let plan = self.plan(&Statement::Query(violating), None).await?;
         if self.collect(&plan, None).await?.iter().any(|b| b.num_rows() > 0) {
             let (c, t) = (&new.name, &table.name);
             let message = format!("check constraint \"{c}\" of relation \"{t}\" is violated by some row");

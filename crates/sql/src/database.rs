@@ -1,4 +1,5 @@
 //! A database with its SQL machinery: what sessions have in common, and the memory and files of their queries.
+use crate::named::Account;
 use crate::observe::Observed;
 use crate::sequence::Sequences;
 use crate::session::Session;
@@ -25,6 +26,8 @@ pub struct SqlDatabase {
     pub(crate) sequences: Arc<Sequences>,
     /// What sessions may take by the allocator's count: twice what queries may plan for, as batches under way come on top, and a long message.
     pub memory: Arc<Limit>,
+    /// What the named statements of all sessions take.
+    pub(crate) named_bytes: Account,
     /// Who carries out ALTER SYSTEM.
     pub(crate) system: Arc<OnceLock<Arc<dyn SystemSettings>>>,
 }
@@ -94,8 +97,8 @@ impl SqlDatabase {
         let state = planner::base_state(runtime, sort_reserve);
         let observed = Observed::new(engine.env().clone());
         let (state, name) = (Arc::new(state), pgcatalog::DATABASE.into());
-        let memory = Limit::new(None);
-        SqlDatabase { engine, observed, state, name, memory, sequences: Arc::default(), system: Arc::default() }
+        let (memory, named_bytes, system) = (Limit::new(None), Account::default(), Arc::default());
+        SqlDatabase { engine, observed, state, name, memory, sequences: Arc::default(), named_bytes, system }
     }
 
     pub fn session(&self, user: &str) -> Session {

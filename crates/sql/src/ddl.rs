@@ -259,7 +259,7 @@ pub(crate) fn column_def(column: &SqlColumn, at: usize, keys: &mut Vec<Key>) -> 
         match &option.option {
             ColumnOption::Null => null = true,
             ColumnOption::NotNull => definition.not_null = true,
-            ColumnOption::Default(expr) => definition.default_sql = Some(expr.to_string()),
+            ColumnOption::Default(expr) => definition.default_sql = Some(crate::exact::text_of(expr)?),
             ColumnOption::PrimaryKey(key) if key.characteristics.is_none() && key.index_options.is_empty() => {
                 keys.push(Key { name: constraint, columns: vec![at], primary: true });
             }

@@ -2,10 +2,12 @@
 //!
 //! The parser counts the levels it descends, but chains such as `a OR b OR c` and `q UNION q UNION q` grow to the left without
 //! descending, and everything that walks the tree later (clone, drop, planner) recurses over them. So the chains are bounded before
-//! there is a tree: the operators since the last separator, summed over the open parentheses, bound the depth from above.
+//! there is a tree: the operators since the last separator, summed over the open parentheses, bound the depth from above. (Chains of OR are
+//! long in generated statements; [`crate::grammar`] makes trees of small depth of them, so they have a bound of their own.)
 //!
 //! DataFusion protects most of its recursions, not all; a level may cost 10 KiB of stack. What is deeper than [`SHALLOW`] therefore runs
 //! on a stack of its own.
+use crate::grammar::LEANING;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::Token;
 use futures::future::BoxFuture;
@@ -13,15 +15,23 @@ use std::future::poll_fn;
 use terrace_engine::{EngineError, Result};
 
 /// Operators in one chain, set operations and joins in one query, each counted along the nesting.
-const CHAIN_MAX: usize = 300;
+const CHAIN_MAX: usize = 600;
+
+/// A set operation or a join is planned in more frames than an operator is: as many as this many operators.
+const QUERY_WEIGHT: usize = 2;
+
+/// ORs in one chain. What plans them takes time that grows faster than their number.
+const OR_MAX: usize = 10_000;
 
 /// What one pair of parentheses holds so far.
 #[derive(Default, Clone, Copy)]
 struct Level {
     /// Since the last comma, clause, AND or OR: operators bind tighter than those.
     operators: usize,
-    /// AND and OR since the last comma or clause.
-    logic: usize,
+    /// Since the last comma, clause or OR.
+    ands: usize,
+    /// Since the last comma or clause.
+    ors: usize,
     /// UNION, JOIN and the like, and IS (whose `DISTINCT FROM` is no clause): nothing but the parenthesis ends their chain.
     queries: usize,
 }
@@ -29,8 +39,8 @@ struct Level {
 /// Depth that any thread's stack can take.
 pub(crate) const SHALLOW: usize = 40;
 
-/// Bytes; only what is touched becomes memory.
-const DEEP_STACK: usize = 64 << 20;
+/// Bytes of the stack for a deep statement: so many, and for each level so many more. Only what is touched becomes memory.
+const DEEP_STACK: (usize, usize) = (64 << 20, 96 << 10);
 
 /// Polls a future on a stack that suits a statement of the given depth. (Boxed: a statement's future is a big one, and would be copied
 /// from frame to frame.)
@@ -38,7 +48,8 @@ pub(crate) async fn on_stack_for<T>(depth: usize, mut work: BoxFuture<'_, T>) ->
     if depth <= SHALLOW {
         return work.await;
     }
-    poll_fn(|context| stacker::grow(DEEP_STACK, || work.as_mut().poll(context))).await
+    let bytes = DEEP_STACK.0 + depth * DEEP_STACK.1;
+    poll_fn(|context| stacker::grow(bytes, || work.as_mut().poll(context))).await
 }
 
 /// A bound on the tree's depth, at most [`CHAIN_MAX`].
@@ -59,6 +70,11 @@ pub(crate) fn measure<'t>(tokens: impl Iterator<Item = &'t Token>) -> Result<usi
                 // What the parentheses held hangs off the chain around them: `(a)::t` goes on.
                 let closed = levels.pop().expect("more than one level");
                 total -= closed.total();
+                // A subscript, or the brackets of an array's type, is a link of a chain: `a[1][2]`.
+                if *token == Token::RBracket {
+                    levels.last_mut().expect("one level is left").operators += 1;
+                    total += 1;
+                }
             }
             Token::SemiColon => {
                 levels = vec![Level::default()];
@@ -80,12 +96,25 @@ pub(crate) fn measure<'t>(tokens: impl Iterator<Item = &'t Token>) -> Result<usi
                     top.operators += 1;
                     total += 1;
                 }
-                Kind::Logic => {
+                Kind::And => {
                     total -= std::mem::take(&mut top.operators);
-                    top.logic += 1;
+                    top.ands += 1;
                     total += 1;
                 }
+                Kind::Or => {
+                    total -= top.total();
+                    (top.operators, top.ands) = (0, 0);
+                    top.ors += 1;
+                    total += top.total();
+                    if top.ors > OR_MAX {
+                        return Err(too_long(OR_MAX));
+                    }
+                }
                 Kind::Query => {
+                    top.queries += QUERY_WEIGHT;
+                    total += QUERY_WEIGHT;
+                }
+                Kind::Is => {
                     top.queries += 1;
                     total += 1;
                 }
@@ -108,43 +137,57 @@ pub(crate) fn measure<'t>(tokens: impl Iterator<Item = &'t Token>) -> Result<usi
         }
         deepest = deepest.max(total);
         if total > CHAIN_MAX {
-            let mut error = EngineError::new("54001", format!("statement chains more than {CHAIN_MAX} operators"));
-            error.hint = Some("Use IN (...) or a list of VALUES.".into());
-            return Err(error);
+            return Err(too_long(CHAIN_MAX));
         }
     }
     Ok(deepest)
 }
 
+fn too_long(most: usize) -> EngineError {
+    EngineError::new("54001", format!("statement chains or nests more than {most} operators"))
+        .with_hint("Use IN (...) or a list of VALUES.")
+}
+
 impl Level {
     fn total(&self) -> usize {
-        self.operators + self.logic + self.queries
+        // The tree of a chain of ORs leans by at most [`crate::grammar::LEANING`], then doubles with each level.
+        let ors = match self.ors {
+            few @ 0..=LEANING => few,
+            many => LEANING + many.ilog2() as usize,
+        };
+        self.operators + self.ands + ors + self.queries
     }
 
     /// Forgets the chain of the expression that ends here; answers its length.
     fn end_expression(&mut self) -> usize {
-        std::mem::take(&mut self.operators) + std::mem::take(&mut self.logic)
+        let before = self.total();
+        (self.operators, self.ands, self.ors) = (0, 0, 0);
+        before - self.total()
     }
 }
 
 enum Kind {
     Open,
     Close,
-    Logic,
+    And,
+    Or,
     Operator,
     Separator,
     Query,
+    Is,
     Other,
 }
 
 fn kind(keyword: Keyword) -> Kind {
     use Keyword::*;
     match keyword {
-        UNION | INTERSECT | EXCEPT | JOIN | IS => Kind::Query,
+        UNION | INTERSECT | EXCEPT | JOIN => Kind::Query,
+        IS => Kind::Is,
         CASE => Kind::Open,
         END => Kind::Close,
         SELECT | FROM | WHERE | HAVING | ORDER | LIMIT | ON | VALUES | WHEN | THEN | ELSE => Kind::Separator,
-        AND | OR | XOR => Kind::Logic,
+        AND => Kind::And,
+        OR => Kind::Or,
         NOT | DIV | LIKE | ILIKE | RLIKE | REGEXP | SIMILAR | BETWEEN | IN | COLLATE | AT | OVERLAPS | OPERATOR
         | MEMBER | NOTNULL | INTERVAL | ESCAPE => Kind::Operator,
         _ => Kind::Other,

@@ -210,11 +210,12 @@ pub(crate) fn target_table(relation: &TableFactor) -> Result<TargetTable> {
         Some(alias) => alias.name.clone(),
         None => Ident::with_quote('"', folded.clone()),
     };
-    let mut factor = template(&format!("SELECT 1 FROM x AS {alias_ident}"))?;
+    let mut factor = template("SELECT 1 FROM x AS y")?;
     let SetExpr::Select(select) = factor.body.as_mut() else { unreachable!("the template is a SELECT") };
     let mut factor = select.from.remove(0).relation;
-    if let TableFactor::Table { name, .. } = &mut factor {
+    if let TableFactor::Table { name, alias: Some(alias), .. } = &mut factor {
         *name = ObjectName::from(vec![Ident::with_quote('"', TARGET)]);
+        alias.name = alias_ident.clone();
     }
     Ok(TargetTable { name: folded, factor, alias: alias_ident })
 }
@@ -350,14 +351,8 @@ pub(crate) fn is_default(expr: &Expr) -> bool {
 
 pub(crate) fn default_of(table: &Table, column: usize) -> Result<Expr> {
     let sql = table.columns[column].default_sql.as_deref().unwrap_or("NULL");
-    let query = template(&format!("SELECT {sql}"))?;
-    match *query.body {
-        SetExpr::Select(mut select) if select.projection.len() == 1 => match select.projection.remove(0) {
-            SelectItem::UnnamedExpr(expr) => Ok(expr),
-            _ => Err(EngineError::new("XX000", format!("the default {sql} is not an expression"))),
-        },
-        _ => Err(EngineError::new("XX000", format!("the default {sql} is not an expression"))),
-    }
+    let broken = || EngineError::new("XX000", format!("the default {sql} is not an expression"));
+    crate::exact::parsed(sql)?.ok_or_else(broken)
 }
 
 /// A literal whose type is still open: a quoted string, or a parameter.

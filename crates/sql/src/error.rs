@@ -19,7 +19,8 @@ pub(crate) fn tunnel(error: EngineError) -> DataFusionError {
 
 pub(crate) fn from_parser(error: ParserError) -> EngineError {
     match error {
-        ParserError::RecursionLimitExceeded => EngineError::new("54001", "statement is nested too deeply"),
+        ParserError::RecursionLimitExceeded => EngineError::new("54001", "statement is nested too deeply")
+            .with_hint("Use fewer parentheses, CASEs or queries within one another."),
         ParserError::TokenizerError(message) | ParserError::ParserError(message) => {
             let message = message.strip_prefix("sql parser error: ").unwrap_or(&message).to_string();
             EngineError::new("42601", format!("syntax error: {message}"))

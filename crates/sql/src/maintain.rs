@@ -6,13 +6,13 @@
 //! 2. The parser's VACUUM is not PostgreSQL's, so it is parsed here; its tree carries ANALYZE as `boost`.
 use crate::ddl::find_index;
 use crate::error::{from_parser, unsupported};
+use crate::grammar::Grammar;
 use crate::parse::{object_name, undefined_table};
 use crate::run::Run;
 use crate::session::{Block, Session};
 use datafusion::sql::sqlparser::ast::{
     Analyze, CascadeOption, ObjectName, Statement, Truncate, TruncateIdentityOption, VacuumStatement,
 };
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use std::sync::Arc;
@@ -83,7 +83,7 @@ pub(crate) fn parse(tokens: &[TokenWithSpan]) -> Result<Option<Statement>> {
 
 fn one_name(tokens: &[&Token]) -> Result<ObjectName> {
     let tokens = tokens.iter().copied().cloned().collect();
-    let mut parser = Parser::new(&PostgreSqlDialect {}).with_tokens(tokens);
+    let mut parser = Parser::new(&Grammar).with_tokens(tokens);
     let name = parser.parse_object_name(false).map_err(from_parser)?;
     match &parser.peek_token().token {
         Token::EOF => Ok(name),

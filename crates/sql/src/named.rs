@@ -3,6 +3,7 @@
 //! 1. Those of PREPARE and those of the protocol are the same, in one space of names. The protocol's unnamed one is called "".
 //! 2. They belong to the session: no rollback brings one back or takes one away.
 //! 3. EXECUTE runs the statement that it was described with, or fails.
+//! 4. What named ones take is bounded, for each session and for all together.
 use crate::context::CancelToken;
 use crate::ddl::column_type;
 use crate::depth::on_stack_for;
@@ -15,6 +16,7 @@ use crate::session::{Block, Outcome, Prepared, Session};
 use datafusion::sql::sqlparser::ast::{DataType as SqlType, DiscardObject, Expr, Ident, ObjectName, Statement as Ast};
 use futures::future::BoxFuture;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use terrace_engine::{ColumnDef, DataType, Datum, EngineError, Result, Table};
 use terrace_storage::ObjectId;
 
@@ -25,25 +27,80 @@ pub struct Named {
     pub parameters: Vec<u32>,
 }
 
+/// Bytes that the named statements of a session may take, about; and those of all sessions.
+const SESSION_BYTES: usize = 128 << 20;
+const ALL_BYTES: usize = 1 << 30;
+
+/// What a statement takes: measured, parsed and planned, of plain statements and of long lists of literals.
+fn bytes_of(sql: &str) -> usize {
+    (16 << 10) + 150 * sql.len()
+}
+
+/// Bytes of named statements: those of a session, or of all.
+pub(crate) type Account = Arc<AtomicUsize>;
+
+/// A statement with a name, and what is charged for it.
+pub(crate) struct Kept {
+    statement: Arc<Named>,
+    bytes: usize,
+    accounts: [Account; 2],
+}
+
+impl Kept {
+    /// 54000 where a session has too many, 53200 where all have.
+    fn new(statement: Named, own: &Account, all: &Account) -> Result<Kept> {
+        let bytes = bytes_of(&statement.prepared.sql);
+        let refuse = |state, whose: &str, most: usize| {
+            let message = format!("the prepared statements of {whose} take more than {} MB", most >> 20);
+            let hint = "Close some (DEALLOCATE), or use the unnamed statement.";
+            EngineError::new(state, message).with_hint(hint)
+        };
+        // What is charged too much for a moment refuses somebody else at worst.
+        let kept = Kept { statement: Arc::new(statement), bytes, accounts: [own.clone(), all.clone()] };
+        let [own, all] = [own, all].map(|account| account.fetch_add(bytes, Ordering::Relaxed) + bytes);
+        match () {
+            _ if own > SESSION_BYTES => Err(refuse("54000", "the session", SESSION_BYTES)),
+            _ if all > ALL_BYTES => Err(refuse("53200", "all sessions", ALL_BYTES)),
+            _ => Ok(kept),
+        }
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        for account in &self.accounts {
+            account.fetch_sub(self.bytes, Ordering::Relaxed);
+        }
+    }
+}
+
 impl Session {
     /// 26000 where there is none of that name.
     pub fn named(&self, name: &str) -> Result<&Arc<Named>> {
-        self.named.get(name).ok_or_else(|| match name {
-            "" => EngineError::new("26000", "unnamed prepared statement does not exist"),
-            name => EngineError::new("26000", format!("prepared statement \"{name}\" does not exist")),
-        })
+        if name.is_empty() {
+            let missing = || EngineError::new("26000", "unnamed prepared statement does not exist");
+            return self.unnamed.as_ref().ok_or_else(missing);
+        }
+        let missing = || EngineError::new("26000", format!("prepared statement \"{name}\" does not exist"));
+        self.named.get(name).map(|kept| &kept.statement).ok_or_else(missing)
     }
 
-    /// Keeps a statement under a name that is free.
-    pub fn keep(&mut self, name: String, statement: Named) {
-        let before = self.named.insert(name, Arc::new(statement));
+    /// Keeps a statement under a name that is free; 54000 or 53200 where there is no room for it.
+    pub fn keep(&mut self, name: String, statement: Named) -> Result<()> {
+        if name.is_empty() {
+            self.unnamed = Some(Arc::new(statement));
+            return Ok(());
+        }
+        let kept = Kept::new(statement, &self.named_bytes, &self.database.named_bytes)?;
+        let before = self.named.insert(name, kept);
         assert!(before.is_none(), "refuse_taken came first");
+        Ok(())
     }
 
     /// 42P05 where a statement has that name. A new unnamed one replaces the one before.
     pub fn refuse_taken(&mut self, name: &str) -> Result<()> {
         if name.is_empty() {
-            self.named.remove("");
+            self.unnamed = None;
         }
         match self.named.contains_key(name) {
             true => Err(EngineError::new("42P05", format!("prepared statement \"{name}\" already exists"))),
@@ -52,14 +109,18 @@ impl Session {
     }
 
     pub fn forget(&mut self, name: &str) {
-        self.named.remove(name);
+        if name.is_empty() {
+            self.unnamed = None;
+        } else {
+            self.named.remove(name);
+        }
     }
 
-    /// PREPARE, DEALLOCATE, DISCARD.
-    pub(crate) async fn manage_statements(&mut self, ast: &Ast) -> Result<Outcome> {
+    /// PREPARE, DEALLOCATE, DISCARD. `depth`: a bound on the statement's.
+    pub(crate) async fn manage_statements(&mut self, ast: &Ast, depth: usize) -> Result<Outcome> {
         Ok(command(match ast {
             Ast::Prepare { name, data_types, statement } => {
-                self.prepare_named(name, data_types, statement).await?;
+                self.prepare_named(name, data_types, statement, depth).await?;
                 "PREPARE"
             }
             Ast::Deallocate { name, .. } if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all") => {
@@ -77,7 +138,8 @@ impl Session {
         }))
     }
 
-    async fn prepare_named(&mut self, name: &Ident, types: &[SqlType], statement: &Ast) -> Result<()> {
+    /// `depth`: a bound on that of the whole text, of which the statement is a part.
+    async fn prepare_named(&mut self, name: &Ident, types: &[SqlType], statement: &Ast, depth: usize) -> Result<()> {
         let name = fold(name);
         if !matches!(statement, Ast::Query(_) | Ast::Insert(_) | Ast::Update { .. } | Ast::Delete(_)) {
             let message = "syntax error: PREPARE takes SELECT, INSERT, UPDATE, DELETE or VALUES";
@@ -85,13 +147,11 @@ impl Session {
         }
         self.refuse_taken(&name)?;
         let stated = types.iter().map(stated_type).collect::<Result<Vec<_>>>()?;
-        // This runs on a stack for the whole text, of which the statement is a part.
+        // To be shown, not to be read again.
         let sql = statement.to_string();
-        let (_, depth) = crate::parse::tokens(&sql)?;
         let prepared = Box::pin(self.prepare_parsed(&sql, Some(statement.clone()), depth, &stated)).await?;
         let parameters = prepared.parameters.iter().map(|t| t.pg_oid()).collect();
-        self.keep(name, Named { prepared, parameters });
-        Ok(())
+        self.keep(name, Named { prepared, parameters })
     }
 
     async fn discard(&mut self, what: &DiscardObject) -> Result<&'static str> {

@@ -93,6 +93,7 @@ impl Planner<'_> {
         assert!(matches!(statement, Statement::Query(_)), "DataFusion plans queries only");
         crate::sequence::relation::replace(&mut statement, self.catalog)?;
         pgcatalog::rewrite(&mut statement);
+        crate::refusals::refuse_clauses_of_functions(&statement, self.state)?;
         literals::type_numbers(&mut statement);
         let wrapped = DfStatement::Statement(Box::new(statement));
         let references = self.state.resolve_table_references(&wrapped).map_err(from_datafusion)?;

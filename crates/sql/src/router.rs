@@ -360,7 +360,13 @@ impl Session {
     }
 
     /// What needs no transaction, or makes and ends one. Commits and rollbacks are never cancelled.
-    pub(crate) async fn control(&mut self, ast: &Statement, token: &Arc<CancelToken>) -> Result<Option<Outcome>> {
+    /// `depth`: a bound on the statement's.
+    pub(crate) async fn control(
+        &mut self,
+        ast: &Statement,
+        depth: usize,
+        token: &Arc<CancelToken>,
+    ) -> Result<Option<Outcome>> {
         Ok(Some(match ast {
             Statement::StartTransaction { modes, begin, modifier, statements, exception, .. } => {
                 if modifier.is_some() || !statements.is_empty() || exception.is_some() {
@@ -385,7 +391,7 @@ impl Session {
                 self.end(false).await?
             }
             Statement::Prepare { .. } | Statement::Deallocate { .. } | Statement::Discard { .. } => {
-                self.manage_statements(ast).await?
+                self.manage_statements(ast, depth).await?
             }
             Statement::Close { cursor } => self.close_cursor(cursor)?,
             Statement::Vacuum(vacuum) => match token.run(self.vacuum(vacuum)).await? {

@@ -13,7 +13,7 @@ pub(crate) mod relation;
 use crate::ddl::{check_name, choose_name, duplicate, relation_exists};
 use crate::dml::template;
 use crate::error::unsupported;
-use crate::parse::{fold, object_name, undefined_table};
+use crate::parse::{fold, object_name, parse_name, undefined_table};
 use crate::run::Run;
 use datafusion::sql::sqlparser::ast::{
     ColumnDef as SqlColumn, ColumnOption, ColumnOptionDef, CreateTable, DataType as SqlType, Expr, FunctionArg,
@@ -136,12 +136,8 @@ pub(crate) fn call_of(expr: &Expr) -> Option<Result<Call>> {
         .collect();
     let sequence = |expr: &Expr| -> Result<String> {
         let text = literal_text(expr).ok_or_else(|| unsupported(format!("{name} of anything but a literal name")))?;
-        let query = template(&format!("SELECT 1 FROM {text}"))?;
-        let SetExpr::Select(select) = query.body.as_ref() else { unreachable!("the template is a SELECT") };
-        match &select.from[0].relation {
-            datafusion::sql::sqlparser::ast::TableFactor::Table { name, .. } => object_name(name),
-            _ => Err(EngineError::new("42602", format!("invalid name syntax: {text}"))),
-        }
+        let invalid = || EngineError::new("42602", format!("invalid name syntax: {text}"));
+        object_name(&parse_name(text).ok_or_else(invalid)?)
     };
     Some(match (name.as_str(), arguments.as_slice()) {
         ("nextval", [of]) => sequence(of).map(Call::Next),
@@ -581,13 +577,8 @@ impl Run<'_> {
 /// The sequence that a column's default takes its value from.
 pub(crate) fn sequence_of(column: &ColumnDef) -> Option<String> {
     let sql = column.default_sql.as_deref().filter(|sql| sql.contains("nextval"))?;
-    let query = template(&format!("SELECT {sql}")).ok()?;
-    let SetExpr::Select(select) = query.body.as_ref() else { return None };
-    match select.projection.first()? {
-        SelectItem::UnnamedExpr(expr) => match call_of(expr)?.ok()? {
-            Call::Next(name) => Some(name),
-            _ => None,
-        },
+    match call_of(&crate::exact::parsed(sql).ok()??)?.ok()? {
+        Call::Next(name) => Some(name),
         _ => None,
     }
 }

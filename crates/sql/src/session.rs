@@ -13,7 +13,7 @@ use crate::depth::on_stack_for;
 use crate::error::from_datafusion;
 use crate::fast::{self, Bound, Fast, FastDone};
 use crate::memory::{Heavy, Work};
-use crate::named::Named;
+use crate::named::{Account, Kept, Named};
 use crate::naming::shown;
 use crate::observe::{Activity, Entry, Present, Running};
 use crate::parse;
@@ -139,7 +139,10 @@ pub struct Session {
     pub(crate) shared: Arc<Shared>,
     pub(crate) info: SessionInfo,
     /// Prepared statements by name.
-    pub(crate) named: BTreeMap<String, Arc<Named>>,
+    pub(crate) named: BTreeMap<String, Kept>,
+    pub(crate) named_bytes: Account,
+    /// The one without a name.
+    pub(crate) unnamed: Option<Arc<Named>>,
     /// Open cursors by name.
     pub(crate) cursors: BTreeMap<String, Cursor>,
     pub(crate) canceller: Canceller,
@@ -256,6 +259,8 @@ impl Session {
                 system: Some(system),
             },
             named: BTreeMap::new(),
+            named_bytes: Account::default(),
+            unnamed: None,
             cursors: BTreeMap::new(),
             canceller: Canceller::default(),
             clock: Mutex::new(None),
@@ -333,7 +338,7 @@ impl Session {
     /// Splits a simple-protocol string into statements' texts (42601 on a syntax error).
     pub fn split(&self, sql: &str) -> Result<Vec<String>> {
         let _counted = self.heavy(sql)?;
-        parse::split(sql)
+        crate::lexical::split(sql)
     }
 
     /// How long the client may leave the session alone, as it is now: a setting's name, and the time.
@@ -546,7 +551,7 @@ impl Session {
         if let Statement::Fetch { .. } = ast {
             return self.fetch(ast, token).await;
         }
-        if let Some(outcome) = self.control(ast, token).await? {
+        if let Some(outcome) = self.control(ast, prepared.depth, token).await? {
             if matches!(ast, Statement::Set(_) | Statement::Reset(_)) {
                 self.shared.activity.set_application(&self.setting("application_name")?);
             }

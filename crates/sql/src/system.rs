@@ -4,10 +4,10 @@
 //! else can write.
 use crate::database::SqlDatabase;
 use crate::error::{from_parser, unsupported};
+use crate::grammar::Grammar;
 use crate::router::command;
 use crate::session::{Block, Outcome, Session};
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Statement, Value};
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use futures::future::BoxFuture;
@@ -61,7 +61,7 @@ pub(crate) fn parse(tokens: &[TokenWithSpan]) -> Result<Option<Statement>> {
     if !set && word(tokens.get(3)).as_deref() == Some("all") {
         return Err(unsupported("ALTER SYSTEM RESET ALL (reset each setting by name)"));
     }
-    let mut parser = Parser::new(&PostgreSqlDialect {}).with_tokens(tokens[3.min(tokens.len())..].to_vec());
+    let mut parser = Parser::new(&Grammar).with_tokens(tokens[3.min(tokens.len())..].to_vec());
     let name = parser.parse_object_name(false).map_err(from_parser)?;
     let rest: Vec<Token> = std::iter::from_fn(|| match parser.next_token().token {
         Token::EOF => None,

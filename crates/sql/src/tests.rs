@@ -47,20 +47,6 @@ async fn answer_on_stack(tokens: Vec<TokenWithSpan>) -> Result<(Vec<String>, Vec
 }
 
 #[test]
-fn statements_are_split_where_they_end() {
-    let split = |sql| parse::split(sql).unwrap();
-    assert_eq!(split("SELECT ';' ; SELECT \"a;b\""), ["SELECT ';'", "SELECT \"a;b\""]);
-    assert_eq!(split("SELECT 'it''s' ; SELECT E'a\\n;'").len(), 2);
-    assert_eq!(split("SELECT $$;$$"), ["SELECT $$;$$"]);
-    assert!(split(" ; -- x ;\n /* ; */ ").is_empty());
-    for sql in ["SELECT 'it''s'", "SELECT E'a\\nb'", "SELECT U&'d\\0061t'", "SELECT 1 -- end", "SELECT $1 + :x"] {
-        let text = split(sql).remove(0);
-        assert_eq!(parse::split(&text).unwrap(), std::slice::from_ref(&text), "{sql}");
-    }
-    assert_eq!(parse::split("SELECT 'open").unwrap_err().state.0, "42601");
-}
-
-#[test]
 fn constant_expressions() {
     for (sql, expected) in [
         ("SELECT 7 / 2, -7 / 2, 7 % -3", "3|-3|1"),
@@ -147,7 +133,8 @@ fn deep_statements_are_refused() {
     let state = |sql: &str| answer(sql).map(|_| ()).map_err(|e| e.state.0);
     assert_eq!(state(&format!("SELECT {}1{}", "(".repeat(2000), ")".repeat(2000))), Err("54001"));
     assert_eq!(state(&format!("SELECT {}1", "- ".repeat(5000))), Err("54001"));
-    assert_eq!(state(&format!("SELECT 1 WHERE {}", vec!["1 = 2"; 5000].join(" OR "))), Err("54001"));
+    assert_eq!(state(&format!("SELECT 1 WHERE {}", vec!["1 = 2"; 20_000].join(" OR "))), Err("54001"));
+    assert_eq!(state(&format!("SELECT 1 WHERE {}", vec!["1 = 2"; 5000].join(" AND "))), Err("54001"));
     assert_eq!(state(&format!("SELECT {}", vec!["1"; 5000].join(" + "))), Err("54001"));
     assert_eq!(state(&format!("SELECT 1 WHERE {}", vec!["1 = 2"; 290].join(" OR "))), Ok(()));
     assert_eq!(state(&format!("SELECT {}", vec!["1"; 290].join(" + "))), Ok(()));
@@ -160,6 +147,57 @@ fn deep_statements_are_refused() {
     assert_eq!(state(&format!("SELECT CASE {whens} END")), Ok(()));
     let unions = vec!["SELECT 1"; 3000].join(" UNION ALL ");
     assert_eq!(state(&unions), Err("54001"));
+}
+
+/// Deep and long, as programs write them: they work, or the error says why. (Each on a stack of its own where it is deep.)
+#[test]
+fn f7_deep_and_long_statements() {
+    let rows = |sql: &str| answer(sql).map(|(_, rows)| rows).map_err(|e| e.state.0);
+    let is = |rows: Result<Vec<String>, &'static str>, value: &str| assert_eq!(rows, Ok(vec![value.to_owned()]));
+    let from = "SELECT count(*) FROM (VALUES (1), (2)) v(x) WHERE";
+    let ors: Vec<String> = (0..2000).map(|n| format!("x = {n}")).collect();
+    is(rows(&format!("{from} {}", ors.join(" OR "))), "2");
+    let mixed: Vec<String> = (0..2000).map(|n| format!("(x = {n} AND x < 2)")).collect();
+    is(rows(&format!("{from} {}", mixed.join(" OR "))), "1");
+    let ands: Vec<String> = (0..310).map(|n| format!("x <> {}", n + 2)).collect();
+    is(rows(&format!("{from} {}", ands.join(" AND "))), "1");
+    is(rows(&format!("SELECT {}", vec!["1"; 310].join(" + "))), "310");
+    is(rows(&format!("SELECT {} FROM (VALUES (1)) v(x)", vec!["x"; 60].join("+"))), "60");
+    is(rows(&format!("SELECT {}", vec!["'a'"; 310].join("||"))), &"a".repeat(310));
+    is(rows(&format!("SELECT {}1{}", "(".repeat(200), ")".repeat(200))), "1");
+    is(rows(&format!("SELECT {}x{} FROM (VALUES (7)) v(x)", "abs(".repeat(60), ")".repeat(60))), "7");
+    is(rows(&format!("SELECT {}1", "- ".repeat(310))), "1");
+    let cases =
+        |n: usize| format!("SELECT {}9{} FROM (VALUES (1)) v(x)", "CASE WHEN x = 1 THEN ".repeat(n), " END".repeat(n));
+    is(rows(&cases(60)), "9");
+    let most = rows(&cases(1000));
+    assert!(most == Err("54001") || most == Ok(vec!["9".into()]), "{most:?}");
+}
+
+#[test]
+fn f7_what_is_too_deep_says_so() {
+    let n = 100_000;
+    for sql in [
+        format!("SELECT {}1{}", "(".repeat(n), ")".repeat(n)),
+        format!("SELECT {}", "(".repeat(n)),
+        format!("SELECT 1 WHERE {}", vec!["1=2"; n].join(" OR ")),
+        format!("SELECT 1 WHERE {}", vec!["1=2"; n].join(" AND ")),
+        format!("SELECT {}1{}", "CASE WHEN true THEN ".repeat(n), " END".repeat(n)),
+        format!("SELECT {}", "CASE WHEN ".repeat(n)),
+        format!("SELECT {}1", "NOT ".repeat(n)),
+        format!("SELECT {}1", "-".to_owned() + &" -".repeat(n)),
+        format!("SELECT 1{}", "::int".repeat(n)),
+        format!("SELECT x{}", "[1]".repeat(n)),
+        format!("SELECT {}1{}", "abs(".repeat(n), ")".repeat(n)),
+        format!("SELECT * FROM {}t{}", "(".repeat(n), ")".repeat(n)),
+        format!("SELECT {}1{}", "(SELECT ".repeat(n), ")".repeat(n)),
+        format!("SELECT ARRAY{}1{}", "[".repeat(n), "]".repeat(n)),
+        vec!["SELECT 1"; n].join(" UNION ALL "),
+        format!("SELECT 1 FROM t{}", " JOIN t ON true".repeat(n)),
+    ] {
+        let error = answer(&sql).map(drop).unwrap_err();
+        assert_eq!(error.state.0, "54001", "{}: {error}", &sql[..60]);
+    }
 }
 
 #[test]

@@ -26,8 +26,8 @@ use terrace_device::{DeviceError, DeviceRef, ErrorKind, FileDevice, OpenOptions}
 use terrace_engine::{Database, EngineError, OpenReport};
 use terrace_env::{Env, Real};
 use terrace_sql::SqlDatabase;
-use terrace_storage::DeviceSet;
 use terrace_storage::control::Control;
+use terrace_storage::{DeviceSet, RecoveryProgress};
 
 const UNFINISHED: &str = "unfinished";
 const LOCK: &str = "lock";
@@ -408,7 +408,12 @@ impl Instance {
 
     /// Opens a database, recovering it where it was not closed.
     pub async fn open(dir: &Path) -> Result<Instance, Error> {
-        let (config, lock) = claim(dir)?;
+        Claimed::new(dir)?.open(Arc::default()).await
+    }
+
+    async fn open_claimed(claimed: Claimed, progress: Arc<RecoveryProgress>) -> Result<Instance, Error> {
+        let Claimed { dir, config, lock } = claimed;
+        let dir = dir.as_path();
         let temp = temp(dir, &config);
         // What queries of an earlier run left there.
         remove_directory(&temp)?;
@@ -418,6 +423,7 @@ impl Instance {
         devices.extend(set.flash.clone());
         let env = Real::on(tokio::runtime::Handle::current());
         let mut storage = config.storage();
+        storage.progress = progress;
         if let Some(archive) = config.archive(dir) {
             let id = Control::read(&set.control).await.map_err(EngineError::from)?.database;
             storage.archive = Some(crate::backup::archive(&archive, id)?);
@@ -456,6 +462,25 @@ impl Instance {
         let closed = database.close().await;
         released(&env, devices).await;
         Ok(closed?)
+    }
+}
+
+/// A database that nobody else can open: its settings are read, nothing else is.
+pub struct Claimed {
+    pub dir: PathBuf,
+    pub config: Config,
+    lock: DirectoryLock,
+}
+
+impl Claimed {
+    pub fn new(dir: &Path) -> Result<Claimed, Error> {
+        let (config, lock) = claim(dir)?;
+        Ok(Claimed { dir: dir.to_path_buf(), config, lock })
+    }
+
+    /// Opens it, recovering it where it was not closed; `progress` learns how far that is.
+    pub async fn open(self, progress: Arc<RecoveryProgress>) -> Result<Instance, Error> {
+        Instance::open_claimed(self, progress).await
     }
 }
 

@@ -212,12 +212,7 @@ async fn run(command: Command) -> Result<(), Failure> {
             println!("serve it:  terrace serve {dir}");
             Ok(())
         }
-        Command::Serve { dir, listen } => {
-            let instance = Instance::open(&dir).await?;
-            report::opened(&instance.report);
-            let listen = listen.unwrap_or(instance.config.server.listen);
-            serve::serve(instance, listen).await
-        }
+        Command::Serve { dir, listen } => serve::open_and_serve(&dir, listen).await,
         Command::Check { dir } if dir.join(terrace::backup::MANIFEST).exists() => copies::check(&dir).await,
         Command::Check { dir } => check::check(&dir).await,
         Command::Inspect { dir, what } => inspect::inspect(&dir, what).await,

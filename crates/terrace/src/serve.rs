@@ -1,14 +1,18 @@
-//! `terrace serve`, once the database is open.
+//! `terrace serve`: the port is open first, then the database.
 
 use crate::Failure;
 use std::io::Write;
 use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use terrace::Instance;
-use terrace::config::{AuthName, check_listen};
+use terrace::config::{AuthName, Server, check_listen};
+use terrace::instance::Claimed;
 use terrace::sql::SqlDatabase;
 use terrace::sql::observe::watch_locks;
-use terrace_server::{Auth, Limits, Tls};
+use terrace::storage::RecoveryProgress;
+use terrace_server::{Auth, Limits, Tls, while_starting};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -22,18 +26,70 @@ macro_rules! say {
 }
 pub(crate) use say;
 
-/// Serves until Ctrl-C or SIGTERM, then closes the database. Where storage fails it starts anew, which recovers.
+/// Where clients come, and what they may do.
+struct Door {
+    listen: SocketAddr,
+    listener: TcpListener,
+    metrics: Option<TcpListener>,
+    limits: Limits,
+}
+
+impl Door {
+    async fn open(dir: &Path, server: &Server, listen: SocketAddr) -> Result<Door, Failure> {
+        check_listen(listen, server.auth).map_err(|why| Failure::Message(format!("--listen: {why}")))?;
+        let limits = limits(dir, server)?;
+        let listener = TcpListener::bind(listen).await.map_err(|error| {
+            let hint = match error.kind() {
+                std::io::ErrorKind::AddrInUse => "; another server listens there: choose another port with --listen",
+                _ => "",
+            };
+            Failure::Message(format!("cannot listen on {listen}: {error}{hint}"))
+        })?;
+        let metrics = match server.metrics.0 {
+            Some(address) => Some(TcpListener::bind(address).await.map_err(|error| {
+                Failure::Message(format!("cannot listen on {address} (server.metrics in terrace.toml): {error}"))
+            })?),
+            None => None,
+        };
+        Ok(Door { listen, listener, metrics, limits })
+    }
+}
+
+/// Opens a database and serves it. Who comes before it is open is told so, and how far that is.
+pub(crate) async fn open_and_serve(dir: &Path, listen: Option<SocketAddr>) -> Result<(), Failure> {
+    let claimed = Claimed::new(dir)?;
+    let Door { listen, listener, metrics, limits } =
+        Door::open(dir, &claimed.config.server, listen.unwrap_or(claimed.config.server.listen)).await?;
+    let progress = Arc::new(RecoveryProgress::default());
+    let (opening, shown) =
+        (claimed.open(progress.clone()), move || format!("The database is being opened: {}.", progress.state()));
+    let (listener, opened) = while_starting(listener, limits.tls.clone(), shown, opening).await;
+    let instance = opened?;
+    crate::report::opened(&instance.report);
+    serve_at(instance, Door { listen, listener, metrics, limits }).await
+}
+
+/// Serves an open database.
 pub(crate) async fn serve(instance: Instance, listen: SocketAddr) -> Result<(), Failure> {
-    let began = instance.env.now();
-    match serve_until_stopped(&instance, listen).await {
-        Ok(()) => {}
-        Err(failure) => {
-            // What went wrong first is what to report.
-            if let Err(error) = instance.close().await {
-                tracing::error!(%error, "closing the database");
-            }
-            return Err(failure);
-        }
+    match Door::open(&instance.dir, &instance.config.server, listen).await {
+        Ok(door) => serve_at(instance, door).await,
+        Err(failure) => Err(close_after(instance, failure).await),
+    }
+}
+
+/// Closes what cannot be served. What went wrong first is what to report.
+async fn close_after(instance: Instance, failure: Failure) -> Failure {
+    if let Err(error) = instance.close().await {
+        tracing::error!(%error, "closing the database");
+    }
+    failure
+}
+
+/// Serves until Ctrl-C or SIGTERM, then closes the database. Where storage fails it starts anew, which recovers.
+async fn serve_at(instance: Instance, door: Door) -> Result<(), Failure> {
+    let (began, listen) = (instance.env.now(), door.listen);
+    if let Err(failure) = serve_until_stopped(&instance, door).await {
+        return Err(close_after(instance, failure).await);
     }
     if let Some(tier) = instance.database.store().flash() {
         crate::report::flash(&tier);
@@ -50,25 +106,11 @@ pub(crate) async fn serve(instance: Instance, listen: SocketAddr) -> Result<(), 
     Ok(())
 }
 
-async fn serve_until_stopped(instance: &Instance, listen: SocketAddr) -> Result<(), Failure> {
+async fn serve_until_stopped(instance: &Instance, door: Door) -> Result<(), Failure> {
     let handler = |kind| signal(kind).map_err(|e| Failure::Message(format!("cannot listen for signals: {e}")));
     let (mut interrupt, mut terminate) = (handler(SignalKind::interrupt())?, handler(SignalKind::terminate())?);
-    check_listen(listen, instance.config.server.auth).map_err(|why| Failure::Message(format!("--listen: {why}")))?;
-    let limits = limits(instance)?;
-    let listener = TcpListener::bind(listen).await.map_err(|error| {
-        let hint = match error.kind() {
-            std::io::ErrorKind::AddrInUse => "; another server listens there: choose another port with --listen",
-            _ => "",
-        };
-        Failure::Message(format!("cannot listen on {listen}: {error}{hint}"))
-    })?;
+    let Door { listen, listener, metrics, limits } = door;
     let address = listener.local_addr().unwrap_or(listen);
-    let metrics = match instance.config.server.metrics.0 {
-        Some(address) => Some(TcpListener::bind(address).await.map_err(|error| {
-            Failure::Message(format!("cannot listen on {address} (server.metrics in terrace.toml): {error}"))
-        })?),
-        None => None,
-    };
     say!("ready on {address}. Connect with:");
     say!("  psql -h {} -p {} -U terrace terrace", address.ip(), address.port());
     say!("Ctrl-C stops it.");
@@ -149,8 +191,7 @@ async fn beside(db: SqlDatabase, metrics: Option<TcpListener>) {
     }
 }
 
-fn limits(instance: &Instance) -> Result<Limits, Failure> {
-    let server = &instance.config.server;
+fn limits(dir: &Path, server: &Server) -> Result<Limits, Failure> {
     let auth = match server.auth {
         AuthName::Trust => Auth::TrustLoopback,
         AuthName::Password => Auth::Password,
@@ -158,7 +199,7 @@ fn limits(instance: &Instance) -> Result<Limits, Failure> {
     let tls = if server.tls_cert.as_os_str().is_empty() {
         None
     } else {
-        let (cert, key) = (instance.dir.join(&server.tls_cert), instance.dir.join(&server.tls_key));
+        let (cert, key) = (dir.join(&server.tls_cert), dir.join(&server.tls_key));
         Some(Tls::load(&cert, &key).map_err(|error| Failure::Message(error.to_string()))?)
     };
     Ok(Limits { max_connections: server.max_connections, auth, tls, ..Limits::default() })

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::time::Duration;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 #[cfg(test)]
@@ -59,10 +60,23 @@ pub(crate) async fn top(options: Options) -> Result<(), Failure> {
     }
     let interval = Duration::from_secs_f64(options.interval);
     let server = remote::named(&options.url, "terrace top")?;
-    let client = connect(&server).await?;
     let shown = remote::shown(&server);
-    let mut before = read(&client).await?;
     let mut screen = Screen::open(options.once);
+    let client = loop {
+        let starting = match connect(&server).await? {
+            Ok(client) => break client,
+            Err(starting) => starting,
+        };
+        screen.show(&format!("{shown}: {starting}\n"))?;
+        if options.once {
+            return Ok(());
+        }
+        tokio::select! {
+            () = pause(interval) => {}
+            _ = tokio::signal::ctrl_c() => return Ok(()),
+        }
+    };
+    let mut before = read(&client).await?;
     loop {
         tokio::select! {
             () = pause(interval) => {}
@@ -82,10 +96,19 @@ async fn pause(interval: Duration) {
     tokio::time::sleep(interval).await;
 }
 
-async fn connect(server: &tokio_postgres::Config) -> Result<Client, Failure> {
-    let (client, connection) = server.connect(NoTls).await.map_err(|error| remote::refused(server, &error))?;
+/// A connection; or what a server says that is still opening its database.
+async fn connect(server: &tokio_postgres::Config) -> Result<Result<Client, String>, Failure> {
+    let (client, connection) = match server.connect(NoTls).await {
+        Ok(connected) => connected,
+        Err(error) => return starting(&error).map(Err).ok_or_else(|| remote::refused(server, &error)),
+    };
     tokio::runtime::Handle::current().spawn(async move { drop(connection.await) });
-    Ok(client)
+    Ok(Ok(client))
+}
+
+fn starting(error: &tokio_postgres::Error) -> Option<String> {
+    let error = error.as_db_error().filter(|e| *e.code() == SqlState::CANNOT_CONNECT_NOW)?;
+    Some([Some(error.message()), error.detail()].into_iter().flatten().collect::<Vec<_>>().join("\n"))
 }
 
 async fn rows(client: &Client, sql: &str) -> Result<Vec<Row>, Failure> {

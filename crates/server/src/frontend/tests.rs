@@ -9,7 +9,7 @@ fn frame(kind: u8, body: &[u8]) -> BytesMut {
 
 fn decode(kind: u8, body: &[u8]) -> Result<Message> {
     let mut input = frame(kind, body);
-    let frame = next_frame(&mut input, 1 << 20)?.expect("it is whole");
+    let frame = next_frame(&mut input, 1 << 20).unwrap().expect("it is whole");
     assert!(input.is_empty());
     frame.decode()
 }
@@ -47,11 +47,19 @@ fn truncated_and_overlong_bodies_are_refused() {
 
 #[test]
 fn lengths_out_of_bounds_and_unknown_kinds_are_refused() {
-    for length in [0u32, 3, 1025, u32::MAX] {
+    let announced = |length: u32| {
         let mut input = BytesMut::from(&b"Q"[..]);
         input.extend_from_slice(&length.to_be_bytes());
-        assert_eq!(next_frame(&mut input, 1024).err().map(|e| e.state.0), Some("08P01"), "{length}");
+        next_frame(&mut input, 1024).map(|frame| frame.is_some())
+    };
+    for length in [0u32, 3, 1 << 30, u32::MAX] {
+        assert!(matches!(announced(length), Err(Refused::Stream(e)) if e.state.0 == "08P01"), "{length}");
     }
+    for length in [1025u32, (1 << 30) - 1] {
+        let Err(Refused::TooLong(long)) = announced(length) else { panic!("{length}") };
+        assert_eq!((long.bytes, long.error(1024).state.0), (length as usize + 1, "54000"));
+    }
+    assert!(!announced(1024).unwrap());
     assert!(next_frame(&mut BytesMut::from(&b"z\0\0\0\x04"[..]), 1024).is_err());
     assert!(next_frame(&mut BytesMut::from(&b"Q\0\0"[..]), 1024).unwrap().is_none());
 }

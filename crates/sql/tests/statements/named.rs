@@ -87,3 +87,24 @@ async fn names_outlive_transactions_and_end_with_deallocate_and_discard() {
     c.rows("EXECUTE n", &["3"]).await;
     assert_eq!(c.run("SHOW statement_timeout").await.unwrap(), Reply::Rows(vec!["0".into()]));
 }
+
+/// What named statements may take is bounded, for each session.
+#[tokio::test]
+async fn f8_named_statements_have_a_limit() {
+    let db = database().await;
+    let (mut a, mut b) = (Client::new(&db), Client::new(&db));
+    let long = "x".repeat(350_000);
+    let prepare = |name: &str| format!("PREPARE {name} AS SELECT '{long}'");
+    a.ok(&prepare("p1"), "PREPARE").await;
+    a.ok(&prepare("p2"), "PREPARE").await;
+    let error = a.fails(&prepare("p3"), "54000").await;
+    assert!(error.hint.is_some_and(|hint| hint.contains("DEALLOCATE")));
+    a.fails("EXECUTE p3", "26000").await;
+    b.ok(&prepare("p3"), "PREPARE").await;
+    a.rows("SELECT 1", &["1"]).await;
+    a.ok("DEALLOCATE p1", "DEALLOCATE").await;
+    a.ok(&prepare("p3"), "PREPARE").await;
+    a.ok("DEALLOCATE ALL", "DEALLOCATE ALL").await;
+    a.ok(&prepare("p1"), "PREPARE").await;
+    a.ok(&prepare("p2"), "PREPARE").await;
+}

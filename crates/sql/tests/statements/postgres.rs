@@ -137,3 +137,56 @@ async fn to_char_has_postgresqls_patterns() {
         c.fails(sql, state).await;
     }
 }
+
+/// What stands behind AND and OR is not part of IS DISTINCT FROM.
+#[tokio::test]
+async fn p3_is_distinct_from_takes_no_more_than_its_operand() {
+    let mut c = client().await;
+    c.ok("CREATE TABLE dd (id int PRIMARY KEY, flag bool)", "CREATE TABLE").await;
+    c.ok("INSERT INTO dd VALUES (1, true), (2, true), (3, false), (4, NULL)", "INSERT 0 4").await;
+    c.ok("DELETE FROM dd WHERE flag IS NOT DISTINCT FROM true AND id = 1", "DELETE 1").await;
+    c.rows("SELECT id FROM dd WHERE flag IS DISTINCT FROM true AND id < 4", &["3"]).await;
+    c.rows("SELECT id FROM dd WHERE flag IS NOT DISTINCT FROM true OR id = 3", &["2", "3"]).await;
+    c.ok("UPDATE dd SET flag = true WHERE flag IS DISTINCT FROM true AND id = 3", "UPDATE 1").await;
+    c.rows("SELECT -2 ^ 2 = 4, 2 ^ 3 ^ 2 = 64, - 2 * 3 + 1, 1 ISNULL", &["true|true|-5|false"]).await;
+    c.rows("SELECT id FROM dd WHERE id>=-1 AND id<>-3 ORDER BY id FETCH FIRST 2 ROWS ONLY", &["2", "3"]).await;
+}
+
+/// What is parsed and not carried out is refused.
+#[tokio::test]
+async fn p10_clauses_are_refused_not_passed_over() {
+    let mut c = client().await;
+    c.ok("CREATE TABLE t (id int PRIMARY KEY, v text)", "CREATE TABLE").await;
+    for (sql, state) in [
+        ("SELECT * FROM generate_series(5, 7) WITH ORDINALITY", "0A000"),
+        ("SELECT * FROM generate_series(5, 7) WITH ORDINALITY AS g(x, n)", "0A000"),
+        ("SELECT * FROM unnest(ARRAY[1]) WITH ORDINALITY", "0A000"),
+        ("SELECT * FROM t TABLESAMPLE BERNOULLI (10)", "0A000"),
+        ("SELECT id FROM t ORDER BY id FETCH FIRST 1 ROWS WITH TIES", "0A000"),
+        ("SELECT upper(DISTINCT v) FROM t", "42809"),
+        ("SELECT upper(v) FILTER (WHERE id > 1) FROM t", "42809"),
+        ("SELECT upper(v) OVER () FROM t", "42809"),
+        ("SELECT upper(v ORDER BY v) FROM t", "42809"),
+        ("SELECT row_number() FILTER (WHERE id > 1) OVER () FROM t", "0A000"),
+        ("SELECT sum(id ORDER BY id) OVER () FROM t", "0A000"),
+        ("SELECT make_date(year => 2020, month => 1, day => 2)", "0A000"),
+        ("SELECT * FROM generate_series(1, 2) AS g(a text)", "42601"),
+        ("SELECT id FROM t LIMIT 1, 2", "42601"),
+        ("SELECT id FROM t ORDER BY ALL", "42703"),
+        ("SELECT id, count(*) FROM t GROUP BY ALL", "42601"),
+        ("SELECT id, count(*) FROM t GROUP BY id WITH ROLLUP", "42601"),
+        ("SELECT * FROM t LEFT SEMI JOIN t u ON true", "42601"),
+        ("SELECT id FROM t QUALIFY row_number() OVER () = 1", "42601"),
+        ("SELECT try_cast('x' AS int)", "42601"),
+        ("SELECT X'1f'", "0A000"),
+        ("SELECT 1 == 1", "42601"),
+        ("SELECT 1 <=> 1", "42601"),
+        ("SELECT 0b101", "42601"),
+        ("SELECT interval(2) '1.239 seconds'", "42601"),
+        ("SELECT count(id, v) FROM t", "42883"),
+        ("SELECT * FROM (t JOIN t u USING (id)) AS j", "0A000"),
+        ("SELECT nextval('t union select 1')", "42602"),
+    ] {
+        c.fails(sql, state).await;
+    }
+}

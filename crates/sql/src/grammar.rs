@@ -1,0 +1,261 @@
+//! PostgreSQL's grammar of expressions, where the parser's own differs: how tightly operators bind.
+//!
+//! 1. Levels and sides are those of PostgreSQL's table ("Operator Precedence" in its manual, and the `%left`, `%right`
+//!    and `%nonassoc` of its grammar): what is written without parentheses means what it means there.
+//! 2. What PostgreSQL's grammar refuses for want of parentheses (`a < b < c`) is refused.
+//! 3. Long chains of OR and AND become trees of small depth: both are associative, also with NULL, and the order stays.
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
+use datafusion::sql::sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::Token;
+use std::any::TypeId;
+
+/// The parser's PostgreSQL with this module's rules.
+#[derive(Debug)]
+pub(crate) struct Grammar;
+
+const BASE: PostgreSqlDialect = PostgreSqlDialect {};
+
+/// Levels, as the parser's dialect numbers them; the sign stands between `COLLATE` and `[`.
+const SIGN: u8 = 125;
+const OPERATOR: u8 = 70;
+const MATCH: u8 = 60;
+const COMPARISON: u8 = 50;
+const IS: u8 = 40;
+const NOT: u8 = 30;
+const AND: u8 = 20;
+const OR: u8 = 10;
+
+/// Operands of a chain of OR or AND that may lean to the left.
+pub(crate) const LEANING: usize = 16;
+
+type Parsed = Result<Expr, ParserError>;
+
+macro_rules! as_in_postgres {
+    ($($method:ident)*) => { $(fn $method(&self) -> bool { BASE.$method() })* };
+}
+
+impl Dialect for Grammar {
+    /// What the parser asks "is it PostgreSQL?" about stays so.
+    fn dialect(&self) -> TypeId {
+        TypeId::of::<PostgreSqlDialect>()
+    }
+
+    fn identifier_quote_style(&self, identifier: &str) -> Option<char> {
+        BASE.identifier_quote_style(identifier)
+    }
+
+    fn is_delimited_identifier_start(&self, c: char) -> bool {
+        BASE.is_delimited_identifier_start(c)
+    }
+
+    fn is_identifier_start(&self, c: char) -> bool {
+        BASE.is_identifier_start(c)
+    }
+
+    fn is_identifier_part(&self, c: char) -> bool {
+        BASE.is_identifier_part(c)
+    }
+
+    fn is_custom_operator_part(&self, c: char) -> bool {
+        BASE.is_custom_operator_part(c)
+    }
+
+    /// A word that begins an expression of its own is never a column, so that its error is the one that is told.
+    fn is_reserved_for_identifier(&self, keyword: Keyword) -> bool {
+        matches!(keyword, Keyword::CASE | Keyword::CAST | Keyword::ARRAY | Keyword::NOT)
+            || BASE.is_reserved_for_identifier(keyword)
+    }
+
+    as_in_postgres! {
+        supports_unicode_string_literal supports_filter_during_aggregation supports_group_by_expr allow_extract_custom
+        allow_extract_single_quotes supports_create_index_with_clause supports_explain_with_utility_options
+        supports_listen_notify supports_bitwise_shift_operators supports_comment_on supports_load_extension
+        supports_named_fn_args_with_colon_operator supports_named_fn_args_with_expr_name supports_empty_projections
+        supports_nested_comments supports_string_escape_constant supports_numeric_literal_underscores
+        supports_array_typedef_with_brackets supports_geometric_types supports_set_names
+        supports_alter_column_type_using supports_notnull_operator supports_interval_options
+        supports_insert_table_alias supports_create_table_like_parenthesized supports_select_wildcard_with_alias
+        supports_comma_separated_trim supports_xml_expressions
+    }
+
+    fn prec_value(&self, precedence: Precedence) -> u8 {
+        BASE.prec_value(precedence)
+    }
+
+    fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
+        let none = self.prec_unknown();
+        let level = match &parser.peek_token_ref().token {
+            Token::Tilde
+            | Token::TildeAsterisk
+            | Token::ExclamationMarkTilde
+            | Token::ExclamationMarkTildeAsterisk
+            | Token::DoubleTilde
+            | Token::DoubleTildeAsterisk
+            | Token::ExclamationMarkDoubleTilde
+            | Token::ExclamationMarkDoubleTildeAsterisk => OPERATOR,
+            // Not PostgreSQL's.
+            Token::DoubleEq | Token::Spaceship | Token::Assignment | Token::ExclamationMark | Token::AtSign => none,
+            Token::Word(word) if word.quote_style.is_none() => match word.keyword {
+                Keyword::OPERATOR => OPERATOR,
+                Keyword::XOR | Keyword::DIV | Keyword::RLIKE | Keyword::REGEXP | Keyword::MATCH | Keyword::MEMBER => {
+                    none
+                }
+                _ if is_null(parser) => IS,
+                _ => return BASE.get_next_precedence(parser),
+            },
+            _ => return BASE.get_next_precedence(parser),
+        };
+        Some(Ok(level))
+    }
+
+    fn parse_prefix(&self, parser: &mut Parser) -> Option<Parsed> {
+        let (op, level) = match &parser.peek_token_ref().token {
+            Token::Minus => (UnaryOperator::Minus, SIGN),
+            Token::Plus => (UnaryOperator::Plus, SIGN),
+            Token::Tilde => (UnaryOperator::BitwiseNot, OPERATOR),
+            Token::AtSign => (UnaryOperator::PGAbs, OPERATOR),
+            Token::PGSquareRoot => (UnaryOperator::PGSquareRoot, OPERATOR),
+            Token::PGCubeRoot => (UnaryOperator::PGCubeRoot, OPERATOR),
+            Token::Word(word) if word.quote_style.is_none() && word.keyword == Keyword::NOT => {
+                (UnaryOperator::Not, NOT)
+            }
+            Token::Word(word) if word.quote_style.is_none() && word.keyword == Keyword::INTERVAL => {
+                return refuse_precision(parser);
+            }
+            _ => return None,
+        };
+        parser.advance_token();
+        Some(parser.parse_subexpr(level).map(|expr| match (op, expr) {
+            (UnaryOperator::Not, Expr::Exists { subquery, negated: false }) => Expr::Exists { subquery, negated: true },
+            (op, expr) => Expr::UnaryOp { op, expr: Box::new(expr) },
+        }))
+    }
+
+    fn parse_infix(&self, parser: &mut Parser, left: &Expr, level: u8) -> Option<Parsed> {
+        if stands_alone(left) == Some(level) {
+            let token = parser.peek_token_ref();
+            return Some(Err(ParserError::ParserError(format!("syntax error at or near \"{token}\""))));
+        }
+        match level {
+            OR => Some(chain(parser, left, BinaryOperator::Or, Keyword::OR)),
+            AND => Some(chain(parser, left, BinaryOperator::And, Keyword::AND)),
+            COMPARISON => quantified(parser, left),
+            IS if is_null(parser) => {
+                parser.advance_token();
+                Some(Ok(Expr::IsNull(Box::new(left.clone()))))
+            }
+            IS => distinct(parser, left),
+            _ => None,
+        }
+    }
+}
+
+/// The parser would pass over the precision of `interval(2) '1.239 seconds'`.
+fn refuse_precision(parser: &Parser) -> Option<Parsed> {
+    let next = [1, 2, 3].map(|n| &parser.peek_nth_token_ref(n).token);
+    match next {
+        [Token::LParen, Token::Number(..), Token::RParen] => {
+            let message = "an interval with a precision is not supported";
+            Some(Err(ParserError::ParserError(message.to_owned())))
+        }
+        _ => None,
+    }
+}
+
+/// `a ISNULL`.
+fn is_null(parser: &Parser) -> bool {
+    match &parser.peek_token_ref().token {
+        Token::Word(word) => word.quote_style.is_none() && word.value.eq_ignore_ascii_case("isnull"),
+        _ => false,
+    }
+}
+
+/// The level of an expression whose operator takes no operand of the same level without parentheses (rule 2).
+fn stands_alone(expr: &Expr) -> Option<u8> {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    match expr {
+        Expr::BinaryOp { op: Eq | NotEq | Lt | LtEq | Gt | GtEq, .. } => Some(COMPARISON),
+        Expr::IsDistinctFrom(..) | Expr::IsNotDistinctFrom(..) => Some(IS),
+        Expr::Between { .. } | Expr::Like { .. } | Expr::ILike { .. } | Expr::SimilarTo { .. } => Some(MATCH),
+        _ => None,
+    }
+}
+
+/// `left OR b OR c ...` (rule 3), with the parser before its first OR; or the same with AND.
+fn chain(parser: &mut Parser, left: &Expr, op: BinaryOperator, keyword: Keyword) -> Parsed {
+    let level = if keyword == Keyword::OR { OR } else { AND };
+    let mut operands = vec![left.clone()];
+    while parser.parse_keyword(keyword) {
+        operands.push(parser.parse_subexpr(level)?);
+    }
+    let join = |left: Expr, right: Expr| Expr::BinaryOp { left: left.into(), op: op.clone(), right: right.into() };
+    while operands.len() > LEANING {
+        let mut pairs = Vec::with_capacity(operands.len() / 2 + 1);
+        let mut rest = operands.into_iter();
+        while let Some(first) = rest.next() {
+            pairs.push(match rest.next() {
+                Some(second) => join(first, second),
+                None => first,
+            });
+        }
+        operands = pairs;
+    }
+    Ok(operands.into_iter().reduce(join).expect("the left operand is there"))
+}
+
+/// `left IS [NOT] DISTINCT FROM b`. `None`: another IS.
+fn distinct(parser: &mut Parser, left: &Expr) -> Option<Parsed> {
+    let distinct = [Keyword::IS, Keyword::DISTINCT, Keyword::FROM];
+    let not_distinct = [Keyword::IS, Keyword::NOT, Keyword::DISTINCT, Keyword::FROM];
+    let made = if parser.parse_keywords(&distinct) {
+        Expr::IsDistinctFrom
+    } else if parser.parse_keywords(&not_distinct) {
+        Expr::IsNotDistinctFrom
+    } else {
+        return None;
+    };
+    let left = Box::new(left.clone());
+    Some(parser.parse_subexpr(IS).map(|right| made(left, Box::new(right))))
+}
+
+/// `left = ANY (...)`: nothing behind the parenthesis belongs to it. `None`: an ordinary comparison.
+fn quantified(parser: &mut Parser, left: &Expr) -> Option<Parsed> {
+    let keyword = match &parser.peek_nth_token_ref(1).token {
+        Token::Word(word) if word.quote_style.is_none() => word.keyword,
+        _ => return None,
+    };
+    if !matches!(keyword, Keyword::ANY | Keyword::ALL | Keyword::SOME) {
+        return None;
+    }
+    let compare_op = match &parser.peek_token_ref().token {
+        Token::Eq => BinaryOperator::Eq,
+        Token::Neq => BinaryOperator::NotEq,
+        Token::Lt => BinaryOperator::Lt,
+        Token::LtEq => BinaryOperator::LtEq,
+        Token::Gt => BinaryOperator::Gt,
+        Token::GtEq => BinaryOperator::GtEq,
+        _ => return None,
+    };
+    parser.advance_token();
+    parser.advance_token();
+    let left = Box::new(left.clone());
+    Some(operand(parser).map(|right| match keyword {
+        Keyword::ALL => Expr::AllOp { left, compare_op, right: Box::new(right) },
+        _ => Expr::AnyOp { left, compare_op, right: Box::new(right), is_some: keyword == Keyword::SOME },
+    }))
+}
+
+/// What the parentheses of ANY and ALL hold: a query or an expression.
+fn operand(parser: &mut Parser) -> Parsed {
+    parser.expect_token(&Token::LParen)?;
+    let queried = matches!(&parser.peek_token_ref().token,
+        Token::Word(w) if matches!(w.keyword, Keyword::SELECT | Keyword::WITH | Keyword::VALUES | Keyword::TABLE));
+    let operand = if queried { Expr::Subquery(parser.parse_query()?) } else { parser.parse_expr()? };
+    parser.expect_token(&Token::RParen)?;
+    Ok(operand)
+}
+
+#[cfg(test)]
+mod tests;
