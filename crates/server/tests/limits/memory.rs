@@ -1,7 +1,7 @@
 //! What a session takes by the allocator's count, and large values on their way.
 use crate::common::*;
 use std::alloc::System;
-use terrace_env::memory::Counting;
+use terrace_env::memory::{Counting, Limit};
 use terrace_server::Limits;
 
 #[global_allocator]
@@ -10,11 +10,13 @@ static ALLOCATOR: Counting<System> = Counting(System);
 /// A window's operator keeps all rows and asks nobody: the allocator's count ends the statement, and nothing else.
 #[tokio::test(flavor = "multi_thread")]
 async fn f3_what_nobody_asks_for_is_counted() {
-    let server = Server::of(database().await.limit_memory(16 << 20), Limits::default()).await;
+    let mut db = database().await.limit_memory(16 << 20);
+    db.memory = Limit::new(Some(32 << 20));
+    let server = Server::of(db, Limits::default()).await;
     let c = server.client().await;
-    let window = "SELECT sum(all_of + n) FROM (SELECT g.n, count(*) OVER () AS all_of FROM generate_series(1, 20000000) AS g(n)) w";
+    let window = "SELECT sum(all_of + n) FROM (SELECT g.n, count(*) OVER () AS all_of FROM generate_series(1, 6000000) AS g(n)) w";
     assert_eq!(state(rows(&c, window).await), "53200");
-    let small = window.replace("20000000", "2000");
+    let small = window.replace("6000000", "2000");
     assert_eq!(rows(&c, &small).await.unwrap(), ["6001000"], "what it took was given back");
     // Rows on their way are given back as they go: a result may be far larger than memory.
     let sent = rows(&c, "SELECT g.n, repeat('x', 1000) FROM generate_series(1, 100000) AS g(n)").await.unwrap();
