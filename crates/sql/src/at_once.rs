@@ -127,7 +127,7 @@ impl Session {
                 Poll::Pending => {
                     running = Some(begin());
                     let timeout = this.shared.settings.lock().timeouts().statement;
-                    let token = this.canceller.begin(this.database.engine.env(), timeout);
+                    let token = this.canceller.begin(&this.database.engine, timeout);
                     let done = token.run(work).await;
                     this.canceller.end(&token);
                     done

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
-use terrace_engine::{EngineError, Result, RowBuf, Savepoint, Scan, Scanner, Table, Txn, Version};
+use terrace_engine::{Database, EngineError, Result, RowBuf, Savepoint, Scan, Scanner, Table, Txn, Version};
 use terrace_env::{Env, Nanos};
 use terrace_storage::Rid;
 use tokio::sync::Notify;
@@ -100,7 +100,8 @@ impl Canceller {
     }
 
     /// A statement begins; it may take that long.
-    pub(crate) fn begin(&self, env: &Env, timeout: Option<Duration>) -> Arc<CancelToken> {
+    pub(crate) fn begin(&self, engine: &Database, timeout: Option<Duration>) -> Arc<CancelToken> {
+        let env = engine.env();
         let token = Arc::new(CancelToken::default());
         let mut running = self.running.lock();
         running.token = Some(token.clone());
@@ -108,7 +109,7 @@ impl Canceller {
         if running.watched != timeout {
             running.watched = timeout;
             if let Some(timeout) = timeout {
-                env.spawn("statement timeout", watch(env.clone(), Arc::downgrade(&self.running), timeout));
+                engine.spawn("statement timeout", watch(env.clone(), Arc::downgrade(&self.running), timeout));
             }
         }
         token

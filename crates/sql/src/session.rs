@@ -493,7 +493,7 @@ impl Session {
         let observed = &self.database.observed;
         let running = waited.unwrap_or_else(|| Running::begin(observed, &self.shared, counted, observed.env.now()));
         self.running = Some(running.clone());
-        let token = self.canceller.begin(self.database.engine.env(), self.shared.settings.lock().timeouts().statement);
+        let token = self.canceller.begin(&self.database.engine, self.shared.settings.lock().timeouts().statement);
         let mut reads = Reads::default();
         let zone = self.zone();
         let work = on_stack_for(statement.depth, Box::pin(self.try_execute(statement, ast, parameters, &token)));
