@@ -92,6 +92,10 @@ impl ScalarUDFImpl for Checked {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [left, right] = args.args.as_slice() else { return internal_err!("{} takes two arguments", self.name()) };
+        // A NULL of no type: DataFusion's optimizer asks what a condition makes of NULLs.
+        if args.args.iter().any(|a| a.data_type() == DataType::Null) {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from(args.return_field.data_type())?));
+        }
         let scalar = matches!((left, right), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
         let rows = if scalar { 1 } else { args.number_rows };
         let result = compute(self.function, left, right, rows)?;
@@ -103,7 +107,9 @@ impl ScalarUDFImpl for Checked {
 }
 
 fn result_type(function: Function, left: &DataType, right: &DataType) -> DataType {
-    let (DataType::Decimal128(p1, s1), DataType::Decimal128(p2, s2)) = (left, right) else { return left.clone() };
+    let (DataType::Decimal128(p1, s1), DataType::Decimal128(p2, s2)) = (left, right) else {
+        return if *left == DataType::Null { right.clone() } else { left.clone() };
+    };
     let (p1, s1, p2, s2) = (*p1 as i32, *s1 as i32, *p2 as i32, *s2 as i32);
     let (before, scale) = match function {
         Function::Add | Function::Subtract => ((p1 - s1).max(p2 - s2) + 1, s1.max(s2)),

@@ -5,6 +5,7 @@
 use crate::arithmetic::{Function, is_number};
 use crate::cast::{Castable, cannot_cast, cast_datum, castable};
 use crate::error::tunnel;
+use crate::rules::{Semantics, optional};
 use crate::values::{ColumnBuilder, array_datum, engine_array, engine_type, field_of, field_type};
 use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
@@ -135,6 +136,7 @@ impl AnalyzerRule for PostgresSemantics {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let semantics = Semantics::default();
         let rewrite_plan = |plan: LogicalPlan| {
             // The schema that the expressions refer to: their inputs', and for a scan its own.
             let mut schema = merge_schema(&plan.inputs());
@@ -142,12 +144,17 @@ impl AnalyzerRule for PostgresSemantics {
                 schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
             }
             let names = NamePreserver::new(&plan);
-            let rewritten = plan.map_expressions(|expr| {
+            let named = |expr: Expr| {
                 let name = names.save(&expr);
                 let expr = expr.transform_up(|e| rewrite(e, &schema))?;
                 Ok(expr.update_data(|e| name.restore(e)))
+            };
+            let rewritten = plan.map_expressions(|expr| match expr {
+                // Columns are named by what it groups by; with a name of its own it would be no grouping set any more.
+                Expr::GroupingSet(_) => expr.map_children(&named),
+                _ => named(expr),
             })?;
-            rewritten.map_data(|plan| plan.recompute_schema())
+            rewritten.map_data(|plan| plan.recompute_schema())?.transform_data(|plan| semantics.rewrite(plan))
         };
         Ok(plan.transform_up_with_subqueries(rewrite_plan)?.data)
     }
@@ -175,6 +182,7 @@ fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             _ => Ok(Transformed::no(Expr::Negative(value))),
         },
         Expr::Cast(cast) => rewrite_cast(cast, schema),
+        Expr::ScalarSubquery(_) => Ok(Transformed::yes(optional(expr))),
         other => Ok(Transformed::no(other)),
     }
 }

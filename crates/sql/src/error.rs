@@ -201,6 +201,8 @@ fn from_message(message: &str, otherwise: &'static str) -> EngineError {
         || ["coerce", "coercion", "does not support"].iter().any(|n| has(n))
     {
         "42883"
+    } else if has("correlated scalar subquery") {
+        "0A000"
     } else if has("must appear in the group by") || has("group by") || has("aggregat") {
         "42803"
     } else if has("no field named") || has("column not found") {

@@ -179,6 +179,10 @@ impl ScalarUDFImpl for Native {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        // A NULL of no type: all functions here are strict. (DataFusion's optimizer asks what a condition makes of NULLs.)
+        if args.args.iter().any(|a| a.data_type() == ArrowType::Null) {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from(args.return_field.data_type())?));
+        }
         let scalar = args.args.iter().all(|a| matches!(a, ColumnarValue::Scalar(_)));
         let rows = if scalar { 1 } else { args.number_rows };
         let array = |at: usize| args.args[at].to_array(rows);

@@ -57,7 +57,7 @@ fn name_item(item: &mut SelectItem, seen: &mut Vec<String>, wild: bool) {
 }
 
 /// As FigureColname of PostgreSQL's documentation on select lists describes it.
-fn expr_name(expr: &Expr) -> String {
+pub(crate) fn expr_name(expr: &Expr) -> String {
     found_name(expr).map_or_else(|| "?column?".into(), |name| name.text)
 }
 

@@ -10,10 +10,12 @@ use crate::error::tunnel;
 use crate::functions;
 use crate::values::{arrow_type, engine_type, exact_datum, field_of, field_type, to_scalar};
 use datafusion::arrow::datatypes::DataType as ArrowType;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{Expr, ExprSchemable, Operator};
+use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use std::sync::Arc;
 use terrace_engine::{DataType, EngineError};
@@ -26,7 +28,7 @@ impl ExprPlanner for Operators {
         let Some(op) = operator(&expr.op) else { return Ok(PlannerResult::Original(expr)) };
         let RawBinaryExpr { op: sql_op, left, right } = expr;
         // Numbers and constants as what they are, not as casts of text.
-        let (left, right) = (folded(left), folded(right));
+        let (left, right) = (chosen(folded(left), schema)?, chosen(folded(right), schema)?);
         let arithmetic = Function::of(op);
         let (left, right) = resolve_open(arithmetic, left, right, schema)?;
         let (Ok(lt), Ok(rt)) = (left.get_type(schema), right.get_type(schema)) else {
@@ -86,6 +88,19 @@ fn folded(expr: Expr) -> Expr {
     match &expr {
         Expr::Cast(_) => constant(&expr).map_or(expr, |value| Expr::Literal(value, None)),
         _ => expr,
+    }
+}
+
+/// CASE and the like with the type that all their branches will have: DataFusion tells the first one's.
+fn chosen(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    let chooses = match &expr {
+        Expr::Case(_) => true,
+        Expr::ScalarFunction(call) => matches!(call.name(), "coalesce" | "greatest" | "least"),
+        _ => false,
+    };
+    match chooses {
+        true => Ok(expr.rewrite(&mut TypeCoercionRewriter::new(schema))?.data),
+        false => Ok(expr),
     }
 }
 

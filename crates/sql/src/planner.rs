@@ -4,9 +4,11 @@ use crate::convert::{PostgresSemantics, Types};
 use crate::error::{from_datafusion, tunnel, unsupported};
 use crate::literals;
 use crate::operators::Operators;
+use crate::panics::{caught, caught_now};
 use crate::parse::undefined_table;
 use crate::pgcatalog::{self, SessionInfo};
 use crate::pieces::Pieces;
+use crate::rules;
 use crate::scan::TableScan;
 use crate::sum::checked_sum;
 use crate::values::field_of;
@@ -21,7 +23,9 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder, TaskContext};
 use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
 use datafusion::logical_expr::simplify::SimplifyContext;
-use datafusion::logical_expr::{AggregateUDF, Expr, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource, WindowUDF};
+use datafusion::logical_expr::{
+    AggregateUDF, Expr, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource, Volatility, WindowUDF,
+};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::prelude::SessionConfig;
 use datafusion::sql::parser::Statement as DfStatement;
@@ -47,6 +51,8 @@ pub(crate) fn base_state(runtime: Arc<RuntimeEnv>, sort_reserve: usize) -> Sessi
     let options = config.options_mut();
     options.sql_parser.map_string_types_to_utf8view = false;
     options.sql_parser.dialect = datafusion::common::config::Dialect::PostgreSQL;
+    // Rows of a subquery come in its order, also where its query says LIMIT or collects them.
+    options.sql_parser.enable_subquery_sort_elimination = false;
     options.execution.collect_statistics = false;
     // Its table of groups looks a group up by `==`, which NaN is not to itself: with a LIMIT over groups of floats it panics
     // ("entered unreachable code" in TopKHashTable::remove_at; SELECT x FROM t GROUP BY x ORDER BY x LIMIT 1 with a NaN in x).
@@ -57,6 +63,8 @@ pub(crate) fn base_state(runtime: Arc<RuntimeEnv>, sort_reserve: usize) -> Sessi
         .with_runtime_env(runtime)
         .with_default_features()
         .with_analyzer_rule(Arc::new(PostgresSemantics))
+        .with_optimizer_rules(rules::logical())
+        .with_physical_optimizer_rules(rules::physical())
         .with_physical_optimizer_rule(Arc::new(YieldingJoins))
         .with_physical_optimizer_rule(Arc::new(Pieces))
         .build();
@@ -89,15 +97,22 @@ pub(crate) struct Planned {
 
 impl Planner<'_> {
     /// Plans a query. `types`: of its parameters, where they are known.
-    pub(crate) async fn plan(&self, mut statement: Statement, types: &[Option<DataType>]) -> Result<Planned> {
+    pub(crate) async fn plan(&self, statement: Statement, types: &[Option<DataType>]) -> Result<Planned> {
+        caught(self.plan_query(statement, types)).await
+    }
+
+    async fn plan_query(&self, mut statement: Statement, types: &[Option<DataType>]) -> Result<Planned> {
         assert!(matches!(statement, Statement::Query(_)), "DataFusion plans queries only");
         crate::sequence::relation::replace(&mut statement, self.catalog)?;
-        pgcatalog::rewrite(&mut statement);
+        let of_system = pgcatalog::rewrite(&mut statement);
         crate::refusals::refuse_clauses_of_functions(&statement, self.state)?;
+        let volatile = |name: &str| self.is_volatile(name);
+        let aggregate = |name: &str| self.state.aggregate_functions().contains_key(unqualified(name));
+        rules::write_out(&mut statement, rules::Functions { volatile: &volatile, aggregate: &aggregate })?;
         literals::type_numbers(&mut statement);
         let wrapped = DfStatement::Statement(Box::new(statement));
         let references = self.state.resolve_table_references(&wrapped).map_err(from_datafusion)?;
-        let DfStatement::Statement(statement) = wrapped else { unreachable!("wrapped above") };
+        let DfStatement::Statement(mut statement) = wrapped else { unreachable!("wrapped above") };
         let mut names = Names { planner: self, sources: BTreeMap::new() };
         let mut tables: Vec<Arc<Table>> = vec![];
         for reference in references {
@@ -108,6 +123,9 @@ impl Planner<'_> {
                 tables.extend(table);
             }
         }
+        if rules::concerns(&statement) {
+            rules::resolve(&mut statement, &rules::Relations { sources: &names.sources, volatile: &volatile })?;
+        }
         let fields =
             types.iter().map(|t| t.map(|t| Arc::new(field_of("", t, true)))).collect::<Vec<Option<FieldRef>>>();
         let mut context = PlannerContext::new().with_prepare_param_data_types(fields);
@@ -116,7 +134,15 @@ impl Planner<'_> {
             .sql_statement_to_plan_with_context(*statement, &mut context)
             .map_err(from_datafusion)?;
         refuse_side_effects(&plan)?;
+        // The system relations have types of Arrow's where PostgreSQL has others.
+        let plan = if of_system { plan } else { rules::settle(plan).map_err(from_datafusion)? };
         Ok(Planned { plan, tables })
+    }
+
+    /// Whether a function is evaluated anew for each row.
+    fn is_volatile(&self, name: &str) -> bool {
+        let function = self.state.scalar_functions().get(unqualified(name));
+        function.is_some_and(|function| function.signature().volatility == Volatility::Volatile)
     }
 
     /// The table with the indexes that may be used.
@@ -157,6 +183,12 @@ impl Planner<'_> {
         }
         Ok(None)
     }
+}
+
+/// A plan as it will be after type coercion.
+pub(crate) fn typed(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
+    let analyze = || state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {});
+    caught_now(|| analyze().map_err(from_datafusion))
 }
 
 /// A task of the statement. Its function maps stay empty: only plans read from bytes would look there.
@@ -229,6 +261,9 @@ impl ContextProvider for Names<'_> {
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
         let name = unqualified(name);
+        if name.starts_with('\0') {
+            return Some(rules::named(name));
+        }
         if let ("pg_sleep", Some(system)) = (name, &self.planner.info.system) {
             return Some(crate::sleep::function(system.engine.env().clone()));
         }

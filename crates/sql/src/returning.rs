@@ -79,6 +79,19 @@ impl Run<'_> {
     }
 }
 
+/// `*` stands for the columns of the other tables, too.
+fn refuse_others(ast: &Statement, items: &[SelectItem]) -> Result<()> {
+    let others = match ast {
+        Statement::Update(update) => update.from.is_some(),
+        Statement::Delete(delete) => delete.using.is_some(),
+        _ => false,
+    };
+    match others && items.iter().any(|item| matches!(item, SelectItem::Wildcard(_))) {
+        true => Err(unsupported("RETURNING * beside FROM or USING (name the target's columns)")),
+        false => Ok(()),
+    }
+}
+
 impl Session {
     /// The columns of a statement's RETURNING.
     pub(crate) async fn describe_returning(
@@ -103,6 +116,7 @@ impl Session {
             _ => return Ok(None),
         };
         let Some(items) = items else { return Ok(None) };
+        refuse_others(ast, items)?;
         let catalog = self.catalog().await;
         let table = catalog.table(&name).cloned().ok_or_else(|| undefined_table(&name))?;
         let state = LazyState::new(&self.database.state, &self.clock);
@@ -120,8 +134,7 @@ impl Session {
         if used.keys().any(|id| id.trim_start_matches('$').parse::<usize>().is_ok_and(|n| n > parameters.len())) {
             return Err(unsupported("a parameter that only RETURNING has"));
         }
-        let typed =
-            state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {}).map_err(from_datafusion)?;
+        let typed = crate::planner::typed(state, plan)?;
         Ok(Some(shown_schema(typed.schema().as_arrow())))
     }
 }

@@ -289,11 +289,7 @@ impl Session {
                 };
                 let plan = planner(None).plan(query, &types).await?.plan;
                 // As it will be after type coercion.
-                let typed = state
-                    .get()
-                    .analyzer()
-                    .execute_and_check(plan.clone(), state.get().config_options(), |_, _| {})
-                    .map_err(from_datafusion)?;
+                let typed = crate::planner::typed(state.get(), plan.clone())?;
                 Described::planned(&plan, &types, Some(shown_schema(typed.schema().as_arrow())))
             }
             Statement::Update(update) => {

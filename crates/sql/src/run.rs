@@ -4,7 +4,8 @@
 //!    statement runs on definitions that cannot change under it.
 //! 2. Everything that can wait can be cancelled; what follows a cancel is the transaction's rollback.
 use crate::context::{CancelToken, OneRow, StatementContext, TxnCell};
-use crate::error::from_datafusion;
+use crate::error::{from_datafusion, unsupported};
+use crate::panics::{caught, caught_now};
 use crate::pgcatalog::SessionInfo;
 use crate::planner::{Planner, task};
 use crate::values::to_scalar;
@@ -190,8 +191,13 @@ impl Run<'_> {
     }
 
     pub(crate) async fn physical(&self, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
-        let made = Box::pin(self.state.get().create_physical_plan(plan));
-        crate::memory::planning(made).await.map_err(from_datafusion)
+        let made =
+            Box::pin(caught(async { self.state.get().create_physical_plan(plan).await.map_err(from_datafusion) }));
+        // Names are resolved by now: what is not found was lost where subqueries became joins.
+        crate::memory::planning(made).await.map_err(|error| match error.state.0 {
+            "42601" | "42701" | "42702" | "42703" => unsupported(format!("this nesting of subqueries ({error})")),
+            _ => error,
+        })
     }
 
     pub(crate) fn stream(
@@ -211,7 +217,7 @@ impl Run<'_> {
     ) -> Result<SendableRecordBatchStream> {
         let (cell, cancel) = (self.cell.clone(), self.cancel.clone());
         let context = StatementContext { cell, number: self.number, cancel, target, given };
-        execute_stream(plan, task(self.state.get(), context)).map_err(from_datafusion)
+        caught_now(|| execute_stream(plan, task(self.state.get(), context)).map_err(from_datafusion))
     }
 
     pub(crate) async fn collect(&self, plan: &LogicalPlan, target: Option<OneRow>) -> Result<Collected> {
@@ -225,7 +231,7 @@ impl Run<'_> {
     pub(crate) async fn drain(&self, mut stream: SendableRecordBatchStream) -> Result<Collected> {
         let mut batches = vec![];
         let memory = self.memory("rows collected for a change");
-        while let Some(batch) = self.cancel.run(async { Ok(stream.next().await) }).await? {
+        while let Some(batch) = self.cancel.run(caught(async { Ok(stream.next().await) })).await? {
             let batch = batch.map_err(from_datafusion)?;
             memory.try_grow(batch.get_array_memory_size()).map_err(from_datafusion)?;
             batches.push(batch);

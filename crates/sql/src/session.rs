@@ -16,6 +16,7 @@ use crate::memory::{Heavy, Work};
 use crate::named::{Account, Kept, Named};
 use crate::naming::shown;
 use crate::observe::{Activity, Entry, Present, Running};
+use crate::panics::caught;
 use crate::parse;
 use crate::pgcatalog::{SessionInfo, System};
 use crate::router::Described;
@@ -775,7 +776,7 @@ impl Rows {
         self.canceller.resume(&self.token);
         let mut reads = Reads::default();
         let zone = self.shared.settings.lock().zone();
-        let next = pin!(self.token.run(async { Ok(self.stream.next().await) }));
+        let next = pin!(self.token.run(caught(async { Ok(self.stream.next().await) })));
         let next = {
             let counted = pin!(counting(&mut reads, next));
             let working = pin!(self.work.clone().over(counted));

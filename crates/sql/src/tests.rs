@@ -257,3 +257,17 @@ fn parameters_have_types() {
     assert_eq!(types("SELECT $2::int", &[]).unwrap_err().state.0, "42P18");
     assert_eq!(types(&format!("SELECT 1 {from} LIMIT $1"), &[]).unwrap(), [DataType::Int8]);
 }
+
+/// Q29: whatever panics while a query is planned or read fails that statement alone.
+#[test]
+fn q29_a_panic_fails_its_statement() {
+    let failed = runtime().block_on(crate::panics::caught(async {
+        let none: Option<i32> = std::hint::black_box(None);
+        Ok(none.expect("a value that is not there"))
+    }));
+    let error = failed.expect_err("it panicked");
+    assert_eq!(error.state.0, "XX000");
+    assert!(error.to_string().contains("a value that is not there"), "{error}");
+    let failed = crate::panics::caught_now(|| -> Result<(), EngineError> { panic!("number {}", 7) });
+    assert!(failed.expect_err("it panicked").to_string().contains("number 7"));
+}

@@ -21,6 +21,8 @@ mod lock_rows;
 mod memory;
 #[path = "statements/named.rs"]
 mod named;
+#[path = "statements/plans.rs"]
+mod plans;
 #[path = "statements/postgres.rs"]
 mod postgres;
 #[path = "statements/returning.rs"]

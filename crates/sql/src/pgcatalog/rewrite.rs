@@ -45,13 +45,15 @@ impl Visitor for Touches {
     }
 }
 
-/// Rewrites a statement that touches the system relations; leaves any other as it is.
-pub fn rewrite(statement: &mut Statement) {
-    if touches(statement) {
+/// Rewrites a statement that touches the system relations; leaves any other as it is. Answers whether it does.
+pub fn rewrite(statement: &mut Statement) -> bool {
+    let touches = touches(statement);
+    if touches {
         let ControlFlow::Continue(()) = statement.visit(&mut Rewriter) else {
             unreachable!("the rewriter never breaks")
         };
     }
+    touches
 }
 
 struct Rewriter;

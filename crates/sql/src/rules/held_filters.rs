@@ -1,0 +1,105 @@
+//! Conditions stay where pushing them down would change the answer.
+//!
+//! 1. Nothing passes an aggregate that has a row of its own for no rows: one without groups, or with grouping sets.
+//! 2. What is evaluated anew for each row (`random() < 0.5`) stays where it stands.
+//!
+//! Upstream: `PushDownFilter` moves a predicate below an `Aggregate` if all its columns are grouping columns. A predicate without
+//! columns (`HAVING false`, `2 = 1`, `(SELECT false)`) has none, so it always passes; below an aggregate without groups it turns "no row"
+//! into a row of an empty aggregate. Volatile predicates pass aggregates, windows, DISTINCT and joins for the same reason.
+use datafusion::common::Result;
+use datafusion::common::tree_node::Transformed;
+use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion::logical_expr::{Expr, Filter, LogicalPlan};
+use datafusion::optimizer::push_down_filter::PushDownFilter;
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use std::sync::Arc;
+
+#[derive(Debug, Default)]
+pub(crate) struct HeldFilters {
+    inner: PushDownFilter,
+}
+
+impl OptimizerRule for HeldFilters {
+    fn name(&self) -> &str {
+        "push_down_filter"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::TopDown)
+    }
+
+    fn supports_rewrite(&self) -> bool {
+        true
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        let LogicalPlan::Filter(filter) = plan else { return self.inner.rewrite(plan, config) };
+        // Filters on filters would be merged and then pushed at once.
+        let mut input = &filter.input;
+        let mut volatile = filter.predicate.is_volatile();
+        let mut several = false;
+        while let LogicalPlan::Filter(below) = input.as_ref() {
+            several = true;
+            volatile |= below.predicate.is_volatile();
+            input = &below.input;
+        }
+        let blocked = is_barrier(input);
+        if !blocked && !volatile {
+            return self.inner.rewrite(LogicalPlan::Filter(filter), config);
+        }
+        let input = input.clone();
+        let predicates = predicates(filter);
+        if blocked {
+            let plan = filtered(predicates, input.as_ref().clone());
+            return Ok(if several { Transformed::yes(plan) } else { Transformed::no(plan) });
+        }
+        let (held, moving): (Vec<Expr>, Vec<Expr>) = predicates.into_iter().partition(Expr::is_volatile);
+        if moving.is_empty() {
+            let plan = filtered(held, input.as_ref().clone());
+            return Ok(if several { Transformed::yes(plan) } else { Transformed::no(plan) });
+        }
+        let moved = self.inner.rewrite(filtered(moving, input.as_ref().clone()), config)?;
+        // What could not move stands together with what must not.
+        moved.map_data(|plan| {
+            Ok(match plan {
+                LogicalPlan::Filter(filter) => {
+                    let input = filter.input.clone();
+                    let mut all = predicates_of(filter.predicate);
+                    all.extend(held);
+                    filtered(all, input.as_ref().clone())
+                }
+                plan => filtered(held, plan),
+            })
+        })
+    }
+}
+
+/// Of a filter and the filters right below it, theirs first: they were to be evaluated first.
+fn predicates(filter: Filter) -> Vec<Expr> {
+    let mut all = match filter.input.as_ref() {
+        LogicalPlan::Filter(below) => predicates(below.clone()),
+        _ => vec![],
+    };
+    all.extend(predicates_of(filter.predicate));
+    all
+}
+
+fn predicates_of(predicate: Expr) -> Vec<Expr> {
+    split_conjunction_owned(predicate)
+}
+
+fn filtered(predicates: Vec<Expr>, input: LogicalPlan) -> LogicalPlan {
+    match conjunction(predicates) {
+        Some(predicate) => LogicalPlan::Filter(Filter::new(predicate, Arc::new(input))),
+        None => input,
+    }
+}
+
+fn is_barrier(input: &LogicalPlan) -> bool {
+    match input {
+        LogicalPlan::Aggregate(aggregate) => {
+            aggregate.group_expr.is_empty() || aggregate.group_expr.iter().any(|e| matches!(e, Expr::GroupingSet(_)))
+        }
+        _ => false,
+    }
+}

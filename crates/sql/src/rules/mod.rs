@@ -1,0 +1,62 @@
+//! Rules of ours in DataFusion's planner: where its own give answers that PostgreSQL would not.
+//!
+//! 1. An answer is PostgreSQL's, or the statement is refused with 0A000.
+//! 2. A rule mends what is wrong at its root: it replaces DataFusion's rule or keeps a plan from it; no example is special.
+//! 3. What is wrong in DataFusion is told beside the rule, in a paragraph that begins with `Upstream:`.
+mod common_types;
+mod from;
+mod held_filters;
+mod membership;
+mod optional;
+mod properties;
+mod scope;
+mod set_operations;
+mod shapes;
+mod syntax;
+
+pub(crate) use common_types::settle;
+pub(crate) use from::Relations;
+pub(crate) use optional::{named, optional};
+pub(crate) use scope::{concerns, resolve};
+pub(crate) use syntax::{Functions, write_out};
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::Transformed;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::optimizer::{Optimizer, OptimizerRule};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+use std::sync::Arc;
+
+/// DataFusion's rules for logical plans, but those that [`held_filters`] replaces, and those for columns of structs, of which there
+/// are none.
+pub(crate) fn logical() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+    let rules = Optimizer::new().rules.into_iter();
+    let kept = rules.filter(|rule| !matches!(rule.name(), "extract_leaf_expressions" | "push_down_leaf_projections"));
+    kept.map(|rule| match rule.name() {
+        "push_down_filter" => Arc::new(held_filters::HeldFilters::default()) as Arc<dyn OptimizerRule + Send + Sync>,
+        _ => rule,
+    })
+    .collect()
+}
+
+/// DataFusion's rules for physical plans, after ours.
+pub(crate) fn physical() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+    let mut rules = PhysicalOptimizer::new().rules;
+    rules.insert(0, Arc::new(properties::HonestProperties));
+    rules
+}
+
+/// One statement's rewriting of plans, node by node from the leaves, once types are settled.
+#[derive(Default)]
+pub(crate) struct Semantics {
+    memberships: membership::Memberships,
+}
+
+impl Semantics {
+    pub(crate) fn rewrite(&self, plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+        let plan = self.memberships.rewrite(plan)?.transform_data(set_operations::rewrite)?;
+        shapes::check(&plan.data)?;
+        Ok(plan)
+    }
+}

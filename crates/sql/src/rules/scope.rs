@@ -1,0 +1,487 @@
+//! Which columns FROM has, as far as PostgreSQL's rules for names go further than DataFusion's.
+//!
+//! 1. `JOIN ... USING` and `NATURAL JOIN` merge columns: the merged ones come first in `*`, a bare name means the merged column, and that
+//!    is the left one's value, of a RIGHT join the right one's, of a FULL join whichever is not NULL. They are written out as ON, and
+//!    `*` and bare names as what they mean.
+//! 2. A name that a subquery in FROM gives two of its columns may not be used (42702).
+//! 3. `count(t.*)` counts the rows of t, not those that an outer join pads.
+//! 4. A WITH query that a volatile function makes differ from time to time is read once (0A000 where it is read more often: it is
+//!    planned anew for each place that names it).
+//!
+//! Upstream: `LogicalPlanBuilder::join_using` and `expand_wildcard` take the left column for the merged one whatever the join, in the left
+//! table's order, and WHERE does not see that the name is merged (42702). A table alias renames the second of two equal names
+//! (`a:1`) without a word. `count(t.*)` is planned as `count(*)`. CTEs are copied into each place that names them.
+use super::from::{From, Relation, Relations, aliased};
+use super::syntax::calls_volatile;
+use crate::error::unsupported;
+use crate::parse::fold;
+use datafusion::sql::sqlparser::ast::{
+    Distinct, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident, ObjectName, OrderBy,
+    OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement, TableAlias,
+    TableFactor, TableWithJoins, Value, Visit, VisitMut, Visitor, VisitorMut,
+};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use terrace_engine::{EngineError, Result};
+
+/// Names of output columns; `None` where they cannot be told.
+pub(super) type Names = Option<Vec<String>>;
+
+/// Whether the statement has anything that concerns the rules above.
+pub(crate) fn concerns(statement: &Statement) -> bool {
+    struct Concerns;
+    impl Visitor for Concerns {
+        type Break = ();
+
+        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+            let compound = |expr: &Expr| matches!(expr, Expr::CompoundIdentifier(_));
+            let ordered = match query.order_by.as_ref().map(|order| &order.kind) {
+                Some(OrderByKind::Expressions(order)) => order.iter().any(|by| contains(&by.expr, &compound)),
+                _ => false,
+            };
+            if ordered || query.with.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
+
+        fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+            match select.from.iter().any(super::from::concerns) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        }
+
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            match counted_table(expr) {
+                Some(_) => ControlFlow::Break(()),
+                None => ControlFlow::Continue(()),
+            }
+        }
+    }
+    statement.visit(&mut Concerns).is_break()
+}
+
+/// The table of `count(t.*)`.
+fn counted_table(expr: &Expr) -> Option<&ObjectName> {
+    let Expr::Function(Function { name, args: FunctionArguments::List(list), .. }) = expr else { return None };
+    match (name.0.last()?.as_ident(), list.args.as_slice()) {
+        (Some(name), [FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(table))]) if fold(name) == "count" => {
+            Some(table)
+        }
+        _ => None,
+    }
+}
+
+/// Writes out what concerns the rules above.
+pub(crate) fn resolve(statement: &mut Statement, relations: &Relations<'_>) -> Result<()> {
+    let Statement::Query(query) = statement else { return Ok(()) };
+    Resolver { relations, ctes: vec![] }.query(query, true).map(|_| ())
+}
+
+pub(super) struct Resolver<'r> {
+    pub(super) relations: &'r Relations<'r>,
+    /// WITH queries that can be named here, the innermost last.
+    pub(super) ctes: Vec<(String, Names)>,
+}
+
+impl Resolver<'_> {
+    pub(super) fn query(&mut self, query: &mut Query, top: bool) -> Result<Names> {
+        let known = self.ctes.len();
+        self.with(query)?;
+        let Query { body, order_by, .. } = query;
+        let names = self.body(body, order_by.as_mut(), top);
+        self.ctes.truncate(known);
+        names
+    }
+
+    fn with(&mut self, query: &mut Query) -> Result<()> {
+        let Some(mut with) = query.with.take() else { return Ok(()) };
+        let mut volatile: Vec<String> = vec![];
+        for at in 0..with.cte_tables.len() {
+            let cte = &mut with.cte_tables[at];
+            let name = fold(&cte.alias.name);
+            if with.recursive {
+                // It may read itself: its own names are those of its first part.
+                let mut first = cte.query.clone();
+                let names = self.first_names(&mut first);
+                self.ctes.push((name.clone(), aliased(names, Some(&cte.alias))));
+            }
+            let differs = calls_volatile(&*cte.query, self.relations.volatile)
+                || volatile.iter().any(|name| times_read(&cte.query, name) > 0);
+            let names = self.query(&mut cte.query, false)?;
+            let names = aliased(names, Some(&cte.alias));
+            if with.recursive {
+                self.ctes.pop();
+            }
+            self.ctes.push((name.clone(), names));
+            if differs {
+                let later: usize = with.cte_tables[at + 1..].iter().map(|cte| times_read(&cte.query, &name)).sum();
+                if later + times_read(&*query, &name) > 1 {
+                    return Err(unsupported(format!(
+                        "the WITH query \"{name}\", which has a volatile function and is read more than once,"
+                    )));
+                }
+                volatile.push(name);
+            }
+        }
+        query.with = Some(with);
+        Ok(())
+    }
+
+    /// The names of the part of a recursive query that does not recurse.
+    fn first_names(&mut self, query: &mut Query) -> Names {
+        fn first(body: &mut SetExpr) -> &mut SetExpr {
+            match body {
+                SetExpr::SetOperation { left, .. } => first(left),
+                other => other,
+            }
+        }
+        match first(&mut query.body) {
+            SetExpr::Select(select) => self.select(select, None, false).ok().flatten(),
+            _ => None,
+        }
+    }
+
+    fn body(&mut self, body: &mut SetExpr, order_by: Option<&mut OrderBy>, top: bool) -> Result<Names> {
+        match body {
+            SetExpr::Select(select) => self.select(select, order_by, top),
+            SetExpr::Query(query) => self.query(query, top),
+            SetExpr::SetOperation { left, right, .. } => {
+                let names = self.body(left, None, top)?;
+                self.body(right, None, top)?;
+                Ok(names)
+            }
+            SetExpr::Values(values) => {
+                Ok(values.rows.first().map(|row| (1..=row.len()).map(|n| format!("column{n}")).collect()))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn select(&mut self, select: &mut Select, mut order_by: Option<&mut OrderBy>, top: bool) -> Result<Names> {
+        let from = self.from(&mut select.from)?;
+        self.subqueries(select, order_by.as_deref_mut())?;
+        self.expand(select, &from);
+        let names = output_names(&select.projection, &from);
+        self.columns(select, order_by.as_deref_mut(), &from, &names)?;
+        if top {
+            rename_hidden(select, order_by);
+        }
+        Ok(names)
+    }
+
+    /// Queries within the expressions of a SELECT.
+    fn subqueries(&mut self, select: &mut Select, order_by: Option<&mut OrderBy>) -> Result<()> {
+        let mut found = Subqueries { resolver: self, depth: 0 };
+        let mut visit = |expr: &mut Expr| match VisitMut::visit(expr, &mut found) {
+            ControlFlow::Break(error) => Err(error),
+            ControlFlow::Continue(()) => Ok(()),
+        };
+        for_each(select, order_by, &mut |expr, _| visit(expr))
+    }
+
+    /// `*` where columns are merged.
+    fn expand(&self, select: &mut Select, from: &From) {
+        if from.merged.is_empty() {
+            return;
+        }
+        let Some(columns) = from.columns() else { return };
+        for item in std::mem::take(&mut select.projection) {
+            match &item {
+                SelectItem::Wildcard(_) => {
+                    select.projection.extend(columns.iter().map(|(name, expr)| column_item(name, expr, &columns)));
+                    continue;
+                }
+                // It keeps its name.
+                SelectItem::UnnamedExpr(Expr::Identifier(ident)) => {
+                    if let Some(expr) = from.merged.get(&fold(ident)) {
+                        select.projection.push(column_item(&fold(ident), expr, &columns));
+                        continue;
+                    }
+                }
+                _ => {}
+            }
+            select.projection.push(item);
+        }
+    }
+
+    /// Bare names of merged columns, names given twice, and `count(t.*)`.
+    fn columns(
+        &mut self,
+        select: &mut Select,
+        order_by: Option<&mut OrderBy>,
+        from: &From,
+        names: &Names,
+    ) -> Result<()> {
+        let twice = from.given_twice();
+        let mut writer = Columns { from, twice: &twice, resolver: self, inner: vec![] };
+        let position = |name: &str| {
+            let names = names.as_ref()?;
+            let at = names.iter().position(|n| n == name)?;
+            Some(at + 1)
+        };
+        for_each(select, order_by, &mut |expr, ordered| {
+            // ORDER BY takes a bare name for a result column's, if there is one.
+            if ordered
+                && let Expr::Identifier(ident) = expr
+                && let Some(at) = position(&fold(ident))
+            {
+                if from.merged.contains_key(&fold(ident)) {
+                    *expr = Expr::Value(Value::Number(at.to_string(), false).into());
+                }
+                return Ok(());
+            }
+            match VisitMut::visit(expr, &mut writer) {
+                ControlFlow::Break(error) => Err(error),
+                ControlFlow::Continue(()) => Ok(()),
+            }
+        })
+    }
+}
+
+/// Merged names in the condition of a later join.
+pub(super) fn write_merged(expr: &mut Expr, from: &From, resolver: &mut Resolver<'_>) -> Result<()> {
+    let mut writer = Columns { from, twice: &BTreeMap::new(), resolver, inner: vec![] };
+    match VisitMut::visit(expr, &mut writer) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(()),
+    }
+}
+
+/// `(a JOIN b USING (x)) AS j` as a subquery of what its `*` means.
+pub(super) fn derived(join: TableWithJoins, alias: TableAlias, from: &From) -> Result<TableFactor> {
+    let mut query = crate::dml::template("SELECT 1")?;
+    let SetExpr::Select(select) = query.body.as_mut() else { unreachable!("the template is a SELECT") };
+    let columns = from.columns().unwrap_or_default();
+    select.projection = columns.iter().map(|(name, expr)| column_item(name, expr, &columns)).collect();
+    select.from = vec![join];
+    Ok(TableFactor::Derived { lateral: false, subquery: query, alias: Some(alias), sample: None })
+}
+
+/// Every expression of a SELECT but those in FROM; whether it is an item of ORDER BY.
+fn for_each(
+    select: &mut Select,
+    order_by: Option<&mut OrderBy>,
+    f: &mut dyn FnMut(&mut Expr, bool) -> Result<()>,
+) -> Result<()> {
+    for item in &mut select.projection {
+        if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
+            f(expr, false)?;
+        }
+    }
+    if let Some(Distinct::On(exprs)) = &mut select.distinct {
+        exprs.iter_mut().try_for_each(|expr| f(expr, false))?;
+    }
+    if let GroupByExpr::Expressions(exprs, _) = &mut select.group_by {
+        exprs.iter_mut().try_for_each(|expr| f(expr, false))?;
+    }
+    for expr in select.selection.iter_mut().chain(select.having.iter_mut()) {
+        f(expr, false)?;
+    }
+    if let Some(OrderBy { kind: OrderByKind::Expressions(exprs), .. }) = order_by {
+        exprs.iter_mut().try_for_each(|item| f(&mut item.expr, true))?;
+    }
+    Ok(())
+}
+
+/// An item for a column of `*`. Only what is computed needs a name, and the name must differ from its neighbours'.
+fn column_item(name: &str, expr: &Expr, columns: &[(String, Expr)]) -> SelectItem {
+    match expr {
+        Expr::CompoundIdentifier(_) | Expr::Identifier(_) => SelectItem::UnnamedExpr(expr.clone()),
+        _ => {
+            let repeated = columns.iter().filter(|(other, _)| other == name).count() > 1;
+            let alias = if repeated { format!("{name}\0m") } else { name.to_owned() };
+            SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', alias) }
+        }
+    }
+}
+
+fn output_names(items: &[SelectItem], from: &From) -> Names {
+    let mut names = vec![];
+    for item in items {
+        match item {
+            SelectItem::UnnamedExpr(expr) => names.push(crate::naming::expr_name(expr)),
+            SelectItem::ExprWithAlias { alias, .. } => names.push(crate::naming::shown(&fold(alias)).to_owned()),
+            SelectItem::Wildcard(_) => names.extend(from.columns()?.into_iter().map(|(name, _)| name)),
+            SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(table), _) => {
+                names.extend(from.relation(table)?.columns.clone()?);
+            }
+            _ => return None,
+        }
+    }
+    Some(names)
+}
+
+/// An alias that hides a column which ORDER BY names with its table (`CAST(t.id AS text) AS id ... ORDER BY t.id`) gets a name of
+/// its own; clients are shown the other.
+fn rename_hidden(select: &mut Select, order_by: Option<&mut OrderBy>) {
+    let Some(OrderBy { kind: OrderByKind::Expressions(order), .. }) = order_by else { return };
+    for item in &mut select.projection {
+        let SelectItem::ExprWithAlias { expr, alias } = item else { continue };
+        let name = fold(alias);
+        if matches!(expr, Expr::CompoundIdentifier(_) | Expr::Identifier(_)) {
+            continue;
+        }
+        let names_it =
+            |expr: &Expr| matches!(expr, Expr::CompoundIdentifier(p) if p.last().map(fold) == Some(name.clone()));
+        if !order.iter().any(|by| contains(&by.expr, &names_it)) {
+            continue;
+        }
+        let own = Ident::with_quote('"', format!("{name}\0o"));
+        for by in order.iter_mut() {
+            if matches!(&by.expr, Expr::Identifier(ident) if fold(ident) == name) {
+                by.expr = Expr::Identifier(own.clone());
+            }
+        }
+        *alias = own;
+    }
+}
+
+fn contains(expr: &Expr, test: &dyn Fn(&Expr) -> bool) -> bool {
+    struct Contains<'t>(&'t dyn Fn(&Expr) -> bool);
+    impl Visitor for Contains<'_> {
+        type Break = ();
+
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            if (self.0)(expr) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
+    }
+    expr.visit(&mut Contains(test)).is_break()
+}
+
+/// How many places in a query read the relation of that name.
+fn times_read(query: &Query, name: &str) -> usize {
+    struct Reads<'n>(&'n str, usize);
+    impl Visitor for Reads<'_> {
+        type Break = ();
+
+        fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+            if let TableFactor::Table { name, .. } = factor
+                && let [part] = name.0.as_slice()
+                && part.as_ident().is_some_and(|ident| fold(ident) == self.0)
+            {
+                self.1 += 1;
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut reads = Reads(name, 0);
+    let _ = query.visit(&mut reads);
+    reads.1
+}
+
+/// Resolves queries within expressions.
+struct Subqueries<'s, 'r> {
+    resolver: &'s mut Resolver<'r>,
+    depth: usize,
+}
+
+impl VisitorMut for Subqueries<'_, '_> {
+    type Break = EngineError;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<EngineError> {
+        self.depth += 1;
+        // What is within it, it resolves itself.
+        if self.depth == 1
+            && let Err(error) = self.resolver.query(query, false)
+        {
+            return ControlFlow::Break(error);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<EngineError> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+}
+
+/// Writes out the columns of one SELECT, also where queries within it refer to them.
+struct Columns<'c, 'r> {
+    from: &'c From,
+    twice: &'c BTreeMap<String, Vec<String>>,
+    resolver: &'c mut Resolver<'r>,
+    /// Of each query that has been entered, the names that mean its own columns; `None`: any may.
+    inner: Vec<Names>,
+}
+
+impl Columns<'_, '_> {
+    fn is_hidden(&self, name: &str) -> bool {
+        self.inner.iter().any(|names| names.as_ref().is_none_or(|names| names.iter().any(|n| n == name)))
+    }
+}
+
+impl VisitorMut for Columns<'_, '_> {
+    type Break = EngineError;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<EngineError> {
+        let nothing = self.from.merged.is_empty() && self.twice.is_empty();
+        self.inner.push(if nothing { Some(vec![]) } else { self.resolver.own_names(query) });
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<EngineError> {
+        self.inner.pop();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<EngineError> {
+        let ambiguous = |name: &str| {
+            ControlFlow::Break(EngineError::new("42702", format!("column reference \"{name}\" is ambiguous")))
+        };
+        if !self.inner.is_empty() {
+            return ControlFlow::Continue(());
+        }
+        if let Expr::CompoundIdentifier(parts) = expr
+            && let [table, column] = parts.as_slice()
+            && self.twice.get(&fold(column)).is_some_and(|tables| tables.contains(&fold(table)))
+        {
+            return ambiguous(&fold(column));
+        }
+        match count_rows(expr, self.from) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        }
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<EngineError> {
+        if let Expr::Identifier(ident) = expr {
+            let name = fold(ident);
+            if self.is_hidden(&name) {
+                return ControlFlow::Continue(());
+            }
+            if let Some(merged) = self.from.merged.get(&name) {
+                *expr = Expr::Nested(Box::new(merged.clone()));
+            } else if self.twice.contains_key(&name) {
+                return ControlFlow::Break(EngineError::new(
+                    "42702",
+                    format!("column reference \"{name}\" is ambiguous"),
+                ));
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// `count(t.*)` as the count of a column of t that is never NULL, or of rows where nothing pads them.
+fn count_rows(expr: &mut Expr, from: &From) -> Result<()> {
+    let Some(table) = counted_table(expr) else { return Ok(()) };
+    let Some(relation) = from.relation(table) else { return Ok(()) };
+    let argument = match (&relation.never_null, from.has_outer_join) {
+        (_, false) => FunctionArgExpr::Wildcard,
+        (Some(column), true) => FunctionArgExpr::Expr(relation.column(column)),
+        (None, true) => {
+            return Err(unsupported(format!("count({table}.*) beside an outer join, of what has no NOT NULL column,")));
+        }
+    };
+    let Expr::Function(Function { args: FunctionArguments::List(list), .. }) = expr else { return Ok(()) };
+    if list.duplicate_treatment.is_some() {
+        return Err(unsupported("count(DISTINCT) of rows"));
+    }
+    list.args = vec![FunctionArg::Unnamed(argument)];
+    Ok(())
+}
+
+impl Relation {
+    fn column(&self, name: &str) -> Expr {
+        Expr::CompoundIdentifier(vec![Ident::with_quote('"', &self.name), Ident::with_quote('"', name)])
+    }
+}

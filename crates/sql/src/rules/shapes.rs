@@ -1,0 +1,150 @@
+//! Which correlated subqueries DataFusion turns into joins rightly. The others are refused (0A000).
+//!
+//! It takes the conditions that refer to the outer query out of the subquery and makes them the join's: right only where nothing
+//! between the condition and the subquery's result depends on which rows there are.
+//!
+//! Upstream: `PullUpCorrelatedExpr` pulls a correlated filter through window functions, through the side of an outer join that is filled
+//! with NULLs, through aggregates without groups in EXISTS and IN (`EXISTS (SELECT count(*) ...)` is always true), through `OFFSET`
+//! and through a `LIMIT` beside it. The answers are wrong without an error.
+use crate::error::{tunnel, unsupported};
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{JoinType, NullEquality, Result, ScalarValue};
+use datafusion::logical_expr::{Aggregate, Distinct, Expr, Limit, LogicalPlan};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Whether there is a row.
+    Exists,
+    /// Its rows, or its one value.
+    Rows,
+}
+
+/// Refuses a node one of whose subqueries would be planned wrongly.
+pub(crate) fn check(plan: &LogicalPlan) -> Result<()> {
+    for input in plan.inputs() {
+        // LATERAL; within an expression it is met below.
+        if let LogicalPlan::Subquery(lateral) = input {
+            Walk::new(Kind::Rows).subquery(&lateral.subquery)?;
+        }
+    }
+    plan.apply_expressions(|expr| {
+        expr.apply(|expr| {
+            match expr {
+                Expr::Exists(exists) => Walk::new(Kind::Exists).subquery(&exists.subquery.subquery)?,
+                Expr::InSubquery(membership) => Walk::new(Kind::Rows).subquery(&membership.subquery.subquery)?,
+                Expr::ScalarSubquery(subquery) => Walk::new(Kind::Rows).subquery(&subquery.subquery)?,
+                _ => {}
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    Ok(())
+}
+
+struct Walk {
+    kind: Kind,
+    /// A condition on the outer query has been met: it will be moved, and what comes later is planned with that in mind.
+    moved: bool,
+    /// An aggregate above another one would take its missing groups for missing rows.
+    aggregated: bool,
+}
+
+fn refused(what: &str) -> Result<()> {
+    Err(tunnel(unsupported(format!("a subquery that refers to the outer query below {what}"))))
+}
+
+fn is_correlated(plan: &LogicalPlan) -> bool {
+    !plan.all_out_ref_exprs().is_empty()
+}
+
+impl Walk {
+    fn new(kind: Kind) -> Walk {
+        Walk { kind, moved: false, aggregated: false }
+    }
+
+    fn subquery(mut self, plan: &LogicalPlan) -> Result<()> {
+        if !is_correlated(plan) {
+            return Ok(());
+        }
+        self.node(plan, true)
+    }
+
+    /// `plain`: nothing but projections stands above.
+    fn node(&mut self, plan: &LogicalPlan, plain: bool) -> Result<()> {
+        if !is_correlated(plan) {
+            return if self.moved && has_limit(plan)? { refused("something beside a LIMIT") } else { Ok(()) };
+        }
+        match plan {
+            LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => self.node(plan.inputs()[0], plain),
+            LogicalPlan::Filter(filter) => {
+                self.node(&filter.input, false)?;
+                self.moved |= filter.predicate.contains_outer();
+                Ok(())
+            }
+            LogicalPlan::Aggregate(aggregate) => self.aggregate(aggregate, plain),
+            LogicalPlan::Limit(limit) if self.kind == Kind::Exists && plain && keeps_existence(limit) => {
+                self.node(&limit.input, plain)
+            }
+            LogicalPlan::Distinct(Distinct::All(input)) => self.node(input, false),
+            LogicalPlan::Join(join) => {
+                let (left, right) = match join.join_type {
+                    JoinType::Inner => (true, true),
+                    JoinType::Left => (true, false),
+                    JoinType::Right => (false, true),
+                    _ => (false, false),
+                };
+                let of_sets = join.null_equality == NullEquality::NullEqualsNull;
+                if of_sets || (!left && is_correlated(&join.left)) || (!right && is_correlated(&join.right)) {
+                    return refused("an outer join, INTERSECT or EXCEPT");
+                }
+                self.node(&join.left, false)?;
+                self.node(&join.right, false)
+            }
+            LogicalPlan::Limit(_) => refused("LIMIT or OFFSET"),
+            LogicalPlan::Window(_) => refused("a window function"),
+            LogicalPlan::Union(_) => refused("UNION"),
+            LogicalPlan::Sort(_) => refused("ORDER BY"),
+            LogicalPlan::Distinct(Distinct::On(_)) => refused("DISTINCT ON"),
+            // DataFusion leaves what else it knows nothing of, and it is refused later.
+            _ => Ok(()),
+        }
+    }
+
+    fn aggregate(&mut self, aggregate: &Aggregate, plain: bool) -> Result<()> {
+        if std::mem::replace(&mut self.aggregated, true) {
+            return refused("an aggregate of an aggregate");
+        }
+        if aggregate.group_expr.iter().any(|e| matches!(e, Expr::GroupingSet(_))) {
+            return refused("GROUPING SETS");
+        }
+        // It has a row even where the rows it is to aggregate are missing.
+        if aggregate.group_expr.is_empty() && (self.kind == Kind::Exists || !plain) {
+            return refused("an aggregate without GROUP BY");
+        }
+        self.node(&aggregate.input, false)
+    }
+}
+
+fn keeps_existence(limit: &Limit) -> bool {
+    let number = |e: &Option<Box<Expr>>, none: i64| e.as_deref().map_or(Some(none), whole);
+    number(&limit.skip, 0) == Some(0) && number(&limit.fetch, 1).is_some_and(|n| n > 0)
+}
+
+/// The value of a whole constant, whatever type it has been given.
+fn whole(expr: &Expr) -> Option<i64> {
+    match expr {
+        Expr::Alias(alias) => whole(&alias.expr),
+        Expr::Cast(cast) => whole(&cast.expr),
+        Expr::ScalarFunction(call) if call.args.len() == 1 => whole(&call.args[0]),
+        Expr::Literal(value, _) => match value.cast_to(&DataType::Int64).ok()? {
+            ScalarValue::Int64(n) => n,
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn has_limit(plan: &LogicalPlan) -> Result<bool> {
+    plan.exists(|node| Ok(matches!(node, LogicalPlan::Limit(_))))
+}
