@@ -29,6 +29,7 @@ pub(crate) async fn check(core: &Arc<Core>) -> Result<Vec<String>> {
     core.purge_now().await?;
     let mut problems = Vec::new();
     let _purge_rests = core.purging.lock().await;
+    core.read_histories().await?;
     let mut txn = Txn::new(core.clone(), Isolation::ReadCommitted);
     // Definitions do not change while we look.
     txn.lock_ddl().await?;

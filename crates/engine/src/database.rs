@@ -1,7 +1,7 @@
 //! A database: storage, catalogue, transactions, purge, opened together.
 //!
 //! 1. Opening: redo (storage), then losers are rolled back with the definitions as they were at the crash, then the committed catalogue is
-//!    read, then purge and the public begin.
+//!    read, then purge and the public begin. What is to be purged of the run before is read by purge.
 //! 2. A commit whose log flush failed has an unknown outcome: it stays active for ever, and the database stops (58030).
 //! 3. A database counts as made when everything of it is home: a crash before leaves what opening refuses and creating overwrites.
 use crate::catalog::Catalog;
@@ -22,6 +22,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use terrace_env::Env;
 use terrace_storage::backup::Upto;
+use terrace_storage::undo::Unread;
 use terrace_storage::{DeviceSet, Distribution, Lsn, ObjectId, RecoveryPhase, RecoveryReport, StorageConfig, Store};
 use tokio::sync::{MutexGuard, Notify};
 
@@ -50,7 +51,6 @@ impl Default for EngineConfig {
 pub struct OpenReport {
     pub storage: RecoveryReport,
     pub losers_rolled_back: usize,
-    pub histories_to_purge: usize,
 }
 
 /// What goes on in a database.
@@ -86,6 +86,8 @@ pub(crate) struct Core {
     /// Finished transactions in the order in which they ended (their commits may become durable, and so be here, in
     /// another). Taken before the lock of `active`.
     pub(crate) histories: Mutex<Histories>,
+    /// Those of the run before that nobody has read yet.
+    unread: tokio::sync::Mutex<Unread>,
     pub(crate) purge_wanted: Arc<Notify>,
     /// Held while purging, and while checking.
     pub(crate) purging: tokio::sync::Mutex<()>,
@@ -132,6 +134,7 @@ impl Core {
             usage: Arc::default(),
             stripes: (0..STRIPES).map(|_| tokio::sync::Mutex::new(())).collect(),
             histories: Mutex::default(),
+            unread: tokio::sync::Mutex::default(),
             purge_wanted: Arc::default(),
             purging: tokio::sync::Mutex::new(()),
             snapshots_cancelled: AtomicU64::new(0),
@@ -224,6 +227,17 @@ impl Core {
         });
     }
 
+    /// Finished transactions of the run before are read when they are needed, by purge and checks: behind the first query, for there may be
+    /// millions. Purge consumes none before all are read, for they lie in the order of their segments.
+    pub(crate) async fn read_histories(&self) -> Result<()> {
+        let mut unread = self.unread.lock().await;
+        while !self.closing.load(Ordering::Acquire) {
+            let Some(history) = unread.next(&self.cleanup).await? else { break };
+            self.histories.lock().insert(&history);
+        }
+        Ok(())
+    }
+
     /// Waits until no rollback runs in the background.
     pub(crate) async fn settle(&self) {
         loop {
@@ -274,10 +288,10 @@ impl Database {
     ) -> Result<(Database, OpenReport)> {
         let progress = storage.progress.clone();
         let (store, storage) = Store::open_upto(env.clone(), devices, storage, upto).await?;
-        let (losers, histories) = store.undo().recover(&store).await?;
-        let report = OpenReport { storage, losers_rolled_back: losers.len(), histories_to_purge: histories.len() };
+        let (losers, unread) = store.undo().recover(&store).await?;
+        let report = OpenReport { storage, losers_rolled_back: losers.len() };
         let core = Core::new(env, store, engine, Catalog::default());
-        *core.histories.lock() = histories.into_iter().collect();
+        *core.unread.lock().await = unread;
         if !losers.is_empty() {
             // Definitions that losers made or deleted are needed to undo their rows.
             *core.catalog.write() = Arc::new(Catalog::load(&core.store, View::WithDeleted).await?);

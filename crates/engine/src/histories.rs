@@ -106,14 +106,6 @@ impl Histories {
     }
 }
 
-impl FromIterator<History> for Histories {
-    fn from_iter<T: IntoIterator<Item = History>>(histories: T) -> Histories {
-        let mut all = Histories::default();
-        histories.into_iter().for_each(|history| all.insert(&history));
-        all
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -108,6 +108,7 @@ impl Core {
     /// Consumes every history that is below the horizon.
     pub(crate) async fn purge_now(&self) -> Result<()> {
         let _one = self.purging.lock().await;
+        self.read_histories().await?;
         while !self.closing.load(Ordering::Acquire) {
             let next = {
                 let histories = self.histories.lock();

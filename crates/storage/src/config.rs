@@ -94,6 +94,8 @@ pub struct StorageConfig {
     pub read_ahead: usize,
     /// How the flash tier works, where `DeviceSet` has a device for it.
     pub flash: FlashConfig,
+    /// Bytes of changes that recovery gathers from the log at a time, besides the pool: it reads the log once for each so many of them.
+    pub redo_memory: usize,
     /// Where the opening says how far it is.
     pub progress: Arc<RecoveryProgress>,
     /// Safeguards that a test removes to show that it would notice. All true in production.
@@ -204,6 +206,7 @@ impl Default for StorageConfig {
             write_group: 64,
             read_ahead: 32,
             flash: FlashConfig::default(),
+            redo_memory: 64 << 20,
             progress: Arc::default(),
             safeguards: Safeguards::default(),
         }

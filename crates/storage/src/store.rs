@@ -14,7 +14,7 @@ use crate::identity::{Identity, Role};
 use crate::log::{Class, Log};
 use crate::mtr::{LogPermit, Mtr};
 use crate::pool::{Access, Pool};
-use crate::recovery::{self, Redone, Suspects};
+use crate::recovery::{self, Redone, Suspects, Tools};
 use crate::space::Space;
 use crate::types::*;
 use crate::undo::UndoSpace;
@@ -43,6 +43,8 @@ pub struct RecoveryReport {
     pub bytes: u64,
     /// Changes of pages that were repeated, the same page counted each time.
     pub pages_redone: u64,
+    /// Pages that the log since the redo LSN names.
+    pub pages: u64,
     pub torn_pages_restored: u64,
     /// Pages in use that were damaged, or whose last write was lost, made again from older log.
     pub pages_rebuilt: u64,
@@ -182,7 +184,14 @@ impl Store {
         if !state.clean {
             inner.log.harden(state.redo_lsn).await?;
         }
-        let redone = recovery::redo(&inner.log, &inner.pool, state.redo_lsn, upto, &mut report).await?;
+        let tools = Tools {
+            env: &inner.env,
+            log: &inner.log,
+            pool: &inner.pool,
+            progress: &inner.config.progress,
+            budget: inner.config.redo_memory,
+        };
+        let redone = recovery::redo(tools, state.redo_lsn, upto, &mut report).await?;
         report.redo_to = redone.end;
         let newest = inner.disk.newest_seen();
         if !report.stopped_short {
@@ -231,19 +240,11 @@ impl Store {
         let page_size = inner.config.page_size;
         let (droppable, kept): (Suspects, Suspects) =
             suspects.into_iter().partition(|(page, _)| page.space == DATA && !Space::is_map_page(page.no, page_size));
-        let mut rebuilt = 0;
-        for (page, why) in kept {
-            recovery::rebuild_suspect(&inner.log, &inner.pool, page, (redo, end), why).await?;
-            rebuilt += 1;
-        }
+        let (range, said) = ((redo, end), (&inner.env, &*inner.config.progress));
+        let rebuilt = recovery::rebuild(&inner.pool, kept, range, said).await?;
         self.set_data(Space::open(self, DATA).await?);
-        for (page, why) in droppable {
-            if self.space(DATA).is_used(page.no) {
-                recovery::rebuild_suspect(&inner.log, &inner.pool, page, (redo, end), why).await?;
-                rebuilt += 1;
-            }
-        }
-        Ok(rebuilt)
+        let used = droppable.into_iter().filter(|(page, _)| self.space(DATA).is_used(page.no)).collect();
+        Ok(rebuilt + recovery::rebuild(&inner.pool, used, range, said).await?)
     }
 
     fn assemble(

@@ -473,6 +473,8 @@ impl Config {
             log_buffer: self.memory.log_buffer.0 as usize,
             flash: self.flash_tier.storage(),
             checkpoint_interval: self.log.checkpoint_interval.0,
+            // Queries take nothing while there is none.
+            redo_memory: StorageConfig::default().redo_memory.max(self.memory.pool.0 as usize / 2),
             ..StorageConfig::default()
         }
     }

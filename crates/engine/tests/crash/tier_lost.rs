@@ -90,6 +90,49 @@ fn a_lost_page_is_made_again_without_the_disk() {
     assert!(made_again > 0, "no dirty page was ever made again");
 }
 
+/// The device answers, but with other bytes than were written: it is given up after a few bad frames, says why, and its dirty pages
+/// are made again many in one pass over the log, not one by one.
+#[test]
+fn f2_a_tier_that_rots_is_given_up_and_repaired_in_few_passes() {
+    let mut lost = 0;
+    for seed in 0..6 {
+        let _replay = Replay(seed);
+        with_tier(lazy(), || {
+            let (world, db, model) = working(seed);
+            let before = stats(&db);
+            for at in ((64 << 10)..world.devices[FLASH].size()).step_by(4096) {
+                world.devices[FLASH].flip(at + 200, 5);
+            }
+            let read = world.devices[LOG].stats().read_bytes;
+            settle(&world, &db).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+            verify(&world, &db, &[model.state_now()]).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+            world
+                .sim
+                .run({
+                    let store = db.store().clone();
+                    async move { store.checkpoint().await }
+                })
+                .unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+            let (after, read) = (stats(&db), world.devices[LOG].stats().read_bytes - read);
+            if before.dirty > 20 {
+                let problem = after.problem.clone().unwrap_or_default();
+                assert_eq!(after.state, FlashState::Failed, "seed {seed}: {after:?}");
+                assert!(problem.contains("is not what was written"), "seed {seed}: {problem}");
+                assert_eq!(after.dirty, 0, "seed {seed}: everything went home");
+                // Sixteen of one page each at the worst until the tier is given up, then a few for all.
+                let log = world.devices[LOG].size();
+                assert!(read < 24 * log, "seed {seed}: {read} bytes of a log of {log} read for {} pages", before.dirty);
+                lost += before.dirty;
+            }
+            let state = go_on(&world, &db, &model.state_now()).unwrap();
+            drop(db);
+            recover(seed, world.crash(Choice::None), &[state], Safeguards::default())
+                .unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        });
+    }
+    assert!(lost > 0, "no tier was dirty enough");
+}
+
 /// Where lost pages cannot be made again while the database runs, because its log cannot be read, it stops; once the log can be read
 /// recovery finds everything.
 #[test]

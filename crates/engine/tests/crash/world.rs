@@ -128,6 +128,7 @@ fn config(seed: u64) -> StorageConfig {
         read_ahead: 4,
         flash: TIER.with_borrow(|tier| tier.clone().unwrap_or_default()),
         safeguards: Safeguards::default(),
+        redo_memory: [2, 16, 1024][seed as usize / 8 % 3] << 10,
         progress: Arc::default(),
     }
 }

@@ -26,8 +26,8 @@ const BUSY: Duration = Duration::from_millis(1);
 const AHEAD: u32 = 1024;
 /// Groups cleaned at once, if so many pages are due: a saturated disk gives a share to who has many requests waiting.
 const GROUPS: usize = 32;
-/// Pages made again from the log in one pass, when the device is gone.
-const REPLAYED: usize = 1024;
+/// Pages made again from the log at a time, when the device is gone: what one pass over it makes.
+const REPLAYED: usize = 4096;
 
 /// Neighbouring dirty frames of a partition on their way home.
 struct Group {
@@ -37,6 +37,14 @@ struct Group {
 
 /// A page's bytes, and whether its frame was good.
 type Contents = Option<(IoBuf, bool)>;
+
+/// What a frame was found to hold.
+enum Frame {
+    Void,
+    Good(IoBuf),
+    /// Nothing that can be used; the page's recLSN.
+    Lost(Lsn),
+}
 
 impl FlashHome {
     /// Waits until no frame is dirty with a recLSN below `before`. Those that become dirty meanwhile and are as old go to the disk.
@@ -133,7 +141,7 @@ impl FlashHome {
         if groups.is_empty() {
             return Ok(0);
         }
-        let contents = if gone { self.replay_groups(&groups).await } else { self.read_groups(&groups).await };
+        let contents = self.contents(&groups).await;
         let done = join_all(groups.into_iter().zip(contents).map(|(group, contents)| self.send_home(group, contents)));
         let mut cleaned = 0;
         let mut failure = None;
@@ -164,39 +172,36 @@ impl FlashHome {
         Some(Group { part, frames: partition.start_clean(frame, batch) })
     }
 
-    async fn read_groups(&self, groups: &[Group]) -> Vec<Vec<Result<Contents>>> {
-        join_all(groups.iter().map(|group| {
-            join_all(group.frames.iter().map(|&(page, frame)| async move {
-                let at = FrameId { part: group.part, frame };
-                let (void, tag, rec) = {
-                    let partition = self.partition(at.part).lock();
-                    let record = partition.record(frame);
-                    (record.is_void(), record.tag(), record.rec())
-                };
-                if void {
-                    return Ok(None);
-                }
-                if let Some(bytes) = self.read_frame(at, page, tag).await {
-                    return Ok(Some((bytes, true)));
-                }
-                let bytes = self.replay(&[(page, rec)]).await.pop().expect("one page was asked for")?;
-                Ok(Some((bytes, false)))
-            }))
-        }))
-        .await
-    }
-
-    /// As `read_groups`, when there is no device to read: one pass over the log for all.
-    async fn replay_groups(&self, groups: &[Group]) -> Vec<Vec<Result<Contents>>> {
-        let mut wanted = Vec::new();
-        for group in groups {
-            let partition = self.partition(group.part).lock();
-            wanted.extend(group.frames.iter().map(|&(page, frame)| (page, partition.record(frame).rec())));
-        }
-        let mut made = self.replay(&wanted).await.into_iter();
-        let one = |_: &(PageId, u32)| Ok(Some((made.next().expect("one for each page")?, false)));
-        let mut one = one;
-        groups.iter().map(|group| group.frames.iter().map(&mut one).collect()).collect()
+    /// The groups' pages: from their frames; those whose frames cannot be read, or are not what they should be, made again together.
+    async fn contents(&self, groups: &[Group]) -> Vec<Vec<Result<Contents>>> {
+        let frames: Vec<(FrameId, PageId)> = groups
+            .iter()
+            .flat_map(|group| group.frames.iter().map(|&(page, frame)| (FrameId { part: group.part, frame }, page)))
+            .collect();
+        let read = join_all(frames.iter().map(|&(at, page)| async move {
+            let (void, tag, rec) = {
+                let partition = self.partition(at.part).lock();
+                let record = partition.record(at.frame);
+                (record.is_void(), record.tag(), record.rec())
+            };
+            match void {
+                true => Frame::Void,
+                false => self.read_frame(at, page, tag).await.map_or(Frame::Lost(rec), Frame::Good),
+            }
+        }));
+        let read = read.await;
+        let lost = |(frame, (_, page)): (&Frame, &(FrameId, PageId))| match frame {
+            Frame::Lost(rec) => Some((*page, *rec)),
+            _ => None,
+        };
+        let lost: Vec<(PageId, Lsn)> = read.iter().zip(&frames).filter_map(lost).collect();
+        let mut made = if lost.is_empty() { Vec::new() } else { self.replay(&lost).await }.into_iter();
+        let mut contents = read.into_iter().map(|frame| match frame {
+            Frame::Void => Ok(None),
+            Frame::Good(bytes) => Ok(Some((bytes, true))),
+            Frame::Lost(_) => Ok(Some((made.next().expect("one for each page that was lost")?, false))),
+        });
+        groups.iter().map(|group| contents.by_ref().take(group.frames.len()).collect()).collect()
     }
 
     /// Hands a group to the disk home (invariant 2 of the tier), waits, and settles its frames. Returns how many went home.

@@ -50,6 +50,7 @@ use crate::home::{Fetched, Home, HomeFuture, Reason, Tier, WriteBack};
 use crate::identity::Identity;
 use crate::log::Log;
 use crate::pool::Access;
+use crate::recovery::Remaker;
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, RwLock};
 use crate::types::*;
@@ -63,7 +64,7 @@ use terrace_device::{DeviceRef, IoBuf};
 use terrace_env::{Env, Nanos};
 use terrace_policy::flash::{Budget, Gate, Moment, Offer};
 use tokio::sync::Notify;
-use trouble::Complaints;
+use trouble::{Complaints, Rot};
 
 /// Partitions (N, section 3.3.3.4), and the fewest frames worth one.
 const PARTITIONS: usize = 16;
@@ -123,10 +124,12 @@ pub(crate) struct FlashHome {
     pending: AtomicUsize,
     /// Failed transfers since the last that succeeded.
     failures: AtomicU32,
+    rot: Mutex<Rot>,
     complaints: Complaints,
     admissions: Mutex<VecDeque<Admission>>,
     /// Buffers to copy admissions into.
     spare: Mutex<Vec<IoBuf>>,
+    remaker: Remaker,
     /// Replays that fail again and again; and why the last did, once there were too many.
     stuck: Mutex<Stuck>,
     hopeless: OnceLock<StorageError>,
@@ -163,6 +166,7 @@ impl FlashHome {
         let totals = Arc::new(Totals::default());
         let opened = env.now();
         FlashHome {
+            remaker: Remaker::new(log.clone(), config.page_size),
             env,
             log,
             disk,
@@ -180,6 +184,7 @@ impl FlashHome {
             problem: Mutex::new(None),
             pending: AtomicUsize::new(0),
             failures: AtomicU32::new(0),
+            rot: Mutex::default(),
             complaints: Complaints::default(),
             admissions: Mutex::new(VecDeque::new()),
             spare: Mutex::new(Vec::new()),

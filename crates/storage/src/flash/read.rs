@@ -118,11 +118,11 @@ impl FlashHome {
         match read {
             Ok(bytes) => {
                 self.note_success();
-                if header::verify(&bytes, page).is_ok() && Record::tag_of(header::lsn(&bytes)) == tag {
+                let good = header::verify(&bytes, page).is_ok() && Record::tag_of(header::lsn(&bytes)) == tag;
+                self.note_frame(&page, good);
+                if good {
                     return Some(bytes);
                 }
-                self.counters.bad_frames.fetch_add(1, Ordering::Relaxed);
-                self.complain(Trouble::Damaged, &page, &"its checks fail");
             }
             Err(error) => self.note_failure(Trouble::Read, &page, &error),
         }

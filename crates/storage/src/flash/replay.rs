@@ -1,4 +1,4 @@
-//! A dirty page whose frame is lost is made again: the disk's version, and the log from the page's recLSN on.
+//! A dirty page whose frame is lost is made again: the disk's version, and the log from the page's recLSN on (`recovery::remake`).
 //!
 //! Why that is sound while the server runs: the log is kept back to the tier's oldest recLSN, and every change of the page that the
 //! disk may lack lies at or above its own. Nobody holds a newer version: the page is either being read (then it is not in memory), or
@@ -10,15 +10,12 @@
 
 use super::FlashHome;
 use crate::error::{Result, StorageError};
-use crate::home::Home;
-use crate::log::history::Change;
-use crate::page::header;
+use crate::home::{Fetched, Home};
 use crate::pool::Access;
-use crate::recovery::{apply_ops, rebuild};
+use crate::recovery::{Base, Wanted};
 use crate::sync::atomic::Ordering;
 use crate::types::*;
-use futures::future::join_all;
-use std::collections::BTreeMap;
+use futures::StreamExt;
 use std::time::Duration;
 use terrace_device::IoBuf;
 use terrace_env::Nanos;
@@ -26,6 +23,10 @@ use terrace_env::Nanos;
 /// So many times replays may fail in a row; those of one round of the cleaner, which tries again after `ROUND`, are one.
 const PATIENCE: u32 = 100;
 const ROUND: Duration = Duration::from_millis(40);
+/// Pages of the disk read in one request, those between two that are wanted included; of these at most so many; requests at once.
+const RUN: u32 = 256;
+const GAP: u32 = 32;
+const IN_FLIGHT: usize = 8;
 
 /// Replays that failed since the last that succeeded.
 #[derive(Default)]
@@ -67,64 +68,50 @@ impl FlashHome {
     }
 
     async fn replay_all(&self, pages: &[(PageId, Lsn)]) -> Vec<Result<IoBuf>> {
-        let wanted: BTreeMap<PageId, Lsn> = pages.iter().copied().collect();
-        let changes = match self.log.changes_since(&wanted).await {
-            Ok(changes) => changes,
-            Err(error) => return pages.iter().map(|_| Err(error.clone())).collect(),
-        };
-        let changes = &changes;
-        join_all(pages.iter().map(|&(page, _)| async move {
-            let changes = changes.get(&page).map_or(&[][..], Vec::as_slice);
-            let made = match self.remake(page, changes).await {
-                Err(error) => self.remake_whole(page, error).await,
-                made => made,
+        let upto = self.log.end();
+        let bases = self.disk_versions(pages).await;
+        let wanted = pages.iter().zip(bases).map(|(&(page, rec), base)| {
+            let base = match base {
+                Ok(bytes) => Base::Version(bytes, rec),
+                Err(why) => Base::Nothing(why, rec),
             };
-            self.counters.replayed.fetch_add(made.is_ok() as u64, Ordering::Relaxed);
-            made
-        }))
-        .await
+            Wanted { page, base, upto }
+        });
+        let made = self.remaker.make(wanted.collect()).await;
+        let count = made.iter().filter(|page| page.is_ok()).count() as u64;
+        self.counters.replayed.fetch_add(count, Ordering::Relaxed);
+        made
     }
 
-    /// As `remake`, without the disk; `why` that is no good, and the error where the log does not reach back to the page's beginning.
-    async fn remake_whole(&self, page: PageId, why: StorageError) -> Result<IoBuf> {
-        let other = match &why {
-            StorageError::BadPage { why, .. } => why.is_decay(),
-            StorageError::LostWrite { .. } => true,
-            _ => false,
-        };
-        if !other {
-            return Err(why);
+    /// What the disk has of the pages, in their order.
+    async fn disk_versions(&self, pages: &[(PageId, Lsn)]) -> Vec<Result<IoBuf>> {
+        let mut order: Vec<usize> = (0..pages.len()).collect();
+        order.sort_unstable_by_key(|&at| pages[at].0);
+        let mut runs: Vec<Vec<usize>> = Vec::new();
+        for at in order {
+            let page = pages[at].0;
+            let joins = |run: &&mut Vec<usize>| {
+                let (first, last) = (pages[run[0]].0, pages[run[run.len() - 1]].0);
+                first.space == page.space && page.no - last.no <= GAP && page.no - first.no < RUN
+            };
+            match runs.last_mut().filter(joins) {
+                Some(run) => run.push(at),
+                None => runs.push(vec![at]),
+            }
         }
-        let Some(history) = self.log.page_history(page, self.log.end()).await? else { return Err(why) };
-        tracing::warn!(%page, "made again from the log: {}", why.reason());
-        let mut bytes = IoBuf::padded(&rebuild(page, self.page_size, &history)?);
-        header::seal(&mut bytes);
-        Ok(bytes)
-    }
-
-    async fn remake(&self, page: PageId, changes: &[Change]) -> Result<IoBuf> {
-        let afresh = changes.iter().rposition(Change::starts_afresh);
-        let (mut bytes, changes) = match afresh {
-            Some(at) => (IoBuf::zeroed(self.page_size), &changes[at..]),
-            None => {
-                let mut fetched = self.disk.fetch(page, 1, Access::Random).await;
-                (fetched.pop().expect("one page was asked for")?.bytes, changes)
-            }
-        };
-        let mut fresh = afresh.is_some();
-        for change in changes {
-            let found = header::lsn(&bytes);
-            if !fresh && change.end <= found {
-                continue;
-            }
-            if !fresh && change.prev != found {
-                return Err(StorageError::LostWrite { page, found, expected: change.prev });
-            }
-            apply_ops(&mut bytes, page, &change.ops, change.end)?;
-            fresh = false;
+        let read = futures::stream::iter(runs).map(|run| async move {
+            let (first, last) = (pages[run[0]].0, pages[run[run.len() - 1]].0);
+            let fetched = self.disk.fetch(first, last.no - first.no + 1, Access::Random).await;
+            let mut fetched: Vec<_> = fetched.into_iter().map(Some).collect();
+            let take = |at: usize| (at, fetched[(pages[at].0.no - first.no) as usize].take());
+            run.into_iter().map(take).collect::<Vec<_>>()
+        });
+        let mut versions: Vec<Option<Result<IoBuf>>> = pages.iter().map(|_| None).collect();
+        for (at, version) in read.buffer_unordered(IN_FLIGHT).collect::<Vec<_>>().await.into_iter().flatten() {
+            let version: Result<Fetched> = version.expect("a page is wanted once");
+            versions[at] = Some(version.map(|fetched| fetched.bytes));
         }
-        header::seal(&mut bytes);
-        Ok(bytes)
+        versions.into_iter().map(|version| version.expect("each page lies in one run")).collect()
     }
 }
 

@@ -3,7 +3,9 @@
 //! Invariants:
 //! 1. Of each kind of trouble the first is logged at once, with what it was; further ones are counted, and told once in `QUIET` and
 //!    when the tier is given up. A device that fails each transfer does not fill the disk with its complaints.
-//! 2. A tier is given up once: clean frames are dropped, dirty ones are made again from the log (invariant 5 of the tier).
+//! 2. A device that answers, but with other bytes than were written, is given up when more than about one of `GOOD_FOR_BAD` frames is bad, or
+//!    after `BAD_FRAMES` in all: each costs a repair, and their number is bounded.
+//! 3. A tier is given up once: clean frames are dropped, dirty ones are made again from the log (invariant 5 of the tier).
 
 use super::{FAILURES, FlashHome, FlashState};
 use crate::sync::Mutex;
@@ -15,6 +17,39 @@ use terrace_env::Nanos;
 
 /// How long further trouble of a kind is only counted.
 const QUIET: Duration = Duration::from_secs(60);
+
+/// A bad frame weighs as much as so many good ones, and the device is given up at `BAD_IN_A_ROW` bad frames more than that.
+const GOOD_FOR_BAD: u32 = 16;
+const BAD_IN_A_ROW: u32 = 16;
+/// Bad frames since the tier was switched on after which the device is not trusted, however many good ones it read between them.
+const BAD_FRAMES: u32 = 1024;
+
+/// Frames that were not what was written.
+#[derive(Default)]
+pub(super) struct Rot {
+    weight: u32,
+    bad: u32,
+}
+
+impl Rot {
+    /// A frame was read; `Some`: that was one bad one too many, and why.
+    fn note(&mut self, good: bool) -> Option<String> {
+        if good {
+            self.weight = self.weight.saturating_sub(1);
+            return None;
+        }
+        self.weight += GOOD_FOR_BAD;
+        self.bad += 1;
+        let bad = self.bad;
+        if self.weight >= BAD_IN_A_ROW * GOOD_FOR_BAD {
+            return Some(format!(
+                "what it reads is not what was written: {bad} damaged frames, too many of those read last"
+            ));
+        }
+        (bad >= BAD_FRAMES)
+            .then(|| format!("what it reads is not what was written: {bad} damaged frames since it was switched on"))
+    }
+}
 
 /// What goes wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -92,7 +127,22 @@ impl FlashHome {
         }
     }
 
-    /// The device is gone (invariant 2).
+    /// A frame was read whole; whether its bytes are what was written (invariant 2).
+    pub(super) fn note_frame(&self, page: &dyn Display, good: bool) {
+        if !good {
+            self.counters.bad_frames.fetch_add(1, Ordering::Relaxed);
+            self.complain(Trouble::Damaged, page, &"its checks fail");
+        }
+        if good && self.counters.bad_frames.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let why = self.rot.lock().note(good);
+        if let Some(why) = why {
+            self.die(&why);
+        }
+    }
+
+    /// The device is gone, or not to be trusted (invariant 3).
     pub(super) fn die(&self, why: &str) {
         if self.state.swap(FlashState::Failed as u8, Ordering::AcqRel) == FlashState::Failed as u8 {
             return;
@@ -117,6 +167,23 @@ impl FlashHome {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rot_is_borne_while_it_is_rare() {
+        let mut rot = Rot::default();
+        assert!((1..BAD_IN_A_ROW).all(|_| rot.note(false).is_none()));
+        assert!(rot.note(false).is_some(), "nothing but bad frames");
+        let mut rot = Rot::default();
+        let mut seen = 0;
+        while rot.note(false).is_none() {
+            seen += 1;
+            assert!((0..GOOD_FOR_BAD).all(|_| rot.note(true).is_none()));
+        }
+        assert_eq!(seen, BAD_FRAMES - 1, "one of seventeen: no more than so many in all");
+        let mut rot = Rot::default();
+        let half = |rot: &mut Rot| rot.note(false).or_else(|| rot.note(true));
+        assert!((0..100).any(|_| half(&mut rot).is_some()), "every second one");
+    }
 
     #[test]
     fn the_first_is_said_and_the_rest_are_counted() {

@@ -10,6 +10,7 @@
 //! 4. `parts` changes while no partition has frames; whoever looked at it before finds none, or looks again (`allocate`).
 
 use super::partition::frame_bytes;
+use super::trouble::Rot;
 use super::{FlashHome, FlashState, FrameId, PARTITION_FRAMES, PARTITIONS, Running, STRIPE};
 use crate::config::FlashConfig;
 use crate::error::{Result, StorageError};
@@ -175,6 +176,7 @@ impl FlashHome {
             partition.grow(shape.each);
         }
         self.failures.store(0, Ordering::Relaxed);
+        *self.rot.lock() = Rot::default();
         *self.problem.lock() = None;
         self.state.store(FlashState::On as u8, Ordering::Release);
         if !self.working.swap(true, Ordering::AcqRel) {

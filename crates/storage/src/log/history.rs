@@ -1,203 +1,186 @@
-//! A single page's history, for repairing it without a restart (Graefe & Kuno, "Self-diagnosing and self-healing indexes"; design
-//! section 4): the page indexes of sealed segments tell which segments to read, prevPageLSN proves that nothing is missing.
+//! Reading a part of the log again: forward for pages that are made again ([`Log::walk`]), backward for where their last beginnings
+//! are ([`Log::beginnings`]). After Graefe & Kuno, "Self-diagnosing and self-healing indexes" (design section 4): the page indexes of
+//! sealed segments tell which segments to read, prevPageLSN proves that nothing is missing.
+//!
+//! Invariants:
+//! 1. Nothing is left out. A segment is passed over only where its index, sound by its checksum, proves that nothing wanted is in it;
+//!    one that is read must have batches up to where its successor's header says that the stream before it ended.
+//! 2. What is read at once is bounded: one segment, and the next one that is read meanwhile.
 
-use super::Log;
+use super::batch::Batch;
 use super::reader::SegmentImage;
 use super::segment::{Seal, SegmentHeader};
+use super::{Core, Log};
 use crate::error::{Result, StorageError};
 use crate::page::op::PageOp;
 use crate::types::{Lsn, PageId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::sync::Arc;
 use terrace_device::SECTOR;
 
-/// So few pages are looked up in segments' indexes before segments are read.
-const FEW: usize = 4;
+/// Pages of a segment, ascending, each with the end of its last batch there.
+pub(crate) type Index<'a> = &'a [(PageId, Lsn)];
 
-/// One change of a page.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Change {
-    pub prev: Lsn,
-    /// The page's LSN after it: end of its batch.
-    pub end: Lsn,
-    /// Encoded ops.
-    pub ops: Vec<u8>,
+/// Who walks along the log.
+pub(crate) trait Visitor: Send {
+    /// The next batches, in order; all of a segment.
+    fn segment(&mut self, batches: &[Batch<'_>]) -> impl Future<Output = Result<()>> + Send;
 }
 
-impl Change {
-    /// Whether it needs no previous content.
-    pub fn starts_afresh(&self) -> bool {
-        starts_afresh(&self.ops)
-    }
-}
-
+/// Whether these ops need no previous content.
 pub(crate) fn starts_afresh(ops: &[u8]) -> bool {
     let mut rest = ops;
     PageOp::decode(&mut rest).is_ok_and(|op| op.starts_afresh())
 }
 
-/// What a segment has of a page.
+/// What a segment has of what is wanted.
 enum Look {
-    /// Nothing, as its index proves. With the LSN at which the stream before it ended.
-    Untouched(Lsn),
+    /// Nothing, as its index proves.
+    Untouched {
+        prev_end: Lsn,
+        end: Lsn,
+    },
     Read(SegmentImage),
     /// The log has not got it any more.
     Gone,
 }
 
 impl Log {
-    /// The page's changes, oldest first, from the last one at or below `upto` (a batch boundary) that needs no previous content, through
-    /// `upto`. `None` where the log does not reach back to such a one. Segments whose index does not name the page are not read.
-    ///
-    /// Nothing is left out: segments are walked by the ends that their successors' headers name, and each one read must have batches
-    /// up to there. `Damaged` where one has not.
-    pub async fn page_history(&self, page: PageId, upto: Lsn) -> Result<Option<Vec<Change>>> {
-        if self.durable() < upto {
-            self.flush_to(upto).await?;
-        }
-        let mut newest_first: Vec<Change> = Vec::new();
-        let mut end = upto;
-        while end > Lsn(0) {
-            let number = self.segment_of(end);
-            let image = match self.look(number, page).await? {
-                Look::Gone => return Ok(None),
-                Look::Untouched(prev_end) => {
-                    end = prev_end;
-                    continue;
-                }
-                Look::Read(image) => image,
+    /// Shows all batches that begin at or above `from` and end at or below `to` (durable, the end of a batch), in order. Segments whose index
+    /// is not `wanted` are passed over. False where the log does not reach back to `from` any more: what was shown then is not
+    /// all there was.
+    pub(crate) async fn walk(
+        &self,
+        from: Lsn,
+        to: Lsn,
+        wanted: &(impl Fn(Index<'_>) -> bool + Sync),
+        visitor: &mut impl Visitor,
+    ) -> Result<bool> {
+        let (mut number, last) = (self.segment_of(from), self.segment_of(to));
+        let mut stands: Option<Lsn> = None;
+        let mut look = if from < to { self.look(number, wanted).await? } else { return Ok(true) };
+        loop {
+            let prev_end = match &look {
+                Look::Gone => return Ok(false),
+                Look::Untouched { prev_end, .. } => *prev_end,
+                Look::Read(image) => image.header.prev_end,
             };
-            let Some(mut changes) = changes_in(&image, page, end) else {
-                if !self.segments().contains(&number) {
-                    return Ok(None); // Used again while it was read.
-                }
-                let problem = format!("log segment {number} has no batch that ends at {end}, where the stream goes on");
-                return Err(StorageError::Damaged(problem));
-            };
-            if let Some(start) = changes.iter().rposition(Change::starts_afresh) {
-                newest_first.extend(changes.drain(start..).rev());
-                newest_first.reverse();
-                return self.chained(page, newest_first).map(Some);
+            if stands.is_some_and(|at| at != prev_end) {
+                return self.hole(number - 1, prev_end);
             }
-            newest_first.extend(changes.into_iter().rev());
-            end = image.header.prev_end;
-            assert!(
-                end == Lsn(0) || self.segment_of(end) < number,
-                "the stream goes back from segment {number} to {end}"
-            );
+            let (reached, next) = match &look {
+                Look::Read(image) => {
+                    let all: Vec<Batch<'_>> = image.batches(Lsn(0)).take_while(|b| b.end <= to).collect();
+                    let reached = all.last().map_or(prev_end, |b| b.end);
+                    let batches = &all[all.partition_point(|b| b.start < from)..];
+                    // The next segment is read while this one is shown.
+                    let next =
+                        async { if number < last { self.look(number + 1, wanted).await.map(Some) } else { Ok(None) } };
+                    let (next, shown) = futures::join!(next, visitor.segment(batches));
+                    shown?;
+                    (reached, next?)
+                }
+                Look::Untouched { end, .. } if number < last => (*end, Some(self.look(number + 1, wanted).await?)),
+                Look::Untouched { end, .. } => (*end, None),
+                Look::Gone => unreachable!("looked at above"),
+            };
+            let Some(next) = next else {
+                return if reached >= to { Ok(true) } else { self.hole(number, to) };
+            };
+            (stands, look, number) = (Some(reached), next, number + 1);
         }
-        Ok(None)
     }
 
-    /// The changes, oldest first, of each page from batches that begin at or above its LSN here, to the log's end, which is durable
-    /// then. The caller sees to it that the log is kept back to there. One pass over the log for all pages; nothing is left
-    /// out, as in `page_history`.
-    pub(crate) async fn changes_since(&self, pages: &BTreeMap<PageId, Lsn>) -> Result<BTreeMap<PageId, Vec<Change>>> {
-        let mut changes: BTreeMap<PageId, Vec<Change>> = BTreeMap::new();
-        let Some(&oldest) = pages.values().min() else { return Ok(changes) };
-        let mut end = self.end();
-        self.flush_to(end).await?;
-        while end > oldest {
+    /// Where each page last begins afresh, in a batch that ends at or below `upto`, the end of a batch: the start of that batch. Pages whose
+    /// beginning the log has not got any more are left out.
+    pub(crate) async fn beginnings(&self, pages: &BTreeSet<PageId>, upto: Lsn) -> Result<BTreeMap<PageId, Lsn>> {
+        let mut left = pages.clone();
+        let mut found = BTreeMap::new();
+        let mut end = upto;
+        while end > Lsn(0) && !left.is_empty() {
             let number = self.segment_of(end);
-            let gone =
-                || StorageError::Damaged(format!("log segment {number} is gone, and pages of the flash tier need it"));
-            let image = match self.look_for(number, pages).await? {
-                Look::Gone => return Err(gone()),
-                Look::Untouched(prev_end) => {
+            let wanted = |index: Index<'_>| touches(index, left.iter().map(|&page| (page, Lsn(0))));
+            let image = match self.look(number, &wanted).await? {
+                Look::Gone => return Ok(found),
+                Look::Untouched { prev_end, .. } => {
                     end = prev_end;
                     continue;
                 }
                 Look::Read(image) => image,
             };
             let mut reached = Lsn(0);
-            let mut here: BTreeMap<PageId, Vec<Change>> = BTreeMap::new();
+            let mut here: BTreeMap<PageId, Lsn> = BTreeMap::new();
             for batch in image.batches(Lsn(0)).take_while(|b| b.end <= end) {
                 reached = batch.end;
-                for block in batch.blocks() {
-                    if pages.get(&block.page).is_some_and(|since| batch.start >= *since) {
-                        let change = Change { prev: block.prev, end: batch.end, ops: block.ops.to_vec() };
-                        here.entry(block.page).or_default().push(change);
-                    }
-                }
+                let begun = batch.blocks().filter(|b| left.contains(&b.page) && starts_afresh(b.ops));
+                here.extend(begun.map(|b| (b.page, batch.start)));
             }
             if reached != end {
-                return Err(gone());
+                return self.hole(number, end).map(|_| found);
             }
-            for (page, mut older) in here {
-                let newer = changes.entry(page).or_default();
-                older.append(newer);
-                *newer = older;
-            }
+            left.retain(|page| !here.contains_key(page));
+            found.append(&mut here);
             end = image.header.prev_end;
-        }
-        Ok(changes)
-    }
-
-    /// As `look`, for several pages: many are not looked up one by one.
-    async fn look_for(&self, number: u64, pages: &BTreeMap<PageId, Lsn>) -> Result<Look> {
-        let mut found = Look::Gone;
-        for (i, &page) in pages.keys().enumerate() {
-            if i >= FEW {
-                let core = &self.core;
-                let Some(slot) = core.tail.lock().slots.slot(number) else { return Ok(Look::Gone) };
-                return Ok(core.read_segment(slot, number).await?.map_or(Look::Gone, Look::Read));
-            }
-            found = self.look(number, page).await?;
-            if !matches!(found, Look::Untouched(_)) {
-                break;
-            }
+            assert!(
+                end == Lsn(0) || self.segment_of(end) < number,
+                "the stream goes back from segment {number} to {end}"
+            );
         }
         Ok(found)
     }
 
-    async fn look(&self, number: u64, page: PageId) -> Result<Look> {
+    /// Bytes of log from `from` on that the device seems to hold, before recovery has read it.
+    pub(crate) fn ahead(&self, from: Lsn) -> u64 {
+        let tail = self.core.tail.lock();
+        let numbers = tail.found.range(self.segment_of(from)..).map(|(&number, _)| number);
+        let connected =
+            numbers.zip(self.segment_of(from)..).take_while(|(found, number)| found == number).count() as u64;
+        let size = self.core.geometry.segment_size;
+        (connected * size).saturating_sub(from.0 % size)
+    }
+
+    /// A segment has no batches up to where it should: used again while it was read (then the log does not reach back), or damaged.
+    fn hole(&self, number: u64, end: Lsn) -> Result<bool> {
+        if !self.segments().contains(&number) {
+            return Ok(false);
+        }
+        let problem = format!("log segment {number} has no batch that ends at {end}, where the stream goes on");
+        Err(StorageError::Damaged(problem))
+    }
+
+    async fn look(&self, number: u64, wanted: &(impl Fn(Index<'_>) -> bool + Sync)) -> Result<Look> {
         let core = &self.core;
         let Some(slot) = core.tail.lock().slots.slot(number) else { return Ok(Look::Gone) };
         let Some(header) = core.read_header(slot).await?.filter(|h| h.number == number) else { return Ok(Look::Gone) };
-        if self.is_untouched(slot, &header, page).await? {
-            return Ok(Look::Untouched(header.prev_end));
+        if let Some(seal) = core.read_seal(slot, &header).await?
+            && !wanted(&seal.pages)
+        {
+            return Ok(Look::Untouched { prev_end: header.prev_end, end: seal.end });
         }
         Ok(core.read_segment(slot, number).await?.map_or(Look::Gone, Look::Read))
     }
+}
 
-    /// True only where the segment's index proves it.
-    async fn is_untouched(&self, slot: u32, header: &SegmentHeader, page: PageId) -> Result<bool> {
-        let core = &self.core;
-        let at = core.geometry.slot_at(slot);
-        let end = at + core.geometry.segment_size;
-        if end > core.device.size() {
-            return Ok(false);
+impl Core {
+    /// What seals the segment; `None` where nothing does, or nothing sound.
+    async fn read_seal(self: &Arc<Core>, slot: u32, header: &SegmentHeader) -> Result<Option<Seal>> {
+        let at = self.geometry.slot_at(slot);
+        let end = at + self.geometry.segment_size;
+        if end > self.device.size() {
+            return Ok(None);
         }
-        let Some(last) = core.try_read(end - SECTOR as u64, SECTOR).await? else { return Ok(false) };
-        let Some(pages) = Seal::pages_in(&last, header) else { return Ok(false) };
-        let from = core.geometry.index_at(pages);
-        let length = (core.geometry.segment_size - from) as usize;
-        let Some(index) = core.try_read(at + from, length).await? else { return Ok(false) };
-        let Some(seal) = Seal::decode(&index, header) else { return Ok(false) };
-        Ok(seal.pages.binary_search_by_key(&page.to_u64(), |(p, _)| p.to_u64()).is_err())
-    }
-
-    fn chained(&self, page: PageId, history: Vec<Change>) -> Result<Vec<Change>> {
-        for pair in history.windows(2) {
-            if pair[1].prev != pair[0].end {
-                let (found, expected) = (pair[0].end, pair[1].prev);
-                return Err(StorageError::Damaged(format!(
-                    "the log's history of page {page} has a gap: {expected} follows {found}"
-                )));
-            }
-        }
-        Ok(history)
+        let Some(last) = self.try_read(end - SECTOR as u64, SECTOR).await? else { return Ok(None) };
+        let Some(pages) = Seal::pages_in(&last, header) else { return Ok(None) };
+        let from = self.geometry.index_at(pages);
+        let length = (self.geometry.segment_size - from) as usize;
+        let index = self.try_read(at + from, length).await?;
+        Ok(index.and_then(|index| Seal::decode(&index, header)))
     }
 }
 
-/// The page's changes in a segment, through the batch that ends at `end`; `None` where the batches do not reach there.
-fn changes_in(image: &SegmentImage, page: PageId, end: Lsn) -> Option<Vec<Change>> {
-    let mut changes = Vec::new();
-    let mut reached = Lsn(0);
-    for batch in image.batches(Lsn(0)).take_while(|b| b.end <= end) {
-        reached = batch.end;
-        for block in batch.blocks().filter(|b| b.page == page) {
-            changes.push(Change { prev: block.prev, end: batch.end, ops: block.ops.to_vec() });
-        }
-    }
-    (reached == end).then_some(changes)
+/// Whether a segment with this index has a batch for one of the pages that ends behind the LSN beside it.
+pub(crate) fn touches(index: Index<'_>, mut pages: impl Iterator<Item = (PageId, Lsn)>) -> bool {
+    let last = |page: PageId| index.binary_search_by_key(&page.to_u64(), |(p, _)| p.to_u64()).map(|at| index[at].1);
+    pages.any(|(page, since)| last(page).is_ok_and(|end| end > since))
 }

@@ -1,8 +1,11 @@
 //! The log over simulated devices: order, group commit, torn tails, recycling, sealing, poison, a full device.
 
+use super::batch::Batch;
+use super::history::{Index, Visitor, touches};
 use super::*;
 use crate::page::PageKind;
 use crate::page::op::PageOp;
+use std::collections::BTreeSet;
 use terrace_device::fault::{Choice, Fault, FaultDevice, Operation, Recorder, Rule};
 use terrace_device::{ErrorKind, Guarantees, Image, MemoryDevice, Purpose, SECTOR};
 use terrace_env::Sim;
@@ -505,8 +508,19 @@ fn writers_are_delayed_smoothly_and_stopped_at_the_redo_bound() {
     });
 }
 
+/// The pages of each batch shown, with its start.
+#[derive(Default)]
+struct Seen(Vec<(Lsn, Vec<PageId>)>);
+
+impl Visitor for Seen {
+    async fn segment(&mut self, batches: &[Batch<'_>]) -> Result<()> {
+        self.0.extend(batches.iter().map(|b| (b.start, b.blocks().map(|block| block.page).collect())));
+        Ok(())
+    }
+}
+
 #[test]
-fn a_page_history_starts_at_its_last_beginning() {
+fn the_log_is_read_again_in_parts() {
     let sim = Sim::new(12, 1);
     let env = sim.env();
     sim.run(async move {
@@ -517,30 +531,40 @@ fn a_page_history_starts_at_its_last_beginning() {
         let mut change = Vec::new();
         PageOp::Put { slot: 0, cell: &[5; 400] }.encode(&mut change);
         let (_, lost) = put(&log, 1, Lsn(0), &change).await.expect("appends");
-        let (_, begun) = put(&log, 1, lost, &format).await.expect("appends");
-        let mut ends = vec![begun];
+        let (begun, mut last) = put(&log, 1, lost, &format).await.expect("appends");
+        let mut starts = vec![begun];
         for i in 0..600 {
-            let prev = *ends.last().expect("begun");
             if i % 100 == 0 {
-                ends.push(put(&log, 1, prev, &change).await.expect("appends").1);
+                let (start, end) = put(&log, 1, last, &change).await.expect("appends");
+                starts.push(start);
+                last = end;
             }
             put(&log, 100 + i, Lsn(0), &change).await.expect("appends");
         }
         let end = log.end();
         log.flush_to(end).await.expect("flushes");
-        let before = device.stats().read_bytes;
-        let history = log.page_history(page(1), end).await.expect("reads").expect("reaches back");
-        assert_eq!(history.iter().map(|c| c.end).collect::<Vec<_>>(), ends);
-        assert!(device.stats().read_bytes > before);
-        let part = log.page_history(page(1), ends[2]).await.expect("reads").expect("reaches back");
-        assert_eq!(part.last().map(|c| c.end), Some(ends[2]), "what came later is left out");
-        assert_eq!(log.page_history(page(100), end).await.expect("reads"), None, "its beginning is not in the log");
-        // Segments that do not name the page are not read: a page of the first segment alone costs one segment and the indexes.
+        let pages = BTreeSet::from([page(1), page(100)]);
+        let found = log.beginnings(&pages, end).await.expect("reads");
+        assert_eq!(found, BTreeMap::from([(page(1), begun)]), "the other's beginning is not in the log");
+        // Forward, from a page's beginning: all of it, in order, whatever else comes by.
+        let mut seen = Seen::default();
+        let wanted = |index: Index<'_>| touches(index, [(page(1), begun)].into_iter());
+        assert!(log.walk(begun, end, &wanted, &mut seen).await.expect("reads"));
+        let of =
+            |seen: &Seen| seen.0.iter().filter(|(_, p)| p.contains(&page(1))).map(|(at, _)| *at).collect::<Vec<_>>();
+        assert_eq!(of(&seen), starts);
+        let mut part = Seen::default();
+        assert!(log.walk(starts[1], starts[3], &|_: Index<'_>| true, &mut part).await.expect("reads"));
+        assert_eq!(of(&part), starts[1..3], "from the first LSN up to the second");
+        // Segments that do not name the page are not read: one segment and the indexes.
         let segments = log.segments().len() as u64;
         assert!(segments > 4);
         let before = device.stats().read_bytes;
-        log.page_history(page(101), end).await.expect("reads");
+        let wanted = |index: Index<'_>| touches(index, [(page(101), Lsn(0))].into_iter());
+        assert!(log.walk(begun, end, &wanted, &mut Seen::default()).await.expect("reads"));
+        log.beginnings(&BTreeSet::from([page(101)]), end).await.expect("reads");
         let read = device.stats().read_bytes - before;
-        assert!(read < (128 << 10) + segments * 24576, "{read} bytes read for one page's history");
+        // The unsealed segment has no index.
+        assert!(read < 4 * (64 << 10) + 2 * segments * 24576, "{read} bytes read for one page");
     });
 }

@@ -16,7 +16,7 @@ use crate::error::{BadPage, Result, StorageError};
 use crate::home::Fetched;
 use crate::page::header;
 use crate::reads::count_read;
-use crate::recovery;
+use crate::recovery::{Base, Wanted};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::types::{Lsn, PageId, SpaceId};
 use futures::future::{Either, join_all, select};
@@ -237,27 +237,18 @@ impl Pool {
         let page = claim.page;
         let damaged = StorageError::BadPage { page, why };
         let Some(&redo_end) = self.repair_up_to.get() else { return Err(claim.fail(damaged)) };
-        let _one_at_a_time = self.repairing.lock().await;
         // While recovery reads, the log has no end of its own yet.
         let end = self.log.end();
         let upto = if end == Lsn(u64::MAX) { redo_end } else { end };
-        let history = match self.log.page_history(page, upto).await {
-            Ok(Some(history)) => history,
-            Ok(None) => {
-                tracing::error!(%page, "damaged, and the log does not reach back to its beginning: {why}");
-                return Err(claim.fail(damaged));
-            }
-            Err(e @ StorageError::Damaged(_)) => {
-                tracing::error!(%page, "damaged ({why}), and so is the log that could make it again: {e}");
-                return Err(claim.fail(damaged));
-            }
-            Err(e) => return Err(claim.fail(e)),
-        };
-        let bytes = match recovery::rebuild(page, self.page_size(), &history) {
+        let base = Base::Nothing(damaged, upto);
+        let mut made = self.remaker.make(vec![Wanted { page, base, upto }]).await;
+        let bytes = match made.pop().expect("one page was asked for") {
             Ok(bytes) => bytes,
-            Err(e) => return Err(claim.fail(e)),
+            Err(e) => {
+                tracing::error!(%page, "damaged ({why}), and the log cannot make it again");
+                return Err(claim.fail(e));
+            }
         };
-        tracing::warn!(%page, "made again from the log: {why}");
         let lsn = header::lsn(&bytes);
         let pin = claim.install(Some(&bytes), None, access);
         self.redo(&pin, lsn, |_| ()); // Dirty: it goes home soon.

@@ -26,6 +26,7 @@ use crate::config::{Classify, StorageConfig};
 use crate::error::{Result, StorageError};
 use crate::home::Home;
 use crate::log::Log;
+use crate::recovery::Remaker;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::types::*;
@@ -125,7 +126,7 @@ pub struct Pool {
     failure: Mutex<Option<StorageError>>,
     /// Set when damaged pages may be made again from the log: up to here while the log is not open for writing.
     repair_up_to: OnceLock<Lsn>,
-    repairing: tokio::sync::Mutex<()>,
+    remaker: Remaker,
 }
 
 // SAFETY: `frames` points to a `Frames`, which is Send and Sync, and which lives as long as the pool.
@@ -141,6 +142,7 @@ impl Pool {
         assert!(count >= MIN_FRAMES, "a buffer pool of {count} pages; {MIN_FRAMES} are the least");
         assert!(config.write_group > 0, "pages are written in groups of at least one");
         let wake_cleaner = Arc::new(Notify::new());
+        let repairs = log.clone();
         let pool = Arc::new_cyclic(|me: &Weak<Pool>| Pool {
             me: me.clone(),
             env: env.clone(),
@@ -162,7 +164,7 @@ impl Pool {
             write_done: Notify::new(),
             failure: Mutex::new(None),
             repair_up_to: OnceLock::new(),
-            repairing: tokio::sync::Mutex::new(()),
+            remaker: Remaker::new(repairs, config.page_size),
         });
         pool.log.spawn("pool cleaner", write::cleaner(Arc::downgrade(&pool), wake_cleaner));
         pool
@@ -181,6 +183,11 @@ impl Pool {
     /// The log that the pool's pages are logged in.
     pub(crate) fn log(&self) -> &Log {
         &self.log
+    }
+
+    /// What makes damaged pages again.
+    pub(crate) fn remaker(&self) -> &Remaker {
+        &self.remaker
     }
 
     pub(crate) fn home(&self) -> &dyn Home {
@@ -308,6 +315,11 @@ impl Pool {
     /// Writes a page home where it is dirty.
     pub(crate) async fn write_page(&self, page: PageId) -> Result<()> {
         self.write_range(&[page]).await
+    }
+
+    /// Redo: a page that was only read along with others need not stay.
+    pub(crate) fn drop_clean(&self, page: PageId) {
+        self.try_free(page, false);
     }
 
     /// Redo (and page repair): changes a page's bytes outside of a mini-transaction, marks it dirty with `rec_lsn` (kept where it

@@ -181,6 +181,12 @@ impl Pool {
         self.write_done.notify_waiters();
     }
 
+    /// Redo: writes the pages that are dirty home, groups of them at once.
+    pub(crate) async fn write_all(&self, pages: &[PageId]) -> Result<()> {
+        let groups = pages.chunks(self.write_group).map(|group| self.write_group(group.to_vec(), Reason::Checkpoint));
+        futures::future::try_join_all(groups).await.map(drop)
+    }
+
     /// Why victims cannot be written, if so.
     pub(super) fn eviction_failure(&self) -> Option<StorageError> {
         self.failure.lock().clone()

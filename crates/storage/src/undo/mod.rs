@@ -30,6 +30,7 @@ mod space;
 mod tests;
 
 use format::{Begin, EXTENT_BYTES, State, TailState};
+pub use recover::Unread;
 
 /// The rollback segments of the database.
 pub struct UndoSpace {

@@ -1,62 +1,83 @@
-//! Finding losers and histories after redo.
+//! After redo: what the segments' tails say at once (who lost, where ids go on), and the finished transactions behind them, which are
+//! read later, one by one: there may be millions, and nobody but purge needs them.
 use super::format::{Begin, Layout, SlotEntry, State, TailState, u32_at};
 use super::*;
+use futures::StreamExt;
+
+/// Tail pages read at once.
+const IN_FLIGHT: usize = 16;
+
+/// Finished transactions that purge has not consumed and nobody has read yet: for each segment where to go on, backwards.
+#[derive(Default)]
+pub struct Unread(Vec<Walk>);
+
+struct Walk {
+    slot: u32,
+    consumed: TxnId,
+    state: TailState,
+}
+
+impl Unread {
+    /// The next one, of one segment after the other, each from its last one back. What was read is not read again after an error.
+    pub async fn next(&mut self, st: &Store) -> Result<Option<History>> {
+        while let Some(walk) = self.0.last_mut() {
+            if walk.state.txn <= walk.consumed {
+                self.0.pop();
+                continue;
+            }
+            let (slot, state) = (walk.slot, walk.state);
+            let begin = st.undo().read_begin(st, state.begin).await?;
+            if begin.txn != state.txn || begin.previous.txn >= state.txn {
+                return Err(StorageError::Damaged(format!("undo segment {slot}: {:?} does not follow", state.txn)));
+            }
+            walk.state = begin.previous;
+            if let Some(history) = state.history(slot) {
+                return Ok(Some(history));
+            }
+        }
+        Ok(None)
+    }
+}
 
 impl UndoSpace {
-    /// After redo: losers to roll back, histories to purge (in the order in which they ended).
-    pub async fn recover(&self, st: &Store) -> Result<(Vec<Loser>, Vec<History>)> {
+    /// After redo: losers to roll back, and what there is to purge. New transactions end behind all of those.
+    pub async fn recover(&self, st: &Store) -> Result<(Vec<Loser>, Unread)> {
         let layout = Layout { page_size: st.pool().page_size() };
         self.read_directory(st, layout).await?;
         let slots = self.inner.lock().slots.clone();
-        let (mut losers, mut histories) = (Vec::new(), Vec::new());
+        let mut tails: Vec<u32> = slots.iter().map(|slot| slot.tail_page).filter(|no| *no != 0).collect();
+        tails.sort_unstable();
+        tails.truncate(st.pool().frames() / 4);
+        let read = |no| async move { drop(st.pool().fetch(PageId::new(UNDO, no), Access::Random).await) };
+        futures::stream::iter(tails).for_each_concurrent(IN_FLIGHT, read).await; // A failure shows again below.
+        let (mut losers, mut unread) = (Vec::new(), Vec::new());
         for (no, slot) in slots.iter().enumerate() {
             let no = no as u32;
-            let mut last = slot.consumed;
-            let mut free = true;
+            let (mut last, mut seq, mut free) = (slot.consumed, 0, true);
             if slot.tail_page != 0 {
                 let tail = st.pool().fetch(PageId::new(UNDO, slot.tail_page), Access::Random).await?;
                 let state = TailState::decode(slotted::special(&tail.read()));
                 last = last.max(state.txn);
                 free = state.state != State::Active;
-                self.walk_back(st, no, slot.consumed, state, &mut histories).await?;
+                seq = state.seq;
                 if !free {
+                    seq = self.read_begin(st, state.begin).await?.previous.seq;
                     let writer =
                         UndoWriter { txn: state.txn, slot: no, tail: Some(tail), begin: state.begin, top: state.top };
                     losers.push(Loser { writer, next: state.top });
                 }
+                unread.push(Walk { slot: no, consumed: slot.consumed, state });
             }
             let mut inner = self.inner.lock();
             inner.next_txn = inner.next_txn.max(last.0 + 1);
+            // In a segment they ascend: none before the last is higher.
+            inner.next_seq = inner.next_seq.max(seq + 1);
             inner.slots[no as usize].last = last;
             if free {
                 inner.free_slots.insert(no);
             }
         }
-        histories.sort_by_key(|h| h.seq);
-        let mut inner = self.inner.lock();
-        inner.next_seq = histories.last().map_or(1, |h| h.seq + 1).max(inner.next_seq);
-        Ok((losers, histories))
-    }
-
-    /// The segment's finished transactions that purge has not consumed, from its last state back.
-    async fn walk_back(
-        &self,
-        st: &Store,
-        slot: u32,
-        consumed: TxnId,
-        tail: TailState,
-        out: &mut Vec<History>,
-    ) -> Result<()> {
-        let mut state = tail;
-        while state.txn > consumed {
-            out.extend(state.history(slot));
-            let begin = self.read_begin(st, state.begin).await?;
-            if begin.txn != state.txn || begin.previous.txn >= state.txn {
-                return Err(StorageError::Damaged(format!("undo segment {slot}: {:?} does not follow", state.txn)));
-            }
-            state = begin.previous;
-        }
-        Ok(())
+        Ok((losers, Unread(unread)))
     }
 
     pub(super) async fn read_begin(&self, st: &Store, ptr: UndoPtr) -> Result<Begin> {

@@ -241,7 +241,12 @@ fn a_restart_finds_losers_and_histories_over_many_segments() {
     let env = sim.env();
     sim.run(async move {
         let (st, _) = Store::open(env, devices, config()).await.unwrap();
-        let (losers, histories) = st.undo().recover(&st).await.unwrap();
+        let (losers, mut unread) = st.undo().recover(&st).await.unwrap();
+        let mut histories = Vec::new();
+        while let Some(history) = unread.next(&st).await.unwrap() {
+            histories.push(history);
+        }
+        histories.sort_by_key(|history| history.seq);
         assert_eq!(histories, before);
         let losers: Vec<_> = losers.into_iter().map(|l| (l.writer.txn, l.next)).collect();
         assert_eq!(losers, vec![top]);

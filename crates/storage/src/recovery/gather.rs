@@ -1,0 +1,208 @@
+//! Changes of pages, gathered from the log within a budget of memory, so that all changes of a page are at hand at once.
+//!
+//! ```text
+//! pages  .....[ gathered ............. ][ let go ............................]
+//!             from                      beyond(): where the next reading of the log begins
+//! ```
+//!
+//! Invariants:
+//! 1. What is gathered of a page is all of it, from where the reading began, or from its last fresh beginning, or from what `take` gave out.
+//! 2. When the budget is exceeded the owner takes everything out, or has the pages with the highest addresses let go. Those below `beyond` are
+//!    complete at the reading's end.
+
+use crate::log::batch::{Batch, Block, u32_at, u64_at};
+use crate::log::history::starts_afresh;
+use crate::types::{Lsn, PageId};
+use rustc_hash::FxHashMap;
+
+/// What a page costs besides its changes, about.
+const ENTRY: usize = 96;
+/// Bytes in front of a change's ops: the page's LSN before it and after it, length.
+const HEADER: usize = 20;
+/// A page whose changes take more than this part of the budget is given out at once.
+const HOT_PART: usize = 16;
+
+/// One change of a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Change<'a> {
+    /// The page's LSN before it.
+    pub(crate) prev: Lsn,
+    /// And after it: end of its batch.
+    pub(crate) end: Lsn,
+    /// Encoded ops.
+    pub(crate) ops: &'a [u8],
+}
+
+impl<'a> Change<'a> {
+    pub(crate) fn of(batch: &Batch<'_>, block: &Block<'a>) -> Change<'a> {
+        Change { prev: block.prev, end: batch.end, ops: block.ops }
+    }
+
+    /// Whether it needs no previous content.
+    pub(crate) fn starts_afresh(&self) -> bool {
+        starts_afresh(self.ops)
+    }
+}
+
+/// A page's changes, oldest first. Only the first may start afresh.
+#[derive(Default)]
+pub(crate) struct Changes {
+    /// Where the first one's batch begins.
+    first: Lsn,
+    bytes: Vec<u8>,
+}
+
+impl Changes {
+    fn push(&mut self, start: Lsn, change: &Change<'_>) {
+        if change.starts_afresh() {
+            self.bytes.clear(); // What came before does not matter any more.
+        }
+        if self.bytes.is_empty() {
+            self.first = start;
+        }
+        let more = HEADER + change.ops.len();
+        if self.bytes.capacity() - self.bytes.len() < more {
+            self.bytes.reserve_exact(more.max(self.bytes.len() / 4)); // Doubling would waste a quarter of the budget.
+        }
+        self.bytes.extend_from_slice(&change.prev.0.to_le_bytes());
+        self.bytes.extend_from_slice(&change.end.0.to_le_bytes());
+        self.bytes.extend_from_slice(&(change.ops.len() as u32).to_le_bytes());
+        self.bytes.extend_from_slice(change.ops);
+    }
+
+    /// A recLSN for the page: where the first change's batch begins.
+    pub(crate) fn first(&self) -> Lsn {
+        self.first
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Change<'_>> {
+        let mut rest = &self.bytes[..];
+        std::iter::from_fn(move || {
+            let length = u32_at(rest, 16)? as usize;
+            let (prev, end) = (Lsn(u64_at(rest, 0)?), Lsn(u64_at(rest, 8)?));
+            let ops = &rest[HEADER..HEADER + length];
+            rest = &rest[HEADER + length..];
+            Some(Change { prev, end, ops })
+        })
+    }
+
+    pub(crate) fn starts_afresh(&self) -> bool {
+        self.iter().next().is_some_and(|change| change.starts_afresh())
+    }
+
+    fn cost(&self) -> usize {
+        ENTRY + self.bytes.capacity()
+    }
+}
+
+/// What to do after a change was added.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Pushed {
+    Fits,
+    /// The page has so many changes that they are better taken out and applied at once.
+    Hot,
+    /// The budget is exceeded.
+    Full,
+}
+
+/// The changes of all pages of a range.
+pub(crate) struct Gathered {
+    budget: usize,
+    used: usize,
+    /// Pages below are not wanted.
+    from: Option<PageId>,
+    beyond: Option<PageId>,
+    pages: FxHashMap<PageId, Changes>,
+}
+
+impl Gathered {
+    pub(crate) fn new(budget: usize, from: Option<PageId>) -> Gathered {
+        Gathered { budget, used: 0, from, beyond: None, pages: FxHashMap::default() }
+    }
+
+    /// Whether a page is in the range that is being gathered.
+    pub(crate) fn wants(&self, page: PageId) -> bool {
+        self.from.is_none_or(|from| page >= from) && self.beyond.is_none_or(|beyond| page < beyond)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn used(&self) -> usize {
+        self.used
+    }
+
+    /// The first page that was let go.
+    pub(crate) fn beyond(&self) -> Option<PageId> {
+        self.beyond
+    }
+
+    /// Adds a change of a page that is wanted.
+    pub(crate) fn push(&mut self, page: PageId, start: Lsn, change: &Change<'_>) -> Pushed {
+        let changes = self.pages.entry(page).or_default();
+        let before = if changes.bytes.capacity() == 0 { 0 } else { changes.cost() };
+        changes.push(start, change);
+        let hot = changes.bytes.len() > self.budget / HOT_PART;
+        self.used = self.used - before + changes.cost();
+        match self.used > self.budget {
+            _ if hot => Pushed::Hot,
+            true => Pushed::Full,
+            false => Pushed::Fits,
+        }
+    }
+
+    /// Keeps as much as, at the rate so far, will fill the budget when the log is read, and at least a page. `part`: how much of the log has been
+    /// read, 0 to 1.
+    pub(crate) fn let_go(&mut self, part: f64) {
+        let keep = (self.budget as f64 * part.clamp(0.125, 0.875)) as usize;
+        let mut order: Vec<(PageId, usize)> =
+            self.pages.iter().map(|(&page, changes)| (page, changes.cost())).collect();
+        order.sort_unstable_by_key(|(page, _)| *page);
+        let mut kept = 0;
+        let cut = order.iter().skip(1).find(|(_, cost)| {
+            kept += cost;
+            kept > keep
+        });
+        let Some(&(cut, _)) = cut else { return };
+        self.beyond = Some(cut);
+        self.pages.retain(|page, _| *page < cut);
+        self.pages.shrink_to_fit();
+        self.used = self.pages.values().map(Changes::cost).sum();
+    }
+
+    /// Gives out what there is of a page by now.
+    pub(crate) fn take(&mut self, page: PageId) -> Option<Changes> {
+        let changes = self.pages.remove(&page)?;
+        self.used -= changes.cost();
+        Some(changes)
+    }
+
+    /// Takes everything out, in order of address.
+    pub(crate) fn take_all(&mut self) -> Vec<(PageId, Changes)> {
+        self.used = 0;
+        let mut pages: Vec<_> = std::mem::take(&mut self.pages).into_iter().collect();
+        pages.sort_unstable_by_key(|(page, _)| *page);
+        pages
+    }
+}
+
+/// Pages in a region of the set.
+const REGION: u32 = 512;
+
+/// A set of pages, a bit each, for sets that are dense in places.
+#[derive(Default)]
+pub(crate) struct PageSet {
+    regions: FxHashMap<PageId, [u64; REGION as usize / 64]>,
+    len: u64,
+}
+
+impl PageSet {
+    pub(crate) fn insert(&mut self, page: PageId) {
+        let region = self.regions.entry(PageId::new(page.space, page.no / REGION)).or_default();
+        let (word, bit) = ((page.no % REGION) as usize / 64, 1 << (page.no % 64));
+        self.len += u64::from(region[word] & bit == 0);
+        region[word] |= bit;
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+}
