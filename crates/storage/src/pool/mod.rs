@@ -317,6 +317,11 @@ impl Pool {
         self.write_range(&[page]).await
     }
 
+    /// Number of frames that hold nothing.
+    pub(crate) fn free(&self) -> usize {
+        self.replacer.free_count()
+    }
+
     /// Redo: a page that was only read along with others need not stay.
     pub(crate) fn drop_clean(&self, page: PageId) {
         self.try_free(page, false);

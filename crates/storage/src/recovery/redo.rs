@@ -346,8 +346,11 @@ impl Sweep<'_> {
         self.pages.binary_search_by_key(&page, |(page, _)| *page).is_ok()
     }
 
-    /// Pages that were only read along need not stay.
+    /// Pages that were only read along need not stay where frames get scarce.
     fn forget_gaps(&self, pool: &Pool) {
+        if pool.free() >= pool.frames() / 4 {
+            return;
+        }
         for &(first, count) in &self.runs {
             let all = (first.no..first.no + count).map(|no| PageId::new(first.space, no));
             all.filter(|page| !self.visits(*page)).for_each(|page| pool.drop_clean(page));
