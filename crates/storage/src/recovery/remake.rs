@@ -203,7 +203,7 @@ impl Inner {
             let problem = "the log has not got any more what pages of the flash tier need";
             return Err(StorageError::Damaged(problem.into()));
         }
-        match self.from_beginnings(&mut pass, upto).await {
+        match self.begin_anew(&mut pass, upto).await {
             // The pages stay as damaged as they are.
             Err(e @ StorageError::Damaged(_)) => tracing::error!("the log that could make pages again is damaged: {e}"),
             done => done?,
@@ -220,7 +220,7 @@ impl Inner {
     }
 
     /// Invariant 2: a second pass for pages whose base is no good.
-    async fn from_beginnings(&self, pass: &mut Pass, upto: Lsn) -> Result<()> {
+    async fn begin_anew(&self, pass: &mut Pass, upto: Lsn) -> Result<()> {
         let bad = pass.pages.iter().filter(|(_, making)| making.state.as_ref().is_err_and(is_decay));
         let bad: BTreeSet<PageId> = bad.map(|(&page, _)| page).collect();
         let begun = if bad.is_empty() { return Ok(()) } else { self.log.beginnings(&bad, upto).await? };
