@@ -226,9 +226,9 @@ fn columns_have_postgresql_names() {
 /// DataFusion's own table for this panics at NaN, which is not equal to itself.
 #[test]
 fn groups_with_nan_can_be_limited() {
-    let sql = "SELECT x FROM (VALUES ('NaN'::float8), (2), (1), (NULL), (2)) v(x) GROUP BY x ORDER BY x LIMIT 1";
+    let sql = "SELECT x FROM (VALUES ('NaN'::float8), (2::float8), (1::float8), (NULL), (2::float8)) v(x) GROUP BY x ORDER BY x LIMIT 1";
     assert_eq!(answer(sql).unwrap().1, ["1.0"]);
-    let sql = "SELECT DISTINCT x FROM (VALUES ('NaN'::float8), (2), (1)) v(x) ORDER BY x DESC LIMIT 2";
+    let sql = "SELECT DISTINCT x FROM (VALUES ('NaN'::float8), (2::float8), (1::float8)) v(x) ORDER BY x DESC LIMIT 2";
     assert_eq!(answer(sql).unwrap().1, ["NaN", "2.0"]);
 }
 
