@@ -24,7 +24,7 @@ fn tree(sql: &str) -> Result<Expr, EngineError> {
     Ok(expr)
 }
 
-/// On the right what PostgreSQL 15 makes of the left (its `pg_get_viewdef` shows all parentheses).
+/// On the right the tree that the precedences of PostgreSQL 15's grammar make of the left.
 #[test]
 fn p3_operators_bind_as_in_postgresql() {
     for (plain, explicit) in [
