@@ -61,8 +61,9 @@ impl Run<'_> {
         let (query, assigned) = update_query(update, &target, &table)?;
         let plan = self.plan(&query, Some(&table)).await?;
         check_types(&plan, &table, &assigned, &update.assignments)?;
-        let rows = self.change(Source { table: &table, plan, assigned: Some(assigned) }).await?;
-        self.changed(&table, &target.alias, update.returning.as_deref(), rows).await
+        let source = Source { table: &table, plan, assigned: Some(assigned) };
+        let (count, rows) = self.change(source, update.returning.is_some()).await?;
+        self.changed(&table, &target.alias, update.returning.as_deref(), count, rows).await
     }
 
     pub(crate) async fn delete(&self, delete: &Delete) -> Result<Changed> {
@@ -74,38 +75,46 @@ impl Run<'_> {
         }
         let query = delete_query(delete, &target, &table);
         let plan = self.plan(&query, Some(&table)).await?;
-        let rows = self.change(Source { table: &table, plan, assigned: None }).await?;
-        self.changed(&table, &target.alias, delete.returning.as_deref(), rows).await
+        let source = Source { table: &table, plan, assigned: None };
+        let (count, rows) = self.change(source, delete.returning.is_some()).await?;
+        self.changed(&table, &target.alias, delete.returning.as_deref(), count, rows).await
     }
 
-    /// Answers the rows as they are now; deleted ones as they were.
-    async fn change(&self, source: Source<'_>) -> Result<Vec<Vec<Datum>>> {
-        let mut seen = BTreeSet::new();
-        let mut changes = vec![];
+    /// How many rows it changed, and with `returning` those rows as they are now; deleted ones as they were. Each batch is
+    /// decoded twice, to be checked and to be applied: all rows decoded at once would take several times its memory.
+    async fn change(&self, source: Source<'_>, returning: bool) -> Result<(usize, Vec<Vec<Datum>>)> {
+        let collected = self.collect(&source.plan, None).await?;
         let memory = self.memory("rows to change");
-        for batch in self.collect(&source.plan, None).await?.iter() {
+        let mut first = BTreeSet::new();
+        for batch in collected.iter() {
             self.cancel.check()?;
-            let new = source.changes(batch)?;
-            let bytes = new.iter().map(|change| size_of::<Change>() + row_bytes(&change.row)).sum();
-            memory.try_grow(bytes).map_err(from_datafusion)?;
-            for change in new {
-                if seen.insert(change.rid.encode()) {
-                    changes.push(change);
+            memory.try_grow(batch.num_rows() * 2 * size_of::<Rid>()).map_err(from_datafusion)?;
+            let mut changes = source.changes(batch)?;
+            changes.retain(|change| first.insert(change.rid.encode()));
+            if source.assigned.is_some() {
+                for change in &changes {
+                    check_not_null(source.table, &change.row)?;
+                }
+                self.check_rows(source.table, changes.iter().map(|c| c.row.as_slice())).await?;
+            }
+        }
+        let (mut count, mut rows) = (0, vec![]);
+        for batch in collected.iter() {
+            for change in source.changes(batch)? {
+                self.cancel.check()?;
+                // Of several changes of one row the first counts.
+                if !first.remove(&change.rid.encode()) {
+                    continue;
+                }
+                let Some(row) = self.apply(&source, change).await? else { continue };
+                count += 1;
+                if returning {
+                    memory.try_grow(size_of::<Vec<Datum>>() + row_bytes(&row)).map_err(from_datafusion)?;
+                    rows.push(row);
                 }
             }
         }
-        if source.assigned.is_some() {
-            for change in &changes {
-                check_not_null(source.table, &change.row)?;
-            }
-            self.check_rows(source.table, changes.iter().map(|c| c.row.as_slice())).await?;
-        }
-        let mut rows = vec![];
-        for change in changes {
-            self.cancel.check()?;
-            rows.extend(self.apply(&source, change).await?);
-        }
-        Ok(rows)
+        Ok((count, rows))
     }
 
     /// Changes one row, evaluating it again as often as it has changed. `None`: it was not changed.

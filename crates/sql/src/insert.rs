@@ -129,13 +129,13 @@ impl Run<'_> {
         let alias = insert_alias(insert, &name);
         if let Some(OnInsert::OnConflict(conflict)) = &insert.on {
             let rows = Box::pin(self.insert_or(conflict, &table, &alias, rows)).await?;
-            return self.changed(&table, &alias, insert.returning.as_deref(), rows).await;
+            return self.changed(&table, &alias, insert.returning.as_deref(), rows.len(), rows).await;
         }
         for row in &rows {
             let store = async { self.cell.lock().await.open().insert(&table, row).await };
             self.cancel.run(store).await?;
         }
-        self.changed(&table, &alias, insert.returning.as_deref(), rows).await
+        self.changed(&table, &alias, insert.returning.as_deref(), rows.len(), rows).await
     }
 
     pub(crate) async fn value_rows(

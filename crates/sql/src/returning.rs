@@ -68,9 +68,9 @@ impl Run<'_> {
         table: &Arc<Table>,
         alias: &Ident,
         returning: Option<&[SelectItem]>,
+        count: usize,
         rows: Vec<Vec<Datum>>,
     ) -> Result<Changed> {
-        let count = rows.len();
         let Some(items) = returning else { return Ok(Changed { count, returned: None }) };
         let plan = self.plan(&given_query(alias, items)?, Some(table)).await?;
         let rows = rows.iter().map(|row| RowBuf::encode(table, row)).collect::<Result<Vec<RowBuf>>>()?;
