@@ -192,6 +192,7 @@ fn values(array: &ArrayRef) -> Result<Values> {
             Values::Interval(to(&DataType::Interval(IntervalUnit::MonthDayNano))?.as_primitive().clone())
         }
         DataType::List(_) => Values::List(array.as_list().clone()),
+        DataType::Struct(_) => Values::Text(terrace_sql::row_text(array).map_err(internal)?.as_string().clone()),
         _ => Values::Shown(array.clone()),
     })
 }

@@ -281,12 +281,12 @@ impl Exact {
     }
 }
 
-fn power(n: u32) -> Option<i256> {
+pub(crate) fn power(n: u32) -> Option<i256> {
     i256::from_i128(10).pow_checked(n).ok()
 }
 
 /// To the nearest, ties away from zero.
-fn divide_rounded(a: i256, b: i256) -> Option<i256> {
+pub(crate) fn divide_rounded(a: i256, b: i256) -> Option<i256> {
     let zero = i256::from_i128(0);
     let quotient = a.div_checked(b).ok()?;
     let rest = a.mod_checked(b).ok()?;

@@ -6,13 +6,13 @@
 //!    [`Membership`], which is written out as IN once the text is known. `ANY (SELECT ...)` and `ANY (ARRAY(SELECT ...))` are IN of the query.
 //!
 //! Source: PostgreSQL 15 documentation, "Arrays" (8.15.6) and "Row and Array Comparisons".
-use crate::convert::{convert, convert_scalar};
+use crate::convert::{convert, convert_array, convert_scalar};
 use crate::error::tunnel;
 use crate::memory;
 use crate::pgcatalog::{array_oid, call};
 use crate::values::{arrow_type, engine_type};
-use datafusion::arrow::array::{Array, ArrayRef, ListArray};
-use datafusion::arrow::buffer::OffsetBuffer;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, StringArray};
+use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::compute::interleave;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -25,9 +25,12 @@ use datafusion::logical_expr::{
     Volatility,
 };
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, DataType as SqlType, Expr as Ast, Function, FunctionArguments, Query, Value,
+    ArrayElemTypeDef, BinaryOperator, CastKind, DataType as SqlType, Expr as Ast, Function, FunctionArguments, Query,
+    Statement, Value, Visit, Visitor,
 };
+use std::any::Any;
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use terrace_engine::{DataType, EngineError};
 
@@ -35,19 +38,21 @@ use terrace_engine::{DataType, EngineError};
 const ANY: &str = "equals_any";
 const ALL: &str = "differs_from_all";
 
-/// `x = ANY (..)` and `x <> ALL (..)` as what can be planned (invariant 2); `None`: it stays.
+/// `x = ANY (..)` and `x <> ALL (..)` as what can be planned (invariant 2), and other comparisons with an array that is written out, one by one;
+/// `None`: it stays.
 pub(crate) fn rewritten(expr: &mut Ast) -> Option<Ast> {
-    let (left, right, negated) = match expr {
-        Ast::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => (left, right, false),
-        Ast::AllOp { left, compare_op: BinaryOperator::NotEq, right } => (left, right, true),
+    let (left, op, right, all) = match expr {
+        Ast::AnyOp { left, compare_op, right, .. } => (left, compare_op, right, false),
+        Ast::AllOp { left, compare_op, right } => (left, compare_op, right, true),
         _ => return None,
     };
-    let (mut array, mut is_cast) = (right.as_mut(), false);
+    let as_in = matches!((&op, all), (BinaryOperator::Eq, false) | (BinaryOperator::NotEq, true));
+    let (mut array, mut item_type) = (right.as_mut(), None);
     loop {
         array = match array {
             Ast::Nested(inner) => inner,
-            Ast::Cast { expr: inner, data_type: SqlType::Array(_), .. } => {
-                is_cast = true;
+            Ast::Cast { expr: inner, data_type: SqlType::Array(of), .. } => {
+                item_type.get_or_insert(of.clone());
                 inner
             }
             _ => break,
@@ -56,24 +61,79 @@ pub(crate) fn rewritten(expr: &mut Ast) -> Option<Ast> {
     let take = |expr: &mut Ast| std::mem::replace(expr, Ast::Value(Value::Null.into()));
     match array {
         Ast::Array(items) if !items.elem.is_empty() => {
-            let list = std::mem::take(&mut items.elem);
-            Some(Ast::InList { expr: Box::new(take(left)), list, negated })
+            let mut list = std::mem::take(&mut items.elem);
+            if let Some(ArrayElemTypeDef::SquareBracket(to, None)) = item_type {
+                list.iter_mut().for_each(|item| *item = cast(take(item), (*to).clone()));
+            }
+            if as_in {
+                return Some(Ast::InList { expr: Box::new(take(left)), list, negated: all });
+            }
+            let (op, left) = (op.clone(), take(left));
+            Some(one_by_one(left, op, list, all))
         }
+        Ast::Array(_) if !as_in => Some(Ast::Value(Value::Boolean(all).into())),
+        Ast::Array(_) => Some(call(if all { ALL } else { ANY }, vec![text("{}"), take(left)])),
+        _ if !as_in => None,
         // What a cast makes an array of is one value.
-        Ast::Subquery(query) if !is_cast => Some(in_subquery(take(left), query.clone(), negated)),
+        Ast::Subquery(query) if item_type.is_none() => Some(in_subquery(take(left), query.clone(), all)),
         Ast::Function(Function { name, args: FunctionArguments::Subquery(query), .. })
             if name.to_string().eq_ignore_ascii_case("array") =>
         {
-            Some(in_subquery(take(left), query.clone(), negated))
+            Some(in_subquery(take(left), query.clone(), all))
         }
-        Ast::Array(_) => Some(call(if negated { ALL } else { ANY }, vec![text("{}"), take(left)])),
         Ast::Value(value) => match value.value {
             Value::SingleQuotedString(_) | Value::Placeholder(_) | Value::Null => {
-                Some(call(if negated { ALL } else { ANY }, vec![take(array), take(left)]))
+                Some(call(if all { ALL } else { ANY }, vec![take(array), take(left)]))
             }
             _ => None,
         },
         _ => None,
+    }
+}
+
+fn cast(expr: Ast, data_type: SqlType) -> Ast {
+    Ast::Cast { kind: CastKind::DoubleColon, expr: Box::new(expr), data_type, array: false, format: None }
+}
+
+/// `left op item`, of each item, joined by AND or OR.
+fn one_by_one(left: Ast, op: BinaryOperator, items: Vec<Ast>, all: bool) -> Ast {
+    let joined = if all { BinaryOperator::And } else { BinaryOperator::Or };
+    let nested = |expr: Ast| Box::new(Ast::Nested(Box::new(expr)));
+    let compared = |item: Ast| Ast::BinaryOp { left: nested(left.clone()), op: op.clone(), right: nested(item) };
+    let mut comparisons = items.into_iter().map(compared);
+    let first = comparisons.next().expect("there is an item");
+    let all = comparisons.fold(first, |so_far, next| Ast::BinaryOp {
+        left: Box::new(so_far),
+        op: joined.clone(),
+        right: nested(next),
+    });
+    Ast::Nested(Box::new(all))
+}
+
+/// Refuses comparisons with arrays that [`rewritten`] left (0A000): DataFusion would plan them, and take NULL items for values.
+pub(crate) fn refuse_the_rest(statement: &Statement) -> Result<(), EngineError> {
+    struct Rest;
+    impl Visitor for Rest {
+        type Break = EngineError;
+
+        fn pre_visit_expr(&mut self, expr: &Ast) -> ControlFlow<EngineError> {
+            let (Ast::AnyOp { compare_op, right, .. } | Ast::AllOp { compare_op, right, .. }) = expr else {
+                return ControlFlow::Continue(());
+            };
+            if matches!(right.as_ref(), Ast::Subquery(_)) {
+                return ControlFlow::Continue(());
+            }
+            let name = if matches!(expr, Ast::AnyOp { .. }) { "ANY" } else { "ALL" };
+            let error = EngineError::unsupported(format!("{compare_op} {name} of this array is not supported"));
+            ControlFlow::Break(
+                error
+                    .with_hint("Write the array out: ARRAY[...]; = ANY and <> ALL also take a literal or a parameter."),
+            )
+        }
+    }
+    match statement.visit(&mut Rest) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(()),
     }
 }
 
@@ -99,6 +159,14 @@ pub(crate) fn parameter_types(plan: &LogicalPlan) -> Result<BTreeMap<usize, u32>
         let schema = merge_schema(&node.inputs());
         node.apply_expressions(|expr| {
             expr.apply(|expr| {
+                if let Expr::ScalarFunction(call) = expr
+                    && let [Expr::Placeholder(array)] = call.args.as_slice()
+                    && let Some(made) = (call.func.inner().as_ref() as &dyn Any).downcast_ref::<ToArray>()
+                    && let Some(number) = array.id.strip_prefix('$').and_then(|n| n.parse().ok())
+                    && let Some(oid) = array_oid(made.of.pg_oid())
+                {
+                    found.insert(number, oid);
+                }
                 if let Expr::ScalarFunction(call) = expr
                     && matches!(call.name(), ANY | ALL)
                     && let [Expr::Placeholder(array), value] = call.args.as_slice()
@@ -313,6 +381,99 @@ impl ScalarUDFImpl for MakeArray {
         let offsets = OffsetBuffer::from_lengths(std::iter::repeat_n(width, rows));
         Ok(ColumnarValue::Array(Arc::new(ListArray::try_new(field, offsets, values, None)?)))
     }
+}
+
+/// `expr` as an array of items of this type, where it is text or another array.
+pub(crate) fn to_array(expr: Expr, of: DataType) -> Expr {
+    let udf = ToArray { of, signature: Signature::any(1, Volatility::Immutable) };
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(udf)), vec![expr]))
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct ToArray {
+    of: DataType,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for ToArray {
+    fn name(&self) -> &str {
+        "to_array"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _types: &[ArrowType]) -> Result<ArrowType> {
+        Ok(ArrowType::new_list(arrow_type(self.of), true))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let scalar = matches!(args.args[0], ColumnarValue::Scalar(_));
+        let array = args.args[0].to_array(if scalar { 1 } else { args.number_rows })?;
+        let lists = match array.data_type() {
+            ArrowType::List(_) => {
+                let lists = array.as_list::<i32>();
+                let values = convert_array(lists.values(), self.of)?;
+                list(values, lists.offsets().clone(), lists.nulls().cloned())?
+            }
+            _ => self.read(&array)?,
+        };
+        if scalar {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&lists, 0)?));
+        }
+        Ok(ColumnarValue::Array(lists))
+    }
+}
+
+fn list(values: ArrayRef, offsets: OffsetBuffer<i32>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+    let field = Arc::new(Field::new_list_field(values.data_type().clone(), true));
+    Ok(Arc::new(ListArray::try_new(field, offsets, values, nulls)?))
+}
+
+impl ToArray {
+    /// Arrays from their texts.
+    fn read(&self, texts: &ArrayRef) -> Result<ArrayRef> {
+        let texts = datafusion::arrow::compute::cast(texts, &ArrowType::Utf8)?;
+        let (mut all, mut lengths): (Vec<Option<String>>, Vec<usize>) = (vec![], vec![]);
+        for text in texts.as_string::<i32>() {
+            let items = text.map(items).transpose().map_err(tunnel)?.unwrap_or_default();
+            lengths.push(items.len());
+            all.extend(items);
+        }
+        let read: ArrayRef = Arc::new(all.into_iter().collect::<StringArray>());
+        list(convert_array(&read, self.of)?, OffsetBuffer::from_lengths(lengths), texts.nulls().cloned())
+    }
+}
+
+/// Arrays as text: `{1,"b c",NULL}`.
+pub(crate) fn text_array(array: &ArrayRef) -> Result<ArrayRef> {
+    let lists = array.as_list::<i32>();
+    let text = |items: Option<ArrayRef>| -> Result<Option<String>> {
+        let Some(items) = items else { return Ok(None) };
+        let items = crate::builtin::shown(&items, None)?;
+        let shown: Vec<String> =
+            items.as_string::<i32>().iter().map(|item| item.map_or("NULL".into(), quoted)).collect();
+        Ok(Some(format!("{{{}}}", shown.join(","))))
+    };
+    Ok(Arc::new(lists.iter().map(text).collect::<Result<StringArray>>()?))
+}
+
+/// An item as it stands within an array's text.
+fn quoted(item: &str) -> String {
+    let special = |c: char| "{},\"\\ \t\n\r\u{b}\u{c}".contains(c);
+    if !item.is_empty() && !item.contains(special) && !item.eq_ignore_ascii_case("null") {
+        return item.to_owned();
+    }
+    let mut quoted = String::from('"');
+    for c in item.chars() {
+        if matches!(c, '"' | '\\') {
+            quoted.push('\\');
+        }
+        quoted.push(c);
+    }
+    quoted.push('"');
+    quoted
 }
 
 #[cfg(test)]

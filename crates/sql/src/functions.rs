@@ -1,13 +1,12 @@
-//! Functions whose results are not what DataFusion's are: fields of times, arithmetic of days, the time of the transaction,
-//! and mathematics that says where it has no answer.
-use crate::arithmetic::{Function, float_result};
+//! Functions whose results are not what DataFusion's are: fields of times, arithmetic of days, the time of the transaction.
+use crate::arithmetic::Function;
 use crate::calendar::{DAY, Part, moved};
 use crate::error::tunnel;
 use crate::values::{UTC, arrow_type, engine_array, engine_type};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array, Int32Array, PrimitiveArray};
 use datafusion::arrow::datatypes::{
-    DataType as ArrowType, Date32Type, Field, FieldRef, Float64Type, Int32Type, IntervalMonthDayNano,
-    IntervalMonthDayNanoType, IntervalUnit, TimeUnit, TimestampMicrosecondType,
+    DataType as ArrowType, Date32Type, Field, FieldRef, Int32Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
+    IntervalUnit, TimeUnit, TimestampMicrosecondType,
 };
 use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::execution::{FunctionRegistry, SessionState};
@@ -36,16 +35,6 @@ enum Kind {
     AtZone,
     /// The beginning of the transaction, as this type.
     Now(DataType),
-    Math(Math),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Math {
-    Sqrt,
-    Ln,
-    Log10,
-    Exp,
-    Power,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -57,12 +46,9 @@ struct Native {
 }
 
 fn udf(name: &'static str, kind: Kind, aliases: &[&str]) -> ScalarUDF {
-    let double = |n| vec![ArrowType::Float64; n];
     let signature = match kind {
         Kind::Extract(_) => Signature::any(1, Volatility::Immutable),
         Kind::Now(_) => Signature::nullary(Volatility::Stable),
-        Kind::Math(Math::Power) => Signature::exact(double(2), Volatility::Immutable),
-        Kind::Math(_) => Signature::exact(double(1), Volatility::Immutable),
         _ => Signature::any(2, Volatility::Immutable),
     };
     ScalarUDF::from(Native { name, kind, signature, aliases: aliases.iter().map(|a| (*a).to_owned()).collect() })
@@ -81,11 +67,6 @@ pub(crate) fn register(state: &mut SessionState) {
         ),
         udf("localtimestamp", Kind::Now(DataType::Timestamp), &[]),
         udf("current_date", Kind::Now(DataType::Date), &["today"]),
-        udf("sqrt", Kind::Math(Math::Sqrt), &[]),
-        udf("ln", Kind::Math(Math::Ln), &[]),
-        udf("log10", Kind::Math(Math::Log10), &[]),
-        udf("exp", Kind::Math(Math::Exp), &[]),
-        udf("power", Kind::Math(Math::Power), &["pow"]),
     ];
     // DataFusion's to_char has other patterns: it would answer 'YYYY' with "YYYY".
     let others = crate::arrays::functions().into_iter().chain([crate::to_char::function()]);
@@ -168,7 +149,6 @@ impl ScalarUDFImpl for Native {
             Kind::DaysBetween => ArrowType::Int32,
             Kind::TimeBetween => ArrowType::Interval(IntervalUnit::MonthDayNano),
             Kind::Now(data_type) => arrow_type(data_type),
-            Kind::Math(_) => ArrowType::Float64,
         })
     }
 
@@ -206,16 +186,6 @@ impl ScalarUDFImpl for Native {
             Kind::MoveTime(function) => move_times(function, &array(0)?, &array(1)?)?,
             Kind::AtZone => at_zone(&array(0)?, &array(1)?)?,
             Kind::Now(_) => return internal_err!("{} stands for a constant", self.name),
-            Kind::Math(math) => {
-                let first = array(0)?;
-                let second = if math == Math::Power { array(1)? } else { first.clone() };
-                let pairs = first.as_primitive::<Float64Type>().iter().zip(second.as_primitive::<Float64Type>());
-                let value = |(a, b): (Option<f64>, Option<f64>)| match (a, b) {
-                    (Some(a), Some(b)) => math.value(a, b).map(Some).map_err(tunnel),
-                    _ => Ok(None),
-                };
-                Arc::new(pairs.map(value).collect::<Result<Float64Array>>()?)
-            }
         };
         if scalar {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?));
@@ -406,29 +376,4 @@ fn time_array(left: &ArrayRef, right: &ArrayRef) -> Result<ArrayRef> {
         Ok(Some(IntervalMonthDayNano::new(0, (apart / DAY) as i32, apart % DAY * 1000)))
     });
     Ok(Arc::new(between.collect::<Result<PrimitiveArray<IntervalMonthDayNanoType>>>()?))
-}
-
-impl Math {
-    fn value(self, a: f64, b: f64) -> Result<f64, EngineError> {
-        let logarithm = |result: f64| match () {
-            _ if a == 0.0 => Err(EngineError::new("2201E", "cannot take logarithm of zero")),
-            _ if a < 0.0 => Err(EngineError::new("2201E", "cannot take logarithm of a negative number")),
-            _ => Ok(result),
-        };
-        match self {
-            Math::Sqrt if a < 0.0 => Err(EngineError::new("2201F", "cannot take square root of a negative number")),
-            Math::Sqrt => Ok(a.sqrt()),
-            Math::Ln => logarithm(a.ln()),
-            Math::Log10 => logarithm(a.log10()),
-            Math::Exp => float_result(a.exp(), a.is_infinite(), a.is_finite()),
-            Math::Power if a == 0.0 && b < 0.0 => {
-                Err(EngineError::new("2201F", "zero raised to a negative power is undefined"))
-            }
-            Math::Power if a < 0.0 && a.is_finite() && b.is_finite() && b.fract() != 0.0 => Err(EngineError::new(
-                "2201F",
-                "a negative number raised to a non-integer power yields a complex result",
-            )),
-            Math::Power => float_result(a.powf(b), a.is_infinite() || b.is_infinite(), a != 0.0 && b.is_finite()),
-        }
-    }
 }

@@ -3,14 +3,18 @@
 //! In: SQL text and parameters. Out: Arrow batches, command tags, errors with SQLSTATE. DataFusion plans queries and the query
 //! part of DML; everything else is carried out here, on the engine's typed API.
 
+mod aggregates;
 mod alter;
 mod arithmetic;
 mod arrays;
 mod at_once;
+mod bits;
 mod bounded;
+mod builtin;
 mod calendar;
 mod cast;
 mod checks;
+mod comparable;
 mod conflict;
 mod context;
 mod convert;
@@ -27,6 +31,7 @@ mod fast;
 mod functions;
 mod grammar;
 mod insert;
+mod interval;
 mod lexical;
 mod literals;
 mod lock_rows;
@@ -43,6 +48,7 @@ mod pieces;
 mod planner;
 mod range;
 mod refusals;
+mod resolve;
 mod returning;
 mod roles;
 mod router;
@@ -56,18 +62,19 @@ pub mod session;
 mod settings;
 mod shapes;
 mod sleep;
-mod sum;
 mod system;
 mod to_char;
 mod values;
 mod yielding;
 
 pub use at_once::FoundRow;
+pub use builtin::row_text;
 pub use context::Canceller;
 pub use copy::{CopyFormat, CopyIn};
 pub use database::{Spill, SqlDatabase};
 /// The version that batches are of.
 pub use datafusion::arrow;
+pub use interval::Shown as ShownInterval;
 pub use named::Named;
 pub use session::{Outcome, Prepared, Session, TxnStatus};
 pub use settings::Reported;

@@ -4,9 +4,9 @@
 //! Numbers that DataFusion must see as they stand (positions in ORDER BY and GROUP BY, LIMIT, frames of windows, arguments of table
 //! functions) are marked first, with the flag that the parser sets for another dialect's long literals, and left alone.
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType as SqlType, ExactNumberInfo, Expr, Function, GroupByExpr, Interval, LimitClause, OrderByKind,
-    Query, Select, Statement, TableFactor, TypedString, UnaryOperator, Value, VisitMut, VisitorMut, WindowFrame,
-    WindowFrameBound, WindowType,
+    CastKind, DataType as SqlType, ExactNumberInfo, Expr, Function, FunctionArguments, GroupByExpr, Interval,
+    LimitClause, OrderByKind, Query, Select, Statement, TableFactor, TypedString, UnaryOperator, Value, VisitMut,
+    VisitorMut, WindowFrame, WindowFrameBound, WindowType,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 use std::ops::ControlFlow;
@@ -19,6 +19,27 @@ pub(crate) fn type_numbers(statement: &mut Statement) {
 }
 
 struct Numbers;
+
+/// `INTERVAL '...'` as a cast of the text, which is read here ([`crate::interval`]) and not by DataFusion. `None`: it is left to be refused.
+fn typed_interval(interval: &mut Interval) -> Option<Expr> {
+    let Expr::Value(value) = interval.value.as_ref() else { return None };
+    let Value::SingleQuotedString(text) = &value.value else { return None };
+    if interval.last_field.is_some() || interval.leading_precision.is_some() {
+        return None;
+    }
+    let text = match &interval.leading_field {
+        Some(field) if text.trim().parse::<f64>().is_ok() => format!("{text} {field}"),
+        Some(_) => return None,
+        None => text.clone(),
+    };
+    Some(Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(Expr::Value(Value::SingleQuotedString(text).into())),
+        data_type: SqlType::Interval { fields: None, precision: None },
+        array: false,
+        format: None,
+    })
+}
 
 /// Everything below is to stay as it is (true), or is typed and needs no mark any more (false).
 struct Keep(bool);
@@ -90,7 +111,17 @@ impl VisitorMut for Numbers {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
         match expr {
-            Expr::Interval(Interval { value, .. }) => keep(value.as_mut()),
+            Expr::Interval(interval) => {
+                if let Some(cast) = typed_interval(interval) {
+                    *expr = cast;
+                }
+            }
+            // How many digits a number is rounded to is part of the result's type, which a cast would hide.
+            Expr::Function(Function { name, args: FunctionArguments::List(list), .. })
+                if matches!(name.to_string().as_str(), "round" | "trunc") =>
+            {
+                list.args.iter_mut().skip(1).for_each(keep);
+            }
             Expr::Function(Function { over: Some(WindowType::WindowSpec(window)), .. }) => {
                 if let Some(WindowFrame { start_bound, end_bound, .. }) = &mut window.window_frame {
                     for bound in [Some(start_bound), end_bound.as_mut()].into_iter().flatten() {
@@ -144,10 +175,25 @@ fn negate(typed: &mut Expr) -> Option<Expr> {
             let number = std::mem::replace(expr.as_mut(), nothing());
             Some(integer_cast(Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number) }))
         }
+        Expr::Value(value) => match &value.value {
+            Value::Number(text, _) if text == LEAST_INTEGER => {
+                let number = Expr::Value(Value::Number(LEAST_INTEGER.to_owned(), false).into());
+                Some(integer_cast(Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number) }))
+            }
+            _ => None,
+        },
         Expr::TypedString(TypedString { value, .. }) => match &mut value.value {
             Value::Number(_, _) => None,
+            // The least integers are integers, as the parser of PostgreSQL has it.
+            Value::SingleQuotedString(text) if text.trim_start_matches(MARK) == LEAST_BIGINT => {
+                let number = Expr::Value(Value::Number(LEAST_BIGINT.to_owned(), false).into());
+                Some(Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number) })
+            }
             Value::SingleQuotedString(text) if text.starts_with(MARK) => {
-                text.insert(MARK.len_utf8(), '-');
+                match text[MARK.len_utf8()..].strip_prefix('-') {
+                    Some(positive) => *text = format!("{MARK}{positive}"),
+                    None => text.insert(MARK.len_utf8(), '-'),
+                }
                 Some(std::mem::replace(typed, nothing()))
             }
             _ => None,
@@ -158,6 +204,10 @@ fn negate(typed: &mut Expr) -> Option<Expr> {
 
 /// Whitespace that a number's text may begin with, and that tells our typed strings from the user's.
 const MARK: char = '\x0b';
+
+/// Of integer and bigint, without their signs.
+const LEAST_INTEGER: &str = "2147483648";
+const LEAST_BIGINT: &str = "9223372036854775808";
 
 /// `None` where DataFusion's own typing (bigint) is right.
 fn typed(text: &str) -> Option<Expr> {

@@ -5,19 +5,22 @@
 //! 3. Days: date + integer, date - date (integer); date and interval make a timestamp; timestamp - timestamp is an interval.
 //! 4. char(n) compares without the blanks at a literal's end.
 use crate::arithmetic::{Function, is_number};
+use crate::bits::Bits;
+use crate::builtin::type_name;
 use crate::convert::{constant, convert, convert_scalar};
 use crate::error::tunnel;
 use crate::functions;
 use crate::values::{arrow_type, engine_type, exact_datum, field_of, field_type, to_scalar};
-use datafusion::arrow::datatypes::DataType as ArrowType;
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field};
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{Expr, ExprSchemable, Operator};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use std::sync::Arc;
+use terrace_engine::types::MAX_VARCHAR;
 use terrace_engine::{DataType, EngineError};
 
 #[derive(Debug)]
@@ -25,6 +28,9 @@ pub(crate) struct Operators;
 
 impl ExprPlanner for Operators {
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        if let Some(planned) = other_operator(&expr, schema)? {
+            return Ok(PlannerResult::Planned(planned));
+        }
         let Some(op) = operator(&expr.op) else { return Ok(PlannerResult::Original(expr)) };
         let RawBinaryExpr { op: sql_op, left, right } = expr;
         // Numbers and constants as what they are, not as casts of text.
@@ -65,6 +71,75 @@ impl ExprPlanner for Operators {
             _ => Ok(PlannerResult::Original(args)),
         }
     }
+}
+
+/// Operators of bits, and `||`; `None`: it is another, or a side has no type yet.
+fn other_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Result<Option<Expr>> {
+    let bits = Bits::of(&expr.op);
+    if let Some(op) = regex_operator(&expr.op) {
+        let right = crate::builtin::pattern(expr.right.clone(), schema)?;
+        let left = expr.left.clone();
+        // Of a char(n) with its blanks, as LIKE sees it too.
+        let left = match left.to_field(schema).ok().and_then(|(_, field)| field_type(&field)) {
+            Some(DataType::Char(n)) => crate::builtin::pad(left, n),
+            _ => left,
+        };
+        let (left, right) = (Box::new(left), Box::new(right));
+        return Ok(Some(Expr::BinaryExpr(BinaryExpr { left, op, right })));
+    }
+    if bits.is_none() && expr.op != BinaryOperator::StringConcat {
+        return Ok(None);
+    }
+    let (left, right) = (folded(expr.left.clone()), folded(expr.right.clone()));
+    let (Ok(lt), Ok(rt)) = (left.get_type(schema), right.get_type(schema)) else { return Ok(None) };
+    if let Some(bits) = bits {
+        return bits.plan(left, right, schema).map(Some);
+    }
+    let open = |expr: &Expr, t: &ArrowType| *t == ArrowType::Null || is_open(expr);
+    let is = |t: &ArrowType, kind: DataType| engine_type(t).is_some_and(|t| t.base_name() == kind.base_name());
+    let (lo, ro) = (open(&left, &lt), open(&right, &rt));
+    let bytes = |t: &ArrowType, open: bool| is(t, DataType::Bytea) && !open;
+    if (bytes(&lt, lo) && (ro || bytes(&rt, ro))) || (bytes(&rt, ro) && lo) {
+        return crate::builtin::called("byteacat", vec![left, right], schema).map(Some);
+    }
+    let text = |t: &ArrowType, open: bool| open || is(t, DataType::Text);
+    // Something is text, or nothing is anything.
+    if matches!(lt, ArrowType::List(_)) || matches!(rt, ArrowType::List(_)) {
+        return Err(tunnel(EngineError::unsupported("|| of arrays is not supported")));
+    }
+    if !text(&lt, lo) && !text(&rt, ro) {
+        let message = format!("operator does not exist: {} || {}", type_name(&lt), type_name(&rt));
+        return Err(tunnel(with_operator_hint(EngineError::new("42883", message))));
+    }
+    let shown = |expr: Expr, t: &ArrowType| match t {
+        ArrowType::Utf8 | ArrowType::Null => expr,
+        ArrowType::Interval(_) | ArrowType::Struct(_) => crate::builtin::as_text(expr),
+        _ if engine_type(t).is_some() => convert(expr, DataType::Text),
+        _ => expr,
+    };
+    let null = |expr: Expr, t: &ArrowType| match (&expr, t) {
+        (Expr::Literal(..), ArrowType::Null) => Expr::Literal(ScalarValue::Utf8(None), None),
+        _ => expr,
+    };
+    let (left, right) = (null(shown(left, &lt), &lt), null(shown(right, &rt), &rt));
+    Ok(Some(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op: Operator::StringConcat, right: Box::new(right) })))
+}
+
+fn regex_operator(op: &BinaryOperator) -> Option<Operator> {
+    Some(match op {
+        BinaryOperator::PGRegexMatch => Operator::RegexMatch,
+        BinaryOperator::PGRegexIMatch => Operator::RegexIMatch,
+        BinaryOperator::PGRegexNotMatch => Operator::RegexNotMatch,
+        BinaryOperator::PGRegexNotIMatch => Operator::RegexNotIMatch,
+        _ => return None,
+    })
+}
+
+fn with_operator_hint(mut error: EngineError) -> EngineError {
+    error.hint = Some(
+        "No operator matches the given name and argument types. You might need to add explicit type casts.".into(),
+    );
+    error
 }
 
 fn operator(op: &BinaryOperator) -> Option<Operator> {
@@ -108,6 +183,15 @@ fn chosen(expr: Expr, schema: &DFSchema) -> Result<Expr> {
 fn resolve_open(function: Option<Function>, left: Expr, right: Expr, schema: &DFSchema) -> Result<(Expr, Expr)> {
     let close = |open: Expr, typed: &Expr| -> Result<Expr> {
         let Ok((_, field)) = typed.to_field(schema) else { return Ok(open) };
+        // A quoted literal beside an interval is one; so it is where it is added to a timestamp.
+        let moved = matches!(field.data_type(), ArrowType::Timestamp(..)) && function == Some(Function::Add);
+        let compared = matches!(function, None | Some(Function::Add | Function::Subtract));
+        if moved || (compared && matches!(field.data_type(), ArrowType::Interval(_))) {
+            return match open {
+                Expr::Literal(ScalarValue::Utf8(Some(_)), _) => crate::interval::from_text(open),
+                other => Ok(other),
+            };
+        }
         let Some(wanted) = field_type(&field).and_then(|t| taken_as(function, t)) else { return Ok(open) };
         Ok(match open {
             Expr::Literal(ScalarValue::Utf8(Some(text)), _) => {
@@ -121,9 +205,9 @@ fn resolve_open(function: Option<Function>, left: Expr, right: Expr, schema: &DF
                 }
             }
             Expr::Placeholder(Placeholder { id, field: None }) => {
-                let wanted =
-                    if matches!(wanted, DataType::Char(_) | DataType::Varchar(_)) { DataType::Text } else { wanted };
-                Expr::Placeholder(Placeholder { id, field: Some(Arc::new(field_of("", wanted, true))) })
+                let of = if wanted.is_text() { DataType::Text } else { wanted };
+                let parameter = Expr::Placeholder(Placeholder { id, field: Some(Arc::new(field_of("", of, true))) });
+                if let DataType::Char(_) = wanted { without_blanks(parameter) } else { parameter }
             }
             other => other,
         })
@@ -213,18 +297,18 @@ fn undefined(function: Function, lt: &ArrowType, rt: &ArrowType) -> EngineError 
         Function::Modulo => "%",
     };
     let message = format!("operator does not exist: {} {sign} {}", name(lt), name(rt));
-    let mut error = EngineError::new("42883", message);
-    error.hint = Some(
-        "No operator matches the given name and argument types. You might need to add explicit type casts.".into(),
-    );
-    error
+    with_operator_hint(EngineError::new("42883", message))
 }
 
 /// Invariant 3.
 fn with_days(function: Function, left: &Expr, lt: &ArrowType, right: &Expr, rt: &ArrowType) -> Result<Option<Expr>> {
-    use ArrowType::{Boolean, Date32, Int16, Int32, Interval, Timestamp, Utf8};
+    use ArrowType::{Boolean, Date32, Int16, Int32, Int64, Interval, Timestamp, Utf8};
     let whole = |t: &ArrowType| matches!(t, Int16 | Int32);
     let timestamp = |e: &Expr| convert(e.clone(), DataType::Timestamp);
+    let intervals = |left: &Expr, lt: &ArrowType, right: &Expr, rt: &ArrowType| {
+        crate::interval::operator(function, left, lt, right, rt)
+    };
+    let moment = arrow_type(DataType::Timestamp);
     Ok(match (function, lt, rt) {
         (Function::Add | Function::Subtract, Date32, days) if whole(days) => {
             Some(functions::move_days(left.clone(), to_type(right.clone(), days, &Int32), function))
@@ -244,10 +328,13 @@ fn with_days(function: Function, left: &Expr, lt: &ArrowType, right: &Expr, rt: 
         (Function::Add, Interval(_), Timestamp(_, Some(_))) => {
             Some(functions::move_time(right.clone(), left.clone(), function))
         }
-        (Function::Add | Function::Subtract, Date32, Interval(_)) => {
-            Some(interval(function, timestamp(left), right.clone()))
-        }
-        (Function::Add, Interval(_), Date32) => Some(interval(function, timestamp(right), left.clone())),
+        (Function::Add | Function::Subtract, Date32, Interval(_)) => intervals(&timestamp(left), &moment, right, rt),
+        (Function::Add, Interval(_), Date32) => intervals(left, lt, &timestamp(right), &moment),
+        (_, Interval(_), _) | (_, _, Interval(_)) => match intervals(left, lt, right, rt) {
+            Some(planned) => Some(planned),
+            None => return Err(tunnel(undefined(function, lt, rt))),
+        },
+        (_, Int64, Date32) | (_, Date32, Int64) => return Err(tunnel(undefined(function, lt, rt))),
         (_, Boolean | Utf8, other) | (_, other, Boolean | Utf8) if is_number(other) || *other == Boolean => {
             return Err(tunnel(undefined(function, lt, rt)));
         }
@@ -260,8 +347,9 @@ fn to_time(expr: &Expr, t: &ArrowType, to: DataType) -> Expr {
     if engine_type(t) == Some(to) { expr.clone() } else { convert(expr.clone(), to) }
 }
 
-fn interval(function: Function, time: Expr, by: Expr) -> Expr {
-    if function == Function::Add { time + by } else { time - by }
+/// A parameter that is compared with a char(n), of which blanks at the end mean nothing.
+pub(crate) fn without_blanks(parameter: Expr) -> Expr {
+    convert(parameter, DataType::Char(MAX_VARCHAR))
 }
 
 /// Both sides of a comparison so that DataFusion compares as PostgreSQL would.
@@ -275,23 +363,9 @@ fn compared(left: Expr, lt: &ArrowType, right: Expr, rt: &ArrowType, schema: &DF
         _ if lt == rt || !is_number(lt) || !is_number(rt) => return Ok((left, right)),
         _ => {}
     }
-    // A constant that is a value of the other side's type: so an index serves it.
     let narrowed = |value: &Expr, column: &Expr| -> Option<Expr> {
         let Expr::Literal(scalar, _) = value else { return None };
-        let wanted = field_type(&column.to_field(schema).ok()?.1)?;
-        if matches!(wanted, DataType::Float4 | DataType::Float8) || scalar.is_null() || scalar.data_type().is_floating()
-        {
-            return None;
-        }
-        let exact = convert_scalar(scalar, DataType::Numeric(None)).ok()?;
-        let datum = match wanted {
-            DataType::Numeric(_) => exact_datum(&exact, wanted)?,
-            integer => exact_datum(&convert_scalar(&exact, integer).ok()?, integer)?,
-        };
-        let narrowed = to_scalar(&datum, wanted);
-        let back = convert_scalar(&narrowed, DataType::Numeric(None)).ok()?;
-        (back == exact && convert_scalar(scalar, engine_type(&scalar.data_type())?).ok()? == *scalar)
-            .then_some(Expr::Literal(narrowed, None))
+        narrowed(scalar, &column.to_field(schema).ok()?.1).map(|value| Expr::Literal(value, None))
     };
     if let Some(value) = narrowed(&right, &left) {
         return Ok((left, value));
@@ -305,4 +379,20 @@ fn compared(left: Expr, lt: &ArrowType, right: Expr, rt: &ArrowType, schema: &DF
         return Ok((to_type(left, lt, &double), to_type(right, rt, &double)));
     }
     Ok((left, right))
+}
+
+/// A constant number as a value of the type of what it is compared with, where it is one: so an index serves it.
+pub(crate) fn narrowed(scalar: &ScalarValue, beside: &Field) -> Option<ScalarValue> {
+    let wanted = field_type(beside)?;
+    if matches!(wanted, DataType::Float4 | DataType::Float8) || scalar.is_null() || scalar.data_type().is_floating() {
+        return None;
+    }
+    let exact = convert_scalar(scalar, DataType::Numeric(None)).ok()?;
+    let datum = match wanted {
+        DataType::Numeric(_) => exact_datum(&exact, wanted)?,
+        integer => exact_datum(&convert_scalar(&exact, integer).ok()?, integer)?,
+    };
+    let narrowed = to_scalar(&datum, wanted);
+    let back = convert_scalar(&narrowed, DataType::Numeric(None)).ok()?;
+    (back == exact && convert_scalar(scalar, engine_type(&scalar.data_type())?).ok()? == *scalar).then_some(narrowed)
 }

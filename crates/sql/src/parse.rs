@@ -117,6 +117,12 @@ pub(crate) fn type_cast_parameters(statement: &Statement, types: &mut Vec<Option
             if let Expr::Cast { expr, data_type, .. } = expr
                 && let Ok(data_type) = crate::ddl::column_type(data_type)
             {
+                // What is written after it cuts or rounds the value, which comes as it is.
+                let data_type = match data_type {
+                    DataType::Varchar(_) | DataType::Char(_) => DataType::Text,
+                    DataType::Numeric(_) => DataType::Numeric(None),
+                    other => other,
+                };
                 type_parameter(expr, data_type, self.0);
             }
             ControlFlow::Continue(())

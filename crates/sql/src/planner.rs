@@ -1,4 +1,6 @@
 //! Planning with DataFusion: names, parameters, plans. Only SELECT, and the query part of DML, comes here.
+use crate::builtin;
+use crate::comparable::Comparable;
 use crate::context::StatementContext;
 use crate::convert::{PostgresSemantics, Types};
 use crate::error::{from_datafusion, tunnel, unsupported};
@@ -10,7 +12,6 @@ use crate::pgcatalog::{self, SessionInfo};
 use crate::pieces::Pieces;
 use crate::rules;
 use crate::scan::TableScan;
-use crate::sum::checked_sum;
 use crate::values::field_of;
 use crate::yielding::YieldingJoins;
 use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef};
@@ -63,6 +64,7 @@ pub(crate) fn base_state(runtime: Arc<RuntimeEnv>, sort_reserve: usize) -> Sessi
         .with_runtime_env(runtime)
         .with_default_features()
         .with_analyzer_rule(Arc::new(PostgresSemantics))
+        .with_analyzer_rule(Arc::new(Comparable))
         .with_optimizer_rules(rules::logical())
         .with_physical_optimizer_rules(rules::physical())
         .with_physical_optimizer_rule(Arc::new(YieldingJoins))
@@ -73,8 +75,11 @@ pub(crate) fn base_state(runtime: Arc<RuntimeEnv>, sort_reserve: usize) -> Sessi
     planners.extend(state.expr_planners().iter().cloned());
     let mut state = SessionStateBuilder::new_from_existing(state).with_expr_planners(planners).build();
     crate::functions::register(&mut state);
-    state.register_udaf(checked_sum()).expect("functions can be replaced");
     crate::bounded::register(&mut state);
+    crate::builtin::register(&mut state);
+    for aggregate in crate::aggregates::functions() {
+        state.register_udaf(Arc::new(aggregate)).expect("functions can be replaced");
+    }
     state
 }
 
@@ -109,6 +114,7 @@ impl Planner<'_> {
         let volatile = |name: &str| self.is_volatile(name);
         let aggregate = |name: &str| self.state.aggregate_functions().contains_key(unqualified(name));
         rules::write_out(&mut statement, rules::Functions { volatile: &volatile, aggregate: &aggregate })?;
+        crate::arrays::refuse_the_rest(&statement)?;
         literals::type_numbers(&mut statement);
         let wrapped = DfStatement::Statement(Box::new(statement));
         let references = self.state.resolve_table_references(&wrapped).map_err(from_datafusion)?;
@@ -132,6 +138,7 @@ impl Planner<'_> {
         let options = ParserOptions::from(&self.state.config_options().sql_parser);
         let plan = SqlToRel::new_with_options(&names, options)
             .sql_statement_to_plan_with_context(*statement, &mut context)
+            .and_then(crate::resolve::resolve)
             .map_err(from_datafusion)?;
         refuse_side_effects(&plan)?;
         // The system relations have types of Arrow's where PostgreSQL has others.
@@ -268,20 +275,24 @@ impl ContextProvider for Names<'_> {
             return Some(crate::sleep::function(system.engine.env().clone()));
         }
         // Ours first: where both know a name, ours is PostgreSQL's.
-        pgcatalog::function(name, self.planner.catalog, self.planner.info)
-            .or_else(|| self.planner.state.scalar_functions().get(name).cloned())
+        pgcatalog::function(name, self.planner.catalog, self.planner.info).or_else(|| {
+            builtin::is_known_function(name).then(|| self.planner.state.scalar_functions().get(name).cloned())?
+        })
     }
 
-    fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {
-        self.planner.state.higher_order_functions().get(unqualified(name)).cloned()
+    fn get_higher_order_meta(&self, _name: &str) -> Option<Arc<HigherOrderUDF>> {
+        // PostgreSQL has none.
+        None
     }
 
     fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
-        self.planner.state.aggregate_functions().get(unqualified(name)).cloned()
+        let name = unqualified(name);
+        builtin::is_known_aggregate(name).then(|| self.planner.state.aggregate_functions().get(name).cloned())?
     }
 
     fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
-        self.planner.state.window_functions().get(unqualified(name)).cloned()
+        let name = unqualified(name);
+        builtin::is_known_window(name).then(|| self.planner.state.window_functions().get(name).cloned())?
     }
 
     fn get_variable_type(&self, _names: &[String]) -> Option<ArrowType> {
@@ -294,19 +305,19 @@ impl ContextProvider for Names<'_> {
 
     // The names are for "did you mean": a sorted list, for the same hint each time.
     fn udf_names(&self) -> Vec<String> {
-        sorted(self.planner.state.scalar_functions().keys())
+        sorted(self.planner.state.scalar_functions().keys().filter(|name| builtin::is_known_function(name)))
     }
 
     fn higher_order_function_names(&self) -> Vec<String> {
-        sorted(self.planner.state.higher_order_functions().keys())
+        vec![]
     }
 
     fn udaf_names(&self) -> Vec<String> {
-        sorted(self.planner.state.aggregate_functions().keys())
+        sorted(self.planner.state.aggregate_functions().keys().filter(|name| builtin::is_known_aggregate(name)))
     }
 
     fn udwf_names(&self) -> Vec<String> {
-        sorted(self.planner.state.window_functions().keys())
+        sorted(self.planner.state.window_functions().keys().filter(|name| builtin::is_known_window(name)))
     }
 }
 

@@ -15,6 +15,8 @@ mod conflict;
 mod cursors;
 #[path = "statements/given_up.rs"]
 mod given_up;
+#[path = "statements/kernels.rs"]
+mod kernels;
 #[path = "statements/lock_rows.rs"]
 mod lock_rows;
 #[path = "statements/memory.rs"]

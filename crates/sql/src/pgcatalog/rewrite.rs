@@ -49,11 +49,27 @@ impl Visitor for Touches {
 pub fn rewrite(statement: &mut Statement) -> bool {
     let touches = touches(statement);
     if touches {
+        show_names(statement);
         let ControlFlow::Continue(()) = statement.visit(&mut Rewriter) else {
             unreachable!("the rewriter never breaks")
         };
     }
     touches
+}
+
+/// `SELECT 'name'::regclass` shows the name: nothing goes on with the OID that the cast gives elsewhere.
+fn show_names(statement: &mut Statement) {
+    let Statement::Query(query) = statement else { return };
+    let SetExpr::Select(select) = query.body.as_mut() else { return };
+    for item in &mut select.projection {
+        let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else { continue };
+        if let Expr::Cast { expr: inner, data_type, .. } = expr
+            && reg_type(data_type) == Some("regclass")
+            && matches!(&**inner, Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(_), .. }))
+        {
+            *expr = call("regclass_name", vec![call("regclass_oid", vec![take(inner)])]);
+        }
+    }
 }
 
 struct Rewriter;

@@ -28,7 +28,7 @@ async fn number_literals() {
     let mut c = client().await;
     assert_eq!(
         types(&mut c, "SELECT 1, -2147483648, 3000000000, 9223372036854775808, 2.50, -1e2").await,
-        ["Int32", "Int64", "Int64", "Decimal128(19, 0)", "Decimal128(3, 2)", "Decimal128(3, 0)"]
+        ["Int32", "Int32", "Int64", "Decimal128(19, 0)", "Decimal128(3, 2)", "Decimal128(3, 0)"]
     );
     assert_eq!(
         types(&mut c, "SELECT 1 + 1, 1 + 3000000000, 1 + 1.5, 1.5 * 2.25, 1.5::float8 + 1, 7 / 2, 7.0 / 2").await,

@@ -1,0 +1,192 @@
+//! `&`, `|`, `#`, `<<`, `>>` of integers.
+//!
+//! 1. Both sides of the first three are of the wider type. A shift has the type of what is shifted; it is by an integer, of which the last five
+//!    bits count (six of a bigint), and a smallint is shifted as an integer, as C does it.
+//!
+//! Report for DataFusion 55.2: `a # b` with a NULL beside a constant is 0, for the simplifier takes `a # a` for 0 without asking whether a can
+//! be NULL; the operators take floats and decimals by casting them, and shifts of 16 bits are by the last four bits of the count.
+use crate::error::tunnel;
+use crate::values::engine_type;
+use datafusion::arrow::array::{ArrayRef, AsArray, PrimitiveArray};
+use datafusion::arrow::compute::kernels::arity;
+use datafusion::arrow::datatypes::{ArrowPrimitiveType, DataType as ArrowType, Int16Type, Int32Type, Int64Type};
+use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use datafusion::sql::sqlparser::ast::BinaryOperator;
+use std::sync::Arc;
+use terrace_engine::EngineError;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Bits {
+    And,
+    Or,
+    Xor,
+    Left,
+    Right,
+}
+
+impl Bits {
+    pub(crate) fn of(op: &BinaryOperator) -> Option<Bits> {
+        Some(match op {
+            BinaryOperator::BitwiseAnd => Bits::And,
+            BinaryOperator::BitwiseOr => Bits::Or,
+            BinaryOperator::PGBitwiseXor => Bits::Xor,
+            BinaryOperator::PGBitwiseShiftLeft => Bits::Left,
+            BinaryOperator::PGBitwiseShiftRight => Bits::Right,
+            _ => return None,
+        })
+    }
+
+    fn shifts(self) -> bool {
+        matches!(self, Bits::Left | Bits::Right)
+    }
+
+    fn sign(self) -> &'static str {
+        match self {
+            Bits::And => "&",
+            Bits::Or => "|",
+            Bits::Xor => "#",
+            Bits::Left => "<<",
+            Bits::Right => ">>",
+        }
+    }
+
+    /// The operator with its sides as they must be; `None` where a side's type is not known yet.
+    pub(crate) fn plan(self, left: Expr, right: Expr, schema: &DFSchema) -> Result<Expr> {
+        let (lt, rt) = (left.get_type(schema)?, right.get_type(schema)?);
+        let open = |expr: &Expr, t: &ArrowType| {
+            *t == ArrowType::Null || matches!(expr, Expr::Literal(ScalarValue::Utf8(_), None))
+        };
+        let rank = |t: &ArrowType| match t {
+            ArrowType::Int16 => Some(0),
+            ArrowType::Int32 => Some(1),
+            ArrowType::Int64 => Some(2),
+            _ => None,
+        };
+        let types = (open(&left, &lt), rank(&lt), open(&right, &rt), rank(&rt));
+        let (to_left, to_right) = match types {
+            // Of one type, or an integer to shift by.
+            (false, Some(a), false, Some(b)) if !self.shifts() => {
+                let wider = if a >= b { lt.clone() } else { rt.clone() };
+                (wider.clone(), wider)
+            }
+            (false, Some(_), false, Some(0 | 1)) | (false, Some(_), true, _) if self.shifts() => {
+                (lt.clone(), ArrowType::Int32)
+            }
+            (false, Some(_), true, _) => (lt.clone(), lt.clone()),
+            (true, _, false, Some(_)) if !self.shifts() => (rt.clone(), rt.clone()),
+            _ => {
+                let message = format!(
+                    "operator does not exist: {} {} {}",
+                    crate::builtin::type_name(&lt),
+                    self.sign(),
+                    crate::builtin::type_name(&rt)
+                );
+                let mut error = EngineError::new("42883", message);
+                error.hint = Some(
+                    "No operator matches the given name and argument types. You might need to add explicit type casts."
+                        .into(),
+                );
+                return Err(tunnel(error));
+            }
+        };
+        let cast = |expr: Expr, from: &ArrowType, to: &ArrowType| -> Result<Expr> {
+            if from == to {
+                return Ok(expr);
+            }
+            let target = engine_type(to).expect("an integer type");
+            match &expr {
+                Expr::Literal(value, _) => Ok(Expr::Literal(crate::convert::convert_scalar(value, target)?, None)),
+                _ => Ok(crate::convert::convert(expr, target)),
+            }
+        };
+        let args = vec![cast(left, &lt, &to_left)?, cast(right, &rt, &to_right)?];
+        let udf = Bitwise { bits: self, signature: Signature::any(2, Volatility::Immutable) };
+        Ok(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(udf)), args)))
+    }
+
+    fn wide(self, a: i64, b: i64) -> i64 {
+        match self {
+            Bits::And => a & b,
+            Bits::Or => a | b,
+            Bits::Xor => a ^ b,
+            Bits::Left => a.wrapping_shl(b as u32),
+            Bits::Right => a.wrapping_shr(b as u32),
+        }
+    }
+
+    fn narrow(self, a: i32, b: i32) -> i32 {
+        match self {
+            Bits::Left => a.wrapping_shl(b as u32),
+            Bits::Right => a.wrapping_shr(b as u32),
+            _ => self.wide(a.into(), b.into()) as i32,
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Bitwise {
+    bits: Bits,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Bitwise {
+    fn name(&self) -> &str {
+        match self.bits {
+            Bits::And => "bits_and",
+            Bits::Or => "bits_or",
+            Bits::Xor => "bits_xor",
+            Bits::Left => "bits_left",
+            Bits::Right => "bits_right",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[ArrowType]) -> Result<ArrowType> {
+        Ok(types[0].clone())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let scalar = args.args.iter().all(|a| matches!(a, ColumnarValue::Scalar(_)));
+        let rows = if scalar { 1 } else { args.number_rows };
+        let (left, right) = (args.args[0].to_array(rows)?, args.args[1].to_array(rows)?);
+        let bits = self.bits;
+        let result: ArrayRef = match (left.data_type(), right.data_type()) {
+            (ArrowType::Int64, ArrowType::Int64) => {
+                apply::<Int64Type, Int64Type>(&left, &right, |a, b| bits.wide(a, b))?
+            }
+            (ArrowType::Int64, ArrowType::Int32) => {
+                apply::<Int64Type, Int32Type>(&left, &right, |a, b| bits.wide(a, b.into()))?
+            }
+            (ArrowType::Int32, ArrowType::Int32) => {
+                apply::<Int32Type, Int32Type>(&left, &right, |a, b| bits.narrow(a, b))?
+            }
+            (ArrowType::Int16, ArrowType::Int32) => {
+                apply::<Int16Type, Int32Type>(&left, &right, |a, b| bits.narrow(a.into(), b) as i16)?
+            }
+            (ArrowType::Int16, ArrowType::Int16) => {
+                apply::<Int16Type, Int16Type>(&left, &right, |a, b| bits.narrow(a.into(), b.into()) as i16)?
+            }
+            (left, right) => return internal_err!("{left} {} {right}", self.bits.sign()),
+        };
+        if scalar {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?));
+        }
+        Ok(ColumnarValue::Array(result))
+    }
+}
+
+fn apply<A: ArrowPrimitiveType, B: ArrowPrimitiveType>(
+    left: &ArrayRef,
+    right: &ArrayRef,
+    f: impl Fn(A::Native, B::Native) -> A::Native,
+) -> Result<ArrayRef> {
+    let result: PrimitiveArray<A> = arity::binary(left.as_primitive::<A>(), right.as_primitive::<B>(), f)?;
+    Ok(Arc::new(result))
+}

@@ -1,0 +1,148 @@
+//! Functions of text. Most are DataFusion's, which agree with PostgreSQL's once they are given what they should be.
+use super::{Builtin, Gives, Overload, Run, Takes, wrong_arguments};
+use terrace_engine::{DataType, Datum, EngineError, Result};
+
+const TEXT: Takes = Takes::Is(DataType::Text);
+const INT: Takes = Takes::Is(DataType::Int4);
+const BYTES: Takes = Takes::Is(DataType::Bytea);
+
+const fn theirs(takes: &'static [Takes], gives: DataType) -> Overload {
+    Overload { takes, more: false, gives: Gives::Is(gives), run: Run::Theirs }
+}
+
+const fn ours(takes: &'static [Takes], gives: DataType, run: fn(&[Datum]) -> Result<Datum>) -> Overload {
+    Overload { takes, more: false, gives: Gives::Is(gives), run: Run::Strict(run) }
+}
+
+const LENGTH: &[Overload] = &[
+    ours(&[TEXT], DataType::Int4, |v| Ok(Datum::Int4(text(&v[0])?.chars().count() as i32))),
+    ours(&[BYTES], DataType::Int4, |v| Ok(Datum::Int4(bytes(&v[0])?.len() as i32))),
+];
+const CHARACTERS: &[Overload] =
+    &[ours(&[TEXT], DataType::Int4, |v| Ok(Datum::Int4(text(&v[0])?.chars().count() as i32)))];
+const TRIM: &[Overload] = &[theirs(&[TEXT], DataType::Text), theirs(&[TEXT, TEXT], DataType::Text)];
+const PAD: &[Overload] = &[theirs(&[TEXT, INT], DataType::Text), theirs(&[TEXT, INT, TEXT], DataType::Text)];
+const PART: &[Overload] = &[theirs(&[TEXT, INT], DataType::Text), theirs(&[TEXT, INT, INT], DataType::Text)];
+const CHANGED: &[Overload] = &[theirs(&[TEXT], DataType::Text)];
+
+pub(super) const TABLE: &[Builtin] = &[
+    Builtin { name: "ascii", overloads: &[theirs(&[TEXT], DataType::Int4)] },
+    Builtin { name: "chr", overloads: &[ours(&[INT], DataType::Text, chr)] },
+    Builtin {
+        name: "concat",
+        overloads: &[Overload {
+            takes: &[Takes::Shown],
+            more: true,
+            gives: Gives::Is(DataType::Text),
+            run: Run::Theirs,
+        }],
+    },
+    Builtin {
+        name: "concat_ws",
+        overloads: &[Overload {
+            takes: &[TEXT, Takes::Shown],
+            more: true,
+            gives: Gives::Is(DataType::Text),
+            run: Run::Theirs,
+        }],
+    },
+    Builtin { name: "length", overloads: LENGTH },
+    Builtin { name: "char_length", overloads: CHARACTERS },
+    Builtin { name: "character_length", overloads: CHARACTERS },
+    Builtin {
+        name: "octet_length",
+        overloads: &[
+            ours(&[TEXT], DataType::Int4, |v| Ok(Datum::Int4(text(&v[0])?.len() as i32))),
+            ours(&[BYTES], DataType::Int4, |v| Ok(Datum::Int4(bytes(&v[0])?.len() as i32))),
+        ],
+    },
+    Builtin {
+        name: "bit_length",
+        overloads: &[
+            ours(&[TEXT], DataType::Int4, |v| bits(text(&v[0])?.len())),
+            ours(&[BYTES], DataType::Int4, |v| bits(bytes(&v[0])?.len())),
+        ],
+    },
+    Builtin { name: "lower", overloads: CHANGED },
+    Builtin { name: "upper", overloads: CHANGED },
+    Builtin { name: "initcap", overloads: CHANGED },
+    Builtin { name: "reverse", overloads: CHANGED },
+    Builtin { name: "left", overloads: &[ours(&[TEXT, INT], DataType::Text, left)] },
+    Builtin { name: "right", overloads: &[ours(&[TEXT, INT], DataType::Text, right)] },
+    Builtin { name: "btrim", overloads: TRIM },
+    Builtin { name: "ltrim", overloads: TRIM },
+    Builtin { name: "rtrim", overloads: TRIM },
+    Builtin { name: "lpad", overloads: PAD },
+    Builtin { name: "rpad", overloads: PAD },
+    Builtin { name: "repeat", overloads: &[theirs(&[TEXT, INT], DataType::Text)] },
+    Builtin { name: "replace", overloads: &[theirs(&[TEXT, TEXT, TEXT], DataType::Text)] },
+    Builtin { name: "translate", overloads: &[theirs(&[TEXT, TEXT, TEXT], DataType::Text)] },
+    Builtin { name: "split_part", overloads: &[theirs(&[TEXT, TEXT, INT], DataType::Text)] },
+    Builtin { name: "starts_with", overloads: &[theirs(&[TEXT, TEXT], DataType::Bool)] },
+    Builtin { name: "strpos", overloads: &[theirs(&[TEXT, TEXT], DataType::Int4)] },
+    Builtin { name: "substr", overloads: PART },
+    Builtin { name: "substring", overloads: PART },
+    Builtin {
+        name: "overlay",
+        overloads: &[theirs(&[TEXT, TEXT, INT], DataType::Text), theirs(&[TEXT, TEXT, INT, INT], DataType::Text)],
+    },
+];
+
+pub(super) fn text(value: &Datum) -> Result<&str> {
+    match value {
+        Datum::Text(text) => Ok(text),
+        other => Err(wrong_arguments(std::slice::from_ref(other))),
+    }
+}
+
+pub(super) fn bytes(value: &Datum) -> Result<&[u8]> {
+    match value {
+        Datum::Bytea(bytes) => Ok(bytes),
+        other => Err(wrong_arguments(std::slice::from_ref(other))),
+    }
+}
+
+fn bits(bytes: usize) -> Result<Datum> {
+    let bits = i32::try_from(bytes * 8).map_err(|_| EngineError::out_of_range("integer"))?;
+    Ok(Datum::Int4(bits))
+}
+
+fn chr(values: &[Datum]) -> Result<Datum> {
+    let [Datum::Int4(code)] = values else { return Err(wrong_arguments(values)) };
+    let refused = |message: String| Err(EngineError::new("54000", message));
+    match u32::try_from(*code) {
+        Err(_) => Err(EngineError::new("22023", "character number must be positive")),
+        Ok(0) => refused("null character not permitted".into()),
+        Ok(code) if code > 0x10_ffff => refused(format!("requested character too large for encoding: {code}")),
+        Ok(code) => match char::from_u32(code) {
+            Some(c) => Ok(Datum::text(c.to_string())),
+            None => refused(format!("requested character not valid for encoding: {code}")),
+        },
+    }
+}
+
+/// The byte where the character number `n` begins, or the end.
+fn place(text: &str, n: usize) -> usize {
+    text.char_indices().nth(n).map_or(text.len(), |(at, _)| at)
+}
+
+/// How many characters a count takes: of a negative one all but so many.
+fn taken(text: &str, count: i32) -> usize {
+    match usize::try_from(count) {
+        Ok(count) => count,
+        Err(_) => text.chars().count().saturating_sub(count.unsigned_abs() as usize),
+    }
+}
+
+fn left(values: &[Datum]) -> Result<Datum> {
+    let [Datum::Text(of), Datum::Int4(count)] = values else { return Err(wrong_arguments(values)) };
+    Ok(Datum::text(&of[..place(of, taken(of, *count))]))
+}
+
+fn right(values: &[Datum]) -> Result<Datum> {
+    let [Datum::Text(of), Datum::Int4(count)] = values else { return Err(wrong_arguments(values)) };
+    // PostgreSQL negates the count, which leaves the least integer as it is: nothing is left out.
+    let count = if *count == i32::MIN { i32::MAX } else { *count };
+    let gone = of.chars().count().saturating_sub(taken(of, count));
+    Ok(Datum::text(&of[place(of, gone)..]))
+}

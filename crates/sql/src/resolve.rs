@@ -1,0 +1,437 @@
+//! Types as PostgreSQL resolves them, where no hook of DataFusion's planner asks: functions, lists, BETWEEN, CASE, casts of arrays and
+//! intervals, set operations.
+//!
+//! 1. It runs once, right after planning: parameters get their types here, and no type that is settled here changes later.
+//! 2. What is compared is made of one type first: a quoted literal what is beside it, numbers exact or double precision, times with a zone
+//!    where one has. DataFusion would compare a numeric and a float as decimals of 15 digits, and take text in a list for the column's type.
+//! 3. Numbers that become one value (CASE, COALESCE, UNION, ...) become double precision where one of them is.
+use crate::builtin;
+use crate::convert::{constant, convert, convert_scalar};
+use crate::error::tunnel;
+use crate::interval;
+use crate::operators;
+use crate::values::{arrow_type, engine_type, field_of, field_type};
+use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::{Case, Cast, InList, Placeholder, ScalarFunction, WindowFunctionDefinition};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Union,
+};
+use std::sync::Arc;
+use terrace_engine::{DataType, EngineError};
+
+pub(crate) fn resolve(plan: LogicalPlan) -> Result<LogicalPlan> {
+    Ok(plan.transform_up_with_subqueries(node)?.data)
+}
+
+fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let mut schema = merge_schema(&plan.inputs());
+    if let LogicalPlan::TableScan(scan) = &plan {
+        schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
+    }
+    let names = NamePreserver::new(&plan);
+    let rewritten = plan.map_expressions(|expr| {
+        let name = names.save(&expr);
+        let expr = expr.transform_up(|e| rewrite(e, &schema))?;
+        Ok(expr.update_data(|e| name.restore(e)))
+    })?;
+    rewritten.map_data(|plan| match plan {
+        LogicalPlan::Union(union) => align_union(union),
+        LogicalPlan::Values(values) => {
+            refuse_mixed(&values.values)?;
+            Ok(LogicalPlan::Values(values))
+        }
+        other => other.recompute_schema(),
+    })
+}
+
+fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    Ok(Transformed::yes(match expr {
+        Expr::ScalarFunction(call) => function(call, schema)?,
+        Expr::InList(list) => in_list(list, schema)?,
+        Expr::Between(Between { expr, negated, low, high }) => {
+            let mut aligned = aligned(vec![*expr, *low, *high], schema, None)?.into_iter().map(Box::new);
+            let mut next = || aligned.next().expect("three come back of three");
+            Expr::Between(Between { expr: next(), negated, low: next(), high: next() })
+        }
+        Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: op @ (Operator::IsDistinctFrom | Operator::IsNotDistinctFrom),
+            right,
+        }) => {
+            let mut aligned = aligned(vec![*left, *right], schema, Some("IS DISTINCT FROM"))?.into_iter().map(Box::new);
+            let mut next = || aligned.next().expect("two come back of two");
+            Expr::BinaryExpr(BinaryExpr { left: next(), op, right: next() })
+        }
+        Expr::Like(mut like) => {
+            if let Some(DataType::Char(n)) = field_type(like.expr.to_field(schema)?.1.as_ref()) {
+                *like.expr = builtin::pad(std::mem::take(like.expr.as_mut()), n);
+            }
+            Expr::Like(like)
+        }
+        Expr::Cast(cast) => return written_cast(cast, schema),
+        Expr::Case(case) => Expr::Case(case_of(case, schema)?),
+        Expr::Negative(value) if is_interval(&value.get_type(schema)?) => {
+            interval::doing(interval::Doing::Negate, vec![*value])
+        }
+        Expr::IsNull(value) => null_test(*value, schema, false)?,
+        Expr::IsNotNull(value) => null_test(*value, schema, true)?,
+        Expr::WindowFunction(mut call) => {
+            if let WindowFunctionDefinition::WindowUDF(function) = &call.fun
+                && matches!(function.name(), "lag" | "lead")
+            {
+                align_default(function.name(), &mut call.params.args, schema)?;
+            }
+            Expr::WindowFunction(call)
+        }
+        Expr::AggregateFunction(call) if matches!(call.func.name(), "first_value" | "last_value" | "nth_value") => {
+            let message = format!("window function {} requires an OVER clause", call.func.name());
+            return Err(tunnel(EngineError::new("42809", message)));
+        }
+        other => return Ok(Transformed::no(other)),
+    }))
+}
+
+fn is_interval(data_type: &ArrowType) -> bool {
+    matches!(data_type, ArrowType::Interval(_))
+}
+
+fn is_float(data_type: &ArrowType) -> bool {
+    matches!(data_type, ArrowType::Float32 | ArrowType::Float64)
+}
+
+fn is_number(data_type: &ArrowType) -> bool {
+    crate::arithmetic::is_number(data_type)
+}
+
+/// A quoted literal, a parameter without a type, NULL.
+fn is_open(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal(ScalarValue::Utf8(_) | ScalarValue::Null, metadata) => metadata.is_none(),
+        Expr::Placeholder(Placeholder { field: None, .. }) => true,
+        _ => false,
+    }
+}
+
+fn function(mut call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
+    if matches!(call.func.name(), "coalesce" | "greatest" | "least" | "nullif") {
+        let compared = (call.func.name() != "coalesce").then(|| call.func.name().to_owned());
+        call.args = match compared {
+            Some(_) => aligned(call.args, schema, None)?,
+            None => one_number(call.args, schema)?,
+        };
+        return Ok(Expr::ScalarFunction(call));
+    }
+    let mut chosen = builtin::choose(call, schema)?;
+    if let Expr::ScalarFunction(call) = &mut chosen {
+        builtin::prepare(call, schema)?;
+    }
+    Ok(chosen)
+}
+
+/// The type that all are compared as, where it is one; open ones do not count.
+fn common(fields: &[FieldRef], open: &[bool]) -> Option<DataType> {
+    let typed = || fields.iter().zip(open).filter(|(_, open)| !**open).map(|(field, _)| field);
+    let all = |is: fn(&ArrowType) -> bool| typed().all(|field| is(field.data_type()));
+    let any = |is: fn(&ArrowType) -> bool| typed().any(|field| is(field.data_type()));
+    let time = |t: &ArrowType| matches!(t, ArrowType::Date32 | ArrowType::Timestamp(..));
+    if typed().next().is_none() {
+        return None;
+    }
+    if all(is_number) {
+        let single =
+            all(|t| !matches!(t, ArrowType::Float64)) && any(|t| matches!(t, ArrowType::Float32)) && fields.len() > 2;
+        return any(is_float).then_some(if single { DataType::Float4 } else { DataType::Float8 });
+    }
+    if all(time) && typed().any(|f| f.data_type() != typed().next().expect("there is one").data_type()) {
+        let zoned = any(|t| matches!(t, ArrowType::Timestamp(_, Some(_))));
+        return Some(if zoned { DataType::Timestamptz } else { DataType::Timestamp });
+    }
+    None
+}
+
+/// Expressions that are compared with each other, as such (invariant 2). `operator`: how a comparison of text and numbers is refused.
+fn aligned(exprs: Vec<Expr>, schema: &DFSchema, operator: Option<&str>) -> Result<Vec<Expr>> {
+    let fields = exprs.iter().map(|e| Ok(e.to_field(schema)?.1)).collect::<Result<Vec<FieldRef>>>()?;
+    let open: Vec<bool> = exprs.iter().map(is_open).collect();
+    let Some(first) = fields.iter().zip(&open).position(|(_, open)| !*open) else { return Ok(exprs) };
+    let to = common(&fields, &open);
+    let typed = |is: fn(&ArrowType) -> bool| fields.iter().zip(&open).any(|(f, open)| !open && is(f.data_type()));
+    if typed(is_number) && typed(|t| matches!(t, ArrowType::Utf8)) {
+        let names =
+            fields.iter().zip(&open).filter(|(_, open)| !**open).map(|(f, _)| builtin::type_name(f.data_type()));
+        let names: Vec<String> = names.collect();
+        let sign = operator.unwrap_or("=");
+        let message = format!("operator does not exist: {} {sign} {}", names[0], names[names.len() - 1]);
+        let hint = "No operator matches the given name and argument types. You might need to add explicit type casts.";
+        return Err(tunnel(EngineError::new("42883", message).with_hint(hint)));
+    }
+    let beside = fields[first].clone();
+    let place = |((expr, field), open): ((Expr, FieldRef), bool)| -> Result<Expr> {
+        if open {
+            return close(expr, &beside, to);
+        }
+        match to {
+            Some(to) if field.data_type() != &arrow_type(to) => cast(expr, to),
+            _ => Ok(expr),
+        }
+    };
+    exprs.into_iter().zip(fields.clone()).zip(open).map(place).collect()
+}
+
+/// Something open beside a field, or as a type that was agreed on.
+fn close(expr: Expr, beside: &FieldRef, to: Option<DataType>) -> Result<Expr> {
+    let wanted = to.or_else(|| field_type(beside)).map(|wanted| match wanted {
+        DataType::Numeric(_) => DataType::Numeric(None),
+        other => other,
+    });
+    match (expr, wanted) {
+        (Expr::Literal(text @ ScalarValue::Utf8(Some(_)), None), None) if is_interval(beside.data_type()) => {
+            interval::from_text(Expr::Literal(text, None))
+        }
+        (Expr::Literal(ScalarValue::Utf8(Some(text)), None), Some(DataType::Char(_))) => {
+            Ok(Expr::Literal(ScalarValue::Utf8(Some(text.trim_end_matches(' ').into())), None))
+        }
+        (expr @ Expr::Literal(ScalarValue::Utf8(_), None), Some(text)) if text.is_text() => Ok(expr),
+        // What integers are compared with may have a fraction, or be out of their range: it is a number then.
+        (Expr::Literal(text @ ScalarValue::Utf8(_), None), Some(wanted)) => {
+            Ok(Expr::Literal(convert_scalar(&text, wanted)?, None))
+        }
+        (Expr::Placeholder(Placeholder { id, field: None }), Some(wanted)) => {
+            let of = if wanted.is_text() { DataType::Text } else { wanted };
+            let parameter = Expr::Placeholder(Placeholder { id, field: Some(Arc::new(field_of("", of, true))) });
+            Ok(if let DataType::Char(_) = wanted { operators::without_blanks(parameter) } else { parameter })
+        }
+        (expr, _) => Ok(expr),
+    }
+}
+
+fn cast(expr: Expr, to: DataType) -> Result<Expr> {
+    match constant(&expr) {
+        Some(value) => Ok(Expr::Literal(convert_scalar(&value, to)?, None)),
+        None => Ok(convert(expr, to)),
+    }
+}
+
+/// Numbers that become one value (invariant 3); anything else stays.
+fn one_number(exprs: Vec<Expr>, schema: &DFSchema) -> Result<Vec<Expr>> {
+    let fields = exprs.iter().map(|e| Ok(e.to_field(schema)?.1)).collect::<Result<Vec<FieldRef>>>()?;
+    let open: Vec<bool> = exprs.iter().map(is_open).collect();
+    let typed = fields.iter().zip(&open).filter(|(_, open)| !**open).map(|(f, _)| f.data_type());
+    let typed: Vec<&ArrowType> = typed.collect();
+    let mixed = typed.iter().any(|t| is_float(t)) && typed.iter().any(|t| !is_float(t));
+    if !mixed || !typed.iter().all(|t| is_number(t)) {
+        return Ok(exprs);
+    }
+    let to = if typed.contains(&&ArrowType::Float64) { DataType::Float8 } else { DataType::Float4 };
+    let place = |((expr, field), open): ((Expr, FieldRef), bool)| {
+        if open || field.data_type() == &arrow_type(to) { Ok(expr) } else { cast(expr, to) }
+    };
+    exprs.into_iter().zip(fields).zip(open).map(place).collect()
+}
+
+fn case_of(case: Case, schema: &DFSchema) -> Result<Case> {
+    let Case { expr, when_then_expr, else_expr } = case;
+    let (whens, thens): (Vec<Expr>, Vec<Expr>) = when_then_expr.into_iter().map(|(when, then)| (*when, *then)).unzip();
+    let (base, whens) = match expr {
+        None => (None, whens),
+        Some(base) => {
+            let mut compared = aligned(std::iter::once(*base).chain(whens).collect(), schema, None)?.into_iter();
+            (compared.next().map(Box::new), compared.collect())
+        }
+    };
+    let (has_else, count) = (else_expr.is_some(), thens.len());
+    let results = thens.into_iter().chain(else_expr.map(|e| *e)).collect();
+    let mut results = one_number(results, schema)?.into_iter().map(Box::new);
+    let when_then_expr: Vec<_> = whens.into_iter().map(Box::new).zip(results.by_ref().take(count)).collect();
+    let else_expr = if has_else { results.next() } else { None };
+    Ok(Case { expr: base, when_then_expr, else_expr })
+}
+
+/// `x IN (..)`: each item as what it is compared with. What the type of `x` cannot be is left out, for nothing equals it.
+fn in_list(list: InList, schema: &DFSchema) -> Result<Expr> {
+    let InList { expr, list, negated } = list;
+    let field = expr.to_field(schema)?.1;
+    let exact = |t: &ArrowType| is_number(t) && !is_float(t);
+    let numbers = exact(field.data_type()) && !is_open(&expr);
+    let count = list.len();
+    let mut exprs = aligned(std::iter::once(*expr).chain(list).collect(), schema, None)?;
+    let items = exprs.split_off(1);
+    let expr = exprs.pop().expect("the first stays");
+    if !numbers || expr.get_type(schema)? != *field.data_type() {
+        return Ok(Expr::InList(InList { expr: Box::new(expr), list: items, negated }));
+    }
+    let mut kept = Vec::with_capacity(count);
+    for item in items {
+        match constant(&item) {
+            Some(value) if !value.is_null() && exact(&value.data_type()) => {
+                kept.extend(operators::narrowed(&value, &field).map(|value| Expr::Literal(value, None)));
+            }
+            _ => kept.push(item),
+        }
+    }
+    if kept.is_empty() {
+        // NULL of NULL, else no (or yes).
+        return Ok(if negated { expr.clone().eq(expr) } else { expr.clone().not_eq(expr) });
+    }
+    Ok(Expr::InList(InList { expr: Box::new(expr), list: kept, negated }))
+}
+
+/// Casts that are not between the engine's types.
+fn written_cast(cast: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let source = cast.expr.to_field(schema)?.1;
+    let cannot = |to: &str| {
+        let message = format!("cannot cast type {} to {to}", builtin::type_name(source.data_type()));
+        Err(tunnel(EngineError::new("42846", message)))
+    };
+    let is_text = matches!(source.data_type(), ArrowType::Utf8 | ArrowType::Null);
+    Ok(match (source.data_type(), cast.field.data_type()) {
+        (_, ArrowType::Interval(_)) if is_interval(source.data_type()) => Transformed::yes(*cast.expr),
+        (_, ArrowType::Interval(_)) if is_text => {
+            let expr = match *cast.expr {
+                Expr::Placeholder(Placeholder { id, .. }) => {
+                    Expr::Placeholder(Placeholder { id, field: Some(Arc::new(field_of("", DataType::Text, true))) })
+                }
+                other => other,
+            };
+            Transformed::yes(interval::from_text(expr)?)
+        }
+        (_, ArrowType::Interval(_)) => return cannot("interval"),
+        (from, ArrowType::List(item)) => {
+            let Some(of) = field_type(item) else {
+                let message = format!("arrays of {} are not supported", builtin::type_name(item.data_type()));
+                return Err(tunnel(EngineError::unsupported(message)));
+            };
+            match from {
+                ArrowType::List(_) => {}
+                _ if is_text => {}
+                _ => return cannot(&format!("{}[]", of.base_name())),
+            }
+            let expr = match *cast.expr {
+                Expr::Placeholder(Placeholder { id, .. }) => {
+                    Expr::Placeholder(Placeholder { id, field: Some(Arc::new(field_of("", DataType::Text, true))) })
+                }
+                other => other,
+            };
+            Transformed::yes(crate::arrays::to_array(expr, of))
+        }
+        (ArrowType::List(_) | ArrowType::Interval(_) | ArrowType::Struct(_), to) => match field_type(&cast.field) {
+            Some(text) if text.is_text() => {
+                let shown = builtin::as_text(*cast.expr);
+                Transformed::yes(if text == DataType::Text { shown } else { convert(shown, text) })
+            }
+            Some(other) => return cannot(other.base_name()),
+            None => return cannot(&to.to_string()),
+        },
+        _ => Transformed::no(Expr::Cast(cast)),
+    })
+}
+
+/// `row(..) IS NULL`: every field is. `row(..) IS NOT NULL`: no field is.
+fn null_test(value: Expr, schema: &DFSchema, not: bool) -> Result<Expr> {
+    let test = |value: Expr| if not { value.is_not_null() } else { value.is_null() };
+    if !matches!(value.get_type(schema)?, ArrowType::Struct(_)) {
+        return Ok(test(value));
+    }
+    let fields = match value {
+        Expr::ScalarFunction(call) if call.func.name() == "struct" => call.args,
+        Expr::ScalarFunction(call) if call.func.name() == "named_struct" => {
+            call.args.into_iter().skip(1).step_by(2).collect()
+        }
+        _ => return Err(tunnel(EngineError::unsupported("IS NULL of a row that is not written out is not supported"))),
+    };
+    let all = fields.into_iter().map(test).reduce(Expr::and);
+    Ok(all.unwrap_or_else(|| Expr::Literal(ScalarValue::Boolean(Some(true)), None)))
+}
+
+/// The third argument of `lag` and `lead` is of the first one's type, or both become a wider number.
+fn align_default(name: &str, args: &mut Vec<Expr>, schema: &DFSchema) -> Result<()> {
+    if args.len() < 3 || is_open(&args[2]) && matches!(args[2], Expr::Literal(ScalarValue::Null, _)) {
+        return Ok(());
+    }
+    let (value, default) = (args[0].to_field(schema)?.1, args[2].to_field(schema)?.1);
+    if is_open(&args[2]) {
+        args[2] = close(args[2].clone(), &value, None)?;
+        return Ok(());
+    }
+    let (from, to) = (value.data_type(), default.data_type());
+    if from == to {
+        return Ok(());
+    }
+    let rank = |t: &ArrowType| match t {
+        ArrowType::Int16 => 0,
+        ArrowType::Int32 => 1,
+        ArrowType::Int64 => 2,
+        ArrowType::Decimal128(..) => 3,
+        ArrowType::Float32 => 4,
+        _ => 5,
+    };
+    if !is_number(from) || !is_number(to) {
+        let (value, default) = (builtin::type_name(from), builtin::type_name(to));
+        let message = format!("function {name}({value}, integer, {default}) does not exist");
+        return Err(tunnel(builtin::with_hint(EngineError::new("42883", message))));
+    }
+    let common = match rank(from).max(rank(to)) {
+        3 => DataType::Numeric(None),
+        _ if rank(from) >= rank(to) => engine_type(from).expect("a number's type"),
+        _ => engine_type(to).expect("a number's type"),
+    };
+    for at in [0, 2] {
+        args[at] = cast(std::mem::take(&mut args[at]), common)?;
+    }
+    Ok(())
+}
+
+/// Columns of floats beside other numbers become double precision on all sides.
+fn align_union(union: Union) -> Result<LogicalPlan> {
+    let width = union.schema.fields().len();
+    let mut to: Vec<Option<DataType>> = vec![None; width];
+    for (at, to) in to.iter_mut().enumerate() {
+        let types: Vec<&ArrowType> =
+            union.inputs.iter().filter_map(|i| i.schema().fields().get(at)).map(|f| f.data_type()).collect();
+        let numbers = types.iter().all(|t| is_number(t) || **t == ArrowType::Null);
+        if numbers && types.iter().any(|t| is_float(t)) && types.iter().any(|t| is_number(t) && !is_float(t)) {
+            let double = types.contains(&&ArrowType::Float64);
+            *to = Some(if double { DataType::Float8 } else { DataType::Float4 });
+        }
+    }
+    let mut inputs = Vec::with_capacity(union.inputs.len());
+    for input in union.inputs {
+        let schema = input.schema().clone();
+        let change = |at: usize| to[at].filter(|to| schema.field(at).data_type() != &arrow_type(*to));
+        if (0..width).all(|at| change(at).is_none()) {
+            inputs.push(input);
+            continue;
+        }
+        let columns = schema.iter().enumerate().map(|(at, (qualifier, field))| {
+            let column = Expr::Column((qualifier, field).into());
+            match change(at) {
+                Some(to) => convert(column, to).alias_qualified(qualifier.cloned(), field.name()),
+                None => column,
+            }
+        });
+        let columns: Vec<Expr> = columns.collect();
+        inputs.push(Arc::new(LogicalPlanBuilder::from(input.as_ref().clone()).project(columns)?.build()?));
+    }
+    Ok(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?))
+}
+
+/// DataFusion has made decimals of 15 digits of the floats in a column of VALUES that has numerics too (0A000).
+fn refuse_mixed(rows: &[Vec<Expr>]) -> Result<()> {
+    let schema = DFSchema::empty();
+    for expr in rows.iter().flatten() {
+        if let Expr::Cast(Cast { expr, field }) = expr
+            && field.data_type().is_decimal()
+            && field.metadata().is_empty()
+            && expr.get_type(&schema).is_ok_and(|t| is_float(&t))
+        {
+            let error =
+                EngineError::unsupported("VALUES with numeric and double precision in one column are not supported");
+            return Err(tunnel(error.with_hint("Cast all of them to one type.")));
+        }
+    }
+    Ok(())
+}
