@@ -348,6 +348,9 @@ fn at_zone(zones: &ArrayRef, times: &ArrayRef) -> Result<ArrayRef> {
     Ok(Arc::new(values.collect::<Result<PrimitiveArray<TimestampMicrosecondType>>>()?))
 }
 
+/// From 4714-11-24 BC to 5874897-12-31, in days since 1970.
+const DATES: std::ops::Range<i32> = -2_440_588..2_145_042_906;
+
 fn date_out_of_range() -> EngineError {
     EngineError::new("22008", "date out of range")
 }
@@ -362,6 +365,7 @@ fn move_array(function: Function, dates: &ArrayRef, days: &ArrayRef) -> Result<A
     let moved = pairs.map(|(date, days)| {
         let (Some(date), Some(days)) = (date, days) else { return Ok(None) };
         let moved = if function == Function::Add { date.checked_add(days) } else { date.checked_sub(days) };
+        let moved = moved.filter(|day| DATES.contains(day));
         moved.map(Some).ok_or_else(|| tunnel(date_out_of_range()))
     });
     Ok(Arc::new(moved.collect::<Result<PrimitiveArray<Date32Type>>>()?))

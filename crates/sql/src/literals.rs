@@ -4,9 +4,9 @@
 //! Numbers that DataFusion must see as they stand (positions in ORDER BY and GROUP BY, LIMIT, frames of windows, arguments of table
 //! functions) are marked first, with the flag that the parser sets for another dialect's long literals, and left alone.
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType as SqlType, ExactNumberInfo, Expr, Function, FunctionArguments, GroupByExpr, Interval,
-    LimitClause, OrderByKind, Query, Select, Statement, TableFactor, TypedString, UnaryOperator, Value, VisitMut,
-    VisitorMut, WindowFrame, WindowFrameBound, WindowType,
+    CastKind, DataType as SqlType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+    GroupByExpr, Interval, LimitClause, OrderByKind, Query, Select, Statement, TableFactor, TypedString, UnaryOperator,
+    Value, VisitMut, VisitorMut, WindowFrame, WindowFrameBound, WindowType,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 use std::ops::ControlFlow;
@@ -120,7 +120,16 @@ impl VisitorMut for Numbers {
             Expr::Function(Function { name, args: FunctionArguments::List(list), .. })
                 if matches!(name.to_string().as_str(), "round" | "trunc") =>
             {
-                list.args.iter_mut().skip(1).for_each(keep);
+                for argument in list.args.iter_mut().skip(1) {
+                    let FunctionArg::Unnamed(FunctionArgExpr::Expr(digits)) = argument else { continue };
+                    let number = match &*digits {
+                        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => expr.as_ref(),
+                        other => other,
+                    };
+                    if matches!(number, Expr::Value(_)) {
+                        keep(digits);
+                    }
+                }
             }
             Expr::Function(Function { over: Some(WindowType::WindowSpec(window)), .. }) => {
                 if let Some(WindowFrame { start_bound, end_bound, .. }) = &mut window.window_frame {

@@ -37,6 +37,8 @@ impl ExprPlanner for Operators {
         let (left, right) = (chosen(folded(left), schema)?, chosen(folded(right), schema)?);
         let arithmetic = Function::of(op);
         let (left, right) = resolve_open(arithmetic, left, right, schema)?;
+        let right = stripped(right, &left, schema);
+        let left = stripped(left, &right, schema);
         let (Ok(lt), Ok(rt)) = (left.get_type(schema), right.get_type(schema)) else {
             // A name that is not known (yet): DataFusion's to say.
             return Ok(PlannerResult::Original(RawBinaryExpr { op: sql_op, left, right }));
@@ -90,7 +92,12 @@ fn other_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Result<Option<Expr
     if bits.is_none() && expr.op != BinaryOperator::StringConcat {
         return Ok(None);
     }
-    let (left, right) = (folded(expr.left.clone()), folded(expr.right.clone()));
+    // A text whose type is written is no open literal.
+    let number = |expr: &Expr| match folded(expr.clone()) {
+        Expr::Literal(ScalarValue::Utf8(_), _) => expr.clone(),
+        other => other,
+    };
+    let (left, right) = (number(&expr.left), number(&expr.right));
     let (Ok(lt), Ok(rt)) = (left.get_type(schema), right.get_type(schema)) else { return Ok(None) };
     if let Some(bits) = bits {
         return bits.plan(left, right, schema).map(Some);
@@ -345,6 +352,18 @@ fn with_days(function: Function, left: &Expr, lt: &ArrowType, right: &Expr, rt: 
 /// A date as its midnight, of the session's zone where the other side has one.
 fn to_time(expr: &Expr, t: &ArrowType, to: DataType) -> Expr {
     if engine_type(t) == Some(to) { expr.clone() } else { convert(expr.clone(), to) }
+}
+
+/// A parameter beside a char(n) whose type was told before.
+pub(crate) fn stripped(expr: Expr, beside: &Expr, schema: &DFSchema) -> Expr {
+    let is_char = || {
+        let field = beside.to_field(schema).ok().map(|(_, field)| field);
+        matches!(field.and_then(|field| field_type(&field)), Some(DataType::Char(_)))
+    };
+    match expr {
+        Expr::Placeholder(Placeholder { field: Some(_), .. }) if is_char() => without_blanks(expr),
+        other => other,
+    }
 }
 
 /// A parameter that is compared with a char(n), of which blanks at the end mean nothing.

@@ -53,7 +53,7 @@ fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::ScalarFunction(call) => function(call, schema)?,
         Expr::InList(list) => in_list(list, schema)?,
         Expr::Between(Between { expr, negated, low, high }) => {
-            let mut aligned = aligned(vec![*expr, *low, *high], schema, None)?.into_iter().map(Box::new);
+            let mut aligned = aligned(vec![*expr, *low, *high], schema, false)?.into_iter().map(Box::new);
             let mut next = || aligned.next().expect("three come back of three");
             Expr::Between(Between { expr: next(), negated, low: next(), high: next() })
         }
@@ -62,7 +62,7 @@ fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             op: op @ (Operator::IsDistinctFrom | Operator::IsNotDistinctFrom),
             right,
         }) => {
-            let mut aligned = aligned(vec![*left, *right], schema, Some("IS DISTINCT FROM"))?.into_iter().map(Box::new);
+            let mut aligned = aligned(vec![*left, *right], schema, false)?.into_iter().map(Box::new);
             let mut next = || aligned.next().expect("two come back of two");
             Expr::BinaryExpr(BinaryExpr { left: next(), op, right: next() })
         }
@@ -84,6 +84,12 @@ fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
                 && matches!(function.name(), "lag" | "lead")
             {
                 align_default(function.name(), &mut call.params.args, schema)?;
+            }
+            for by in &call.params.order_by {
+                if is_interval(&by.expr.get_type(schema)?) {
+                    let error = EngineError::unsupported("OVER (ORDER BY an interval) is not supported");
+                    return Err(tunnel(error.with_hint("Order by a number of seconds: extract(epoch FROM interval).")));
+                }
             }
             Expr::WindowFunction(call)
         }
@@ -117,13 +123,17 @@ fn is_open(expr: &Expr) -> bool {
 }
 
 fn function(mut call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
-    if matches!(call.func.name(), "coalesce" | "greatest" | "least" | "nullif") {
-        let compared = (call.func.name() != "coalesce").then(|| call.func.name().to_owned());
-        call.args = match compared {
-            Some(_) => aligned(call.args, schema, None)?,
-            None => one_number(call.args, schema)?,
-        };
-        return Ok(Expr::ScalarFunction(call));
+    match call.func.name() {
+        "nullif" => return nullif(call, schema),
+        "coalesce" => {
+            call.args = one_type(call.args, schema)?;
+            return Ok(Expr::ScalarFunction(call));
+        }
+        "greatest" | "least" => {
+            call.args = aligned(call.args, schema, true)?;
+            return Ok(Expr::ScalarFunction(call));
+        }
+        _ => {}
     }
     let mut chosen = builtin::choose(call, schema)?;
     if let Expr::ScalarFunction(call) = &mut chosen {
@@ -132,40 +142,55 @@ fn function(mut call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
     Ok(chosen)
 }
 
-/// The type that all are compared as, where it is one; open ones do not count.
-fn common(fields: &[FieldRef], open: &[bool]) -> Option<DataType> {
+/// Its result is the first argument, of its own type, whatever the two are compared as.
+fn nullif(mut call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
+    let [value, _] = call.args.as_slice() else { return Ok(Expr::ScalarFunction(call)) };
+    let value = value.clone();
+    let compared = aligned(call.args.clone(), schema, false)?;
+    if compared[0] == value {
+        call.args = compared;
+        return Ok(Expr::ScalarFunction(call));
+    }
+    let nothing = Expr::Literal(ScalarValue::try_from(&value.get_type(schema)?)?, None);
+    let same = compared.into_iter().reduce(Expr::eq).expect("it has two arguments");
+    let when = (Box::new(same), Box::new(nothing));
+    Ok(Expr::Case(Case { expr: None, when_then_expr: vec![when], else_expr: Some(Box::new(value)) }))
+}
+
+/// The type that all are compared as (`becomes`: or become one value of), where they have different ones; open ones do not count.
+fn common(fields: &[FieldRef], open: &[bool], becomes: bool) -> Option<DataType> {
     let typed = || fields.iter().zip(open).filter(|(_, open)| !**open).map(|(field, _)| field);
     let all = |is: fn(&ArrowType) -> bool| typed().all(|field| is(field.data_type()));
     let any = |is: fn(&ArrowType) -> bool| typed().any(|field| is(field.data_type()));
     let time = |t: &ArrowType| matches!(t, ArrowType::Date32 | ArrowType::Timestamp(..));
-    if typed().next().is_none() {
+    let first = typed().next()?.data_type().clone();
+    if typed().all(|field| field.data_type() == &first) {
         return None;
     }
     if all(is_number) {
-        let single =
-            all(|t| !matches!(t, ArrowType::Float64)) && any(|t| matches!(t, ArrowType::Float32)) && fields.len() > 2;
+        // A real is compared with another number as doubles; in a list, and as a result, it stays one.
+        let single = becomes && !any(|t| matches!(t, ArrowType::Float64));
         return any(is_float).then_some(if single { DataType::Float4 } else { DataType::Float8 });
     }
-    if all(time) && typed().any(|f| f.data_type() != typed().next().expect("there is one").data_type()) {
+    if all(time) {
         let zoned = any(|t| matches!(t, ArrowType::Timestamp(_, Some(_))));
         return Some(if zoned { DataType::Timestamptz } else { DataType::Timestamp });
     }
     None
 }
 
-/// Expressions that are compared with each other, as such (invariant 2). `operator`: how a comparison of text and numbers is refused.
-fn aligned(exprs: Vec<Expr>, schema: &DFSchema, operator: Option<&str>) -> Result<Vec<Expr>> {
+/// Expressions that are compared with each other, as such (invariant 2).
+fn aligned(exprs: Vec<Expr>, schema: &DFSchema, becomes: bool) -> Result<Vec<Expr>> {
     let fields = exprs.iter().map(|e| Ok(e.to_field(schema)?.1)).collect::<Result<Vec<FieldRef>>>()?;
     let open: Vec<bool> = exprs.iter().map(is_open).collect();
     let Some(first) = fields.iter().zip(&open).position(|(_, open)| !*open) else { return Ok(exprs) };
-    let to = common(&fields, &open);
+    let to = common(&fields, &open, becomes);
     let typed = |is: fn(&ArrowType) -> bool| fields.iter().zip(&open).any(|(f, open)| !open && is(f.data_type()));
     if typed(is_number) && typed(|t| matches!(t, ArrowType::Utf8)) {
         let names =
             fields.iter().zip(&open).filter(|(_, open)| !**open).map(|(f, _)| builtin::type_name(f.data_type()));
         let names: Vec<String> = names.collect();
-        let sign = operator.unwrap_or("=");
-        let message = format!("operator does not exist: {} {sign} {}", names[0], names[names.len() - 1]);
+        let message = format!("operator does not exist: {} = {}", names[0], names[names.len() - 1]);
         let hint = "No operator matches the given name and argument types. You might need to add explicit type casts.";
         return Err(tunnel(EngineError::new("42883", message).with_hint(hint)));
     }
@@ -176,6 +201,9 @@ fn aligned(exprs: Vec<Expr>, schema: &DFSchema, operator: Option<&str>) -> Resul
         }
         match to {
             Some(to) if field.data_type() != &arrow_type(to) => cast(expr, to),
+            None if matches!(field_type(&beside), Some(DataType::Char(_))) && matches!(expr, Expr::Placeholder(_)) => {
+                Ok(operators::without_blanks(expr))
+            }
             _ => Ok(expr),
         }
     };
@@ -216,17 +244,11 @@ fn cast(expr: Expr, to: DataType) -> Result<Expr> {
     }
 }
 
-/// Numbers that become one value (invariant 3); anything else stays.
-fn one_number(exprs: Vec<Expr>, schema: &DFSchema) -> Result<Vec<Expr>> {
+/// Numbers, or times, that become one value (invariant 3); anything else stays.
+fn one_type(exprs: Vec<Expr>, schema: &DFSchema) -> Result<Vec<Expr>> {
     let fields = exprs.iter().map(|e| Ok(e.to_field(schema)?.1)).collect::<Result<Vec<FieldRef>>>()?;
     let open: Vec<bool> = exprs.iter().map(is_open).collect();
-    let typed = fields.iter().zip(&open).filter(|(_, open)| !**open).map(|(f, _)| f.data_type());
-    let typed: Vec<&ArrowType> = typed.collect();
-    let mixed = typed.iter().any(|t| is_float(t)) && typed.iter().any(|t| !is_float(t));
-    if !mixed || !typed.iter().all(|t| is_number(t)) {
-        return Ok(exprs);
-    }
-    let to = if typed.contains(&&ArrowType::Float64) { DataType::Float8 } else { DataType::Float4 };
+    let Some(to) = common(&fields, &open, true) else { return Ok(exprs) };
     let place = |((expr, field), open): ((Expr, FieldRef), bool)| {
         if open || field.data_type() == &arrow_type(to) { Ok(expr) } else { cast(expr, to) }
     };
@@ -239,13 +261,13 @@ fn case_of(case: Case, schema: &DFSchema) -> Result<Case> {
     let (base, whens) = match expr {
         None => (None, whens),
         Some(base) => {
-            let mut compared = aligned(std::iter::once(*base).chain(whens).collect(), schema, None)?.into_iter();
+            let mut compared = aligned(std::iter::once(*base).chain(whens).collect(), schema, false)?.into_iter();
             (compared.next().map(Box::new), compared.collect())
         }
     };
     let (has_else, count) = (else_expr.is_some(), thens.len());
     let results = thens.into_iter().chain(else_expr.map(|e| *e)).collect();
-    let mut results = one_number(results, schema)?.into_iter().map(Box::new);
+    let mut results = one_type(results, schema)?.into_iter().map(Box::new);
     let when_then_expr: Vec<_> = whens.into_iter().map(Box::new).zip(results.by_ref().take(count)).collect();
     let else_expr = if has_else { results.next() } else { None };
     Ok(Case { expr: base, when_then_expr, else_expr })
@@ -258,7 +280,7 @@ fn in_list(list: InList, schema: &DFSchema) -> Result<Expr> {
     let exact = |t: &ArrowType| is_number(t) && !is_float(t);
     let numbers = exact(field.data_type()) && !is_open(&expr);
     let count = list.len();
-    let mut exprs = aligned(std::iter::once(*expr).chain(list).collect(), schema, None)?;
+    let mut exprs = aligned(std::iter::once(*expr).chain(list).collect(), schema, count > 1)?;
     let items = exprs.split_off(1);
     let expr = exprs.pop().expect("the first stays");
     if !numbers || expr.get_type(schema)? != *field.data_type() {
