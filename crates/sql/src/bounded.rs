@@ -81,7 +81,7 @@ pub(crate) fn register(state: &mut SessionState) {
 /// Whether a function's results may be long.
 pub(crate) fn is_bounded(function: &ScalarUDF) -> bool {
     let inner = function.inner().as_ref();
-    inner.is::<Bounded>() || inner.is::<Joined>()
+    inner.is::<Bounded>() || inner.is::<Joined>() || crate::builtin::makes_texts(function)
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -233,6 +233,16 @@ fn asked_for(lengths: &[u64]) -> Result<u64> {
         return datafusion::common::exec_err!("a constant of {total} bytes is made when it is needed");
     }
     Ok(total)
+}
+
+/// Asks for results of functions that are made elsewhere, one length for each row, NULL's being none (invariant 1).
+pub(crate) fn ask_for(name: &str, lengths: &[u64]) -> Result<memory::Asked> {
+    let total = asked_for(lengths)?;
+    if i32::try_from(total).is_err() {
+        let message = format!("the results of {name} for a batch of rows exceed 2 GB");
+        return Err(tunnel(terrace_engine::EngineError::new("54000", message)));
+    }
+    memory::ask(name, total).map_err(tunnel)
 }
 
 fn is_text(data_type: &DataType) -> bool {

@@ -89,6 +89,15 @@ pub(crate) fn convert_array(array: &ArrayRef, to: DataType) -> Result<ArrayRef> 
     if array.data_type() == &crate::values::arrow_type(to) && !matches!(to, DataType::Varchar(_) | DataType::Char(_)) {
         return Ok(array);
     }
+    let whole = |t: &ArrowType| matches!(t, ArrowType::Int16 | ArrowType::Int32 | ArrowType::Int64);
+    let target = crate::values::arrow_type(to);
+    if whole(array.data_type()) && whole(&target) {
+        // What does not fit becomes NULL, and is told below.
+        let made = datafusion::arrow::compute::cast(&array, &target)?;
+        if made.null_count() == array.null_count() {
+            return Ok(made);
+        }
+    }
     let mut builder = ColumnBuilder::new(to, array.len());
     for row in 0..array.len() {
         let value = match array_datum(&array, row) {

@@ -1,11 +1,10 @@
 //! Number literals as PostgreSQL types them: integer where it fits, else bigint, else numeric; with a point or an exponent numeric.
 //! (Numbers of more than 38 digits are double precision: numeric has no more here.)
 //!
-//! Numbers that DataFusion must see as they stand (positions in ORDER BY and GROUP BY, LIMIT, frames of windows, arguments of table
-//! functions) are marked first, with the flag that the parser sets for another dialect's long literals, and left alone.
+//! Numbers that DataFusion must see as they stand (positions in ORDER BY and GROUP BY, LIMIT, frames of windows) are marked first, with the flag that the parser sets for another dialect's long literals, and left alone.
 use datafusion::sql::sqlparser::ast::{
     CastKind, DataType as SqlType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
-    GroupByExpr, Interval, LimitClause, OrderByKind, Query, Select, Statement, TableFactor, TypedString, UnaryOperator,
+    GroupByExpr, Interval, LimitClause, OrderByKind, Query, Select, Statement, TypedString, UnaryOperator,
     Value, VisitMut, VisitorMut, WindowFrame, WindowFrameBound, WindowType,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
@@ -98,13 +97,6 @@ impl VisitorMut for Numbers {
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
         if let GroupByExpr::Expressions(exprs, _) = &mut select.group_by {
             exprs.iter_mut().for_each(keep_position);
-        }
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Self::Break> {
-        if let TableFactor::Table { args: Some(args), .. } = factor {
-            args.args.iter_mut().for_each(keep);
         }
         ControlFlow::Continue(())
     }

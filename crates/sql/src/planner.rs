@@ -15,19 +15,17 @@ use crate::scan::TableScan;
 use crate::values::field_of;
 use crate::yielding::YieldingJoins;
 use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef};
-use datafusion::catalog::{TableFunctionArgs, TableProvider};
+use datafusion::catalog::TableProvider;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{DFSchema, DataFusionError, TableReference};
+use datafusion::common::{DataFusionError, TableReference};
 use datafusion::datasource::provider_as_source;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder, TaskContext};
 use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
-use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{
     AggregateUDF, Expr, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource, Volatility, WindowUDF,
 };
-use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::prelude::SessionConfig;
 use datafusion::sql::parser::Statement as DfStatement;
 use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
@@ -247,15 +245,10 @@ impl ContextProvider for Names<'_> {
 
     fn get_table_function_source(&self, name: &str, args: Vec<Expr>) -> Result<Arc<dyn TableSource>, DataFusionError> {
         let state = self.planner.state;
-        let function = (name == "generate_series").then(|| state.table_functions().get(name)).flatten();
-        let function = function.ok_or_else(|| tunnel(unsupported(format!("the table function {name}"))))?;
-        let context = SimplifyContext::builder().with_config_options(state.config_options().clone()).build();
-        let simplifier = ExprSimplifier::new(context);
-        let schema = DFSchema::empty();
-        let fold = |arg| simplifier.coerce(arg, &schema).and_then(|e| simplifier.simplify(e));
-        let args = args.into_iter().map(fold).collect::<Result<Vec<_>, _>>()?;
-        let arguments = TableFunctionArgs::new(&args, state);
-        Ok(provider_as_source(function.create_table_provider_with_args(arguments)?))
+        match name {
+            "generate_series" => Ok(provider_as_source(crate::series::table(state, args)?)),
+            other => Err(tunnel(unsupported(format!("the table function {other}")))),
+        }
     }
 
     fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {

@@ -53,7 +53,7 @@ fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::ScalarFunction(call) => function(call, schema)?,
         Expr::InList(list) => in_list(list, schema)?,
         Expr::Between(Between { expr, negated, low, high }) => {
-            let mut aligned = aligned(vec![*expr, *low, *high], schema, false)?.into_iter().map(Box::new);
+            let mut aligned = aligned(vec![*expr, *low, *high], schema, For::Comparing)?.into_iter().map(Box::new);
             let mut next = || aligned.next().expect("three come back of three");
             Expr::Between(Between { expr: next(), negated, low: next(), high: next() })
         }
@@ -62,7 +62,7 @@ fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             op: op @ (Operator::IsDistinctFrom | Operator::IsNotDistinctFrom),
             right,
         }) => {
-            let mut aligned = aligned(vec![*left, *right], schema, false)?.into_iter().map(Box::new);
+            let mut aligned = aligned(vec![*left, *right], schema, For::Comparing)?.into_iter().map(Box::new);
             let mut next = || aligned.next().expect("two come back of two");
             Expr::BinaryExpr(BinaryExpr { left: next(), op, right: next() })
         }
@@ -130,7 +130,7 @@ fn function(mut call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
             return Ok(Expr::ScalarFunction(call));
         }
         "greatest" | "least" => {
-            call.args = aligned(call.args, schema, true)?;
+            call.args = aligned(call.args, schema, For::Choosing)?;
             return Ok(Expr::ScalarFunction(call));
         }
         _ => {}
@@ -146,7 +146,7 @@ fn function(mut call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
 fn nullif(mut call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
     let [value, _] = call.args.as_slice() else { return Ok(Expr::ScalarFunction(call)) };
     let value = value.clone();
-    let compared = aligned(call.args.clone(), schema, false)?;
+    let compared = aligned(call.args.clone(), schema, For::Comparing)?;
     if compared[0] == value {
         call.args = compared;
         return Ok(Expr::ScalarFunction(call));
@@ -179,14 +179,25 @@ fn common(fields: &[FieldRef], open: &[bool], becomes: bool) -> Option<DataType>
     None
 }
 
+/// What expressions are made of one type for.
+#[derive(Clone, Copy, PartialEq)]
+enum For {
+    Comparing,
+    /// With what is in a list of two and more.
+    Listing,
+    /// One of them is the result.
+    Choosing,
+}
+
 /// Expressions that are compared with each other, as such (invariant 2).
-fn aligned(exprs: Vec<Expr>, schema: &DFSchema, becomes: bool) -> Result<Vec<Expr>> {
+fn aligned(exprs: Vec<Expr>, schema: &DFSchema, what_for: For) -> Result<Vec<Expr>> {
     let fields = exprs.iter().map(|e| Ok(e.to_field(schema)?.1)).collect::<Result<Vec<FieldRef>>>()?;
     let open: Vec<bool> = exprs.iter().map(is_open).collect();
     let Some(first) = fields.iter().zip(&open).position(|(_, open)| !*open) else { return Ok(exprs) };
-    let to = common(&fields, &open, becomes);
+    let to = common(&fields, &open, what_for != For::Comparing);
     let typed = |is: fn(&ArrowType) -> bool| fields.iter().zip(&open).any(|(f, open)| !open && is(f.data_type()));
-    if typed(is_number) && typed(|t| matches!(t, ArrowType::Utf8)) {
+    // What is chosen from is refused by [`crate::rules::settle`].
+    if what_for != For::Choosing && typed(is_number) && typed(|t| matches!(t, ArrowType::Utf8)) {
         let names =
             fields.iter().zip(&open).filter(|(_, open)| !**open).map(|(f, _)| builtin::type_name(f.data_type()));
         let names: Vec<String> = names.collect();
@@ -261,7 +272,7 @@ fn case_of(case: Case, schema: &DFSchema) -> Result<Case> {
     let (base, whens) = match expr {
         None => (None, whens),
         Some(base) => {
-            let mut compared = aligned(std::iter::once(*base).chain(whens).collect(), schema, false)?.into_iter();
+            let mut compared = aligned(std::iter::once(*base).chain(whens).collect(), schema, For::Comparing)?.into_iter();
             (compared.next().map(Box::new), compared.collect())
         }
     };
@@ -280,7 +291,8 @@ fn in_list(list: InList, schema: &DFSchema) -> Result<Expr> {
     let exact = |t: &ArrowType| is_number(t) && !is_float(t);
     let numbers = exact(field.data_type()) && !is_open(&expr);
     let count = list.len();
-    let mut exprs = aligned(std::iter::once(*expr).chain(list).collect(), schema, count > 1)?;
+    let listed = if count > 1 { For::Listing } else { For::Comparing };
+    let mut exprs = aligned(std::iter::once(*expr).chain(list).collect(), schema, listed)?;
     let items = exprs.split_off(1);
     let expr = exprs.pop().expect("the first stays");
     if !numbers || expr.get_type(schema)? != *field.data_type() {

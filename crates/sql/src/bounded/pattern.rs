@@ -18,8 +18,8 @@ pub(super) fn bound(texts: &[Text], row: usize) -> Result<u64> {
     let (Some(text), Some(pattern), Some(with)) = (texts[0].get(row), texts[1].get(row), texts[2].get(row)) else {
         return Ok(0);
     };
-    // `\1` stands for a group, `\&` for all that matches: together they are no longer than the text, each.
-    let groups = with.bytes().filter(|b| *b == b'\\').count() as u64;
+    // `${1}` (PostgreSQL's `\1`) stands for a group, `${0}` for all that matches: together they are no longer than the text, each.
+    let groups = with.bytes().filter(|b| matches!(b, b'$' | b'\\')).count() as u64;
     let most = most.saturating_add(groups.saturating_mul(length));
     if most <= SMALL {
         return Ok(most);

@@ -5,11 +5,14 @@
 //!    implicit cast of pg_cast and by no other, and a quoted literal, NULL or untyped parameter becomes whatever is wanted.
 //! 3. The choice is made once, right after planning ([`choose`]), so that types do not change when constants are folded later. What a
 //!    constant argument says of a result's scale is part of the choice.
-//! 4. Where a function is DataFusion's ([`Run::Theirs`]) only its arguments are seen to here.
+//! 4. What makes texts asks for them first, as [`crate::bounded`] does.
+//! 5. Where a function is DataFusion's ([`Run::Theirs`]) only its arguments are seen to here.
 //!
 //! Sources: PostgreSQL 15 documentation, chapters 9 and 10.3; pg_proc and pg_cast.
+use crate::bounded::{self, PIECE};
 use crate::convert::{convert, convert_array, convert_scalar};
 use crate::error::tunnel;
+use crate::memory;
 use crate::values::{ColumnBuilder, array_datum, arrow_type, engine_array, engine_type, field_of, field_type};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
@@ -335,9 +338,19 @@ impl ScalarUDFImpl for Call {
         });
         let columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
         let gives = engine_type(&chosen.gives).expect("functions give the engine's types");
+        let _asked = match gives {
+            DataType::Text | DataType::Bytea => Some(ask_for(self.builtin, &columns, rows)?),
+            _ => None,
+        };
         let mut builder = ColumnBuilder::new(gives, rows);
         let mut values = Vec::with_capacity(columns.len());
+        let mut since_look = 0;
         for row in 0..rows {
+            since_look += columns.iter().map(|column| length(column, row)).sum::<u64>();
+            if since_look >= PIECE {
+                since_look = 0;
+                memory::check().map_err(tunnel)?;
+            }
             values.clear();
             values.extend(columns.iter().map(|column| array_datum(column, row)));
             let result = match values.contains(&Datum::Null) {
@@ -352,6 +365,34 @@ impl ScalarUDFImpl for Call {
         }
         Ok(ColumnarValue::Array(result))
     }
+}
+
+/// Bytes of a text or bytea; of anything else none to speak of.
+fn length(column: &ArrayRef, row: usize) -> u64 {
+    match column.data_type() {
+        _ if column.is_null(row) => 0,
+        ArrowType::Utf8 => column.as_string::<i32>().value_length(row) as u64,
+        ArrowType::Binary => column.as_binary::<i32>().value_length(row) as u64,
+        _ => 0,
+    }
+}
+
+/// Asks for what a function makes of these: results are no longer than the arguments together, or than so many times that.
+fn ask_for(name: &str, columns: &[ArrayRef], rows: usize) -> Result<memory::Asked> {
+    let times = match name {
+        // A byte may become `\ooo`.
+        "encode" | "as_text" => 4,
+        _ => 1,
+    };
+    let together = |row| columns.iter().map(|column| length(column, row)).sum::<u64>() * times;
+    bounded::ask_for(name, &(0..rows).map(together).collect::<Vec<u64>>())
+}
+
+/// Whether a function of this file makes texts of its own, which may be long.
+pub(crate) fn makes_texts(function: &ScalarUDF) -> bool {
+    let inner = function.inner().as_ref() as &dyn Any;
+    let made = |call: &Call| call.chosen.as_ref().is_some_and(|c| matches!(c.gives, ArrowType::Utf8 | ArrowType::Binary));
+    inner.is::<Pad>() || inner.is::<AsText>() || inner.downcast_ref::<Call>().is_some_and(made)
 }
 
 /// A numeric at the scale that was chosen.
@@ -385,6 +426,14 @@ pub(crate) fn shown(array: &ArrayRef, data_type: Option<DataType>) -> Result<Arr
         ArrowType::List(_) => return crate::arrays::text_array(array),
         ArrowType::Struct(_) => return row_text(array),
         _ => engine_array(array).map_err(tunnel)?,
+    };
+    let _asked = match data_type {
+        // A character has four bytes at the most, a blank one.
+        Some(DataType::Char(n)) => {
+            let padded = |row| if array.is_null(row) { 0 } else { length(&array, row) + u64::from(n) };
+            bounded::ask_for("char", &(0..array.len()).map(padded).collect::<Vec<u64>>())?
+        }
+        _ => ask_for("as_text", std::slice::from_ref(&array), array.len())?,
     };
     let mut builder = ColumnBuilder::new(DataType::Text, array.len());
     for row in 0..array.len() {

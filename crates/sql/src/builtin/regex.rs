@@ -24,6 +24,7 @@ const fn read(run: fn(&[Datum]) -> terrace_engine::Result<Datum>) -> Overload {
 pub(super) const TABLE: &[Builtin] = &[
     Builtin { name: PATTERN, overloads: &[read(|v| pattern(super::text::text(&v[0])?).map(Datum::text))] },
     Builtin { name: EXTENT, overloads: &[read(|v| extent(super::text::text(&v[0])?).map(Datum::text))] },
+    Builtin { name: REPLACEMENT, overloads: &[read(|v| replacement(super::text::text(&v[0])?).map(Datum::text))] },
     Builtin {
         name: "regexp_match",
         overloads: &[theirs(&[TEXT, TEXT], DataType::Text), theirs(&[TEXT, TEXT, TEXT], DataType::Text)],
@@ -49,6 +50,8 @@ pub(super) const TABLE: &[Builtin] = &[
 /// What DataFusion's functions and operators get for a pattern: of the operators, and of functions that say where it matches.
 pub(super) const PATTERN: &str = "regex_pattern";
 const EXTENT: &str = "regex_extent";
+/// And what `regexp_replace` gets for a replacement.
+const REPLACEMENT: &str = "regex_replacement";
 
 pub(super) fn prepare(call: &mut ScalarFunction, schema: &DFSchema) -> Result<()> {
     let name = match call.func.name() {
@@ -66,7 +69,7 @@ pub(super) fn prepare(call: &mut ScalarFunction, schema: &DFSchema) -> Result<()
     };
     check_flags(flags)?;
     if call.func.name() == "regexp_replace" {
-        return prepare_replacement(&mut call.args[2]);
+        call.args[2] = super::called(REPLACEMENT, vec![std::mem::take(&mut call.args[2])], schema)?;
     }
     Ok(())
 }
@@ -135,20 +138,8 @@ fn extent(text: &str) -> terrace_engine::Result<String> {
     pattern(text)
 }
 
-/// The replacement as Rust's regular expressions take it.
-fn prepare_replacement(replacement: &mut Expr) -> Result<()> {
-    match replacement {
-        Expr::Literal(ScalarValue::Utf8(Some(text)), _) => *text = self::replacement(text).map_err(tunnel)?,
-        Expr::Literal(..) => {}
-        _ => {
-            let message = "regexp_replace with a replacement that is not a constant is not supported";
-            return Err(tunnel(EngineError::unsupported(message)));
-        }
-    }
-    Ok(())
-}
-
-/// `\1` to `\9` and `\&` are what was matched, `\\` is a backslash; nothing else is special.
+/// The replacement as Rust's regular expressions take it: `\1` to `\9` and `\&` are what was matched, `\\` is a backslash; nothing else is
+/// special.
 fn replacement(text: &str) -> std::result::Result<String, EngineError> {
     let mut put = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();

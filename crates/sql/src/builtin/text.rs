@@ -79,6 +79,8 @@ pub(super) const TABLE: &[Builtin] = &[
     Builtin { name: "translate", overloads: &[theirs(&[TEXT, TEXT, TEXT], DataType::Text)] },
     Builtin { name: "split_part", overloads: &[theirs(&[TEXT, TEXT, INT], DataType::Text)] },
     Builtin { name: "starts_with", overloads: &[theirs(&[TEXT, TEXT], DataType::Bool)] },
+    // Of the extension fuzzystrmatch.
+    Builtin { name: "levenshtein", overloads: &[theirs(&[TEXT, TEXT], DataType::Int4)] },
     Builtin { name: "strpos", overloads: &[theirs(&[TEXT, TEXT], DataType::Int4)] },
     Builtin { name: "substr", overloads: PART },
     Builtin { name: "substring", overloads: PART },

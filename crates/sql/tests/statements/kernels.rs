@@ -432,3 +432,46 @@ async fn p12_functions_of_the_wrong_types() {
     )
     .await;
 }
+
+/// A series of integers is of integers.
+#[tokio::test]
+async fn p11_generate_series() {
+    let mut c = client().await;
+    c.rows("SELECT repeat('x', n) FROM generate_series(2, 1, -1) g(n) ORDER BY n", &["x", "xx"]).await;
+    c.rows("SELECT n + 2147483647 FROM generate_series(1::bigint, 2) g(n) ORDER BY n", &["2147483648", "2147483649"]).await;
+    c.rows("SELECT count(*) FROM generate_series(1, NULL) g(n)", &["0"]).await;
+    c.rows("SELECT count(*) FROM generate_series(1, 3) g(n), generate_series(1, 2)", &["6"]).await;
+    refusals(
+        &mut c,
+        &[
+            ("SELECT n + 2147483647 FROM generate_series(1, 2) g(n)", "22003"),
+            ("SELECT * FROM generate_series(1)", "42883"),
+            ("SELECT * FROM generate_series(1, 2, 0)", "22023"),
+            ("SELECT * FROM generate_series(1, 2.5)", "0A000"),
+        ],
+    )
+    .await;
+}
+
+/// What is put in a match's place may be computed.
+#[tokio::test]
+async fn q27_computed_replacements() {
+    let mut c = client().await;
+    let replaced = r"SELECT regexp_replace('abc', '(b)', r) FROM (VALUES ('<\&>'), ('\1\1$1'), (NULL)) v(r) ORDER BY r";
+    c.rows(replaced, &["a<b>c", "abb$1c", "NULL"]).await;
+}
+
+/// Functions made here ask for what they make.
+#[tokio::test]
+async fn f3_functions_made_here_are_measured() {
+    let mut c = Client::new(&database().await.limit_memory(64 << 20));
+    for sql in [
+        "SELECT length(encode(repeat('x', 30000000)::bytea, 'escape'))",
+        "SELECT length(left(repeat('x', 60000000), 59000000))",
+        "SELECT length(repeat('x', 40000000)::bytea || repeat('x', 40000000)::bytea)",
+        "SELECT 'x'::char(10000000) LIKE 'x%' FROM generate_series(1, 100) g",
+    ] {
+        c.fails(sql, "53200").await;
+    }
+    c.rows("SELECT length(encode(repeat('x', 1000)::bytea, 'hex'))", &["2000"]).await;
+}
