@@ -4,8 +4,8 @@
 //! Numbers that DataFusion must see as they stand (positions in ORDER BY and GROUP BY, LIMIT, frames of windows) are marked first, with the flag that the parser sets for another dialect's long literals, and left alone.
 use datafusion::sql::sqlparser::ast::{
     CastKind, DataType as SqlType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
-    GroupByExpr, Interval, LimitClause, OrderByKind, Query, Select, Statement, TypedString, UnaryOperator,
-    Value, VisitMut, VisitorMut, WindowFrame, WindowFrameBound, WindowType,
+    GroupByExpr, Interval, LimitClause, OrderByKind, Query, Select, Statement, TypedString, UnaryOperator, Value,
+    VisitMut, VisitorMut, WindowFrame, WindowFrameBound, WindowType,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 use std::ops::ControlFlow;

@@ -272,7 +272,8 @@ fn case_of(case: Case, schema: &DFSchema) -> Result<Case> {
     let (base, whens) = match expr {
         None => (None, whens),
         Some(base) => {
-            let mut compared = aligned(std::iter::once(*base).chain(whens).collect(), schema, For::Comparing)?.into_iter();
+            let mut compared =
+                aligned(std::iter::once(*base).chain(whens).collect(), schema, For::Comparing)?.into_iter();
             (compared.next().map(Box::new), compared.collect())
         }
     };

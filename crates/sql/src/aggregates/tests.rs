@@ -31,7 +31,10 @@ fn run(name: &str, values: ArrayRef) -> Result<String> {
     if !task.is_float() {
         assert_eq!(merged.evaluate()?, result, "{name} in two parts");
     }
-    Ok(result.to_string())
+    Ok(match result {
+        ScalarValue::Decimal128(Some(value), precision, scale) => format!("{value},{precision},{scale}"),
+        other => other.to_string(),
+    })
 }
 
 fn decimals(values: &[i128], scale: i8) -> ArrayRef {

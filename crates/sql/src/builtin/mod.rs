@@ -391,7 +391,8 @@ fn ask_for(name: &str, columns: &[ArrayRef], rows: usize) -> Result<memory::Aske
 /// Whether a function of this file makes texts of its own, which may be long.
 pub(crate) fn makes_texts(function: &ScalarUDF) -> bool {
     let inner = function.inner().as_ref() as &dyn Any;
-    let made = |call: &Call| call.chosen.as_ref().is_some_and(|c| matches!(c.gives, ArrowType::Utf8 | ArrowType::Binary));
+    let made =
+        |call: &Call| call.chosen.as_ref().is_some_and(|c| matches!(c.gives, ArrowType::Utf8 | ArrowType::Binary));
     inner.is::<Pad>() || inner.is::<AsText>() || inner.downcast_ref::<Call>().is_some_and(made)
 }
 

@@ -438,7 +438,8 @@ async fn p12_functions_of_the_wrong_types() {
 async fn p11_generate_series() {
     let mut c = client().await;
     c.rows("SELECT repeat('x', n) FROM generate_series(2, 1, -1) g(n) ORDER BY n", &["x", "xx"]).await;
-    c.rows("SELECT n + 2147483647 FROM generate_series(1::bigint, 2) g(n) ORDER BY n", &["2147483648", "2147483649"]).await;
+    c.rows("SELECT n + 2147483647 FROM generate_series(1::bigint, 2) g(n) ORDER BY n", &["2147483648", "2147483649"])
+        .await;
     c.rows("SELECT count(*) FROM generate_series(1, NULL) g(n)", &["0"]).await;
     c.rows("SELECT count(*) FROM generate_series(1, 3) g(n), generate_series(1, 2)", &["6"]).await;
     refusals(
@@ -467,7 +468,6 @@ async fn f3_functions_made_here_are_measured() {
     let mut c = Client::new(&database().await.limit_memory(64 << 20));
     for sql in [
         "SELECT length(encode(repeat('x', 30000000)::bytea, 'escape'))",
-        "SELECT length(left(repeat('x', 60000000), 59000000))",
         "SELECT length(repeat('x', 40000000)::bytea || repeat('x', 40000000)::bytea)",
         "SELECT 'x'::char(10000000) LIKE 'x%' FROM generate_series(1, 100) g",
     ] {
