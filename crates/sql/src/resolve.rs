@@ -383,7 +383,7 @@ fn null_test(value: Expr, schema: &DFSchema, not: bool) -> Result<Expr> {
 }
 
 /// The third argument of `lag` and `lead` is of the first one's type, or both become a wider number.
-fn align_default(name: &str, args: &mut Vec<Expr>, schema: &DFSchema) -> Result<()> {
+fn align_default(name: &str, args: &mut [Expr], schema: &DFSchema) -> Result<()> {
     if args.len() < 3 || is_open(&args[2]) && matches!(args[2], Expr::Literal(ScalarValue::Null, _)) {
         return Ok(());
     }

@@ -18,7 +18,8 @@ use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF, Signature, Volatility,
 };
-use std::collections::{HashSet, VecDeque};
+use rustc_hash::FxHashSet;
+use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -88,7 +89,12 @@ impl Aggregate {
     }
 
     fn task(&self, of: &DataType) -> Result<Task> {
-        Ok(Task { kind: self.kind, sample: self.sample, of: of.clone(), gives: self.return_type(&[of.clone()])? })
+        Ok(Task {
+            kind: self.kind,
+            sample: self.sample,
+            of: of.clone(),
+            gives: self.return_type(std::slice::from_ref(of))?,
+        })
     }
 
     /// The task of an accumulator; `None`: it is of an argument that is not computed with.
@@ -188,7 +194,7 @@ impl AggregateUDFImpl for Aggregate {
         let plain = self.plain(&args)?;
         if args.is_distinct {
             let of = args.expr_fields[0].data_type().clone();
-            return Ok(Box::new(Distinct { seen: HashSet::new(), of, inner: plain }));
+            return Ok(Box::new(Distinct { seen: FxHashSet::default(), of, inner: plain }));
         }
         Ok(plain)
     }
@@ -323,7 +329,7 @@ impl Accumulator for Sliding {
 /// Each value once.
 #[derive(Debug)]
 struct Distinct {
-    seen: HashSet<ScalarValue>,
+    seen: FxHashSet<ScalarValue>,
     of: DataType,
     inner: Box<dyn Accumulator>,
 }

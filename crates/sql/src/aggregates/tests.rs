@@ -19,7 +19,7 @@ fn run(name: &str, values: ArrayRef) -> Result<String> {
         } else {
             Box::new(One::<Exact>::of(task.clone()))
         };
-        one.update_batch(&[values.clone()])?;
+        one.update_batch(std::slice::from_ref(values))?;
         Ok(one)
     };
     let result = one(&values)?.evaluate()?;

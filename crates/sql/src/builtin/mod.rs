@@ -64,11 +64,13 @@ pub(crate) enum Takes {
     Shown,
 }
 
+type Digits = fn(&[(u8, u8)], Option<i64>) -> (u8, u8);
+
 #[derive(Clone, Copy)]
 pub(crate) enum Gives {
     Is(DataType),
     /// Precision and scale from those of the numeric arguments, and the second argument where it is a constant integer.
-    Numeric(fn(&[(u8, u8)], Option<i64>) -> (u8, u8)),
+    Numeric(Digits),
 }
 
 impl std::fmt::Debug for Gives {
