@@ -210,6 +210,19 @@ impl Run<'_> {
         }
     }
 
+    /// As [`Run::check_rows`]; `plan`: what [`Run::checking`] answered.
+    pub(crate) async fn check_by<'r>(
+        &self,
+        table: &Arc<Table>,
+        plan: Arc<dyn ExecutionPlan>,
+        rows: impl IntoIterator<Item = &'r [Datum]>,
+    ) -> Result<()> {
+        match self.violation_by(table, plan, rows).await? {
+            Some((_, error)) => Err(error),
+            None => Ok(()),
+        }
+    }
+
     /// The first row that is against a constraint, counted from 0, and the error it is.
     pub(crate) async fn violation<'r>(
         &self,

@@ -1,16 +1,14 @@
 //! INSERT.
 //!
 //! A cell of VALUES that is a literal or a parameter becomes a value of its column's type at once, as PostgreSQL types it; other
-//! cells and defaults are evaluated by DataFusion, all of a statement's in one query. INSERT ... SELECT collects the whole query
-//! before the first row is stored.
+//! cells and defaults are evaluated by DataFusion, all of a statement's in one query. INSERT ... SELECT: [`select`].
 use crate::ddl::undefined_column;
-use crate::dml::{check_not_null, default_of, is_default, is_open_literal, template};
-use crate::error::{from_datafusion, unsupported};
-use crate::memory::row_bytes;
+use crate::dml::{check_not_null, default_of, is_default};
+use crate::error::unsupported;
 use crate::parse::{fold, object_name};
 use crate::returning::Changed;
 use crate::run::Run;
-use crate::sequence::{Call, call_of, sequence_of};
+use crate::sequence::{Call, call_of};
 use crate::values::{assign_array, assign_datum, check_assignable, live_columns};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::DataType as ArrowType;
@@ -21,6 +19,8 @@ use datafusion::sql::sqlparser::ast::{
 };
 use std::sync::Arc;
 use terrace_engine::{ColumnDef, DataType, Datum, EngineError, Result, Table};
+
+mod select;
 
 /// A cell of VALUES.
 enum Cell {
@@ -108,6 +108,7 @@ impl Run<'_> {
         let table = self.write_table(&name).await?;
         let columns = insert_columns(insert, &table)?;
         let listed = !insert.columns.is_empty();
+        let alias = insert_alias(insert, &name);
         let rows = match insert.source.as_deref() {
             None => self.value_rows(&table, &[], &[&vec![]]).await?,
             Some(source) => match plain_values(source) {
@@ -119,23 +120,38 @@ impl Run<'_> {
                     check_count(width, &columns, listed)?;
                     self.value_rows(&table, &columns[..width], &rows).await?
                 }
-                None => self.query_rows(&table, &columns, listed, source).await?,
+                None => return Box::pin(self.insert_select(insert, &table, &alias, &columns, source)).await,
             },
         };
+        Box::pin(self.insert_rows(insert, &table, &alias, rows)).await
+    }
+
+    /// Rows that are there all at once.
+    async fn insert_rows(
+        &self,
+        insert: &Insert,
+        table: &Arc<Table>,
+        alias: &Ident,
+        rows: Vec<Vec<Datum>>,
+    ) -> Result<Changed> {
         for row in &rows {
-            check_not_null(&table, row)?;
+            check_not_null(table, row)?;
         }
-        self.check_rows(&table, rows.iter().map(Vec::as_slice)).await?;
-        let alias = insert_alias(insert, &name);
+        self.check_rows(table, rows.iter().map(Vec::as_slice)).await?;
+        let returning = insert.returning.as_deref();
         if let Some(OnInsert::OnConflict(conflict)) = &insert.on {
-            let rows = Box::pin(self.insert_or(conflict, &table, &alias, rows)).await?;
-            return self.changed(&table, &alias, insert.returning.as_deref(), rows.len(), rows).await;
+            let rows = Box::pin(self.insert_or(conflict, table, alias, rows)).await?;
+            return self.changed(table, alias, returning, rows.len(), rows).await;
         }
         for row in &rows {
-            let store = async { self.cell.lock().await.open().insert(&table, row).await };
-            self.cancel.run(store).await?;
+            self.store(table, row).await?;
         }
-        self.changed(&table, &alias, insert.returning.as_deref(), rows.len(), rows).await
+        self.changed(table, alias, returning, rows.len(), rows).await
+    }
+
+    async fn store(&self, table: &Table, row: &[Datum]) -> Result<()> {
+        let store = async { self.cell.lock().await.open().insert(table, row).await };
+        self.cancel.run(store).await.map(drop)
     }
 
     pub(crate) async fn value_rows(
@@ -215,7 +231,7 @@ impl Run<'_> {
             return Ok(vec![]);
         }
         let query = values_query(cells.iter().map(|(_, expr)| expr.clone()))?;
-        let plan = self.plan_beside_target(&query).await?;
+        let plan = self.plan(&query, None).await?;
         for (number, (at, _)) in cells.iter().enumerate() {
             check_assignable(plan.schema().field(number).data_type(), &table.columns[*at], false)?;
         }
@@ -228,111 +244,6 @@ impl Run<'_> {
         };
         cells.iter().enumerate().map(value).collect()
     }
-
-    async fn query_rows(
-        &self,
-        table: &Arc<Table>,
-        columns: &[usize],
-        listed: bool,
-        source: &Query,
-    ) -> Result<Vec<Vec<Datum>>> {
-        let plan = self.plan_beside_target(&Statement::Query(Box::new(source.clone()))).await?;
-        let fields = plan.schema().fields();
-        check_count(fields.len(), columns, listed)?;
-        let columns = &columns[..fields.len()];
-        for (number, at) in columns.iter().enumerate() {
-            check_assignable(fields[number].data_type(), &table.columns[*at], open_item(source, number))?;
-        }
-        let rest: Vec<usize> = live_columns(table)
-            .filter(|(at, c)| !columns.contains(at) && c.default_sql.is_some())
-            .map(|(at, _)| at)
-            .collect();
-        // Defaults are constant within a statement, but for those that are a sequence's next value and those that are volatile.
-        let varying = self.varying_defaults(table, &rest).await?;
-        let numbered = |at: &usize| sequence_of(&table.columns[*at]).is_some();
-        let with_default: Vec<usize> =
-            live_columns(table).filter(|(_, c)| c.default_sql.is_some()).map(|(at, _)| at).collect();
-        let of = |at: &usize| match rest.contains(at) && !numbered(at) {
-            true => Expr::Identifier(Ident::new("default")),
-            false => Expr::Value(Value::Null.with_empty_span()),
-        };
-        let constants = match rest.is_empty() {
-            true => vec![],
-            false => self.value_rows(table, &with_default, &[&with_default.iter().map(of).collect()]).await?.remove(0),
-        };
-        let batches = self.collect(&plan, None).await?;
-        let mut rows = vec![];
-        let memory = self.memory("rows to insert");
-        for batch in batches.iter() {
-            self.cancel.check()?;
-            let first = rows.len();
-            rows.resize(first + batch.num_rows(), vec![Datum::Null; table.columns.len()]);
-            for (number, at) in columns.iter().enumerate() {
-                let values = assign_array(batch.column(number), &table.columns[*at])?;
-                values.into_iter().enumerate().for_each(|(i, value)| rows[first + i][*at] = value);
-            }
-            for (at, values) in varying.iter().zip(self.default_values(table, &varying, batch.num_rows()).await?) {
-                values.into_iter().enumerate().for_each(|(i, value)| rows[first + i][*at] = value);
-            }
-            for at in rest.iter().filter(|at| !varying.contains(at)) {
-                match sequence_of(&table.columns[*at]) {
-                    None => rows[first..].iter_mut().for_each(|row| row[*at] = constants[*at].clone()),
-                    Some(name) => {
-                        let numbers = self.numbers(&name, batch.num_rows()).await?;
-                        for (row, number) in rows[first..].iter_mut().zip(numbers) {
-                            row[*at] = assign_datum(Datum::Int8(number), table.columns[*at].data_type)?;
-                        }
-                    }
-                }
-            }
-            let bytes = rows[first..].iter().map(|row| row_bytes(row)).sum();
-            memory.try_grow(bytes).map_err(from_datafusion)?;
-        }
-        Ok(rows)
-    }
-
-    /// Those of the columns whose defaults are volatile: of another value for each row. (A sequence's next value is not among them.)
-    pub(crate) async fn varying_defaults(&self, table: &Table, columns: &[usize]) -> Result<Vec<usize>> {
-        let mut varying = vec![];
-        for at in columns {
-            let expr = default_of(table, *at)?;
-            if literal(&expr, &table.columns[*at]).is_none()
-                && call_of(&expr).is_none()
-                && is_volatile(&self.plan_beside_target(&values_query([expr].into_iter())?).await?)?
-            {
-                varying.push(*at);
-            }
-        }
-        Ok(varying)
-    }
-
-    /// The defaults of these columns, for so many rows each.
-    async fn default_values(&self, table: &Table, columns: &[usize], rows: usize) -> Result<Vec<Vec<Datum>>> {
-        if columns.is_empty() {
-            return Ok(vec![]);
-        }
-        let exprs = columns.iter().map(|at| default_of(table, *at)).collect::<Result<Vec<_>>>()?;
-        let mut query = values_query(exprs.into_iter())?;
-        let mut each = template(&format!("SELECT 1 FROM generate_series(1, {rows})"))?;
-        if let Statement::Query(query) = &mut query
-            && let (SetExpr::Select(select), SetExpr::Select(each)) = (query.body.as_mut(), each.body.as_mut())
-        {
-            select.from = std::mem::take(&mut each.from);
-        }
-        let batches = self.collect(&self.plan_beside_target(&query).await?, None).await?;
-        let mut values = vec![Vec::with_capacity(rows); columns.len()];
-        for batch in batches.iter() {
-            for (number, at) in columns.iter().enumerate() {
-                values[number].extend(assign_array(batch.column(number), &table.columns[*at])?);
-            }
-        }
-        Ok(values)
-    }
-
-    /// Plans a query that belongs to a statement whose snapshot has been taken.
-    async fn plan_beside_target(&self, query: &Statement) -> Result<LogicalPlan> {
-        self.plan(query, None).await
-    }
 }
 
 /// Whether something in the plan is volatile: each row may get another value.
@@ -344,15 +255,6 @@ pub(crate) fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
     });
     visited.map_err(crate::error::from_datafusion)?;
     Ok(volatile)
-}
-
-/// Whether the source's item of that number is a quoted literal, whose type the column decides.
-fn open_item(source: &Query, number: usize) -> bool {
-    let SetExpr::Select(select) = source.body.as_ref() else { return false };
-    match select.projection.get(number) {
-        Some(SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) => is_open_literal(expr),
-        _ => false,
-    }
 }
 
 /// `SELECT e0 AS c0, e1 AS c1, ...`.

@@ -136,7 +136,7 @@ impl Run<'_> {
             let catalog = self.begin_statement().await;
             let planner = self.planner(&catalog, target).await;
             let types: Vec<Option<DataType>> = self.types.iter().copied().map(Some).collect();
-            let planned = planner.plan(query.clone(), &types).await?;
+            let planned = Box::pin(planner.plan(query.clone(), &types)).await?;
             let mut locked = Ok(());
             for table in &planned.tables {
                 locked = self.lock(table, false).await;
@@ -158,7 +158,7 @@ impl Run<'_> {
             Some(txn) => txn.catalog(),
             None => self.engine.catalog(),
         };
-        let planned = self.planner(&catalog, Some(given)).await.plan(query.clone(), &[]).await?;
+        let planned = Box::pin(self.planner(&catalog, Some(given)).await.plan(query.clone(), &[])).await?;
         assert!(planned.tables.is_empty(), "it reads no table");
         Ok(planned.plan)
     }
@@ -221,21 +221,31 @@ impl Run<'_> {
     }
 
     pub(crate) async fn collect(&self, plan: &LogicalPlan, target: Option<OneRow>) -> Result<Collected> {
+        let stream = self.begin(plan, target).await?;
+        self.drain(stream).await
+    }
+
+    /// The stream of a plan, to be read with [`Run::next_batch`].
+    pub(crate) async fn begin(&self, plan: &LogicalPlan, target: Option<OneRow>) -> Result<SendableRecordBatchStream> {
         let physical = self.physical(plan).await?;
         if let Some(captured) = self.captured {
             captured.lock().push(physical.clone());
         }
-        self.drain(self.stream(physical, target)?).await
+        self.stream(physical, target)
+    }
+
+    pub(crate) async fn next_batch(&self, stream: &mut SendableRecordBatchStream) -> Result<Option<RecordBatch>> {
+        let batch = self.cancel.run(caught(async { Ok(stream.next().await) })).await?;
+        self.cancel.check()?;
+        batch.transpose().map_err(from_datafusion)
     }
 
     pub(crate) async fn drain(&self, mut stream: SendableRecordBatchStream) -> Result<Collected> {
         let mut batches = vec![];
         let memory = self.memory("rows collected for a change");
-        while let Some(batch) = self.cancel.run(caught(async { Ok(stream.next().await) })).await? {
-            let batch = batch.map_err(from_datafusion)?;
+        while let Some(batch) = self.next_batch(&mut stream).await? {
             memory.try_grow(batch.get_array_memory_size()).map_err(from_datafusion)?;
             batches.push(batch);
-            self.cancel.check()?;
         }
         Ok(Collected { batches, _memory: memory })
     }

@@ -501,6 +501,11 @@ impl Run<'_> {
         self.engine.catalog().table_by_oid(table.oid).is_some()
     }
 
+    /// Whether taking numbers leaves the statement's snapshot as it is: those of a sequence that only this transaction sees take a new one.
+    pub(crate) async fn numbers_apart(&self, name: &str) -> Result<bool> {
+        Ok(self.is_shared(&*self.locked_sequence(name).await?))
+    }
+
     /// What as many calls of `nextval` would answer; reserved with one commit.
     pub(crate) async fn numbers(&self, name: &str, count: usize) -> Result<Vec<i64>> {
         let table = self.locked_sequence(name).await?;

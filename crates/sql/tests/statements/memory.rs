@@ -162,3 +162,51 @@ async fn f3_letters_compared_one_by_one() {
     assert_eq!(one(&mut c, "SELECT levenshtein('kitten', 'sitting')").await, "3");
     c.fails("SELECT levenshtein(repeat('a', 1000000), repeat('b', 1000000))", "54000").await;
 }
+
+/// What another table gives is stored while it is read; what the target itself gives is read before anything is stored.
+#[tokio::test]
+async fn insert_select_holds_a_batch_at_a_time() {
+    let database = limited(16).await;
+    let mut c = Client::new(&database);
+    c.ok("CREATE TABLE t (id int PRIMARY KEY, filler text CHECK (length(filler) < 1000))", "CREATE TABLE").await;
+    c.ok("CREATE TABLE u (number serial PRIMARY KEY, id int UNIQUE, filler text)", "CREATE TABLE").await;
+    c.ok("INSERT INTO t SELECT n, repeat('x', 600) FROM generate_series(1, 60000) AS g(n)", "INSERT 0 60000").await;
+    c.ok("INSERT INTO u (id, filler) SELECT id, filler FROM t", "INSERT 0 60000").await;
+    assert_eq!(one(&mut c, "SELECT count(*), sum(number) = sum(id) FROM u").await, "60000|true");
+    c.fails("INSERT INTO t SELECT id + 60000, filler FROM t", "53200").await;
+    // Fails at its last row, and leaves none.
+    let last =
+        "INSERT INTO u (id, filler) SELECT 60001 - n + 59999, repeat('y', 600) FROM generate_series(0, 60000) AS g(n)";
+    c.fails(last, "23505").await;
+    c.fails("INSERT INTO t SELECT 60000 + n, repeat('x', n / 40) FROM generate_series(1, 50000) AS g(n)", "23514")
+        .await;
+    assert_eq!(one(&mut c, "SELECT (SELECT count(*) FROM t), (SELECT count(*) FROM u)").await, "60000|60000");
+    c.ok("DELETE FROM t WHERE id > 10", "DELETE 59990").await;
+    for (again, rows) in [
+        ("INSERT INTO t SELECT id + 10, filler FROM t", 10),
+        ("INSERT INTO t SELECT n, 'z' FROM generate_series(21, 40) AS g(n) WHERE (SELECT count(*) FROM t) = 20", 20),
+        (
+            "INSERT INTO t WITH w AS (SELECT id FROM t) SELECT u.id, 'w' FROM u LEFT JOIN w ON w.id = u.id
+             WHERE w.id IS NULL AND u.id <= 50",
+            10,
+        ),
+    ] {
+        c.ok(again, &format!("INSERT 0 {rows}")).await;
+    }
+    assert_eq!(one(&mut c, "SELECT count(*), count(DISTINCT id), max(id) FROM t").await, "50|50|50");
+}
+
+/// A sequence of the statement's own transaction: taking its numbers takes snapshots.
+#[tokio::test]
+async fn insert_select_beside_a_sequence_of_its_own() {
+    let database = limited(64).await;
+    let (mut c, mut other) = (Client::new(&database), Client::new(&database));
+    c.ok("CREATE TABLE t (id int PRIMARY KEY)", "CREATE TABLE").await;
+    c.ok("INSERT INTO t SELECT n FROM generate_series(1, 9000) AS g(n)", "INSERT 0 9000").await;
+    c.ok("BEGIN", "BEGIN").await;
+    c.ok("CREATE TABLE u (number serial, id int)", "CREATE TABLE").await;
+    other.ok("INSERT INTO t VALUES (9001)", "INSERT 0 1").await;
+    c.ok("INSERT INTO u (id) SELECT a.id FROM t AS a JOIN t AS b ON a.id = b.id ORDER BY a.id", "INSERT 0 9001").await;
+    assert_eq!(one(&mut c, "SELECT count(*), sum(number) = sum(id), max(number) FROM u").await, "9001|true|9001");
+    c.ok("COMMIT", "COMMIT").await;
+}
