@@ -274,6 +274,16 @@ RISKY = [
     ("float8", "{}({})", ("|log|ln|sqrt|acos|asin", "n:-1 0 2")),
     ("numeric", "factorial({})", ("int4",)),
     ("timestamptz", "to_timestamp({})", ("float8",)),
+    ("int8", "sum({})", ("int4",)),
+    ("numeric", "{}({})", ("|sum|avg|variance", "int8")),
+    ("numeric", "{}({})", ("|sum|avg|stddev|variance", "numeric")),
+    ("float8", "{}({})", ("|sum|avg|stddev", "float8")),
+    ("float4", "sum({})", ("float4",)),
+    ("int8", "sum({}) OVER ()", ("int4",)),
+    ("numeric", "sum({}) OVER ()", ("int8",)),
+    ("timestamp", "({} {} {})", ("timestamp", "|+|-", "interval")),
+    ("interval", "({} - {})", ("timestamp", "timestamp")),
+    ("interval", "({} * {})", ("interval", "int4")),
 ]
 
 # (result, template, arguments): what folds rows.

@@ -31,9 +31,11 @@ STATEMENTS, BATCH = 250, 25
 # A statement that takes longer answers 57014; a server that does not answer even then hangs.
 SETTINGS = "SET statement_timeout = '20s'"
 PATIENCE = 40
-# Of one kind, so many are reduced in a world (wrong rows), or by a process (the same message); the others are counted
-# with them.
+# Of one kind, so many that are not documented are reduced in a world (wrong rows), or by a process (the same message);
+# the others are counted with them.
 ROWS_ALIKE, MESSAGES_ALIKE = 6, 3
+# Of each documented difference, so many of each process are shown by EXAMPLES=1.
+SAMPLES = 6
 
 
 class Documented:
@@ -170,7 +172,7 @@ class World:
             return
         known = self.documented.find(found.kind, compare.text_of(statement), found.terrace, found.postgres, early=True)
         if known is not None:
-            self.report.known[known] += 1
+            self.report.know(known, compare.text_of(statement), found)
             return
         key = found.key()
         if self.report.survey is not None:
@@ -181,8 +183,8 @@ class World:
         alike, most = (
             (self.alike, ROWS_ALIKE) if found.kind in ("rows", "order") else (self.report.alike, MESSAGES_ALIKE)
         )
-        alike[key] += 1
-        if alike[key] > most:
+        # The run fails for one of them already.
+        if alike[key] >= most:
             self.report.unreduced += 1
             return
         slow = found.kind == "lost" and "no answer" in found.terrace or "57014" in found.terrace
@@ -199,6 +201,7 @@ class World:
         name = self.documented.find(found.kind, text, found.terrace, found.postgres)
         tables = self.rows(statement, found) if name is None and small is not None else ""
         self.report.add(self.seed, statement, found, text, name, tables)
+        alike[key] += name is None
 
     def smaller(self, statement):
         def differs(trial):
@@ -235,7 +238,7 @@ class Report:
         self.refusals, self.known, self.new = collections.Counter(), collections.Counter(), []
         self.kinds = collections.Counter()
         self.alike = collections.Counter()
-        self.examples = {}
+        self.examples, self.samples, self.rng = {}, {}, random.Random(1)
         self.survey = {} if os.environ.get("SURVEY") else None
 
     def count(self, statement, found, failed):
@@ -247,9 +250,16 @@ class Report:
         elif failed:
             self.failing += 1
 
+    def know(self, name, text, found):
+        """Counts what is documented; some, chosen by chance, are kept to be read."""
+        self.known[name] += 1
+        kept = self.samples.setdefault(name, [])
+        at = len(kept) if len(kept) < SAMPLES else self.rng.randrange(self.known[name])
+        kept[at : at + 1] = [(text, found.terrace, found.postgres)] if at < SAMPLES else kept[at : at + 1]
+
     def add(self, seed, statement, found, text, name, tables):
         if name is not None:
-            self.known[name] += 1
+            self.know(name, text, found)
         else:
             self.tell(
                 {
@@ -270,6 +280,8 @@ class Report:
         for name in ("refusals", "known", "kinds"):
             getattr(self, name).update(getattr(other, name))
         self.examples.update(other.examples)
+        for name, kept in other.samples.items():
+            self.samples.setdefault(name, []).extend(kept)
         for key, found in (other.survey or {}).items():
             self.survey.setdefault(key, []).extend(found)
 
@@ -378,13 +390,15 @@ def summary(report, failed, seconds):
         if os.environ.get("EXAMPLES"):
             print(f"         {report.examples[message]}")
     known = sum(report.known.values())
-    print(f"{known} documented differences (and {report.unreduced} like some that were reduced in their world):")
+    print(f"{known} documented differences (and {report.unreduced} like some that are reported):")
     for name, count in report.known.most_common():
         print(f"  {count:6} {name}")
+        for text, mine, its in report.samples[name] if os.environ.get("EXAMPLES") else []:
+            print(f"         {text[:500]}\n           T {mine[:200]}\n           P {its[:200]}")
     print(f"{len(report.new)} differences that are not documented")
     for key, found in sorted((report.survey or {}).items(), key=lambda item: -len(item[1])):
         print(f"{len(found):6} {key}")
-        for text, mine, its in sorted(found, key=lambda f: len(f[0]))[:3]:
+        for text, mine, its in sorted(found, key=lambda f: len(f[0]))[: int(os.environ["SURVEY"]) * 3]:
             print(f"        {text[:700]}\n          T {mine[:200]}\n          P {its[:200]}")
     for what in failed:
         print(f"a process failed: {what}")

@@ -37,12 +37,11 @@ impl TypePlanner for Types {
                 Ok(Some(Arc::new(Field::new("", crate::values::arrow_type(numeric), true))))
             }
             Ok(data_type) => Ok(Some(Arc::new(field_of("", data_type, true)))),
-            // Intervals, arrays and the like are DataFusion's.
-            Err(error) if error.state.0 == "22023" => Err(tunnel(error)),
-            Err(error) if matches!(sql, SqlType::Numeric(_) | SqlType::Decimal(_) | SqlType::Dec(_)) => {
-                Err(tunnel(error))
-            }
-            Err(_) => Ok(None),
+            // Intervals and arrays are DataFusion's. What else it knows (tinyint, int unsigned, string) is not PostgreSQL's.
+            Err(error) => match sql {
+                SqlType::Interval { .. } | SqlType::Array(_) => Ok(None),
+                _ => Err(tunnel(error)),
+            },
         }
     }
 }

@@ -297,6 +297,14 @@ pub(crate) fn table_key(constraint: &TableConstraint, columns: &[ColumnDef]) -> 
             .collect::<Result<Vec<usize>>>()
             .and_then(distinct)
     };
+    let index_name = match constraint {
+        TableConstraint::PrimaryKey(key) => key.index_name.as_ref(),
+        TableConstraint::Unique(key) => key.index_name.as_ref(),
+        _ => None,
+    };
+    if let Some(name) = index_name {
+        return Err(EngineError::new("42601", format!("syntax error at or near \"{name}\"")));
+    }
     match constraint {
         TableConstraint::PrimaryKey(key)
             if key.characteristics.is_none() && key.index_options.is_empty() && key.index_type.is_none() =>

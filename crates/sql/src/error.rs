@@ -2,6 +2,8 @@
 //!
 //! 1. An [`EngineError`] raised below DataFusion comes out as it went in: it travels as `DataFusionError::External`.
 //! 2. Everything else is classified, first by type, then (DataFusion has no codes) by message; what stays unknown is XX000.
+mod planning;
+
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, SchemaError};
 use datafusion::sql::sqlparser::parser::ParserError;
@@ -114,7 +116,13 @@ pub(crate) fn from_arrow(error: ArrowError) -> EngineError {
 
 fn from_schema(error: SchemaError) -> EngineError {
     match error {
-        SchemaError::FieldNotFound { field, .. } => {
+        SchemaError::FieldNotFound { field, valid_fields } => {
+            if let Some(table) = &field.relation
+                && !valid_fields.iter().any(|valid| valid.relation.as_ref() == Some(table))
+            {
+                let message = format!("missing FROM-clause entry for table \"{}\"", table.table());
+                return EngineError::new("42P01", message);
+            }
             let name = match &field.relation {
                 Some(relation) => format!("{}.{}", relation.table(), field.name),
                 None => format!("\"{}\"", field.name),
@@ -124,7 +132,11 @@ fn from_schema(error: SchemaError) -> EngineError {
         SchemaError::AmbiguousReference { field } => {
             EngineError::new("42702", format!("column reference \"{}\" is ambiguous", field.name))
         }
-        SchemaError::DuplicateQualifiedField { name, .. } | SchemaError::DuplicateUnqualifiedField { name } => {
+        SchemaError::DuplicateQualifiedField { qualifier, .. } => {
+            let message = format!("table name \"{}\" specified more than once", qualifier.table());
+            EngineError::new("42712", message)
+        }
+        SchemaError::DuplicateUnqualifiedField { name } => {
             EngineError::new("42701", format!("column \"{name}\" specified more than once"))
         }
     }
@@ -189,6 +201,9 @@ fn invalid_text(message: &str) -> String {
 }
 
 fn from_message(message: &str, otherwise: &'static str) -> EngineError {
+    if let Some(error) = planning::error(message) {
+        return error;
+    }
     let lower = message.to_lowercase();
     let has = |needle: &str| lower.contains(needle);
     let state = if has("divide by zero") {

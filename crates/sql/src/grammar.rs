@@ -3,8 +3,9 @@
 //! 1. Levels and sides are those of PostgreSQL's table ("Operator Precedence" in its manual, and the `%left`, `%right`
 //!    and `%nonassoc` of its grammar): what is written without parentheses means what it means there.
 //! 2. What PostgreSQL's grammar refuses for want of parentheses (`a < b < c`) is refused.
-//! 3. Long chains of OR and AND become trees of small depth: both are associative, also with NULL, and the order stays.
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
+//! 3. What stands behind a column's type is one of PostgreSQL's options.
+//! 4. Long chains of OR and AND become trees of small depth: both are associative, also with NULL, and the order stays.
+use datafusion::sql::sqlparser::ast::{BinaryOperator, ColumnOption, Expr, UnaryOperator};
 use datafusion::sql::sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -30,7 +31,21 @@ const OR: u8 = 10;
 /// Operands of a chain of OR or AND that may lean to the left.
 pub(crate) const LEANING: usize = 16;
 
+/// The words that begin an option of a column.
+const COLUMN_OPTIONS: &[Keyword] = &[
+    Keyword::CHECK,
+    Keyword::COLLATE,
+    Keyword::DEFAULT,
+    Keyword::GENERATED,
+    Keyword::NOT,
+    Keyword::NULL,
+    Keyword::PRIMARY,
+    Keyword::REFERENCES,
+    Keyword::UNIQUE,
+];
+
 type Parsed = Result<Expr, ParserError>;
+type ParsedOption = Result<Option<ColumnOption>, ParserError>;
 
 macro_rules! as_in_postgres {
     ($($method:ident)*) => { $(fn $method(&self) -> bool { BASE.$method() })* };
@@ -110,6 +125,14 @@ impl Dialect for Grammar {
         Some(Ok(level))
     }
 
+    /// The parser takes some words of other systems (AUTO_INCREMENT, ON UPDATE, AS) and forgets them: it is not asked about them.
+    fn parse_column_option(&self, parser: &mut Parser) -> Result<Option<ParsedOption>, ParserError> {
+        Ok(match &parser.peek_token_ref().token {
+            Token::Word(word) if !COLUMN_OPTIONS.contains(&word.keyword) => Some(Ok(None)),
+            _ => None,
+        })
+    }
+
     fn parse_prefix(&self, parser: &mut Parser) -> Option<Parsed> {
         let (op, level) = match &parser.peek_token_ref().token {
             Token::Minus => (UnaryOperator::Minus, SIGN),
@@ -142,6 +165,7 @@ impl Dialect for Grammar {
             OR => Some(chain(parser, left, BinaryOperator::Or, Keyword::OR)),
             AND => Some(chain(parser, left, BinaryOperator::And, Keyword::AND)),
             COMPARISON => quantified(parser, left),
+            MATCH => in_list(parser, left).or_else(|| symmetric(parser, left)),
             IS if is_null(parser) => {
                 parser.advance_token();
                 Some(Ok(Expr::IsNull(Box::new(left.clone()))))
@@ -183,7 +207,7 @@ fn stands_alone(expr: &Expr) -> Option<u8> {
     }
 }
 
-/// `left OR b OR c ...` (rule 3), with the parser before its first OR; or the same with AND.
+/// `left OR b OR c ...` (rule 4), with the parser before its first OR; or the same with AND.
 fn chain(parser: &mut Parser, left: &Expr, op: BinaryOperator, keyword: Keyword) -> Parsed {
     let level = if keyword == Keyword::OR { OR } else { AND };
     let mut operands = vec![left.clone()];
@@ -245,6 +269,85 @@ fn quantified(parser: &mut Parser, left: &Expr) -> Option<Parsed> {
         Keyword::ALL => Expr::AllOp { left, compare_op, right: Box::new(right) },
         _ => Expr::AnyOp { left, compare_op, right: Box::new(right), is_some: keyword == Keyword::SOME },
     }))
+}
+
+/// Whether this word stands there.
+fn is_word(parser: &Parser, at: usize, keyword: Keyword) -> bool {
+    matches!(&parser.peek_nth_token_ref(at).token, Token::Word(w) if w.quote_style.is_none() && w.keyword == keyword)
+}
+
+/// What follows a query in parentheses that is part of a longer one.
+const QUERY_GOES_ON: &[Keyword] = &[
+    Keyword::UNION,
+    Keyword::INTERSECT,
+    Keyword::EXCEPT,
+    Keyword::ORDER,
+    Keyword::LIMIT,
+    Keyword::OFFSET,
+    Keyword::FETCH,
+];
+
+/// `left [NOT] IN ((SELECT ...), b)`, where the parser takes what begins with a query for one. `None`: another IN.
+fn in_list(parser: &mut Parser, left: &Expr) -> Option<Parsed> {
+    let negated = is_word(parser, 0, Keyword::NOT);
+    let begin = usize::from(negated) + 1;
+    let is = |at: usize, token: &Token| parser.peek_nth_token_ref(at).token == *token;
+    let nested = is(begin, &Token::LParen) && is(begin + 1, &Token::LParen);
+    if !(is_word(parser, begin - 1, Keyword::IN) && nested && is_word(parser, begin + 2, Keyword::SELECT)) {
+        return None;
+    }
+    // What follows the inner pair of parentheses.
+    let (mut at, mut depth, mut closed) = (0, 0, false);
+    loop {
+        match parser.peek_nth_token_no_skip(at).token {
+            Token::Whitespace(_) => {}
+            Token::EOF => return None,
+            // The end, or what goes on with a query.
+            Token::RParen if closed => return None,
+            Token::Word(word) if closed && QUERY_GOES_ON.contains(&word.keyword) => return None,
+            _ if closed => break,
+            Token::LParen => depth += 1,
+            Token::RParen => {
+                depth -= 1;
+                closed = depth == 1;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    (0..=begin).for_each(|_| parser.advance_token());
+    let list = parser.parse_comma_separated(Parser::parse_expr);
+    let made = list.and_then(|list| parser.expect_token(&Token::RParen).map(|_| list));
+    Some(made.map(|list| Expr::InList { expr: Box::new(left.clone()), list, negated }))
+}
+
+/// `left [NOT] BETWEEN SYMMETRIC b AND c`: between them in either order. `None`: another BETWEEN.
+fn symmetric(parser: &mut Parser, left: &Expr) -> Option<Parsed> {
+    let negated = is_word(parser, 0, Keyword::NOT);
+    let begin = usize::from(negated);
+    let symmetric = matches!(&parser.peek_nth_token_ref(begin + 1).token,
+        Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case("symmetric"));
+    if !(is_word(parser, begin, Keyword::BETWEEN) && symmetric) {
+        return None;
+    }
+    (0..begin + 2).for_each(|_| parser.advance_token());
+    Some(bounds(parser).map(|(low, high)| {
+        let between = |low: &Expr, high: &Expr| Expr::Between {
+            expr: Box::new(left.clone()),
+            negated,
+            low: Box::new(low.clone()),
+            high: Box::new(high.clone()),
+        };
+        let op = if negated { BinaryOperator::And } else { BinaryOperator::Or };
+        let (one, other) = (between(&low, &high), between(&high, &low));
+        Expr::Nested(Box::new(Expr::BinaryOp { left: Box::new(one), op, right: Box::new(other) }))
+    }))
+}
+
+fn bounds(parser: &mut Parser) -> Result<(Expr, Expr), ParserError> {
+    let low = parser.parse_subexpr(MATCH)?;
+    parser.expect_keyword(Keyword::AND)?;
+    Ok((low, parser.parse_subexpr(MATCH)?))
 }
 
 /// What the parentheses of ANY and ALL hold: a query or an expression.

@@ -2,7 +2,7 @@
 //!
 //! DataFusion demands distinct names within one SELECT, PostgreSQL does not: a name that occurs again gets a suffix after
 //! [`MARK`], which [`shown`] cuts off.
-use datafusion::sql::sqlparser::ast::{DataType, Expr, Ident, SelectItem, SetExpr, TrimWhereField, Value};
+use datafusion::sql::sqlparser::ast::{DataType, Expr, Ident, SelectItem, SetExpr, TrimWhereField};
 
 /// No name a user can write contains it.
 const MARK: char = '\0';
@@ -85,7 +85,6 @@ fn found_name(expr: &Expr) -> Option<Name> {
         Expr::Cast { expr, data_type, .. } => named_or(found_name(expr), || type_name(data_type)),
         Expr::TypedString(literal) => weak(type_name(&literal.data_type)),
         Expr::Interval(_) => weak("interval"),
-        Expr::Value(literal) if matches!(literal.value, Value::Boolean(_)) => weak("bool"),
         Expr::Case { else_result, .. } => {
             named_or(else_result.as_ref().and_then(|result| found_name(result)), || "case".into())
         }

@@ -3,6 +3,8 @@
 //! 1. The parts of a query are taken apart field by field: one that a newer parser adds does not compile until it has
 //!    its place here.
 //! 2. What comes out has PostgreSQL's names for result columns, and fewer forms: `AT TIME ZONE` is a function.
+mod places;
+
 use crate::error::unsupported;
 use crate::lock_rows::within::query_of;
 use crate::parse::fold;
@@ -326,10 +328,22 @@ fn refuse_function(function: &Function) -> Result<()> {
     }
 }
 
+/// `(a, b)` or `ROW(a, b)`.
+fn is_row(expr: &Expr) -> bool {
+    match expr {
+        Expr::Tuple(_) => true,
+        Expr::Function(Function { name, .. }) => name.to_string().eq_ignore_ascii_case("row"),
+        _ => false,
+    }
+}
+
 fn refuse_expr(expr: &Expr) -> Result<()> {
     match expr {
         Expr::Function(function) => refuse_function(function),
         Expr::SimilarTo { .. } => Err(unsupported("SIMILAR TO").with_hint("Use LIKE, or a regular expression with ~.")),
+        Expr::InSubquery { expr, .. } if is_row(expr) => {
+            Err(unsupported("a row before IN (SELECT ...)").with_hint("Use EXISTS."))
+        }
         Expr::IsNormalized { .. } => Err(unsupported("IS NORMALIZED")),
         Expr::Like { any: true, .. } | Expr::ILike { any: true, .. } => Err(unsupported("LIKE ANY")),
         Expr::Substring { special: true, shorthand: false, .. } => Ok(()),
@@ -360,9 +374,19 @@ pub(crate) fn refuse_clauses_of_functions(statement: &Statement, state: &Session
     struct Calls<'s>(&'s SessionState);
     impl Visitor for Calls<'_> {
         type Break = EngineError;
+
+        fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<EngineError> {
+            flow(places::refuse_windows(select))
+        }
+
         fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<EngineError> {
             match expr {
-                Expr::Function(function) => flow(refuse_clauses(function, self.0)),
+                Expr::Function(function) => {
+                    flow(refuse_clauses(function, self.0))?;
+                    let name = function.name.0.last().and_then(|part| part.as_ident()).map(fold);
+                    let aggregate = name.is_some_and(|name| self.0.aggregate_functions().contains_key(&name));
+                    flow(places::refuse_nested(function, aggregate))
+                }
                 _ => ControlFlow::Continue(()),
             }
         }

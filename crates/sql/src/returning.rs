@@ -1,7 +1,7 @@
 //! RETURNING: what INSERT, UPDATE and DELETE answer.
 //!
 //! The statement is carried out whole, then its list is evaluated by DataFusion over the rows as they became (deleted ones as they
-//! were). The list may name the target's columns; those of other tables in FROM or USING it may not yet (42P01, 42703).
+//! were). The list may name the target's columns; those of other tables in FROM or USING it may not yet (0A000).
 use crate::dml::{delete_target, template, update_target};
 use crate::error::{from_datafusion, unsupported};
 use crate::insert::{insert_alias, insert_target};
@@ -79,14 +79,18 @@ impl Run<'_> {
     }
 }
 
-/// `*` stands for the columns of the other tables, too.
-fn refuse_others(ast: &Statement, items: &[SelectItem]) -> Result<()> {
-    let others = match ast {
+/// Whether the statement reads other tables beside its target.
+fn has_others(ast: &Statement) -> bool {
+    match ast {
         Statement::Update(update) => update.from.is_some(),
         Statement::Delete(delete) => delete.using.is_some(),
         _ => false,
-    };
-    match others && items.iter().any(|item| matches!(item, SelectItem::Wildcard(_))) {
+    }
+}
+
+/// `*` stands for the columns of the other tables, too.
+fn refuse_others(ast: &Statement, items: &[SelectItem]) -> Result<()> {
+    match has_others(ast) && items.iter().any(|item| matches!(item, SelectItem::Wildcard(_))) {
         true => Err(unsupported("RETURNING * beside FROM or USING (name the target's columns)")),
         false => Ok(()),
     }
@@ -123,7 +127,10 @@ impl Session {
         let (state, info) = (state.get(), &self.info);
         let planner = Planner { state, catalog: &catalog, info, young: BTreeSet::new(), target: Some(table) };
         let types: Vec<Option<DataType>> = parameters.iter().copied().map(Some).collect();
-        let planned = planner.plan(given_query(&alias, items)?, &types).await?;
+        let planned = planner.plan(given_query(&alias, items)?, &types).await.map_err(|error| match error.state.0 {
+            "42703" | "42P01" if has_others(ast) => unsupported(format!("RETURNING what the target has not ({error})")),
+            _ => error,
+        })?;
         if !planned.tables.is_empty() {
             // It would have to see what the statement saw, not what it did.
             return Err(unsupported("a subquery over a table in RETURNING"));

@@ -195,7 +195,9 @@ impl Run<'_> {
             Box::pin(caught(async { self.state.get().create_physical_plan(plan).await.map_err(from_datafusion) }));
         // Names are resolved by now: what is not found was lost where subqueries became joins.
         crate::memory::planning(made).await.map_err(|error| match error.state.0 {
-            "42601" | "42701" | "42702" | "42703" => unsupported(format!("this nesting of subqueries ({error})")),
+            "42601" | "42701" | "42702" | "42703" | "42712" | "42P01" => {
+                unsupported(format!("this nesting of subqueries ({error})"))
+            }
             _ => error,
         })
     }

@@ -21,6 +21,8 @@ mod kernels;
 mod lock_rows;
 #[path = "statements/memory.rs"]
 mod memory;
+#[path = "statements/mistakes.rs"]
+mod mistakes;
 #[path = "statements/named.rs"]
 mod named;
 #[path = "statements/plans.rs"]

@@ -1,5 +1,5 @@
 //! The columns of FROM, for [`super::scope`].
-use super::scope::{Names, Resolver};
+use super::scope::{Cte, Names, Resolver};
 use crate::parse::fold;
 use datafusion::logical_expr::TableSource;
 use datafusion::sql::planner::object_name_to_table_reference;
@@ -180,7 +180,11 @@ impl Resolver<'_> {
 
     fn factor(&mut self, factor: &mut TableFactor) -> Result<From> {
         let relation = match factor {
-            TableFactor::Table { name, alias, args: None, .. } => self.table(name, alias.as_ref()),
+            TableFactor::Table { name, alias, args: None, .. } => {
+                let relation = self.table(name, alias.as_ref());
+                self.write_name(name, alias);
+                relation
+            }
             TableFactor::Table { name, alias, args: Some(_), .. } | TableFactor::Function { name, alias, .. } => {
                 let own = name.0.last().and_then(|part| part.as_ident()).map(fold).unwrap_or_default();
                 function(own, alias.as_ref())
@@ -208,13 +212,28 @@ impl Resolver<'_> {
         Ok(From::of(relation))
     }
 
+    /// The WITH query of that name, or what was written for it.
+    fn cte(&self, name: &str) -> Option<&Cte> {
+        self.ctes.iter().rev().find(|cte| cte.name == name || cte.written == name)
+    }
+
+    /// The name that a WITH query which hides another has got.
+    fn write_name(&self, name: &mut ObjectName, alias: &mut Option<TableAlias>) {
+        let [part] = name.0.as_slice() else { return };
+        let Some(own) = part.as_ident().cloned() else { return };
+        let Some(cte) = self.cte(&fold(&own)).filter(|cte| cte.written != fold(&own)) else { return };
+        *name = ObjectName::from(vec![Ident::with_quote('"', &cte.written)]);
+        alias.get_or_insert_with(|| TableAlias { explicit: true, name: own, columns: vec![], at: None });
+    }
+
     fn table(&mut self, name: &ObjectName, alias: Option<&TableAlias>) -> Relation {
         let own = name.0.last().and_then(|part| part.as_ident()).map(fold).unwrap_or_default();
         let shown = alias.map_or_else(|| own.clone(), |alias| fold(&alias.name));
         if name.0.len() == 1
-            && let Some((_, names)) = self.ctes.iter().rev().find(|(cte, _)| *cte == own)
+            && let Some(cte) = self.cte(&own)
         {
-            return Relation { name: shown, columns: aliased(names.clone(), alias), never_null: None, derived: true };
+            let columns = aliased(cte.names.clone(), alias);
+            return Relation { name: shown, columns, never_null: None, derived: true };
         }
         let key = object_name_to_table_reference(name.clone(), true).map(|reference| reference.to_string());
         let source = key.ok().and_then(|key| self.relations.sources.get(&key));
@@ -232,8 +251,8 @@ impl Resolver<'_> {
         let mut query = query.clone();
         let known = self.ctes.len();
         if let Some(with) = &query.with {
-            let hidden = with.cte_tables.iter().map(|cte| (fold(&cte.alias.name), None));
-            self.ctes.extend(hidden);
+            let hidden = with.cte_tables.iter().map(|cte| fold(&cte.alias.name));
+            self.ctes.extend(hidden.map(|name| Cte { written: name.clone(), name, names: None }));
         }
         let names = self.body_names(&mut query.body);
         self.ctes.truncate(known);

@@ -7,10 +7,11 @@
 //! 3. `count(t.*)` counts the rows of t, not those that an outer join pads.
 //! 4. A WITH query that a volatile function makes differ from time to time is read once (0A000 where it is read more often: it is
 //!    planned anew for each place that names it).
+//! 5. A WITH query may have the name of one around it, which it hides: it gets a name of its own.
 //!
 //! Upstream: `LogicalPlanBuilder::join_using` and `expand_wildcard` take the left column for the merged one whatever the join, in the left
 //! table's order, and WHERE does not see that the name is merged (42702). A table alias renames the second of two equal names
-//! (`a:1`) without a word. `count(t.*)` is planned as `count(*)`. CTEs are copied into each place that names them.
+//! (`a:1`) without a word. `count(t.*)` is planned as `count(*)`. CTEs are copied into each place that names them. `plan_with_clause` refuses a name that an outer WITH has.
 use super::from::{From, Relation, Relations, aliased};
 use super::syntax::calls_volatile;
 use crate::error::unsupported;
@@ -79,7 +80,14 @@ pub(crate) fn resolve(statement: &mut Statement, relations: &Relations<'_>) -> R
 pub(super) struct Resolver<'r> {
     pub(super) relations: &'r Relations<'r>,
     /// WITH queries that can be named here, the innermost last.
-    pub(super) ctes: Vec<(String, Names)>,
+    pub(super) ctes: Vec<Cte>,
+}
+
+pub(super) struct Cte {
+    pub(super) name: String,
+    /// Its name in what is planned.
+    pub(super) written: String,
+    pub(super) names: Names,
 }
 
 impl Resolver<'_> {
@@ -94,15 +102,21 @@ impl Resolver<'_> {
 
     fn with(&mut self, query: &mut Query) -> Result<()> {
         let Some(mut with) = query.with.take() else { return Ok(()) };
+        let known = self.ctes.len();
         let mut volatile: Vec<String> = vec![];
         for at in 0..with.cte_tables.len() {
             let cte = &mut with.cte_tables[at];
             let name = fold(&cte.alias.name);
+            let written = self.written(&name, known)?;
+            if written != name {
+                cte.alias.name = Ident::with_quote('"', &written);
+            }
+            let named = |names| Cte { name: name.clone(), written: written.clone(), names };
             if with.recursive {
                 // It may read itself: its own names are those of its first part.
                 let mut first = cte.query.clone();
                 let names = self.first_names(&mut first);
-                self.ctes.push((name.clone(), aliased(names, Some(&cte.alias))));
+                self.ctes.push(named(aliased(names, Some(&cte.alias))));
             }
             let differs = calls_volatile(&*cte.query, self.relations.volatile)
                 || volatile.iter().any(|name| times_read(&cte.query, name) > 0);
@@ -111,7 +125,7 @@ impl Resolver<'_> {
             if with.recursive {
                 self.ctes.pop();
             }
-            self.ctes.push((name.clone(), names));
+            self.ctes.push(named(names));
             if differs {
                 let later: usize = with.cte_tables[at + 1..].iter().map(|cte| times_read(&cte.query, &name)).sum();
                 if later + times_read(&*query, &name) > 1 {
@@ -124,6 +138,15 @@ impl Resolver<'_> {
         }
         query.with = Some(with);
         Ok(())
+    }
+
+    /// The name for a WITH query in what is planned. `known`: how many there are around its WITH.
+    fn written(&self, name: &str, known: usize) -> Result<String> {
+        if self.ctes[known..].iter().any(|cte| cte.name == name) {
+            return Err(EngineError::new("42712", format!("WITH query name \"{name}\" specified more than once")));
+        }
+        let hides = self.ctes.iter().any(|cte| cte.name == name);
+        Ok(if hides { format!("{name}\0w{}", self.ctes.len()) } else { name.to_owned() })
     }
 
     /// The names of the part of a recursive query that does not recurse.

@@ -6,14 +6,16 @@
 //! 4. What would be evaluated more than once by that must not be volatile (0A000).
 //! 5. `max(ts::date)` beside `max(ts)`: DataFusion leaves casts out of names, and then takes both for one (42701). Such a cast is
 //!    wrapped in a function whose name says the type.
+//! 6. HAVING makes one group of all rows, also without GROUP BY and without aggregates.
 //!
 //! Upstream: the SQL planner ignores `WindowSpec::window_name`; tuples become structs, which Arrow compares with NULL as a value;
 //! `> ANY (ARRAY[...])` is planned with the array's greatest item, without its NULLs, and columns of the outer query in the array are not found.
+//! HAVING without GROUP BY and aggregates is refused.
 use crate::error::unsupported;
 use crate::parse::fold;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
-    NamedWindowDefinition, NamedWindowExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Statement, Value,
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, GroupByExpr,
+    Ident, NamedWindowDefinition, NamedWindowExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Statement, Value,
     ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut, WindowSpec, WindowType,
 };
 use std::collections::BTreeMap;
@@ -149,6 +151,7 @@ impl VisitorMut for Writer<'_> {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> Flow {
+        flow(self.one_group(select))?;
         if select.named_window.is_empty() && !uses_window(select) {
             return Flow::Continue(());
         }
@@ -174,6 +177,53 @@ impl VisitorMut for Writer<'_> {
             *expr = written;
         }
         Flow::Continue(())
+    }
+}
+
+impl Writer<'_> {
+    /// Invariant 6: an aggregate that decides nothing says so to the planner.
+    fn one_group(&self, select: &mut Select) -> Result<()> {
+        let ungrouped =
+            matches!(&select.group_by, GroupByExpr::Expressions(by, more) if by.is_empty() && more.is_empty());
+        let Some(having) = select.having.as_ref().filter(|_| ungrouped) else { return Ok(()) };
+        let mut aggregates = Aggregates { functions: self.functions, depth: 0 };
+        if having.visit(&mut aggregates).is_break() || select.projection.visit(&mut aggregates).is_break() {
+            return Ok(());
+        }
+        let mut counted = crate::dml::template("SELECT 1 HAVING count(*) >= 0")?;
+        let SetExpr::Select(template) = counted.body.as_mut() else { unreachable!("the template is a SELECT") };
+        let counted = template.having.take().expect("the template has it");
+        let having = select.having.take().expect("looked at above");
+        select.having = Some(binary(nested(having), BinaryOperator::And, nested(counted)));
+        Ok(())
+    }
+}
+
+/// Finds an aggregate that does not belong to a query within.
+struct Aggregates<'f> {
+    functions: Functions<'f>,
+    depth: usize,
+}
+
+impl Visitor for Aggregates<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        let windowed = matches!(expr, Expr::Function(Function { over: Some(_), .. }));
+        match function_name(expr) {
+            Some(name) if self.depth == 0 && !windowed && (self.functions.aggregate)(&name) => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
     }
 }
 

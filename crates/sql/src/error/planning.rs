@@ -1,0 +1,42 @@
+//! What DataFusion's planner says of mistakes, as PostgreSQL says it.
+use terrace_engine::EngineError;
+
+/// `None`: it is no mistake that PostgreSQL has a code of its own for.
+pub(super) fn error(message: &str) -> Option<EngineError> {
+    let message = message.strip_prefix("Error during planning: ").unwrap_or(message);
+    let error = |state, text: String| Some(EngineError::new(state, text));
+    if let Some(rest) = message.strip_prefix("Cannot create filter with non-boolean predicate '") {
+        let (condition, of) = rest.rsplit_once("' returning ").unwrap_or((rest, "another"));
+        return error("42804", format!("the condition {condition} must be type boolean, not type {of}"));
+    }
+    if let Some(rest) = message.strip_prefix("Order by column out of bounds, specified: ") {
+        return error("42P10", format!("ORDER BY position {} is not in select list", number(rest)));
+    }
+    if let Some(rest) = message.strip_prefix("Cannot find column with position ") {
+        return error("42P10", format!("GROUP BY position {} is not in select list", number(rest)));
+    }
+    if message.starts_with("LIMIT must be >= 0") {
+        return error("2201W", "LIMIT must not be negative".into());
+    }
+    if message.starts_with("OFFSET must be >=0") {
+        return error("2201X", "OFFSET must not be negative".into());
+    }
+    if message.starts_with("SELECT DISTINCT ON expressions must match") {
+        return error("42P10", message.into());
+    }
+    if let Some(name) = message.strip_prefix("The window ").and_then(|rest| rest.strip_suffix(" is not defined!")) {
+        return error("42704", format!("window \"{name}\" does not exist"));
+    }
+    if message.starts_with("Too many columns! The subquery") {
+        return error("42601", "subquery must return only one column".into());
+    }
+    if message.starts_with("WITH query name ") {
+        return error("42712", message.into());
+    }
+    None
+}
+
+/// The digits that a text begins with.
+fn number(text: &str) -> &str {
+    text.split(|c: char| !c.is_ascii_digit()).next().unwrap_or(text)
+}

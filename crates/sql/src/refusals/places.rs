@@ -1,0 +1,85 @@
+//! Where window functions may not stand: they are computed over the rows that WHERE, GROUP BY and HAVING leave.
+use datafusion::sql::sqlparser::ast::{
+    Expr, Function, GroupByExpr, JoinConstraint, JoinOperator, Query, Select, Visit, Visitor, WindowType,
+};
+use std::ops::ControlFlow;
+use terrace_engine::{EngineError, Result};
+
+pub(super) fn refuse_windows(select: &Select) -> Result<()> {
+    let refused = |place: &str| Err(EngineError::new("42P20", format!("window functions are not allowed in {place}")));
+    if select.selection.as_ref().is_some_and(has_window) {
+        return refused("WHERE");
+    }
+    if select.having.as_ref().is_some_and(has_window) {
+        return refused("HAVING");
+    }
+    if matches!(&select.group_by, GroupByExpr::Expressions(by, _) if by.iter().any(has_window)) {
+        return refused("GROUP BY");
+    }
+    let joins = select.from.iter().flat_map(|table| &table.joins);
+    if joins.filter_map(|join| condition(&join.join_operator)).any(has_window) {
+        return refused("JOIN conditions");
+    }
+    Ok(())
+}
+
+/// A window function within another, or within an aggregate.
+pub(super) fn refuse_nested(function: &Function, aggregate: bool) -> Result<()> {
+    if function.args.visit(&mut Windows::default()).is_break() {
+        return match &function.over {
+            Some(_) => Err(EngineError::new("42P20", "window function calls cannot be nested")),
+            None if aggregate => {
+                Err(EngineError::new("42803", "aggregate function calls cannot contain window function calls"))
+            }
+            None => Ok(()),
+        };
+    }
+    match &function.over {
+        Some(WindowType::WindowSpec(spec)) if spec.visit(&mut Windows::default()).is_break() => {
+            Err(EngineError::new("42P20", "window functions are not allowed in window definitions"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn condition(operator: &JoinOperator) -> Option<&Expr> {
+    use JoinOperator::{FullOuter, Inner, Join, Left, LeftOuter, Right, RightOuter};
+    match operator {
+        Join(on) | Inner(on) | Left(on) | LeftOuter(on) | Right(on) | RightOuter(on) | FullOuter(on) => match on {
+            JoinConstraint::On(expr) => Some(expr),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn has_window(expr: &Expr) -> bool {
+    expr.visit(&mut Windows::default()).is_break()
+}
+
+/// Finds a window function that does not belong to a query within.
+#[derive(Default)]
+struct Windows {
+    depth: usize,
+}
+
+impl Visitor for Windows {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::Function(Function { over: Some(_), .. }) if self.depth == 0 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}

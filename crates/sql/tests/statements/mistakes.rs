@@ -1,0 +1,173 @@
+//! Mistakes have PostgreSQL's codes, and what is not PostgreSQL's is refused.
+use crate::common::{Client, database};
+
+async fn client() -> Client {
+    let mut c = Client::new(&database().await);
+    c.ok("CREATE TABLE t (id int PRIMARY KEY, v text)", "CREATE TABLE").await;
+    c.ok("CREATE TABLE s (id int, amount int)", "CREATE TABLE").await;
+    c.ok("INSERT INTO t VALUES (1, 'one'), (2, 'two')", "INSERT 0 2").await;
+    c.ok("INSERT INTO s VALUES (1, 10), (2, 20)", "INSERT 0 2").await;
+    c
+}
+
+#[tokio::test]
+async fn n30_mistakes_have_postgresql_codes() {
+    let mut c = client().await;
+    for (sql, state) in [
+        ("DELETE FROM t WHERE id", "42804"),
+        ("SELECT id FROM t ORDER BY 3", "42P10"),
+        ("SELECT count(*) FROM t GROUP BY 3", "42P10"),
+        ("SELECT id FROM t LIMIT -1", "2201W"),
+        ("SELECT id FROM t OFFSET -1", "2201X"),
+        ("SELECT DISTINCT ON (v) id FROM t ORDER BY id", "42P10"),
+        ("SELECT t.id FROM t AS a", "42P01"),
+        ("SELECT nosuch.id", "42P01"),
+        ("SELECT t.nosuch FROM t", "42703"),
+        ("SELECT * FROM t JOIN t ON true", "42712"),
+        ("WITH a AS (SELECT 1), a AS (SELECT 2) SELECT 1", "42712"),
+        ("SELECT count(*) OVER nosuch FROM t", "42704"),
+        ("SELECT 1::nosuch", "42704"),
+        ("SELECT '1'::json", "0A000"),
+        ("SELECT id IN (SELECT id, amount FROM s) FROM t", "42601"),
+        ("SELECT id FROM t WHERE (id, 10) IN (SELECT id, amount FROM s)", "0A000"),
+    ] {
+        c.fails(sql, state).await;
+    }
+}
+
+#[tokio::test]
+async fn n30_window_functions_stand_where_rows_are() {
+    let mut c = client().await;
+    for (sql, state) in [
+        ("SELECT id FROM t WHERE row_number() OVER (ORDER BY id) = 1", "42P20"),
+        ("SELECT id FROM t GROUP BY id HAVING rank() OVER (ORDER BY id) = 1", "42P20"),
+        ("SELECT 1 FROM t GROUP BY rank() OVER (ORDER BY id)", "42P20"),
+        ("SELECT 1 FROM t JOIN s ON row_number() OVER () = s.id", "42P20"),
+        ("SELECT sum(rank() OVER (ORDER BY id)) OVER () FROM t", "42P20"),
+        ("SELECT count(*) OVER (ORDER BY rank() OVER ()) FROM t", "42P20"),
+        ("SELECT sum(rank() OVER (ORDER BY id)) FROM t", "42803"),
+    ] {
+        c.fails(sql, state).await;
+    }
+    // A query within has rows of its own.
+    c.rows("SELECT id FROM t WHERE id = (SELECT max(n) FROM (SELECT row_number() OVER () AS n FROM s) q)", &["2"])
+        .await;
+    c.rows("SELECT id FROM t ORDER BY row_number() OVER (ORDER BY id DESC)", &["2", "1"]).await;
+}
+
+#[tokio::test]
+async fn n29_an_inner_with_query_hides_an_outer_one() {
+    let mut c = client().await;
+    c.rows("WITH a AS (SELECT 1 AS x) SELECT * FROM (WITH a AS (SELECT 2 AS x) SELECT a.x FROM a) q, a", &["2|1"])
+        .await;
+    c.rows("WITH a AS (SELECT 1 AS x) SELECT (WITH a AS (SELECT x + 1 AS x FROM a) SELECT x FROM a) FROM a", &["2"])
+        .await;
+    c.rows(
+        "WITH a AS (SELECT 1 AS x), b AS (WITH a AS (SELECT x + 10 AS x FROM a) SELECT * FROM a JOIN a AS c USING (x)) \
+         SELECT b.x, a.x FROM a, b WHERE b.x IN (WITH b AS (SELECT 11 AS y) SELECT y FROM b)",
+        &["11|1"],
+    )
+    .await;
+    c.rows(
+        "WITH n AS (SELECT 7 AS x) SELECT * FROM (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3) \
+         SELECT count(*) FROM n) q, n",
+        &["3|7"],
+    )
+    .await;
+    // It hides a table, too, but not in its own definition.
+    c.rows("WITH t AS (SELECT id FROM t WHERE id > 1) SELECT (WITH t AS (SELECT id * 2 AS id FROM t) SELECT id FROM t) FROM t", &["4"])
+        .await;
+}
+
+#[tokio::test]
+async fn lists_and_bounds_of_every_form() {
+    let mut c = client().await;
+    c.rows("SELECT id FROM t WHERE id IN ((SELECT max(id) FROM s), 7)", &["2"]).await;
+    c.rows("SELECT id FROM t WHERE id NOT IN ((SELECT max(id) FROM s), (SELECT 5)) AND id > 0", &["1"]).await;
+    c.rows("SELECT id FROM t WHERE id IN ((SELECT id FROM s)) ORDER BY id", &["1", "2"]).await;
+    c.rows("SELECT id FROM t WHERE id IN ((SELECT 7) UNION (SELECT max(id) FROM s))", &["2"]).await;
+    c.rows("SELECT id FROM t WHERE id IN ((SELECT max(id) FROM s) + 0, 7)", &["2"]).await;
+    c.rows(
+        "SELECT 2 BETWEEN SYMMETRIC 3 AND 1, 2 NOT BETWEEN SYMMETRIC 3 AND 1, 4 NOT BETWEEN symmetric 3 AND 1",
+        &["true|false|true"],
+    )
+    .await;
+    c.rows("SELECT 2 BETWEEN SYMMETRIC NULL AND 1, 0 BETWEEN SYMMETRIC 1 + 1 AND 1 AND true, NOT 1 BETWEEN SYMMETRIC 2 AND 0", &["NULL|false|false"])
+        .await;
+}
+
+#[tokio::test]
+async fn n47_having_makes_one_group() {
+    let mut c = client().await;
+    c.rows("SELECT 1 FROM t HAVING true", &["1"]).await;
+    c.rows("SELECT 1 FROM t HAVING false", &[]).await;
+    c.rows("SELECT 1 FROM t HAVING NULL", &[]).await;
+    c.rows("SELECT 1 FROM t WHERE false HAVING 1 < 2", &["1"]).await;
+    c.rows("SELECT 1 HAVING (SELECT count(*) FROM s) = 2", &["1"]).await;
+    c.rows(
+        "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM s HAVING (SELECT max(id) FROM s) > 1) ORDER BY id",
+        &["1", "2"],
+    )
+    .await;
+    c.fails("SELECT id FROM t HAVING true", "42803").await;
+}
+
+#[tokio::test]
+async fn n24_returning_other_tables_is_refused() {
+    let mut c = client().await;
+    for sql in [
+        "UPDATE t SET v = 'x' FROM s WHERE s.id = t.id RETURNING s.amount",
+        "UPDATE t SET v = 'x' FROM s WHERE s.id = t.id RETURNING amount",
+        "DELETE FROM t USING s WHERE s.id = t.id RETURNING t.id, s.amount",
+    ] {
+        c.fails(sql, "0A000").await;
+    }
+    c.fails("UPDATE t SET v = 'x' RETURNING s.amount", "42P01").await;
+    c.fails("UPDATE t SET v = 'x' RETURNING amount", "42703").await;
+    c.rows("UPDATE t SET v = 'x' FROM s WHERE s.id = t.id AND amount > 10 RETURNING t.id, v", &["2|x"]).await;
+}
+
+/// The parser takes some of these words off the text, and says nothing of them.
+#[tokio::test]
+async fn options_of_other_systems_are_refused() {
+    let mut c = client().await;
+    for option in [
+        "AUTO_INCREMENT",
+        "autoincrement",
+        "ASC",
+        "DESC",
+        "PRIMARY KEY ASC",
+        "NOT NULL AUTO_INCREMENT",
+        "ON UPDATE CURRENT_TIMESTAMP",
+        "AS",
+        "AS (1)",
+        "SRID 1",
+        "IDENTITY",
+        "IDENTITY(1, 1)",
+        "COMMENT 'x'",
+        "INVISIBLE",
+        "CHARACTER SET utf8",
+        "KEY",
+    ] {
+        c.fails(&format!("CREATE TABLE u (a int {option})"), "42601").await;
+        c.fails(&format!("CREATE TABLE u (a int {option}, b int)"), "42601").await;
+        c.fails(&format!("ALTER TABLE t ADD COLUMN a int {option}"), "42601").await;
+    }
+    c.fails("CREATE TABLE u (a int, PRIMARY KEY p (a))", "42601").await;
+    c.fails("CREATE TABLE u (a int, UNIQUE u (a))", "42601").await;
+    c.ok("CREATE TABLE u (a int CONSTRAINT c NOT NULL DEFAULT 1 CHECK (a > 0) UNIQUE, b int NULL)", "CREATE TABLE")
+        .await;
+    c.ok("ALTER TABLE t ADD COLUMN a int NOT NULL DEFAULT 1", "ALTER TABLE").await;
+}
+
+/// Types that the planner knows and PostgreSQL does not; numbers with digits that would be dropped.
+#[tokio::test]
+async fn types_of_other_systems_are_refused() {
+    let mut c = client().await;
+    for name in
+        ["tinyint", "int unsigned", "string", "blob", "datetime", "time", "timestamp(3)", "nvarchar(2)", "int64"]
+    {
+        let error = c.run(&format!("SELECT CAST('1' AS {name})")).await.expect_err(name);
+        assert!(["0A000", "42704"].contains(&error.state.0), "{name}: {error}");
+    }
+}
