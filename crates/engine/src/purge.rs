@@ -26,6 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use terrace_env::Nanos;
+use terrace_storage::config::Safeguard;
 use terrace_storage::heap::{RowHeader, StoredRow};
 use terrace_storage::page::slotted;
 use terrace_storage::undo::{History, UndoRecord};
@@ -113,7 +114,10 @@ impl Core {
             let next = {
                 let histories = self.histories.lock();
                 let horizon = self.active.horizon();
-                histories.first().filter(|history| history.txn < horizon)
+                match self.guards(Safeguard::HistoryOrder) {
+                    true => histories.first().filter(|history| history.txn < horizon),
+                    false => histories.iter().filter(|history| history.txn < horizon).last(),
+                }
             };
             let Some(history) = next else { break };
             self.purge_history(&history).await?;
@@ -240,11 +244,22 @@ impl Core {
     /// Removes a deleted row that nobody sees: its entries, then its slot.
     async fn purge_deleted(&self, table: &Arc<Table>, rid: Rid, row: StoredRow) -> Result<()> {
         let version = self.payload(table.oid, row.clone()).await?;
+        let entries_first = self.guards(Safeguard::EntriesFirst);
+        if !entries_first {
+            self.free_slot(table, rid, &row).await?;
+        }
         for index in &table.indexes {
             let key = key::encode_key(index, version.view(table));
             let _stripe = self.lock_stripe(index.oid, &key).await;
             self.tree(index).remove(&self.cleanup, &entry(key, rid)).await?;
         }
+        if entries_first {
+            self.free_slot(table, rid, &row).await?;
+        }
+        Ok(())
+    }
+
+    async fn free_slot(&self, table: &Table, rid: Rid, row: &StoredRow) -> Result<()> {
         let heap = heap(table.oid);
         let room = heap.pin_row(&self.cleanup, rid).await?;
         let permit = self.cleanup.reserve(LOG_EXTRA).await?;

@@ -60,7 +60,7 @@ fn second(lives: &Lives, seed: u64) -> Model {
     })
 }
 
-fn lives(device: usize) {
+pub(super) fn lives(device: usize) {
     let mut failures = 0;
     for seed in 0..24 {
         for fault in faults() {
@@ -100,6 +100,27 @@ fn s1_a_failed_data_sync_and_a_second_life() {
 #[test]
 fn s1_a_failed_control_sync_and_a_second_life() {
     lives(0);
+}
+
+/// Pages that go home in the second life do not overtake the log's end that it believed.
+#[test]
+pub(super) fn s1_pages_do_not_overtake_what_a_second_life_believed() {
+    for seed in 0..24 {
+        let lives = first(seed, 1, faults()[0].clone(), false);
+        let (st, _) = open(&lives.sim, &lives.devices).expect("the process begins anew");
+        let (mut model, acked) = (lives.model.clone(), lives.acked);
+        let model = lives.sim.run(async move {
+            check(&st, &mut model, acked).await;
+            st.checkpoint().await.expect("writes home");
+            model
+        });
+        lives.recorder.power_off();
+        lives.sim.crash();
+        let (_, devices) = restart(&lives.recorder, Choice::None, false);
+        let (st, _) = open(&lives.sim, &devices).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        let (mut model, last) = (model, lives.acked);
+        lives.sim.run(async move { check(&st, &mut model, last).await });
+    }
 }
 
 /// The power goes at any moment of the second life, its opening included.

@@ -21,6 +21,7 @@ use crate::types::Datum;
 use crate::versions::{RowVersion, heap, is_version, new_header};
 use std::sync::Arc;
 use std::time::Duration;
+use terrace_storage::config::Safeguard;
 use terrace_storage::heap::{FragmentNote, Heap, HeapRoom, ROW_HEADER, RowHeader, StoredRow};
 use terrace_storage::mtr::LogPermit;
 use terrace_storage::page::slotted;
@@ -336,7 +337,8 @@ fn write_row(
 ) -> Attempt {
     let mut mtr = store.mtr(permit);
     let at = mtr.latch(&room.page);
-    if slotted::cell(mtr.page(at), rid.slot).map(RowHeader::decode) != Some(expected) || locked() {
+    let changed = slotted::cell(mtr.page(at), rid.slot).map(RowHeader::decode) != Some(expected) || locked();
+    if changed && store.config().safeguards.has(Safeguard::SecondLook) {
         return Attempt::Changed;
     }
     if !heap.replace(store, &mut mtr, at, &room.map, rid.slot, row) {

@@ -41,6 +41,9 @@ struct Transaction {
     writes: BTreeMap<u64, (Key, Value)>,
     commit_called: Option<u64>,
     acknowledged: Option<u64>,
+    /// Its commit has returned, whether or not it is durable; when, and when it was called, in the order of notes.
+    returned: Option<u64>,
+    called: u64,
 }
 
 #[derive(Default)]
@@ -48,6 +51,15 @@ struct Inner {
     base: BTreeMap<Key, Value>,
     transactions: Vec<Transaction>,
     next_write: u64,
+    /// Numbers notes about commits.
+    notes: u64,
+}
+
+impl Inner {
+    fn next_note(&mut self) -> u64 {
+        self.notes += 1;
+        self.notes
+    }
 }
 
 /// Shared by the clients.
@@ -94,11 +106,40 @@ impl Model {
     }
 
     pub(crate) fn commit_called(&self, transaction: usize) {
-        self.inner.lock().transactions[transaction].commit_called = Some(self.recorder.events());
+        let mut inner = self.inner.lock();
+        let note = inner.next_note();
+        let transaction = &mut inner.transactions[transaction];
+        (transaction.commit_called, transaction.called) = (Some(self.recorder.events()), note);
     }
 
+    /// It is durable, and with it every commit that had returned before it was called.
     pub(crate) fn acknowledged(&self, transaction: usize) {
-        self.inner.lock().transactions[transaction].acknowledged = Some(self.recorder.events());
+        let (mut inner, now) = (self.inner.lock(), self.recorder.events());
+        let note = inner.next_note();
+        let own = &mut inner.transactions[transaction];
+        (own.acknowledged, own.returned) = (Some(now), Some(note));
+        if own.writes.is_empty() {
+            return; // Nothing was written: nothing waited for the log.
+        }
+        let called = own.called;
+        for other in &mut inner.transactions {
+            if other.acknowledged.is_none() && other.returned.is_some_and(|returned| returned < called) {
+                other.acknowledged = Some(now);
+            }
+        }
+    }
+
+    /// Its commit has returned; a crash may undo it.
+    pub(crate) fn returned(&self, transaction: usize) {
+        let mut inner = self.inner.lock();
+        let note = inner.next_note();
+        inner.transactions[transaction].returned = Some(note);
+    }
+
+    /// Commits that have returned and need not be durable.
+    pub(crate) fn not_durable(&self) -> usize {
+        let inner = self.inner.lock();
+        inner.transactions.iter().filter(|t| t.returned.is_some() && t.acknowledged.is_none()).count()
     }
 
     /// Numbers of acknowledged transactions and of writes, for reports and for comparing runs.
@@ -109,11 +150,17 @@ impl Model {
 
     /// The states that a crash after `events` events may leave: everything acknowledged, with every subset of the transactions in doubt.
     pub(crate) fn states_at(&self, events: u64) -> Vec<State> {
+        self.states(events, false)
+    }
+
+    /// `live`: what has returned counts, durable or not.
+    fn states(&self, events: u64, live: bool) -> Vec<State> {
         let inner = self.inner.lock();
         let before = |time: Option<u64>| time.is_some_and(|t| t <= events);
+        let stands = |t: &Transaction| before(t.acknowledged) || live && t.returned.is_some();
         let mut doubtful = Vec::new();
         for (i, t) in inner.transactions.iter().enumerate() {
-            if before(t.commit_called) && !before(t.acknowledged) && !t.writes.is_empty() {
+            if before(t.commit_called) && !stands(t) && !t.writes.is_empty() {
                 doubtful.push(i);
             }
         }
@@ -121,7 +168,7 @@ impl Model {
         let state_with = |chosen: u32| {
             let counts = |i: usize, t: &Transaction| match doubtful.iter().position(|d| *d == i) {
                 Some(bit) => chosen & 1 << bit != 0,
-                None => before(t.acknowledged),
+                None => stands(t),
             };
             let mut writes: Vec<(u64, &(Key, Value))> = Vec::new();
             for (_, t) in inner.transactions.iter().enumerate().filter(|(i, t)| counts(*i, t)) {
@@ -137,7 +184,7 @@ impl Model {
 
     /// The state after a run in which nothing is in doubt.
     pub(crate) fn state_now(&self) -> State {
-        let mut states = self.states_at(u64::MAX);
+        let mut states = self.states(u64::MAX, true);
         assert_eq!(states.len(), 1, "something is in doubt");
         states.remove(0)
     }

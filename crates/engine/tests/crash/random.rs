@@ -39,7 +39,8 @@ pub(crate) fn run(seed: u64) -> Result<(), String> {
             set_up(&world, &db, &model);
         }
         let faults = random.is_multiple_of(3);
-        let mix = Mix { transactions: 60, ddl: (random >> 8) as u32 % 12, long: (random >> 16) as u32 % 10, faults };
+        let (ddl, long) = ((random >> 8) as u32 % 12, (random >> 16) as u32 % 10);
+        let mix = Mix { transactions: 60, ddl, long, faults, ..Mix::default() };
         // Most crash in the middle; some after the last transaction.
         world.recorder.power_off_at(world.recorder.events() + 20 + (random >> 24) % 2500);
         if faults {

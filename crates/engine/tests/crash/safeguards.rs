@@ -1,49 +1,82 @@
-//! Each safeguard of `StorageConfig::safeguards` is needed: without it, sweeps fail. (`scripts/safeguards` prints what was noticed.)
+//! Each safeguard that the engine's histories can miss is needed: without it, sweeps or random runs fail. (`scripts/safeguards` prints what
+//! was noticed, here and by the tests of storage.)
 
+use crate::flash::tier;
 use crate::sweep::{Plan, sweep};
 use crate::workload::Mix;
+use crate::world::{with_shape, with_tier};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use terrace_storage::config::Safeguards;
+use terrace_storage::config::{Safeguard, Safeguards};
+
+/// What a run says, or how it panics.
+fn failure(run: impl FnOnce() -> Result<(), String>) -> Option<String> {
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(result) => result.err(),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or(panic.downcast_ref::<&str>().map(|s| s.to_string()));
+            Some(format!("panic: {}", text.unwrap_or_default()))
+        }
+    }
+}
 
 /// The first failure that sweeps find, if any.
-fn noticed(safeguards: Safeguards) -> Option<String> {
-    for seed in 1..12 {
+fn swept(safeguard: Safeguard) -> Option<String> {
+    (1..12).find_map(|seed| {
         let plan = Plan {
             seed,
             writes: 250,
             mix: Mix { ddl: 10, ..Mix::default() },
             clients: 2,
-            safeguards,
+            safeguards: Safeguards::without(safeguard),
             deeper: u64::MAX,
         };
-        let failure = match catch_unwind(AssertUnwindSafe(|| sweep(plan))) {
-            Ok(Ok(_)) => continue,
-            Ok(Err(e)) => e,
-            Err(panic) => {
-                let text = panic.downcast_ref::<String>().cloned();
-                format!("panic: {}", text.or(panic.downcast_ref::<&str>().map(|s| s.to_string())).unwrap_or_default())
+        failure(|| sweep(plan).map(drop)).map(|e| format!("seed {seed}, {e}"))
+    })
+}
+
+/// The same by random runs, where `tiered` with a flash tier.
+fn ran(safeguard: Safeguard, tiered: bool) -> Option<String> {
+    with_shape(
+        |shape| shape.safeguards = Safeguards::without(safeguard),
+        || {
+            (0..200).find_map(|seed| {
+                let run = || crate::random::run(seed);
+                let failed = failure(|| if tiered { with_tier(tier(seed), run) } else { run() });
+                failed.map(|e| format!("seed {seed}, {e}"))
+            })
+        },
+    )
+}
+
+fn all_are_missed(removals: &[Safeguard], noticed: impl Fn(Safeguard) -> Option<String>) {
+    let mut unnoticed = Vec::new();
+    for &safeguard in removals {
+        match noticed(safeguard) {
+            Some(failure) => {
+                let failure: String = failure.chars().take(300).collect();
+                println!("without {safeguard:?}: noticed ({})", failure.replace('\n', " "));
             }
-        };
-        return Some(format!("seed {seed}, {failure}"));
+            None => unnoticed.push(safeguard),
+        }
     }
-    None
+    assert!(unnoticed.is_empty(), "histories pass without: {unnoticed:?}");
 }
 
 #[test]
 fn every_safeguard_is_missed() {
-    let all = Safeguards::default();
-    let without = [
-        ("log before data", Safeguards { log_before_data: false, ..all }),
-        ("double write", Safeguards { double_write: false, ..all }),
-        ("commit sync", Safeguards { commit_sync: false, ..all }),
-        ("undo logging", Safeguards { undo_logging: false, ..all }),
-    ];
-    let mut unnoticed = Vec::new();
-    for (name, safeguards) in without {
-        match noticed(safeguards) {
-            Some(failure) => println!("without {name}: noticed ({})", failure.chars().take(300).collect::<String>()),
-            None => unnoticed.push(name),
-        }
-    }
-    assert!(unnoticed.is_empty(), "sweeps pass without: {unnoticed:?}");
+    let removals = [Safeguard::LogBeforeData, Safeguard::DoubleWrite, Safeguard::CommitSync, Safeguard::UndoLogging];
+    all_are_missed(&removals, swept);
+}
+
+#[test]
+fn every_safeguard_of_the_tier_is_missed() {
+    let removals = [Safeguard::Voiding, Safeguard::Newer, Safeguard::FrameTag, Safeguard::VoidAtHome];
+    all_are_missed(&removals, |safeguard| ran(safeguard, true));
+}
+
+#[test]
+fn every_safeguard_of_transactions_is_missed() {
+    let removals = [Safeguard::KeyStripes, Safeguard::EntriesFirst, Safeguard::HistoryOrder, Safeguard::SecondLook];
+    all_are_missed(&removals, |safeguard| ran(safeguard, false));
 }

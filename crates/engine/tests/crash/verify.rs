@@ -43,7 +43,12 @@ pub(crate) async fn observe(db: Database) -> Result<State, EngineError> {
 
 /// Tables with some rows.
 pub(crate) fn set_up(world: &World, db: &Database, model: &Model) {
-    let mix = Mix { long: 0, ..Mix::default() };
+    set_up_for(world, db, model, Mix::default());
+}
+
+/// Tables as the mix has them.
+pub(crate) fn set_up_for(world: &World, db: &Database, model: &Model, mix: Mix) {
+    let mix = Mix { long: 0, ..mix };
     let client = Client::new(db, &world.sim.env(), model, &world.recorder, world.seed, mix);
     world.sim.run(client.set_up()).expect("nothing fails yet");
 }

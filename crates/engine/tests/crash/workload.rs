@@ -10,6 +10,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 use terrace_device::fault::Recorder;
+use terrace_engine::types::Numeric;
 use terrace_engine::{
     ColumnDef, DataType, Database, Datum, EngineError, Index, IndexRange, IndexSpec, Isolation, LockWait, RowBuf,
     RowLock, RowLockOutcome, Scan, ScanDirection, Table, TableSpec, Txn, UpdateOutcome, Version,
@@ -20,6 +21,12 @@ use terrace_storage::Rid;
 /// Primary keys are below this.
 const KEYS: i32 = 40;
 const TABLES: [&str; 3] = ["a", "b", "c"];
+/// Columns that every table has; what comes behind them depends on the mix, and on ALTER.
+const FIXED: usize = 5;
+/// The most columns that a table gets.
+const MOST_COLUMNS: usize = 24;
+/// Commits that have returned and need not be durable yet, at most.
+const MOST_LAZY: usize = 3;
 
 #[derive(Clone, Copy)]
 pub(crate) struct Mix {
@@ -30,11 +37,19 @@ pub(crate) struct Mix {
     pub(crate) long: u32,
     /// Out of space and stopped stores are expected.
     pub(crate) faults: bool,
+    /// A column of every type, and indexes over several columns.
+    pub(crate) types: bool,
+    /// Bytes of the key of an index whose leaves then hold only a few: trees split and shrink. 0: there is none.
+    pub(crate) wide: usize,
+    /// Definitions change: columns come and go, tables are emptied.
+    pub(crate) alter: bool,
+    /// Of a hundred commits, how many return before they are durable.
+    pub(crate) lazy: u32,
 }
 
 impl Default for Mix {
     fn default() -> Self {
-        Mix { transactions: 30, ddl: 5, long: 4, faults: false }
+        Mix { transactions: 30, ddl: 5, long: 4, faults: false, types: false, wide: 0, alter: false, lazy: 0 }
     }
 }
 
@@ -80,13 +95,13 @@ impl Client {
     pub(crate) async fn set_up(mut self) -> terrace_engine::Result<()> {
         let mut open = Open { txn: self.db.begin(Isolation::ReadCommitted), note: self.model.begin() };
         for name in ["a", "b"] {
-            let mut table = open.txn.create_table(spec(name)).await?;
+            let mut table = open.txn.create_table(spec_of(name, &self.mix)).await?;
             if name == "a" {
                 table = open.txn.create_index(&table, n_index(name)).await?;
             }
             self.note_table(&open, name, Some(&table));
             for id in 0..12 {
-                let mut row = self.row(id * 3);
+                let mut row = self.row(&table, id * 3);
                 row[2] = Datum::Int4(-id);
                 open.txn.insert(&table, &row).await?;
                 self.note(&open, &table, id * 3, Some(row));
@@ -124,7 +139,9 @@ impl Client {
             return Stop::Client;
         }
         match e.state.0 {
-            "40001" | "40P01" | "55P03" | "72000" | "23505" | "42P07" | "42P01" | "42704" => Stop::Transaction,
+            "40001" | "40P01" | "55P03" | "72000" | "23505" | "42P07" | "42P01" | "42704" | "42701" => {
+                Stop::Transaction
+            }
             "53100" if self.mix.faults => Stop::Transaction,
             "58030" | "XX000" | "57P01" if self.mix.faults => Stop::Client,
             // A checkpoint that finds out says so first, before the database's failure does.
@@ -178,14 +195,16 @@ impl Client {
     }
 
     async fn commit(&mut self, open: Open) -> Step {
+        let lazy = self.mix.lazy;
+        let lazy = lazy > 0 && self.chance(lazy) && self.model.not_durable() < MOST_LAZY;
         self.model.commit_called(open.note);
-        match open.txn.commit().await {
-            Ok(()) => {
-                self.model.acknowledged(open.note);
-                Ok(())
-            }
-            Err(e) => Err(self.sort(e)),
+        let committed = if lazy { open.txn.commit_async().await } else { open.txn.commit().await };
+        match committed {
+            Ok(()) if lazy => self.model.returned(open.note),
+            Ok(()) => self.model.acknowledged(open.note),
+            Err(e) => return Err(self.sort(e)),
         }
+        Ok(())
     }
 
     async fn roll_back(&mut self, open: Open) -> Step {
@@ -231,7 +250,50 @@ impl Client {
         }
     }
 
-    fn row(&mut self, id: i32) -> Row {
+    fn row(&mut self, table: &Table, id: i32) -> Row {
+        let mut row = self.fixed(id);
+        for column in &table.columns[FIXED..] {
+            let value = match column.dropped || !column.not_null && self.chance(15) {
+                true => Datum::Null,
+                false => self.value(column),
+            };
+            row.push(value);
+        }
+        row
+    }
+
+    /// A value for a column behind the fixed ones.
+    fn value(&mut self, column: &ColumnDef) -> Datum {
+        let random = &mut self.random;
+        let mut letters = |least: usize, most: usize| -> String {
+            let length = random.random_range(least..=most);
+            (0..length).map(|_| random.random_range(b'a'..=b'z') as char).collect()
+        };
+        match column.data_type {
+            DataType::Text => {
+                let mut text = letters(3, 3);
+                text.extend(std::iter::repeat_n('x', self.mix.wide.saturating_sub(3)));
+                Datum::text(text)
+            }
+            DataType::Varchar(most) | DataType::Char(most) => Datum::text(letters(1, most as usize)),
+            DataType::Bytea => Datum::Bytea(letters(0, 40).into_bytes().into()),
+            DataType::Bool => Datum::Bool(random.random()),
+            DataType::Int2 => Datum::Int2(random.random()),
+            DataType::Int4 => Datum::Int4(random.random()),
+            DataType::Int8 => Datum::Int8(random.random()),
+            DataType::Float4 => Datum::Float4(random.random_range(-1e6..1e6)),
+            DataType::Float8 => Datum::Float8(random.random_range(-1e12..1e12)),
+            DataType::Numeric(_) => {
+                Datum::Numeric(Numeric { unscaled: random.random_range(-1_000_000..1_000_000), scale: 2 })
+            }
+            DataType::Date => Datum::Date(random.random_range(-100_000..100_000)),
+            DataType::Timestamp => Datum::Timestamp(random.random_range(-(1 << 50)..1 << 50)),
+            DataType::Timestamptz => Datum::Timestamptz(random.random_range(-(1 << 50)..1 << 50)),
+            DataType::Uuid => Datum::Uuid(random.random()),
+        }
+    }
+
+    fn fixed(&mut self, id: i32) -> Row {
         let long = self.mix.long;
         let length = match self.random.random_range(0..100) {
             n if n < long => self.random.random_range(4000..20_000),
@@ -250,7 +312,7 @@ impl Client {
     }
 
     async fn insert(&mut self, open: &mut Open, table: &Table, id: i32) -> terrace_engine::Result<()> {
-        let row = self.row(id);
+        let row = self.row(table, id);
         open.txn.insert(table, &row).await?;
         self.note(open, table, id, Some(row));
         Ok(())
@@ -317,7 +379,7 @@ impl Client {
         mut version: Version,
     ) -> terrace_engine::Result<()> {
         let new_id = if self.chance(15) { self.random.random_range(0..KEYS) } else { id };
-        let mut row = self.row(new_id);
+        let mut row = self.row(table, new_id);
         if self.chance(40) {
             // A small change of a row that stays as long as it is.
             let stamp = row[3].clone();
@@ -386,10 +448,13 @@ impl Client {
     async fn define(&mut self, open: &mut Open) -> terrace_engine::Result<()> {
         let name = *TABLES.choose(&mut self.random).expect("there are tables");
         let Some(table) = open.txn.catalog().table(name).cloned() else {
-            let table = open.txn.create_table(spec(name)).await?;
+            let table = open.txn.create_table(spec_of(name, &self.mix)).await?;
             self.note_table(open, name, Some(&table));
             return Ok(());
         };
+        if self.mix.alter && self.chance(60) {
+            return self.alter(open, name, &table).await;
+        }
         let index = table.indexes.iter().find(|i| i.name == n_index(name).name).cloned();
         match (self.random.random_range(0..4), index) {
             (0, _) => {
@@ -409,14 +474,46 @@ impl Client {
         Ok(())
     }
 
+    /// ALTER TABLE and TRUNCATE.
+    async fn alter(&mut self, open: &mut Open, name: &str, table: &Arc<Table>) -> terrace_engine::Result<()> {
+        // A repeatable read does not see all the rows that the new definition applies to.
+        if open.txn.isolation() == Isolation::RepeatableRead {
+            return Ok(());
+        }
+        let table = open.txn.lock_definition(table).await?;
+        let (columns, extra) = (table.columns.len(), format!("x{}", self.random.random_range(0..1000)));
+        let altered = match self.random.random_range(0..3) {
+            0 => open.txn.truncate_table(&table).await?,
+            1 if columns > FIXED && !table.columns[columns - 1].dropped => {
+                open.txn.drop_column(&table, columns - 1).await?
+            }
+            _ if columns < MOST_COLUMNS => {
+                let mut column = ColumnDef::new(&extra, DataType::Int4);
+                column.missing = Datum::Int4(self.random.random_range(0..100));
+                open.txn.add_column(&table, column).await?
+            }
+            _ => return Ok(()),
+        };
+        self.note_table(open, name, Some(&altered));
+        // The rows read otherwise now.
+        open.txn.begin_statement();
+        for row in all_rows(&mut open.txn, &altered, Scan::Full).await? {
+            let Datum::Int4(id) = row[0] else { panic!("a NULL primary key in {name}") };
+            self.note(open, &altered, id, Some(row));
+        }
+        Ok(())
+    }
+
     fn note_table(&self, open: &Open, name: &str, table: Option<&Arc<Table>>) {
         let value = table.map_or(Value::Absent, |t| Value::Table { oid: t.oid.0, indexes: index_names(t) });
         self.model.write(open.note, Key::Table(name.into()), value);
     }
 }
 
+/// The names of its indexes, and its columns in order.
 pub(crate) fn index_names(table: &Table) -> BTreeSet<String> {
-    table.indexes.iter().map(|i| i.name.clone()).collect()
+    let columns = table.columns.iter().enumerate().map(|(at, c)| format!("column {at}: {}", c.name));
+    table.indexes.iter().map(|i| i.name.clone()).chain(columns).collect()
 }
 
 fn n_index(table: &str) -> IndexSpec {
@@ -442,13 +539,59 @@ pub(crate) fn spec(name: &str) -> TableSpec {
     TableSpec { name: name.into(), columns, indexes }
 }
 
+/// The table of `spec`, with what the mix adds to it.
+fn spec_of(name: &str, mix: &Mix) -> TableSpec {
+    let mut made = spec(name);
+    let mut add = |column: &str, data_type: DataType| {
+        made.columns.push(ColumnDef::new(column, data_type));
+        made.columns.len() - 1
+    };
+    let wide = (mix.wide > 0).then(|| add("wide", DataType::Text));
+    let mut indexes = Vec::new();
+    let mut index = |suffix: &str, columns: Vec<usize>, unique: bool| {
+        indexes.push(IndexSpec { name: format!("{name}_{suffix}"), columns, unique, primary: false });
+    };
+    if let Some(wide) = wide {
+        index("wide", vec![wide], false);
+    }
+    if mix.types {
+        let plain = [
+            ("t0", DataType::Bool),
+            ("t1", DataType::Int2),
+            ("t2", DataType::Float4),
+            ("t3", DataType::Float8),
+            ("t4", DataType::Numeric(Some((12, 2)))),
+            ("t5", DataType::Varchar(20)),
+            ("t6", DataType::Char(8)),
+            ("t7", DataType::Bytea),
+            ("t8", DataType::Date),
+            ("t9", DataType::Timestamp),
+            ("t10", DataType::Timestamptz),
+        ];
+        for (column, data_type) in plain {
+            add(column, data_type);
+        }
+        let uuid = add("t11", DataType::Uuid);
+        index("n_stamp", vec![1, 3], false);
+        index("id_u", vec![0, 2], true);
+        index("mixed", vec![uuid - 3, uuid - 7, uuid - 5, uuid - 11], false);
+        index("uuid", vec![uuid, 1], true);
+    }
+    made.indexes.extend(indexes);
+    made
+}
+
 /// All of an index.
 pub(crate) fn whole(index: &Arc<Index>) -> Scan {
     let (from, to) = (Bound::Unbounded, Bound::Unbounded);
     Scan::Index(IndexRange { index: index.clone(), from, to, direction: ScanDirection::Forward })
 }
 
-async fn find(txn: &mut Txn, table: &Table, id: i32) -> terrace_engine::Result<Option<(Rid, RowBuf, Version)>> {
+pub(crate) async fn find(
+    txn: &mut Txn,
+    table: &Table,
+    id: i32,
+) -> terrace_engine::Result<Option<(Rid, RowBuf, Version)>> {
     let index = table.primary_key().expect("every table here has one").clone();
     txn.get(table, &index, &[Datum::Int4(id)]).await
 }

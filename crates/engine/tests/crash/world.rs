@@ -1,7 +1,7 @@
 //! A simulated machine: devices under one recorder, an environment, and a database on them with everything tiny, so that short histories
 //! meet every mechanism (eviction, splits, extents, segment changes, the redo bound).
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +22,35 @@ pub(crate) const FLASH: usize = 5;
 thread_local! {
     /// How the flash tiers of this thread's worlds work; `None`: they have none.
     static TIER: RefCell<Option<FlashConfig>> = const { RefCell::new(None) };
+}
+
+/// What the worlds of this thread have that others have not.
+#[derive(Clone, Copy)]
+pub(crate) struct Shape {
+    pub(crate) page_size: usize,
+    pub(crate) torn_reads: bool,
+    pub(crate) safeguards: Safeguards,
+}
+
+const PLAIN: Shape = Shape { page_size: 4096, torn_reads: false, safeguards: Safeguards::all() };
+
+thread_local! {
+    static SHAPE: Cell<Shape> = const { Cell::new(PLAIN) };
+}
+
+/// Runs something in whose worlds everything is of that shape, sizes in proportion to the pages'.
+pub(crate) fn with_shape<T>(change: impl FnOnce(&mut Shape), run: impl FnOnce() -> T) -> T {
+    struct Back;
+    impl Drop for Back {
+        fn drop(&mut self) {
+            SHAPE.set(PLAIN);
+        }
+    }
+    let mut shape = PLAIN;
+    change(&mut shape);
+    SHAPE.set(shape);
+    let _back = Back;
+    run()
 }
 
 /// Runs something in whose worlds there is a flash tier.
@@ -70,13 +99,16 @@ impl World {
             let guarantees = Guarantees { atomic_write: 512, capacity: u64::MAX };
             let image = images.next().expect("an image for each device");
             let latency = Arc::new(Latency::new(MODEL, Arc::new(EnvTimer(sim.env()))));
-            Arc::new(recorder.device(name, guarantees, image).with_latency(latency))
+            let device = recorder.device(name, guarantees, image).with_latency(latency);
+            Arc::new(if SHAPE.get().torn_reads { device.with_torn_reads(seed) } else { device })
         });
         World { sim, recorder, devices, config: config(seed), seed }
     }
 
     pub(crate) fn without(mut self, safeguards: Safeguards) -> World {
-        self.config.safeguards = safeguards;
+        if safeguards != Safeguards::all() {
+            self.config.safeguards = safeguards;
+        }
         self
     }
 
@@ -113,21 +145,23 @@ fn engine_config() -> EngineConfig {
 
 /// Sizes differ by seed, so that different mechanisms are short of room.
 fn config(seed: u64) -> StorageConfig {
+    let shape = SHAPE.get();
+    let times = shape.page_size / 4096;
     StorageConfig {
-        page_size: 4096,
-        pool_bytes: [32, 48, 64, 96][seed as usize % 4] * 4096,
+        page_size: shape.page_size,
+        pool_bytes: [32, 48, 64, 96][seed as usize % 4] * shape.page_size,
         pool_policy: [PoolPolicy::Lru, PoolPolicy::Clock, PoolPolicy::Lru2][seed as usize % 3],
-        redo_bound: [128, 256, 512][seed as usize / 4 % 3] << 10,
-        log_retention: 256 << 10,
+        redo_bound: ([128, 256, 512][seed as usize / 4 % 3] << 10) * times as u64,
+        log_retention: (256 << 10) * times as u64,
         archive: None,
-        segment_size: [64, 128][seed as usize / 2 % 2] << 10,
-        log_buffer: 64 << 10,
+        segment_size: ([64, 128][seed as usize / 2 % 2] << 10) * times as u64,
+        log_buffer: (64 << 10) * times,
         writer_interval: Duration::from_millis(5),
         checkpoint_interval: Duration::from_millis(20),
         write_group: 8,
         read_ahead: 4,
         flash: TIER.with_borrow(|tier| tier.clone().unwrap_or_default()),
-        safeguards: Safeguards::default(),
+        safeguards: shape.safeguards,
         redo_memory: [2, 16, 1024][seed as usize / 8 % 3] << 10,
         progress: Arc::default(),
     }

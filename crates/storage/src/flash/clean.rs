@@ -8,6 +8,7 @@
 use super::partition::Cleaned;
 use super::trouble::Trouble;
 use super::{FlashHome, FlashState, FrameId};
+use crate::config::Safeguard;
 use crate::error::Result;
 use crate::home::{Home, WriteBack};
 use crate::page::header;
@@ -213,6 +214,7 @@ impl FlashHome {
             let mut pages = Vec::new();
             for ((page, frame), contents) in group.frames.into_iter().zip(contents) {
                 let (void, rec_lsn) = (partition.record(frame).is_void(), partition.record(frame).rec());
+                let void = void && self.safeguards.has(Safeguard::VoidAtHome);
                 match contents {
                     Ok(Some((bytes, good))) if !void => {
                         let lsn = header::lsn(&bytes);

@@ -1,7 +1,7 @@
 //! The tier over traced devices: which requests each read becomes, what is let in, what trouble costs.
 
 use super::{FlashHome, FlashState, FrameId};
-use crate::config::{Classify, DeviceSet, FlashConfig, FlashOrder, Safeguards, StorageConfig, WritePolicy};
+use crate::config::{Classify, DeviceSet, FlashConfig, FlashOrder, Safeguard, Safeguards, StorageConfig, WritePolicy};
 use crate::home::disk::DiskHome;
 use crate::home::{Fetched, Home, PAGES_AT, Reason, Tier, WriteBack};
 use crate::identity::Identity;
@@ -109,7 +109,7 @@ async fn bench(env: Env, flash: FlashConfig) -> Bench {
         page_size: PAGE,
         pool_bytes: 128 * PAGE,
         flash: FlashConfig { size: 256 * PAGE as u64, ..flash },
-        safeguards: Safeguards { log_before_data: false, ..Safeguards::default() },
+        safeguards: Safeguards::without(Safeguard::LogBeforeData),
         ..StorageConfig::default()
     };
     let clock = env.clone();

@@ -43,7 +43,7 @@ mod write;
 
 pub use stats::{FlashState, FlashStats};
 
-use crate::config::{FlashConfig, StorageConfig};
+use crate::config::{FlashConfig, Safeguard, Safeguards, StorageConfig};
 use crate::error::{Result, StorageError};
 use crate::home::disk::{DiskHome, PAGES_AT};
 use crate::home::{Fetched, Home, HomeFuture, Reason, Tier, WriteBack};
@@ -108,6 +108,7 @@ pub(crate) struct FlashHome {
     page_size: usize,
     pool_bytes: usize,
     log_before_data: bool,
+    safeguards: Safeguards,
     identity: OnceLock<Identity>,
     running: RwLock<Running>,
     /// The first so many of them have frames; changed only while there are none.
@@ -172,7 +173,8 @@ impl FlashHome {
             disk,
             page_size: config.page_size,
             pool_bytes: config.pool_bytes,
-            log_before_data: config.safeguards.log_before_data,
+            log_before_data: config.safeguards.has(Safeguard::LogBeforeData),
+            safeguards: config.safeguards,
             identity: OnceLock::new(),
             running: RwLock::new(Running { config: flash.clone(), gate, device: None }),
             partitions: (0..PARTITIONS).map(|_| Mutex::new(Partition::new(totals.clone()))).collect(),
@@ -326,7 +328,8 @@ impl Home for FlashHome {
 
     fn dirtied(&self, page: PageId) -> Option<Lsn> {
         // What was put into a frame before came past a lock that this change's maker has held since (pool table, latch).
-        if page.space != DATA || self.totals.used.load(Ordering::Acquire) == 0 {
+        let guarded = self.safeguards.has(Safeguard::Voiding);
+        if page.space != DATA || self.totals.used.load(Ordering::Acquire) == 0 || !guarded {
             return None;
         }
         let keep = self.gate().write.flow().keeps;

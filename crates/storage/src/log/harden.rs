@@ -15,6 +15,7 @@
 use super::reader::SegmentImage;
 use super::segment::{FIRST, Geometry, SegmentHeader};
 use super::{Core, Log, batch};
+use crate::config::Safeguard;
 use crate::error::{Result, StorageError};
 use crate::types::Lsn;
 use std::sync::Arc;
@@ -42,7 +43,9 @@ impl Log {
         let mut end: Option<Lsn> = None;
         for (slot, header) in core.stream_from(redo).into_iter().rev() {
             let Some(image) = core.read_segment(slot, header.number).await? else { continue };
-            core.write_again(slot, &image).await?;
+            if core.safeguards.has(Safeguard::LogTail) {
+                core.write_again(slot, &image).await?;
+            }
             let first = core.geometry.lsn(header.number, FIRST);
             rest = rest.saturating_sub(end.map_or(0, |end| end.0.saturating_sub(first.0)));
             if rest == 0 {
@@ -50,7 +53,9 @@ impl Log {
             }
             end = Some(header.prev_end);
         }
-        core.device.sync(Purpose::Log).await?;
+        if core.safeguards.has(Safeguard::LogSync) {
+            core.device.sync(Purpose::Log).await?;
+        }
         Ok(())
     }
 

@@ -29,7 +29,7 @@ mod stress;
 #[cfg(test)]
 mod tests;
 
-use crate::config::StorageConfig;
+use crate::config::{Safeguard, Safeguards, StorageConfig};
 use crate::error::{Result, StorageError};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -76,6 +76,7 @@ pub(crate) struct Core {
     pub(crate) database: u128,
     pub(crate) geometry: Geometry,
     commit_sync: bool,
+    safeguards: Safeguards,
     buffer: usize,
     redo_bound: u64,
     tail: Mutex<Tail>,
@@ -741,7 +742,8 @@ impl Log {
                 device,
                 database,
                 geometry,
-                commit_sync: config.safeguards.commit_sync,
+                commit_sync: config.safeguards.has(Safeguard::CommitSync),
+                safeguards: config.safeguards,
                 buffer: config.log_buffer,
                 redo_bound: config.redo_bound,
                 tail: Mutex::new(tail),

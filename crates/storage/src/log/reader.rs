@@ -11,6 +11,7 @@
 use super::batch::{self, Batch};
 use super::segment::{FIRST, Seal, SegmentHeader};
 use super::{Core, Log};
+use crate::config::Safeguard;
 use crate::error::{Result, StorageError};
 use crate::types::Lsn;
 use std::collections::BTreeMap;
@@ -33,7 +34,9 @@ impl Log {
     /// Syncs the device (invariant 2) and finds the segments on it. `redo`: the recorded redo LSN.
     pub(crate) async fn scan(&self, redo: Lsn, retain: Lsn) -> Result<()> {
         let core = &self.core;
-        core.device.sync(Purpose::Log).await?;
+        if core.safeguards.has(Safeguard::LogSync) {
+            core.device.sync(Purpose::Log).await?;
+        }
         let slots = core.geometry.slots(core.device.size());
         let mut newest: BTreeMap<u64, (SegmentHeader, u32)> = BTreeMap::new();
         for slot in 0..slots {
@@ -87,7 +90,7 @@ impl Log {
     pub(crate) async fn successor(&self, before: Option<&SegmentImage>, end: Lsn) -> Result<Option<SegmentImage>> {
         let (number, epoch) = before.map_or((0, 0), |b| (b.header.number + 1, b.header.epoch));
         let Some(&(slot, header)) = self.core.tail.lock().found.get(&number) else { return Ok(None) };
-        if header.prev_end != end || header.epoch < epoch {
+        if (header.prev_end != end || header.epoch < epoch) && self.core.safeguards.has(Safeguard::LogChain) {
             return Ok(None);
         }
         let image = self.core.read_segment(slot, number).await?.filter(|i| i.batches(Lsn(0)).next().is_some());

@@ -157,7 +157,7 @@ fn without_the_sync_nothing_is_durable() {
     sim.run(async move {
         let device = memory();
         let mut config = config();
-        config.safeguards.commit_sync = false;
+        config.safeguards = Safeguards::without(Safeguard::CommitSync);
         let log = create(env, device.clone(), &config).await.expect("creates");
         let before = device.stats().syncs;
         let (_, end) = put(&log, 1, Lsn(0), b"x").await.expect("appends");

@@ -22,7 +22,7 @@ mod write;
 
 pub(crate) use replace::class_of;
 
-use crate::config::{Classify, StorageConfig};
+use crate::config::{Classify, Safeguard, Safeguards, StorageConfig};
 use crate::error::{Result, StorageError};
 use crate::home::Home;
 use crate::log::Log;
@@ -117,6 +117,7 @@ pub struct Pool {
     log_before_data: bool,
     /// The safeguard: changes of undo pages are logged.
     pub(crate) undo_logging: bool,
+    pub(crate) safeguards: Safeguards,
     /// Page copies that may be in memory, in pages.
     copies: Semaphore,
     wake_cleaner: Arc<Notify>,
@@ -156,8 +157,9 @@ impl Pool {
             distance: Mutex::new(DistanceRule::default()),
             reserve: (count / RESERVE_PART).clamp(1, MAX_RESERVE),
             write_group: config.write_group,
-            log_before_data: config.safeguards.log_before_data,
-            undo_logging: config.safeguards.undo_logging,
+            log_before_data: config.safeguards.has(Safeguard::LogBeforeData),
+            undo_logging: config.safeguards.has(Safeguard::UndoLogging),
+            safeguards: config.safeguards,
             copies: Semaphore::new(config.write_group * GROUPS_IN_FLIGHT),
             wake_cleaner: wake_cleaner.clone(),
             freed: Notify::new(),

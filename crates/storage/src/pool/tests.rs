@@ -152,7 +152,7 @@ fn writing_back_waits_for_the_log() {
 
         // With the safeguard off the rule is broken, and seen to be.
         let mut careless = config(16);
-        careless.safeguards.log_before_data = false;
+        careless.safeguards = Safeguards::without(Safeguard::LogBeforeData);
         let f = fixture_with(env, careless, None).await;
         f.seed(0..4);
         f.set(1, 77).await.unwrap();

@@ -16,6 +16,7 @@
 use super::gather::{Change, Changes, Gathered, PageSet, Pushed};
 use super::{Redone, Suspects, follow};
 use crate::backup::Upto;
+use crate::config::Safeguard;
 use crate::error::{Result, StorageError};
 use crate::log::Log;
 use crate::log::batch::{Batch, EVENT};
@@ -249,7 +250,11 @@ impl Redo<'_> {
         };
         let found = header::lsn(&pin.read());
         let first = changes.iter().find(|change| change.end > found);
-        if let Some(change) = first.filter(|change| !change.starts_afresh() && change.prev != found) {
+        if first.is_none() && !pool.safeguards.has(Safeguard::VisitedPages) {
+            return Ok(());
+        }
+        let chained = pool.safeguards.has(Safeguard::PageChain);
+        if let Some(change) = first.filter(|change| chained && !change.starts_afresh() && change.prev != found) {
             self.suspects.insert(page, StorageError::LostWrite { page, found, expected: change.prev });
             return Ok(());
         }
@@ -258,7 +263,7 @@ impl Redo<'_> {
         // Invariant 1.
         pool.redo(&pin, changes.first(), |bytes| {
             outcome = changes.iter().try_for_each(|change| {
-                report.pages_redone += u64::from(follow(bytes, page, &change)?);
+                report.pages_redone += u64::from(follow(bytes, page, &change, chained)?);
                 Ok(())
             });
         });

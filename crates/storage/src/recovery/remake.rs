@@ -95,7 +95,7 @@ impl Making {
         } else if self.state.is_err() {
             return Ok(());
         }
-        match follow(&mut self.bytes, page, change) {
+        match follow(&mut self.bytes, page, change, true) {
             Err(e @ StorageError::LostWrite { .. }) => self.state = Err(e),
             done => drop(done?),
         }

@@ -98,7 +98,7 @@ impl Machine {
                     ends.push(batch.end);
                     for block in batch.blocks().filter(|b| b.page != EVENT) {
                         let bytes = pages.entry(block.page).or_insert_with(|| vec![0; PAGE]);
-                        assert!(follow(bytes, block.page, &Change::of(&batch, &block)).expect("follows"));
+                        assert!(follow(bytes, block.page, &Change::of(&batch, &block), true).expect("follows"));
                     }
                 }
                 segment = log.successor(Some(&image), image.end(Lsn(0))).await.expect("reads");
