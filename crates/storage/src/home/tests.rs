@@ -2,7 +2,7 @@
 
 use super::disk::{DiskHome, WRITERS};
 use super::*;
-use crate::config::{DeviceSet, StorageConfig};
+use crate::config::{DeviceSet, Safeguard, Safeguards, StorageConfig};
 use crate::error::BadPage;
 use crate::log::Log;
 use crate::page::op::PageOp;
@@ -328,7 +328,9 @@ fn s8_a_page_read_while_it_is_written_is_read_again() {
             let device = InHalves { device: MemoryDevice::new("data", 64 << 20), env: env.clone() };
             bench.devices.data = Arc::new(device);
             let mut config = config();
-            config.safeguards.double_write = double_write;
+            if !double_write {
+                config.safeguards = Safeguards::without(Safeguard::DoubleWrite);
+            }
             let home = home(&env, &bench, &config);
             for lsn in 1..8 {
                 let written = home.write_back((3..6).map(|no| back(data(no), lsn, lsn)).collect(), Reason::Age);
