@@ -121,7 +121,7 @@ const STRIPES: usize = 1024;
 impl Core {
     fn new(env: Env, store: Store, config: EngineConfig, catalog: Catalog) -> Arc<Core> {
         store.undo().set_limit(config.undo_size_max);
-        let active = Arc::new(Active::default());
+        let active = Arc::new(Active::new(store.config().safeguards.has(Safeguard::SnapshotCheck)));
         active.start(store.undo().next_txn());
         let locks = Arc::new(Locks::new(Some(store.log().clone())));
         let core = Arc::new(Core {

@@ -4,6 +4,7 @@ use crate::database::{Database, EngineConfig};
 use crate::row::RowBuf;
 use crate::txn::{Isolation, Scan, Txn, UpdateOutcome, Version};
 use crate::types::{DataType, Datum, DatumRef};
+use std::cell::Cell;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use terrace_device::fault::{FaultDevice, Recorder};
 use terrace_device::memory::MemoryDevice;
 use terrace_device::{DeviceRef, Guarantees, Image};
 use terrace_env::{Env, Sim};
+use terrace_storage::config::Safeguards;
 use terrace_storage::{DeviceSet, Rid, StorageConfig};
 
 pub(crate) fn devices() -> DeviceSet {
@@ -29,8 +31,14 @@ pub(crate) fn faulty() -> (DeviceSet, Arc<FaultDevice>) {
     (DeviceSet { control, log, double_write, data: data.clone(), undo, flash: None }, data)
 }
 
+thread_local! {
+    /// What this thread's databases guard against: everything, but in the test that shows that each safeguard is needed.
+    pub(crate) static SAFEGUARDS: Cell<Safeguards> = const { Cell::new(Safeguards::all()) };
+}
+
 pub(crate) fn storage() -> StorageConfig {
     StorageConfig {
+        safeguards: SAFEGUARDS.get(),
         page_size: 4096,
         pool_bytes: 4 << 20,
         segment_size: 1 << 20,

@@ -26,27 +26,38 @@ pub enum LogEvent {
     Commit { txn: TxnId, unix_micros: i64 },
 }
 
-const COMMIT: u8 = 1;
-/// Bytes of an encoded event.
-const EVENT_LEN: usize = 17;
+/// A commit as older programs wrote it, and with the LSN up to which the log was durable.
+const COMMIT_ONLY: u8 = 1;
+const COMMIT: u8 = 2;
+/// Bytes of an encoded event, and where its durable LSN lies.
+const EVENT_LEN: usize = 25;
+const DURABLE_AT: usize = 17;
 
 impl LogEvent {
-    /// Appends the event's log form: tag, then 64-bit little-endian fields.
-    pub fn encode(&self, out: &mut Vec<u8>) {
+    /// Appends the event's log form: tag, then 64-bit little-endian fields. `durable`: up to where the log is.
+    pub fn encode(&self, durable: Lsn, out: &mut Vec<u8>) {
         let LogEvent::Commit { txn, unix_micros } = *self;
         out.push(COMMIT);
         out.extend_from_slice(&txn.0.to_le_bytes());
         out.extend_from_slice(&unix_micros.to_le_bytes());
+        out.extend_from_slice(&durable.0.to_le_bytes());
+    }
+
+    /// Up to where the log was durable when the event of these bytes was written, where they say so.
+    pub fn durable(bytes: &[u8]) -> Option<Lsn> {
+        let bytes: &[u8; EVENT_LEN] = bytes.try_into().ok()?;
+        let durable = u64::from_le_bytes(std::array::from_fn(|i| bytes[DURABLE_AT + i]));
+        (bytes[0] == COMMIT).then_some(Lsn(durable))
     }
 
     /// The event in the ops of a block whose page is [`EVENT`].
     pub fn decode(bytes: &[u8]) -> Result<LogEvent, String> {
-        let bytes: &[u8; EVENT_LEN] =
-            bytes.try_into().map_err(|_| format!("a log event of {} bytes is unknown", bytes.len()))?;
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
-        match bytes[0] {
-            COMMIT => Ok(LogEvent::Commit { txn: TxnId(word(1)), unix_micros: word(9) as i64 }),
-            tag => Err(format!("log event {tag} is unknown")),
+        match (bytes.first(), bytes.len()) {
+            (Some(&COMMIT), EVENT_LEN) | (Some(&COMMIT_ONLY), DURABLE_AT) => {
+                Ok(LogEvent::Commit { txn: TxnId(word(1)), unix_micros: word(9) as i64 })
+            }
+            (tag, length) => Err(format!("log event {tag:?} of {length} bytes is unknown")),
         }
     }
 }
@@ -170,7 +181,7 @@ impl Mtr {
         }
         let mut event = take_buffer();
         if let Some(e) = self.event {
-            e.encode(&mut event);
+            e.encode(self.pool.log().durable(), &mut event);
         }
         let permit = self.permit.take().expect("kept until commit");
         // Undo pages are data like any other: without their redo, losers cannot be rolled back (the sweep shows it).

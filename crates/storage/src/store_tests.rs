@@ -4,11 +4,13 @@
 //! mini-transaction is remembered, so that a restart must show one of them, no older than the last that was acknowledged.
 
 use super::*;
-use crate::config::{Safeguard, Safeguards};
+use crate::config::Safeguard;
+use crate::flash::home_tests as tier;
+use crate::mtr::LogEvent;
 use crate::page::op::PageOp;
 use crate::page::{PageKind, slotted};
+use crate::testing::{is_missed, safeguards};
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use terrace_device::fault::{Choice, Fault, FaultDevice, Operation, Recorder, Rule};
 use terrace_device::{Guarantees, Image, Purpose};
@@ -18,14 +20,15 @@ const OWNER: ObjectId = ObjectId(50);
 const PAGES: usize = 24;
 
 thread_local! {
-    /// What this thread's stores guard against: everything, but in the test that shows that each safeguard is needed.
-    static SAFEGUARDS: Cell<Safeguards> = Cell::new(Safeguards::default());
+    /// What this thread's devices write at once, and pages in its pools.
+    static ATOMIC: Cell<usize> = const { Cell::new(512) };
+    static FRAMES: Cell<usize> = const { Cell::new(64) };
 }
 
 fn config() -> StorageConfig {
     StorageConfig {
         page_size: 4096,
-        pool_bytes: 64 * 4096,
+        pool_bytes: FRAMES.get() * 4096,
         segment_size: 64 << 10,
         log_buffer: 128 << 10,
         redo_bound: 512 << 10,
@@ -33,7 +36,7 @@ fn config() -> StorageConfig {
         write_group: 8,
         writer_interval: Duration::from_millis(5),
         checkpoint_interval: Duration::from_millis(20),
-        safeguards: SAFEGUARDS.get(),
+        safeguards: safeguards(),
         ..StorageConfig::default()
     }
 }
@@ -42,7 +45,7 @@ const NAMES: [&str; 5] = ["control", "log", "double-write", "data", "undo"];
 
 fn blank(keep: bool) -> (Arc<Recorder>, Vec<Arc<FaultDevice>>) {
     let recorder = Recorder::new(keep);
-    let guarantees = Guarantees { atomic_write: 512, capacity: 64 << 20 };
+    let guarantees = Guarantees { atomic_write: ATOMIC.get(), capacity: 64 << 20 };
     let devices = NAMES.iter().map(|name| Arc::new(recorder.device(name, guarantees.clone(), Image::new()))).collect();
     (recorder, devices)
 }
@@ -54,7 +57,7 @@ fn restart(recorder: &Recorder, choice: Choice, keep: bool) -> (Arc<Recorder>, V
 
 fn from_images(images: Vec<Image>) -> (Arc<Recorder>, Vec<Arc<FaultDevice>>) {
     let recorder = Recorder::new(false);
-    let guarantees = Guarantees { atomic_write: 512, capacity: 64 << 20 };
+    let guarantees = Guarantees { atomic_write: ATOMIC.get(), capacity: 64 << 20 };
     let devices =
         NAMES.iter().zip(images).map(|(name, image)| Arc::new(recorder.device(name, guarantees.clone(), image)));
     let devices = devices.collect();
@@ -117,6 +120,7 @@ async fn step(st: &Store, model: &mut Model, random: u64, filler: usize) -> Resu
         mtr.apply(at, PageOp::Patch { slot: 0, offset: 0, bytes: &state[i].to_le_bytes() });
         mtr.apply(at, PageOp::Put { slot: 1, cell: &vec![state[i] as u8; filler] });
     }
+    mtr.event(LogEvent::Commit { txn: TxnId(model.states.len() as u64), unix_micros: 0 });
     let lsn = mtr.commit();
     model.states.push(state);
     Ok(lsn)
@@ -306,25 +310,27 @@ fn every_crash_leaves_a_state_that_was_acknowledged_or_later() {
 #[test]
 fn every_safeguard_is_missed() {
     let crashes = || (100..106).for_each(|seed| crash_history(seed, 13));
-    let without: [(Safeguard, fn()); 9] = [
+    let without: [(Safeguard, fn()); 14] = [
         (Safeguard::DoubleWrite, crashes),
         (Safeguard::CommitSync, crashes),
         (Safeguard::LogBeforeData, crashes),
-        (Safeguard::LogChain, crashes),
+        (Safeguard::LogChain, crate::log::tests::a_crash_leaves_a_prefix_with_all_that_was_acknowledged),
+        (Safeguard::DurableBefore, a_hole_in_the_log_behind_which_it_was_durable_is_refused),
+        (Safeguard::Newer, tier::what_the_disk_gave_before_a_newer_version_came_home_is_not_let_in),
+        (Safeguard::FrameTag, tier::an_older_version_in_a_frame_is_not_taken_for_the_page),
+        (Safeguard::VoidAtHome, tier::an_older_version_that_the_cleaner_read_does_not_go_home),
+        (Safeguard::DyingFrames, tier::a_page_on_its_way_to_a_device_that_dies_is_not_there),
         (Safeguard::LogSync, second_life::s1_pages_do_not_overtake_what_a_second_life_believed),
         (Safeguard::LogTail, || second_life::lives(1)),
-        (Safeguard::VisitedPages, || second_life::lives(3)),
+        (Safeguard::VisitedPages, second_life::s1_a_failed_data_sync_where_pages_are_written_at_once),
         (Safeguard::PageChain, a_lost_write_is_noticed_and_repaired_or_refused),
         (Safeguard::PageChecks, a_rotten_page_is_rebuilt_from_the_log),
     ];
     let mut unnoticed = Vec::new();
     for (safeguard, test) in without {
-        SAFEGUARDS.set(Safeguards::without(safeguard));
-        let failed = catch_unwind(AssertUnwindSafe(test));
-        SAFEGUARDS.set(Safeguards::all());
-        match failed {
-            Err(_) => println!("without {safeguard:?}: noticed by storage"),
-            Ok(()) => unnoticed.push(safeguard),
+        match is_missed(safeguard, test) {
+            true => println!("without {safeguard:?}: noticed by storage"),
+            false => unnoticed.push(safeguard),
         }
     }
     assert!(unnoticed.is_empty(), "tests pass without: {unnoticed:?}");
@@ -566,6 +572,31 @@ fn a_lost_write_is_noticed_and_repaired_or_refused() {
             Ok(_) => panic!("opened over a lost write"),
             Err(e) => panic!("{e}"),
         }
+    }
+}
+
+/// A write that the log's device lost, or put elsewhere, and that was said to be durable: what was committed behind it proves that.
+#[test]
+fn a_hole_in_the_log_behind_which_it_was_durable_is_refused() {
+    for seed in 0..12 {
+        let (sim, recorder, devices, st, model) = created(seed, false);
+        sim.run({
+            let recorder = recorder.clone();
+            async move {
+                let mut model = work(st.clone(), recorder, model, 5).await;
+                st.log().flush_to(st.log().end()).await.expect("flushes");
+                let fault = [Fault::Lose, Fault::Misdirect(3 << 12), Fault::Misdirect(-4096)][seed as usize % 3].clone();
+                devices[1].inject(Rule { operation: Operation::Write, purpose: None, skip: 0, times: 1, fault });
+                for i in 0..3 {
+                    let lsn = step(&st, &mut model, 2 << 8 | i, 3000).await.expect("works");
+                    st.log().flush_to(lsn).await.expect("flushes");
+                }
+            }
+        });
+        sim.crash();
+        let (_, devices) = restart(&recorder, Choice::None, false);
+        let refused = open(&sim, &devices).map(drop).expect_err("what was acknowledged is gone").to_string();
+        assert!(refused.contains("it was durable to") || refused.contains("a page at home"), "seed {seed}: {refused}");
     }
 }
 

@@ -1,13 +1,33 @@
 //! A store on memory devices, in virtual or real time, for the tests of this room.
+use crate::config::{Safeguard, Safeguards};
 use crate::home::PAGES_AT;
 use crate::store::Store;
 use crate::{DeviceSet, StorageConfig};
+use std::cell::Cell;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use terrace_device::latency::{Cost, Latency, LatencyDevice, Model, Timer};
 use terrace_device::{DeviceRef, MemoryDevice};
 use terrace_env::{Env, Nanos, Sim};
+
+thread_local! {
+    static SAFEGUARDS: Cell<Safeguards> = const { Cell::new(Safeguards::all()) };
+}
+
+/// What this thread's stores and logs guard against: everything, but within [`is_missed`].
+pub(crate) fn safeguards() -> Safeguards {
+    SAFEGUARDS.get()
+}
+
+/// Runs a test without a safeguard; whether it notices.
+pub(crate) fn is_missed(safeguard: Safeguard, test: impl FnOnce()) -> bool {
+    SAFEGUARDS.set(Safeguards::without(safeguard));
+    let failed = catch_unwind(AssertUnwindSafe(test)).is_err();
+    SAFEGUARDS.set(Safeguards::all());
+    failed
+}
 
 /// Memory devices that outlive the stores opened on them.
 #[derive(Clone)]

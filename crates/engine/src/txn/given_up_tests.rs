@@ -6,11 +6,13 @@ use crate::{Database, Datum, DatumRef, EngineConfig, EngineError, IndexSpec, Res
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeInclusive};
+use std::panic::catch_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use terrace_env::{Env, Nanos};
 use terrace_storage::Rid;
+use terrace_storage::config::{Safeguard, Safeguards};
 
 use Isolation::{ReadCommitted, RepeatableRead};
 
@@ -367,6 +369,15 @@ fn s2_an_answer_is_right_or_the_snapshot_is_too_old() {
         (right, too_old) = (right + sums.0, too_old + sums.1);
     }
     assert!(right > 100 && too_old > 20, "{right} right answers, {too_old} refused");
+}
+
+#[test]
+fn the_check_of_snapshots_is_missed() {
+    SAFEGUARDS.set(Safeguards::without(Safeguard::SnapshotCheck));
+    let failed = catch_unwind(s2_an_answer_is_right_or_the_snapshot_is_too_old).is_err();
+    SAFEGUARDS.set(Safeguards::all());
+    assert!(failed, "histories pass without it");
+    println!("without SnapshotCheck: noticed by histories");
 }
 
 #[test]

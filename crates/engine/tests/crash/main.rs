@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! cargo test -p terrace-engine --test crash                     the default: 50 seeds, short sweeps
-//! TERRACE_SEEDS=2000 cargo test -p terrace-engine --test crash  the long run
+//! TERRACE_SEEDS=2000 cargo test -p terrace-engine --test crash  the long run; from TERRACE_FROM on, if that is set
+//! scripts/seeds 2000                                            the same in parts that say how far they are, of the widest runs alone
 //! TERRACE_SEED=17 cargo test -p terrace-engine --test crash     replays one seed (of random runs and of sweeps)
 //! scripts/safeguards                                            removes each safeguard and shows that it is missed
 //! ```
@@ -11,6 +12,8 @@
 //! What must hold after every crash ([`verify`]): every transaction whose commit returned is there; one whose commit had been
 //! called may be there, but wholly; no other is; `Database::check` finds nothing; and work goes on.
 
+mod archive;
+mod devices;
 mod faults;
 mod flash;
 mod flash_tune;
@@ -23,6 +26,7 @@ mod sweep;
 mod tier_lost;
 mod undo;
 mod verify;
+mod wide;
 mod workload;
 mod world;
 
@@ -32,7 +36,10 @@ fn seeds() -> std::ops::Range<u64> {
         |name: &str| std::env::var(name).ok().map(|v| v.parse().unwrap_or_else(|_| panic!("{name}={v}: not a number")));
     match number("TERRACE_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("TERRACE_SEEDS").unwrap_or(50),
+        None => {
+            let from = number("TERRACE_FROM").unwrap_or(0);
+            from..from + number("TERRACE_SEEDS").unwrap_or(50)
+        }
     }
 }
 

@@ -49,6 +49,7 @@ impl Swarm {
             wide: if random.random_bool(0.5) { page_size / 6 } else { 0 },
             alter: random.random_bool(0.5),
             lazy: if random.random_bool(0.4) { 30 } else { 0 },
+            ..Mix::default()
         };
         Swarm { page_size, torn_reads: random.random_bool(0.5), mix, dies: random.random_bool(0.5), sync_fails }
     }
@@ -97,12 +98,14 @@ fn round(swarm: &Swarm, seed: u64, images: Option<Vec<Image>>, state: &mut State
     }
     run_clients(&world, &db, &model, 1 + (random >> 40) as usize % 4, swarm.mix, || false);
     let events = world.recorder.events();
-    let off = world.recorder.is_off();
-    if !off && !swarm.mix.faults {
-        settle(&world, &db)
-            .and_then(|()| verify(&world, &db, &[model.state_now()]))
-            .map_err(|e| format!("live: {e}"))?;
+    if !world.recorder.is_off() && !swarm.mix.faults {
+        // The power may go any time.
+        let sound = settle(&world, &db).and_then(|()| verify(&world, &db, &[model.state_now()]));
+        if !world.recorder.is_off() {
+            sound.map_err(|e| format!("live: {e}"))?;
+        }
     }
+    let off = world.recorder.is_off();
     drop(db);
     world.recorder.power_off_at(u64::MAX);
     let choice = [Choice::Random(random), Choice::None, Choice::OnlyLast][random as usize / 7 % 3];

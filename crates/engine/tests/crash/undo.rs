@@ -5,6 +5,8 @@ use crate::model::{Key, Model, Row, State, Value};
 use crate::verify::{go_on, recover, set_up};
 use crate::workload::find;
 use crate::world::World;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use terrace_device::fault::Choice;
 use terrace_engine::{Database, Datum, Isolation, UpdateOutcome};
@@ -15,7 +17,7 @@ const UPDATES: usize = 900;
 const BODY: usize = 2800;
 
 /// Updates the rows that `set_up` made, again and again, in one transaction; ends it as the seed says.
-async fn churn(db: Database, model: Model, seed: u64) {
+async fn churn(db: Database, model: Model, seed: u64, most: Arc<AtomicU64>) {
     let note = model.begin();
     let mut txn = db.begin(Isolation::ReadCommitted);
     let Some(table) = db.catalog().table("a").cloned() else { return };
@@ -31,6 +33,7 @@ async fn churn(db: Database, model: Model, seed: u64) {
             Err(_) => return, // The power is gone.
         }
     }
+    most.fetch_max(db.store().undo().used_bytes(), Ordering::Relaxed);
     if seed.is_multiple_of(3) {
         model.rollback_to(note, 0);
         let _ = txn.rollback().await;
@@ -44,7 +47,7 @@ async fn churn(db: Database, model: Model, seed: u64) {
 
 #[test]
 fn undo_of_several_extents_is_crashed() {
-    let mut most = 0;
+    let most = Arc::new(AtomicU64::new(0));
     for seed in 0..9 {
         let _replay = Replay(seed);
         let mut world = World::new(seed, None, false);
@@ -59,15 +62,14 @@ fn undo_of_several_extents_is_crashed() {
         }
         let (env, off) = (world.sim.env(), world.recorder.clone());
         world.sim.run({
-            let (db, model) = (db.clone(), model.clone());
+            let (db, model, most) = (db.clone(), model.clone(), most.clone());
             async move {
-                env.spawn("churn", churn(db, model, seed));
+                env.spawn("churn", churn(db, model, seed, most));
                 while !off.is_off() && env.now().0 < Duration::from_secs(20).as_nanos() as u64 {
                     env.sleep(Duration::from_millis(1)).await;
                 }
             }
         });
-        most = most.max(db.store().undo().used_bytes());
         let events = world.recorder.events();
         drop(db);
         let choice = [Choice::None, Choice::Random(seed), Choice::All][seed as usize % 3];
@@ -75,5 +77,6 @@ fn undo_of_several_extents_is_crashed() {
             .unwrap_or_else(|e| panic!("seed {seed}: {e}"));
         go_on(&world, &db, &state).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
     }
+    let most = most.load(Ordering::Relaxed);
     assert!(most > 2 << 20, "{most} bytes of undo");
 }

@@ -23,6 +23,8 @@ const KEYS: i32 = 40;
 const TABLES: [&str; 3] = ["a", "b", "c"];
 /// Columns that every table has; what comes behind them depends on the mix, and on ALTER.
 const FIXED: usize = 5;
+/// The first of those.
+const WIDE: &str = "wide";
 /// The most columns that a table gets.
 const MOST_COLUMNS: usize = 24;
 /// Commits that have returned and need not be durable yet, at most.
@@ -45,11 +47,26 @@ pub(crate) struct Mix {
     pub(crate) alter: bool,
     /// Of a hundred commits, how many return before they are durable.
     pub(crate) lazy: u32,
+    /// Clients ask for checkpoints and purges now and then.
+    pub(crate) housekeeping: bool,
+    /// What lies on a device may be damaged.
+    pub(crate) damage: bool,
 }
 
 impl Default for Mix {
     fn default() -> Self {
-        Mix { transactions: 30, ddl: 5, long: 4, faults: false, types: false, wide: 0, alter: false, lazy: 0 }
+        Mix {
+            transactions: 30,
+            ddl: 5,
+            long: 4,
+            faults: false,
+            types: false,
+            wide: 0,
+            alter: false,
+            lazy: 0,
+            housekeeping: true,
+            damage: false,
+        }
     }
 }
 
@@ -97,7 +114,7 @@ impl Client {
         for name in ["a", "b"] {
             let mut table = open.txn.create_table(spec_of(name, &self.mix)).await?;
             if name == "a" {
-                table = open.txn.create_index(&table, n_index(name)).await?;
+                table = open.txn.create_index(&table, n_index(&table)).await?;
             }
             self.note_table(&open, name, Some(&table));
             for id in 0..12 {
@@ -120,7 +137,7 @@ impl Client {
                 self.env.sleep(rest).await;
             }
             let step = match self.random.random_range(0..40) {
-                0 => self.housekeeping().await,
+                0 if self.mix.housekeeping => self.housekeeping().await,
                 _ => self.transaction().await,
             };
             if let Err(Stop::Client) = step {
@@ -145,6 +162,7 @@ impl Client {
             "53100" if self.mix.faults => Stop::Transaction,
             "58030" | "XX000" | "57P01" if self.mix.faults => Stop::Client,
             // A checkpoint that finds out says so first, before the database's failure does.
+            "XX001" if self.mix.damage => Stop::Client,
             "XX001" if self.mix.faults && e.message.contains("cannot be made again") => Stop::Client,
             state => panic!("unexpected error {state}: {e}; {:?}", e.detail),
         }
@@ -455,7 +473,7 @@ impl Client {
         if self.mix.alter && self.chance(60) {
             return self.alter(open, name, &table).await;
         }
-        let index = table.indexes.iter().find(|i| i.name == n_index(name).name).cloned();
+        let index = table.indexes.iter().find(|i| i.name == n_index(&table).name).cloned();
         match (self.random.random_range(0..4), index) {
             (0, _) => {
                 open.txn.drop_table(&table).await?;
@@ -467,7 +485,7 @@ impl Client {
                 self.note_table(open, name, table.as_ref());
             }
             (_, None) => {
-                let table = open.txn.create_index(&table, n_index(name)).await?;
+                let table = open.txn.create_index(&table, n_index(&table)).await?;
                 self.note_table(open, name, Some(&table));
             }
         }
@@ -516,8 +534,11 @@ pub(crate) fn index_names(table: &Table) -> BTreeSet<String> {
     table.indexes.iter().map(|i| i.name.clone()).chain(columns).collect()
 }
 
-fn n_index(table: &str) -> IndexSpec {
-    IndexSpec { name: format!("{table}_n_idx"), columns: vec![1], unique: false, primary: false }
+/// On `n`; where there are wide keys on these too, so that making it fills several leaves.
+fn n_index(table: &Table) -> IndexSpec {
+    let wide = table.columns.get(FIXED).is_some_and(|column| column.name == WIDE && !column.dropped);
+    let columns = if wide { vec![1, FIXED] } else { vec![1] };
+    IndexSpec { name: format!("{}_n_idx", table.name), columns, unique: false, primary: false }
 }
 
 pub(crate) fn spec(name: &str) -> TableSpec {
@@ -546,7 +567,7 @@ fn spec_of(name: &str, mix: &Mix) -> TableSpec {
         made.columns.push(ColumnDef::new(column, data_type));
         made.columns.len() - 1
     };
-    let wide = (mix.wide > 0).then(|| add("wide", DataType::Text));
+    let wide = (mix.wide > 0).then(|| add(WIDE, DataType::Text));
     let mut indexes = Vec::new();
     let mut index = |suffix: &str, columns: Vec<usize>, unique: bool| {
         indexes.push(IndexSpec { name: format!("{name}_{suffix}"), columns, unique, primary: false });

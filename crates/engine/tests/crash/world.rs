@@ -139,7 +139,7 @@ impl World {
     }
 }
 
-fn engine_config() -> EngineConfig {
+pub(crate) fn engine_config() -> EngineConfig {
     EngineConfig { lock_timeout: Duration::from_secs(2), ..EngineConfig::default() }
 }
 

@@ -1,7 +1,7 @@
 //! The tier over traced devices: which requests each read becomes, what is let in, what trouble costs.
 
 use super::{FlashHome, FlashState, FrameId};
-use crate::config::{Classify, DeviceSet, FlashConfig, FlashOrder, Safeguard, Safeguards, StorageConfig, WritePolicy};
+use crate::config::{Classify, DeviceSet, FlashConfig, FlashOrder, Safeguard, StorageConfig, WritePolicy};
 use crate::home::disk::DiskHome;
 use crate::home::{Fetched, Home, PAGES_AT, Reason, Tier, WriteBack};
 use crate::identity::Identity;
@@ -9,6 +9,7 @@ use crate::log::Log;
 use crate::page::op::PageOp;
 use crate::page::{PageKind, header, slotted};
 use crate::pool::{Access, Pool};
+use crate::testing::safeguards;
 use crate::types::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,6 +28,8 @@ const DATABASE: u128 = 5;
 struct Ills {
     /// Milliseconds until a read answers, with what was there when it began.
     delay: AtomicU64,
+    /// Milliseconds until a write is done.
+    write_delay: AtomicU64,
     /// Writes fail.
     broken: AtomicBool,
 }
@@ -60,7 +63,11 @@ impl Device for IllDisk {
             let error = DeviceError::new(self.name(), "write", offset, buf.len() as u64, why);
             return Box::pin(std::future::ready(Err(error)));
         }
-        self.inner.write(offset, buf, purpose)
+        Box::pin(async move {
+            let written = self.inner.write(offset, buf, purpose).await;
+            self.env.sleep(Duration::from_millis(self.ills.write_delay.load(Ordering::SeqCst))).await;
+            written
+        })
     }
     fn sync(&self, purpose: Purpose) -> IoFuture<'_, ()> {
         self.inner.sync(purpose)
@@ -83,6 +90,7 @@ pub(super) struct Bench {
     config: StorageConfig,
     pub(super) trace: Arc<Trace>,
     disk: Arc<Ills>,
+    flash: Arc<Ills>,
 }
 
 pub(super) fn page(no: u32) -> PageId {
@@ -109,14 +117,15 @@ async fn bench(env: Env, flash: FlashConfig) -> Bench {
         page_size: PAGE,
         pool_bytes: 128 * PAGE,
         flash: FlashConfig { size: 256 * PAGE as u64, ..flash },
-        safeguards: Safeguards::without(Safeguard::LogBeforeData),
+        safeguards: safeguards().and_without(Safeguard::LogBeforeData),
         ..StorageConfig::default()
     };
     let clock = env.clone();
     let trace = Trace::new(move || clock.now().0);
     let memory = |name: &str| -> DeviceRef { Arc::new(MemoryDevice::new(name, 1 << 30)) };
     let traced = |name: &str| -> DeviceRef { Arc::new(TraceDevice::new(memory(name), trace.clone())) };
-    let ills: Arc<Ills> = Arc::default();
+    let (ills, flash): (Arc<Ills>, Arc<Ills>) = Default::default();
+    let tier = Arc::new(IllDisk { inner: traced("flash"), env: env.clone(), ills: flash.clone() });
     let devices = DeviceSet {
         data: Arc::new(IllDisk { inner: traced("data"), env: env.clone(), ills: ills.clone() }),
         ..DeviceSet::from_fn(memory)
@@ -131,9 +140,9 @@ async fn bench(env: Env, flash: FlashConfig) -> Bench {
     disk.write_back(pages, Reason::Age).await.expect("a memory device takes pages");
     disk.sync().await.expect("it syncs");
     let identity = Identity { database: DATABASE, epoch: 1, page_size: PAGE as u32, segment_size: config.segment_size };
-    home.start(&identity, Some(traced("flash"))).await.expect("a memory device serves as a tier");
+    home.start(&identity, Some(tier)).await.expect("a memory device serves as a tier");
     trace.clear();
-    Bench { env, home, log, config, trace, disk: ills }
+    Bench { env, home, log, config, trace, disk: ills, flash }
 }
 
 pub(super) fn back(no: u32, value: u64) -> WriteBack {
@@ -229,7 +238,7 @@ fn newer_pages_in_the_middle_are_patched_in() {
 
 /// The disk's bytes were read before the newer version got home and left the tier: they are not to take its place there.
 #[test]
-fn what_the_disk_gave_before_a_newer_version_came_home_is_not_let_in() {
+pub(crate) fn what_the_disk_gave_before_a_newer_version_came_home_is_not_let_in() {
     let flash = FlashConfig { write: WritePolicy::Inclusive, dirty_fraction: 1.0, ..lazy() };
     run(flash, |bench| async move {
         bench.write(&[12], 5000).await;
@@ -252,7 +261,7 @@ fn what_the_disk_gave_before_a_newer_version_came_home_is_not_let_in() {
 
 /// A write that the device acknowledged and lost leaves an older version of the page in the frame, sound in itself.
 #[test]
-fn an_older_version_in_a_frame_is_not_taken_for_the_page() {
+pub(crate) fn an_older_version_in_a_frame_is_not_taken_for_the_page() {
     run(lazy(), |bench| async move {
         bench.offer([12], Access::Random).await;
         let home = &bench.home;
@@ -436,5 +445,38 @@ fn the_tier_tells_how_it_does() {
         assert_eq!((stats.cleaned, stats.oldest_dirty), (20, None));
         assert!(stats.cleaning_rate > 0.0 && stats.time_to_clean() == Some(Duration::ZERO));
         assert!(stats.life_days().is_some_and(|days| days > 0.0 && days.is_finite()));
+    });
+}
+
+/// A page that changes, and goes home, while the cleaner reads its frame is not overtaken by what the cleaner read.
+#[test]
+pub(crate) fn an_older_version_that_the_cleaner_read_does_not_go_home() {
+    run(lazy(), |bench| async move {
+        bench.write(&[3], 2000).await;
+        assert_eq!(bench.home.stats().dirty, 1);
+        bench.flash.delay.store(5, Ordering::SeqCst);
+        let newer = async {
+            bench.env.sleep(Duration::from_millis(2)).await;
+            bench.home.write_back(vec![back(3, 3000)], Reason::Age).await.expect("the disk takes it");
+        };
+        let (home, ()) = futures::join!(bench.home.destage(Lsn(u64::MAX)), newer);
+        home.expect("the disk takes it");
+        bench.env.sleep(Duration::from_millis(10)).await;
+        let mut fetched = bench.home.disk.fetch(page(3), 1, Access::Random).await;
+        assert_eq!(value(&fetched.pop().expect("one page").expect("a good one").bytes), 3000);
+    });
+}
+
+/// What was on its way to a device that died meanwhile is not taken for being there.
+#[test]
+pub(crate) fn a_page_on_its_way_to_a_device_that_dies_is_not_there() {
+    run(lazy(), |bench| async move {
+        bench.flash.write_delay.store(5, Ordering::SeqCst);
+        bench.home.evicted_clean(page(3), &bytes(page(3), 1003), Access::Random);
+        bench.rest().await;
+        assert_eq!(bench.home.stats().used, 1, "it is being written");
+        bench.home.die("it is gone");
+        bench.env.sleep(Duration::from_millis(10)).await;
+        assert_eq!(bench.home.stats().used, 0, "a frame of a device that is gone");
     });
 }

@@ -25,7 +25,7 @@ mod clean;
 #[cfg(test)]
 mod flow_tests;
 #[cfg(test)]
-mod home_tests;
+pub(crate) mod home_tests;
 #[cfg(all(test, feature = "shuttle"))]
 mod models;
 mod partition;
@@ -381,7 +381,9 @@ impl Home for FlashHome {
     }
 
     fn oldest_rec_lsn(&self) -> Option<Lsn> {
-        let here = self.partitions.iter().filter_map(|p| p.lock().oldest_rec()).min();
+        let rising = self.safeguards.has(Safeguard::Rising);
+        let oldest = |p: &Partition| if rising { p.oldest_rec() } else { p.oldest_dirty() };
+        let here = self.partitions.iter().filter_map(|p| oldest(&p.lock())).min();
         here.into_iter().chain(self.disk.oldest_rec_lsn()).min() // In this order: pages move down (invariant 3).
     }
 

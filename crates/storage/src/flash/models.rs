@@ -9,7 +9,9 @@ use crate::log::Log;
 use crate::page::header;
 use crate::pool::fixture::{PAGE, page};
 use crate::pool::models::{ModelEnv, explore, increment_in, numbers, read_in, small, zeros};
+use crate::config::Safeguard;
 use crate::pool::{Access, Pool};
+use crate::testing::{is_missed, safeguards};
 use crate::types::*;
 use shuttle::future::{block_on, yield_now};
 use shuttle::rand::Rng;
@@ -48,7 +50,7 @@ fn start(write: WritePolicy) -> Arc<Model> {
     let env = Env::new(Arc::new(ModelEnv));
     let replacement = if write == WritePolicy::Rotating { FlashOrder::Fifo } else { FlashOrder::Lru2 };
     let flash = FlashConfig { size: 4 * PAGE as u64, write, replacement, expanded_read: 1, ..FlashConfig::default() };
-    let config = StorageConfig { flash, ..small(8) };
+    let config = StorageConfig { flash, safeguards: safeguards(), ..small(8) };
     let device = |name: &str| -> DeviceRef {
         Arc::new(LatencyDevice::new(Arc::new(MemoryDevice::new(name, 1 << 30)), Arc::new(Others)))
     };
@@ -167,6 +169,12 @@ fn pages_move_between_the_tiers() {
 #[test]
 fn model_pages_move_between_the_tiers() {
     explore(pages_move_between_the_tiers);
+}
+
+#[test]
+fn every_safeguard_of_threads_is_missed() {
+    assert!(is_missed(Safeguard::Rising, || explore(pages_move_between_the_tiers)));
+    println!("without Rising: noticed by a model");
 }
 
 /// The only dirty frame is still being written when it is wanted home.

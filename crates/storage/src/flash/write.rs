@@ -11,6 +11,7 @@ use super::partition::{NoFrame, Written};
 use super::record::Record;
 use super::trouble::Trouble;
 use super::{Admission, FlashHome, FrameId};
+use crate::config::Safeguard;
 use crate::error::Result;
 use crate::home::{Home, HomeFuture, Reason, Tier, WriteBack};
 use crate::page::header;
@@ -152,7 +153,8 @@ impl FlashHome {
     /// A device that died while the page was on its way holds nothing.
     fn end_write(&self, at: FrameId, how: Written) -> bool {
         let mut partition = self.partition(at.part).lock();
-        let how = if how == Written::Clean && !self.is_on() { Written::Failed } else { how };
+        let died = !self.is_on() && self.safeguards.has(Safeguard::DyingFrames);
+        let how = if how == Written::Clean && died { Written::Failed } else { how };
         partition.end_write(at.frame, how)
     }
 

@@ -9,14 +9,17 @@
 //!    earlier lives ended with this.
 //! 3. Only batches that check, and the header and seal around them, are written: never what could not be read.
 //! 4. The first batch that does not check is the end of the log, for so a crash leaves it, unless something proves that the log went on and
-//!    was durable: a segment of a later opening, a segment further on than what one sync covers, a page at home that is newer. Then
-//!    the log is damaged, and the opening is refused: what is missing was acknowledged.
+//!    was durable: a segment of a later opening, a segment further on than what one sync covers, a page at home that is newer, a commit
+//!    behind the end that was written when the log was durable beyond it (each says how far it was). Then the log is damaged, or its
+//!    device has lost a write, and the opening is refused: what is missing was acknowledged.
 
+use super::batch::{Batch, EVENT};
 use super::reader::SegmentImage;
 use super::segment::{FIRST, Geometry, SegmentHeader};
 use super::{Core, Log, batch};
 use crate::config::Safeguard;
 use crate::error::{Result, StorageError};
+use crate::mtr::LogEvent;
 use crate::types::Lsn;
 use std::sync::Arc;
 use terrace_device::{IoBuf, Purpose, SECTOR};
@@ -60,8 +63,8 @@ impl Log {
     }
 
     /// Invariant 4: why the log cannot end at `end`, where recovery stopped for want of a batch that checks. `newest`: the newest page LSN
-    /// seen at home. Before the log is started.
-    pub(crate) async fn check_end(&self, end: Lsn, newest: Lsn) -> Result<()> {
+    /// seen at home. Before the log is started. Where the life before was closed (`clean`) nothing behind the end is needed.
+    pub(crate) async fn check_end(&self, end: Lsn, newest: Lsn, clean: bool) -> Result<()> {
         let core = &self.core;
         let number = core.segment_of(end);
         let beyond = {
@@ -70,23 +73,29 @@ impl Log {
             let mut later = tail.found.range(number + 1..).map(|(_, (_, header))| *header);
             later.find(|h| h.prev_end > end && (h.epoch > epoch || h.epoch == epoch && h.number > number + SPAN))
         };
-        if newest <= end && beyond.is_none() {
+        let shown = newest > end || beyond.is_some();
+        if !shown && clean {
             return Ok(());
         }
-        let behind = core.batches_behind(number, end).await?;
+        let Behind { batches, durable } = core.behind(number, end).await?;
+        let acknowledged = durable > end && core.safeguards.has(Safeguard::DurableBefore);
+        if !shown && !acknowledged {
+            return Ok(());
+        }
         let unreadable = core.unreadable_behind(number, end);
         let evidence = match (beyond, newest > end) {
             (Some(header), _) => format!("segment {} follows, which began at {}", header.number, header.prev_end),
-            (None, _) => format!("a page at home is at {newest}"),
+            (None, true) => format!("a page at home is at {newest}"),
+            (None, false) => format!("it was durable to {durable}"),
         };
-        Err(StorageError::Damaged(match (unreadable, behind > 0 || beyond.is_some()) {
+        Err(StorageError::Damaged(match (unreadable, batches > 0 || beyond.is_some()) {
             (Some(at), _) => format!(
                 "the log ends at {end} for want of sectors that cannot be read (offset {at} of {}), and it went on: {evidence}; \
                  what is missing was committed: restore the database from a backup",
                 core.device.name()
             ),
             (None, true) => format!(
-                "the log is damaged at {end} (segment {number} of {}), and it went on: {evidence}, {behind} batches behind the damage \
+                "the log is damaged at {end} (segment {number} of {}), and it went on: {evidence}, {batches} batches behind the damage \
                  check; what is missing was committed: restore the database from a backup",
                 core.device.name()
             ),
@@ -149,20 +158,48 @@ impl Core {
         self.unreadable.lock().iter().copied().find(|&offset| in_segment(offset) || is_header(offset))
     }
 
-    /// How many batches of segment `number` check behind `end`, where none begins that does.
-    async fn batches_behind(self: &Arc<Core>, number: u64, end: Lsn) -> Result<usize> {
-        let found = self.tail.lock().found.get(&number).copied();
-        let Some((slot, header)) = found else { return Ok(0) };
-        let Some(image) = self.read_segment(slot, number).await? else { return Ok(0) };
-        let seed = batch::seed(self.database, header.epoch);
-        let base = self.geometry.lsn(number, 0).0;
-        let (mut at, mut count) = ((end.0 - base).max(FIRST) as usize, 0);
-        while let Some(bytes) = image.bytes().get(at..) {
-            match batch::check(bytes, seed, Lsn(base + at as u64)) {
-                Some(batch) => (at, count) = ((batch.end.0 - base) as usize, count + 1),
-                None => at += 1,
+    /// Looks for batches behind `end`, where none begins that checks: in its segment `number`, and in the next of the same opening.
+    async fn behind(self: &Arc<Core>, number: u64, end: Lsn) -> Result<Behind> {
+        let (mut behind, mut epoch) = (Behind::default(), None);
+        let found: Vec<(u32, SegmentHeader)> = {
+            let tail = self.tail.lock();
+            tail.found.range(number..=number + SPAN).map(|(_, &found)| found).collect()
+        };
+        for (slot, header) in found {
+            if *epoch.get_or_insert(header.epoch) != header.epoch {
+                continue;
+            }
+            let Some(image) = self.read_segment(slot, header.number).await? else { continue };
+            let seed = batch::seed(self.database, header.epoch);
+            let base = self.geometry.lsn(header.number, 0).0;
+            let mut at = end.0.saturating_sub(base).max(FIRST) as usize;
+            while let Some(bytes) = image.bytes().get(at..) {
+                match batch::check(bytes, seed, Lsn(base + at as u64)) {
+                    Some(batch) => {
+                        at = (batch.end.0 - base) as usize;
+                        behind.note(&batch);
+                    }
+                    None => at += 1,
+                }
             }
         }
-        Ok(count)
+        Ok(behind)
+    }
+}
+
+/// What checks behind the end.
+#[derive(Default)]
+struct Behind {
+    batches: usize,
+    /// Up to where the log was durable when they were written.
+    durable: Lsn,
+}
+
+impl Behind {
+    fn note(&mut self, batch: &Batch<'_>) {
+        self.batches += 1;
+        let events = batch.blocks().filter(|block| block.page == EVENT);
+        let durable = events.filter_map(|block| LogEvent::durable(block.ops)).max();
+        self.durable = self.durable.max(durable.unwrap_or_default());
     }
 }

@@ -27,7 +27,7 @@ mod writer;
 #[cfg(test)]
 mod stress;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use crate::config::{Safeguard, Safeguards, StorageConfig};
 use crate::error::{Result, StorageError};

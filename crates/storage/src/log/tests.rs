@@ -19,6 +19,7 @@ pub(in crate::log) fn config() -> StorageConfig {
         log_buffer: 128 << 10,
         redo_bound: 1 << 30,
         log_retention: 512 << 10,
+        safeguards: crate::testing::safeguards(),
         ..StorageConfig::default()
     }
 }
@@ -251,7 +252,7 @@ fn second_life(seed: u64, image: Image, appended: &[Read], acked: Lsn) {
 }
 
 #[test]
-fn a_crash_leaves_a_prefix_with_all_that_was_acknowledged() {
+pub(crate) fn a_crash_leaves_a_prefix_with_all_that_was_acknowledged() {
     for (seed, choice) in [(1, Choice::None), (2, Choice::All), (3, Choice::OnlyLast), (4, Choice::Torn(1))] {
         two_lives(seed, choice);
     }

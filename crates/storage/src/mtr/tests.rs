@@ -130,9 +130,13 @@ fn after_a_panic_between_change_and_log_nothing_is_written() {
 #[test]
 fn garbage_is_no_event() {
     let mut bytes = vec![];
-    LogEvent::Commit { txn: TxnId(u64::MAX), unix_micros: i64::MIN }.encode(&mut bytes);
-    assert_eq!(LogEvent::decode(&bytes), Ok(LogEvent::Commit { txn: TxnId(u64::MAX), unix_micros: i64::MIN }));
-    assert!(LogEvent::decode(&bytes[..16]).is_err());
+    let event = LogEvent::Commit { txn: TxnId(u64::MAX), unix_micros: i64::MIN };
+    event.encode(Lsn(77), &mut bytes);
+    assert_eq!((LogEvent::decode(&bytes), LogEvent::durable(&bytes)), (Ok(event), Some(Lsn(77))));
+    assert!(LogEvent::decode(&bytes[..16]).is_err() && LogEvent::decode(&bytes[..17]).is_err());
+    let mut older = bytes[..17].to_vec();
+    older[0] = 1;
+    assert_eq!((LogEvent::decode(&older), LogEvent::durable(&older)), (Ok(event), None));
     bytes[0] = 9;
     assert!(LogEvent::decode(&bytes).is_err());
 }
