@@ -4,8 +4,8 @@
 //!    read, then purge and the public begin. What is to be purged of the run before is read by purge.
 //! 2. A commit whose log flush failed has an unknown outcome: it stays active for ever, and the database stops (58030).
 //! 3. A database counts as made when everything of it is home: a crash before leaves what opening refuses and creating overwrites.
-use crate::catalog::Catalog;
 use crate::catalog::load::View;
+use crate::catalog::{Catalog, Table};
 use crate::error::{EngineError, Result};
 use crate::histories::Histories;
 use crate::locks::{Locks, Owner};
@@ -16,6 +16,7 @@ use crate::status::OpenTxns;
 use crate::txn::{Isolation, LAZY_FLUSH, Txn};
 use crate::usage::{Counts, Ended, Usage};
 use parking_lot::{Mutex, RwLock};
+use rustc_hash::FxHashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -80,6 +81,9 @@ pub(crate) struct Core {
     pub(crate) config: EngineConfig,
     /// The committed catalogue.
     pub(crate) catalog: RwLock<Arc<Catalog>>,
+    /// Tables as the transaction that holds the lock of definitions has changed them: there may be rows that were written so, which the
+    /// committed definition cannot read (`Core::read_needed`).
+    pub(crate) redefined: Mutex<FxHashMap<ObjectId, Arc<Table>>>,
     pub(crate) active: Arc<Active>,
     pub(crate) locks: Arc<Locks>,
     pub(crate) usage: Arc<Usage>,
@@ -131,6 +135,7 @@ impl Core {
             store,
             config,
             catalog: RwLock::new(Arc::new(catalog)),
+            redefined: Mutex::default(),
             active,
             usage: Arc::default(),
             stripes: (0..STRIPES).map(|_| tokio::sync::Mutex::new(())).collect(),

@@ -12,6 +12,7 @@
 //! 5. A history that could not be purged (a device's error, a damaged page) is tried again after a rest, for ever and from its beginning,
 //!    which by 3 and 4 does no harm; those behind it wait. Only storage that has stopped ends purge. Once its undo has begun to be
 //!    given back all else is done, and only that is gone on with: the rest may be another transaction's by now.
+//!    A row's newest version may be of a transaction that has added columns and not committed yet: it is read by *that* definition.
 //! 6. A transaction rolled back has no records left; it is consumed in its turn all the same, for readers may be walking it.
 use crate::catalog::Table;
 use crate::database::Core;
@@ -21,7 +22,7 @@ use crate::record::{Old, Record, is_chained, is_deleted};
 use crate::rollback::{LOG_EXTRA, entry};
 use crate::row::RowView;
 use crate::snapshots::Snapshot;
-use crate::versions::heap;
+use crate::versions::{RowVersion, heap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -30,7 +31,7 @@ use terrace_storage::config::Safeguard;
 use terrace_storage::heap::{RowHeader, StoredRow};
 use terrace_storage::page::slotted;
 use terrace_storage::undo::{History, UndoRecord};
-use terrace_storage::{DATA, ObjectId, Rid, UndoPtr};
+use terrace_storage::{DATA, ObjectId, Rid, TxnId, UndoPtr};
 
 /// Rest between rounds while snapshots hold purge up.
 const BLOCKED_REST: Duration = Duration::from_millis(50);
@@ -298,12 +299,28 @@ impl Core {
         for index in &table.indexes {
             let key = key::encode_key(index, RowView { table, bytes: payload });
             let _stripe = self.lock_stripe(index.oid, &key).await;
-            let needed = self.all_needed(hold.low(), table.oid, rid).await?;
-            if !needed.iter().any(|v| key::encode_key(index, v.view(table)) == key) {
+            let (needed, definition) = self.read_needed(hold.low(), table, rid).await?;
+            if !needed.iter().any(|v| key::encode_key(index, v.view(&definition)) == key) {
                 self.tree(index).remove(&self.cleanup, &entry(key, rid)).await?;
             }
         }
         Ok(())
+    }
+
+    /// The needed versions of a row, and a definition that can read them: that of the transaction under way that has written with
+    /// columns of its own, if there is one.
+    async fn read_needed(&self, low: TxnId, table: &Arc<Table>, rid: Rid) -> Result<(Vec<RowVersion>, Arc<Table>)> {
+        // The second time where that transaction has been undone since the row was read.
+        for _ in 0..2 {
+            let needed = self.all_needed(low, table.oid, rid).await?;
+            let under_way = self.redefined.lock().get(&table.oid).cloned();
+            let definition = under_way.or_else(|| self.catalog().table_by_oid(table.oid).cloned());
+            let definition = definition.unwrap_or_else(|| table.clone());
+            if needed.iter().all(|version| version.view(&definition).is_known()) {
+                return Ok((needed, definition));
+            }
+        }
+        Err(EngineError::damaged(format!("row {rid:?} has more columns than table \"{}\"", table.name)))
     }
 }
 

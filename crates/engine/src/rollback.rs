@@ -193,6 +193,7 @@ impl Ending {
         let state = self.state.take().expect("a writer is registered");
         let core = self.core.clone();
         let has_records = !history.first.is_none();
+        let defined = self.catalog.is_some();
         // One step for purge, which looks at the histories and the horizon under this lock: else it could see the
         // horizon move, and in the same segment a later history, but not this one. The catalogue comes before the
         // history, which purge reads by its definitions. Both come before the locks go: whoever gets them (checks) must
@@ -213,6 +214,9 @@ impl Ending {
             histories.insert(&history);
         }
         drop(histories);
+        if defined {
+            core.redefined.lock().clear(); // Behind the catalogue: who looks here first misses neither.
+        }
         self.release_locks();
         state.wake(true);
         if has_records {

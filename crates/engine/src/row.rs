@@ -180,6 +180,11 @@ impl<'a> RowView<'a> {
         if text_start + end == self.bytes.len() { Ok(()) } else { Err("its length is wrong") }
     }
 
+    /// Whether the definition has all the columns that the row was written with: else its texts cannot be found.
+    pub(crate) fn is_known(&self) -> bool {
+        self.stored_columns() <= self.table.columns.len()
+    }
+
     /// Number of columns the row was written with.
     fn stored_columns(&self) -> usize {
         u16::from_le_bytes([self.bytes[1], self.bytes[2]]) as usize

@@ -195,7 +195,7 @@ impl Store {
         report.redo_to = redone.end;
         let newest = inner.disk.newest_seen();
         if !report.stopped_short {
-            inner.log.check_end(redone.end, newest, state.clean).await?;
+            inner.log.check_end(redone.end, newest, &state).await?;
         } else if newest > redone.end {
             return Err(StorageError::Damaged(format!(
                 "a page is at {newest}, beyond {}, to where the log was to be repeated: a copy is of no one time before its end",

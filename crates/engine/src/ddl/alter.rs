@@ -40,6 +40,7 @@ impl Txn {
 
     fn publish(&mut self, catalog: &Catalog, table: Table) -> Arc<Table> {
         let table = Arc::new(table);
+        self.core().redefined.lock().insert(table.oid, table.clone());
         self.set_catalog(Arc::new(catalog.with(table.clone())));
         table
     }

@@ -1,6 +1,8 @@
 //! What holds purge up, and what does not.
 use crate::testing::*;
-use crate::txn::{Isolation, UpdateOutcome};
+use crate::catalog::{ColumnDef, IndexSpec, Table};
+use crate::txn::{Isolation, Txn, UpdateOutcome};
+use crate::types::DataType;
 use crate::{Database, Datum, EngineConfig};
 use std::time::Duration;
 use terrace_device::fault::{Fault, Operation, Rule};
@@ -75,4 +77,52 @@ fn an_idle_read_committed_transaction_does_not_hold_purge_up() {
         assert!(db.stats().histories > 0);
         assert_eq!(value(&mut idle, &t, 1).await, Some(1));
     });
+}
+
+/// A transaction adds a column and writes a row with it; purge of what the row was before meets that version.
+#[test]
+fn purge_reads_rows_of_a_definition_that_is_not_committed() {
+    for end in 0..3 {
+        simulate(7, |env| async move {
+            let db = database(&env).await;
+            let (t, other) = (table(&db, "t").await, table(&db, "other").await);
+            put(&db, &t, 1, 0).await;
+            put(&db, &other, 1, 0).await;
+            let mut ddl = db.begin(Isolation::ReadCommitted);
+            let by_text = IndexSpec { name: "by_text".into(), columns: vec![2], unique: false, primary: false };
+            let t = ddl.create_index(&t, by_text).await.unwrap();
+            ddl.commit().await.unwrap();
+            let mut reader = db.begin(Isolation::RepeatableRead);
+            assert_eq!(value(&mut reader, &other, 1).await, Some(0));
+            // Its key changes, which purge is to look after.
+            let update = async |txn: &mut Txn, t: &Table, more: &[Datum], text: &str| {
+                txn.begin_statement();
+                let (rid, _, version) = get(txn, t, 1).await.unwrap();
+                let row = [&[Datum::Int4(1), Datum::Int4(0), Datum::text(text)], more].concat();
+                assert!(matches!(txn.update(t, rid, version, &row).await.unwrap(), UpdateOutcome::Done));
+            };
+            let mut first = db.begin(Isolation::ReadCommitted);
+            update(&mut first, &t, &[], "another").await;
+            first.commit().await.unwrap();
+            let mut alters = db.begin(Isolation::ReadCommitted);
+            alters.begin_statement();
+            let wider = alters.add_column(&t, ColumnDef::new("more", DataType::Text)).await.unwrap();
+            update(&mut alters, &wider, &[Datum::text("more")], "a third").await;
+            reader.rollback().await.unwrap();
+            if end == 2 {
+                // Purge has read the row and waits while all of it is undone.
+                db.0.purge_wanted.notify_one();
+            } else {
+                db.purge().await.unwrap();
+                assert_eq!(db.stats().histories, 0, "the first one's");
+            }
+            match end {
+                0 => alters.commit().await.unwrap(),
+                _ => alters.rollback().await.unwrap(),
+            }
+            db.purge().await.unwrap();
+            assert!(db.failure().is_none() && db.0.redefined.lock().is_empty());
+            clean(&db).await;
+        });
+    }
 }

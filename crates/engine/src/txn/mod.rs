@@ -407,7 +407,9 @@ impl Txn {
     /// Takes the one lock under which definitions change, held to the end of the transaction. First step of every DDL statement: from then
     /// on `catalog()` is the newest committed catalogue with this transaction's own changes.
     pub(crate) async fn lock_ddl(&mut self) -> Result<()> {
-        self.lock(system::TABLES, LockMode::AccessExclusive).await.map(|_| ())
+        self.lock(system::TABLES, LockMode::AccessExclusive).await?;
+        // Where a commit has failed its locks are let go, and definitions are between what they were and what they would have been.
+        self.core().check_alive()
     }
 
     /// Locks a table in a mode, held to the end (`Share` for CREATE INDEX, `AccessExclusive` for DROP). False where it was held already.

@@ -7,7 +7,7 @@ use crate::world::{DATA, LOG, UNDO, World};
 use std::time::Duration;
 use terrace_device::fault::{Choice, Fault, Operation, Rule};
 use terrace_device::{Device, ErrorKind, Purpose};
-use terrace_engine::{Database, EngineError};
+use terrace_engine::{Database, EngineError, Isolation};
 use terrace_storage::config::Safeguards;
 
 /// Trouble in the background of a random run: devices fill up for a while, or the log's sync fails once.
@@ -74,7 +74,7 @@ fn a_failed_log_sync_stops_the_database() {
         run_clients(&world, &db, &model, 2, Mix { faults: true, ..Mix::default() }, || false);
         let d = db.clone();
         let refused: EngineError = world.sim.run(async move {
-            let mut txn = d.begin(terrace_engine::Isolation::ReadCommitted);
+            let mut txn = d.begin(Isolation::ReadCommitted);
             txn.create_table(crate::workload::spec("late")).await.expect_err("the log is gone")
         });
         assert!(["58030", "XX000", "57P01"].contains(&refused.state.0), "{refused:?}");
@@ -89,6 +89,27 @@ fn a_failed_log_sync_stops_the_database() {
             go_on(&world, &db, &state).unwrap();
         }
     }
+}
+
+/// A definition whose commit has an unknown outcome: who waited for the lock of definitions hears that the database has stopped.
+#[test]
+fn definitions_behind_a_commit_of_unknown_outcome_are_refused() {
+    let (world, db, _) = working(3, 5);
+    let fault = Fault::Fail(ErrorKind::Io("no".into()));
+    world.devices[LOG].inject(Rule { operation: Operation::Sync, purpose: None, skip: 0, times: 1, fault });
+    let states = world.sim.run(async move {
+        let table = db.catalog().table("a").cloned().expect("set up");
+        let mut first = db.begin(Isolation::ReadCommitted);
+        first.drop_table(&table).await.expect("nothing fails yet");
+        let second = async {
+            let mut txn = db.begin(Isolation::ReadCommitted);
+            txn.begin_statement();
+            txn.drop_column(&table, 3).await.map(drop)
+        };
+        let (first, second) = futures::join!(first.commit(), second);
+        [first, second].map(|refused| refused.expect_err("the log is gone").state.0)
+    });
+    assert_eq!(states, ["58030", "58030"]);
 }
 
 /// A byte that changes on a data page is found when the page is read; the page is made again from the log, or the error names it.

@@ -20,6 +20,20 @@ const RANDOM: &[(u64, &str)] = &[
     (425, "fragments shorter than a row's header were read as rows"),
 ];
 
+/// The same of `swarm`.
+const SWARM: &[(u64, &str)] = &[
+    (467, "definitions changed behind a commit that had failed, whose locks were gone"),
+    (1587, "purge read a row with columns that a transaction under way had added, by the committed definition"),
+];
+
+#[test]
+fn swarm_seeds() {
+    for (seed, found) in SWARM {
+        let _replay = Replay(*seed);
+        crate::swarm::shaped(*seed).unwrap_or_else(|e| panic!("seed {seed} ({found}) again: {e}"));
+    }
+}
+
 #[test]
 fn random_seeds() {
     for (seed, found) in RANDOM {

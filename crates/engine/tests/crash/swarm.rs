@@ -4,16 +4,18 @@
 //! each death another process goes on with what can be read, and then the power goes.
 
 use crate::faults::gremlin;
+use crate::flash::tier;
 use crate::model::{Model, State};
 use crate::verify::{go_on, recover, recover_with_crashes, run_clients, set_up_for, settle, verify};
 use crate::workload::Mix;
-use crate::world::{NAMES, World, with_shape};
+use crate::world::{NAMES, World, with_shape, with_tier};
 use crate::{Replay, seeds};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use terrace_device::fault::{Choice, Fault, Operation, Recorder, Rule};
 use terrace_device::{ErrorKind, Image};
 use terrace_engine::Database;
+use terrace_storage::FlashConfig;
 use terrace_storage::config::Safeguards;
 
 /// Deaths per seed.
@@ -120,7 +122,7 @@ fn round(swarm: &Swarm, seed: u64, images: Option<Vec<Image>>, state: &mut State
     Ok(left)
 }
 
-pub(crate) fn run(seed: u64) -> Result<(), String> {
+fn run(seed: u64) -> Result<(), String> {
     let swarm = Swarm::draw(seed);
     let mut state = State::new();
     let mut images = None;
@@ -134,7 +136,7 @@ pub(crate) fn run(seed: u64) -> Result<(), String> {
     go_on(&world, &db, &is).map(|_| ())
 }
 
-fn shaped(seed: u64) -> Result<(), String> {
+pub(crate) fn shaped(seed: u64) -> Result<(), String> {
     let swarm = Swarm::draw(seed);
     with_shape(|shape| (shape.page_size, shape.torn_reads) = (swarm.page_size, swarm.torn_reads), || run(seed))
 }
@@ -144,5 +146,17 @@ fn random_features_and_faults() {
     for seed in seeds() {
         let _replay = Replay(seed);
         shaped(seed).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+    }
+}
+
+/// The same with a flash tier, of as many pages whatever their size.
+#[test]
+fn random_features_and_faults_over_a_tier() {
+    for seed in seeds() {
+        let _replay = Replay(seed);
+        let config = tier(seed);
+        let size = config.size / 4096 * Swarm::draw(seed).page_size as u64;
+        let ran = with_tier(FlashConfig { size, ..config }, || shaped(seed));
+        ran.unwrap_or_else(|e| panic!("seed {seed}, with flash: {e}"));
     }
 }

@@ -13,7 +13,7 @@ use terrace_engine::{Database, Datum, Isolation, UpdateOutcome};
 use terrace_storage::config::Safeguards;
 
 /// Updates of a transaction, each with so many bytes of undo: well over two extents of 1 MiB.
-const UPDATES: usize = 900;
+const UPDATES: usize = 1500;
 const BODY: usize = 2800;
 
 /// Updates the rows that `set_up` made, again and again, in one transaction; ends it as the seed says.

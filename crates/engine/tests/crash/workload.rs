@@ -156,7 +156,7 @@ impl Client {
             return Stop::Client;
         }
         match e.state.0 {
-            "40001" | "40P01" | "55P03" | "72000" | "23505" | "42P07" | "42P01" | "42704" | "42701" => {
+            "40001" | "40P01" | "55P03" | "72000" | "23505" | "42P07" | "42P01" | "42703" | "42704" | "42701" => {
                 Stop::Transaction
             }
             "53100" if self.mix.faults => Stop::Transaction,

@@ -10,7 +10,8 @@
 //! 3. Only batches that check, and the header and seal around them, are written: never what could not be read.
 //! 4. The first batch that does not check is the end of the log, for so a crash leaves it, unless something proves that the log went on and
 //!    was durable: a segment of a later opening, a segment further on than what one sync covers, a page at home that is newer, a commit
-//!    behind the end that was written when the log was durable beyond it (each says how far it was). Then the log is damaged, or its
+//!    behind the end that was written when the log was durable beyond it (each says how far it was); or where many sectors behind it
+//!    cannot be read. Then the log is damaged, or its
 //!    device has lost a write, and the opening is refused: what is missing was acknowledged.
 
 use super::batch::{Batch, EVENT};
@@ -18,6 +19,7 @@ use super::reader::SegmentImage;
 use super::segment::{FIRST, Geometry, SegmentHeader};
 use super::{Core, Log, batch};
 use crate::config::Safeguard;
+use crate::control::Control;
 use crate::error::{Result, StorageError};
 use crate::mtr::LogEvent;
 use crate::types::Lsn;
@@ -26,6 +28,8 @@ use terrace_device::{IoBuf, Purpose, SECTOR};
 
 /// Bytes written again at once.
 const CHUNK: usize = 1 << 20;
+/// So many sectors that cannot be read, where the log may go on, are no write that the power cut: the device fails.
+const MANY: usize = 8;
 /// Segments that the writes of one sync can touch: one that was begun before, then two neighbours with more than one segment's worth
 /// of batches for each segment's worth (`space`, invariant 3), and the one in which they end.
 const SPAN: u64 = 6;
@@ -63,8 +67,8 @@ impl Log {
     }
 
     /// Invariant 4: why the log cannot end at `end`, where recovery stopped for want of a batch that checks. `newest`: the newest page LSN
-    /// seen at home. Before the log is started. Where the life before was closed (`clean`) nothing behind the end is needed.
-    pub(crate) async fn check_end(&self, end: Lsn, newest: Lsn, clean: bool) -> Result<()> {
+    /// seen at home. Before the log is started. `state`: as the life before left it; where it was closed nothing behind the end is needed.
+    pub(crate) async fn check_end(&self, end: Lsn, newest: Lsn, state: &Control) -> Result<()> {
         let core = &self.core;
         let number = core.segment_of(end);
         let beyond = {
@@ -74,21 +78,22 @@ impl Log {
             later.find(|h| h.prev_end > end && (h.epoch > epoch || h.epoch == epoch && h.number > number + SPAN))
         };
         let shown = newest > end || beyond.is_some();
-        if !shown && clean {
+        if !shown && state.clean {
             return Ok(());
         }
-        let Behind { batches, durable } = core.behind(number, end).await?;
+        let Behind { batches, durable } = core.behind(number, end, state.epoch).await?;
         let acknowledged = durable > end && core.safeguards.has(Safeguard::DurableBefore);
-        if !shown && !acknowledged {
+        let unreadable = core.unreadable_behind(number, end);
+        if !shown && !acknowledged && unreadable.len() < MANY {
             return Ok(());
         }
-        let unreadable = core.unreadable_behind(number, end);
         let evidence = match (beyond, newest > end) {
+            (None, false) if !acknowledged => format!("{} sectors behind it cannot be read", unreadable.len()),
             (Some(header), _) => format!("segment {} follows, which began at {}", header.number, header.prev_end),
             (None, true) => format!("a page at home is at {newest}"),
             (None, false) => format!("it was durable to {durable}"),
         };
-        Err(StorageError::Damaged(match (unreadable, batches > 0 || beyond.is_some()) {
+        Err(StorageError::Damaged(match (unreadable.first(), batches > 0 || beyond.is_some()) {
             (Some(at), _) => format!(
                 "the log ends at {end} for want of sectors that cannot be read (offset {at} of {}), and it went on: {evidence}; \
                  what is missing was committed: restore the database from a backup",
@@ -147,20 +152,21 @@ impl Core {
         Ok(())
     }
 
-    /// A sector that cannot be read where the stream may go on behind `end`: in its segment, or a segment's header.
-    fn unreadable_behind(&self, number: u64, end: Lsn) -> Option<u64> {
+    /// Sectors that cannot be read where the stream may go on behind `end`: in its segment, or a segment's header.
+    fn unreadable_behind(&self, number: u64, end: Lsn) -> Vec<u64> {
         let at = self.tail.lock().found.get(&number).map(|(slot, _)| self.geometry.slot_at(*slot));
         let from = at.map(|at| at + (end.0 - self.geometry.lsn(number, 0).0) / SECTOR as u64 * SECTOR as u64);
         let in_segment = |offset: u64| {
             from.is_some_and(|from| offset >= from) && at.is_some_and(|at| offset < at + self.geometry.segment_size)
         };
         let is_header = |offset: u64| (offset - self.geometry.slot_at(0)).is_multiple_of(self.geometry.segment_size);
-        self.unreadable.lock().iter().copied().find(|&offset| in_segment(offset) || is_header(offset))
+        self.unreadable.lock().iter().copied().filter(|&offset| in_segment(offset) || is_header(offset)).collect()
     }
 
-    /// Looks for batches behind `end`, where none begins that checks: in its segment `number`, and in the next of the same opening.
-    async fn behind(self: &Arc<Core>, number: u64, end: Lsn) -> Result<Behind> {
-        let (mut behind, mut epoch) = (Behind::default(), None);
+    /// Looks for batches behind `end`, where none begins that checks: in its segment `number`, in the next of the same opening, and, where the
+    /// next one's beginning may be what is missing, in all slots that are not in use. `last`: the last opening.
+    async fn behind(self: &Arc<Core>, number: u64, end: Lsn, last: u64) -> Result<Behind> {
+        let (mut behind, mut epoch, mut sealed) = (Behind::default(), None, false);
         let found: Vec<(u32, SegmentHeader)> = {
             let tail = self.tail.lock();
             tail.found.range(number..=number + SPAN).map(|(_, &found)| found).collect()
@@ -170,20 +176,28 @@ impl Core {
                 continue;
             }
             let Some(image) = self.read_segment(slot, header.number).await? else { continue };
+            sealed |= header.number == number && image.seal().is_some_and(|seal| seal.end == end);
             let seed = batch::seed(self.database, header.epoch);
-            let base = self.geometry.lsn(header.number, 0).0;
-            let mut at = end.0.saturating_sub(base).max(FIRST) as usize;
-            while let Some(bytes) = image.bytes().get(at..) {
-                match batch::check(bytes, seed, Lsn(base + at as u64)) {
-                    Some(batch) => {
-                        at = (batch.end.0 - base) as usize;
-                        behind.note(&batch);
-                    }
-                    None => at += 1,
-                }
+            let base = self.geometry.lsn(header.number, 0);
+            behind.look(image.bytes(), end.0.saturating_sub(base.0), seed, base);
+        }
+        let epoch = epoch.unwrap_or(0);
+        if sealed || epoch < last {
+            let (seed, base) = (batch::seed(self.database, epoch.max(last)), self.geometry.lsn(number + 1, 0));
+            for slot in self.unused_slots() {
+                let at = self.geometry.slot_at(slot);
+                let length = self.device.size().saturating_sub(at).min(self.geometry.segment_size) / SECTOR as u64;
+                let (bytes, _) = self.read_around(at, length as usize * SECTOR).await?;
+                behind.look(&bytes, FIRST, seed, base);
             }
         }
         Ok(behind)
+    }
+
+    fn unused_slots(&self) -> Vec<u32> {
+        let tail = self.tail.lock();
+        let used: Vec<u32> = tail.slots.live().filter_map(|number| tail.slots.slot(number)).collect();
+        (0..self.geometry.slots(self.device.size())).filter(|slot| !used.contains(slot)).collect()
     }
 }
 
@@ -196,6 +210,20 @@ struct Behind {
 }
 
 impl Behind {
+    /// Looks at a segment's bytes from an offset on; `base`: the LSN that its first byte has.
+    fn look(&mut self, segment: &[u8], from: u64, seed: u32, base: Lsn) {
+        let mut at = from.max(FIRST) as usize;
+        while let Some(bytes) = segment.get(at..).filter(|bytes| !bytes.is_empty()) {
+            match batch::check(bytes, seed, Lsn(base.0 + at as u64)) {
+                Some(batch) => {
+                    at = (batch.end.0 - base.0) as usize;
+                    self.note(&batch);
+                }
+                None => at += 1,
+            }
+        }
+    }
+
     fn note(&mut self, batch: &Batch<'_>) {
         self.batches += 1;
         let events = batch.blocks().filter(|block| block.page == EVENT);

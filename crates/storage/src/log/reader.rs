@@ -20,6 +20,8 @@ use terrace_device::{ErrorKind, IoBuf, Purpose, SECTOR};
 
 /// Where a transfer fails, it is tried again in pieces of so many bytes, then by sectors.
 const PIECE: usize = 64 << 10;
+/// A sector is tried so often.
+const SECTOR_READS: usize = 3;
 
 /// One segment's bytes, as they lie on the device.
 pub(crate) struct SegmentImage {
@@ -142,7 +144,7 @@ impl Core {
     }
 
     /// Reads a range, with zeros where it cannot be read, and says whether there is such a place (invariant 3).
-    async fn read_around(&self, at: u64, length: usize) -> Result<(IoBuf, bool)> {
+    pub(super) async fn read_around(&self, at: u64, length: usize) -> Result<(IoBuf, bool)> {
         if let Some(bytes) = self.try_read(at, length).await? {
             return Ok((bytes, false));
         }
@@ -156,7 +158,14 @@ impl Core {
             }
             for (i, sector) in piece.chunks_mut(SECTOR).enumerate() {
                 let offset = from + (i * SECTOR) as u64;
-                match self.try_read(offset, sector.len()).await? {
+                let mut read = None;
+                for _ in 0..SECTOR_READS {
+                    read = self.try_read(offset, sector.len()).await?;
+                    if read.is_some() {
+                        break;
+                    }
+                }
+                match read {
                     Some(read) => sector.copy_from_slice(&read),
                     None => {
                         holes = true;
