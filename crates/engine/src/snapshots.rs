@@ -97,7 +97,11 @@ impl Snapshot {
     }
     /// 72000 where the snapshot was given up for undo space.
     pub(crate) fn check(&self) -> Result<()> {
-        if self.given_up.load(Ordering::Acquire) && self.registry.checks { Err(EngineError::snapshot_too_old()) } else { Ok(()) }
+        if self.given_up.load(Ordering::Acquire) && self.registry.checks {
+            Err(EngineError::snapshot_too_old())
+        } else {
+            Ok(())
+        }
     }
     /// What was read with the snapshot, where it was whole until then (invariant 5); else 72000, whatever the reading
     /// found.

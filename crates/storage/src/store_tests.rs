@@ -585,7 +585,8 @@ fn a_hole_in_the_log_behind_which_it_was_durable_is_refused() {
             async move {
                 let mut model = work(st.clone(), recorder, model, 5).await;
                 st.log().flush_to(st.log().end()).await.expect("flushes");
-                let fault = [Fault::Lose, Fault::Misdirect(3 << 12), Fault::Misdirect(-4096)][seed as usize % 3].clone();
+                let fault =
+                    [Fault::Lose, Fault::Misdirect(3 << 12), Fault::Misdirect(-4096)][seed as usize % 3].clone();
                 devices[1].inject(Rule { operation: Operation::Write, purpose: None, skip: 0, times: 1, fault });
                 for i in 0..3 {
                     let lsn = step(&st, &mut model, 2 << 8 | i, 3000).await.expect("works");

@@ -1,6 +1,6 @@
 //! What holds purge up, and what does not.
-use crate::testing::*;
 use crate::catalog::{ColumnDef, IndexSpec, Table};
+use crate::testing::*;
 use crate::txn::{Isolation, Txn, UpdateOutcome};
 use crate::types::DataType;
 use crate::{Database, Datum, EngineConfig};

@@ -37,7 +37,9 @@ fn look(world: &World, db: &Database, states: &[State]) -> Result<Option<State>,
             Err(format!("wrong answers; from the first of {}: {:?}", states.len(), difference(&states[0], &is)))
         }
         // Where the database has failed, transactions neither end nor are undone.
-        Ok((problems, _)) if !problems.is_empty() && db.failure().is_none() => Err(format!("check found: {}", problems.join("; "))),
+        Ok((problems, _)) if !problems.is_empty() && db.failure().is_none() => {
+            Err(format!("check found: {}", problems.join("; ")))
+        }
         Ok((_, is)) => Ok(Some(is)),
         Err(e) if CODES.contains(&e.state.0) => Ok(None),
         Err(e) => Err(format!("an error of another kind: {e:?}")),

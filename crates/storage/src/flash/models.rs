@@ -1,6 +1,7 @@
 //! Models: the production pool over the tier over the disk home, under a scheduler that tries many interleavings; see `pool/models.rs`.
 
 use super::FlashHome;
+use crate::config::Safeguard;
 use crate::config::{DeviceSet, FlashConfig, FlashOrder, StorageConfig, WritePolicy};
 use crate::home::disk::DiskHome;
 use crate::home::{Home, Reason, WriteBack};
@@ -9,7 +10,6 @@ use crate::log::Log;
 use crate::page::header;
 use crate::pool::fixture::{PAGE, page};
 use crate::pool::models::{ModelEnv, explore, increment_in, numbers, read_in, small, zeros};
-use crate::config::Safeguard;
 use crate::pool::{Access, Pool};
 use crate::testing::{is_missed, safeguards};
 use crate::types::*;
