@@ -154,8 +154,7 @@ fn life(world: &World, db: &Database, model: &Model) -> Option<Copied> {
         }
     });
     run_clients(world, db, model, 2, Mix { transactions: 60, long: 10, faults: true, ..Mix::default() }, || false);
-    let copied = done.lock().take();
-    copied
+    done.lock().take()
 }
 
 /// All segments that the archive has not got.
