@@ -13,8 +13,8 @@ use terrace_engine::{Database, Datum, Isolation, UpdateOutcome};
 use terrace_storage::config::Safeguards;
 
 /// Updates of a transaction, each with so many bytes of undo: well over two extents of 1 MiB.
-const UPDATES: usize = 1500;
-const BODY: usize = 2800;
+const UPDATES: usize = 3600;
+const BODY: usize = 800;
 
 /// Updates the rows that `set_up` made, again and again, in one transaction; ends it as the seed says.
 async fn churn(db: Database, model: Model, seed: u64, most: Arc<AtomicU64>) {
