@@ -182,8 +182,6 @@ pub enum Safeguard {
     EntriesFirst,
     /// Histories are purged in the order in which transactions ended.
     HistoryOrder,
-    /// Objects are freed for good, in the log, before their pages are forgotten (space/mod.rs).
-    FlushBeforeForget,
     /// What was read is believed only where the snapshot has not been given up (engine/snapshots.rs, invariant 5).
     SnapshotCheck,
     /// A row is looked at again under its latch before it is written (engine/txn/write.rs, invariant 1).

@@ -71,7 +71,6 @@ fn every_safeguard_is_missed() {
         Safeguard::CommitSync,
         Safeguard::UndoLogging,
         Safeguard::EntriesFirst,
-        Safeguard::FlushBeforeForget,
     ];
     all_are_missed(&removals, swept);
 }
