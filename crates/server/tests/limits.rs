@@ -1,6 +1,8 @@
 //! Transactions of several statements, and limits: of time, memory, length and number.
 #![allow(clippy::disallowed_methods, reason = "a test of the server, on tokio")]
 mod common;
+#[path = "limits/devices.rs"]
+mod devices;
 #[path = "limits/memory.rs"]
 mod memory;
 
