@@ -25,6 +25,8 @@ mod memory;
 mod mistakes;
 #[path = "statements/named.rs"]
 mod named;
+#[path = "statements/offset.rs"]
+mod offset;
 #[path = "statements/plans.rs"]
 mod plans;
 #[path = "statements/postgres.rs"]

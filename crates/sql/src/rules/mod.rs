@@ -6,6 +6,7 @@
 mod common_types;
 mod from;
 mod held_filters;
+mod listed;
 mod membership;
 mod optional;
 mod properties;
@@ -37,6 +38,7 @@ pub(crate) fn logical() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         "push_down_filter" => Arc::new(held_filters::HeldFilters::default()) as Arc<dyn OptimizerRule + Send + Sync>,
         _ => rule,
     })
+    .chain([Arc::new(listed::ListedItems) as Arc<dyn OptimizerRule + Send + Sync>])
     .collect()
 }
 

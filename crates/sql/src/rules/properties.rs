@@ -2,11 +2,12 @@
 //!
 //! 1. The rows of UNION ALL come from its inputs one after the other, as one stream, and nothing is known of them.
 //! 2. A column that an outer join or grouping sets fill with NULLs is no constant, and equals nothing.
-//! 3. `array_agg` and `string_agg` over a subquery with ORDER BY collect in its order.
+//! 3. `array_agg` and `string_agg` over a subquery with ORDER BY collect in its order, and OFFSET passes over its first rows.
 //!
 //! Upstream: `calculate_union` keeps a column that is a constant of each input (`SELECT 2 k ... UNION ALL SELECT 1 ...`) as a constant
 //! per partition, and merging the sorted partitions then drops it from the sort's keys. `EquivalenceGroup::join` keeps the constants and
 //! equalities of an outer join's padded side, `AggregateExec` those of grouping sets: ORDER BY such a column is left out.
+//! `EnforceSorting` drops the sort below an OFFSET without LIMIT where nothing above asks for the order.
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::stats::Statistics;
@@ -23,6 +24,7 @@ use datafusion::physical_plan::filter_pushdown::{
     ChildPushdownResult, FilterDescription, FilterPushdownPhase, FilterPushdownPropagation,
 };
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
+use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -58,6 +60,12 @@ impl PhysicalOptimizerRule for HonestProperties {
                     None => Transformed::no(node),
                 };
                 return Ok(if sets { forgetting(kept.data) } else { kept });
+            }
+            if let Some(limit) = node.downcast_ref::<GlobalLimitExec>()
+                && limit.fetch().is_none()
+            {
+                let Some(input) = in_order(limit.input())? else { return Ok(Transformed::no(node)) };
+                return Ok(Transformed::yes(node.clone().replace_children(vec![input], RECOMPUTED)?));
             }
             let Some(join_type) = join_type(&node) else { return Ok(Transformed::no(node)) };
             let padded = match join_type {

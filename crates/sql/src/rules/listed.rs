@@ -1,0 +1,106 @@
+//! Items of IN lists that depend on the row are not taken for constants.
+//!
+//! 1. An item that is neither a literal nor a bare column is computed for each row: its value comes as a column.
+//! 2. It runs after all other rules: they put what a column stands for into lists.
+//!
+//! Upstream: `InListExpr::try_new` evaluates the items over no rows, and takes one that answers a scalar for a constant. CASE does, where
+//! its results are literals: `1 IN (CASE i WHEN 1 THEN 7 ELSE 1 END, 5)` is then true for every row.
+use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::expr::{InList, ScalarFunction};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
+};
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use std::sync::{Arc, LazyLock};
+
+#[derive(Debug)]
+pub(crate) struct ListedItems;
+
+impl OptimizerRule for ListedItems {
+    fn name(&self) -> &str {
+        "listed_items"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::BottomUp)
+    }
+
+    fn supports_rewrite(&self) -> bool {
+        true
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        let mut found = false;
+        plan.apply_expressions(|expr| {
+            found |= expr.exists(|e| Ok(matches!(e, Expr::InList(list) if list.list.iter().any(is_open))))?;
+            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+        if !found {
+            return Ok(Transformed::no(plan));
+        }
+        let names = NamePreserver::new(&plan);
+        plan.map_expressions(|expr| {
+            let name = names.save(&expr);
+            Ok(expr.transform_up(per_row)?.update_data(|expr| name.restore(expr)))
+        })
+    }
+}
+
+/// Whether an item might be taken for a constant that it is not.
+fn is_open(item: &Expr) -> bool {
+    match item {
+        Expr::Literal(..) | Expr::Column(_) => false,
+        Expr::ScalarFunction(call) => !Arc::ptr_eq(&call.func, &PER_ROW),
+        _ => true,
+    }
+}
+
+fn per_row(expr: Expr) -> Result<Transformed<Expr>> {
+    let Expr::InList(InList { expr, list, negated }) = expr else { return Ok(Transformed::no(expr)) };
+    let mut changed = false;
+    let items = list.into_iter().map(|item| match is_open(&item) {
+        true => {
+            changed = true;
+            Expr::ScalarFunction(ScalarFunction::new_udf(PER_ROW.clone(), vec![item]))
+        }
+        false => item,
+    });
+    let list = items.collect();
+    let listed = Expr::InList(InList { expr, list, negated });
+    Ok(if changed { Transformed::yes(listed) } else { Transformed::no(listed) })
+}
+
+static PER_ROW: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| Arc::new(ScalarUDF::from(PerRow { signature: Signature::any(1, Volatility::Immutable) })));
+
+/// Answers its argument, as a column.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct PerRow {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for PerRow {
+    fn name(&self) -> &str {
+        "per_row"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        Ok(types[0].clone())
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        Ok(args.arg_fields[0].clone())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        Ok(ColumnarValue::Array(args.args[0].clone().into_array(args.number_rows)?))
+    }
+}

@@ -1,0 +1,33 @@
+//! What DataFusion leaves out: the order below OFFSET, and the rows that an item of a list depends on.
+use crate::common::{Client, database};
+
+/// The first rows by the subquery's order are passed over, whatever is done with the others.
+#[tokio::test]
+async fn n55_offset_keeps_the_order_of_its_query() {
+    let mut c = Client::new(&database().await);
+    c.ok("CREATE TABLE t (id int PRIMARY KEY, s text, x int)", "CREATE TABLE").await;
+    c.ok("INSERT INTO t VALUES (1, 'a', 30), (2, 'b', 10), (3, 'c', 20)", "INSERT 0 3").await;
+    c.rows("SELECT x FROM (SELECT x FROM t ORDER BY id DESC OFFSET 1) q ORDER BY x", &["10", "30"]).await;
+    c.rows("SELECT sum(x) FROM (SELECT x FROM t ORDER BY id DESC OFFSET 2) q", &["30"]).await;
+    c.rows("SELECT max(s) FROM (SELECT s FROM t ORDER BY x DESC NULLS LAST, 1 OFFSET 1) q WHERE s < 'c'", &["b"]).await;
+    c.rows("SELECT count(*) FROM (SELECT x FROM t ORDER BY x OFFSET 1) q JOIN t ON t.x = q.x AND t.id > 1", &["1"])
+        .await;
+    c.rows("SELECT x FROM (SELECT x FROM t ORDER BY x LIMIT ALL OFFSET 2) q", &["30"]).await;
+    c.rows("SELECT id FROM t WHERE x IN (SELECT x FROM t ORDER BY x DESC OFFSET 2)", &["2"]).await;
+}
+
+#[tokio::test]
+async fn n56_items_of_lists_are_computed_for_each_row() {
+    let mut c = Client::new(&database().await);
+    c.ok("CREATE TABLE t (id int PRIMARY KEY, i int)", "CREATE TABLE").await;
+    c.ok("INSERT INTO t VALUES (1, 1), (2, NULL), (3, 2)", "INSERT 0 3").await;
+    c.rows("SELECT id FROM t WHERE 1 IN (CASE i WHEN i THEN 7 ELSE 1 END, 5) ORDER BY id", &["2"]).await;
+    c.rows("SELECT id FROM t WHERE 1 NOT IN (CASE WHEN i = 1 THEN 1 ELSE 2 END, 5) ORDER BY id", &["2", "3"]).await;
+    c.rows("SELECT id, 7 IN (CASE i WHEN 1 THEN 7 END, 5) FROM t ORDER BY id", &["1|true", "2|NULL", "3|NULL"]).await;
+    c.rows("SELECT q.id FROM (SELECT id, CASE i WHEN i THEN 7 ELSE 1 END AS x FROM t) q WHERE 1 IN (q.x, 5)", &["2"])
+        .await;
+    c.rows("SELECT count(*) FROM t a JOIN t b ON a.id IN (CASE b.i WHEN 2 THEN 1 ELSE 9 END, 8)", &["1"]).await;
+    c.ok("UPDATE t SET i = 3 WHERE 1 IN (CASE i WHEN 2 THEN 1 ELSE 9 END, 5)", "UPDATE 1").await;
+    c.ok("DELETE FROM t WHERE 1 IN (CASE i WHEN i THEN 7 ELSE 1 END, 5)", "DELETE 1").await;
+    c.rows("SELECT id, i FROM t ORDER BY id", &["1|1", "3|3"]).await;
+}
