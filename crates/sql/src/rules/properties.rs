@@ -7,7 +7,7 @@
 //! Upstream: `calculate_union` keeps a column that is a constant of each input (`SELECT 2 k ... UNION ALL SELECT 1 ...`) as a constant
 //! per partition, and merging the sorted partitions then drops it from the sort's keys. `EquivalenceGroup::join` keeps the constants and
 //! equalities of an outer join's padded side, `AggregateExec` those of grouping sets: ORDER BY such a column is left out.
-//! `EnforceSorting` drops the sort below an OFFSET without LIMIT where nothing above asks for the order.
+//! `EnforceSorting` drops the sort below an OFFSET without LIMIT where nothing above asks for the order, and pushes sorts through it.
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::stats::Statistics;
@@ -65,7 +65,8 @@ impl PhysicalOptimizerRule for HonestProperties {
                 && limit.fetch().is_none()
             {
                 let Some(input) = in_order(limit.input())? else { return Ok(Transformed::no(node)) };
-                return Ok(Transformed::yes(node.clone().replace_children(vec![input], RECOMPUTED)?));
+                let limit = node.clone().replace_children(vec![input], RECOMPUTED)?;
+                return Ok(Transformed::yes(Arc::new(Forgetting::new(limit, true))));
             }
             let Some(join_type) = join_type(&node) else { return Ok(Transformed::no(node)) };
             let padded = match join_type {
@@ -122,33 +123,41 @@ fn join_type(node: &Arc<dyn ExecutionPlan>) -> Option<JoinType> {
 }
 
 fn forgetting(input: Arc<dyn ExecutionPlan>) -> Transformed<Arc<dyn ExecutionPlan>> {
-    Transformed::yes(Arc::new(Forgetting::new(input)))
+    Transformed::yes(Arc::new(Forgetting::new(input, false)))
 }
 
-/// Hands rows on; what is known of them ends here.
+/// Hands rows on; no sort passes it.
 #[derive(Debug)]
 struct Forgetting {
     input: Arc<dyn ExecutionPlan>,
+    /// Whether what is known of the rows is known above.
+    keeps: bool,
     properties: Arc<PlanProperties>,
 }
 
 impl Forgetting {
-    fn new(input: Arc<dyn ExecutionPlan>) -> Forgetting {
+    fn new(input: Arc<dyn ExecutionPlan>, keeps: bool) -> Forgetting {
         let mut properties = PlanProperties::clone(input.properties());
-        properties.set_eq_properties(EquivalenceProperties::new(input.schema()));
-        Forgetting { input, properties: Arc::new(properties) }
+        if !keeps {
+            properties.set_eq_properties(EquivalenceProperties::new(input.schema()));
+        }
+        Forgetting { input, keeps, properties: Arc::new(properties) }
+    }
+
+    fn title(&self) -> &'static str {
+        if self.keeps { "Offset" } else { "Padded" }
     }
 }
 
 impl DisplayAs for Forgetting {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Padded")
+        write!(f, "{}", self.title())
     }
 }
 
 impl ExecutionPlan for Forgetting {
     fn name(&self) -> &str {
-        "Padded"
+        self.title()
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {
@@ -180,7 +189,7 @@ impl ExecutionPlan for Forgetting {
         _: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let Some(input) = children.pop().filter(|_| children.is_empty()) else { return internal_err!("one input") };
-        Ok(Arc::new(Forgetting::new(input)))
+        Ok(Arc::new(Forgetting::new(input, self.keeps)))
     }
 
     fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
@@ -200,7 +209,7 @@ impl ExecutionPlan for Forgetting {
     }
 
     fn supports_limit_pushdown(&self) -> bool {
-        true
+        !self.keeps
     }
 
     fn cardinality_effect(&self) -> CardinalityEffect {
