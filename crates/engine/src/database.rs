@@ -381,6 +381,11 @@ impl Database {
         self.0.usage.commit_wait.read()
     }
 
+    /// How long transactions have waited for each other since opening.
+    pub fn lock_wait(&self) -> Duration {
+        self.0.locks.waited()
+    }
+
     /// The limits that were set.
     pub fn config(&self) -> &EngineConfig {
         &self.0.config

@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use terrace_env::{Env, Nanos};
 use terrace_storage::log::{Counted, Log};
@@ -123,12 +123,23 @@ pub(crate) struct Locks {
     inner: Mutex<Inner>,
     /// Locks of rows (invariant 5): the same count as within.
     explicit: Arc<AtomicUsize>,
+    /// Nanoseconds of all waits that have ended with what was waited for.
+    waited: AtomicU64,
 }
 
 impl Locks {
     pub(crate) fn new(log: Option<Log>) -> Locks {
         let inner = Inner::default();
-        Locks { log, explicit: inner.explicit.clone(), inner: Mutex::new(inner) }
+        Locks { log, explicit: inner.explicit.clone(), inner: Mutex::new(inner), waited: AtomicU64::new(0) }
+    }
+
+    /// How long transactions have waited for each other so far.
+    pub(crate) fn waited(&self) -> Duration {
+        Duration::from_nanos(self.waited.load(Ordering::Relaxed))
+    }
+
+    fn note_wait(&self, env: &Env, since: Nanos) {
+        self.waited.fetch_add(env.now().0.saturating_sub(since.0), Ordering::Relaxed);
     }
 
     fn held_up(&self) -> Option<Counted<'_>> {
@@ -325,7 +336,9 @@ impl Locks {
             }
             WaitGuard { locks: self, owner, lock: Some((key, mode)), _held_up: self.held_up() }
         };
+        let since = env.now();
         with_timeout(env, timeout, granted.notified()).await?;
+        self.note_wait(env, since);
         guard.lock = None;
         Ok(true)
     }
@@ -427,7 +440,10 @@ impl Locks {
             }
             WaitGuard { locks: self, owner, lock: None, _held_up: self.held_up() }
         };
-        with_timeout(env, timeout, progress).await
+        let since = env.now();
+        with_timeout(env, timeout, progress).await?;
+        self.note_wait(env, since);
+        Ok(())
     }
 
     pub(crate) fn release(&self, owner: Owner, key: LockKey, mode: LockMode) {

@@ -7,6 +7,7 @@
 
 pub mod experiment;
 pub mod experiments;
+pub mod heat;
 pub mod machine;
 mod random;
 #[cfg(test)]

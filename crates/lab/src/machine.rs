@@ -10,6 +10,7 @@ mod session;
 
 pub use session::Session;
 
+use crate::heat::{self, Heat};
 use crate::workload::{Outcome, Sample, Workload};
 use futures::FutureExt;
 use parking_lot::Mutex;
@@ -37,6 +38,8 @@ pub struct Machine {
     pub storage: StorageConfig,
     /// Charged to the CPU for each statement of a transaction.
     pub statement_cpu: Duration,
+    /// Data and undo pages are written whole or not at all, so that there are no double-writes (as in the papers), and groups of any size.
+    pub whole_pages: bool,
     pub seed: u64,
 }
 
@@ -62,9 +65,42 @@ pub struct Traffic {
     pub tier_misses: u64,
     /// Of the hits, pages that were newer there than on the disk.
     pub tier_dirty_hits: u64,
+    /// Of the misses, pages that the tier held and was too busy to give.
+    pub tier_throttled: u64,
+    /// Pages not let in, by [`REJECTED`].
+    pub tier_rejected: [u64; REJECTED.len()],
+    /// Bytes written to the tier.
+    pub tier_written: u64,
     /// Gauges: frames of the tier in use, and of them dirty.
     pub tier_used: u64,
     pub tier_dirty: u64,
+    /// Nanoseconds that transactions waited for each other's locks, in waits that have ended.
+    pub lock_wait: u64,
+}
+
+/// Why pages are not let into the tier.
+pub const REJECTED: [&str; 8] = [
+    "rejected sequential",
+    "rejected throttled",
+    "rejected policy",
+    "rejected old",
+    "rejected dirty",
+    "rejected cold",
+    "rejected no frame",
+    "rejected budget",
+];
+
+fn rejected(tier: &FlashStats) -> [u64; REJECTED.len()] {
+    [
+        tier.rejected_sequential,
+        tier.rejected_throttled,
+        tier.rejected_policy,
+        tier.rejected_old,
+        tier.rejected_dirty,
+        tier.rejected_cold,
+        tier.rejected_no_frame,
+        tier.rejected_budget,
+    ]
 }
 
 /// What a run did.
@@ -78,6 +114,8 @@ pub struct Measured {
     pub data: DeviceStats,
     /// What the tier did, where there is one.
     pub tier: Option<FlashStats>,
+    /// Which pages were used.
+    pub heat: Heat,
     /// Problems that the workload's own conditions and the database's check found afterwards.
     pub problems: Vec<String>,
 }
@@ -114,6 +152,7 @@ struct Media {
 const NAMES: [&str; 6] = ["control", "log", "double-write", "data", "undo", "flash"];
 const LOG: usize = 1;
 const DATA: usize = 3;
+const UNDO: usize = 4;
 const FLASH: usize = 5;
 /// Of the simulation that loads: a database's identity comes from its seed.
 const LOAD_SEED: u64 = 1;
@@ -121,10 +160,14 @@ const LOAD_SEED: u64 = 1;
 const LOAD_POOL: usize = 512 << 20;
 
 impl Media {
-    fn new(loaded: Option<&Loaded>) -> Media {
-        let guarantees = Guarantees { atomic_write: SECTOR, capacity: u64::MAX };
+    /// `whole`: the most bytes of data and undo that are written whole or not at all.
+    fn new(loaded: Option<&Loaded>, whole: usize) -> Media {
         let image = |at: usize| loaded.and_then(|l| l.images.get(at).cloned()).unwrap_or_default();
-        let device = |at: usize| Arc::new(MemoryDevice::with_image(NAMES[at], guarantees.clone(), image(at)));
+        let device = |at: usize| {
+            let atomic_write = if [DATA, UNDO].contains(&at) { whole } else { SECTOR };
+            let guarantees = Guarantees { atomic_write, capacity: u64::MAX };
+            Arc::new(MemoryDevice::with_image(NAMES[at], guarantees, image(at)))
+        };
         Media { devices: std::array::from_fn(device) }
     }
 
@@ -148,7 +191,7 @@ impl Media {
             log: device(LOG, &log),
             double_write: device(2, &log),
             data: device(DATA, &data),
-            undo: device(4, &log),
+            undo: device(UNDO, &log),
             flash: machine.flash.as_ref().map(|profile| device(FLASH, &emulator(profile))),
         }
     }
@@ -156,8 +199,8 @@ impl Media {
     /// Counters since the media were made (the tier's: since it was opened), with no window's width.
     fn totals(&self, database: &Database) -> Traffic {
         let of = |at: usize| self.devices[at].stats();
-        let tier = database.store().flash();
-        let tier = |value: fn(&FlashStats) -> u64| tier.as_ref().map_or(0, value);
+        let stats = database.store().flash();
+        let tier = |value: fn(&FlashStats) -> u64| stats.as_ref().map_or(0, value);
         Traffic {
             at: 0.0,
             data: of(DATA),
@@ -166,8 +209,12 @@ impl Media {
             tier_hits: tier(|t| t.hits),
             tier_misses: tier(|t| t.misses),
             tier_dirty_hits: tier(|t| t.dirty_hits),
+            tier_throttled: tier(|t| t.throttled_reads),
+            tier_rejected: stats.as_ref().map(rejected).unwrap_or_default(),
+            tier_written: tier(|t| t.written_bytes),
             tier_used: tier(|t| t.used),
             tier_dirty: tier(|t| t.dirty),
+            lock_wait: database.lock_wait().as_nanos() as u64,
         }
     }
 }
@@ -182,13 +229,21 @@ impl Traffic {
             tier_hits: self.tier_hits - before.tier_hits,
             tier_misses: self.tier_misses - before.tier_misses,
             tier_dirty_hits: self.tier_dirty_hits - before.tier_dirty_hits,
+            tier_throttled: self.tier_throttled - before.tier_throttled,
+            tier_rejected: std::array::from_fn(|at| self.tier_rejected[at] - before.tier_rejected[at]),
+            tier_written: self.tier_written - before.tier_written,
             tier_used: self.tier_used,
             tier_dirty: self.tier_dirty,
+            lock_wait: self.lock_wait - before.lock_wait,
         }
     }
 }
 
 impl Machine {
+    fn whole(&self) -> usize {
+        if self.whole_pages { self.storage.page_size } else { SECTOR }
+    }
+
     /// Loads the workload, runs it, checks it. `progress` hears of the seconds run.
     pub fn run<W: Workload>(&self, workload: &Arc<W>, run: Run, progress: &dyn Fn(f64)) -> Result<Measured> {
         self.measure(&self.load(workload)?, workload, run, progress)
@@ -202,12 +257,13 @@ impl Machine {
         run: Run,
         progress: &dyn Fn(f64),
     ) -> Result<Measured> {
-        let media = Media::new(Some(loaded));
+        let media = Media::new(Some(loaded), self.whole());
         let sim = Sim::new(self.seed, self.cores);
         let devices = media.emulated(self, &sim.env());
         let opening = Database::open(sim.env(), devices, self.storage.clone(), EngineConfig::default());
         let database = sim.run(opening)?.0;
         let before = media.totals(&database);
+        heat::begin();
         let begin = sim.env().now();
         let end = Nanos(begin.0 + run.duration.as_nanos() as u64);
         let samples = Arc::new(Mutex::new(Vec::new()));
@@ -239,6 +295,7 @@ impl Machine {
         }
         sim.run(async move { running.recv().await }); // Invariant 4: nothing is sent; it ends when all have.
         let after = media.totals(&database);
+        let heat = heat::end(&database);
         let samples = std::mem::take(&mut *samples.lock());
         let tier = database.store().flash();
         let workload = workload.clone();
@@ -247,12 +304,12 @@ impl Machine {
             problems.extend(database.check().await?);
             Ok::<_, EngineError>(problems)
         })?;
-        Ok(Measured { samples, traffic, data: difference(after.data, before.data), tier, problems })
+        Ok(Measured { samples, traffic, data: difference(after.data, before.data), tier, heat, problems })
     }
 
     /// Makes the database and fills it. Invariant 3.
     pub fn load<W: Workload>(&self, workload: &Arc<W>) -> Result<Loaded> {
-        let media = Media::new(None);
+        let media = Media::new(None, self.whole());
         let sim = Sim::new(LOAD_SEED, self.cores);
         let roomy = StorageConfig { pool_bytes: self.storage.pool_bytes.max(LOAD_POOL), ..self.storage.clone() };
         let creating = Database::create(sim.env(), media.at_once(), roomy, EngineConfig::default());

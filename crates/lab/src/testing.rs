@@ -20,6 +20,7 @@ pub(crate) fn machine(data: &str, log: &str, seed: u64) -> Machine {
             ..StorageConfig::default()
         },
         statement_cpu: Duration::from_micros(20),
+        whole_pages: false,
         seed,
     }
 }

@@ -1,4 +1,5 @@
 //! What a workload is, and what its transactions have in common.
+use crate::heat;
 use rand_chacha::ChaCha8Rng;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -114,6 +115,12 @@ impl Client {
         self.statements += 1;
     }
 
+    /// Commits, or rolls back, and begins anew.
+    pub(crate) async fn go_on(&mut self, database: &Database, commit: bool) -> Result<()> {
+        let done = std::mem::replace(&mut self.txn, database.begin(Isolation::ReadCommitted));
+        if commit { done.commit().await } else { done.rollback().await }
+    }
+
     fn primary(table: &Table) -> &Arc<Index> {
         table.primary_key().expect("the workload's tables have primary keys")
     }
@@ -124,9 +131,21 @@ impl Client {
     }
 
     pub(crate) async fn find(&mut self, table: &Table, key: &[Datum]) -> Result<Option<Vec<Datum>>> {
+        Ok(self.locate(table, key).await?.map(|(_, row, _)| row.view(table).to_datums()))
+    }
+
+    async fn locate(&mut self, table: &Table, key: &[Datum]) -> Result<Option<Found>> {
         self.statement();
         let found = self.txn.get(table, Self::primary(table), key).await?;
-        Ok(found.map(|(_, row, _)| row.view(table).to_datums()))
+        if let Some((rid, ..)) = &found {
+            heat::note(table, *rid);
+        }
+        Ok(found)
+    }
+
+    /// The row of a key that exists, to be changed later.
+    pub(crate) async fn look(&mut self, table: &Table, key: &[Datum]) -> Result<Found> {
+        self.locate(table, key).await?.ok_or_else(|| missing(table, key))
     }
 
     /// Changes the row of a key that exists; on its newest version, however often that changes meanwhile. Returns it as written.
@@ -136,26 +155,44 @@ impl Client {
         key: &[Datum],
         change: impl Fn(&mut Vec<Datum>) + Send,
     ) -> Result<Vec<Datum>> {
+        let found = self.look(table, key).await?;
+        self.write(table, found, change).await
+    }
+
+    /// As [`Client::update`], in a statement of its own, on a row that was looked at before.
+    pub(crate) async fn change(
+        &mut self,
+        table: &Table,
+        found: Found,
+        change: impl Fn(&mut Vec<Datum>) + Send,
+    ) -> Result<Vec<Datum>> {
         self.statement();
-        let found = self.txn.get(table, Self::primary(table), key).await?;
-        let (rid, mut row, mut version) = found.ok_or_else(|| missing(table, key))?;
+        heat::note(table, found.0);
+        self.write(table, found, change).await
+    }
+
+    async fn write(
+        &mut self,
+        table: &Table,
+        (rid, mut row, mut version): Found,
+        change: impl Fn(&mut Vec<Datum>) + Send,
+    ) -> Result<Vec<Datum>> {
         loop {
             let mut new = row.view(table).to_datums();
             change(&mut new);
             match self.txn.update(table, rid, version, &new).await? {
                 UpdateOutcome::Done => return Ok(new),
                 UpdateOutcome::Changed { row: newest, version: newer } => (row, version) = (newest, newer),
-                UpdateOutcome::Gone => return Err(missing(table, key)),
+                UpdateOutcome::Gone => {
+                    return Err(EngineError::internal(format!("{} has lost the row at {rid:?}", table.name)));
+                }
             }
         }
     }
 
     /// Whether the row was there to delete.
     pub(crate) async fn delete(&mut self, table: &Table, key: &[Datum]) -> Result<bool> {
-        self.statement();
-        let Some((rid, _, mut version)) = self.txn.get(table, Self::primary(table), key).await? else {
-            return Ok(false);
-        };
+        let Some((rid, _, mut version)) = self.locate(table, key).await? else { return Ok(false) };
         loop {
             match self.txn.delete(table, rid, version).await? {
                 UpdateOutcome::Done => return Ok(true),
@@ -167,7 +204,9 @@ impl Client {
 
     pub(crate) async fn insert(&mut self, table: &Table, row: &[Datum]) -> Result<()> {
         self.statement();
-        self.txn.insert(table, row).await.map(drop)
+        let rid = self.txn.insert(table, row).await?;
+        heat::note(table, rid);
+        Ok(())
     }
 
     /// At most `limit` rows whose first key columns are `prefix`, in the index's order.
@@ -201,22 +240,31 @@ impl Client {
             if batch.is_empty() {
                 break;
             }
-            rows.extend(batch.into_iter().map(|(_, row, _)| row.view(table).to_datums()));
+            rows.extend(batch.into_iter().map(|(rid, row, _)| {
+                heat::note(table, rid);
+                row.view(table).to_datums()
+            }));
         }
         Ok(rows)
     }
 
     /// All rows of a table, as one statement sees them.
     pub(crate) async fn all(&mut self, table: &Arc<Table>) -> Result<Vec<Vec<Datum>>> {
+        let mut rows = Vec::new();
+        self.each(table, |row| rows.push(row)).await?;
+        Ok(rows)
+    }
+
+    /// Shows each row of a table, as one statement sees them: a large one need not be in memory.
+    pub(crate) async fn each(&mut self, table: &Arc<Table>, mut show: impl FnMut(Vec<Datum>) + Send) -> Result<()> {
         self.statement();
         let mut scanner = self.txn.scan(table, Scan::Full);
-        let mut rows = Vec::new();
         loop {
             let batch: Vec<Found> = scanner.next_batch(256).await?;
             if batch.is_empty() {
-                return Ok(rows);
+                return Ok(());
             }
-            rows.extend(batch.into_iter().map(|(_, row, _)| row.view(table).to_datums()));
+            batch.into_iter().for_each(|(_, row, _)| show(row.view(table).to_datums()));
         }
     }
 }

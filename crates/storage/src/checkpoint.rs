@@ -62,6 +62,7 @@ impl Inner {
 
     /// Writes home what is dirty now, syncs, records.
     pub(crate) async fn checkpoint(&self) -> Result<()> {
+        let _closed = self.config.checkpoint_closes.then(|| self.flash.close_to_dirty());
         self.bring_home(self.log.end()).await
     }
 

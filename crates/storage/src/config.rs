@@ -88,8 +88,11 @@ pub struct StorageConfig {
     pub writer_interval: Duration,
     /// How often the control file learns the redo LSN.
     pub checkpoint_interval: Duration,
-    /// Pages in one double-write group.
+    /// Pages written together, as many as a double-write group holds at most where there are double-writes.
     pub write_group: usize,
+    /// A checkpoint lets nothing dirty into a tier that writes back, from its beginning to its end (thesis, section 3.3.2). For experiments: it
+    /// makes a checkpoint shorter and all else slower.
+    pub checkpoint_closes: bool,
     /// Pages read ahead of a sequential scan.
     pub read_ahead: usize,
     /// How the flash tier works, where `DeviceSet` has a device for it.
@@ -117,6 +120,8 @@ pub struct FlashConfig {
     pub throttle_queue_depth: usize,
     /// α: the most neighbouring pages brought home together.
     pub cleaning_batch: usize,
+    /// Batches brought home at once, if so many are due: a saturated disk gives a share to who has many requests waiting.
+    pub cleaning_groups: usize,
     /// Pages read from the disk instead of one while the tier is being filled; 1: no more than are wanted.
     pub expanded_read: u32,
     /// What tells the tier that a page is part of a scan.
@@ -221,6 +226,7 @@ impl Default for FlashConfig {
             fill_threshold: 0.95,
             throttle_queue_depth: 100,
             cleaning_batch: 32,
+            cleaning_groups: 32,
             expanded_read: 8,
             classify: Classify::Declared,
             write_budget: None,
@@ -237,7 +243,11 @@ impl FlashConfig {
                 return Err(format!("flash_tier.{key} = {part} must be from 0 to 1"));
             }
         }
-        let counts = [("throttle_queue_depth", self.throttle_queue_depth), ("cleaning_batch", self.cleaning_batch)];
+        let counts = [
+            ("throttle_queue_depth", self.throttle_queue_depth),
+            ("cleaning_batch", self.cleaning_batch),
+            ("cleaning_groups", self.cleaning_groups),
+        ];
         for (key, count) in counts {
             if count == 0 {
                 return Err(format!("flash_tier.{key} = {count} must be at least 1"));
@@ -261,6 +271,7 @@ impl Default for StorageConfig {
             writer_interval: Duration::from_millis(100),
             checkpoint_interval: Duration::from_secs(5),
             write_group: 64,
+            checkpoint_closes: false,
             read_ahead: 32,
             flash: FlashConfig::default(),
             redo_memory: 64 << 20,

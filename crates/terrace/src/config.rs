@@ -306,6 +306,7 @@ impl FlashTier {
             },
             write_budget: self.write_budget.0.map(|budget| budget.bytes(self.size)),
             endurance: self.endurance.0.map(|size| size.0),
+            ..FlashConfig::default() // Not for servers: how many groups the cleaner takes at once.
         }
     }
 }

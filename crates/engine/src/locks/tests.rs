@@ -37,6 +37,9 @@ fn the_queue_is_fair_and_an_upgrade_goes_first() {
         locks.release_all(a, &[(KEY, AccessShare), (KEY, RowExclusive)]);
         env.sleep(Duration::from_secs(3)).await;
         assert_eq!(*order.lock(), vec![b, c]);
+        // `b` waited for 2 ms, `c` for 1 ms less and the second of `b`'s.
+        let waited = locks.waited().as_millis();
+        assert!((1000..1010).contains(&waited), "{waited} ms");
         assert_eq!(locks.entries(), 0);
     });
 }

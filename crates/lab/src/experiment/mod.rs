@@ -162,6 +162,17 @@ impl Results {
         Interval::of(&above.iter().zip(&below).map(|(a, b)| a / b).collect::<Vec<_>>())
     }
 
+    /// One case's value less another's, seed by seed: what both have of a seed's luck falls out.
+    pub fn difference(&self, case: &str, from: &str, name: &str) -> Interval {
+        let (above, below) = (self.values(case, name), self.values(from, name));
+        Interval::of(&above.iter().zip(&below).map(|(a, b)| a - b).collect::<Vec<_>>())
+    }
+
+    /// Whether all seeds of a case measured it.
+    pub fn measured(&self, case: &str, name: &str) -> bool {
+        self.of(case).iter().all(|numbers| numbers.get(name).is_some())
+    }
+
     /// A curve, as the mean over the seeds at each of its points.
     pub fn series(&self, case: &str, name: &str) -> Vec<(f64, f64)> {
         let curve = |n: &'_ Numbers| n.series.get(name).cloned().unwrap_or_default();
@@ -240,6 +251,20 @@ impl Findings {
     pub fn falls(&mut self, metric: &str, labels: &[&str]) {
         let rows: Vec<Interval> = labels.iter().map(|label| self.ours(label, metric)).collect();
         let holds = rows.windows(2).all(|pair| pair[0].low > pair[1].high);
+        self.shape(format!("{metric}: {}", labels.join(" > ")), holds);
+    }
+
+    /// What the cases measured as `name` falls from label to label, by differences seed by seed, each of which gets a row.
+    pub fn falls_paired(&mut self, results: &Results, name: &str, metric: &str, unit: &'static str, labels: &[&str]) {
+        let metric = format!("{metric}, seed by seed");
+        let mut holds = true;
+        for pair in labels.windows(2) {
+            let label = format!("{} less {}", pair[0], pair[1]);
+            if !self.rows.iter().any(|row| row.label == label && row.metric == metric) {
+                self.row(&label, &metric, unit, results.difference(pair[0], pair[1], name), None);
+            }
+            holds &= self.ours(&label, &metric).low > 0.0;
+        }
         self.shape(format!("{metric}: {}", labels.join(" > ")), holds);
     }
 

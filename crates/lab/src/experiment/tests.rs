@@ -47,6 +47,24 @@ fn an_interval_is_students() {
     assert!((five.high - 3.0 - 2.776 * 0.5f64.sqrt()).abs() < 1e-9);
 }
 
+/// What both cases have of a seed's luck does not count: the intervals meet, the differences are all above zero.
+#[test]
+fn cases_are_compared_seed_by_seed() {
+    let of = |add: f64| [10.0, 20.0, 30.0].map(|luck| Numbers::default().set("speed", luck + add).clone()).to_vec();
+    let results = Results { cases: vec![("a".into(), of(2.0)), ("b".into(), of(1.0)), ("c".into(), of(1.0))] };
+    let mut found = Findings::default();
+    for label in ["a", "b"] {
+        found.row(label, "speed", "1/s", results.interval(label, "speed"), None);
+    }
+    found.falls("speed", &["a", "b"]);
+    found.falls_paired(&results, "speed", "speed", "1/s", &["a", "b"]);
+    found.falls_paired(&results, "speed", "speed", "1/s", &["a", "b", "c"]);
+    let holds: Vec<_> = found.shapes.iter().map(|shape| shape.holds).collect();
+    assert_eq!(holds, [Some(false), Some(true), Some(false)]);
+    assert_eq!(found.ours("a less b", "speed, seed by seed").mean, 1.0);
+    assert!(results.measured("a", "speed") && !results.measured("a", "size"));
+}
+
 #[test]
 fn every_seed_of_every_case_is_run_and_judged() {
     let parts = Mutex::new(vec![]);

@@ -3,10 +3,11 @@
 //! 1. Cases that share a [`Loading`] run on copies of one load.
 //! 2. *Steady state* is the last part of a run, stated in the experiment's configuration; rates are means over it.
 //! 3. A run after which the workload's conditions or the database's own check find anything is a failure, not a result.
-use crate::experiment::{Case, Numbers, Runner, Value};
-use crate::machine::{Loaded, Machine, Measured, Run, Traffic};
+use crate::experiment::{Case, Findings, Interval, Numbers, Results, Runner, Value};
+use crate::machine::{Loaded, Machine, Measured, REJECTED, Run, Traffic};
 use crate::workload::{Sample, Workload};
 use std::sync::{Arc, OnceLock};
+use terrace_device::emulate::Profile;
 use terrace_storage::FlashConfig;
 use terrace_storage::config::{FlashOrder, WritePolicy};
 
@@ -66,9 +67,11 @@ pub fn case<W: Workload>(label: &str, machine: Machine, loading: &Arc<Loading<W>
 /// What [`case`] measures. Values, in steady state unless it says otherwise, per second where it is a rate: `counted` (the workload's
 /// metric), `transactions`, `latency` (ms), `retries`; `disk reads`, `disk writes`, `flash reads`, `flash writes` (operations) and the same with
 /// ` MB` (millions of bytes); with a tier: `hit ratio` (of reads that memory missed, 0 to 1) and `dirty hits` (of the hits, those of pages newer there than on
-/// the disk, 0 to 1); `slowest` (transactions in the
-/// slowest second over the mean), `slowest by chance` (what it would be if transactions ended independently of each other).
-/// Series over seconds: `counted`, the six traffics in MB, `dirty` and `used` (parts of the tier's frames).
+/// the disk, 0 to 1), `throttled reads`, what [`REJECTED`] names, `flash bytes` (a transaction), `dirty share` (of the frames); `lock share` (of the terminals' time,
+/// in waits for each other), `reads per transaction` (of the disk); `slowest` (transactions in the slowest stretch over the mean, stretches of [`ENOUGH`]
+/// transactions or more), `stretch` (seconds of one), `slowest by chance` (what it would be if transactions ended independently of each other).
+/// Of the whole run: `heat stock` and others of [`HEATED`] (of the accesses to a table's pages, the hottest 35%'s), `heat all`, `heat fifth` (of all
+/// pages, the hottest fifth's). Series over seconds: `counted`, the six traffics in MB, `dirty` and `used` (parts of the tier's frames).
 pub fn numbers(measured: &Measured, machine: &Machine, run: Run, steady: f64) -> Numbers {
     let mut numbers = Numbers::default();
     let width = run.window.as_secs_f64();
@@ -87,15 +90,38 @@ pub fn numbers(measured: &Measured, machine: &Machine, run: Run, steady: f64) ->
         numbers.set(name, traffic.iter().map(of).sum::<u64>() as f64 / 1e6 / seconds);
         numbers.set_series(name, measured.traffic.iter().map(|t| (t.at, of(t) as f64 / 1e6 / width)).collect());
     }
-    numbers.set("slowest", slowest_second(samples, width) / (transactions / seconds).max(1.0));
-    numbers.set("slowest by chance", least_of(transactions / seconds, seconds as i32));
+    let (slowest, stretch) = slowest_stretch(samples);
+    let stretches = samples.len() / stretch;
+    numbers.set("slowest", slowest).set("stretch", stretch as f64 * width);
+    let mean = transactions / samples.len() as f64 * stretch as f64;
+    numbers.set("slowest by chance", least_of(mean, stretches as i32));
+    let waited = traffic.iter().map(|t| t.lock_wait).sum::<u64>() as f64 / 1e9;
+    numbers.set("lock share", waited / (seconds * run.terminals as f64));
+    let reads = traffic.iter().map(|t| t.data.reads).sum::<u64>() as f64;
+    numbers.set("reads per transaction", reads / transactions.max(1.0));
+    for (table, name) in HEATED {
+        if let Some(share) = measured.heat.of(table, HOT) {
+            numbers.set(name, share);
+        }
+    }
+    for (name, hottest) in [("heat all", HOT), ("heat fifth", 0.2)] {
+        if let Some(share) = measured.heat.of_all(hottest) {
+            numbers.set(name, share);
+        }
+    }
     numbers.set_series("counted", smooth(&rates(&measured.samples[..windows], width)));
     if machine.flash.is_some() {
         let sum = |of: fn(&Traffic) -> u64| traffic.iter().map(of).sum::<u64>() as f64;
         let hits = sum(|t| t.tier_hits);
         numbers.set("hit ratio", hits / (hits + sum(|t| t.tier_misses)).max(1.0));
         numbers.set("dirty hits", sum(|t| t.tier_dirty_hits) / hits.max(1.0));
+        numbers.set("throttled reads", sum(|t| t.tier_throttled) / seconds);
+        for (at, name) in REJECTED.into_iter().enumerate() {
+            numbers.set(name, traffic.iter().map(|t| t.tier_rejected[at]).sum::<u64>() as f64 / seconds);
+        }
+        numbers.set("flash bytes", sum(|t| t.tier_written) / transactions.max(1.0));
         let frames = (machine.storage.flash.size / machine.storage.page_size as u64) as f64;
+        numbers.set("dirty share", sum(|t| t.tier_dirty) / traffic.len() as f64 / frames);
         let part = |of: fn(&Traffic) -> u64| measured.traffic.iter().map(|t| (t.at, of(t) as f64 / frames)).collect();
         numbers.set_series("dirty", part(|t| t.tier_dirty)).set_series("used", part(|t| t.tier_used));
     }
@@ -104,20 +130,87 @@ pub fn numbers(measured: &Measured, machine: &Machine, run: Run, steady: f64) ->
 
 pub(super) const REDO_BOUND: &str = "redo_bound bytes";
 
-/// What chapter 3's experiments tell of their machine alike.
-pub(super) fn machine_rows(machine: &Machine) -> [(&'static str, Value); 9] {
+/// A tier of `size` bytes as chapter 3 has it: reads are expanded in chapter 4 only, and LRU-2 forgets a page that changes in memory.
+pub(super) fn chapter3(size: u64, lambda: f64) -> FlashConfig {
+    FlashConfig {
+        size,
+        dirty_fraction: lambda,
+        expanded_read: 1,
+        replacement: FlashOrder::Lru2,
+        ..FlashConfig::default()
+    }
+}
+
+/// The thesis's disks for a database `factor` times smaller: seeks as long as over all of it.
+pub(super) fn disks(factor: u64) -> Profile {
+    named("hdd-8x7200").shrunk(factor)
+}
+
+pub(super) fn named(profile: &str) -> Profile {
+    Profile::named(profile).expect("one of ours")
+}
+
+/// What chapter 3's experiments tell of their machine alike, and what of it shrinks with the database ("scaled").
+pub(super) fn machine_rows(machine: &Machine) -> Vec<(&'static str, Value)> {
     let (storage, flash) = (&machine.storage, &machine.storage.flash);
-    [
+    vec![
         ("log, double-writes and undo", "nvme-datacentre".into()),
         ("flash device", "iodrive-160".into()),
         ("page bytes", storage.page_size.into()),
         ("memory bytes", storage.pool_bytes.into()),
         ("flash tier bytes", flash.size.into()),
         ("tau (fill_threshold)", flash.fill_threshold.into()),
-        ("mu (throttle_queue_depth)", flash.throttle_queue_depth.into()),
+        ("mu (throttle_queue_depth), unscaled; the cleaner's reads do not count", flash.throttle_queue_depth.into()),
+        ("alpha (cleaning_batch), unscaled", flash.cleaning_batch.into()),
+        ("groups cleaned at once, unscaled", flash.cleaning_groups.into()),
+        ("cleaner's rest, unscaled", "50 ms".into()),
+        ("expanded reads, pages", flash.expanded_read.into()),
+        ("read-ahead, pages, unscaled", storage.read_ahead.into()),
         (REDO_BOUND, storage.redo_bound.into()),
         ("cores", machine.cores.into()),
     ]
+}
+
+/// What tells whether a run was limited by what it should be, for each case that measured it: rows of skew (beside the specification's),
+/// disk reads a transaction, time in lock waits, what the tier was too busy for and did not let in, its steady share of dirty pages.
+pub(super) fn health(found: &mut Findings, results: &Results, specified: &[(&'static str, f64)]) {
+    let labels: Vec<String> = results.labels().map(String::from).collect();
+    let mut row = |label: &str, name: &str, metric: &str, unit: &'static str, paper: Option<f64>| {
+        if results.measured(label, name) {
+            found.row(label, metric, unit, results.interval(label, name), paper);
+        }
+    };
+    for label in &labels {
+        row(label, "reads per transaction", "disk reads per transaction", "", None);
+        row(label, "lock share", "share of the terminals' time in lock waits", "", None);
+        for name in ["heat stock", "heat customer", "heat trade", "heat account", "heat all"] {
+            let paper = specified.iter().find(|(known, _)| *known == name).map(|(_, share)| *share);
+            let of = name.trim_start_matches("heat ");
+            row(
+                label,
+                name,
+                &format!("share of accesses on the hottest 35% of the pages of {of} (the specification's)"),
+                "",
+                paper,
+            );
+        }
+        let paper = specified.iter().find(|(known, _)| *known == "heat fifth").map(|(_, share)| *share);
+        row(label, "heat fifth", "share of accesses on the hottest fifth of all pages", "", paper);
+        row(label, "dirty share", "dirty part of the tier, steady", "", None);
+        for name in ["throttled reads"].into_iter().chain(REJECTED) {
+            row(label, name, name, "1/s", None);
+        }
+    }
+    let most = labels.iter().filter(|label| results.measured(label, "lock share"));
+    let most = most.map(|label| (results.interval(label, "lock share"), label.clone()));
+    if let Some((share, label)) = most.max_by(|a, b| a.0.mean.total_cmp(&b.0.mean)) {
+        let Interval { mean, .. } = share;
+        found.notes.push(format!(
+            "Terminals spent {:.1}% of their time in lock waits at most ({label}): {}.",
+            100.0 * mean,
+            if mean < 0.05 { "row locks are not the limit" } else { "more than the 5% at which they begin to count" }
+        ));
+    }
 }
 
 type Gauge = (&'static str, fn(&Traffic) -> u64);
@@ -137,11 +230,21 @@ const BYTES: [Gauge; 6] = [
     ("log writes MB", |t| t.log.write_bytes),
 ];
 
-/// Transactions in the slowest second. Windows are a second or a whole part of one.
-fn slowest_second(samples: &[Sample], width: f64) -> f64 {
-    let windows = ((1.0 / width).round() as usize).max(1);
-    let seconds = samples.chunks_exact(windows).map(|second| second.iter().map(|s| s.transactions).sum::<u64>());
-    seconds.min().unwrap_or(0) as f64
+/// Transactions that a stretch of time must have to be compared with others: chance makes the least of a dozen such about 0.87 of their mean.
+pub(super) const ENOUGH: f64 = 150.0;
+/// The part of the pages that the thesis's tier holds of its largest database.
+const HOT: f64 = 0.35;
+/// Tables whose heat is told, where a workload has them.
+const HEATED: [(&str, &str); 4] =
+    [("stock", "heat stock"), ("customer", "heat customer"), ("trade", "heat trade"), ("account", "heat account")];
+
+/// Transactions in the slowest stretch over the mean; windows of a stretch, so many that there are [`ENOUGH`] transactions in one on average.
+pub(super) fn slowest_stretch(samples: &[Sample]) -> (f64, usize) {
+    let all: u64 = samples.iter().map(|s| s.transactions).sum();
+    let mean = all as f64 / samples.len() as f64;
+    let stretch = ((ENOUGH / mean.max(1e-9)).ceil() as usize).clamp(1, samples.len());
+    let sums = samples.chunks_exact(stretch).map(|of| of.iter().map(|s| s.transactions).sum::<u64>());
+    (sums.min().unwrap_or(0) as f64 / (mean * stretch as f64).max(1e-9), stretch)
 }
 
 /// The least of so many independent Poisson variables of this mean, over the mean, as expected: the sum over k of the probability that all reach k.
@@ -167,4 +270,19 @@ fn smooth(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
         near.iter().map(|p| p.1).sum::<f64>() / near.len() as f64
     };
     points.iter().enumerate().map(|(at, p)| (p.0, mean(at))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stretches_are_long_enough_to_be_compared() {
+        let samples = |all: &[u64]| {
+            all.iter().map(|&transactions| Sample { transactions, ..Sample::default() }).collect::<Vec<_>>()
+        };
+        // 50 in a window: three windows to a stretch.
+        assert_eq!(slowest_stretch(&samples(&[50, 20, 80, 50, 50, 50])), (1.0, 3));
+        assert_eq!(slowest_stretch(&samples(&[200, 100, 300])), (0.5, 1));
+    }
 }

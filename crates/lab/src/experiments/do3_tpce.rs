@@ -1,14 +1,15 @@
 //! TPC-E with a flash tier: J. Do's thesis, section 3.4.3 (figures 3.1 d-f, 3.8, 3.9 and 3.10).
 //!
-//! The thesis's machine, shrunk: database, memory, flash tier, run time and checkpoint intervals by the same factor, devices as they were.
-//! Customers keep their proportion to terminals; the trades of each shrink.
+//! The thesis's machine, shrunk: database, memory, flash tier, run time and checkpoint intervals by the same factor, devices as they were. There are
+//! fewer customers, each with a thousand trades (the specification has 17,280), so that the newest fifty that a trade status shows are few of an
+//! account's; and as many brokers as the thesis's customers had, for each trade's result changes one of their rows.
 //!
 //! Checkpoints are the thesis's: all that is dirty goes home at once, every 40 minutes. The engine's own are indirect, spread out with as much log to
 //! repeat; `do/fig3.10` compares them. Different from the thesis: log, double-writes and undo lie on a fast device of their own (there the log had a
 //! disk of its own, and no double-writes).
 mod judge;
 
-use super::case::{self, CW, DESIGNS, DW, LC, Loading, NONE, TAC, designed, numbers};
+use super::case::{self, CW, DESIGNS, DW, LC, Loading, NONE, TAC, designed, named, numbers};
 use super::do3_tpcc::STATEMENT_CPU;
 use super::sharp::Sharp;
 use crate::experiment::{Case, Experiment, Numbers, Plan, Runner, Scale, Value};
@@ -16,9 +17,8 @@ use crate::machine::{Machine, Measured, Run};
 use crate::tpce::{Sizes, TpcE};
 use std::sync::Arc;
 use std::time::Duration;
-use terrace_device::emulate::Profile;
+use terrace_storage::StorageConfig;
 use terrace_storage::config::WritePolicy;
-use terrace_storage::{FlashConfig, StorageConfig};
 
 pub(super) const EXPERIMENTS: &[Experiment] = &[
     Experiment {
@@ -47,21 +47,24 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
     },
 ];
 
+/// Trades of a customer. With the rest of the tables that is the thesis's bytes, shrunk.
+const TRADES: u32 = 1000;
 /// λ for TPC-E (table 3.2).
 const LAMBDA: f64 = 0.01;
+/// Pages or groups, more than there are.
+const EVERYTHING: usize = 1 << 20;
 /// The part of a run at its end that counts as steady state.
 const STEADY: f64 = 0.2;
-/// Processors so much slower than those measured that they limit whoever has a tier: what then becomes of 10K.
-const SLOW: u32 = 250;
-const SLOWER: &str = ", slow CPU";
-const TERMINALS: usize = 32;
+/// What the order of 10K and 20K may hang on: times the CPU that a statement costs, times the memory.
+const SWEEP: [(&str, u32, f64); 4] =
+    [(", CPU x 50", 50, 1.0), (", CPU x 250", 250, 1.0), (", memory x 1/2", 1, 0.5), (", memory x 2", 1, 2.0)];
+const TERMINALS: usize = 64;
 /// The thesis's customers by the name of the database, and what of 20,000 they are.
 const SIZES: [(&str, f64); 3] = [("10K", 0.5), ("20K", 1.0), ("40K", 2.0)];
 /// Windows in 40 minutes at which throughput is looked at (`do/fig3.10`).
 const PHASES: usize = 12;
-/// Trades of a customer. With the rest of the tables that is 230 GB for 20,000 customers, shrunk.
-const TRADES: u32 = 80;
-
+/// The thesis's 20,000 customers have 10 brokers for each thousand (clause 2.6.1).
+const BROKERS: f64 = 200.0;
 /// The thesis's bytes and hours, divided by a factor.
 #[derive(Clone, Copy)]
 struct Shrunk {
@@ -72,12 +75,12 @@ struct Shrunk {
 
 impl Shrunk {
     fn of(scale: Scale) -> Shrunk {
-        scale.pick(Shrunk { factor: 8000, customers: 500 }, Shrunk { factor: 4000, customers: 1000 })
+        scale.pick(Shrunk { factor: 4000, customers: 88 }, Shrunk { factor: 2000, customers: 176 })
     }
 
-    /// Larger, where single windows of a run are compared: more transactions in each.
+    /// Larger, where stretches of a run are compared: more transactions in each.
     fn larger(scale: Scale) -> Shrunk {
-        scale.pick(Shrunk::of(scale), Shrunk { factor: 2000, customers: 2000 })
+        scale.pick(Shrunk::of(scale), Shrunk { factor: 1000, customers: 352 })
     }
 
     fn hours(&self, hours: f64) -> Duration {
@@ -86,20 +89,13 @@ impl Shrunk {
 
     fn loading(&self, size: f64) -> Arc<Loading<TpcE>> {
         let customers = (f64::from(self.customers) * size) as u32;
-        Loading::new(TpcE::new(Sizes { customers, trades: TRADES, days: 25, watched: 20 }))
+        let brokers = (BROKERS * size) as u32;
+        Loading::new(TpcE::new(Sizes { customers, trades: TRADES, days: 25, watched: 20, brokers }))
     }
 
     fn machine(&self, design: Option<WritePolicy>, lambda: f64) -> Machine {
-        let named = |name| Profile::named(name).expect("one of ours");
-        // Reads are expanded in chapter 4 only.
-        let tier = FlashConfig {
-            size: (140 << 30) / self.factor,
-            dirty_fraction: lambda,
-            expanded_read: 1,
-            ..FlashConfig::default()
-        };
         Machine {
-            data: named("hdd-8x7200").shrunk(self.factor),
+            data: case::disks(self.factor),
             log: named("nvme-datacentre"),
             flash: design.map(|_| named("iodrive-160")),
             cores: 8,
@@ -108,10 +104,11 @@ impl Shrunk {
                 redo_bound: (8 << 30) / self.factor,
                 log_retention: (64 << 30) / self.factor,
                 segment_size: 1 << 20,
-                flash: designed(tier, design),
+                flash: designed(case::chapter3((140 << 30) / self.factor, lambda), design),
                 ..StorageConfig::default()
             },
             statement_cpu: STATEMENT_CPU,
+            whole_pages: false,
             seed: 0,
         }
     }
@@ -122,6 +119,17 @@ impl Shrunk {
         machine.storage.redo_bound = 64 << 30;
         machine.storage.log_retention = 64 << 30;
         machine.storage.writer_interval = Duration::from_secs(3600);
+        machine
+    }
+
+    /// As the thesis describes its checkpoints: lazy cleaning lets nothing dirty in meanwhile (section 3.3.2), and all that is dirty is in the disks'
+    /// queue at once. That needs no double-writes, whose groups are small.
+    fn sharper(&self, design: Option<WritePolicy>, lambda: f64) -> Machine {
+        let mut machine = self.sharp(design, lambda);
+        machine.whole_pages = true;
+        machine.storage.checkpoint_closes = true;
+        machine.storage.write_group = EVERYTHING;
+        machine.storage.flash.cleaning_groups = EVERYTHING;
         machine
     }
 
@@ -150,14 +158,8 @@ impl Shrunk {
                 Some(first) => Err(format!("{} problems; the first: {first}", measured.problems.len())),
                 None => {
                     let mut found = numbers(&measured, &machine, run, STEADY);
-                    ramp_of(&measured, run, &mut found);
-                    match sharp {
-                        Some(every) => dip_of(&measured, run, every, "dip", &mut found),
-                        None => {
-                            dip_of(&measured, run, shrunk.hours(SHORT), "dip", &mut found);
-                            dip_of(&measured, run, shrunk.hours(LONG), "seldom dip", &mut found);
-                        }
-                    }
+                    ramp_of(&measured, &machine, run, shrunk, &mut found);
+                    after_the_ramp(&measured, &mut found);
                     checkpoints_of(&measured, run, &workload.made(), shrunk, &mut found);
                     sums(&mut found);
                     Ok(found)
@@ -183,12 +185,12 @@ impl Shrunk {
         lambda: &'static str,
         checkpoints: &'static str,
     ) -> Vec<(&'static str, Value)> {
-        let flash = &machine.storage.flash;
         let mut rows: Vec<(&str, Value)> = vec![
             ("workload", "TPC-E-like, no think times".into()),
             ("shrunk by", self.factor.into()),
             ("customers (for the thesis's 20,000)", self.customers.into()),
             ("trades per customer", TRADES.into()),
+            ("brokers (for the thesis's 20,000 customers), unscaled", BROKERS.into()),
             ("terminals", TERMINALS.into()),
             ("virtual seconds", self.hours(hours).as_secs_f64().into()),
             ("hours of the thesis's machine", hours.into()),
@@ -196,8 +198,7 @@ impl Shrunk {
             ("data device", "hdd-8x7200, seeks as over the whole database".into()),
             ("replacement", "LRU-2".into()),
             ("lambda (dirty_fraction)", lambda.into()),
-            ("checkpoints", checkpoints.into()),
-            ("alpha (cleaning_batch)", flash.cleaning_batch.into()),
+            ("checkpoints, scaled", checkpoints.into()),
             ("CPU per statement, us", (machine.statement_cpu.as_micros() as u64).into()),
         ];
         rows.extend(case::machine_rows(machine));
@@ -229,35 +230,29 @@ fn sums(found: &mut Numbers) {
     }
 }
 
-/// `ramp hours`: the hours of the thesis's machine until transactions per second (the mean of five windows: few are in one) first reach nine
-/// tenths of their steady state; `start`: what they are in the run's first twentieth, of their steady state.
-fn ramp_of(measured: &Measured, run: Run, found: &mut Numbers) {
-    let windows = &measured.samples[..measured.traffic.len().min(measured.samples.len())];
-    let n = windows.len();
+/// `fill hours`: the hours of the thesis's machine until the tier first holds nine tenths of what it holds in the end, which is what the ramp waits for;
+/// `start`: what transactions per second are in the run's first twentieth, of their steady state.
+fn ramp_of(measured: &Measured, machine: &Machine, run: Run, shrunk: Shrunk, found: &mut Numbers) {
+    let n = measured.traffic.len().min(measured.samples.len());
+    let windows = &measured.samples[..n];
     let mean = |from: usize, to: usize| {
         let to = to.min(n);
         windows[from..to].iter().map(|s| s.transactions).sum::<u64>() as f64 / (to - from) as f64
     };
     let steady = mean((n as f64 * (1.0 - STEADY)) as usize, n);
-    let reached = (0..n).find(|&at| mean(at.saturating_sub(2), at + 3) >= 0.9 * steady).unwrap_or(n);
-    found.set("ramp hours", HOURS * reached as f64 * run.window.as_secs_f64() / run.duration.as_secs_f64());
     found.set("start", mean(0, (n / 20).max(1)) / steady.max(1e-9));
+    if machine.flash.is_some() {
+        let last = measured.traffic[n - 1].tier_used;
+        let full = measured.traffic[..n].iter().position(|t| t.tier_used * 10 >= last * 9).unwrap_or(n);
+        let seconds = run.duration.as_secs_f64() * full as f64 / n as f64;
+        found.set("fill hours", seconds * shrunk.factor as f64 / 3600.0);
+    }
 }
 
-/// Transactions per second in the worst window of the 40 minutes after a checkpoint's beginning, over their mean, as `name`; the mean over the last three
-/// quarters of the run at each of these windows. Without sharp checkpoints: as if there were one `every` so often, for what chance makes of so few.
-fn dip_of(measured: &Measured, run: Run, every: Duration, name: &'static str, found: &mut Numbers) {
+/// `least`: transactions in the slowest stretch of [`case::ENOUGH`] or more over the mean, in the last three quarters of the run.
+fn after_the_ramp(measured: &Measured, found: &mut Numbers) {
     let n = measured.traffic.len().min(measured.samples.len());
-    let period = ((every.as_secs_f64() / run.window.as_secs_f64()).round() as usize).max(PHASES);
-    let begins: Vec<usize> =
-        (1..).map(|at| at * period).take_while(|at| at + PHASES <= n).filter(|at| *at >= n / 4).collect();
-    if begins.is_empty() {
-        return;
-    }
-    let phase = |at: usize| begins.iter().map(|begin| measured.samples[begin + at].transactions).sum::<u64>() as f64;
-    let least = (0..PHASES).map(phase).fold(f64::INFINITY, f64::min) / begins.len() as f64;
-    let mean = measured.samples[n / 4..n].iter().map(|s| s.transactions).sum::<u64>() as f64 / (n - n / 4) as f64;
-    found.set(name, least / mean.max(1e-9));
+    found.set("least", case::slowest_stretch(&measured.samples[n / 4..n]).0);
 }
 
 /// What sharp checkpoints cost, in the last three quarters of the run. `checkpoint minutes`: how long one takes, in minutes of the thesis's machine; `during`:
@@ -292,21 +287,23 @@ fn designs(scale: Scale) -> Plan {
     let shrunk = Shrunk::of(scale);
     let mut cases = vec![];
     let loadings = SIZES.map(|(_, times)| shrunk.loading(times));
-    for ((size, _), loading) in SIZES.iter().zip(&loadings) {
+    for ((size, _), loading) in SIZES.iter().zip(&loadings).take(scale.pick(2, 3)) {
         for (name, design) in DESIGNS {
             let machine = shrunk.sharp(design, LAMBDA);
             cases.push(shrunk.often(format!("{size} {name}"), machine, loading));
         }
     }
-    for ((size, _), loading) in SIZES[..2].iter().zip(&loadings) {
+    for ((size, _), loading) in SIZES.iter().zip(&loadings).take(scale.pick(0, 2)) {
         for (name, design) in DESIGNS.into_iter().filter(|(name, _)| [NONE, DW].contains(name)) {
-            let machine = Machine { statement_cpu: STATEMENT_CPU * SLOW, ..shrunk.sharp(design, LAMBDA) };
-            cases.push(shrunk.often(format!("{size} {name}{SLOWER}"), machine, loading));
+            for (what, cpu, memory) in SWEEP {
+                let mut machine = Machine { statement_cpu: STATEMENT_CPU * cpu, ..shrunk.sharp(design, LAMBDA) };
+                machine.storage.pool_bytes = (machine.storage.pool_bytes as f64 * memory) as usize;
+                cases.push(shrunk.often(format!("{size} {name}{what}"), machine, loading));
+            }
         }
     }
-    let mut config = shrunk.config_often();
-    config.push(("slow CPU: times slower", SLOW.into()));
-    Plan { config, cases, judge: Box::new(judge::designs) }
+    let sizes: Vec<&'static str> = SIZES.iter().map(|(size, _)| *size).take(scale.pick(2, 3)).collect();
+    Plan { config: shrunk.config_often(), cases, judge: Box::new(move |results| judge::designs(results, &sizes)) }
 }
 
 /// What the thesis's ten hours are here: the ramp is to be over before the last fifth begins.
@@ -335,6 +332,8 @@ fn traffic(scale: Scale) -> Plan {
 const OFTEN: &str = "40 min";
 const SELDOM: &str = "5 h";
 const INDIRECT: &str = "indirect";
+/// [`Shrunk::sharper`].
+const SHARPER: &str = "5 h, all queued at once";
 /// Hours between sharp checkpoints.
 const SHORT: f64 = 2.0 / 3.0;
 const LONG: f64 = 5.0;
@@ -347,9 +346,19 @@ fn checkpoints(scale: Scale) -> Plan {
     let run = shrunk.run(AFTER, (AFTER / SHORT).round() as u32 * PHASES as u32);
     let mut cases = vec![];
     for (name, design) in [(DW, WritePolicy::DualWrite), (LC, WritePolicy::LazyCleaning)] {
-        for (when, every, lambda) in [(OFTEN, Some(SHORT), LAMBDA), (SELDOM, Some(LONG), 0.5), (INDIRECT, None, 0.5)] {
+        let kinds = [
+            (OFTEN, Some(SHORT), LAMBDA),
+            (SELDOM, Some(LONG), 0.5),
+            (SHARPER, Some(LONG), 0.5),
+            (INDIRECT, None, 0.5),
+        ];
+        for (when, every, lambda) in kinds {
             let design = Some(design);
-            let machine = if every.is_some() { shrunk.sharp(design, lambda) } else { shrunk.machine(design, lambda) };
+            let machine = match when {
+                INDIRECT => shrunk.machine(design, lambda),
+                SHARPER => shrunk.sharper(design, lambda),
+                _ => shrunk.sharp(design, lambda),
+            };
             let every = every.map(|hours| shrunk.hours(hours));
             cases.push(shrunk.case(format!("{name}, {when}"), machine, &loading, run, every));
         }

@@ -20,7 +20,7 @@ impl Machine {
         F: Future<Output = Result<T>> + Send + 'static,
         T: Send + 'static,
     {
-        let media = Media::new(Some(loaded));
+        let media = Media::new(Some(loaded), self.whole());
         let sim = Sim::new(self.seed, self.cores);
         let devices = media.emulated(self, &sim.env());
         let opening = Database::open(sim.env(), devices, self.storage.clone(), EngineConfig::default());

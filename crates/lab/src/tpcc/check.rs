@@ -35,14 +35,16 @@ impl TpcC {
         let mut client = Client::begin(database);
         let mut districts: BTreeMap<District, Totals> = BTreeMap::new();
         let mut warehouses: BTreeMap<i64, i64> = BTreeMap::new();
-        for row in client.all(&named(database, "warehouse")).await? {
+        let each = |row: Vec<Datum>| {
             warehouses.insert(number(&row, 0), number(&row, warehouse::YTD));
-        }
-        for row in client.all(&named(database, "district")).await? {
+        };
+        client.each(&named(database, "warehouse"), each).await?;
+        let each = |row: Vec<Datum>| {
             let of = districts.entry(key(&row)).or_default();
             (of.ytd, of.next_order) = (number(&row, district::YTD), number(&row, district::NEXT_ORDER));
-        }
-        for row in client.all(&named(database, "orders")).await? {
+        };
+        client.each(&named(database, "district"), each).await?;
+        let each = |row: Vec<Datum>| {
             let of = districts.entry(key(&row)).or_default();
             let id = number(&row, orders::ID);
             of.newest_order = of.newest_order.max(Some(id));
@@ -51,11 +53,13 @@ impl TpcC {
             if number(&row, orders::CARRIER) == 0 {
                 of.undelivered.push(id);
             }
-        }
-        for row in client.all(&named(database, "new_order")).await? {
+        };
+        client.each(&named(database, "orders"), each).await?;
+        let each = |row: Vec<Datum>| {
             districts.entry(key(&row)).or_default().new_orders.push(number(&row, orders::ID));
-        }
-        for row in client.all(&named(database, "order_line")).await? {
+        };
+        client.each(&named(database, "new_order"), each).await?;
+        let each = |row: Vec<Datum>| {
             let of = districts.entry(key(&row)).or_default();
             of.lines += 1;
             let delivered = number(&row, line::DELIVERED) != 0;
@@ -65,15 +69,18 @@ impl TpcC {
                 false => counts.1 += 1,
             }
             of.delivered_amount += if delivered { number(&row, line::AMOUNT) } else { 0 };
-        }
-        for row in client.all(&named(database, "customer")).await? {
+        };
+        client.each(&named(database, "order_line"), each).await?;
+        let each = |row: Vec<Datum>| {
             let of = districts.entry(key(&row)).or_default();
             of.balance_and_paid += number(&row, customer::BALANCE) + number(&row, customer::YTD_PAYMENT);
-        }
-        for row in client.all(&named(database, "history")).await? {
+        };
+        client.each(&named(database, "customer"), each).await?;
+        let each = |row: Vec<Datum>| {
             // By the district that was paid in.
-            districts.entry((number(&row, 4), number(&row, 5))).or_default().paid += number(&row, 7);
-        }
+            districts.entry((number(&row, 3), number(&row, 4))).or_default().paid += number(&row, 6);
+        };
+        client.each(&named(database, "history"), each).await?;
         client.txn.commit().await?;
         Ok(self.judge(&warehouses, districts))
     }

@@ -72,9 +72,8 @@ impl TpcC {
         let customers: Vec<_> = customers.collect();
         fill(database, "customer", customers.into_iter()).await?;
         let history = (0..self.customers).map(|c| {
-            let id = Datum::Int8(r.random_range(0..i64::MAX));
             let (date, amount) = (Datum::Int8(0), Datum::Int8(1000));
-            vec![id, int(w), int(d), int(c), int(w), int(d), date, amount, letters(r, 18)]
+            vec![int(w), int(d), int(c), int(w), int(d), date, amount, letters(r, 18)]
         });
         fill(database, "history", history).await
     }

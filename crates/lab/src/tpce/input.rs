@@ -2,12 +2,17 @@
 use super::{ACCOUNTS, Kind, LOOKED_UP, TpcE};
 use crate::random::nurand;
 use rand::RngExt;
+use rand::seq::index::sample;
 use rand_chacha::ChaCha8Rng;
+use std::ops::RangeInclusive;
 
 /// The run's constants C of NURand.
 const C_CUSTOMER: u32 = 151;
 const C_TRADE: u32 = 4099;
 const C_SECURITY: u32 = 31;
+
+/// Brokers that a broker volume is about (clause 3.3.1).
+const VOLUMES: RangeInclusive<u32> = 20..=40;
 
 #[derive(Clone, Debug)]
 pub(super) struct Order {
@@ -76,8 +81,9 @@ impl TpcE {
         let day = random.random_range(0..self.sizes.days);
         match kind {
             Kind::BrokerVolume => {
-                let brokers = (0..self.brokers()).filter(|_| random.random_bool(0.5)).collect();
-                Input::BrokerVolume { brokers }
+                let count = random.random_range(VOLUMES).min(self.brokers()) as usize;
+                let some = sample(random, self.brokers() as usize, count);
+                Input::BrokerVolume { brokers: some.into_iter().map(|broker| broker as u32).collect() }
             }
             Kind::CustomerPosition => {
                 Input::CustomerPosition { customer: self.customer(random), history: random.random_bool(0.5) }

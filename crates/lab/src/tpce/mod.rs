@@ -2,8 +2,8 @@
 //! Ten transactions in the specification's mix, 77% of them read-only; the metric counts trade results.
 //!
 //! Simplified: fourteen of the 33 tables, those that its transactions read or write most; what is left out is small (addresses, taxes, exchanges,
-//! industries, news) or like what is there (holding history, limit requests: all orders are market orders). Rows per customer are parameters, so
-//! that the database shrinks. The market is a queue in memory: a terminal that is to run a trade result takes the oldest order, and orders one
+//! industries, news) or like what is there (holding history, limit requests: all orders are market orders). Rows per customer are parameters, but what
+//! is hot depends on them (of an account's trades the newest are looked at): a smaller database has fewer customers. The market is a queue in memory: a terminal that is to run a trade result takes the oldest order, and orders one
 //! itself where there is none; market feeds are a transaction like others. Customers and trades are chosen by NURand; no customer tiers.
 //! Frames of one transaction are one transaction. Money is in cents.
 //!
@@ -34,6 +34,9 @@ pub struct Sizes {
     pub days: u32,
     /// Securities that a customer watches: 100 on average in the specification.
     pub watched: u32,
+    /// 10 for each thousand customers in the specification. Every trade's result changes one: a smaller database keeps them, or they are what
+    /// everybody waits for.
+    pub brokers: u32,
 }
 
 pub(crate) const ACCOUNTS: u32 = 5;
@@ -89,7 +92,10 @@ pub struct TpcE {
 
 impl TpcE {
     pub fn new(sizes: Sizes) -> TpcE {
-        assert!(sizes.customers >= 100 && sizes.trades > 0 && sizes.days > 0, "a house with a history: {sizes:?}");
+        assert!(
+            sizes.customers >= 20 && sizes.trades > 0 && sizes.days > 0 && sizes.brokers > 0,
+            "a house with a history: {sizes:?}"
+        );
         let next_trade = AtomicU32::new(sizes.customers * sizes.trades);
         TpcE { sizes, market: Mutex::default(), next_trade }
     }
@@ -102,7 +108,7 @@ impl TpcE {
     pub(crate) fn accounts(&self) -> u32 {
         self.sizes.customers * ACCOUNTS
     }
-    /// Clause 2.6.1: 685 securities of 500 companies, and 10 brokers, for each thousand customers.
+    /// Clause 2.6.1: 685 securities of 500 companies for each thousand customers.
     pub(crate) fn securities(&self) -> u32 {
         self.sizes.customers * 685 / 1000
     }
@@ -110,7 +116,7 @@ impl TpcE {
         self.sizes.customers / 2
     }
     pub(crate) fn brokers(&self) -> u32 {
-        self.sizes.customers / 100
+        self.sizes.brokers
     }
     fn initial_trades(&self) -> u32 {
         self.sizes.customers * self.sizes.trades

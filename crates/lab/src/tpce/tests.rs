@@ -4,7 +4,7 @@ use crate::testing::machine;
 use std::sync::Arc;
 use std::time::Duration;
 
-const SMALL: Sizes = Sizes { customers: 200, trades: 20, days: 25, watched: 10 };
+const SMALL: Sizes = Sizes { customers: 200, trades: 20, days: 25, watched: 10, brokers: 2 };
 
 #[test]
 fn the_mix_is_of_a_thousand_and_reads_mostly() {

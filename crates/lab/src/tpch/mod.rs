@@ -14,6 +14,7 @@ mod refresh;
 mod run;
 mod schema;
 
+pub(crate) use queries::Called;
 pub use run::{Power, Throughput, composite};
 
 use crate::workload::{Outcome, Workload};

@@ -30,6 +30,8 @@ pub enum WritePolicy {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FlashOrder {
     Lru2,
+    /// LRU-2 which keeps the last use of a page that changes in memory, for when it comes back.
+    Lru2History,
     Fifo,
     /// TAC: the coldest extent; it also decides who is let into a full tier.
     Temperature,
@@ -138,12 +140,14 @@ impl WritePolicy {
 }
 
 impl FlashOrder {
-    pub const ALL: [FlashOrder; 4] = [FlashOrder::Lru2, FlashOrder::Fifo, FlashOrder::Temperature, FlashOrder::Lrfu];
+    pub const ALL: [FlashOrder; 5] =
+        [FlashOrder::Lru2, FlashOrder::Lru2History, FlashOrder::Fifo, FlashOrder::Temperature, FlashOrder::Lrfu];
 
     /// As in configurations and views.
     pub fn name(self) -> &'static str {
         match self {
             FlashOrder::Lru2 => "lru2",
+            FlashOrder::Lru2History => "lru2-history",
             FlashOrder::Fifo => "fifo",
             FlashOrder::Temperature => "temperature",
             FlashOrder::Lrfu => "lrfu",
@@ -158,6 +162,7 @@ impl FlashOrder {
     pub fn make(self, capacity: usize) -> Box<dyn FlashReplacement> {
         match self {
             FlashOrder::Lru2 => Box::new(FlashLru2::new(capacity)),
+            FlashOrder::Lru2History => Box::new(FlashLru2::with_history(capacity)),
             FlashOrder::Fifo => Box::new(FlashFifo::new(capacity)),
             FlashOrder::Temperature => Box::new(FlashTemperature::new(capacity)),
             FlashOrder::Lrfu => Box::new(FlashLrfu::new(capacity)),
@@ -168,6 +173,7 @@ impl FlashOrder {
     pub fn frame_bytes(self) -> usize {
         match self {
             FlashOrder::Lru2 => FlashLru2::FRAME_BYTES,
+            FlashOrder::Lru2History => FlashLru2::FRAME_BYTES + FlashLru2::HISTORY_BYTES,
             FlashOrder::Fifo => FlashFifo::FRAME_BYTES,
             FlashOrder::Temperature => FlashTemperature::FRAME_BYTES,
             FlashOrder::Lrfu => FlashLrfu::FRAME_BYTES,

@@ -48,6 +48,10 @@ pub trait FlashReplacement: Send {
     fn victim(&self) -> Option<Frame>;
     /// The proposed victim is being read: propose others first.
     fn veto(&mut self, frame: Frame);
+    /// `page`, which lies in `frame`, changes in memory: what is in the frame is void, and the page may come back.
+    fn changed(&mut self, _frame: Frame, _page: Page) {}
+    /// What a page read from flash saves now, in microseconds: at random, and of a scan.
+    fn priced(&mut self, _saved: [u32; 2]) {}
     /// `page` left `frame`.
     fn remove(&mut self, frame: Frame, page: Page);
     /// Frames that may be replaced.

@@ -1,7 +1,8 @@
 //! TAC's order: extents have temperatures, the coldest extent's pages go first, and a full tier lets in only what is hotter.
 //!
 //! Source: Canim et al., *SSD Bufferpool Extensions for Database Systems*, VLDB 2010, as J. Do's thesis describes it in section 3.5: an extent
-//! is 32 consecutive pages; each miss of memory adds to its extent's temperature the time that a read of the flash device saves.
+//! is 32 consecutive pages; each miss of memory adds to its extent's temperature the time that a read of the flash device saves: what the
+//! devices' reads take now, measured ([`FlashReplacement::priced`]); until both have been measured, what Do's table 3.1 has.
 //! What the text leaves open: of one extent's pages the oldest goes first; when a temperature outgrows its counter, or more extents are
 //! known than `capacity + SPARE`, all temperatures are halved (in the latter case the colder half of the extents without pages is
 //! forgotten), so that old heat fades.
@@ -15,13 +16,9 @@ const NONE: u32 = u32::MAX;
 /// Extents known beyond one for each frame.
 const SPARE: usize = 1024;
 
-/// Microseconds that a read from flash saves: the thesis's table 3.1, 1/1015 s - 1/12182 s a random page; a sequential one saves nothing.
-const fn saved(class: Class) -> u32 {
-    match class {
-        Class::Random => 903,
-        Class::Sequential => 0,
-    }
-}
+/// Microseconds that a read from flash saves where nothing is measured: the thesis's table 3.1, 1/1015 s - 1/12182 s a random page; a
+/// sequential one saves nothing.
+const UNMEASURED: [u32; 2] = [903, 0];
 
 #[derive(Clone, Copy)]
 struct Node {
@@ -54,6 +51,8 @@ pub struct FlashTemperature {
     /// Extents with replaceable frames, the coldest at the root.
     heap: Vec<u32>,
     clean: usize,
+    /// Microseconds that a read saves: random, sequential.
+    saved: [u32; 2],
 }
 
 impl FlashTemperature {
@@ -71,7 +70,12 @@ impl FlashTemperature {
             index: FxHashMap::default(),
             heap: Vec::new(),
             clean: 0,
+            saved: UNMEASURED,
         }
+    }
+
+    fn saved(&self, class: Class) -> u32 {
+        self.saved[usize::from(class == Class::Sequential)]
     }
 
     /// The temperature of a page's extent, in microseconds saved.
@@ -131,7 +135,7 @@ impl FlashTemperature {
     }
 
     fn warm(&mut self, extent: u32, class: Class) {
-        let by = saved(class);
+        let by = self.saved(class);
         if self.at(extent).temperature.checked_add(by).is_none() {
             self.halve();
         }
@@ -217,7 +221,7 @@ impl FlashReplacement for FlashTemperature {
     }
 
     fn missed(&mut self, page: Page, class: Class) {
-        if saved(class) > 0 {
+        if self.saved(class) > 0 {
             let extent = self.extent_of(page);
             self.warm(extent, class);
         }
@@ -246,6 +250,10 @@ impl FlashReplacement for FlashTemperature {
             self.at_mut(extent).temperature += 1;
             self.down(self.at(extent).at as usize);
         }
+    }
+
+    fn priced(&mut self, saved: [u32; 2]) {
+        self.saved = saved;
     }
 
     fn remove(&mut self, frame: Frame, _page: Page) {

@@ -38,7 +38,7 @@ impl Naive {
     fn victim(&self, order: FlashOrder) -> Option<Frame> {
         let clean = self.held.iter().filter(|h| h.clean);
         match order {
-            FlashOrder::Lru2 => clean.min_by_key(|h| (h.before, h.last, h.frame)),
+            FlashOrder::Lru2 | FlashOrder::Lru2History => clean.min_by_key(|h| (h.before, h.last, h.frame)),
             FlashOrder::Fifo => clean.min_by_key(|h| h.admitted),
             FlashOrder::Temperature => clean.min_by_key(|h| (self.heat(h), h.queued)),
             FlashOrder::Lrfu => unreachable!("it is tested beside its code"),
@@ -58,7 +58,7 @@ impl Naive {
 
 #[test]
 fn orders_agree_with_their_definitions() {
-    for order in [FlashOrder::Lru2, FlashOrder::Fifo, FlashOrder::Temperature] {
+    for order in [FlashOrder::Lru2, FlashOrder::Lru2History, FlashOrder::Fifo, FlashOrder::Temperature] {
         let (mut ours, mut naive) = (order.make(24), Naive::default());
         let mut random = 12345u64;
         for step in 0..20_000 {
@@ -177,10 +177,22 @@ fn temperatures_do_not_grow_without_bound() {
     assert_eq!(order.victim(), Some(0));
 }
 
+/// What a read saves is what the devices' reads take, where they have been measured.
+#[test]
+fn temperatures_are_in_the_time_saved() {
+    let mut order = FlashTemperature::new(8);
+    order.missed(0, Class::Random);
+    assert_eq!(order.temperature(0), 903, "table 3.1, until something is measured");
+    order.priced([5000, 20]);
+    order.missed(32, Class::Random);
+    order.missed(64, Class::Sequential);
+    assert_eq!([0, 32, 64].map(|page| order.temperature(page)), [903, 5000, 20]);
+}
+
 #[test]
 fn a_frame_takes_what_is_stated() {
     let bytes = FlashOrder::ALL.map(|order| (order.frame_bytes(), order.extent_bytes()));
-    assert_eq!(bytes, [(16, (0, 0)), (8, (0, 0)), (12, (70, 1)), (16, (0, 0))]);
+    assert_eq!(bytes, [(16, (0, 0)), (26, (0, 0)), (8, (0, 0)), (12, (70, 1)), (16, (0, 0))]);
 }
 
 fn gate(write: WritePolicy) -> Gate {
@@ -225,8 +237,12 @@ fn dirty_pages_go_where_the_write_policy_says() {
     assert_eq!(lazy.dirty(&OFFER, Evicted), Route::Flash);
     assert_eq!(lazy.dirty(&OFFER, Checkpoint), Route::Disk(Refusal::Policy));
     assert_eq!(lazy.dirty(&Offer { age: 600 << 10, ..OFFER }, Evicted), Route::Disk(Refusal::Old));
-    assert_eq!(lazy.dirty(&Offer { dirty: 625, ..OFFER }, Evicted), Route::Disk(Refusal::Dirty));
-    assert_eq!(lazy.dirty(&Offer { dirty: 624, ..OFFER }, Evicted), Route::Flash);
+    assert_eq!(lazy.dirty(&Offer { dirty: 563, ..OFFER }, Evicted), Route::Disk(Refusal::Dirty));
+    assert_eq!(lazy.dirty(&Offer { dirty: 562, ..OFFER }, Evicted), Route::Flash);
+    // λ is about what it says where it is small, too: an eighth of itself more.
+    let tenth = Gate { dirty_fraction: 0.1, ..lazy };
+    assert_eq!(tenth.dirty(&Offer { dirty: 113, ..OFFER }, Evicted), Route::Disk(Refusal::Dirty));
+    assert_eq!(tenth.dirty(&Offer { dirty: 112, ..OFFER }, Evicted), Route::Flash);
     let tac = gate(WritePolicy::Tac);
     let kept = Offer { kept: true, ..OFFER };
     assert_eq!(tac.dirty(&kept, Evicted), Route::Both);

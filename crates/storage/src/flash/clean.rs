@@ -25,8 +25,6 @@ const AFTER_FAILURE: Duration = Duration::from_millis(50);
 const BUSY: Duration = Duration::from_millis(1);
 /// Frames that are clean before their turn comes, at most.
 const AHEAD: u32 = 1024;
-/// Groups cleaned at once, if so many pages are due: a saturated disk gives a share to who has many requests waiting.
-const GROUPS: usize = 32;
 /// Pages made again from the log at a time, when the device is gone: what one pass over it makes.
 const REPLAYED: usize = 4096;
 
@@ -122,7 +120,10 @@ impl FlashHome {
     /// Cleans some of the `due` frames, of the `aged` oldest first, the urgent ones, and those whose turn comes with their neighbours; returns how many.
     async fn clean(&self, due: usize, aged: usize, urgent: Vec<FrameId>, in_turn: Vec<FrameId>) -> Result<usize> {
         let gone = self.state() == FlashState::Failed;
-        let batch = self.running.read().config.cleaning_batch.max(1);
+        let (batch, most_groups) = {
+            let config = &self.running.read().config;
+            (config.cleaning_batch, config.cleaning_groups)
+        };
         let mut groups: Vec<Group> = Vec::new();
         let wanted = urgent.into_iter().map(|at| (at, 1)).chain(in_turn.into_iter().map(|at| (at, batch)));
         for (at, most) in wanted {
@@ -132,7 +133,7 @@ impl FlashHome {
                 groups.push(Group { part: at.part, frames: partition.start_clean(at.frame, most) });
             }
         }
-        let (most_groups, most_pages) = if gone { (REPLAYED, REPLAYED) } else { (GROUPS, due) };
+        let (most_groups, most_pages) = if gone { (REPLAYED, REPLAYED) } else { (most_groups, due) };
         let mut pages = 0;
         while groups.len() < most_groups && pages < most_pages {
             let Some(group) = self.next_group(batch, pages < aged) else { break };

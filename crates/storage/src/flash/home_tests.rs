@@ -325,6 +325,27 @@ fn a_throttled_device_gives_only_what_is_newer() {
     });
 }
 
+/// The cleaner's reads are many at once and wait for nobody: μ is about the others.
+#[test]
+fn cleaning_does_not_throttle() {
+    run(FlashConfig { throttle_queue_depth: 1, dirty_fraction: 1.0, ..lazy() }, |bench| async move {
+        let ills: Arc<Ills> = Arc::default();
+        let inner: DeviceRef = Arc::new(MemoryDevice::new("slow", 1 << 30));
+        let slow = Arc::new(IllDisk { inner, env: bench.env.clone(), ills: ills.clone() });
+        let config = bench.home.config().0;
+        bench.home.set(Some(slow), config).await.expect("it is a good device");
+        bench.offer([20], Access::Random).await;
+        bench.write(&[21], 5000).await;
+        ills.delay.store(20, Ordering::SeqCst);
+        let home = bench.home.clone();
+        bench.env.spawn("checkpoint", async move { home.bring_home(Lsn(u64::MAX)).await.expect("it comes home") });
+        bench.rest().await;
+        assert_eq!(bench.home.stats().dirty, 1, "page 21 is being read");
+        assert_eq!(bench.read(20, 1).await, [(1020, Tier::Flash)]);
+        assert_eq!(bench.home.stats().throttled_reads, 0);
+    });
+}
+
 /// Section 4.4.1.1: before the tier is filled every read of one page becomes a read of eight, the page among them; afterwards no more.
 #[test]
 fn reads_are_expanded_while_the_tier_is_being_filled() {

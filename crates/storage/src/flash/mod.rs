@@ -83,6 +83,15 @@ pub(super) struct FrameId {
     frame: u32,
 }
 
+/// A tier that lets nothing dirty in until this is dropped.
+pub(crate) struct Closed<'a>(&'a AtomicUsize);
+
+impl Drop for Closed<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 type Listener = Box<dyn Fn(PageId, Tier) + Send + Sync>;
 
 /// A clean page on its way in.
@@ -121,7 +130,7 @@ pub(crate) struct FlashHome {
     totals: Arc<Totals>,
     state: AtomicU8,
     problem: Mutex<Option<String>>,
-    /// Transfers under way.
+    /// Transfers under way that μ is compared with: all but the cleaner's, which are many at once and wait for nobody.
     pending: AtomicUsize,
     /// Failed transfers since the last that succeeded.
     failures: AtomicU32,
@@ -142,6 +151,8 @@ pub(crate) struct FlashHome {
     progress: Notify,
     /// Dirty frames below this LSN are to go home now.
     wanted_home: AtomicU64,
+    /// Checkpoints under way that let nothing dirty in.
+    closed: AtomicUsize,
     closing: AtomicBool,
     counters: Counters,
     times: Times,
@@ -197,6 +208,7 @@ impl FlashHome {
             wake_cleaner: Notify::new(),
             progress: Notify::new(),
             wanted_home: AtomicU64::new(0),
+            closed: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
             counters: Counters::default(),
             times: Times::default(),
@@ -210,6 +222,12 @@ impl FlashHome {
     /// How the tier is configured, and whether there is one.
     pub(crate) fn config(&self) -> (FlashConfig, bool) {
         (self.running.read().config.clone(), self.state() != FlashState::Off)
+    }
+
+    /// Lets nothing dirty in for as long as what is returned lives.
+    pub(crate) fn close_to_dirty(&self) -> Closed<'_> {
+        self.closed.fetch_add(1, Ordering::AcqRel);
+        Closed(&self.closed)
     }
 
     pub(crate) fn stop(&self) {

@@ -318,6 +318,9 @@ impl Partition {
         }
         let rec = self.take_rec(frame, page);
         let (state, readers) = (self.record(frame).state(), self.record(frame).readers());
+        if !matches!(state, State::Ready | State::Writing) {
+            self.order.changed(frame, page.to_u64());
+        }
         if keep && readers == 0 && frame < self.limit && matches!(state, State::Clean | State::Dirty) {
             self.at(frame).set_state(State::Invalid);
             if state == State::Dirty {
@@ -343,6 +346,11 @@ impl Partition {
     /// Memory missed the page, and it is not read here.
     pub(super) fn missed(&mut self, page: PageId, class: Class) {
         self.order.missed(page.to_u64(), class);
+    }
+
+    /// What a read from the tier saves now.
+    pub(super) fn priced(&mut self, saved: [u32; 2]) {
+        self.order.priced(saved);
     }
 
     /// A reader more, if the page can be read from its frame; whether it is newer than on disk.

@@ -55,6 +55,9 @@ impl FlashHome {
                 let read = self.read_held(held, access).await;
                 let from_flash = matches!(&read, Ok(page) if page.tier == Tier::Flash);
                 self.note_time(began, from_flash);
+                if from_flash {
+                    self.price(class_of(access), Tier::Flash, began, 1);
+                }
                 vec![read]
             }),
             None => {
@@ -62,6 +65,7 @@ impl FlashHome {
                 Box::pin(async move {
                     let read = self.fetch_and_admit(first, &[false], access).await;
                     self.note_time(began, false);
+                    self.price(class_of(access), Tier::Disk, began, 1);
                     read
                 })
             }
@@ -74,11 +78,24 @@ impl FlashHome {
         times.record(self.env.now().0.saturating_sub(began.0));
     }
 
+    /// What a page took to read, for replacement orders that count what flash saves.
+    fn price(&self, class: Class, tier: Tier, began: Nanos, pages: u64) {
+        let took = self.env.now().0.saturating_sub(began.0) / pages.max(1);
+        let Some(saved) = self.times.prices.lock().note(class, tier, took) else { return };
+        for part in 0..self.parts.load(Ordering::Acquire) {
+            self.partition(part).lock().priced(saved);
+        }
+    }
+
     /// Reads as many pages from the disk as `newer` says of, and offers what is let in as it is read. The reader has claimed the pages:
     /// nobody can change one before. Where the tier held a newer version when the read began, the disk's may be the one before it, even
     /// if the newer one has gone home and left the tier meanwhile: that is not offered.
     async fn fetch_and_admit(&self, first: PageId, newer: &[bool], access: Access) -> Vec<Result<Fetched>> {
+        let began = self.env.now();
         let fetched = self.disk.fetch(first, newer.len() as u32, access).await;
+        if newer.len() > 1 {
+            self.price(class_of(access), Tier::Disk, began, newer.len() as u64);
+        }
         if self.is_on() && self.gate().write.flow().at_read {
             for (i, page) in fetched.iter().enumerate() {
                 let Ok(page) = page else { continue };
@@ -113,10 +130,7 @@ impl FlashHome {
     /// The frame's bytes; `None` where they are not the version of the page that was written there.
     pub(super) async fn read_frame(&self, at: FrameId, page: PageId, tag: u32) -> Option<IoBuf> {
         let device = self.device().filter(|_| self.is_readable())?;
-        self.pending.fetch_add(1, Ordering::AcqRel);
-        let read = device.read(self.offset(at), IoBuf::zeroed(self.page_size), Purpose::Flash).await;
-        self.pending.fetch_sub(1, Ordering::AcqRel);
-        match read {
+        match device.read(self.offset(at), IoBuf::zeroed(self.page_size), Purpose::Flash).await {
             Ok(bytes) => {
                 self.note_success();
                 let same = Record::tag_of(header::lsn(&bytes)) == tag || !self.safeguards.has(Safeguard::FrameTag);
@@ -133,7 +147,10 @@ impl FlashHome {
 
     async fn read_held(&self, mut held: Held<'_>, access: Access) -> Result<Fetched> {
         let page = held.page;
-        if let Some(bytes) = self.read_frame(held.at, page, held.tag).await {
+        self.pending.fetch_add(1, Ordering::AcqRel);
+        let read = self.read_frame(held.at, page, held.tag).await;
+        self.pending.fetch_sub(1, Ordering::AcqRel);
+        if let Some(bytes) = read {
             held.hit = true;
             self.counters.hits.fetch_add(1, Ordering::Relaxed);
             self.counters.dirty_hits.fetch_add(held.dirty as u64, Ordering::Relaxed);

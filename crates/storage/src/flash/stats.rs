@@ -2,12 +2,14 @@
 
 use super::FlashHome;
 use crate::config::{FlashOrder, WritePolicy};
+use crate::home::Tier;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::types::Lsn;
 use std::time::Duration;
 use terrace_device::{Distribution, Histogram};
 use terrace_env::Nanos;
+use terrace_policy::Class;
 use terrace_policy::flash::Refusal;
 
 /// Whether the tier works.
@@ -153,9 +155,38 @@ impl Rate {
     }
 }
 
+/// What pages take to read, by class and tier: averages over the last reads, in nanoseconds.
+#[derive(Default)]
+pub(super) struct Prices {
+    took: [[Option<f64>; 2]; 2],
+    noted: u32,
+}
+
+impl Prices {
+    /// Reads that an average is over, and after which the saving is told anew.
+    const OVER: u32 = 256;
+
+    /// A page was read; now and then, once reads at random have been timed on both: what one from flash saves, in microseconds, at random and of a
+    /// scan. A scan's page on flash is timed as any other there where none has been.
+    pub(super) fn note(&mut self, class: Class, tier: Tier, nanos: u64) -> Option<[u32; 2]> {
+        let mean = &mut self.took[usize::from(class == Class::Sequential)][usize::from(tier == Tier::Flash)];
+        let before = mean.unwrap_or(nanos as f64);
+        *mean = Some(before + (nanos as f64 - before) / f64::from(Self::OVER));
+        self.noted = (self.noted + 1) % Self::OVER;
+        if self.noted != 0 {
+            return None;
+        }
+        let [[Some(disk), Some(flash)], [scan, scan_flash]] = self.took else { return None };
+        let micros = |disk: f64, flash: f64| ((disk - flash) / 1000.0).clamp(0.0, 1e6) as u32;
+        let scans = scan.map_or(0, |scan| micros(scan, scan_flash.unwrap_or(flash)));
+        Some([micros(disk, flash), scans])
+    }
+}
+
 /// Durations and rates.
 #[derive(Default)]
 pub(super) struct Times {
+    pub(super) prices: Mutex<Prices>,
     pub(super) hits: Histogram,
     pub(super) misses: Histogram,
     pub(super) cleaned: Rate,
@@ -238,6 +269,19 @@ impl Counters {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_saving_is_measured() {
+        let mut prices = Prices::default();
+        let mut told = Vec::new();
+        for _ in 0..200 {
+            told.extend(prices.note(Class::Random, Tier::Disk, 9_000_000));
+            told.extend(prices.note(Class::Random, Tier::Flash, 90_000));
+            told.extend(prices.note(Class::Sequential, Tier::Disk, 40_000));
+        }
+        assert_eq!(told, [[8910, 0]; 2], "every 256 reads; a scan's page is not read faster from flash");
+        assert_eq!(Prices::default().note(Class::Random, Tier::Flash, 1), None);
+    }
 
     #[test]
     fn a_rate_forgets() {

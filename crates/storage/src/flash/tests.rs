@@ -10,18 +10,19 @@ use std::sync::atomic::Ordering;
 use terrace_policy::Class;
 use terrace_policy::flash::FlashOrder;
 
-/// The records' share is 32 bytes; TAC's extents (70 bytes each of the extents known, 32 pages apiece) come on top of its 44.
+/// The records' share is 32 bytes; a history takes 10 more; TAC's extents (70 bytes each of the extents known, 32 pages apiece) come on top of its 44.
 #[test]
-fn a_frame_takes_48_bytes_of_memory_at_most() {
-    assert_eq!(FlashOrder::ALL.map(frame_bytes), [48, 40, 44, 48]);
+fn a_frame_takes_58_bytes_of_memory_at_most() {
+    assert_eq!(FlashOrder::ALL.map(frame_bytes), [48, 58, 40, 44, 48]);
 }
 
 #[test]
 fn frames_are_shared_out() {
-    assert_eq!(Shape::new(24), Shape { parts: 1, each: 24 });
-    assert_eq!(Shape::new(400), Shape { parts: 6, each: 64 });
-    assert_eq!(Shape::new(1 << 20), Shape { parts: 16, each: 1 << 16 });
-    assert_eq!(Shape::new(10_000), Shape { parts: 16, each: 624 });
+    assert_eq!(Shape::new(24, false), Shape { parts: 1, each: 24 });
+    assert_eq!(Shape::new(400, false), Shape { parts: 6, each: 64 });
+    assert_eq!(Shape::new(1 << 20, false), Shape { parts: 16, each: 1 << 16 });
+    assert_eq!(Shape::new(10_000, false), Shape { parts: 16, each: 624 });
+    assert_eq!(Shape::new(10_000, true), Shape { parts: 1, each: 10_000 }, "one turn for all");
 }
 
 fn page(no: u64) -> PageId {
@@ -229,4 +230,26 @@ fn cold_frames_are_told_from_old_ones() {
     let cold = it.part.coldest_cleanable().expect("three can be cleaned");
     let (_, old) = it.part.oldest_cleanable().expect("three can be cleaned");
     assert_eq!((it.part.record(cold).page(), it.part.record(old).page()), (page(1), page(0)));
+}
+
+/// Two frames: page 1 is used first and third, page 2 second and, once it has changed in memory and come back, last.
+#[test]
+fn a_page_that_changed_may_keep_its_last_use() {
+    for (order, gone) in [(FlashOrder::Lru2, 2), (FlashOrder::Lru2History, 1)] {
+        let mut part = Partition::new(Arc::default());
+        part.set_order(order);
+        part.grow(2);
+        let admit = |part: &mut Partition, no: u64| {
+            let allocated = part.allocate(page(no), None, 7).unwrap_or_else(|why| panic!("page {no}: {why:?}"));
+            assert!(part.start_write(allocated.frame) && part.end_write(allocated.frame, Written::Clean));
+            allocated.evicted
+        };
+        assert_eq!((admit(&mut part, 1), admit(&mut part, 2)), (None, None));
+        assert_eq!(part.invalidate(page(2), false), Some(None));
+        let first = part.find(page(1)).expect("it was let in");
+        assert_eq!(part.pin(first), Some(false));
+        part.unpin(first, Some(Class::Random));
+        assert_eq!(admit(&mut part, 2), None);
+        assert_eq!(admit(&mut part, 3), Some(page(gone)), "{order:?}");
+    }
 }

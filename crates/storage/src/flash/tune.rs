@@ -6,7 +6,8 @@
 //!    device that fails, has no room or is another database's.
 //! 3. Frames go only when they are free: clean ones are dropped, dirty ones brought home, transfers awaited. Switching off is shrinking
 //!    to nothing. All other frames keep their pages, through every change of size, order and write policy: a frame that another policy left
-//!    dirty is brought home by the cleaner where the new one has no dirty frames, and one that it kept for a page in memory is dropped.
+//!    dirty is brought home by the cleaner where the new one has no dirty frames, and one that it kept for a page in memory is dropped. So
+//!    partitions stay, too: frames given out in turn have one turn for all where the tier was switched on with that policy, else one a partition.
 //! 4. `parts` changes while no partition has frames; whoever looked at it before finds none, or looks again (`allocate`).
 
 use super::partition::frame_bytes;
@@ -36,9 +37,10 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// For a tier that is switched on.
-    pub(super) fn new(frames: u64) -> Shape {
-        let parts = (frames / PARTITION_FRAMES as u64).clamp(1, PARTITIONS as u64) as u32;
+    /// For a tier that is switched on. `rotates`: frames are given out in turn, all of the device one after the other.
+    pub(super) fn new(frames: u64, rotates: bool) -> Shape {
+        let most = if rotates { 1 } else { PARTITIONS as u64 };
+        let parts = (frames / PARTITION_FRAMES as u64).clamp(1, most) as u32;
         Shape::of(frames, parts)
     }
 
@@ -139,7 +141,7 @@ impl FlashHome {
                 config.size, self.pool_bytes
             )));
         }
-        Ok(Shape::new(frames))
+        Ok(Shape::new(frames, config.write.flow().rotates))
     }
 
     fn bytes(&self, shape: Shape) -> u64 {

@@ -241,6 +241,7 @@ impl FlashHome {
         let mut routes = Routes::default();
         let end = self.log.end();
         let (on, gate) = (self.is_on(), self.gate());
+        let closed = self.closed.load(Ordering::Acquire) > 0 && gate.write.writes_back();
         for page in pages {
             if !on || page.page.space != DATA {
                 routes.disk.push(page);
@@ -250,7 +251,11 @@ impl FlashHome {
             let young = page.rec_lsn >= wanted_home;
             let age = if young { end.0.saturating_sub(page.rec_lsn.0) } else { u64::MAX };
             let kept = self.part(page.page).lock().is_kept(page.page) == Some(true);
-            match gate.dirty(&self.offer(page.access, age, kept), cause) {
+            let route = match gate.dirty(&self.offer(page.access, age, kept), cause) {
+                Route::Flash if closed => Route::Disk(Refusal::Dirty),
+                route => route,
+            };
+            match route {
                 Route::Disk(why) => {
                     if reason == Reason::Evict {
                         self.counters.refused(why);

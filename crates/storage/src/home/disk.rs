@@ -153,7 +153,7 @@ impl DiskHome {
             places: Places::new(devices, config.page_size),
             log,
             page_size: config.page_size,
-            group: config.write_group.clamp(1, MAX_GROUP),
+            group: if covered { config.write_group.max(1) } else { config.write_group.clamp(1, MAX_GROUP) },
             double_write,
             log_before_data: config.safeguards.has(Safeguard::LogBeforeData),
             checks: config.safeguards.has(Safeguard::PageChecks),
