@@ -79,8 +79,10 @@ pub struct Gate {
     pub redo_bound: u64,
 }
 
-/// Beyond λ, this part of λ more may be dirty for as long as the cleaner has not caught up.
+/// Beyond λ, this part of λ more may be dirty for as long as the cleaner has not caught up; at least this part of the frames, or λ = 0, where
+/// pages are cleaned at once, would let none in.
 const DIRTY_SLACK: f64 = 1.0 / 8.0;
+const LEAST_SLACK: f64 = 1.0 / 256.0;
 /// The cleaner leaves the number of dirty frames this part of the frames below λ (section 3.2.3.3: 0.01%).
 const BELOW_LAMBDA: f64 = 0.0001;
 /// Where λ does not apply, this part of the frames is kept clean: they are the next to be wanted.
@@ -144,7 +146,7 @@ impl Gate {
         if offer.age > self.redo_bound / 2 {
             return Route::Disk(Refusal::Old);
         }
-        let part = if self.write.flow().lambda { (self.dirty_fraction * (1.0 + DIRTY_SLACK)).min(1.0) } else { 1.0 };
+        let part = if self.write.flow().lambda { (self.dirty_fraction + (self.dirty_fraction * DIRTY_SLACK).max(LEAST_SLACK)).min(1.0) } else { 1.0 };
         if offer.dirty as f64 >= part * self.frames as f64 { Route::Disk(Refusal::Dirty) } else { Route::Flash }
     }
 

@@ -243,6 +243,9 @@ fn dirty_pages_go_where_the_write_policy_says() {
     let tenth = Gate { dirty_fraction: 0.1, ..lazy };
     assert_eq!(tenth.dirty(&Offer { dirty: 113, ..OFFER }, Evicted), Route::Disk(Refusal::Dirty));
     assert_eq!(tenth.dirty(&Offer { dirty: 112, ..OFFER }, Evicted), Route::Flash);
+    let eager = Gate { dirty_fraction: 0.0, ..lazy };
+    assert_eq!(eager.dirty(&Offer { dirty: 4, ..OFFER }, Evicted), Route::Disk(Refusal::Dirty));
+    assert_eq!(eager.dirty(&Offer { dirty: 3, ..OFFER }, Evicted), Route::Flash, "to be cleaned at once");
     let tac = gate(WritePolicy::Tac);
     let kept = Offer { kept: true, ..OFFER };
     assert_eq!(tac.dirty(&kept, Evicted), Route::Both);
