@@ -2,13 +2,14 @@
 //!
 //! 1. A simulation runs on one thread, and so does all that its terminals do: what is noted between [`begin`] and [`end`] on a thread is that run's.
 //! 2. Pages of tables are counted, not those of indexes; all pages that a table has count, used or not.
+use rustc_hash::FxHashMap;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use terrace_engine::{Database, Table};
 use terrace_storage::{DATA, ObjectId, Rid};
 
 /// Accesses of each page that was used.
-type Counts = HashMap<(ObjectId, u32), u32>;
+type Counts = FxHashMap<(ObjectId, u32), u32>;
 
 thread_local! {
     static NOTED: RefCell<Option<Counts>> = const { RefCell::new(None) };
@@ -16,7 +17,7 @@ thread_local! {
 
 /// From here on accesses are noted.
 pub(crate) fn begin() {
-    NOTED.with(|noted| *noted.borrow_mut() = Some(HashMap::new()));
+    NOTED.with(|noted| *noted.borrow_mut() = Some(FxHashMap::default()));
 }
 
 /// A row is used.
