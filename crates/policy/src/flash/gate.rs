@@ -146,7 +146,11 @@ impl Gate {
         if offer.age > self.redo_bound / 2 {
             return Route::Disk(Refusal::Old);
         }
-        let part = if self.write.flow().lambda { (self.dirty_fraction + (self.dirty_fraction * DIRTY_SLACK).max(LEAST_SLACK)).min(1.0) } else { 1.0 };
+        let part = if self.write.flow().lambda {
+            (self.dirty_fraction + (self.dirty_fraction * DIRTY_SLACK).max(LEAST_SLACK)).min(1.0)
+        } else {
+            1.0
+        };
         if offer.dirty as f64 >= part * self.frames as f64 { Route::Disk(Refusal::Dirty) } else { Route::Flash }
     }
 
