@@ -117,7 +117,9 @@ fn the_tier_is_used() {
             match order {
                 FlashOrder::Temperature => assert!(now.rejected_cold > 0, "{now_in}"),
                 FlashOrder::Lrfu => {} // Where it is wanted as much as what is there, a page comes in.
-                FlashOrder::Lru2 | FlashOrder::Fifo => assert_eq!(now.rejected_cold, 0, "{now_in}"),
+                FlashOrder::Lru2 | FlashOrder::Lru2History | FlashOrder::Fifo => {
+                    assert_eq!(now.rejected_cold, 0, "{now_in}")
+                }
             }
             // TAC writes a dirty page where it kept the frame, which it seldom did for one that was in memory until then.
             if write != WritePolicy::Tac {
