@@ -269,7 +269,7 @@ fn lambda(scale: Scale) -> Plan {
     let machine = |lambda| shrunk.machine(Some(WritePolicy::LazyCleaning), lambda);
     let mut cases: Vec<Case> =
         LAMBDAS.iter().map(|(label, lambda)| case(label, machine(*lambda), &loading, run, STEADY)).collect();
-    for (label, lambda) in &LAMBDAS[..scale.pick(1, LAMBDAS.len())] {
+    for (label, lambda) in &LAMBDAS[..scale.pick(0, LAMBDAS.len())] {
         let mut machine = machine(*lambda);
         machine.storage.flash.replacement = FlashOrder::Lru2History;
         cases.push(case(&format!("{label}{REMEMBERED}"), machine, &loading, run, STEADY));
