@@ -6,8 +6,9 @@
 //! 2. The statement is in the books as any other. It is shown as running, and can be cancelled, from when it first has to wait.
 use crate::fast::{Bound, Fast, FastDone, batch};
 use crate::observe::{Running, ran};
+use crate::rows::rows_of;
 use crate::run::LazyState;
-use crate::session::{Block, Outcome, Prepared, Session, rows_of};
+use crate::session::{Block, Outcome, Prepared, Session};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::sql::sqlparser::ast::Statement;

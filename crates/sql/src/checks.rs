@@ -4,6 +4,7 @@
 //!    statement is about to write, before the first is written. NULL passes, as in PostgreSQL.
 //! 2. It may depend on nothing but its row: no subquery, no aggregate, no parameter.
 use crate::ddl::{check_name, choose_name};
+use crate::depth::on_stack_for;
 use crate::dml::template;
 use crate::error::{from_datafusion, unsupported};
 use crate::parse::fold;
@@ -28,6 +29,12 @@ use terrace_storage::ObjectId;
 fn parsed(check: &Check) -> Result<Expr> {
     let broken = || EngineError::new("XX000", format!("the constraint {} is not an expression", check.name));
     crate::exact::parsed(&check.sql)?.ok_or_else(broken)
+}
+
+/// A bound on the depth of a table's constraints, which statements that are not deep meet.
+fn depth(table: &Table) -> usize {
+    let depths = table.checks.iter().filter_map(|check| crate::parse::tokens(&check.sql).ok());
+    depths.map(|(_, depth)| depth).max().unwrap_or(0)
 }
 
 /// The folded names of the columns that an expression names.
@@ -240,8 +247,11 @@ impl Run<'_> {
         if table.checks.is_empty() {
             return Ok(None);
         }
-        let plan = self.check_plan(table, &table.checks).await?;
-        self.physical(&plan).await.map(Some)
+        let work = async {
+            let plan = self.check_plan(table, &table.checks).await?;
+            self.physical(&plan).await.map(Some)
+        };
+        on_stack_for(depth(table), Box::pin(work)).await
     }
 
     /// As [`Run::violation`]; `plan`: what [`Run::checking`] answered.
@@ -253,9 +263,10 @@ impl Run<'_> {
     ) -> Result<Option<(usize, EngineError)>> {
         let rows: Vec<RowBuf> = rows.into_iter().map(|row| RowBuf::encode(table, row)).collect::<Result<_>>()?;
         let rows = Arc::new(rows);
-        let stream = self.stream_given(plan, None, rows.clone())?;
+        let work = async { self.drain(self.stream_given(plan, None, rows.clone())?).await };
+        let checked = on_stack_for(depth(table), Box::pin(work)).await?;
         let mut first = 0;
-        for batch in self.drain(stream).await?.iter() {
+        for batch in checked.iter() {
             for row in 0..batch.num_rows() {
                 for (column, check) in batch.columns().iter().zip(&table.checks) {
                     let Some(passed) = column.as_boolean_opt() else { continue };

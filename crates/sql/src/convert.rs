@@ -168,7 +168,7 @@ impl AnalyzerRule for PostgresSemantics {
     }
 }
 
-fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             let types = (left.get_type(schema), right.get_type(schema));

@@ -1,146 +1,219 @@
-//! How deep a statement's tree will be, told from its tokens.
+//! How deep a statement's tree will be, told from its tokens; and stacks that hold what walks it.
 //!
 //! The parser counts the levels it descends, but chains such as `a OR b OR c` and `q UNION q UNION q` grow to the left without
-//! descending, and everything that walks the tree later (clone, drop, planner) recurses over them. So the chains are bounded before
-//! there is a tree: the operators since the last separator, summed over the open parentheses, bound the depth from above. (Chains of OR are
+//! descending, and everything that walks the tree later (clone, drop, planner) recurses over them. So the tree's height is bounded before
+//! there is a tree: an operator may stand above all that its expression has so far. (Chains of OR are
 //! long in generated statements; [`crate::grammar`] makes trees of small depth of them, so they have a bound of their own.)
 //!
-//! DataFusion protects most of its recursions, not all; a level may cost 10 KiB of stack. What is deeper than [`SHALLOW`] therefore runs
-//! on a stack of its own.
+//! 1. What parses, plans, runs or drops a tree has [`stack_for`] its height left of its thread's stack, or gets a stack of that size.
+//! 2. [`stack_for`] is twice what the worst statement of that height takes in a build without optimisation (`depth/tests.rs`). DataFusion
+//!    and the parser protect most of their recursions, but not all, and one of their frames can be larger than the 128 KiB that they look for.
+pub(crate) mod doubling;
+
 use crate::grammar::LEANING;
 use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::tokenizer::Token;
+use datafusion::sql::sqlparser::tokenizer::{Token, Word};
 use futures::future::BoxFuture;
-use std::future::poll_fn;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use terrace_engine::{EngineError, Result};
 
 /// Operators in one chain, set operations and joins in one query, each counted along the nesting.
 const CHAIN_MAX: usize = 600;
 
-/// A set operation or a join is planned in more frames than an operator is: as many as this many operators.
+/// A set operation or a join is planned in more frames than an operator is: as many as this many operators. So is a query in parentheses.
 const QUERY_WEIGHT: usize = 2;
 
 /// ORs in one chain. What plans them takes time that grows faster than their number.
 const OR_MAX: usize = 10_000;
 
-/// What one pair of parentheses holds so far.
+/// What one pair of parentheses holds so far: heights of what is finished, and the links of chains that are not.
 #[derive(Default, Clone, Copy)]
 struct Level {
-    /// Since the last comma, clause, AND or OR: operators bind tighter than those.
+    /// What the parenthesis itself adds.
+    opened: usize,
+    /// Opened by CASE: END closes it, and nothing else.
+    case: bool,
+    /// The highest operand since the last comma, clause, AND or OR, and the operators, which bind tighter than those.
+    operand: usize,
     operators: usize,
-    /// Since the last comma, clause or OR.
+    /// The same of ANDs since the last comma, clause or OR.
+    conjunct: usize,
     ands: usize,
-    /// Since the last comma or clause.
+    /// Of ORs since the last comma or clause.
+    disjunct: usize,
     ors: usize,
-    /// UNION, JOIN and the like, and IS (whose `DISTINCT FROM` is no clause): nothing but the parenthesis ends their chain.
+    /// The highest expression; UNION, JOIN and the like, and IS (whose `DISTINCT FROM` is no clause): nothing but the parenthesis ends
+    /// their chain.
+    expression: usize,
     queries: usize,
 }
 
-/// Depth that any thread's stack can take.
-pub(crate) const SHALLOW: usize = 40;
+/// Bytes of stack: so many, and for each level so many more. Only what is touched becomes memory.
+const STACK: (usize, usize) = if cfg!(debug_assertions) { (2 << 20, 256 << 10) } else { (512 << 10, 128 << 10) };
 
-/// Bytes of the stack for a deep statement: so many, and for each level so many more. Only what is touched becomes memory.
-const DEEP_STACK: (usize, usize) = (64 << 20, 96 << 10);
-
-/// Polls a future on a stack that suits a statement of the given depth. (Boxed: a statement's future is a big one, and would be copied
-/// from frame to frame.)
-pub(crate) async fn on_stack_for<T>(depth: usize, mut work: BoxFuture<'_, T>) -> T {
-    if depth <= SHALLOW {
-        return work.await;
-    }
-    let bytes = DEEP_STACK.0 + depth * DEEP_STACK.1;
-    poll_fn(|context| stacker::grow(bytes, || work.as_mut().poll(context))).await
+/// Invariant 1.
+pub(crate) const fn stack_for(depth: usize) -> usize {
+    STACK.0 + depth * STACK.1
 }
 
-/// A bound on the tree's depth, at most [`CHAIN_MAX`].
+/// Works on a stack that suits a tree of the given depth.
+pub(crate) fn on_stack<T>(depth: usize, work: impl FnOnce() -> T) -> T {
+    let bytes = stack_for(depth);
+    // A quarter more, so that what asks again further in finds enough.
+    stacker::maybe_grow(bytes, bytes + bytes / 4, work)
+}
+
+/// A statement's work, polled and dropped on a stack that suits its depth. (Boxed: a statement's future is a big one, and would be copied
+/// from frame to frame.)
+#[must_use]
+pub(crate) struct OnStack<'w, T> {
+    depth: usize,
+    /// `None`: it is done.
+    work: Option<BoxFuture<'w, T>>,
+}
+
+pub(crate) fn on_stack_for<T>(depth: usize, work: BoxFuture<'_, T>) -> OnStack<'_, T> {
+    OnStack { depth, work: Some(work) }
+}
+
+impl<T> Future for OnStack<'_, T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        on_stack(self.depth, || {
+            let work = self.work.as_mut().expect("nobody polls what is done");
+            let polled = work.as_mut().poll(context);
+            if polled.is_ready() {
+                self.work = None;
+            }
+            polled
+        })
+    }
+}
+
+impl<T> Drop for OnStack<'_, T> {
+    fn drop(&mut self) {
+        if let Some(work) = self.work.take() {
+            on_stack(self.depth, || drop(work));
+        }
+    }
+}
+
+/// Something made of a deep tree, which is dropped on a stack that suits it.
+pub(crate) struct Deep<T> {
+    depth: usize,
+    /// There until it is dropped.
+    held: Option<T>,
+}
+
+impl<T> Deep<T> {
+    pub(crate) fn new(depth: usize, held: T) -> Deep<T> {
+        Deep { depth, held: Some(held) }
+    }
+
+    pub(crate) fn get(&mut self) -> &mut T {
+        self.held.as_mut().expect("it is there until it is dropped")
+    }
+}
+
+impl<T> Drop for Deep<T> {
+    fn drop(&mut self) {
+        if let Some(held) = self.held.take() {
+            on_stack(self.depth, || drop(held));
+        }
+    }
+}
+
+/// A bound on the tree's height, at most [`CHAIN_MAX`].
 pub(crate) fn measure<'t>(tokens: impl Iterator<Item = &'t Token>) -> Result<usize> {
-    let mut deepest = 0;
     let mut levels = vec![Level::default()];
-    // The sum over `levels`.
-    let mut total = 0;
+    // Behind an operator or a period a word is a name, whatever else it may be (`t.from + t.from`).
+    let mut names = false;
     for token in tokens {
-        let depth = levels.len();
         let top = levels.last_mut().expect("the outermost level is never closed");
+        let mut operator = false;
         match token {
-            Token::LParen | Token::LBracket => {
-                total += 1;
-                levels.push(Level { operators: 1, ..Level::default() });
-            }
-            Token::RParen | Token::RBracket if depth > 1 => {
-                // What the parentheses held hangs off the chain around them: `(a)::t` goes on.
-                let closed = levels.pop().expect("more than one level");
-                total -= closed.total();
+            Token::LParen | Token::LBracket => levels.push(Level { opened: 1, ..Level::default() }),
+            Token::RParen => close(&mut levels),
+            Token::RBracket => {
+                close(&mut levels);
                 // A subscript, or the brackets of an array's type, is a link of a chain: `a[1][2]`.
-                if *token == Token::RBracket {
-                    levels.last_mut().expect("one level is left").operators += 1;
-                    total += 1;
-                }
+                levels.last_mut().expect("one level is left").operators += 1;
             }
-            Token::SemiColon => {
-                levels = vec![Level::default()];
-                total = 0;
-            }
-            Token::Comma => total -= top.end_expression(),
-            Token::Word(word) => match kind(word.keyword) {
-                Kind::Open => {
-                    total += 1;
-                    levels.push(Level { operators: 1, ..Level::default() });
-                }
-                Kind::Close if depth > 1 => {
-                    let closed = levels.pop().expect("more than one level");
-                    total -= closed.total();
-                }
-                Kind::Close => {}
-                Kind::Separator => total -= top.end_expression(),
+            Token::SemiColon | Token::Comma => top.end_expression(),
+            Token::Word(word) => match kind(word) {
                 Kind::Operator => {
                     top.operators += 1;
-                    total += 1;
+                    operator = true;
                 }
-                Kind::And => {
-                    total -= std::mem::take(&mut top.operators);
+                Kind::Query => top.queries += QUERY_WEIGHT,
+                Kind::Is => top.queries += 1,
+                Kind::Case => levels.push(Level { opened: 1, case: true, ..Level::default() }),
+                Kind::End if top.case => fold_in(&mut levels),
+                Kind::Separator if !names => top.end_expression(),
+                Kind::Select if !names => {
+                    top.end_expression();
+                    top.opened = top.opened.max(QUERY_WEIGHT);
+                }
+                Kind::And if !names => {
+                    top.end_conjunct();
                     top.ands += 1;
-                    total += 1;
+                    operator = true;
+                    if top.ands > CHAIN_MAX {
+                        return Err(too_long(CHAIN_MAX));
+                    }
                 }
-                Kind::Or => {
-                    total -= top.total();
-                    (top.operators, top.ands) = (0, 0);
+                Kind::Or if !names => {
+                    top.end_disjunct();
                     top.ors += 1;
-                    total += top.total();
+                    operator = true;
                     if top.ors > OR_MAX {
                         return Err(too_long(OR_MAX));
                     }
                 }
-                Kind::Query => {
-                    top.queries += QUERY_WEIGHT;
-                    total += QUERY_WEIGHT;
-                }
-                Kind::Is => {
-                    top.queries += 1;
-                    total += 1;
-                }
-                Kind::Other => {}
+                _ => {}
             },
+            Token::Period => operator = true,
+            Token::Whitespace(_) => operator = names,
             Token::Number(..)
             | Token::SingleQuotedString(_)
             | Token::DollarQuotedString(_)
             | Token::EscapedStringLiteral(_)
             | Token::Placeholder(_)
-            | Token::Whitespace(_)
-            | Token::Period
-            | Token::RParen
-            | Token::RBracket
             | Token::EOF => {}
             _ => {
                 top.operators += 1;
-                total += 1;
+                operator = true;
             }
         }
-        deepest = deepest.max(total);
-        if total > CHAIN_MAX {
-            return Err(too_long(CHAIN_MAX));
-        }
+        names = operator;
     }
-    Ok(deepest)
+    while levels.len() > 1 {
+        fold_in(&mut levels);
+    }
+    match levels[0].height() {
+        high if high > CHAIN_MAX => Err(too_long(CHAIN_MAX)),
+        height => Ok(height),
+    }
+}
+
+/// Closes a parenthesis, and the CASEs in it that have no END.
+fn close(levels: &mut Vec<Level>) {
+    while levels.len() > 1 && levels[levels.len() - 1].case {
+        fold_in(levels);
+    }
+    if levels.len() > 1 {
+        fold_in(levels);
+    }
+}
+
+/// What a level held is an operand of the one around it: `(a)::t` goes on.
+fn fold_in(levels: &mut Vec<Level>) {
+    let height = levels.pop().expect("only what was opened is closed").height();
+    let around = levels.last_mut().expect("the outermost level is never closed");
+    around.operand = around.operand.max(height);
 }
 
 fn too_long(most: usize) -> EngineError {
@@ -148,48 +221,68 @@ fn too_long(most: usize) -> EngineError {
         .with_hint("Use IN (...) or a list of VALUES.")
 }
 
+/// What a chain of ORs or ANDs adds: its tree leans by at most [`crate::grammar::LEANING`], then doubles with each level.
+fn balanced(links: usize) -> usize {
+    match links {
+        few @ 0..=LEANING => few,
+        many => LEANING + many.ilog2() as usize,
+    }
+}
+
 impl Level {
-    fn total(&self) -> usize {
-        // The tree of a chain of ORs leans by at most [`crate::grammar::LEANING`], then doubles with each level.
-        let ors = match self.ors {
-            few @ 0..=LEANING => few,
-            many => LEANING + many.ilog2() as usize,
-        };
-        self.operators + self.ands + ors + self.queries
+    fn end_conjunct(&mut self) {
+        self.conjunct = self.conjunct.max(self.operand + self.operators);
+        (self.operand, self.operators) = (0, 0);
     }
 
-    /// Forgets the chain of the expression that ends here; answers its length.
-    fn end_expression(&mut self) -> usize {
-        let before = self.total();
-        (self.operators, self.ands, self.ors) = (0, 0, 0);
-        before - self.total()
+    fn end_disjunct(&mut self) {
+        self.end_conjunct();
+        self.disjunct = self.disjunct.max(self.conjunct + balanced(self.ands));
+        (self.conjunct, self.ands) = (0, 0);
+    }
+
+    fn end_expression(&mut self) {
+        self.end_disjunct();
+        self.expression = self.expression.max(self.disjunct + balanced(self.ors));
+        (self.disjunct, self.ors) = (0, 0);
+    }
+
+    fn height(mut self) -> usize {
+        self.end_expression();
+        self.opened + self.expression + self.queries
     }
 }
 
 enum Kind {
-    Open,
-    Close,
+    Case,
+    End,
     And,
     Or,
     Operator,
     Separator,
+    Select,
     Query,
     Is,
     Other,
 }
 
-fn kind(keyword: Keyword) -> Kind {
+fn kind(word: &Word) -> Kind {
     use Keyword::*;
-    match keyword {
-        UNION | INTERSECT | EXCEPT | JOIN => Kind::Query,
+    match word.keyword {
+        UNION | INTERSECT | EXCEPT | MINUS | JOIN | APPLY => Kind::Query,
         IS => Kind::Is,
-        CASE => Kind::Open,
-        END => Kind::Close,
-        SELECT | FROM | WHERE | HAVING | ORDER | LIMIT | ON | VALUES | WHEN | THEN | ELSE => Kind::Separator,
+        CASE => Kind::Case,
+        END => Kind::End,
+        SELECT | VALUES => Kind::Select,
+        FROM | WHERE | HAVING | ORDER | LIMIT | ON | WHEN | THEN | ELSE => Kind::Separator,
         AND => Kind::And,
         OR => Kind::Or,
         NOT | DIV | LIKE | ILIKE | RLIKE | REGEXP | SIMILAR | BETWEEN | IN | COLLATE | AT | OVERLAPS | OPERATOR
         | MEMBER | NOTNULL | INTERVAL | ESCAPE => Kind::Operator,
+        _ if word.value.eq_ignore_ascii_case("isnull") => Kind::Operator,
         _ => Kind::Other,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,12 +5,14 @@
 //! 2. What PostgreSQL's grammar refuses for want of parentheses (`a < b < c`) is refused.
 //! 3. What stands behind a column's type is one of PostgreSQL's options.
 //! 4. Long chains of OR and AND become trees of small depth: both are associative, also with NULL, and the order stays.
+//! 5. Where the parser tries one reading after another, it does so a bounded number of times (54001): one try may hold many.
 use datafusion::sql::sqlparser::ast::{BinaryOperator, ColumnOption, Expr, UnaryOperator};
 use datafusion::sql::sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 use std::any::TypeId;
+use std::cell::Cell;
 
 /// The parser's PostgreSQL with this module's rules.
 #[derive(Debug)]
@@ -46,6 +48,27 @@ const COLUMN_OPTIONS: &[Keyword] = &[
 
 type Parsed = Result<Expr, ParserError>;
 type ParsedOption = Result<Option<ColumnOption>, ParserError>;
+
+thread_local! {
+    /// Operands that may still be begun.
+    static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+/// Operands begun for each token, at most; most statements need fewer than one. (`x.case + x.case + ...` is tried as CASE and then as a
+/// column: without a bound the tries double with each term.)
+const TRIES: usize = 8;
+
+/// Parses so many tokens within rule 5.
+pub(crate) fn bounded<T>(tokens: usize, parse: impl FnOnce() -> T) -> T {
+    struct Restore(usize);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            LEFT.set(self.0);
+        }
+    }
+    let _restore = Restore(LEFT.replace(1000 + tokens * TRIES));
+    parse()
+}
 
 macro_rules! as_in_postgres {
     ($($method:ident)*) => { $(fn $method(&self) -> bool { BASE.$method() })* };
@@ -87,7 +110,7 @@ impl Dialect for Grammar {
         supports_unicode_string_literal supports_filter_during_aggregation supports_group_by_expr allow_extract_custom
         allow_extract_single_quotes supports_create_index_with_clause supports_explain_with_utility_options
         supports_listen_notify supports_bitwise_shift_operators supports_comment_on supports_load_extension
-        supports_named_fn_args_with_colon_operator supports_named_fn_args_with_expr_name supports_empty_projections
+        supports_named_fn_args_with_colon_operator supports_empty_projections
         supports_nested_comments supports_string_escape_constant supports_numeric_literal_underscores
         supports_array_typedef_with_brackets supports_geometric_types supports_set_names
         supports_alter_column_type_using supports_notnull_operator supports_interval_options
@@ -134,6 +157,10 @@ impl Dialect for Grammar {
     }
 
     fn parse_prefix(&self, parser: &mut Parser) -> Option<Parsed> {
+        match LEFT.get().checked_sub(1) {
+            Some(left) => LEFT.set(left),
+            None => return Some(Err(ParserError::RecursionLimitExceeded)),
+        }
         let (op, level) = match &parser.peek_token_ref().token {
             Token::Minus => (UnaryOperator::Minus, SIGN),
             Token::Plus => (UnaryOperator::Plus, SIGN),

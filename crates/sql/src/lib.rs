@@ -52,6 +52,7 @@ mod resolve;
 mod returning;
 mod roles;
 mod router;
+mod rows;
 mod rules;
 mod run;
 mod savepoint;

@@ -7,6 +7,7 @@
 //!    statement it belongs to from its thread: [`Work::over`] says so for each poll of a future, as [`terrace_engine::types::Zone`] does.
 //! 4. A constant that is large is not made while a query is planned: plans are copied and printed.
 use crate::context::CancelToken;
+use crate::depth::on_stack;
 use crate::error::{from_datafusion, no_memory};
 use crate::session::{Prepared, Session};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
@@ -185,11 +186,12 @@ impl Drop for Prepared {
     /// Giving back a million nodes takes long: nobody waits for it.
     fn drop(&mut self) {
         if let (Some(Heavy { memory, env }), Some(statement)) = (self.heavy.take(), self.statement.take()) {
-            let own = env.clone();
+            let (own, depth) = (env.clone(), self.depth);
             env.spawn("drop a statement", async move {
-                own.at_length(Box::pin(async move { drop((statement, memory)) })).await;
+                own.at_length(Box::pin(async move { on_stack(depth, || drop((statement, memory))) })).await;
             });
         }
+        on_stack(self.depth, || drop(self.statement.take()));
     }
 }
 

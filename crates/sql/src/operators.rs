@@ -10,6 +10,7 @@ use crate::builtin::type_name;
 use crate::convert::{constant, convert, convert_scalar};
 use crate::error::tunnel;
 use crate::functions;
+use crate::rules::{cut, is_deep};
 use crate::values::{arrow_type, engine_type, exact_datum, field_of, field_type, to_scalar};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field};
 use datafusion::common::tree_node::TreeNode;
@@ -27,7 +28,15 @@ use terrace_engine::{DataType, EngineError};
 pub(crate) struct Operators;
 
 impl ExprPlanner for Operators {
-    fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+    fn plan_binary_op(&self, mut expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        if !matches!(expr.op, BinaryOperator::And | BinaryOperator::Or) {
+            // Their types are asked for below, and by each operator above.
+            for side in [&mut expr.left, &mut expr.right] {
+                if is_deep(side) {
+                    *side = cut(std::mem::take(side), schema)?;
+                }
+            }
+        }
         if let Some(planned) = other_operator(&expr, schema)? {
             return Ok(PlannerResult::Planned(planned));
         }

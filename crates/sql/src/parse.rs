@@ -3,10 +3,11 @@
 //! 1. Nesting is capped (54001): neither the parser nor what walks its trees may exhaust a stack.
 //! 2. What would be accepted and then ignored (FOR UPDATE but where rows are locked, SELECT INTO, a DML statement in WITH) is refused
 //!    before it is planned ([`crate::refusals`]).
+use crate::depth::{self, doubling};
 use crate::error::{from_parser, unsupported};
 use crate::grammar::Grammar;
+use crate::lexical;
 use crate::refusals::Refusals;
-use crate::{depth, lexical};
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, LimitClause, ObjectName, Query, Statement, Value, Visit, VisitMut, Visitor,
 };
@@ -46,8 +47,13 @@ pub(crate) fn parse_tokens(tokens: Vec<TokenWithSpan>) -> Result<Option<Statemen
     if let Some(statement) = crate::system::parse(&tokens)? {
         return Ok(Some(statement));
     }
+    let count = tokens.len();
+    let may_double = doubling::may_double(tokens.iter().map(|t| &t.token));
     let mut parser = Parser::new(&Grammar).with_recursion_limit(NESTING_MAX).with_tokens_with_locations(tokens);
-    let mut statements = parser.parse_statements().map_err(from_parser)?;
+    let mut statements = crate::grammar::bounded(count, || parser.parse_statements()).map_err(from_parser)?;
+    if may_double {
+        statements.iter().try_for_each(doubling::check)?;
+    }
     match statements.len() {
         0 => Ok(None),
         1 => Ok(statements.pop()),
@@ -56,7 +62,8 @@ pub(crate) fn parse_tokens(tokens: Vec<TokenWithSpan>) -> Result<Option<Statemen
 }
 
 pub(crate) fn parse_one(sql: &str) -> Result<Option<Statement>> {
-    parse_tokens(tokens(sql)?.0)
+    let (tokens, depth) = tokens(sql)?;
+    depth::on_stack(depth, || parse_tokens(tokens))
 }
 
 /// Refuses what nobody would carry out, and gives result columns PostgreSQL's names.

@@ -10,6 +10,7 @@ use crate::convert::{constant, convert, convert_scalar};
 use crate::error::tunnel;
 use crate::interval;
 use crate::operators;
+use crate::rules;
 use crate::values::{arrow_type, engine_type, field_of, field_type};
 use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -35,7 +36,12 @@ fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let names = NamePreserver::new(&plan);
     let rewritten = plan.map_expressions(|expr| {
         let name = names.save(&expr);
-        let expr = expr.transform_up(|e| rewrite(e, &schema))?;
+        let expr = match expr {
+            // Columns are named by what it groups by.
+            Expr::GroupingSet(_) => expr.transform_up(|e| rewrite(e, &schema))?,
+            expr if rules::is_deep(&expr) => Transformed::yes(rules::cut(expr, &schema)?),
+            expr => expr.transform_up(|e| rewrite(e, &schema))?,
+        };
         Ok(expr.update_data(|e| name.restore(e)))
     })?;
     rewritten.map_data(|plan| match plan {
@@ -48,7 +54,7 @@ fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     })
 }
 
-fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(Transformed::yes(match expr {
         Expr::ScalarFunction(call) => function(call, schema)?,
         Expr::InList(list) => in_list(list, schema)?,

@@ -4,6 +4,7 @@
 //! 1. Only what means the same whatever has happened since is kept: statements by key, which name the version of the catalogue they
 //!    were recognised against, and BEGIN, COMMIT and ROLLBACK.
 //! 2. Bounded: when [`MOST`] are kept, all are dropped. (A client has a few shapes, or any number of them.)
+use crate::depth::on_stack;
 use crate::fast::{self, Literal, Use};
 use crate::parse;
 use crate::session::{Prepared, Session};
@@ -19,6 +20,9 @@ const MOST: usize = 256;
 
 /// Bytes of the longest text kept.
 const LONGEST: usize = 4096;
+
+/// Depth of the deepest kept: what is by key has no more.
+const SHALLOW: usize = 12;
 
 /// By text without literals; `None`: parsing it anew is the way.
 #[derive(Default)]
@@ -114,10 +118,12 @@ impl Session {
 impl Shape {
     fn make(text: &str, literals: usize, catalog: &Catalog) -> Option<Shape> {
         let (tokens, depth) = parse::tokens(text).ok()?;
-        // So shallow that parsing it here needs no stack of its own.
-        (depth <= crate::depth::SHALLOW).then_some(())?;
-        let mut statement = parse::parse_tokens(tokens).ok()??;
-        parse::prepare(&mut statement).ok()?;
+        (depth <= SHALLOW).then_some(())?;
+        let statement = on_stack(depth, || {
+            let mut statement = parse::parse_tokens(tokens).ok()??;
+            parse::prepare(&mut statement).ok()?;
+            Some(statement)
+        })?;
         let (mut uses, mut parameters, mut columns, mut fast) = (vec![], vec![], None, None);
         if literals > 0 || !is_plain_control(&statement) {
             let recognised = fast::recognise_literals(&statement, catalog, literals)?;

@@ -3,7 +3,7 @@ use crate::error::from_datafusion;
 use crate::parse;
 use crate::pgcatalog::SessionInfo;
 use crate::planner::{Planner, base_state, parameters};
-use crate::session::shown_schema;
+use crate::rows::shown_schema;
 use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::sql::sqlparser::ast::Statement;
@@ -161,13 +161,17 @@ fn f7_deep_and_long_statements() {
     is(rows(&format!("{from} {}", mixed.join(" OR "))), "1");
     let ands: Vec<String> = (0..310).map(|n| format!("x <> {}", n + 2)).collect();
     is(rows(&format!("{from} {}", ands.join(" AND "))), "1");
-    is(rows(&format!("SELECT {}", vec!["1"; 60].join(" + "))), "60");
-    is(rows(&format!("SELECT {} FROM (VALUES (1)) v(x)", vec!["x"; 60].join("+"))), "60");
-    is(rows(&format!("SELECT {}", vec!["'a'"; 60].join("||"))), &"a".repeat(60));
+    is(rows(&format!("SELECT {}", vec!["1"; 310].join(" + "))), "310");
+    is(rows(&format!("SELECT {} FROM (VALUES (1)) v(x)", vec!["x"; 590].join("+"))), "590");
+    is(rows(&format!("SELECT {}", vec!["'a'"; 310].join("||"))), &"a".repeat(310));
+    is(rows(&format!("SELECT {} FROM (VALUES ('a')) v(s)", vec!["s"; 310].join("||"))), &"a".repeat(310));
+    is(rows(&format!("SELECT {}x FROM (VALUES (1)) v(x)", "- ".repeat(300))), "1");
+    is(rows(&format!("SELECT {}1{}", "abs(".repeat(300), ")".repeat(300))), "1");
+    is(rows(&format!("SELECT {}x{} FROM (VALUES (1)) v(x)", "abs(".repeat(300), ")".repeat(300))), "1");
     is(rows(&format!("SELECT {}1{}", "(".repeat(200), ")".repeat(200))), "1");
     let cases =
         |n: usize| format!("SELECT {}9{} FROM (VALUES (1)) v(x)", "CASE WHEN x = 1 THEN ".repeat(n), " END".repeat(n));
-    is(rows(&cases(60)), "9");
+    is(rows(&cases(290)), "9");
     assert_eq!(rows(&cases(1000)), Err("54001"));
 }
 

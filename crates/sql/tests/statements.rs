@@ -13,6 +13,8 @@ mod common;
 mod conflict;
 #[path = "statements/cursors.rs"]
 mod cursors;
+#[path = "statements/deep.rs"]
+mod deep;
 #[path = "statements/given_up.rs"]
 mod given_up;
 #[path = "statements/kernels.rs"]
@@ -35,6 +37,8 @@ mod postgres;
 mod returning;
 #[path = "statements/savepoint.rs"]
 mod savepoint;
+#[path = "statements/scopes.rs"]
+mod scopes;
 #[path = "statements/sequence.rs"]
 mod sequence;
 #[path = "statements/settings.rs"]

@@ -1,38 +1,66 @@
 //! The common type of CASE, COALESCE, GREATEST, LEAST and UNION: refused where PostgreSQL finds none (42804), and quoted literals are of it.
+//! And a window's RANGE is put as GROUPS where rows are ordered by what nothing can be added to.
 //!
 //! Upstream: type coercion turns numbers into text wherever one side is text, so `CASE ... THEN 1 ELSE name END` and `SELECT 1 UNION SELECT
-//! name` are answered.
+//! name` are answered. `coerce_window_frame` fails for the default frame (RANGE, without offsets) over uuid and bytea.
 use crate::convert::convert_scalar;
-use crate::error::tunnel;
+use crate::error::{tunnel, unsupported};
 use crate::values::{engine_type, field_type};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Projection, Union};
+use datafusion::logical_expr::{
+    Expr, ExprSchemable, LogicalPlan, Projection, Union, WindowFrame, WindowFrameBound, WindowFrameUnits,
+};
 use std::sync::Arc;
 use terrace_engine::{DataType, EngineError};
 
-/// Settles the types of a plan's branches, before DataFusion coerces them.
-pub(crate) fn settle(plan: LogicalPlan) -> Result<LogicalPlan> {
-    if !plan.exists(has_branches)? && !has_subqueries(&plan)? {
+/// Settles the types of a plan, before DataFusion coerces them. `branches`: also those of its branches.
+pub(crate) fn settle(plan: LogicalPlan, branches: bool) -> Result<LogicalPlan> {
+    if !plan.exists(concerns)? && !has_subqueries(&plan)? {
         return Ok(plan);
     }
+    let settle_one = |expr: Expr, schema: &DFSchema| match expr {
+        Expr::WindowFunction(call) => settle_window(call, schema).map(Transformed::yes),
+        expr if branches => settle_expr(expr, schema),
+        expr => Ok(Transformed::no(expr)),
+    };
     let settled = plan.transform_up_with_subqueries(|plan| match plan {
-        LogicalPlan::Union(union) => settle_union(union),
-        plan if has_branches(&plan)? => {
+        LogicalPlan::Union(union) if branches => settle_union(union),
+        plan if concerns(&plan)? => {
             let schema = merge_schema(&plan.inputs());
             let names = NamePreserver::new(&plan);
             let settled = plan.map_expressions(|expr| {
                 let name = names.save(&expr);
-                Ok(expr.transform_up(|e| settle_expr(e, &schema))?.update_data(|e| name.restore(e)))
+                Ok(expr.transform_up(|e| settle_one(e, &schema))?.update_data(|e| name.restore(e)))
             })?;
             settled.map_data(LogicalPlan::recompute_schema)
         }
         plan => Ok(Transformed::no(plan)),
     })?;
     Ok(settled.data)
+}
+
+/// A window without offsets that is ordered by what DataFusion cannot add to: RANGE goes by peers then, as GROUPS does.
+fn settle_window(mut call: Box<WindowFunction>, schema: &DFSchema) -> Result<Expr> {
+    let WindowFrame { units, start_bound, end_bound, .. } = &call.params.window_frame;
+    let ordered = call.params.order_by.first().and_then(|by| by.expr.get_type(schema).ok());
+    if *units == WindowFrameUnits::Range
+        && let Some(ArrowType::Binary | ArrowType::FixedSizeBinary(_)) = ordered
+    {
+        let bound = |bound: &WindowFrameBound| match bound {
+            WindowFrameBound::CurrentRow => Ok(WindowFrameBound::CurrentRow),
+            WindowFrameBound::Preceding(n) if n.is_null() => Ok(WindowFrameBound::Preceding(ScalarValue::UInt64(None))),
+            WindowFrameBound::Following(n) if n.is_null() => Ok(WindowFrameBound::Following(ScalarValue::UInt64(None))),
+            _ => Err(tunnel(unsupported("RANGE with an offset over uuid or bytea"))),
+        };
+        let frame = WindowFrame::new_bounds(WindowFrameUnits::Groups, bound(start_bound)?, bound(end_bound)?);
+        call.params.window_frame = frame;
+    }
+    Ok(Expr::WindowFunction(call))
 }
 
 fn has_subqueries(plan: &LogicalPlan) -> Result<bool> {
@@ -51,13 +79,14 @@ fn has_subqueries(plan: &LogicalPlan) -> Result<bool> {
     })
 }
 
-fn has_branches(plan: &LogicalPlan) -> Result<bool> {
+fn concerns(plan: &LogicalPlan) -> Result<bool> {
     if matches!(plan, LogicalPlan::Union(_)) {
         return Ok(true);
     }
     let mut found = false;
     plan.apply_expressions(|expr| {
-        found |= expr.exists(|e| Ok(matches!(e, Expr::Case(_)) || chooses(e).is_some()))?;
+        let settled = |e: &Expr| matches!(e, Expr::Case(_) | Expr::WindowFunction(_)) || chooses(e).is_some();
+        found |= expr.exists(|e| Ok(settled(e)))?;
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(found)
@@ -74,7 +103,7 @@ fn chooses(expr: &Expr) -> Option<&'static str> {
     }
 }
 
-fn settle_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+pub(super) fn settle_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
         Expr::Case(mut case) => {
             let branches = case.when_then_expr.iter().map(|(_, then)| then.as_ref());

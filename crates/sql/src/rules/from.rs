@@ -1,14 +1,14 @@
 //! The columns of FROM, for [`super::scope`].
 use super::scope::{Cte, Names, Resolver};
+use super::syntax::call;
 use crate::parse::fold;
 use datafusion::logical_expr::TableSource;
 use datafusion::sql::planner::object_name_to_table_reference;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
-    JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor,
-    TableWithJoins,
+    BinaryOperator, Expr, Ident, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectItem, SetExpr,
+    TableAlias, TableFactor, TableWithJoins,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use terrace_engine::{EngineError, Result};
 
@@ -92,6 +92,17 @@ impl From {
         twice
     }
 
+    /// Names that more than one column has.
+    pub(super) fn ambiguous(&self) -> BTreeSet<String> {
+        let (mut seen, mut twice) = (BTreeSet::new(), BTreeSet::new());
+        for (name, _) in self.order.iter().flatten() {
+            if !seen.insert(name) && name != "?column?" {
+                twice.insert(name.clone());
+            }
+        }
+        twice
+    }
+
     fn of(relation: Relation) -> From {
         let column = |name: &String| {
             let parts = vec![Ident::with_quote('"', &relation.name), Ident::with_quote('"', name)];
@@ -154,8 +165,8 @@ impl Resolver<'_> {
                     Some((merge(&mut left, right, &merged, keeps_left, keeps_right), merged))
                 }
                 _ => {
-                    self.written_on(&mut join.join_operator, &left)?;
                     left.beside(right);
+                    self.written_on(&mut join.join_operator, &left)?;
                     None
                 }
             };
@@ -168,12 +179,12 @@ impl Resolver<'_> {
         Ok(left)
     }
 
-    /// Merged names in ON.
-    fn written_on(&mut self, operator: &mut JoinOperator, left: &From) -> Result<()> {
+    /// Merged and ambiguous names in ON.
+    fn written_on(&mut self, operator: &mut JoinOperator, both: &From) -> Result<()> {
         if let Some(JoinConstraint::On(expr)) = constraint_mut(operator)
-            && !left.merged.is_empty()
+            && !(both.merged.is_empty() && both.ambiguous().is_empty())
         {
-            super::scope::write_merged(expr, left, self)?;
+            super::scope::write_merged(expr, both, self)?;
         }
         Ok(())
     }
@@ -351,7 +362,7 @@ fn merge(left: &mut From, right: From, merged: &Merged, keeps_left: bool, keeps_
     let mut columns: Vec<(String, Expr)> = vec![];
     for (name, a, b) in merged {
         let expr = match (keeps_left, keeps_right) {
-            (true, true) => coalesce(a.clone(), b.clone()),
+            (true, true) => call(Ident::new("coalesce"), vec![a.clone(), b.clone()]),
             (false, true) => b.clone(),
             _ => a.clone(),
         };
@@ -382,20 +393,4 @@ fn condition(merged: &Merged) -> Expr {
     // Without a name in common each row goes with each.
     let always = Expr::Value(datafusion::sql::sqlparser::ast::Value::Boolean(true).into());
     merged.iter().map(equal).reduce(and).unwrap_or(always)
-}
-
-fn coalesce(a: Expr, b: Expr) -> Expr {
-    let argument = |expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr));
-    let list =
-        FunctionArgumentList { duplicate_treatment: None, args: vec![argument(a), argument(b)], clauses: vec![] };
-    Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new("coalesce")]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(list),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: vec![],
-    })
 }

@@ -3,6 +3,7 @@
 //! 1. An answer is PostgreSQL's, or the statement is refused with 0A000.
 //! 2. A rule mends what is wrong at its root: it replaces DataFusion's rule or keeps a plan from it; no example is special.
 //! 3. What is wrong in DataFusion is told beside the rule, in a paragraph that begins with `Upstream:`.
+mod chunks;
 mod common_types;
 mod from;
 mod held_filters;
@@ -15,10 +16,11 @@ mod set_operations;
 mod shapes;
 mod syntax;
 
+pub(crate) use chunks::{cut, is_deep};
 pub(crate) use common_types::settle;
 pub(crate) use from::Relations;
 pub(crate) use optional::{named, optional};
-pub(crate) use scope::{concerns, resolve};
+pub(crate) use scope::{concerns, resolve, with_names};
 pub(crate) use syntax::{Functions, write_out};
 
 use datafusion::common::Result;

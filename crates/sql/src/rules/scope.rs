@@ -3,8 +3,9 @@
 //! 1. `JOIN ... USING` and `NATURAL JOIN` merge columns: the merged ones come first in `*`, a bare name means the merged column, and that
 //!    is the left one's value, of a RIGHT join the right one's, of a FULL join whichever is not NULL. They are written out as ON, and
 //!    `*` and bare names as what they mean.
-//! 2. A name that a subquery in FROM gives two of its columns may not be used (42702).
-//! 3. `count(t.*)` counts the rows of t, not those that an outer join pads.
+//! 2. A bare name that two columns of FROM have may not be used (42702), whatever the queries around have under that name. A
+//!    name that a subquery in FROM gives two of its columns may not be used with the subquery's name either.
+//! 3. `count(t.*)` counts the rows of t, not those that an outer join pads; over a window it is refused beside GROUP BY.
 //! 4. A WITH query that a volatile function makes differ from time to time is read once (0A000 where it is read more often: it is
 //!    planned anew for each place that names it).
 //! 5. A WITH query may have the name of one around it, which it hides: it gets a name of its own.
@@ -12,16 +13,18 @@
 //! Upstream: `LogicalPlanBuilder::join_using` and `expand_wildcard` take the left column for the merged one whatever the join, in the left
 //! table's order, and WHERE does not see that the name is merged (42702). A table alias renames the second of two equal names
 //! (`a:1`) without a word. `count(t.*)` is planned as `count(*)`. CTEs are copied into each place that names them. `plan_with_clause` refuses a name that an outer WITH has.
+//! A name that is ambiguous in a subquery is looked up in the query around it, and an unused window is not looked at.
 use super::from::{From, Relation, Relations, aliased};
 use super::syntax::calls_volatile;
 use crate::error::unsupported;
 use crate::parse::fold;
 use datafusion::sql::sqlparser::ast::{
-    Distinct, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident, ObjectName, OrderBy,
-    OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement, TableAlias,
-    TableFactor, TableWithJoins, Value, Visit, VisitMut, Visitor, VisitorMut,
+    Distinct, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident,
+    NamedWindowDefinition, NamedWindowExpr, ObjectName, OrderBy, OrderByKind, Query, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, Statement, TableAlias, TableFactor, TableWithJoins, Value, Visit,
+    VisitMut, Visitor, VisitorMut,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use terrace_engine::{EngineError, Result};
 
@@ -44,7 +47,9 @@ pub(crate) fn concerns(statement: &Statement) -> bool {
         }
 
         fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-            match select.from.iter().any(super::from::concerns) {
+            let several = select.from.len() > 1 || select.from.iter().any(|table| !table.joins.is_empty());
+            let windows = !select.named_window.is_empty();
+            match several || windows || select.from.iter().any(super::from::concerns) {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
             }
@@ -69,6 +74,22 @@ fn counted_table(expr: &Expr) -> Option<&ObjectName> {
         }
         _ => None,
     }
+}
+
+/// The names of all WITH queries.
+pub(crate) fn with_names(statement: &Statement) -> BTreeSet<String> {
+    struct With(BTreeSet<String>);
+    impl Visitor for With {
+        type Break = ();
+
+        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+            self.0.extend(query.with.iter().flat_map(|with| &with.cte_tables).map(|cte| fold(&cte.alias.name)));
+            ControlFlow::Continue(())
+        }
+    }
+    let mut with = With(BTreeSet::new());
+    let _ = statement.visit(&mut with);
+    with.0
 }
 
 /// Writes out what concerns the rules above.
@@ -234,8 +255,10 @@ impl Resolver<'_> {
         from: &From,
         names: &Names,
     ) -> Result<()> {
-        let twice = from.given_twice();
-        let mut writer = Columns { from, twice: &twice, resolver: self, inner: vec![] };
+        let grouped =
+            select.having.is_some() || !matches!(&select.group_by, GroupByExpr::Expressions(by, _) if by.is_empty());
+        let mut writer = Columns::new(from, self);
+        writer.grouped = grouped;
         let position = |name: &str| {
             let names = names.as_ref()?;
             let at = names.iter().position(|n| n == name)?;
@@ -260,9 +283,9 @@ impl Resolver<'_> {
     }
 }
 
-/// Merged names in the condition of a later join.
+/// Merged and ambiguous names in the condition of a join.
 pub(super) fn write_merged(expr: &mut Expr, from: &From, resolver: &mut Resolver<'_>) -> Result<()> {
-    let mut writer = Columns { from, twice: &BTreeMap::new(), resolver, inner: vec![] };
+    let mut writer = Columns::new(from, resolver);
     match VisitMut::visit(expr, &mut writer) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(()),
@@ -298,6 +321,12 @@ fn for_each(
     }
     for expr in select.selection.iter_mut().chain(select.having.iter_mut()) {
         f(expr, false)?;
+    }
+    for NamedWindowDefinition(_, window) in &mut select.named_window {
+        if let NamedWindowExpr::WindowSpec(spec) = window {
+            let ordered = spec.order_by.iter_mut().map(|item| &mut item.expr);
+            spec.partition_by.iter_mut().chain(ordered).try_for_each(|expr| f(expr, false))?;
+        }
     }
     if let Some(OrderBy { kind: OrderByKind::Expressions(exprs), .. }) = order_by {
         exprs.iter_mut().try_for_each(|item| f(&mut item.expr, true))?;
@@ -340,7 +369,12 @@ fn rename_hidden(select: &mut Select, order_by: Option<&mut OrderBy>) {
     for item in &mut select.projection {
         let SelectItem::ExprWithAlias { expr, alias } = item else { continue };
         let name = fold(alias);
-        if matches!(expr, Expr::CompoundIdentifier(_) | Expr::Identifier(_)) {
+        let is_it = match &*expr {
+            Expr::CompoundIdentifier(parts) => parts.last().is_some_and(|part| fold(part) == name),
+            Expr::Identifier(ident) => fold(ident) == name,
+            _ => false,
+        };
+        if is_it {
             continue;
         }
         let names_it =
@@ -420,13 +454,20 @@ impl VisitorMut for Subqueries<'_, '_> {
 /// Writes out the columns of one SELECT, also where queries within it refer to them.
 struct Columns<'c, 'r> {
     from: &'c From,
-    twice: &'c BTreeMap<String, Vec<String>>,
+    twice: BTreeMap<String, Vec<String>>,
+    ambiguous: BTreeSet<String>,
+    grouped: bool,
     resolver: &'c mut Resolver<'r>,
     /// Of each query that has been entered, the names that mean its own columns; `None`: any may.
     inner: Vec<Names>,
 }
 
-impl Columns<'_, '_> {
+impl<'c, 'r> Columns<'c, 'r> {
+    fn new(from: &'c From, resolver: &'c mut Resolver<'r>) -> Columns<'c, 'r> {
+        let (twice, ambiguous) = (from.given_twice(), from.ambiguous());
+        Columns { from, twice, ambiguous, grouped: false, resolver, inner: vec![] }
+    }
+
     fn is_hidden(&self, name: &str) -> bool {
         self.inner.iter().any(|names| names.as_ref().is_none_or(|names| names.iter().any(|n| n == name)))
     }
@@ -436,7 +477,7 @@ impl VisitorMut for Columns<'_, '_> {
     type Break = EngineError;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<EngineError> {
-        let nothing = self.from.merged.is_empty() && self.twice.is_empty();
+        let nothing = self.from.merged.is_empty() && self.twice.is_empty() && self.ambiguous.is_empty();
         self.inner.push(if nothing { Some(vec![]) } else { self.resolver.own_names(query) });
         ControlFlow::Continue(())
     }
@@ -447,9 +488,6 @@ impl VisitorMut for Columns<'_, '_> {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<EngineError> {
-        let ambiguous = |name: &str| {
-            ControlFlow::Break(EngineError::new("42702", format!("column reference \"{name}\" is ambiguous")))
-        };
         if !self.inner.is_empty() {
             return ControlFlow::Continue(());
         }
@@ -459,7 +497,7 @@ impl VisitorMut for Columns<'_, '_> {
         {
             return ambiguous(&fold(column));
         }
-        match count_rows(expr, self.from) {
+        match count_rows(expr, self.from, self.grouped) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(error),
         }
@@ -471,22 +509,27 @@ impl VisitorMut for Columns<'_, '_> {
             if self.is_hidden(&name) {
                 return ControlFlow::Continue(());
             }
+            if self.ambiguous.contains(&name) || self.twice.contains_key(&name) {
+                return ambiguous(&name);
+            }
             if let Some(merged) = self.from.merged.get(&name) {
                 *expr = Expr::Nested(Box::new(merged.clone()));
-            } else if self.twice.contains_key(&name) {
-                return ControlFlow::Break(EngineError::new(
-                    "42702",
-                    format!("column reference \"{name}\" is ambiguous"),
-                ));
             }
         }
         ControlFlow::Continue(())
     }
 }
 
+fn ambiguous(name: &str) -> ControlFlow<EngineError> {
+    ControlFlow::Break(EngineError::new("42702", format!("column reference \"{name}\" is ambiguous")))
+}
+
 /// `count(t.*)` as the count of a column of t that is never NULL, or of rows where nothing pads them.
-fn count_rows(expr: &mut Expr, from: &From) -> Result<()> {
+fn count_rows(expr: &mut Expr, from: &From, grouped: bool) -> Result<()> {
     let Some(table) = counted_table(expr) else { return Ok(()) };
+    if grouped && matches!(expr, Expr::Function(Function { over: Some(_), .. })) {
+        return Err(unsupported(format!("count({table}.*) over a window beside GROUP BY")));
+    }
     let Some(relation) = from.relation(table) else { return Ok(()) };
     let argument = match (&relation.never_null, from.has_outer_join) {
         (_, false) => FunctionArgExpr::Wildcard,

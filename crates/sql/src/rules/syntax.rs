@@ -67,17 +67,18 @@ impl VisitorMut for Casts<'_> {
         {
             let name = format!("\0as {}", data_type.to_string().to_lowercase());
             let cast = std::mem::replace(expr, Expr::Value(Value::Null.into()));
-            *expr = call(name, cast);
+            *expr = call(Ident::with_quote('"', name), vec![cast]);
         }
         ControlFlow::Continue(())
     }
 }
 
-fn call(name: String, argument: Expr) -> Expr {
-    let args = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))];
+/// A call of a function.
+pub(super) fn call(name: Ident, arguments: Vec<Expr>) -> Expr {
+    let args = arguments.into_iter().map(|argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))).collect();
     let list = FunctionArgumentList { duplicate_treatment: None, args, clauses: vec![] };
     Expr::Function(Function {
-        name: vec![Ident::with_quote('"', name)].into(),
+        name: vec![name].into(),
         uses_odbc_syntax: false,
         parameters: FunctionArguments::None,
         args: FunctionArguments::List(list),

@@ -352,3 +352,103 @@ async fn q10_collected_in_the_order_of_a_subquery() {
     c.rows(&format!("SELECT array_agg(id), string_agg(s, '') FROM ({inner}) q"), &["[2, 4, 1, 3]|bdac"]).await;
     c.rows(&format!("SELECT b, array_agg(id) FROM ({inner}) q WHERE b = 10 GROUP BY b"), &["10|[4, 1]"]).await;
 }
+
+/// A scalar subquery without a row is NULL, whatever its column is; DELETE would take all rows.
+#[tokio::test]
+async fn n32_scalar_subqueries_are_nullable() {
+    let mut c = tables().await;
+    c.rows("SELECT 1 WHERE (SELECT 1 WHERE NULL::bool) IS NOT NULL", &[]).await;
+    c.rows("SELECT 1 WHERE (SELECT date '2020-01-02' FROM w WHERE id = 99) IS NOT NULL", &[]).await;
+    c.rows("WITH q AS (SELECT id FROM w WHERE id = 99) SELECT 1 WHERE (SELECT id FROM q) IS NOT NULL", &[]).await;
+    c.rows("SELECT 1 WHERE NOT ((SELECT id FROM w WHERE id = 99) IS NULL)", &[]).await;
+    c.rows("SELECT count(*) FROM u WHERE coalesce((SELECT id FROM w WHERE id = 99), 2) = 2", &["4"]).await;
+    c.ok("DELETE FROM u WHERE (SELECT 1 WHERE NULL::bool) IS NOT NULL", "DELETE 0").await;
+    c.ok("UPDATE u SET b = 0 WHERE (SELECT id FROM w WHERE id = 99) IS NOT NULL", "UPDATE 0").await;
+}
+
+#[tokio::test]
+async fn n23_conditions_on_an_aggregate_beside_a_join() {
+    let mut c = tables().await;
+    let with = "WITH q AS (SELECT sum(3) c0, 1::int8 c1)";
+    c.rows(&format!("{with} SELECT x FROM q CROSS JOIN LATERAL (SELECT 'a' AS x) l WHERE q.c1 <= -2"), &[]).await;
+    c.rows(&format!("{with} SELECT x FROM q CROSS JOIN (SELECT 'a' AS x) l WHERE q.c1 <= -2"), &[]).await;
+    c.rows("SELECT * FROM (SELECT count(*) c, 1 k FROM u) a JOIN (SELECT 2 k) b ON a.k = b.k", &[]).await;
+    c.ok(&format!("PREPARE p AS {with} SELECT x FROM q CROSS JOIN (SELECT 'a' AS x) l WHERE q.c1 <= $1"), "PREPARE")
+        .await;
+    c.rows("EXECUTE p(-2)", &[]).await;
+    c.rows("EXECUTE p(1)", &["a"]).await;
+}
+
+#[tokio::test]
+async fn n34_conditions_on_grouping_sets_of_no_rows() {
+    let mut c = tables().await;
+    let cube = "SELECT NULL::int c0, -1 c1 FROM generate_series(1, 0) g(x) GROUP BY CUBE (g.x)";
+    c.rows(&format!("SELECT 1 FROM ({cube}) q WHERE c0 <> 3"), &[]).await;
+    c.rows(&format!("SELECT 1 FROM ({cube}) q WHERE c1 = -1"), &["1"]).await;
+    let none = "FROM u WHERE id > 99 GROUP BY";
+    c.rows(&format!("SELECT 1 FROM (SELECT 1 c0, count(*) {none} ROLLUP (a)) q WHERE c0 <> 1"), &[]).await;
+    c.rows(&format!("SELECT 1 FROM (SELECT 1 c0, a {none} GROUPING SETS ((), (a))) q WHERE c0 = 2"), &[]).await;
+}
+
+#[tokio::test]
+async fn n37_is_true_as_a_group() {
+    let mut c = tables().await;
+    c.rows("SELECT DISTINCT (a = 5) IS TRUE FROM u", &["false", "true"]).await;
+    c.rows("SELECT x, count(*) FROM (SELECT (a = 5) IS TRUE x FROM u) q GROUP BY x", &["false|2", "true|2"]).await;
+    c.rows(
+        "SELECT DISTINCT (a = 5) IS NOT FALSE, (a = 5) IS UNKNOWN FROM u",
+        &["false|false", "true|false", "true|true"],
+    )
+    .await;
+    c.rows("SELECT count(DISTINCT (a = 5) IS TRUE) FROM u", &["2"]).await;
+}
+
+#[tokio::test]
+async fn n20_windows_ordered_by_uuid_and_bytea() {
+    let mut c = tables().await;
+    c.ok("CREATE TABLE k (id int PRIMARY KEY, g uuid, y bytea)", "CREATE TABLE").await;
+    let uuid = |n: u8| format!("'00000000-0000-0000-0000-00000000000{n}'");
+    let rows = format!(
+        "INSERT INTO k VALUES (1, {}, '\\x03'), (2, {}, '\\x02'), (3, {}, '\\x02'), (4, NULL, NULL)",
+        uuid(1),
+        uuid(2),
+        uuid(2)
+    );
+    c.ok(&rows, "INSERT 0 4").await;
+    let of = |call: &str| format!("SELECT id, {call} FROM k ORDER BY id");
+    c.rows(&of("sum(id) OVER (ORDER BY g)"), &["1|1", "2|6", "3|6", "4|10"]).await;
+    c.rows(&of("sum(id) OVER (ORDER BY y DESC)"), &["1|5", "2|10", "3|10", "4|4"]).await;
+    c.rows(&of("rank() OVER (ORDER BY g)"), &["1|1", "2|2", "3|2", "4|4"]).await;
+    let following = "sum(id) OVER (ORDER BY g RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)";
+    c.rows(&of(following), &["1|10", "2|9", "3|9", "4|4"]).await;
+    c.rows(&of("sum(id) OVER (ORDER BY g ROWS UNBOUNDED PRECEDING) > 0"), &["1|true", "2|true", "3|true", "4|true"])
+        .await;
+}
+
+#[tokio::test]
+async fn n31_a_value_less_a_correlated_sum() {
+    let mut c = tables().await;
+    let less = "b - (SELECT coalesce(sum(a), 0) FROM w WHERE w.id = u.id)";
+    c.rows(&format!("SELECT id, {less} FROM u ORDER BY id"), &["1|5", "2|20", "3|NULL", "4|10"]).await;
+    c.ok(&format!("UPDATE u SET b = {less}"), "UPDATE 4").await;
+    c.rows("SELECT id, b FROM u ORDER BY id", &["1|5", "2|20", "3|NULL", "4|10"]).await;
+}
+
+#[tokio::test]
+async fn n16_n18_rows_with_null() {
+    let mut c = tables().await;
+    c.rows("SELECT id FROM u WHERE (a, b) <= (a, b)", &["1", "4"]).await;
+    c.rows("SELECT a, ROW(a, 1) IS NOT NULL FROM u GROUP BY a", &["1|true", "5|true", "NULL|false"]).await;
+    c.rows("SELECT (ROW(coalesce(a, a), 1) IS NOT NULL) FROM u GROUP BY a", &["false", "true", "true"]).await;
+    c.ok("DELETE FROM u WHERE (u.a, u.b) < (u.a, u.b) OR (a, b) >= (a, b)", "DELETE 2").await;
+}
+
+#[tokio::test]
+async fn n21_using_over_columns_of_two_types() {
+    let mut c = tables().await;
+    let (int, double) = ("(SELECT id k FROM u) a", "(SELECT id::float8 k FROM w) b");
+    c.rows(&format!("SELECT count(*) FROM {int} JOIN {double} USING (k)"), &["2"]).await;
+    c.rows(&format!("SELECT count(*), count(k) FROM {int} FULL JOIN {double} USING (k)"), &["4|4"]).await;
+    let real = "(SELECT id::real k FROM w) b";
+    c.rows(&format!("SELECT count(*) FROM {int} LEFT JOIN {real} USING (k) WHERE k > 1"), &["3"]).await;
+}

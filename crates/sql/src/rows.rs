@@ -1,0 +1,118 @@
+//! Rows of a statement on their way to the client; at their end the statement ends.
+use crate::context::{CancelToken, Canceller};
+use crate::depth::{Deep, on_stack_for};
+use crate::error::from_datafusion;
+use crate::memory::Work;
+use crate::naming::shown;
+use crate::observe::Running;
+use crate::panics::caught;
+use crate::session::{Session, Shared};
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::execution::SendableRecordBatchStream;
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use std::pin::pin;
+use std::sync::Arc;
+use terrace_engine::Result;
+use terrace_env::Env;
+use terrace_storage::{Reads, counting};
+
+impl Session {
+    /// `depth`: a bound on that of the statement.
+    pub(crate) fn rows(
+        &self,
+        stream: SendableRecordBatchStream,
+        token: Arc<CancelToken>,
+        depth: usize,
+    ) -> (SchemaRef, BoxStream<'static, Result<RecordBatch>>) {
+        let schema = shown_schema(&stream.schema());
+        let rows = Rows {
+            stream,
+            schema: schema.clone(),
+            shared: self.shared.clone(),
+            canceller: self.canceller.clone(),
+            work: self.work(token.clone()),
+            token,
+            running: self.running.clone(),
+            env: self.database.engine.env().clone(),
+        };
+        let stream = stream::unfold(Some(Deep::new(depth, rows)), move |rows| async move {
+            let mut rows = rows?;
+            let next = on_stack_for(depth, Box::pin(rows.get().next())).await;
+            match next {
+                Ok(Some(batch)) => Some((Ok(batch), Some(rows))),
+                Ok(None) => None,
+                Err(error) => Some((Err(error), None)),
+            }
+        });
+        (schema, stream.boxed())
+    }
+}
+
+struct Rows {
+    stream: SendableRecordBatchStream,
+    schema: SchemaRef,
+    shared: Arc<Shared>,
+    canceller: Canceller,
+    token: Arc<CancelToken>,
+    work: Arc<Work>,
+    running: Option<Arc<Running>>,
+    env: Env,
+}
+
+impl Rows {
+    async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        self.canceller.resume(&self.token);
+        let mut reads = Reads::default();
+        let zone = self.shared.settings.lock().zone();
+        let next = pin!(self.token.run(caught(async { Ok(self.stream.next().await) })));
+        let next = {
+            let counted = pin!(counting(&mut reads, next));
+            let working = pin!(self.work.clone().over(counted));
+            self.env.at_length(pin!(zone.over(working))).await
+        };
+        if let Some(running) = &self.running {
+            running.read(reads);
+        }
+        let batch = match next {
+            Ok(batch) => batch.transpose().map_err(from_datafusion),
+            Err(error) => Err(error),
+        };
+        match batch {
+            Ok(Some(batch)) => {
+                if let Some(running) = &self.running {
+                    running.returned(batch.num_rows() as u64);
+                }
+                let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+                let renamed =
+                    RecordBatch::try_new_with_options(self.schema.clone(), batch.columns().to_vec(), &options);
+                renamed.map(Some).map_err(crate::error::from_arrow)
+            }
+            Ok(None) => {
+                let committed = self.shared.succeed().await;
+                self.canceller.end(&self.token);
+                committed.map(|()| None)
+            }
+            Err(error) => {
+                if let Some(running) = &self.running {
+                    running.failed();
+                }
+                self.shared.fail().await;
+                self.canceller.end(&self.token);
+                Err(error)
+            }
+        }
+    }
+}
+
+/// The count at the end of a command tag.
+pub(crate) fn rows_of(tag: &str) -> u64 {
+    tag.rsplit(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0)
+}
+
+/// With the names that the client sees. Any column may be NULL: nothing here depends on it.
+pub(crate) fn shown_schema(schema: &Schema) -> SchemaRef {
+    let fields = schema.fields().iter().map(|f| f.as_ref().clone().with_name(shown(f.name())).with_nullable(true));
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
