@@ -486,6 +486,22 @@ pub(crate) fn an_older_version_that_the_cleaner_read_does_not_go_home() {
     });
 }
 
+/// A recLSN that goes up to memory between a checkpoint's look there and its look here counts (partition, invariant 4).
+#[test]
+pub(crate) fn a_reclsn_that_rises_during_a_checkpoint_counts() {
+    run(lazy(), |bench| async move {
+        bench.write(&[3], 2000).await;
+        bench.home.begin_scan();
+        // Here the checkpoint looks into memory, which has nothing. Then the page changes there.
+        assert_eq!(bench.home.dirtied(page(3)), Some(Lsn(2000)));
+        assert_eq!(bench.home.oldest_rec_lsn(), Some(Lsn(2000)), "on its way");
+        bench.home.risen(page(3), Lsn(2000));
+        assert_eq!(bench.home.oldest_rec_lsn(), Some(Lsn(2000)), "there by now, but not when the checkpoint looked");
+        bench.home.begin_scan();
+        assert_eq!(bench.home.oldest_rec_lsn(), None, "the next one sees it there");
+    });
+}
+
 /// What was on its way to a device that died meanwhile is not taken for being there.
 #[test]
 pub(crate) fn a_page_on_its_way_to_a_device_that_dies_is_not_there() {

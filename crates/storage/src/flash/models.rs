@@ -1,7 +1,6 @@
 //! Models: the production pool over the tier over the disk home, under a scheduler that tries many interleavings; see `pool/models.rs`.
 
 use super::FlashHome;
-use crate::config::Safeguard;
 use crate::config::{DeviceSet, FlashConfig, FlashOrder, StorageConfig, WritePolicy};
 use crate::home::disk::DiskHome;
 use crate::home::{Home, Reason, WriteBack};
@@ -11,7 +10,6 @@ use crate::page::header;
 use crate::pool::fixture::{PAGE, page};
 use crate::pool::models::{ModelEnv, explore, increment_in, numbers, read_in, small, zeros};
 use crate::pool::{Access, Pool};
-use crate::testing::{is_missed, safeguards};
 use crate::types::*;
 use shuttle::future::{block_on, yield_now};
 use shuttle::rand::Rng;
@@ -50,7 +48,7 @@ fn start(write: WritePolicy) -> Arc<Model> {
     let env = Env::new(Arc::new(ModelEnv));
     let replacement = if write == WritePolicy::Rotating { FlashOrder::Fifo } else { FlashOrder::Lru2 };
     let flash = FlashConfig { size: 4 * PAGE as u64, write, replacement, expanded_read: 1, ..FlashConfig::default() };
-    let config = StorageConfig { flash, safeguards: safeguards(), ..small(8) };
+    let config = StorageConfig { flash, ..small(8) };
     let device = |name: &str| -> DeviceRef {
         Arc::new(LatencyDevice::new(Arc::new(MemoryDevice::new(name, 1 << 30)), Arc::new(Others)))
     };
@@ -169,12 +167,6 @@ fn pages_move_between_the_tiers() {
 #[test]
 fn model_pages_move_between_the_tiers() {
     explore(pages_move_between_the_tiers);
-}
-
-#[test]
-fn every_safeguard_of_threads_is_missed() {
-    assert!(is_missed(Safeguard::Rising, || explore(pages_move_between_the_tiers)));
-    println!("without Rising: noticed by a model");
 }
 
 /// The only dirty frame is still being written when it is wanted home.
