@@ -310,12 +310,13 @@ fn every_crash_leaves_a_state_that_was_acknowledged_or_later() {
 #[test]
 fn every_safeguard_is_missed() {
     let crashes = || (100..106).for_each(|seed| crash_history(seed, 13));
-    let without: [(Safeguard, fn()); 15] = [
+    let without: [(Safeguard, fn()); 16] = [
         (Safeguard::DoubleWrite, crashes),
         (Safeguard::CommitSync, crashes),
         (Safeguard::LogBeforeData, crashes),
         (Safeguard::LogChain, crate::log::tests::a_crash_leaves_a_prefix_with_all_that_was_acknowledged),
         (Safeguard::DurableBefore, a_hole_in_the_log_behind_which_it_was_durable_is_refused),
+        (Safeguard::Voiding, tier::a_page_that_changed_is_not_read_from_its_old_frame),
         (Safeguard::Newer, tier::what_the_disk_gave_before_a_newer_version_came_home_is_not_let_in),
         (Safeguard::FrameTag, tier::an_older_version_in_a_frame_is_not_taken_for_the_page),
         (Safeguard::VoidAtHome, tier::an_older_version_that_the_cleaner_read_does_not_go_home),

@@ -1,10 +1,9 @@
 //! Each safeguard that the engine's histories can miss is needed: without it, sweeps or random runs fail. (`scripts/safeguards` prints what
 //! was noticed, here and by the tests of storage.)
 
-use crate::flash::tier;
 use crate::sweep::{Plan, sweep};
 use crate::workload::Mix;
-use crate::world::{with_shape, with_tier};
+use crate::world::with_shape;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use terrace_storage::config::{Safeguard, Safeguards};
 
@@ -35,17 +34,11 @@ fn swept(safeguard: Safeguard) -> Option<String> {
     })
 }
 
-/// The same by random runs, where `tiered` with a flash tier.
-fn ran(safeguard: Safeguard, tiered: bool) -> Option<String> {
+/// The same by random runs.
+fn ran(safeguard: Safeguard) -> Option<String> {
     with_shape(
         |shape| shape.safeguards = Safeguards::without(safeguard),
-        || {
-            (0..200).find_map(|seed| {
-                let run = || crate::random::run(seed);
-                let failed = failure(|| if tiered { with_tier(tier(seed), run) } else { run() });
-                failed.map(|e| format!("seed {seed}, {e}"))
-            })
-        },
+        || (0..200).find_map(|seed| failure(|| crate::random::run(seed)).map(|e| format!("seed {seed}, {e}"))),
     )
 }
 
@@ -76,12 +69,7 @@ fn every_safeguard_is_missed() {
 }
 
 #[test]
-fn every_safeguard_of_the_tier_is_missed() {
-    all_are_missed(&[Safeguard::Voiding], |safeguard| ran(safeguard, true));
-}
-
-#[test]
 fn every_safeguard_of_transactions_is_missed() {
     let removals = [Safeguard::KeyStripes, Safeguard::HistoryOrder, Safeguard::SecondLook];
-    all_are_missed(&removals, |safeguard| ran(safeguard, false));
+    all_are_missed(&removals, ran);
 }

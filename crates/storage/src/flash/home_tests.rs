@@ -486,6 +486,16 @@ pub(crate) fn an_older_version_that_the_cleaner_read_does_not_go_home() {
     });
 }
 
+#[test]
+pub(crate) fn a_page_that_changed_is_not_read_from_its_old_frame() {
+    run(lazy(), |bench| async move {
+        bench.offer([3], Access::Random).await;
+        assert_eq!(bench.read(3, 1).await, [(1003, Tier::Flash)]);
+        bench.home.write_back(vec![back(3, 3000)], Reason::Age).await.expect("the disk takes it");
+        assert_eq!(bench.read(3, 1).await, [(3000, Tier::Disk)]);
+    });
+}
+
 /// A recLSN that goes up to memory between a checkpoint's look there and its look here counts (partition, invariant 4).
 #[test]
 pub(crate) fn a_reclsn_that_rises_during_a_checkpoint_counts() {
