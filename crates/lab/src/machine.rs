@@ -309,7 +309,7 @@ impl Machine {
 
     /// Makes the database and fills it. Invariant 3.
     pub fn load<W: Workload>(&self, workload: &Arc<W>) -> Result<Loaded> {
-        let media = Media::new(None, self.whole());
+        let media = Media::new(None, SECTOR); // One load serves machines with double-writes and without.
         let sim = Sim::new(LOAD_SEED, self.cores);
         let roomy = StorageConfig { pool_bytes: self.storage.pool_bytes.max(LOAD_POOL), ..self.storage.clone() };
         let creating = Database::create(sim.env(), media.at_once(), roomy, EngineConfig::default());
