@@ -20,7 +20,6 @@ use datafusion::logical_expr::{
 };
 use std::sync::Arc;
 
-mod pattern;
 mod texts;
 
 pub(crate) use texts::Text;
@@ -41,10 +40,9 @@ enum Growth {
     Times(u64),
     /// Texts with a separator between them, the first.
     Separated,
-    Regexp,
 }
 
-const FUNCTIONS: [(&str, Growth); 21] = [
+const FUNCTIONS: [(&str, Growth); 20] = [
     ("repeat", Growth::Repeat),
     ("lpad", Growth::Pad { left: true }),
     ("rpad", Growth::Pad { left: false }),
@@ -65,7 +63,6 @@ const FUNCTIONS: [(&str, Growth); 21] = [
     ("ltrim", Growth::Times(1)),
     ("rtrim", Growth::Times(1)),
     ("split_part", Growth::Times(1)),
-    ("regexp_replace", Growth::Regexp),
     ("levenshtein", Growth::Times(0)),
 ];
 
@@ -202,7 +199,6 @@ impl Bounded {
                 let between = texts.len() as u64;
                 Ok((0..rows).map(|row| sum(row) + texts.first().map_or(0, |s| s.length(row)) * between).collect())
             }
-            Growth::Regexp if texts.len() >= 3 => (0..rows).map(|row| pattern::bound(&texts, row)).collect(),
             Growth::Times(0) => (0..rows).map(|row| compared(&texts, row)).collect(),
             Growth::Times(factor) => Ok((0..rows).map(|row| sum(row) * factor).collect()),
             _ => Ok((0..rows).map(sum).collect()),

@@ -234,7 +234,6 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
             all(&mut params.order_by.iter_mut().map(|by| &mut by.expr))?;
             Expr::WindowFunction(call)
         }
-        Expr::ScalarFunction(call) => return function(call, schema),
         other => other,
     };
     Ok(Transformed::new_transformed(expr, changed))
@@ -253,32 +252,6 @@ fn refuse_extremes(call: &AggregateFunction, schema: &DFSchema) -> Result<()> {
     Ok(())
 }
 
-/// The functions that compare their arguments.
-fn function(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    if !matches!(call.func.name(), "greatest" | "least" | "nullif") {
-        return Ok(Transformed::no(Expr::ScalarFunction(call)));
-    }
-    let types = call.args.iter().map(|arg| arg.get_type(schema)).collect::<Result<Vec<_>>>()?;
-    if types.iter().any(|t| matches!(by(t), By::Key)) {
-        return Err(refused(call.func.name()));
-    }
-    if !types.iter().any(|t| matches!(by(t), By::Canonical)) {
-        return Ok(Transformed::no(Expr::ScalarFunction(call)));
-    }
-    if call.func.name() != "nullif" {
-        call.args.iter_mut().try_for_each(|arg| wrap(arg, schema).map(drop))?;
-        return Ok(Transformed::yes(Expr::ScalarFunction(call)));
-    }
-    // The value itself comes back, not what it is compared by.
-    let (value, mut other) = (call.args[0].clone(), call.args.swap_remove(1));
-    let mut compared = value.clone();
-    wrap(&mut compared, schema)?;
-    wrap(&mut other, schema)?;
-    let nothing = Expr::Literal(ScalarValue::try_from(&types[0])?, None);
-    let when = (Box::new(compared.eq(other)), Box::new(nothing));
-    Ok(Transformed::yes(Expr::Case(Case { expr: None, when_then_expr: vec![when], else_expr: Some(Box::new(value)) })))
-}
-
 /// A subquery's one column as what it is compared by.
 fn wrapped_subquery(subquery: Subquery) -> Result<Subquery> {
     let plan = subquery.subquery.as_ref().clone();
@@ -289,6 +262,15 @@ fn wrapped_subquery(subquery: Subquery) -> Result<Subquery> {
     let column = column.alias_qualified(qualifier.cloned(), field.name());
     let plan = LogicalPlanBuilder::from(plan).project(vec![column])?.build()?;
     Ok(Subquery { subquery: Arc::new(plan), ..subquery })
+}
+
+/// An array as what its values are compared by.
+pub(crate) fn compared_by(array: &ArrayRef) -> Result<ArrayRef> {
+    match by(array.data_type()) {
+        By::Themselves => Ok(array.clone()),
+        By::Canonical => Ok(canonical_array(array)),
+        By::Key => interval::keys(array),
+    }
 }
 
 static CANONICAL: LazyLock<Arc<ScalarUDF>> =
@@ -326,23 +308,22 @@ impl ScalarUDFImpl for Canonical {
                 ColumnarValue::Scalar(ScalarValue::Float32(v.map(single)))
             }
             ColumnarValue::Scalar(other) => ColumnarValue::Scalar(other.clone()),
-            ColumnarValue::Array(array) => {
-                let result: ArrayRef = match array.data_type() {
-                    ArrowType::Float64 => {
-                        let array: PrimitiveArray<Float64Type> =
-                            arity::unary(array.as_primitive::<Float64Type>(), double);
-                        Arc::new(array)
-                    }
-                    ArrowType::Float32 => {
-                        let array: PrimitiveArray<Float32Type> =
-                            arity::unary(array.as_primitive::<Float32Type>(), single);
-                        Arc::new(array)
-                    }
-                    _ => array.clone(),
-                };
-                ColumnarValue::Array(result)
-            }
+            ColumnarValue::Array(array) => ColumnarValue::Array(canonical_array(array)),
         })
+    }
+}
+
+fn canonical_array(array: &ArrayRef) -> ArrayRef {
+    match array.data_type() {
+        ArrowType::Float64 => {
+            let array: PrimitiveArray<Float64Type> = arity::unary(array.as_primitive::<Float64Type>(), double);
+            Arc::new(array)
+        }
+        ArrowType::Float32 => {
+            let array: PrimitiveArray<Float32Type> = arity::unary(array.as_primitive::<Float32Type>(), single);
+            Arc::new(array)
+        }
+        _ => array.clone(),
     }
 }
 

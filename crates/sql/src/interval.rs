@@ -126,6 +126,12 @@ pub(crate) fn key(expr: Expr) -> Expr {
     doing(Doing::Key, vec![expr])
 }
 
+/// What the intervals of an array compare by.
+pub(crate) fn keys(array: &ArrayRef) -> Result<ArrayRef> {
+    let keys: Decimal128Array = intervals(array)?.iter().map(|v| v.map(key_of)).collect();
+    Ok(Arc::new(keys.with_precision_and_scale(38, 0)?))
+}
+
 /// Text as an interval.
 pub(crate) fn from_text(expr: Expr) -> Result<Expr> {
     match expr {
@@ -217,10 +223,7 @@ impl Intervals {
                 let read = texts.as_string::<i32>().iter().map(|text| text.map(read).transpose().map_err(tunnel));
                 Arc::new(read.collect::<Result<Spans>>()?)
             }
-            Doing::Key => {
-                let keys: Decimal128Array = intervals(array)?.iter().map(|v| v.map(key_of)).collect();
-                Arc::new(keys.with_precision_and_scale(38, 0)?)
-            }
+            Doing::Key => keys(array)?,
             _ => {
                 let spans = intervals(array)?;
                 let negated = spans.iter().map(|v| v.map(negated).transpose().map_err(tunnel));

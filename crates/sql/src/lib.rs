@@ -14,6 +14,7 @@ mod builtin;
 mod calendar;
 mod cast;
 mod checks;
+mod choosers;
 mod comparable;
 mod conflict;
 mod context;

@@ -3,9 +3,9 @@
 //!
 //! Numbers that DataFusion must see as they stand (positions in ORDER BY and GROUP BY, LIMIT, frames of windows) are marked first, with the flag that the parser sets for another dialect's long literals, and left alone.
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType as SqlType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
-    GroupByExpr, Interval, LimitClause, OrderByKind, Query, Select, Statement, TypedString, UnaryOperator, Value,
-    VisitMut, VisitorMut, WindowFrame, WindowFrameBound, WindowType,
+    BinaryOperator, CastKind, DataType as SqlType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArguments, GroupByExpr, Interval, LimitClause, OrderByKind, Query, Select, Statement, TypedString,
+    UnaryOperator, Value, VisitMut, VisitorMut, WindowFrame, WindowFrameBound, WindowType,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 use std::ops::ControlFlow;
@@ -31,13 +31,8 @@ fn typed_interval(interval: &mut Interval) -> Option<Expr> {
         Some(_) => return None,
         None => text.clone(),
     };
-    Some(Expr::Cast {
-        kind: CastKind::Cast,
-        expr: Box::new(Expr::Value(Value::SingleQuotedString(text).into())),
-        data_type: SqlType::Interval { fields: None, precision: None },
-        array: false,
-        format: None,
-    })
+    let text = Expr::Value(Value::SingleQuotedString(text).into());
+    Some(cast(text, SqlType::Interval { fields: None, precision: None }))
 }
 
 /// Everything below is to stay as it is (true), or is typed and needs no mark any more (false).
@@ -147,6 +142,21 @@ impl VisitorMut for Numbers {
                     *expr = typed;
                 }
             }
+            // `~ x` is `x # -1`, and a smallint makes nothing wider.
+            Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr: inner } => {
+                let inner = std::mem::replace(inner.as_mut(), Expr::Value(Value::Null.into()));
+                let ones = Expr::UnaryOp {
+                    op: UnaryOperator::Minus,
+                    expr: Box::new(Expr::Value(Value::Number("1".into(), false).into())),
+                };
+                let right = Box::new(cast(ones, SqlType::Int2(None)));
+                let not = Expr::BinaryOp {
+                    left: Box::new(Expr::Nested(Box::new(inner))),
+                    op: BinaryOperator::PGBitwiseXor,
+                    right,
+                };
+                *expr = Expr::Nested(Box::new(not));
+            }
             // -1 is a literal too.
             Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } => {
                 negate(inner.as_mut()).into_iter().for_each(|e| *expr = e)
@@ -158,13 +168,11 @@ impl VisitorMut for Numbers {
 }
 
 fn integer_cast(number: Expr) -> Expr {
-    Expr::Cast {
-        kind: CastKind::Cast,
-        expr: Box::new(number),
-        data_type: SqlType::Int4(None),
-        array: false,
-        format: None,
-    }
+    cast(number, SqlType::Int4(None))
+}
+
+fn cast(expr: Expr, data_type: SqlType) -> Expr {
+    Expr::Cast { kind: CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
 }
 
 /// What [`typed`] made of a number, with a minus before it.

@@ -13,12 +13,10 @@ use crate::functions;
 use crate::rules::{cut, is_deep};
 use crate::values::{arrow_type, engine_type, exact_datum, field_of, field_type, to_scalar};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field};
-use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
-use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use std::sync::Arc;
 use terrace_engine::types::MAX_VARCHAR;
@@ -186,11 +184,11 @@ fn folded(expr: Expr) -> Expr {
 fn chosen(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     let chooses = match &expr {
         Expr::Case(_) => true,
-        Expr::ScalarFunction(call) => matches!(call.name(), "coalesce" | "greatest" | "least"),
+        Expr::ScalarFunction(call) => crate::choosers::function(call.name()).is_some(),
         _ => false,
     };
     match chooses {
-        true => Ok(expr.rewrite(&mut TypeCoercionRewriter::new(schema))?.data),
+        true => crate::resolve::resolved(expr, schema),
         false => Ok(expr),
     }
 }

@@ -276,6 +276,9 @@ impl ContextProvider for Names<'_> {
         if let ("pg_sleep", Some(system)) = (name, &self.planner.info.system) {
             return Some(crate::sleep::function(system.engine.env().clone()));
         }
+        if let Some(chooser) = crate::choosers::function(name) {
+            return Some(chooser);
+        }
         // Ours first: where both know a name, ours is PostgreSQL's.
         pgcatalog::function(name, self.planner.catalog, self.planner.info).or_else(|| {
             builtin::is_known_function(name).then(|| self.planner.state.scalar_functions().get(name).cloned())?
@@ -288,7 +291,10 @@ impl ContextProvider for Names<'_> {
     }
 
     fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
-        let name = unqualified(name);
+        let name = match unqualified(name) {
+            "every" => "bool_and",
+            name => name,
+        };
         builtin::is_known_aggregate(name).then(|| self.planner.state.aggregate_functions().get(name).cloned())?
     }
 

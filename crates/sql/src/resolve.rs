@@ -6,6 +6,7 @@
 //!    where one has. DataFusion would compare a numeric and a float as decimals of 15 digits, and take text in a list for the column's type.
 //! 3. Numbers that become one value (CASE, COALESCE, UNION, ...) become double precision where one of them is.
 use crate::builtin;
+use crate::choosers::{self, Chooser};
 use crate::convert::{constant, convert, convert_scalar};
 use crate::error::tunnel;
 use crate::interval;
@@ -120,7 +121,7 @@ fn is_number(data_type: &ArrowType) -> bool {
 }
 
 /// A quoted literal, a parameter without a type, NULL.
-fn is_open(expr: &Expr) -> bool {
+pub(crate) fn is_open(expr: &Expr) -> bool {
     match expr {
         Expr::Literal(ScalarValue::Utf8(_) | ScalarValue::Null, metadata) => metadata.is_none(),
         Expr::Placeholder(Placeholder { field: None, .. }) => true,
@@ -128,18 +129,9 @@ fn is_open(expr: &Expr) -> bool {
     }
 }
 
-fn function(mut call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
-    match call.func.name() {
-        "nullif" => return nullif(call, schema),
-        "coalesce" => {
-            call.args = one_type(call.args, schema)?;
-            return Ok(Expr::ScalarFunction(call));
-        }
-        "greatest" | "least" => {
-            call.args = aligned(call.args, schema, For::Choosing)?;
-            return Ok(Expr::ScalarFunction(call));
-        }
-        _ => {}
+fn function(call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
+    if let Some(resolved) = choosers::resolved(&call, schema)? {
+        return Ok(resolved);
     }
     let mut chosen = builtin::choose(call, schema)?;
     if let Expr::ScalarFunction(call) = &mut chosen {
@@ -148,19 +140,14 @@ fn function(mut call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
     Ok(chosen)
 }
 
-/// Its result is the first argument, of its own type, whatever the two are compared as.
-fn nullif(mut call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
-    let [value, _] = call.args.as_slice() else { return Ok(Expr::ScalarFunction(call)) };
-    let value = value.clone();
-    let compared = aligned(call.args.clone(), schema, For::Comparing)?;
-    if compared[0] == value {
-        call.args = compared;
-        return Ok(Expr::ScalarFunction(call));
-    }
-    let nothing = Expr::Literal(ScalarValue::try_from(&value.get_type(schema)?)?, None);
-    let same = compared.into_iter().reduce(Expr::eq).expect("it has two arguments");
-    let when = (Box::new(same), Box::new(nothing));
-    Ok(Expr::Case(Case { expr: None, when_then_expr: vec![when], else_expr: Some(Box::new(value)) }))
+/// An operand as it will be, where its type is asked for while the query is planned.
+pub(crate) fn resolved(operand: Expr, schema: &DFSchema) -> Result<Expr> {
+    Ok(operand.transform_up(|e| rewrite(e, schema))?.data)
+}
+
+/// Two expressions as they are compared.
+pub(crate) fn compared(exprs: Vec<Expr>, schema: &DFSchema) -> Result<Vec<Expr>> {
+    aligned(exprs, schema, For::Comparing)
 }
 
 /// The type that all are compared as (`becomes`: or become one value of), where they have different ones; open ones do not count.
@@ -191,8 +178,6 @@ enum For {
     Comparing,
     /// With what is in a list of two and more.
     Listing,
-    /// One of them is the result.
-    Choosing,
 }
 
 /// Expressions that are compared with each other, as such (invariant 2).
@@ -202,8 +187,7 @@ fn aligned(exprs: Vec<Expr>, schema: &DFSchema, what_for: For) -> Result<Vec<Exp
     let Some(first) = fields.iter().zip(&open).position(|(_, open)| !*open) else { return Ok(exprs) };
     let to = common(&fields, &open, what_for != For::Comparing);
     let typed = |is: fn(&ArrowType) -> bool| fields.iter().zip(&open).any(|(f, open)| !open && is(f.data_type()));
-    // What is chosen from is refused by [`crate::rules::settle`].
-    if what_for != For::Choosing && typed(is_number) && typed(|t| matches!(t, ArrowType::Utf8)) {
+    if typed(is_number) && typed(|t| matches!(t, ArrowType::Utf8)) {
         let names =
             fields.iter().zip(&open).filter(|(_, open)| !**open).map(|(f, _)| builtin::type_name(f.data_type()));
         let names: Vec<String> = names.collect();
@@ -261,17 +245,6 @@ fn cast(expr: Expr, to: DataType) -> Result<Expr> {
     }
 }
 
-/// Numbers, or times, that become one value (invariant 3); anything else stays.
-fn one_type(exprs: Vec<Expr>, schema: &DFSchema) -> Result<Vec<Expr>> {
-    let fields = exprs.iter().map(|e| Ok(e.to_field(schema)?.1)).collect::<Result<Vec<FieldRef>>>()?;
-    let open: Vec<bool> = exprs.iter().map(is_open).collect();
-    let Some(to) = common(&fields, &open, true) else { return Ok(exprs) };
-    let place = |((expr, field), open): ((Expr, FieldRef), bool)| {
-        if open || field.data_type() == &arrow_type(to) { Ok(expr) } else { cast(expr, to) }
-    };
-    exprs.into_iter().zip(fields).zip(open).map(place).collect()
-}
-
 fn case_of(case: Case, schema: &DFSchema) -> Result<Case> {
     let Case { expr, when_then_expr, else_expr } = case;
     let (whens, thens): (Vec<Expr>, Vec<Expr>) = when_then_expr.into_iter().map(|(when, then)| (*when, *then)).unzip();
@@ -285,7 +258,7 @@ fn case_of(case: Case, schema: &DFSchema) -> Result<Case> {
     };
     let (has_else, count) = (else_expr.is_some(), thens.len());
     let results = thens.into_iter().chain(else_expr.map(|e| *e)).collect();
-    let mut results = one_type(results, schema)?.into_iter().map(Box::new);
+    let mut results = choosers::of_one_type(Chooser::Case, results, schema)?.0.into_iter().map(Box::new);
     let when_then_expr: Vec<_> = whens.into_iter().map(Box::new).zip(results.by_ref().take(count)).collect();
     let else_expr = if has_else { results.next() } else { None };
     Ok(Case { expr: base, when_then_expr, else_expr })
@@ -426,7 +399,7 @@ fn align_default(name: &str, args: &mut [Expr], schema: &DFSchema) -> Result<()>
     Ok(())
 }
 
-/// Columns of floats beside other numbers become double precision on all sides.
+/// Columns of floats beside other numbers become floats on all sides, and times the widest of them: DataFusion would go by nanoseconds.
 fn align_union(union: Union) -> Result<LogicalPlan> {
     let width = union.schema.fields().len();
     let mut to: Vec<Option<DataType>> = vec![None; width];
@@ -437,6 +410,11 @@ fn align_union(union: Union) -> Result<LogicalPlan> {
         if numbers && types.iter().any(|t| is_float(t)) && types.iter().any(|t| is_number(t) && !is_float(t)) {
             let double = types.contains(&&ArrowType::Float64);
             *to = Some(if double { DataType::Float8 } else { DataType::Float4 });
+        }
+        let time = |t: &ArrowType| matches!(t, ArrowType::Date32 | ArrowType::Timestamp(..));
+        if types.iter().all(|t| time(t)) && types.windows(2).any(|two| two[0] != two[1]) {
+            let zoned = types.iter().any(|t| matches!(t, ArrowType::Timestamp(_, Some(_))));
+            *to = Some(if zoned { DataType::Timestamptz } else { DataType::Timestamp });
         }
     }
     let mut inputs = Vec::with_capacity(union.inputs.len());

@@ -8,6 +8,8 @@ mod arrays;
 mod by_key;
 #[path = "statements/checks.rs"]
 mod checks;
+#[path = "statements/choosers.rs"]
+mod choosers;
 mod common;
 #[path = "statements/conflict.rs"]
 mod conflict;

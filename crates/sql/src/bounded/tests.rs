@@ -73,20 +73,6 @@ fn joined_texts() {
     assert_eq!(shown(&made), [Some("ab"), None, Some("b")]);
 }
 
-#[test]
-fn what_a_pattern_makes_is_bounded() {
-    let bound = |text: &str, pattern: &str, with: &str, flags: &str| {
-        let texts = [text, pattern, with, flags].map(Text::constant);
-        pattern::bound(&texts, 0).expect("nothing is cancelled")
-    };
-    let text = "ab".repeat(50_000);
-    let with = "x".repeat(100);
-    assert_eq!(bound(&text, "a", &with, "g"), 100_000 + 50_000 * 100);
-    assert_eq!(bound(&text, "A", &with, "gi"), 100_000 + 50_000 * 100);
-    assert_eq!(bound(&text, "a", &with, ""), 100_000 + 100);
-    assert_eq!(bound(&text, "(a)(b)", r"\1\2", "g"), 100_000 + 50_000 * 4 + 2 * 100_000);
-}
-
 /// Whatever a function makes, it notices a cancel after a piece of it.
 #[test]
 fn q30_a_cancel_is_noticed_within_a_value() {

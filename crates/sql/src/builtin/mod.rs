@@ -32,6 +32,7 @@ mod bytes;
 mod floats;
 mod known;
 mod numbers;
+mod pattern;
 mod regex;
 mod text;
 mod times;
@@ -346,7 +347,7 @@ impl ScalarUDFImpl for Call {
         };
         let mut builder = ColumnBuilder::new(gives, rows);
         let mut values = Vec::with_capacity(columns.len());
-        let mut since_look = 0;
+        let (mut since_look, mut made) = (0, 0);
         for row in 0..rows {
             since_look += columns.iter().map(|column| length(column, row)).sum::<u64>();
             if since_look >= PIECE {
@@ -359,6 +360,15 @@ impl ScalarUDFImpl for Call {
                 true => Datum::Null,
                 false => fitted(run(&values).map_err(tunnel)?, gives).map_err(tunnel)?,
             };
+            made += match &result {
+                Datum::Text(text) => text.len(),
+                Datum::Bytea(bytes) => bytes.len(),
+                _ => 0,
+            };
+            if i32::try_from(made).is_err() {
+                let message = format!("the results of {} for a batch of rows exceed 2 GB", self.builtin);
+                return Err(tunnel(EngineError::new("54000", message)));
+            }
             builder.push(result.as_ref());
         }
         let result = builder.finish();

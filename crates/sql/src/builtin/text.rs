@@ -22,7 +22,12 @@ const CHARACTERS: &[Overload] =
     &[ours(&[TEXT], DataType::Int4, |v| Ok(Datum::Int4(text(&v[0])?.chars().count() as i32)))];
 const TRIM: &[Overload] = &[theirs(&[TEXT], DataType::Text), theirs(&[TEXT, TEXT], DataType::Text)];
 const PAD: &[Overload] = &[theirs(&[TEXT, INT], DataType::Text), theirs(&[TEXT, INT, TEXT], DataType::Text)];
-const PART: &[Overload] = &[theirs(&[TEXT, INT], DataType::Text), theirs(&[TEXT, INT, INT], DataType::Text)];
+const PART: &[Overload] = &[
+    theirs(&[TEXT, INT], DataType::Text),
+    theirs(&[TEXT, INT, INT], DataType::Text),
+    ours(&[BYTES, INT], DataType::Bytea, part_of_bytes),
+    ours(&[BYTES, INT, INT], DataType::Bytea, part_of_bytes),
+];
 const CHANGED: &[Overload] = &[theirs(&[TEXT], DataType::Text)];
 
 pub(super) const TABLE: &[Builtin] = &[
@@ -77,11 +82,14 @@ pub(super) const TABLE: &[Builtin] = &[
     Builtin { name: "repeat", overloads: &[theirs(&[TEXT, INT], DataType::Text)] },
     Builtin { name: "replace", overloads: &[theirs(&[TEXT, TEXT, TEXT], DataType::Text)] },
     Builtin { name: "translate", overloads: &[theirs(&[TEXT, TEXT, TEXT], DataType::Text)] },
-    Builtin { name: "split_part", overloads: &[theirs(&[TEXT, TEXT, INT], DataType::Text)] },
+    Builtin { name: "split_part", overloads: &[ours(&[TEXT, TEXT, INT], DataType::Text, split_part)] },
     Builtin { name: "starts_with", overloads: &[theirs(&[TEXT, TEXT], DataType::Bool)] },
     // Of the extension fuzzystrmatch.
     Builtin { name: "levenshtein", overloads: &[theirs(&[TEXT, TEXT], DataType::Int4)] },
-    Builtin { name: "strpos", overloads: &[theirs(&[TEXT, TEXT], DataType::Int4)] },
+    Builtin {
+        name: "strpos",
+        overloads: &[theirs(&[TEXT, TEXT], DataType::Int4), ours(&[BYTES, BYTES], DataType::Int4, place_in_bytes)],
+    },
     Builtin { name: "substr", overloads: PART },
     Builtin { name: "substring", overloads: PART },
     Builtin {
@@ -147,4 +155,46 @@ fn right(values: &[Datum]) -> Result<Datum> {
     let count = if *count == i32::MIN { i32::MAX } else { *count };
     let gone = of.chars().count().saturating_sub(taken(of, count));
     Ok(Datum::text(&of[place(of, gone)..]))
+}
+
+/// The field of that number between separators, from the end where it is negative.
+fn split_part(values: &[Datum]) -> Result<Datum> {
+    let [Datum::Text(of), Datum::Text(separator), Datum::Int4(number)] = values else {
+        return Err(wrong_arguments(values));
+    };
+    let at = match number.unsigned_abs().checked_sub(1) {
+        Some(at) => at as usize,
+        None => return Err(EngineError::new("22023", "field position must not be zero")),
+    };
+    let field = match (separator.is_empty(), *number > 0) {
+        (true, _) => (at == 0).then_some(&**of),
+        (false, true) => of.split(&**separator).nth(at),
+        (false, false) => of.rsplit(&**separator).nth(at),
+    };
+    Ok(Datum::text(field.unwrap_or("")))
+}
+
+/// `substr(bytea, from, count)`.
+fn part_of_bytes(values: &[Datum]) -> Result<Datum> {
+    let (of, from) = match values {
+        [Datum::Bytea(of), Datum::Int4(from), ..] => (of, i64::from(*from)),
+        _ => return Err(wrong_arguments(values)),
+    };
+    let end = match values.get(2) {
+        None => i64::MAX,
+        Some(Datum::Int4(count)) if *count < 0 => {
+            return Err(EngineError::new("22011", "negative substring length not allowed"));
+        }
+        Some(Datum::Int4(count)) => from + i64::from(*count),
+        Some(_) => return Err(wrong_arguments(values)),
+    };
+    let place = |at: i64| (at.max(1) - 1).min(of.len() as i64) as usize;
+    let (from, end) = (place(from), place(end));
+    Ok(Datum::Bytea(of[from..end.max(from)].to_vec().into()))
+}
+
+fn place_in_bytes(values: &[Datum]) -> Result<Datum> {
+    let (of, sought) = (bytes(&values[0])?, bytes(&values[1])?);
+    let at = if sought.is_empty() { Some(0) } else { of.windows(sought.len()).position(|part| part == sought) };
+    Ok(Datum::Int4(at.map_or(0, |at| at as i32 + 1)))
 }

@@ -1,0 +1,350 @@
+//! PostgreSQL's regular expressions (advanced ones, the default) as Rust's.
+//!
+//! 1. What is written means the same after translation, or is refused: 0A000 where Rust's have nothing like it (look-around, back references,
+//!    collating elements), 2201B where PostgreSQL takes it for no regular expression.
+//! 2. A point and a negated set match a line's end; `^` and `$` are the text's beginning and end.
+//!
+//! Source: PostgreSQL 15 documentation, "POSIX Regular Expressions" (9.7.3).
+use std::iter::Peekable;
+use std::str::Chars;
+use terrace_engine::{EngineError, Result};
+
+/// The most that a bound `{m,n}` may say.
+const MOST: u32 = 255;
+
+fn invalid(why: &str) -> EngineError {
+    EngineError::new("2201B", format!("invalid regular expression: {why}"))
+}
+
+fn refused(what: &str) -> EngineError {
+    EngineError::unsupported(format!("{what} in a regular expression are not supported"))
+}
+
+/// What an escape stands for.
+enum Escape {
+    One(char),
+    /// Rust's text of a set of characters.
+    Set(&'static str),
+    /// Rust's text of something that holds between characters.
+    Between(&'static str),
+}
+
+/// A pattern that has been read.
+#[derive(Default)]
+pub(super) struct Pattern {
+    /// As Rust's regular expressions take it.
+    pub(super) made: String,
+    /// Whether there is a lazy quantifier, a group that keeps what it took, an alternative.
+    pub(super) lazy: bool,
+    pub(super) groups: bool,
+    pub(super) branches: bool,
+}
+
+struct Translation<'p> {
+    rest: Peekable<Chars<'p>>,
+    read: Pattern,
+    /// Whether a quantifier may follow.
+    quantifiable: bool,
+}
+
+/// The pattern as Rust's regular expressions take it (invariant 1).
+pub(super) fn translated(pattern: &str) -> Result<Pattern> {
+    if pattern.starts_with("***") {
+        return Err(refused("directors (***)"));
+    }
+    let (options, pattern) = match pattern.strip_prefix("(?") {
+        Some(rest) if rest.starts_with(|c: char| c.is_ascii_alphabetic()) => {
+            let (options, rest) = rest.split_once(')').ok_or_else(|| invalid("parentheses () not balanced"))?;
+            if let Some(other) = options.chars().find(|c| !matches!(c, 'i' | 's' | 't' | 'e')) {
+                return Err(refused(&format!("embedded options like {other}")));
+            }
+            (if options.contains('i') { "(?si)" } else { "(?s)" }, rest)
+        }
+        _ => ("(?s)", pattern),
+    };
+    let read = Pattern { made: options.to_owned(), ..Pattern::default() };
+    let mut translation = Translation { rest: pattern.chars().peekable(), read, quantifiable: false };
+    while let Some(c) = translation.rest.next() {
+        translation.take(c)?;
+    }
+    Ok(translation.read)
+}
+
+impl Translation<'_> {
+    fn take(&mut self, c: char) -> Result<()> {
+        match c {
+            '\\' => match self.escape()? {
+                Escape::One(c) => self.literal(c),
+                Escape::Set(set) => {
+                    self.read.made.push_str(set);
+                    self.quantifiable = true;
+                }
+                Escape::Between(what) => {
+                    self.read.made.push_str(what);
+                    self.quantifiable = false;
+                }
+            },
+            '[' => {
+                self.set()?;
+                self.quantifiable = true;
+            }
+            '(' => {
+                self.read.made.push('(');
+                self.quantifiable = false;
+                if self.rest.next_if_eq(&'?').is_some() {
+                    match self.rest.next() {
+                        Some(':') => self.read.made.push_str("?:"),
+                        Some('=' | '!' | '<') => return Err(refused("look-around constraints")),
+                        _ => return Err(invalid("quantifier operand invalid")),
+                    }
+                } else {
+                    self.read.groups = true;
+                }
+            }
+            '*' | '+' | '?' => self.quantifier(&c.to_string())?,
+            '{' if self.rest.peek().is_some_and(char::is_ascii_digit) => {
+                let bound = self.bound()?;
+                self.quantifier(&bound)?;
+            }
+            '.' | ')' => {
+                self.read.made.push(c);
+                self.quantifiable = true;
+            }
+            '|' | '^' | '$' => {
+                self.read.branches |= c == '|';
+                self.read.made.push(c);
+                self.quantifiable = false;
+            }
+            other => self.literal(other),
+        }
+        Ok(())
+    }
+
+    fn literal(&mut self, c: char) {
+        self.read.made.push_str(&regex::escape(c.encode_utf8(&mut [0; 4])));
+        self.quantifiable = true;
+    }
+
+    fn quantifier(&mut self, written: &str) -> Result<()> {
+        if !self.quantifiable {
+            return Err(invalid("quantifier operand invalid"));
+        }
+        self.read.made.push_str(written);
+        if self.rest.next_if_eq(&'?').is_some() {
+            self.read.made.push('?');
+            self.read.lazy = true;
+        }
+        self.quantifiable = false;
+        Ok(())
+    }
+
+    /// `{m}`, `{m,}` or `{m,n}`, the brace being read.
+    fn bound(&mut self) -> Result<String> {
+        let wrong = || invalid("invalid repetition count(s)");
+        let mut bound = String::from("{");
+        loop {
+            match self.rest.next() {
+                Some(c @ ('0'..='9' | ',')) => bound.push(c),
+                Some('}') => break,
+                _ => return Err(wrong()),
+            }
+        }
+        let number = |text: &str| text.parse::<u32>().ok().filter(|n| *n <= MOST).ok_or_else(wrong);
+        match bound[1..].split_once(',') {
+            Some((least, "")) => drop(number(least)?),
+            Some((least, most)) if number(least)? <= number(most)? => {}
+            Some(_) => return Err(wrong()),
+            None => drop(number(&bound[1..])?),
+        }
+        bound.push('}');
+        Ok(bound)
+    }
+
+    /// What follows a backslash.
+    fn escape(&mut self) -> Result<Escape> {
+        let c = self.rest.next().ok_or_else(|| invalid("invalid escape \\ sequence"))?;
+        Ok(match c {
+            'd' => Escape::Set("[0-9]"),
+            'D' => Escape::Set("[^0-9]"),
+            's' => Escape::Set(r"\s"),
+            'S' => Escape::Set(r"\S"),
+            'w' => Escape::Set(r"\w"),
+            'W' => Escape::Set(r"\W"),
+            'A' => Escape::Between(r"\A"),
+            'Z' => Escape::Between(r"\z"),
+            'm' => Escape::Between(r"\b{start}"),
+            'M' => Escape::Between(r"\b{end}"),
+            'y' => Escape::Between(r"\b"),
+            'Y' => Escape::Between(r"\B"),
+            'a' => Escape::One('\x07'),
+            'b' => Escape::One('\x08'),
+            'B' => Escape::One('\\'),
+            'e' => Escape::One('\x1b'),
+            'f' => Escape::One('\x0c'),
+            'n' => Escape::One('\n'),
+            'r' => Escape::One('\r'),
+            't' => Escape::One('\t'),
+            'v' => Escape::One('\x0b'),
+            'u' => Escape::One(self.hexadecimal(4, 4)?),
+            'U' => Escape::One(self.hexadecimal(8, 8)?),
+            'x' => Escape::One(self.hexadecimal(1, usize::MAX)?),
+            '1'..='9' => return Err(refused("back references")),
+            'c' | '0' => return Err(refused(&format!("escapes like \\{c}"))),
+            other if other.is_alphanumeric() => return Err(invalid("invalid escape \\ sequence")),
+            other => Escape::One(other),
+        })
+    }
+
+    fn hexadecimal(&mut self, least: usize, most: usize) -> Result<char> {
+        let mut digits = String::new();
+        while digits.len() < most
+            && let Some(digit) = self.rest.next_if(char::is_ascii_hexdigit)
+        {
+            digits.push(digit);
+        }
+        let code = u32::from_str_radix(&digits, 16).ok().filter(|_| digits.len() >= least);
+        code.and_then(char::from_u32).ok_or_else(|| invalid("invalid escape \\ sequence"))
+    }
+
+    /// A set of characters, its first bracket being read.
+    fn set(&mut self) -> Result<()> {
+        self.read.made.push('[');
+        if self.rest.next_if_eq(&'^').is_some() {
+            self.read.made.push('^');
+        }
+        // A bracket that comes first is one of the set.
+        let mut first = true;
+        loop {
+            if self.rest.peek() == Some(&']') && !first {
+                self.rest.next();
+                self.read.made.push(']');
+                return Ok(());
+            }
+            let from = self.member()?;
+            first = false;
+            let Some(from) = from else { continue };
+            let mut ahead = self.rest.clone();
+            if ahead.next() != Some('-') || ahead.next() == Some(']') {
+                self.put_member(from);
+                continue;
+            }
+            self.rest.next();
+            match self.member()? {
+                Some(to) if from <= to => {
+                    self.put_member(from);
+                    self.read.made.push('-');
+                    self.put_member(to);
+                    // `a-c-e`
+                    let mut ahead = self.rest.clone();
+                    if ahead.next() == Some('-') && ahead.next() != Some(']') {
+                        return Err(invalid("invalid character range"));
+                    }
+                }
+                _ => return Err(invalid("invalid character range")),
+            }
+        }
+    }
+
+    /// The next character of a set; `None`: it was several, and they have been put.
+    fn member(&mut self) -> Result<Option<char>> {
+        let unbalanced = || invalid("brackets [] not balanced");
+        match self.rest.next().ok_or_else(unbalanced)? {
+            '\\' => match self.escape()? {
+                Escape::One(c) => Ok(Some(c)),
+                Escape::Set(set) => {
+                    self.read.made.push_str(set);
+                    Ok(None)
+                }
+                Escape::Between(_) => Err(invalid("invalid escape \\ sequence")),
+            },
+            '[' if matches!(self.rest.peek(), Some('.' | '=')) => Err(refused("collating elements")),
+            '[' if self.rest.next_if_eq(&':').is_some() => {
+                let mut name = String::new();
+                while let Some(c) = self.rest.next_if(|c| *c != ':') {
+                    name.push(c);
+                }
+                if (self.rest.next(), self.rest.next()) != (Some(':'), Some(']')) {
+                    return Err(unbalanced());
+                }
+                match name.as_str() {
+                    "alpha" => self.read.made.push_str(r"\p{Alphabetic}"),
+                    "alnum" => self.read.made.push_str(r"\p{Alphabetic}\p{Nd}"),
+                    "upper" => self.read.made.push_str(r"\p{Uppercase}"),
+                    "lower" => self.read.made.push_str(r"\p{Lowercase}"),
+                    "space" => self.read.made.push_str(r"\s"),
+                    "word" => self.read.made.push_str(r"\w"),
+                    "digit" => self.read.made.push_str("0-9"),
+                    "xdigit" => self.read.made.push_str("0-9A-Fa-f"),
+                    "blank" => self.read.made.push_str(r" \t"),
+                    "cntrl" | "punct" | "print" | "graph" | "ascii" => self.read.made.push_str(&format!("[:{name}:]")),
+                    "<" | ">" => return Err(refused("[[:<:]] and [[:>:]]")),
+                    _ => return Err(invalid("invalid character class")),
+                }
+                Ok(None)
+            }
+            other => Ok(Some(other)),
+        }
+    }
+
+    fn put_member(&mut self, c: char) {
+        if matches!(c, '[' | ']' | '\\' | '^' | '-' | '&' | '~') {
+            self.read.made.push('\\');
+        }
+        self.read.made.push(c);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_means_the_same() {
+        for (pattern, rust) in [
+            (r"a.b\.", r"a.b\."),
+            (r"\\b", r"\\b"),
+            (r"\y\d+\Z", r"\b[0-9]+\z"),
+            ("[a[b]", r"[a\[b]"),
+            ("[]a-]", r"[\]a\-]"),
+            ("[^^a&&b]", r"[^\^a\&\&b]"),
+            ("[[:digit:]x]", "[0-9x]"),
+            ("a{,3}", r"a\{,3\}"),
+            ("(?:a){2,3}?", "(?:a){2,3}?"),
+            ("(?i)a", "(?si)a"),
+            (r"\x41\u00e4", "Aä"),
+            ("a]}", r"a\]\}"),
+        ] {
+            let made = translated(pattern).unwrap().made;
+            assert_eq!(made.strip_prefix("(?s)").unwrap_or(&made), rust, "{pattern}");
+            regex::Regex::new(&made).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_does_not() {
+        for (pattern, state) in [
+            ("***=x", "0A000"),
+            ("(?n)x", "0A000"),
+            ("a(?=b)", "0A000"),
+            (r"(a)\1", "0A000"),
+            ("[[.a.]]", "0A000"),
+            ("a**", "2201B"),
+            ("a*+", "2201B"),
+            ("*a", "2201B"),
+            ("^*", "2201B"),
+            ("(|*a)", "2201B"),
+            ("(?<n>a)", "0A000"),
+            ("(?P<n>a)", "2201B"),
+            ("[a", "2201B"),
+            ("[b-a]", "2201B"),
+            ("[a-c-e]", "2201B"),
+            ("[[:nope:]]", "2201B"),
+            ("a{2,1}", "2201B"),
+            ("a{256}", "2201B"),
+            (r"\i", "2201B"),
+            (r"a\", "2201B"),
+        ] {
+            assert_eq!(translated(pattern).err().unwrap().state.0, state, "{pattern}");
+        }
+    }
+}
