@@ -136,6 +136,14 @@ fn category(data_type: &ArrowType) -> Option<Category> {
     })
 }
 
+/// Whether PostgreSQL has no operator that compares the two.
+pub(crate) fn cannot_be_compared(a: &ArrowType, b: &ArrowType) -> bool {
+    match (category(a), category(b)) {
+        (Some(kind), Some(other)) => kind != other || (kind == Category::Alone && a != b),
+        _ => false,
+    }
+}
+
 /// The type of the result (invariant 1); `None`: of none that is known here, as in system relations. `read`: a text becomes one of them.
 fn common(chooser: Chooser, fields: &[FieldRef], open: &[bool], read: bool) -> Result<Option<ArrowType>> {
     let typed: Vec<&ArrowType> =
@@ -143,8 +151,10 @@ fn common(chooser: Chooser, fields: &[FieldRef], open: &[bool], read: bool) -> R
     let Some(first) = typed.first() else { return Ok(Some(ArrowType::Utf8)) };
     let Some(kind) = category(first) else { return Ok(None) };
     for other in &typed {
-        let Some(other_kind) = category(other) else { return Ok(None) };
-        if other_kind != kind || (kind == Category::Alone && other != first) {
+        if category(other).is_none() {
+            return Ok(None);
+        }
+        if cannot_be_compared(first, other) {
             let (first, other) = (crate::builtin::type_name(first), crate::builtin::type_name(other));
             let what = chooser.name().to_uppercase();
             return Err(tunnel(EngineError::new(

@@ -69,10 +69,15 @@ fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
     }
     let names = NamePreserver::new(&plan);
-    let rewritten = plan.map_expressions(|expr| {
+    let named = |expr: Expr| {
         let name = names.save(&expr);
         let expr = expr.transform_up(|e| rewrite(e, &schema))?;
         Ok(expr.update_data(|e| name.restore(e)))
+    };
+    let rewritten = plan.map_expressions(|expr| match expr {
+        // With a name of its own it would be no grouping set any more.
+        Expr::GroupingSet(_) => expr.map_children(&named),
+        _ => named(expr),
     })?;
     let rewritten = rewritten.transform_data(|plan| by_node(plan, &schema))?;
     if rewritten.transformed { rewritten.map_data(|plan| plan.recompute_schema()) } else { Ok(rewritten) }

@@ -7,6 +7,7 @@
 use crate::arithmetic::{Function, is_number};
 use crate::bits::Bits;
 use crate::builtin::type_name;
+use crate::choosers;
 use crate::convert::{constant, convert, convert_scalar};
 use crate::error::tunnel;
 use crate::functions;
@@ -51,11 +52,18 @@ impl ExprPlanner for Operators {
             return Ok(PlannerResult::Original(RawBinaryExpr { op: sql_op, left, right }));
         };
         let planned = match arithmetic {
+            Some(Function::Modulo) if lt.is_floating() || rt.is_floating() => {
+                return Err(tunnel(undefined(Function::Modulo, &lt, &rt)));
+            }
             Some(function) if is_number(&lt) && is_number(&rt) => {
                 let (left, right) = alike(left, &lt, right, &rt);
                 return Ok(PlannerResult::Planned(function.call(left, right)));
             }
             Some(function) => with_days(function, &left, &lt, &right, &rt)?,
+            None if choosers::cannot_be_compared(&lt, &rt) => {
+                let message = format!("operator does not exist: {} {op} {}", type_name(&lt), type_name(&rt));
+                return Err(tunnel(with_operator_hint(EngineError::new("42883", message))));
+            }
             None => {
                 let (left, right) = compared(left, &lt, right, &rt, schema)?;
                 return Ok(PlannerResult::Original(RawBinaryExpr { op: sql_op, left, right }));
@@ -99,12 +107,7 @@ fn other_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Result<Option<Expr
     if bits.is_none() && expr.op != BinaryOperator::StringConcat {
         return Ok(None);
     }
-    // A text whose type is written is no open literal.
-    let number = |expr: &Expr| match folded(expr.clone()) {
-        Expr::Literal(ScalarValue::Utf8(_), _) => expr.clone(),
-        other => other,
-    };
-    let (left, right) = (number(&expr.left), number(&expr.right));
+    let (left, right) = (folded(expr.left.clone()), folded(expr.right.clone()));
     let (Ok(lt), Ok(rt)) = (left.get_type(schema), right.get_type(schema)) else { return Ok(None) };
     if let Some(bits) = bits {
         return bits.plan(left, right, schema).map(Some);
@@ -175,7 +178,11 @@ fn operator(op: &BinaryOperator) -> Option<Operator> {
 
 fn folded(expr: Expr) -> Expr {
     match &expr {
-        Expr::Cast(_) => constant(&expr).map_or(expr, |value| Expr::Literal(value, None)),
+        // A text whose type is written is no open literal.
+        Expr::Cast(_) => match constant(&expr) {
+            Some(ScalarValue::Utf8(_)) | None => expr,
+            Some(value) => Expr::Literal(value, None),
+        },
         _ => expr,
     }
 }
@@ -184,7 +191,7 @@ fn folded(expr: Expr) -> Expr {
 fn chosen(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     let chooses = match &expr {
         Expr::Case(_) => true,
-        Expr::ScalarFunction(call) => crate::choosers::function(call.name()).is_some(),
+        Expr::ScalarFunction(call) => choosers::function(call.name()).is_some(),
         _ => false,
     };
     match chooses {
@@ -361,15 +368,16 @@ fn to_time(expr: &Expr, t: &ArrowType, to: DataType) -> Expr {
     if engine_type(t) == Some(to) { expr.clone() } else { convert(expr.clone(), to) }
 }
 
-/// A parameter beside a char(n) whose type was told before.
+/// A parameter beside a char(n) whose type was told before, and a varchar, which is compared as char(n) is; a text is not.
 pub(crate) fn stripped(expr: Expr, beside: &Expr, schema: &DFSchema) -> Expr {
-    let is_char = || {
-        let field = beside.to_field(schema).ok().map(|(_, field)| field);
-        matches!(field.and_then(|field| field_type(&field)), Some(DataType::Char(_)))
+    let of = |expr: &Expr| expr.to_field(schema).ok().and_then(|(_, field)| field_type(&field));
+    let kept = match &expr {
+        Expr::Placeholder(Placeholder { field, .. }) => field.is_none(),
+        other => !matches!(of(other), Some(DataType::Varchar(_))),
     };
-    match expr {
-        Expr::Placeholder(Placeholder { field: Some(_), .. }) if is_char() => without_blanks(expr),
-        other => other,
+    match of(beside) {
+        Some(DataType::Char(_)) if !kept => without_blanks(expr),
+        _ => expr,
     }
 }
 

@@ -35,7 +35,7 @@ fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
     }
     let names = NamePreserver::new(&plan);
-    let rewritten = plan.map_expressions(|expr| {
+    let named = |expr: Expr| {
         let name = names.save(&expr);
         let expr = match expr {
             // Columns are named by what it groups by.
@@ -44,6 +44,11 @@ fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
             expr => expr.transform_up(|e| rewrite(e, &schema))?,
         };
         Ok(expr.update_data(|e| name.restore(e)))
+    };
+    let rewritten = plan.map_expressions(|expr| match expr {
+        // With a name of its own it would be no grouping set any more.
+        Expr::GroupingSet(_) => expr.map_children(&named),
+        _ => named(expr),
     })?;
     rewritten.map_data(|plan| match plan {
         LogicalPlan::Union(union) => align_union(union),
@@ -186,12 +191,10 @@ fn aligned(exprs: Vec<Expr>, schema: &DFSchema, what_for: For) -> Result<Vec<Exp
     let open: Vec<bool> = exprs.iter().map(is_open).collect();
     let Some(first) = fields.iter().zip(&open).position(|(_, open)| !*open) else { return Ok(exprs) };
     let to = common(&fields, &open, what_for != For::Comparing);
-    let typed = |is: fn(&ArrowType) -> bool| fields.iter().zip(&open).any(|(f, open)| !open && is(f.data_type()));
-    if typed(is_number) && typed(|t| matches!(t, ArrowType::Utf8)) {
-        let names =
-            fields.iter().zip(&open).filter(|(_, open)| !**open).map(|(f, _)| builtin::type_name(f.data_type()));
-        let names: Vec<String> = names.collect();
-        let message = format!("operator does not exist: {} = {}", names[0], names[names.len() - 1]);
+    let typed = || fields.iter().zip(&open).filter(|(_, open)| !**open).map(|(field, _)| field.data_type());
+    if let Some(other) = typed().find(|other| choosers::cannot_be_compared(fields[first].data_type(), other)) {
+        let (left, right) = (builtin::type_name(fields[first].data_type()), builtin::type_name(other));
+        let message = format!("operator does not exist: {left} = {right}");
         let hint = "No operator matches the given name and argument types. You might need to add explicit type casts.";
         return Err(tunnel(EngineError::new("42883", message).with_hint(hint)));
     }

@@ -27,6 +27,7 @@ use terrace_engine::EngineError;
 use terrace_engine::types::PLAIN_SCALE;
 
 mod exact;
+mod extremes;
 mod float;
 
 use crate::error::tunnel;
@@ -72,7 +73,7 @@ pub(crate) fn functions() -> Vec<AggregateUDF> {
             signature: Signature::user_defined(Volatility::Immutable),
         })
     };
-    vec![
+    let computed = [
         // Not named "sum": the optimizer makes sums of sums of what is, which are of another type here.
         of("exact_sum", Kind::Sum, false, &["sum"]),
         of("avg", Kind::Average, false, &[]),
@@ -80,7 +81,8 @@ pub(crate) fn functions() -> Vec<AggregateUDF> {
         of("var_samp", Kind::Variance, true, &["variance"]),
         of("stddev_pop", Kind::Deviation, false, &[]),
         of("stddev_samp", Kind::Deviation, true, &["stddev"]),
-    ]
+    ];
+    computed.into_iter().chain(extremes::functions()).collect()
 }
 
 impl Aggregate {

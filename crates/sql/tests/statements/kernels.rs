@@ -539,3 +539,47 @@ async fn n10_n14_n28_functions() {
     )
     .await;
 }
+
+/// NaN is above all numbers, in groups too.
+#[tokio::test]
+async fn q27_extremes_of_nan() {
+    let mut c = client().await;
+    let values = "FROM (VALUES (1, 'NaN'::float8), (1, 3), (1, '-inf'), (2, 1), (2, 'NaN')) v(i, x)";
+    c.rows(
+        &format!("SELECT i, max(x)::text, min(x)::text {values} GROUP BY i ORDER BY i"),
+        &["1|NaN|-Infinity", "2|NaN|1"],
+    )
+    .await;
+    c.rows(&format!("SELECT max(x::real)::text, min(x::real)::text {values}"), &["NaN|-Infinity"]).await;
+    c.rows(
+        &format!("SELECT max(i), min(i::numeric), max(x) IS NULL {values} GROUP BY x > 5"),
+        &["1|1|false", "2|1|false"],
+    )
+    .await;
+}
+
+/// What PostgreSQL has no operator for.
+#[tokio::test]
+async fn p12_operators_that_do_not_exist() {
+    let mut c = client().await;
+    let from = "FROM (VALUES (1, 'a', true, date '2020-01-01', '\x61'::bytea, 'ab '::varchar(4), 'ab'::char(4))) v(i, s, b, d, y, v, c)";
+    for condition in [
+        "i = s",
+        "d = s",
+        "b = s",
+        "y = s",
+        "d < i",
+        "b > i",
+        "s IN (i, 2)",
+        "i BETWEEN 1 AND s",
+        "'1'::text = 1",
+        "i % 2.5::real = 0",
+    ] {
+        c.fails(&format!("SELECT 1 {from} WHERE {condition}"), "42883").await;
+    }
+    c.rows(
+        &format!("SELECT v = c, 'ab '::text = c, c = 'ab  ', 'a'::text = s, s < 'b'::text {from}"),
+        &["true|false|true|true|true"],
+    )
+    .await;
+}
