@@ -187,17 +187,14 @@ fn folded(expr: Expr) -> Expr {
     }
 }
 
-/// CASE and the like with the type that all their branches will have: DataFusion tells the first one's.
+/// CASE with the type that all its branches will have: DataFusion tells the first one's. Where that is right it stays as it stands, so that it
+/// is still the same as in GROUP BY.
 fn chosen(expr: Expr, schema: &DFSchema) -> Result<Expr> {
-    let chooses = match &expr {
-        Expr::Case(_) => true,
-        Expr::ScalarFunction(call) => choosers::function(call.name()).is_some(),
-        _ => false,
-    };
-    match chooses {
-        true => crate::resolve::resolved(expr, schema),
-        false => Ok(expr),
+    if !matches!(expr, Expr::Case(_)) {
+        return Ok(expr);
     }
+    let resolved = crate::resolve::resolved(expr.clone(), schema)?;
+    Ok(if resolved.get_type(schema)? == expr.get_type(schema)? { expr } else { resolved })
 }
 
 /// Invariant 1. What stays open is DataFusion's to resolve.

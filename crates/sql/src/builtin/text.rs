@@ -22,12 +22,7 @@ const CHARACTERS: &[Overload] =
     &[ours(&[TEXT], DataType::Int4, |v| Ok(Datum::Int4(text(&v[0])?.chars().count() as i32)))];
 const TRIM: &[Overload] = &[theirs(&[TEXT], DataType::Text), theirs(&[TEXT, TEXT], DataType::Text)];
 const PAD: &[Overload] = &[theirs(&[TEXT, INT], DataType::Text), theirs(&[TEXT, INT, TEXT], DataType::Text)];
-const PART: &[Overload] = &[
-    theirs(&[TEXT, INT], DataType::Text),
-    theirs(&[TEXT, INT, INT], DataType::Text),
-    ours(&[BYTES, INT], DataType::Bytea, part_of_bytes),
-    ours(&[BYTES, INT, INT], DataType::Bytea, part_of_bytes),
-];
+const PART: &[Overload] = &[theirs(&[TEXT, INT], DataType::Text), theirs(&[TEXT, INT, INT], DataType::Text)];
 const CHANGED: &[Overload] = &[theirs(&[TEXT], DataType::Text)];
 
 pub(super) const TABLE: &[Builtin] = &[
@@ -86,10 +81,7 @@ pub(super) const TABLE: &[Builtin] = &[
     Builtin { name: "starts_with", overloads: &[theirs(&[TEXT, TEXT], DataType::Bool)] },
     // Of the extension fuzzystrmatch.
     Builtin { name: "levenshtein", overloads: &[theirs(&[TEXT, TEXT], DataType::Int4)] },
-    Builtin {
-        name: "strpos",
-        overloads: &[theirs(&[TEXT, TEXT], DataType::Int4), ours(&[BYTES, BYTES], DataType::Int4, place_in_bytes)],
-    },
+    Builtin { name: "strpos", overloads: &[theirs(&[TEXT, TEXT], DataType::Int4)] },
     Builtin { name: "substr", overloads: PART },
     Builtin { name: "substring", overloads: PART },
     Builtin {
@@ -172,29 +164,4 @@ fn split_part(values: &[Datum]) -> Result<Datum> {
         (false, false) => of.rsplit(&**separator).nth(at),
     };
     Ok(Datum::text(field.unwrap_or("")))
-}
-
-/// `substr(bytea, from, count)`.
-fn part_of_bytes(values: &[Datum]) -> Result<Datum> {
-    let (of, from) = match values {
-        [Datum::Bytea(of), Datum::Int4(from), ..] => (of, i64::from(*from)),
-        _ => return Err(wrong_arguments(values)),
-    };
-    let end = match values.get(2) {
-        None => i64::MAX,
-        Some(Datum::Int4(count)) if *count < 0 => {
-            return Err(EngineError::new("22011", "negative substring length not allowed"));
-        }
-        Some(Datum::Int4(count)) => from + i64::from(*count),
-        Some(_) => return Err(wrong_arguments(values)),
-    };
-    let place = |at: i64| (at.max(1) - 1).min(of.len() as i64) as usize;
-    let (from, end) = (place(from), place(end));
-    Ok(Datum::Bytea(of[from..end.max(from)].to_vec().into()))
-}
-
-fn place_in_bytes(values: &[Datum]) -> Result<Datum> {
-    let (of, sought) = (bytes(&values[0])?, bytes(&values[1])?);
-    let at = if sought.is_empty() { Some(0) } else { of.windows(sought.len()).position(|part| part == sought) };
-    Ok(Datum::Int4(at.map_or(0, |at| at as i32 + 1)))
 }
