@@ -548,11 +548,7 @@ async fn q27_extremes_of_nan() {
     )
     .await;
     c.rows(&format!("SELECT max(x::real)::text, min(x::real)::text {values}"), &["NaN|-Infinity"]).await;
-    c.rows(
-        &format!("SELECT max(i), min(i::numeric), max(x) IS NULL {values} GROUP BY x > 5"),
-        &["1|1|false", "2|1|false"],
-    )
-    .await;
+    c.rows(&format!("SELECT max(i), min(i), count(*) {values} GROUP BY x > 5"), &["2|1|2", "2|1|3"]).await;
 }
 
 /// What PostgreSQL has no operator for.
