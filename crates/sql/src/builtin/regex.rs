@@ -85,15 +85,11 @@ pub(super) fn prepare(call: &mut ScalarFunction, schema: &DFSchema) -> Result<()
         return Ok(());
     }
     match call.args.get(2) {
-        None => {}
-        Some(Expr::Literal(ScalarValue::Utf8(flags), _)) => {
-            if flags.as_ref().is_some_and(|flags| flags != "i") {
-                return Err(tunnel(EngineError::unsupported(
-                    "flags of regexp_match other than \"i\" are not supported",
-                )));
-            }
+        None | Some(Expr::Literal(ScalarValue::Utf8(None), _)) => {}
+        Some(Expr::Literal(ScalarValue::Utf8(Some(flags)), _)) if flags == "i" => {}
+        Some(_) => {
+            return Err(tunnel(EngineError::unsupported("flags of regexp_match other than \"i\" are not supported")));
         }
-        Some(_) => return Err(tunnel(EngineError::unsupported("regexp_match with computed flags is not supported"))),
     }
     call.args[0] = super::called(MEASURED, call.args.clone(), schema)?;
     call.args[1] = super::called(EXTENT, vec![std::mem::take(&mut call.args[1])], schema)?;
