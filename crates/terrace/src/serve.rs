@@ -57,22 +57,33 @@ impl Door {
 
 /// Opens a database and serves it. Who comes before it is open is told so, and how far that is.
 pub(crate) async fn open_and_serve(dir: &Path, listen: Option<SocketAddr>) -> Result<(), Failure> {
+    let mut signals = StopSignals::new()?; // Before the port is open: who has seen it may ask for a stop.
     let claimed = Claimed::new(dir)?;
     let Door { listen, listener, metrics, limits } =
         Door::open(dir, &claimed.config.server, listen.unwrap_or(claimed.config.server.listen)).await?;
     let progress = Arc::new(RecoveryProgress::default());
     let (opening, shown) =
         (claimed.open(progress.clone()), move || format!("The database is being opened: {}.", progress.state()));
-    let (listener, opened) = while_starting(listener, limits.tls.clone(), shown, opening).await;
+    let starting = while_starting(listener, limits.tls.clone(), shown, opening);
+    let (listener, opened) = tokio::select! {
+        opened = starting => opened,
+        () = signals.received() => {
+            say!("stopped while the database was being opened; the next start goes on");
+            std::process::exit(0);
+        }
+    };
     let instance = opened?;
     crate::report::opened(&instance.report);
-    serve_at(instance, Door { listen, listener, metrics, limits }).await
+    serve_at(instance, Door { listen, listener, metrics, limits }, signals).await
 }
 
 /// Serves an open database.
 pub(crate) async fn serve(instance: Instance, listen: SocketAddr) -> Result<(), Failure> {
     match Door::open(&instance.dir, &instance.config.server, listen).await {
-        Ok(door) => serve_at(instance, door).await,
+        Ok(door) => match StopSignals::new() {
+            Ok(signals) => serve_at(instance, door, signals).await,
+            Err(failure) => Err(close_after(instance, failure).await),
+        },
         Err(failure) => Err(close_after(instance, failure).await),
     }
 }
@@ -86,9 +97,9 @@ async fn close_after(instance: Instance, failure: Failure) -> Failure {
 }
 
 /// Serves until Ctrl-C or SIGTERM, then closes the database. Where storage fails it starts anew, which recovers.
-async fn serve_at(instance: Instance, door: Door) -> Result<(), Failure> {
+async fn serve_at(instance: Instance, door: Door, signals: StopSignals) -> Result<(), Failure> {
     let (began, listen) = (instance.env.now(), door.listen);
-    if let Err(failure) = serve_until_stopped(&instance, door).await {
+    if let Err(failure) = serve_until_stopped(&instance, door, signals).await {
         return Err(close_after(instance, failure).await);
     }
     if let Some(tier) = instance.database.store().flash() {
@@ -106,9 +117,7 @@ async fn serve_at(instance: Instance, door: Door) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn serve_until_stopped(instance: &Instance, door: Door) -> Result<(), Failure> {
-    let handler = |kind| signal(kind).map_err(|e| Failure::Message(format!("cannot listen for signals: {e}")));
-    let (mut interrupt, mut terminate) = (handler(SignalKind::interrupt())?, handler(SignalKind::terminate())?);
+async fn serve_until_stopped(instance: &Instance, door: Door, mut signals: StopSignals) -> Result<(), Failure> {
     let Door { listen, listener, metrics, limits } = door;
     let address = listener.local_addr().unwrap_or(listen);
     say!("ready on {address}. Connect with:");
@@ -118,12 +127,12 @@ async fn serve_until_stopped(instance: &Instance, door: Door) -> Result<(), Fail
     let shutdown = async move {
         tokio::select! {
             biased;
-            () = stopped(&mut interrupt, &mut terminate) => {}
+            () = signals.received() => {}
             () = failed => return,
         }
         say!("stopping ...");
         // Asked twice means at once: what is committed is safe, the next start recovers.
-        impatient(interrupt, terminate);
+        impatient(signals);
     };
     let hangup = handler(SignalKind::hangup())?;
     let db = instance.sql();
@@ -205,18 +214,34 @@ fn limits(dir: &Path, server: &Server) -> Result<Limits, Failure> {
     Ok(Limits { max_connections: server.max_connections, auth, tls, ..Limits::default() })
 }
 
-async fn stopped(interrupt: &mut Signal, terminate: &mut Signal) {
-    tokio::select! {
-        biased;
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+/// Ctrl-C and SIGTERM.
+struct StopSignals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl StopSignals {
+    fn new() -> Result<StopSignals, Failure> {
+        Ok(StopSignals { interrupt: handler(SignalKind::interrupt())?, terminate: handler(SignalKind::terminate())? })
+    }
+
+    async fn received(&mut self) {
+        tokio::select! {
+            biased;
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
     }
 }
 
+fn handler(kind: SignalKind) -> Result<Signal, Failure> {
+    signal(kind).map_err(|error| Failure::Message(format!("cannot listen for signals: {error}")))
+}
+
 /// Ends the process at the next signal.
-fn impatient(mut interrupt: Signal, mut terminate: Signal) {
+fn impatient(mut signals: StopSignals) {
     let wait = async move {
-        stopped(&mut interrupt, &mut terminate).await;
+        signals.received().await;
         let _ = writeln!(std::io::stderr(), "terrace: stopped at once; the next start recovers");
         std::process::exit(130);
     };

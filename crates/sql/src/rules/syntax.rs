@@ -6,11 +6,11 @@
 //! 4. What would be evaluated more than once by that must not be volatile (0A000).
 //! 5. `max(ts::date)` beside `max(ts)`: DataFusion leaves casts out of names, and then takes both for one (42701). Such a cast is
 //!    wrapped in a function whose name says the type.
-//! 6. HAVING makes one group of all rows, also without GROUP BY and without aggregates.
+//! 6. HAVING makes one group of all rows, also without GROUP BY and without aggregates; so does an aggregate in a window that nobody uses.
 //!
 //! Upstream: the SQL planner ignores `WindowSpec::window_name`; tuples become structs, which Arrow compares with NULL as a value;
 //! `> ANY (ARRAY[...])` is planned with the array's greatest item, without its NULLs, and columns of the outer query in the array are not found.
-//! HAVING without GROUP BY and aggregates is refused.
+//! HAVING without GROUP BY and aggregates is refused. Windows that nobody uses are not looked at.
 use crate::error::unsupported;
 use crate::parse::fold;
 use datafusion::sql::sqlparser::ast::{
@@ -186,16 +186,22 @@ impl Writer<'_> {
     fn one_group(&self, select: &mut Select) -> Result<()> {
         let ungrouped =
             matches!(&select.group_by, GroupByExpr::Expressions(by, more) if by.is_empty() && more.is_empty());
-        let Some(having) = select.having.as_ref().filter(|_| ungrouped) else { return Ok(()) };
         let mut aggregates = Aggregates { functions: self.functions, depth: 0 };
-        if having.visit(&mut aggregates).is_break() || select.projection.visit(&mut aggregates).is_break() {
+        let grouped = select.having.is_some() || select.named_window.visit(&mut aggregates).is_break();
+        if !ungrouped || !grouped {
+            return Ok(());
+        }
+        aggregates.depth = 0;
+        if select.having.visit(&mut aggregates).is_break() || select.projection.visit(&mut aggregates).is_break() {
             return Ok(());
         }
         let mut counted = crate::dml::template("SELECT 1 HAVING count(*) >= 0")?;
         let SetExpr::Select(template) = counted.body.as_mut() else { unreachable!("the template is a SELECT") };
         let counted = template.having.take().expect("the template has it");
-        let having = select.having.take().expect("looked at above");
-        select.having = Some(binary(nested(having), BinaryOperator::And, nested(counted)));
+        select.having = Some(match select.having.take() {
+            Some(having) => binary(nested(having), BinaryOperator::And, nested(counted)),
+            None => counted,
+        });
         Ok(())
     }
 }

@@ -113,6 +113,18 @@ async fn n47_having_makes_one_group() {
 }
 
 #[tokio::test]
+async fn n61_an_aggregate_in_an_unused_window_makes_one_group() {
+    let mut c = client().await;
+    c.rows("SELECT 1 FROM t WINDOW w AS (ORDER BY min(id))", &["1"]).await;
+    c.rows("SELECT 1 FROM t WHERE false WINDOW w AS (PARTITION BY max(id) + 1)", &["1"]).await;
+    c.rows("SELECT 1 FROM t HAVING false WINDOW w AS (ORDER BY min(id))", &[]).await;
+    c.fails("SELECT id FROM t WINDOW w AS (ORDER BY min(id))", "42803").await;
+    // Of a query within: its own affair.
+    c.rows("SELECT 1 FROM t WINDOW w AS (ORDER BY (SELECT min(id) FROM t))", &["1", "1"]).await;
+    c.rows("SELECT rank() OVER w FROM t WINDOW w AS (ORDER BY id)", &["1", "2"]).await;
+}
+
+#[tokio::test]
 async fn n24_returning_other_tables_is_refused() {
     let mut c = client().await;
     for sql in [
