@@ -5,6 +5,7 @@
 //! grows only after the write that extends the file has completed.
 #![allow(clippy::disallowed_methods)] // This is where files are opened.
 
+use crate::SECTOR;
 use crate::counters::Counters;
 use crate::{
     Device, DeviceError, DeviceStats, ErrorKind, Guarantees, IoBuf, IoFuture, Purpose, blocking, check_aligned,
@@ -93,7 +94,9 @@ impl FileDevice {
         if found.is_err() {
             sync_parent(path)?;
         }
-        let size = if block_device { file.seek(SeekFrom::End(0))? } else { file.metadata()?.len() };
+        let bytes = if block_device { file.seek(SeekFrom::End(0))? } else { file.metadata()?.len() };
+        // A full file system, or a copy that was cut, may leave a piece of a sector.
+        let size = bytes / SECTOR as u64 * SECTOR as u64;
         let uring = match options.backend {
             Backend::Auto => uring::available(),
             Backend::Threads => false,

@@ -222,7 +222,7 @@ impl Active {
     pub(crate) fn hold(self: &Arc<Self>) -> Arc<Snapshot> {
         let mut inner = self.inner.lock();
         let low = inner.horizon();
-        // Never too old: `give_up_one` passes it by.
+        // Never too old: `give_up_one` takes none while it holds.
         inner.register(self, low, Nanos(u64::MAX))
     }
 
@@ -230,9 +230,9 @@ impl Active {
         self.inner.lock().horizon()
     }
 
-    /// Gives up one snapshot taken before `limit`, where snapshots, and not a transaction still active, keep what
-    /// `oldest` left behind. That of an idle transaction before those that a statement under way reads with; of each
-    /// kind the oldest.
+    /// Gives up one snapshot taken before `limit`, of those that keep what `oldest` left behind: all of these must go
+    /// before that does. So none goes where a transaction still active keeps it too, or a snapshot that is younger.
+    /// That of an idle transaction goes before those that a statement under way reads with; of each kind the oldest.
     pub(crate) fn give_up_one(&self, oldest: TxnId, limit: Nanos) -> Option<GivenUp> {
         // Strong references go after the lock: their drop takes it.
         let mut upgraded = Vec::new();
@@ -240,8 +240,11 @@ impl Active {
         if inner.low() <= oldest || inner.horizon() > oldest {
             return None;
         }
-        for (key, (since, snapshot)) in inner.snapshots.iter().filter(|(_, (since, _))| *since < limit) {
+        for (key, (since, snapshot)) in inner.snapshots.range(..=(oldest, u64::MAX)) {
             upgraded.extend(snapshot.upgrade().map(|snapshot| (*key, *since, snapshot)));
+        }
+        if upgraded.iter().any(|(_, since, _)| *since >= limit) {
+            return None;
         }
         let busy = |snapshot: &Snapshot| snapshot.statements.load(Ordering::Relaxed) > 0;
         let (key, since, snapshot) = upgraded.iter().min_by_key(|(key, _, snapshot)| (busy(snapshot), *key))?;

@@ -9,7 +9,9 @@
 //!    already, so every copy has it; every change above it is in the log copied.
 //! 2. A page is copied only as it checks. One that is torn because it is written at this moment is read again; one that does not
 //!    check then is taken from the pool, which repairs.
-//! 3. The log is copied after the last page, up to an end that was durable after it: no copy is beyond it.
+//! 3. The log is copied after the last page, up to an end that was durable after it: no copy is beyond it. Its last
+//!    segment is written while it is read, so of what lies behind that end a later part may be there and an earlier one
+//!    not, as if the log were damaged: the copy ends with the last batch that checks.
 //! 4. A restored database gets an id of its own once it is recovered: log of the life it came from never checks in its own.
 
 use crate::config::{DeviceSet, StorageConfig};
@@ -172,10 +174,16 @@ impl Backup {
         Ok(BackupEnd { lsn, unix_micros, first_segment, last_segment: log.segment_of(lsn) })
     }
 
-    /// A log segment's bytes, as far as they are on the device.
+    /// A log segment's bytes. Of one that is still being written as far as its batches check (invariant 3), zeros
+    /// behind them.
     pub async fn segment(&self, number: u64) -> Result<Vec<u8>> {
-        match self.store.log().segment(number).await? {
-            Some(segment) if segment.is_whole() => Ok(segment.bytes().to_vec()),
+        let log = self.store.log();
+        let (from, written) = (self.control.retain_lsn, number < log.segment_of(log.durable()));
+        match log.segment(number).await? {
+            Some(segment) if segment.is_whole() && written => Ok(segment.bytes().to_vec()),
+            Some(segment) if segment.is_whole() => {
+                Ok(segment.proven(if log.segment_of(from) == number { from } else { Lsn(0) }))
+            }
             _ => Err(StorageError::Damaged(format!("log segment {number} cannot be read back"))),
         }
     }

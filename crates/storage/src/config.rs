@@ -101,7 +101,7 @@ pub struct StorageConfig {
     pub redo_memory: usize,
     /// Where the opening says how far it is.
     pub progress: Arc<RecoveryProgress>,
-    /// Safeguards that a test removes to show that it would notice. None is in production.
+    /// Safeguards that a test removes to show that it would notice. In production all are there.
     pub safeguards: Safeguards,
 }
 

@@ -168,6 +168,23 @@ fn s4_f9_damage_in_the_middle_of_the_log_is_named() {
     assert!(text.contains("sectors that cannot be read"), "{text}");
 }
 
+/// A file system that was full, or a copy that was cut, may leave the file with a piece of a sector where a slot would
+/// begin.
+#[test]
+fn r1_a_log_that_ends_within_a_slots_first_sector_is_opened() {
+    let (sim, images, model) = killed(30, 30);
+    let (_, devices) = from_images(images);
+    // It dies before it has logged anything: the next one looks for batches of its in all slots.
+    drop(open(&sim, &devices).expect("opens"));
+    sim.crash();
+    let mut images: Vec<Image> = devices.iter().map(|d| d.visible()).collect();
+    let size = config().segment_size;
+    let slots = (images[1].size() - SECTOR as u64).div_ceil(size) as u32;
+    images[1].grow(crate::log::inspect::slot_at(slots, size) + 100);
+    let (st, _) = open(&sim, &from_images(images).1).expect("opens");
+    holds_all(&sim, st, &model);
+}
+
 /// A segment of a later opening says that the stream before it went on, whatever the pages say.
 #[test]
 fn f9_a_later_opening_proves_that_the_log_went_on() {

@@ -134,6 +134,31 @@ fn allocated_space_reads_as_zeros_and_discarded_space_may() {
     }
 }
 
+/// The piece of a sector at a cut file's end counts as not there, and does not stand in the way of what comes there.
+#[test]
+fn r6_a_file_that_ends_within_a_sector_is_taken_into_use() {
+    for backend in backends() {
+        let scratch = Scratch::new("cut", backend);
+        std::fs::write(scratch.path(), vec![7; 2 * SECTOR + 904]).unwrap();
+        for direct in [true, false] {
+            let options = OpenOptions { direct, zero: true, ..options(backend) };
+            let device = FileDevice::open(&scratch.path(), &options).unwrap();
+            assert_eq!(device.size(), 2 * SECTOR as u64);
+            block_on(device.allocate(SECTOR as u64, 4 * SECTOR as u64)).unwrap();
+            assert_eq!(device.size(), 5 * SECTOR as u64);
+            let read = block_on(device.read(0, IoBuf::zeroed(5 * SECTOR), Purpose::Log)).unwrap();
+            assert!(read[..2 * SECTOR].iter().all(|&b| b == 7) && read[2 * SECTOR..].iter().all(|&b| b == 0));
+            drop(device);
+            std::fs::OpenOptions::new()
+                .write(true)
+                .open(scratch.path())
+                .unwrap()
+                .set_len(2 * SECTOR as u64 + 100)
+                .unwrap();
+        }
+    }
+}
+
 #[test]
 fn dropped_futures_leave_their_transfers_running_safely() {
     for backend in backends() {

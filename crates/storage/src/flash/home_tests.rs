@@ -11,6 +11,7 @@ use crate::page::{PageKind, header, slotted};
 use crate::pool::{Access, Pool};
 use crate::testing::safeguards;
 use crate::types::*;
+use futures::FutureExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -322,6 +323,20 @@ fn a_throttled_device_gives_only_what_is_newer() {
         assert_eq!((stats.throttled_reads, stats.hits, stats.misses), (1, 1, 1));
         bench.write(&[22], 5000).await;
         assert_eq!((bench.home.stats().rejected_throttled, bench.home.stats().dirty), (1, 1), "it went to the disk");
+    });
+}
+
+/// A statement that is cancelled drops the read that it waits for.
+#[test]
+fn r4_a_read_that_nobody_waits_for_any_more_does_not_throttle() {
+    run(FlashConfig { throttle_queue_depth: 1, ..lazy() }, |bench| async move {
+        bench.offer([20], Access::Random).await;
+        bench.flash.delay.store(20, Ordering::SeqCst);
+        let read = bench.home.fetch(page(20), 1, Access::Random);
+        assert!(read.now_or_never().is_none(), "dropped at the device");
+        bench.flash.delay.store(0, Ordering::SeqCst);
+        assert_eq!(bench.home.pending.load(Ordering::SeqCst), 0);
+        assert_eq!(bench.read(20, 1).await, [(1020, Tier::Flash)]);
     });
 }
 

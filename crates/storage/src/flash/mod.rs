@@ -109,6 +109,15 @@ struct Running {
     device: Option<DeviceRef>,
 }
 
+/// A transfer that μ is compared with, for as long as this lives: whoever waits for it may be gone first.
+struct Pending<'a>(&'a AtomicUsize);
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 /// The tier and the disk home under it.
 pub(crate) struct FlashHome {
     env: Env,
@@ -217,6 +226,11 @@ impl FlashHome {
             listeners: Mutex::new(Vec::new()),
             listening: AtomicBool::new(false),
         }
+    }
+
+    fn count_pending(&self) -> Pending<'_> {
+        self.pending.fetch_add(1, Ordering::AcqRel);
+        Pending(&self.pending)
     }
 
     /// How the tier is configured, and whether there is one.

@@ -147,9 +147,10 @@ impl FlashHome {
 
     async fn read_held(&self, mut held: Held<'_>, access: Access) -> Result<Fetched> {
         let page = held.page;
-        self.pending.fetch_add(1, Ordering::AcqRel);
-        let read = self.read_frame(held.at, page, held.tag).await;
-        self.pending.fetch_sub(1, Ordering::AcqRel);
+        let read = {
+            let _pending = self.count_pending();
+            self.read_frame(held.at, page, held.tag).await
+        };
         if let Some(bytes) = read {
             held.hit = true;
             self.counters.hits.fetch_add(1, Ordering::Relaxed);

@@ -178,12 +178,12 @@ impl FlashHome {
                 all[i * self.page_size..][..self.page_size].copy_from_slice(frames[frame].1);
             }
             self.spend(all.len() as u64);
-            self.pending.fetch_add(1, Ordering::AcqRel);
+            let pending = self.count_pending();
             let first = self.number(frames[run[0]].0);
             let (device, offset) = (device.clone(), self.offset(frames[run[0]].0));
             async move {
                 let written = device.write(offset, all, Purpose::Flash).await;
-                self.pending.fetch_sub(1, Ordering::AcqRel);
+                drop(pending);
                 match written {
                     Ok(_) => self.note_success(),
                     Err(error) => {

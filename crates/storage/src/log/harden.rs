@@ -51,7 +51,7 @@ impl Log {
         for (slot, header) in core.stream_from(redo).into_iter().rev() {
             let Some(image) = core.read_segment(slot, header.number).await? else { continue };
             if core.safeguards.has(Safeguard::LogTail) {
-                core.write_again(slot, &image).await?;
+                core.write_again(slot, &image, redo).await?;
             }
             let first = core.geometry.lsn(header.number, FIRST);
             rest = rest.saturating_sub(end.map_or(0, |end| end.0.saturating_sub(first.0)));
@@ -134,13 +134,17 @@ impl Core {
         stream
     }
 
-    /// Invariant 3.
-    async fn write_again(self: &Arc<Core>, slot: u32, image: &SegmentImage) -> Result<()> {
-        let at = self.geometry.slot_at(slot);
-        let last =
-            image.batches(Lsn(0)).last().map_or(FIRST, |b| b.end.0 - self.geometry.lsn(image.header.number, 0).0);
-        let upto = last.next_multiple_of(SECTOR as u64) as usize;
-        let mut parts = vec![(0, &image.bytes()[..upto])];
+    /// Invariant 3. What lies in front of the redo LSN is durable, nobody needs it, and it need not check.
+    async fn write_again(self: &Arc<Core>, slot: u32, image: &SegmentImage, redo: Lsn) -> Result<()> {
+        let (at, number) = (self.geometry.slot_at(slot), image.header.number);
+        let base = self.geometry.lsn(number, 0);
+        let from = if self.segment_of(redo) == number { redo } else { Lsn(0) };
+        let first = from.0.saturating_sub(base.0).max(FIRST) / SECTOR as u64 * SECTOR as u64;
+        let upto = image.end(from).0.saturating_sub(base.0).max(first).next_multiple_of(SECTOR as u64);
+        let mut parts = vec![
+            (0, &image.bytes()[..FIRST as usize]),
+            (first as usize, &image.bytes()[first as usize..upto as usize]),
+        ];
         let seal = image.seal().map(|seal| self.geometry.index_at(seal.pages.len()) as usize);
         parts.extend(seal.map(|from| (from, &image.bytes()[from..])));
         for (from, bytes) in parts {
@@ -185,9 +189,8 @@ impl Core {
         if sealed || epoch < last {
             let (seed, base) = (batch::seed(self.database, epoch.max(last)), self.geometry.lsn(number + 1, 0));
             for slot in self.unused_slots() {
-                let at = self.geometry.slot_at(slot);
-                let length = self.device.size().saturating_sub(at).min(self.geometry.segment_size) / SECTOR as u64;
-                let (bytes, _) = self.read_around(at, length as usize * SECTOR).await?;
+                let Some((at, length)) = self.extent(slot) else { continue };
+                let (bytes, _) = self.read_around(at, length).await?;
                 behind.look(&bytes, FIRST, seed, base);
             }
         }

@@ -24,8 +24,8 @@ pub(crate) type Index<'a> = &'a [(PageId, Lsn)];
 
 /// Who walks along the log.
 pub(crate) trait Visitor: Send {
-    /// The next batches, in order; all of a segment.
-    fn segment(&mut self, batches: &[Batch<'_>]) -> impl Future<Output = Result<()>> + Send;
+    /// The next batches, in order; some of one segment.
+    fn batches(&mut self, batches: &[Batch<'_>]) -> impl Future<Output = Result<()>> + Send;
 }
 
 /// Whether these ops need no previous content.
@@ -33,6 +33,9 @@ pub(crate) fn starts_afresh(ops: &[u8]) -> bool {
     let mut rest = ops;
     PageOp::decode(&mut rest).is_ok_and(|op| op.starts_afresh())
 }
+
+/// Batches shown at once.
+const SHOWN: usize = 1024;
 
 /// What a segment has of what is wanted.
 enum Look {
@@ -47,9 +50,10 @@ enum Look {
 }
 
 impl Log {
-    /// Shows all batches that begin at or above `from` and end at or below `to` (durable, the end of a batch), in order. Segments whose index
-    /// is not `wanted` are passed over. False where the log does not reach back to `from` any more: what was shown then is not
-    /// all there was.
+    /// Shows all batches that begin at or above `from` (where one ended or begins) and end at or below `to` (durable,
+    /// the end of a batch), in order. Segments whose index is not `wanted` are passed over. False where the log does
+    /// not reach back to `from` any more: what was shown then is not all there was. What lies in front of `from` need
+    /// not check.
     pub(crate) async fn walk(
         &self,
         from: Lsn,
@@ -71,15 +75,12 @@ impl Log {
             }
             let (reached, next) = match &look {
                 Look::Read(image) => {
-                    let all: Vec<Batch<'_>> = image.batches(Lsn(0)).take_while(|b| b.end <= to).collect();
-                    let reached = all.last().map_or(prev_end, |b| b.end);
-                    let batches = &all[all.partition_point(|b| b.start < from)..];
+                    let begin = if stands.is_none() { from } else { Lsn(0) };
                     // The next segment is read while this one is shown.
                     let next =
                         async { if number < last { self.look(number + 1, wanted).await.map(Some) } else { Ok(None) } };
-                    let (next, shown) = futures::join!(next, visitor.segment(batches));
-                    shown?;
-                    (reached, next?)
+                    let (next, shown) = futures::join!(next, show(image, begin, to, visitor));
+                    (shown?.unwrap_or(begin.max(prev_end)), next?)
                 }
                 Look::Untouched { end, .. } if number < last => (*end, Some(self.look(number + 1, wanted).await?)),
                 Look::Untouched { end, .. } => (*end, None),
@@ -159,6 +160,21 @@ impl Log {
             return Ok(Look::Untouched { prev_end: header.prev_end, end: seal.end });
         }
         Ok(core.read_segment(slot, number).await?.map_or(Look::Gone, Look::Read))
+    }
+}
+
+/// Shows a segment's batches from `begin` on that end at or below `to`, some at a time: a segment may have a hundred
+/// thousand. Returns the end of the last.
+async fn show(image: &SegmentImage, begin: Lsn, to: Lsn, visitor: &mut impl Visitor) -> Result<Option<Lsn>> {
+    let mut batches = image.batches(begin).take_while(|b| b.end <= to);
+    let mut some = Vec::with_capacity(SHOWN);
+    let mut reached = None;
+    loop {
+        some.clear();
+        some.extend(batches.by_ref().take(SHOWN));
+        let Some(last) = some.last() else { return Ok(reached) };
+        reached = Some(last.end);
+        visitor.batches(&some).await?;
     }
 }
 

@@ -128,16 +128,18 @@ impl Core {
         SegmentHeader::decode(&block, self.geometry, self.database, self.device.name())
     }
 
+    /// Where a slot begins, and how many bytes of it there are, in whole sectors; `None` where there is none. A device
+    /// cut while it grew ends inside its last slot.
+    pub(super) fn extent(&self, slot: u32) -> Option<(u64, usize)> {
+        let at = self.geometry.slot_at(slot);
+        let sectors = self.device.size().saturating_sub(at).min(self.geometry.segment_size) / SECTOR as u64;
+        (sectors > 0).then_some((at, sectors as usize * SECTOR))
+    }
+
     /// Reads a slot; `None` where it does not hold segment `number` (any more).
     pub(crate) async fn read_segment(self: &Arc<Core>, slot: u32, number: u64) -> Result<Option<SegmentImage>> {
-        let at = self.geometry.slot_at(slot);
-        // A device cut while it grew ends inside its last slot.
-        let length =
-            (self.device.size().saturating_sub(at)).min(self.geometry.segment_size) / SECTOR as u64 * SECTOR as u64;
-        if length < SECTOR as u64 {
-            return Ok(None);
-        }
-        let (bytes, holes) = self.read_around(at, length as usize).await?;
+        let Some((at, length)) = self.extent(slot) else { return Ok(None) };
+        let (bytes, holes) = self.read_around(at, length).await?;
         let header = SegmentHeader::decode(&bytes, self.geometry, self.database, self.device.name())?;
         let image = |header| SegmentImage { core: self.clone(), header, bytes, holes };
         Ok(header.filter(|h| h.number == number).map(image))
@@ -221,6 +223,18 @@ impl SegmentImage {
     /// Whether all of its batches are there, as far as that can be known.
     pub(crate) fn is_whole(&self) -> bool {
         !self.holes || self.seal().is_some_and(|seal| seal.end == self.end(Lsn(0)))
+    }
+
+    /// The bytes up to the end of the last batch from `from` on (as `batches` has it) that checks, and the seal if it
+    /// is of that end; zeros elsewhere.
+    pub(crate) fn proven(&self, from: Lsn) -> Vec<u8> {
+        let geometry = self.core.geometry;
+        let (mut bytes, end) = (self.bytes.to_vec(), self.end(from));
+        let seal = self.seal().filter(|seal| seal.end == end);
+        let index = seal.map_or(bytes.len(), |seal| geometry.index_at(seal.pages.len()) as usize);
+        let behind = end.0.saturating_sub(geometry.lsn(self.header.number, 0).0).max(FIRST) as usize;
+        bytes[behind..index].fill(0);
+        bytes
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {

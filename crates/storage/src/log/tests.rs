@@ -514,7 +514,7 @@ fn writers_are_delayed_smoothly_and_stopped_at_the_redo_bound() {
 struct Seen(Vec<(Lsn, Vec<PageId>)>);
 
 impl Visitor for Seen {
-    async fn segment(&mut self, batches: &[Batch<'_>]) -> Result<()> {
+    async fn batches(&mut self, batches: &[Batch<'_>]) -> Result<()> {
         self.0.extend(batches.iter().map(|b| (b.start, b.blocks().map(|block| block.page).collect())));
         Ok(())
     }
@@ -567,5 +567,43 @@ fn the_log_is_read_again_in_parts() {
         let read = device.stats().read_bytes - before;
         // The unsealed segment has no index.
         assert!(read < 4 * (64 << 10) + 2 * segments * 24576, "{read} bytes read for one page");
+    });
+}
+
+/// Nobody needs what lies in front of where restart begins: damage there neither ends a reading nor keeps the log's end
+/// from being written again.
+#[test]
+fn r5_what_lies_in_front_of_where_reading_begins_need_not_check() {
+    let sim = Sim::new(13, 1);
+    let env = sim.env();
+    sim.run(async move {
+        let memory = Arc::new(MemoryDevice::new("log", 64 << 20));
+        let device: DeviceRef = memory.clone();
+        let log = create(env.clone(), device.clone(), &config()).await.expect("creates");
+        let mut starts = Vec::new();
+        for i in 0..120 {
+            starts.push(put(&log, 100 + i, Lsn(0), &[7; 900]).await.expect("appends").0);
+        }
+        let (end, first) = (log.end(), config().segment_size);
+        log.flush_to(end).await.expect("flushes");
+        // In the second segment, and not the first batch there.
+        let at = starts.partition_point(|start| start.0 < first + 20_000);
+        let slot = log.core.tail.lock().slots.slot(1).expect("in use");
+        memory.tamper(|image| image.flip(inspect::slot_at(slot, first) + SECTOR as u64 + 30, 4));
+        drop(log);
+        let redo = starts[at];
+        for from in [redo, starts[at + 1]] {
+            let (log, found, reached) = reopen(env.clone(), device.clone(), redo, &config()).await.expect("reads");
+            assert_eq!((found.len(), reached), (starts.len() - at, end));
+            let mut seen = Seen::default();
+            assert!(log.walk(from, end, &|_: Index<'_>| true, &mut seen).await.expect("reads"));
+            assert!(seen.0.iter().map(|(at, _)| *at).eq(starts.iter().copied().filter(|start| *start >= from)));
+        }
+        let log = Log::unopened(env, device.clone(), DATABASE, &config());
+        log.scan(redo, redo).await.expect("reads");
+        let before = device.stats().write_bytes;
+        log.harden(redo).await.expect("writes");
+        let written = device.stats().write_bytes - before;
+        assert!(written >= end.0 - redo.0, "{written} bytes of {} are written again", end.0 - redo.0);
     });
 }

@@ -104,7 +104,7 @@ struct Reading<'a, 'b> {
 }
 
 impl Visitor for Reading<'_, '_> {
-    async fn segment(&mut self, batches: &[Batch<'_>]) -> Result<()> {
+    async fn batches(&mut self, batches: &[Batch<'_>]) -> Result<()> {
         self.redo.gather(&mut self.gathered, batches, self.to).await
     }
 }

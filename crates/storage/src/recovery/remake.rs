@@ -75,7 +75,7 @@ struct Pass {
 }
 
 impl Visitor for Pass {
-    async fn segment(&mut self, batches: &[Batch<'_>]) -> Result<()> {
+    async fn batches(&mut self, batches: &[Batch<'_>]) -> Result<()> {
         for batch in batches {
             for block in batch.blocks() {
                 let Some(making) = self.pages.get_mut(&block.page).filter(|m| batch.start >= m.since) else { continue };
