@@ -1,5 +1,6 @@
 //! Parameters of Bind to values.
 use crate::encode::{DAYS_2000, EPOCH_2000};
+use crate::types::BPCHAR;
 use bytes::{Buf, Bytes};
 use terrace_engine::{DataType, Datum, EngineError, Result};
 use terrace_sql::pgcatalog::{data_type_of_oid, item_oid};
@@ -16,6 +17,8 @@ pub(crate) fn parameter(
     if !binary {
         let text = std::str::from_utf8(bytes)
             .map_err(|_| EngineError::new("22021", "invalid byte sequence for encoding \"UTF8\""))?;
+        // Blanks at the end of a char(n) mean nothing.
+        let text = if oid == BPCHAR { text.trim_end_matches(' ') } else { text };
         return data_type.parse(text);
     }
     let wrong = || EngineError::new("22P03", format!("incorrect binary data format in bind parameter {number}"));

@@ -15,8 +15,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use terrace_engine::{DataType, Datum, EngineError};
 use terrace_sql::arrow::datatypes::SchemaRef;
-use terrace_sql::pgcatalog::data_type_of_oid;
-use terrace_sql::{Named, Outcome};
+use terrace_sql::pgcatalog::{data_type_of_oid, item_oid};
+use terrace_sql::{Named, Outcome, Prepared};
 
 /// A bound statement.
 pub(crate) struct Portal {
@@ -78,6 +78,7 @@ impl Connection {
         self.session.refuse_taken(&name)?;
         let stated = types.iter().map(|oid| stated_type(*oid)).collect::<Result<Vec<_>, _>>()?;
         let prepared = self.session.prepare(sql, &stated).await?;
+        refuse_arrays(types, &prepared)?;
         let oid = |(i, inferred): (usize, &DataType)| match types.get(i) {
             Some(oid) if stated[i].is_some() => *oid,
             _ => prepared.arrays.get(&(i + 1)).copied().unwrap_or(inferred.pg_oid()),
@@ -232,6 +233,18 @@ fn stated_type(oid: u32) -> Result<Option<DataType>, EngineError> {
         oid => data_type_of_oid(oid).map(Some).ok_or_else(|| {
             EngineError::new("0A000", format!("parameters of the type with OID {oid} are not supported"))
         }),
+    }
+}
+
+/// Values of array types come as texts, which only `= ANY`, `<> ALL` and casts read as arrays: all else would take them for texts. 0A000
+fn refuse_arrays(types: &[u32], prepared: &Prepared) -> Result<(), EngineError> {
+    let taken = |number: usize| prepared.arrays.contains_key(&number);
+    match (1..).zip(types).find(|(number, oid)| item_oid(**oid).is_some() && !taken(*number)) {
+        Some((number, _)) => {
+            let error = EngineError::unsupported(format!("an array as parameter ${number} is not supported here"));
+            Err(error.with_hint("= ANY, <> ALL and casts like $1::int[] take arrays."))
+        }
+        None => Ok(()),
     }
 }
 

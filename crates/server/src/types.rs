@@ -16,7 +16,7 @@ pub(crate) const INT2: u32 = 21;
 pub(crate) const INT2VECTOR: u32 = 22;
 pub(crate) const OID: u32 = 26;
 pub(crate) const TEXT: u32 = 25;
-const BPCHAR: u32 = 1042;
+pub(crate) const BPCHAR: u32 = 1042;
 const VARCHAR: u32 = 1043;
 const NUMERIC: u32 = 1700;
 

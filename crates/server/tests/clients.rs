@@ -92,6 +92,15 @@ async fn arrays_come_in_binary_and_text() {
     assert_eq!(results.get::<_, Vec<i64>>(2).len(), 3);
     // Malformed bytes of an array.
     let mut raw = session(&server).await;
+    // Elsewhere they would be taken for texts.
+    for sql in ["SELECT $1 = $2", "SELECT array_to_string($1, $2::text)", "SELECT id FROM t WHERE v = $1"] {
+        let refused = c.prepare_typed(sql, &[Type::TEXT_ARRAY, Type::TEXT_ARRAY]).await.unwrap_err();
+        assert_eq!(refused.code().map(|code| code.code()), Some("0A000"), "{sql}");
+    }
+    // Blanks at the end of a char(n) mean nothing.
+    let padded = c.prepare_typed("SELECT length($1), $1 = $2", &[Type::BPCHAR, Type::BPCHAR]).await.unwrap();
+    let row = c.query_one(&padded, &[&"ab  ", &"ab"]).await.unwrap();
+    assert_eq!((row.get::<_, i32>(0), row.get::<_, bool>(1)), (2, true));
     let parse = [b"\0SELECT id FROM t WHERE id = ANY($1)\0\0\x01".as_slice(), &1016u32.to_be_bytes()].concat();
     for array in [
         vec![],

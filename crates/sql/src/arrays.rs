@@ -38,8 +38,8 @@ use terrace_engine::{DataType, EngineError};
 const ANY: &str = "equals_any";
 const ALL: &str = "differs_from_all";
 
-/// `x = ANY (..)` and `x <> ALL (..)` as what can be planned (invariant 2), and other comparisons with an array that is written out, one by one;
-/// `None`: it stays.
+/// `x = ANY (..)` and `x <> ALL (..)` as what can be planned (invariant 2); `None`: it stays. (Other comparisons with an array that is written
+/// out are `rules::write_out`'s.)
 pub(crate) fn rewritten(expr: &mut Ast) -> Option<Ast> {
     let (left, op, right, all) = match expr {
         Ast::AnyOp { left, compare_op, right, .. } => (left, compare_op, right, false),
@@ -61,15 +61,16 @@ pub(crate) fn rewritten(expr: &mut Ast) -> Option<Ast> {
     let take = |expr: &mut Ast| std::mem::replace(expr, Ast::Value(Value::Null.into()));
     match array {
         Ast::Array(items) if !items.elem.is_empty() => {
-            let mut list = std::mem::take(&mut items.elem);
             if let Some(ArrayElemTypeDef::SquareBracket(to, None)) = item_type {
-                list.iter_mut().for_each(|item| *item = cast(take(item), (*to).clone()));
+                items.elem.iter_mut().for_each(|item| *item = cast(take(item), (*to).clone()));
             }
+            let list = std::mem::take(&mut items.elem);
             if as_in {
                 return Some(Ast::InList { expr: Box::new(take(left)), list, negated: all });
             }
-            let (op, left) = (op.clone(), take(left));
-            Some(one_by_one(left, op, list, all))
+            // Without its cast, for `rules::write_out`.
+            **right = Ast::Array(datafusion::sql::sqlparser::ast::Array { elem: list, named: true });
+            None
         }
         Ast::Array(_) if !as_in => Some(Ast::Value(Value::Boolean(all).into())),
         Ast::Array(_) => Some(call(if all { ALL } else { ANY }, vec![text("{}"), take(left)])),
@@ -93,21 +94,6 @@ pub(crate) fn rewritten(expr: &mut Ast) -> Option<Ast> {
 
 fn cast(expr: Ast, data_type: SqlType) -> Ast {
     Ast::Cast { kind: CastKind::DoubleColon, expr: Box::new(expr), data_type, array: false, format: None }
-}
-
-/// `left op item`, of each item, joined by AND or OR.
-fn one_by_one(left: Ast, op: BinaryOperator, items: Vec<Ast>, all: bool) -> Ast {
-    let joined = if all { BinaryOperator::And } else { BinaryOperator::Or };
-    let nested = |expr: Ast| Box::new(Ast::Nested(Box::new(expr)));
-    let compared = |item: Ast| Ast::BinaryOp { left: nested(left.clone()), op: op.clone(), right: nested(item) };
-    let mut comparisons = items.into_iter().map(compared);
-    let first = comparisons.next().expect("there is an item");
-    let all = comparisons.fold(first, |so_far, next| Ast::BinaryOp {
-        left: Box::new(so_far),
-        op: joined.clone(),
-        right: nested(next),
-    });
-    Ast::Nested(Box::new(all))
 }
 
 /// Refuses comparisons with arrays that [`rewritten`] left (0A000): DataFusion would plan them, and take NULL items for values.

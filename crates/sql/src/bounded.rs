@@ -42,7 +42,7 @@ enum Growth {
     Separated,
 }
 
-const FUNCTIONS: [(&str, Growth); 20] = [
+const FUNCTIONS: [(&str, Growth); 17] = [
     ("repeat", Growth::Repeat),
     ("lpad", Growth::Pad { left: true }),
     ("rpad", Growth::Pad { left: false }),
@@ -50,10 +50,6 @@ const FUNCTIONS: [(&str, Growth); 20] = [
     ("translate", Growth::Translate),
     ("concat", Growth::Times(1)),
     ("concat_ws", Growth::Separated),
-    // A small letter of two bytes may have a capital of six.
-    ("upper", Growth::Times(3)),
-    ("lower", Growth::Times(3)),
-    ("initcap", Growth::Times(3)),
     ("overlay", Growth::Times(1)),
     ("reverse", Growth::Times(1)),
     ("substr", Growth::Times(1)),

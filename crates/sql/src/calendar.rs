@@ -60,6 +60,17 @@ impl Part {
         })
     }
 
+    /// Whether a date has no such field: one of the time of day, or of a zone.
+    pub(crate) fn is_of_day(self) -> bool {
+        use Part::{Hour, Microseconds, Milliseconds, Minute, Second};
+        self.is_of_zone() || matches!(self, Microseconds | Milliseconds | Second | Minute | Hour)
+    }
+
+    /// Whether only a timestamp with time zone has such a field.
+    pub(crate) fn is_of_zone(self) -> bool {
+        matches!(self, Part::Timezone | Part::TimezoneHour | Part::TimezoneMinute)
+    }
+
     /// Digits behind the point of the field's value.
     pub(crate) fn scale(self) -> u8 {
         match self {

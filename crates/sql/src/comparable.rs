@@ -5,6 +5,8 @@
 //! 2. Intervals are compared by [`crate::interval::key`]: `1 day` equals `24:00:00`.
 //! 3. Where equal values become one (GROUP BY, DISTINCT, set operations, min, max), PostgreSQL keeps one of them. Of floats that is one
 //!    without a sign here; of intervals there is no telling, and they are refused (0A000).
+//! 4. Arrays and rows have no order here: Arrow puts NULL items first, and PostgreSQL last. Those that hold floats or intervals are not
+//!    compared at all. Both are refused (0A000).
 //!
 //! An analyzer rule, run last, so that the types are known.
 //!
@@ -17,7 +19,7 @@ use datafusion::arrow::compute::kernels::arity;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Float32Type, Float64Type};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::expr::{
     AggregateFunction, Alias, Case, InList, InSubquery, ScalarFunction, WindowFunctionDefinition,
 };
@@ -49,14 +51,34 @@ enum By {
     Themselves,
     Canonical,
     Key,
+    /// Not at all (invariant 4).
+    Nothing,
 }
 
 fn by(data_type: &ArrowType) -> By {
     match data_type {
         ArrowType::Float32 | ArrowType::Float64 => By::Canonical,
         ArrowType::Interval(_) => By::Key,
+        ArrowType::List(item) if !matches!(by(item.data_type()), By::Themselves) => By::Nothing,
+        ArrowType::Struct(fields) if !fields.iter().all(|f| matches!(by(f.data_type()), By::Themselves)) => By::Nothing,
         _ => By::Themselves,
     }
+}
+
+fn not_compared() -> DataFusionError {
+    tunnel(EngineError::unsupported(
+        "comparisons of arrays and rows of real, double precision or interval are not supported",
+    ))
+}
+
+/// Invariant 4.
+fn refuse_order<'e>(exprs: impl IntoIterator<Item = &'e Expr>, schema: &DFSchema) -> Result<()> {
+    for expr in exprs {
+        if matches!(expr.get_type(schema)?, ArrowType::List(_) | ArrowType::Struct(_)) {
+            return Err(tunnel(EngineError::unsupported("an order of arrays or rows is not supported")));
+        }
+    }
+    Ok(())
 }
 
 fn is_plain(schema: &DFSchema) -> bool {
@@ -86,7 +108,11 @@ fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 /// What a node compares by itself.
 fn by_node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPlan>> {
     match plan {
-        LogicalPlan::Sort(mut sort) if !is_plain(schema) => {
+        LogicalPlan::Sort(mut sort) => {
+            refuse_order(sort.expr.iter().map(|by| &by.expr), schema)?;
+            if is_plain(schema) {
+                return Ok(Transformed::no(LogicalPlan::Sort(sort)));
+            }
             sort.expr.iter_mut().try_for_each(|by| wrap(&mut by.expr, schema).map(drop))?;
             Ok(Transformed::yes(LogicalPlan::Sort(sort)))
         }
@@ -111,6 +137,7 @@ fn by_node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPl
                     By::Themselves => Ok(column),
                     By::Canonical => Ok(canonical(column).alias_qualified(qualifier.cloned(), field.name())),
                     By::Key => Err(refused("DISTINCT and set operations")),
+                    By::Nothing => Err(not_compared()),
                 }
             });
             let columns = columns.collect::<Result<Vec<_>>>()?;
@@ -119,8 +146,10 @@ fn by_node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPl
         }
         LogicalPlan::Distinct(Distinct::On(on)) => {
             for expr in &on.on_expr {
-                if matches!(by(&expr.get_type(schema)?), By::Key) {
-                    return Err(refused("DISTINCT ON"));
+                match by(&expr.get_type(schema)?) {
+                    By::Key => return Err(refused("DISTINCT ON")),
+                    By::Nothing => return Err(not_compared()),
+                    By::Themselves | By::Canonical => {}
                 }
             }
             Ok(Transformed::no(LogicalPlan::Distinct(Distinct::On(on))))
@@ -129,7 +158,7 @@ fn by_node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPl
     }
 }
 
-fn refused(what: &str) -> datafusion::common::DataFusionError {
+fn refused(what: &str) -> DataFusionError {
     let error = EngineError::unsupported(format!("{what} of intervals is not supported"));
     tunnel(error.with_hint("Compare a number of seconds instead: extract(epoch FROM interval)."))
 }
@@ -140,6 +169,7 @@ fn wrap(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
         By::Themselves => return Ok(false),
         By::Canonical => canonical,
         By::Key => interval::key,
+        By::Nothing => return Err(not_compared()),
     };
     let inner = match expr {
         Expr::Alias(Alias { expr, .. }) => expr.as_mut(),
@@ -163,6 +193,7 @@ fn wrap_group(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     match by(&expr.get_type(schema)?) {
         By::Themselves => Ok(false),
         By::Key => Err(refused("GROUP BY")),
+        By::Nothing => Err(not_compared()),
         By::Canonical => {
             let (qualifier, name) = expr.qualified_name();
             let inner = match std::mem::take(expr) {
@@ -190,10 +221,14 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
     };
     let expr = match expr {
         Expr::BinaryExpr(BinaryExpr { mut left, op, mut right }) if compares(op) => {
+            if matches!(op, Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq) {
+                refuse_order([left.as_ref()], schema)?;
+            }
             all(&mut [left.as_mut(), right.as_mut()].into_iter())?;
             Expr::BinaryExpr(BinaryExpr { left, op, right })
         }
         Expr::Between(Between { mut expr, negated, mut low, mut high }) => {
+            refuse_order([expr.as_ref()], schema)?;
             all(&mut [expr.as_mut(), low.as_mut(), high.as_mut()].into_iter())?;
             Expr::Between(Between { expr, negated, low, high })
         }
@@ -216,6 +251,7 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
             if call.params.distinct || matches!(call.func.name(), "min" | "max") {
                 all(&mut call.params.args.iter_mut())?;
             }
+            refuse_order(call.params.order_by.iter().map(|by| &by.expr), schema)?;
             all(&mut call.params.order_by.iter_mut().map(|by| &mut by.expr))?;
             Expr::AggregateFunction(call)
         }
@@ -235,9 +271,14 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
                     all(&mut params.args.iter_mut())?;
                 }
             }
+            refuse_order(params.order_by.iter().map(|by| &by.expr), schema)?;
             all(&mut params.partition_by.iter_mut())?;
             all(&mut params.order_by.iter_mut().map(|by| &mut by.expr))?;
             Expr::WindowFunction(call)
+        }
+        Expr::ScalarFunction(call) if matches!(call.name(), "greatest" | "least") => {
+            refuse_order(&call.args, schema)?;
+            Expr::ScalarFunction(call)
         }
         other => other,
     };
@@ -247,6 +288,9 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
 fn refuse_extremes(call: &AggregateFunction, schema: &DFSchema) -> Result<()> {
     if !call.params.distinct && !matches!(call.func.name(), "min" | "max") {
         return Ok(());
+    }
+    if !call.params.distinct {
+        refuse_order(&call.params.args, schema)?;
     }
     for arg in &call.params.args {
         if matches!(by(&arg.get_type(schema)?), By::Key) {
@@ -275,6 +319,7 @@ pub(crate) fn compared_by(array: &ArrayRef) -> Result<ArrayRef> {
         By::Themselves => Ok(array.clone()),
         By::Canonical => Ok(canonical_array(array)),
         By::Key => interval::keys(array),
+        By::Nothing => Err(not_compared()),
     }
 }
 

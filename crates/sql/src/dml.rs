@@ -323,6 +323,7 @@ pub(crate) fn assigning_query(
         if assigned.contains(&at) {
             return Err(EngineError::new("42601", format!("multiple assignments to same column \"{name}\"")));
         }
+        crate::refusals::refuse_windows_in(&value, "UPDATE")?;
         let expr = if is_default(&value) { default_of(table, at)? } else { value };
         items.push(SelectItem::ExprWithAlias {
             expr,

@@ -26,6 +26,8 @@ enum Kind {
     /// double precision, the field being an argument.
     DatePart,
     DateTrunc,
+    /// `date_bin(stride, time, origin)`.
+    DateBin,
     MoveDays(Function),
     DaysBetween,
     TimeBetween,
@@ -48,6 +50,7 @@ struct Native {
 fn udf(name: &'static str, kind: Kind, aliases: &[&str]) -> ScalarUDF {
     let signature = match kind {
         Kind::Extract(_) => Signature::any(1, Volatility::Immutable),
+        Kind::DateBin => Signature::any(3, Volatility::Immutable),
         Kind::Now(_) => Signature::nullary(Volatility::Stable),
         _ => Signature::any(2, Volatility::Immutable),
     };
@@ -59,6 +62,7 @@ pub(crate) fn register(state: &mut SessionState) {
     let functions = [
         udf("date_part", Kind::DatePart, &[]),
         udf("date_trunc", Kind::DateTrunc, &[]),
+        udf("date_bin", Kind::DateBin, &[]),
         udf("timezone", Kind::AtZone, &[]),
         udf(
             "now",
@@ -87,6 +91,11 @@ pub(crate) fn extract(field: &str, value: Expr) -> Result<Expr> {
 
 fn unknown_part(field: &str) -> EngineError {
     EngineError::new("22023", format!("unit \"{}\" not recognized", field.to_lowercase()))
+}
+
+fn no_unit(part: Part, of: &str) -> EngineError {
+    let part = format!("{part:?}").to_lowercase();
+    EngineError::new("0A000", format!("unit \"{part}\" not supported for type {of}"))
 }
 
 /// `date + days`, `date - days`.
@@ -126,6 +135,9 @@ impl ScalarUDFImpl for Native {
         Ok(match self.kind {
             Kind::Extract(part) => {
                 time_like(self.name, &types[0])?;
+                if types[0] == ArrowType::Date32 && part.is_of_day() {
+                    return Err(tunnel(no_unit(part, "date")));
+                }
                 ArrowType::Decimal128(28, part.scale() as i8)
             }
             Kind::DatePart => {
@@ -137,6 +149,19 @@ impl ScalarUDFImpl for Native {
                 ArrowType::Timestamp(_, None) | ArrowType::Utf8 | ArrowType::Null => arrow_type(DataType::Timestamp),
                 other => return Err(tunnel(no_function(self.name, other))),
             },
+            Kind::DateBin => {
+                match &types[0] {
+                    ArrowType::Interval(_) | ArrowType::Utf8 | ArrowType::Null => {}
+                    other => return Err(tunnel(no_function(self.name, other))),
+                }
+                types[1..].iter().try_for_each(|given| match given {
+                    ArrowType::Interval(_) => Err(tunnel(no_function(self.name, given))),
+                    given => time_like(self.name, given),
+                })?;
+                let zoned = |t: &ArrowType| matches!(t, ArrowType::Date32 | ArrowType::Timestamp(_, Some(_)));
+                let zoned = types[1..].iter().any(zoned);
+                arrow_type(if zoned { DataType::Timestamptz } else { DataType::Timestamp })
+            }
             Kind::MoveTime(_) => arrow_type(DataType::Timestamptz),
             Kind::AtZone => match &types[1] {
                 ArrowType::Timestamp(_, None) => arrow_type(DataType::Timestamptz),
@@ -169,11 +194,17 @@ impl ScalarUDFImpl for Native {
         let result: ArrayRef = match self.kind {
             Kind::Extract(part) => Arc::new(extract_array(part, &array(0)?)?),
             Kind::DatePart => {
-                let part = self.part(&args.args[0])?;
-                let exact = extract_array(part, &array(1)?)?;
-                let divisor = 10f64.powi(part.scale().into());
-                Arc::new(exact.iter().map(|v| v.map(|v| v as f64 / divisor)).collect::<Float64Array>())
+                let (part, of) = (self.part(&args.args[0])?, array(1)?);
+                if let (Part::Epoch, ArrowType::Interval(_)) = (part, of.data_type()) {
+                    let seconds = crate::interval::intervals(&of)?.iter().map(|v| v.map(seconds)).collect();
+                    Arc::<Float64Array>::new(seconds)
+                } else {
+                    let exact = extract_array(part, &of)?;
+                    let divisor = 10f64.powi(part.scale().into());
+                    Arc::new(exact.iter().map(|v| v.map(|v| v as f64 / divisor)).collect::<Float64Array>())
+                }
             }
+            Kind::DateBin => date_bin(&array(0)?, &array(1)?, &array(2)?, args.return_field.data_type())?,
             Kind::DateTrunc => date_trunc(self.part(&args.args[0])?, &array(1)?, args.return_field.data_type())?,
             Kind::MoveDays(function) => move_array(function, &array(0)?, &array(1)?)?,
             Kind::DaysBetween => {
@@ -254,9 +285,7 @@ fn extract_array(part: Part, array: &ArrayRef) -> Result<Decimal128Array> {
             let value = |v: Option<IntervalMonthDayNano>| -> Result<Option<i128>> {
                 let Some(v) = v else { return Ok(None) };
                 let found = part.of_interval(v.months, v.days, v.nanoseconds / 1000);
-                found.map(Some).ok_or_else(|| {
-                    tunnel(EngineError::unsupported(format!("unit {part:?} is not supported for type interval")))
-                })
+                found.map(Some).ok_or_else(|| tunnel(no_unit(part, "interval")))
             };
             intervals.as_primitive::<IntervalMonthDayNanoType>().iter().map(value).collect::<Result<_>>()?
         }
@@ -264,9 +293,43 @@ fn extract_array(part: Part, array: &ArrayRef) -> Result<Decimal128Array> {
             let zone = Zone::current();
             micros_of(array)?.iter().map(|v| v.map(|v| part.of_moment(v, zone))).collect()
         }
+        _ if part.is_of_zone() => return Err(tunnel(no_unit(part, "timestamp without time zone"))),
         _ => micros_of(array)?.iter().map(|v| v.map(|v| part.of_timestamp(v))).collect(),
     };
     Ok(values.with_precision_and_scale(28, part.scale() as i8)?)
+}
+
+/// An interval's length, summed up in the order in which PostgreSQL does it, and so rounded as there.
+fn seconds(v: IntervalMonthDayNano) -> f64 {
+    let day = 86_400.0;
+    let time = (v.nanoseconds / 1000) as f64 / 1e6;
+    let years = time + day * 365.25 * f64::from(v.months / 12);
+    years + day * 30.0 * f64::from(v.months % 12) + day * f64::from(v.days)
+}
+
+/// The beginning of the stretch that a time lies in; stretches of `stride` follow each other from `origin` on, and come before it.
+fn date_bin(strides: &ArrayRef, times: &ArrayRef, origins: &ArrayRef, to: &ArrowType) -> Result<ArrayRef> {
+    let zoned = matches!(to, ArrowType::Timestamp(_, Some(_)));
+    let micros = |array| if zoned { moments_of(array) } else { micros_of(array) };
+    let (strides, times, origins) = (crate::interval::read_or_cast(strides)?, micros(times)?, micros(origins)?);
+    let binned = strides.iter().zip(&times).zip(&origins).map(|((stride, time), origin)| {
+        let (Some(stride), Some(time), Some(origin)) = (stride, time, origin) else { return Ok(None) };
+        if stride.months != 0 {
+            let why = "timestamps cannot be binned into intervals containing months or years";
+            return Err(tunnel(EngineError::unsupported(why)));
+        }
+        let size = i64::from(stride.days).checked_mul(DAY).and_then(|days| days.checked_add(stride.nanoseconds / 1000));
+        let size = size.ok_or_else(|| tunnel(EngineError::new("22008", "interval out of range")))?;
+        if size <= 0 {
+            return Err(tunnel(EngineError::new("22008", "stride must be greater than zero")));
+        }
+        let begin = time.checked_sub(origin).and_then(|since| time.checked_sub(since.rem_euclid(size)));
+        begin.map(Some).ok_or_else(|| tunnel(time_out_of_range()))
+    });
+    if zoned {
+        return moments_from(binned);
+    }
+    Ok(Arc::new(binned.collect::<Result<PrimitiveArray<TimestampMicrosecondType>>>()?))
 }
 
 fn date_trunc(part: Part, array: &ArrayRef, to: &ArrowType) -> Result<ArrayRef> {
@@ -336,7 +399,7 @@ fn at_zone(zones: &ArrayRef, times: &ArrayRef) -> Result<ArrayRef> {
     let values = zones.as_string::<i32>().iter().zip(times.iter()).map(|(name, time)| {
         let (Some(name), Some(time)) = (name, time) else { return Ok(None) };
         let unknown = || EngineError::new("22023", format!("time zone \"{name}\" not recognized"));
-        let zone = Zone::named(name).ok_or_else(|| tunnel(unknown()))?;
+        let zone = Zone::in_expression(name).ok_or_else(|| tunnel(unknown()))?;
         if !to_moments {
             return Ok(Some(zone.local(time)));
         }

@@ -275,6 +275,8 @@ pub(crate) fn literal(expr: &Expr, column: &ColumnDef) -> Option<Result<Datum>> 
         Expr::Nested(inner) => literal(inner, column),
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match expr.as_ref() {
             Expr::Value(value) => match &value.value {
+                // A number with digits behind its point is a numeric, of which there is no -0.
+                Value::Number(text, false) if is_zero(text) => Some(number(text, column)),
                 Value::Number(text, false) => Some(number(&format!("-{text}"), column)),
                 _ => None,
             },
@@ -293,6 +295,10 @@ pub(crate) fn literal(expr: &Expr, column: &ColumnDef) -> Option<Result<Datum>> 
         },
         _ => None,
     }
+}
+
+fn is_zero(text: &str) -> bool {
+    text.bytes().take_while(|b| !matches!(b, b'e' | b'E')).all(|b| matches!(b, b'0' | b'.' | b'_'))
 }
 
 fn number(text: &str, column: &ColumnDef) -> Result<Datum> {

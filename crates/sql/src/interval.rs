@@ -86,9 +86,18 @@ impl fmt::Display for Shown {
     }
 }
 
-fn intervals(array: &ArrayRef) -> Result<PrimitiveArray<IntervalMonthDayNanoType>> {
+pub(crate) fn intervals(array: &ArrayRef) -> Result<PrimitiveArray<IntervalMonthDayNanoType>> {
     let array = datafusion::arrow::compute::cast(array, &INTERVAL)?;
     Ok(array.as_primitive::<IntervalMonthDayNanoType>().clone())
+}
+
+/// Intervals, or texts of them.
+pub(crate) fn read_or_cast(array: &ArrayRef) -> Result<Spans> {
+    if let ArrowType::Interval(_) | ArrowType::Null = array.data_type() {
+        return intervals(array);
+    }
+    let texts = datafusion::arrow::compute::cast(array, &ArrowType::Utf8)?;
+    texts.as_string::<i32>().iter().map(|text| text.map(read).transpose().map_err(tunnel)).collect()
 }
 
 /// Intervals as text.
@@ -218,11 +227,7 @@ type Spans = PrimitiveArray<IntervalMonthDayNanoType>;
 impl Intervals {
     fn of_one(&self, array: &ArrayRef) -> Result<ArrayRef> {
         Ok(match self.doing {
-            Doing::Read => {
-                let texts = datafusion::arrow::compute::cast(array, &ArrowType::Utf8)?;
-                let read = texts.as_string::<i32>().iter().map(|text| text.map(read).transpose().map_err(tunnel));
-                Arc::new(read.collect::<Result<Spans>>()?)
-            }
+            Doing::Read => Arc::new(read_or_cast(array)?),
             Doing::Key => keys(array)?,
             _ => {
                 let spans = intervals(array)?;

@@ -19,20 +19,23 @@ pub(crate) fn type_numbers(statement: &mut Statement) {
 
 struct Numbers;
 
-/// `INTERVAL '...'` as a cast of the text, which is read here ([`crate::interval`]) and not by DataFusion. `None`: it is left to be refused.
-fn typed_interval(interval: &mut Interval) -> Option<Expr> {
+/// `INTERVAL '...'` as a cast of the text, which is read here ([`crate::interval`]) and not by DataFusion. `None`: it is refused.
+fn typed_interval(interval: &Interval) -> Option<Expr> {
+    let text = Expr::Value(Value::SingleQuotedString(interval_text(interval)?).into());
+    Some(cast(text, SqlType::Interval { fields: None, precision: None }))
+}
+
+/// The whole text of an interval, its unit in it; `None`: fields behind it would cut something off.
+pub(crate) fn interval_text(interval: &Interval) -> Option<String> {
     let Expr::Value(value) = interval.value.as_ref() else { return None };
     let Value::SingleQuotedString(text) = &value.value else { return None };
     if interval.last_field.is_some() || interval.leading_precision.is_some() {
         return None;
     }
-    let text = match &interval.leading_field {
-        Some(field) if text.trim().parse::<f64>().is_ok() => format!("{text} {field}"),
-        Some(_) => return None,
-        None => text.clone(),
-    };
-    let text = Expr::Value(Value::SingleQuotedString(text).into());
-    Some(cast(text, SqlType::Interval { fields: None, precision: None }))
+    match &interval.leading_field {
+        Some(field) => text.trim().parse::<i64>().is_ok().then(|| format!("{text} {field}")),
+        None => Some(text.clone()),
+    }
 }
 
 /// Everything below is to stay as it is (true), or is typed and needs no mark any more (false).

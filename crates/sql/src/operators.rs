@@ -152,7 +152,7 @@ fn regex_operator(op: &BinaryOperator) -> Option<Operator> {
     })
 }
 
-fn with_operator_hint(mut error: EngineError) -> EngineError {
+pub(crate) fn with_operator_hint(mut error: EngineError) -> EngineError {
     error.hint = Some(
         "No operator matches the given name and argument types. You might need to add explicit type casts.".into(),
     );

@@ -3,9 +3,13 @@
 //! 1. The parts of a query are taken apart field by field: one that a newer parser adds does not compile until it has
 //!    its place here.
 //! 2. What comes out has PostgreSQL's names for result columns, and fewer forms: `AT TIME ZONE` is a function.
+mod grouping;
 mod places;
 
+pub(crate) use places::refuse_windows_in;
+
 use crate::error::unsupported;
+use crate::literals::interval_text;
 use crate::lock_rows::within::query_of;
 use crate::parse::fold;
 use crate::{naming, pgcatalog};
@@ -129,7 +133,8 @@ fn refuse_set(mut set: &SetExpr) -> Result<()> {
     match set {
         SetExpr::Select(_) | SetExpr::Query(_) | SetExpr::SetOperation { .. } => Ok(()),
         SetExpr::Values(values) => {
-            not_postgres(&[(values.explicit_row || values.value_keyword, "this form of VALUES")])
+            not_postgres(&[(values.explicit_row || values.value_keyword, "this form of VALUES")])?;
+            values.rows.iter().flat_map(|row| row.content.iter()).try_for_each(places::refuse_in_values)
         }
         SetExpr::Table(_) => Err(unsupported("TABLE").with_hint("Use SELECT * FROM.")),
         SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {
@@ -166,6 +171,7 @@ fn refuse_select(select: &Select) -> Result<()> {
         flavor,
     } = select;
     refuse(&[(into.is_some(), "SELECT INTO")])?;
+    grouping::refuse_many_sets(group_by)?;
     let (all, modified) = match group_by {
         GroupByExpr::All(_) => (true, false),
         GroupByExpr::Expressions(_, modifiers) => (false, !modifiers.is_empty()),
@@ -343,6 +349,10 @@ fn refuse_expr(expr: &Expr) -> Result<()> {
         Expr::SimilarTo { .. } => Err(unsupported("SIMILAR TO").with_hint("Use LIKE, or a regular expression with ~.")),
         Expr::InSubquery { expr, .. } if is_row(expr) => {
             Err(unsupported("a row before IN (SELECT ...)").with_hint("Use EXISTS."))
+        }
+        Expr::Interval(interval) if interval_text(interval).is_none() => {
+            let error = unsupported("INTERVAL with fields behind its text");
+            Err(error.with_hint("Write the units within the text: interval '1 year 2 months'."))
         }
         Expr::IsNormalized { .. } => Err(unsupported("IS NORMALIZED")),
         Expr::Like { any: true, .. } | Expr::ILike { any: true, .. } => Err(unsupported("LIKE ANY")),

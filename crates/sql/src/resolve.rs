@@ -16,7 +16,9 @@ use crate::values::{arrow_type, engine_type, field_of, field_type};
 use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::{Case, Cast, InList, Placeholder, ScalarFunction, WindowFunctionDefinition};
+use datafusion::logical_expr::expr::{
+    Case, Cast, InList, Placeholder, ScalarFunction, WindowFunctionDefinition, WindowFunctionParams,
+};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
@@ -82,6 +84,8 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
             if let Some(DataType::Char(n)) = field_type(like.expr.to_field(schema)?.1.as_ref()) {
                 *like.expr = builtin::pad(std::mem::take(like.expr.as_mut()), n);
             }
+            let pattern = std::mem::take(like.pattern.as_mut());
+            *like.pattern = builtin::like_pattern(pattern, like.escape_char.take(), schema)?;
             Expr::Like(like)
         }
         Expr::Cast(cast) => return written_cast(cast, schema),
@@ -89,9 +93,15 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
         Expr::Negative(value) if is_interval(&value.get_type(schema)?) => {
             interval::doing(interval::Doing::Negate, vec![*value])
         }
+        Expr::Negative(value) if is_time(&value.get_type(schema)?) => {
+            let of = builtin::type_name(&value.get_type(schema)?);
+            let error = EngineError::new("42883", format!("operator does not exist: - {of}"));
+            return Err(tunnel(operators::with_operator_hint(error)));
+        }
         Expr::IsNull(value) => null_test(*value, schema, false)?,
         Expr::IsNotNull(value) => null_test(*value, schema, true)?,
         Expr::WindowFunction(mut call) => {
+            refuse_window_arguments(call.fun.name(), &call.params)?;
             if let WindowFunctionDefinition::WindowUDF(function) = &call.fun
                 && matches!(function.name(), "lag" | "lead")
             {
@@ -115,6 +125,10 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
 
 fn is_interval(data_type: &ArrowType) -> bool {
     matches!(data_type, ArrowType::Interval(_))
+}
+
+fn is_time(data_type: &ArrowType) -> bool {
+    matches!(data_type, ArrowType::Date32 | ArrowType::Timestamp(..))
 }
 
 fn is_float(data_type: &ArrowType) -> bool {
@@ -252,7 +266,10 @@ fn case_of(case: Case, schema: &DFSchema) -> Result<Case> {
     let Case { expr, when_then_expr, else_expr } = case;
     let (whens, thens): (Vec<Expr>, Vec<Expr>) = when_then_expr.into_iter().map(|(when, then)| (*when, *then)).unzip();
     let (base, whens) = match expr {
-        None => (None, whens),
+        None => {
+            whens.iter().try_for_each(|when| condition(when, schema))?;
+            (None, whens)
+        }
         Some(base) => {
             let mut compared =
                 aligned(std::iter::once(*base).chain(whens).collect(), schema, For::Comparing)?.into_iter();
@@ -265,6 +282,16 @@ fn case_of(case: Case, schema: &DFSchema) -> Result<Case> {
     let when_then_expr: Vec<_> = whens.into_iter().map(Box::new).zip(results.by_ref().take(count)).collect();
     let else_expr = if has_else { results.next() } else { None };
     Ok(Case { expr: base, when_then_expr, else_expr })
+}
+
+/// What follows WHEN is a condition where CASE names no value. 42804
+fn condition(when: &Expr, schema: &DFSchema) -> Result<()> {
+    let of = when.get_type(schema)?;
+    if matches!(of, ArrowType::Boolean | ArrowType::Null) || is_open(when) {
+        return Ok(());
+    }
+    let message = format!("argument of CASE/WHEN must be type boolean, not type {}", builtin::type_name(&of));
+    Err(tunnel(EngineError::new("42804", message)))
 }
 
 /// `x IN (..)`: each item as what it is compared with. What the type of `x` cannot be is left out, for nothing equals it.
@@ -362,6 +389,25 @@ fn null_test(value: Expr, schema: &DFSchema, not: bool) -> Result<Expr> {
     };
     let all = fields.into_iter().map(test).reduce(Expr::and);
     Ok(all.unwrap_or_else(|| Expr::Literal(ScalarValue::Boolean(Some(true)), None)))
+}
+
+/// What DataFusion's window functions take for something else: NULL rows back, the value of no row, each value once.
+fn refuse_window_arguments(name: &str, params: &WindowFunctionParams) -> Result<()> {
+    if params.distinct {
+        return Err(tunnel(EngineError::unsupported("DISTINCT is not supported for window functions")));
+    }
+    let number = match params.args.get(1).and_then(constant) {
+        Some(number) if matches!(name, "lag" | "lead" | "nth_value") => number,
+        _ => return Ok(()),
+    };
+    if number.is_null() {
+        return Err(tunnel(EngineError::unsupported(format!("{name} of the row number NULL is not supported"))));
+    }
+    let is_positive = number.cast_to(&ArrowType::Int64).is_ok_and(|n| matches!(n, ScalarValue::Int64(Some(1..))));
+    if name == "nth_value" && !is_positive {
+        return Err(tunnel(EngineError::new("22016", "argument of nth_value must be greater than zero")));
+    }
+    Ok(())
 }
 
 /// The third argument of `lag` and `lead` is of the first one's type, or both become a wider number.

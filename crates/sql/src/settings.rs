@@ -261,7 +261,13 @@ impl Settings {
             "TimeZone" => Zone::named(value).ok_or_else(|| invalid(key, value))?.to_string(),
             "client_min_messages" => lower,
             "extra_float_digits" => match value.parse::<i32>() {
-                Ok(-15..=3) => value.to_string(),
+                Ok(1..=3) => value.to_string(),
+                Ok(-15..=0) => {
+                    let error = unsupported("rounding of shown floats (extra_float_digits below 1)");
+                    return Err(
+                        error.with_hint("From 1 on each float is shown by the shortest text that is read back as it.")
+                    );
+                }
                 _ => return Err(invalid(key, value)),
             },
             // Of a transaction: it ends with it.

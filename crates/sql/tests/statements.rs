@@ -45,6 +45,8 @@ mod scopes;
 mod sequence;
 #[path = "statements/settings.rs"]
 mod settings;
+#[path = "statements/times.rs"]
+mod times;
 #[path = "statements/types.rs"]
 mod types;
 #[path = "statements/zones.rs"]

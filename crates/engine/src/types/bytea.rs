@@ -1,5 +1,4 @@
 //! Text forms of bytea (out: hex; in: hex, or PostgreSQL's older escape form) and of uuid.
-use super::trim;
 use crate::error::{EngineError, Result};
 use std::fmt;
 
@@ -63,10 +62,9 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
 /// 32 hexadecimal digits, hyphens between groups of four, braces around.
 pub(super) fn parse_uuid(text: &str) -> Result<u128> {
     let bad = || EngineError::invalid_text("uuid", text);
-    let body = trim(text);
-    let body = match body.strip_prefix('{') {
+    let body = match text.strip_prefix('{') {
         Some(inner) => inner.strip_suffix('}').ok_or_else(bad)?,
-        None => body,
+        None => text,
     };
     let (mut value, mut digits, mut after_hyphen) = (0u128, 0, true);
     for b in body.bytes() {

@@ -11,7 +11,7 @@ use std::fmt;
 
 const DAY: i64 = 86_400_000_000;
 /// As in PostgreSQL: 4714-11-24 BC.
-const FIRST_YEAR: i64 = -4713;
+const FIRST_DAY: (i64, i64, i64) = (-4713, 11, 24);
 /// The last whole year in 64 bits of microseconds from 1970.
 const LAST_YEAR: i64 = 294_246;
 /// The last year of a date, as in PostgreSQL.
@@ -140,7 +140,7 @@ pub fn timestamp_of_date(days: i32) -> Result<i64> {
 
 pub(super) fn parse_date(text: &str) -> Result<i32> {
     let f = split(text, "date")?;
-    if f.year > LAST_DATE_YEAR || f.year < FIRST_YEAR {
+    if f.year > LAST_DATE_YEAR || f.is_too_early() {
         return Err(EngineError::new("22008", format!("date out of range: \"{text}\"")));
     }
     Ok(days_from_civil(f.year, f.month, f.day) as i32)
@@ -185,6 +185,12 @@ struct Fields {
     micros: i64,
     /// Where the text says.
     zone: Option<Zone>,
+}
+
+impl Fields {
+    fn is_too_early(&self) -> bool {
+        (self.year, self.month, self.day) < FIRST_DAY
+    }
 }
 
 /// Splits the text into fields, values unchecked.
@@ -251,7 +257,7 @@ fn zone(s: &mut &str) -> Result<Option<Zone>, Bad> {
             let offset = hours_and_minutes(digits).filter(|seconds| *seconds <= FARTHEST).ok_or(Bad)?;
             Ok(Some(Zone::Fixed((sign * offset) as i32)))
         }
-        name if name.starts_with(|c: char| c.is_ascii_alphabetic()) => Zone::named(name).map(Some).ok_or(Bad),
+        name if name.starts_with(|c: char| c.is_ascii_alphabetic()) => Zone::in_expression(name).map(Some).ok_or(Bad),
         _ => Err(Bad),
     }
 }
@@ -263,7 +269,7 @@ pub(super) fn parse(text: &str) -> Result<i64> {
 /// Microseconds as written, and the zone.
 fn parse_fields(text: &str, type_name: &str) -> Result<(i64, Option<Zone>)> {
     let f = split(text, type_name)?;
-    if !(FIRST_YEAR..=LAST_YEAR).contains(&f.year) {
+    if f.year > LAST_YEAR || f.is_too_early() {
         return Err(EngineError::new("22008", format!("timestamp out of range: \"{text}\"")));
     }
     let of_day = (f.hour * 3600 + f.minute * 60 + f.second) * 1_000_000 + f.micros;

@@ -31,6 +31,33 @@ const DAY: i64 = 86_400 * SECOND;
 /// The farthest from UTC that a text can state, in seconds.
 pub(super) const FARTHEST: i64 = 16 * 3600 - 1;
 
+/// Abbreviations, in hours east of UTC: those that are names of zones with summer time too, and their like. The list is PostgreSQL's
+/// (`timezone_abbreviations`).
+const ABBREVIATIONS: [(&str, i64); 22] = [
+    ("WET", 0),
+    ("WEST", 1),
+    ("BST", 1),
+    ("CET", 1),
+    ("MET", 1),
+    ("CEST", 2),
+    ("MEST", 2),
+    ("EET", 2),
+    ("EEST", 3),
+    ("JST", 9),
+    ("NZST", 12),
+    ("NZDT", 13),
+    ("EDT", -4),
+    ("EST", -5),
+    ("CDT", -5),
+    ("CST", -6),
+    ("MDT", -6),
+    ("MST", -7),
+    ("PDT", -7),
+    ("PST", -8),
+    ("AKST", -9),
+    ("HST", -10),
+];
+
 thread_local! {
     static CURRENT: Cell<Zone> = const { Cell::new(Zone::Utc) };
 }
@@ -79,6 +106,19 @@ impl Zone {
             Some(Tz::UTC | Tz::Etc__UTC | Tz::GMT | Tz::Etc__GMT) => Some(Zone::Utc),
             Some(tz) => Some(Zone::Named(*tz)),
             None => Zone::posix(name),
+        }
+    }
+
+    /// As AT TIME ZONE and the texts of times name it: an abbreviation is a fixed offset, also where a zone has the same name (`CET` is one
+    /// hour in summer too), and hours are POSIX's, so *west* of UTC.
+    pub fn in_expression(name: &str) -> Option<Zone> {
+        let name = name.trim();
+        if let Some((_, hours)) = ABBREVIATIONS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
+            return Zone::fixed(hours * 3600);
+        }
+        match name.parse::<f64>() {
+            Ok(_) => Zone::posix(name),
+            Err(_) => Zone::named(name),
         }
     }
 

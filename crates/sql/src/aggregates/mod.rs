@@ -29,6 +29,7 @@ use terrace_engine::types::PLAIN_SCALE;
 mod exact;
 mod extremes;
 mod float;
+mod percentile;
 
 use crate::error::tunnel;
 use exact::Exact;
@@ -82,7 +83,7 @@ pub(crate) fn functions() -> Vec<AggregateUDF> {
         of("stddev_pop", Kind::Deviation, false, &[]),
         of("stddev_samp", Kind::Deviation, true, &["stddev"]),
     ];
-    computed.into_iter().chain(extremes::functions()).collect()
+    computed.into_iter().chain(extremes::functions()).chain([percentile::function()]).collect()
 }
 
 impl Aggregate {

@@ -63,7 +63,7 @@ pub(super) const TABLE: &[Builtin] = of_one! {
     "acosh": |x| within(x, 1.0, f64::INFINITY, |x| if x > LARGE { x.ln() + std::f64::consts::LN_2 } else { x.acosh() }),
     "atanh": |x| within(x, -1.0, 1.0, f64::atanh),
     "degrees": |x| float_result(x / RADIANS_PER_DEGREE, x.is_infinite(), false),
-    "radians": |x| Ok(x * RADIANS_PER_DEGREE),
+    "radians": |x| float_result(x * RADIANS_PER_DEGREE, x.is_infinite(), x != 0.0),
 };
 
 /// Beyond it `x * x + 1` is `x * x`, and may be infinite.

@@ -4,6 +4,7 @@
 //! `named_struct`, `get_field`, `from_unixtime`, `to_unixtime`, `to_timestamp_millis`, `contains`, `ends_with`, `find_in_set`,
 //! `substr_index`, `uuid`, `median`, `approx_distinct`, `any_value`, ...), and what answers something else (`regexp_instr` of six arguments, `make_time`
 //! and `current_time`, for there is no type time).
+use super::text::LIKE_PATTERN;
 
 /// Scalar functions.
 pub(crate) fn is_known_function(name: &str) -> bool {
@@ -31,7 +32,7 @@ pub(crate) fn is_known_function(name: &str) -> bool {
         "equals_any",
         "differs_from_all",
     ];
-    KNOWN.contains(&name) || (super::find(name).is_some() && !name.starts_with("regex_"))
+    KNOWN.contains(&name) || (super::find(name).is_some() && !name.starts_with("regex_") && name != LIKE_PATTERN)
 }
 
 /// Aggregates, and those of DataFusion's that are PostgreSQL's window functions.

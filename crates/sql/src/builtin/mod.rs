@@ -394,6 +394,8 @@ fn ask_for(name: &str, columns: &[ArrayRef], rows: usize) -> Result<memory::Aske
     let times = match name {
         // A byte may become `\ooo`.
         "encode" | "as_text" => 4,
+        // A letter of two bytes may have a capital of three; what escapes nothing by itself is escaped.
+        "upper" | "lower" | "initcap" | text::LIKE_PATTERN => 2,
         _ => 1,
     };
     let together = |row| columns.iter().map(|column| length(column, row)).sum::<u64>() * times;
@@ -679,6 +681,15 @@ pub(crate) fn prepare(call: &mut ScalarFunction, schema: &DFSchema) -> Result<()
 /// A regular expression, of an operator, as it is matched here.
 pub(crate) fn pattern(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     called(regex::PATTERN, vec![expr], schema)
+}
+
+/// A pattern of LIKE, as it is matched here: escaped by backslashes, one behind the other.
+pub(crate) fn like_pattern(expr: Expr, escape: Option<char>, schema: &DFSchema) -> Result<Expr> {
+    if matches!(&expr, Expr::ScalarFunction(call) if call.func.name() == text::LIKE_PATTERN) {
+        return Ok(expr);
+    }
+    let escape = escape.map(|c| datafusion::logical_expr::lit(c.to_string()));
+    called(text::LIKE_PATTERN, std::iter::once(expr).chain(escape).collect(), schema)
 }
 
 /// What a kernel was promised of its arguments' types does not hold.

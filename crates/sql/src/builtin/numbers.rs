@@ -87,17 +87,8 @@ pub(super) const TABLE: &[Builtin] = &[
                 Ok(Datum::Numeric(Numeric { unscaled: numeric(&v[0])?.unscaled.signum(), scale: 0 }))
             }),
             of(&[Takes::Is(DataType::Float8)], is(DataType::Float8), |v| {
-                float(v, |x| {
-                    if x > 0.0 {
-                        1.0
-                    } else if x < 0.0 {
-                        -1.0
-                    } else if x == 0.0 {
-                        0.0
-                    } else {
-                        x
-                    }
-                })
+                // Of NaN it is 0.
+                float(v, |x| f64::from(i8::from(x > 0.0) - i8::from(x < 0.0)))
             }),
         ],
     },

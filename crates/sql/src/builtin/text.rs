@@ -25,6 +25,9 @@ const PAD: &[Overload] = &[theirs(&[TEXT, INT], DataType::Text), theirs(&[TEXT, 
 const PART: &[Overload] = &[theirs(&[TEXT, INT], DataType::Text), theirs(&[TEXT, INT, INT], DataType::Text)];
 const CHANGED: &[Overload] = &[theirs(&[TEXT], DataType::Text)];
 
+/// What LIKE gets for a pattern.
+pub(super) const LIKE_PATTERN: &str = "like_pattern";
+
 pub(super) const TABLE: &[Builtin] = &[
     Builtin { name: "ascii", overloads: &[theirs(&[TEXT], DataType::Int4)] },
     Builtin { name: "chr", overloads: &[ours(&[INT], DataType::Text, chr)] },
@@ -63,9 +66,13 @@ pub(super) const TABLE: &[Builtin] = &[
             ours(&[BYTES], DataType::Int4, |v| bits(bytes(&v[0])?.len())),
         ],
     },
-    Builtin { name: "lower", overloads: CHANGED },
-    Builtin { name: "upper", overloads: CHANGED },
-    Builtin { name: "initcap", overloads: CHANGED },
+    Builtin { name: "lower", overloads: &[ours(&[TEXT], DataType::Text, |v| mapped(v, small))] },
+    Builtin { name: "upper", overloads: &[ours(&[TEXT], DataType::Text, |v| mapped(v, capital))] },
+    Builtin { name: "initcap", overloads: &[ours(&[TEXT], DataType::Text, initcap)] },
+    Builtin {
+        name: LIKE_PATTERN,
+        overloads: &[ours(&[TEXT], DataType::Text, like_pattern), ours(&[TEXT, TEXT], DataType::Text, like_pattern)],
+    },
     Builtin { name: "reverse", overloads: CHANGED },
     Builtin { name: "left", overloads: &[ours(&[TEXT, INT], DataType::Text, left)] },
     Builtin { name: "right", overloads: &[ours(&[TEXT, INT], DataType::Text, right)] },
@@ -102,6 +109,65 @@ pub(super) fn bytes(value: &Datum) -> Result<&[u8]> {
         Datum::Bytea(bytes) => Ok(bytes),
         other => Err(wrong_arguments(std::slice::from_ref(other))),
     }
+}
+
+/// The capital of one character, as a C library has it: what has none of a single character (`ß`) stays.
+fn capital(c: char) -> char {
+    let mut capitals = c.to_uppercase();
+    match (capitals.next(), capitals.next()) {
+        (Some(one), None) => one,
+        // A small letter with an iota below: Unicode's capital is two letters, the C library's one.
+        _ => match c {
+            '\u{1f80}'..='\u{1f87}' | '\u{1f90}'..='\u{1f97}' | '\u{1fa0}'..='\u{1fa7}' => {
+                char::from_u32(c as u32 + 8).unwrap_or(c)
+            }
+            '\u{1fb3}' | '\u{1fc3}' | '\u{1ff3}' => char::from_u32(c as u32 + 9).unwrap_or(c),
+            _ => c,
+        },
+    }
+}
+
+/// The small letter of one character: of `İ`, the only one with two, the first.
+fn small(c: char) -> char {
+    c.to_lowercase().next().unwrap_or(c)
+}
+
+fn mapped(values: &[Datum], letter: fn(char) -> char) -> Result<Datum> {
+    Ok(Datum::text(text(&values[0])?.chars().map(letter).collect::<String>()))
+}
+
+fn initcap(values: &[Datum]) -> Result<Datum> {
+    let mut within = false;
+    let changed = text(&values[0])?.chars().map(|c| {
+        let changed = if within { small(c) } else { capital(c) };
+        within = c.is_alphanumeric();
+        changed
+    });
+    Ok(Datum::text(changed.collect::<String>()))
+}
+
+/// A pattern of LIKE with the backslash as its escape; it must not end with its escape. 22025
+fn like_pattern(values: &[Datum]) -> Result<Datum> {
+    let (pattern, escape) = match values {
+        [pattern] => (text(pattern)?, '\\'),
+        [pattern, escape] => (text(pattern)?, text(escape)?.chars().next().unwrap_or('\\')),
+        _ => return Err(wrong_arguments(values)),
+    };
+    let mut made = String::with_capacity(pattern.len());
+    let mut rest = pattern.chars();
+    while let Some(c) = rest.next() {
+        if c == escape {
+            let next = rest.next();
+            let next =
+                next.ok_or_else(|| EngineError::new("22025", "LIKE pattern must not end with escape character"))?;
+            made.extend(['\\', next]);
+        } else if c == '\\' {
+            made.push_str("\\\\");
+        } else {
+            made.push(c);
+        }
+    }
+    Ok(Datum::text(made))
 }
 
 fn bits(bytes: usize) -> Result<Datum> {

@@ -11,9 +11,15 @@ struct Parts {
     months: i64,
     days: i64,
     micros: i64,
+    /// What has been said already: each unit is said once.
+    said: Vec<Unit>,
 }
 
-#[derive(Clone, Copy)]
+const SECOND: Unit = Unit::Micros(1_000_000);
+const TIME: [Unit; 5] =
+    [Unit::Micros(3_600_000_000), Unit::Micros(60_000_000), SECOND, Unit::Micros(1000), Unit::Micros(1)];
+
+#[derive(Clone, Copy, PartialEq)]
 enum Unit {
     Micros(i64),
     Days(i64),
@@ -60,23 +66,28 @@ pub(super) fn read(text: &str) -> Result<IntervalMonthDayNano> {
             continue;
         }
         if word.contains(':') {
+            parts.say(&TIME).ok_or_else(bad)?;
             parts.add_time(word).ok_or_else(bad)??;
         } else if let Some((years, months)) = years_and_months(word) {
+            parts.say(&[Unit::Months(1)]).ok_or_else(bad)?;
             parts.months = add(parts.months, years.checked_mul(12).and_then(|y| y.checked_add(months)))?;
         } else {
             let number = Number::read(word).ok_or_else(bad)?;
             let next = rest.peek().map(|next| next.to_ascii_lowercase());
-            match next.as_deref().and_then(unit) {
-                Some(unit) => {
-                    rest.next();
-                    parts.add(number, unit)?;
-                }
+            let named = next.as_deref().and_then(unit);
+            let unit = match named {
+                Some(unit) => unit,
                 // Days before a time, seconds at the end.
-                None if next.as_ref().is_some_and(|next| next.contains(':')) => parts.add(number, Unit::Days(1))?,
-                None if next.is_none() || next.as_deref() == Some("ago") => {
-                    parts.add(number, Unit::Micros(1_000_000))?
-                }
+                None if next.as_ref().is_some_and(|next| next.contains(':')) => Unit::Days(1),
+                None if next.is_none() || next.as_deref() == Some("ago") => SECOND,
                 None => return Err(bad()),
+            };
+            // A part of a second is milliseconds and microseconds too.
+            let says = if unit == SECOND && number.fraction != 0.0 { &TIME[2..] } else { &[unit] };
+            parts.say(says).ok_or_else(bad)?;
+            parts.add(number, unit)?;
+            if named.is_some() {
+                rest.next();
             }
         }
         seen = true;
@@ -165,6 +176,13 @@ impl Number {
 }
 
 impl Parts {
+    /// `None`: one of these units has been said already.
+    fn say(&mut self, units: &[Unit]) -> Option<()> {
+        let again = units.iter().any(|unit| self.said.contains(unit));
+        self.said.extend_from_slice(units);
+        (!again).then_some(())
+    }
+
     fn add(&mut self, number: Number, unit: Unit) -> Result<()> {
         match unit {
             Unit::Micros(size) => {
@@ -256,6 +274,11 @@ mod tests {
             ("", "22007"),
             ("abc", "22007"),
             ("1 fortnight", "22007"),
+            ("1 day 1 day", "22007"),
+            ("1 hour 1:00", "22007"),
+            ("1.5 s 1 ms", "22007"),
+            ("1 s 1 ms", "00:00:01.001"),
+            ("1 week 1 day", "8 days"),
             ("1:60", "22015"),
             ("P1D", "0A000"),
             ("3000000000 days", "22008"),

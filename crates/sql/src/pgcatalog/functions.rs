@@ -161,7 +161,7 @@ fn about_sizes() -> Vec<Entry> {
 fn about_values() -> Vec<Entry> {
     use DataType::{Boolean, Int32, Utf8};
     vec![
-        ("array_to_string", Utf8, |c| c.texts(|c, i| Ok(array_to_string(c, i)))),
+        ("array_to_string", Utf8, |c| c.texts(array_to_string)),
         ("no_items", list_of(Utf8), |c| {
             let mut lists = ListBuilder::new(StringBuilder::new());
             (0..c.rows).for_each(|_| lists.append(true));
@@ -467,10 +467,13 @@ fn current_schemas(c: &Call<'_>) -> ArrayRef {
     Arc::new(lists.finish())
 }
 
-fn array_to_string(c: &Call<'_>, row: usize) -> Option<String> {
-    let items = cast(&c.list(0, row)?, &DataType::Utf8).ok()?;
-    let separator = c.text(1, row).ok()??;
-    Some(items.as_string::<i32>().iter().flatten().collect::<Vec<_>>().join(&separator))
+/// Items as they are shown; NULLs among them are the third argument, or left out.
+fn array_to_string(c: &Call<'_>, row: usize) -> Result<Option<String>> {
+    let (Some(list), Some(separator)) = (c.list(0, row), c.text(1, row)?) else { return Ok(None) };
+    let null = c.text(2, row)?;
+    let items = crate::builtin::shown(&list, None)?;
+    let items = items.as_string::<i32>();
+    Ok(Some(items.iter().filter_map(|item| item.or(null.as_deref())).collect::<Vec<_>>().join(&separator)))
 }
 
 /// Of version 4: random but for the version and the variant.

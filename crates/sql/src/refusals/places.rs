@@ -1,4 +1,5 @@
 //! Where window functions may not stand: they are computed over the rows that WHERE, GROUP BY and HAVING leave.
+use crate::builtin::is_known_aggregate;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, GroupByExpr, JoinConstraint, JoinOperator, Query, Select, Visit, Visitor, WindowType,
 };
@@ -23,9 +24,27 @@ pub(super) fn refuse_windows(select: &Select) -> Result<()> {
     Ok(())
 }
 
+/// `place`: VALUES, UPDATE.
+pub(crate) fn refuse_windows_in(expr: &Expr, place: &str) -> Result<()> {
+    match has_window(expr) {
+        true => Err(EngineError::new("42P20", format!("window functions are not allowed in {place}"))),
+        false => Ok(()),
+    }
+}
+
+pub(super) fn refuse_in_values(item: &Expr) -> Result<()> {
+    refuse_windows_in(item, "VALUES")?;
+    let aggregate =
+        |function: &Function| function.over.is_none() && is_known_aggregate(&function.name.to_string().to_lowercase());
+    match item.visit(&mut Calls { depth: 0, wanted: &aggregate }) {
+        ControlFlow::Break(()) => Err(EngineError::new("42803", "aggregate functions are not allowed in VALUES")),
+        ControlFlow::Continue(()) => Ok(()),
+    }
+}
+
 /// A window function within another, or within an aggregate.
 pub(super) fn refuse_nested(function: &Function, aggregate: bool) -> Result<()> {
-    if function.args.visit(&mut Windows::default()).is_break() {
+    if function.args.visit(&mut windows()).is_break() {
         return match &function.over {
             Some(_) => Err(EngineError::new("42P20", "window function calls cannot be nested")),
             None if aggregate => {
@@ -35,7 +54,7 @@ pub(super) fn refuse_nested(function: &Function, aggregate: bool) -> Result<()> 
         };
     }
     match &function.over {
-        Some(WindowType::WindowSpec(spec)) if spec.visit(&mut Windows::default()).is_break() => {
+        Some(WindowType::WindowSpec(spec)) if spec.visit(&mut windows()).is_break() => {
             Err(EngineError::new("42P20", "window functions are not allowed in window definitions"))
         }
         _ => Ok(()),
@@ -54,16 +73,20 @@ fn condition(operator: &JoinOperator) -> Option<&Expr> {
 }
 
 fn has_window(expr: &Expr) -> bool {
-    expr.visit(&mut Windows::default()).is_break()
+    expr.visit(&mut windows()).is_break()
 }
 
-/// Finds a window function that does not belong to a query within.
-#[derive(Default)]
-struct Windows {
+/// Finds a call that does not belong to a query within.
+struct Calls<'w> {
     depth: usize,
+    wanted: &'w dyn Fn(&Function) -> bool,
 }
 
-impl Visitor for Windows {
+fn windows() -> Calls<'static> {
+    Calls { depth: 0, wanted: &|function| function.over.is_some() }
+}
+
+impl Visitor for Calls<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
@@ -78,7 +101,7 @@ impl Visitor for Windows {
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         match expr {
-            Expr::Function(Function { over: Some(_), .. }) if self.depth == 0 => ControlFlow::Break(()),
+            Expr::Function(function) if self.depth == 0 && (self.wanted)(function) => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
         }
     }

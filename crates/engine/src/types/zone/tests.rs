@@ -41,6 +41,25 @@ fn zones_have_names_hours_and_posix_forms() {
 }
 
 #[test]
+fn in_expressions_abbreviations_are_offsets_and_hours_are_west() {
+    for (name, shown) in [
+        ("CET", "<+01>-01"),
+        ("est", "<-05>+05"),
+        ("WET", "UTC"),
+        ("+03", "<-03>+03"),
+        ("-3", "<+03>-03"),
+        ("UTC+3", "<-03>+03"),
+        ("Europe/Berlin", "Europe/Berlin"),
+        ("EST5EDT", "EST5EDT"),
+    ] {
+        assert_eq!(Zone::in_expression(name).unwrap().to_string(), shown, "{name}");
+    }
+    assert_eq!(Zone::in_expression("5.5"), None);
+    assert_eq!(across("2024-07-01 12:00 CET", "UTC", "UTC"), "2024-07-01 11:00:00+00");
+    assert_eq!(across("2024-07-01 12:00+03", "UTC", "UTC"), "2024-07-01 09:00:00+00");
+}
+
+#[test]
 fn values_are_read_and_shown_in_the_zone_of_the_work() {
     assert_eq!(across("2024-07-01 12:00", "Europe/Berlin", "UTC"), "2024-07-01 10:00:00+00");
     assert_eq!(across("2024-01-01 12:00", "Europe/Berlin", "America/New_York"), "2024-01-01 06:00:00-05");
