@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 
 /// Buffers of so many bytes and more are mapped, and go back to the kernel at once. An allocator keeps what is freed
 /// for a while: whole segments of the log, read one after the other, would take many times what one of them does.
-const MAPPED: usize = 1 << 20;
+const MAPPED: usize = 128 << 10;
 /// And of so many lie in huge pages where the kernel has them.
 const HUGE: usize = 16 << 20;
 const HUGE_PAGE: usize = 2 << 20;

@@ -5,6 +5,7 @@ mod copies;
 mod inspect;
 mod json;
 mod lab;
+mod memory;
 mod quickstart;
 mod remote;
 mod report;
@@ -170,6 +171,7 @@ fn main() -> ExitCode {
     let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
     let (threads, format) = match &arguments.command {
         Command::Serve { dir, .. } => {
+            memory::give_back();
             let (server, logging) = terrace::config::serving(dir);
             // The other half is the kernel's, the log's, and that of statements that compute at length: those have threads of their own.
             let threads = if server.threads == 0 { processors.div_ceil(2) } else { server.threads };
