@@ -87,7 +87,7 @@ pub(crate) async fn copy_out(
     let (mut line, mut value) = (vec![], BytesMut::new());
     if format.has_header() {
         for (i, field) in fields.iter().enumerate() {
-            format.write_field(&mut line, i, fields.len(), Some(field.name().as_bytes()));
+            format.write_name(&mut line, i, fields.len(), field.name());
         }
         send_line(wire, &mut line);
     }

@@ -126,6 +126,16 @@ impl Fields {
 impl CopyFormat {
     /// Writes the `number`th field of `of`, the delimiter before it included; `None` is NULL.
     pub fn write_field(&self, out: &mut Vec<u8>, number: usize, of: usize, value: Option<&[u8]>) {
+        let quoted = self.csv.as_ref().is_some_and(|csv| csv.force_quote.has(number));
+        self.write(out, (number, of), value, quoted);
+    }
+
+    /// Writes a column's name into the header, as a field that is in quotes only where it must be.
+    pub fn write_name(&self, out: &mut Vec<u8>, number: usize, of: usize, name: &str) {
+        self.write(out, (number, of), Some(name.as_bytes()), false);
+    }
+
+    fn write(&self, out: &mut Vec<u8>, (number, of): (usize, usize), value: Option<&[u8]>, quoted: bool) {
         if number > 0 {
             out.push(self.delimiter);
         }
@@ -137,7 +147,7 @@ impl CopyFormat {
                 let needed = value == self.null.as_bytes() || value.iter().any(special);
                 // Alone on its line it would end the data.
                 let ends = of == 1 && value == b"\\.";
-                if needed || ends || csv.force_quote.has(number) {
+                if needed || ends || quoted {
                     out.push(csv.quote);
                     for b in value {
                         if *b == csv.quote || *b == csv.escape {

@@ -121,7 +121,13 @@ fn options_are_checked() {
     for fine in ["(FREEZE on)", "(FREEZE)", "(HEADER 1)", "(header off)", "WITH CSV HEADER", "WITH DELIMITER AS ','"] {
         assert!(format(fine).is_ok(), "{fine}");
     }
-    assert!(format("TO (FORMAT csv, FORCE_QUOTE *)").unwrap().csv.unwrap().force_quote.has(7));
+    let quoting = format("TO (FORMAT csv, FORCE_QUOTE *)").unwrap();
+    assert!(quoting.csv.as_ref().unwrap().force_quote.has(7));
+    let mut line = vec![];
+    quoting.write_name(&mut line, 0, 2, "i");
+    quoting.write_name(&mut line, 1, 2, "a,b");
+    quoting.write_field(&mut line, 1, 2, Some(b"1"));
+    assert_eq!(String::from_utf8(line).unwrap(), "i,\"a,b\",\"1\"", "f38: names are quoted where they must be");
     refused("(FORMAT binary)", "0A000");
     refused("(FORMAT json)", "22023");
     refused("(QUOTE '\"')", "0A000");
