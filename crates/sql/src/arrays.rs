@@ -1,28 +1,30 @@
-//! Arrays, as far as there are any: as results, in `x = ANY (array)` and in `x <> ALL (array)`. No column is of an array type.
+//! Arrays, as far as there are any: as results, in `x = ANY (array)` and in `x <> ALL (array)`. No column is of an
+//! array type.
 //!
-//! 1. An array that a client gives (a literal or a parameter) is kept as PostgreSQL's text of it, `{1,"b c",NULL}`; its items are read as
-//!    what they are compared with.
-//! 2. `x = ANY (ARRAY[a, b])` is `x IN (a, b)`, and `x <> ALL` is `NOT IN`: so the same holds of NULL. `ANY` of a text becomes
-//!    [`Membership`], which is written out as IN once the text is known. `ANY (SELECT ...)` and `ANY (ARRAY(SELECT ...))` are IN of the query.
+//! 1. An array that a client gives (a literal or a parameter) is kept as PostgreSQL's text of it, `{1,"b c",NULL}`; its
+//!    items are read as what they are compared with.
+//! 2. `x = ANY (ARRAY[a, b])` is `x IN (a, b)`, and `x <> ALL` is `NOT IN`: so the same holds of NULL. `ANY` of a text
+//!    becomes [`Membership`], which is written out as IN once the text is known. `ANY (SELECT ...)` and `ANY
+//!    (ARRAY(SELECT ...))` are IN of the query.
 //!
 //! Source: PostgreSQL 15 documentation, "Arrays" (8.15.6) and "Row and Array Comparisons".
 use crate::convert::{convert, convert_array, convert_scalar};
 use crate::error::tunnel;
 use crate::memory;
 use crate::pgcatalog::{array_oid, call};
-use crate::values::{arrow_type, engine_type};
+use crate::values::{arrow_type, engine_type, field_type};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, StringArray};
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::compute::interleave;
-use datafusion::arrow::datatypes::{DataType as ArrowType, Field};
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
+    ColumnarValue, Expr, ExprSchemable, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility,
 };
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, CastKind, DataType as SqlType, Expr as Ast, Function, FunctionArguments, Query,
@@ -38,8 +40,8 @@ use terrace_engine::{DataType, EngineError};
 const ANY: &str = "equals_any";
 const ALL: &str = "differs_from_all";
 
-/// `x = ANY (..)` and `x <> ALL (..)` as what can be planned (invariant 2); `None`: it stays. (Other comparisons with an array that is written
-/// out are `rules::write_out`'s.)
+/// `x = ANY (..)` and `x <> ALL (..)` as what can be planned (invariant 2); `None`: it stays. (Other comparisons with an
+/// array that is written out are `rules::write_out`'s.)
 pub(crate) fn rewritten(expr: &mut Ast) -> Option<Ast> {
     let (left, op, right, all) = match expr {
         Ast::AnyOp { left, compare_op, right, .. } => (left, compare_op, right, false),
@@ -63,6 +65,9 @@ pub(crate) fn rewritten(expr: &mut Ast) -> Option<Ast> {
         Ast::Array(items) if !items.elem.is_empty() => {
             if let Some(ArrayElemTypeDef::SquareBracket(to, None)) = item_type {
                 items.elem.iter_mut().for_each(|item| *item = cast(take(item), (*to).clone()));
+            } else if are_texts(&items.elem) {
+                // `rules::write_out`'s too.
+                return None;
             }
             let list = std::mem::take(&mut items.elem);
             if as_in {
@@ -92,11 +97,36 @@ pub(crate) fn rewritten(expr: &mut Ast) -> Option<Ast> {
     }
 }
 
+/// Whether an array is one of texts of which some end with blanks: these count beside a char(n) too, as they would not in IN.
+fn are_texts(list: &[Ast]) -> bool {
+    list.iter().any(|item| ending(item) == Some(true)) && list.iter().all(|item| ending(item).is_some())
+}
+
+/// The items of such an array as texts; whether it is one.
+pub(crate) fn as_texts(list: &mut [Ast]) -> bool {
+    let found = are_texts(list);
+    for item in list.iter_mut().filter(|item| found && ending(item) == Some(true)) {
+        *item = cast(std::mem::replace(item, Ast::Value(Value::Null.into())), SqlType::Text);
+    }
+    found
+}
+
+/// Whether a constant in quotes ends with a blank; `None`: it is none.
+fn ending(item: &Ast) -> Option<bool> {
+    let Ast::Value(value) = item else { return None };
+    match &value.value {
+        Value::SingleQuotedString(text) => Some(text.ends_with(' ')),
+        Value::Null => Some(false),
+        _ => None,
+    }
+}
+
 fn cast(expr: Ast, data_type: SqlType) -> Ast {
     Ast::Cast { kind: CastKind::DoubleColon, expr: Box::new(expr), data_type, array: false, format: None }
 }
 
-/// Refuses comparisons with arrays that [`rewritten`] left (0A000): DataFusion would plan them, and take NULL items for values.
+/// Refuses comparisons with arrays that [`rewritten`] left (0A000): DataFusion would plan them, and take NULL items for
+/// values.
 pub(crate) fn refuse_the_rest(statement: &Statement) -> Result<(), EngineError> {
     struct Rest;
     impl Visitor for Rest {
@@ -134,11 +164,26 @@ fn text(text: &str) -> Ast {
 /// The functions that the rewriting calls.
 pub(crate) fn functions() -> [ScalarUDF; 2] {
     [(ANY, false), (ALL, true)].map(|(name, negated)| {
-        ScalarUDF::from(Membership { name, negated, signature: Signature::any(2, Volatility::Immutable) })
+        let signature = Signature::any(2, Volatility::Immutable);
+        ScalarUDF::from(Membership { name, negated, of_char: false, signature })
     })
 }
 
-/// The OIDs of the array types of parameters that are compared as arrays in a plan, by number from 1: arrays of what they are compared with.
+/// A comparison with a text's items, once the type of what they are compared with is known.
+pub(crate) fn of_char(call: &mut ScalarFunction, schema: &DFSchema) -> Result<()> {
+    let Some(Membership { name, negated, .. }) = (call.func.inner().as_ref() as &dyn Any).downcast_ref() else {
+        return Ok(());
+    };
+    if let Some(DataType::Char(_)) = field_type(call.args[1].to_field(schema)?.1.as_ref()) {
+        let signature = Signature::any(2, Volatility::Immutable);
+        let membership = Membership { name, negated: *negated, of_char: true, signature };
+        call.func = Arc::new(ScalarUDF::from(membership));
+    }
+    Ok(())
+}
+
+/// The OIDs of the array types of parameters that are compared as arrays in a plan, by number from 1: arrays of what
+/// they are compared with.
 pub(crate) fn parameter_types(plan: &LogicalPlan) -> Result<BTreeMap<usize, u32>> {
     let mut found = BTreeMap::new();
     plan.apply_with_subqueries(|node| {
@@ -173,6 +218,8 @@ pub(crate) fn parameter_types(plan: &LogicalPlan) -> Result<BTreeMap<usize, u32>
 struct Membership {
     name: &'static str,
     negated: bool,
+    /// Blanks at an item's end do not count.
+    of_char: bool,
     signature: Signature,
 }
 
@@ -211,6 +258,7 @@ impl ScalarUDFImpl for Membership {
             None => return Err(tunnel(EngineError::unsupported(format!("arrays of {given} are not supported")))),
         };
         let item = |item: Option<String>| {
+            let item = item.map(|item| if self.of_char { item.trim_end_matches(' ').to_owned() } else { item });
             let scalar = convert_scalar(&ScalarValue::Utf8(item), wanted)?;
             Ok(Expr::Literal(scalar, None))
         };
@@ -351,6 +399,11 @@ impl ScalarUDFImpl for MakeArray {
 
     fn return_type(&self, _types: &[ArrowType]) -> Result<ArrowType> {
         Ok(ArrowType::new_list(self.of.clone(), true))
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let field = Field::new(self.name(), self.return_type(&[])?, true);
+        Ok(Arc::new(crate::chars::array_field(field, args.arg_fields)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -1,10 +1,13 @@
 //! `&`, `|`, `#`, `<<`, `>>` of integers.
 //!
-//! 1. Both sides of the first three are of the wider type. A shift has the type of what is shifted; it is by an integer, of which the last five
-//!    bits count (six of a bigint), and a smallint is shifted as an integer, as C does it.
+//! 1. Both sides of the first three are of the wider type. A shift has the type of what is shifted; it is by an
+//!    integer, of which the last five bits count (six of a bigint), and a smallint is shifted as an integer, as C does
+//!    it.
 //!
-//! Report for DataFusion 55.2: `a # b` with a NULL beside a constant is 0, for the simplifier takes `a # a` for 0 without asking whether a can
-//! be NULL; the operators take floats and decimals by casting them, and shifts of 16 bits are by the last four bits of the count.
+//! Report for DataFusion 55.2: `a # b` with a NULL beside a constant is 0, for the simplifier takes `a # a` for 0
+//! without asking whether a can be NULL; the operators take floats and decimals by casting them, and shifts of 16 bits
+//! are by the last four bits of the count.
+use crate::columns::by_columns;
 use crate::error::tunnel;
 use crate::values::engine_type;
 use datafusion::arrow::array::{ArrayRef, AsArray, PrimitiveArray};
@@ -118,6 +121,18 @@ impl Bits {
         }
     }
 
+    fn of_columns(self, left: &ArrayRef, right: &ArrayRef) -> Result<ArrayRef> {
+        use ArrowType::{Int16, Int32, Int64};
+        match (left.data_type(), right.data_type()) {
+            (Int64, Int64) => apply::<Int64Type, Int64Type>(left, right, |a, b| self.wide(a, b)),
+            (Int64, Int32) => apply::<Int64Type, Int32Type>(left, right, |a, b| self.wide(a, b.into())),
+            (Int32, Int32) => apply::<Int32Type, Int32Type>(left, right, |a, b| self.narrow(a, b)),
+            (Int16, Int32) => apply::<Int16Type, Int32Type>(left, right, |a, b| self.narrow(a.into(), b) as i16),
+            (Int16, Int16) => apply::<Int16Type, Int16Type>(left, right, |a, b| self.narrow(a.into(), b.into()) as i16),
+            (left, right) => internal_err!("{left} {} {right}", self.sign()),
+        }
+    }
+
     fn narrow(self, a: i32, b: i32) -> i32 {
         match self {
             Bits::Left => a.wrapping_shl(b as u32),
@@ -153,32 +168,10 @@ impl ScalarUDFImpl for Bitwise {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let scalar = args.args.iter().all(|a| matches!(a, ColumnarValue::Scalar(_)));
-        let rows = if scalar { 1 } else { args.number_rows };
-        let (left, right) = (args.args[0].to_array(rows)?, args.args[1].to_array(rows)?);
-        let bits = self.bits;
-        let result: ArrayRef = match (left.data_type(), right.data_type()) {
-            (ArrowType::Int64, ArrowType::Int64) => {
-                apply::<Int64Type, Int64Type>(&left, &right, |a, b| bits.wide(a, b))?
-            }
-            (ArrowType::Int64, ArrowType::Int32) => {
-                apply::<Int64Type, Int32Type>(&left, &right, |a, b| bits.wide(a, b.into()))?
-            }
-            (ArrowType::Int32, ArrowType::Int32) => {
-                apply::<Int32Type, Int32Type>(&left, &right, |a, b| bits.narrow(a, b))?
-            }
-            (ArrowType::Int16, ArrowType::Int32) => {
-                apply::<Int16Type, Int32Type>(&left, &right, |a, b| bits.narrow(a.into(), b) as i16)?
-            }
-            (ArrowType::Int16, ArrowType::Int16) => {
-                apply::<Int16Type, Int16Type>(&left, &right, |a, b| bits.narrow(a.into(), b.into()) as i16)?
-            }
-            (left, right) => return internal_err!("{left} {} {right}", self.bits.sign()),
-        };
-        if scalar {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?));
-        }
-        Ok(ColumnarValue::Array(result))
+        by_columns(&args, |columns| match columns {
+            [left, right] => self.bits.of_columns(left, right),
+            _ => internal_err!("{} takes two arguments", self.name()),
+        })
     }
 }
 

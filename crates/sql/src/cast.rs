@@ -1,11 +1,13 @@
 //! PostgreSQL's casts, value by value.
 //!
 //! 1. Rounding: a float to an integer to the nearest, ties to even; a numeric ties away from zero.
-//! 2. What leaves the target's range is 22003. An explicit cast cuts text to varchar(n) and char(n); an assignment refuses all but
-//!    blanks (22001).
-//! 3. A timestamp with time zone becomes one without, and a date, as clocks show it in the session's zone; and the other way round.
+//! 2. What leaves the target's range is 22003. An explicit cast cuts text to varchar(n) and char(n); an assignment
+//!    refuses all but blanks (22001).
+//! 3. A timestamp with time zone becomes one without, and a date, as clocks show it in the session's zone; and the
+//!    other way round.
 //!
 //! Source: PostgreSQL 15 documentation, "Type Conversion", and pg_cast.
+use crate::chars::LOOSE;
 use terrace_engine::types::{Numeric, Zone, date_of_timestamp, fit_char, fit_varchar, timestamp_of_date};
 use terrace_engine::{DataType, Datum, EngineError, Result};
 
@@ -90,7 +92,8 @@ fn limit(text: &str, to: DataType, explicit: bool) -> Result<&str> {
         _ => text,
     };
     match to {
-        DataType::Varchar(n) => fit_varchar(cut(n), n),
+        LOOSE => Ok(text.trim_end_matches(' ')),
+        DataType::Varchar(n @ 1..) => fit_varchar(cut(n), n),
         DataType::Char(n) => fit_char(cut(n), n),
         _ => Ok(text),
     }

@@ -1,15 +1,20 @@
 //! COALESCE, GREATEST, LEAST, NULLIF and CASE: what answers one of its arguments.
 //!
-//! 1. The result's type is told by [`common`] as PostgreSQL tells it (the same while planning and later): constants in quotes, NULL and
-//!    parameters without a type do not count and become of it; of numbers, and of times, it is the widest. Kinds that do not mix are 42804.
-//! 2. What stands for the functions while a query is planned ([`function`]) is replaced by what runs in [`resolved`], the arguments being of one
-//!    type by then. DataFusion's own would be asked for a type first, and finds none for a date beside a quoted constant.
-//! 3. NULLIF answers its first argument, of the type that the two are compared in; where PostgreSQL has an operator for just these two
-//!    types (two integers, two floats, two times), of its own.
+//! 1. The result's type is told by [`common`] as PostgreSQL tells it (the same while planning and later): constants in
+//!    quotes, NULL and parameters without a type do not count and become of it; of numbers, and of times, it is the
+//!    widest. Kinds that do not mix are 42804.
+//! 2. What stands for the functions while a query is planned ([`function`]) is replaced by what runs in [`resolved`],
+//!    the arguments being of one type by then. DataFusion's own would be asked for a type first, and finds none for a
+//!    date beside a quoted constant.
+//! 3. NULLIF answers its first argument, of the type that the two are compared in; where PostgreSQL has an operator for
+//!    just these two types (two integers, two floats, two times), of its own. A char that is compared with a text is a
+//!    text.
 //! 4. Of equal arguments GREATEST and LEAST answer the first, so of -0 and 0 and of intervals.
 //!
 //! Source: PostgreSQL 15 documentation, "UNION, CASE, and Related Constructs" (10.5), "Conditional Expressions" (9.18).
 use crate::arithmetic::is_number;
+use crate::chars::{self, LOOSE};
+use crate::columns::by_columns;
 use crate::comparable;
 use crate::convert::{constant, convert, convert_scalar};
 use crate::error::tunnel;
@@ -99,6 +104,13 @@ impl ScalarUDFImpl for Planned {
             chooser => {
                 let null = |at: &usize| matches!(args.scalar_arguments.get(*at), Some(Some(value)) if value.is_null());
                 let read = (0..open.len()).any(|at| open[at] && !null(&at));
+                let typed = args.arg_fields.iter().zip(&open).filter(|(_, open)| !**open);
+                // How many blanks a char has is told when it is known what the constants are.
+                match chars::chosen(typed.map(|(field, _)| field_type(field)), std::iter::empty()) {
+                    Some(DataType::Char(_)) => return Ok(Arc::new(field_of(self.name(), LOOSE, true))),
+                    Some(other) => return Ok(Arc::new(field_of(self.name(), other, true))),
+                    None => {}
+                }
                 common(chooser, args.arg_fields, &open, read)?
             }
         };
@@ -144,7 +156,8 @@ pub(crate) fn cannot_be_compared(a: &ArrowType, b: &ArrowType) -> bool {
     }
 }
 
-/// The type of the result (invariant 1); `None`: of none that is known here, as in system relations. `read`: a text becomes one of them.
+/// The type of the result (invariant 1); `None`: of none that is known here, as in system relations. `read`: a text
+/// becomes one of them.
 fn common(chooser: Chooser, fields: &[FieldRef], open: &[bool], read: bool) -> Result<Option<ArrowType>> {
     let typed: Vec<&ArrowType> =
         fields.iter().zip(open).filter(|(_, open)| !**open).map(|(f, _)| f.data_type()).collect();
@@ -225,56 +238,63 @@ fn nullif_type(first: &Field, second: &Field, open: &[bool]) -> Option<ArrowType
     }
 }
 
-/// A call of one of these functions, or of DataFusion's of the name, as what runs (invariant 2). `None`: it is a call of another.
+/// A call of one of these functions, or of DataFusion's of the name, as what runs (invariant 2). `None`: it is a call
+/// of another.
 pub(crate) fn resolved(call: &ScalarFunction, schema: &DFSchema) -> Result<Option<Expr>> {
     let inner = call.func.inner().as_ref() as &dyn Any;
     let Some(Planned { chooser, .. }) = inner.downcast_ref::<Planned>() else { return Ok(None) };
     if *chooser == Chooser::Nullif {
         return nullif(call.args.clone(), schema).map(Some);
     }
-    let (args, to) = of_one_type(*chooser, call.args.clone(), schema)?;
+    let (args, of) = of_one_type(*chooser, call.args.clone(), schema)?;
     let func = match chooser {
         Chooser::Coalesce => datafusion::functions::core::coalesce(),
-        _ if to.is_none() && *chooser == Chooser::Greatest => datafusion::functions::core::greatest(),
-        _ if to.is_none() => datafusion::functions::core::least(),
+        _ if of.is_none() && *chooser == Chooser::Greatest => datafusion::functions::core::greatest(),
+        _ if of.is_none() => datafusion::functions::core::least(),
         _ => {
             let signature = Signature::any(args.len(), Volatility::Immutable);
             Arc::new(ScalarUDF::from(Extreme { greatest: *chooser == Chooser::Greatest, signature }))
         }
     };
-    let blanks = padded_alike(&args, schema)?;
-    let chosen = Expr::ScalarFunction(ScalarFunction::new_udf(func, args));
-    Ok(Some(match blanks {
-        Some(char) => convert(chosen, char),
-        None => chosen,
-    }))
+    Ok(Some(answered(Expr::ScalarFunction(ScalarFunction::new_udf(func, args)), of.as_ref())))
 }
 
-/// The type that all have, where it is a char(n): the result is shown with as many blanks.
-fn padded_alike(args: &[Expr], schema: &DFSchema) -> Result<Option<DataType>> {
-    let mut all = None;
-    for arg in args {
-        match field_type(arg.to_field(schema)?.1.as_ref()) {
-            Some(char @ DataType::Char(_)) if all.is_none_or(|all| all == char) => all = Some(char),
-            _ => return Ok(None),
-        }
+/// What answers values of this type, with the metadata of a char or varchar.
+pub(crate) fn answered(expr: Expr, of: Option<&Field>) -> Expr {
+    match of.and_then(field_type) {
+        Some(told @ (DataType::Char(_) | DataType::Varchar(_))) => chars::labelled(expr, told),
+        _ => expr,
     }
-    Ok(all)
 }
 
-/// Expressions one of which is answered, as values of one type; with that type, where it is known.
-pub(crate) fn of_one_type(
-    chooser: Chooser,
-    exprs: Vec<Expr>,
-    schema: &DFSchema,
-) -> Result<(Vec<Expr>, Option<ArrowType>)> {
+/// Expressions one of which is answered, as values of one type; with a field of that type, where it is known.
+pub(crate) fn of_one_type(chooser: Chooser, exprs: Vec<Expr>, schema: &DFSchema) -> Result<(Vec<Expr>, Option<Field>)> {
     let fields = exprs.iter().map(|e| Ok(e.to_field(schema)?.1)).collect::<Result<Vec<FieldRef>>>()?;
     let open: Vec<bool> = exprs.iter().map(is_open).collect();
     let null = |expr: &Expr| matches!(expr, Expr::Literal(value, _) if value.is_null());
     let read = exprs.iter().any(|expr| is_open(expr) && !null(expr));
     let Some(to) = common(chooser, &fields, &open, read)? else { return Ok((exprs, None)) };
-    let made = exprs.into_iter().zip(fields).zip(open).map(|((expr, field), open)| as_type(expr, &field, open, &to));
-    Ok((made.collect::<Result<Vec<Expr>>>()?, Some(to)))
+    let typed = fields.iter().zip(&open).filter(|(_, open)| !**open).map(|(field, _)| field_type(field));
+    let constants = exprs.iter().filter(|expr| is_open(expr) && !null(expr)).map(chars::length_of);
+    let told = chars::chosen(typed, constants);
+    if let Some(char @ DataType::Char(_)) = told {
+        let beside = field_of(chooser.name(), char, true);
+        let made = exprs.into_iter().zip(fields).zip(open).map(|((expr, field), open)| match expr {
+            Expr::Placeholder(Placeholder { id, field: None }) => {
+                let text = Some(Arc::new(field_of("", DataType::Text, true)));
+                chars::loose(Expr::Placeholder(Placeholder { id, field: text }))
+            }
+            expr if open => chars::beside(expr, &field, &beside),
+            expr if matches!(field_type(&field), Some(DataType::Char(_))) => expr,
+            expr => chars::loose(expr),
+        });
+        return Ok((made.collect(), Some(beside)));
+    }
+    let each = exprs.into_iter().zip(fields).zip(open);
+    let made = each.map(|((expr, field), open)| as_type(expr, &field, open, &to));
+    let made = made.collect::<Result<Vec<Expr>>>()?;
+    let field = told.map_or_else(|| Field::new(chooser.name(), to, true), |told| field_of(chooser.name(), told, true));
+    Ok((made, Some(field)))
 }
 
 fn as_type(expr: Expr, field: &Field, open: bool, to: &ArrowType) -> Result<Expr> {
@@ -318,18 +338,24 @@ fn nullif(args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
         None if open[0] => compared[0].clone(),
         None => first.clone(),
     };
-    if first.is_volatile() {
+    let of = value.to_field(schema)?.1;
+    let chosen = if first.is_volatile() {
         // It is evaluated once.
-        return Ok(Expr::ScalarFunction(ScalarFunction::new_udf(datafusion::functions::core::nullif(), compared)));
-    }
-    let result = value.get_type(schema)?;
-    let nothing = Expr::Literal(ScalarValue::try_from(&result)?, None);
-    let [left, right] = <[Expr; 2]>::try_from(compared).expect("two come back of two");
-    let when_then_expr = vec![(Box::new(left.eq(right)), Box::new(nothing))];
-    let chosen = Expr::Case(Case { expr: None, when_then_expr, else_expr: Some(Box::new(value.clone())) });
-    Ok(match padded_alike(std::slice::from_ref(&value), schema)? {
-        Some(char) => convert(chosen, char),
-        None => chosen,
+        Expr::ScalarFunction(ScalarFunction::new_udf(datafusion::functions::core::nullif(), compared))
+    } else {
+        let nothing = Expr::Literal(ScalarValue::try_from(of.data_type())?, None);
+        let [left, right] = <[Expr; 2]>::try_from(compared).expect("two come back of two");
+        let when_then_expr = vec![(Box::new(left.eq(right)), Box::new(nothing))];
+        Expr::Case(Case { expr: None, when_then_expr, else_expr: Some(Box::new(value)) })
+    };
+    let chars = [field_type(&of), field_type(&b)].map(|t| matches!(t, Some(DataType::Char(_))));
+    Ok(match chars {
+        // Compared as texts, they are texts.
+        [true, false] if !open[1] && !matches!(field_type(&b), Some(DataType::Varchar(_))) => chosen,
+        // Compared as chars, a text becomes one with the blanks that it has.
+        [false, true] if open[0] || matches!(field_type(&a), Some(DataType::Varchar(_))) => chars::loose(chosen),
+        [true, _] => answered(chosen, Some(of.as_ref())),
+        _ => chosen,
     })
 }
 
@@ -354,17 +380,13 @@ impl ScalarUDFImpl for Extreme {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let scalar = args.args.iter().all(|a| matches!(a, ColumnarValue::Scalar(_)));
-        let rows = if scalar { 1 } else { args.number_rows };
-        let columns = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<Vec<ArrayRef>>>()?;
-        let mut best = columns[0].clone();
-        for next in &columns[1..] {
-            best = self.better(&best, next)?;
-        }
-        if scalar {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&best, 0)?));
-        }
-        Ok(ColumnarValue::Array(best))
+        by_columns(&args, |columns| {
+            let mut best = columns[0].clone();
+            for next in &columns[1..] {
+                best = self.better(&best, next)?;
+            }
+            Ok(best)
+        })
     }
 }
 

@@ -1,7 +1,9 @@
-//! Casts within queries: the type names of SQL, and a function per target type that converts as PostgreSQL does ([`crate::cast`]).
+//! Casts within queries: the type names of SQL, and a function per target type that converts as PostgreSQL does
+//! ([`crate::cast`]).
 //!
-//! An analyzer rule, run after type coercion, puts the function in the place of DataFusion's cast wherever the two differ, and the
-//! checked functions of [`crate::arithmetic`] in the place of what is left of DataFusion's operators. Names of result columns stay.
+//! An analyzer rule, run after type coercion, puts the function in the place of DataFusion's cast wherever the two
+//! differ, and the checked functions of [`crate::arithmetic`] in the place of what is left of DataFusion's operators.
+//! Names of result columns stay.
 use crate::arithmetic::{Function, is_number};
 use crate::cast::{Castable, cannot_cast, cast_datum, castable};
 use crate::error::tunnel;
@@ -36,8 +38,11 @@ impl TypePlanner for Types {
             Ok(numeric @ DataType::Numeric(_)) => {
                 Ok(Some(Arc::new(Field::new("", crate::values::arrow_type(numeric), true))))
             }
+            // A cast to a field without name and metadata keeps the metadata of what is cast: a char would stay one.
+            Ok(DataType::Text) => Ok(Some(Arc::new(field_of("text", DataType::Text, true)))),
             Ok(data_type) => Ok(Some(Arc::new(field_of("", data_type, true)))),
-            // Intervals and arrays are DataFusion's. What else it knows (tinyint, int unsigned, string) is not PostgreSQL's.
+            // Intervals and arrays are DataFusion's. What else it knows (tinyint, int unsigned, string) is not
+            // PostgreSQL's.
             Err(error) => match sql {
                 SqlType::Interval { .. } | SqlType::Array(_) => Ok(None),
                 _ => Err(tunnel(error)),
@@ -85,7 +90,8 @@ impl ScalarUDFImpl for Conversion {
 
 pub(crate) fn convert_array(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
     let array = engine_array(array).map_err(tunnel)?;
-    if array.data_type() == &crate::values::arrow_type(to) && !matches!(to, DataType::Varchar(_) | DataType::Char(_)) {
+    if array.data_type() == &crate::values::arrow_type(to) && !matches!(to, DataType::Varchar(1..) | DataType::Char(_))
+    {
         return Ok(array);
     }
     let whole = |t: &ArrowType| matches!(t, ArrowType::Int16 | ArrowType::Int32 | ArrowType::Int64);
@@ -225,7 +231,8 @@ fn is_written(field: &Field) -> bool {
     !field.metadata().is_empty()
 }
 
-/// The value of a constant, cast or not; `None` where it is none, or the cast fails (which then is told when it is evaluated).
+/// The value of a constant, cast or not; `None` where it is none, or the cast fails (which then is told when it is
+/// evaluated).
 pub(crate) fn constant(expr: &Expr) -> Option<ScalarValue> {
     match expr {
         Expr::Literal(value, _) => Some(value.clone()),

@@ -23,7 +23,8 @@ pub(crate) fn column_type(sql: &SqlType) -> Result<DataType> {
         SqlType::DoublePrecision | SqlType::Float8 | SqlType::Float(ExactNumberInfo::None) => DataType::Float8,
         SqlType::Float(ExactNumberInfo::Precision(25..=53)) => DataType::Float8,
         SqlType::Bool | SqlType::Boolean => DataType::Bool,
-        SqlType::Text | SqlType::Varchar(None) | SqlType::CharacterVarying(None) => DataType::Text,
+        SqlType::Text => DataType::Text,
+        SqlType::Varchar(None) | SqlType::CharacterVarying(None) => DataType::Varchar(0),
         SqlType::SmallInt(None) | SqlType::Int2(None) => DataType::Int2,
         SqlType::Real | SqlType::Float4 | SqlType::Float(ExactNumberInfo::Precision(1..=24)) => DataType::Float4,
         SqlType::Numeric(digits) | SqlType::Decimal(digits) | SqlType::Dec(digits) => numeric(digits)?,
@@ -94,6 +95,10 @@ fn text_of(name: &str, length: &CharacterLength) -> Result<DataType> {
     match length {
         CharacterLength::IntegerLength { length, unit: None } => {
             let length = u32::try_from(*length).unwrap_or(u32::MAX);
+            if length == 0 {
+                // The engine's varchar of length 0 is one without a length.
+                return Err(EngineError::new("22023", format!("length for type {name} must be at least 1")));
+            }
             let data_type = if name == "char" { DataType::Char(length) } else { DataType::Varchar(length) };
             data_type.check().map(|()| data_type)
         }

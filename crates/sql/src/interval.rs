@@ -1,15 +1,18 @@
 //! Intervals: months, days and microseconds, read, shown, compared and computed with as PostgreSQL does.
 //!
-//! 1. Two intervals are compared as if a month had 30 days and a day 24 hours: `1 day` equals `24:00:00`, and stays another value. What
-//!    would have to choose one of two equal ones (GROUP BY, DISTINCT, min, max, ...) is refused: see [`crate::comparable`].
-//! 2. Microseconds are kept as Arrow's nanoseconds, so that the part below a day reaches 2,562,047 hours; more is 22008.
+//! 1. Two intervals are compared as if a month had 30 days and a day 24 hours: `1 day` equals `24:00:00`, and stays
+//!    another value. What would have to choose one of two equal ones (GROUP BY, DISTINCT, min, max, ...) is refused:
+//!    see [`crate::comparable`].
+//! 2. Microseconds are kept as Arrow's nanoseconds, so that the part below a day reaches 2,562,047 hours; more is
+//!    22008.
 //!
-//! Report for Arrow 59: intervals compare by their fields, as `IntervalMonthDayNano` derives its order, and its parser knows neither `1 day
-//! 02:00` nor `-25:00:00`; its display writes `1 mons 1 days 1 hours`.
+//! Report for Arrow 59: intervals compare by their fields, as `IntervalMonthDayNano` derives its order, and its parser
+//! knows neither `1 day 02:00` nor `-25:00:00`; its display writes `1 mons 1 days 1 hours`.
 //!
 //! Source: PostgreSQL 15 documentation, "Interval Input" and "Interval Output" (8.5.4, 8.5.5).
 use crate::arithmetic::{Function, division_by_zero};
 use crate::calendar::moved;
+use crate::columns::by_columns;
 use crate::error::tunnel;
 use crate::functions::micros_of;
 use crate::values::arrow_type;
@@ -207,18 +210,11 @@ impl ScalarUDFImpl for Intervals {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let scalar = args.args.iter().all(|a| matches!(a, ColumnarValue::Scalar(_)));
-        let rows = if scalar { 1 } else { args.number_rows };
-        let columns = args.args.iter().map(|a| a.to_array(rows)).collect::<Result<Vec<_>>>()?;
-        let result = match columns.as_slice() {
-            [one] => self.of_one(one)?,
-            [one, other] => self.of_two(one, other)?,
-            _ => return internal_err!("{} of {} arguments", self.name(), columns.len()),
-        };
-        if scalar {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?));
-        }
-        Ok(ColumnarValue::Array(result))
+        by_columns(&args, |columns| match columns {
+            [one] => self.of_one(one),
+            [one, other] => self.of_two(one, other),
+            _ => internal_err!("{} of {} arguments", self.name(), columns.len()),
+        })
     }
 }
 
@@ -285,7 +281,7 @@ impl Intervals {
             return Err(division_by_zero());
         }
         let times = |value: f64| if self.doing == Doing::Divide { value / factor } else { value * factor };
-        let whole = |value: f64| match value.is_finite() && value.abs() <= f64::from(i32::MAX) {
+        let whole = |value: f64| match (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&value) {
             true => Ok(value as i32),
             false => Err(out_of_range()),
         };

@@ -13,8 +13,10 @@ mod bounded;
 mod builtin;
 mod calendar;
 mod cast;
+mod chars;
 mod checks;
 mod choosers;
+mod columns;
 mod comparable;
 mod conflict;
 mod context;
@@ -68,6 +70,7 @@ mod sleep;
 mod system;
 mod to_char;
 mod values;
+mod windows;
 mod yielding;
 
 pub use at_once::FoundRow;

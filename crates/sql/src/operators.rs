@@ -1,12 +1,15 @@
 //! Operators as PostgreSQL resolves them, before DataFusion coerces types its own way.
 //!
 //! 1. A quoted literal beside a typed value is of that value's type; so is a parameter whose type is open.
-//! 2. Numbers: of two integer types the wider, numeric over integers, double precision over numeric and over mixed floats.
-//! 3. Days: date + integer, date - date (integer); date and interval make a timestamp; timestamp - timestamp is an interval.
+//! 2. Numbers: of two integer types the wider, numeric over integers, double precision over numeric and over mixed
+//!    floats.
+//! 3. Days: date + integer, date - date (integer); date and interval make a timestamp; timestamp - timestamp is an
+//!    interval.
 //! 4. char(n) compares without the blanks at a literal's end.
 use crate::arithmetic::{Function, is_number};
 use crate::bits::Bits;
 use crate::builtin::type_name;
+use crate::chars::loose;
 use crate::choosers;
 use crate::convert::{constant, convert, convert_scalar};
 use crate::error::tunnel;
@@ -15,12 +18,11 @@ use crate::rules::{cut, is_deep};
 use crate::values::{arrow_type, engine_type, exact_datum, field_of, field_type, to_scalar};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field};
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::Placeholder;
+use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use std::sync::Arc;
-use terrace_engine::types::MAX_VARCHAR;
 use terrace_engine::{DataType, EngineError};
 
 #[derive(Debug)]
@@ -80,6 +82,10 @@ impl ExprPlanner for Operators {
         Ok(PlannerResult::Planned(crate::arrays::literal(exprs, schema)?))
     }
 
+    fn plan_substring(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
+        Ok(PlannerResult::Planned(crate::builtin::substring(args)))
+    }
+
     fn plan_extract(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
         match args.as_slice() {
             [Expr::Literal(ScalarValue::Utf8(Some(field)), _), value] => {
@@ -95,13 +101,7 @@ fn other_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Result<Option<Expr
     let bits = Bits::of(&expr.op);
     if let Some(op) = regex_operator(&expr.op) {
         let right = crate::builtin::pattern(expr.right.clone(), schema)?;
-        let left = expr.left.clone();
-        // Of a char(n) with its blanks, as LIKE sees it too.
-        let left = match left.to_field(schema).ok().and_then(|(_, field)| field_type(&field)) {
-            Some(DataType::Char(n)) => crate::builtin::pad(left, n),
-            _ => left,
-        };
-        let (left, right) = (Box::new(left), Box::new(right));
+        let (left, right) = (Box::new(expr.left.clone()), Box::new(right));
         return Ok(Some(Expr::BinaryExpr(BinaryExpr { left, op, right })));
     }
     if bits.is_none() && expr.op != BinaryOperator::StringConcat {
@@ -187,8 +187,26 @@ fn folded(expr: Expr) -> Expr {
     }
 }
 
-/// CASE with the type that all its branches will have: DataFusion tells the first one's. Where that is right it stays as it stands, so that it
-/// is still the same as in GROUP BY.
+/// Arithmetic whose arguments have got other types since it was planned, as a UNION's columns do.
+pub(crate) fn realigned(mut call: ScalarFunction, schema: &DFSchema) -> Result<ScalarFunction> {
+    if !call.func.name().starts_with("checked_") {
+        return Ok(call);
+    }
+    let types = call.args.iter().map(|arg| arg.get_type(schema)).collect::<Result<Vec<ArrowType>>>()?;
+    if let [left, right] = types.as_slice()
+        && left != right
+        && is_number(left)
+        && is_number(right)
+        && !(left.is_decimal() && right.is_decimal())
+    {
+        let [a, b] = <[Expr; 2]>::try_from(call.args).expect("two arguments have two types");
+        call.args = <[Expr; 2]>::from(alike(a, left, b, right)).into();
+    }
+    Ok(call)
+}
+
+/// CASE with the type that all its branches will have: DataFusion tells the first one's. Where that is right it stays
+/// as it stands, so that it is still the same as in GROUP BY.
 fn chosen(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     if !matches!(expr, Expr::Case(_)) {
         return Ok(expr);
@@ -225,7 +243,7 @@ fn resolve_open(function: Option<Function>, left: Expr, right: Expr, schema: &DF
             Expr::Placeholder(Placeholder { id, field: None }) => {
                 let of = if wanted.is_text() { DataType::Text } else { wanted };
                 let parameter = Expr::Placeholder(Placeholder { id, field: Some(Arc::new(field_of("", of, true))) });
-                if let DataType::Char(_) = wanted { without_blanks(parameter) } else { parameter }
+                if let DataType::Char(_) = wanted { loose(parameter) } else { parameter }
             }
             other => other,
         })
@@ -365,7 +383,8 @@ fn to_time(expr: &Expr, t: &ArrowType, to: DataType) -> Expr {
     if engine_type(t) == Some(to) { expr.clone() } else { convert(expr.clone(), to) }
 }
 
-/// A parameter beside a char(n) whose type was told before, and a varchar, which is compared as char(n) is; a text is not.
+/// A parameter beside a char(n) whose type was told before, and a varchar, which is compared as char(n) is; a text is
+/// not.
 pub(crate) fn stripped(expr: Expr, beside: &Expr, schema: &DFSchema) -> Expr {
     let of = |expr: &Expr| expr.to_field(schema).ok().and_then(|(_, field)| field_type(&field));
     let kept = match &expr {
@@ -373,14 +392,9 @@ pub(crate) fn stripped(expr: Expr, beside: &Expr, schema: &DFSchema) -> Expr {
         other => !matches!(of(other), Some(DataType::Varchar(_))),
     };
     match of(beside) {
-        Some(DataType::Char(_)) if !kept => without_blanks(expr),
+        Some(DataType::Char(_)) if !kept => loose(expr),
         _ => expr,
     }
-}
-
-/// A parameter that is compared with a char(n), of which blanks at the end mean nothing.
-pub(crate) fn without_blanks(parameter: Expr) -> Expr {
-    convert(parameter, DataType::Char(MAX_VARCHAR))
 }
 
 /// Both sides of a comparison so that DataFusion compares as PostgreSQL would.

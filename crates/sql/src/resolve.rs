@@ -1,11 +1,14 @@
-//! Types as PostgreSQL resolves them, where no hook of DataFusion's planner asks: functions, lists, BETWEEN, CASE, casts of arrays and
-//! intervals, set operations.
+//! Types as PostgreSQL resolves them, where no hook of DataFusion's planner asks: functions, lists, BETWEEN, CASE,
+//! casts of arrays and intervals, set operations.
 //!
-//! 1. It runs once, right after planning: parameters get their types here, and no type that is settled here changes later.
-//! 2. What is compared is made of one type first: a quoted literal what is beside it, numbers exact or double precision, times with a zone
-//!    where one has. DataFusion would compare a numeric and a float as decimals of 15 digits, and take text in a list for the column's type.
+//! 1. It runs once, right after planning: parameters get their types here, and no type that is settled here changes
+//!    later.
+//! 2. What is compared is made of one type first: a quoted literal what is beside it, numbers exact or double
+//!    precision, times with a zone where one has. DataFusion would compare a numeric and a float as decimals of 15
+//!    digits, and take text in a list for the column's type.
 //! 3. Numbers that become one value (CASE, COALESCE, UNION, ...) become double precision where one of them is.
 use crate::builtin;
+use crate::chars;
 use crate::choosers::{self, Chooser};
 use crate::convert::{constant, convert, convert_scalar};
 use crate::error::tunnel;
@@ -15,7 +18,7 @@ use crate::rules;
 use crate::values::{arrow_type, engine_type, field_of, field_type};
 use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::common::{DFSchema, ExprSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{
     Case, Cast, InList, Placeholder, ScalarFunction, WindowFunctionDefinition, WindowFunctionParams,
 };
@@ -52,8 +55,17 @@ fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         Expr::GroupingSet(_) => expr.map_children(&named),
         _ => named(expr),
     })?;
+    chars::refuse_stale(&rewritten.data, &schema)?;
     rewritten.map_data(|plan| match plan {
         LogicalPlan::Union(union) => align_union(union),
+        LogicalPlan::Join(join) => LogicalPlan::Join(chars::intersected(join)?).recompute_schema(),
+        LogicalPlan::Unnest(unnest) => {
+            if unnest.exec_columns.iter().any(|c| schema.field_from_column(c).is_ok_and(|f| chars::is_array_of_char(f)))
+            {
+                return Err(chars::array_refused());
+            }
+            LogicalPlan::Unnest(unnest).recompute_schema()
+        }
         LogicalPlan::Values(values) => {
             refuse_mixed(&values.values)?;
             Ok(LogicalPlan::Values(values))
@@ -66,6 +78,15 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
     Ok(Transformed::yes(match expr {
         Expr::ScalarFunction(call) => function(call, schema)?,
         Expr::InList(list) => in_list(list, schema)?,
+        Expr::BinaryExpr(binary) if chars::concerns(binary.op) => Expr::BinaryExpr(chars::operator(binary, schema)?),
+        Expr::InSubquery(mut member) => {
+            chars::in_subquery(&mut member.expr, &mut member.subquery, schema)?;
+            Expr::InSubquery(member)
+        }
+        Expr::SetComparison(mut member) => {
+            chars::in_subquery(&mut member.expr, &mut member.subquery, schema)?;
+            Expr::SetComparison(member)
+        }
         Expr::Between(Between { expr, negated, low, high }) => {
             let mut aligned = aligned(vec![*expr, *low, *high], schema, For::Comparing)?.into_iter().map(Box::new);
             let mut next = || aligned.next().expect("three come back of three");
@@ -82,14 +103,14 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
         }
         Expr::Like(mut like) => {
             if let Some(DataType::Char(n)) = field_type(like.expr.to_field(schema)?.1.as_ref()) {
-                *like.expr = builtin::pad(std::mem::take(like.expr.as_mut()), n);
+                *like.expr = chars::with_blanks(std::mem::take(like.expr.as_mut()), n)?;
             }
             let pattern = std::mem::take(like.pattern.as_mut());
             *like.pattern = builtin::like_pattern(pattern, like.escape_char.take(), schema)?;
             Expr::Like(like)
         }
         Expr::Cast(cast) => return written_cast(cast, schema),
-        Expr::Case(case) => Expr::Case(case_of(case, schema)?),
+        Expr::Case(case) => case_of(case, schema)?,
         Expr::Negative(value) if is_interval(&value.get_type(schema)?) => {
             interval::doing(interval::Doing::Negate, vec![*value])
         }
@@ -113,7 +134,14 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
                     return Err(tunnel(error.with_hint("Order by a number of seconds: extract(epoch FROM interval).")));
                 }
             }
+            if let WindowFunctionDefinition::AggregateUDF(function) = &call.fun {
+                check_aggregated(function.name(), &call.params.args, schema)?;
+            }
             Expr::WindowFunction(call)
+        }
+        Expr::AggregateFunction(call) if matches!(call.func.name(), "string_agg" | "array_agg") => {
+            check_aggregated(call.func.name(), &call.params.args, schema)?;
+            return Ok(Transformed::no(Expr::AggregateFunction(call)));
         }
         Expr::AggregateFunction(call) if matches!(call.func.name(), "first_value" | "last_value" | "nth_value") => {
             let message = format!("window function {} requires an OVER clause", call.func.name());
@@ -121,6 +149,26 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
         }
         other => return Ok(Transformed::no(other)),
     }))
+}
+
+/// What DataFusion would make texts of, or arrays of arrays' texts.
+fn check_aggregated(name: &str, args: &[Expr], schema: &DFSchema) -> Result<()> {
+    let types = args.iter().map(|arg| arg.get_type(schema)).collect::<Result<Vec<ArrowType>>>()?;
+    match (name, types.first()) {
+        ("array_agg", Some(ArrowType::List(_))) => {
+            Err(tunnel(EngineError::unsupported("array_agg of arrays is not supported")))
+        }
+        ("string_agg", Some(ArrowType::Binary)) => {
+            let error = EngineError::unsupported("string_agg of bytea is not supported");
+            Err(tunnel(error.with_hint("Aggregate encode(..., 'hex').")))
+        }
+        ("string_agg", Some(_)) if types.iter().any(|t| !matches!(t, ArrowType::Utf8 | ArrowType::Null)) => {
+            let names: Vec<String> = types.iter().map(builtin::type_name).collect();
+            let message = format!("function string_agg({}) does not exist", names.join(", "));
+            Err(tunnel(builtin::with_hint(EngineError::new("42883", message))))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn is_interval(data_type: &ArrowType) -> bool {
@@ -149,6 +197,11 @@ pub(crate) fn is_open(expr: &Expr) -> bool {
 }
 
 fn function(call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
+    let mut call = operators::realigned(call, schema)?;
+    crate::arrays::of_char(&mut call, schema)?;
+    if matches!(call.func.name(), "struct" | "named_struct") {
+        chars::show_blanks(&mut call.args, schema)?;
+    }
     if let Some(resolved) = choosers::resolved(&call, schema)? {
         return Ok(resolved);
     }
@@ -169,7 +222,8 @@ pub(crate) fn compared(exprs: Vec<Expr>, schema: &DFSchema) -> Result<Vec<Expr>>
     aligned(exprs, schema, For::Comparing)
 }
 
-/// The type that all are compared as (`becomes`: or become one value of), where they have different ones; open ones do not count.
+/// The type that all are compared as (`becomes`: or become one value of), where they have different ones; open ones do
+/// not count.
 fn common(fields: &[FieldRef], open: &[bool], becomes: bool) -> Option<DataType> {
     let typed = || fields.iter().zip(open).filter(|(_, open)| !**open).map(|(field, _)| field);
     let all = |is: fn(&ArrowType) -> bool| typed().all(|field| is(field.data_type()));
@@ -197,14 +251,17 @@ enum For {
     Comparing,
     /// With what is in a list of two and more.
     Listing,
+    /// `CASE x WHEN ..`
+    Case,
 }
 
 /// Expressions that are compared with each other, as such (invariant 2).
 fn aligned(exprs: Vec<Expr>, schema: &DFSchema, what_for: For) -> Result<Vec<Expr>> {
+    let exprs = chars::first_beside_others(exprs, schema, what_for == For::Case)?;
     let fields = exprs.iter().map(|e| Ok(e.to_field(schema)?.1)).collect::<Result<Vec<FieldRef>>>()?;
     let open: Vec<bool> = exprs.iter().map(is_open).collect();
     let Some(first) = fields.iter().zip(&open).position(|(_, open)| !*open) else { return Ok(exprs) };
-    let to = common(&fields, &open, what_for != For::Comparing);
+    let to = common(&fields, &open, what_for == For::Listing);
     let typed = || fields.iter().zip(&open).filter(|(_, open)| !**open).map(|(field, _)| field.data_type());
     if let Some(other) = typed().find(|other| choosers::cannot_be_compared(fields[first].data_type(), other)) {
         let (left, right) = (builtin::type_name(fields[first].data_type()), builtin::type_name(other));
@@ -219,9 +276,6 @@ fn aligned(exprs: Vec<Expr>, schema: &DFSchema, what_for: For) -> Result<Vec<Exp
         }
         match to {
             Some(to) if field.data_type() != &arrow_type(to) => cast(expr, to),
-            None if matches!(field_type(&beside), Some(DataType::Char(_))) && matches!(expr, Expr::Placeholder(_)) => {
-                Ok(operators::without_blanks(expr))
-            }
             _ => Ok(expr),
         }
     };
@@ -249,7 +303,7 @@ fn close(expr: Expr, beside: &FieldRef, to: Option<DataType>) -> Result<Expr> {
         (Expr::Placeholder(Placeholder { id, field: None }), Some(wanted)) => {
             let of = if wanted.is_text() { DataType::Text } else { wanted };
             let parameter = Expr::Placeholder(Placeholder { id, field: Some(Arc::new(field_of("", of, true))) });
-            Ok(if let DataType::Char(_) = wanted { operators::without_blanks(parameter) } else { parameter })
+            Ok(if let DataType::Char(_) = wanted { chars::loose(parameter) } else { parameter })
         }
         (expr, _) => Ok(expr),
     }
@@ -262,7 +316,7 @@ fn cast(expr: Expr, to: DataType) -> Result<Expr> {
     }
 }
 
-fn case_of(case: Case, schema: &DFSchema) -> Result<Case> {
+fn case_of(case: Case, schema: &DFSchema) -> Result<Expr> {
     let Case { expr, when_then_expr, else_expr } = case;
     let (whens, thens): (Vec<Expr>, Vec<Expr>) = when_then_expr.into_iter().map(|(when, then)| (*when, *then)).unzip();
     let (base, whens) = match expr {
@@ -271,17 +325,18 @@ fn case_of(case: Case, schema: &DFSchema) -> Result<Case> {
             (None, whens)
         }
         Some(base) => {
-            let mut compared =
-                aligned(std::iter::once(*base).chain(whens).collect(), schema, For::Comparing)?.into_iter();
+            let mut compared = aligned(std::iter::once(*base).chain(whens).collect(), schema, For::Case)?.into_iter();
             (compared.next().map(Box::new), compared.collect())
         }
     };
-    let (has_else, count) = (else_expr.is_some(), thens.len());
-    let results = thens.into_iter().chain(else_expr.map(|e| *e)).collect();
-    let mut results = choosers::of_one_type(Chooser::Case, results, schema)?.0.into_iter().map(Box::new);
-    let when_then_expr: Vec<_> = whens.into_iter().map(Box::new).zip(results.by_ref().take(count)).collect();
+    let has_else = else_expr.is_some();
+    // The result's type is ELSE's before that of the others.
+    let results = else_expr.map(|e| *e).into_iter().chain(thens).collect();
+    let (results, of) = choosers::of_one_type(Chooser::Case, results, schema)?;
+    let mut results = results.into_iter().map(Box::new);
     let else_expr = if has_else { results.next() } else { None };
-    Ok(Case { expr: base, when_then_expr, else_expr })
+    let when_then_expr: Vec<_> = whens.into_iter().map(Box::new).zip(results).collect();
+    Ok(choosers::answered(Expr::Case(Case { expr: base, when_then_expr, else_expr }), of.as_ref()))
 }
 
 /// What follows WHEN is a condition where CASE names no value. 42804
@@ -294,7 +349,8 @@ fn condition(when: &Expr, schema: &DFSchema) -> Result<()> {
     Err(tunnel(EngineError::new("42804", message)))
 }
 
-/// `x IN (..)`: each item as what it is compared with. What the type of `x` cannot be is left out, for nothing equals it.
+/// `x IN (..)`: each item as what it is compared with. What the type of `x` cannot be is left out, for nothing equals
+/// it.
 fn in_list(list: InList, schema: &DFSchema) -> Result<Expr> {
     let InList { expr, list, negated } = list;
     let field = expr.to_field(schema)?.1;
@@ -302,6 +358,7 @@ fn in_list(list: InList, schema: &DFSchema) -> Result<Expr> {
     let numbers = exact(field.data_type()) && !is_open(&expr);
     let count = list.len();
     let listed = if count > 1 { For::Listing } else { For::Comparing };
+    let list = chars::listed(&field, list, schema)?;
     let mut exprs = aligned(std::iter::once(*expr).chain(list).collect(), schema, listed)?;
     let items = exprs.split_off(1);
     let expr = exprs.pop().expect("the first stays");
@@ -333,6 +390,10 @@ fn written_cast(cast: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
     };
     let is_text = matches!(source.data_type(), ArrowType::Utf8 | ArrowType::Null);
     Ok(match (source.data_type(), cast.field.data_type()) {
+        (ArrowType::Utf8, ArrowType::Binary) if let Some(DataType::Char(n)) = field_type(&source) => {
+            let expr = Box::new(chars::with_blanks(*cast.expr, n)?);
+            Transformed::yes(Expr::Cast(Cast { expr, field: cast.field }))
+        }
         (_, ArrowType::Interval(_)) if is_interval(source.data_type()) => Transformed::yes(*cast.expr),
         (_, ArrowType::Interval(_)) if is_text => {
             let expr = match *cast.expr {
@@ -363,6 +424,7 @@ fn written_cast(cast: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Transformed::yes(crate::arrays::to_array(expr, of))
         }
         (ArrowType::List(_) | ArrowType::Interval(_) | ArrowType::Struct(_), to) => match field_type(&cast.field) {
+            Some(text) if text.is_text() && chars::is_array_of_char(&source) => return Err(chars::array_refused()),
             Some(text) if text.is_text() => {
                 let shown = builtin::as_text(*cast.expr);
                 Transformed::yes(if text == DataType::Text { shown } else { convert(shown, text) })
@@ -417,7 +479,11 @@ fn align_default(name: &str, args: &mut [Expr], schema: &DFSchema) -> Result<()>
     }
     let (value, default) = (args[0].to_field(schema)?.1, args[2].to_field(schema)?.1);
     if is_open(&args[2]) {
+        let char = chars::chosen([field_type(&value)].into_iter(), [chars::length_of(&args[2])].into_iter());
         args[2] = close(args[2].clone(), &value, None)?;
+        if char == Some(chars::LOOSE) {
+            args[0] = chars::labelled(std::mem::take(&mut args[0]), chars::LOOSE);
+        }
         return Ok(());
     }
     let (from, to) = (value.data_type(), default.data_type());
@@ -448,8 +514,11 @@ fn align_default(name: &str, args: &mut [Expr], schema: &DFSchema) -> Result<()>
     Ok(())
 }
 
-/// Columns of floats beside other numbers become floats on all sides, and times the widest of them: DataFusion would go by nanoseconds.
-fn align_union(union: Union) -> Result<LogicalPlan> {
+/// Columns of floats beside other numbers become floats on all sides, and times the widest of them: DataFusion would go
+/// by nanoseconds.
+fn align_union(mut union: Union) -> Result<LogicalPlan> {
+    let open = |expr: &Expr| matches!(expr, Expr::Alias(alias) if is_open(&alias.expr)) || is_open(expr);
+    union.inputs = chars::united(union.inputs, open)?;
     let width = union.schema.fields().len();
     let mut to: Vec<Option<DataType>> = vec![None; width];
     for (at, to) in to.iter_mut().enumerate() {

@@ -3,6 +3,7 @@
 //! 1. Where Arrow's type does not tell PostgreSQL's (varchar, char), or not its modifier, the field's metadata does.
 //! 2. Decimal128(38, 18) is plain numeric.
 use crate::cast::{Castable, cast_datum, castable};
+use crate::chars::LOOSE;
 use crate::pgcatalog::{PG_TYPE, PG_TYPMOD, typmod};
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder, FixedSizeBinaryBuilder,
@@ -65,8 +66,8 @@ pub(crate) fn field_type(field: &Field) -> Option<DataType> {
     let plain = engine_type(field.data_type())?;
     let length = || field.metadata().get(PG_TYPMOD)?.parse::<u32>().ok()?.checked_sub(4);
     Some(match (plain, field.metadata().get(PG_TYPE).map(String::as_str)) {
-        (DataType::Text, Some("varchar")) => length().map_or(plain, DataType::Varchar),
-        (DataType::Text, Some("bpchar")) => length().map_or(plain, DataType::Char),
+        (DataType::Text, Some("varchar")) => DataType::Varchar(length().unwrap_or(0)),
+        (DataType::Text, Some("bpchar")) => length().map_or(LOOSE, DataType::Char),
         _ => plain,
     })
 }
@@ -78,7 +79,8 @@ pub(crate) fn field_of(name: &str, data_type: DataType, nullable: bool) -> Field
         DataType::Char(_) => Some((PG_TYPE.to_owned(), "bpchar".to_owned())),
         _ => None,
     };
-    let modifier = (typmod(data_type) >= 0).then(|| (PG_TYPMOD.to_owned(), typmod(data_type).to_string()));
+    let modifier =
+        (typmod(data_type) >= 0 && data_type != LOOSE).then(|| (PG_TYPMOD.to_owned(), typmod(data_type).to_string()));
     let metadata = name_of_type.into_iter().chain(modifier).collect();
     Field::new(name, arrow_type(data_type), nullable).with_metadata(metadata)
 }
@@ -242,8 +244,8 @@ fn comparable_oid(data_type: DataType) -> u32 {
     if data_type.is_text() { DataType::Text.pg_oid() } else { data_type.pg_oid() }
 }
 
-/// Whether an expression of this type may be assigned to the column (pg_cast's implicit and assignment casts). `literal`: it
-/// is a quoted literal, whose type is still open.
+/// Whether an expression of this type may be assigned to the column (pg_cast's implicit and assignment casts).
+/// `literal`: it is a quoted literal, whose type is still open.
 pub(crate) fn check_assignable(from: &ArrowType, column: &ColumnDef, literal: bool) -> Result<()> {
     let known = engine_type(from);
     let fits = known.is_some_and(|from| castable(from, column.data_type) == Castable::ByAssignment);

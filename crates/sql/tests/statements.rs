@@ -6,6 +6,8 @@ mod alter;
 mod arrays;
 #[path = "statements/by_key.rs"]
 mod by_key;
+#[path = "statements/chars.rs"]
+mod chars;
 #[path = "statements/checks.rs"]
 mod checks;
 #[path = "statements/choosers.rs"]

@@ -47,7 +47,7 @@ fn what_no_table_can_be_is_refused() {
         let mut wide = spec("u", &[], vec![]);
         wide.columns = (0..=MAX_COLUMNS).map(|i| ColumnDef::new(&format!("c{i}"), DataType::Bool)).collect();
         assert_eq!(state(wide.clone()).await, "54011");
-        wide.columns = vec![ColumnDef::new("c", DataType::Varchar(0))];
+        wide.columns = vec![ColumnDef::new("c", DataType::Char(0))];
         assert_eq!(state(wide).await, "22023");
         let mut txn = db.begin(ReadCommitted);
         assert_eq!(txn.create_index(&t, index("t", &[1], false)).await.unwrap_err().state.0, "42P07");

@@ -1,8 +1,8 @@
 //! Column types and values, and their text forms, which are PostgreSQL's.
 //!
 //! 1. `parse` after `Display` gives the value back, for every value of every type.
-//! 2. [`DatumRef::cmp_key`] is the order of keys and of ORDER BY: NULLs last, NaN above all numbers and equal to itself,
-//!    -0 = 0, text by bytes (C collation).
+//! 2. [`DatumRef::cmp_key`] is the order of keys and of ORDER BY: NULLs last, NaN above all numbers and equal to
+//!    itself, -0 = 0, text by bytes (C collation).
 
 use crate::error::{EngineError, Result};
 use std::cmp::Ordering;
@@ -21,9 +21,9 @@ pub use numeric::{MAX_PRECISION, Numeric, PLAIN_SCALE, divide_rounded, power_of_
 pub use timestamp::{civil_from_days, date_of_timestamp, days_from_civil, timestamp_of_date};
 pub use zone::Zone;
 
-/// A column's type. `Varchar(n)`: at most n characters. `Char(n)`: n characters, of which blanks at the end are not stored and mean
-/// nothing. `Numeric`: precision and scale, `None` for plain numeric. Date: days since 1970-01-01; timestamps: microseconds since
-/// then, without zone or in UTC.
+/// A column's type. `Varchar(n)`: at most n characters, any number where n is 0. `Char(n)`: n characters, of which
+/// blanks at the end are not stored and mean nothing. `Numeric`: precision and scale, `None` for plain numeric. Date:
+/// days since 1970-01-01; timestamps: microseconds since then, without zone or in UTC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum DataType {
     Bool,
@@ -127,7 +127,8 @@ impl DataType {
         }
     }
 
-    /// What the catalogue keeps beside the oid: the length; precision * 65536 + scale, 0 for plain numeric.
+    /// What the catalogue keeps beside the oid: the length, 0 for varchar without one; precision * 65536 + scale, 0 for
+    /// plain numeric.
     pub fn length(self) -> u32 {
         match self {
             DataType::Varchar(n) | DataType::Char(n) => n,
@@ -186,7 +187,7 @@ impl DataType {
     /// Refuses lengths, precisions and scales that the type cannot have (22023).
     pub fn check(self) -> Result<()> {
         let limits = match self {
-            DataType::Varchar(n) => Some(("varchar", n)),
+            DataType::Varchar(n @ 1..) => Some(("varchar", n)),
             DataType::Char(n) => Some(("char", n)),
             _ => None,
         };
@@ -206,8 +207,8 @@ impl DataType {
         Err(EngineError::new("22023", message))
     }
 
-    /// Reads PostgreSQL's text form. 22P02, 22007 on bad syntax, 22003, 22008 out of range, 22001 too long, 22021 a NUL in text.
-    /// A timestamp with time zone that states no zone is taken as UTC.
+    /// Reads PostgreSQL's text form. 22P02, 22007 on bad syntax, 22003, 22008 out of range, 22001 too long, 22021 a NUL
+    /// in text. A timestamp with time zone that states no zone is taken as UTC.
     pub fn parse(self, text: &str) -> Result<Datum> {
         let integer = |limit: i64| number::parse_int(text, self.base_name(), limit);
         Ok(match self {
@@ -257,7 +258,7 @@ impl DataType {
                 true
             }
             (DataType::Varchar(n), DatumRef::Text(s)) => {
-                if check_text(s)?.len() > n as usize && s.chars().count() > n as usize {
+                if check_text(s)?.len() > n as usize && n > 0 && s.chars().count() > n as usize {
                     return Err(EngineError::string_too_long(self));
                 }
                 true
@@ -273,7 +274,7 @@ impl DataType {
 impl fmt::Display for DataType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            DataType::Varchar(n) => write!(f, "character varying({n})"),
+            DataType::Varchar(n @ 1..) => write!(f, "character varying({n})"),
             DataType::Char(n) => write!(f, "character({n})"),
             DataType::Numeric(Some((precision, scale))) => write!(f, "numeric({precision},{scale})"),
             other => f.write_str(other.base_name()),
@@ -392,9 +393,11 @@ impl fmt::Display for Datum {
     }
 }
 
-/// Cuts trailing spaces that exceed VARCHAR(n), as an assignment does in PostgreSQL; other excess is 22001.
+/// Cuts trailing spaces that exceed VARCHAR(n), as an assignment does in PostgreSQL; other excess is 22001. None
+/// exceeds where n is 0.
 pub fn fit_varchar(text: &str, n: u32) -> Result<&str> {
     match text.char_indices().nth(n as usize) {
+        _ if n == 0 => Ok(text),
         None => Ok(text),
         Some((end, _)) if text[end..].bytes().all(|b| b == b' ') => Ok(&text[..end]),
         Some(_) => Err(EngineError::string_too_long(DataType::Varchar(n))),

@@ -165,7 +165,8 @@ fn quotient(above: i256, below: i256, at: u32, scale: u32) -> Option<i256> {
     }
 }
 
-/// The square root of `above / below / 10^at`, times 10^scale; with fewer digits of its own where 256 bits hold no more.
+/// The square root of `above / below / 10^at`, times 10^scale; with fewer digits of its own where 256 bits hold no
+/// more.
 fn root(above: i256, below: i256, at: u32, scale: u32) -> Option<i256> {
     let (mut digits, fewest) = (2 * scale, at.min(2 * scale));
     let squared = loop {

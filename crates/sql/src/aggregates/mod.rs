@@ -1,15 +1,17 @@
-//! `sum`, `avg`, variances and standard deviations as PostgreSQL has them. DataFusion's wrap (sums of decimals), truncate (averages of
-//! decimals) or go by doubles (all of integers).
+//! `sum`, `avg`, variances and standard deviations as PostgreSQL has them. DataFusion's wrap (sums of decimals),
+//! truncate (averages of decimals) or go by doubles (all of integers).
 //!
-//! 1. Of integers and numerics they are exact; what leaves the result's type is 22003. `sum` of smallint and integer is bigint, of bigint
-//!    numeric, as all else. Sums are kept in 128 bits and squares in 256; an excursion beyond these is 22003 too.
-//! 2. Of real and double precision they are PostgreSQL's own steps (Youngs and Cramer), hence its last digits; a finite sum that becomes
-//!    infinite is 22003.
-//! 3. Floats do not leave a sliding window by subtraction, which would leave their rounding behind: the window is added up anew.
+//! 1. Of integers and numerics they are exact; what leaves the result's type is 22003. `sum` of smallint and integer is
+//!    bigint, of bigint numeric, as all else. Sums are kept in 128 bits and squares in 256; an excursion beyond these
+//!    is 22003 too.
+//! 2. Of real and double precision they are PostgreSQL's own steps (Youngs and Cramer), hence its last digits; a finite
+//!    sum that becomes infinite is 22003.
+//! 3. Floats do not leave a sliding window by subtraction, which would leave their rounding behind: the window is added
+//!    up anew.
 //!
-//! Reports for DataFusion 55.2: `sum` of Decimal128 adds with `add_wrapping` and never checks, so that 200 times 1e18 at scale 18 is
-//! negative; `avg` of Decimal128(p, s) truncates at s + 4 digits where rounding is expected; `retract_batch` of a double sum subtracts, so that
-//! 1e20 leaves a window and takes the small numbers with it.
+//! Reports for DataFusion 55.2: `sum` of Decimal128 adds with `add_wrapping` and never checks, so that 200 times 1e18
+//! at scale 18 is negative; `avg` of Decimal128(p, s) truncates at s + 4 digits where rounding is expected;
+//! `retract_batch` of a double sum subtracts, so that 1e20 leaves a window and takes the small numbers with it.
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use datafusion::arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, FieldRef};
 use datafusion::common::{Result, ScalarValue, internal_err};
@@ -29,6 +31,7 @@ use terrace_engine::types::PLAIN_SCALE;
 mod exact;
 mod extremes;
 mod float;
+mod pairs;
 mod percentile;
 
 use crate::error::tunnel;
@@ -83,7 +86,8 @@ pub(crate) fn functions() -> Vec<AggregateUDF> {
         of("stddev_pop", Kind::Deviation, false, &[]),
         of("stddev_samp", Kind::Deviation, true, &["stddev"]),
     ];
-    computed.into_iter().chain(extremes::functions()).chain([percentile::function()]).collect()
+    let others = extremes::functions().into_iter().chain(pairs::functions()).chain([percentile::function()]);
+    computed.into_iter().chain(others).collect()
 }
 
 impl Aggregate {

@@ -1,7 +1,7 @@
 //! Functions of bytea: encodings and hashes.
 //!
-//! Report for DataFusion 55.2: `encode(x, 'base64')` leaves the padding out (`base64pad` is its name for RFC 4648's base64), and both
-//! functions take a text's own bytes.
+//! Report for DataFusion 55.2: `encode(x, 'base64')` leaves the padding out (`base64pad` is its name for RFC 4648's
+//! base64), and both functions take a text's own bytes.
 use super::text::{bytes, text};
 use super::{Builtin, Gives, Overload, Run, Takes};
 use base64::Engine;

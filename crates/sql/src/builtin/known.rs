@@ -1,9 +1,10 @@
 //! The functions of DataFusion's that may be called, beside those in the table: each has PostgreSQL's name and meaning.
 //!
-//! What is not here was looked at and left out: DataFusion's own (`arrow_typeof`, `nvl`, `isnan`, `iszero`, `signum`, `nanvl`, `log2`, `struct`,
-//! `named_struct`, `get_field`, `from_unixtime`, `to_unixtime`, `to_timestamp_millis`, `contains`, `ends_with`, `find_in_set`,
-//! `substr_index`, `uuid`, `median`, `approx_distinct`, `any_value`, ...), and what answers something else (`regexp_instr` of six arguments, `make_time`
-//! and `current_time`, for there is no type time).
+//! What is not here was looked at and left out: DataFusion's own (`arrow_typeof`, `nvl`, `isnan`, `iszero`, `signum`,
+//! `nanvl`, `log2`, `struct`, `named_struct`, `get_field`, `from_unixtime`, `to_unixtime`, `to_timestamp_millis`,
+//! `contains`, `ends_with`, `find_in_set`, `substr_index`, `uuid`, `median`, `approx_distinct`, `any_value`, ...), and
+//! what answers something else (`regexp_instr` of six arguments, `make_time` and `current_time`, for there is no type
+//! time).
 use super::text::LIKE_PATTERN;
 
 /// Scalar functions.

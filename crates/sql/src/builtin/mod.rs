@@ -1,15 +1,18 @@
-//! Functions with PostgreSQL's names: which arguments they take, and what they answer where DataFusion's of the name answers something else.
+//! Functions with PostgreSQL's names: which arguments they take, and what they answer where DataFusion's of the name
+//! answers something else.
 //!
 //! 1. A function that is not in [`table`] or [`known`] does not exist (42883), whatever DataFusion registers.
-//! 2. Arguments are taken as pg_proc has them: a function is chosen by what its arguments are, an argument may become what is wanted by an
-//!    implicit cast of pg_cast and by no other, and a quoted literal, NULL or untyped parameter becomes whatever is wanted.
-//! 3. The choice is made once, right after planning ([`choose`]), so that types do not change when constants are folded later. What a
-//!    constant argument says of a result's scale is part of the choice.
+//! 2. Arguments are taken as pg_proc has them: a function is chosen by what its arguments are, an argument may become
+//!    what is wanted by an implicit cast of pg_cast and by no other, and a quoted literal, NULL or untyped parameter
+//!    becomes whatever is wanted.
+//! 3. The choice is made once, right after planning ([`choose`]), so that types do not change when constants are folded
+//!    later. What a constant argument says of a result's scale is part of the choice.
 //! 4. What makes texts asks for them first, as [`crate::bounded`] does.
 //! 5. Where a function is DataFusion's ([`Run::Theirs`]) only its arguments are seen to here.
 //!
 //! Sources: PostgreSQL 15 documentation, chapters 9 and 10.3; pg_proc and pg_cast.
 use crate::bounded::{self, PIECE};
+use crate::chars;
 use crate::convert::{convert, convert_array, convert_scalar};
 use crate::error::tunnel;
 use crate::memory;
@@ -47,7 +50,7 @@ pub(crate) struct Builtin {
 }
 
 /// One of the functions of a name.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Overload {
     takes: &'static [Takes],
     /// Any number of arguments more, each as the last.
@@ -389,7 +392,8 @@ fn length(column: &ArrayRef, row: usize) -> u64 {
     }
 }
 
-/// Asks for what a function makes of these: results are no longer than the arguments together, or than so many times that.
+/// Asks for what a function makes of these: results are no longer than the arguments together, or than so many times
+/// that.
 fn ask_for(name: &str, columns: &[ArrayRef], rows: usize) -> Result<memory::Asked> {
     let times = match name {
         // A byte may become `\ooo`.
@@ -475,8 +479,8 @@ pub(crate) fn padded(text: &str, n: u32) -> String {
     padded
 }
 
-/// Chooses the function that a call names, once its arguments are planned (invariant 3). What is no call of a function in the table comes
-/// back as it is.
+/// Chooses the function that a call names, once its arguments are planned (invariant 3). What is no call of a function
+/// in the table comes back as it is.
 pub(crate) fn choose(call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
     let inner = call.func.inner().as_ref() as &dyn Any;
     let ours = inner.downcast_ref::<Call>();
@@ -529,6 +533,14 @@ pub(crate) fn called(name: &'static str, args: Vec<Expr>, schema: &DFSchema) -> 
     choose(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(call)), args), schema)
 }
 
+/// `substring(x from ..)`, of which it is not known yet what stands behind `from`.
+pub(crate) fn substring(args: Vec<Expr>) -> Expr {
+    let signature = Signature::user_defined(Volatility::Immutable);
+    let theirs = Some(datafusion::functions::unicode::substr());
+    let call = Call { builtin: "substring", chosen: None, theirs, signature };
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(call)), args))
+}
+
 /// The value of a constant, as far as it is one now.
 fn literal(expr: &Expr) -> Option<ScalarValue> {
     crate::convert::constant(expr)
@@ -544,7 +556,8 @@ fn argument(arg: Expr, given: &Given, field: &Field, wanted: Takes, function: &s
                 (Given::Open, Expr::Literal(value, _)) => Expr::Literal(convert_scalar(&value, DataType::Text)?, None),
                 (Given::Open, arg) => argument(arg, given, field, Takes::Is(DataType::Text), function)?,
                 (Given::Known(DataType::Text | DataType::Varchar(_)), arg) => arg,
-                (Given::Known(DataType::Char(n)), arg) => pad(arg, *n),
+                (Given::Known(DataType::Char(n)), arg) => chars::with_blanks(arg, *n)?,
+                (_, _) if chars::is_array_of_char(field) => return Err(chars::array_refused()),
                 (_, arg) => as_text(arg),
             });
         }
@@ -555,7 +568,7 @@ fn argument(arg: Expr, given: &Given, field: &Field, wanted: Takes, function: &s
         }
         (Given::Open, Expr::Literal(value, _)) => Expr::Literal(convert_scalar(&value, to)?, None),
         // The function counts blanks, or shows them.
-        (Given::Known(DataType::Char(n)), arg) if function == "octet_length" => pad(arg, *n),
+        (Given::Known(DataType::Char(n)), arg) if function == "octet_length" => chars::with_blanks(arg, *n)?,
         (Given::Known(_), arg) if wanted == Takes::Numeric && field.data_type().is_decimal() => arg,
         (Given::Known(from), arg) if wanted == Takes::Numeric => {
             let digits = as_numeric(*from).expect("what suits a numeric has digits");

@@ -1,13 +1,14 @@
 //! Functions of regular expressions, and the patterns of the operators `~`, `~*`, `!~`, `!~*`.
 //!
-//! 1. A match is the leftmost one, and of these the longest, as POSIX has it; Rust's regular expressions take the first alternative that
-//!    matches. So where one begins is asked of Rust's, and where it ends of an automaton of the same pattern that goes on to the last end.
-//! 2. What a group took is Rust's to say; where its match is not the longest, or alternatives may share it out otherwise, that is refused
-//!    (0A000). So are lazy quantifiers, where it matters how much is matched.
+//! 1. A match is the leftmost one, and of these the longest, as POSIX has it; Rust's regular expressions take the first
+//!    alternative that matches. So where one begins is asked of Rust's, and where it ends of an automaton of the same
+//!    pattern that goes on to the last end.
+//! 2. What a group took is Rust's to say; where its match is not the longest, or alternatives may share it out
+//!    otherwise, that is refused (0A000). So are lazy quantifiers, where it matters how much is matched.
 //! 3. What is put in a match's place is as long as memory allows: more is asked for before it is made.
 //!
-//! Reports for DataFusion 55.2: `regexp_replace` expands `$1` in the replacement, and knows nothing of `\&`; of alternatives the first is
-//! taken, not the longest; `regexp_count` is bigint.
+//! Reports for DataFusion 55.2: `regexp_replace` expands `$1` in the replacement, and knows nothing of `\&`; of
+//! alternatives the first is taken, not the longest; `regexp_count` is bigint.
 use super::pattern::{Pattern, translated};
 use super::text::text;
 use super::{Builtin, Gives, Overload, Run, Takes, wrong_arguments};
@@ -36,7 +37,8 @@ const fn ours(takes: &'static [Takes], gives: DataType, run: fn(&[Datum]) -> Ans
     Overload { takes, more: false, gives: Gives::Is(gives), run: Run::Strict(run) }
 }
 
-/// What operators get for a pattern, and functions that say where it matches; and a text whose first match holds what it seems to.
+/// What operators get for a pattern, and functions that say where it matches; and a text whose first match holds what
+/// it seems to.
 pub(super) const PATTERN: &str = "regex_pattern";
 const EXTENT: &str = "regex_extent";
 const MEASURED: &str = "regex_measured";
@@ -276,6 +278,24 @@ fn measured(values: &[Datum]) -> Answer<Datum> {
         if first == Some(found) { Ok(()) } else { Err(another_share()) }
     })?;
     Ok(values[0].clone())
+}
+
+/// `substring(text from pattern)`: what the first group took, or all that matched where there is none.
+pub(super) fn substring(values: &[Datum]) -> Answer<Datum> {
+    let (of, pattern) = (text(&values[0])?, text(&values[1])?);
+    extent(pattern)?;
+    with_matcher(pattern, &Flags::default(), |matcher| {
+        let Some((start, end)) = matcher.find(of, 0)? else { return Ok(Datum::Null) };
+        if matcher.regex.captures_len() == 1 {
+            return Ok(Datum::text(of[start..end].to_owned()));
+        }
+        match matcher.regex.captures(of) {
+            Some(groups) if groups.get(0).is_some_and(|all| (all.start(), all.end()) == (start, end)) => {
+                Ok(groups.get(1).map_or(Datum::Null, |group| Datum::text(group.as_str().to_owned())))
+            }
+            _ => Err(another_share()),
+        }
+    })
 }
 
 fn another_share() -> EngineError {

@@ -22,7 +22,20 @@ const CHARACTERS: &[Overload] =
     &[ours(&[TEXT], DataType::Int4, |v| Ok(Datum::Int4(text(&v[0])?.chars().count() as i32)))];
 const TRIM: &[Overload] = &[theirs(&[TEXT], DataType::Text), theirs(&[TEXT, TEXT], DataType::Text)];
 const PAD: &[Overload] = &[theirs(&[TEXT, INT], DataType::Text), theirs(&[TEXT, INT, TEXT], DataType::Text)];
-const PART: &[Overload] = &[theirs(&[TEXT, INT], DataType::Text), theirs(&[TEXT, INT, INT], DataType::Text)];
+const PART: &[Overload] = &[
+    theirs(&[TEXT, INT], DataType::Text),
+    theirs(&[TEXT, INT, INT], DataType::Text),
+    ours(&[BYTES, INT], DataType::Bytea, bytes_part),
+    ours(&[BYTES, INT, INT], DataType::Bytea, bytes_part),
+];
+const PART_OR_PATTERN: &[Overload] = &[
+    PART[0],
+    PART[1],
+    PART[2],
+    PART[3],
+    // What a regular expression matches first.
+    ours(&[TEXT, TEXT], DataType::Text, super::regex::substring),
+];
 const CHANGED: &[Overload] = &[theirs(&[TEXT], DataType::Text)];
 
 /// What LIKE gets for a pattern.
@@ -90,7 +103,7 @@ pub(super) const TABLE: &[Builtin] = &[
     Builtin { name: "levenshtein", overloads: &[theirs(&[TEXT, TEXT], DataType::Int4)] },
     Builtin { name: "strpos", overloads: &[theirs(&[TEXT, TEXT], DataType::Int4)] },
     Builtin { name: "substr", overloads: PART },
-    Builtin { name: "substring", overloads: PART },
+    Builtin { name: "substring", overloads: PART_OR_PATTERN },
     Builtin {
         name: "overlay",
         overloads: &[theirs(&[TEXT, TEXT, INT], DataType::Text), theirs(&[TEXT, TEXT, INT, INT], DataType::Text)],
@@ -173,6 +186,20 @@ fn like_pattern(values: &[Datum]) -> Result<Datum> {
 fn bits(bytes: usize) -> Result<Datum> {
     let bits = i32::try_from(bytes * 8).map_err(|_| EngineError::out_of_range("integer"))?;
     Ok(Datum::Int4(bits))
+}
+
+/// `substr(bytea, from, count)`; before the first byte and behind the last one there is nothing.
+fn bytes_part(values: &[Datum]) -> Result<Datum> {
+    let [of, Datum::Int4(from), rest @ ..] = values else { return Err(wrong_arguments(values)) };
+    let (of, from) = (bytes(of)?, i64::from(*from));
+    let end = match rest {
+        [] => i64::MAX,
+        [Datum::Int4(count)] if *count >= 0 => from + i64::from(*count),
+        [Datum::Int4(_)] => return Err(EngineError::new("22011", "negative substring length not allowed")),
+        _ => return Err(wrong_arguments(values)),
+    };
+    let at = |place: i64| (place - 1).clamp(0, of.len() as i64) as usize;
+    Ok(Datum::Bytea(of[at(from)..at(end)].to_vec().into()))
 }
 
 fn chr(values: &[Datum]) -> Result<Datum> {

@@ -15,6 +15,9 @@ pub(super) fn error(message: &str) -> Option<EngineError> {
     if let Some(rest) = message.strip_prefix("Cannot find column with position ") {
         return error("42P10", format!("GROUP BY position {} is not in select list", number(rest)));
     }
+    if message.contains("negative count not allowed") {
+        return error("22011", "negative substring length not allowed".into());
+    }
     if message.starts_with("LIMIT must be >= 0") {
         return error("2201W", "LIMIT must not be negative".into());
     }
@@ -26,6 +29,20 @@ pub(super) fn error(message: &str) -> Option<EngineError> {
     }
     if let Some(name) = message.strip_prefix("The window ").and_then(|rest| rest.strip_suffix(" is not defined!")) {
         return error("42704", format!("window \"{name}\" does not exist"));
+    }
+    let of_values = message.starts_with("Inconsistent data type across values list");
+    if of_values || message.starts_with("Incompatible inputs for Union") {
+        let what = if of_values { "VALUES" } else { "UNION" };
+        // A constant in quotes is a text by then.
+        if !message.contains("Utf8") {
+            return error("42804", format!("{what} types cannot be matched: {message}"));
+        }
+        let message = format!("{what} of these types in one column is not supported: {message}");
+        return Some(EngineError::unsupported(message).with_hint("Cast what is in quotes to the type of the others."));
+    }
+    if message.starts_with("Inconsistent metadata across values list") {
+        let message = "VALUES with texts of different types or lengths in one column are not supported";
+        return Some(EngineError::unsupported(message).with_hint("Cast all of them to one type."));
     }
     if message.starts_with("Too many columns! The subquery") {
         return error("42601", "subquery must return only one column".into());

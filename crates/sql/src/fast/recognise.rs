@@ -329,8 +329,11 @@ impl Scope<'_> {
 
     /// A value that is compared: exactly of the column's type, or of none yet.
     fn compared(&mut self, at: usize, value: &Expr) -> Option<Given> {
-        let data_type = self.data_type(at);
-        // Equality of floats is DataFusion's affair; varchar's literals would be cut to length.
+        let data_type = match self.data_type(at) {
+            DataType::Varchar(0) => DataType::Text,
+            other => other,
+        };
+        // Equality of floats is DataFusion's affair; literals of varchar(n) would be cut to length.
         let plain = [DataType::Bool, DataType::Int4, DataType::Int8, DataType::Text, DataType::Timestamp];
         plain.contains(&data_type).then_some(())?;
         if let Some(parameter) = self.parameter(value, data_type, Place::Compared(at)) {
@@ -595,7 +598,9 @@ fn compared_literal(table: &Table, at: usize, value: &Expr) -> Option<Datum> {
     let Expr::Value(v) = inner else { return None };
     match &v.value {
         Value::Number(text, false) if is_integer && text.parse::<i64>().is_ok() => literal(value, column)?.ok(),
-        Value::SingleQuotedString(_) if column.data_type == DataType::Text => literal(value, column)?.ok(),
+        Value::SingleQuotedString(_) if matches!(column.data_type, DataType::Text | DataType::Varchar(0)) => {
+            literal(value, column)?.ok()
+        }
         Value::Boolean(_) if column.data_type == DataType::Bool => literal(value, column)?.ok(),
         _ => None,
     }

@@ -139,6 +139,7 @@ pub fn data_type_of_oid(oid: u32) -> Option<DataType> {
 
 pub(crate) fn typmod(data_type: DataType) -> i32 {
     match data_type {
+        DataType::Varchar(0) => -1,
         DataType::Varchar(_) | DataType::Char(_) | DataType::Numeric(Some(_)) => {
             i32::try_from(data_type.length()).map_or(-1, |n| n.saturating_add(4))
         }

@@ -389,11 +389,12 @@ impl Writer<'_> {
         if list.is_empty() || list.iter().any(|item| array(item).is_some()) {
             return Ok(None);
         }
-        let list = list.to_vec();
+        let mut list = list.to_vec();
+        let of_texts = crate::arrays::as_texts(&mut list);
         let left = Box::new(left.clone());
         Ok(Some(match (op, any) {
-            (BinaryOperator::Eq, true) => nested(Expr::InList { expr: left, list, negated: false }),
-            (BinaryOperator::NotEq, false) => nested(Expr::InList { expr: left, list, negated: true }),
+            (BinaryOperator::Eq, true) if !of_texts => nested(Expr::InList { expr: left, list, negated: false }),
+            (BinaryOperator::NotEq, false) if !of_texts => nested(Expr::InList { expr: left, list, negated: true }),
             _ => {
                 if calls_volatile(left.as_ref(), self.functions.volatile) {
                     return Err(unsupported("a volatile function that is compared with the items of an array"));

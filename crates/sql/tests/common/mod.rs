@@ -171,3 +171,17 @@ impl Client {
         self.session.prepare(sql, &[]).await.unwrap_or_else(|e| panic!("{sql}: {e}")).parameters.clone()
     }
 }
+
+/// Queries, each with its one row.
+pub(crate) async fn answers(c: &mut Client, cases: &[(&str, &str)]) {
+    for (sql, answer) in cases {
+        c.rows(sql, &[answer]).await;
+    }
+}
+
+/// Statements that fail, each with its SQLSTATE.
+pub(crate) async fn refusals(c: &mut Client, cases: &[(&str, &str)]) {
+    for (sql, state) in cases {
+        c.fails(sql, state).await;
+    }
+}

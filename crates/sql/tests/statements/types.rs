@@ -1,5 +1,5 @@
 //! Types and what PostgreSQL's operators, casts and functions make of them. Answers are PostgreSQL 15's.
-use crate::common::{Client, Reply, database};
+use crate::common::{Client, Reply, answers, database, refusals};
 use terrace_engine::{DataType, Datum};
 
 async fn client() -> Client {
@@ -9,18 +9,6 @@ async fn client() -> Client {
 /// The Arrow types of a query's columns.
 async fn types(c: &mut Client, sql: &str) -> Vec<String> {
     c.columns(sql).await.into_iter().map(|(_, t)| t).collect()
-}
-
-async fn answers(c: &mut Client, cases: &[(&str, &str)]) {
-    for (sql, answer) in cases {
-        c.rows(sql, &[answer]).await;
-    }
-}
-
-async fn refusals(c: &mut Client, cases: &[(&str, &str)]) {
-    for (sql, state) in cases {
-        c.fails(sql, state).await;
-    }
 }
 
 #[tokio::test]
