@@ -78,8 +78,15 @@ class Terrace:
     def start(self):
         with open(self.log, "a") as log:
             command = [self.binary, "serve", self.data, "--listen", f"127.0.0.1:{self.port}"]
-            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+            # In a session of its own: Ctrl-C and `timeout` reach all of the tester's, and it would stop before those who ask it.
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
         wait(self.port, self.user, self.database, self.process, self.log)
+
+    def state(self):
+        """Whether it runs, and the last of what it said."""
+        ended = self.process.poll()
+        said = open(self.log, errors="replace").read()[-3000:]
+        return f"Terrace at port {self.port} {'runs' if ended is None else f'has ended ({ended})'}; its log:\n{said}"
 
     def stop(self):
         self.process.terminate()

@@ -340,7 +340,10 @@ def main(options):
             admin.close()
             addresses.append(((terrace.port, terrace.user, terrace.database), (port, "postgres", f"w{job}")))
         until = time.monotonic() + (options.seconds or 10**9)
-        return conduct(options, addresses, until, began)
+        code, failed = conduct(options, addresses, until, began)
+        for server in running[1:] if failed else []:
+            print(server.state())
+        return code
     finally:
         for server in running:
             server.stop()
@@ -378,7 +381,7 @@ def conduct(options, addresses, until, began):
             left -= 1
     for job in jobs:
         job.join()
-    return summary(report, failed, time.monotonic() - began)
+    return summary(report, failed, time.monotonic() - began), failed
 
 
 def summary(report, failed, seconds):

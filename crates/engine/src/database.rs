@@ -25,7 +25,9 @@ use terrace_env::Env;
 use terrace_storage::backup::Upto;
 use terrace_storage::config::Safeguard;
 use terrace_storage::undo::Unread;
-use terrace_storage::{DeviceSet, Distribution, Lsn, ObjectId, RecoveryPhase, RecoveryReport, StorageConfig, Store};
+use terrace_storage::{
+    CheckedMutex, DeviceSet, Distribution, Lsn, ObjectId, RecoveryPhase, RecoveryReport, StorageConfig, Store,
+};
 use tokio::sync::{MutexGuard, Notify};
 
 #[derive(Clone, Debug)]
@@ -90,7 +92,7 @@ pub(crate) struct Core {
     stripes: Vec<tokio::sync::Mutex<()>>,
     /// Finished transactions in the order in which they ended (their commits may become durable, and so be here, in
     /// another). Taken before the lock of `active`.
-    pub(crate) histories: Mutex<Histories>,
+    pub(crate) histories: CheckedMutex<Histories>,
     /// Those of the run before that nobody has read yet.
     unread: tokio::sync::Mutex<Unread>,
     pub(crate) purge_wanted: Arc<Notify>,
@@ -139,7 +141,7 @@ impl Core {
             active,
             usage: Arc::default(),
             stripes: (0..STRIPES).map(|_| tokio::sync::Mutex::new(())).collect(),
-            histories: Mutex::default(),
+            histories: CheckedMutex::default(),
             unread: tokio::sync::Mutex::default(),
             purge_wanted: Arc::default(),
             purging: tokio::sync::Mutex::new(()),

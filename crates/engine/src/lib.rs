@@ -15,6 +15,7 @@ pub mod error;
 mod extremes_tests;
 mod histories;
 pub mod key;
+mod leaving;
 pub mod locks;
 mod peek;
 mod purge;

@@ -18,6 +18,7 @@ use crate::catalog::Table;
 use crate::database::Core;
 use crate::error::{EngineError, Result};
 use crate::key;
+use crate::leaving;
 use crate::record::{Old, Record, is_chained, is_deleted};
 use crate::rollback::{LOG_EXTRA, entry};
 use crate::row::RowView;
@@ -112,15 +113,8 @@ impl Core {
         let _one = self.purging.lock().await;
         self.read_histories().await?;
         while !self.closing.load(Ordering::Acquire) {
-            let next = {
-                let histories = self.histories.lock();
-                let horizon = self.active.horizon();
-                match self.guards(Safeguard::HistoryOrder) {
-                    true => histories.first().filter(|history| history.txn < horizon),
-                    false => histories.iter().filter(|history| history.txn < horizon).last(),
-                }
-            };
-            let Some(history) = next else { break };
+            let in_order = self.guards(Safeguard::HistoryOrder);
+            let Some(history) = leaving::next(&self.active, &self.histories, in_order) else { break };
             self.purge_history(&history).await?;
             let done = self.histories.lock().remove(history.seq);
             assert!(done, "only purge takes histories, and one at a time");

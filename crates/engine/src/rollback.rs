@@ -13,6 +13,7 @@ use crate::catalog::{Catalog, Table};
 use crate::database::Core;
 use crate::error::{EngineError, Result};
 use crate::key;
+use crate::leaving;
 use crate::locks::{LockKey, LockMode, Owner, TxnState};
 use crate::record::{Old, Record, is_chained};
 use crate::row::RowView;
@@ -194,26 +195,21 @@ impl Ending {
         let core = self.core.clone();
         let has_records = !history.first.is_none();
         let defined = self.catalog.is_some();
-        // One step for purge, which looks at the histories and the horizon under this lock: else it could see the
-        // horizon move, and in the same segment a later history, but not this one. The catalogue comes before the
-        // history, which purge reads by its definitions. Both come before the locks go: whoever gets them (checks) must
-        // find the records of what it finds.
-        let mut histories = core.histories.lock();
-        core.active.leave(state.id);
-        #[cfg(test)]
-        if let Some(hook) = core.while_leaving.lock().take() {
-            hook();
-        }
-        if history.end == TxnEnd::Committed
-            && let Some(catalog) = self.catalog.take()
-        {
-            core.usage.retain(&catalog);
-            *core.catalog.write() = catalog;
-        }
-        if has_records {
-            histories.insert(&history);
-        }
-        drop(histories);
+        // The catalogue comes before the history, which purge reads by its definitions. Both come before the locks go:
+        // whoever gets them (checks) must find the records of what it finds.
+        let publish = || {
+            #[cfg(test)]
+            if let Some(hook) = core.while_leaving.lock().take() {
+                hook();
+            }
+            if history.end == TxnEnd::Committed
+                && let Some(catalog) = self.catalog.take()
+            {
+                core.usage.retain(&catalog);
+                *core.catalog.write() = catalog;
+            }
+        };
+        leaving::leave(&core.active, &core.histories, state.id, publish, has_records.then_some(&history));
         if defined {
             core.redefined.lock().clear(); // Behind the catalogue: who looks here first misses neither.
         }

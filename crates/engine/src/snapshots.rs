@@ -17,12 +17,11 @@
 //!    before errors too, for they may be of what was no longer there.
 use crate::error::{EngineError, Result};
 use crate::locks::{Owner, TxnState};
-use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use terrace_env::Nanos;
-use terrace_storage::TxnId;
+use terrace_storage::{CheckedMutex, TxnId};
 
 /// What a set of transactions looks like from outside.
 struct View {
@@ -61,7 +60,7 @@ struct Inner {
 }
 
 pub(crate) struct Active {
-    inner: Mutex<Inner>,
+    inner: CheckedMutex<Inner>,
     low: AtomicU64,
     /// Invariant 5 holds (but in tests that show that it is needed).
     checks: bool,
@@ -168,7 +167,7 @@ impl Inner {
 
 impl Active {
     pub(crate) fn new(checks: bool) -> Active {
-        Active { inner: Mutex::default(), low: AtomicU64::default(), checks }
+        Active { inner: CheckedMutex::default(), low: AtomicU64::default(), checks }
     }
 
     /// Sets the next id at opening.

@@ -36,5 +36,8 @@ pub use flash::{FlashState, FlashStats};
 pub use progress::{RecoveryPhase, RecoveryProgress, RecoveryState};
 pub use reads::{Place, Reads, counted, counting};
 pub use store::{RecoveryReport, Store};
+/// The engine's, where a model of it is checked.
+#[doc(hidden)]
+pub use sync::Mutex as CheckedMutex;
 pub use terrace_device::{Distribution, Histogram, Purpose, Usage as IoUsage};
 pub use types::*;

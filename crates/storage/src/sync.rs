@@ -1,10 +1,11 @@
 //! The locks and atomics that storage's concurrent structures are made of, so that a model checker can take their place.
 //!
-//! With the feature `shuttle` they are shuttle's, and the models in `pool/models.rs` and `flash/models.rs` run the production code under many
-//! interleavings:
+//! With the feature `shuttle` they are shuttle's, and the models in `pool/models.rs`, `flash/models.rs` and the
+//! engine's `leaving.rs` run the production code under many interleavings:
 //!
 //! ```text
-//! cargo test -p terrace-storage --features shuttle models
+//! cargo test -p terrace-storage --features shuttle --lib models
+//! cargo test -p terrace-engine --features shuttle --lib models
 //! ```
 //!
 //! Only short critical sections use them; none is held across an await. What tasks wait on is `tokio::sync`, which knows nothing
@@ -15,7 +16,8 @@ mod real {
     use parking_lot::RawRwLock;
     use parking_lot::lock_api::RawRwLock as _;
 
-    pub(crate) use parking_lot::{Mutex, RwLock};
+    pub use parking_lot::Mutex;
+    pub(crate) use parking_lot::RwLock;
     pub(crate) use std::sync::atomic;
     pub(crate) use std::thread_local;
 
@@ -65,12 +67,12 @@ mod model {
     const POISON: &str = "no thread of a model goes on after a panic";
 
     #[derive(Default)]
-    pub(crate) struct Mutex<T>(checked::Mutex<T>);
+    pub struct Mutex<T>(checked::Mutex<T>);
     impl<T> Mutex<T> {
         pub(crate) fn new(value: T) -> Mutex<T> {
             Mutex(checked::Mutex::new(value))
         }
-        pub(crate) fn lock(&self) -> checked::MutexGuard<'_, T> {
+        pub fn lock(&self) -> checked::MutexGuard<'_, T> {
             self.0.lock().expect(POISON)
         }
         pub(crate) fn try_lock(&self) -> Option<checked::MutexGuard<'_, T>> {
@@ -148,6 +150,10 @@ mod model {
 }
 
 #[cfg(feature = "shuttle")]
+pub use model::Mutex;
+#[cfg(feature = "shuttle")]
 pub(crate) use model::*;
+#[cfg(not(feature = "shuttle"))]
+pub use real::Mutex;
 #[cfg(not(feature = "shuttle"))]
 pub(crate) use real::*;

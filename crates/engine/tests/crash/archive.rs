@@ -1,8 +1,9 @@
 //! Backups and archived log of a database that crashes, and restores that crash: a backup is of a time between its end's call and its last
-//! byte; with the log since, archived through crashes or still in the database, it is the database.
+//! byte; with the log since, archived through crashes or still in the database, it is the database, at its end and at
+//! moments before.
 
 use crate::model::{Model, State, difference};
-use crate::verify::{go_on, observe, run_clients, set_up, settle, verify};
+use crate::verify::{go_on, observe, recover, run_clients, set_up, settle, verify};
 use crate::workload::Mix;
 use crate::world::{World, engine_config};
 use crate::{Replay, many_seeds, seeds};
@@ -15,9 +16,10 @@ use terrace_device::{Image, IoBuf};
 use terrace_engine::{Database, EngineError};
 use terrace_env::Env;
 use terrace_storage::backup::{BackupEnd, PAGES_AT, Restore, Upto, rebirth, segment_facts};
+use terrace_storage::config::Safeguards;
 use terrace_storage::control::Control;
 use terrace_storage::log::archive::Archive;
-use terrace_storage::{DATA, DeviceSet, SpaceId, StorageConfig, StorageError, UNDO};
+use terrace_storage::{DATA, DeviceSet, Lsn, SpaceId, StorageConfig, StorageError, UNDO};
 
 /// Crashes per seed.
 const ROUNDS: u64 = 3;
@@ -92,11 +94,15 @@ async fn write(
 }
 
 /// As `terrace restore` does it; what the database holds.
-fn restore(world: &World, copied: Arc<Copied>, segments: BTreeMap<u64, Vec<u8>>) -> Result<State, EngineError> {
+fn restore(
+    world: &World,
+    copied: Arc<Copied>,
+    segments: BTreeMap<u64, Vec<u8>>,
+    upto: Upto,
+) -> Result<State, EngineError> {
     let (env, set, config) = (world.sim.env(), world.set(), world.config.clone());
     world.sim.run(async move {
         write(&env, &set, &config, &copied, &segments).await?;
-        let upto = Upto::End;
         let (db, _) = Database::open_upto(env.clone(), set.clone(), config.clone(), engine_config(), upto).await?;
         let problems = db.check().await?;
         assert!(problems.is_empty(), "check found: {}", problems.join("; "));
@@ -109,26 +115,39 @@ fn restore(world: &World, copied: Arc<Copied>, segments: BTreeMap<u64, Vec<u8>>)
     })
 }
 
-fn restored(seed: u64, copied: &Arc<Copied>, segments: &BTreeMap<u64, Vec<u8>>) -> Result<State, String> {
+fn restored(seed: u64, copied: &Arc<Copied>, segments: &BTreeMap<u64, Vec<u8>>, upto: Upto) -> Result<State, String> {
     let mut images: Option<Vec<Image>> = None;
-    // The power goes while it is restored; it is begun again over what that left.
+    // The power goes while it is restored, or just after; it is begun again over what that left.
     for i in 0..seed % 3 {
         let world = World::new(seed + i, images.take(), false);
-        world.recorder.power_off_at(world.sim.env().random_u64() % 400);
-        let _ = restore(&world, copied.clone(), segments.clone());
+        world.recorder.power_off_at(world.sim.env().random_u64() % [400, 3000][i as usize]);
+        let _ = restore(&world, copied.clone(), segments.clone(), upto);
         images = Some(world.crash(Choice::Random(seed + i)));
     }
     let world = World::new(seed, images, false);
-    let is = restore(&world, copied.clone(), segments.clone()).map_err(|e| format!("restore failed: {e}"))?;
-    let db = world.open().map_err(|e| format!("the restored database does not open: {e}"))?;
-    verify(&world, &db, std::slice::from_ref(&is)).map_err(|e| format!("restored: {e}"))?;
-    go_on(&world, &db, &is).map_err(|e| format!("restored: {e}"))?;
+    let is = restore(&world, copied.clone(), segments.clone(), upto).map_err(|e| format!("restore failed: {e}"))?;
+    first_life(seed, world, &is).map_err(|e| format!("restored: {e}"))?;
     Ok(is)
+}
+
+/// What was restored lives, crashes, and lives on.
+fn first_life(seed: u64, world: World, is: &State) -> Result<(), String> {
+    let db = world.open().map_err(|e| format!("it does not open: {e}"))?;
+    verify(&world, &db, std::slice::from_ref(is))?;
+    let state = go_on(&world, &db, is)?;
+    let model = Model::new(world.recorder.clone(), &state);
+    world.recorder.power_off_at(world.recorder.events() + world.sim.env().random_u64() % 600);
+    run_clients(&world, &db, &model, 2, Mix { transactions: 20, long: 10, ..Mix::default() }, || false);
+    let events = world.recorder.events();
+    drop(db);
+    recover(seed, world.crash(Choice::Random(seed)), &model.states_at(events), Safeguards::default())
+        .map(drop)
+        .map_err(|e| format!("after its first crash: {e}"))
 }
 
 /// The backup by itself is a state that the database had while it ended.
 fn check_alone(seed: u64, copied: &Arc<Copied>, model: &Model) -> Result<(), String> {
-    let is = restored(seed, copied, &copied.segments)?;
+    let is = restored(seed, copied, &copied.segments, Upto::End)?;
     let (from, to) = copied.between;
     let mut times = from..=to;
     match times.any(|events| model.states_at(events).contains(&is)) {
@@ -157,6 +176,11 @@ fn life(world: &World, db: &Database, model: &Model) -> Option<Copied> {
     done.lock().take()
 }
 
+/// A moment to come back to.
+async fn moment(db: Database) -> Result<Lsn, StorageError> {
+    Ok(db.store().begin_backup().await?.end().await?.lsn)
+}
+
 /// All segments that the archive has not got.
 async fn rest(db: Database, after: Option<u64>, first: u64) -> Result<BTreeMap<u64, Vec<u8>>, StorageError> {
     let backup = db.store().begin_backup().await?;
@@ -171,7 +195,7 @@ async fn rest(db: Database, after: Option<u64>, first: u64) -> Result<BTreeMap<u
 fn run(seed: u64) -> Result<u64, String> {
     let shelf = Shelf::default();
     let (mut state, mut images, mut backups) = (State::new(), None, Vec::new());
-    let mut made = 0;
+    let (mut made, mut moments) = (0, Vec::new());
     for round in 0..=ROUNDS {
         let round_seed = seed * (ROUNDS + 1); // Sizes stay as they are.
         let mut world = World::new(round_seed, images.take(), false);
@@ -185,6 +209,8 @@ fn run(seed: u64) -> Result<u64, String> {
             0 => set_up(&world, &db, &model),
             _ => drop(verify(&world, &db, &[state.clone()]).map_err(|e| format!("round {round}: {e}"))?),
         }
+        let lsn = world.sim.run(moment(db.clone())).map_err(|e| format!("round {round}: {e}"))?;
+        moments.push((lsn, model.state_now()));
         if round == ROUNDS {
             settle(&world, &db)?;
             let last = shelf.lock().last_key_value().map(|(number, _)| *number);
@@ -194,9 +220,16 @@ fn run(seed: u64) -> Result<u64, String> {
             segments.extend(left);
             for (i, copied) in backups.iter().enumerate() {
                 check_segments(copied, &segments)?;
-                let is = restored(seed + i as u64, copied, &segments)?;
+                let is = restored(seed + i as u64, copied, &segments, Upto::End)?;
                 if is != state {
                     return Err(format!("restored to the end: {:?}", difference(&state, &is)));
+                }
+                // Each end of a backup is followed by a moment: the next round's.
+                let later: Vec<_> = moments.iter().filter(|(lsn, _)| *lsn >= copied.end.lsn).collect();
+                let (lsn, then) = later[(seed as usize + i) % later.len()];
+                let is = restored(seed + i as u64 + 1, copied, &segments, Upto::Lsn(*lsn))?;
+                if is != *then {
+                    return Err(format!("restored to {lsn}: {:?}", difference(then, &is)));
                 }
             }
             break;

@@ -3,7 +3,7 @@
 use super::FlashHome;
 use crate::config::{DeviceSet, FlashConfig, FlashOrder, StorageConfig, WritePolicy};
 use crate::home::disk::DiskHome;
-use crate::home::{Home, Reason, WriteBack};
+use crate::home::{Home, PAGES_AT, Reason, WriteBack};
 use crate::identity::Identity;
 use crate::log::Log;
 use crate::page::header;
@@ -19,7 +19,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use terrace_device::latency::{Delay, LatencyDevice, Operation};
-use terrace_device::{DeviceRef, IoBuf, MemoryDevice};
+use terrace_device::{Device, DeviceRef, DeviceStats, Guarantees, IoBuf, IoFuture, MemoryDevice, Purpose};
 use terrace_env::Env;
 
 const DATABASE: u128 = 7;
@@ -35,9 +35,50 @@ impl Delay for Others {
     }
 }
 
+/// Whoever reads what is being written finds the first half new and the second as it was.
+struct Torn(Arc<MemoryDevice>);
+
+impl Device for Torn {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+    fn guarantees(&self) -> Guarantees {
+        self.0.guarantees()
+    }
+    fn size(&self) -> u64 {
+        self.0.size()
+    }
+    fn read(&self, offset: u64, buf: IoBuf, purpose: Purpose) -> IoFuture<'_, IoBuf> {
+        self.0.read(offset, buf, purpose)
+    }
+    fn write(&self, offset: u64, buf: IoBuf, purpose: Purpose) -> IoFuture<'_, IoBuf> {
+        Box::pin(async move {
+            if offset + buf.len() as u64 <= self.0.size() {
+                self.0.tamper(|image| image.write(offset, &buf[..buf.len() / 2]));
+                yield_now().await;
+            }
+            self.0.write(offset, buf, purpose).await
+        })
+    }
+    fn sync(&self, purpose: Purpose) -> IoFuture<'_, ()> {
+        self.0.sync(purpose)
+    }
+    fn allocate(&self, offset: u64, len: u64) -> IoFuture<'_, ()> {
+        self.0.allocate(offset, len)
+    }
+    fn discard(&self, offset: u64, len: u64) -> IoFuture<'_, ()> {
+        self.0.discard(offset, len)
+    }
+    fn stats(&self) -> DeviceStats {
+        self.0.stats()
+    }
+}
+
 struct Model {
     pool: Arc<Pool>,
     home: Arc<FlashHome>,
+    /// Behind the tier.
+    flash: Arc<MemoryDevice>,
     log: Log,
     /// Increments of each page, counted when they have happened.
     counted: Vec<AtomicU64>,
@@ -49,10 +90,11 @@ fn start(write: WritePolicy) -> Arc<Model> {
     let replacement = if write == WritePolicy::Rotating { FlashOrder::Fifo } else { FlashOrder::Lru2 };
     let flash = FlashConfig { size: 4 * PAGE as u64, write, replacement, expanded_read: 1, ..FlashConfig::default() };
     let config = StorageConfig { flash, ..small(8) };
-    let device = |name: &str| -> DeviceRef {
-        Arc::new(LatencyDevice::new(Arc::new(MemoryDevice::new(name, 1 << 30)), Arc::new(Others)))
-    };
-    let devices = DeviceSet::from_fn(device);
+    let memory = |name: &str| Arc::new(MemoryDevice::new(name, 1 << 30));
+    let slow = |device: DeviceRef| -> DeviceRef { Arc::new(LatencyDevice::new(device, Arc::new(Others))) };
+    let data = slow(Arc::new(Torn(memory("data"))));
+    let devices = DeviceSet { data, ..DeviceSet::from_fn(|name| slow(memory(name))) };
+    let flash = memory("flash");
     let log = Log::unopened(env.clone(), devices.log.clone(), DATABASE, &config);
     let disk = Arc::new(DiskHome::new(&devices, &config, DATABASE, log.clone()));
     let home = Arc::new(FlashHome::new(env.clone(), disk.clone(), &config, log.clone()));
@@ -63,12 +105,12 @@ fn start(write: WritePolicy) -> Arc<Model> {
         disk.start();
         disk.write_back((0..PAGES).map(blank).collect(), Reason::Age).await.unwrap();
         disk.sync().await.unwrap();
-        home.start(&identity, Some(device("flash"))).await.unwrap();
+        home.start(&identity, Some(slow(flash.clone()))).await.unwrap();
     });
     let pool = Pool::new(env, &config, home.clone(), log.clone());
     pool.repair_up_to(Lsn(0));
     let counted = (0..PAGES).map(|_| AtomicU64::new(0)).collect();
-    Arc::new(Model { pool, home, log, counted })
+    Arc::new(Model { pool, home, flash, log, counted })
 }
 
 fn blank(no: u32) -> WriteBack {
@@ -93,6 +135,14 @@ impl Model {
     async fn on_disk(&self, no: u32) -> IoBuf {
         let mut fetched = self.home.disk.fetch(page(no), 1, Access::Random).await;
         fetched.pop().unwrap().unwrap().bytes
+    }
+
+    /// A page as the pool would hand it over.
+    fn sealed(&self, no: u32) -> WriteBack {
+        let mut bytes = IoBuf::padded(&self.pool.get(page(no)).unwrap().read());
+        header::seal(&mut bytes);
+        let rec_lsn = self.pool.min_rec_lsn().expect("it is dirty");
+        WriteBack { page: page(no), lsn: header::lsn(&bytes), bytes, rec_lsn, access: Access::Random }
     }
 
     /// A checkpoint's redo LSN, and the LSN that each page has on the disk afterwards.
@@ -169,17 +219,38 @@ fn model_pages_move_between_the_tiers() {
     explore(pages_move_between_the_tiers);
 }
 
+/// A page whose frame has rotted is wanted while the cleaner, who has made it again, writes it home: what the disk
+/// gives meanwhile may be torn, and the log does not reach back to the page's beginning.
+fn s8_a_lost_page_is_read_while_it_goes_home() {
+    let model = start(WritePolicy::LazyCleaning);
+    let (no, task) = (3, model.clone());
+    block_on(model.increment(no));
+    let end = block_on(model.increment(no));
+    block_on(model.log.flush_to(end)).unwrap();
+    block_on(model.home.write_back(vec![model.sealed(no)], Reason::Evict)).unwrap();
+    assert_eq!(model.home.stats().dirty, 1);
+    model.flash.tamper(|image| image.write(PAGES_AT, &[0xa5; 4 * PAGE]));
+    let reader = thread::spawn(move || {
+        let mut fetched = block_on(task.home.fetch(page(no), 1, Access::Random));
+        numbers(&fetched.pop().unwrap().expect("it is in the log").bytes, no)
+    });
+    block_on(model.home.destage(Lsn(u64::MAX))).unwrap();
+    assert_eq!(reader.join().unwrap(), 2);
+    assert_eq!(numbers(&block_on(model.on_disk(no)), no), 2);
+}
+
+#[test]
+fn model_s8_a_lost_page_is_read_while_it_goes_home() {
+    explore(s8_a_lost_page_is_read_while_it_goes_home);
+}
+
 /// The only dirty frame is still being written when it is wanted home.
 fn destage_waits_for_what_is_being_written() {
     let model = start(WritePolicy::LazyCleaning);
     let (no, task) = (3, model.clone());
     let end = block_on(model.increment(no));
     block_on(model.log.flush_to(end)).unwrap();
-    // As the pool would hand it over; taken by the call.
-    let pin = model.pool.get(page(no)).unwrap();
-    let mut bytes = IoBuf::padded(&pin.read());
-    header::seal(&mut bytes);
-    let back = WriteBack { page: page(no), lsn: header::lsn(&bytes), bytes, rec_lsn: Lsn(1), access: Access::Random };
+    let back = model.sealed(no); // Taken by the call.
     let writer = thread::spawn(move || {
         let writing = task.home.write_back(vec![back], Reason::Evict);
         assert_eq!(task.home.stats().dirty, 1);

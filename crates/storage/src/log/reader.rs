@@ -3,8 +3,9 @@
 //! Invariants:
 //! 1. The stream goes on from segment N to N+1 only by rule 1 of `segment`; the first batch that does not check, with no such
 //!    successor, is the end of the log. It is a function of the device's bytes: reading again finds the same end.
-//! 2. Nothing is believed before the device was synced once after opening: a killed process leaves bytes that are readable and not
-//!    yet durable, and redo must not let pages overtake them (R4). After a life that was not closed that is not enough: `harden`.
+//! 2. Nothing is believed before it was made durable: a killed process leaves bytes that are readable and not yet that,
+//!    and redo must not let pages overtake them (R4). After a life that was not closed `harden` sees to it, behind
+//!    `scan` and before the first batch is repeated; one that was closed has left nothing to believe.
 //! 3. Sectors that cannot be read are damage like bytes that do not check, and stand for zeros: in front of the stream's end they end it
 //!    (`harden`, invariant 4), behind it they do not matter.
 
@@ -20,8 +21,10 @@ use terrace_device::{ErrorKind, IoBuf, Purpose, SECTOR};
 
 /// Where a transfer fails, it is tried again in pieces of so many bytes, then by sectors.
 const PIECE: usize = 64 << 10;
-/// A sector is tried so often.
+/// A sector is tried so often, and of each further piece one, once, where so many in a row could not be read: more than
+/// end an opening.
 const SECTOR_READS: usize = 3;
+const DEAD: usize = 16;
 
 /// One segment's bytes, as they lie on the device.
 pub(crate) struct SegmentImage {
@@ -33,12 +36,9 @@ pub(crate) struct SegmentImage {
 }
 
 impl Log {
-    /// Syncs the device (invariant 2) and finds the segments on it. `redo`: the recorded redo LSN.
+    /// Finds the segments on the device. `redo`: the recorded redo LSN.
     pub(crate) async fn scan(&self, redo: Lsn, retain: Lsn) -> Result<()> {
         let core = &self.core;
-        if core.safeguards.has(Safeguard::LogSync) {
-            core.device.sync(Purpose::Log).await?;
-        }
         let slots = core.geometry.slots(core.device.size());
         let mut newest: BTreeMap<u64, (SegmentHeader, u32)> = BTreeMap::new();
         for slot in 0..slots {
@@ -151,34 +151,52 @@ impl Core {
             return Ok((bytes, false));
         }
         let mut bytes = IoBuf::zeroed(length);
-        let mut holes = false;
-        for piece in bytes.chunks_mut(PIECE).enumerate() {
-            let (from, piece) = (at + (piece.0 * PIECE) as u64, piece.1);
-            if let Some(read) = self.try_read(from, piece.len()).await? {
-                piece.copy_from_slice(&read);
-                continue;
-            }
-            for (i, sector) in piece.chunks_mut(SECTOR).enumerate() {
-                let offset = from + (i * SECTOR) as u64;
-                let mut read = None;
-                for _ in 0..SECTOR_READS {
-                    read = self.try_read(offset, sector.len()).await?;
-                    if read.is_some() {
-                        break;
-                    }
+        let (mut holes, mut in_a_row) = (false, 0);
+        for (i, piece) in bytes.chunks_mut(PIECE).enumerate() {
+            let from = at + (i * PIECE) as u64;
+            match self.try_read(from, piece.len()).await? {
+                Some(read) => {
+                    piece.copy_from_slice(&read);
+                    in_a_row = 0;
                 }
-                match read {
-                    Some(read) => sector.copy_from_slice(&read),
-                    None => {
-                        holes = true;
-                        if self.unreadable.lock().insert(offset) {
-                            tracing::warn!(device = self.device.name(), offset, "a sector of the log cannot be read");
-                        }
+                None => holes |= self.read_sectors(from, piece, &mut in_a_row).await?,
+            }
+        }
+        Ok((bytes, holes))
+    }
+
+    /// Reads a piece sector by sector; whether some cannot be read. `in_a_row`: how many could not just before. A
+    /// device that has given nothing for so long is asked for little more: each of its answers may take seconds.
+    async fn read_sectors(&self, from: u64, piece: &mut [u8], in_a_row: &mut usize) -> Result<bool> {
+        let mut holes = false;
+        for (i, sector) in piece.chunks_mut(SECTOR).enumerate() {
+            let offset = from + (i * SECTOR) as u64;
+            let times = match *in_a_row {
+                DEAD.. if i > 0 => 0,
+                DEAD.. => 1,
+                _ => SECTOR_READS,
+            };
+            let mut read = None;
+            for _ in 0..times {
+                read = self.try_read(offset, SECTOR).await?;
+                if read.is_some() {
+                    break;
+                }
+            }
+            match read {
+                Some(read) => {
+                    sector.copy_from_slice(&read);
+                    *in_a_row = 0;
+                }
+                None => {
+                    (holes, *in_a_row) = (true, *in_a_row + 1);
+                    if self.unreadable.lock().insert(offset) {
+                        tracing::warn!(device = self.device.name(), offset, "a sector of the log cannot be read");
                     }
                 }
             }
         }
-        Ok((bytes, holes))
+        Ok(holes)
     }
 
     /// `None` where the medium fails.

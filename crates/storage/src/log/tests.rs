@@ -6,7 +6,9 @@ use super::*;
 use crate::page::PageKind;
 use crate::page::op::PageOp;
 use std::collections::BTreeSet;
+use std::pin::Pin;
 use terrace_device::fault::{Choice, Fault, FaultDevice, Operation, Recorder, Rule};
+use terrace_device::latency::{self, Delay, LatencyDevice};
 use terrace_device::{ErrorKind, Guarantees, Image, MemoryDevice, Purpose, SECTOR};
 use terrace_env::Sim;
 
@@ -605,5 +607,39 @@ fn r5_what_lies_in_front_of_where_reading_begins_need_not_check() {
         log.harden(redo).await.expect("writes");
         let written = device.stats().write_bytes - before;
         assert!(written >= end.0 - redo.0, "{written} bytes of {} are written again", end.0 - redo.0);
+    });
+}
+
+/// Each answer of a device that is gone may take seconds.
+#[test]
+fn r7_a_device_that_gives_nothing_is_asked_for_little() {
+    #[derive(Default)]
+    struct Asked(std::sync::atomic::AtomicU64);
+    impl Delay for Asked {
+        fn serve(&self, _: latency::Operation, _: u64, _: u64) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Box::pin(std::future::ready(()))
+        }
+    }
+    let sim = Sim::new(14, 1);
+    let env = sim.env();
+    sim.run(async move {
+        let (memory, asked) = (Arc::new(MemoryDevice::new("log", 64 << 20)), Arc::new(Asked::default()));
+        let (bytes, sectors) = (1 << 20, (1 << 20) / SECTOR as u64);
+        memory.tamper(|image| image.write(SECTOR as u64, &vec![7; bytes]));
+        let log = Log::unopened(env, Arc::new(LatencyDevice::new(memory.clone(), asked.clone())), DATABASE, &config());
+        let read = async |spoilt: &[(u64, u64)]| {
+            memory
+                .tamper(|image| spoilt.iter().for_each(|&(at, n)| image.spoil(at * SECTOR as u64, n * SECTOR as u64)));
+            let before = asked.0.load(Ordering::Relaxed);
+            let (read, holes) = log.core.read_around(SECTOR as u64, bytes).await.expect("with holes");
+            (read.iter().filter(|&&b| b == 7).count(), holes, asked.0.load(Ordering::Relaxed) - before)
+        };
+        // Two bad sectors cost what is around them nothing.
+        let (good, holes, _) = read(&[(30, 1), (200, 1)]).await;
+        assert_eq!((good, holes), (bytes - 2 * SECTOR, true));
+        let (good, holes, times) = read(&[(1, sectors)]).await;
+        assert_eq!((good, holes), (0, true));
+        assert!(times < 100, "asked {times} times for {sectors} sectors");
     });
 }
