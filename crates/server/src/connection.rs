@@ -376,7 +376,7 @@ impl Connection {
                 // Also after a COMMIT among them.
                 self.session.begin_pipeline();
             }
-            let prepared = Box::pin(self.session.prepare(&sql, &[])).await?;
+            let prepared = Box::pin(self.session.prepare_to_run(&sql)).await?;
             if !prepared.parameters.is_empty() {
                 return Err(EngineError::new("42P02", "there is no parameter $1").into());
             }

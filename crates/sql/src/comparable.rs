@@ -1,30 +1,30 @@
 //! Values whose Arrow order is not PostgreSQL's are compared by something that has it.
 //!
-//! 1. Floats: -0 equals 0, and every NaN equals every other and is above all numbers. Arrow's total order has -0 below 0 and NaNs with a
-//!    sign (which `inf - inf` makes) below everything: a float that is compared becomes [`canonical`] first.
+//! 1. Floats: -0 equals 0, and every NaN equals every other and is above all numbers. Arrow's total order has -0 below
+//!    0 and NaNs with a sign (which `inf - inf` makes) below everything: a float that is compared becomes [`canonical`]
+//!    first.
 //! 2. Intervals are compared by [`crate::interval::key`]: `1 day` equals `24:00:00`.
-//! 3. Where equal values become one (GROUP BY, DISTINCT, set operations, min, max), PostgreSQL keeps one of them. Of floats that is one
-//!    without a sign here; of intervals there is no telling, and they are refused (0A000).
-//! 4. Arrays and rows have no order here: Arrow puts NULL items first, and PostgreSQL last. Those that hold floats or intervals are not
-//!    compared at all. Both are refused (0A000).
+//! 3. Where equal values become one (GROUP BY, DISTINCT, set operations, min, max), PostgreSQL keeps one of them. Of
+//!    floats that is one without a sign here; of intervals there is no telling, and they are refused (0A000).
+//! 4. Arrays and rows have no order here: Arrow puts NULL items first, and PostgreSQL last. Those that hold floats or
+//!    intervals are not compared at all. Both are refused (0A000).
 //!
 //! An analyzer rule, run last, so that the types are known.
 //!
-//! Report for Arrow 59 and DataFusion 55.2: `eq` of floats is bitwise but for nothing, so that `0.0 = -0.0` is false, in filters, joins and
-//! GROUP BY; SQL wants IEEE 754's equality there.
+//! Report for Arrow 59 and DataFusion 55.2: `eq` of floats is bitwise but for nothing, so that `0.0 = -0.0` is false,
+//! in filters, joins and GROUP BY; SQL wants IEEE 754's equality there.
 use crate::error::tunnel;
 use crate::interval;
+use crate::rules::Rewrite;
 use datafusion::arrow::array::{ArrayRef, AsArray, PrimitiveArray};
 use datafusion::arrow::compute::kernels::arity;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Float32Type, Float64Type};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
+use datafusion::common::{DFSchema, DataFusionError, JoinConstraint, Result, ScalarValue};
 use datafusion::logical_expr::expr::{
     AggregateFunction, Alias, Case, InList, InSubquery, ScalarFunction, WindowFunctionDefinition,
 };
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Between, BinaryExpr, ColumnarValue, Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator,
     ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Subquery, Volatility,
@@ -42,7 +42,12 @@ impl AnalyzerRule for Comparable {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        Ok(plan.transform_up_with_subqueries(node)?.data)
+        let rewrite = Rewrite {
+            concerns: has_arm,
+            expr: |expr: Expr, schema: &DFSchema| expr.transform_up(|e| rewrite(e, schema)),
+            node: by_node,
+        };
+        rewrite.plan(plan)
     }
 }
 
@@ -85,26 +90,6 @@ fn is_plain(schema: &DFSchema) -> bool {
     schema.fields().iter().all(|f| matches!(by(f.data_type()), By::Themselves))
 }
 
-fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    let mut schema = merge_schema(&plan.inputs());
-    if let LogicalPlan::TableScan(scan) = &plan {
-        schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
-    }
-    let names = NamePreserver::new(&plan);
-    let named = |expr: Expr| {
-        let name = names.save(&expr);
-        let expr = expr.transform_up(|e| rewrite(e, &schema))?;
-        Ok(expr.update_data(|e| name.restore(e)))
-    };
-    let rewritten = plan.map_expressions(|expr| match expr {
-        // With a name of its own it would be no grouping set any more.
-        Expr::GroupingSet(_) => expr.map_children(&named),
-        _ => named(expr),
-    })?;
-    let rewritten = rewritten.transform_data(|plan| by_node(plan, &schema))?;
-    if rewritten.transformed { rewritten.map_data(|plan| plan.recompute_schema()) } else { Ok(rewritten) }
-}
-
 /// What a node compares by itself.
 fn by_node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPlan>> {
     match plan {
@@ -117,6 +102,8 @@ fn by_node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPl
             Ok(Transformed::yes(LogicalPlan::Sort(sort)))
         }
         LogicalPlan::Join(mut join) if !is_plain(schema) => {
+            // Names are resolved by now, and what asks for the columns of USING takes keys for columns.
+            join.join_constraint = JoinConstraint::On;
             for (left, right) in &mut join.on {
                 wrap(left, join.left.schema())?;
                 wrap(right, join.right.schema())?;
@@ -209,6 +196,18 @@ fn wrap_group(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
 fn compares(op: Operator) -> bool {
     use Operator::*;
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
+}
+
+/// What [`rewrite`] has an arm for.
+fn has_arm(expr: &Expr) -> bool {
+    match expr {
+        Expr::BinaryExpr(binary) => compares(binary.op),
+        Expr::Case(case) => case.expr.is_some(),
+        Expr::Between(_) | Expr::InList(_) | Expr::InSubquery(_) => true,
+        Expr::AggregateFunction(_) | Expr::WindowFunction(_) => true,
+        Expr::ScalarFunction(call) => matches!(call.name(), "greatest" | "least"),
+        _ => false,
+    }
 }
 
 pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {

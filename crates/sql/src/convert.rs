@@ -7,7 +7,7 @@
 use crate::arithmetic::{Function, is_number};
 use crate::cast::{Castable, cannot_cast, cast_datum, castable};
 use crate::error::tunnel;
-use crate::rules::{Semantics, optional};
+use crate::rules::{Rewrite, Semantics, optional};
 use crate::values::{ColumnBuilder, array_datum, engine_array, engine_type, field_of, field_type};
 use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
@@ -15,9 +15,7 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Cast, ScalarFunction};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::TypePlanner;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs,
     ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -151,26 +149,15 @@ impl AnalyzerRule for PostgresSemantics {
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         let semantics = Semantics::default();
-        let rewrite_plan = |plan: LogicalPlan| {
-            // The schema that the expressions refer to: their inputs', and for a scan its own.
-            let mut schema = merge_schema(&plan.inputs());
-            if let LogicalPlan::TableScan(scan) = &plan {
-                schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
-            }
-            let names = NamePreserver::new(&plan);
-            let named = |expr: Expr| {
-                let name = names.save(&expr);
-                let expr = expr.transform_up(|e| rewrite(e, &schema))?;
-                Ok(expr.update_data(|e| name.restore(e)))
-            };
-            let rewritten = plan.map_expressions(|expr| match expr {
-                // Columns are named by what it groups by; with a name of its own it would be no grouping set any more.
-                Expr::GroupingSet(_) => expr.map_children(&named),
-                _ => named(expr),
-            })?;
-            rewritten.map_data(|plan| plan.recompute_schema())?.transform_data(|plan| semantics.rewrite(plan))
+        let kinds = |expr: &Expr| {
+            matches!(expr, Expr::BinaryExpr(_) | Expr::Negative(_) | Expr::Cast(_) | Expr::ScalarSubquery(_))
         };
-        Ok(plan.transform_up_with_subqueries(rewrite_plan)?.data)
+        let rewrite = Rewrite {
+            concerns: kinds,
+            expr: |expr: Expr, schema: &DFSchema| expr.transform_up(|e| rewrite(e, schema)),
+            node: |plan, _: &DFSchema| semantics.rewrite(plan),
+        };
+        rewrite.plan(plan)
     }
 }
 

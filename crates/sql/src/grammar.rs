@@ -5,8 +5,9 @@
 //! 2. What PostgreSQL's grammar refuses for want of parentheses (`a < b < c`) is refused.
 //! 3. What stands behind a column's type is one of PostgreSQL's options.
 //! 4. Long chains of OR and AND become trees of small depth: both are associative, also with NULL, and the order stays.
-//! 5. Where the parser tries one reading after another, it does so a bounded number of times (54001): one try may hold many.
-use datafusion::sql::sqlparser::ast::{BinaryOperator, ColumnOption, Expr, UnaryOperator};
+//! 5. Statements stand within others (EXPLAIN, PREPARE) [`STATEMENTS`] deep at most: the tokens do not tell how deep ([`crate::depth`]).
+//! 6. Where the parser tries one reading after another, it does so a bounded number of times (54001): one try may hold many.
+use datafusion::sql::sqlparser::ast::{BinaryOperator, ColumnOption, Expr, Statement, UnaryOperator};
 use datafusion::sql::sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -52,21 +53,34 @@ type ParsedOption = Result<Option<ColumnOption>, ParserError>;
 thread_local! {
     /// Operands that may still be begun.
     static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
+    static ENTERED: Cell<Entered> = const { Cell::new(Entered { statements: 0, again: false }) };
+}
+
+/// Statements that are being parsed.
+#[derive(Clone, Copy, Default)]
+struct Entered {
+    statements: usize,
+    /// The parser asks again about the one that was entered last.
+    again: bool,
 }
 
 /// Operands begun for each token, at most; most statements need fewer than one. (`x.case + x.case + ...` is tried as CASE and then as a
 /// column: without a bound the tries double with each term.)
 const TRIES: usize = 8;
 
-/// Parses so many tokens within rule 5.
+/// Statements within one another: EXPLAIN, PREPARE or DECLARE, and what they are about; one more so that what is wrong is told.
+const STATEMENTS: usize = 3;
+
+/// Parses so many tokens within rules 5 and 6.
 pub(crate) fn bounded<T>(tokens: usize, parse: impl FnOnce() -> T) -> T {
-    struct Restore(usize);
+    struct Restore(usize, Entered);
     impl Drop for Restore {
         fn drop(&mut self) {
             LEFT.set(self.0);
+            ENTERED.set(self.1);
         }
     }
-    let _restore = Restore(LEFT.replace(1000 + tokens * TRIES));
+    let _restore = Restore(LEFT.replace(1000 + tokens * TRIES), ENTERED.take());
     parse()
 }
 
@@ -116,6 +130,21 @@ impl Dialect for Grammar {
         supports_alter_column_type_using supports_notnull_operator supports_interval_options
         supports_insert_table_alias supports_create_table_like_parenthesized supports_select_wildcard_with_alias
         supports_comma_separated_trim supports_xml_expressions
+    }
+
+    fn parse_statement(&self, parser: &mut Parser) -> Option<Result<Statement, ParserError>> {
+        let around = ENTERED.get();
+        if around.again {
+            ENTERED.set(Entered { again: false, ..around });
+            return None;
+        }
+        if around.statements == STATEMENTS {
+            return Some(Err(ParserError::RecursionLimitExceeded));
+        }
+        ENTERED.set(Entered { statements: around.statements + 1, again: true });
+        let parsed = parser.parse_statement();
+        ENTERED.set(around);
+        Some(parsed)
     }
 
     fn prec_value(&self, precedence: Precedence) -> u8 {

@@ -12,7 +12,7 @@ use crate::insert::literal;
 use crate::parse::fold;
 use crate::router::command;
 use crate::run::{LazyState, Run};
-use crate::session::{Block, Outcome, Prepared, Session};
+use crate::session::{Block, Describing, Outcome, Prepared, Session};
 use datafusion::sql::sqlparser::ast::{DataType as SqlType, DiscardObject, Expr, Ident, ObjectName, Statement as Ast};
 use futures::future::BoxFuture;
 use std::sync::Arc;
@@ -117,10 +117,15 @@ impl Session {
     }
 
     /// PREPARE, DEALLOCATE, DISCARD. `depth`: a bound on the statement's.
-    pub(crate) async fn manage_statements(&mut self, ast: &Ast, depth: usize) -> Result<Outcome> {
+    pub(crate) async fn manage_statements(
+        &mut self,
+        ast: &Ast,
+        depth: usize,
+        token: &Arc<CancelToken>,
+    ) -> Result<Outcome> {
         Ok(command(match ast {
             Ast::Prepare { name, data_types, statement } => {
-                self.prepare_named(name, data_types, statement, depth).await?;
+                self.prepare_named(name, data_types, statement, (depth, token)).await?;
                 "PREPARE"
             }
             Ast::Deallocate { name, .. } if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all") => {
@@ -138,8 +143,14 @@ impl Session {
         }))
     }
 
-    /// `depth`: a bound on that of the whole text, of which the statement is a part.
-    async fn prepare_named(&mut self, name: &Ident, types: &[SqlType], statement: &Ast, depth: usize) -> Result<()> {
+    /// `within`: a bound on the depth of the whole text, of which the statement is a part, and what cancels it.
+    async fn prepare_named(
+        &mut self,
+        name: &Ident,
+        types: &[SqlType],
+        statement: &Ast,
+        (depth, token): (usize, &Arc<CancelToken>),
+    ) -> Result<()> {
         let name = fold(name);
         if !matches!(statement, Ast::Query(_) | Ast::Insert(_) | Ast::Update { .. } | Ast::Delete(_)) {
             let message = "syntax error: PREPARE takes SELECT, INSERT, UPDATE, DELETE or VALUES";
@@ -149,7 +160,8 @@ impl Session {
         let stated = types.iter().map(stated_type).collect::<Result<Vec<_>>>()?;
         // To be shown, not to be read again.
         let sql = statement.to_string();
-        let prepared = Box::pin(self.prepare_parsed(&sql, Some(statement.clone()), depth, &stated)).await?;
+        let describing = Describing::Within(token);
+        let prepared = Box::pin(self.prepare_parsed(&sql, Some(statement.clone()), depth, &stated, describing)).await?;
         let parameters = prepared.parameters.iter().map(|t| t.pg_oid()).collect();
         self.keep(name, Named { prepared, parameters })
     }

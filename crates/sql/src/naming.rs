@@ -88,7 +88,7 @@ fn found_name(expr: &Expr) -> Option<Name> {
         Expr::Case { else_result, .. } => {
             named_or(else_result.as_ref().and_then(|result| found_name(result)), || "case".into())
         }
-        Expr::Exists { .. } => strong("exists"),
+        Expr::Exists { negated: false, .. } => strong("exists"),
         Expr::Array(_) => strong("array"),
         Expr::AtTimeZone { .. } => strong("timezone"),
         Expr::Substring { shorthand, .. } => strong(if *shorthand { "substr" } else { "substring" }),

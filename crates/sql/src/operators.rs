@@ -30,6 +30,7 @@ pub(crate) struct Operators;
 
 impl ExprPlanner for Operators {
     fn plan_binary_op(&self, mut expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        crate::memory::check().map_err(tunnel)?;
         if !matches!(expr.op, BinaryOperator::And | BinaryOperator::Or) {
             // Their types are asked for below, and by each operator above.
             for side in [&mut expr.left, &mut expr.right] {

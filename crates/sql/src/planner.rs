@@ -53,11 +53,13 @@ pub(crate) fn base_state(runtime: Arc<RuntimeEnv>, sort_reserve: usize) -> Sessi
     // Rows of a subquery come in its order, also where its query says LIMIT or collects them.
     options.sql_parser.enable_subquery_sort_elimination = false;
     options.execution.collect_statistics = false;
-    // Its table of groups looks a group up by `==`, which NaN is not to itself: with a LIMIT over groups of floats it panics
-    // ("entered unreachable code" in TopKHashTable::remove_at; SELECT x FROM t GROUP BY x ORDER BY x LIMIT 1 with a NaN in x).
+    // Its table of groups looks a group up by `==`, which NaN is not to itself: with a LIMIT over groups of floats it
+    // panics ("entered unreachable code" in TopKHashTable::remove_at; SELECT x FROM t GROUP BY x ORDER BY x LIMIT 1
+    // with a NaN in x).
     options.optimizer.enable_topk_aggregation = false;
-    // It fails where the two sides' nullability differs: `x IS TRUE` is never NULL as a logical expression, but may be as the physical
-    // `x IS NOT DISTINCT FROM true` that it becomes (XX000 for SELECT DISTINCT x IS TRUE). Types are checked elsewhere.
+    // It fails where the two sides' nullability differs: `x IS TRUE` is never NULL as a logical expression, but may be
+    // as the physical `x IS NOT DISTINCT FROM true` that it becomes (XX000 for SELECT DISTINCT x IS TRUE). Types are
+    // checked elsewhere.
     options.execution.skip_physical_aggregate_schema_check = true;
     options.execution.sort_spill_reservation_bytes = sort_reserve;
     let state = SessionStateBuilder::new()
@@ -132,7 +134,8 @@ impl Planner<'_> {
             }
         }
         if rules::concerns(&statement) {
-            rules::resolve(&mut statement, &rules::Relations { sources: &names.sources, volatile: &volatile })?;
+            let relations = rules::Relations { sources: &names.sources, volatile: &volatile, aggregate: &aggregate };
+            rules::resolve(&mut statement, &relations)?;
         }
         let fields =
             types.iter().map(|t| t.map(|t| Arc::new(field_of("", t, true)))).collect::<Vec<Option<FieldRef>>>();
@@ -235,6 +238,7 @@ fn unqualified(name: &str) -> &str {
 
 impl ContextProvider for Names<'_> {
     fn get_table_source(&self, name: TableReference) -> Result<Arc<dyn TableSource>, DataFusionError> {
+        crate::memory::check().map_err(tunnel)?;
         match self.sources.get(&name.to_string()) {
             Some(source) => Ok(source.clone()),
             // Upstream: the items of an array are planned without the WITH queries around it.

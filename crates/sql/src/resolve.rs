@@ -14,7 +14,7 @@ use crate::convert::{constant, convert, convert_scalar};
 use crate::error::tunnel;
 use crate::interval;
 use crate::operators;
-use crate::rules;
+use crate::rules::{self, Rewrite};
 use crate::values::{arrow_type, engine_type, field_of, field_type};
 use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -22,56 +22,49 @@ use datafusion::common::{DFSchema, ExprSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{
     Case, Cast, InList, Placeholder, ScalarFunction, WindowFunctionDefinition, WindowFunctionParams,
 };
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Union,
+    Between, BinaryExpr, Distinct, Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, Operator, Union,
 };
 use std::sync::Arc;
 use terrace_engine::{DataType, EngineError};
 
 pub(crate) fn resolve(plan: LogicalPlan) -> Result<LogicalPlan> {
-    Ok(plan.transform_up_with_subqueries(node)?.data)
+    let rewrite = Rewrite {
+        concerns,
+        expr: |expr: Expr, schema: &DFSchema| match rules::is_deep(&expr) {
+            true => Ok(Transformed::yes(rules::cut(expr, schema)?)),
+            false => expr.transform_up(|e| rewrite(e, schema)),
+        },
+        node,
+    };
+    rewrite.plan(plan)
 }
 
-fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    let mut schema = merge_schema(&plan.inputs());
-    if let LogicalPlan::TableScan(scan) = &plan {
-        schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
-    }
-    let names = NamePreserver::new(&plan);
-    let named = |expr: Expr| {
-        let name = names.save(&expr);
-        let expr = match expr {
-            // Columns are named by what it groups by.
-            Expr::GroupingSet(_) => expr.transform_up(|e| rewrite(e, &schema))?,
-            expr if rules::is_deep(&expr) => Transformed::yes(rules::cut(expr, &schema)?),
-            expr => expr.transform_up(|e| rewrite(e, &schema))?,
-        };
-        Ok(expr.update_data(|e| name.restore(e)))
-    };
-    let rewritten = plan.map_expressions(|expr| match expr {
-        // With a name of its own it would be no grouping set any more.
-        Expr::GroupingSet(_) => expr.map_children(&named),
-        _ => named(expr),
-    })?;
-    chars::refuse_stale(&rewritten.data, &schema)?;
-    rewritten.map_data(|plan| match plan {
-        LogicalPlan::Union(union) => align_union(union),
-        LogicalPlan::Join(join) => LogicalPlan::Join(chars::intersected(join)?).recompute_schema(),
+fn node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPlan>> {
+    chars::refuse_stale(&plan, schema)?;
+    Ok(match plan {
+        LogicalPlan::Union(union) => Transformed::yes(align_union(union)?),
+        LogicalPlan::Join(join) if rules::is_of_sets(&join) => {
+            Transformed::yes(LogicalPlan::Join(align_sides(chars::intersected(join)?)?))
+        }
         LogicalPlan::Unnest(unnest) => {
             if unnest.exec_columns.iter().any(|c| schema.field_from_column(c).is_ok_and(|f| chars::is_array_of_char(f)))
             {
                 return Err(chars::array_refused());
             }
-            LogicalPlan::Unnest(unnest).recompute_schema()
+            Transformed::no(LogicalPlan::Unnest(unnest))
         }
         LogicalPlan::Values(values) => {
             refuse_mixed(&values.values)?;
-            Ok(LogicalPlan::Values(values))
+            Transformed::no(LogicalPlan::Values(values))
         }
-        other => other.recompute_schema(),
+        other => Transformed::no(other),
     })
+}
+
+/// Whether [`rewrite`] may have an arm for it, or it makes an expression deep.
+fn concerns(expr: &Expr) -> bool {
+    !matches!(expr, Expr::Alias(_) | Expr::Column(_) | Expr::Literal(..) | Expr::OuterReferenceColumn(..))
 }
 
 pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
@@ -490,14 +483,6 @@ fn align_default(name: &str, args: &mut [Expr], schema: &DFSchema) -> Result<()>
     if from == to {
         return Ok(());
     }
-    let rank = |t: &ArrowType| match t {
-        ArrowType::Int16 => 0,
-        ArrowType::Int32 => 1,
-        ArrowType::Int64 => 2,
-        ArrowType::Decimal128(..) => 3,
-        ArrowType::Float32 => 4,
-        _ => 5,
-    };
     if !is_number(from) || !is_number(to) {
         let (value, default) = (builtin::type_name(from), builtin::type_name(to));
         let message = format!("function {name}({value}, integer, {default}) does not exist");
@@ -535,25 +520,79 @@ fn align_union(mut union: Union) -> Result<LogicalPlan> {
             *to = Some(if zoned { DataType::Timestamptz } else { DataType::Timestamp });
         }
     }
-    let mut inputs = Vec::with_capacity(union.inputs.len());
-    for input in union.inputs {
-        let schema = input.schema().clone();
-        let change = |at: usize| to[at].filter(|to| schema.field(at).data_type() != &arrow_type(*to));
-        if (0..width).all(|at| change(at).is_none()) {
-            inputs.push(input);
-            continue;
-        }
-        let columns = schema.iter().enumerate().map(|(at, (qualifier, field))| {
-            let column = Expr::Column((qualifier, field).into());
-            match change(at) {
-                Some(to) => convert(column, to).alias_qualified(qualifier.cloned(), field.name()),
-                None => column,
-            }
-        });
-        let columns: Vec<Expr> = columns.collect();
-        inputs.push(Arc::new(LogicalPlanBuilder::from(input.as_ref().clone()).project(columns)?.build()?));
-    }
+    let inputs = union.inputs.iter().map(|input| converted(input, &to)).collect::<Result<Vec<_>>>()?;
     Ok(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?))
+}
+
+/// A query with the columns converted that have another type; `None`: a column stays.
+fn converted(input: &Arc<LogicalPlan>, to: &[Option<DataType>]) -> Result<Arc<LogicalPlan>> {
+    let schema = input.schema().clone();
+    let change = |at: usize| to[at].filter(|to| schema.field(at).data_type() != &arrow_type(*to));
+    if (0..to.len()).all(|at| change(at).is_none()) {
+        return Ok(input.clone());
+    }
+    let columns = schema.iter().enumerate().map(|(at, (qualifier, field))| {
+        let column = Expr::Column((qualifier, field).into());
+        match change(at) {
+            Some(to) => convert(column, to).alias_qualified(qualifier.cloned(), field.name()),
+            None => column,
+        }
+    });
+    let columns: Vec<Expr> = columns.collect();
+    Ok(Arc::new(LogicalPlanBuilder::from(input.as_ref().clone()).project(columns)?.build()?))
+}
+
+/// The sides of INTERSECT and EXCEPT: their columns become the wider number, or the wider time, of both. (DataFusion
+/// compares them as such, and answers the left one's.)
+fn align_sides(mut join: Join) -> Result<Join> {
+    let pairs = join.left.schema().fields().iter().zip(join.right.schema().fields());
+    let to: Vec<(Option<DataType>, Option<DataType>)> =
+        pairs.map(|(left, right)| wider(left.data_type(), right.data_type())).collect();
+    if to.iter().all(|pair| *pair == (None, None)) {
+        return Ok(join);
+    }
+    let (left, right): (Vec<_>, Vec<_>) = to.into_iter().unzip();
+    join.left = match join.left.as_ref() {
+        LogicalPlan::Distinct(Distinct::All(rows)) => {
+            Arc::new(LogicalPlan::Distinct(Distinct::All(converted(rows, &left)?)))
+        }
+        _ => converted(&join.left, &left)?,
+    };
+    join.right = converted(&join.right, &right)?;
+    Ok(join)
+}
+
+/// What two types become where both are numbers, or both times; `None`: one stays.
+fn wider(left: &ArrowType, right: &ArrowType) -> (Option<DataType>, Option<DataType>) {
+    let time = |t: &ArrowType| match t {
+        ArrowType::Date32 => Some((0, DataType::Date)),
+        ArrowType::Timestamp(_, None) => Some((1, DataType::Timestamp)),
+        ArrowType::Timestamp(_, Some(_)) => Some((2, DataType::Timestamptz)),
+        _ => None,
+    };
+    let number = |t: &ArrowType| match t {
+        ArrowType::Decimal128(..) => Some((rank(t), DataType::Numeric(None))),
+        _ if is_number(t) => Some((rank(t), engine_type(t)?)),
+        _ => None,
+    };
+    let both = time(left).zip(time(right)).or_else(|| number(left).zip(number(right)));
+    match both {
+        Some(((a, _), (b, to))) if a < b => (Some(to), None),
+        Some(((a, to), (b, _))) if a > b => (None, Some(to)),
+        _ => (None, None),
+    }
+}
+
+/// The wider of two numbers has the greater rank.
+fn rank(number: &ArrowType) -> u8 {
+    match number {
+        ArrowType::Int16 => 0,
+        ArrowType::Int32 => 1,
+        ArrowType::Int64 => 2,
+        ArrowType::Decimal128(..) => 3,
+        ArrowType::Float32 => 4,
+        _ => 5,
+    }
 }
 
 /// DataFusion has made decimals of 15 digits of the floats in a column of VALUES that has numerics too (0A000).

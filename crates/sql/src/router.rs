@@ -388,7 +388,7 @@ impl Session {
                 self.end(false).await?
             }
             Statement::Prepare { .. } | Statement::Deallocate { .. } | Statement::Discard { .. } => {
-                self.manage_statements(ast, depth).await?
+                self.manage_statements(ast, depth, token).await?
             }
             Statement::Close { cursor } => self.close_cursor(cursor)?,
             Statement::Vacuum(vacuum) => match token.run(self.vacuum(vacuum)).await? {

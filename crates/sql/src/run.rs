@@ -7,7 +7,7 @@ use crate::context::{CancelToken, OneRow, StatementContext, TxnCell};
 use crate::error::{from_datafusion, unsupported};
 use crate::panics::{caught, caught_now};
 use crate::pgcatalog::SessionInfo;
-use crate::planner::{Planner, task};
+use crate::planner::{Planner, task, typed};
 use crate::values::to_scalar;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::ParamValues;
@@ -191,8 +191,12 @@ impl Run<'_> {
     }
 
     pub(crate) async fn physical(&self, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
-        let made =
-            Box::pin(caught(async { self.state.get().create_physical_plan(plan).await.map_err(from_datafusion) }));
+        let state = self.state.get();
+        let analyzed = typed(state, plan.clone())?;
+        let made = Box::pin(caught(async {
+            let best = state.optimizer().optimize(analyzed, state, |_, _| {}).map_err(from_datafusion)?;
+            state.query_planner().create_physical_plan(&best, state).await.map_err(from_datafusion)
+        }));
         // Names are resolved by now: what is not found was lost where subqueries became joins.
         crate::memory::planning(made).await.map_err(|error| match error.state.0 {
             "42601" | "42701" | "42702" | "42703" | "42712" | "42P01" => {

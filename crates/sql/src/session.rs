@@ -25,7 +25,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::sql::sqlparser::ast::Statement;
-use datafusion::sql::sqlparser::tokenizer::TokenWithSpan;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use futures::stream::{self, BoxStream};
 use parking_lot::Mutex;
 use std::any::Any;
@@ -128,6 +128,28 @@ pub(crate) struct Shared {
     pub(crate) block: Mutex<Block>,
     pub(crate) activity: Arc<Activity>,
     pub(crate) settings: Arc<Mutex<Settings>>,
+}
+
+/// When parameters and columns of a statement are found out.
+#[derive(Clone, Copy)]
+pub(crate) enum Describing<'t> {
+    /// When it runs, where that is soon enough.
+    Later,
+    Alone,
+    /// Within a statement that runs.
+    Within(&'t Arc<CancelToken>),
+}
+
+/// Whether running a statement without parameters tells all that describing it would, errors included.
+fn plans_when_run(statement: &Statement) -> bool {
+    let locks = |condition| !crate::lock_rows::within::queries(condition).is_empty();
+    match statement {
+        Statement::Query(_) => true,
+        Statement::Insert(insert) => insert.returning.is_none(),
+        Statement::Update(update) => update.returning.is_none() && !locks(&update.selection),
+        Statement::Delete(delete) => delete.returning.is_none() && !locks(&delete.selection),
+        _ => false,
+    }
 }
 
 pub struct Session {
@@ -366,7 +388,16 @@ impl Session {
 
     /// Parses one statement. `types`: parameter types the client stated.
     pub async fn prepare(&mut self, sql: &str, types: &[Option<DataType>]) -> Result<Arc<Prepared>> {
-        let prepared = self.zone().over(pin!(self.try_prepare(sql, types))).await;
+        self.prepare_for(sql, types, true).await
+    }
+
+    /// The same for a statement that is run at once: its columns may be told only by then, so that it is planned once.
+    pub async fn prepare_to_run(&mut self, sql: &str) -> Result<Arc<Prepared>> {
+        self.prepare_for(sql, &[], false).await
+    }
+
+    async fn prepare_for(&mut self, sql: &str, types: &[Option<DataType>], described: bool) -> Result<Arc<Prepared>> {
+        let prepared = self.zone().over(pin!(self.try_prepare(sql, types, described))).await;
         if prepared.is_err() {
             self.shared.fail().await;
             self.database.observed.failed.fetch_add(1, Ordering::Relaxed);
@@ -375,13 +406,16 @@ impl Session {
         prepared
     }
 
-    async fn try_prepare(&mut self, sql: &str, types: &[Option<DataType>]) -> Result<Arc<Prepared>> {
+    async fn try_prepare(&mut self, sql: &str, types: &[Option<DataType>], described: bool) -> Result<Arc<Prepared>> {
         if let Some(known) = self.known(sql, types).await {
             return Ok(known);
         }
         let heavy = self.heavy(sql)?;
         let (tokens, depth) = parse::tokens(sql)?;
-        let mut prepared = on_stack_for(depth, Box::pin(self.prepare_tokens(sql, tokens, depth, types))).await?;
+        // Where there are parameters, it is told that they cannot be.
+        let described = described || tokens.iter().any(|t| matches!(t.token, Token::Placeholder(_)));
+        let preparing = Box::pin(self.prepare_tokens(sql, tokens, depth, types, described));
+        let mut prepared = on_stack_for(depth, preparing).await?;
         if let Some(prepared) = Arc::get_mut(&mut prepared) {
             prepared.heavy = heavy;
         }
@@ -395,13 +429,15 @@ impl Session {
         tokens: Vec<TokenWithSpan>,
         depth: usize,
         types: &[Option<DataType>],
+        described: bool,
     ) -> Result<Arc<Prepared>> {
         let mut statement = parse::parse_tokens(tokens)?;
         if let Some(statement) = &mut statement {
             parse::prepare(statement)?;
             self.refuse_if_failed(statement)?;
         }
-        self.prepare_parsed(sql, statement, depth, types).await
+        let describing = if described { Describing::Alone } else { Describing::Later };
+        self.prepare_parsed(sql, statement, depth, types, describing).await
     }
 
     /// `depth`: a bound on that of the statement's tree.
@@ -411,6 +447,7 @@ impl Session {
         statement: Option<Statement>,
         depth: usize,
         types: &[Option<DataType>],
+        describing: Describing<'_>,
     ) -> Result<Arc<Prepared>> {
         let (mut described, mut fast, mut executes) = (Described::default(), None, None);
         if let Some(Statement::Execute { name, .. }) = &statement {
@@ -429,11 +466,7 @@ impl Session {
                 },
                 None => match self.fetched_columns(statement)? {
                     Some(columns) => Described::of(columns),
-                    None => {
-                        let env = self.database.engine.env().clone();
-                        let work = self.work(Arc::default());
-                        env.at_length(pin!(work.over(pin!(self.describe(statement, types))))).await?
-                    }
+                    None => self.described(statement, types, describing).await?,
                 },
             };
         }
@@ -453,6 +486,30 @@ impl Session {
             entry,
             attached,
         }))
+    }
+
+    /// What a client is told; planning for that ends as running would: by a cancel, and by the statement's timeout.
+    async fn described(
+        &mut self,
+        statement: &Statement,
+        types: &[Option<DataType>],
+        describing: Describing<'_>,
+    ) -> Result<Described> {
+        let env = self.database.engine.env().clone();
+        let token = match describing {
+            Describing::Later if plans_when_run(statement) => return Ok(Described::default()),
+            Describing::Later | Describing::Alone => {
+                let timeout = self.shared.settings.lock().timeouts().statement;
+                self.canceller.begin(&self.database.engine, timeout)
+            }
+            Describing::Within(token) => token.clone(),
+        };
+        let work = self.work(token.clone());
+        let described = env.at_length(pin!(work.over(pin!(self.describe(statement, types))))).await;
+        if !matches!(describing, Describing::Within(_)) {
+            self.canceller.end(&token);
+        }
+        described
     }
 
     /// The catalogue that the next statement would see.

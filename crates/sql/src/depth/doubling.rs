@@ -1,14 +1,13 @@
 //! What planning doubles with each level of nesting is bounded before it is planned.
 //!
-//! 1. Of subqueries in expressions, WITH queries, BETWEENs, conditions of CASE and arguments of COALESCE and NULLIF (but for the last) at most
-//!    [`NESTED_MAX`] stand in each other.
+//! 1. Of subqueries in expressions, WITH queries, BETWEENs, conditions of CASE and arguments of COALESCE and NULLIF
+//!    (but for the last) at most [`NESTED_MAX`] stand in each other.
 //! 2. The WITH queries of a statement, each copied to wherever it is read, come to at most [`COPIES_MAX`] readings.
 //!
-//! Upstream: `LogicalPlan::check_invariants` looks at each subquery from each query around it, and `RelationVisitor` at each WITH query twice. The
-//! simplifier makes `a >= b AND a <= c` of
-//! BETWEEN, and `(x AND y) OR (NOT x AND z)` of a CASE of booleans, with two copies of what may hold the same again; COALESCE and NULLIF become CASEs
-//! that hold an argument twice. A WITH query is planned once,
-//! but every rule walks each of its copies.
+//! Upstream: `LogicalPlan::check_invariants` looks at each subquery from each query around it, and `RelationVisitor` at
+//! each WITH query twice. The simplifier makes `a >= b AND a <= c` of BETWEEN, and `(x AND y) OR (NOT x AND z)` of a
+//! CASE of booleans, with two copies of what may hold the same again; COALESCE and NULLIF become CASEs that hold an
+//! argument twice. A WITH query is planned once, but every rule walks each of its copies.
 use crate::parse::fold;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Query, Statement, TableFactor, Visit, Visitor,

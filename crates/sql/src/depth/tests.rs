@@ -300,3 +300,46 @@ fn chains_of_words(n: usize) -> usize {
 fn block<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(work)
 }
+
+/// What stands within each other without parentheses, or beside each other where each is joined to the one before: 54001 (or another
+/// error), before a stack overflows.
+#[test]
+fn r1_r2_r4_what_has_no_parentheses_has_a_height() {
+    let chained = |n: usize| {
+        let each = (1..n).map(|n| format!(", w{n} AS (SELECT * FROM w{})", n - 1));
+        format!("WITH w0 AS (SELECT 1 x){} SELECT * FROM w{}", each.collect::<String>(), n - 1)
+    };
+    let listed = |n: usize| {
+        let each = (1..n).map(|n| format!(", (VALUES (1)) v{n}(x)"));
+        format!("SELECT 1 FROM (VALUES (1)) v0(x){}", each.collect::<String>())
+    };
+    let dml = |n: usize| format!("{}SELECT 1", "WITH w AS (SELECT 1) INSERT INTO t ".repeat(n));
+    for sql in [chained(700), listed(400), dml(400), "INSERT INTO t ".repeat(400) + "SELECT 1"] {
+        assert_eq!(parse::tokens(&sql).map(drop).map_err(|error| error.state.0), Err("54001"), "{}", &sql[..60]);
+    }
+    for (sql, state) in [(chained(100), ""), (listed(20), "")] {
+        let depth = parse::tokens(&sql).unwrap().1;
+        let done = stacker::grow(stack_for(depth) / 2, || block(run(&sql)));
+        assert_eq!(done.map_or_else(|error| error.state.0, |()| ""), state, "{sql}");
+    }
+    for (open, core, close) in [
+        ("WHILE true BEGIN ", "SELECT 1;", " END;"),
+        ("IF true THEN ", "SELECT 1;", " END IF;"),
+        ("EXPLAIN ", "SELECT 1", ""),
+        ("DESCRIBE ", "SELECT 1", ""),
+        ("PREPARE p AS ", "SELECT 1", ""),
+        ("CREATE PROCEDURE p() AS BEGIN ", "SELECT 1;", " END;"),
+        ("BEGIN ", "SELECT 1;", " END;"),
+    ] {
+        let sql = format!("{}{core}{}", open.repeat(1000), close.repeat(1000));
+        let parsed = parse::tokens(&sql)
+            .and_then(|(tokens, depth)| stacker::grow(stack_for(depth), || parse::parse_tokens(tokens).map(drop)));
+        parsed.expect_err(open);
+    }
+    assert!(parse::parse_one("EXPLAIN (ANALYZE) SELECT 1").unwrap().is_some());
+    assert!(parse::parse_one("PREPARE p AS INSERT INTO t SELECT 1").unwrap().is_some());
+    // No list of tables.
+    let columns = format!("SELECT {}x IS DISTINCT FROM 1{} FROM t", "x, ".repeat(400), ", x".repeat(400));
+    parse::tokens(&columns).expect("as many columns as wanted");
+    parse::tokens(&format!("SELECT x FROM t GROUP BY x{}", ", x".repeat(400))).expect("as many groups as wanted");
+}

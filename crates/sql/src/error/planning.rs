@@ -1,4 +1,5 @@
 //! What DataFusion's planner says of mistakes, as PostgreSQL says it.
+use super::unsupported;
 use terrace_engine::EngineError;
 
 /// `None`: it is no mistake that PostgreSQL has a code of its own for.
@@ -24,7 +25,8 @@ pub(super) fn error(message: &str) -> Option<EngineError> {
     if message.starts_with("OFFSET must be >=0") {
         return error("2201X", "OFFSET must not be negative".into());
     }
-    if message.starts_with("SELECT DISTINCT ON expressions must match") {
+    if message.starts_with("SELECT DISTINCT ON expressions must match") || message.starts_with("For SELECT DISTINCT, ")
+    {
         return error("42P10", message.into());
     }
     if let Some(name) = message.strip_prefix("The window ").and_then(|rest| rest.strip_suffix(" is not defined!")) {
@@ -46,6 +48,12 @@ pub(super) fn error(message: &str) -> Option<EngineError> {
     }
     if message.starts_with("Too many columns! The subquery") {
         return error("42601", "subquery must return only one column".into());
+    }
+    if message.contains("ScalarSubqueryExpr evaluated before the subquery was executed") {
+        return Some(unsupported("a query in VALUES"));
+    }
+    if message.starts_with("In/Exist/SetComparison subquery can only be used in ") {
+        return Some(unsupported("a query in this place"));
     }
     if message.starts_with("WITH query name ") {
         return error("42712", message.into());

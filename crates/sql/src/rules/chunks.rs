@@ -1,12 +1,14 @@
 //! Deep expressions, cut into chunks: each is one function call for everything that plans what stands above it.
 //!
-//! 1. A chunk is typed to its end when it is made: types are resolved and coerced, and PostgreSQL's semantics put in, by the same rules in
-//!    the same order as those of a whole plan, which see none of it. Its arguments are the columns, parameters and aggregates in it.
+//! 1. A chunk is typed to its end when it is made: types are resolved and coerced, and PostgreSQL's semantics put in,
+//!    by the same rules in the same order as those of a whole plan, which see none of it. Its arguments are the
+//!    columns, parameters and aggregates in it.
 //! 2. What is evaluated anew for each row, or at most once, is never within a chunk, nor among its arguments.
 //! 3. An expression that stays deeper than [`DEEPEST`] is refused (54001).
 //!
-//! Upstream: `ExprSchemable::to_field` writes the name of each expression below it, type coercion asks for it at each level, and so
-//! does whatever rewrites plans: the time grows with the cube of the depth (100 terms of a sum take seconds without optimisation).
+//! Upstream: `ExprSchemable::to_field` writes the name of each expression below it, type coercion asks for it at each
+//! level, and so does whatever rewrites plans: the time grows with the cube of the depth (100 terms of a sum take
+//! seconds without optimisation).
 use super::common_types::settle_expr;
 use crate::error::tunnel;
 use crate::{comparable, convert, resolve};

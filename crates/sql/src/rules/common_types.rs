@@ -1,17 +1,18 @@
-//! The common type of CASE, COALESCE, GREATEST, LEAST and UNION: refused where PostgreSQL finds none (42804), and quoted literals are of it.
-//! And a window's RANGE is put as GROUPS where rows are ordered by what nothing can be added to.
+//! The common type of CASE, COALESCE, GREATEST, LEAST and UNION: refused where PostgreSQL finds none (42804), and
+//! quoted literals are of it. And a window's RANGE is put as GROUPS where rows are ordered by what nothing can be added
+//! to.
 //!
-//! Upstream: type coercion turns numbers into text wherever one side is text, so `CASE ... THEN 1 ELSE name END` and `SELECT 1 UNION SELECT
-//! name` are answered. `coerce_window_frame` fails for the default frame (RANGE, without offsets) over uuid and bytea.
+//! Upstream: type coercion turns numbers into text wherever one side is text, so `CASE ... THEN 1 ELSE name END` and
+//! `SELECT 1 UNION SELECT name` are answered. `coerce_window_frame` fails for the default frame (RANGE, without
+//! offsets) over uuid and bytea.
+use super::expressions::Rewrite;
 use crate::convert::convert_scalar;
 use crate::error::{tunnel, unsupported};
 use crate::values::{engine_type, field_type};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field};
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::WindowFunction;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Expr, ExprSchemable, LogicalPlan, Projection, Union, WindowFrame, WindowFrameBound, WindowFrameUnits,
 };
@@ -20,28 +21,20 @@ use terrace_engine::{DataType, EngineError};
 
 /// Settles the types of a plan, before DataFusion coerces them. `branches`: also those of its branches.
 pub(crate) fn settle(plan: LogicalPlan, branches: bool) -> Result<LogicalPlan> {
-    if !plan.exists(concerns)? && !has_subqueries(&plan)? {
-        return Ok(plan);
-    }
     let settle_one = |expr: Expr, schema: &DFSchema| match expr {
         Expr::WindowFunction(call) => settle_window(call, schema).map(Transformed::yes),
         expr if branches => settle_expr(expr, schema),
         expr => Ok(Transformed::no(expr)),
     };
-    let settled = plan.transform_up_with_subqueries(|plan| match plan {
-        LogicalPlan::Union(union) if branches => settle_union(union),
-        plan if concerns(&plan)? => {
-            let schema = merge_schema(&plan.inputs());
-            let names = NamePreserver::new(&plan);
-            let settled = plan.map_expressions(|expr| {
-                let name = names.save(&expr);
-                Ok(expr.transform_up(|e| settle_one(e, &schema))?.update_data(|e| name.restore(e)))
-            })?;
-            settled.map_data(LogicalPlan::recompute_schema)
-        }
-        plan => Ok(Transformed::no(plan)),
-    })?;
-    Ok(settled.data)
+    let rewrite = Rewrite {
+        concerns: |e: &Expr| matches!(e, Expr::Case(_) | Expr::WindowFunction(_)) || chooses(e).is_some(),
+        expr: |expr: Expr, schema: &DFSchema| expr.transform_up(|e| settle_one(e, schema)),
+        node: |plan, _: &DFSchema| match plan {
+            LogicalPlan::Union(union) if branches => settle_union(union),
+            plan => Ok(Transformed::no(plan)),
+        },
+    };
+    rewrite.plan(plan)
 }
 
 /// A window without offsets that is ordered by what DataFusion cannot add to: RANGE goes by peers then, as GROUPS does.
@@ -61,35 +54,6 @@ fn settle_window(mut call: Box<WindowFunction>, schema: &DFSchema) -> Result<Exp
         call.params.window_frame = frame;
     }
     Ok(Expr::WindowFunction(call))
-}
-
-fn has_subqueries(plan: &LogicalPlan) -> Result<bool> {
-    plan.exists(|node| {
-        let mut found = false;
-        node.apply_expressions(|expr| {
-            found |= expr.exists(|e| {
-                Ok(matches!(
-                    e,
-                    Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_)
-                ))
-            })?;
-            Ok(TreeNodeRecursion::Continue)
-        })?;
-        Ok(found)
-    })
-}
-
-fn concerns(plan: &LogicalPlan) -> Result<bool> {
-    if matches!(plan, LogicalPlan::Union(_)) {
-        return Ok(true);
-    }
-    let mut found = false;
-    plan.apply_expressions(|expr| {
-        let settled = |e: &Expr| matches!(e, Expr::Case(_) | Expr::WindowFunction(_)) || chooses(e).is_some();
-        found |= expr.exists(|e| Ok(settled(e)))?;
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    Ok(found)
 }
 
 /// The name of a function that answers one of its arguments.

@@ -1,7 +1,9 @@
 //! The columns of FROM, for [`super::scope`].
+use super::outer::Scope;
 use super::scope::{Cte, Names, Resolver};
-use super::syntax::call;
+use super::syntax::{call, chain};
 use crate::parse::fold;
+use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::logical_expr::TableSource;
 use datafusion::sql::planner::object_name_to_table_reference;
 use datafusion::sql::sqlparser::ast::{
@@ -17,6 +19,7 @@ pub(crate) struct Relations<'r> {
     pub(crate) sources: &'r BTreeMap<String, Arc<dyn TableSource>>,
     /// Whether a function of that name is evaluated anew for each row.
     pub(crate) volatile: &'r dyn Fn(&str) -> bool,
+    pub(crate) aggregate: &'r dyn Fn(&str) -> bool,
 }
 
 /// One item of FROM.
@@ -36,6 +39,8 @@ pub(super) struct From {
     order: Option<Vec<(String, Expr)>>,
     /// The merged columns.
     pub(super) merged: BTreeMap<String, Expr>,
+    /// Of tables' columns, by what they are.
+    types: BTreeMap<String, ArrowType>,
     pub(super) has_outer_join: bool,
 }
 
@@ -71,6 +76,11 @@ fn constraint_mut(operator: &mut JoinOperator) -> Option<&mut JoinConstraint> {
 impl From {
     pub(super) fn columns(&self) -> Option<Vec<(String, Expr)>> {
         self.order.clone()
+    }
+
+    /// Of the tables and what else is in it.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.relations.iter().map(|relation| relation.name.as_str())
     }
 
     pub(super) fn relation(&self, name: &ObjectName) -> Option<&Relation> {
@@ -124,6 +134,7 @@ impl From {
         };
         self.relations.extend(other.relations);
         self.merged.extend(other.merged);
+        self.types.extend(other.types);
         self.has_outer_join |= other.has_outer_join;
     }
 }
@@ -179,11 +190,14 @@ impl Resolver<'_> {
         Ok(left)
     }
 
-    /// Merged and ambiguous names in ON.
+    /// Queries in ON, and merged and ambiguous names.
     fn written_on(&mut self, operator: &mut JoinOperator, both: &From) -> Result<()> {
-        if let Some(JoinConstraint::On(expr)) = constraint_mut(operator)
-            && !(both.merged.is_empty() && both.ambiguous().is_empty())
-        {
+        let Some(JoinConstraint::On(expr)) = constraint_mut(operator) else { return Ok(()) };
+        self.scopes.push(Scope::of(both));
+        let within = self.within(expr);
+        self.scopes.pop();
+        within?;
+        if !(both.merged.is_empty() && both.ambiguous().is_empty()) {
             super::scope::write_merged(expr, both, self)?;
         }
         Ok(())
@@ -192,17 +206,25 @@ impl Resolver<'_> {
     fn factor(&mut self, factor: &mut TableFactor) -> Result<From> {
         let relation = match factor {
             TableFactor::Table { name, alias, args: None, .. } => {
+                let types = self.column_types(name);
                 let relation = self.table(name, alias.as_ref());
                 self.write_name(name, alias);
-                relation
+                let mut from = From::of(relation);
+                let columns = from.order.iter().flatten().map(|(_, column)| column.to_string());
+                from.types = columns.zip(types).collect();
+                return Ok(from);
             }
             TableFactor::Table { name, alias, args: Some(_), .. } | TableFactor::Function { name, alias, .. } => {
                 let own = name.0.last().and_then(|part| part.as_ident()).map(fold).unwrap_or_default();
                 function(own, alias.as_ref())
             }
             TableFactor::UNNEST { alias, .. } => function("unnest".into(), alias.as_ref()),
-            TableFactor::Derived { subquery, alias, .. } => {
-                let names = self.query(subquery, false)?;
+            TableFactor::Derived { lateral, subquery, alias, .. } => {
+                let scopes = self.scopes.len();
+                self.scopes.extend(lateral.then(Scope::any));
+                let names = self.inner(subquery);
+                self.scopes.truncate(scopes);
+                let names = names?;
                 let name = alias.as_ref().map(|alias| fold(&alias.name)).unwrap_or_default();
                 let columns = aliased(names, alias.as_ref());
                 Relation { name, columns, never_null: None, derived: true }
@@ -255,6 +277,19 @@ impl Resolver<'_> {
         let columns = aliased(source.map(|_| names), alias);
         let never_null = never_null.and_then(|at| columns.as_ref()?.get(at).cloned());
         Relation { name: shown, columns, never_null, derived: false }
+    }
+
+    /// Of a table's columns; none are told of a WITH query's.
+    fn column_types(&self, name: &ObjectName) -> Vec<ArrowType> {
+        let own = name.0.last().and_then(|part| part.as_ident()).map(fold).unwrap_or_default();
+        if name.0.len() == 1 && self.cte(&own).is_some() {
+            return vec![];
+        }
+        let key = object_name_to_table_reference(name.clone(), true).map(|reference| reference.to_string());
+        let source = key.ok().and_then(|key| self.relations.sources.get(&key));
+        let schema = source.map(|source| source.schema());
+        let fields = schema.iter().flat_map(|schema| schema.fields().iter()).filter(|f| !f.name().contains('\0'));
+        fields.map(|field| field.data_type().clone()).collect()
     }
 
     /// The names that mean a query's own columns.
@@ -363,8 +398,15 @@ fn merge(left: &mut From, right: From, merged: &Merged, keeps_left: bool, keeps_
     for (name, a, b) in merged {
         let expr = match (keeps_left, keeps_right) {
             (true, true) => call(Ident::new("coalesce"), vec![a.clone(), b.clone()]),
-            (false, true) => b.clone(),
-            _ => a.clone(),
+            (keeps_left, keeps_right) => {
+                let types = (left.types.get(&a.to_string()), right.types.get(&b.to_string()));
+                let (kept, other) = if keeps_right && !keeps_left { (b, a) } else { (a, b) };
+                match types {
+                    // Where one is NULL so is the other, but the type is that of both.
+                    (Some(a), Some(b)) if a != b => call(Ident::new("coalesce"), vec![kept.clone(), other.clone()]),
+                    _ => kept.clone(),
+                }
+            }
         };
         columns.push((name.clone(), expr));
     }
@@ -385,12 +427,6 @@ fn condition(merged: &Merged) -> Expr {
         op: BinaryOperator::Eq,
         right: Box::new(b.clone()),
     };
-    let and = |left: Expr, right: Expr| Expr::BinaryOp {
-        left: Box::new(left),
-        op: BinaryOperator::And,
-        right: Box::new(right),
-    };
     // Without a name in common each row goes with each.
-    let always = Expr::Value(datafusion::sql::sqlparser::ast::Value::Boolean(true).into());
-    merged.iter().map(equal).reduce(and).unwrap_or(always)
+    chain(merged.iter().map(equal).collect(), BinaryOperator::And)
 }

@@ -3,9 +3,10 @@
 //! 1. Nothing passes an aggregate that has a row of its own for no rows: one without groups, or with grouping sets.
 //! 2. What is evaluated anew for each row (`random() < 0.5`) stays where it stands.
 //!
-//! Upstream: `PushDownFilter` moves a predicate below an `Aggregate` if all its columns are grouping columns. A predicate without
-//! columns (`HAVING false`, `2 = 1`, `(SELECT false)`) has none, so it always passes; below an aggregate without groups it turns "no row"
-//! into a row of an empty aggregate. Volatile predicates pass aggregates, windows, DISTINCT and joins for the same reason.
+//! Upstream: `PushDownFilter` moves a predicate below an `Aggregate` if all its columns are grouping columns. A
+//! predicate without columns (`HAVING false`, `2 = 1`, `(SELECT false)`) has none, so it always passes; below an
+//! aggregate without groups it turns "no row" into a row of an empty aggregate. Volatile predicates pass aggregates,
+//! windows, DISTINCT and joins for the same reason.
 use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};

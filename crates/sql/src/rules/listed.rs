@@ -3,8 +3,9 @@
 //! 1. An item that is neither a literal nor a bare column is computed for each row: its value comes as a column.
 //! 2. It runs after all other rules: they put what a column stands for into lists.
 //!
-//! Upstream: `InListExpr::try_new` evaluates the items over no rows, and takes one that answers a scalar for a constant. CASE does, where
-//! its results are literals: `1 IN (CASE i WHEN 1 THEN 7 ELSE 1 END, 5)` is then true for every row.
+//! Upstream: `InListExpr::try_new` evaluates the items over no rows, and takes one that answers a scalar for a
+//! constant. CASE does, where its results are literals: `1 IN (CASE i WHEN 1 THEN 7 ELSE 1 END, 5)` is then true for
+//! every row.
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};

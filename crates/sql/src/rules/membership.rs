@@ -1,16 +1,19 @@
 //! `x IN (SELECT ...)`, `x op ANY (SELECT ...)` and `x op ALL (SELECT ...)` in conditions, with NULLs.
 //!
-//! 1. A condition keeps a row where it is true; false and NULL are the same to it. So `IN` asks whether there is an equal row, and
-//!    `NOT IN` whether there is none that is equal *or unknown*: both are EXISTS, which DataFusion plans as semi, anti and mark joins.
+//! 1. A condition keeps a row where it is true; false and NULL are the same to it. So `IN` asks whether there is an
+//!    equal row, and `NOT IN` whether there is none that is equal *or unknown*: both are EXISTS, which DataFusion plans
+//!    as semi, anti and mark joins.
 //! 2. Where NULL and false are not the same (`(x IN (...)) IS NULL`), the membership becomes a CASE of two EXISTS.
-//! 3. What is compared is strict: `x = y` is unknown where x or y is NULL, and only there. So the rows that are unknown are found
-//!    without comparing every pair.
-//! 4. `NOT IN` of a plain column in a subquery that does not refer to the outer query stays as it is: DataFusion has a join for it.
+//! 3. What is compared is strict: `x = y` is unknown where x or y is NULL, and only there. So the rows that are unknown
+//!    are found without comparing every pair.
+//! 4. `NOT IN` of a plain column in a subquery that does not refer to the outer query stays as it is: DataFusion has a
+//!    join for it.
 //!
-//! Upstream: `DecorrelatePredicateSubquery` plans NOT IN as a null-aware anti join whatever its condition is. Only a hash join on exactly
-//! one key honours that flag: with a literal on the left or another condition the join becomes a nested loop or a hash join with a
-//! filter, and NULLs count as "not equal": `DELETE FROM t WHERE 1 NOT IN (SELECT NULL)` deletes all rows. Within OR and under IS NULL, a mark
-//! join has no third value. `RewriteSetComparison` makes a CASE of marks whose conditions are evaluated the same way.
+//! Upstream: `DecorrelatePredicateSubquery` plans NOT IN as a null-aware anti join whatever its condition is. Only a
+//! hash join on exactly one key honours that flag: with a literal on the left or another condition the join becomes a
+//! nested loop or a hash join with a filter, and NULLs count as "not equal": `DELETE FROM t WHERE 1 NOT IN (SELECT
+//! NULL)` deletes all rows. Within OR and under IS NULL, a mark join has no third value. `RewriteSetComparison` makes a
+//! CASE of marks whose conditions are evaluated the same way.
 use crate::error::{tunnel, unsupported};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ExprSchema, Result, ScalarValue};

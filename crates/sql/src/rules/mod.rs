@@ -1,15 +1,19 @@
 //! Rules of ours in DataFusion's planner: where its own give answers that PostgreSQL would not.
 //!
 //! 1. An answer is PostgreSQL's, or the statement is refused with 0A000.
-//! 2. A rule mends what is wrong at its root: it replaces DataFusion's rule or keeps a plan from it; no example is special.
+//! 2. A rule mends what is wrong at its root: it replaces DataFusion's rule or keeps a plan from it; no example is
+//!    special.
 //! 3. What is wrong in DataFusion is told beside the rule, in a paragraph that begins with `Upstream:`.
+mod asking;
 mod chunks;
 mod common_types;
+mod expressions;
 mod from;
 mod held_filters;
 mod listed;
 mod membership;
 mod optional;
+mod outer;
 mod properties;
 mod scope;
 mod set_operations;
@@ -18,9 +22,11 @@ mod syntax;
 
 pub(crate) use chunks::{cut, is_deep};
 pub(crate) use common_types::settle;
+pub(crate) use expressions::Rewrite;
 pub(crate) use from::Relations;
 pub(crate) use optional::{named, optional};
 pub(crate) use scope::{concerns, resolve, with_names};
+pub(crate) use set_operations::is_of_sets;
 pub(crate) use syntax::{Functions, write_out};
 
 use datafusion::common::Result;
@@ -31,8 +37,8 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use std::sync::Arc;
 
-/// DataFusion's rules for logical plans, but those that [`held_filters`] replaces, and those for columns of structs, of which there
-/// are none.
+/// DataFusion's rules for logical plans, but those that [`held_filters`] replaces, and those for columns of structs, of
+/// which there are none. Each asks whether it may go on.
 pub(crate) fn logical() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let rules = Optimizer::new().rules.into_iter();
     let kept = rules.filter(|rule| !matches!(rule.name(), "extract_leaf_expressions" | "push_down_leaf_projections"));
@@ -41,14 +47,17 @@ pub(crate) fn logical() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         _ => rule,
     })
     .chain([Arc::new(listed::ListedItems) as Arc<dyn OptimizerRule + Send + Sync>])
+    .map(asking::logical)
     .collect()
 }
 
-/// DataFusion's rules for physical plans, after ours.
+/// DataFusion's rules for physical plans, after ours. Left out is what finds nothing here: there is one partition, and
+/// nothing is known of how many rows a table has.
 pub(crate) fn physical() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
-    let mut rules = PhysicalOptimizer::new().rules;
-    rules.insert(0, Arc::new(properties::HonestProperties));
-    rules
+    let theirs = PhysicalOptimizer::new().rules.into_iter();
+    let theirs = theirs.filter(|rule| !matches!(rule.name(), "aggregate_statistics" | "TopKRepartition"));
+    let ours = Arc::new(properties::HonestProperties) as Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+    std::iter::once(ours).chain(theirs).map(asking::physical).collect()
 }
 
 /// One statement's rewriting of plans, node by node from the leaves, once types are settled.

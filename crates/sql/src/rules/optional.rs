@@ -1,7 +1,8 @@
 //! A scalar subquery may have no row, and then is NULL, whatever its column says.
 //!
-//! Upstream: `Expr::ScalarSubquery` takes its nullability from the subquery's column. `(SELECT pk FROM t WHERE false) IS NULL` is
-//! simplified to false, `coalesce` drops its other arguments, and a projection of it fails with "declared as non-nullable".
+//! Upstream: `Expr::ScalarSubquery` takes its nullability from the subquery's column. `(SELECT pk FROM t WHERE false)
+//! IS NULL` is simplified to false, `coalesce` drops its other arguments, and a projection of it fails with "declared
+//! as non-nullable".
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::Result;
 use datafusion::logical_expr::expr::ScalarFunction;

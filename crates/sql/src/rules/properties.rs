@@ -2,12 +2,14 @@
 //!
 //! 1. The rows of UNION ALL come from its inputs one after the other, as one stream, and nothing is known of them.
 //! 2. A column that an outer join or grouping sets fill with NULLs is no constant, and equals nothing.
-//! 3. `array_agg` and `string_agg` over a subquery with ORDER BY collect in its order, and OFFSET passes over its first rows.
+//! 3. `array_agg` and `string_agg` over a subquery with ORDER BY collect in its order, and OFFSET passes over its first
+//!    rows.
 //!
-//! Upstream: `calculate_union` keeps a column that is a constant of each input (`SELECT 2 k ... UNION ALL SELECT 1 ...`) as a constant
-//! per partition, and merging the sorted partitions then drops it from the sort's keys. `EquivalenceGroup::join` keeps the constants and
-//! equalities of an outer join's padded side, `AggregateExec` those of grouping sets: ORDER BY such a column is left out.
-//! `EnforceSorting` drops the sort below an OFFSET without LIMIT where nothing above asks for the order, and pushes sorts through it.
+//! Upstream: `calculate_union` keeps a column that is a constant of each input (`SELECT 2 k ... UNION ALL SELECT 1
+//! ...`) as a constant per partition, and merging the sorted partitions then drops it from the sort's keys.
+//! `EquivalenceGroup::join` keeps the constants and equalities of an outer join's padded side, `AggregateExec` those of
+//! grouping sets: ORDER BY such a column is left out. `EnforceSorting` drops the sort below an OFFSET without LIMIT
+//! where nothing above asks for the order, and pushes sorts through it.
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::stats::Statistics;
@@ -101,7 +103,8 @@ fn collects(aggregate: &AggregateExec) -> bool {
     aggregate.aggr_expr().iter().any(|call| matches!(call.fun().name(), "array_agg" | "string_agg"))
 }
 
-/// The same rows in the order of the subquery's ORDER BY, if they come in one: what needs no order would drop it (invariant 3).
+/// The same rows in the order of the subquery's ORDER BY, if they come in one: what needs no order would drop it
+/// (invariant 3).
 fn in_order(input: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     if let Some(sort) = input.downcast_ref::<SortExec>() {
         let order = sort.expr().clone();

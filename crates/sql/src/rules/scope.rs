@@ -1,28 +1,35 @@
 //! Which columns FROM has, as far as PostgreSQL's rules for names go further than DataFusion's.
 //!
-//! 1. `JOIN ... USING` and `NATURAL JOIN` merge columns: the merged ones come first in `*`, a bare name means the merged column, and that
-//!    is the left one's value, of a RIGHT join the right one's, of a FULL join whichever is not NULL. They are written out as ON, and
-//!    `*` and bare names as what they mean.
-//! 2. A bare name that two columns of FROM have may not be used (42702), whatever the queries around have under that name. A
-//!    name that a subquery in FROM gives two of its columns may not be used with the subquery's name either.
-//! 3. `count(t.*)` counts the rows of t, not those that an outer join pads; over a window it is refused beside GROUP BY.
-//! 4. A WITH query that a volatile function makes differ from time to time is read once (0A000 where it is read more often: it is
-//!    planned anew for each place that names it).
+//! 1. `JOIN ... USING` and `NATURAL JOIN` merge columns: the merged ones come first in `*`, a bare name means the
+//!    merged column, and that is the left one's value, of a RIGHT join the right one's, of a FULL join whichever is not
+//!    NULL. They are written out as ON, and `*` and bare names as what they mean.
+//! 2. A bare name that two columns of FROM have may not be used (42702), whatever the queries around have under that
+//!    name. A name that a subquery in FROM gives two of its columns may not be used with the subquery's name either.
+//! 3. `count(t.*)` counts the rows of t, not those that an outer join pads; over a window it is refused beside GROUP
+//!    BY.
+//! 4. A WITH query that a volatile function makes differ from time to time is read once (0A000 where it is read more
+//!    often: it is planned anew for each place that names it).
 //! 5. A WITH query may have the name of one around it, which it hides: it gets a name of its own.
+//! 6. ORDER BY means a column of the result by a name that stands alone, and columns of FROM by names within an
+//!    expression or with a table. An alias of such a name gets another one, and clients and queries around are shown
+//!    the first.
 //!
-//! Upstream: `LogicalPlanBuilder::join_using` and `expand_wildcard` take the left column for the merged one whatever the join, in the left
-//! table's order, and WHERE does not see that the name is merged (42702). A table alias renames the second of two equal names
-//! (`a:1`) without a word. `count(t.*)` is planned as `count(*)`. CTEs are copied into each place that names them. `plan_with_clause` refuses a name that an outer WITH has.
-//! A name that is ambiguous in a subquery is looked up in the query around it, and an unused window is not looked at.
+//! Upstream: `LogicalPlanBuilder::join_using` and `expand_wildcard` take the left column for the merged one whatever
+//! the join, in the left table's order, and WHERE does not see that the name is merged (42702). A table alias renames
+//! the second of two equal names (`a:1`) without a word. `count(t.*)` is planned as `count(*)`. CTEs are copied into
+//! each place that names them. `plan_with_clause` refuses a name that an outer WITH has. A name that is ambiguous in a
+//! subquery is looked up in the query around it, and an unused window is not looked at. ORDER BY finds the result's
+//! columns first, whatever it is.
 use super::from::{From, Relation, Relations, aliased};
+use super::outer::Scope;
 use super::syntax::calls_volatile;
 use crate::error::unsupported;
 use crate::parse::fold;
 use datafusion::sql::sqlparser::ast::{
     Distinct, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident,
     NamedWindowDefinition, NamedWindowExpr, ObjectName, OrderBy, OrderByKind, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, Statement, TableAlias, TableFactor, TableWithJoins, Value, Visit,
-    VisitMut, Visitor, VisitorMut,
+    SelectItemQualifiedWildcardKind, SetExpr, Statement, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins,
+    Value, Visit, VisitMut, Visitor, VisitorMut,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -38,9 +45,9 @@ pub(crate) fn concerns(statement: &Statement) -> bool {
         type Break = ();
 
         fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-            let compound = |expr: &Expr| matches!(expr, Expr::CompoundIdentifier(_));
+            let plain = |expr: &Expr| bare(expr).is_some() || matches!(expr, Expr::Value(_));
             let ordered = match query.order_by.as_ref().map(|order| &order.kind) {
-                Some(OrderByKind::Expressions(order)) => order.iter().any(|by| contains(&by.expr, &compound)),
+                Some(OrderByKind::Expressions(order)) => !order.iter().all(|by| plain(&by.expr)),
                 _ => false,
             };
             if ordered || query.with.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -56,9 +63,10 @@ pub(crate) fn concerns(statement: &Statement) -> bool {
         }
 
         fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-            match counted_table(expr) {
-                Some(_) => ControlFlow::Break(()),
-                None => ControlFlow::Continue(()),
+            let query = matches!(expr, Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. });
+            match query || counted_table(expr).is_some() {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
             }
         }
     }
@@ -95,13 +103,17 @@ pub(crate) fn with_names(statement: &Statement) -> BTreeSet<String> {
 /// Writes out what concerns the rules above.
 pub(crate) fn resolve(statement: &mut Statement, relations: &Relations<'_>) -> Result<()> {
     let Statement::Query(query) = statement else { return Ok(()) };
-    Resolver { relations, ctes: vec![] }.query(query, true).map(|_| ())
+    Resolver { relations, ctes: vec![], renamed: false, scopes: vec![] }.query(query).map(|_| ())
 }
 
 pub(super) struct Resolver<'r> {
     pub(super) relations: &'r Relations<'r>,
     /// WITH queries that can be named here, the innermost last.
     pub(super) ctes: Vec<Cte>,
+    /// Whether columns of the query have got other names (invariant 6).
+    pub(super) renamed: bool,
+    /// Of the queries around an expression's, the innermost last.
+    pub(super) scopes: Vec<Scope>,
 }
 
 pub(super) struct Cte {
@@ -112,13 +124,24 @@ pub(super) struct Cte {
 }
 
 impl Resolver<'_> {
-    pub(super) fn query(&mut self, query: &mut Query, top: bool) -> Result<Names> {
+    pub(super) fn query(&mut self, query: &mut Query) -> Result<Names> {
+        crate::memory::check()?;
         let known = self.ctes.len();
         self.with(query)?;
         let Query { body, order_by, .. } = query;
-        let names = self.body(body, order_by.as_mut(), top);
+        let names = self.body(body, order_by.as_mut());
         self.ctes.truncate(known);
         names
+    }
+
+    /// A query whose columns are named around it: they get their names back.
+    pub(super) fn inner(&mut self, query: &mut Query) -> Result<Names> {
+        let around = std::mem::take(&mut self.renamed);
+        let names = self.query(query)?;
+        if std::mem::replace(&mut self.renamed, around) {
+            name_again(query, &names)?;
+        }
+        Ok(names)
     }
 
     fn with(&mut self, query: &mut Query) -> Result<()> {
@@ -141,7 +164,7 @@ impl Resolver<'_> {
             }
             let differs = calls_volatile(&*cte.query, self.relations.volatile)
                 || volatile.iter().any(|name| times_read(&cte.query, name) > 0);
-            let names = self.query(&mut cte.query, false)?;
+            let names = self.inner(&mut cte.query)?;
             let names = aliased(names, Some(&cte.alias));
             if with.recursive {
                 self.ctes.pop();
@@ -179,47 +202,66 @@ impl Resolver<'_> {
             }
         }
         match first(&mut query.body) {
-            SetExpr::Select(select) => self.select(select, None, false).ok().flatten(),
+            SetExpr::Select(select) => self.select(select, None).ok().flatten(),
             _ => None,
         }
     }
 
-    fn body(&mut self, body: &mut SetExpr, order_by: Option<&mut OrderBy>, top: bool) -> Result<Names> {
+    fn body(&mut self, body: &mut SetExpr, order_by: Option<&mut OrderBy>) -> Result<Names> {
         match body {
-            SetExpr::Select(select) => self.select(select, order_by, top),
-            SetExpr::Query(query) => self.query(query, top),
+            SetExpr::Select(select) => self.select(select, order_by),
+            SetExpr::Query(query) if order_by.is_none() => self.query(query),
+            SetExpr::Query(query) => self.inner(query),
             SetExpr::SetOperation { left, right, .. } => {
-                let names = self.body(left, None, top)?;
-                self.body(right, None, top)?;
+                if let Some(order_by) = order_by {
+                    refuse_expressions(order_by)?;
+                }
+                let names = self.operand(left)?;
+                self.operand(right)?;
                 Ok(names)
             }
             SetExpr::Values(values) => {
+                for value in values.rows.iter_mut().flat_map(|row| row.content.iter_mut()) {
+                    self.within(value)?;
+                }
                 Ok(values.rows.first().map(|row| (1..=row.len()).map(|n| format!("column{n}")).collect()))
             }
             _ => Ok(None),
         }
     }
 
-    fn select(&mut self, select: &mut Select, mut order_by: Option<&mut OrderBy>, top: bool) -> Result<Names> {
+    fn operand(&mut self, operand: &mut SetExpr) -> Result<Names> {
+        match operand {
+            SetExpr::Query(query) => self.inner(query),
+            other => self.body(other, None),
+        }
+    }
+
+    fn select(&mut self, select: &mut Select, mut order_by: Option<&mut OrderBy>) -> Result<Names> {
         let from = self.from(&mut select.from)?;
-        self.subqueries(select, order_by.as_deref_mut())?;
+        self.scopes.push(Scope::of(&from));
+        let within = self.subqueries(select, order_by.as_deref_mut());
+        self.scopes.pop();
+        within?;
         self.expand(select, &from);
         let names = output_names(&select.projection, &from);
         self.columns(select, order_by.as_deref_mut(), &from, &names)?;
-        if top {
-            rename_hidden(select, order_by);
-        }
+        self.check_names(select, order_by.as_deref(), &from)?;
+        self.renamed |= rename_hidden(select, order_by);
         Ok(names)
     }
 
     /// Queries within the expressions of a SELECT.
     fn subqueries(&mut self, select: &mut Select, order_by: Option<&mut OrderBy>) -> Result<()> {
-        let mut found = Subqueries { resolver: self, depth: 0 };
-        let mut visit = |expr: &mut Expr| match VisitMut::visit(expr, &mut found) {
+        for_each(select, order_by, &mut |expr, _| self.within(expr))
+    }
+
+    /// Queries within an expression.
+    pub(super) fn within(&mut self, expr: &mut Expr) -> Result<()> {
+        match VisitMut::visit(expr, &mut Subqueries { resolver: self, depth: 0 }) {
             ControlFlow::Break(error) => Err(error),
             ControlFlow::Continue(()) => Ok(()),
-        };
-        for_each(select, order_by, &mut |expr, _| visit(expr))
+        }
     }
 
     /// `*` where columns are merged.
@@ -228,6 +270,7 @@ impl Resolver<'_> {
             return;
         }
         let Some(columns) = from.columns() else { return };
+        let ambiguous = from.ambiguous();
         for item in std::mem::take(&mut select.projection) {
             match &item {
                 SelectItem::Wildcard(_) => {
@@ -236,7 +279,7 @@ impl Resolver<'_> {
                 }
                 // It keeps its name.
                 SelectItem::UnnamedExpr(Expr::Identifier(ident)) => {
-                    if let Some(expr) = from.merged.get(&fold(ident)) {
+                    if let Some(expr) = from.merged.get(&fold(ident)).filter(|_| !ambiguous.contains(&fold(ident))) {
                         select.projection.push(column_item(&fold(ident), expr, &columns));
                         continue;
                     }
@@ -362,33 +405,70 @@ fn output_names(items: &[SelectItem], from: &From) -> Names {
     Some(names)
 }
 
-/// An alias that hides a column which ORDER BY names with its table (`CAST(t.id AS text) AS id ... ORDER BY t.id`) gets a name of
-/// its own; clients are shown the other.
-fn rename_hidden(select: &mut Select, order_by: Option<&mut OrderBy>) {
-    let Some(OrderBy { kind: OrderByKind::Expressions(order), .. }) = order_by else { return };
+/// A name, in parentheses or not.
+fn bare(expr: &Expr) -> Option<&Ident> {
+    match expr {
+        Expr::Identifier(ident) => Some(ident),
+        Expr::Nested(inner) => bare(inner),
+        _ => None,
+    }
+}
+
+/// Invariant 6. Whether there was any such alias.
+fn rename_hidden(select: &mut Select, order_by: Option<&mut OrderBy>) -> bool {
+    let Some(OrderBy { kind: OrderByKind::Expressions(order), .. }) = order_by else { return false };
+    let mut renamed = false;
     for item in &mut select.projection {
         let SelectItem::ExprWithAlias { expr, alias } = item else { continue };
         let name = fold(alias);
-        let is_it = match &*expr {
+        let names_it = |expr: &Expr| match expr {
             Expr::CompoundIdentifier(parts) => parts.last().is_some_and(|part| fold(part) == name),
             Expr::Identifier(ident) => fold(ident) == name,
             _ => false,
         };
-        if is_it {
-            continue;
-        }
-        let names_it =
-            |expr: &Expr| matches!(expr, Expr::CompoundIdentifier(p) if p.last().map(fold) == Some(name.clone()));
-        if !order.iter().any(|by| contains(&by.expr, &names_it)) {
+        if names_it(expr) || !order.iter().any(|by| bare(&by.expr).is_none() && contains(&by.expr, &names_it)) {
             continue;
         }
         let own = Ident::with_quote('"', format!("{name}\0o"));
         for by in order.iter_mut() {
-            if matches!(&by.expr, Expr::Identifier(ident) if fold(ident) == name) {
+            if bare(&by.expr).is_some_and(|ident| fold(ident) == name) {
                 by.expr = Expr::Identifier(own.clone());
             }
         }
         *alias = own;
+        renamed = true;
+    }
+    renamed
+}
+
+/// `SELECT * FROM (query) AS q (names)`.
+fn name_again(query: &mut Query, names: &Names) -> Result<()> {
+    let unknown = || unsupported("ORDER BY an expression in a subquery whose columns cannot be told");
+    let names = names.as_ref().ok_or_else(unknown)?;
+    if names.iter().enumerate().any(|(at, name)| names[..at].contains(name)) {
+        return Err(unsupported("ORDER BY an expression in a subquery that names two columns alike"));
+    }
+    let column = |name: &String| TableAliasColumnDef { name: Ident::with_quote('"', name), data_type: None };
+    let columns = names.iter().map(column).collect();
+    let alias = TableAlias { explicit: true, name: Ident::with_quote('"', "\0o"), columns, at: None };
+    let mut around = crate::dml::template("SELECT * FROM (SELECT 1) AS q")?;
+    let SetExpr::Select(select) = around.body.as_mut() else { unreachable!("the template is a SELECT") };
+    let inner = std::mem::replace(query, *crate::dml::template("SELECT 1")?);
+    let subquery = Box::new(inner);
+    select.from[0].relation = TableFactor::Derived { lateral: false, subquery, alias: Some(alias), sample: None };
+    *query = *around;
+    Ok(())
+}
+
+/// A set operation is ordered by columns of its result.
+fn refuse_expressions(order_by: &OrderBy) -> Result<()> {
+    let OrderByKind::Expressions(order) = &order_by.kind else { return Ok(()) };
+    match order.iter().any(|by| bare(&by.expr).is_none() && !matches!(by.expr, Expr::Value(_))) {
+        true => {
+            let error = EngineError::new("0A000", "invalid UNION/INTERSECT/EXCEPT ORDER BY clause");
+            Err(error.with_detail("Only result column names can be used, not expressions or functions."))
+        }
+        false => Ok(()),
     }
 }
 
@@ -437,10 +517,14 @@ impl VisitorMut for Subqueries<'_, '_> {
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<EngineError> {
         self.depth += 1;
         // What is within it, it resolves itself.
-        if self.depth == 1
-            && let Err(error) = self.resolver.query(query, false)
-        {
-            return ControlFlow::Break(error);
+        if self.depth == 1 {
+            // How it names its columns is nobody's concern.
+            let around = self.resolver.renamed;
+            let resolved = self.resolver.query(query);
+            self.resolver.renamed = around;
+            if let Err(error) = resolved {
+                return ControlFlow::Break(error);
+            }
         }
         ControlFlow::Continue(())
     }

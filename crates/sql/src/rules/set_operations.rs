@@ -1,10 +1,10 @@
 //! INTERSECT ALL and EXCEPT ALL count how often a row occurs.
 //!
-//! Equal rows are numbered on each side; the numbered rows are distinct, so the semi or anti join that DataFusion plans keeps the
-//! lesser count, or the difference.
+//! Equal rows are numbered on each side; the numbered rows are distinct, so the semi or anti join that DataFusion plans
+//! keeps the lesser count, or the difference.
 //!
-//! Upstream: `LogicalPlanBuilder::intersect` and `except` with `is_all` plan a semi or anti join of the rows themselves, which keeps all
-//! occurrences of a row or none.
+//! Upstream: `LogicalPlanBuilder::intersect` and `except` with `is_all` plan a semi or anti join of the rows
+//! themselves, which keeps all occurrences of a row or none.
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, JoinType, NullEquality, Result};
 use datafusion::functions_window::row_number::row_number_udwf;
@@ -22,10 +22,15 @@ pub(crate) fn rewrite(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     }
 }
 
-/// Only set operations take NULLs for equal; those that are not ALL make their left side distinct.
-fn keeps_all(join: &Join) -> bool {
+/// Only set operations take NULLs for equal.
+pub(crate) fn is_of_sets(join: &Join) -> bool {
     matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti)
         && join.null_equality == NullEquality::NullEqualsNull
+}
+
+/// Those that are not ALL make their left side distinct.
+fn keeps_all(join: &Join) -> bool {
+    is_of_sets(join)
         && !matches!(join.left.as_ref(), LogicalPlan::Distinct(Distinct::All(_)))
         && !join.left.schema().has_column_with_unqualified_name(NUMBERS[0])
 }

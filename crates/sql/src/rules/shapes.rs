@@ -1,11 +1,11 @@
 //! Which correlated subqueries DataFusion turns into joins rightly. The others are refused (0A000).
 //!
-//! It takes the conditions that refer to the outer query out of the subquery and makes them the join's: right only where nothing
-//! between the condition and the subquery's result depends on which rows there are.
+//! It takes the conditions that refer to the outer query out of the subquery and makes them the join's: right only
+//! where nothing between the condition and the subquery's result depends on which rows there are.
 //!
-//! Upstream: `PullUpCorrelatedExpr` pulls a correlated filter through window functions, through the side of an outer join that is filled
-//! with NULLs, through aggregates without groups in EXISTS and IN (`EXISTS (SELECT count(*) ...)` is always true), through `OFFSET`
-//! and through a `LIMIT` beside it. The answers are wrong without an error.
+//! Upstream: `PullUpCorrelatedExpr` pulls a correlated filter through window functions, through the side of an outer
+//! join that is filled with NULLs, through aggregates without groups in EXISTS and IN (`EXISTS (SELECT count(*) ...)`
+//! is always true), through `OFFSET` and through a `LIMIT` beside it. The answers are wrong without an error.
 use crate::error::{tunnel, unsupported};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -44,7 +44,8 @@ pub(crate) fn check(plan: &LogicalPlan) -> Result<()> {
 
 struct Walk {
     kind: Kind,
-    /// A condition on the outer query has been met: it will be moved, and what comes later is planned with that in mind.
+    /// A condition on the outer query has been met: it will be moved, and what comes later is planned with that in
+    /// mind.
     moved: bool,
     /// An aggregate above another one would take its missing groups for missing rows.
     aggregated: bool,

@@ -4,13 +4,15 @@
 //! 2. Rows are compared column by column: `(a, b) < (c, d)` is `a < c OR (a = c AND b < d)`, NULL where that is NULL.
 //! 3. `x op ANY (ARRAY[a, b])` is `x op a OR x op b`, ALL the same with AND; `=` and `<>` become IN and NOT IN.
 //! 4. What would be evaluated more than once by that must not be volatile (0A000).
-//! 5. `max(ts::date)` beside `max(ts)`: DataFusion leaves casts out of names, and then takes both for one (42701). Such a cast is
-//!    wrapped in a function whose name says the type.
-//! 6. HAVING makes one group of all rows, also without GROUP BY and without aggregates; so does an aggregate in a window that nobody uses.
+//! 5. `max(ts::date)` beside `max(ts)`: DataFusion leaves casts out of names, and then takes both for one (42701). Such
+//!    a cast is wrapped in a function whose name says the type.
+//! 6. HAVING makes one group of all rows, also without GROUP BY and without aggregates; so does an aggregate in a
+//!    window that nobody uses.
 //!
-//! Upstream: the SQL planner ignores `WindowSpec::window_name`; tuples become structs, which Arrow compares with NULL as a value;
-//! `> ANY (ARRAY[...])` is planned with the array's greatest item, without its NULLs, and columns of the outer query in the array are not found.
-//! HAVING without GROUP BY and aggregates is refused. Windows that nobody uses are not looked at.
+//! Upstream: the SQL planner ignores `WindowSpec::window_name`; tuples become structs, which Arrow compares with NULL
+//! as a value; `> ANY (ARRAY[...])` is planned with the array's greatest item, without its NULLs, and columns of the
+//! outer query in the array are not found. HAVING without GROUP BY and aggregates is refused. Windows that nobody uses
+//! are not looked at.
 use crate::error::unsupported;
 use crate::parse::fold;
 use datafusion::sql::sqlparser::ast::{
@@ -117,7 +119,7 @@ fn has_cast(expr: &Expr) -> bool {
     expr.visit(&mut HasCast).is_break()
 }
 
-fn function_name(expr: &Expr) -> Option<String> {
+pub(super) fn function_name(expr: &Expr) -> Option<String> {
     let Expr::Function(function) = expr else { return None };
     Some(fold(function.name.0.last()?.as_ident()?))
 }
@@ -450,8 +452,12 @@ fn items(row: &Expr) -> Vec<Expr> {
     }
 }
 
+/// Columns of rows that are compared by `<` and the like: what is written out for one holds what is for the next.
+const ORDERED_MAX: usize = 100;
+
 /// Invariant 2.
 fn compared(op: &BinaryOperator, left: Vec<Expr>, right: Vec<Expr>) -> Result<Expr> {
+    let columns = left.len();
     let pairs = left.into_iter().zip(right);
     let pair = |op: &BinaryOperator, (a, b): (Expr, Expr)| -> Result<Expr> {
         match is_row(&a) && is_row(&b) {
@@ -470,6 +476,10 @@ fn compared(op: &BinaryOperator, left: Vec<Expr>, right: Vec<Expr>) -> Result<Ex
         BinaryOperator::Gt | BinaryOperator::GtEq => BinaryOperator::Gt,
         other => return Err(unsupported(format!("the operator {other} of rows"))),
     };
+    if columns > ORDERED_MAX {
+        let message = format!("rows of more than {ORDERED_MAX} columns cannot be compared by {op}");
+        return Err(EngineError::new("54001", message));
+    }
     let mut result: Option<Expr> = None;
     for (a, b) in pairs.rev() {
         result = Some(match result {
@@ -485,7 +495,7 @@ fn compared(op: &BinaryOperator, left: Vec<Expr>, right: Vec<Expr>) -> Result<Ex
 }
 
 /// Halved again and again, so that the tree of many is not deep.
-fn chain(mut exprs: Vec<Expr>, op: BinaryOperator) -> Expr {
+pub(super) fn chain(mut exprs: Vec<Expr>, op: BinaryOperator) -> Expr {
     match exprs.len() {
         0 => Expr::Value(ValueWithSpan::from(Value::Boolean(op == BinaryOperator::And))),
         1 => exprs.remove(0),

@@ -210,3 +210,41 @@ async fn insert_select_beside_a_sequence_of_its_own() {
     assert_eq!(one(&mut c, "SELECT count(*), sum(number) = sum(id), max(number) FROM u").await, "9001|true|9001");
     c.ok("COMMIT", "COMMIT").await;
 }
+
+/// Planning ends with the statement's timeout, and with a cancel; also where it is only described (N48, review R6).
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn n48_a_timeout_ends_planning() {
+    let mut c = Client::new(&database().await);
+    c.ok("CREATE TABLE t (a int)", "CREATE TABLE").await;
+    let columns: Vec<String> = (0..4000).map(|n| format!("a + {n} AS c{n}")).collect();
+    let wide = format!("SELECT {} FROM t", columns.join(", "));
+    let tables: Vec<String> = (0..150).map(|n| format!("t t{n}")).collect();
+    let joined = format!("SELECT 1 FROM {}", tables.join(", "));
+    c.ok("SET statement_timeout = '300ms'", "SET").await;
+    for (sql, described) in [(&wide, true), (&wide, false), (&joined, false)] {
+        let begun = std::time::Instant::now();
+        let outcome = match described {
+            true => c.session.prepare(sql, &[]).await.map(drop),
+            false => match c.session.prepare_to_run(sql).await {
+                Ok(statement) => c.session.execute(&statement, vec![]).await.map(drop),
+                Err(error) => Err(error),
+            },
+        };
+        let (outcome, took) = (outcome.map_err(|error| error.state.0), begun.elapsed());
+        assert_eq!(outcome, Err("57014"), "{described} {took:?}: {}", &sql[..40]);
+        assert!(took.as_millis() < 4000, "{described} {took:?}: {}", &sql[..40]);
+    }
+    let canceller = c.session.canceller();
+    c.ok("SET statement_timeout = 0", "SET").await;
+    let done = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let told = done.clone();
+    let cancels = std::thread::spawn(move || {
+        while !told.load(std::sync::atomic::Ordering::Relaxed) {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            canceller.cancel();
+        }
+    });
+    c.fails(&joined, "57014").await;
+    done.store(true, std::sync::atomic::Ordering::Relaxed);
+    cancels.join().unwrap();
+}

@@ -92,3 +92,166 @@ async fn n22_with_queries_in_arrays() {
     c.rows("WITH w AS (SELECT 1 x) SELECT CASE WHEN (SELECT x FROM w) = 1 THEN 2 END", &["2"]).await;
     c.fails("SELECT ARRAY[(SELECT x FROM nosuch)]", "42P01").await;
 }
+
+/// Only a name that stands alone means a column of the result (review R3; before, `a + 0` meant it too: wrong rows with LIMIT).
+#[tokio::test]
+async fn r3_names_in_expressions_of_order_by_are_columns() {
+    let mut c = Client::new(&database().await);
+    c.ok("CREATE TABLE o1 (a int, b int)", "CREATE TABLE").await;
+    c.ok("INSERT INTO o1 VALUES (1, 30), (2, 20), (3, 10), (NULL, 5)", "INSERT 0 4").await;
+    for (order, first) in [
+        ("a + 0", "-1"),
+        ("-a DESC", "NULL"),
+        ("coalesce(a, 0)", "NULL"),
+        ("a IS NULL, a", "-3"),
+        ("a::text", "-1"),
+        ("(a)", "-3"),
+        ("a", "-3"),
+        ("o1.a", "-1"),
+        ("b % 20, a + 0", "-2"),
+    ] {
+        c.rows(&format!("SELECT -a AS a FROM o1 ORDER BY {order} LIMIT 1"), &[first]).await;
+        c.rows(&format!("SELECT q.a FROM (SELECT -a AS a FROM o1 ORDER BY {order} LIMIT 1) q"), &[first]).await;
+        c.rows(&format!("WITH q AS (SELECT -a AS a FROM o1 ORDER BY {order} LIMIT 1) SELECT a FROM q"), &[first]).await;
+        c.rows(&format!("SELECT (SELECT -a AS a FROM o1 ORDER BY {order} LIMIT 1)"), &[first]).await;
+        c.rows(&format!("(SELECT -a AS a FROM o1 ORDER BY {order} LIMIT 1) UNION ALL SELECT 9 ORDER BY a"), &{
+            let mut both = [first, "9"];
+            if first == "NULL" {
+                both.reverse();
+            }
+            both
+        })
+        .await;
+    }
+    let collected = "SELECT array_agg(a)::text FROM (SELECT -a AS a FROM o1 WHERE a > 0 ORDER BY a + 0) q";
+    c.rows(collected, &["{-1,-2,-3}"]).await;
+    c.rows("SELECT row_number() OVER (ORDER BY b) AS a FROM o1 WHERE a > 0 ORDER BY a + 0 LIMIT 1", &["3"]).await;
+    c.rows("SELECT b % 20 AS b, max(b) AS a FROM o1 GROUP BY o1.b ORDER BY -o1.b LIMIT 1", &["10|30"]).await;
+    c.fails("SELECT a AS x FROM o1 ORDER BY x + 0", "42703").await;
+    c.fails("SELECT sum(b) AS b FROM o1 ORDER BY -b", "42803").await;
+    c.fails("SELECT DISTINCT -a AS a FROM o1 ORDER BY a + 0", "42P10").await;
+    c.fails("SELECT a FROM o1 UNION SELECT b FROM o1 ORDER BY a + 1", "0A000").await;
+    c.rows("SELECT a FROM o1 WHERE a = 1 UNION SELECT b FROM o1 WHERE a = 1 ORDER BY 1 DESC", &["30", "1"]).await;
+}
+
+/// A qualified name below WITH means a column of FROM, too (N60).
+#[tokio::test]
+async fn n60_order_by_a_qualified_name_below_with() {
+    let mut c = tables().await;
+    c.rows("WITH w AS (SELECT -id AS id FROM t AS e ORDER BY e.id LIMIT 1) SELECT id FROM w", &["-1"]).await;
+    c.rows("SELECT id FROM (SELECT NULL::int AS i, id FROM t AS e ORDER BY e.i, 1 LIMIT 1) q", &["1"]).await;
+}
+
+/// A merged column beside one of that name is ambiguous (N62), and has the type of both (N54).
+#[tokio::test]
+async fn n54_n62_merged_columns() {
+    let mut c = tables().await;
+    for sql in [
+        "SELECT f FROM ta NATURAL JOIN tb CROSS JOIN t",
+        "SELECT 1 FROM ta NATURAL JOIN tb CROSS JOIN t WHERE f = 1",
+        "SELECT 1 FROM ta NATURAL JOIN tb CROSS JOIN t ORDER BY f",
+    ] {
+        c.fails(sql, "42702").await;
+    }
+    c.ok("CREATE TABLE n (f numeric)", "CREATE TABLE").await;
+    c.ok("INSERT INTO n VALUES (1), (2)", "INSERT 0 2").await;
+    for join in ["ta JOIN n USING (f)", "n JOIN ta USING (f)", "ta NATURAL LEFT JOIN n", "ta RIGHT JOIN n USING (f)"] {
+        let statement = c.session.prepare(&format!("SELECT f FROM {join}"), &[]).await.unwrap();
+        assert!(statement.columns.as_ref().unwrap().field(0).data_type().is_decimal(), "{join}");
+        c.rows(&format!("SELECT f FROM {join} GROUP BY f ORDER BY f"), &["1", "2"]).await;
+        c.rows(&format!("SELECT f FROM {join} WHERE f = 2"), &["2"]).await;
+        c.rows(&format!("SELECT * FROM (SELECT f FROM {join}) q ORDER BY f DESC LIMIT 1"), &["2"]).await;
+    }
+}
+
+/// What is written out for a join of many columns, and for rows, is no deep tree (review R8: the server aborted).
+#[tokio::test]
+async fn r8_many_columns() {
+    let mut c = Client::new(&database().await);
+    let columns: Vec<String> = (0..150).map(|n| format!("c{n} int")).collect();
+    c.ok(&format!("CREATE TABLE w ({})", columns.join(", ")), "CREATE TABLE").await;
+    c.ok(&format!("INSERT INTO w VALUES (1{})", ", 1".repeat(149)), "INSERT 0 1").await;
+    c.rows("SELECT count(*) FROM w a NATURAL JOIN w b", &["1"]).await;
+    let row = |n: usize, value: &str| vec![value; n].join(", ");
+    c.rows(&format!("SELECT ({}) < ({}) FROM w", row(40, "c0"), row(40, "1")), &["false"]).await;
+    c.fails(&format!("SELECT ({}) < ({}) FROM w", row(500, "c0"), row(500, "1")), "54001").await;
+    c.rows(&format!("SELECT ({}) = ({}) FROM w", row(500, "c0"), row(500, "1")), &["true"]).await;
+}
+
+/// `NOT EXISTS` is an expression without a name (N63).
+#[tokio::test]
+async fn n63_not_exists_has_no_name() {
+    let mut c = tables().await;
+    let statement = c.session.prepare("SELECT NOT EXISTS (SELECT 1), EXISTS (SELECT 1)", &[]).await.unwrap();
+    let names: Vec<String> = statement.columns.as_ref().unwrap().fields().iter().map(|f| f.name().clone()).collect();
+    assert_eq!(names, ["?column?", "exists"]);
+}
+
+/// An aggregate of columns of the outer query only is the outer query's in PostgreSQL (N27).
+#[tokio::test]
+async fn n27_aggregates_of_outer_columns_only() {
+    let mut c = tables().await;
+    for sql in [
+        "SELECT (SELECT stddev(t.i) FROM (VALUES (1)) q(x)) FROM t WHERE NULL",
+        "SELECT id FROM t WHERE (SELECT min(t.i) FROM tb) > 0",
+        "SELECT id FROM t WHERE (SELECT count(id) FROM tb) > 0",
+        "SELECT CASE WHEN (SELECT max(t.i) FROM ta) = 1 THEN 1 END FROM t",
+        "SELECT q.m FROM t, LATERAL (SELECT max(t.i) AS m FROM ta) q",
+        "UPDATE t SET i = (SELECT max(t.f) FROM ta)",
+    ] {
+        c.fails(sql, "0A000").await;
+    }
+    c.rows("SELECT (SELECT count(*) FROM ta) FROM t WHERE id = 1", &["2"]).await;
+    c.rows("SELECT (SELECT sum(f) FROM ta WHERE ta.id = t.id) FROM t WHERE id = 1", &["1"]).await;
+    c.rows("SELECT (SELECT max(1) FROM ta) FROM t WHERE id = 1", &["1"]).await;
+}
+
+#[tokio::test]
+async fn unknown_names_in_windows_that_nobody_uses() {
+    let mut c = tables().await;
+    c.fails("SELECT 1 FROM ta WINDOW w AS (ORDER BY nosuch)", "42703").await;
+    c.fails("SELECT 1 FROM ta WINDOW w AS (PARTITION BY tb.i)", "42703").await;
+    c.fails("SELECT 1 FROM ta WINDOW w AS (nosuch ORDER BY id)", "42704").await;
+    c.rows("SELECT 1 FROM ta WINDOW w AS (ORDER BY ta.id, f)", &["1", "1"]).await;
+    c.rows("SELECT q.n FROM ta, LATERAL (SELECT 1 AS n FROM tb WINDOW w AS (ORDER BY ta.id)) q LIMIT 1", &["1"]).await;
+}
+
+/// INTERSECT and EXCEPT have the type that both sides have in common (N52; before, the left one's).
+#[tokio::test]
+async fn n52_types_of_intersect_and_except() {
+    let mut c = Client::new(&database().await);
+    for (left, right, of, rows) in [
+        ("1::smallint", "1", "Int32", 1),
+        ("1", "1::bigint", "Int64", 1),
+        ("1", "1.0", "Decimal", 1),
+        ("1", "1.5::real", "Float32", 0),
+        ("1.5", "1.5::float8", "Float64", 1),
+        ("date '2020-01-01'", "timestamp '2020-01-01 00:00:00'", "Timestamp", 1),
+    ] {
+        for (a, b) in [(left, right), (right, left)] {
+            for op in ["INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL"] {
+                let statement = c.session.prepare(&format!("SELECT {a} AS x {op} SELECT {b}"), &[]).await.unwrap();
+                let data_type = statement.columns.as_ref().unwrap().field(0).data_type().to_string();
+                assert!(data_type.starts_with(of), "{a} {op} {b}: {data_type}");
+                let found = c.rows_of(&statement, vec![]).await.unwrap().len();
+                assert_eq!(found, if op.starts_with('I') { rows } else { 1 - rows }, "{a} {op} {b}");
+            }
+        }
+    }
+    c.ok("CREATE TABLE n (k int)", "CREATE TABLE").await;
+    c.ok("INSERT INTO n VALUES (16777217), (16777216)", "INSERT 0 2").await;
+    c.rows("SELECT k FROM n INTERSECT SELECT k::real FROM n", &["16777216.0"]).await;
+}
+
+/// What is joined by floats within a subquery of ON or VALUES (N57: XX000 "Invalid join key").
+#[tokio::test]
+async fn n57_joins_on_floats_in_subqueries() {
+    let mut c = Client::new(&database().await);
+    c.ok("CREATE TABLE g (g float8, k int)", "CREATE TABLE").await;
+    c.ok("INSERT INTO g VALUES (1, 1), (-0.0, 2), (NULL, 3)", "INSERT 0 3").await;
+    c.rows("SELECT count(*) FROM g x JOIN g y ON x.k = (SELECT max(a.k) FROM g a JOIN g b USING (g))", &["3"]).await;
+    c.fails("SELECT * FROM (VALUES ((SELECT count(*) FROM g a NATURAL JOIN g b))) v(n)", "0A000").await;
+    let ordered = "SELECT (SELECT max(b.k) FROM g b WHERE b.k = a.k ORDER BY a.k NOT IN (SELECT k FROM g)) FROM g a";
+    c.fails(ordered, "0A000").await;
+    c.rows("SELECT k FROM g WHERE k IN (SELECT a.k FROM g a JOIN g b USING (g)) ORDER BY k", &["1", "2"]).await;
+}
