@@ -149,7 +149,7 @@ async fn a_query_is_the_sum_of_its_parts() {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
     let seeds = match number("TERRACE_SEED") {
         Some(one) => one..one + 1,
-        None => 0..number("TERRACE_SEEDS").unwrap_or(6),
+        None => 0..number("TERRACE_SEEDS").unwrap_or(8),
     };
     let (mut compared, mut refused) = (0, 0);
     for at in seeds {
