@@ -155,12 +155,13 @@ async fn n54_n62_merged_columns() {
     }
     c.ok("CREATE TABLE n (f numeric)", "CREATE TABLE").await;
     c.ok("INSERT INTO n VALUES (1), (2)", "INSERT 0 2").await;
+    let (one, two) = ("1.000000000000000000", "2.000000000000000000");
     for join in ["ta JOIN n USING (f)", "n JOIN ta USING (f)", "ta NATURAL LEFT JOIN n", "ta RIGHT JOIN n USING (f)"] {
         let statement = c.session.prepare(&format!("SELECT f FROM {join}"), &[]).await.unwrap();
         assert!(statement.columns.as_ref().unwrap().field(0).data_type().is_decimal(), "{join}");
-        c.rows(&format!("SELECT f FROM {join} GROUP BY f ORDER BY f"), &["1", "2"]).await;
-        c.rows(&format!("SELECT f FROM {join} WHERE f = 2"), &["2"]).await;
-        c.rows(&format!("SELECT * FROM (SELECT f FROM {join}) q ORDER BY f DESC LIMIT 1"), &["2"]).await;
+        c.rows(&format!("SELECT f FROM {join} GROUP BY f ORDER BY f"), &[one, two]).await;
+        c.rows(&format!("SELECT f FROM {join} WHERE f = 2"), &[two]).await;
+        c.rows(&format!("SELECT * FROM (SELECT f FROM {join}) q ORDER BY f DESC LIMIT 1"), &[two]).await;
     }
 }
 
