@@ -24,6 +24,11 @@ use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, Operator, ReturnFieldArgs,
     ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Subquery, Volatility,
 };
+use datafusion::sql::sqlparser::ast::{
+    CastKind, DataType as SqlType, Expr as Ast, Query, SetExpr, Statement, Value, Values, VisitMut, VisitorMut,
+};
+use std::convert::Infallible;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use terrace_engine::{DataType, EngineError};
 
@@ -311,6 +316,60 @@ pub(crate) fn refuse_stale(plan: &LogicalPlan, schema: &DFSchema) -> Result<()> 
         })
     })?;
     Ok(())
+}
+
+/// Columns of VALUES whose items are varchars and constants, which DataFusion refuses to mix: all become varchars, or
+/// texts where the first type that is written is text.
+pub(crate) fn align_values(statement: &mut Statement) {
+    struct Align;
+    impl VisitorMut for Align {
+        type Break = Infallible;
+
+        fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
+            align_body(&mut query.body);
+            ControlFlow::Continue(())
+        }
+    }
+    let ControlFlow::Continue(()) = statement.visit(&mut Align);
+}
+
+fn align_body(body: &mut SetExpr) {
+    match body {
+        SetExpr::SetOperation { left, right, .. } => {
+            align_body(left);
+            align_body(right);
+        }
+        SetExpr::Values(values) => {
+            for column in 0..values.rows.first().map_or(0, |row| row.content.len()) {
+                align_column(values, column);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn align_column(values: &mut Values, column: usize) {
+    // The outer `None`: neither a text whose type is written nor a constant.
+    let written = |item: &Ast| match item {
+        Ast::Cast { data_type, .. } => {
+            let to = crate::ddl::column_type(data_type).ok()?;
+            matches!(to, DataType::Text | DataType::Varchar(_)).then_some(Some(to))
+        }
+        Ast::Value(value) => matches!(value.value, Value::SingleQuotedString(_) | Value::Null).then_some(None),
+        _ => None,
+    };
+    let types = values.rows.iter().map(|row| row.content.get(column).and_then(written));
+    let Some(types) = types.collect::<Option<Vec<Option<DataType>>>>() else { return };
+    let first = types.iter().flatten().next();
+    let alike = types.windows(2).all(|two| two[0] == two[1]);
+    if alike || !types.iter().flatten().any(|t| matches!(t, DataType::Varchar(_))) {
+        return;
+    }
+    let to = if first == Some(&DataType::Text) { SqlType::Text } else { SqlType::Varchar(None) };
+    for item in values.rows.iter_mut().filter_map(|row| row.content.get_mut(column)) {
+        let expr = Box::new(std::mem::replace(item, Ast::Value(Value::Null.into())));
+        *item = Ast::Cast { kind: CastKind::DoubleColon, expr, data_type: to.clone(), array: false, format: None };
+    }
 }
 
 /// `expr` with the field of this type. Its values are of it already.

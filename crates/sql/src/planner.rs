@@ -120,6 +120,7 @@ impl Planner<'_> {
         rules::write_out(&mut statement, rules::Functions { volatile: &volatile, aggregate: &aggregate })?;
         crate::arrays::refuse_the_rest(&statement)?;
         literals::type_numbers(&mut statement);
+        crate::chars::align_values(&mut statement);
         let wrapped = DfStatement::Statement(Box::new(statement));
         let references = self.state.resolve_table_references(&wrapped).map_err(from_datafusion)?;
         let DfStatement::Statement(mut statement) = wrapped else { unreachable!("wrapped above") };

@@ -155,7 +155,7 @@ fn check_aggregated(name: &str, args: &[Expr], schema: &DFSchema) -> Result<()> 
             let error = EngineError::unsupported("string_agg of bytea is not supported");
             Err(tunnel(error.with_hint("Aggregate encode(..., 'hex').")))
         }
-        ("string_agg", Some(_)) if types.iter().any(|t| !matches!(t, ArrowType::Utf8 | ArrowType::Null)) => {
+        ("string_agg", Some(_)) if types.iter().any(|t| engine_type(t) != Some(DataType::Text)) => {
             let names: Vec<String> = types.iter().map(builtin::type_name).collect();
             let message = format!("function string_agg({}) does not exist", names.join(", "));
             Err(tunnel(builtin::with_hint(EngineError::new("42883", message))))

@@ -184,6 +184,7 @@ async fn f23_unions_have_the_type_of_the_first() {
 async fn f4_string_agg_takes_texts() {
     let mut c = client().await;
     c.rows("SELECT string_agg(c5, ',' ORDER BY id), string_agg(v, NULL) FROM t WHERE id = 1", &["ab|ab"]).await;
+    c.rows("SELECT string_agg(a, NULL) FROM (SELECT string_agg(x, ',') a FROM t WHERE id = 1) q", &["ab"]).await;
     c.fails("SELECT string_agg('\\x12'::bytea, '\\x34'::bytea)", "0A000").await;
     c.fails("SELECT string_agg(id, ',') FROM t", "42883").await;
     c.fails("SELECT string_agg(b, ',') OVER () FROM t", "42883").await;
@@ -251,4 +252,7 @@ async fn n53_n58_types_of_ntile_and_unions() {
     .await;
     c.fails("SELECT u FROM (VALUES ('00000000-0000-0000-0000-000000000001'::uuid), ('a')) v(u)", "0A000").await;
     c.fails("VALUES ('ab'::char(5)), ('x'::char(3))", "0A000").await;
+    c.rows("SELECT x = 'a'::char(3) FROM (VALUES ('a '), ('b'::varchar), (NULL)) v(x)", &["NULL", "false", "true"])
+        .await;
+    c.rows("SELECT x = 'a'::char(3) FROM (VALUES ('a '::text), ('a'::varchar(5))) v(x)", &["false", "true"]).await;
 }
