@@ -6,7 +6,7 @@
 mod grouping;
 mod places;
 
-pub(crate) use places::refuse_windows_in;
+pub(crate) use places::{has_call, refuse_windows_in};
 
 use crate::error::unsupported;
 use crate::literals::interval_text;

@@ -36,15 +36,15 @@ pub(super) fn refuse_in_values(item: &Expr) -> Result<()> {
     refuse_windows_in(item, "VALUES")?;
     let aggregate =
         |function: &Function| function.over.is_none() && is_known_aggregate(&function.name.to_string().to_lowercase());
-    match item.visit(&mut Calls { depth: 0, wanted: &aggregate }) {
-        ControlFlow::Break(()) => Err(EngineError::new("42803", "aggregate functions are not allowed in VALUES")),
-        ControlFlow::Continue(()) => Ok(()),
+    match has_call(item, &aggregate) {
+        true => Err(EngineError::new("42803", "aggregate functions are not allowed in VALUES")),
+        false => Ok(()),
     }
 }
 
 /// A window function within another, or within an aggregate.
 pub(super) fn refuse_nested(function: &Function, aggregate: bool) -> Result<()> {
-    if function.args.visit(&mut windows()).is_break() {
+    if has_call(&function.args, &is_windowed) {
         return match &function.over {
             Some(_) => Err(EngineError::new("42P20", "window function calls cannot be nested")),
             None if aggregate => {
@@ -54,7 +54,7 @@ pub(super) fn refuse_nested(function: &Function, aggregate: bool) -> Result<()> 
         };
     }
     match &function.over {
-        Some(WindowType::WindowSpec(spec)) if spec.visit(&mut windows()).is_break() => {
+        Some(WindowType::WindowSpec(spec)) if has_call(spec, &is_windowed) => {
             Err(EngineError::new("42P20", "window functions are not allowed in window definitions"))
         }
         _ => Ok(()),
@@ -73,7 +73,12 @@ fn condition(operator: &JoinOperator) -> Option<&Expr> {
 }
 
 fn has_window(expr: &Expr) -> bool {
-    expr.visit(&mut windows()).is_break()
+    has_call(expr, &is_windowed)
+}
+
+/// Whether something has such a call that does not belong to a query within.
+pub(crate) fn has_call(node: &impl Visit, wanted: &dyn Fn(&Function) -> bool) -> bool {
+    node.visit(&mut Calls { depth: 0, wanted }).is_break()
 }
 
 /// Finds a call that does not belong to a query within.
@@ -82,8 +87,8 @@ struct Calls<'w> {
     wanted: &'w dyn Fn(&Function) -> bool,
 }
 
-fn windows() -> Calls<'static> {
-    Calls { depth: 0, wanted: &|function| function.over.is_some() }
+fn is_windowed(function: &Function) -> bool {
+    function.over.is_some()
 }
 
 impl Visitor for Calls<'_> {

@@ -7,9 +7,10 @@
 //! Upstream: `SqlToRel` computes an aggregate in the query in which it stands.
 use super::from::From;
 use super::scope::Resolver;
-use super::syntax::function_name;
+use super::syntax::name_of;
 use crate::error::unsupported;
 use crate::parse::fold;
+use crate::refusals::has_call;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, Ident, NamedWindowDefinition, NamedWindowExpr, OrderBy, OrderByKind, Query, Select, SelectItem,
     Visit, Visitor,
@@ -75,20 +76,19 @@ impl Resolver<'_> {
             Some(OrderByKind::Expressions(order)) => order.as_slice(),
             _ => &[],
         };
-        let mut aggregates = Aggregates { resolver: self, own: &own, depth: 0 };
-        for expr in items.chain(&select.having).chain(ordered.iter().map(|by| &by.expr)) {
-            if expr.visit(&mut aggregates).is_break() {
-                return Err(unsupported("an aggregate of columns of the outer query only"));
-            }
+        let aggregate = |call: &Function| name_of(call).is_some_and(|name| (self.relations.aggregate)(&name));
+        let outer = |call: &Function| call.over.is_none() && aggregate(call) && self.is_outer(call, &own);
+        match items.chain(&select.having).chain(ordered.iter().map(|by| &by.expr)).any(|expr| has_call(expr, &outer)) {
+            true => Err(unsupported("an aggregate of columns of the outer query only")),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     fn known(&self, parts: &[Ident], own: &Scope) -> bool {
         own.may_have(parts) || self.scopes.iter().any(|scope| scope.may_have(parts))
     }
 
-    fn is_outer(&self, call: &Expr, own: &Scope) -> bool {
+    fn is_outer(&self, call: &Function, own: &Scope) -> bool {
         let mut found = false;
         let inner = |parts: &[Ident]| {
             found = true;
@@ -126,36 +126,6 @@ impl<F: FnMut(&[Ident]) -> bool> Visitor for Columns<F> {
         match self.depth > 0 || (self.each)(parts) {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(parts.to_vec()),
-        }
-    }
-}
-
-/// Stops at an aggregate of the outer query.
-struct Aggregates<'a> {
-    resolver: &'a Resolver<'a>,
-    own: &'a Scope,
-    depth: usize,
-}
-
-impl Visitor for Aggregates<'_> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        let windowed = matches!(expr, Expr::Function(Function { over: Some(_), .. }));
-        let aggregate = || function_name(expr).is_some_and(|name| (self.resolver.relations.aggregate)(&name));
-        match self.depth == 0 && !windowed && aggregate() && self.resolver.is_outer(expr, self.own) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
         }
     }
 }

@@ -15,6 +15,7 @@
 //! are not looked at.
 use crate::error::unsupported;
 use crate::parse::fold;
+use crate::refusals::has_call;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, GroupByExpr,
     Ident, NamedWindowDefinition, NamedWindowExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Statement, Value,
@@ -119,8 +120,11 @@ fn has_cast(expr: &Expr) -> bool {
     expr.visit(&mut HasCast).is_break()
 }
 
-pub(super) fn function_name(expr: &Expr) -> Option<String> {
-    let Expr::Function(function) = expr else { return None };
+fn function_name(expr: &Expr) -> Option<String> {
+    if let Expr::Function(function) = expr { name_of(function) } else { None }
+}
+
+pub(super) fn name_of(function: &Function) -> Option<String> {
     Some(fold(function.name.0.last()?.as_ident()?))
 }
 
@@ -188,13 +192,11 @@ impl Writer<'_> {
     fn one_group(&self, select: &mut Select) -> Result<()> {
         let ungrouped =
             matches!(&select.group_by, GroupByExpr::Expressions(by, more) if by.is_empty() && more.is_empty());
-        let mut aggregates = Aggregates { functions: self.functions, depth: 0 };
-        let grouped = select.having.is_some() || select.named_window.visit(&mut aggregates).is_break();
-        if !ungrouped || !grouped {
-            return Ok(());
-        }
-        aggregates.depth = 0;
-        if select.having.visit(&mut aggregates).is_break() || select.projection.visit(&mut aggregates).is_break() {
+        let aggregate = |call: &Function| {
+            call.over.is_none() && name_of(call).is_some_and(|name| (self.functions.aggregate)(&name))
+        };
+        let grouped = select.having.is_some() || has_call(&select.named_window, &aggregate);
+        if !ungrouped || !grouped || has_call(&select.having, &aggregate) || has_call(&select.projection, &aggregate) {
             return Ok(());
         }
         let mut counted = crate::dml::template("SELECT 1 HAVING count(*) >= 0")?;
@@ -205,34 +207,6 @@ impl Writer<'_> {
             None => counted,
         });
         Ok(())
-    }
-}
-
-/// Finds an aggregate that does not belong to a query within.
-struct Aggregates<'f> {
-    functions: Functions<'f>,
-    depth: usize,
-}
-
-impl Visitor for Aggregates<'_> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        let windowed = matches!(expr, Expr::Function(Function { over: Some(_), .. }));
-        match function_name(expr) {
-            Some(name) if self.depth == 0 && !windowed && (self.functions.aggregate)(&name) => ControlFlow::Break(()),
-            _ => ControlFlow::Continue(()),
-        }
     }
 }
 
