@@ -226,12 +226,14 @@ fn f9_a_double_write_file_is_made_anew() {
     for clean in [true, false] {
         let (sim, images, model) = if clean { closed(29) } else { killed(29, 40) };
         let size = images[2].size();
-        let damages: [fn(&mut Image); 5] = [
+        let damages: [fn(&mut Image); 6] = [
             |image| *image = Image::new(),
             |image| image.flip(20, 1),
             |image| image.write(0, &[0; SECTOR]),
             |image| image.write(0, &[0x5a; SECTOR]),
             |image| image.spoil(0, 1),
+            // What says which copies there are.
+            |image| image.spoil(SECTOR as u64, 1),
         ];
         for (i, damage) in damages.into_iter().enumerate() {
             let mut images = images.clone();
