@@ -78,7 +78,8 @@ class Terrace:
     def start(self):
         with open(self.log, "a") as log:
             command = [self.binary, "serve", self.data, "--listen", f"127.0.0.1:{self.port}"]
-            # In a session of its own: Ctrl-C and `timeout` reach all of the tester's, and it would stop before those who ask it.
+            # In a session of its own: Ctrl-C and `timeout` reach all of the tester's, and it would stop before those
+            # who ask it.
             self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
         wait(self.port, self.user, self.database, self.process, self.log)
 

@@ -83,8 +83,8 @@ pub(crate) struct Core {
     pub(crate) config: EngineConfig,
     /// The committed catalogue.
     pub(crate) catalog: RwLock<Arc<Catalog>>,
-    /// Tables as the transaction that holds the lock of definitions has changed them: there may be rows that were written so, which the
-    /// committed definition cannot read (`Core::read_needed`).
+    /// Tables as the transaction that holds the lock of definitions has changed them: there may be rows that were
+    /// written so, which the committed definition cannot read (`Core::read_needed`).
     pub(crate) redefined: Mutex<FxHashMap<ObjectId, Arc<Table>>>,
     pub(crate) active: Arc<Active>,
     pub(crate) locks: Arc<Locks>,

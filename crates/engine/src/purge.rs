@@ -9,10 +9,11 @@
 //!    history after a crash does no harm.
 //! 4. Chains are freed after everything else of their history is done and before it is consumed. A crash in between repeats it: a chain
 //!    that is not whole any more says that the entries of its version are gone, and freeing goes on where it stopped.
-//! 5. A history that could not be purged (a device's error, a damaged page) is tried again after a rest, for ever and from its beginning,
-//!    which by 3 and 4 does no harm; those behind it wait. Only storage that has stopped ends purge. Once its undo has begun to be
-//!    given back all else is done, and only that is gone on with: the rest may be another transaction's by now.
-//!    A row's newest version may be of a transaction that has added columns and not committed yet: it is read by *that* definition.
+//! 5. A history that could not be purged (a device's error, a damaged page) is tried again after a rest, for ever and
+//!    from its beginning, which by 3 and 4 does no harm; those behind it wait. Only storage that has stopped ends
+//!    purge. Once its undo has begun to be given back all else is done, and only that is gone on with: the rest may be
+//!    another transaction's by now. A row's newest version may be of a transaction that has added columns and not
+//!    committed yet: it is read by *that* definition.
 //! 6. A transaction rolled back has no records left; it is consumed in its turn all the same, for readers may be walking it.
 use crate::catalog::Table;
 use crate::database::Core;
@@ -301,8 +302,8 @@ impl Core {
         Ok(())
     }
 
-    /// The needed versions of a row, and a definition that can read them: that of the transaction under way that has written with
-    /// columns of its own, if there is one.
+    /// The needed versions of a row, and a definition that can read them: that of the transaction under way that has
+    /// written with columns of its own, if there is one.
     async fn read_needed(&self, low: TxnId, table: &Arc<Table>, rid: Rid) -> Result<(Vec<RowVersion>, Arc<Table>)> {
         // The second time where that transaction has been undone since the row was read.
         for _ in 0..2 {

@@ -32,7 +32,8 @@ pub(crate) fn faulty() -> (DeviceSet, Arc<FaultDevice>) {
 }
 
 thread_local! {
-    /// What this thread's databases guard against: everything, but in the test that shows that each safeguard is needed.
+    /// What this thread's databases guard against: everything, but in the test that shows that each safeguard is
+    /// needed.
     pub(crate) static SAFEGUARDS: Cell<Safeguards> = const { Cell::new(Safeguards::all()) };
 }
 

@@ -1,6 +1,7 @@
 //! Which pages of rows a workload uses: the skew that a run reached, from the run itself.
 //!
-//! 1. A simulation runs on one thread, and so does all that its terminals do: what is noted between [`begin`] and [`end`] on a thread is that run's.
+//! 1. A simulation runs on one thread, and so does all that its terminals do: what is noted between [`begin`] and
+//!    [`end`] on a thread is that run's.
 //! 2. Pages of tables are counted, not those of indexes; all pages that a table has count, used or not.
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;

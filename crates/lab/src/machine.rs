@@ -38,7 +38,8 @@ pub struct Machine {
     pub storage: StorageConfig,
     /// Charged to the CPU for each statement of a transaction.
     pub statement_cpu: Duration,
-    /// Data and undo pages are written whole or not at all, so that there are no double-writes (as in the papers), and groups of any size.
+    /// Data and undo pages are written whole or not at all, so that there are no double-writes (as in the papers), and
+    /// groups of any size.
     pub whole_pages: bool,
     pub seed: u64,
 }

@@ -236,7 +236,8 @@ fn stated_type(oid: u32) -> Result<Option<DataType>, EngineError> {
     }
 }
 
-/// Values of array types come as texts, which only `= ANY`, `<> ALL` and casts read as arrays: all else would take them for texts. 0A000
+/// Values of array types come as texts, which only `= ANY`, `<> ALL` and casts read as arrays: all else would take them
+/// for texts. 0A000
 fn refuse_arrays(types: &[u32], prepared: &Prepared) -> Result<(), EngineError> {
     let taken = |number: usize| prepared.arrays.contains_key(&number);
     match (1..).zip(types).find(|(number, oid)| item_oid(**oid).is_some() && !taken(*number)) {

@@ -40,8 +40,8 @@ use terrace_engine::{DataType, EngineError};
 const ANY: &str = "equals_any";
 const ALL: &str = "differs_from_all";
 
-/// `x = ANY (..)` and `x <> ALL (..)` as what can be planned (invariant 2); `None`: it stays. (Other comparisons with an
-/// array that is written out are `rules::write_out`'s.)
+/// `x = ANY (..)` and `x <> ALL (..)` as what can be planned (invariant 2); `None`: it stays. (Other comparisons with
+/// an array that is written out are `rules::write_out`'s.)
 pub(crate) fn rewritten(expr: &mut Ast) -> Option<Ast> {
     let (left, op, right, all) = match expr {
         Ast::AnyOp { left, compare_op, right, .. } => (left, compare_op, right, false),
@@ -97,7 +97,8 @@ pub(crate) fn rewritten(expr: &mut Ast) -> Option<Ast> {
     }
 }
 
-/// Whether an array is one of texts of which some end with blanks: these count beside a char(n) too, as they would not in IN.
+/// Whether an array is one of texts of which some end with blanks: these count beside a char(n) too, as they would not
+/// in IN.
 fn are_texts(list: &[Ast]) -> bool {
     list.iter().any(|item| ending(item) == Some(true)) && list.iter().all(|item| ending(item).is_some())
 }

@@ -80,8 +80,8 @@ impl Run<'_> {
         self.changed(&table, &target.alias, delete.returning.as_deref(), count, rows).await
     }
 
-    /// How many rows it changed, and with `returning` those rows as they are now; deleted ones as they were. Each batch is
-    /// decoded twice, to be checked and to be applied: all rows decoded at once would take several times its memory.
+    /// How many rows it changed, and with `returning` those rows as they are now; deleted ones as they were. Each batch
+    /// is decoded twice, to be checked and to be applied: all rows decoded at once would take several times its memory.
     async fn change(&self, source: Source<'_>, returning: bool) -> Result<(usize, Vec<Vec<Datum>>)> {
         let collected = self.collect(&source.plan, None).await?;
         let memory = self.memory("rows to change");

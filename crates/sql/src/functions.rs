@@ -1,4 +1,5 @@
-//! Functions whose results are not what DataFusion's are: fields of times, arithmetic of days, the time of the transaction.
+//! Functions whose results are not what DataFusion's are: fields of times, arithmetic of days, the time of the
+//! transaction.
 use crate::arithmetic::Function;
 use crate::calendar::{DAY, Part, moved};
 use crate::error::tunnel;
@@ -307,7 +308,8 @@ fn seconds(v: IntervalMonthDayNano) -> f64 {
     years + day * 30.0 * f64::from(v.months % 12) + day * f64::from(v.days)
 }
 
-/// The beginning of the stretch that a time lies in; stretches of `stride` follow each other from `origin` on, and come before it.
+/// The beginning of the stretch that a time lies in; stretches of `stride` follow each other from `origin` on, and come
+/// before it.
 fn date_bin(strides: &ArrayRef, times: &ArrayRef, origins: &ArrayRef, to: &ArrowType) -> Result<ArrayRef> {
     let zoned = matches!(to, ArrowType::Timestamp(_, Some(_)));
     let micros = |array| if zoned { moments_of(array) } else { micros_of(array) };

@@ -5,8 +5,10 @@
 //! 2. What PostgreSQL's grammar refuses for want of parentheses (`a < b < c`) is refused.
 //! 3. What stands behind a column's type is one of PostgreSQL's options.
 //! 4. Long chains of OR and AND become trees of small depth: both are associative, also with NULL, and the order stays.
-//! 5. Statements stand within others (EXPLAIN, PREPARE) [`STATEMENTS`] deep at most: the tokens do not tell how deep ([`crate::depth`]).
-//! 6. Where the parser tries one reading after another, it does so a bounded number of times (54001): one try may hold many.
+//! 5. Statements stand within others (EXPLAIN, PREPARE) [`STATEMENTS`] deep at most: the tokens do not tell how deep
+//!    ([`crate::depth`]).
+//! 6. Where the parser tries one reading after another, it does so a bounded number of times (54001): one try may hold
+//!    many.
 use datafusion::sql::sqlparser::ast::{BinaryOperator, ColumnOption, Expr, Statement, UnaryOperator};
 use datafusion::sql::sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -64,11 +66,12 @@ struct Entered {
     again: bool,
 }
 
-/// Operands begun for each token, at most; most statements need fewer than one. (`x.case + x.case + ...` is tried as CASE and then as a
-/// column: without a bound the tries double with each term.)
+/// Operands begun for each token, at most; most statements need fewer than one. (`x.case + x.case + ...` is tried as
+/// CASE and then as a column: without a bound the tries double with each term.)
 const TRIES: usize = 8;
 
-/// Statements within one another: EXPLAIN, PREPARE or DECLARE, and what they are about; one more so that what is wrong is told.
+/// Statements within one another: EXPLAIN, PREPARE or DECLARE, and what they are about; one more so that what is wrong
+/// is told.
 const STATEMENTS: usize = 3;
 
 /// Parses so many tokens within rules 5 and 6.
@@ -177,7 +180,8 @@ impl Dialect for Grammar {
         Some(Ok(level))
     }
 
-    /// The parser takes some words of other systems (AUTO_INCREMENT, ON UPDATE, AS) and forgets them: it is not asked about them.
+    /// The parser takes some words of other systems (AUTO_INCREMENT, ON UPDATE, AS) and forgets them: it is not asked
+    /// about them.
     fn parse_column_option(&self, parser: &mut Parser) -> Result<Option<ParsedOption>, ParserError> {
         Ok(match &parser.peek_token_ref().token {
             Token::Word(word) if !COLUMN_OPTIONS.contains(&word.keyword) => Some(Ok(None)),

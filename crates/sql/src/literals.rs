@@ -1,7 +1,8 @@
 //! Number literals as PostgreSQL types them: integer where it fits, else bigint, else numeric; with a point or an exponent numeric.
 //! (Numbers of more than 38 digits are double precision: numeric has no more here.)
 //!
-//! Numbers that DataFusion must see as they stand (positions in ORDER BY and GROUP BY, LIMIT, frames of windows) are marked first, with the flag that the parser sets for another dialect's long literals, and left alone.
+//! Numbers that DataFusion must see as they stand (positions in ORDER BY and GROUP BY, LIMIT, frames of windows) are
+//! marked first, with the flag that the parser sets for another dialect's long literals, and left alone.
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType as SqlType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArguments, GroupByExpr, Interval, LimitClause, OrderByKind, Query, Select, Statement, TypedString,
@@ -19,7 +20,8 @@ pub(crate) fn type_numbers(statement: &mut Statement) {
 
 struct Numbers;
 
-/// `INTERVAL '...'` as a cast of the text, which is read here ([`crate::interval`]) and not by DataFusion. `None`: it is refused.
+/// `INTERVAL '...'` as a cast of the text, which is read here ([`crate::interval`]) and not by DataFusion. `None`: it
+/// is refused.
 fn typed_interval(interval: &Interval) -> Option<Expr> {
     let text = Expr::Value(Value::SingleQuotedString(interval_text(interval)?).into());
     Some(cast(text, SqlType::Interval { fields: None, precision: None }))

@@ -501,7 +501,8 @@ impl Run<'_> {
         self.engine.catalog().table_by_oid(table.oid).is_some()
     }
 
-    /// Whether taking numbers leaves the statement's snapshot as it is: those of a sequence that only this transaction sees take a new one.
+    /// Whether taking numbers leaves the statement's snapshot as it is: those of a sequence that only this transaction
+    /// sees take a new one.
     pub(crate) async fn numbers_apart(&self, name: &str) -> Result<bool> {
         Ok(self.is_shared(&*self.locked_sequence(name).await?))
     }

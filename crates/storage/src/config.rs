@@ -90,8 +90,8 @@ pub struct StorageConfig {
     pub checkpoint_interval: Duration,
     /// Pages written together, as many as a double-write group holds at most where there are double-writes.
     pub write_group: usize,
-    /// A checkpoint lets nothing dirty into a tier that writes back, from its beginning to its end (thesis, section 3.3.2). For experiments: it
-    /// makes a checkpoint shorter and all else slower.
+    /// A checkpoint lets nothing dirty into a tier that writes back, from its beginning to its end (thesis, section
+    /// 3.3.2). For experiments: it makes a checkpoint shorter and all else slower.
     pub checkpoint_closes: bool,
     /// Pages read ahead of a sequential scan.
     pub read_ahead: usize,
@@ -120,7 +120,8 @@ pub struct FlashConfig {
     pub throttle_queue_depth: usize,
     /// α: the most neighbouring pages brought home together.
     pub cleaning_batch: usize,
-    /// Batches brought home at once, if so many are due: a saturated disk gives a share to who has many requests waiting.
+    /// Batches brought home at once, if so many are due: a saturated disk gives a share to who has many requests
+    /// waiting.
     pub cleaning_groups: usize,
     /// Pages read from the disk instead of one while the tier is being filled; 1: no more than are wanted.
     pub expanded_read: u32,

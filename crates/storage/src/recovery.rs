@@ -62,7 +62,8 @@ pub(crate) async fn restore_torn(
     Ok(restored.len() as u64)
 }
 
-/// Repeats a change on its page (invariant 2: `chained`, but in tests that show that it is needed); false where the page has it already.
+/// Repeats a change on its page (invariant 2: `chained`, but in tests that show that it is needed); false where the
+/// page has it already.
 fn follow(bytes: &mut [u8], page: PageId, change: &Change<'_>, chained: bool) -> Result<bool> {
     let found = header::lsn(bytes);
     if found >= change.end {

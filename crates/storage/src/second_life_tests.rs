@@ -120,7 +120,8 @@ fn with(cell: &'static std::thread::LocalKey<Cell<usize>>, value: usize, run: im
     run();
 }
 
-/// Pages that go home while the second life begins, for memory holds few, do not overtake the log's end that it believed.
+/// Pages that go home while the second life begins, for memory holds few, do not overtake the log's end that it
+/// believed.
 #[test]
 pub(super) fn s1_pages_do_not_overtake_what_a_second_life_believed() {
     with(&FRAMES, 16, || {

@@ -577,7 +577,8 @@ fn a_lost_write_is_noticed_and_repaired_or_refused() {
     }
 }
 
-/// A write that the log's device lost, or put elsewhere, and that was said to be durable: what was committed behind it proves that.
+/// A write that the log's device lost, or put elsewhere, and that was said to be durable: what was committed behind it
+/// proves that.
 #[test]
 fn a_hole_in_the_log_behind_which_it_was_durable_is_refused() {
     for seed in 0..12 {

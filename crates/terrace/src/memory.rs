@@ -1,8 +1,8 @@
 //! What is freed goes back to the kernel.
 //!
 //! The allocator keeps freed memory for a while and gives it back when one of its threads, by and by, next runs short.
-//! A server's threads are many and mostly idle, so what a burst of work took would stay for minutes. A thread of its own
-//! gives it back a moment later.
+//! A server's threads are many and mostly idle, so what a burst of work took would stay for minutes. A thread of its
+//! own gives it back a moment later.
 
 use std::time::Duration;
 

@@ -408,7 +408,8 @@ impl Txn {
     /// on `catalog()` is the newest committed catalogue with this transaction's own changes.
     pub(crate) async fn lock_ddl(&mut self) -> Result<()> {
         self.lock(system::TABLES, LockMode::AccessExclusive).await?;
-        // Where a commit has failed its locks are let go, and definitions are between what they were and what they would have been.
+        // Where a commit has failed its locks are let go, and definitions are between what they were and what they
+        // would have been.
         self.core().check_alive()
     }
 

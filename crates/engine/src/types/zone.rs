@@ -31,8 +31,8 @@ const DAY: i64 = 86_400 * SECOND;
 /// The farthest from UTC that a text can state, in seconds.
 pub(super) const FARTHEST: i64 = 16 * 3600 - 1;
 
-/// Abbreviations, in hours east of UTC: those that are names of zones with summer time too, and their like. The list is PostgreSQL's
-/// (`timezone_abbreviations`).
+/// Abbreviations, in hours east of UTC: those that are names of zones with summer time too, and their like. The list is
+/// PostgreSQL's (`timezone_abbreviations`).
 const ABBREVIATIONS: [(&str, i64); 22] = [
     ("WET", 0),
     ("WEST", 1),
@@ -109,8 +109,8 @@ impl Zone {
         }
     }
 
-    /// As AT TIME ZONE and the texts of times name it: an abbreviation is a fixed offset, also where a zone has the same name (`CET` is one
-    /// hour in summer too), and hours are POSIX's, so *west* of UTC.
+    /// As AT TIME ZONE and the texts of times name it: an abbreviation is a fixed offset, also where a zone has the
+    /// same name (`CET` is one hour in summer too), and hours are POSIX's, so *west* of UTC.
     pub fn in_expression(name: &str) -> Option<Zone> {
         let name = name.trim();
         if let Some((_, hours)) = ABBREVIATIONS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) {

@@ -1,6 +1,6 @@
-//! Backups and archived log of a database that crashes, and restores that crash: a backup is of a time between its end's call and its last
-//! byte; with the log since, archived through crashes or still in the database, it is the database, at its end and at
-//! moments before.
+//! Backups and archived log of a database that crashes, and restores that crash: a backup is of a time between its
+//! end's call and its last byte; with the log since, archived through crashes or still in the database, it is the
+//! database, at its end and at moments before.
 
 use crate::model::{Model, State, difference};
 use crate::verify::{go_on, observe, recover, run_clients, set_up, settle, verify};

@@ -1,6 +1,6 @@
-//! One device that misbehaves while clients work: transfers and syncs that fail, writes that are lost or go astray, sectors that cannot be
-//! read. What is answered is right, or it is an error; after a restart nothing acknowledged is lost, or the opening is refused.
-//! (What nothing can notice: ARCHITECTURE section 4, "Devices that lie".)
+//! One device that misbehaves while clients work: transfers and syncs that fail, writes that are lost or go astray,
+//! sectors that cannot be read. What is answered is right, or it is an error; after a restart nothing acknowledged is
+//! lost, or the opening is refused. (What nothing can notice: ARCHITECTURE section 4, "Devices that lie".)
 
 use crate::flash::tier;
 use crate::model::{Model, State, difference};
@@ -175,7 +175,8 @@ fn a_lost_or_misdirected_write_is_repaired_or_refused() {
     assert_eq!(refused[FLASH], 0, "the tier is not needed");
 }
 
-/// Sectors of pages become unreadable, or full of garbage, while clients work: with enough log nobody notices but the statistics.
+/// Sectors of pages become unreadable, or full of garbage, while clients work: with enough log nobody notices but the
+/// statistics.
 #[test]
 fn unreadable_sectors_under_load_are_repaired() {
     let mut repaired = 0;

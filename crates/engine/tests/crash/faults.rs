@@ -91,7 +91,8 @@ fn a_failed_log_sync_stops_the_database() {
     }
 }
 
-/// A definition whose commit has an unknown outcome: who waited for the lock of definitions hears that the database has stopped.
+/// A definition whose commit has an unknown outcome: who waited for the lock of definitions hears that the database has
+/// stopped.
 #[test]
 fn definitions_behind_a_commit_of_unknown_outcome_are_refused() {
     let (world, db, _) = working(3, 5);

@@ -1,5 +1,5 @@
-//! Each safeguard that the engine's histories can miss is needed: without it, sweeps or random runs fail. (`scripts/safeguards` prints what
-//! was noticed, here and by the tests of storage.)
+//! Each safeguard that the engine's histories can miss is needed: without it, sweeps or random runs fail.
+//! (`scripts/safeguards` prints what was noticed, here and by the tests of storage.)
 
 use crate::sweep::{Plan, sweep};
 use crate::workload::Mix;

@@ -1,7 +1,8 @@
-//! Runs that each draw some features and some faults (Groce et al., "Swarm testing", 2012): pages of 4 to 32 KiB, a column of every type,
-//! indexes over several columns, keys so wide that trees split and shrink, ALTER and TRUNCATE, commits that are not waited for, reads
-//! that are torn over writes in flight; syncs that fail, with or without the cache, and processes that die with the machine alive. After
-//! each death another process goes on with what can be read, and then the power goes.
+//! Runs that each draw some features and some faults (Groce et al., "Swarm testing", 2012): pages of 4 to 32 KiB, a
+//! column of every type, indexes over several columns, keys so wide that trees split and shrink, ALTER and TRUNCATE,
+//! commits that are not waited for, reads that are torn over writes in flight; syncs that fail, with or without the
+//! cache, and processes that die with the machine alive. After each death another process goes on with what can be
+//! read, and then the power goes.
 
 use crate::faults::gremlin;
 use crate::flash::tier;
@@ -57,7 +58,8 @@ impl Swarm {
     }
 }
 
-/// The process dies, and another goes on with what can be read: all of that is to stay, once the second has made something durable.
+/// The process dies, and another goes on with what can be read: all of that is to stay, once the second has made
+/// something durable.
 fn second_life(world: &World, model: &Model, seed: u64) -> Result<State, String> {
     let events = world.recorder.events();
     world.sim.crash();

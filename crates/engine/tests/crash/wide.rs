@@ -1,5 +1,5 @@
-//! More than one page of each map: data beyond what the first space map covers, more transactions at a time than the first undo directory
-//! has segments; crashed while they grow, and while what they hold is given back.
+//! More than one page of each map: data beyond what the first space map covers, more transactions at a time than the
+//! first undo directory has segments; crashed while they grow, and while what they hold is given back.
 
 use crate::Replay;
 use crate::model::{Key, Model, Row, State, Value};

@@ -254,7 +254,8 @@ impl Findings {
         self.shape(format!("{metric}: {}", labels.join(" > ")), holds);
     }
 
-    /// What the cases measured as `name` falls from label to label, by differences seed by seed, each of which gets a row.
+    /// What the cases measured as `name` falls from label to label, by differences seed by seed, each of which gets a
+    /// row.
     pub fn falls_paired(&mut self, results: &Results, name: &str, metric: &str, unit: &'static str, labels: &[&str]) {
         let metric = format!("{metric}, seed by seed");
         let mut holds = true;

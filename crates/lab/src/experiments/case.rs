@@ -64,14 +64,17 @@ pub fn case<W: Workload>(label: &str, machine: Machine, loading: &Arc<Loading<W>
     Case { label: label.into(), work: run.duration.as_secs_f64(), run: runner }
 }
 
-/// What [`case`] measures. Values, in steady state unless it says otherwise, per second where it is a rate: `counted` (the workload's
-/// metric), `transactions`, `latency` (ms), `retries`; `disk reads`, `disk writes`, `flash reads`, `flash writes` (operations) and the same with
-/// ` MB` (millions of bytes); with a tier: `hit ratio` (of reads that memory missed, 0 to 1) and `dirty hits` (of the hits, those of pages newer there than on
-/// the disk, 0 to 1), `throttled reads`, what [`REJECTED`] names, `flash bytes` (a transaction), `dirty share` (of the frames); `lock share` (of the terminals' time,
-/// in waits for each other), `reads per transaction` (of the disk); `slowest` (transactions in the slowest stretch over the mean, stretches of [`ENOUGH`]
-/// transactions or more), `stretch` (seconds of one), `slowest by chance` (what it would be if transactions ended independently of each other).
-/// Of the whole run: `heat stock` and others of [`HEATED`] (of the accesses to a table's pages, the hottest 35%'s), `heat all`, `heat fifth` (of all
-/// pages, the hottest fifth's). Series over seconds: `counted`, the six traffics in MB, `dirty` and `used` (parts of the tier's frames).
+/// What [`case`] measures. Values, in steady state unless it says otherwise, per second where it is a rate: `counted`
+/// (the workload's metric), `transactions`, `latency` (ms), `retries`; `disk reads`, `disk writes`, `flash reads`,
+/// `flash writes` (operations) and the same with ` MB` (millions of bytes); with a tier: `hit ratio` (of reads that
+/// memory missed, 0 to 1) and `dirty hits` (of the hits, those of pages newer there than on the disk, 0 to 1),
+/// `throttled reads`, what [`REJECTED`] names, `flash bytes` (a transaction), `dirty share` (of the frames); `lock
+/// share` (of the terminals' time, in waits for each other), `reads per transaction` (of the disk); `slowest`
+/// (transactions in the slowest stretch over the mean, stretches of [`ENOUGH`] transactions or more), `stretch`
+/// (seconds of one), `slowest by chance` (what it would be if transactions ended independently of each other). Of the
+/// whole run: `heat stock` and others of [`HEATED`] (of the accesses to a table's pages, the hottest 35%'s), `heat
+/// all`, `heat fifth` (of all pages, the hottest fifth's). Series over seconds: `counted`, the six traffics in MB,
+/// `dirty` and `used` (parts of the tier's frames).
 pub fn numbers(measured: &Measured, machine: &Machine, run: Run, steady: f64) -> Numbers {
     let mut numbers = Numbers::default();
     let width = run.window.as_secs_f64();
@@ -130,7 +133,8 @@ pub fn numbers(measured: &Measured, machine: &Machine, run: Run, steady: f64) ->
 
 pub(super) const REDO_BOUND: &str = "redo_bound bytes";
 
-/// A tier of `size` bytes as chapter 3 has it: reads are expanded in chapter 4 only, and LRU-2 forgets a page that changes in memory.
+/// A tier of `size` bytes as chapter 3 has it: reads are expanded in chapter 4 only, and LRU-2 forgets a page that
+/// changes in memory.
 pub(super) fn chapter3(size: u64, lambda: f64) -> FlashConfig {
     FlashConfig {
         size,
@@ -171,8 +175,9 @@ pub(super) fn machine_rows(machine: &Machine) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// What tells whether a run was limited by what it should be, for each case that measured it: rows of skew (beside the specification's),
-/// disk reads a transaction, time in lock waits, what the tier was too busy for and did not let in, its steady share of dirty pages.
+/// What tells whether a run was limited by what it should be, for each case that measured it: rows of skew (beside the
+/// specification's), disk reads a transaction, time in lock waits, what the tier was too busy for and did not let in,
+/// its steady share of dirty pages.
 pub(super) fn health(found: &mut Findings, results: &Results, specified: &[(&'static str, f64)]) {
     let labels: Vec<String> = results.labels().map(String::from).collect();
     let mut row = |label: &str, name: &str, metric: &str, unit: &'static str, paper: Option<f64>| {
@@ -230,7 +235,8 @@ const BYTES: [Gauge; 6] = [
     ("log writes MB", |t| t.log.write_bytes),
 ];
 
-/// Transactions that a stretch of time must have to be compared with others: chance makes the least of a dozen such about 0.87 of their mean.
+/// Transactions that a stretch of time must have to be compared with others: chance makes the least of a dozen such
+/// about 0.87 of their mean.
 pub(super) const ENOUGH: f64 = 150.0;
 /// The part of the pages that the thesis's tier holds of its largest database.
 const HOT: f64 = 0.35;
@@ -238,7 +244,8 @@ const HOT: f64 = 0.35;
 const HEATED: [(&str, &str); 4] =
     [("stock", "heat stock"), ("customer", "heat customer"), ("trade", "heat trade"), ("account", "heat account")];
 
-/// Transactions in the slowest stretch over the mean; windows of a stretch, so many that there are [`ENOUGH`] transactions in one on average.
+/// Transactions in the slowest stretch over the mean; windows of a stretch, so many that there are [`ENOUGH`]
+/// transactions in one on average.
 pub(super) fn slowest_stretch(samples: &[Sample]) -> (f64, usize) {
     let all: u64 = samples.iter().map(|s| s.transactions).sum();
     let mean = all as f64 / samples.len() as f64;

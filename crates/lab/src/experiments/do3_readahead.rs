@@ -1,8 +1,8 @@
 //! Telling scans from look-ups: J. Do's thesis, section 3.2.2, which compares asking the read-ahead with a rule by distance.
 //!
-//! Scans of three of TPC-H's tables go on side by side, and look-ups between them. Each method says of each page, when it is read,
-//! whether it is part of a scan; who reads it is known, so what is called wrongly is counted for every method: look-ups by index read leaves one after
-//! the other, too.
+//! Scans of three of TPC-H's tables go on side by side, and look-ups between them. Each method says of each page, when
+//! it is read, whether it is part of a scan; who reads it is known, so what is called wrongly is counted for every
+//! method: look-ups by index read leaves one after the other, too.
 use super::case::Loading;
 use super::do3_tpch;
 use crate::experiment::{Case, Experiment, Findings, Numbers, Plan, Results, Runner, Scale};
@@ -49,7 +49,8 @@ async fn mixed(tpch: Arc<TpcH>, database: Database, seed: u64) -> Result<(Called
     tpch.scans_and_lookups(&database, seed).await
 }
 
-/// Of each method: what it is called here, the names of what is measured of it, what it called parts of scans, the thesis's number.
+/// Of each method: what it is called here, the names of what is measured of it, what it called parts of scans, the
+/// thesis's number.
 type Method = (&'static str, [&'static str; 3], fn(&Called) -> u64, Option<f64>);
 
 const METHODS: [Method; 3] = [

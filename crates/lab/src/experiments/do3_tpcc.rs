@@ -1,12 +1,12 @@
 //! TPC-C with a flash tier: J. Do's thesis, section 3.4.2 (figures 3.1 a-c, 3.6 and 3.7).
 //!
-//! The thesis's machine, shrunk: database, memory, flash tier and run time by the same factor; devices as they were, with seeks as long as over the
-//! whole database. What is hot lies in the rows of a warehouse, so there are fewer warehouses, a quarter of the specification's size each: 25,000
-//! items with customers and orders in proportion. Reports say what skew came of it. Checkpoints are off there; here `redo_bound` is beyond what a run
-//! writes.
+//! The thesis's machine, shrunk: database, memory, flash tier and run time by the same factor; devices as they were,
+//! with seeks as long as over the whole database. What is hot lies in the rows of a warehouse, so there are fewer
+//! warehouses, a quarter of the specification's size each: 25,000 items with customers and orders in proportion.
+//! Reports say what skew came of it. Checkpoints are off there; here `redo_bound` is beyond what a run writes.
 //!
-//! The tier does what chapter 3's does, and no more: no expanded reads (chapter 4), and no history of pages that changed in LRU-2 (section 3.3.1: the
-//! times of the last two accesses are the frame's).
+//! The tier does what chapter 3's does, and no more: no expanded reads (chapter 4), and no history of pages that
+//! changed in LRU-2 (section 3.3.1: the times of the last two accesses are the frame's).
 //!
 //! Different from the thesis: log, double-writes and undo lie on a fast device of their own (there the log had a disk of its own, and no
 //! double-writes); only pages of tables and indexes enter the tier.

@@ -1,8 +1,9 @@
 //! TPC-E with a flash tier: J. Do's thesis, section 3.4.3 (figures 3.1 d-f, 3.8, 3.9 and 3.10).
 //!
-//! The thesis's machine, shrunk: database, memory, flash tier, run time and checkpoint intervals by the same factor, devices as they were. There are
-//! fewer customers, each with a thousand trades (the specification has 17,280), so that the newest fifty that a trade status shows are few of an
-//! account's; and as many brokers as the thesis's customers had, for each trade's result changes one of their rows.
+//! The thesis's machine, shrunk: database, memory, flash tier, run time and checkpoint intervals by the same factor,
+//! devices as they were. There are fewer customers, each with a thousand trades (the specification has 17,280), so that
+//! the newest fifty that a trade status shows are few of an account's; and as many brokers as the thesis's customers
+//! had, for each trade's result changes one of their rows.
 //!
 //! Checkpoints are the thesis's: all that is dirty goes home at once, every 40 minutes. The engine's own are indirect, spread out with as much log to
 //! repeat; `do/fig3.10` compares them. Different from the thesis: log, double-writes and undo lie on a fast device of their own (there the log had a
@@ -122,8 +123,8 @@ impl Shrunk {
         machine
     }
 
-    /// As the thesis describes its checkpoints: lazy cleaning lets nothing dirty in meanwhile (section 3.3.2), and all that is dirty is in the disks'
-    /// queue at once. That needs no double-writes, whose groups are small.
+    /// As the thesis describes its checkpoints: lazy cleaning lets nothing dirty in meanwhile (section 3.3.2), and all
+    /// that is dirty is in the disks' queue at once. That needs no double-writes, whose groups are small.
     fn sharper(&self, design: Option<WritePolicy>, lambda: f64) -> Machine {
         let mut machine = self.sharp(design, lambda);
         machine.whole_pages = true;
@@ -230,8 +231,9 @@ fn sums(found: &mut Numbers) {
     }
 }
 
-/// `fill hours`: the hours of the thesis's machine until the tier first holds nine tenths of what it holds in the end, which is what the ramp waits for;
-/// `start`: what transactions per second are in the run's first twentieth, of their steady state.
+/// `fill hours`: the hours of the thesis's machine until the tier first holds nine tenths of what it holds in the end,
+/// which is what the ramp waits for; `start`: what transactions per second are in the run's first twentieth, of their
+/// steady state.
 fn ramp_of(measured: &Measured, machine: &Machine, run: Run, shrunk: Shrunk, found: &mut Numbers) {
     let n = measured.traffic.len().min(measured.samples.len());
     let windows = &measured.samples[..n];
@@ -249,7 +251,8 @@ fn ramp_of(measured: &Measured, machine: &Machine, run: Run, shrunk: Shrunk, fou
     }
 }
 
-/// `least`: transactions in the slowest stretch of [`case::ENOUGH`] or more over the mean, in the last three quarters of the run.
+/// `least`: transactions in the slowest stretch of [`case::ENOUGH`] or more over the mean, in the last three quarters
+/// of the run.
 fn after_the_ramp(measured: &Measured, found: &mut Numbers) {
     let n = measured.traffic.len().min(measured.samples.len());
     found.set("least", case::slowest_stretch(&measured.samples[n / 4..n]).0);

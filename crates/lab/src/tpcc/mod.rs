@@ -1,12 +1,14 @@
 //! TPC-C (revision 5.11): nine tables, five transactions, the consistency conditions of clause 3.3.2.
 //!
-//! Simplified: no keying and think times; delivery runs at once instead of being queued; an order that names an unused item is found out before it
-//! has written; texts that nothing reads are shorter. Rows per warehouse are parameters, but skew lives in them: a smaller database has fewer
-//! warehouses instead ([`heat`](crate::heat) says what skew was reached). Money is in cents.
+//! Simplified: no keying and think times; delivery runs at once instead of being queued; an order that names an unused
+//! item is found out before it has written; texts that nothing reads are shorter. Rows per warehouse are parameters,
+//! but skew lives in them: a smaller database has fewer warehouses instead ([`heat`](crate::heat) says what skew was
+//! reached). Money is in cents.
 //!
-//! 1. A terminal belongs to one warehouse (clause 2.8), or to a share of them where there are more warehouses than terminals.
-//! 2. Rows that many want are locked last, and what is read from a disk is read before: terminals outnumber warehouses here, and row locks must not be
-//!    the limit.
+//! 1. A terminal belongs to one warehouse (clause 2.8), or to a share of them where there are more warehouses than
+//!    terminals.
+//! 2. Rows that many want are locked last, and what is read from a disk is read before: terminals outnumber warehouses
+//!    here, and row locks must not be the limit.
 mod check;
 mod load;
 mod random;

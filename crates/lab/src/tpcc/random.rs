@@ -32,7 +32,8 @@ pub(super) enum Who {
 /// What a terminal has typed in.
 #[derive(Clone, Debug)]
 pub(super) enum Input {
-    /// Lines: item (`None`: an unused number), supplying warehouse, quantity; by warehouse and item, so that orders do not lock each other out.
+    /// Lines: item (`None`: an unused number), supplying warehouse, quantity; by warehouse and item, so that orders do
+    /// not lock each other out.
     NewOrder {
         w: u32,
         d: u32,
@@ -122,8 +123,9 @@ impl TpcC {
 const STOCK_ROWS: u32 = 26;
 const CUSTOMER_ROWS: u32 = 20;
 
-/// What share of the accesses the hottest pages of the specification's rows take, drawn by the same rules: the hottest 35% of the pages of stock and of
-/// customers. Of all pages the hottest fifth takes about three quarters (Leutenegger & Dias 1993, as the thesis has it in section 3.4.2).
+/// What share of the accesses the hottest pages of the specification's rows take, drawn by the same rules: the hottest
+/// 35% of the pages of stock and of customers. Of all pages the hottest fifth takes about three quarters (Leutenegger &
+/// Dias 1993, as the thesis has it in section 3.4.2).
 pub(crate) fn specified() -> Vec<(&'static str, f64)> {
     let whole = TpcC { warehouses: 1, items: 100_000, customers: 3000, terminals: 1 };
     vec![("heat stock", whole.stock_heat(0.35)), ("heat customer", whole.customer_heat(0.35)), ("heat fifth", 0.75)]
@@ -162,7 +164,8 @@ impl TpcC {
 mod tests {
     use super::*;
 
-    /// A warehouse of 25,000 items is as skewed as the specification's 100,000; one of 1,800 is not: skew lives in the rows of a warehouse.
+    /// A warehouse of 25,000 items is as skewed as the specification's 100,000; one of 1,800 is not: skew lives in the
+    /// rows of a warehouse.
     #[test]
     fn smaller_warehouses_are_less_skewed() {
         let of = |items: u32, customers: u32| {

@@ -121,8 +121,8 @@ async fn order_status(database: &Database, client: &mut Client, (w, d): (u32, u3
     Ok(())
 }
 
-/// The oldest new order of each district, each in a transaction of its own (clause 2.7.2 allows that), from district `first` on: so deliveries of a
-/// warehouse wait for each other less.
+/// The oldest new order of each district, each in a transaction of its own (clause 2.7.2 allows that), from district
+/// `first` on: so deliveries of a warehouse wait for each other less.
 async fn delivery(database: &Database, client: &mut Client, (w, first): (u32, u32), carrier: u32) -> Result<()> {
     for d in (first..DISTRICTS).chain(0..first) {
         loop {

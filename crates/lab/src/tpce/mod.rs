@@ -1,11 +1,13 @@
 //! A brokerage house after TPC-E (revision 1.12): customers with accounts order trades, a market executes them, everybody looks things up.
 //! Ten transactions in the specification's mix, 77% of them read-only; the metric counts trade results.
 //!
-//! Simplified: fourteen of the 33 tables, those that its transactions read or write most; what is left out is small (addresses, taxes, exchanges,
-//! industries, news) or like what is there (holding history, limit requests: all orders are market orders). Rows per customer are parameters, but what
-//! is hot depends on them (of an account's trades the newest are looked at): a smaller database has fewer customers. The market is a queue in memory: a terminal that is to run a trade result takes the oldest order, and orders one
-//! itself where there is none; market feeds are a transaction like others. Customers and trades are chosen by NURand; no customer tiers.
-//! Frames of one transaction are one transaction. Money is in cents.
+//! Simplified: fourteen of the 33 tables, those that its transactions read or write most; what is left out is small
+//! (addresses, taxes, exchanges, industries, news) or like what is there (holding history, limit requests: all orders
+//! are market orders). Rows per customer are parameters, but what is hot depends on them (of an account's trades the
+//! newest are looked at): a smaller database has fewer customers. The market is a queue in memory: a terminal that is
+//! to run a trade result takes the oldest order, and orders one itself where there is none; market feeds are a
+//! transaction like others. Customers and trades are chosen by NURand; no customer tiers. Frames of one transaction are
+//! one transaction. Money is in cents.
 //!
 //! 1. Trade ids are given out in the order of time, and the heap keeps that order: an account's trades lie everywhere.
 //! 2. Who changes an account's holdings has locked the account before; who changes a broker does it last.
@@ -34,8 +36,8 @@ pub struct Sizes {
     pub days: u32,
     /// Securities that a customer watches: 100 on average in the specification.
     pub watched: u32,
-    /// 10 for each thousand customers in the specification. Every trade's result changes one: a smaller database keeps them, or they are what
-    /// everybody waits for.
+    /// 10 for each thousand customers in the specification. Every trade's result changes one: a smaller database keeps
+    /// them, or they are what everybody waits for.
     pub brokers: u32,
 }
 

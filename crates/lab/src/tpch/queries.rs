@@ -1,8 +1,9 @@
 //! What each query reads.
 //!
-//! Queries that pick few rows look them up by index, and those lie everywhere; the others scan what they join by hash. Look-ups of a query go on side
-//! by side, as a parallel plan's do, each worker with a snapshot of its own. How many rows are picked follows from the queries' conditions (clause
-//! 2.4); query 18's orders are as many as the specification's answer at scale factor 1 has, 57 of 1,500,000: 40 in a million.
+//! Queries that pick few rows look them up by index, and those lie everywhere; the others scan what they join by hash.
+//! Look-ups of a query go on side by side, as a parallel plan's do, each worker with a snapshot of its own. How many
+//! rows are picked follows from the queries' conditions (clause 2.4); query 18's orders are as many as the
+//! specification's answer at scale factor 1 has, 57 of 1,500,000: 40 in a million.
 use super::TpcH;
 use super::load::SUPPLIES;
 use super::schema::{BY_CUSTOMER, BY_PART, line, orders};
@@ -155,7 +156,8 @@ impl Called {
     }
 }
 
-/// Runs `work` and adds to `into` what the pool counts in its polls: one thread polls all tasks, so nothing else is counted there.
+/// Runs `work` and adds to `into` what the pool counts in its polls: one thread polls all tasks, so nothing else is
+/// counted there.
 async fn called<F: Future + Unpin>(pool: &Pool, into: &mut Called, mut work: F) -> F::Output {
     poll_fn(move |cx| {
         let before = pool.stats();
@@ -167,7 +169,8 @@ async fn called<F: Future + Unpin>(pool: &Pool, into: &mut Called, mut work: F) 
 }
 
 impl TpcH {
-    /// Scans of three tables side by side, and look-ups for as long as they go on; what each read, and what that was called.
+    /// Scans of three tables side by side, and look-ups for as long as they go on; what each read, and what that was
+    /// called.
     pub(crate) async fn scans_and_lookups(&self, database: &Database, seed: u64) -> Result<(Called, Called)> {
         let scanning = AtomicBool::new(true);
         let (mut scanned, mut looked_up) = (Called::default(), Called::default());

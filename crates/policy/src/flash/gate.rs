@@ -79,8 +79,8 @@ pub struct Gate {
     pub redo_bound: u64,
 }
 
-/// Beyond λ, this part of λ more may be dirty for as long as the cleaner has not caught up; at least this part of the frames, or λ = 0, where
-/// pages are cleaned at once, would let none in.
+/// Beyond λ, this part of λ more may be dirty for as long as the cleaner has not caught up; at least this part of the
+/// frames, or λ = 0, where pages are cleaned at once, would let none in.
 const DIRTY_SLACK: f64 = 1.0 / 8.0;
 const LEAST_SLACK: f64 = 1.0 / 256.0;
 /// The cleaner leaves the number of dirty frames this part of the frames below λ (section 3.2.3.3: 0.01%).

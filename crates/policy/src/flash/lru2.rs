@@ -3,9 +3,9 @@
 //! Source: O'Neil, O'Neil & Weikum, SIGMOD 1993, as chapter 3 uses it (section 3.3.1: the clean heap). A use is a miss of the memory pool
 //! that the tier served, so uses are never correlated. Pages used once go first, oldest first.
 //!
-//! A page that changes in memory leaves the tier and comes back when memory lets go of it. As the thesis has it, with both times in the frame's
-//! record, it comes back as one used once; with a *history* it comes back with the time of the use before, as O'Neil et al. have it. 10 bytes
-//! a frame more.
+//! A page that changes in memory leaves the tier and comes back when memory lets go of it. As the thesis has it, with
+//! both times in the frame's record, it comes back as one used once; with a *history* it comes back with the time of
+//! the use before, as O'Neil et al. have it. 10 bytes a frame more.
 
 use super::FlashReplacement;
 use super::heap::Heap;
@@ -24,7 +24,8 @@ struct Node {
     at: u32,
 }
 
-/// Frames for each page whose last use is kept after it changed: memory holds that many pages at most, or they are not worth keeping.
+/// Frames for each page whose last use is kept after it changed: memory holds that many pages at most, or they are not
+/// worth keeping.
 const FRAMES_KEPT: usize = 4;
 
 pub struct FlashLru2 {

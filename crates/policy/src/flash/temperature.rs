@@ -1,11 +1,11 @@
 //! TAC's order: extents have temperatures, the coldest extent's pages go first, and a full tier lets in only what is hotter.
 //!
-//! Source: Canim et al., *SSD Bufferpool Extensions for Database Systems*, VLDB 2010, as J. Do's thesis describes it in section 3.5: an extent
-//! is 32 consecutive pages; each miss of memory adds to its extent's temperature the time that a read of the flash device saves: what the
-//! devices' reads take now, measured ([`FlashReplacement::priced`]); until both have been measured, what Do's table 3.1 has.
-//! What the text leaves open: of one extent's pages the oldest goes first; when a temperature outgrows its counter, or more extents are
-//! known than `capacity + SPARE`, all temperatures are halved (in the latter case the colder half of the extents without pages is
-//! forgotten), so that old heat fades.
+//! Source: Canim et al., *SSD Bufferpool Extensions for Database Systems*, VLDB 2010, as J. Do's thesis describes it in
+//! section 3.5: an extent is 32 consecutive pages; each miss of memory adds to its extent's temperature the time that a
+//! read of the flash device saves: what the devices' reads take now, measured ([`FlashReplacement::priced`]); until
+//! both have been measured, what Do's table 3.1 has. What the text leaves open: of one extent's pages the oldest goes
+//! first; when a temperature outgrows its counter, or more extents are known than `capacity + SPARE`, all temperatures
+//! are halved (in the latter case the colder half of the extents without pages is forgotten), so that old heat fades.
 
 use super::FlashReplacement;
 use super::heap::Heap;
@@ -16,8 +16,8 @@ const NONE: u32 = u32::MAX;
 /// Extents known beyond one for each frame.
 const SPARE: usize = 1024;
 
-/// Microseconds that a read from flash saves where nothing is measured: the thesis's table 3.1, 1/1015 s - 1/12182 s a random page; a
-/// sequential one saves nothing.
+/// Microseconds that a read from flash saves where nothing is measured: the thesis's table 3.1, 1/1015 s - 1/12182 s a
+/// random page; a sequential one saves nothing.
 const UNMEASURED: [u32; 2] = [903, 0];
 
 #[derive(Clone, Copy)]

@@ -1,7 +1,7 @@
 //! `percentile_cont`: the value at a part of the way through the sorted values, between two of them by a straight line.
 //!
-//! Report for DataFusion 55.2: its interpolation is cut to a millionth of the difference (`INTERPOLATION_PRECISION`), so that 2.8 becomes
-//! 2.799999; of real it answers real.
+//! Report for DataFusion 55.2: its interpolation is cut to a millionth of the difference (`INTERPOLATION_PRECISION`),
+//! so that 2.8 becomes 2.799999; of real it answers real.
 use super::tunnel;
 use datafusion::arrow::array::{ArrayRef, AsArray};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type};

@@ -1,4 +1,5 @@
-//! Functions of double precision, with PostgreSQL's errors where there is no answer. (Of numerics they answer double precision too.)
+//! Functions of double precision, with PostgreSQL's errors where there is no answer. (Of numerics they answer double
+//! precision too.)
 use super::{Builtin, Gives, Overload, Run, Takes, wrong_arguments};
 use crate::arithmetic::float_result;
 use terrace_engine::{DataType, Datum, EngineError, Result};

@@ -1,9 +1,10 @@
 //! Functions of integers and numerics.
 //!
-//! Reports for DataFusion 55.2: `round` takes the scale of its result from its second argument where that is a literal, so that the type
-//! changes when a constant is folded between analysis and execution, and what was planned as scale 18 is compared with scale 1 (`round(n, 1)
-//! in (1.5)` finds nothing); `round` of a double rounds halves away from zero where C's rint and PostgreSQL round to even; `ceil` and `floor` of
-//! a decimal with as many digits behind the point as it has at all overflow; `right(s, i64::MIN)` is empty.
+//! Reports for DataFusion 55.2: `round` takes the scale of its result from its second argument where that is a literal,
+//! so that the type changes when a constant is folded between analysis and execution, and what was planned as scale 18
+//! is compared with scale 1 (`round(n, 1) in (1.5)` finds nothing); `round` of a double rounds halves away from zero
+//! where C's rint and PostgreSQL round to even; `ceil` and `floor` of a decimal with as many digits behind the point as
+//! it has at all overflow; `right(s, i64::MIN)` is empty.
 use super::{Builtin, Gives, Overload, Run, Takes, numeric, wrong_arguments};
 use terrace_engine::types::{Numeric, divide_rounded, power_of_ten};
 use terrace_engine::{DataType, Datum, EngineError, Result};

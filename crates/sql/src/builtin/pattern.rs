@@ -1,7 +1,7 @@
 //! PostgreSQL's regular expressions (advanced ones, the default) as Rust's.
 //!
-//! 1. What is written means the same after translation, or is refused: 0A000 where Rust's have nothing like it (look-around, back references,
-//!    collating elements), 2201B where PostgreSQL takes it for no regular expression.
+//! 1. What is written means the same after translation, or is refused: 0A000 where Rust's have nothing like it
+//!    (look-around, back references, collating elements), 2201B where PostgreSQL takes it for no regular expression.
 //! 2. A point and a negated set match a line's end; `^` and `$` are the text's beginning and end.
 //!
 //! Source: PostgreSQL 15 documentation, "POSIX Regular Expressions" (9.7.3).

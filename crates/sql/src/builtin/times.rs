@@ -75,8 +75,9 @@ fn to_timestamp(values: &[Datum]) -> Result<Datum> {
     Ok(Datum::Timestamptz(moment.ok_or_else(|| EngineError::new("22008", "timestamp out of range"))?))
 }
 
-/// Microseconds since 1970 of a text that is written as the pattern says: YYYY, MM, DD, HH24, MI and SS with all of their digits, and between
-/// them the pattern's own signs. What is less plain PostgreSQL reads by rules of its own; it is refused (0A000).
+/// Microseconds since 1970 of a text that is written as the pattern says: YYYY, MM, DD, HH24, MI and SS with all of
+/// their digits, and between them the pattern's own signs. What is less plain PostgreSQL reads by rules of its own; it
+/// is refused (0A000).
 fn by_pattern(name: &str, values: &[Datum]) -> Result<i64> {
     let (given, pattern) = (text(&values[0])?, text(&values[1])?);
     let refused = || {

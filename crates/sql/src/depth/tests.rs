@@ -138,7 +138,8 @@ async fn run(sql: &str) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// Invariant 2, for every kind of nesting: half of the stack is enough. (What overflows one ends the whole run of tests.)
+/// Invariant 2, for every kind of nesting: half of the stack is enough. (What overflows one ends the whole run of
+/// tests.)
 #[test]
 fn f7_half_of_the_stack_is_enough() {
     let mut answered = 0;
@@ -301,8 +302,8 @@ fn block<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(work)
 }
 
-/// What stands within each other without parentheses, or beside each other where each is joined to the one before: 54001 (or another
-/// error), before a stack overflows.
+/// What stands within each other without parentheses, or beside each other where each is joined to the one before:
+/// 54001 (or another error), before a stack overflows.
 #[test]
 fn r1_r2_r4_what_has_no_parentheses_has_a_height() {
     let chained = |n: usize| {

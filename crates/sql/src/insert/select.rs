@@ -1,10 +1,10 @@
 //! INSERT ... SELECT.
 //!
-//! 1. A query that does not read the target is stored batch by batch while it runs: its rows are never held all at once. One that reads
-//!    the target ends before the first row is stored, for scans see what their own transaction has written; so does one beside
-//!    defaults whose evaluation takes a new snapshot, and one with ON CONFLICT.
-//! 2. While a query runs its statement takes no new snapshot, as planning does: scans that open later would see another state than those
-//!    before.
+//! 1. A query that does not read the target is stored batch by batch while it runs: its rows are never held all at
+//!    once. One that reads the target ends before the first row is stored, for scans see what their own transaction has
+//!    written; so does one beside defaults whose evaluation takes a new snapshot, and one with ON CONFLICT.
+//! 2. While a query runs its statement takes no new snapshot, as planning does: scans that open later would see another
+//!    state than those before.
 use super::{check_count, is_volatile, literal, values_query};
 use crate::dml::{check_not_null, default_of, is_open_literal, template};
 use crate::error::from_datafusion;
@@ -108,7 +108,8 @@ impl Run<'_> {
         Ok(RowMaker { table, columns, rest, varying, constants })
     }
 
-    /// Those of the columns whose defaults are volatile: of another value for each row. (A sequence's next value is not among them.)
+    /// Those of the columns whose defaults are volatile: of another value for each row. (A sequence's next value is not
+    /// among them.)
     pub(crate) async fn varying_defaults(&self, table: &Table, columns: &[usize]) -> Result<Vec<usize>> {
         let mut varying = vec![];
         for at in columns {

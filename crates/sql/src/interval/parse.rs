@@ -1,4 +1,5 @@
-//! Reads intervals as PostgreSQL does: `1 year 2 months`, `1 day 02:03:04.5`, `-25:00`, `1-2`, `@ 3 days ago`. Not ISO 8601's `P1Y` (0A000).
+//! Reads intervals as PostgreSQL does: `1 year 2 months`, `1 day 02:03:04.5`, `-25:00`, `1-2`, `@ 3 days ago`. Not ISO
+//! 8601's `P1Y` (0A000).
 use super::{DAY, make, out_of_range};
 use datafusion::arrow::datatypes::IntervalMonthDayNano;
 use terrace_engine::EngineError;

@@ -1,4 +1,5 @@
-//! COALESCE, CASE, GREATEST, LEAST, NULLIF: their types, and constants without one beside others. Expected: PostgreSQL 15's.
+//! COALESCE, CASE, GREATEST, LEAST, NULLIF: their types, and constants without one beside others. Expected: PostgreSQL
+//! 15's.
 use crate::common::{Client, database};
 
 async fn client() -> Client {

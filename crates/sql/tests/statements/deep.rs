@@ -1,5 +1,5 @@
-//! Deep statements on a small stack: a test's thread has 2 MiB, as a thread of a program's that embeds Terrace may have.
-//! (What overflows a stack ends the whole run of tests.)
+//! Deep statements on a small stack: a test's thread has 2 MiB, as a thread of a program's that embeds Terrace may
+//! have. (What overflows a stack ends the whole run of tests.)
 use crate::common::{Client, database};
 
 async fn table() -> Client {

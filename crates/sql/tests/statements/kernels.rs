@@ -1,4 +1,5 @@
-//! Answers of functions, operators and aggregates that DataFusion's or Arrow's kernels get wrong. Expected: PostgreSQL 15's.
+//! Answers of functions, operators and aggregates that DataFusion's or Arrow's kernels get wrong. Expected: PostgreSQL
+//! 15's.
 use crate::common::{Client, answers, database, refusals};
 use terrace_engine::{DataType, Datum};
 

@@ -93,7 +93,8 @@ async fn n22_with_queries_in_arrays() {
     c.fails("SELECT ARRAY[(SELECT x FROM nosuch)]", "42P01").await;
 }
 
-/// Only a name that stands alone means a column of the result (review R3; before, `a + 0` meant it too: wrong rows with LIMIT).
+/// Only a name that stands alone means a column of the result (review R3; before, `a + 0` meant it too: wrong rows with
+/// LIMIT).
 #[tokio::test]
 async fn r3_names_in_expressions_of_order_by_are_columns() {
     let mut c = Client::new(&database().await);

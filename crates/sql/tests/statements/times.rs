@@ -1,4 +1,5 @@
-//! Times, intervals, letters and patterns where DataFusion or Unicode answer otherwise than PostgreSQL 15, whose answers are expected.
+//! Times, intervals, letters and patterns where DataFusion or Unicode answer otherwise than PostgreSQL 15, whose
+//! answers are expected.
 use crate::common::{Client, database};
 
 async fn client() -> Client {

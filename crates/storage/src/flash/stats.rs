@@ -166,8 +166,8 @@ impl Prices {
     /// Reads that an average is over, and after which the saving is told anew.
     const OVER: u32 = 256;
 
-    /// A page was read; now and then, once reads at random have been timed on both: what one from flash saves, in microseconds, at random and of a
-    /// scan. A scan's page on flash is timed as any other there where none has been.
+    /// A page was read; now and then, once reads at random have been timed on both: what one from flash saves, in
+    /// microseconds, at random and of a scan. A scan's page on flash is timed as any other there where none has been.
     pub(super) fn note(&mut self, class: Class, tier: Tier, nanos: u64) -> Option<[u32; 2]> {
         let mean = &mut self.took[usize::from(class == Class::Sequential)][usize::from(tier == Tier::Flash)];
         let before = mean.unwrap_or(nanos as f64);

@@ -10,7 +10,8 @@ use std::sync::atomic::Ordering;
 use terrace_policy::Class;
 use terrace_policy::flash::FlashOrder;
 
-/// The records' share is 32 bytes; a history takes 10 more; TAC's extents (70 bytes each of the extents known, 32 pages apiece) come on top of its 44.
+/// The records' share is 32 bytes; a history takes 10 more; TAC's extents (70 bytes each of the extents known, 32 pages
+/// apiece) come on top of its 44.
 #[test]
 fn a_frame_takes_58_bytes_of_memory_at_most() {
     assert_eq!(FlashOrder::ALL.map(frame_bytes), [48, 58, 40, 44, 48]);

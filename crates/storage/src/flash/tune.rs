@@ -4,10 +4,11 @@
 //! 1. One change at a time, each a task of its own: a caller who goes away does not leave it half done.
 //! 2. What is refused is refused before anything changes: combinations that do not go together, records that memory does not hold, a
 //!    device that fails, has no room or is another database's.
-//! 3. Frames go only when they are free: clean ones are dropped, dirty ones brought home, transfers awaited. Switching off is shrinking
-//!    to nothing. All other frames keep their pages, through every change of size, order and write policy: a frame that another policy left
-//!    dirty is brought home by the cleaner where the new one has no dirty frames, and one that it kept for a page in memory is dropped. So
-//!    partitions stay, too: frames given out in turn have one turn for all where the tier was switched on with that policy, else one a partition.
+//! 3. Frames go only when they are free: clean ones are dropped, dirty ones brought home, transfers awaited. Switching
+//!    off is shrinking to nothing. All other frames keep their pages, through every change of size, order and write
+//!    policy: a frame that another policy left dirty is brought home by the cleaner where the new one has no dirty
+//!    frames, and one that it kept for a page in memory is dropped. So partitions stay, too: frames given out in turn
+//!    have one turn for all where the tier was switched on with that policy, else one a partition.
 //! 4. `parts` changes while no partition has frames; whoever looked at it before finds none, or looks again (`allocate`).
 
 use super::partition::frame_bytes;

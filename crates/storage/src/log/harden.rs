@@ -8,11 +8,11 @@
 //! 2. No more than `Geometry::unsynced` bytes of batches can be concerned: the writer syncs after as many (`writer`, invariant 3), and
 //!    earlier lives ended with this.
 //! 3. Only batches that check, and the header and seal around them, are written: never what could not be read.
-//! 4. The first batch that does not check is the end of the log, for so a crash leaves it, unless something proves that the log went on and
-//!    was durable: a segment of a later opening, a segment further on than what one sync covers, a page at home that is newer, a commit
-//!    behind the end that was written when the log was durable beyond it (each says how far it was); or where many sectors behind it
-//!    cannot be read. Then the log is damaged, or its
-//!    device has lost a write, and the opening is refused: what is missing was acknowledged.
+//! 4. The first batch that does not check is the end of the log, for so a crash leaves it, unless something proves that
+//!    the log went on and was durable: a segment of a later opening, a segment further on than what one sync covers, a
+//!    page at home that is newer, a commit behind the end that was written when the log was durable beyond it (each
+//!    says how far it was); or where many sectors behind it cannot be read. Then the log is damaged, or its device has
+//!    lost a write, and the opening is refused: what is missing was acknowledged.
 
 use super::batch::{Batch, EVENT};
 use super::reader::SegmentImage;
@@ -66,8 +66,9 @@ impl Log {
         Ok(())
     }
 
-    /// Invariant 4: why the log cannot end at `end`, where recovery stopped for want of a batch that checks. `newest`: the newest page LSN
-    /// seen at home. Before the log is started. `state`: as the life before left it; where it was closed nothing behind the end is needed.
+    /// Invariant 4: why the log cannot end at `end`, where recovery stopped for want of a batch that checks. `newest`:
+    /// the newest page LSN seen at home. Before the log is started. `state`: as the life before left it; where it was
+    /// closed nothing behind the end is needed.
     pub(crate) async fn check_end(&self, end: Lsn, newest: Lsn, state: &Control) -> Result<()> {
         let core = &self.core;
         let number = core.segment_of(end);
@@ -167,8 +168,9 @@ impl Core {
         self.unreadable.lock().iter().copied().filter(|&offset| in_segment(offset) || is_header(offset)).collect()
     }
 
-    /// Looks for batches behind `end`, where none begins that checks: in its segment `number`, in the next of the same opening, and, where the
-    /// next one's beginning may be what is missing, in all slots that are not in use. `last`: the last opening.
+    /// Looks for batches behind `end`, where none begins that checks: in its segment `number`, in the next of the same
+    /// opening, and, where the next one's beginning may be what is missing, in all slots that are not in use. `last`:
+    /// the last opening.
     async fn behind(self: &Arc<Core>, number: u64, end: Lsn, last: u64) -> Result<Behind> {
         let (mut behind, mut epoch, mut sealed) = (Behind::default(), None, false);
         let found: Vec<(u32, SegmentHeader)> = {

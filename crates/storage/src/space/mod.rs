@@ -314,8 +314,8 @@ impl Space {
             let map = self.map_pin(st, group[0] * EXTENT).await?;
             let permit = st.reserve_for_cleanup(group.len() * 64 + 256).await?;
             let freed = self.free_extents(st.mtr(permit), &map, object, group);
-            // A restart that still saw forgotten pages in use would miss their last changes, did `Pool::forget` not write them home. Either is
-            // enough: that is why no test misses this alone.
+            // A restart that still saw forgotten pages in use would miss their last changes, did `Pool::forget` not
+            // write them home. Either is enough: that is why no test misses this alone.
             st.log().flush_to(freed).await?;
             for &e in group {
                 st.pool().forget(self.id, e * EXTENT, EXTENT).await;
