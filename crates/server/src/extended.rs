@@ -5,7 +5,7 @@ use crate::encode::Shown;
 use crate::error::{Failure, protocol};
 use crate::frontend::Target;
 use crate::rows::Rows;
-use crate::types::row_description;
+use crate::types::{BPCHAR, row_description};
 use bytes::Bytes;
 use pgwire::messages::PgWireBackendMessage as Answer;
 use pgwire::messages::data::{NoData, ParameterDescription};
@@ -78,7 +78,7 @@ impl Connection {
         self.session.refuse_taken(&name)?;
         let stated = types.iter().map(|oid| stated_type(*oid)).collect::<Result<Vec<_>, _>>()?;
         let prepared = self.session.prepare(sql, &stated).await?;
-        refuse_arrays(types, &prepared)?;
+        refuse_parameters(types, &prepared)?;
         let oid = |(i, inferred): (usize, &DataType)| match types.get(i) {
             Some(oid) if stated[i].is_some() => *oid,
             _ => prepared.arrays.get(&(i + 1)).copied().unwrap_or(inferred.pg_oid()),
@@ -237,16 +237,25 @@ fn stated_type(oid: u32) -> Result<Option<DataType>, EngineError> {
 }
 
 /// Values of array types come as texts, which only `= ANY`, `<> ALL` and casts read as arrays: all else would take them
-/// for texts. 0A000
-fn refuse_arrays(types: &[u32], prepared: &Prepared) -> Result<(), EngineError> {
-    let taken = |number: usize| prepared.arrays.contains_key(&number);
-    match (1..).zip(types).find(|(number, oid)| item_oid(**oid).is_some() && !taken(*number)) {
-        Some((number, _)) => {
+/// for texts. Values of char(n) lose the blanks at their end, which LIKE and its like would see. 0A000
+fn refuse_parameters(types: &[u32], prepared: &Prepared) -> Result<(), EngineError> {
+    for (number, oid) in (1..).zip(types) {
+        if item_oid(*oid).is_some() && !prepared.arrays.contains_key(&number) {
             let error = EngineError::unsupported(format!("an array as parameter ${number} is not supported here"));
-            Err(error.with_hint("= ANY, <> ALL and casts like $1::int[] take arrays."))
+            return Err(error.with_hint("= ANY, <> ALL and casts like $1::int[] take arrays."));
         }
-        None => Ok(()),
+        if *oid == BPCHAR && sees_blanks(&prepared.sql) {
+            let what = format!("a character as parameter ${number} beside LIKE, ~ or octet_length is not supported");
+            return Err(EngineError::unsupported(what).with_hint("Send it as text."));
+        }
     }
+    Ok(())
+}
+
+/// Whether a statement may have what sees the blanks of a char(n).
+fn sees_blanks(sql: &str) -> bool {
+    let sql = sql.to_ascii_lowercase();
+    ["like", "similar", "~", "octet_length", "bit_length", "concat", "bytea"].iter().any(|word| sql.contains(word))
 }
 
 /// Format codes as Bind gives them (none: text; one: for all; else one each) to one flag each: binary?

@@ -98,6 +98,8 @@ async fn arrays_come_in_binary_and_text() {
         assert_eq!(refused.code().map(|code| code.code()), Some("0A000"), "{sql}");
     }
     // Blanks at the end of a char(n) mean nothing.
+    let refused = c.prepare_typed("SELECT $1 LIKE 'a_'", &[Type::BPCHAR]).await.unwrap_err();
+    assert_eq!(refused.code().map(|code| code.code()), Some("0A000"));
     let padded = c.prepare_typed("SELECT length($1), $1 = $2", &[Type::BPCHAR, Type::BPCHAR]).await.unwrap();
     let row = c.query_one(&padded, &[&"ab  ", &"ab"]).await.unwrap();
     assert_eq!((row.get::<_, i32>(0), row.get::<_, bool>(1)), (2, true));

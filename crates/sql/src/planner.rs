@@ -116,7 +116,7 @@ impl Planner<'_> {
         let of_system = pgcatalog::rewrite(&mut statement);
         crate::refusals::refuse_clauses_of_functions(&statement, self.state)?;
         let volatile = |name: &str| self.is_volatile(name);
-        let aggregate = |name: &str| self.state.aggregate_functions().contains_key(unqualified(name));
+        let aggregate = |name: &str| self.is_aggregate(unqualified(name));
         rules::write_out(&mut statement, rules::Functions { volatile: &volatile, aggregate: &aggregate })?;
         crate::arrays::refuse_the_rest(&statement)?;
         literals::type_numbers(&mut statement);
@@ -150,6 +150,10 @@ impl Planner<'_> {
         // The system relations have types of Arrow's where PostgreSQL has others.
         let plan = rules::settle(plan, !of_system).map_err(from_datafusion)?;
         Ok(Planned { plan, tables })
+    }
+
+    fn is_aggregate(&self, name: &str) -> bool {
+        self.state.aggregate_functions().contains_key(known_as(name))
     }
 
     /// Whether a function is evaluated anew for each row.
@@ -232,6 +236,11 @@ struct Names<'a> {
     with: BTreeSet<String>,
 }
 
+/// DataFusion's name of an aggregate.
+fn known_as(name: &str) -> &str {
+    if name == "every" { "bool_and" } else { name }
+}
+
 /// Functions may be written with their schema.
 fn unqualified(name: &str) -> &str {
     name.strip_prefix("pg_catalog.").unwrap_or(name)
@@ -297,10 +306,7 @@ impl ContextProvider for Names<'_> {
     }
 
     fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
-        let name = match unqualified(name) {
-            "every" => "bool_and",
-            name => name,
-        };
+        let name = known_as(unqualified(name));
         builtin::is_known_aggregate(name).then(|| self.planner.state.aggregate_functions().get(name).cloned())?
     }
 

@@ -1,6 +1,6 @@
 //! What is written out before DataFusion plans it, for it plans it otherwise than PostgreSQL.
 //!
-//! 1. `OVER (w ORDER BY ...)` takes PARTITION BY and ORDER BY from the window w.
+//! 1. `OVER (w ORDER BY ...)` takes PARTITION BY and ORDER BY from the window w, and `OVER w` is the window.
 //! 2. Rows are compared column by column: `(a, b) < (c, d)` is `a < c OR (a = c AND b < d)`, NULL where that is NULL.
 //! 3. `x op ANY (ARRAY[a, b])` is `x op a OR x op b`, ALL the same with AND; `=` and `<>` become IN and NOT IN.
 //! 4. What would be evaluated more than once by that must not be volatile (0A000).
@@ -9,7 +9,8 @@
 //! 6. HAVING makes one group of all rows, also without GROUP BY and without aggregates; so does an aggregate in a
 //!    window that nobody uses.
 //!
-//! Upstream: the SQL planner ignores `WindowSpec::window_name`; tuples become structs, which Arrow compares with NULL
+//! Upstream: the SQL planner ignores `WindowSpec::window_name`, and looks for the windows of subqueries in a select list
+//! among those of the query around them; tuples become structs, which Arrow compares with NULL
 //! as a value; `> ANY (ARRAY[...])` is planned with the array's greatest item, without its NULLs, and columns of the
 //! outer query in the array are not found. HAVING without GROUP BY and aggregates is refused. Windows that nobody uses
 //! are not looked at.
@@ -294,13 +295,16 @@ impl VisitorMut for Copier<'_> {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> Flow {
-        if self.depth == 0
-            && let Expr::Function(function) = expr
-            && let Some(WindowType::WindowSpec(spec)) = &mut function.over
-        {
-            return flow(complete(spec, self.windows));
+        let Expr::Function(function) = expr else { return Flow::Continue(()) };
+        match &mut function.over {
+            Some(WindowType::WindowSpec(spec)) if self.depth == 0 => flow(complete(spec, self.windows)),
+            Some(WindowType::NamedWindow(name)) if self.depth == 0 => {
+                let spec = self.windows.get(&fold(name)).ok_or_else(|| no_window(&fold(name)));
+                function.over = Some(WindowType::WindowSpec(flow(spec)?.clone()));
+                Flow::Continue(())
+            }
+            _ => Flow::Continue(()),
         }
-        Flow::Continue(())
     }
 }
 

@@ -130,6 +130,22 @@ async fn n71_percentiles_lie_on_a_straight_line() {
     c.fails(&of("1.5", "", numbers), "22003").await;
 }
 
+/// A window's name in a subquery of a select list is looked up in that subquery.
+#[tokio::test]
+async fn n78_windows_of_subqueries() {
+    let mut c = client().await;
+    let within = "SELECT rank() OVER w FROM (VALUES (5), (7)) AS i(y) WINDOW w AS (ORDER BY y)";
+    c.rows(&format!("SELECT x, (SELECT max(r) FROM ({within}) AS q(r)) FROM (VALUES (1)) AS o(x)"), &["1|2"]).await;
+    c.rows(
+        "SELECT sum(x) OVER w FROM (VALUES (1), (2)) v(x) WINDOW w AS (ORDER BY x) ORDER BY rank() OVER w DESC",
+        &["3", "1"],
+    )
+    .await;
+    c.fails("SELECT rank() OVER w FROM (VALUES (1)) v(x)", "42704").await;
+    let every = "SELECT (SELECT every(t.b) FROM (VALUES (1)) u(y)) FROM (VALUES (true)) t(b)";
+    c.fails(every, "0A000").await;
+}
+
 #[tokio::test]
 async fn n72_arguments_of_window_functions() {
     let mut c = client().await;
