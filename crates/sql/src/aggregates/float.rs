@@ -15,7 +15,7 @@ pub(super) struct Float {
     squares: f64,
 }
 
-fn overflow() -> datafusion::common::DataFusionError {
+pub(super) fn overflow() -> datafusion::common::DataFusionError {
     tunnel(EngineError::new("22003", "value out of range: overflow"))
 }
 

@@ -5,6 +5,7 @@
 //!
 //! Report for DataFusion 55.2: `retract_batch` of these subtracts, so that a window of one pair has a variance left
 //! behind by the others; `regr_r2` is NULL where all Y are equal, and PostgreSQL (as the standard) has 1 there.
+use super::float::overflow;
 use crate::error::tunnel;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
@@ -138,10 +139,6 @@ struct Total {
     y: f64,
     yy: f64,
     xy: f64,
-}
-
-fn overflow() -> datafusion::common::DataFusionError {
-    tunnel(EngineError::new("22003", "value out of range: overflow"))
 }
 
 impl Total {

@@ -1,5 +1,6 @@
 //! Where window functions may not stand: they are computed over the rows that WHERE, GROUP BY and HAVING leave.
 use crate::builtin::is_known_aggregate;
+use crate::rules::name_of;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, GroupByExpr, JoinConstraint, JoinOperator, Query, Select, Visit, Visitor, WindowType,
 };
@@ -34,8 +35,9 @@ pub(crate) fn refuse_windows_in(expr: &Expr, place: &str) -> Result<()> {
 
 pub(super) fn refuse_in_values(item: &Expr) -> Result<()> {
     refuse_windows_in(item, "VALUES")?;
-    let aggregate =
-        |function: &Function| function.over.is_none() && is_known_aggregate(&function.name.to_string().to_lowercase());
+    let aggregate = |function: &Function| {
+        function.over.is_none() && name_of(function).is_some_and(|name| is_known_aggregate(&name))
+    };
     match has_call(item, &aggregate) {
         true => Err(EngineError::new("42803", "aggregate functions are not allowed in VALUES")),
         false => Ok(()),

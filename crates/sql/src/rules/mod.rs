@@ -27,7 +27,7 @@ pub(crate) use from::Relations;
 pub(crate) use optional::{named, optional};
 pub(crate) use scope::{concerns, resolve, with_names};
 pub(crate) use set_operations::is_of_sets;
-pub(crate) use syntax::{Functions, write_out};
+pub(crate) use syntax::{Functions, name_of, write_out};
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;

@@ -9,11 +9,11 @@
 //! 6. HAVING makes one group of all rows, also without GROUP BY and without aggregates; so does an aggregate in a
 //!    window that nobody uses.
 //!
-//! Upstream: the SQL planner ignores `WindowSpec::window_name`, and looks for the windows of subqueries in a select list
-//! among those of the query around them; tuples become structs, which Arrow compares with NULL
-//! as a value; `> ANY (ARRAY[...])` is planned with the array's greatest item, without its NULLs, and columns of the
-//! outer query in the array are not found. HAVING without GROUP BY and aggregates is refused. Windows that nobody uses
-//! are not looked at.
+//! Upstream: the SQL planner ignores `WindowSpec::window_name`. It looks for the windows of subqueries in a select list
+//! among those of the query around them. Tuples become structs, which Arrow compares with NULL as a value.
+//! `> ANY (ARRAY[...])` is planned with the array's greatest item, without its NULLs, and columns of the outer query in
+//! the array are not found. HAVING without GROUP BY and aggregates is refused. Windows that nobody uses are not looked
+//! at.
 use crate::error::unsupported;
 use crate::parse::fold;
 use crate::refusals::has_call;
@@ -125,7 +125,8 @@ fn function_name(expr: &Expr) -> Option<String> {
     if let Expr::Function(function) = expr { name_of(function) } else { None }
 }
 
-pub(super) fn name_of(function: &Function) -> Option<String> {
+/// The name of what is called, without its schema.
+pub(crate) fn name_of(function: &Function) -> Option<String> {
     Some(fold(function.name.0.last()?.as_ident()?))
 }
 

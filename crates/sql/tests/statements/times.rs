@@ -218,6 +218,7 @@ async fn n76_windows_outside_of_select_and_grouping_sets() {
     c.fails("INSERT INTO t VALUES (row_number() OVER (), 1)", "42P20").await;
     c.fails("VALUES (rank() OVER ())", "42P20").await;
     c.fails("INSERT INTO t VALUES (count(*), 1)", "42803").await;
+    c.fails("INSERT INTO t VALUES (pg_catalog.count(*), 1)", "42803").await;
     let cube = |n: usize| (0..n).map(|n| format!("id + {n}")).collect::<Vec<_>>().join(", ");
     c.fails(&format!("SELECT 1 FROM t GROUP BY CUBE ({})", cube(13)), "54011").await;
     c.fails(&format!("SELECT 1 FROM t GROUP BY CUBE ({}), ROLLUP (id)", cube(12)), "54001").await;
