@@ -11,6 +11,7 @@ mod expressions;
 mod from;
 mod held_filters;
 mod listed;
+mod lists_apart;
 mod membership;
 mod optional;
 mod outer;
@@ -37,13 +38,14 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use std::sync::Arc;
 
-/// DataFusion's rules for logical plans, but those that [`held_filters`] replaces, and those for columns of structs, of
-/// which there are none. Each asks whether it may go on.
+/// DataFusion's rules for logical plans, but those that [`held_filters`] and [`lists_apart`] replace, and those for
+/// columns of structs, of which there are none. Each asks whether it may go on.
 pub(crate) fn logical() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let rules = Optimizer::new().rules.into_iter();
     let kept = rules.filter(|rule| !matches!(rule.name(), "extract_leaf_expressions" | "push_down_leaf_projections"));
     kept.map(|rule| match rule.name() {
         "push_down_filter" => Arc::new(held_filters::HeldFilters::default()) as Arc<dyn OptimizerRule + Send + Sync>,
+        "simplify_expressions" => Arc::new(lists_apart::ListsApart::default()),
         _ => rule,
     })
     .chain([Arc::new(listed::ListedItems) as Arc<dyn OptimizerRule + Send + Sync>])
