@@ -211,11 +211,16 @@ def binary_numeric(data):
 
 
 def rank(row):
-    """An order that puts nearly equal numbers beside each other."""
-    return tuple(
-        (2, "") if v is None else (0, f"{float(v):.8e}") if isinstance(v, (float, Decimal)) else (1, str(v))
-        for v in row
-    )
+    """An order that puts nearly equal numbers beside each other, and of exact ones equal ones."""
+    return tuple(place(v) for v in row)
+
+
+def place(v):
+    if v is None:
+        return 2, "", ""
+    if isinstance(v, Decimal):
+        return 0, f"{float(v):.8e}", str(v.normalize())
+    return (0, f"{v:.8e}", "") if isinstance(v, float) else (1, str(v), "")
 
 
 def same(mine, its):
