@@ -8,6 +8,8 @@ import time
 import wire
 
 POSTGRES = "/usr/lib/postgresql/15/bin"
+# Order by bytes, letters of all languages: as Terrace has them.
+LOCALE = ("--locale=C", "--lc-ctype=C.UTF-8", "--encoding=UTF8")
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
@@ -41,7 +43,7 @@ class Postgres:
         if os.geteuid() == 0:
             run(["chown", "postgres", self.directory])
             self.prefix = ["runuser", "-u", "postgres", "--"]
-        self.tool("initdb", "-D", self.data, "-A", "trust", "-U", "postgres", "--locale=C", "--encoding=UTF8", "-N")
+        self.tool("initdb", "-D", self.data, "-A", "trust", "-U", "postgres", *LOCALE, "-N")
         # No sockets in directories; names that the tester gives databases are its own.
         options = f"-p {port} -h 127.0.0.1 -k '' -c fsync=off -c max_connections=50 -c statement_timeout=60s -c jit=off"
         log = os.path.join(self.directory, "log")

@@ -54,10 +54,18 @@ pub(crate) fn logical() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 }
 
 /// DataFusion's rules for physical plans, after ours. Left out is what finds nothing here: there is one partition, and
-/// nothing is known of how many rows a table has.
+/// nothing is known of how many rows a table has. Left out is also the push-down of filters in physical plans: that in
+/// logical plans has brought them as far as they may go, and scans take none from it.
+///
+/// Upstream: `FilterPushdown` finds the columns of a `ProjectionExec` by their names alone. Where two have one name
+/// (`a.id` and `b.id` over `a RIGHT JOIN b`, which `JoinSelection` turns round), a filter of the one becomes a filter of
+/// the other and passes the join: `WHERE abs(a.id) > 0` kept rows without an `a`.
 pub(crate) fn physical() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let theirs = PhysicalOptimizer::new().rules.into_iter();
-    let theirs = theirs.filter(|rule| !matches!(rule.name(), "aggregate_statistics" | "TopKRepartition"));
+    let theirs = theirs.filter(|rule| {
+        let left_out = ["aggregate_statistics", "TopKRepartition", "FilterPushdown", "FilterPushdown(Post)"];
+        !left_out.contains(&rule.name())
+    });
     let ours = Arc::new(properties::HonestProperties) as Arc<dyn PhysicalOptimizerRule + Send + Sync>;
     std::iter::once(ours).chain(theirs).map(asking::physical).collect()
 }

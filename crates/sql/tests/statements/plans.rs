@@ -452,3 +452,36 @@ async fn n21_using_over_columns_of_two_types() {
     let real = "(SELECT id::real k FROM w) b";
     c.rows(&format!("SELECT count(*) FROM {int} LEFT JOIN {real} USING (k) WHERE k > 1"), &["3"]).await;
 }
+
+/// A condition on one of two columns of one name is about that one, also above a join that keeps the other's rows.
+#[tokio::test]
+async fn n79_conditions_stay_above_right_joins() {
+    let mut c = Client::new(&database().await);
+    c.ok("CREATE TABLE a (id int PRIMARY KEY, b bool, n numeric)", "CREATE TABLE").await;
+    c.ok("CREATE TABLE k (id int PRIMARY KEY, i int)", "CREATE TABLE").await;
+    c.ok("INSERT INTO a VALUES (1, true, 2.5), (2, false, NULL)", "INSERT 0 2").await;
+    c.ok("INSERT INTO k VALUES (1, 1), (2, 2), (5, 1), (6, 0), (8, 7)", "INSERT 0 5").await;
+    for condition in ["abs(a.id) > 0", "a.id + 1::bigint IS NOT NULL", "a.id + 1 > 0", "length(a.id::text) = 1"] {
+        let sql = format!("SELECT k.id FROM a RIGHT JOIN k ON a.id = k.i WHERE {condition} ORDER BY 1");
+        c.rows(&sql, &["1", "2", "5"]).await;
+        let sql = format!("SELECT k.id FROM k LEFT JOIN a ON a.id = k.i WHERE {condition} ORDER BY 1");
+        c.rows(&sql, &["1", "2", "5"]).await;
+        let sql = format!("SELECT k.id, a.id FROM a FULL JOIN k ON a.id = k.i WHERE {condition} ORDER BY 1");
+        c.rows(&sql, &["1|1", "2|2", "5|1"]).await;
+    }
+    c.rows(
+        "SELECT a.id, k.id FROM a RIGHT JOIN k ON a.id = k.i WHERE abs(a.id) IS NULL ORDER BY 2",
+        &["NULL|6", "NULL|8"],
+    )
+    .await;
+    c.rows(
+        "SELECT 1.5 AS c0 FROM (SELECT 1.5 AS c0, NULL::char(5) AS c1) q RIGHT JOIN \
+         (SELECT 1 AS c0, (SELECT max(n) FROM a) AS c1 ORDER BY 1, 2) r ON q.c0 = r.c1 WHERE q.c1 IS NULL",
+        &["1.5"],
+    )
+    .await;
+    let crossed = "SELECT k.id FROM a CROSS JOIN a b RIGHT JOIN k ON b.id = k.i AND a.id = k.i";
+    c.rows(&format!("{crossed} WHERE a.id + 1::bigint IS NOT NULL ORDER BY 1"), &["1", "2", "5"]).await;
+    c.ok("DELETE FROM k WHERE id IN (SELECT k.id FROM a RIGHT JOIN k ON a.id = k.i WHERE abs(a.id) > 1)", "DELETE 1")
+        .await;
+}
