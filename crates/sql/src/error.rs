@@ -109,6 +109,9 @@ pub(crate) fn from_arrow(error: ArrowError) -> EngineError {
         ArrowError::IoError(message, _) => EngineError::new("58030", message),
         ArrowError::NotYetImplemented(message) => EngineError::new("0A000", message),
         ArrowError::CastError(message) | ArrowError::ParseError(message) => from_cast_message(&message),
+        ArrowError::InvalidArgumentError(message) if message.contains("row count or at least one column") => {
+            unsupported("a window over rows without columns")
+        }
         ArrowError::OffsetOverflowError(_) => EngineError::new("54000", "text of a batch exceeds 2 GB"),
         other => from_cast_message(&other.to_string()),
     }

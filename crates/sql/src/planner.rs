@@ -83,7 +83,9 @@ pub(crate) fn base_state(runtime: Arc<RuntimeEnv>, sort_reserve: usize) -> Sessi
     for aggregate in crate::aggregates::functions() {
         state.register_udaf(Arc::new(aggregate)).expect("functions can be replaced");
     }
-    state.register_udwf(Arc::new(crate::windows::ntile())).expect("functions can be replaced");
+    for function in crate::windows::functions() {
+        state.register_udwf(Arc::new(function)).expect("functions can be replaced");
+    }
     state
 }
 

@@ -1,16 +1,113 @@
-//! Window functions: `ntile`, which DataFusion has with another type.
+//! Window functions that DataFusion has with another type: `ntile` is an integer, `row_number`, `rank` and `dense_rank`
+//! are bigints.
 use crate::error::tunnel;
-use datafusion::arrow::array::{ArrayRef, Int32Array};
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::arrow::array::{ArrayRef, AsArray, Int32Array};
+use datafusion::arrow::compute::SortOptions;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type, UInt64Type};
 use datafusion::common::{Result, ScalarValue};
+use datafusion::functions_window::rank::{dense_rank_udwf, rank_udwf};
+use datafusion::functions_window::row_number::row_number_udwf;
 use datafusion::logical_expr::function::{PartitionEvaluatorArgs, WindowUDFFieldArgs};
-use datafusion::logical_expr::{PartitionEvaluator, Signature, Volatility, WindowUDF, WindowUDFImpl};
+use datafusion::logical_expr::window_state::WindowAggState;
+use datafusion::logical_expr::{LimitEffect, PartitionEvaluator, Signature, Volatility, WindowUDF, WindowUDFImpl};
+use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Literal;
+use std::ops::Range;
 use std::sync::Arc;
 use terrace_engine::EngineError;
 
+/// All of them: they take the places of DataFusion's.
+pub(crate) fn functions() -> Vec<WindowUDF> {
+    let counts = [row_number_udwf(), rank_udwf(), dense_rank_udwf()];
+    counts.into_iter().map(|inner| WindowUDF::from(Place { inner })).chain([ntile()]).collect()
+}
+
+/// A function that says in which place a row comes, as a bigint.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Place {
+    inner: Arc<WindowUDF>,
+}
+
+impl WindowUDFImpl for Place {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn field(&self, args: WindowUDFFieldArgs) -> Result<FieldRef> {
+        Ok(Arc::new(Field::new(args.name(), DataType::Int64, false)))
+    }
+
+    fn sort_options(&self) -> Option<SortOptions> {
+        self.inner.sort_options()
+    }
+
+    fn limit_effect(&self, args: &[Arc<dyn PhysicalExpr>]) -> LimitEffect {
+        self.inner.inner().limit_effect(args)
+    }
+
+    fn partition_evaluator(&self, args: PartitionEvaluatorArgs) -> Result<Box<dyn PartitionEvaluator>> {
+        Ok(Box::new(Places { inner: self.inner.partition_evaluator_factory(args)? }))
+    }
+}
+
+#[derive(Debug)]
+struct Places {
+    inner: Box<dyn PartitionEvaluator>,
+}
+
+impl PartitionEvaluator for Places {
+    fn memoize(&mut self, state: &mut WindowAggState) -> Result<()> {
+        self.inner.memoize(state)
+    }
+
+    fn get_range(&self, row: usize, rows: usize) -> Result<Range<usize>> {
+        self.inner.get_range(row, rows)
+    }
+
+    fn is_causal(&self) -> bool {
+        self.inner.is_causal()
+    }
+
+    fn evaluate_all(&mut self, values: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+        Ok(signed(&self.inner.evaluate_all(values, rows)?))
+    }
+
+    fn evaluate(&mut self, values: &[ArrayRef], range: &Range<usize>) -> Result<ScalarValue> {
+        Ok(match self.inner.evaluate(values, range)? {
+            ScalarValue::UInt64(place) => ScalarValue::Int64(place.map(|place| place as i64)),
+            other => other,
+        })
+    }
+
+    fn evaluate_all_with_rank(&self, rows: usize, peers: &[Range<usize>]) -> Result<ArrayRef> {
+        Ok(signed(&self.inner.evaluate_all_with_rank(rows, peers)?))
+    }
+
+    fn supports_bounded_execution(&self) -> bool {
+        self.inner.supports_bounded_execution()
+    }
+
+    fn uses_window_frame(&self) -> bool {
+        self.inner.uses_window_frame()
+    }
+
+    fn include_rank(&self) -> bool {
+        self.inner.include_rank()
+    }
+}
+
+/// Places are counted from one up: none has the highest bit.
+fn signed(places: &ArrayRef) -> ArrayRef {
+    let places = places.as_primitive::<UInt64Type>();
+    Arc::new(places.unary::<_, Int64Type>(|place| place as i64)) as ArrayRef
+}
+
 /// `ntile(buckets)`, an integer.
-pub(crate) fn ntile() -> WindowUDF {
+fn ntile() -> WindowUDF {
     WindowUDF::from(Ntile { signature: Signature::exact(vec![DataType::Int32], Volatility::Immutable) })
 }
 

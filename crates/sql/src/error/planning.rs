@@ -55,6 +55,12 @@ pub(super) fn error(message: &str) -> Option<EngineError> {
     if message.starts_with("In/Exist/SetComparison subquery can only be used in ") {
         return Some(unsupported("a query in this place"));
     }
+    if message.contains("can not be used as a sliding accumulator") {
+        return Some(unsupported("this aggregate over a frame whose beginning moves"));
+    }
+    if message.starts_with("Window expressions should not contain a mixed of outer references") {
+        return Some(unsupported("a window function of columns of the outer query and of the subquery"));
+    }
     if message.starts_with("WITH query name ") {
         return error("42712", message.into());
     }

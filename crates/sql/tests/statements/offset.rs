@@ -34,7 +34,7 @@ async fn n56_items_of_lists_are_computed_for_each_row() {
 
 /// Two lists about one value are two conditions, whatever their items look like.
 #[tokio::test]
-async fn n78_lists_are_not_merged() {
+async fn n80_lists_are_not_merged() {
     let mut c = Client::new(&database().await);
     c.ok("CREATE TABLE t (id int PRIMARY KEY, a int, b int)", "CREATE TABLE").await;
     c.ok("INSERT INTO t VALUES (1, 1, 1), (2, NULL, 1), (3, 3, 3), (7, 7, 3)", "INSERT 0 4").await;

@@ -485,3 +485,33 @@ async fn n79_conditions_stay_above_right_joins() {
     c.ok("DELETE FROM k WHERE id IN (SELECT k.id FROM a RIGHT JOIN k ON a.id = k.i WHERE abs(a.id) > 1)", "DELETE 1")
         .await;
 }
+
+/// `row_number`, `rank` and `dense_rank` are bigints, as PostgreSQL has them, not numbers without a sign.
+#[tokio::test]
+async fn n81_places_are_bigints() {
+    let mut c = Client::new(&database().await);
+    c.ok("CREATE TABLE t (id int PRIMARY KEY, j bigint)", "CREATE TABLE").await;
+    c.ok("INSERT INTO t VALUES (1, 5), (2, 5), (3, 7)", "INSERT 0 3").await;
+    let ranks =
+        "SELECT id, - row_number() OVER w, rank() OVER w, dense_rank() OVER w FROM t WINDOW w AS (ORDER BY j, id / 3)";
+    c.rows(&format!("{ranks} ORDER BY id"), &["1|-1|1|1", "2|-2|1|1", "3|-3|3|2"]).await;
+    for call in ["row_number()", "rank()", "dense_rank()"] {
+        let sql = format!("SELECT 1::bigint UNION ALL SELECT {call} OVER (ORDER BY j, id) FROM t");
+        let columns = c.columns(&sql).await;
+        assert_eq!(columns[0].1, "Int64", "{sql}");
+        let sql = format!("SELECT coalesce({call} OVER (), 2::bigint) - j FROM t ORDER BY j DESC LIMIT 1");
+        assert_eq!(c.columns(&sql).await[0].1, "Int64", "{sql}");
+    }
+    c.rows(
+        "SELECT n FROM (SELECT row_number() OVER (PARTITION BY j ORDER BY id) n FROM t) q WHERE n <= 1",
+        &["1", "1"],
+    )
+    .await;
+    for sql in [
+        "SELECT every(id > 1) OVER (ORDER BY id ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) FROM t",
+        "SELECT every(true) OVER (RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) EXCEPT ALL SELECT id = 1 FROM t",
+        "SELECT first_value('a') OVER (PARTITION BY (SELECT 1 FROM t WHERE id = 1) ORDER BY 1)",
+    ] {
+        c.fails(sql, "0A000").await;
+    }
+}
