@@ -7,7 +7,7 @@
 //!
 //! Upstream: `simplify_expressions` merges `a IN (...) AND a IN (...)`, `a IN (...) AND a NOT IN (...)` and
 //! `a NOT IN (...) OR a NOT IN (...)` by the items' texts. `a NOT IN (1, NULL) AND a IN (2, 3)` becomes
-//! `a IN (2, 3)`, though it is never true; `a IN (b) AND a IN (c)` becomes false; and where nothing is left of the lists
+//! `a IN (2, 3)`, though it is never true. `a IN (b) AND a IN (c)` becomes false. Where nothing is left of the lists,
 //! the answer is false (or true), though it is NULL where `a` is.
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::Result;

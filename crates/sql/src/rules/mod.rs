@@ -58,8 +58,8 @@ pub(crate) fn logical() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 /// logical plans has brought them as far as they may go, and scans take none from it.
 ///
 /// Upstream: `FilterPushdown` finds the columns of a `ProjectionExec` by their names alone. Where two have one name
-/// (`a.id` and `b.id` over `a RIGHT JOIN b`, which `JoinSelection` turns round), a filter of the one becomes a filter of
-/// the other and passes the join: `WHERE abs(a.id) > 0` kept rows without an `a`.
+/// (`a.id` and `b.id` over `a RIGHT JOIN b`, which `JoinSelection` turns round), a filter of the one becomes a filter
+/// of the other and passes the join: `WHERE abs(a.id) > 0` kept rows without an `a`.
 pub(crate) fn physical() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let theirs = PhysicalOptimizer::new().rules.into_iter();
     let theirs = theirs.filter(|rule| {
