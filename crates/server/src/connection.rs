@@ -74,6 +74,10 @@ impl Wire {
         answer.encode(&mut self.output).expect("answers are within their size limits, and a buffer grows");
     }
 
+    pub(crate) fn notices(&mut self, notices: &[EngineError]) {
+        notices.iter().for_each(|notice| self.put(Answer::NoticeResponse(notice_response(notice))));
+    }
+
     pub(crate) async fn flush(&mut self) -> Result<(), Failure> {
         if !self.output.is_empty() {
             self.socket.write_all(&self.output).await?;
@@ -380,6 +384,7 @@ impl Connection {
             if !prepared.parameters.is_empty() {
                 return Err(EngineError::new("42P02", "there is no parameter $1").into());
             }
+            wire.notices(&prepared.notices);
             self.run(wire, &prepared, vec![]).await?;
         }
         Ok(())
@@ -441,9 +446,7 @@ impl Connection {
                 zone.over(Box::pin(copy_out(&self.shared, wire, prepared, &schema, stream, &format))).await?;
             }
             Outcome::Command { tag, notices } => {
-                for notice in &notices {
-                    wire.put(Answer::NoticeResponse(notice_response(notice)));
-                }
+                wire.notices(&notices);
                 wire.put(complete(tag));
             }
             Outcome::Empty => wire.put(Answer::EmptyQueryResponse(EmptyQueryResponse::new())),

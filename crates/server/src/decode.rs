@@ -1,9 +1,10 @@
 //! Parameters of Bind to values.
 use crate::encode::{DAYS_2000, EPOCH_2000};
-use crate::types::BPCHAR;
+use crate::types::{BPCHAR, OID};
 use bytes::{Buf, Bytes};
 use terrace_engine::{DataType, Datum, EngineError, Result};
-use terrace_sql::pgcatalog::{data_type_of_oid, item_oid};
+use terrace_sql::LOOSE;
+use terrace_sql::pgcatalog::{data_type_of_oid, item_oid, oid_of_text};
 
 /// Reads one parameter. `oid`: the type the client sends it as; `data_type`: the type the statement takes it as.
 pub(crate) fn parameter(
@@ -19,7 +20,10 @@ pub(crate) fn parameter(
             .map_err(|_| EngineError::new("22021", "invalid byte sequence for encoding \"UTF8\""))?;
         // Blanks at the end of a char(n) mean nothing.
         let text = if oid == BPCHAR { text.trim_end_matches(' ') } else { text };
-        return data_type.parse(text);
+        if oid == OID {
+            return integer(oid_of_text(text)?.into(), data_type);
+        }
+        return if data_type == LOOSE { DataType::Text.parse(text) } else { data_type.parse(text) };
     }
     let wrong = || EngineError::new("22P03", format!("incorrect binary data format in bind parameter {number}"));
     let mut b = bytes.clone();

@@ -1,5 +1,5 @@
 //! Arrow arrays to DataRow messages, written straight into the connection's buffer.
-use crate::types::{INT2VECTOR, Wire};
+use crate::types::{INT2VECTOR, Wire, wire};
 use bytes::{BufMut, BytesMut};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, RecordBatch, StringArray, StringViewArray};
 use datafusion::arrow::array::{
@@ -7,7 +7,7 @@ use datafusion::arrow::array::{
     Int32Array, Int64Array, IntervalMonthDayNanoArray, UInt32Array,
 };
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Date32Type, IntervalUnit, TimeUnit, TimestampMicrosecondType};
+use datafusion::arrow::datatypes::{DataType, Date32Type, FieldRef, IntervalUnit, TimeUnit, TimestampMicrosecondType};
 use datafusion::arrow::util::display::array_value_to_string;
 use std::fmt::Write;
 use terrace_engine::types::{Numeric, PLAIN_SCALE};
@@ -132,6 +132,8 @@ enum Values {
     Uuid(FixedSizeBinaryArray),
     Interval(IntervalMonthDayNanoArray),
     List(ListArray),
+    /// As text, and its fields.
+    Row(StringArray, Vec<Column>),
     /// What has no binary form here.
     Shown(ArrayRef),
 }
@@ -192,7 +194,14 @@ fn values(array: &ArrayRef) -> Result<Values> {
             Values::Interval(to(&DataType::Interval(IntervalUnit::MonthDayNano))?.as_primitive().clone())
         }
         DataType::List(_) => Values::List(array.as_list().clone()),
-        DataType::Struct(_) => Values::Text(terrace_sql::row_text(array).map_err(internal)?.as_string().clone()),
+        DataType::Struct(fields) => {
+            let text = terrace_sql::row_text(array).map_err(internal)?.as_string().clone();
+            let columns = array.as_struct().columns().iter().zip(fields);
+            let column = |(array, field): (&ArrayRef, &FieldRef)| {
+                Ok(Column { values: values(array)?, wire: wire(field), binary: true })
+            };
+            Values::Row(text, columns.map(column).collect::<Result<_>>()?)
+        }
         _ => Values::Shown(array.clone()),
     })
 }
@@ -279,7 +288,7 @@ fn text(out: &mut BytesMut, values: &Values, row: usize, oid: u32) -> Result<boo
         Values::U32(a) => put!(a, row, |v| write!(out, "{v}").expect(full)),
         Values::F32(a) => put!(a, row, |v| write!(out, "{}", DatumRef::Float4(v)).expect(full)),
         Values::F64(a) => put!(a, row, |v| write!(out, "{}", DatumRef::Float8(v)).expect(full)),
-        Values::Text(a) => put!(a, row, |v| out.put_slice(v.as_bytes())),
+        Values::Text(a) | Values::Row(a, _) => put!(a, row, |v| out.put_slice(v.as_bytes())),
         Values::TextView(a) => put!(a, row, |v| out.put_slice(v.as_bytes())),
         Values::Date(a) => put!(a, row, |v| write!(out, "{}", DatumRef::Date(v)).expect(full)),
         Values::Timestamp(a, false) => put!(a, row, |v| write!(out, "{}", DatumRef::Timestamp(v)).expect(full)),
@@ -354,6 +363,14 @@ fn binary(out: &mut BytesMut, column: &Column, row: usize) -> Result<bool> {
         Values::Uuid(a) => put!(a, row, |v| out.put_slice(v)),
         Values::Interval(a) => put!(a, row, |v| interval::binary(out, v)),
         Values::List(a) => put!(a, row, |v| list_binary(out, &v)?),
+        Values::Row(text, _) if text.is_null(row) => return Ok(false),
+        Values::Row(_, columns) => {
+            out.put_i32(columns.len() as i32);
+            for column in columns {
+                out.put_u32(column.wire.oid);
+                field(out, column, row)?;
+            }
+        }
         Values::Null | Values::Text(_) | Values::TextView(_) => return text(out, &column.values, row, column.wire.oid),
         Values::Shown(a) if a.is_null(row) => return Ok(false),
         Values::Shown(a) => {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use terrace_engine::{DataType, Datum, EngineError};
 use terrace_sql::arrow::datatypes::SchemaRef;
 use terrace_sql::pgcatalog::{data_type_of_oid, item_oid};
-use terrace_sql::{Named, Outcome, Prepared};
+use terrace_sql::{LOOSE, Named, Outcome, Prepared};
 
 /// A bound statement.
 pub(crate) struct Portal {
@@ -78,12 +78,13 @@ impl Connection {
         self.session.refuse_taken(&name)?;
         let stated = types.iter().map(|oid| stated_type(*oid)).collect::<Result<Vec<_>, _>>()?;
         let prepared = self.session.prepare(sql, &stated).await?;
-        refuse_parameters(types, &prepared)?;
+        refuse_arrays(types, &prepared)?;
         let oid = |(i, inferred): (usize, &DataType)| match types.get(i) {
             Some(oid) if stated[i].is_some() => *oid,
             _ => prepared.arrays.get(&(i + 1)).copied().unwrap_or(inferred.pg_oid()),
         };
         let parameters = prepared.parameters.iter().enumerate().map(oid).collect();
+        wire.notices(&prepared.notices);
         self.session.keep(name, Named { prepared, parameters })?;
         wire.put(Answer::ParseComplete(ParseComplete::new()));
         Ok(())
@@ -230,6 +231,7 @@ fn no_portal(name: &str) -> EngineError {
 fn stated_type(oid: u32) -> Result<Option<DataType>, EngineError> {
     match oid {
         0 | 705 => Ok(None),
+        BPCHAR => Ok(Some(LOOSE)),
         oid => data_type_of_oid(oid).map(Some).ok_or_else(|| {
             EngineError::new("0A000", format!("parameters of the type with OID {oid} are not supported"))
         }),
@@ -237,25 +239,15 @@ fn stated_type(oid: u32) -> Result<Option<DataType>, EngineError> {
 }
 
 /// Values of array types come as texts, which only `= ANY`, `<> ALL` and casts read as arrays: all else would take them
-/// for texts. Values of char(n) lose the blanks at their end, which LIKE and its like would see. 0A000
-fn refuse_parameters(types: &[u32], prepared: &Prepared) -> Result<(), EngineError> {
+/// for texts. 0A000
+fn refuse_arrays(types: &[u32], prepared: &Prepared) -> Result<(), EngineError> {
     for (number, oid) in (1..).zip(types) {
         if item_oid(*oid).is_some() && !prepared.arrays.contains_key(&number) {
             let error = EngineError::unsupported(format!("an array as parameter ${number} is not supported here"));
             return Err(error.with_hint("= ANY, <> ALL and casts like $1::int[] take arrays."));
         }
-        if *oid == BPCHAR && sees_blanks(&prepared.sql) {
-            let what = format!("a character as parameter ${number} beside LIKE, ~ or octet_length is not supported");
-            return Err(EngineError::unsupported(what).with_hint("Send it as text."));
-        }
     }
     Ok(())
-}
-
-/// Whether a statement may have what sees the blanks of a char(n).
-fn sees_blanks(sql: &str) -> bool {
-    let sql = sql.to_ascii_lowercase();
-    ["like", "similar", "~", "octet_length", "bit_length", "concat", "bytea"].iter().any(|word| sql.contains(word))
 }
 
 /// Format codes as Bind gives them (none: text; one: for all; else one each) to one flag each: binary?

@@ -16,6 +16,7 @@ pub(crate) const INT2: u32 = 21;
 pub(crate) const INT2VECTOR: u32 = 22;
 pub(crate) const OID: u32 = 26;
 pub(crate) const TEXT: u32 = 25;
+const RECORD: u32 = 2249;
 pub(crate) const BPCHAR: u32 = 1042;
 const VARCHAR: u32 = 1043;
 const NUMERIC: u32 = 1700;
@@ -77,6 +78,7 @@ fn by_arrow(data_type: &DataType) -> (u32, i16) {
         }
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => (17, -1),
         DataType::FixedSizeBinary(16) => (2950, 16),
+        DataType::Struct(_) => (RECORD, -1),
         DataType::List(item) => match item.data_type() {
             DataType::Int16 => (1005, -1),
             DataType::Int32 => (1007, -1),

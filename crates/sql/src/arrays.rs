@@ -27,11 +27,12 @@ use datafusion::logical_expr::{
     Signature, Volatility,
 };
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, BinaryOperator, CastKind, DataType as SqlType, Expr as Ast, Function, FunctionArguments, Query,
-    Statement, Value, Visit, Visitor,
+    ArrayElemTypeDef, BinaryOperator, CastKind, DataType as SqlType, ExactNumberInfo, Expr as Ast, Function,
+    FunctionArguments, Query, Statement, TimezoneInfo, Value, Visit, VisitMut, Visitor, VisitorMut,
 };
 use std::any::Any;
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use terrace_engine::{DataType, EngineError};
@@ -124,6 +125,55 @@ fn ending(item: &Ast) -> Option<bool> {
 
 fn cast(expr: Ast, data_type: SqlType) -> Ast {
     Ast::Cast { kind: CastKind::DoubleColon, expr: Box::new(expr), data_type, array: false, format: None }
+}
+
+/// Parameters within arrays that are written out, cast to their types: DataFusion plans the items of an array without
+/// what is known of parameters.
+pub(crate) fn type_parameters(statement: &mut Statement, types: &[Option<DataType>]) {
+    struct Within<'t>(&'t [Option<DataType>], usize);
+    impl VisitorMut for Within<'_> {
+        type Break = Infallible;
+
+        fn pre_visit_expr(&mut self, expr: &mut Ast) -> ControlFlow<Infallible> {
+            self.1 += usize::from(matches!(expr, Ast::Array(_)));
+            ControlFlow::Continue(())
+        }
+
+        fn post_visit_expr(&mut self, expr: &mut Ast) -> ControlFlow<Infallible> {
+            self.1 -= usize::from(matches!(expr, Ast::Array(_)));
+            if let Ast::Value(value) = expr
+                && let Value::Placeholder(name) = &value.value
+                && self.1 > 0
+                && let Some(number) = name.strip_prefix('$').and_then(|n| n.parse::<usize>().ok())
+                && let Some(Some(of)) = number.checked_sub(1).and_then(|at| self.0.get(at))
+            {
+                *expr = cast(std::mem::replace(expr, Ast::Value(Value::Null.into())), written(*of));
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    if types.iter().any(Option::is_some) {
+        let ControlFlow::Continue(()) = statement.visit(&mut Within(types, 0));
+    }
+}
+
+/// SQL's name of a type, without its length.
+fn written(data_type: DataType) -> SqlType {
+    match data_type {
+        DataType::Bool => SqlType::Boolean,
+        DataType::Int2 => SqlType::Int2(None),
+        DataType::Int4 => SqlType::Int4(None),
+        DataType::Int8 => SqlType::Int8(None),
+        DataType::Float4 => SqlType::Float4,
+        DataType::Float8 => SqlType::Float8,
+        DataType::Numeric(_) => SqlType::Numeric(ExactNumberInfo::None),
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => SqlType::Text,
+        DataType::Bytea => SqlType::Bytea,
+        DataType::Date => SqlType::Date,
+        DataType::Timestamp => SqlType::Timestamp(None, TimezoneInfo::None),
+        DataType::Timestamptz => SqlType::Timestamp(None, TimezoneInfo::Tz),
+        DataType::Uuid => SqlType::Uuid,
+    }
 }
 
 /// Refuses comparisons with arrays that [`rewritten`] left (0A000): DataFusion would plan them, and take NULL items for

@@ -57,6 +57,35 @@ impl Bits {
         }
     }
 
+    pub(crate) fn named(name: &str) -> Option<Bits> {
+        [Bits::And, Bits::Or, Bits::Xor, Bits::Left, Bits::Right].into_iter().find(|bits| bits.name() == name)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Bits::And => "bits_and",
+            Bits::Or => "bits_or",
+            Bits::Xor => "bits_xor",
+            Bits::Left => "bits_left",
+            Bits::Right => "bits_right",
+        }
+    }
+
+    /// A call whose arguments have got other types since it was planned.
+    pub(crate) fn realigned(self, call: ScalarFunction, schema: &DFSchema) -> Result<ScalarFunction> {
+        let [left, right] = call.args.as_slice() else { return internal_err!("{} takes two arguments", self.name()) };
+        let (lt, rt) = (left.get_type(schema)?, right.get_type(schema)?);
+        let wide = if self.shifts() { crate::operators::bigint_within(right, schema)? } else { None };
+        let fits = if self.shifts() { rt == ArrowType::Int32 } else { lt == rt };
+        if fits && wide.is_none() {
+            return Ok(call);
+        }
+        match self.plan(left.clone(), wide.unwrap_or(right).clone(), schema)? {
+            Expr::ScalarFunction(again) => Ok(again),
+            other => internal_err!("{other} is no call"),
+        }
+    }
+
     /// The operator with its sides as they must be; `None` where a side's type is not known yet.
     pub(crate) fn plan(self, left: Expr, right: Expr, schema: &DFSchema) -> Result<Expr> {
         let (lt, rt) = (left.get_type(schema)?, right.get_type(schema)?);
@@ -150,13 +179,7 @@ struct Bitwise {
 
 impl ScalarUDFImpl for Bitwise {
     fn name(&self) -> &str {
-        match self.bits {
-            Bits::And => "bits_and",
-            Bits::Or => "bits_or",
-            Bits::Xor => "bits_xor",
-            Bits::Left => "bits_left",
-            Bits::Right => "bits_right",
-        }
+        self.bits.name()
     }
 
     fn signature(&self) -> &Signature {

@@ -32,8 +32,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use terrace_engine::{DataType, EngineError};
 
-/// A char whose blanks are not known (invariant 2). No column has this type.
-pub(crate) const LOOSE: DataType = DataType::Char(0);
+/// A char whose blanks are not known (invariant 2). No column has this type; a parameter may.
+pub const LOOSE: DataType = DataType::Char(0);
 
 /// Without a length, which is the type of what answers one of several varchars.
 const VARCHAR: DataType = DataType::Varchar(0);
@@ -188,10 +188,7 @@ pub(crate) fn concerns(op: Operator) -> bool {
 }
 
 fn matches_pattern(op: Operator) -> bool {
-    use Operator::{ILikeMatch, LikeMatch, NotILikeMatch, NotLikeMatch};
-    use Operator::{RegexIMatch, RegexMatch, RegexNotIMatch, RegexNotMatch};
-    let like = matches!(op, LikeMatch | ILikeMatch | NotLikeMatch | NotILikeMatch);
-    like || matches!(op, RegexMatch | RegexIMatch | RegexNotMatch | RegexNotIMatch)
+    matches!(op, Operator::RegexMatch | Operator::RegexNotMatch)
 }
 
 /// A comparison, or a match with a regular expression.

@@ -150,6 +150,11 @@ fn category(data_type: &ArrowType) -> Option<Category> {
 
 /// Whether PostgreSQL has no operator that compares the two.
 pub(crate) fn cannot_be_compared(a: &ArrowType, b: &ArrowType) -> bool {
+    if let (ArrowType::List(a), ArrowType::List(b)) = (a, b) {
+        // Of one type: an array becomes no other.
+        let (a, b) = (engine_type(a.data_type()), engine_type(b.data_type()));
+        return a.zip(b).is_some_and(|(a, b)| a.base_name() != b.base_name());
+    }
     match (category(a), category(b)) {
         (Some(kind), Some(other)) => kind != other || (kind == Category::Alone && a != b),
         _ => false,

@@ -2,20 +2,24 @@
 //! transaction.
 use crate::arithmetic::Function;
 use crate::calendar::{DAY, Part, moved};
+use crate::convert::convert_scalar;
 use crate::error::tunnel;
-use crate::values::{UTC, arrow_type, engine_array, engine_type};
+use crate::resolve::is_open;
+use crate::values::{UTC, arrow_type, engine_array, engine_type, field_of};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array, Int32Array, PrimitiveArray};
 use datafusion::arrow::datatypes::{
     DataType as ArrowType, Date32Type, Field, FieldRef, Int32Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
     IntervalUnit, TimeUnit, TimestampMicrosecondType,
 };
-use datafusion::common::{Result, ScalarValue, internal_err};
+use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
 use datafusion::execution::{FunctionRegistry, SessionState};
-use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
 };
+use std::any::Any;
 use std::sync::Arc;
 use terrace_engine::types::{Zone, date_of_timestamp};
 use terrace_engine::{DataType, EngineError};
@@ -102,6 +106,14 @@ fn no_unit(part: Part, of: &str) -> EngineError {
 /// `date + days`, `date - days`.
 pub(crate) fn move_days(date: Expr, days: Expr, function: Function) -> Expr {
     call(Kind::MoveDays(function), "move_days", vec![date, days])
+}
+
+/// What a call of the former does.
+pub(crate) fn moves(call: &ScalarFunction) -> Option<Function> {
+    match (call.func.inner().as_ref() as &dyn Any).downcast_ref() {
+        Some(Native { kind: Kind::MoveDays(function), .. }) => Some(*function),
+        _ => None,
+    }
 }
 
 /// `date - date`.
@@ -251,6 +263,48 @@ impl Native {
             }
         }
     }
+}
+
+/// What times functions are called with: a text is none (42883), and of constants without a type alone it is not known
+/// which they are (42725); `date_bin` prefers moments.
+pub(crate) fn refuse_texts(call: &mut ScalarFunction, schema: &DFSchema) -> Result<()> {
+    let Some(Native { name, kind, .. }) = (call.func.inner().as_ref() as &dyn Any).downcast_ref() else {
+        return Ok(());
+    };
+    let first = match kind {
+        Kind::Extract(_) => 0,
+        Kind::DatePart | Kind::DateTrunc | Kind::DateBin => 1,
+        _ => return Ok(()),
+    };
+    let of_extract = matches!(kind, Kind::Extract(_));
+    let shown = if of_extract { "pg_catalog.extract" } else { name };
+    let times = &mut call.args[first..];
+    let is_text = |arg: &Expr| -> Result<bool> { Ok(!is_open(arg) && arg.get_type(schema)? == ArrowType::Utf8) };
+    for arg in times.iter() {
+        if is_text(arg)? {
+            let message = format!("function {shown}(unknown, text) does not exist");
+            return Err(tunnel(crate::builtin::with_hint(EngineError::new("42883", message))));
+        }
+    }
+    if !times.iter().all(is_open) {
+        return Ok(());
+    }
+    if !matches!(kind, Kind::DateBin) {
+        let message = format!("function {shown}(unknown, unknown) is not unique");
+        let hint = "Could not choose a best candidate function. You might need to add explicit type casts.";
+        return Err(tunnel(EngineError::new("42725", message).with_hint(hint)));
+    }
+    for arg in times {
+        *arg = match std::mem::take(arg) {
+            Expr::Literal(text, _) => Expr::Literal(convert_scalar(&text, DataType::Timestamptz)?, None),
+            Expr::Placeholder(Placeholder { id, .. }) => {
+                let moment = field_of("", DataType::Timestamptz, true);
+                Expr::Placeholder(Placeholder { id, field: Some(Arc::new(moment)) })
+            }
+            other => other,
+        };
+    }
+    Ok(())
 }
 
 fn no_function(name: &str, given: &ArrowType) -> EngineError {

@@ -4,12 +4,17 @@
 //! 2. A string literal is its value from here on, however it was quoted (`'...'`, `E'...'`, `$$...$$`, `U&'...'`): nobody reads it
 //!    twice.
 //! 3. Where the tokenizer reads a text otherwise than PostgreSQL, the tokens are put right, or the text is refused.
+//! 4. A name has at most [`NAME_MAX`] bytes from here on: what is beyond them is cut off, as PostgreSQL does it
+//!    ([`cut_names`] tells of it).
 use crate::error::{from_parser, unsupported};
 use crate::grammar::Grammar;
 use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace, Word};
+use datafusion::sql::sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer, Whitespace, Word};
 use std::str::Chars;
 use terrace_engine::{EngineError, Result};
+
+/// Bytes of the longest name.
+pub(crate) const NAME_MAX: usize = 63;
 
 fn read(sql: &str) -> Result<Vec<TokenWithSpan>> {
     Tokenizer::new(&Grammar, sql).tokenize_with_location().map_err(|e| from_parser(e.into()))
@@ -87,14 +92,42 @@ pub(crate) fn tokenize(sql: &str) -> Result<Vec<TokenWithSpan>> {
                 exact.extend(operators(operator)?.into_iter().map(|token| TokenWithSpan { token, span: *span }));
                 continue;
             }
+            Token::Word(word) if word.value.len() > NAME_MAX => {
+                Token::Word(Word { value: cut(&word.value).to_owned(), ..word.clone() })
+            }
             other => {
-                refuse(other, &tokens[at + 1..])?;
+                refuse(other, *span, &tokens[at + 1..])?;
                 other.clone()
             }
         };
         exact.push(TokenWithSpan { token, span: *span });
     }
     Ok(exact)
+}
+
+/// As many whole characters of a name as it may have.
+pub(crate) fn cut(name: &str) -> &str {
+    &name[..name.floor_char_boundary(NAME_MAX)]
+}
+
+/// A notice for each name of a text that is cut (invariant 4).
+pub(crate) fn cut_names(sql: &str) -> Vec<EngineError> {
+    let is_part = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'$' || b > 127;
+    // Quoted names may have anything in them.
+    if sql.len() <= NAME_MAX
+        || !(sql.contains('"') || sql.as_bytes().split(|b| !is_part(*b)).any(|w| w.len() > NAME_MAX))
+    {
+        return vec![];
+    }
+    let names = read(sql).unwrap_or_default().into_iter().filter_map(|t| match t.token {
+        Token::Word(word) if word.value.len() > NAME_MAX => Some(word),
+        _ => None,
+    });
+    let notice = |word: Word| {
+        let name = if word.quote_style.is_some() { word.value } else { word.value.to_ascii_lowercase() };
+        EngineError::new("42622", format!("identifier \"{name}\" will be truncated to \"{}\"", cut(&name)))
+    };
+    names.map(notice).collect()
 }
 
 /// The text of the string that the next one continues: `'a'`, white space with the end of a line in it, `'b'`.
@@ -159,8 +192,20 @@ fn refuse_escape(next: &[TokenWithSpan]) -> Result<()> {
 }
 
 /// `next`: the tokens that follow.
-fn refuse(token: &Token, next: &[TokenWithSpan]) -> Result<()> {
+fn refuse(token: &Token, span: Span, next: &[TokenWithSpan]) -> Result<()> {
     match token {
+        // `0x1f`, of PostgreSQL 16; `x'1f'` has a character more.
+        Token::HexStringLiteral(digits)
+            if span.end.column.saturating_sub(span.start.column) == digits.chars().count() as u64 + 2 =>
+        {
+            Err(junk(&format!("0x{digits}")))
+        }
+        Token::Placeholder(name)
+            if name[1..].starts_with(|c: char| c.is_ascii_digit())
+                && !name[1..].bytes().all(|b| b.is_ascii_digit()) =>
+        {
+            Err(junk(name))
+        }
         Token::Number(number, true) => Err(junk(&format!("{number}L"))),
         Token::Number(number, false) => match next.first().map(|t| &t.token) {
             Some(Token::Word(word)) if word.quote_style.is_none() => Err(junk(&format!("{number}{}", word.value))),

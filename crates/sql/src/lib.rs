@@ -75,6 +75,7 @@ mod yielding;
 
 pub use at_once::FoundRow;
 pub use builtin::row_text;
+pub use chars::LOOSE;
 pub use context::Canceller;
 pub use copy::{CopyFormat, CopyIn};
 pub use database::{Spill, SqlDatabase};

@@ -225,16 +225,15 @@ const LEAST_BIGINT: &str = "9223372036854775808";
 
 /// `None` where DataFusion's own typing (bigint) is right.
 fn typed(text: &str) -> Option<Expr> {
-    let text = text.replace('_', "");
     if text.bytes().all(|b| b.is_ascii_digit()) {
         if text.parse::<i32>().is_ok() {
-            return Some(integer_cast(Expr::Value(Value::Number(text, false).into())));
+            return Some(integer_cast(Expr::Value(Value::Number(text.to_owned(), false).into())));
         }
         if text.parse::<i64>().is_ok() {
             return None;
         }
     }
-    let data_type = match digits(&text) {
+    let data_type = match digits(text) {
         Some((precision, scale)) => {
             SqlType::Numeric(ExactNumberInfo::PrecisionAndScale(precision as u64, scale as i64))
         }

@@ -125,7 +125,8 @@ fn type_name(sql: &DataType) -> String {
 
 /// PostgreSQL's internal name of a type.
 fn cast_name(sql: &str) -> String {
-    let base = sql.split('(').next().unwrap_or(sql).trim();
+    // An array's name is its items'.
+    let base = sql.split(['(', '[']).next().unwrap_or(sql).trim();
     match base {
         "int" | "integer" | "int4" => "int4",
         "bigint" | "int8" => "int8",

@@ -55,6 +55,9 @@ impl ExprPlanner for Operators {
             return Ok(PlannerResult::Original(RawBinaryExpr { op: sql_op, left, right }));
         };
         let planned = match arithmetic {
+            Some(function) if lt == ArrowType::UInt32 || rt == ArrowType::UInt32 => {
+                return Err(tunnel(undefined(function, &lt, &rt)));
+            }
             Some(Function::Modulo) if lt.is_floating() || rt.is_floating() => {
                 return Err(tunnel(undefined(Function::Modulo, &lt, &rt)));
             }
@@ -101,7 +104,8 @@ impl ExprPlanner for Operators {
 fn other_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Result<Option<Expr>> {
     let bits = Bits::of(&expr.op);
     if let Some(op) = regex_operator(&expr.op) {
-        let right = crate::builtin::pattern(expr.right.clone(), schema)?;
+        let any_case = matches!(expr.op, BinaryOperator::PGRegexIMatch | BinaryOperator::PGRegexNotIMatch);
+        let right = crate::builtin::pattern(expr.right.clone(), any_case, schema)?;
         let (left, right) = (Box::new(expr.left.clone()), Box::new(right));
         return Ok(Some(Expr::BinaryExpr(BinaryExpr { left, op, right })));
     }
@@ -137,18 +141,21 @@ fn other_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Result<Option<Expr
     };
     let null = |expr: Expr, t: &ArrowType| match (&expr, t) {
         (Expr::Literal(..), ArrowType::Null) => Expr::Literal(ScalarValue::Utf8(None), None),
+        (Expr::Placeholder(Placeholder { id, field: None }), _) => {
+            let field = Some(Arc::new(field_of("", DataType::Text, true)));
+            Expr::Placeholder(Placeholder { id: id.clone(), field })
+        }
         _ => expr,
     };
     let (left, right) = (null(shown(left, &lt), &lt), null(shown(right, &rt), &rt));
     Ok(Some(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op: Operator::StringConcat, right: Box::new(right) })))
 }
 
+/// (Which letters are the same but for their case, the pattern says.)
 fn regex_operator(op: &BinaryOperator) -> Option<Operator> {
     Some(match op {
-        BinaryOperator::PGRegexMatch => Operator::RegexMatch,
-        BinaryOperator::PGRegexIMatch => Operator::RegexIMatch,
-        BinaryOperator::PGRegexNotMatch => Operator::RegexNotMatch,
-        BinaryOperator::PGRegexNotIMatch => Operator::RegexNotIMatch,
+        BinaryOperator::PGRegexMatch | BinaryOperator::PGRegexIMatch => Operator::RegexMatch,
+        BinaryOperator::PGRegexNotMatch | BinaryOperator::PGRegexNotIMatch => Operator::RegexNotMatch,
         _ => return None,
     })
 }
@@ -188,8 +195,15 @@ fn folded(expr: Expr) -> Expr {
     }
 }
 
-/// Arithmetic whose arguments have got other types since it was planned, as a UNION's columns do.
+/// Arithmetic whose arguments have got other types since it was planned, as a UNION's columns do, or a CASE.
 pub(crate) fn realigned(mut call: ScalarFunction, schema: &DFSchema) -> Result<ScalarFunction> {
+    if let Some(bits) = Bits::named(call.func.name()) {
+        return bits.realigned(call, schema);
+    }
+    if call.func.name() == "move_days" && bigint_within(&call.args[1], schema)?.is_some() {
+        let function = functions::moves(&call).unwrap_or(Function::Add);
+        return Err(tunnel(undefined(function, &ArrowType::Date32, &ArrowType::Int64)));
+    }
     if !call.func.name().starts_with("checked_") {
         return Ok(call);
     }
@@ -204,6 +218,15 @@ pub(crate) fn realigned(mut call: ScalarFunction, schema: &DFSchema) -> Result<S
         call.args = <[Expr; 2]>::from(alike(a, left, b, right)).into();
     }
     Ok(call)
+}
+
+/// The bigint that it is, or that it was made an integer of when it was a smallint.
+pub(crate) fn bigint_within<'e>(number: &'e Expr, schema: &DFSchema) -> Result<Option<&'e Expr>> {
+    let number = match number {
+        Expr::ScalarFunction(made) if made.func.name() == "convert" => &made.args[0],
+        other => other,
+    };
+    Ok((number.get_type(schema)? == ArrowType::Int64).then_some(number))
 }
 
 /// CASE with the type that all its branches will have: DataFusion tells the first one's. Where that is right it stays
@@ -322,10 +345,6 @@ fn to_type(expr: Expr, from: &ArrowType, to: &ArrowType) -> Expr {
 }
 
 fn undefined(function: Function, lt: &ArrowType, rt: &ArrowType) -> EngineError {
-    let name = |t: &ArrowType| match t {
-        ArrowType::Interval(_) | ArrowType::Duration(_) => "interval".to_owned(),
-        other => engine_type(other).map_or_else(|| other.to_string().to_lowercase(), |t| t.base_name().to_owned()),
-    };
     let sign = match function {
         Function::Add => "+",
         Function::Subtract => "-",
@@ -333,7 +352,7 @@ fn undefined(function: Function, lt: &ArrowType, rt: &ArrowType) -> EngineError 
         Function::Divide => "/",
         Function::Modulo => "%",
     };
-    let message = format!("operator does not exist: {} {sign} {}", name(lt), name(rt));
+    let message = format!("operator does not exist: {} {sign} {}", type_name(lt), type_name(rt));
     with_operator_hint(EngineError::new("42883", message))
 }
 

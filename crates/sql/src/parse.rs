@@ -9,7 +9,8 @@ use crate::grammar::Grammar;
 use crate::lexical;
 use crate::refusals::Refusals;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, LimitClause, ObjectName, Query, Statement, Value, Visit, VisitMut, Visitor,
+    BinaryOperator, Expr, Ident, JoinConstraint, JoinOperator, LimitClause, ObjectName, Query, Select, Statement,
+    UnaryOperator, Value, Visit, VisitMut, Visitor,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -22,6 +23,7 @@ const NESTING_MAX: usize = 1000;
 /// The tokens of a statement's text, and a bound on the depth of its tree.
 pub(crate) fn tokens(sql: &str) -> Result<(Vec<TokenWithSpan>, usize)> {
     let mut tokens = lexical::tokenize(sql)?;
+    refuse_other_systems(&tokens)?;
     let depth = depth::measure(tokens.iter().map(|t| &t.token))?;
     // ABORT is PostgreSQL's other word for ROLLBACK; the parser does not know it.
     if let Some(first) = tokens.iter_mut().find(|t| !matches!(t.token, Token::Whitespace(_)))
@@ -34,6 +36,23 @@ pub(crate) fn tokens(sql: &str) -> Result<(Vec<TokenWithSpan>, usize)> {
     crate::roles::normalize(&mut tokens);
     crate::sequence::order::normalize(&mut tokens);
     Ok((tokens, depth))
+}
+
+/// What the parser takes for a statement, for other systems know it. 42601
+fn refuse_other_systems(tokens: &[TokenWithSpan]) -> Result<()> {
+    let words = [
+        "assert", "attach", "cache", "case", "deny", "desc", "describe", "detach", "exec", "export", "flush", "if",
+        "install", "kill", "list", "msck", "open", "optimize", "pragma", "print", "put", "raise", "remove", "rename",
+        "replace", "return", "throw", "uncache", "unload", "unlock", "use", "waitfor", "while",
+    ];
+    match tokens.iter().map(|t| &t.token).find(|token| !matches!(token, Token::Whitespace(_))) {
+        Some(Token::Word(word))
+            if word.quote_style.is_none() && words.iter().any(|other| word.value.eq_ignore_ascii_case(other)) =>
+        {
+            Err(EngineError::new("42601", format!("syntax error at or near \"{}\"", word.value)))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Parses one statement; `None` where there is none.
@@ -106,9 +125,34 @@ fn condition(statement: &mut Statement) -> Option<&mut Option<Expr>> {
     }
 }
 
-/// Parameters that are cast at once, as in `$1::int`, are of the type they are cast to.
+/// What a join's ON says.
+fn joined_on(operator: &JoinOperator) -> Option<&Expr> {
+    match operator {
+        JoinOperator::Join(JoinConstraint::On(on))
+        | JoinOperator::Inner(JoinConstraint::On(on))
+        | JoinOperator::Left(JoinConstraint::On(on))
+        | JoinOperator::LeftOuter(JoinConstraint::On(on))
+        | JoinOperator::Right(JoinConstraint::On(on))
+        | JoinOperator::RightOuter(JoinConstraint::On(on))
+        | JoinOperator::FullOuter(JoinConstraint::On(on)) => Some(on),
+        _ => None,
+    }
+}
+
+/// Parameters that are cast at once, as in `$1::int`, are of the type they are cast to; those that stand as a condition
+/// are boolean.
 pub(crate) fn type_cast_parameters(statement: &Statement, types: &mut Vec<Option<DataType>>) {
     struct Casts<'t>(&'t mut Vec<Option<DataType>>);
+    impl Casts<'_> {
+        fn conditions<'e>(&mut self, conditions: impl IntoIterator<Item = &'e Expr>) {
+            for mut condition in conditions {
+                while let Expr::Nested(inner) = condition {
+                    condition = inner;
+                }
+                type_parameter(condition, DataType::Bool, self.0);
+            }
+        }
+    }
     impl Visitor for Casts<'_> {
         type Break = ();
         fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
@@ -120,7 +164,39 @@ pub(crate) fn type_cast_parameters(statement: &Statement, types: &mut Vec<Option
             }
             ControlFlow::Continue(())
         }
+        fn pre_visit_statement(&mut self, statement: &Statement) -> ControlFlow<()> {
+            match statement {
+                Statement::Update(update) => self.conditions(&update.selection),
+                Statement::Delete(delete) => self.conditions(&delete.selection),
+                _ => {}
+            }
+            ControlFlow::Continue(())
+        }
+        fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+            self.conditions(select.selection.iter().chain(&select.having));
+            for join in select.from.iter().flat_map(|from| &from.joins) {
+                self.conditions(joined_on(&join.join_operator));
+            }
+            ControlFlow::Continue(())
+        }
         fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            match expr {
+                Expr::UnaryOp { op: UnaryOperator::Not, expr }
+                | Expr::IsTrue(expr)
+                | Expr::IsNotTrue(expr)
+                | Expr::IsFalse(expr)
+                | Expr::IsNotFalse(expr)
+                | Expr::IsUnknown(expr)
+                | Expr::IsNotUnknown(expr) => self.conditions([expr.as_ref()]),
+                Expr::BinaryOp { left, op: BinaryOperator::And | BinaryOperator::Or, right } => {
+                    self.conditions([left.as_ref(), right.as_ref()]);
+                }
+                Expr::Case { operand: None, conditions, .. } => {
+                    self.conditions(conditions.iter().map(|when| &when.condition));
+                }
+                Expr::Function(function) => self.conditions(function.filter.as_deref()),
+                _ => {}
+            }
             if let Expr::Cast { expr, data_type, .. } = expr
                 && let Ok(data_type) = crate::ddl::column_type(data_type)
             {

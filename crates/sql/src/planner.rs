@@ -121,6 +121,7 @@ impl Planner<'_> {
         let aggregate = |name: &str| self.is_aggregate(unqualified(name));
         rules::write_out(&mut statement, rules::Functions { volatile: &volatile, aggregate: &aggregate })?;
         crate::arrays::refuse_the_rest(&statement)?;
+        crate::arrays::type_parameters(&mut statement, types);
         literals::type_numbers(&mut statement);
         crate::chars::align_values(&mut statement);
         let wrapped = DfStatement::Statement(Box::new(statement));

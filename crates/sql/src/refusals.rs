@@ -4,6 +4,7 @@
 //!    its place here.
 //! 2. What comes out has PostgreSQL's names for result columns, and fewer forms: `AT TIME ZONE` is a function.
 mod grouping;
+mod limit;
 mod places;
 
 pub(crate) use places::{has_call, refuse_windows_in};
@@ -454,6 +455,7 @@ impl VisitorMut for Refusals {
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<EngineError> {
         fetch_is_limit(query);
         flow(refuse_query(query))?;
+        flow(limit::settle(query))?;
         self.depth += 1;
         naming::name_columns(&mut query.body);
         ControlFlow::Continue(())

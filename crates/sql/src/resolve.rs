@@ -23,7 +23,8 @@ use datafusion::logical_expr::expr::{
     Case, Cast, InList, Placeholder, ScalarFunction, WindowFunctionDefinition, WindowFunctionParams,
 };
 use datafusion::logical_expr::{
-    Between, BinaryExpr, Distinct, Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, Operator, Union,
+    Between, BinaryExpr, Distinct, Expr, ExprSchemable, Join, Like, LogicalPlan, LogicalPlanBuilder, Operator,
+    Projection, Union,
 };
 use std::sync::Arc;
 use terrace_engine::{DataType, EngineError};
@@ -71,6 +72,9 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
     Ok(Transformed::yes(match expr {
         Expr::ScalarFunction(call) => function(call, schema)?,
         Expr::InList(list) => in_list(list, schema)?,
+        Expr::BinaryExpr(binary) if let Some(like) = like_operator(&binary) => {
+            return rewrite(Expr::Like(like), schema);
+        }
         Expr::BinaryExpr(binary) if chars::concerns(binary.op) => Expr::BinaryExpr(chars::operator(binary, schema)?),
         Expr::InSubquery(mut member) => {
             chars::in_subquery(&mut member.expr, &mut member.subquery, schema)?;
@@ -100,6 +104,10 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
             }
             let pattern = std::mem::take(like.pattern.as_mut());
             *like.pattern = builtin::like_pattern(pattern, like.escape_char.take(), schema)?;
+            if std::mem::take(&mut like.case_insensitive) {
+                let sides = [std::mem::take(like.expr.as_mut()), std::mem::take(like.pattern.as_mut())];
+                [*like.expr, *like.pattern] = builtin::in_small_letters(sides, schema)?;
+            }
             Expr::Like(like)
         }
         Expr::Cast(cast) => return written_cast(cast, schema),
@@ -142,6 +150,18 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
         }
         other => return Ok(Transformed::no(other)),
     }))
+}
+
+/// `~~` is LIKE, and `~~*` ILIKE.
+fn like_operator(binary: &BinaryExpr) -> Option<Like> {
+    let (negated, any_case) = match binary.op {
+        Operator::LikeMatch => (false, false),
+        Operator::NotLikeMatch => (true, false),
+        Operator::ILikeMatch => (false, true),
+        Operator::NotILikeMatch => (true, true),
+        _ => return None,
+    };
+    Some(Like::new(negated, binary.left.clone(), binary.right.clone(), None, any_case))
 }
 
 /// What DataFusion would make texts of, or arrays of arrays' texts.
@@ -192,6 +212,7 @@ pub(crate) fn is_open(expr: &Expr) -> bool {
 fn function(call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
     let mut call = operators::realigned(call, schema)?;
     crate::arrays::of_char(&mut call, schema)?;
+    crate::functions::refuse_texts(&mut call, schema)?;
     if matches!(call.func.name(), "struct" | "named_struct") {
         chars::show_blanks(&mut call.args, schema)?;
     }
@@ -500,10 +521,10 @@ fn align_default(name: &str, args: &mut [Expr], schema: &DFSchema) -> Result<()>
 }
 
 /// Columns of floats beside other numbers become floats on all sides, and times the widest of them: DataFusion would go
-/// by nanoseconds.
+/// by nanoseconds. Columns of NULLs alone become texts.
 fn align_union(mut union: Union) -> Result<LogicalPlan> {
     let open = |expr: &Expr| matches!(expr, Expr::Alias(alias) if is_open(&alias.expr)) || is_open(expr);
-    union.inputs = chars::united(union.inputs, open)?;
+    union.inputs = chars::united(typed_parameters(union.inputs)?, open)?;
     let width = union.schema.fields().len();
     let mut to: Vec<Option<DataType>> = vec![None; width];
     for (at, to) in to.iter_mut().enumerate() {
@@ -514,6 +535,10 @@ fn align_union(mut union: Union) -> Result<LogicalPlan> {
             let double = types.contains(&&ArrowType::Float64);
             *to = Some(if double { DataType::Float8 } else { DataType::Float4 });
         }
+        // What has no type in any of them is text, also for a UNION around this one.
+        if union.inputs.iter().all(|input| is_null(input, at)) {
+            *to = Some(DataType::Text);
+        }
         let time = |t: &ArrowType| matches!(t, ArrowType::Date32 | ArrowType::Timestamp(..));
         if types.iter().all(|t| time(t)) && types.windows(2).any(|two| two[0] != two[1]) {
             let zoned = types.iter().any(|t| matches!(t, ArrowType::Timestamp(_, Some(_))));
@@ -522,6 +547,53 @@ fn align_union(mut union: Union) -> Result<LogicalPlan> {
     }
     let inputs = union.inputs.iter().map(|input| converted(input, &to)).collect::<Result<Vec<_>>>()?;
     Ok(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?))
+}
+
+/// Queries of a UNION with each parameter whose type is open as what the other queries have in its column: the first
+/// type that is known, or text.
+fn typed_parameters(mut inputs: Vec<Arc<LogicalPlan>>) -> Result<Vec<Arc<LogicalPlan>>> {
+    let parameter = |expr: &Expr| match expr {
+        Expr::Alias(alias) => matches!(*alias.expr, Expr::Placeholder(Placeholder { field: None, .. })),
+        other => matches!(other, Expr::Placeholder(Placeholder { field: None, .. })),
+    };
+    for input in 0..inputs.len() {
+        let LogicalPlan::Projection(projection) = inputs[input].as_ref() else { continue };
+        if !projection.expr.iter().any(parameter) {
+            continue;
+        }
+        let known = |at: usize| {
+            let fields = inputs.iter().filter_map(|other| other.schema().fields().get(at));
+            let mut typed = fields.filter(|field| field.data_type() != &ArrowType::Null);
+            typed.find_map(|field| field_type(field)).unwrap_or(DataType::Text)
+        };
+        let typed = |(at, expr): (usize, &Expr)| {
+            let of = match known(at) {
+                DataType::Numeric(_) => DataType::Numeric(None),
+                text if text.is_text() => DataType::Text,
+                other => other,
+            };
+            let made = expr.clone().transform_up(|expr| match expr {
+                Expr::Placeholder(Placeholder { id, field: None }) => {
+                    let field = Some(Arc::new(field_of("", of, true)));
+                    Ok(Transformed::yes(Expr::Placeholder(Placeholder { id, field })))
+                }
+                other => Ok(Transformed::no(other)),
+            });
+            if parameter(expr) { made.map(|made| made.data) } else { Ok(expr.clone()) }
+        };
+        let exprs = projection.expr.iter().enumerate().map(typed).collect::<Result<Vec<Expr>>>()?;
+        let made = Projection::try_new(exprs, projection.input.clone())?;
+        inputs[input] = Arc::new(LogicalPlan::Projection(made));
+    }
+    Ok(inputs)
+}
+
+/// Whether a column has no type. (A UNION tells its first query's until it is settled.)
+fn is_null(query: &LogicalPlan, at: usize) -> bool {
+    match query {
+        LogicalPlan::Union(union) => union.inputs.iter().all(|input| is_null(input, at)),
+        other => other.schema().fields().get(at).is_some_and(|field| field.data_type() == &ArrowType::Null),
+    }
 }
 
 /// A query with the columns converted that have another type; `None`: a column stays.

@@ -6,20 +6,25 @@ use crate::dml::{delete_target, template, update_target};
 use crate::error::{from_datafusion, unsupported};
 use crate::insert::{insert_alias, insert_target};
 use crate::naming;
-use crate::parse::undefined_table;
+use crate::parse::{fold, object_name, undefined_table};
 use crate::planner::{GIVEN, Planner};
 use crate::router::{Done, command};
 use crate::rows::shown_schema;
 use crate::run::{LazyState, Run};
 use crate::session::Session;
+use crate::values::live_columns;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::sql::sqlparser::ast::{Ident, ObjectName, SelectItem, SetExpr, Statement, TableFactor};
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, ObjectName, SelectItem, SetExpr, Statement, TableFactor, TableWithJoins, UpdateTableFromKind, Visit,
+    Visitor,
+};
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use terrace_engine::{DataType, Datum, EngineError, Result, RowBuf, Table};
+use terrace_engine::{Catalog, DataType, Datum, EngineError, Result, RowBuf, Table};
 
 /// What a statement that changes rows has done.
 pub(crate) struct Changed {
@@ -97,6 +102,48 @@ fn refuse_others(ast: &Statement, items: &[SelectItem]) -> Result<()> {
     }
 }
 
+/// The tables that a statement reads beside its target, as they are written.
+fn others(ast: &Statement) -> &[TableWithJoins] {
+    match ast {
+        Statement::Update(update) => match &update.from {
+            Some(UpdateTableFromKind::BeforeSet(tables) | UpdateTableFromKind::AfterSet(tables)) => tables,
+            None => &[],
+        },
+        Statement::Delete(delete) => delete.using.as_deref().unwrap_or_default(),
+        _ => &[],
+    }
+}
+
+/// A bare name of a column that another table has, too. 42702
+fn refuse_ambiguous(ast: &Statement, items: &[SelectItem], target: &Table, catalog: &Catalog) -> Result<()> {
+    let factors = others(ast).iter().flat_map(|t| t.joins.iter().map(|join| &join.relation).chain([&t.relation]));
+    let tables = factors.filter_map(|factor| match factor {
+        TableFactor::Table { name, .. } => catalog.table(&object_name(name).ok()?),
+        _ => None,
+    });
+    let names = |table| live_columns(table).map(|(_, column)| column.name.clone());
+    let others: BTreeSet<String> = tables.flat_map(|table| names(table)).collect();
+    let twice: BTreeSet<String> = names(target).filter(|name| others.contains(name)).collect();
+    struct Bare<'n>(&'n BTreeSet<String>);
+    impl Visitor for Bare<'_> {
+        type Break = EngineError;
+
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<EngineError> {
+            match expr {
+                Expr::Identifier(name) if self.0.contains(&fold(name)) => {
+                    let message = format!("column reference \"{}\" is ambiguous", fold(name));
+                    ControlFlow::Break(EngineError::new("42702", message))
+                }
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    match items.iter().try_for_each(|item| item.visit(&mut Bare(&twice))) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(()),
+    }
+}
+
 impl Session {
     /// The columns of a statement's RETURNING.
     pub(crate) async fn describe_returning(
@@ -124,6 +171,7 @@ impl Session {
         refuse_others(ast, items)?;
         let catalog = self.catalog().await;
         let table = catalog.table(&name).cloned().ok_or_else(|| undefined_table(&name))?;
+        refuse_ambiguous(ast, items, &table, &catalog)?;
         let state = LazyState::new(&self.database.state, &self.clock);
         let (state, info) = (state.get(), &self.info);
         let planner = Planner { state, catalog: &catalog, info, young: BTreeSet::new(), target: Some(table) };

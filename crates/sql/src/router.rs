@@ -6,6 +6,7 @@ use crate::error::{from_datafusion, unsupported};
 use crate::insert::{check_count, insert_columns, insert_target, literal, plain_values, values_query};
 use crate::lock_rows::within::refuse_correlated;
 use crate::parse::{fold, object_name, type_cast_parameters, type_parameter, undefined_table};
+use crate::pgcatalog::SessionInfo;
 use crate::planner::{Planner, parameters};
 use crate::roles::role_name;
 use crate::rows::shown_schema;
@@ -19,13 +20,13 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::sqlparser::ast::{
-    ContextModifier, Expr, Ident, ObjectName, ObjectType, Reset, Set, Statement, TransactionAccessMode,
+    ContextModifier, Expr, Ident, Insert, ObjectName, ObjectType, Query, Reset, Set, Statement, TransactionAccessMode,
     TransactionIsolationLevel, TransactionMode, Value,
 };
 use futures::stream;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use terrace_engine::{DataType, EngineError, Isolation, Result};
+use terrace_engine::{Catalog, DataType, EngineError, Isolation, Result, Table};
 
 pub(crate) enum Done {
     Command(Outcome),
@@ -259,6 +260,83 @@ impl Described {
     }
 }
 
+/// What statements are described with.
+struct Sources<'s> {
+    state: &'s LazyState<'s>,
+    catalog: &'s Arc<Catalog>,
+    info: &'s SessionInfo,
+}
+
+impl Sources<'_> {
+    fn planner(&self, target: Option<Arc<Table>>) -> Planner<'_> {
+        Planner { state: self.state.get(), catalog: self.catalog, info: self.info, young: BTreeSet::new(), target }
+    }
+
+    fn table(&self, name: &str) -> Result<Arc<Table>> {
+        self.catalog.table(name).cloned().ok_or_else(|| undefined_table(name))
+    }
+
+    async fn describe_query(&self, query: &Query, types: &[Option<DataType>]) -> Result<Described> {
+        let mut query = Box::new(query.clone());
+        query.locks.clear();
+        let query = match sequence::calls(&query)?.len() {
+            0 => Statement::Query(query),
+            n => sequence::replaced(&query, &vec![0; n])?,
+        };
+        let plan = self.planner(None).plan(query, types).await?.plan;
+        // As it will be after type coercion.
+        let typed = crate::planner::typed(self.state.get(), plan.clone())?;
+        Described::planned(&plan, types, Some(shown_schema(typed.schema().as_arrow())))
+    }
+
+    /// UPDATE and DELETE, which change the rows of a query.
+    async fn describe_change(
+        &self,
+        table: Arc<Table>,
+        query: Statement,
+        condition: &Option<Expr>,
+        types: &[Option<DataType>],
+    ) -> Result<Described> {
+        let plan = self.planner(Some(table)).plan(query, types).await?.plan;
+        refuse_correlated(&self.planner(None), condition, types).await?;
+        Described::planned(&plan, types, None)
+    }
+
+    async fn describe_insert(&self, insert: &Insert, mut types: Vec<Option<DataType>>) -> Result<Described> {
+        let table = self.table(&insert_target(insert)?)?;
+        let columns = insert_columns(insert, &table)?;
+        if let Some(query) = crate::conflict::update_query(insert, &table, &mut types)? {
+            let plan = self.planner(Some(table.clone())).plan(query, &types).await?.plan;
+            crate::conflict::type_parameters(&plan, &mut types)?;
+        }
+        let Some(source) = insert.source.as_deref() else { return Ok(Described::default()) };
+        let Some(rows) = plain_values(source) else {
+            let query = Statement::Query(Box::new(source.clone()));
+            let plan = self.planner(None).plan(query, &types).await?.plan;
+            return Described::planned(&plan, &types, None);
+        };
+        let mut others = vec![];
+        for row in rows {
+            check_count(row.len(), &columns, !insert.columns.is_empty())?;
+            for (value, at) in row.iter().zip(&columns) {
+                let column = &table.columns[*at];
+                if !type_parameter(value, column.data_type, &mut types)
+                    && !crate::dml::is_default(value)
+                    && literal(value, column).is_none()
+                    && sequence::call_of(value).is_none()
+                {
+                    others.push(value.clone());
+                }
+            }
+        }
+        if others.is_empty() && types.iter().all(Option::is_some) {
+            return Ok(Described { parameters: types.into_iter().flatten().collect(), ..Described::default() });
+        }
+        let plan = self.planner(None).plan(values_query(others.into_iter())?, &types).await?.plan;
+        Described::planned(&plan, &types, None)
+    }
+}
+
 impl Session {
     /// Parameters and result columns of a statement.
     pub(crate) async fn describe(&mut self, ast: &Statement, types: &[Option<DataType>]) -> Result<Described> {
@@ -272,79 +350,25 @@ impl Session {
         type_cast_parameters(ast, &mut types);
         let catalog = self.catalog().await;
         let state = LazyState::new(&self.database.state, &self.clock);
-        let planner = |target| Planner {
-            state: state.get(),
-            catalog: &catalog,
-            info: &self.info,
-            young: BTreeSet::new(),
-            target,
-        };
-        let find = |name: &str| catalog.table(name).cloned().ok_or_else(|| undefined_table(name));
+        let sources = Sources { state: &state, catalog: &catalog, info: &self.info };
         match ast {
-            Statement::Query(query) => {
-                let mut query = query.clone();
-                query.locks.clear();
-                let query = match sequence::calls(&query)?.len() {
-                    0 => Statement::Query(query),
-                    n => sequence::replaced(&query, &vec![0; n])?,
-                };
-                let plan = planner(None).plan(query, &types).await?.plan;
-                // As it will be after type coercion.
-                let typed = crate::planner::typed(state.get(), plan.clone())?;
-                Described::planned(&plan, &types, Some(shown_schema(typed.schema().as_arrow())))
-            }
+            Statement::Query(query) => sources.describe_query(query, &types).await,
             Statement::Update(update) => {
                 let target = update_target(update)?;
-                let table = find(&target.name)?;
+                let table = sources.table(&target.name)?;
                 let (query, assigned) = update_query(update, &target, &table)?;
                 for ((_, value), at) in crate::dml::assignments(&update.assignments)?.iter().zip(&assigned) {
                     type_parameter(value, table.columns[*at].data_type, &mut types);
                 }
-                let plan = planner(Some(table)).plan(query, &types).await?.plan;
-                refuse_correlated(&planner(None), &update.selection, &types).await?;
-                Described::planned(&plan, &types, None)
+                sources.describe_change(table, query, &update.selection, &types).await
             }
             Statement::Delete(delete) => {
                 let target = delete_target(delete)?;
-                let table = find(&target.name)?;
+                let table = sources.table(&target.name)?;
                 let query = delete_query(delete, &target, &table);
-                let plan = planner(Some(table)).plan(query, &types).await?.plan;
-                refuse_correlated(&planner(None), &delete.selection, &types).await?;
-                Described::planned(&plan, &types, None)
+                sources.describe_change(table, query, &delete.selection, &types).await
             }
-            Statement::Insert(insert) => {
-                let table = find(&insert_target(insert)?)?;
-                let columns = insert_columns(insert, &table)?;
-                if let Some(query) = crate::conflict::update_query(insert, &table, &mut types)? {
-                    let plan = planner(Some(table.clone())).plan(query, &types).await?.plan;
-                    crate::conflict::type_parameters(&plan, &mut types)?;
-                }
-                let Some(source) = insert.source.as_deref() else { return Ok(Described::default()) };
-                let Some(rows) = plain_values(source) else {
-                    let query = Statement::Query(Box::new(source.clone()));
-                    let plan = planner(None).plan(query, &types).await?.plan;
-                    return Described::planned(&plan, &types, None);
-                };
-                let mut others = vec![];
-                for row in rows {
-                    check_count(row.len(), &columns, !insert.columns.is_empty())?;
-                    for (value, at) in row.iter().zip(&columns) {
-                        let column = &table.columns[*at];
-                        if !type_parameter(value, column.data_type, &mut types)
-                            && !crate::dml::is_default(value)
-                            && literal(value, column).is_none()
-                            && sequence::call_of(value).is_none()
-                        {
-                            others.push(value.clone());
-                        }
-                    }
-                }
-                if others.is_empty() && types.iter().all(Option::is_some) {
-                    return Ok(Described { parameters: types.into_iter().flatten().collect(), ..Described::default() });
-                }
-                let plan = planner(None).plan(values_query(others.into_iter())?, &types).await?.plan;
-                Described::planned(&plan, &types, None)
-            }
+            Statement::Insert(insert) => sources.describe_insert(insert, types).await,
             Statement::Declare { .. } => {
                 let query = crate::cursor::declared(ast).transpose()?.map(|(_, query)| query);
                 let query = query.ok_or_else(|| unsupported("this form of DECLARE"))?;

@@ -1,17 +1,20 @@
 //! Rows of a statement on their way to the client; at their end the statement ends.
 use crate::context::{CancelToken, Canceller};
+use crate::copy::{Behind, Copy, CopyIn};
 use crate::depth::{Deep, on_stack_for};
 use crate::error::from_datafusion;
 use crate::memory::Work;
 use crate::naming::shown;
 use crate::observe::Running;
 use crate::panics::caught;
-use crate::session::{Session, Shared};
+use crate::router::Done;
+use crate::session::{Outcome, Session, Shared};
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
+use parking_lot::Mutex;
 use std::pin::pin;
 use std::sync::Arc;
 use terrace_engine::Result;
@@ -19,6 +22,31 @@ use terrace_env::Env;
 use terrace_storage::{Reads, counting};
 
 impl Session {
+    /// What was done, as it is handed out.
+    pub(crate) fn outcome(&self, done: Done, number: u64, depth: usize, token: &Arc<CancelToken>) -> Outcome {
+        match done {
+            Done::Command(outcome) => outcome,
+            Done::Rows(stream) => {
+                let (schema, stream) = self.rows(stream, token.clone(), depth);
+                Outcome::Rows { schema, stream }
+            }
+            Done::Copy(Copy::In(target)) => {
+                let behind = Behind {
+                    database: self.database.clone(),
+                    info: self.info.clone(),
+                    number,
+                    clock: Mutex::new(self.clock.lock().clone()),
+                };
+                let copy = CopyIn::new(target, self.shared.clone(), token.clone(), self.canceller.clone(), behind);
+                Outcome::CopyIn(Box::new(copy))
+            }
+            Done::Copy(Copy::Out(format, stream)) => {
+                let (schema, stream) = self.rows(stream, token.clone(), depth);
+                Outcome::CopyOut { schema, stream, format }
+            }
+        }
+    }
+
     /// `depth`: a bound on that of the statement.
     pub(crate) fn rows(
         &self,

@@ -6,7 +6,7 @@
 //! 3. A commit is never cancelled.
 use crate::at_once::Changed;
 use crate::context::{CancelToken, Canceller, TxnCell, TxnSlot};
-use crate::copy::{Behind, Copy, CopyFormat, CopyIn};
+use crate::copy::{CopyFormat, CopyIn};
 use crate::cursor::{self, Cursor};
 use crate::database::SqlDatabase;
 use crate::depth::on_stack_for;
@@ -24,7 +24,7 @@ use crate::shapes::{Parsed, Shapes};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::logical_expr::execution_props::ExecutionProps;
-use datafusion::sql::sqlparser::ast::Statement;
+use datafusion::sql::sqlparser::ast::{Ident, Statement};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use futures::stream::{self, BoxStream};
 use parking_lot::Mutex;
@@ -56,6 +56,8 @@ pub struct Prepared {
     pub arrays: BTreeMap<usize, u32>,
     /// Result columns, `None` where it returns no rows.
     pub columns: Option<SchemaRef>,
+    /// What is to be told of its text, each time that it is run in the simple protocol, or is prepared.
+    pub notices: Vec<EngineError>,
     /// `None`: the text held no statement.
     pub(crate) statement: Option<Statement>,
     /// A bound on its tree's depth.
@@ -478,6 +480,7 @@ impl Session {
             parameters,
             arrays,
             columns,
+            notices: crate::lexical::cut_names(sql),
             statement,
             depth,
             fast,
@@ -622,12 +625,25 @@ impl Session {
         if self.shared.settings.lock().read_only() {
             crate::router::refuse_write(ast)?;
         }
+        let cursor = cursor.as_ref().map(|(name, _)| *name);
+        self.in_transaction(prepared, ast, cursor, &parameters, token).await
+    }
+
+    /// What runs in a transaction. `cursor`: the one that it is the query of.
+    async fn in_transaction(
+        &mut self,
+        prepared: &Prepared,
+        ast: &Statement,
+        cursor: Option<&Ident>,
+        parameters: &[Datum],
+        token: &Arc<CancelToken>,
+    ) -> Result<Outcome> {
         let number = self.ensure_transaction().await;
         let state = LazyState::new(&self.database.state, &self.clock);
         let fast = prepared.fast.lock().clone();
         if let Some(fast) = fast {
             let now = if fast.uses_now { state.now() } else { 0 };
-            let bound = Bound { parameters: &parameters, now };
+            let bound = Bound { parameters, now };
             if let Some(outcome) = self.run_fast(prepared, ast, fast, bound, token).await? {
                 return Ok(outcome);
             }
@@ -639,35 +655,15 @@ impl Session {
             cell: &self.shared.cell,
             number,
             cancel: token,
-            parameters: &parameters,
+            parameters,
             types: &prepared.parameters,
             captured: None,
         };
         let statement = self.work(token.clone()).over(Box::pin(run.statement(ast)));
         let done = self.database.engine.env().at_length(Box::pin(statement)).await?;
-        if let Some((name, _)) = &cursor {
-            return self.declare(name, done, prepared).await;
-        }
-        match done {
-            crate::router::Done::Command(outcome) => Ok(outcome),
-            crate::router::Done::Rows(stream) => {
-                let (schema, stream) = self.rows(stream, token.clone(), prepared.depth);
-                Ok(Outcome::Rows { schema, stream })
-            }
-            crate::router::Done::Copy(Copy::In(target)) => {
-                let behind = Behind {
-                    database: self.database.clone(),
-                    info: self.info.clone(),
-                    number,
-                    clock: Mutex::new(self.clock.lock().clone()),
-                };
-                let copy = CopyIn::new(target, self.shared.clone(), token.clone(), self.canceller.clone(), behind);
-                Ok(Outcome::CopyIn(Box::new(copy)))
-            }
-            crate::router::Done::Copy(Copy::Out(format, stream)) => {
-                let (schema, stream) = self.rows(stream, token.clone(), prepared.depth);
-                Ok(Outcome::CopyOut { schema, stream, format })
-            }
+        match cursor {
+            Some(name) => self.declare(name, done, prepared).await,
+            None => Ok(self.outcome(done, number, prepared.depth, token)),
         }
     }
 

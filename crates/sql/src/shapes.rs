@@ -135,9 +135,21 @@ impl Shape {
         let (statement, executes) = (Some(statement), None);
         let (entry, attached) = (OnceLock::new(), OnceLock::new());
         let arrays = Default::default();
-        let heavy = None;
-        let prepared =
-            Prepared { sql, parameters, arrays, columns, statement, depth, fast, executes, heavy, entry, attached };
+        let (heavy, notices) = (None, vec![]);
+        let prepared = Prepared {
+            sql,
+            parameters,
+            arrays,
+            columns,
+            notices,
+            statement,
+            depth,
+            fast,
+            executes,
+            heavy,
+            entry,
+            attached,
+        };
         Some(Shape { prepared: Arc::new(prepared), uses })
     }
 

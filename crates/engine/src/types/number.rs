@@ -7,44 +7,28 @@ pub(super) fn out_of_range(text: &str, type_name: &str) -> EngineError {
     EngineError::new("22003", format!("value \"{text}\" is out of range for type {type_name}"))
 }
 
-/// Decimal, or `0x`, `0o`, `0b`; single underscores between digits; one sign; whitespace around.
+/// Decimal digits, one sign, whitespace around. (Underscores and other bases came with PostgreSQL 16.)
 /// `limit`: the greatest value; the least is one below its negative.
 pub(super) fn parse_int(text: &str, type_name: &'static str, limit: i64) -> Result<i64> {
-    let bad = || EngineError::invalid_text(type_name, text);
     let body = trim(text);
     let (negative, digits) = match body.as_bytes().first() {
         Some(b'-') => (true, &body[1..]),
         Some(b'+') => (false, &body[1..]),
         _ => (false, body),
     };
-    let (radix, digits) = match digits.as_bytes() {
-        [b'0', b'x' | b'X', ..] => (16, &digits[2..]),
-        [b'0', b'o' | b'O', ..] => (8, &digits[2..]),
-        [b'0', b'b' | b'B', ..] => (2, &digits[2..]),
-        _ => (10, digits),
-    };
-    let (mut value, mut after_digit) = (0i128, radix != 10);
-    let mut too_big = false;
+    let most = i128::from(limit) + i128::from(negative);
+    let mut value = 0i128;
     for c in digits.chars() {
-        match c.to_digit(radix) {
-            Some(d) if !too_big => {
-                value = value * radix as i128 + d as i128;
-                too_big = value > 1 << 64;
-                after_digit = true;
-            }
-            Some(_) => after_digit = true,
-            None if c == '_' && after_digit => after_digit = false,
-            None => return Err(bad()),
+        let digit = c.to_digit(10).ok_or_else(|| EngineError::invalid_text(type_name, text))?;
+        value = value * 10 + i128::from(digit);
+        if value > most {
+            return Err(out_of_range(text, type_name));
         }
     }
-    if digits.is_empty() || !after_digit {
-        return Err(bad());
+    if digits.is_empty() {
+        return Err(EngineError::invalid_text(type_name, text));
     }
-    let signed = if negative { -value } else { value };
-    if too_big || signed > limit.into() || signed < -i128::from(limit) - 1 {
-        return Err(out_of_range(text, type_name));
-    }
-    Ok(signed as i64)
+    Ok(if negative { -value } else { value } as i64)
 }
 
 pub(super) fn parse_float4(text: &str) -> Result<f32> {
@@ -87,12 +71,49 @@ fn parse_named_float(text: &str, name: &str) -> Result<f64> {
 
 /// The shortest digits that read back as the same value: plain for exponents -4 to 14, else scientific with two exponent digits.
 pub(super) fn write_float(f: &mut fmt::Formatter<'_>, v: f64) -> fmt::Result {
-    write_digits(f, v, format!("{v:e}"), v.to_string(), 15)
+    let (bits, hidden) = (v.to_bits(), 1 << 52);
+    let (mantissa, exponent) = (bits & (hidden - 1) | hidden, (bits >> 52 & 0x7ff) as i32 - 1075);
+    let mut shortest = format!("{v:e}");
+    let mut digits = shortest.split('e').next().map_or(0, |d| d.bytes().filter(u8::is_ascii_digit).count());
+    while v.is_finite() && (is_middle(&shortest, mantissa, exponent) || shortest.parse() != Ok(v)) {
+        // So many behind the point: one more than before.
+        shortest = format!("{v:.digits$e}");
+        digits += 1;
+    }
+    write_digits(f, v, shortest, v.to_string(), 15)
 }
 
 /// As [`write_float`], with plain exponents up to 5.
 pub(super) fn write_float4(f: &mut fmt::Formatter<'_>, v: f32) -> fmt::Result {
-    write_digits(f, v.into(), format!("{v:e}"), v.to_string(), 6)
+    let (bits, hidden) = (v.to_bits(), 1 << 23);
+    let (mantissa, exponent) = (bits & (hidden - 1) | hidden, (bits >> 23 & 0xff) as i32 - 150);
+    let mut shortest = format!("{v:e}");
+    let mut digits = shortest.split('e').next().map_or(0, |d| d.bytes().filter(u8::is_ascii_digit).count());
+    while v.is_finite() && (is_middle(&shortest, mantissa.into(), exponent) || shortest.parse() != Ok(v)) {
+        shortest = format!("{v:.digits$e}");
+        digits += 1;
+    }
+    write_digits(f, v.into(), shortest, v.to_string(), 6)
+}
+
+/// Whether digits (`1.5e20`) are exactly in the middle between `mantissa * 2^exponent` and a neighbour of it. They would
+/// be read as the even one of the two, but PostgreSQL takes only what is nearer for a number's text. (Only whole numbers
+/// beyond the mantissa's bits can be such digits: in others they are more than a shortest text has.)
+fn is_middle(digits: &str, mantissa: u64, exponent: i32) -> bool {
+    let Some((written, power)) = digits.split_once('e') else { return false };
+    let (whole, fraction) = written.split_once('.').unwrap_or((written, ""));
+    let power = power.parse().unwrap_or(0) - fraction.len() as i32;
+    let Ok(number) = [whole.trim_start_matches('-'), fraction].concat().parse::<u128>() else { return false };
+    // number * 10^power = odd * 2^twos. No odd number here is divisible by a greater power of 5.
+    if exponent < 1 || !(0..=24).contains(&power) || number == 0 || number >= 10u128.pow(17) {
+        return false;
+    }
+    let fives = number * 5u128.pow(power as u32);
+    let (odd, twos) = (fives >> fives.trailing_zeros(), fives.trailing_zeros() as i32 + power);
+    let twice = u128::from(mantissa) * 2;
+    // Below a power of two the neighbour is nearer.
+    let beside = twos == exponent - 1 && (odd == twice + 1 || odd == twice - 1);
+    beside || (twos == exponent - 2 && odd == twice * 2 - 1 && mantissa.is_power_of_two())
 }
 
 fn write_digits(f: &mut fmt::Formatter<'_>, v: f64, scientific: String, plain: String, most: i32) -> fmt::Result {

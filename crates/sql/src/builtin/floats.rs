@@ -2,6 +2,7 @@
 //! precision too.)
 use super::{Builtin, Gives, Overload, Run, Takes, wrong_arguments};
 use crate::arithmetic::float_result;
+use terrace_engine::types::power_of_ten;
 use terrace_engine::{DataType, Datum, EngineError, Result};
 
 const fn one(run: fn(&[Datum]) -> Result<Datum>) -> Overload {
@@ -18,12 +19,22 @@ const fn two(run: fn(&[Datum]) -> Result<Datum>) -> Overload {
     Overload { takes, more: false, gives: Gives::Is(DataType::Float8), run: Run::Strict(run) }
 }
 
+const POWER: &[Overload] = &[
+    two(power),
+    Overload {
+        takes: &[Takes::Numeric, Takes::Numeric],
+        more: false,
+        gives: Gives::Is(DataType::Float8),
+        run: Run::Strict(power_of_numerics),
+    },
+];
+
 macro_rules! of_one {
     ($($name:literal: $function:expr),* $(,)?) => {
         &[
             $(Builtin { name: $name, overloads: &[one(|v| apply(v, $function))] },)*
-            Builtin { name: "power", overloads: &[two(power)] },
-            Builtin { name: "pow", overloads: &[two(power)] },
+            Builtin { name: "power", overloads: POWER },
+            Builtin { name: "pow", overloads: POWER },
             Builtin { name: "atan2", overloads: &[two(|v| apply_two(v, |a, b| Ok(a.atan2(b))))] },
             Builtin { name: "log", overloads: &[
                 one(|v| apply(v, |x| logarithm(x, f64::log10))),
@@ -118,12 +129,32 @@ fn log_of(values: &[Datum]) -> Result<Datum> {
 fn power(values: &[Datum]) -> Result<Datum> {
     apply_two(values, |a, b| match () {
         _ if a == 0.0 && b < 0.0 => Err(EngineError::new("2201F", "zero raised to a negative power is undefined")),
-        _ if a < 0.0 && b.is_finite() && b.fract() != 0.0 => {
-            Err(EngineError::new("2201F", "a negative number raised to a non-integer power yields a complex result"))
-        }
+        _ if a < 0.0 && b.is_finite() && b.fract() != 0.0 => Err(complex()),
         _ => {
             let given = a.is_infinite() || b.is_infinite();
             float_result(a.powf(b), given, a != 0.0 && a.is_finite() && b.is_finite())
         }
     })
+}
+
+/// Whether the exponent is whole, and odd, is asked of the numeric: as a double it may have lost these digits.
+fn power_of_numerics(values: &[Datum]) -> Result<Datum> {
+    let (a, b) = (super::numeric(&values[0])?, super::numeric(&values[1])?);
+    let (x, y) = (a.to_f64(), b.to_f64());
+    if a.unscaled >= 0 {
+        return power(&[Datum::Float8(x), Datum::Float8(y)]);
+    }
+    let one = power_of_ten(b.scale);
+    if b.unscaled % one != 0 {
+        return Err(complex());
+    }
+    let odd = b.unscaled / one % 2 != 0;
+    apply_two(&[Datum::Float8(-x), Datum::Float8(y)], |x, y| {
+        let size = float_result(x.powf(y), false, true)?;
+        Ok(if odd { -size } else { size })
+    })
+}
+
+fn complex() -> EngineError {
+    EngineError::new("2201F", "a negative number raised to a non-integer power yields a complex result")
 }

@@ -691,14 +691,24 @@ pub(crate) fn prepare(call: &mut ScalarFunction, schema: &DFSchema) -> Result<()
     regex::prepare(call, schema)
 }
 
-/// A regular expression, of an operator, as it is matched here.
-pub(crate) fn pattern(expr: Expr, schema: &DFSchema) -> Result<Expr> {
-    called(regex::PATTERN, vec![expr], schema)
+/// A regular expression, of an operator, as it is matched here. `any_case`: in small letters and capitals alike.
+pub(crate) fn pattern(expr: Expr, any_case: bool, schema: &DFSchema) -> Result<Expr> {
+    let flags = any_case.then(|| datafusion::logical_expr::lit("i"));
+    called(regex::PATTERN, std::iter::once(expr).chain(flags).collect(), schema)
+}
+
+/// The two sides of ILIKE as those of LIKE: PostgreSQL compares the small letters of both.
+pub(crate) fn in_small_letters(sides: [Expr; 2], schema: &DFSchema) -> Result<[Expr; 2]> {
+    let [text, pattern] = sides.map(|side| called("lower", vec![side], schema));
+    Ok([text?, pattern?])
 }
 
 /// A pattern of LIKE, as it is matched here: escaped by backslashes, one behind the other.
 pub(crate) fn like_pattern(expr: Expr, escape: Option<char>, schema: &DFSchema) -> Result<Expr> {
-    if matches!(&expr, Expr::ScalarFunction(call) if call.func.name() == text::LIKE_PATTERN) {
+    let is_made = |expr: &Expr| matches!(expr, Expr::ScalarFunction(call) if call.func.name() == text::LIKE_PATTERN);
+    let of_small_letters =
+        matches!(&expr, Expr::ScalarFunction(call) if call.func.name() == "lower" && call.args.iter().all(is_made));
+    if is_made(&expr) || of_small_letters {
         return Ok(expr);
     }
     let escape = escape.map(|c| datafusion::logical_expr::lit(c.to_string()));

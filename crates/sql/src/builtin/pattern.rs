@@ -3,8 +3,12 @@
 //! 1. What is written means the same after translation, or is refused: 0A000 where Rust's have nothing like it
 //!    (look-around, back references, collating elements), 2201B where PostgreSQL takes it for no regular expression.
 //! 2. A point and a negated set match a line's end; `^` and `$` are the text's beginning and end.
+//! 3. Without regard to case a letter is a set of three: itself, its small letter and its capital. (Rust's own way takes
+//!    `s` and the long `ſ`, `σ` and `ς` for the same letter too.)
 //!
 //! Source: PostgreSQL 15 documentation, "POSIX Regular Expressions" (9.7.3).
+use super::text::{capital, small};
+use std::collections::BTreeSet;
 use std::iter::Peekable;
 use std::str::Chars;
 use terrace_engine::{EngineError, Result};
@@ -45,25 +49,27 @@ struct Translation<'p> {
     read: Pattern,
     /// Whether a quantifier may follow.
     quantifiable: bool,
+    any_case: bool,
 }
 
-/// The pattern as Rust's regular expressions take it (invariant 1).
-pub(super) fn translated(pattern: &str) -> Result<Pattern> {
+/// The pattern as Rust's regular expressions take it (invariant 1). `any_case`: small letters and capitals are alike.
+pub(super) fn translated(pattern: &str, any_case: bool) -> Result<Pattern> {
     if pattern.starts_with("***") {
         return Err(refused("directors (***)"));
     }
-    let (options, pattern) = match pattern.strip_prefix("(?") {
+    let (option, pattern) = match pattern.strip_prefix("(?") {
         Some(rest) if rest.starts_with(|c: char| c.is_ascii_alphabetic()) => {
             let (options, rest) = rest.split_once(')').ok_or_else(|| invalid("parentheses () not balanced"))?;
             if let Some(other) = options.chars().find(|c| !matches!(c, 'i' | 's' | 't' | 'e')) {
                 return Err(refused(&format!("embedded options like {other}")));
             }
-            (if options.contains('i') { "(?si)" } else { "(?s)" }, rest)
+            (options.contains('i'), rest)
         }
-        _ => ("(?s)", pattern),
+        _ => (false, pattern),
     };
-    let read = Pattern { made: options.to_owned(), ..Pattern::default() };
-    let mut translation = Translation { rest: pattern.chars().peekable(), read, quantifiable: false };
+    let (any_case, rest) = (any_case || option, pattern.chars().peekable());
+    let read = Pattern { made: "(?s)".to_owned(), ..Pattern::default() };
+    let mut translation = Translation { rest, read, quantifiable: false, any_case };
     while let Some(c) = translation.rest.next() {
         translation.take(c)?;
     }
@@ -121,8 +127,19 @@ impl Translation<'_> {
     }
 
     fn literal(&mut self, c: char) {
-        self.read.made.push_str(&regex::escape(c.encode_utf8(&mut [0; 4])));
         self.quantifiable = true;
+        if self.others(c).next().is_none() {
+            return self.read.made.push_str(&regex::escape(c.encode_utf8(&mut [0; 4])));
+        }
+        self.read.made.push('[');
+        self.put_member(c);
+        self.read.made.push(']');
+    }
+
+    /// What a character is alike to besides itself (invariant 3).
+    fn others(&self, c: char) -> impl Iterator<Item = char> + use<> {
+        let cases = if self.any_case { [small(c), capital(c)] } else { [c, c] };
+        cases.into_iter().filter(move |other| *other != c)
     }
 
     fn quantifier(&mut self, written: &str) -> Result<()> {
@@ -231,9 +248,12 @@ impl Translation<'_> {
             self.rest.next();
             match self.member()? {
                 Some(to) if from <= to => {
-                    self.put_member(from);
+                    self.put(from);
                     self.read.made.push('-');
-                    self.put_member(to);
+                    self.put(to);
+                    let range = if self.any_case { from..=to } else { from..=from };
+                    let others: BTreeSet<char> = range.flat_map(|c| self.others(c)).collect();
+                    others.into_iter().filter(|c| !(from..=to).contains(c)).for_each(|c| self.put(c));
                     // `a-c-e`
                     let mut ahead = self.rest.clone();
                     if ahead.next() == Some('-') && ahead.next() != Some(']') {
@@ -267,6 +287,7 @@ impl Translation<'_> {
                     return Err(unbalanced());
                 }
                 match name.as_str() {
+                    "upper" | "lower" if self.any_case => self.read.made.push_str(r"\p{Alphabetic}"),
                     "alpha" => self.read.made.push_str(r"\p{Alphabetic}"),
                     "alnum" => self.read.made.push_str(r"\p{Alphabetic}\p{Nd}"),
                     "upper" => self.read.made.push_str(r"\p{Uppercase}"),
@@ -287,6 +308,12 @@ impl Translation<'_> {
     }
 
     fn put_member(&mut self, c: char) {
+        self.put(c);
+        let others: Vec<char> = self.others(c).collect();
+        others.into_iter().for_each(|c| self.put(c));
+    }
+
+    fn put(&mut self, c: char) {
         if matches!(c, '[' | ']' | '\\' | '^' | '-' | '&' | '~') {
             self.read.made.push('\\');
         }
@@ -310,11 +337,12 @@ mod tests {
             ("[[:digit:]x]", "[0-9x]"),
             ("a{,3}", r"a\{,3\}"),
             ("(?:a){2,3}?", "(?:a){2,3}?"),
-            ("(?i)a", "(?si)a"),
+            ("(?i)a", "[aA]"),
+            ("(?i)1ßσ[a-cς][[:upper:]]", r"1ß[σΣ][a-cABCςΣ][\p{Alphabetic}]"),
             (r"\x41\u00e4", "Aä"),
             ("a]}", r"a\]\}"),
         ] {
-            let made = translated(pattern).unwrap().made;
+            let made = translated(pattern, false).unwrap().made;
             assert_eq!(made.strip_prefix("(?s)").unwrap_or(&made), rust, "{pattern}");
             regex::Regex::new(&made).unwrap();
         }
@@ -344,7 +372,7 @@ mod tests {
             (r"\i", "2201B"),
             (r"a\", "2201B"),
         ] {
-            assert_eq!(translated(pattern).err().unwrap().state.0, state, "{pattern}");
+            assert_eq!(translated(pattern, false).err().unwrap().state.0, state, "{pattern}");
         }
     }
 }

@@ -44,8 +44,17 @@ const EXTENT: &str = "regex_extent";
 const MEASURED: &str = "regex_measured";
 
 pub(super) const TABLE: &[Builtin] = &[
-    Builtin { name: PATTERN, overloads: &[ours(&[TEXT], DataType::Text, |v| Ok(Datum::text(read(&v[0])?.made)))] },
-    Builtin { name: EXTENT, overloads: &[ours(&[TEXT], DataType::Text, |v| extent(text(&v[0])?).map(Datum::text))] },
+    Builtin {
+        name: PATTERN,
+        overloads: &[ours(&[TEXT], DataType::Text, pattern), ours(&[TEXT, TEXT], DataType::Text, pattern)],
+    },
+    Builtin {
+        name: EXTENT,
+        overloads: &[
+            ours(&[TEXT], DataType::Text, |v| extent(text(&v[0])?, false).map(Datum::text)),
+            ours(&[TEXT, TEXT], DataType::Text, |v| extent(text(&v[0])?, true).map(Datum::text)),
+        ],
+    },
     Builtin {
         name: MEASURED,
         overloads: &[
@@ -86,22 +95,26 @@ pub(super) fn prepare(call: &mut ScalarFunction, schema: &DFSchema) -> Result<()
     if matches!(&call.args[1], Expr::ScalarFunction(f) if f.func.name() == EXTENT) {
         return Ok(());
     }
-    match call.args.get(2) {
-        None | Some(Expr::Literal(ScalarValue::Utf8(None), _)) => {}
-        Some(Expr::Literal(ScalarValue::Utf8(Some(flags)), _)) if flags == "i" => {}
+    let any_case = match call.args.get(2) {
+        None | Some(Expr::Literal(ScalarValue::Utf8(None), _)) => false,
+        Some(Expr::Literal(ScalarValue::Utf8(Some(flags)), _)) if flags == "i" => true,
         Some(_) => {
             return Err(tunnel(EngineError::unsupported("flags of regexp_match other than \"i\" are not supported")));
         }
-    }
+    };
     call.args[0] = super::called(MEASURED, call.args.clone(), schema)?;
-    call.args[1] = super::called(EXTENT, vec![std::mem::take(&mut call.args[1])], schema)?;
+    // The pattern says what its flag does.
+    let flag = if any_case { call.args.pop() } else { None };
+    let pattern = std::mem::take(&mut call.args[1]);
+    call.args[1] = super::called(EXTENT, std::iter::once(pattern).chain(flag).collect(), schema)?;
     Ok(())
 }
 
-fn read(pattern: &Datum) -> Answer<Pattern> {
-    let pattern = translated(text(pattern)?)?;
-    compiled(&pattern.made)?;
-    Ok(pattern)
+/// What the operators get: the pattern, and whether there is a flag behind it (which is "i").
+fn pattern(values: &[Datum]) -> Answer<Datum> {
+    let Pattern { made, .. } = translated(text(&values[0])?, values.len() > 1)?;
+    compiled(&made)?;
+    Ok(Datum::text(made))
 }
 
 fn compiled(made: &str) -> Answer<Regex> {
@@ -109,8 +122,8 @@ fn compiled(made: &str) -> Answer<Regex> {
 }
 
 /// A pattern of which groups are wanted (invariant 2).
-fn extent(pattern: &str) -> Answer<String> {
-    let read = translated(pattern)?;
+fn extent(pattern: &str, any_case: bool) -> Answer<String> {
+    let read = translated(pattern, any_case)?;
     let shared = read.branches && read.groups && !is_apart(pattern);
     match read {
         Pattern { lazy: true, .. } => Err(lazy()),
@@ -143,11 +156,11 @@ struct Matcher {
 
 impl Matcher {
     fn new(pattern: &str, any_case: bool) -> Answer<Matcher> {
-        let read = translated(pattern)?;
+        let read = translated(pattern, any_case)?;
         if read.lazy {
             return Err(lazy());
         }
-        let made = if any_case { format!("(?i){}", read.made) } else { read.made };
+        let made = read.made;
         let config =
             DFA::config().match_kind(MatchKind::All).unicode_word_boundary(true).skip_cache_capacity_check(true);
         let regex = compiled(&made)?;
@@ -233,8 +246,7 @@ impl Flags {
 
 fn like(values: &[Datum]) -> Answer<Datum> {
     let flags = Flags::of(values.get(2), Some("regexp_like"))?;
-    let pattern = read(&values[1])?.made;
-    let made = if flags.any_case { format!("(?i){pattern}") } else { pattern };
+    let made = translated(text(&values[1])?, flags.any_case)?.made;
     Ok(Datum::Bool(compiled(&made)?.is_match(text(&values[0])?)))
 }
 
@@ -283,7 +295,7 @@ fn measured(values: &[Datum]) -> Answer<Datum> {
 /// `substring(text from pattern)`: what the first group took, or all that matched where there is none.
 pub(super) fn substring(values: &[Datum]) -> Answer<Datum> {
     let (of, pattern) = (text(&values[0])?, text(&values[1])?);
-    extent(pattern)?;
+    extent(pattern, false)?;
     with_matcher(pattern, &Flags::default(), |matcher| {
         let Some((start, end)) = matcher.find(of, 0)? else { return Ok(Datum::Null) };
         if matcher.regex.captures_len() == 1 {
@@ -367,7 +379,7 @@ fn replace(values: &[Datum]) -> Answer<Datum> {
     let pieces = pieces(replacement);
     let groups = pieces.iter().any(|piece| matches!(piece, Piece::Group(1..)));
     if groups {
-        extent(pattern)?;
+        extent(pattern, flags.any_case)?;
     }
     with_matcher(pattern, &flags, |matcher| {
         let mut made = Growing::default();
@@ -441,10 +453,10 @@ mod tests {
 
     #[test]
     fn groups_beside_alternatives() {
-        assert_eq!(extent("(foo|bar)").unwrap(), "(?s)(foo|bar)");
-        assert_eq!(extent("ab|abcd").unwrap(), "(?s)ab|abcd");
+        assert_eq!(extent("(foo|bar)", false).unwrap(), "(?s)(foo|bar)");
+        assert_eq!(extent("ab|abcd", false).unwrap(), "(?s)ab|abcd");
         for refused in ["(ab|abcd)", "a*?", "(a|b)c"] {
-            assert_eq!(extent(refused).unwrap_err().state.0, "0A000", "{refused}");
+            assert_eq!(extent(refused, false).unwrap_err().state.0, "0A000", "{refused}");
         }
     }
 }

@@ -125,7 +125,7 @@ pub(super) fn bytes(value: &Datum) -> Result<&[u8]> {
 }
 
 /// The capital of one character, as a C library has it: what has none of a single character (`ß`) stays.
-fn capital(c: char) -> char {
+pub(super) fn capital(c: char) -> char {
     let mut capitals = c.to_uppercase();
     match (capitals.next(), capitals.next()) {
         (Some(one), None) => one,
@@ -141,7 +141,7 @@ fn capital(c: char) -> char {
 }
 
 /// The small letter of one character: of `İ`, the only one with two, the first.
-fn small(c: char) -> char {
+pub(super) fn small(c: char) -> char {
     c.to_lowercase().next().unwrap_or(c)
 }
 

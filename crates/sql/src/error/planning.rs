@@ -19,11 +19,28 @@ pub(super) fn error(message: &str) -> Option<EngineError> {
     if message.contains("negative count not allowed") {
         return error("22011", "negative substring length not allowed".into());
     }
+    if let Some(rest) = message.strip_prefix("Source table contains ")
+        && let Some((given, rest)) = rest.split_once(" columns but only ")
+    {
+        let named = number(rest);
+        return match (given.parse::<usize>(), named.parse::<usize>()) {
+            (Ok(given), Ok(named)) if named < given => Some(unsupported("fewer names than the table has columns")),
+            _ => error("42P10", format!("the table has {given} columns available but {named} columns specified")),
+        };
+    }
     if message.starts_with("LIMIT must be >= 0") {
         return error("2201W", "LIMIT must not be negative".into());
     }
     if message.starts_with("OFFSET must be >=0") {
         return error("2201X", "OFFSET must not be negative".into());
+    }
+    if let Some((clause @ ("LIMIT" | "OFFSET"), of)) =
+        message.strip_prefix("Expected ").and_then(|rest| rest.split_once(" to be an integer or null, but got "))
+    {
+        return match of.starts_with("Decimal") || of.starts_with("Float") {
+            true => Some(unsupported(format!("a {clause} that is no integer"))),
+            false => error("42804", format!("argument of {clause} must be type bigint, not type {of}")),
+        };
     }
     if message.starts_with("SELECT DISTINCT ON expressions must match") || message.starts_with("For SELECT DISTINCT, ")
     {

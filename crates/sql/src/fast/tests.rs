@@ -63,4 +63,9 @@ fn what_is_not_plain_has_no_shape() {
 fn long_texts_have_no_shape() {
     assert!(shape(&format!("SELECT '{}'", "x".repeat(4000))).is_some());
     assert_eq!(shape(&format!("SELECT '{}'", "x".repeat(5000))), None);
+    // Nor have those with names that are cut.
+    for (name, has) in [("x".repeat(63), true), ("x".repeat(64), false)] {
+        assert_eq!(shape(&format!("SELECT {name}")).is_some(), has);
+        assert_eq!(shape(&format!("SELECT \"{name}\"")).is_some(), has);
+    }
 }

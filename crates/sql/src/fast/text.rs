@@ -2,6 +2,7 @@
 //!
 //! 1. What comes out parses as the text itself does, with a parameter for each literal. A text whose tokens are not all plain (comments,
 //!    escapes, dollars, several statements) has no shape here.
+use crate::lexical::NAME_MAX;
 use std::borrow::Cow;
 
 /// Bytes of the longest text that is looked at: a longer one costs more to send than to parse.
@@ -30,8 +31,8 @@ pub(crate) fn normalise<'a>(sql: &'a str, shape: &mut String) -> Option<Vec<Lite
         match bytes[at] {
             b'a'..=b'z' | b'A'..=b'Z' | b'_' => {
                 at = end_of(bytes, at, |b| b.is_ascii_alphanumeric() || b == b'_');
-                // E'...' and its like; identifiers with a dollar or beyond ASCII.
-                if bytes.get(at).is_some_and(|b| matches!(b, b'\'' | b'$' | b'&' | 128..)) {
+                // E'...' and its like; identifiers with a dollar or beyond ASCII, or that are cut.
+                if bytes.get(at).is_some_and(|b| matches!(b, b'\'' | b'$' | b'&' | 128..)) || at - start > NAME_MAX {
                     return None;
                 }
                 shape.push_str(&sql[start..at]);
@@ -49,7 +50,8 @@ pub(crate) fn normalise<'a>(sql: &'a str, shape: &mut String) -> Option<Vec<Lite
             }
             b'"' => {
                 at = end_of(bytes, at + 1, |b| b != b'"' && b.is_ascii()) + 1;
-                if bytes.get(at - 1) != Some(&b'"') || bytes.get(at) == Some(&b'"') {
+                let quoted = bytes.get(at - 1) == Some(&b'"') && bytes.get(at) != Some(&b'"');
+                if !quoted || at - start - 2 > NAME_MAX {
                     return None;
                 }
                 shape.push_str(&sql[start..at]);

@@ -1,4 +1,4 @@
-use super::{split, tokenize};
+use super::{cut_names, split, tokenize};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 /// The string literals of a text.
@@ -75,7 +75,10 @@ fn p1_what_is_read_otherwise_is_refused() {
         ("B'101'", "0A000"),
         ("X'1f'", "0A000"),
         ("N'a'", "0A000"),
-        ("0x1F", "0A000"),
+        ("0x1F", "42601"),
+        ("1_000", "42601"),
+        ("1.5_0", "42601"),
+        ("$1_0", "42601"),
         ("1L", "42601"),
         ("$1$ x $1$", "42601"),
         ("a >-- b ; c\n 1", "42601"),
@@ -99,4 +102,26 @@ fn p3_signs_end_operators() {
     assert_eq!(shown("a>-+1"), "a > - + 1");
     assert_eq!(shown("a-+1"), "a - + 1");
     assert_eq!(shown("a||-1"), "a ||- 1");
+}
+
+/// Names have 63 bytes, of whole characters; what is cut is told.
+#[test]
+fn r7_long_names_are_cut() {
+    let names = |sql: &str| {
+        let word = |token| match token {
+            Token::Word(word) => Some(word.value),
+            _ => None,
+        };
+        tokenize(sql).unwrap().into_iter().filter_map(|t| word(t.token)).collect::<Vec<String>>()
+    };
+    let (long, cut, wide) = ("x".repeat(80), "x".repeat(63), "é".repeat(40));
+    assert_eq!(
+        names(&format!("{long} \"{long}\" \"{wide}\" {cut}")),
+        [cut.clone(), cut.clone(), "é".repeat(31), cut.clone()]
+    );
+    assert_eq!(cut_names(&format!("SELECT {cut}, \"a b\", '{long}' -- {long}")).len(), 0);
+    let told = cut_names(&format!("SELECT {}, \"{wide}\"", "X".repeat(80)));
+    let message = format!("identifier \"{long}\" will be truncated to \"{cut}\"");
+    assert_eq!(told.len(), 2);
+    assert_eq!((told[0].state.0, &told[0].message), ("42622", &message));
 }

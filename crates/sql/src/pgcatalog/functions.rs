@@ -138,6 +138,7 @@ fn about_objects() -> Vec<Entry> {
         ("regclass_oid", UInt32, |c| regclass_oid(c)),
         ("regnamespace_name", Utf8, |c| c.texts(|c, i| Ok(c.oid(0, i)?.map(schema_name)))),
         ("regtype_oid", UInt32, |c| regtype_oid(c)),
+        ("to_oid", UInt32, |c| to_oid(c)),
         ("shobj_description", Utf8, |c| c.texts(|_, _| Ok(None))),
     ]
 }
@@ -343,7 +344,7 @@ fn class_name(catalog: &Catalog, oid: u32) -> String {
 
 /// The OID that `name::regclass` means.
 fn class_oid(catalog: &Catalog, name: &str) -> Option<u32> {
-    let name = name.strip_prefix("public.").unwrap_or(name).trim_matches('"');
+    let name = crate::lexical::cut(name.strip_prefix("public.").unwrap_or(name).trim_matches('"'));
     if let Ok(oid) = name.parse() {
         return Some(oid);
     }
@@ -416,6 +417,51 @@ fn regclass_oid(c: &Call<'_>) -> Result<ArrayRef> {
 fn undefined_relation(name: &str) -> DataFusionError {
     let error = terrace_engine::EngineError::new("42P01", format!("relation \"{name}\" does not exist"));
     DataFusionError::External(Box::new(error))
+}
+
+/// `x::oid`: of texts and integers; those below zero stand for the upper half, but for those of a bigint.
+fn to_oid(c: &Call<'_>) -> Result<ArrayRef> {
+    let Some(array) = c.arguments.first() else { return Ok(Arc::new(UInt32Array::new_null(c.rows))) };
+    let one = |row| -> Result<Option<u32>> {
+        let oid = match array.data_type() {
+            DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 => match c.text(0, row)? {
+                Some(text) => oid_of_text(&text).map_err(external)?,
+                None => return Ok(None),
+            },
+            DataType::Int16 | DataType::Int32 => match c.int(0, row)? {
+                Some(number) => number as u32,
+                None => return Ok(None),
+            },
+            DataType::Int64 | DataType::UInt32 => match c.int(0, row)?.map(u32::try_from) {
+                Some(Ok(oid)) => oid,
+                Some(Err(_)) => return Err(external(terrace_engine::EngineError::new("22003", "OID out of range"))),
+                None => return Ok(None),
+            },
+            DataType::Null => return Ok(None),
+            other => {
+                let message = format!("cannot cast type {} to oid", crate::builtin::type_name(other));
+                return Err(external(terrace_engine::EngineError::new("42846", message)));
+            }
+        };
+        Ok(Some(oid))
+    };
+    let oids = (0..c.rows).map(one).collect::<Result<Vec<_>>>()?;
+    Ok(Arc::new(UInt32Array::from(oids)))
+}
+
+/// An oid's text; numbers below zero stand for the upper half. 22P02, 22003
+pub fn oid_of_text(text: &str) -> terrace_engine::Result<u32> {
+    let trimmed = text.trim_ascii();
+    let digits = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(terrace_engine::EngineError::invalid_text("oid", text));
+    }
+    let number = trimmed.parse().unwrap_or(i64::MAX);
+    if !(i64::from(i32::MIN)..=u32::MAX.into()).contains(&number) {
+        let message = format!("value \"{text}\" is out of range for type oid");
+        return Err(terrace_engine::EngineError::new("22003", message));
+    }
+    Ok(number as u32)
 }
 
 fn regtype_oid(c: &Call<'_>) -> Result<ArrayRef> {

@@ -14,7 +14,7 @@ mod relations;
 mod rewrite;
 mod system;
 
-pub use functions::function;
+pub use functions::{function, oid_of_text};
 pub(crate) use rewrite::call;
 pub use rewrite::rewrite;
 pub(crate) use system::{array_oid, typmod};

@@ -168,7 +168,8 @@ fn reg_cast(kind: &'static str, expr: &mut Box<Expr>) -> Expr {
         ("regtype", true) => call("regtype_oid", vec![take(expr)]),
         ("regtype", false) => call("format_type", vec![take(expr), null()]),
         ("regnamespace", false) => call("regnamespace_name", vec![take(expr)]),
-        ("oid" | "xid", _) => cast(take(expr), DataType::BigInt(None)),
+        ("oid", _) => call("to_oid", vec![take(expr)]),
+        ("xid", _) => cast(take(expr), DataType::BigInt(None)),
         // regproc, name, "char", text under their pg_catalog names: as close as Arrow's types come.
         _ => cast(take(expr), DataType::Text),
     }

@@ -19,10 +19,14 @@ pub(super) fn refuse_windows(select: &Select) -> Result<()> {
         return refused("GROUP BY");
     }
     let joins = select.from.iter().flat_map(|table| &table.joins);
-    if joins.filter_map(|join| condition(&join.join_operator)).any(has_window) {
+    let conditions = || joins.clone().filter_map(|join| condition(&join.join_operator));
+    if conditions().any(has_window) {
         return refused("JOIN conditions");
     }
-    Ok(())
+    match conditions().any(|on| has_call(on, &is_aggregate)) {
+        true => Err(EngineError::new("42803", "aggregate functions are not allowed in JOIN conditions")),
+        false => Ok(()),
+    }
 }
 
 /// `place`: VALUES, UPDATE.
@@ -35,10 +39,7 @@ pub(crate) fn refuse_windows_in(expr: &Expr, place: &str) -> Result<()> {
 
 pub(super) fn refuse_in_values(item: &Expr) -> Result<()> {
     refuse_windows_in(item, "VALUES")?;
-    let aggregate = |function: &Function| {
-        function.over.is_none() && name_of(function).is_some_and(|name| is_known_aggregate(&name))
-    };
-    match has_call(item, &aggregate) {
+    match has_call(item, &is_aggregate) {
         true => Err(EngineError::new("42803", "aggregate functions are not allowed in VALUES")),
         false => Ok(()),
     }
@@ -46,6 +47,9 @@ pub(super) fn refuse_in_values(item: &Expr) -> Result<()> {
 
 /// A window function within another, or within an aggregate.
 pub(super) fn refuse_nested(function: &Function, aggregate: bool) -> Result<()> {
+    if function.filter.as_deref().is_some_and(has_window) {
+        return Err(EngineError::new("42P20", "window functions are not allowed in FILTER"));
+    }
     if has_call(&function.args, &is_windowed) {
         return match &function.over {
             Some(_) => Err(EngineError::new("42P20", "window function calls cannot be nested")),
@@ -89,8 +93,12 @@ struct Calls<'w> {
     wanted: &'w dyn Fn(&Function) -> bool,
 }
 
-fn is_windowed(function: &Function) -> bool {
+pub(super) fn is_windowed(function: &Function) -> bool {
     function.over.is_some()
+}
+
+pub(super) fn is_aggregate(function: &Function) -> bool {
+    function.over.is_none() && name_of(function).is_some_and(|name| is_known_aggregate(&name))
 }
 
 impl Visitor for Calls<'_> {

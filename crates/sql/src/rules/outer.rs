@@ -3,19 +3,22 @@
 //! 1. An aggregate belongs to the innermost query that has a column of its arguments. One of outer columns only is the
 //!    outer query's, which PostgreSQL then groups, or refuses: here it is refused (0A000).
 //! 2. A name in a window that nobody uses has to be there too (42703).
+//! 3. `x.c` is a column of a table `x` around the query, also where the query has a column `x`.
 //!
-//! Upstream: `SqlToRel` computes an aggregate in the query in which it stands.
+//! Upstream: `SqlToRel` computes an aggregate in the query in which it stands, and takes `x.c` for a field of the
+//! column `x` before it looks for a table around the query.
 use super::from::From;
-use super::scope::Resolver;
+use super::scope::{Resolver, for_each};
 use super::syntax::name_of;
 use crate::error::unsupported;
 use crate::parse::fold;
 use crate::refusals::has_call;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, Ident, NamedWindowDefinition, NamedWindowExpr, OrderBy, OrderByKind, Query, Select, SelectItem,
-    Visit, Visitor,
+    Visit, VisitMut, Visitor, VisitorMut,
 };
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::ops::ControlFlow;
 use terrace_engine::{EngineError, Result};
 
@@ -51,6 +54,44 @@ impl Scope {
             [] => true,
         }
     }
+}
+
+/// Invariant 3: a name of three parts is no field's, and any schema's name stands before a table that has none.
+pub(super) fn write_tables(select: &mut Select, order_by: Option<&mut OrderBy>, from: &From) -> Result<()> {
+    struct Tables<'s> {
+        scope: &'s Scope,
+        depth: usize,
+    }
+    impl VisitorMut for Tables<'_> {
+        type Break = Infallible;
+
+        fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<Infallible> {
+            self.depth += 1;
+            ControlFlow::Continue(())
+        }
+
+        fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Infallible> {
+            self.depth -= 1;
+            ControlFlow::Continue(())
+        }
+
+        fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+            if let Expr::CompoundIdentifier(parts) = expr
+                && let [table, _] = parts.as_slice()
+                && self.depth == 0
+                && !self.scope.tables.contains(&fold(table))
+                && self.scope.columns.as_ref().is_some_and(|columns| columns.contains(&fold(table)))
+            {
+                parts.insert(0, Ident::new("public"));
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let scope = Scope::of(from);
+    for_each(select, order_by, &mut |expr, _| {
+        let ControlFlow::Continue(()) = VisitMut::visit(expr, &mut Tables { scope: &scope, depth: 0 });
+        Ok(())
+    })
 }
 
 impl Resolver<'_> {

@@ -247,6 +247,7 @@ impl Resolver<'_> {
         let names = output_names(&select.projection, &from);
         self.columns(select, order_by.as_deref_mut(), &from, &names)?;
         self.check_names(select, order_by.as_deref(), &from)?;
+        super::outer::write_tables(select, order_by.as_deref_mut(), &from)?;
         self.renamed |= rename_hidden(select, order_by);
         Ok(names)
     }
@@ -346,7 +347,7 @@ pub(super) fn derived(join: TableWithJoins, alias: TableAlias, from: &From) -> R
 }
 
 /// Every expression of a SELECT but those in FROM; whether it is an item of ORDER BY.
-fn for_each(
+pub(super) fn for_each(
     select: &mut Select,
     order_by: Option<&mut OrderBy>,
     f: &mut dyn FnMut(&mut Expr, bool) -> Result<()>,

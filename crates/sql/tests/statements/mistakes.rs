@@ -183,3 +183,109 @@ async fn types_of_other_systems_are_refused() {
         assert!(["0A000", "42704"].contains(&error.state.0), "{name}: {error}");
     }
 }
+
+#[tokio::test]
+async fn r7_limits_are_bigints() {
+    let mut c = client().await;
+    c.rows("SELECT id FROM t ORDER BY id LIMIT '1'", &["1"]).await;
+    c.rows("SELECT id FROM t ORDER BY id LIMIT 1.4 OFFSET ' 1'", &["2"]).await;
+    c.rows("SELECT id FROM t ORDER BY id OFFSET 0.5", &["2"]).await;
+    c.rows("SELECT id FROM t ORDER BY id LIMIT 1e0", &["1"]).await;
+    c.rows("SELECT id FROM t ORDER BY id FETCH FIRST '1' ROWS ONLY", &["1"]).await;
+    for (sql, state) in [
+        ("SELECT 1 LIMIT 'a'", "22P02"),
+        ("SELECT 1 LIMIT 9223372036854775808", "22003"),
+        ("SELECT 1 OFFSET 1e30", "22003"),
+        ("SELECT id FROM t LIMIT id", "42P10"),
+        ("SELECT id FROM t OFFSET t.id + 1", "42P10"),
+        ("SELECT 1 LIMIT true", "42804"),
+        ("SELECT 1 LIMIT 'a'::text", "42804"),
+        ("SELECT 1 LIMIT now()", "42804"),
+        ("SELECT 1 LIMIT count(*)", "42803"),
+        ("SELECT 1 LIMIT row_number() OVER ()", "42P20"),
+        ("SELECT 1 LIMIT (SELECT 2)", "0A000"),
+        ("SELECT 1 LIMIT 2.5::float8", "0A000"),
+    ] {
+        c.fails(sql, state).await;
+    }
+}
+
+#[tokio::test]
+async fn r7_calls_stand_where_they_may() {
+    let mut c = client().await;
+    c.fails("SELECT 1 FROM t JOIN s ON count(*) > 0", "42803").await;
+    c.fails("SELECT sum(id) FILTER (WHERE row_number() OVER () > 1) FROM t", "42P20").await;
+    c.rows("SELECT count(*) FROM t JOIN s ON t.id = (SELECT max(id) FROM s)", &["2"]).await;
+}
+
+/// Statements of other systems are none, however deep they are.
+#[tokio::test]
+async fn r7_other_systems_statements() {
+    let mut c = client().await;
+    for n in [1, 3, 600] {
+        for begin in ["WHILE true BEGIN ", "IF true THEN ", "DESCRIBE ", "desc "] {
+            c.fails(&format!("{}SELECT 1", begin.repeat(n)), "42601").await;
+        }
+    }
+    for sql in ["USE t", "PRAGMA x", "KILL 1", "EXEC p", "print 1", "RETURN 1"] {
+        c.fails(sql, "42601").await;
+    }
+}
+
+/// A column of NULLs has no type; a UNION makes it text.
+#[tokio::test]
+async fn r7_a_union_of_nulls_is_text() {
+    let mut c = client().await;
+    for sql in [
+        "SELECT NULL UNION ALL SELECT NULL UNION ALL SELECT 1",
+        "SELECT NULL UNION SELECT NULL UNION SELECT 1",
+        "SELECT NULL, 1 UNION ALL SELECT NULL, 2 UNION ALL SELECT 1, 3",
+        "SELECT NULL UNION ALL SELECT NULL UNION ALL SELECT date '2020-01-01'",
+        "SELECT * FROM (SELECT NULL UNION ALL SELECT NULL) q UNION ALL SELECT 1",
+    ] {
+        c.fails(sql, "42804").await;
+    }
+    c.rows("SELECT NULL UNION ALL SELECT 1", &["1", "NULL"]).await;
+    c.rows("SELECT NULL UNION ALL (SELECT NULL UNION ALL SELECT 1)", &["1", "NULL", "NULL"]).await;
+    c.rows("SELECT NULL UNION ALL SELECT NULL UNION ALL SELECT 'a'", &["NULL", "NULL", "a"]).await;
+    let columns = c.columns("SELECT NULL UNION ALL (SELECT NULL UNION ALL SELECT 1)").await;
+    assert_eq!(columns[0].1, "Int32");
+}
+
+/// Constants without a type alone do not say which times they are; texts are none.
+#[tokio::test]
+async fn f31_functions_of_times_take_no_texts() {
+    let mut c = client().await;
+    for (sql, state) in [
+        ("SELECT extract(year FROM '2024-01-01')", "42725"),
+        ("SELECT extract(year FROM NULL)", "42725"),
+        ("SELECT date_part('year', '2024-01-01')", "42725"),
+        ("SELECT date_trunc('month', '2024-01-15')", "42725"),
+        ("SELECT date_trunc('month', '2024-01-15'::text)", "42883"),
+        ("SELECT date_part('year', v) FROM t", "42883"),
+        ("SELECT extract(year FROM v) FROM t", "42883"),
+        ("SELECT date_trunc('month', $1)", "42725"),
+        ("SELECT date_bin('1 day', v, now()) FROM t", "42883"),
+    ] {
+        c.fails(sql, state).await;
+    }
+    c.rows("SELECT date_bin('1 day', '2024-01-15 10:00', '2024-01-01')", &["2024-01-15T00:00:00Z"]).await;
+    c.rows("SELECT extract(year FROM timestamp '2024-01-01')", &["2024"]).await;
+}
+
+#[tokio::test]
+async fn f39_arrays_of_two_types_are_not_compared() {
+    let mut c = client().await;
+    for sql in [
+        "SELECT ARRAY[1] = ARRAY[1.0]",
+        "SELECT ARRAY[1] = ARRAY[1::bigint]",
+        "SELECT ARRAY[1] <> ARRAY['1']",
+        "SELECT ARRAY[1] IN (ARRAY[1.0])",
+        "SELECT ARRAY[1] IS DISTINCT FROM ARRAY[1.0]",
+        "SELECT nullif(ARRAY[1], ARRAY[1.0])",
+        "SELECT ARRAY[date '2020-01-01'] = ARRAY[timestamp '2020-01-01']",
+    ] {
+        c.fails(sql, "42883").await;
+    }
+    c.rows("SELECT ARRAY[1] = ARRAY[1], ARRAY[1.0] = ARRAY[1.00]", &["true|true"]).await;
+}

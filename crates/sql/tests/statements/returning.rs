@@ -29,6 +29,11 @@ async fn changed_rows_come_back() {
     c.ok("CREATE TABLE u (id int, w int)", "CREATE TABLE").await;
     c.ok("INSERT INTO u VALUES (1, 100), (9, 900)", "INSERT 0 2").await;
     c.rows("UPDATE t SET v = u.w FROM u WHERE u.id = t.id RETURNING t.v", &["100"]).await;
+    // A name that both tables have is neither's.
+    c.fails("UPDATE t SET v = u.w FROM u WHERE u.id = t.id RETURNING id", "42702").await;
+    c.fails("DELETE FROM t USING u WHERE u.id = t.id RETURNING v + id", "42702").await;
+    c.fails("UPDATE t SET v = u.w FROM u WHERE u.id = t.id RETURNING w", "0A000").await;
+    c.rows("UPDATE t SET v = u.w FROM u WHERE u.id = t.id RETURNING v", &["100"]).await;
     c.rows("DELETE FROM t USING u WHERE u.id = t.id AND u.w = 100 RETURNING t.id", &["1"]).await;
     c.rows("SELECT count(*) FROM t", &["0"]).await;
     // Within a block, the rows come and the block goes on.

@@ -257,3 +257,22 @@ async fn n57_joins_on_floats_in_subqueries() {
     c.fails(ordered, "0A000").await;
     c.rows("SELECT k FROM g WHERE k IN (SELECT a.k FROM g a JOIN g b USING (g)) ORDER BY k", &["1", "2"]).await;
 }
+
+/// A table around a query has the name of one of the query's columns.
+#[tokio::test]
+async fn a_tables_name_is_a_columns_too() {
+    let mut c = Client::new(&database().await);
+    c.ok("CREATE TABLE item (id int PRIMARY KEY, stock int)", "CREATE TABLE").await;
+    c.ok("CREATE TABLE sale (item int, amount int)", "CREATE TABLE").await;
+    c.ok("INSERT INTO item VALUES (1, 10), (2, 20)", "INSERT 0 2").await;
+    c.ok("INSERT INTO sale VALUES (1, 3), (1, 4), (2, 5)", "INSERT 0 3").await;
+    let sold = "(SELECT coalesce(sum(amount), 0) FROM sale WHERE sale.item = item.id)";
+    c.rows(&format!("SELECT id, {sold} FROM item"), &["1|7", "2|5"]).await;
+    c.rows("SELECT id FROM item WHERE EXISTS (SELECT 1 FROM sale WHERE item = item.id AND amount > 4)", &["2"]).await;
+    c.rows("SELECT i.item FROM sale i WHERE item IN (SELECT id FROM item WHERE item.id = i.item)", &["1", "1", "2"])
+        .await;
+    c.rows("SELECT item.id, amount FROM sale, item WHERE item = item.id", &["1|3", "1|4", "2|5"]).await;
+    c.ok(&format!("UPDATE item SET stock = stock - {sold}"), "UPDATE 2").await;
+    c.ok("DELETE FROM item WHERE (SELECT max(amount) FROM sale WHERE sale.item = item.id) = 5", "DELETE 1").await;
+    c.rows("SELECT * FROM item", &["1|3"]).await;
+}
