@@ -4,8 +4,6 @@ mod common;
 mod literals;
 #[path = "wire/opening.rs"]
 mod opening;
-#[path = "wire/types.rs"]
-mod types;
 use common::raw::*;
 use common::{PATIENCE, Server, rows, shown, soon, state, waits};
 use std::pin::pin;

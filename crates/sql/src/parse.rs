@@ -142,76 +142,77 @@ fn joined_on(operator: &JoinOperator) -> Option<&Expr> {
 /// Parameters that are cast at once, as in `$1::int`, are of the type they are cast to; those that stand as a condition
 /// are boolean.
 pub(crate) fn type_cast_parameters(statement: &Statement, types: &mut Vec<Option<DataType>>) {
-    struct Casts<'t>(&'t mut Vec<Option<DataType>>);
-    impl Casts<'_> {
-        fn conditions<'e>(&mut self, conditions: impl IntoIterator<Item = &'e Expr>) {
-            for mut condition in conditions {
-                while let Expr::Nested(inner) = condition {
-                    condition = inner;
-                }
-                type_parameter(condition, DataType::Bool, self.0);
-            }
-        }
-    }
-    impl Visitor for Casts<'_> {
-        type Break = ();
-        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-            if let Some(LimitClause::LimitOffset { limit, offset, .. }) = &query.limit_clause {
-                let counts = [limit.as_ref(), offset.as_ref().map(|o| &o.value)];
-                counts.into_iter().flatten().for_each(|count| {
-                    type_parameter(count, DataType::Int8, self.0);
-                });
-            }
-            ControlFlow::Continue(())
-        }
-        fn pre_visit_statement(&mut self, statement: &Statement) -> ControlFlow<()> {
-            match statement {
-                Statement::Update(update) => self.conditions(&update.selection),
-                Statement::Delete(delete) => self.conditions(&delete.selection),
-                _ => {}
-            }
-            ControlFlow::Continue(())
-        }
-        fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-            self.conditions(select.selection.iter().chain(&select.having));
-            for join in select.from.iter().flat_map(|from| &from.joins) {
-                self.conditions(joined_on(&join.join_operator));
-            }
-            ControlFlow::Continue(())
-        }
-        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-            match expr {
-                Expr::UnaryOp { op: UnaryOperator::Not, expr }
-                | Expr::IsTrue(expr)
-                | Expr::IsNotTrue(expr)
-                | Expr::IsFalse(expr)
-                | Expr::IsNotFalse(expr)
-                | Expr::IsUnknown(expr)
-                | Expr::IsNotUnknown(expr) => self.conditions([expr.as_ref()]),
-                Expr::BinaryOp { left, op: BinaryOperator::And | BinaryOperator::Or, right } => {
-                    self.conditions([left.as_ref(), right.as_ref()]);
-                }
-                Expr::Case { operand: None, conditions, .. } => {
-                    self.conditions(conditions.iter().map(|when| &when.condition));
-                }
-                Expr::Function(function) => self.conditions(function.filter.as_deref()),
-                _ => {}
-            }
-            if let Expr::Cast { expr, data_type, .. } = expr
-                && let Ok(data_type) = crate::ddl::column_type(data_type)
-            {
-                // What is written after it cuts or rounds the value, which comes as it is.
-                let data_type = match data_type {
-                    DataType::Varchar(_) | DataType::Char(_) => DataType::Text,
-                    DataType::Numeric(_) => DataType::Numeric(None),
-                    other => other,
-                };
-                type_parameter(expr, data_type, self.0);
-            }
-            ControlFlow::Continue(())
-        }
-    }
     let _ = statement.visit(&mut Casts(types));
+}
+
+struct Casts<'t>(&'t mut Vec<Option<DataType>>);
+impl Casts<'_> {
+    fn conditions<'e>(&mut self, conditions: impl IntoIterator<Item = &'e Expr>) {
+        for mut condition in conditions {
+            while let Expr::Nested(inner) = condition {
+                condition = inner;
+            }
+            type_parameter(condition, DataType::Bool, self.0);
+        }
+    }
+}
+impl Visitor for Casts<'_> {
+    type Break = ();
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        if let Some(LimitClause::LimitOffset { limit, offset, .. }) = &query.limit_clause {
+            let counts = [limit.as_ref(), offset.as_ref().map(|o| &o.value)];
+            counts.into_iter().flatten().for_each(|count| {
+                type_parameter(count, DataType::Int8, self.0);
+            });
+        }
+        ControlFlow::Continue(())
+    }
+    fn pre_visit_statement(&mut self, statement: &Statement) -> ControlFlow<()> {
+        match statement {
+            Statement::Update(update) => self.conditions(&update.selection),
+            Statement::Delete(delete) => self.conditions(&delete.selection),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        self.conditions(select.selection.iter().chain(&select.having));
+        for join in select.from.iter().flat_map(|from| &from.joins) {
+            self.conditions(joined_on(&join.join_operator));
+        }
+        ControlFlow::Continue(())
+    }
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::UnaryOp { op: UnaryOperator::Not, expr }
+            | Expr::IsTrue(expr)
+            | Expr::IsNotTrue(expr)
+            | Expr::IsFalse(expr)
+            | Expr::IsNotFalse(expr)
+            | Expr::IsUnknown(expr)
+            | Expr::IsNotUnknown(expr) => self.conditions([expr.as_ref()]),
+            Expr::BinaryOp { left, op: BinaryOperator::And | BinaryOperator::Or, right } => {
+                self.conditions([left.as_ref(), right.as_ref()]);
+            }
+            Expr::Case { operand: None, conditions, .. } => {
+                self.conditions(conditions.iter().map(|when| &when.condition));
+            }
+            Expr::Function(function) => self.conditions(function.filter.as_deref()),
+            _ => {}
+        }
+        if let Expr::Cast { expr, data_type, .. } = expr
+            && let Ok(data_type) = crate::ddl::column_type(data_type)
+        {
+            // What is written after it cuts or rounds the value, which comes as it is.
+            let data_type = match data_type {
+                DataType::Varchar(_) | DataType::Char(_) => DataType::Text,
+                DataType::Numeric(_) => DataType::Numeric(None),
+                other => other,
+            };
+            type_parameter(expr, data_type, self.0);
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 /// Where the value is a parameter whose type is open, it is this. Whether the value is a parameter.

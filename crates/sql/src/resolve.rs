@@ -98,18 +98,7 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
             let mut next = || aligned.next().expect("two come back of two");
             Expr::BinaryExpr(BinaryExpr { left: next(), op, right: next() })
         }
-        Expr::Like(mut like) => {
-            if let Some(DataType::Char(n)) = field_type(like.expr.to_field(schema)?.1.as_ref()) {
-                *like.expr = chars::with_blanks(std::mem::take(like.expr.as_mut()), n)?;
-            }
-            let pattern = std::mem::take(like.pattern.as_mut());
-            *like.pattern = builtin::like_pattern(pattern, like.escape_char.take(), schema)?;
-            if std::mem::take(&mut like.case_insensitive) {
-                let sides = [std::mem::take(like.expr.as_mut()), std::mem::take(like.pattern.as_mut())];
-                [*like.expr, *like.pattern] = builtin::in_small_letters(sides, schema)?;
-            }
-            Expr::Like(like)
-        }
+        Expr::Like(like) => Expr::Like(matched(like, schema)?),
         Expr::Cast(cast) => return written_cast(cast, schema),
         Expr::Case(case) => case_of(case, schema)?,
         Expr::Negative(value) if is_interval(&value.get_type(schema)?) => {
@@ -150,6 +139,20 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
         }
         other => return Ok(Transformed::no(other)),
     }))
+}
+
+/// LIKE with its sides as they are matched; ILIKE becomes LIKE.
+fn matched(mut like: Like, schema: &DFSchema) -> Result<Like> {
+    if let Some(DataType::Char(n)) = field_type(like.expr.to_field(schema)?.1.as_ref()) {
+        *like.expr = chars::with_blanks(std::mem::take(like.expr.as_mut()), n)?;
+    }
+    let pattern = std::mem::take(like.pattern.as_mut());
+    *like.pattern = builtin::like_pattern(pattern, like.escape_char.take(), schema)?;
+    if std::mem::take(&mut like.case_insensitive) {
+        let sides = [std::mem::take(like.expr.as_mut()), std::mem::take(like.pattern.as_mut())];
+        [*like.expr, *like.pattern] = builtin::in_small_letters(sides, schema)?;
+    }
+    Ok(like)
 }
 
 /// `~~` is LIKE, and `~~*` ILIKE.

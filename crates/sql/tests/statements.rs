@@ -23,8 +23,6 @@ mod deep;
 mod given_up;
 #[path = "statements/kernels.rs"]
 mod kernels;
-#[path = "statements/letters.rs"]
-mod letters;
 #[path = "statements/lock_rows.rs"]
 mod lock_rows;
 #[path = "statements/memory.rs"]
@@ -33,8 +31,6 @@ mod memory;
 mod mistakes;
 #[path = "statements/named.rs"]
 mod named;
-#[path = "statements/numbers.rs"]
-mod numbers;
 #[path = "statements/offset.rs"]
 mod offset;
 #[path = "statements/plans.rs"]

@@ -69,7 +69,8 @@ fn parse_named_float(text: &str, name: &str) -> Result<f64> {
     Ok(value)
 }
 
-/// The shortest digits that read back as the same value: plain for exponents -4 to 14, else scientific with two exponent digits.
+/// The shortest digits that read back as the same value: plain for exponents -4 to 14, else scientific with two
+/// exponent digits.
 pub(super) fn write_float(f: &mut fmt::Formatter<'_>, v: f64) -> fmt::Result {
     let (bits, hidden) = (v.to_bits(), 1 << 52);
     let (mantissa, exponent) = (bits & (hidden - 1) | hidden, (bits >> 52 & 0x7ff) as i32 - 1075);
@@ -96,9 +97,9 @@ pub(super) fn write_float4(f: &mut fmt::Formatter<'_>, v: f32) -> fmt::Result {
     write_digits(f, v.into(), shortest, v.to_string(), 6)
 }
 
-/// Whether digits (`1.5e20`) are exactly in the middle between `mantissa * 2^exponent` and a neighbour of it. They would
-/// be read as the even one of the two, but PostgreSQL takes only what is nearer for a number's text. (Only whole numbers
-/// beyond the mantissa's bits can be such digits: in others they are more than a shortest text has.)
+/// Whether digits (`1.5e20`) are exactly in the middle between `mantissa * 2^exponent` and a neighbour of it. They
+/// would be read as the even one of the two, but PostgreSQL takes only what is nearer for a number's text. (Only whole
+/// numbers beyond the mantissa's bits can be such digits: in others they are more than a shortest text has.)
 fn is_middle(digits: &str, mantissa: u64, exponent: i32) -> bool {
     let Some((written, power)) = digits.split_once('e') else { return false };
     let (whole, fraction) = written.split_once('.').unwrap_or((written, ""));

@@ -1,4 +1,6 @@
 //! Literals arrive as they were written, in both protocols, however they are quoted.
+mod types;
+
 use super::common::{Server, rows, state};
 use tokio_postgres::{Client, SimpleQueryMessage};
 

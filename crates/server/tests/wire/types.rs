@@ -1,6 +1,6 @@
 //! Types as clients are told them, and names that are cut.
-use super::common::raw::*;
-use super::common::{Server, state};
+use crate::common::raw::*;
+use crate::common::{Server, state};
 use tokio::net::TcpStream;
 use tokio_postgres::types::Type;
 
@@ -115,8 +115,8 @@ async fn f20_oids_as_parameters() {
     }
 }
 
-/// A parameter that a client states as `character` is a char of no known length: what would count its blanks is refused,
-/// and nothing else.
+/// A parameter that a client states as `character` is a char of no known length: what would count its blanks is
+/// refused, and nothing else.
 #[tokio::test(flavor = "multi_thread")]
 async fn f34_characters_as_parameters() {
     let server = Server::start().await;

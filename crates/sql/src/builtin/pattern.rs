@@ -3,8 +3,8 @@
 //! 1. What is written means the same after translation, or is refused: 0A000 where Rust's have nothing like it
 //!    (look-around, back references, collating elements), 2201B where PostgreSQL takes it for no regular expression.
 //! 2. A point and a negated set match a line's end; `^` and `$` are the text's beginning and end.
-//! 3. Without regard to case a letter is a set of three: itself, its small letter and its capital. (Rust's own way takes
-//!    `s` and the long `ſ`, `σ` and `ς` for the same letter too.)
+//! 3. Without regard to case a letter is a set of three: itself, its small letter and its capital. (Rust's own way
+//!    takes `s` and the long `ſ`, `σ` and `ς` for the same letter too.)
 //!
 //! Source: PostgreSQL 15 documentation, "POSIX Regular Expressions" (9.7.3).
 use super::text::{capital, small};

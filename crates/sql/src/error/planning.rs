@@ -19,28 +19,8 @@ pub(super) fn error(message: &str) -> Option<EngineError> {
     if message.contains("negative count not allowed") {
         return error("22011", "negative substring length not allowed".into());
     }
-    if let Some(rest) = message.strip_prefix("Source table contains ")
-        && let Some((given, rest)) = rest.split_once(" columns but only ")
-    {
-        let named = number(rest);
-        return match (given.parse::<usize>(), named.parse::<usize>()) {
-            (Ok(given), Ok(named)) if named < given => Some(unsupported("fewer names than the table has columns")),
-            _ => error("42P10", format!("the table has {given} columns available but {named} columns specified")),
-        };
-    }
-    if message.starts_with("LIMIT must be >= 0") {
-        return error("2201W", "LIMIT must not be negative".into());
-    }
-    if message.starts_with("OFFSET must be >=0") {
-        return error("2201X", "OFFSET must not be negative".into());
-    }
-    if let Some((clause @ ("LIMIT" | "OFFSET"), of)) =
-        message.strip_prefix("Expected ").and_then(|rest| rest.split_once(" to be an integer or null, but got "))
-    {
-        return match of.starts_with("Decimal") || of.starts_with("Float") {
-            true => Some(unsupported(format!("a {clause} that is no integer"))),
-            false => error("42804", format!("argument of {clause} must be type bigint, not type {of}")),
-        };
+    if let Some(error) = of_names(message).or_else(|| of_limits(message)) {
+        return Some(error);
     }
     if message.starts_with("SELECT DISTINCT ON expressions must match") || message.starts_with("For SELECT DISTINCT, ")
     {
@@ -82,6 +62,33 @@ pub(super) fn error(message: &str) -> Option<EngineError> {
         return error("42712", message.into());
     }
     None
+}
+
+/// A list of names after a table.
+fn of_names(message: &str) -> Option<EngineError> {
+    let (given, rest) = message.strip_prefix("Source table contains ")?.split_once(" columns but only ")?;
+    let named = number(rest);
+    Some(match (given.parse::<usize>(), named.parse::<usize>()) {
+        (Ok(given), Ok(named)) if named < given => unsupported("fewer names than the table has columns"),
+        _ => {
+            EngineError::new("42P10", format!("the table has {given} columns available but {named} columns specified"))
+        }
+    })
+}
+
+/// LIMIT and OFFSET.
+fn of_limits(message: &str) -> Option<EngineError> {
+    if message.starts_with("LIMIT must be >= 0") {
+        return Some(EngineError::new("2201W", "LIMIT must not be negative"));
+    }
+    if message.starts_with("OFFSET must be >=0") {
+        return Some(EngineError::new("2201X", "OFFSET must not be negative"));
+    }
+    let (clause, of) = message.strip_prefix("Expected ")?.split_once(" to be an integer or null, but got ")?;
+    Some(match of.starts_with("Decimal") || of.starts_with("Float") {
+        true => unsupported(format!("a {clause} that is no integer")),
+        false => EngineError::new("42804", format!("argument of {clause} must be type bigint, not type {of}")),
+    })
 }
 
 /// The digits that a text begins with.

@@ -1,5 +1,8 @@
 //! Answers of functions, operators and aggregates that DataFusion's or Arrow's kernels get wrong. Expected: PostgreSQL
 //! 15's.
+mod letters;
+mod numbers;
+
 use crate::common::{Client, answers, database, refusals};
 use terrace_engine::{DataType, Datum};
 
