@@ -102,14 +102,22 @@ fn found_name(expr: &Expr) -> Option<Name> {
         Expr::Extract { .. } => strong("extract"),
         Expr::Ceil { .. } => strong("ceil"),
         Expr::Floor { .. } => strong("floor"),
-        Expr::Subquery(query) => match query.body.as_ref() {
-            SetExpr::Select(select) => match select.projection.first()? {
-                SelectItem::UnnamedExpr(inner) => found_name(inner),
-                SelectItem::ExprWithAlias { alias, .. } => strong(fold(alias)),
-                _ => None,
-            },
+        Expr::Subquery(query) => column_of(&query.body),
+        _ => None,
+    }
+}
+
+/// The name that a query's column has, whatever stands around the query.
+fn column_of(body: &SetExpr) -> Option<Name> {
+    match body {
+        SetExpr::Select(select) => match select.projection.first()? {
+            SelectItem::UnnamedExpr(inner) => strong(expr_name(inner)),
+            SelectItem::ExprWithAlias { alias, .. } => strong(crate::parse::fold(alias)),
             _ => None,
         },
+        SetExpr::SetOperation { left, .. } => column_of(left),
+        SetExpr::Query(query) => column_of(&query.body),
+        SetExpr::Values(_) => strong("column1"),
         _ => None,
     }
 }

@@ -65,6 +65,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("is_superuser", "on"),
     ("lock_timeout", "0"),
     ("max_identifier_length", "63"),
+    ("password_encryption", "scram-sha-256"),
     ("row_security", "on"),
     ("search_path", "\"$user\", public"),
     ("server_encoding", "UTF8"),

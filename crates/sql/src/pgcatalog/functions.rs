@@ -125,6 +125,7 @@ fn about_objects() -> Vec<Entry> {
         }),
         // Views are not kept as SQL.
         ("pg_get_viewdef", Utf8, |c| c.texts(|_, _| Ok(None))),
+        ("pg_collation_is_visible", Boolean, |c| Ok(c.all_true())),
         ("pg_function_is_visible", Boolean, |c| Ok(c.all_true())),
         ("pg_relation_is_publishable", Boolean, |c| Ok(c.all_true())),
         ("pg_tablespace_location", Utf8, |c| c.texts(|_, _| Ok(Some(String::new())))),

@@ -2,15 +2,17 @@
 use super::outer::Scope;
 use super::scope::{Cte, Names, Resolver};
 use super::syntax::{call, chain};
+use crate::error::unsupported;
 use crate::parse::fold;
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::logical_expr::TableSource;
 use datafusion::sql::planner::object_name_to_table_reference;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Ident, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectItem, SetExpr,
-    TableAlias, TableFactor, TableWithJoins,
+    TableAlias, TableFactor, TableWithJoins, visit_expressions,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use terrace_engine::{EngineError, Result};
 
@@ -155,6 +157,7 @@ impl Resolver<'_> {
     fn joins(&mut self, table: &mut TableWithJoins) -> Result<From> {
         let mut left = self.factor(&mut table.relation)?;
         for join in &mut table.joins {
+            self.refuse_merged(&left, &join.relation)?;
             let right = self.factor(&mut join.relation)?;
             use JoinOperator::*;
             let (keeps_left, keeps_right) = match &join.join_operator {
@@ -188,6 +191,25 @@ impl Resolver<'_> {
             }
         }
         Ok(left)
+    }
+
+    /// A LATERAL query that names a merged column, which no table has. 0A000
+    fn refuse_merged(&mut self, left: &From, factor: &TableFactor) -> Result<()> {
+        let TableFactor::Derived { lateral: true, subquery, .. } = factor else { return Ok(()) };
+        if left.merged.is_empty() {
+            return Ok(());
+        }
+        let own = self.own_names(subquery);
+        let merged = left.merged.keys().filter(|name| !own.as_ref().is_none_or(|own| own.contains(name)));
+        let merged: BTreeSet<&str> = merged.map(String::as_str).collect();
+        let found = visit_expressions(subquery.as_ref(), |expr: &Expr| match expr {
+            Expr::Identifier(name) if merged.contains(fold(name).as_str()) => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        });
+        match found {
+            ControlFlow::Break(()) => Err(unsupported("a column that a join merges, in a LATERAL query beside it")),
+            ControlFlow::Continue(()) => Ok(()),
+        }
     }
 
     /// Queries in ON, and merged and ambiguous names.

@@ -289,3 +289,22 @@ async fn f39_arrays_of_two_types_are_not_compared() {
     }
     c.rows("SELECT ARRAY[1] = ARRAY[1], ARRAY[1.0] = ARRAY[1.00]", &["true|true"]).await;
 }
+
+/// A query's column has its name, whatever is made of it.
+#[tokio::test]
+async fn d2_columns_of_scalar_subqueries_keep_their_names() {
+    let mut c = client().await;
+    for (item, name) in [
+        ("(SELECT 1::int2 FROM t WHERE id = 1)::text", "int2"),
+        ("CAST((SELECT date '2020-01-01') AS timestamp)", "date"),
+        ("CASE WHEN true THEN 'a' ELSE (SELECT v FROM t WHERE id = 1) END", "v"),
+        ("CASE WHEN true THEN 1::int2 ELSE (SELECT 1::int2) END", "int2"),
+        ("(SELECT 1)::text", "?column?"),
+        ("(SELECT max(id) AS m FROM t)::text", "m"),
+        ("(SELECT 1 AS a UNION SELECT 1)", "a"),
+        ("CASE WHEN true THEN 1 ELSE 1::int2 END", "case"),
+        ("('{1}'::int[])", "int4"),
+    ] {
+        assert_eq!(c.columns(&format!("SELECT {item}")).await[0].0, name, "{item}");
+    }
+}

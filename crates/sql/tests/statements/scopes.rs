@@ -276,3 +276,13 @@ async fn a_tables_name_is_a_columns_too() {
     c.ok("DELETE FROM item WHERE (SELECT max(amount) FROM sale WHERE sale.item = item.id) = 5", "DELETE 1").await;
     c.rows("SELECT * FROM item", &["1|3"]).await;
 }
+
+/// A merged column is no table's, and a LATERAL query beside the join does not see it.
+#[tokio::test]
+async fn d5_merged_columns_in_lateral_are_refused() {
+    let mut c = tables().await;
+    let from = "FROM t NATURAL JOIN (SELECT id FROM ta) a LEFT JOIN LATERAL";
+    c.fails(&format!("SELECT 1 {from} (SELECT true WHERE id IS NULL) q ON true"), "0A000").await;
+    c.rows(&format!("SELECT count(*) {from} (SELECT true WHERE t.id IS NULL) q ON true WHERE false"), &["0"]).await;
+    c.rows(&format!("SELECT count(*) {from} (SELECT id FROM ta) q ON true WHERE false"), &["0"]).await;
+}
