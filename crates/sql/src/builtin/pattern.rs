@@ -3,8 +3,8 @@
 //! 1. What is written means the same after translation, or is refused: 0A000 where Rust's have nothing like it
 //!    (look-around, back references, collating elements), 2201B where PostgreSQL takes it for no regular expression.
 //! 2. A point and a negated set match a line's end; `^` and `$` are the text's beginning and end.
-//! 3. Without regard to case a letter is a set of three: itself, its small letter and its capital. (Rust's own way
-//!    takes `s` and the long `ſ`, `σ` and `ς` for the same letter too.)
+//! 3. Without regard to case a letter is a set of two, its small letter and its capital, as in PostgreSQL. (Rust's own
+//!    way takes `s` and the long `ſ`, `σ` and `ς` for the same letter too.)
 //!
 //! Source: PostgreSQL 15 documentation, "POSIX Regular Expressions" (9.7.3).
 use super::text::{capital, small};
@@ -128,7 +128,7 @@ impl Translation<'_> {
 
     fn literal(&mut self, c: char) {
         self.quantifiable = true;
-        if self.others(c).next().is_none() {
+        if self.alike(c).eq([c]) {
             return self.read.made.push_str(&regex::escape(c.encode_utf8(&mut [0; 4])));
         }
         self.read.made.push('[');
@@ -136,10 +136,10 @@ impl Translation<'_> {
         self.read.made.push(']');
     }
 
-    /// What a character is alike to besides itself (invariant 3).
-    fn others(&self, c: char) -> impl Iterator<Item = char> + use<> {
-        let cases = if self.any_case { [small(c), capital(c)] } else { [c, c] };
-        cases.into_iter().filter(move |other| *other != c)
+    /// What a character stands for (invariant 3).
+    fn alike(&self, c: char) -> impl Iterator<Item = char> + use<> {
+        let (small, capital) = if self.any_case { (small(c), capital(c)) } else { (c, c) };
+        std::iter::once(small).chain((capital != small).then_some(capital))
     }
 
     fn quantifier(&mut self, written: &str) -> Result<()> {
@@ -252,7 +252,7 @@ impl Translation<'_> {
                     self.read.made.push('-');
                     self.put(to);
                     let range = if self.any_case { from..=to } else { from..=from };
-                    let others: BTreeSet<char> = range.flat_map(|c| self.others(c)).collect();
+                    let others: BTreeSet<char> = range.flat_map(|c| self.alike(c)).collect();
                     others.into_iter().filter(|c| !(from..=to).contains(c)).for_each(|c| self.put(c));
                     // `a-c-e`
                     let mut ahead = self.rest.clone();
@@ -308,9 +308,7 @@ impl Translation<'_> {
     }
 
     fn put_member(&mut self, c: char) {
-        self.put(c);
-        let others: Vec<char> = self.others(c).collect();
-        others.into_iter().for_each(|c| self.put(c));
+        self.alike(c).for_each(|c| self.put(c));
     }
 
     fn put(&mut self, c: char) {
