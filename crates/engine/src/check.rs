@@ -143,7 +143,7 @@ impl Core {
                 live += 1;
                 for index in &table.indexes {
                     let entry = key::encode_entry(index, row.view(table), rid);
-                    let found = self.tree(index).first_with_prefix(&self.store, &entry).await?;
+                    let found = index.tree().first_with_prefix(&self.store, &entry).await?;
                     if found.as_ref() != Some(&entry) {
                         problems.push(format!("row {rid:?} has no entry in index \"{}\"", index.name));
                     }
@@ -163,7 +163,7 @@ impl Core {
         live: u64,
         problems: &mut Vec<String>,
     ) -> Result<()> {
-        let tree = self.tree(index);
+        let tree = index.tree();
         match tree.check(&self.store).await {
             Ok(entries) if entries >= live => {}
             Ok(entries) => problems.push(format!("index \"{}\" has {entries} entries for {live} rows", index.name)),

@@ -10,9 +10,9 @@ use crate::error::{EngineError, Result};
 use crate::histories::Histories;
 use crate::locks::{Locks, Owner};
 use crate::purge::PurgeFailures;
-use crate::rollback::Ending;
 use crate::snapshots::{Active, TxnStats};
 use crate::status::OpenTxns;
+use crate::txn::resources::TxnResources;
 use crate::txn::{Isolation, LAZY_FLUSH, Txn};
 use crate::usage::{Counts, Ended, Usage};
 use parking_lot::{Mutex, RwLock};
@@ -109,7 +109,7 @@ pub(crate) struct Core {
     /// Why nothing can be written any more.
     failed: OnceLock<String>,
     pub(crate) closing: AtomicBool,
-    /// What a test does in the middle of `Ending::leave`.
+    /// What a test does in the middle of `TxnResources::become_visible`.
     #[cfg(test)]
     pub(crate) while_leaving: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
@@ -316,7 +316,7 @@ impl Database {
             *core.catalog.write() = Arc::new(Catalog::load(&core.store, View::WithDeleted).await?);
             progress.enter(RecoveryPhase::RollingBack, losers.len() as u64);
             for loser in losers {
-                Ending::of_loser(&core, loser.writer).rollback_loser().await?;
+                TxnResources::of_loser(&core, loser.writer).rollback_loser().await?;
                 progress.add(&core.env, 1);
             }
         }

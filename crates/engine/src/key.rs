@@ -95,6 +95,12 @@ pub fn has_null(index: &Index, row: RowView<'_>) -> bool {
     index.columns.iter().any(|&c| row.is_null(c))
 }
 
+/// The index entry of a key: the key, then the row's RID.
+pub(crate) fn entry(mut key: Vec<u8>, rid: Rid) -> Vec<u8> {
+    key.extend_from_slice(&rid.encode());
+    key
+}
+
 /// The RID at the end of an entry.
 pub fn rid_of(entry: &[u8]) -> Rid {
     let at = entry.len().checked_sub(Rid::LEN).expect("an entry ends with a RID");

@@ -20,7 +20,6 @@ pub mod locks;
 mod peek;
 mod purge;
 mod record;
-mod rollback;
 pub mod row;
 pub mod snapshots;
 pub mod status;

@@ -14,7 +14,6 @@ use crate::database::{Core, Database};
 use crate::error::Result;
 use crate::key;
 use crate::record::{is_chained, is_deleted};
-use crate::rollback::NO_TXN;
 use crate::row::RowView;
 use crate::txn::{Isolation, Txn, Version};
 use crate::types::Datum;
@@ -54,7 +53,7 @@ impl Core {
         if index.created_by >= low || version.is_some_and(changed) {
             return Ok(Peek::Unsure);
         }
-        let rid = match self.tree(index).peek_prefix(&self.store, &prefix, |entry| entry.map(key::rid_of)) {
+        let rid = match index.tree().peek_prefix(&self.store, &prefix, |entry| entry.map(key::rid_of)) {
             None => return Ok(Peek::Unsure),
             Some(None) => return Ok(Peek::Missing),
             Some(Some(rid)) => rid,
@@ -89,7 +88,7 @@ impl Database {
         values: &[Datum],
         read: impl FnOnce(RowView<'_>) -> R,
     ) -> Result<Peek<R>> {
-        let found = self.0.peek(NO_TXN, Some(version), table, index, values, |_, _, row| read(row))?;
+        let found = self.0.peek(TxnId::NONE, Some(version), table, index, values, |_, _, row| read(row))?;
         if !matches!(found, Peek::Unsure) {
             self.0.usage.looked_up(index.oid, matches!(found, Peek::Found(_)));
         }

@@ -2,7 +2,7 @@
 //!
 //! 1. Histories are consumed in the order in which transactions ended (one that has ended but not left is above the
 //!    horizon, and so are all that followed it in its segment; one that has left is in the histories, for that is one
-//!    step: `Ending::leave`), each when its id is below the horizon (invariants 2, 3 of `snapshots`), its records
+//!    step: `TxnResources::become_visible`), each when its id is below the horizon (invariants 2, 3 of `snapshots`), its records
 //!    oldest first.
 //! 2. An index entry goes when no needed version of its row has its key: judged under the key's stripe, where nobody adds or removes it.
 //! 3. A deleted row's slot is freed after its entries are gone (R8). Everything is judged by the row as it is now, so that repeating a
@@ -21,9 +21,9 @@ use crate::error::{EngineError, Result};
 use crate::key;
 use crate::leaving;
 use crate::record::{Old, Record, is_chained, is_deleted};
-use crate::rollback::{LOG_EXTRA, entry};
 use crate::row::RowView;
 use crate::snapshots::Snapshot;
+use crate::txn::LOG_EXTRA;
 use crate::versions::{RowVersion, heap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -247,7 +247,7 @@ impl Core {
         for index in &table.indexes {
             let key = key::encode_key(index, version.view(table));
             let _stripe = self.lock_stripe(index.oid, &key).await;
-            self.tree(index).remove(&self.cleanup, &entry(key, rid)).await?;
+            index.tree().remove(&self.cleanup, &key::entry(key, rid)).await?;
         }
         if entries_first {
             self.free_slot(table, rid, &row).await?;
@@ -296,7 +296,7 @@ impl Core {
             let _stripe = self.lock_stripe(index.oid, &key).await;
             let (needed, definition) = self.read_needed(hold.low(), table, rid).await?;
             if !needed.iter().any(|v| key::encode_key(index, v.view(&definition)) == key) {
-                self.tree(index).remove(&self.cleanup, &entry(key, rid)).await?;
+                index.tree().remove(&self.cleanup, &key::entry(key, rid)).await?;
             }
         }
         Ok(())

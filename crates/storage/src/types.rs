@@ -34,13 +34,18 @@ pub struct Rid {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct ObjectId(pub u32);
 
-/// A transaction that writes. Ascending in order of first write; never reused; 0 = "before all transactions".
+/// A transaction that writes. Ids ascend in the order of the first write and are never used again.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct TxnId(pub u64);
 
 /// Where an undo record lies in the undo tablespace: page number << 16 | position in the page. 0 = none.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct UndoPtr(pub u64);
+
+impl TxnId {
+    /// No transaction, or one before all others.
+    pub const NONE: TxnId = TxnId(0);
+}
 
 impl SpaceId {
     /// Its name in messages and configuration.

@@ -11,7 +11,8 @@ use roles::{FIRST_ROLE, Role};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use terrace_storage::{ObjectId, TxnId};
+use terrace_storage::btree::BTree;
+use terrace_storage::{DATA, ObjectId, TxnId};
 
 pub(crate) mod load;
 pub mod roles;
@@ -67,6 +68,12 @@ pub struct Index {
     pub root: u32,
     /// Snapshots that do not see this transaction must not use the index (it lacks their row versions).
     pub created_by: TxnId,
+}
+
+impl Index {
+    pub(crate) fn tree(&self) -> BTree {
+        BTree { object: self.oid, space: DATA, root: self.root }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -71,15 +71,15 @@ impl Txn {
         let outcome = self.look_at_locked(table, rid, expected, wait).await;
         let keep = matches!(outcome, Ok(RowLockOutcome::Locked | RowLockOutcome::Changed { .. }));
         if let (false, true) = (keep, new) {
-            let (key, mode) = self.ending.row_locks.pop().expect("entered above");
-            self.core().locks.release(self.ending.owner, key, mode);
+            let (key, mode) = self.resources.row_locks.pop().expect("entered above");
+            self.core().locks.release(self.resources.owner, key, mode);
         }
         outcome
     }
 
     /// Whether the lock is new; `None`: skipped.
     async fn enter_row_lock(&mut self, table: &Table, rid: Rid, lock: RowLock, wait: LockWait) -> Result<Option<bool>> {
-        let (core, owner) = (self.ending.core.clone(), self.ending.owner);
+        let (core, owner) = (self.resources.core.clone(), self.resources.owner);
         let (key, mode) = (LockKey::Explicit(table.oid, rid), lock.mode());
         let new = match wait {
             LockWait::Wait => core.locks.acquire(&core.env, owner, key, mode, self.lock_timeout).await?,
@@ -90,7 +90,7 @@ impl Txn {
             },
         };
         if new {
-            self.ending.row_locks.push((key, mode));
+            self.resources.row_locks.push((key, mode));
         }
         Ok(Some(new))
     }
@@ -103,7 +103,7 @@ impl Txn {
         wait: LockWait,
     ) -> Result<RowLockOutcome> {
         let snapshot = self.snapshot();
-        let core = self.ending.core.clone();
+        let core = self.resources.core.clone();
         loop {
             // Without the snapshot the slot may have been freed and given to another row.
             let settled = snapshot.believe(core.settled(self.own(), table.oid, rid).await)?;
@@ -119,7 +119,7 @@ impl Txn {
                         Ready::No(_) => RowLockOutcome::Gone,
                     });
                 }
-                (Some(holder), LockWait::Wait) => core.wait(self.ending.owner, &holder, self.lock_timeout).await?,
+                (Some(holder), LockWait::Wait) => core.wait(self.resources.owner, &holder, self.lock_timeout).await?,
                 (Some(_), LockWait::NoWait) => return Err(EngineError::lock_not_available(&table.name)),
                 (Some(_), LockWait::Skip) => return Ok(RowLockOutcome::Skipped),
             }

@@ -2,7 +2,7 @@
 //!
 //! A transaction dropped without `commit` or `rollback` is rolled back in the background.
 //!
-//! 1. A commit is durable before anybody sees it: the steps of [`Txn::commit`], in this order. (Not so [`Txn::commit_async`].)
+//! 1. A commit is durable before anybody sees it: the steps of `commit`, in their order. (Except after [`Txn::commit_async`].)
 //! 2. What a dropped future leaves is sound: a change is one mini-transaction (row and undo together) and undoable at once; a commit whose
 //!    batch is in the log is finished by a task of its own.
 //! 3. READ COMMITTED takes a snapshot per statement, REPEATABLE READ one at its first.
@@ -17,23 +17,25 @@ use crate::error::{EngineError, Result};
 use crate::key;
 use crate::locks::{LockKey, LockMode};
 use crate::record;
-use crate::rollback::{Ending, LOG_EXTRA, NO_TXN};
 use crate::row::RowBuf;
 use crate::snapshots::{Paused, Snapshot, Underway};
-use crate::status::Stage;
 use crate::types::Datum;
 use crate::usage::Tally;
+use resources::TxnResources;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
-use terrace_storage::undo::{History, TxnEnd, UndoSpace};
-use terrace_storage::{Lsn, ObjectId, Rid, Store, TxnId, UndoPtr};
+use terrace_storage::{ObjectId, Rid, Store, TxnId, UndoPtr};
 
+mod commit;
 mod lock;
+pub(crate) mod resources;
+mod rollback;
 mod scan;
 mod unique;
 mod write;
 
+pub use commit::LAZY_FLUSH;
 pub use lock::{LockWait, RowLock, RowLockOutcome};
 pub use scan::Scanner;
 pub use unique::InsertOutcome;
@@ -88,8 +90,8 @@ pub enum Scan {
     Index(IndexRange),
 }
 
-/// How long after its return an asynchronous commit is made durable.
-pub const LAZY_FLUSH: Duration = Duration::from_millis(20);
+/// Bytes in the log for a change beyond the bytes of its rows: headers of operations and blocks, the space map, the undo page.
+pub(crate) const LOG_EXTRA: usize = 1024;
 
 /// A savepoint: a position in the transaction's undo records, so that making one costs nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +107,7 @@ pub struct Txn {
     /// Waits for a lock that are longer fail; zero: never.
     lock_timeout: Duration,
     /// What must be ended; its drop rolls back.
-    ending: Ending,
+    resources: TxnResources,
 }
 
 impl Txn {
@@ -117,7 +119,7 @@ impl Txn {
             underway: None,
             tally,
             lock_timeout,
-            ending: Ending::new(core, Some(isolation)),
+            resources: TxnResources::new(core, Some(isolation)),
         }
     }
 
@@ -127,12 +129,12 @@ impl Txn {
     }
 
     pub(crate) fn core(&self) -> &Arc<Core> {
-        &self.ending.core
+        &self.resources.core
     }
 
     /// Its number among the transactions open since the database was opened: [`crate::status::TransactionStatus::number`].
     pub fn number(&self) -> u64 {
-        self.ending.owner.0
+        self.resources.owner.0
     }
 
     pub fn isolation(&self) -> Isolation {
@@ -179,19 +181,19 @@ impl Txn {
 
     /// Its id; 0 where it has not written.
     pub(crate) fn own(&self) -> TxnId {
-        self.ending.writer.as_ref().map_or(NO_TXN, |w| w.txn)
+        self.resources.writer.as_ref().map_or(TxnId::NONE, |w| w.txn)
     }
 
     /// The catalogue as this transaction sees it, its own DDL included.
     pub fn catalog(&self) -> Arc<Catalog> {
-        self.ending.catalog.clone().unwrap_or_else(|| self.core().catalog())
+        self.resources.catalog.clone().unwrap_or_else(|| self.core().catalog())
     }
 
     /// Whether an index has the row versions that this statement sees (it may be younger than the snapshot).
     pub fn can_use_index(&mut self, index: &Index) -> bool {
         let own = self.own();
         let snapshot = self.snapshot();
-        if index.created_by == own && own != NO_TXN && self.isolation == Isolation::RepeatableRead {
+        if index.created_by == own && own != TxnId::NONE && self.isolation == Isolation::RepeatableRead {
             // It has the newest versions as of its making, and the snapshot is older; only a table of its own has no others.
             return self.core().catalog().table_by_oid(index.table).is_none();
         }
@@ -200,7 +202,7 @@ impl Txn {
 
     /// Whether it has written.
     pub fn has_written(&self) -> bool {
-        self.ending.writer.as_ref().is_some_and(|w| w.has_begun())
+        self.resources.writer.as_ref().is_some_and(|w| w.has_begun())
     }
 
     /// Waits for the right to write rows of (or, reading, to keep the definition of) a table; held to the end. 42P01 where the table was
@@ -217,12 +219,12 @@ impl Txn {
     pub fn try_lock_table(&mut self, table: &Table, write: bool) -> bool {
         let mode = if write { LockMode::RowExclusive } else { LockMode::AccessShare };
         let key = LockKey::Table(table.oid);
-        if self.ending.locks.iter().any(|(k, m)| *k == key && m.covers(mode)) {
+        if self.resources.locks.iter().any(|(k, m)| *k == key && m.covers(mode)) {
             return true;
         }
-        let granted = self.core().locks.try_acquire(self.ending.owner, key, mode);
+        let granted = self.core().locks.try_acquire(self.resources.owner, key, mode);
         if let Ok(Some(true)) = granted {
-            self.ending.locks.push((key, mode));
+            self.resources.locks.push((key, mode));
         }
         matches!(granted, Ok(Some(_)))
     }
@@ -256,7 +258,7 @@ impl Txn {
             return Ok(scanner.next_batch(1).await?.pop());
         }
         let core = self.core();
-        let tree = core.tree(index);
+        let tree = index.tree();
         let Some(entry) = tree.first_with_prefix(&core.store, &prefix).await? else { return Ok(None) };
         let rid = key::rid_of(&entry);
         if let Some(found) = core.get_row(snapshot, own, table, index, &prefix, rid).await? {
@@ -303,98 +305,25 @@ impl Txn {
 
     pub fn savepoint(&self) -> Savepoint {
         let undo = self.core().store.undo();
-        Savepoint(self.ending.writer.as_ref().map_or(UndoPtr::NONE, |w| undo.position(w)))
+        Savepoint(self.resources.writer.as_ref().map_or(UndoPtr::NONE, |w| undo.position(w)))
     }
 
     /// Undoes everything since the savepoint. Locks stay; rows given back are free for others. After an error the transaction can
     /// only be rolled back.
     pub async fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
-        self.ending.undo_to(savepoint.0).await?;
-        if self.ending.catalog.is_some() {
-            self.ending.catalog = Some(Arc::new(Catalog::load(&self.core().store, View::Newest).await?));
+        self.resources.undo_to(savepoint.0).await?;
+        if self.resources.catalog.is_some() {
+            self.resources.catalog = Some(Arc::new(Catalog::load(&self.core().store, View::Newest).await?));
         }
-        if let Some(state) = &self.ending.state {
+        if let Some(state) = &self.resources.state {
             state.wake(false);
         }
         Ok(())
     }
 
-    /// Returns when the commit is durable. The order is the point (invariant 1):
-    pub async fn commit(self) -> Result<()> {
-        match self.end_committed().await? {
-            // 2. to 6. in `CommitTail`, which finishes even if this future is dropped.
-            Some(tail) => tail.finish().await,
-            None => Ok(()),
-        }
-    }
-
-    /// Returns before the commit is durable: a crash within the next [`LAZY_FLUSH`] or so may undo it, and with it everything committed
-    /// later, never something earlier. Others see it at once (whoever commits durably on top of it makes it durable too).
-    pub async fn commit_async(self) -> Result<()> {
-        let Some(mut tail) = self.end_committed().await? else { return Ok(()) };
-        let (mut ending, lsn, history) = tail.parts.take().expect("not finished");
-        ending.core.flush_later(lsn);
-        ending.leave(history);
-        Ok(())
-    }
-
-    /// 1. The end of the transaction goes into its undo page: one batch; from here on a restart may find it committed.
-    async fn end_committed(mut self) -> Result<Option<CommitTail>> {
-        (self.underway, self.snapshot) = (None, None);
-        self.tally.committed();
-        if !self.has_written() {
-            self.ending.leave_unwritten().await?;
-            return Ok(None);
-        }
-        let permit = self.core().store.reserve(UndoSpace::log_bytes(0)).await?;
-        self.core().check_alive()?;
-        self.ending.entry.enter(Stage::Committing);
-        let (lsn, history) = self.ending.end_in_log(permit, TxnEnd::Committed);
-        Ok(Some(CommitTail { parts: Some((self.ending, lsn, history)), in_background: false }))
-    }
-
     pub async fn rollback(mut self) -> Result<()> {
         self.tally.rolled_back();
-        self.ending.rollback().await
-    }
-}
-
-/// A commit whose batch is in the log. Dropped unfinished, it finishes in the background.
-struct CommitTail {
-    parts: Option<(Ending, Lsn, History)>,
-    /// In a task of its own already: dropped there, the executor is going down.
-    in_background: bool,
-}
-
-impl CommitTail {
-    async fn finish(mut self) -> Result<()> {
-        let (core, lsn) = self.parts.as_ref().map(|(e, lsn, _)| (e.core.clone(), *lsn)).expect("finished once");
-        // 2. The log is durable up to it.
-        let began = core.env.now();
-        let flushed = core.store.log().commit_to(lsn).await;
-        core.usage.commit_wait.record(core.env.now().0 - began.0);
-        let (mut ending, _, history) = self.parts.take().expect("finished once");
-        if let Err(e) = flushed {
-            core.fail(format!("the log could not be written: {e}"));
-            return Err(EngineError::new("58030", format!("the outcome of the commit is unknown: {e}")));
-        }
-        // 3. New snapshots see it; 4. its definitions are everybody's; 5. locks and waiters are let go; 6. purge gets its history.
-        ending.leave(history);
-        Ok(())
-    }
-}
-
-impl Drop for CommitTail {
-    fn drop(&mut self) {
-        if let (Some(parts), false) = (self.parts.take(), self.in_background) {
-            let core = parts.0.core.clone();
-            let tail = CommitTail { parts: Some(parts), in_background: true };
-            core.store.spawn("commit", async move {
-                if let Err(e) = tail.finish().await {
-                    tracing::error!("{e}");
-                }
-            });
-        }
+        self.resources.rollback().await
     }
 }
 
@@ -416,12 +345,12 @@ impl Txn {
     /// Locks a table in a mode, held to the end (`Share` for CREATE INDEX, `AccessExclusive` for DROP). False where it was held already.
     pub(crate) async fn lock(&mut self, object: ObjectId, mode: LockMode) -> Result<bool> {
         let key = LockKey::Table(object);
-        if self.ending.locks.iter().any(|(k, m)| *k == key && m.covers(mode)) {
+        if self.resources.locks.iter().any(|(k, m)| *k == key && m.covers(mode)) {
             return Ok(false);
         }
         let core = self.core();
-        core.locks.acquire(&core.env, self.ending.owner, key, mode, self.lock_timeout).await?;
-        self.ending.locks.push((key, mode));
+        core.locks.acquire(&core.env, self.resources.owner, key, mode, self.lock_timeout).await?;
+        self.resources.locks.push((key, mode));
         Ok(true)
     }
 
@@ -437,8 +366,8 @@ impl Txn {
 
     async fn note(&mut self, body: Vec<u8>) -> Result<()> {
         self.write_id().await?;
-        let core = self.ending.core.clone();
-        let writer = self.ending.writer.as_mut().expect("write_id makes one");
+        let core = self.resources.core.clone();
+        let writer = self.resources.writer.as_mut().expect("write_id makes one");
         let room = core.store.undo().reserve(&core.store, writer, body.len()).await?;
         let permit = core.store.reserve(body.len() + LOG_EXTRA).await?;
         let mut mtr = core.store.mtr(permit);
@@ -449,31 +378,29 @@ impl Txn {
 
     /// The catalogue as this transaction has changed it; published when it commits. (After `rollback_to` it is read again.)
     pub(crate) fn set_catalog(&mut self, catalog: Arc<Catalog>) {
-        self.ending.catalog = Some(catalog);
+        self.resources.catalog = Some(catalog);
     }
 
     /// This transaction's id, beginning to write where it has not.
     pub(crate) async fn write_id(&mut self) -> Result<TxnId> {
-        if let Some(writer) = &self.ending.writer {
+        if let Some(writer) = &self.resources.writer {
             return Ok(writer.txn);
         }
-        let core = self.ending.core.clone();
+        let core = self.resources.core.clone();
         core.check_alive()?;
-        let owner = self.ending.owner;
+        let owner = self.resources.owner;
         let mut state = None;
         let begun = core.store.undo().begin(&core.store, |id| state = Some(core.active.enter(id, owner))).await?;
         let id = begun.txn;
-        self.ending.entry.has_id(id);
-        self.ending.writer = Some(begun);
-        self.ending.state = state;
+        self.resources.entry.has_id(id);
+        self.resources.writer = Some(begun);
+        self.resources.state = state;
         Ok(id)
     }
 }
 
 #[cfg(test)]
 mod given_up_tests;
-#[cfg(test)]
-mod leave_tests;
 #[cfg(test)]
 mod model_tests;
 #[cfg(test)]

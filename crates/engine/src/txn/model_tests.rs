@@ -141,7 +141,7 @@ fn money_is_neither_made_nor_lost() {
             verify_sum(&db, &t).await;
             clean(&db).await;
             // Purged through and through: one entry a row.
-            let tree = db.0.tree(&t.indexes[0]);
+            let tree = t.indexes[0].tree();
             assert_eq!(tree.check(db.store()).await.unwrap(), ACCOUNTS as u64);
         });
     }

@@ -96,7 +96,7 @@ impl Scanner {
                     Source::Sorted { all: Box::new(all), index: range.index, bounds, direction: range.direction }
                 }
                 Ok((from, to)) => {
-                    let tree = core.tree(&range.index);
+                    let tree = range.index.tree();
                     let direction = match range.direction {
                         ScanDirection::Forward => Direction::Forward,
                         ScanDirection::Backward => Direction::Backward,

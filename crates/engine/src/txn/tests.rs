@@ -443,7 +443,7 @@ fn a_reader_passes_long_versions_that_are_undone_under_it() {
         let snapshot = db.0.active.snapshot(env.now());
         let copied = db.0.stored(rid).await.unwrap().unwrap();
         writer.rollback().await.unwrap();
-        let seen = db.0.visible(&snapshot, crate::rollback::NO_TXN, t.oid, rid, copied).await.unwrap().unwrap();
+        let seen = db.0.visible(&snapshot, terrace_storage::TxnId::NONE, t.oid, rid, copied).await.unwrap().unwrap();
         assert_eq!(int(&seen.into_row().0, &t, 1), 10);
     });
 }

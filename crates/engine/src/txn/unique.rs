@@ -12,7 +12,6 @@ use crate::database::Core;
 use crate::error::{EngineError, Result};
 use crate::key;
 use crate::locks::TxnState;
-use crate::rollback::entry;
 use crate::row::{RowBuf, RowView};
 use crate::types::Datum;
 use crate::versions::RowVersion;
@@ -45,7 +44,7 @@ impl Txn {
             };
             match conflict {
                 Conflict::None => {
-                    core.tree(index).insert(&core.store, &entry(prefix, rid)).await?;
+                    index.tree().insert(&core.store, &key::entry(prefix, rid)).await?;
                     return Ok(());
                 }
                 Conflict::Duplicate(_) => {
@@ -54,7 +53,7 @@ impl Txn {
                 }
                 Conflict::Pending(holder) => {
                     drop(stripe);
-                    core.wait(self.ending.owner, &holder, self.lock_timeout).await?;
+                    core.wait(self.resources.owner, &holder, self.lock_timeout).await?;
                 }
             }
         }
@@ -147,7 +146,7 @@ impl Txn {
                         _ => continue,
                     },
                 };
-                core.wait(self.ending.owner, &holder, self.lock_timeout).await?;
+                core.wait(self.resources.owner, &holder, self.lock_timeout).await?;
             }
         }
         Ok(None)
@@ -157,7 +156,7 @@ impl Txn {
 impl Core {
     /// Whether another row has the key (invariant 2). Under the key's stripe.
     async fn conflict(&self, own: TxnId, table: &Table, index: &Index, prefix: &[u8], rid: Rid) -> Result<Conflict> {
-        let tree = self.tree(index);
+        let tree = index.tree();
         let Some(first) = tree.first_with_prefix(&self.store, prefix).await? else { return Ok(Conflict::None) };
         let mut pending = None;
         let mut entries = vec![first.clone()];

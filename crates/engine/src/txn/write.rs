@@ -14,9 +14,9 @@ use crate::database::Core;
 use crate::error::{EngineError, Result};
 use crate::locks::{LockKey, Owner, Turn, TxnState};
 use crate::record::{self, is_chained, is_deleted};
-use crate::rollback::LOG_EXTRA;
 use crate::row::{RowBuf, RowView};
 use crate::snapshots::Snapshot;
+use crate::txn::LOG_EXTRA;
 use crate::types::Datum;
 use crate::versions::{RowVersion, heap, is_version, new_header};
 use std::sync::Arc;
@@ -98,10 +98,10 @@ impl Txn {
     }
 
     async fn store_row(&mut self, table: &Table, id: TxnId, row: &RowBuf) -> Result<Rid> {
-        let core = self.ending.core.clone();
+        let core = self.resources.core.clone();
         let (store, heap) = (&core.store, heap(table.oid));
         let chained = row.0.len() > Heap::inline_limit(store.pool().page_size());
-        let writer = self.ending.writer.as_mut().expect("write_id makes one");
+        let writer = self.resources.writer.as_mut().expect("write_id makes one");
         let stub;
         let bytes = if chained {
             stub = heap.write_chain(store, &row.0, Some(note(writer))).await?;
@@ -165,14 +165,14 @@ impl Txn {
     async fn ready(&mut self, table: &Table, rid: Rid, expected: Version, turns: &mut Turns) -> Result<Ready> {
         let snapshot = self.snapshot();
         let id = self.write_id().await?;
-        let core = self.ending.core.clone();
+        let core = self.resources.core.clone();
         loop {
             // Without the snapshot the slot may have been freed and given to another row.
             let settled = snapshot.believe(core.settled(id, table.oid, rid).await)?;
             let Some((row, holder)) = settled else {
                 return Ok(Ready::No(UpdateOutcome::Gone));
             };
-            let (owner, timeout) = (self.ending.owner, self.lock_timeout);
+            let (owner, timeout) = (self.resources.owner, self.lock_timeout);
             if let Some(holder) = holder {
                 match turns.writer {
                     // Invariant 2: wait for the turn first, then look again.
@@ -216,8 +216,8 @@ impl Txn {
 
     /// Writes a new version over `old`; false where the row has changed meanwhile.
     async fn replace(&mut self, table: &Table, rid: Rid, old: &RowVersion, row: &RowBuf) -> Result<bool> {
-        let core = self.ending.core.clone();
-        let owner = self.ending.owner;
+        let core = self.resources.core.clone();
+        let owner = self.resources.owner;
         let (store, heap) = (&core.store, heap(table.oid));
         let old_stored = match is_chained(&old.header) {
             false => StoredRow { header: old.header, bytes: old.payload.clone() },
@@ -230,7 +230,7 @@ impl Txn {
         let keys_changed = table.indexes.iter().any(|i| key_changed(&i.columns, before, after));
         let mut chained = row.0.len() > Heap::inline_limit(store.pool().page_size());
         let mut bytes = row.0.clone();
-        let writer = self.ending.writer.as_mut().expect("the caller has an id");
+        let writer = self.resources.writer.as_mut().expect("the caller has an id");
         let id = writer.txn;
         if chained {
             bytes = heap.write_chain(store, &row.0, Some(note(writer))).await?;
@@ -266,11 +266,11 @@ impl Txn {
 
     /// Flags the row; false where it has changed meanwhile.
     async fn mark_deleted(&mut self, table: &Table, rid: Rid, old: &RowVersion) -> Result<bool> {
-        let core = self.ending.core.clone();
-        let owner = self.ending.owner;
+        let core = self.resources.core.clone();
+        let owner = self.resources.owner;
         let (store, heap) = (&core.store, heap(table.oid));
         let Some(mut row) = core.stored(rid).await?.filter(|row| row.header == old.header) else { return Ok(false) };
-        let writer = self.ending.writer.as_mut().expect("the caller has an id");
+        let writer = self.resources.writer.as_mut().expect("the caller has an id");
         let body = record::delete(table.oid, rid, &row);
         let undo_room = store.undo().reserve(store, writer, body.len()).await?;
         let room = heap.pin_row(store, rid).await?;

@@ -1,5 +1,6 @@
 //! Leaving under real threads: what purge may see of it.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "this test is about real threads")]
+use super::{Commit, Durability};
 use crate::testing::*;
 use crate::txn::Isolation::ReadCommitted;
 use std::sync::mpsc;
@@ -20,13 +21,15 @@ fn s3_leaving_and_handing_the_history_over_are_one_step_for_purge() {
         db.purge().await.unwrap();
         let mut first = db.begin(ReadCommitted);
         set(&mut first, &t, 1, 1).await.unwrap();
-        // Its end is in the log and its segment free; that it is durable it does not know yet.
-        let ended = first.end_committed().await.unwrap().expect("it has written");
+        // Its record is in the log and its segment is free. It does not know yet that the record is durable.
+        let mut ended = Commit::new(first.end_reads_as_committed(), Durability::Waited);
+        let permit = ended.reserve_log_space().await.unwrap();
+        ended.write_record(permit);
         let mut second = db.begin(ReadCommitted);
         set(&mut second, &t, 2, 1).await.unwrap();
         second.commit().await.unwrap();
         let waiting: Vec<_> = db.0.histories.lock().iter().collect();
-        let of_first = &ended.parts.as_ref().unwrap().2;
+        let of_first = ended.record().unwrap().history.clone();
         assert_eq!(waiting.iter().map(|h| h.slot).collect::<Vec<_>>(), vec![of_first.slot], "the same segment");
         assert!(of_first.seq < waiting[0].seq);
 
@@ -37,7 +40,7 @@ fn s3_leaving_and_handing_the_history_over_are_one_step_for_purge() {
             // It does all it can. (Where it has to wait, for this transaction, so long is enough.)
             let _ = purged.recv_timeout(Duration::from_millis(300));
         }));
-        ended.finish().await.unwrap();
+        ended.run().await.unwrap();
         db.purge().await.unwrap();
         assert_eq!(db.stats().histories, 0);
         clean(&db).await;

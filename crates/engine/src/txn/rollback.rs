@@ -1,4 +1,4 @@
-//! Ending a transaction that has written: rollback (whole, to a savepoint, of a loser after a crash: one code), and leaving.
+//! Rollback: of a whole transaction, to a savepoint, of a loser after a crash. All three use the same code.
 //!
 //! 1. Records are undone newest first. For each: index entries that only the undone version needs are removed, then one mini-transaction
 //!    restores the row and notes the record undone. A crash in between repeats. The undone version's fragments follow, by records of their
@@ -13,53 +13,24 @@ use crate::catalog::{Catalog, Table};
 use crate::database::Core;
 use crate::error::{EngineError, Result};
 use crate::key;
-use crate::leaving;
-use crate::locks::{LockKey, LockMode, Owner, TxnState};
 use crate::record::{Old, Record, is_chained};
 use crate::row::RowView;
-use crate::status::{OpenTxn, Stage};
-use crate::txn::Isolation;
+use crate::status::Stage;
+use crate::txn::LOG_EXTRA;
+use crate::txn::resources::TxnResources;
 use crate::versions::{RowVersion, heap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use terrace_storage::btree::BTree;
 use terrace_storage::heap::{CHAINED, Fragment, Heap, HeapRoom, ROW_LOG, RowHeader, Spill, StoredRow};
 use terrace_storage::mtr::LogPermit;
 use terrace_storage::page::slotted;
-use terrace_storage::undo::{History, TxnEnd, UndoRecord, UndoSpace, UndoWriter};
-use terrace_storage::{DATA, ObjectId, Rid, TxnId, UndoPtr};
+use terrace_storage::undo::{TxnEnd, UndoRecord, UndoSpace, UndoWriter};
+use terrace_storage::{DATA, ObjectId, Rid, UndoPtr};
 
 /// How often a rollback in the background is tried, and the rest after the first failure, doubled with each.
 const ATTEMPTS: u32 = 8;
 const FIRST_REST: Duration = Duration::from_millis(100);
-
-/// What a transaction holds until it has ended. Dropped before, it is rolled back in the background.
-pub(crate) struct Ending {
-    pub(crate) core: Arc<Core>,
-    pub(crate) owner: Owner,
-    pub(crate) writer: Option<UndoWriter>,
-    pub(crate) state: Option<Arc<TxnState>>,
-    pub(crate) locks: Vec<(LockKey, LockMode)>,
-    /// Of rows locked without being changed.
-    pub(crate) row_locks: Vec<(LockKey, LockMode)>,
-    pub(crate) entry: Arc<OpenTxn>,
-    /// The catalogue with this transaction's changes.
-    pub(crate) catalog: Option<Arc<Catalog>>,
-    /// In a task of its own already: dropped there, the executor is going down, and a restart finishes the work.
-    in_background: bool,
-}
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        if self.writer.is_some() && !self.in_background {
-            self.take().rollback_in_background();
-        } else {
-            self.release_locks();
-            self.core.open_txns.remove(self.owner);
-        }
-    }
-}
 
 /// Counts a background rollback.
 struct Background(Arc<Core>);
@@ -71,50 +42,9 @@ impl Drop for Background {
     }
 }
 
-impl Ending {
-    /// `None` as isolation: found after a crash.
-    pub(crate) fn new(core: Arc<Core>, isolation: Option<Isolation>) -> Ending {
-        let owner = core.new_owner();
-        let entry = core.open_txns.add(owner, core.env.now(), isolation);
-        Ending {
-            core,
-            owner,
-            writer: None,
-            state: None,
-            locks: Vec::new(),
-            row_locks: Vec::new(),
-            entry,
-            catalog: None,
-            in_background: false,
-        }
-    }
-
-    /// A transaction found active after a crash.
-    pub(crate) fn of_loser(core: &Arc<Core>, writer: UndoWriter) -> Ending {
-        let mut ending = Ending::new(core.clone(), None);
-        ending.entry.has_id(writer.txn);
-        ending.state = Some(core.active.enter(writer.txn, ending.owner));
-        ending.writer = Some(writer);
-        ending
-    }
-
-    /// Moves everything out, leaving nothing to end.
-    fn take(&mut self) -> Ending {
-        Ending {
-            core: self.core.clone(),
-            owner: self.owner,
-            writer: self.writer.take(),
-            state: self.state.take(),
-            locks: std::mem::take(&mut self.locks),
-            row_locks: std::mem::take(&mut self.row_locks),
-            entry: self.entry.clone(),
-            catalog: self.catalog.take(),
-            in_background: self.in_background,
-        }
-    }
-
+impl TxnResources {
     /// Tries for a while: a device may fail for a moment. Then the database stops, for what this transaction wrote can neither stay nor go.
-    fn rollback_in_background(mut self) {
+    pub(super) fn rollback_in_background(mut self) {
         self.in_background = true;
         let core = self.core.clone();
         core.background.fetch_add(1, Ordering::AcqRel);
@@ -172,52 +102,11 @@ impl Ending {
         self.entry.enter(Stage::RollingBack);
         self.undo_to(UndoPtr::NONE).await?;
         let permit = self.core.cleanup.reserve(UndoSpace::log_bytes(0)).await?;
-        let (_, history) = self.end_in_log(permit, TxnEnd::RolledBack);
-        self.leave(history);
+        let (_, history) = self.write_end(permit, TxnEnd::RolledBack);
+        self.become_visible(&history);
+        self.release_locks_and_wake();
+        self.wake_purge(&history);
         Ok(())
-    }
-
-    fn release_locks(&mut self) {
-        self.core.locks.release_all(self.owner, &std::mem::take(&mut self.locks));
-        self.core.locks.release_all(self.owner, &std::mem::take(&mut self.row_locks));
-    }
-
-    /// Flips the state in the undo page: one batch, not yet durable.
-    pub(crate) fn end_in_log(&mut self, permit: LogPermit, end: TxnEnd) -> (terrace_storage::Lsn, History) {
-        let writer = self.writer.take().expect("it has begun to write");
-        let store = &self.core.cleanup;
-        store.undo().end(store.mtr(permit), writer, end, self.core.env.unix_micros())
-    }
-
-    /// Leaves the active transactions; publishes the catalogue where it committed one; wakes waiters; hands the history to purge.
-    pub(crate) fn leave(&mut self, history: History) {
-        let state = self.state.take().expect("a writer is registered");
-        let core = self.core.clone();
-        let has_records = !history.first.is_none();
-        let defined = self.catalog.is_some();
-        // The catalogue comes before the history, which purge reads by its definitions. Both come before the locks go:
-        // whoever gets them (checks) must find the records of what it finds.
-        let publish = || {
-            #[cfg(test)]
-            if let Some(hook) = core.while_leaving.lock().take() {
-                hook();
-            }
-            if history.end == TxnEnd::Committed
-                && let Some(catalog) = self.catalog.take()
-            {
-                core.usage.retain(&catalog);
-                *core.catalog.write() = catalog;
-            }
-        };
-        leaving::leave(&core.active, &core.histories, state.id, publish, has_records.then_some(&history));
-        if defined {
-            core.redefined.lock().clear(); // Behind the catalogue: who looks here first misses neither.
-        }
-        self.release_locks();
-        state.wake(true);
-        if has_records {
-            core.purge_wanted.notify_one();
-        }
     }
 
     /// Undoes everything after `target`, newest first.
@@ -263,8 +152,8 @@ struct Undoing<'a> {
     keys_changed: bool,
 }
 
-/// What undoing a record changes, pinned.
-struct Rooms<'a> {
+/// The pages that undoing a record changes, pinned.
+struct PinnedPages<'a> {
     row: HeapRoom,
     /// The undone version's only fragment.
     doomed: Option<(HeapRoom, Fragment)>,
@@ -344,7 +233,7 @@ impl Core {
                 if older.iter().any(|(v, changed)| *changed && key::encode_key(index, v.view(table)) == key) {
                     continue;
                 }
-                self.tree(index).remove(&self.cleanup, &entry(key, u.rid)).await?;
+                index.tree().remove(&self.cleanup, &key::entry(key, u.rid)).await?;
             }
         }
         self.restore(writer, u, record).await
@@ -380,7 +269,7 @@ impl Core {
                 permit,
                 writer,
                 u,
-                Rooms { row: page, doomed, spill: spilled },
+                PinnedPages { row: page, doomed, spill: spilled },
                 row.as_ref(),
                 record.prev,
             ) {
@@ -413,7 +302,7 @@ impl Core {
         permit: LogPermit,
         writer: &mut UndoWriter,
         u: &Undoing<'_>,
-        rooms: Rooms<'_>,
+        rooms: PinnedPages<'_>,
         row: Option<&StoredRow>,
         next: UndoPtr,
     ) -> bool {
@@ -454,23 +343,7 @@ impl Core {
         mtr.commit();
         true
     }
-
-    pub(crate) fn tree(&self, index: &crate::catalog::Index) -> BTree {
-        BTree { object: index.oid, space: DATA, root: index.root }
-    }
 }
-
-/// Log bytes beyond the rows' own: op and block headers, the map, the undo page.
-pub(crate) const LOG_EXTRA: usize = 1024;
-
-/// An index entry.
-pub(crate) fn entry(mut key: Vec<u8>, rid: Rid) -> Vec<u8> {
-    key.extend_from_slice(&rid.encode());
-    key
-}
-
-/// Nobody.
-pub(crate) const NO_TXN: TxnId = TxnId(0);
 
 #[cfg(test)]
 mod tests;
