@@ -1,4 +1,5 @@
-//! Block devices: files, memory, and wrappers that trace, delay and fail.
+//! Block devices: those of the operating system (`real`), and those for tests and experiments (`sim`): in memory, or wrappers that
+//! trace, delay and fail.
 //!
 //! In: aligned buffers, offsets, the purpose of a transfer. Out: the same buffers, errors with device and offset. Never: what
 //! a page is. The only room that starts threads and opens files.
@@ -8,25 +9,19 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-mod blocking;
 pub mod buf;
 mod counters;
-pub mod emulate;
-pub mod fault;
-pub mod file;
-pub mod image;
-pub mod latency;
-pub mod lock;
-pub mod memory;
 pub mod meter;
-pub mod trace;
-mod uring;
+mod real;
+mod sim;
 
 pub use buf::IoBuf;
-pub use file::{Backend, FileDevice, OpenOptions};
-pub use image::Image;
-pub use memory::MemoryDevice;
 pub use meter::{Distribution, Histogram, MeteredDevice, Usage};
+pub use real::file::{self, Backend, FileDevice, OpenOptions};
+pub use real::lock;
+pub use sim::image::{self, Image};
+pub use sim::memory::{self, MemoryDevice};
+pub use sim::{emulate, fault, latency, trace};
 
 pub type IoFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, DeviceError>> + Send + 'a>>;
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 mod tests;
 
 /// Buckets of a histogram: the bound of bucket k is 2^k microseconds, of the last there is none.
-pub const BUCKETS: usize = 28;
+pub(crate) const BUCKETS: usize = 28;
 
 /// Durations by magnitude. Recording is two additions.
 #[derive(Default)]

@@ -53,7 +53,7 @@ impl EngineError {
         self.table = Some(table.into());
         self
     }
-    pub fn on_column(mut self, column: &str) -> EngineError {
+    pub(crate) fn on_column(mut self, column: &str) -> EngineError {
         self.column = Some(column.into());
         self
     }
@@ -69,10 +69,10 @@ impl EngineError {
     pub fn out_of_range(type_name: &str) -> EngineError {
         EngineError::new("22003", format!("{type_name} out of range"))
     }
-    pub fn string_too_long(data_type: DataType) -> EngineError {
+    pub(crate) fn string_too_long(data_type: DataType) -> EngineError {
         EngineError::new("22001", format!("value too long for type {data_type}"))
     }
-    pub fn type_mismatch(wanted: DataType, value: DatumRef<'_>) -> EngineError {
+    pub(crate) fn type_mismatch(wanted: DataType, value: DatumRef<'_>) -> EngineError {
         let given = match value {
             DatumRef::Null => "null",
             DatumRef::Bool(_) => "boolean",
@@ -103,13 +103,13 @@ impl EngineError {
         .on_column(column)
     }
     /// `key` reads `(a, b)=(1, x)`.
-    pub fn duplicate_key(table: &str, index: &str, key: impl Display) -> EngineError {
+    pub(crate) fn duplicate_key(table: &str, index: &str, key: impl Display) -> EngineError {
         EngineError::new("23505", format!("duplicate key value violates unique constraint \"{index}\""))
             .with_detail(format!("Key {key} already exists."))
             .on_table(table)
             .on_constraint(index)
     }
-    pub fn cannot_create_unique(table: &str, index: &str, key: impl Display) -> EngineError {
+    pub(crate) fn cannot_create_unique(table: &str, index: &str, key: impl Display) -> EngineError {
         EngineError::new("23505", format!("could not create unique index \"{index}\""))
             .with_detail(format!("Key {key} is duplicated."))
             .on_table(table)
@@ -117,10 +117,10 @@ impl EngineError {
     }
 
     // ---- names
-    pub fn duplicate_relation(name: &str) -> EngineError {
+    pub(crate) fn duplicate_relation(name: &str) -> EngineError {
         EngineError::new("42P07", format!("relation \"{name}\" already exists"))
     }
-    pub fn duplicate_column(name: &str) -> EngineError {
+    pub(crate) fn duplicate_column(name: &str) -> EngineError {
         EngineError::new("42701", format!("column \"{name}\" specified more than once"))
     }
     pub fn undefined_table(name: &str) -> EngineError {
@@ -129,10 +129,10 @@ impl EngineError {
     pub fn undefined_column(name: &str) -> EngineError {
         EngineError::new("42703", format!("column \"{name}\" does not exist"))
     }
-    pub fn undefined_index(name: &str) -> EngineError {
+    pub(crate) fn undefined_index(name: &str) -> EngineError {
         EngineError::new("42704", format!("index \"{name}\" does not exist"))
     }
-    pub fn too_many_columns(limit: usize) -> EngineError {
+    pub(crate) fn too_many_columns(limit: usize) -> EngineError {
         EngineError::new("54011", format!("tables can have at most {limit} columns"))
     }
 
@@ -140,7 +140,7 @@ impl EngineError {
     pub fn deadlock() -> EngineError {
         EngineError::new("40P01", "deadlock detected").with_hint("Run the transaction again.")
     }
-    pub fn serialization() -> EngineError {
+    pub(crate) fn serialization() -> EngineError {
         EngineError::new("40001", "could not serialize access due to concurrent update")
             .with_hint("Run the transaction again.")
     }
@@ -148,14 +148,14 @@ impl EngineError {
         EngineError::new("55P03", "canceling statement due to lock timeout")
     }
     /// NOWAIT.
-    pub fn lock_not_available(table: &str) -> EngineError {
+    pub(crate) fn lock_not_available(table: &str) -> EngineError {
         EngineError::new("55P03", format!("could not obtain lock on row in relation \"{table}\"")).on_table(table)
     }
-    pub fn too_many_row_locks(limit: usize) -> EngineError {
+    pub(crate) fn too_many_row_locks(limit: usize) -> EngineError {
         EngineError::new("53200", format!("out of memory for row locks: {limit} rows are locked without being changed"))
             .with_hint("Lock fewer rows in one transaction, or update them.")
     }
-    pub fn snapshot_too_old() -> EngineError {
+    pub(crate) fn snapshot_too_old() -> EngineError {
         EngineError::new("72000", "snapshot too old")
             .with_hint("Run the transaction again, or raise the limits on undo.")
     }

@@ -29,7 +29,7 @@ const VALUE: u8 = 1;
 const NULL: u8 = 2;
 
 /// Appends one column.
-pub fn encode_datum(out: &mut Vec<u8>, value: DatumRef<'_>) {
+pub(crate) fn encode_datum(out: &mut Vec<u8>, value: DatumRef<'_>) {
     if value.is_null() {
         out.push(NULL);
         return;
@@ -75,7 +75,7 @@ fn float_bits(v: f64) -> u64 {
 }
 
 /// The key of a row in an index, without RID: equal for equal values.
-pub fn encode_key(index: &Index, row: RowView<'_>) -> Vec<u8> {
+pub(crate) fn encode_key(index: &Index, row: RowView<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(9 * index.columns.len() + Rid::LEN + 16);
     for &c in &index.columns {
         encode_datum(&mut out, row.get(c));
@@ -84,14 +84,14 @@ pub fn encode_key(index: &Index, row: RowView<'_>) -> Vec<u8> {
 }
 
 /// The index entry of a row: its key and its RID.
-pub fn encode_entry(index: &Index, row: RowView<'_>, rid: Rid) -> Vec<u8> {
+pub(crate) fn encode_entry(index: &Index, row: RowView<'_>, rid: Rid) -> Vec<u8> {
     let mut key = encode_key(index, row);
     key.extend_from_slice(&rid.encode());
     key
 }
 
 /// Whether a column of the key is NULL: such rows never violate uniqueness.
-pub fn has_null(index: &Index, row: RowView<'_>) -> bool {
+pub(crate) fn has_null(index: &Index, row: RowView<'_>) -> bool {
     index.columns.iter().any(|&c| row.is_null(c))
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn entry(mut key: Vec<u8>, rid: Rid) -> Vec<u8> {
 }
 
 /// The RID at the end of an entry.
-pub fn rid_of(entry: &[u8]) -> Rid {
+pub(crate) fn rid_of(entry: &[u8]) -> Rid {
     let at = entry.len().checked_sub(Rid::LEN).expect("an entry ends with a RID");
     Rid::decode(entry[at..].try_into().expect("Rid::LEN bytes"))
 }
@@ -113,7 +113,7 @@ pub fn key_of(entry: &[u8]) -> &[u8] {
 }
 
 /// The encoding of values for the first columns of an index. 42804 where a value is not of its column's type.
-pub fn encode_prefix(table: &Table, index: &Index, values: &[Datum]) -> Result<Vec<u8>> {
+pub(crate) fn encode_prefix(table: &Table, index: &Index, values: &[Datum]) -> Result<Vec<u8>> {
     if values.len() > index.columns.len() {
         return Err(EngineError::internal(format!("{} values for index \"{}\"", values.len(), index.name)));
     }
@@ -130,10 +130,10 @@ pub fn encode_prefix(table: &Table, index: &Index, values: &[Datum]) -> Result<V
 }
 
 /// Bounds on entries' bytes.
-pub type EntryBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+pub(crate) type EntryBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 /// The entries of a range.
-pub fn encode_range(table: &Table, range: &IndexRange) -> Result<EntryBounds> {
+pub(crate) fn encode_range(table: &Table, range: &IndexRange) -> Result<EntryBounds> {
     let prefix = |values: &[Datum]| encode_prefix(table, &range.index, values);
     let from = match &range.from {
         Bound::Unbounded => Bound::Unbounded,
@@ -149,7 +149,7 @@ pub fn encode_range(table: &Table, range: &IndexRange) -> Result<EntryBounds> {
 }
 
 /// The smallest bytes above everything that starts with `prefix`; `None` where nothing is (the empty prefix).
-pub fn after_prefix(mut prefix: Vec<u8>) -> Option<Vec<u8>> {
+pub(crate) fn after_prefix(mut prefix: Vec<u8>) -> Option<Vec<u8>> {
     while let Some(last) = prefix.pop() {
         if last != u8::MAX {
             prefix.push(last + 1);
@@ -160,7 +160,7 @@ pub fn after_prefix(mut prefix: Vec<u8>) -> Option<Vec<u8>> {
 }
 
 /// The values of an entry's or a key's columns. XX001 where the bytes are no key of this index.
-pub fn decode_key(table: &Table, index: &Index, mut bytes: &[u8]) -> Result<Vec<Datum>> {
+pub(crate) fn decode_key(table: &Table, index: &Index, mut bytes: &[u8]) -> Result<Vec<Datum>> {
     index
         .columns
         .iter()

@@ -2,17 +2,11 @@
 //!
 //! In: typed rows and keys. Out: rows, versions, errors with SQLSTATE. Never: SQL, devices.
 
-#[cfg(test)]
-mod cancel_tests;
 pub mod catalog;
 mod check;
-#[cfg(test)]
-mod crash_tests;
 pub mod database;
 mod ddl;
 pub mod error;
-#[cfg(test)]
-mod extremes_tests;
 mod histories;
 pub mod key;
 mod leaving;
@@ -25,6 +19,8 @@ pub mod snapshots;
 pub mod status;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 pub mod txn;
 pub mod types;
 mod usage;

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use terrace_env::{Env, Nanos};
-use terrace_storage::log::{Counted, Log};
+use terrace_storage::log::{CountedWaiter, Log};
 use terrace_storage::{ObjectId, Rid, TxnId};
 use tokio::sync::Notify;
 
@@ -142,8 +142,8 @@ impl Locks {
         self.waited.fetch_add(env.now().0.saturating_sub(since.0), Ordering::Relaxed);
     }
 
-    fn held_up(&self) -> Option<Counted<'_>> {
-        self.log.as_ref().map(Log::held_up)
+    fn count_lock_waiter(&self) -> Option<CountedWaiter<'_>> {
+        self.log.as_ref().map(Log::count_lock_waiter)
     }
 }
 
@@ -270,7 +270,7 @@ struct WaitGuard<'a> {
     owner: Owner,
     /// The lock waited for, until the grant is accepted.
     lock: Option<(LockKey, LockMode)>,
-    _held_up: Option<Counted<'a>>,
+    _counted: Option<CountedWaiter<'a>>,
 }
 
 impl Drop for WaitGuard<'_> {
@@ -334,7 +334,7 @@ impl Locks {
                 inner.leave_queue(owner, key);
                 return Err(EngineError::deadlock());
             }
-            WaitGuard { locks: self, owner, lock: Some((key, mode)), _held_up: self.held_up() }
+            WaitGuard { locks: self, owner, lock: Some((key, mode)), _counted: self.count_lock_waiter() }
         };
         let since = env.now();
         with_timeout(env, timeout, granted.notified()).await?;
@@ -438,7 +438,7 @@ impl Locks {
                 inner.waits.remove(&owner);
                 return Err(EngineError::deadlock());
             }
-            WaitGuard { locks: self, owner, lock: None, _held_up: self.held_up() }
+            WaitGuard { locks: self, owner, lock: None, _counted: self.count_lock_waiter() }
         };
         let since = env.now();
         with_timeout(env, timeout, progress).await?;

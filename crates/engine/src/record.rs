@@ -15,6 +15,7 @@
 //! 2. What purge needs of a version it finds in the record, whatever has become of the row: a change of index keys is always written whole,
 //!    and a chained version with its stub.
 use crate::error::{EngineError, Result};
+use terrace_storage::bytes::{u16_at, u32_at};
 use terrace_storage::heap::{CHAINED, ChainId, DELETED, Fragment, ROW_HEADER, RowHeader, StoredRow};
 use terrace_storage::{ObjectId, Rid};
 
@@ -130,11 +131,9 @@ impl<'a> Record<'a> {
     }
 
     fn parse(body: &'a [u8]) -> Option<Record<'a>> {
-        let u16_at = |b: &[u8], at: usize| Some(u16::from_le_bytes(b.get(at..at + 2)?.try_into().ok()?));
-        let u32_at = |at: usize| Some(u32::from_le_bytes(body.get(at..at + 4)?.try_into().ok()?));
         let (kind, flags) = (*body.first()?, *body.get(1)?);
-        let table = ObjectId(u32_at(2)?);
-        let rid = Rid { page: u32_at(6)?, slot: u16_at(body, 10)? };
+        let table = ObjectId(u32_at(body, 2)?);
+        let rid = Rid { page: u32_at(body, 6)?, slot: u16_at(body, 10)? };
         let before = || Some(RowHeader::decode(body.get(HEAD..HEAD + ROW_HEADER)?));
         let keys_changed = flags & KEYS_CHANGED != 0;
         Some(match kind {

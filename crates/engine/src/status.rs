@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
-use terrace_device::DeviceStats;
 use terrace_env::Nanos;
 use terrace_storage::log::LogStatus;
 use terrace_storage::pool::PoolStats;
@@ -104,18 +103,6 @@ pub struct PoolStatus {
     pub dirty: usize,
     /// Hits, misses (`random_reads`, `sequential_reads`), evictions, writes.
     pub counters: PoolStats,
-}
-
-/// A device, in its role: each serves one purpose.
-#[derive(Clone, Debug)]
-pub struct DeviceStatus {
-    /// `control`, `log`, `double_write`, `data`, `undo`.
-    pub role: &'static str,
-    pub name: String,
-    /// Bytes written or allocated; bytes it may ever hold (`u64::MAX`: what the file system gives).
-    pub size: u64,
-    pub capacity: u64,
-    pub counters: DeviceStats,
 }
 
 const SHARDS: usize = 16;
@@ -267,24 +254,5 @@ impl Database {
             dirty: pool.dirty(),
             counters: pool.stats(),
         }
-    }
-
-    pub fn device_status(&self) -> Vec<DeviceStatus> {
-        let devices = self.0.store.devices();
-        let roles = [
-            ("control", &devices.control),
-            ("log", &devices.log),
-            ("double_write", &devices.double_write),
-            ("data", &devices.data),
-            ("undo", &devices.undo),
-        ];
-        let status = |(role, device): (&'static str, &terrace_device::DeviceRef)| DeviceStatus {
-            role,
-            name: device.name().to_string(),
-            size: device.size(),
-            capacity: device.guarantees().capacity,
-            counters: device.stats(),
-        };
-        roles.into_iter().map(status).collect()
     }
 }

@@ -8,8 +8,6 @@
 pub mod memory;
 mod real;
 mod sim;
-#[cfg(test)]
-mod sim_tests;
 
 pub use real::{Real, hand_over_here};
 pub use sim::{Sim, Stuck};

@@ -117,7 +117,10 @@ impl Sim {
     }
 
     /// As [`Sim::run`], giving back what waits where nothing can go on.
-    pub fn try_run<T: Send + 'static>(&self, main: impl Future<Output = T> + Send + 'static) -> Result<T, Stuck> {
+    pub(crate) fn try_run<T: Send + 'static>(
+        &self,
+        main: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, Stuck> {
         let result = Arc::new(Mutex::new(None));
         let slot = result.clone();
         self.shared.spawn("main", Box::pin(async move { *slot.lock() = Some(main.await) }));
@@ -334,3 +337,6 @@ impl Drop for Sleep {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -92,16 +92,10 @@ pub const REJECTED: [&str; 8] = [
 ];
 
 fn rejected(tier: &FlashStats) -> [u64; REJECTED.len()] {
-    [
-        tier.rejected_sequential,
-        tier.rejected_throttled,
-        tier.rejected_policy,
-        tier.rejected_old,
-        tier.rejected_dirty,
-        tier.rejected_cold,
-        tier.rejected_no_frame,
-        tier.rejected_budget,
-    ]
+    REJECTED.map(|reason| {
+        let counter = tier.counters().find(|counter| counter.name == reason.replace(' ', "_"));
+        counter.expect("REJECTED names counters of the tier").value
+    })
 }
 
 /// What a run did.
@@ -136,13 +130,6 @@ impl Timer for VirtualTime {
 #[derive(Clone)]
 pub struct Loaded {
     images: [Image; 5],
-}
-
-impl Loaded {
-    /// Bytes of the data tablespace.
-    pub fn data_bytes(&self) -> u64 {
-        self.images[DATA].size()
-    }
 }
 
 /// The media of one run.

@@ -11,6 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use std::fmt;
+use subtle::ConstantTimeEq;
 use terrace_engine::{EngineError, Result};
 
 type Key = [u8; 32];
@@ -90,7 +91,7 @@ impl Verifier {
         let Ok(proof) = Key::try_from(proof) else { return false };
         let client_key: Vec<u8> = proof.iter().zip(signature).map(|(p, s)| p ^ s).collect();
         let given: Key = Sha256::digest(client_key).into();
-        given.iter().zip(self.stored_key).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
+        given[..].ct_eq(&self.stored_key[..]).into()
     }
 
     /// What proves to the client that the server knows the verifier.

@@ -21,6 +21,7 @@ pub use crate::home::disk::PAGES_AT;
 use crate::home::disk::{DiskHome, WRITERS};
 use crate::identity::Role;
 use crate::log::Log;
+pub use crate::log::inspect::{SegmentFacts, segment_facts};
 use crate::page::header;
 use crate::pool::Access;
 use crate::space::Space;
@@ -203,21 +204,6 @@ pub fn page_checks(bytes: &[u8], page: PageId) -> bool {
     checks(bytes, page)
 }
 
-/// What is known of a log segment's bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SegmentFacts {
-    pub number: u64,
-    pub epoch: u64,
-    /// Where the stream before it ended, and where its own batches end.
-    pub begins: Lsn,
-    pub ends: Lsn,
-}
-
-/// Reads a copied segment; `None` where it is none of this database's.
-pub fn segment_facts(bytes: &[u8], database: u128, segment_size: u64) -> Result<Option<SegmentFacts>> {
-    crate::log::inspect::facts(bytes, database, segment_size)
-}
-
 /// Writes the log of a database to be restored, and what else belongs to it but the tablespaces' pages, which are written before or
 /// after. Then `Store::open_upto` recovers it.
 pub struct Restore<'a> {
@@ -299,5 +285,4 @@ pub async fn rebirth(env: &Env, devices: &DeviceSet, config: &StorageConfig, obj
 }
 
 #[cfg(test)]
-#[path = "backup_tests.rs"]
 mod tests;

@@ -207,7 +207,7 @@ impl Safeguards {
         Safeguards::all().and_without(removed)
     }
 
-    pub const fn and_without(self, removed: Safeguard) -> Safeguards {
+    pub(crate) const fn and_without(self, removed: Safeguard) -> Safeguards {
         Safeguards(self.0 | 1 << removed as u32)
     }
 

@@ -6,22 +6,40 @@
 //! The newest state may be readable and not durable (its sync failed, and the process began anew). Nothing is lost by believing it: what it
 //! says was durable before it was written, and no log is used again before the next state is durable, in the slot of the one before.
 //!
-//! ```text
-//!  0 magic, version, CRC of 16..112 (head.rs)
-//! 16 u64 sequence   24 u128 database id   40 u64 epoch   48 u32 page size   52 u32 flags (1 complete, 2 cleanly closed)
-//! 56 u64 segment size   64 u64 redo LSN   72 u64 retain LSN   80 u32 next object id   88 i64 created, unix microseconds
-//! ```
+//! What a slot holds is declared as [`Slot`].
 
+use crate::bytes::{I64, U32, U64, U128, front, front_mut, layout};
 use crate::error::{Result, StorageError};
-use crate::head::{self, Head};
-use crate::log::batch::{u32_at, u64_at};
+use crate::head::{self, Head, Verdict};
 use crate::types::Lsn;
 use terrace_device::{DeviceRef, ErrorKind, IoBuf, Purpose, SECTOR};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"TERRACTL");
-const COVERED: usize = 112;
 const COMPLETE: u32 = 1;
 const CLEAN: u32 = 2;
+
+/// The CRC of the head covers all of this.
+const COVERED: usize = size_of::<Slot>();
+
+layout! {
+    struct Slot: 112 {
+        0 head: Head,
+        16 sequence: U64,
+        24 database: U128,
+        40 epoch: U64,
+        48 page_size: U32,
+        /// `COMPLETE`, `CLEAN`.
+        52 flags: U32,
+        56 segment_size: U64,
+        64 redo_lsn: U64,
+        72 retain_lsn: U64,
+        80 next_object: U32,
+        84 zero: U32,
+        /// Unix microseconds.
+        88 created: I64,
+        96 zeros: [u8; 16],
+    }
+}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Control {
@@ -122,43 +140,47 @@ impl ControlFile {
 fn encode(sequence: u64, state: &Control) -> IoBuf {
     let mut out = IoBuf::zeroed(SECTOR);
     let flags = if state.complete { COMPLETE } else { 0 } | if state.clean { CLEAN } else { 0 };
-    out[16..24].copy_from_slice(&sequence.to_le_bytes());
-    out[24..40].copy_from_slice(&state.database.to_le_bytes());
-    out[40..48].copy_from_slice(&state.epoch.to_le_bytes());
-    out[48..52].copy_from_slice(&state.page_size.to_le_bytes());
-    out[52..56].copy_from_slice(&flags.to_le_bytes());
-    out[56..64].copy_from_slice(&state.segment_size.to_le_bytes());
-    out[64..72].copy_from_slice(&state.redo_lsn.0.to_le_bytes());
-    out[72..80].copy_from_slice(&state.retain_lsn.0.to_le_bytes());
-    out[80..84].copy_from_slice(&state.next_object.to_le_bytes());
-    out[88..96].copy_from_slice(&state.created.to_le_bytes());
+    *front_mut(&mut out) = Slot {
+        head: Head::default(),
+        sequence: sequence.into(),
+        database: state.database.into(),
+        epoch: state.epoch.into(),
+        page_size: state.page_size.into(),
+        flags: flags.into(),
+        segment_size: state.segment_size.into(),
+        redo_lsn: state.redo_lsn.0.into(),
+        retain_lsn: state.retain_lsn.0.into(),
+        next_object: state.next_object.into(),
+        zero: U32::ZERO,
+        created: state.created.into(),
+        zeros: [0; 16],
+    };
     head::seal(&mut out, MAGIC, COVERED);
     out
 }
 
 /// The state in a slot; `None` where there is none that checks; an unknown version is an error.
 fn decode(sector: &[u8]) -> Result<Option<(u64, Control)>, u32> {
-    let field = |at| u64_at(sector, at).expect("a whole sector");
-    let short = |at| u32_at(sector, at).expect("a whole sector");
     match head::look(sector, MAGIC, COVERED) {
-        Head::Good => {}
-        Head::Unknown(version) => return Err(version),
-        Head::Other | Head::Damaged => return Ok(None),
+        Verdict::Good => {}
+        Verdict::Unknown(version) => return Err(version),
+        Verdict::Other | Verdict::Damaged => return Ok(None),
     }
-    let flags = short(52);
+    let slot: &Slot = front(sector);
+    let flags = slot.flags.get();
     let state = Control {
-        database: u128::from(field(24)) | u128::from(field(32)) << 64,
-        epoch: field(40),
-        page_size: short(48),
-        segment_size: field(56),
-        redo_lsn: Lsn(field(64)),
-        retain_lsn: Lsn(field(72)),
+        database: slot.database.get(),
+        epoch: slot.epoch.get(),
+        page_size: slot.page_size.get(),
+        segment_size: slot.segment_size.get(),
+        redo_lsn: Lsn(slot.redo_lsn.get()),
+        retain_lsn: Lsn(slot.retain_lsn.get()),
         complete: flags & COMPLETE != 0,
         clean: flags & CLEAN != 0,
-        next_object: short(80),
-        created: field(88) as i64,
+        next_object: slot.next_object.get(),
+        created: slot.created.get(),
     };
-    Ok(Some((field(16), state)))
+    Ok(Some((slot.sequence.get(), state)))
 }
 
 impl Control {
@@ -175,5 +197,4 @@ impl Control {
 }
 
 #[cfg(test)]
-#[path = "control_tests.rs"]
 mod tests;

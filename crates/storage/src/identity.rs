@@ -1,10 +1,7 @@
 //! What every device of a database carries in its first sector: whose it is, which part it plays, and in which life it was last
 //! opened. A mixed set of files is refused instead of repaired into nonsense.
 //!
-//! ```text
-//!  0 magic, version, CRC of 16..64 (head.rs)
-//! 16 u128 database id   32 u64 epoch   40 u32 role   44 u32 page size   48 u64 segment size
-//! ```
+//! What the sector holds is declared as [`Sector`].
 //!
 //! Invariants:
 //! 1. All of it lies in the first 512 bytes, which devices write whole or not at all: rewriting it at each opening is safe.
@@ -14,14 +11,26 @@
 //!    crash tore, and these are found out by their checksums and made again from the log, or refused by name. A whole file of
 //!    something else is never written over.
 
+use crate::bytes::{U32, U64, U128, front, front_mut, layout};
 use crate::error::{Result, StorageError};
-use crate::head::{self, Head};
-use crate::log::batch::{u32_at, u64_at};
+use crate::head::{self, Head, Verdict};
 use terrace_device::{Device, ErrorKind, IoBuf, Purpose, SECTOR};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"TERRADEV");
-/// End of what the CRC covers.
-const COVERED: usize = 64;
+/// The CRC of the head covers all of this.
+const COVERED: usize = size_of::<Sector>();
+
+layout! {
+    struct Sector: 64 {
+        0 head: Head,
+        16 database: U128,
+        32 epoch: U64,
+        40 role: U32,
+        44 page_size: U32,
+        48 segment_size: U64,
+        56 zeros: [u8; 8],
+    }
+}
 
 /// The part a device plays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,11 +75,15 @@ impl Role {
 impl Identity {
     fn encode(&self, role: Role) -> IoBuf {
         let mut out = IoBuf::zeroed(SECTOR);
-        out[16..32].copy_from_slice(&self.database.to_le_bytes());
-        out[32..40].copy_from_slice(&self.epoch.to_le_bytes());
-        out[40..44].copy_from_slice(&(role as u32).to_le_bytes());
-        out[44..48].copy_from_slice(&self.page_size.to_le_bytes());
-        out[48..56].copy_from_slice(&self.segment_size.to_le_bytes());
+        *front_mut(&mut out) = Sector {
+            head: Head::default(),
+            database: self.database.into(),
+            epoch: self.epoch.into(),
+            role: (role as u32).into(),
+            page_size: self.page_size.into(),
+            segment_size: self.segment_size.into(),
+            zeros: [0; 8],
+        };
         head::seal(&mut out, MAGIC, COVERED);
         out
     }
@@ -84,8 +97,8 @@ impl Identity {
 
     /// The database that a sector of identity names; `None` where it is none, or damaged.
     pub(crate) fn owner(sector: &[u8]) -> Option<u128> {
-        let whose = u128::from(u64_at(sector, 16)?) | u128::from(u64_at(sector, 24)?) << 64;
-        matches!(head::look(sector, MAGIC, COVERED), Head::Good | Head::Unknown(_)).then_some(whose)
+        let names_owner = matches!(head::look(sector, MAGIC, COVERED), Verdict::Good | Verdict::Unknown(_));
+        names_owner.then(|| front::<Sector>(sector).database.get())
     }
 
     /// Whether the sector of identity is gone, and nothing speaks of another owner (invariant 3).
@@ -96,7 +109,7 @@ impl Identity {
         match device.read(0, IoBuf::zeroed(SECTOR), role.purpose()).await {
             Ok(sector) => {
                 let blank = sector.iter().all(|byte| *byte == 0);
-                Ok(blank || head::look(&sector, MAGIC, COVERED) == Head::Damaged)
+                Ok(blank || head::look(&sector, MAGIC, COVERED) == Verdict::Damaged)
             }
             Err(e) if matches!(e.kind, ErrorKind::Medium(_)) => Ok(true),
             Err(e) => Err(e.into()),
@@ -120,34 +133,33 @@ impl Identity {
             }
             read => read?,
         };
-        let field = |at| u64_at(&sector, at).expect("a whole sector");
-        let short = |at| u32_at(&sector, at).expect("a whole sector");
         match head::look(&sector, MAGIC, COVERED) {
-            Head::Good => {}
-            Head::Other => {
+            Verdict::Good => {}
+            Verdict::Other => {
                 let way_out = match role {
                     Role::DoubleWrite => "move it away, and it is made anew",
                     _ => "correct the configuration, or restore it from a backup",
                 };
                 return Err(foreign(format!("it is not a terrace file, or its first sector is damaged; {way_out}")));
             }
-            Head::Damaged => return Err(foreign("its first sector is damaged; restore it from a backup".into())),
-            Head::Unknown(version) => return Err(foreign(head::unknown_version(version))),
+            Verdict::Damaged => return Err(foreign("its first sector is damaged; restore it from a backup".into())),
+            Verdict::Unknown(version) => return Err(foreign(head::unknown_version(version))),
         }
-        let database = u128::from(field(16)) | u128::from(field(24)) << 64;
+        let found: &Sector = front(&sector);
+        let database = found.database.get();
         if database != self.database {
             let (found, expected) = (database, self.database);
             return Err(foreign(format!(
                 "it belongs to database {found:032x}, the control file to {expected:032x}; bring the files of one database together"
             )));
         }
-        if short(40) != role as u32 {
-            let (found, expected) = (Role::name(short(40)), Role::name(role as u32));
+        if found.role != role as u32 {
+            let (found, expected) = (Role::name(found.role.get()), Role::name(role as u32));
             return Err(foreign(format!(
                 "it is the {found} file, configured as the {expected} file; correct the configuration"
             )));
         }
-        let epoch = field(32);
+        let epoch = found.epoch.get();
         if epoch != self.epoch && epoch != self.epoch + 1 {
             return Err(foreign(format!(
                 "it was last opened in epoch {epoch}, the control file in epoch {}: the files are copies from different times; \

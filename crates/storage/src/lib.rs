@@ -4,6 +4,7 @@
 
 pub mod backup;
 pub mod btree;
+pub mod bytes;
 mod checkpoint;
 pub mod config;
 pub mod control;
@@ -32,7 +33,7 @@ pub mod undo;
 pub use checkpoint::CheckpointStatus;
 pub use config::{DeviceSet, FlashConfig, StorageConfig};
 pub use error::{Result, StorageError};
-pub use flash::{FlashState, FlashStats};
+pub use flash::{FlashCounter, FlashState, FlashStats};
 pub use progress::{RecoveryPhase, RecoveryProgress, RecoveryState};
 pub use reads::{Place, Reads, counted, counting};
 pub use store::{RecoveryReport, Store};

@@ -8,6 +8,7 @@
 //! 3. An applied op is logged. A mini-transaction that is dropped after its first op ends the process; if that happens while a
 //!    panic unwinds, the pool writes nothing any more.
 
+use crate::bytes::{FromBytes, I64, IntoBytes, U64, front, layout};
 use crate::log::{Block, EVENT};
 use crate::page::header;
 use crate::page::op::PageOp;
@@ -29,33 +30,47 @@ pub enum LogEvent {
 /// A commit as older programs wrote it, and with the LSN up to which the log was durable.
 const COMMIT_ONLY: u8 = 1;
 const COMMIT: u8 = 2;
-/// Bytes of an encoded event, and where its durable LSN lies.
-const EVENT_LEN: usize = 25;
-const DURABLE_AT: usize = 17;
+
+layout! {
+    /// A commit in the log.
+    struct CommitBytes: 25 {
+        0 front: CommitFront,
+        /// Up to where the log was durable when this was written.
+        17 durable: U64,
+    }
+}
+
+layout! {
+    /// A commit as older programs wrote it (`COMMIT_ONLY`).
+    struct CommitFront: 17 {
+        0 tag: u8,
+        1 txn: U64,
+        9 unix_micros: I64,
+    }
+}
 
 impl LogEvent {
-    /// Appends the event's log form: tag, then 64-bit little-endian fields. `durable`: up to where the log is.
+    /// Appends the event's log form. `durable`: up to where the log is durable.
     pub fn encode(&self, durable: Lsn, out: &mut Vec<u8>) {
         let LogEvent::Commit { txn, unix_micros } = *self;
-        out.push(COMMIT);
-        out.extend_from_slice(&txn.0.to_le_bytes());
-        out.extend_from_slice(&unix_micros.to_le_bytes());
-        out.extend_from_slice(&durable.0.to_le_bytes());
+        let front = CommitFront { tag: COMMIT, txn: txn.0.into(), unix_micros: unix_micros.into() };
+        out.extend_from_slice(CommitBytes { front, durable: durable.0.into() }.as_bytes());
     }
 
     /// Up to where the log was durable when the event of these bytes was written, where they say so.
     pub fn durable(bytes: &[u8]) -> Option<Lsn> {
-        let bytes: &[u8; EVENT_LEN] = bytes.try_into().ok()?;
-        let durable = u64::from_le_bytes(std::array::from_fn(|i| bytes[DURABLE_AT + i]));
-        (bytes[0] == COMMIT).then_some(Lsn(durable))
+        let commit = CommitBytes::ref_from_bytes(bytes).ok()?;
+        (commit.front.tag == COMMIT).then(|| Lsn(commit.durable.get()))
     }
 
     /// The event in the ops of a block whose page is [`EVENT`].
     pub fn decode(bytes: &[u8]) -> Result<LogEvent, String> {
-        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
+        const WHOLE: usize = size_of::<CommitBytes>();
+        const ONLY: usize = size_of::<CommitFront>();
         match (bytes.first(), bytes.len()) {
-            (Some(&COMMIT), EVENT_LEN) | (Some(&COMMIT_ONLY), DURABLE_AT) => {
-                Ok(LogEvent::Commit { txn: TxnId(word(1)), unix_micros: word(9) as i64 })
+            (Some(&COMMIT), WHOLE) | (Some(&COMMIT_ONLY), ONLY) => {
+                let commit: &CommitFront = front(bytes);
+                Ok(LogEvent::Commit { txn: TxnId(commit.txn.get()), unix_micros: commit.unix_micros.get() })
             }
             (tag, length) => Err(format!("log event {tag:?} of {length} bytes is unknown")),
         }

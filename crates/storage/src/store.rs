@@ -11,9 +11,9 @@ use crate::flash::{FlashHome, FlashStats};
 use crate::home::disk::{DiskHome, PAGES_AT, WRITERS};
 use crate::home::{Home, Reason};
 use crate::identity::{Identity, Role};
-use crate::log::{Class, Log};
+use crate::log::{Log, LogUse};
 use crate::mtr::{LogPermit, Mtr};
-use crate::pool::{Access, Pool};
+use crate::pool::Pool;
 use crate::recovery::{self, Redone, Suspects, Tools};
 use crate::space::Space;
 use crate::types::*;
@@ -54,7 +54,7 @@ pub struct RecoveryReport {
 
 /// Open storage; cheap to clone. A handle reserves log room for normal work, or (see `for_cleanup`) for work that frees room.
 #[derive(Clone)]
-pub struct Store(Arc<Inner>, Class);
+pub struct Store(Arc<Inner>, LogUse);
 
 pub(crate) struct Inner {
     pub(crate) env: Env,
@@ -286,7 +286,7 @@ impl Store {
                 inner.stop_after_panic(why);
             }
         });
-        Store(inner, Class::Normal)
+        Store(inner, LogUse::Normal)
     }
 
     /// Everything is redone: the flash tier and the background writer begin.
@@ -385,15 +385,15 @@ impl Store {
     /// A handle for rollback and purge: what it reserves is never refused for a full log, may use the log's reserve, and is not
     /// held up by the redo bound, for it frees what holds the others up.
     pub fn for_cleanup(&self) -> Store {
-        Store(self.0.clone(), Class::Reserved)
+        Store(self.0.clone(), LogUse::Cleanup)
     }
     /// Reserves log room for a mini-transaction of at most `bytes`; delays near the redo bound. Before latching (R3).
     pub async fn reserve(&self, bytes: usize) -> Result<LogPermit> {
         self.0.log.reserve(bytes, self.1).await
     }
     /// As `reserve` on a handle for cleaning up, for steps that free room whoever makes them.
-    pub async fn reserve_for_cleanup(&self, bytes: usize) -> Result<LogPermit> {
-        self.0.log.reserve(bytes, Class::Reserved).await
+    pub(crate) async fn reserve_for_cleanup(&self, bytes: usize) -> Result<LogPermit> {
+        self.0.log.reserve(bytes, LogUse::Cleanup).await
     }
     pub fn mtr(&self, permit: LogPermit) -> Mtr {
         Mtr::new(&self.0.pool, permit)
@@ -435,14 +435,6 @@ impl Store {
     /// woken with it; reopen to recover.
     pub fn failure(&self) -> Option<StorageError> {
         self.0.failure()
-    }
-
-    /// Reads a page that is not in memory, making it again from the log where it fails its checks, and sees to it that it is good at home.
-    /// `BadPage` where the log does not reach back to the page's beginning.
-    pub async fn repair_page(&self, page: PageId) -> Result<()> {
-        let _pin = self.0.pool.fetch(page, Access::Random).await?;
-        self.0.pool.write_page(page).await?;
-        self.0.home.sync().await
     }
 
     /// Checkpoint, mark clean, stop background tasks.
@@ -615,5 +607,4 @@ fn check_config(config: &StorageConfig) -> Result<()> {
 }
 
 #[cfg(test)]
-#[path = "store_tests.rs"]
 mod tests;

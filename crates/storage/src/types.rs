@@ -62,10 +62,10 @@ impl PageId {
     pub fn new(space: SpaceId, no: u32) -> PageId {
         PageId { space, no }
     }
-    pub fn to_u64(self) -> u64 {
+    pub(crate) fn to_u64(self) -> u64 {
         (self.space.0 as u64) << 32 | self.no as u64
     }
-    pub fn from_u64(v: u64) -> PageId {
+    pub(crate) fn from_u64(v: u64) -> PageId {
         PageId { space: SpaceId((v >> 32) as u16), no: v as u32 }
     }
 }

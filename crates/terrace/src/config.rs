@@ -56,7 +56,7 @@ pub struct Config {
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum DeviceKind {
     Directory,
 }
 
@@ -71,7 +71,7 @@ pub enum BackendName {
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(default)]
 pub struct DeviceConfig {
-    pub kind: Kind,
+    pub kind: DeviceKind,
     pub path: PathBuf,
     pub direct: bool,
     pub backend: BackendName,
@@ -228,7 +228,7 @@ impl Default for Config {
 
 impl Default for DeviceConfig {
     fn default() -> Self {
-        DeviceConfig { kind: Kind::Directory, path: ".".into(), direct: true, backend: BackendName::Auto }
+        DeviceConfig { kind: DeviceKind::Directory, path: ".".into(), direct: true, backend: BackendName::Auto }
     }
 }
 

@@ -53,9 +53,9 @@ impl Options {
 
 /// An open database; cheap to clone.
 #[derive(Clone)]
-pub struct Database(Arc<Shared>);
+pub struct Database(Arc<OpenDatabase>);
 
-struct Shared {
+struct OpenDatabase {
     /// `None`: closed.
     instance: Mutex<Option<Instance>>,
     engine: terrace_engine::Database,
@@ -66,7 +66,7 @@ struct Shared {
     sessions: Arc<()>,
 }
 
-impl Drop for Shared {
+impl Drop for OpenDatabase {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             // It may be dropped on a thread that must not wait.
@@ -88,7 +88,7 @@ impl Database {
         let dir = path.as_ref();
         let opened = within(runtime.handle(), async {
             if let Some(settings) = &options.create
-                && crate::instance::look(dir)? != crate::instance::Found::Database
+                && crate::instance::look(dir)? != crate::instance::DirectoryContent::Database
             {
                 Instance::create_with(dir, settings).await?;
             }
@@ -101,7 +101,7 @@ impl Database {
                 return Err(error);
             }
         };
-        Ok(Database(Arc::new(Shared {
+        Ok(Database(Arc::new(OpenDatabase {
             engine: instance.database.clone(),
             sql: instance.sql(),
             report: instance.report.clone(),

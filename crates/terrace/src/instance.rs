@@ -143,7 +143,7 @@ fn open_flash(dir: &Path, config: &Config) -> Option<DeviceRef> {
 
 /// What a directory holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Found {
+pub enum DirectoryContent {
     /// Nothing, or there is no such directory.
     Nothing,
     Database,
@@ -153,10 +153,10 @@ pub enum Found {
 }
 
 /// Looks at a directory without changing it.
-pub fn look(dir: &Path) -> Result<Found, Error> {
+pub fn look(dir: &Path) -> Result<DirectoryContent, Error> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(DirectoryContent::Nothing),
         Err(error) => return Err(io_at(dir)(error)),
     };
     let names: BTreeSet<String> = entries
@@ -164,13 +164,13 @@ pub fn look(dir: &Path) -> Result<Found, Error> {
         .collect::<io::Result<_>>()
         .map_err(io_at(dir))?;
     Ok(if names.contains(UNFINISHED) {
-        Found::Unfinished
+        DirectoryContent::Unfinished
     } else if names.contains(CONTROL) && names.contains(config::FILE) {
-        Found::Database
+        DirectoryContent::Database
     } else if names.iter().all(|name| name == LOCK) {
-        Found::Nothing
+        DirectoryContent::Nothing
     } else {
-        Found::SomethingElse
+        DirectoryContent::SomethingElse
     })
 }
 
@@ -575,18 +575,18 @@ fn temp(dir: &Path, config: &Config) -> PathBuf {
 /// Refuses what is not a finished database, locks what is, reads its settings.
 fn claim(dir: &Path) -> Result<(Config, DirectoryLock), Error> {
     let refuse = |found| match found {
-        Found::Database => Ok(()),
-        Found::Nothing | Found::SomethingElse => {
+        DirectoryContent::Database => Ok(()),
+        DirectoryContent::Nothing | DirectoryContent::SomethingElse => {
             Err(in_directory(dir, format!("there is no database here; `terrace init {}` makes one", dir.display())))
         }
-        Found::Unfinished => {
+        DirectoryContent::Unfinished => {
             let again = format!("`terrace init` was interrupted here; run `terrace init {}` again", dir.display());
             Err(in_directory(dir, again))
         }
     };
     // `unfinished` may only mean that somebody is at it right now: the lock knows.
     let found = look(dir)?;
-    if found != Found::Unfinished {
+    if found != DirectoryContent::Unfinished {
         refuse(found)?;
     }
     let lock = take_lock(dir)?;
@@ -596,13 +596,15 @@ fn claim(dir: &Path) -> Result<(Config, DirectoryLock), Error> {
     Ok((config, lock))
 }
 
-fn refuse_occupied(dir: &Path, found: Found) -> Result<(), Error> {
+fn refuse_occupied(dir: &Path, found: DirectoryContent) -> Result<(), Error> {
     match found {
-        Found::Nothing | Found::Unfinished => Ok(()),
-        Found::Database => Err(in_directory(
+        DirectoryContent::Nothing | DirectoryContent::Unfinished => Ok(()),
+        DirectoryContent::Database => Err(in_directory(
             dir,
             format!("there is a database here already; `terrace serve {}` serves it", dir.display()),
         )),
-        Found::SomethingElse => Err(in_directory(dir, "the directory is not empty; name an empty or a new one")),
+        DirectoryContent::SomethingElse => {
+            Err(in_directory(dir, "the directory is not empty; name an empty or a new one"))
+        }
     }
 }

@@ -1,21 +1,9 @@
 //! The command line.
 
-mod check;
-mod copies;
-mod inspect;
-mod json;
-mod lab;
-mod memory;
-mod quickstart;
-mod remote;
-mod report;
-mod restart;
-mod serve;
-mod shell;
-mod top;
-mod workload;
+mod cli;
 
 use clap::{Parser, Subcommand};
+use cli::{check, copies, inspect, json, lab, memory, quickstart, serve, shell, top};
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -86,7 +74,7 @@ enum Command {
         /// The database's directory.
         dir: PathBuf,
         #[command(subcommand)]
-        what: inspect::What,
+        what: inspect::InspectCommand,
     },
     /// Copies a database while it is served, or while it is not.
     ///
@@ -114,7 +102,7 @@ enum Command {
     /// \? lists the commands. Input that is not typed stops at its first error, with exit code 1.
     #[command(after_help = "Examples:\n  terrace shell mydb\n  terrace shell --connect 127.0.0.1:5433\n  \
                             terrace shell mydb --csv -c 'SELECT * FROM t' > t.csv\n  terrace shell mydb < script.sql")]
-    Shell(shell::Options),
+    Shell(shell::ShellOptions),
     /// Shows what a server does, on one screen.
     ///
     /// Statements, commits, buffer pool, log, undo, devices, who blocks whom, and sessions, as its views (schema terrace) tell them.
@@ -122,14 +110,14 @@ enum Command {
         after_help = "Examples:\n  terrace top\n  terrace top --url postgres://terrace@127.0.0.1:6000/terrace\n  \
                             terrace top --once --interval 5"
     )]
-    Top(top::Options),
+    Top(top::TopOptions),
     /// Repeats the papers' experiments: the engine itself on emulated devices, in virtual time.
     #[command(subcommand)]
-    Lab(lab::What),
+    Lab(lab::LabCommand),
     /// Makes a demonstration database, runs a short workload on it, and serves it.
     #[command(after_help = "Examples:\n  terrace quickstart\n  terrace quickstart --rows 1000000 --seconds 20\n  \
                             terrace quickstart --replace --no-serve")]
-    Quickstart(quickstart::Options),
+    Quickstart(quickstart::QuickstartOptions),
 }
 
 /// Why the program ends with a code other than 0.

@@ -17,12 +17,12 @@ use terrace_storage::{ObjectId, TxnId};
 
 pub const TABLES: ObjectId = ObjectId(1);
 pub const COLUMNS: ObjectId = ObjectId(2);
-pub const INDEXES: ObjectId = ObjectId(3);
-pub const CHECKS: ObjectId = ObjectId(4);
+pub(crate) const INDEXES: ObjectId = ObjectId(3);
+pub(crate) const CHECKS: ObjectId = ObjectId(4);
 /// All that describe tables.
 pub(crate) const ALL: [ObjectId; 4] = [TABLES, COLUMNS, INDEXES, CHECKS];
 /// User objects have at least this id.
-pub const FIRST_USER: u32 = 16;
+pub(crate) const FIRST_USER: u32 = 16;
 
 static SYSTEM: LazyLock<[Arc<Table>; 4]> = LazyLock::new(|| {
     use DataType::{Bool, Int4, Int8, Text};

@@ -22,7 +22,7 @@ use crate::versions::{RowVersion, heap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use terrace_storage::heap::{CHAINED, Fragment, Heap, HeapRoom, ROW_LOG, RowHeader, Spill, StoredRow};
+use terrace_storage::heap::{CHAINED, Fragment, Heap, PinnedHeapPage, ROW_LOG, RowHeader, Spill, StoredRow};
 use terrace_storage::mtr::LogPermit;
 use terrace_storage::page::slotted;
 use terrace_storage::undo::{TxnEnd, UndoRecord, UndoSpace, UndoWriter};
@@ -154,11 +154,11 @@ struct Undoing<'a> {
 
 /// The pages that undoing a record changes, pinned.
 struct PinnedPages<'a> {
-    row: HeapRoom,
+    row: PinnedHeapPage,
     /// The undone version's only fragment.
-    doomed: Option<(HeapRoom, Fragment)>,
+    doomed: Option<(PinnedHeapPage, Fragment)>,
     /// Where the older version goes that no longer fits (invariant 3).
-    spill: Option<(HeapRoom, &'a Spill)>,
+    spill: Option<(PinnedHeapPage, &'a Spill)>,
 }
 
 impl Core {
@@ -310,7 +310,7 @@ impl Core {
         let mut mtr = store.mtr(permit);
         // R3: heap pages before map pages, each from left to right.
         let others = [rooms.doomed.as_ref().map(|d| &d.0), rooms.spill.as_ref().map(|s| &s.0)];
-        let all: Vec<&HeapRoom> = others.into_iter().flatten().chain([&rooms.row]).collect();
+        let all: Vec<&PinnedHeapPage> = others.into_iter().flatten().chain([&rooms.row]).collect();
         let mut pages: Vec<_> = all.iter().map(|room| &room.page).collect();
         pages.sort_by_key(|pin| pin.id().no);
         let mut maps: Vec<_> = all.iter().map(|room| &room.map).collect();

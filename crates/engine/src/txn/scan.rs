@@ -26,7 +26,7 @@ use terrace_storage::heap::{Heap, StoredRow};
 use terrace_storage::pool::Access;
 use terrace_storage::{DATA, ObjectId, Rid, TxnId};
 
-type Found = (Rid, RowBuf, Version);
+type FoundRow = (Rid, RowBuf, Version);
 
 /// Rows of a scan, a batch at a time. Owns what it needs: outlives nothing, borrows nothing.
 pub struct Scanner {
@@ -35,8 +35,8 @@ pub struct Scanner {
     own: TxnId,
     table: Arc<Table>,
     source: Source,
-    /// Found and not yet returned.
-    ready: VecDeque<Found>,
+    /// FoundRow and not yet returned.
+    ready: VecDeque<FoundRow>,
     /// Of the index that is read, else of the table.
     counted: ObjectId,
     tally: Tally,
@@ -202,8 +202,8 @@ async fn sorted(
     index: &Index,
     bounds: &(Bound<Vec<u8>>, Bound<Vec<u8>>),
     direction: ScanDirection,
-) -> Result<Vec<Found>> {
-    let mut rows: Vec<(Vec<u8>, Found)> = Vec::new();
+) -> Result<Vec<FoundRow>> {
+    let mut rows: Vec<(Vec<u8>, FoundRow)> = Vec::new();
     while Box::pin(all.fill()).await? {
         for found in all.ready.drain(..) {
             let entry = key::encode_entry(index, found.1.view(table), found.0);
@@ -239,7 +239,7 @@ impl Core {
         index: &Index,
         prefix: &[u8],
         rid: Rid,
-    ) -> Result<Option<Found>> {
+    ) -> Result<Option<FoundRow>> {
         let Some(row) = self.stored(rid).await? else { return Ok(None) };
         let Some(version) = self.visible(snapshot, own, table.oid, rid, row).await? else { return Ok(None) };
         if key::encode_key(index, version.view(table)) != prefix {

@@ -1,4 +1,7 @@
 //! Visibility, write conflicts, locks, uniqueness, rollback: each on a simulated machine.
+mod given_up;
+mod model;
+
 use crate::testing::*;
 use crate::txn::{Isolation, Scan, UpdateOutcome};
 use crate::types::Datum;

@@ -22,10 +22,10 @@ use crate::versions::{RowVersion, heap, is_version, new_header};
 use std::sync::Arc;
 use std::time::Duration;
 use terrace_storage::config::Safeguard;
-use terrace_storage::heap::{FragmentNote, Heap, HeapRoom, ROW_HEADER, RowHeader, StoredRow};
+use terrace_storage::heap::{FragmentNote, Heap, PinnedHeapPage, ROW_HEADER, RowHeader, StoredRow};
 use terrace_storage::mtr::LogPermit;
 use terrace_storage::page::slotted;
-use terrace_storage::undo::{UndoRoom, UndoSpace, UndoWriter};
+use terrace_storage::undo::{UndoReservation, UndoSpace, UndoWriter};
 use terrace_storage::{ObjectId, Rid, Store, TxnId, UndoPtr};
 
 /// What became of an attempt under the latch.
@@ -308,9 +308,9 @@ fn insert_row(
     store: &Store,
     permit: LogPermit,
     writer: &mut UndoWriter,
-    undo_room: UndoRoom,
+    undo_room: UndoReservation,
     heap: &Heap,
-    room: HeapRoom,
+    room: PinnedHeapPage,
     row: &StoredRow,
 ) -> Option<Rid> {
     let mut mtr = store.mtr(permit);
@@ -326,10 +326,10 @@ fn write_row(
     store: &Store,
     permit: LogPermit,
     writer: &mut UndoWriter,
-    undo_room: UndoRoom,
+    undo_room: UndoReservation,
     body: &[u8],
     heap: &Heap,
-    room: &HeapRoom,
+    room: &PinnedHeapPage,
     rid: Rid,
     expected: RowHeader,
     row: &StoredRow,

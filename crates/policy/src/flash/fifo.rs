@@ -27,7 +27,7 @@ pub struct FlashFifo {
 }
 
 impl FlashFifo {
-    pub const FRAME_BYTES: usize = size_of::<Node>();
+    pub(crate) const FRAME_BYTES: usize = size_of::<Node>();
 
     pub fn new(capacity: usize) -> FlashFifo {
         assert!(capacity < LINK as usize, "a partition of {capacity} frames");

@@ -39,16 +39,16 @@ pub struct FlashLru2 {
 }
 
 impl FlashLru2 {
-    pub const FRAME_BYTES: usize = size_of::<Node>() + size_of::<Frame>();
+    pub(crate) const FRAME_BYTES: usize = size_of::<Node>() + size_of::<Frame>();
     /// Of the history, for each frame: an entry in a table at most 7/8 and at least 7/16 full.
-    pub const HISTORY_BYTES: usize = ((size_of::<(Page, u32)>() + 1) * 16 / 7).div_ceil(FRAMES_KEPT);
+    pub(crate) const HISTORY_BYTES: usize = ((size_of::<(Page, u32)>() + 1) * 16 / 7).div_ceil(FRAMES_KEPT);
 
     pub fn new(capacity: usize) -> FlashLru2 {
         let nodes = vec![Node { last: 0, before: 0, at: OUT }; capacity];
         FlashLru2 { now: 0, nodes, heap: Vec::with_capacity(capacity), history: None }
     }
 
-    pub fn with_history(capacity: usize) -> FlashLru2 {
+    pub(crate) fn with_history(capacity: usize) -> FlashLru2 {
         FlashLru2 { history: Some(FxHashMap::default()), ..FlashLru2::new(capacity) }
     }
 

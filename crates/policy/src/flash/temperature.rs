@@ -58,7 +58,7 @@ pub struct FlashTemperature {
 impl FlashTemperature {
     /// Pages of an extent.
     pub const EXTENT: u64 = 32;
-    pub const FRAME_BYTES: usize = size_of::<Node>();
+    pub(crate) const FRAME_BYTES: usize = size_of::<Node>();
     /// For each extent that is known: itself, its entry in index (a table at most 7/8 and at least 7/16 full) and heap.
     pub const EXTENT_BYTES: usize = size_of::<Extent>() + (size_of::<(u64, u32)>() + 1) * 16 / 7 + 2 * size_of::<u32>();
 

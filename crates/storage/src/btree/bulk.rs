@@ -4,7 +4,7 @@
 use super::node::{self, Node};
 use super::*;
 use crate::page::header;
-use crate::space::PageRoom;
+use crate::space::ReservedPage;
 
 /// A level under construction.
 #[derive(Default)]
@@ -17,7 +17,7 @@ struct Level {
     /// The page before it; 0 = none was written.
     left: u32,
     /// The page it will be, where that has been promised to the page before it.
-    room: Option<PageRoom>,
+    room: Option<ReservedPage>,
 }
 
 struct Builder<'a> {

@@ -51,8 +51,10 @@ impl BTree {
             let above = self.descend(st, Target::Key(&bound), level, false).await?;
             let (top, at) = (&chain[chain.len() - 1], self.place(&above, level, &bound)?);
             match at {
-                Place::Second { left, right } if left == no(&top.page) && right == no(&top.right) => break above,
-                Place::First { left } if left != 0 && chain.len() < MAX_CHAIN => {
+                SeparatorPlace::Second { left, right } if left == no(&top.page) && right == no(&top.right) => {
+                    break above;
+                }
+                SeparatorPlace::First { left } if left != 0 && chain.len() < MAX_CHAIN => {
                     let only = self.pin(st, left, Access::Random).await?;
                     if !self.has_only_child(&only, level, no(&top.page))? {
                         return Ok(None);
@@ -99,16 +101,16 @@ impl BTree {
     }
 
     /// Where the boundary `bound` lies in the page of `level` that covers it.
-    fn place(&self, pin: &Pin, level: u8, bound: &[u8]) -> Result<Place> {
+    fn place(&self, pin: &Pin, level: u8, bound: &[u8]) -> Result<SeparatorPlace> {
         let page = pin.read();
         let node = self.node(&page, pin)?;
         if node.level() != level || node.is_left_of(Target::Key(bound)) {
-            return Ok(Place::Nowhere);
+            return Ok(SeparatorPlace::Nowhere);
         }
         Ok(match node.search_separator(bound) {
-            Ok(i) => Place::Second { left: node.child(i - 1), right: node.child(i) },
-            Err(1) => Place::First { left: node.left() },
-            Err(_) => Place::Nowhere,
+            Ok(i) => SeparatorPlace::Second { left: node.child(i - 1), right: node.child(i) },
+            Err(1) => SeparatorPlace::First { left: node.left() },
+            Err(_) => SeparatorPlace::Nowhere,
         })
     }
 
@@ -184,7 +186,7 @@ impl BTree {
     }
 }
 
-enum Place {
+enum SeparatorPlace {
     /// It separates the two children.
     Second {
         left: u32,

@@ -1,10 +1,7 @@
 //! Layout of a B-tree page (*format*) and how to read it. Changes are made by the modules that know why.
 //!
-//! ```text
-//! special area (12 bytes):  0 u8 level (0 = leaf)   1 u8 flags   2 u16 zero   4 u32 left page   8 u32 right page (0 = none)
-//! cells, in directory order: the high key where there is a right page, then the entries
-//!   entry of a leaf: the key      entry of an inner page: u32 child, then the separator
-//! ```
+//! The special area is a [`NodeSpecial`]. The cells are, in directory order: the high key where there is a right page, then the entries. An
+//! entry of a leaf is the key; an entry of an inner page is the child's page number (u32), then the separator.
 //!
 //! Invariants:
 //! 1. Keys of a page are below its high key and not below the left page's. Entries ascend strictly.
@@ -12,14 +9,28 @@
 //!    counts as minus infinity: below it, only the page's left bound says what its keys are.
 //! 3. A page whose right page has no entry in the level above is flagged `INCOMPLETE`.
 //! 4. A page flagged `DEAD` is unlinked; its right link still leads to where its keys belong.
+use crate::bytes::{U16, U32, front, layout};
 use crate::page::op::PageOp;
 use crate::page::{PageKind, header, slotted};
 use crate::types::*;
+use std::mem::offset_of;
 
-pub(super) const SPECIAL: u16 = 12;
+layout! {
+    pub(super) struct NodeSpecial: 12 {
+        /// 0: a leaf.
+        0 level: u8,
+        1 flags: u8,
+        2 zero: U16,
+        /// Pages; 0: none.
+        4 left: U32,
+        8 right: U32,
+    }
+}
+
+pub(super) const SPECIAL: u16 = size_of::<NodeSpecial>() as u16;
 pub(super) const INCOMPLETE: u8 = 1;
 pub(super) const DEAD: u8 = 2;
-const CHILD: usize = 4;
+const CHILD: usize = size_of::<U32>();
 /// Of so many entries halving finds one soon.
 const FEW: usize = 16;
 
@@ -44,17 +55,14 @@ impl<'a> Node<'a> {
             && header::owner(self.0) == object
             && slotted::special(self.0).len() == SPECIAL as usize
     }
-    fn special(self) -> &'a [u8] {
-        slotted::special(self.0)
-    }
-    fn link(self, at: usize) -> u32 {
-        u32::from_le_bytes(self.special()[at..at + 4].try_into().expect("four bytes"))
+    fn special(self) -> &'a NodeSpecial {
+        front(slotted::special(self.0))
     }
     pub(super) fn level(self) -> u8 {
-        self.special()[0]
+        self.special().level
     }
     fn flags(self) -> u8 {
-        self.special()[1]
+        self.special().flags
     }
     pub(super) fn is_incomplete(self) -> bool {
         self.flags() & INCOMPLETE != 0
@@ -63,10 +71,10 @@ impl<'a> Node<'a> {
         self.flags() & DEAD != 0
     }
     pub(super) fn left(self) -> u32 {
-        self.link(4)
+        self.special().left.get()
     }
     pub(super) fn right(self) -> u32 {
-        self.link(8)
+        self.special().right.get()
     }
     /// The bound above all keys of the page; none where it is the rightmost of its level.
     pub(super) fn high(self) -> Option<&'a [u8]> {
@@ -94,7 +102,7 @@ impl<'a> Node<'a> {
     }
     pub(super) fn child(self, i: usize) -> u32 {
         debug_assert!(self.level() > 0);
-        u32::from_le_bytes(self.entry(i)[..CHILD].try_into().expect("four bytes"))
+        front::<U32>(self.entry(i)).get()
     }
     /// Whether a search for `target` has to go on to the right page.
     pub(super) fn is_left_of(self, target: Target<'_>) -> bool {
@@ -243,23 +251,18 @@ pub(super) fn format(object: ObjectId) -> PageOp<'static> {
 
 /// A whole special area.
 pub(super) fn special(level: u8, flags: u8, left: u32, right: u32) -> [u8; SPECIAL as usize] {
-    let mut b = [0; SPECIAL as usize];
-    b[0] = level;
-    b[1] = flags;
-    b[4..8].copy_from_slice(&left.to_le_bytes());
-    b[8..].copy_from_slice(&right.to_le_bytes());
-    b
+    zerocopy::transmute!(NodeSpecial { level, flags, zero: U16::ZERO, left: left.into(), right: right.into() })
 }
 
 pub(super) fn write_special(bytes: &[u8; SPECIAL as usize]) -> PageOp<'_> {
     PageOp::Write { offset: slotted::special_offset(), bytes }
 }
 pub(super) fn write_flags(flags: &[u8; 1]) -> PageOp<'_> {
-    PageOp::Write { offset: slotted::special_offset() + 1, bytes: flags }
+    PageOp::Write { offset: slotted::special_offset() + offset_of!(NodeSpecial, flags) as u16, bytes: flags }
 }
 pub(super) fn write_left(left: &[u8; 4]) -> PageOp<'_> {
-    PageOp::Write { offset: slotted::special_offset() + 4, bytes: left }
+    PageOp::Write { offset: slotted::special_offset() + offset_of!(NodeSpecial, left) as u16, bytes: left }
 }
 pub(super) fn write_right(right: &[u8; 4]) -> PageOp<'_> {
-    PageOp::Write { offset: slotted::special_offset() + 8, bytes: right }
+    PageOp::Write { offset: slotted::special_offset() + offset_of!(NodeSpecial, right) as u16, bytes: right }
 }

@@ -5,7 +5,7 @@
 use super::node::{self, INCOMPLETE, Node, Target};
 use super::*;
 use crate::mtr::Latched;
-use crate::space::PageRoom;
+use crate::space::ReservedPage;
 use std::future::Future;
 
 /// An unfinished split: the page, its level, and what the level above has to learn.
@@ -56,7 +56,15 @@ impl BTree {
         }
     }
 
-    fn try_split_root(&self, st: &Store, mut mtr: Mtr, pin: &Pin, mut rooms: [PageRoom; 2], need: usize, append: bool) {
+    fn try_split_root(
+        &self,
+        st: &Store,
+        mut mtr: Mtr,
+        pin: &Pin,
+        mut rooms: [ReservedPage; 2],
+        need: usize,
+        append: bool,
+    ) {
         rooms.sort_by_key(|room| room.page.no); // latch order of their map pages
         let at = mtr.latch(pin);
         if slotted::fits(mtr.page(at), need) {
@@ -88,7 +96,7 @@ impl BTree {
         mut mtr: Mtr,
         pin: &Pin,
         right: Option<&Pin>,
-        room: PageRoom,
+        room: ReservedPage,
         need: usize,
         append: bool,
     ) -> bool {
@@ -134,7 +142,7 @@ impl BTree {
                 let parent = self.descend(st, Target::Key(&split.bound), split.level + 1, true).await?;
                 let permit = st.reserve(split.bound.len() + KEY_LOG).await?;
                 let cell = node::inner_cell(split.right, &split.bound);
-                if let Outcome::Full { append } = self.try_link(st.mtr(permit), &page, &parent, &split, &cell) {
+                if let LeafChange::Full { append } = self.try_link(st.mtr(permit), &page, &parent, &split, &cell) {
                     self.split(st, parent, cell.len(), append).await?;
                 }
             }
@@ -154,7 +162,7 @@ impl BTree {
         Ok(Some(Unfinished { level: node.level(), bound: bound.to_vec(), right: node.right() }))
     }
 
-    fn try_link(&self, mut mtr: Mtr, page: &Pin, parent: &Pin, split: &Unfinished, cell: &[u8]) -> Outcome {
+    fn try_link(&self, mut mtr: Mtr, page: &Pin, parent: &Pin, split: &Unfinished, cell: &[u8]) -> LeafChange {
         let (below, above) = (mtr.latch(page), mtr.latch(parent));
         let (child, node) = (Node(mtr.page(below)), Node(mtr.page(above)));
         let is_same = !child.is_dead()
@@ -162,18 +170,18 @@ impl BTree {
             && child.right() == split.right
             && child.high() == Some(&split.bound[..]);
         if !is_same || node.level() != split.level + 1 || node.is_left_of(Target::Key(&split.bound)) {
-            return Outcome::Moved;
+            return LeafChange::Moved;
         }
         let i = node
             .search_separator(&split.bound)
             .expect_err("invariant 3 of pages: an incomplete split has no entry above");
         if !slotted::fits(node.0, cell.len()) {
-            return Outcome::Full { append: i == node.count() && node.right() == 0 };
+            return LeafChange::Full { append: i == node.count() && node.right() == 0 };
         }
         let slot = node.slot(i);
         mtr.apply(above, PageOp::InsertAt { slot, cell });
         mtr.apply(below, node::write_flags(&[0]));
         mtr.commit();
-        Outcome::Done(true)
+        LeafChange::Done(true)
     }
 }

@@ -13,7 +13,7 @@
 mod dirty;
 mod shape;
 
-use super::record::{NONE, Record, State};
+use super::record::{FrameState, NONE, Record};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::types::{Lsn, PageId};
 use std::sync::Arc;
@@ -139,7 +139,7 @@ impl Partition {
 
     /// Whether the page has a frame, and that is only kept for it.
     pub(super) fn is_kept(&self, page: PageId) -> Option<bool> {
-        self.find(page).map(|frame| self.record(frame).state() == State::Invalid)
+        self.find(page).map(|frame| self.record(frame).state() == FrameState::Invalid)
     }
 
     fn index(&mut self, frame: u32) {
@@ -164,7 +164,7 @@ impl Partition {
     /// Gives a frame to a page that has none, or whose frame was kept: that one, a free one, or that of a victim.
     pub(super) fn allocate(&mut self, page: PageId, rec: Option<Lsn>, tag: u32) -> Result<Allocated, NoFrame> {
         if let Some(kept) = self.find(page) {
-            assert_eq!(self.record(kept).state(), State::Invalid, "page {page} has a frame already");
+            assert_eq!(self.record(kept).state(), FrameState::Invalid, "page {page} has a frame already");
             self.drop_frame(kept); // Nobody reads it: it is the first of the free list now.
         }
         let (frame, evicted) = match self.turn {
@@ -210,7 +210,7 @@ impl Partition {
 
     fn replace(&mut self, frame: u32) -> PageId {
         let record = self.record(frame);
-        assert!(matches!(record.state(), State::Clean | State::Invalid), "only clean frames are replaced");
+        assert!(matches!(record.state(), FrameState::Clean | FrameState::Invalid), "only clean frames are replaced");
         let page = record.page();
         self.drop_frame(frame);
         page
@@ -223,13 +223,13 @@ impl Partition {
             let frame = self.turn.expect("frames are given out in turn");
             let record = self.record(frame);
             let (idle, state) = (record.readers() == 0 && !record.is_void(), record.state());
-            if matches!(state, State::Dirty | State::LazyCleaning) && !record.is_void() {
+            if matches!(state, FrameState::Dirty | FrameState::LazyCleaning) && !record.is_void() {
                 return None;
             }
             self.turn = Some(if frame + 1 < self.limit { frame + 1 } else { 0 });
             match state {
-                State::Free => return Some((frame, None)),
-                State::Clean | State::Invalid if idle => return Some((frame, Some(self.replace(frame)))),
+                FrameState::Free => return Some((frame, None)),
+                FrameState::Clean | FrameState::Invalid if idle => return Some((frame, Some(self.replace(frame)))),
                 _ => {}
             }
         }
@@ -242,7 +242,7 @@ impl Partition {
         if self.record(frame).at != NONE {
             self.dirty_remove(frame);
         }
-        if !matches!(self.record(frame).state(), State::Ready | State::Writing) {
+        if !matches!(self.record(frame).state(), FrameState::Ready | FrameState::Writing) {
             self.order.remove(frame, self.record(frame).page().to_u64());
         }
         self.at(frame).set_void();
@@ -252,7 +252,8 @@ impl Partition {
     /// Frees a void frame that nobody reads or writes.
     fn release(&mut self, frame: u32) {
         let record = self.record(frame);
-        let idle = record.readers() == 0 && matches!(record.state(), State::Clean | State::Dirty | State::Invalid);
+        let idle = record.readers() == 0
+            && matches!(record.state(), FrameState::Clean | FrameState::Dirty | FrameState::Invalid);
         if record.is_void() && idle {
             *self.at(frame) = Record::FREE;
             if frame < self.limit && self.turn.is_none() {
@@ -265,20 +266,20 @@ impl Partition {
 
     /// The write of a frame begins; false where nobody wants it any more (the frame is given back).
     pub(super) fn start_write(&mut self, frame: u32) -> bool {
-        assert_eq!(self.record(frame).state(), State::Ready);
+        assert_eq!(self.record(frame).state(), FrameState::Ready);
         if self.record(frame).is_void() {
-            self.at(frame).set_state(State::Clean);
+            self.at(frame).set_state(FrameState::Clean);
             self.release(frame);
             return false;
         }
-        self.at(frame).set_state(State::Writing);
+        self.at(frame).set_state(FrameState::Writing);
         true
     }
 
     /// The write has ended; whether the page is in the tier now.
     pub(super) fn end_write(&mut self, frame: u32, how: Written) -> bool {
-        assert_eq!(self.record(frame).state(), State::Writing);
-        self.at(frame).set_state(State::Clean);
+        assert_eq!(self.record(frame).state(), FrameState::Writing);
+        self.at(frame).set_state(FrameState::Clean);
         if self.record(frame).is_void() {
             self.release(frame);
             return false;
@@ -288,7 +289,7 @@ impl Partition {
         match how {
             Written::Dirty => {
                 assert!(dirty, "a dirty page has a recLSN");
-                self.at(frame).set_state(State::Dirty);
+                self.at(frame).set_state(FrameState::Dirty);
             }
             Written::Clean | Written::Failed => {
                 assert!(!dirty, "a clean page has no recLSN, and a dirty one is taken out, not dropped");
@@ -313,17 +314,17 @@ impl Partition {
     /// and rising. `keep`: the frame stays the page's where nobody reads or writes it.
     pub(super) fn invalidate(&mut self, page: PageId, keep: bool) -> Option<Option<Lsn>> {
         let frame = self.find(page)?;
-        if self.record(frame).state() == State::Invalid {
+        if self.record(frame).state() == FrameState::Invalid {
             return None;
         }
         let rec = self.take_rec(frame, page);
         let (state, readers) = (self.record(frame).state(), self.record(frame).readers());
-        if !matches!(state, State::Ready | State::Writing) {
+        if !matches!(state, FrameState::Ready | FrameState::Writing) {
             self.order.changed(frame, page.to_u64());
         }
-        if keep && readers == 0 && frame < self.limit && matches!(state, State::Clean | State::Dirty) {
-            self.at(frame).set_state(State::Invalid);
-            if state == State::Dirty {
+        if keep && readers == 0 && frame < self.limit && matches!(state, FrameState::Clean | FrameState::Dirty) {
+            self.at(frame).set_state(FrameState::Invalid);
+            if state == FrameState::Dirty {
                 self.order.cleaned(frame);
             }
         } else {
@@ -356,10 +357,10 @@ impl Partition {
     /// A reader more, if the page can be read from its frame; whether it is newer than on disk.
     pub(super) fn pin(&mut self, frame: u32) -> Option<bool> {
         let dirty = match self.record(frame).state() {
-            State::Clean => false,
-            State::Dirty | State::LazyCleaning => true,
-            State::Ready | State::Writing | State::Invalid => return None,
-            State::Free => unreachable!("the index names no free frame"),
+            FrameState::Clean => false,
+            FrameState::Dirty | FrameState::LazyCleaning => true,
+            FrameState::Ready | FrameState::Writing | FrameState::Invalid => return None,
+            FrameState::Free => unreachable!("the index names no free frame"),
         };
         let pinned = self.at(frame).pin();
         assert!(pinned || !dirty, "a page is read by one miss at a time, and the newest version is in this frame");
@@ -382,24 +383,24 @@ impl Partition {
         let mut listed = 0;
         let mut frame = self.free;
         while frame != NONE {
-            assert_eq!(self.record(frame).state(), State::Free);
+            assert_eq!(self.record(frame).state(), FrameState::Free);
             assert!(frame < self.limit && self.turn.is_none());
             listed += 1;
             frame = self.record(frame).next;
         }
-        let free = self.records[..self.limit as usize].iter().filter(|r| r.state() == State::Free).count();
+        let free = self.records[..self.limit as usize].iter().filter(|r| r.state() == FrameState::Free).count();
         assert_eq!(listed, if self.turn.is_none() { free } else { 0 });
         let mut clean = 0;
-        for (i, record) in self.records.iter().enumerate().filter(|(_, r)| r.state() != State::Free) {
+        for (i, record) in self.records.iter().enumerate().filter(|(_, r)| r.state() != FrameState::Free) {
             let frame = i as u32;
             assert_eq!(self.find(record.page()) == Some(frame), !record.is_void(), "frame {frame}");
             if record.at != NONE {
                 assert_eq!(self.dirty[record.at as usize], frame);
                 assert!(!record.is_void());
             }
-            let dirty = matches!(record.state(), State::Dirty | State::LazyCleaning) && !record.is_void();
+            let dirty = matches!(record.state(), FrameState::Dirty | FrameState::LazyCleaning) && !record.is_void();
             assert!(!dirty || record.at != NONE, "frame {frame}");
-            let replaceable = matches!(record.state(), State::Clean | State::Invalid) && !record.is_void();
+            let replaceable = matches!(record.state(), FrameState::Clean | FrameState::Invalid) && !record.is_void();
             assert!(!replaceable || frame < self.limit, "frame {frame}");
             clean += replaceable as usize;
         }

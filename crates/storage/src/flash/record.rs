@@ -29,7 +29,7 @@ const MAX_READERS: u8 = 15;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub(super) enum State {
+pub(super) enum FrameState {
     Free,
     /// Allocated; its bytes wait to be written.
     Ready,
@@ -56,7 +56,7 @@ pub(super) struct Record {
     tag_rec: u32,
     rec_mid: u16,
     space: u8,
-    /// State, `VOID`, readers.
+    /// FrameState, `VOID`, readers.
     bits: u8,
 }
 
@@ -71,28 +71,28 @@ impl Record {
 
     pub(super) fn allocate(&mut self, page: PageId, tag: u32) {
         assert!(tag <= TAG);
-        assert_eq!(self.state(), State::Free);
+        assert_eq!(self.state(), FrameState::Free);
         let space = u8::try_from(page.space.0).expect("tablespaces that the tier caches have small numbers");
-        *self = Record { no: page.no, tag_rec: tag, space, bits: State::Ready as u8, ..Record::FREE };
+        *self = Record { no: page.no, tag_rec: tag, space, bits: FrameState::Ready as u8, ..Record::FREE };
     }
 
     pub(super) fn page(&self) -> PageId {
         PageId::new(SpaceId(self.space.into()), self.no)
     }
 
-    pub(super) fn state(&self) -> State {
+    pub(super) fn state(&self) -> FrameState {
         match self.bits & STATE {
-            0 => State::Free,
-            1 => State::Ready,
-            2 => State::Writing,
-            3 => State::Clean,
-            4 => State::Dirty,
-            5 => State::LazyCleaning,
-            _ => State::Invalid,
+            0 => FrameState::Free,
+            1 => FrameState::Ready,
+            2 => FrameState::Writing,
+            3 => FrameState::Clean,
+            4 => FrameState::Dirty,
+            5 => FrameState::LazyCleaning,
+            _ => FrameState::Invalid,
         }
     }
 
-    pub(super) fn set_state(&mut self, state: State) {
+    pub(super) fn set_state(&mut self, state: FrameState) {
         self.bits = self.bits & !STATE | state as u8;
     }
 

@@ -45,70 +45,14 @@ impl FlashState {
     }
 }
 
-/// Counters since opening (pages, unless it says bytes), and the present state.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FlashStats {
-    pub state: FlashState,
-    /// Why it failed.
-    pub problem: Option<String>,
-    pub write: WritePolicy,
-    pub replacement: FlashOrder,
-    /// Since the tier was opened.
-    pub running: Duration,
-    pub frames: u64,
-    pub used: u64,
-    pub dirty: u64,
-    /// The smallest recLSN of the dirty ones.
-    pub oldest_dirty: Option<Lsn>,
-    /// Dirty pages brought home in a second, lately (with `LATELY` as the time constant).
-    pub cleaning_rate: f64,
-    /// How long misses of memory took that the tier served, and that the disk did.
-    pub hit_time: Distribution,
-    pub miss_time: Distribution,
-    /// The budget in bytes a day, and what of it may be written now (negative: overdrawn by what was under way).
-    pub write_budget: Option<u64>,
-    pub budget_left: Option<f64>,
-    /// Bytes that the device can take in its life, where that was said.
-    pub endurance: Option<u64>,
-    /// Pages that memory missed: read from the tier, and read from the disk.
-    pub hits: u64,
-    pub misses: u64,
-    /// Of the hits, pages that were newer there than on the disk.
-    pub dirty_hits: u64,
-    /// Of the misses, pages that the tier held but the device was too busy to give.
-    pub throttled_reads: u64,
-    /// Pages let in: clean ones, and dirty ones (by lazy cleaning or dual writing).
-    pub admitted_clean: u64,
-    pub admitted_dirty: u64,
-    /// Pages not let in, by reason.
-    pub rejected_sequential: u64,
-    pub rejected_throttled: u64,
-    pub rejected_policy: u64,
-    pub rejected_old: u64,
-    pub rejected_dirty: u64,
-    /// TAC: no hotter than what is there.
-    pub rejected_cold: u64,
-    /// No frame could be had: all of the partition's are dirty or being read.
-    pub rejected_no_frame: u64,
-    /// The write budget was used up.
-    pub rejected_budget: u64,
-    /// Pages that gave way to others.
-    pub evicted: u64,
-    /// Pages that left the tier because memory read them (exclusive).
-    pub taken_over: u64,
-    /// Pages that changed in memory, and pages of freed extents.
-    pub invalidated: u64,
-    pub forgotten: u64,
-    /// Dirty pages brought home, in so many groups.
-    pub cleaned: u64,
-    pub cleaning_groups: u64,
-    /// Frames that failed their checks (damaged or lost writes), and transfers that failed.
-    pub bad_frames: u64,
-    pub device_errors: u64,
-    /// Dirty pages made again from disk and log.
-    pub replayed: u64,
-    /// Bytes written to the device.
-    pub written_bytes: u64,
+/// A counter of the tier since opening, as views and metrics show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlashCounter {
+    /// Its column in `terrace.flash_tier`.
+    pub name: &'static str,
+    /// Its family among the metrics, and the value of the family's label; `None`: it is not among them.
+    pub metric: Option<(&'static str, Option<&'static str>)>,
+    pub value: u64,
 }
 
 /// The time over which rates are averaged.
@@ -192,10 +136,47 @@ pub(super) struct Times {
     pub(super) cleaned: Rate,
 }
 
+/// Declares the counters, each once: its meaning, its name, and where it stands among the metrics. From this come the struct that counts, the
+/// one that views and metrics read, and [`FlashStats::counters`].
 macro_rules! counters {
-    ($($name:ident),* $(,)?) => {
+    ($($(#[doc = $meaning:literal])+ $name:ident: $metric:expr;)*) => {
         #[derive(Default)]
         pub(super) struct Counters { $(pub(super) $name: AtomicU64),* }
+
+        /// Counters since opening (pages, unless it says bytes), and the present state.
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct FlashStats {
+            pub state: FlashState,
+            /// Why it failed.
+            pub problem: Option<String>,
+            pub write: WritePolicy,
+            pub replacement: FlashOrder,
+            /// Since the tier was opened.
+            pub running: Duration,
+            pub frames: u64,
+            pub used: u64,
+            pub dirty: u64,
+            /// The smallest recLSN of the dirty ones.
+            pub oldest_dirty: Option<Lsn>,
+            /// Dirty pages brought home in a second, lately (with `LATELY` as the time constant).
+            pub cleaning_rate: f64,
+            /// How long misses of memory took that the tier served, and that the disk did.
+            pub hit_time: Distribution,
+            pub miss_time: Distribution,
+            /// The budget in bytes a day, and what of it may be written now (negative: overdrawn by what was under way).
+            pub write_budget: Option<u64>,
+            pub budget_left: Option<f64>,
+            /// Bytes that the device can take in its life, where that was said.
+            pub endurance: Option<u64>,
+            $($(#[doc = $meaning])+ pub $name: u64,)*
+        }
+
+        impl FlashStats {
+            /// All counters.
+            pub fn counters(&self) -> impl Iterator<Item = FlashCounter> {
+                [$(FlashCounter { name: stringify!($name), metric: $metric, value: self.$name }),*].into_iter()
+            }
+        }
 
         impl FlashHome {
             pub(crate) fn stats(&self) -> FlashStats {
@@ -225,32 +206,62 @@ macro_rules! counters {
     };
 }
 
-counters!(
-    hits,
-    misses,
-    dirty_hits,
-    throttled_reads,
-    admitted_clean,
-    admitted_dirty,
-    rejected_sequential,
-    rejected_throttled,
-    rejected_policy,
-    rejected_old,
-    rejected_dirty,
-    rejected_cold,
-    rejected_no_frame,
-    rejected_budget,
-    taken_over,
-    evicted,
-    invalidated,
-    forgotten,
-    cleaned,
-    cleaning_groups,
-    bad_frames,
-    device_errors,
-    replayed,
-    written_bytes,
-);
+const READS: &str = "terrace_flash_reads_total";
+const ADMITTED: &str = "terrace_flash_admitted_total";
+const REJECTED: &str = "terrace_flash_rejected_total";
+const LEFT: &str = "terrace_flash_left_total";
+const TROUBLE: &str = "terrace_flash_trouble_total";
+
+counters! {
+    /// Pages that memory missed and the tier served.
+    hits: Some((READS, Some("flash")));
+    /// Pages that memory missed and the disk served.
+    misses: Some((READS, Some("disk")));
+    /// Of the hits, pages that were newer there than on the disk.
+    dirty_hits: Some(("terrace_flash_dirty_hits_total", None));
+    /// Of the misses, pages that the tier held but the device was too busy to give.
+    throttled_reads: Some(("terrace_flash_throttled_reads_total", None));
+    /// Clean pages let in.
+    admitted_clean: Some((ADMITTED, Some("clean")));
+    /// Dirty pages let in (by lazy cleaning or dual writing).
+    admitted_dirty: Some((ADMITTED, Some("dirty")));
+    /// Pages not let in because they were part of a scan.
+    rejected_sequential: Some((REJECTED, Some("sequential")));
+    /// Pages not let in because the device was too busy.
+    rejected_throttled: Some((REJECTED, Some("throttled")));
+    /// Pages not let in because the write policy does not take such pages.
+    rejected_policy: Some((REJECTED, Some("policy")));
+    /// Dirty pages not let in because they would have been cleaned at once.
+    rejected_old: Some((REJECTED, Some("old")));
+    /// Dirty pages not let in because too much of the tier was dirty.
+    rejected_dirty: Some((REJECTED, Some("dirty")));
+    /// Pages not let in because they were no hotter than those in the tier (TAC).
+    rejected_cold: Some((REJECTED, Some("cold")));
+    /// Pages not let in because all frames of the partition were dirty or being read.
+    rejected_no_frame: Some((REJECTED, Some("no frame")));
+    /// Pages not let in because the write budget was used up.
+    rejected_budget: Some((REJECTED, Some("budget")));
+    /// Pages that gave way to others.
+    evicted: Some((LEFT, Some("evicted")));
+    /// Pages that left the tier because they changed in memory.
+    invalidated: Some((LEFT, Some("invalidated")));
+    /// Pages of freed extents.
+    forgotten: Some((LEFT, Some("forgotten")));
+    /// Pages that left the tier because memory read them (exclusive).
+    taken_over: Some((LEFT, Some("taken over")));
+    /// Dirty pages brought home.
+    cleaned: Some(("terrace_flash_cleaned_total", None));
+    /// The groups in which they were brought home.
+    cleaning_groups: None;
+    /// Transfers that failed.
+    device_errors: Some((TROUBLE, Some("device error")));
+    /// Frames that failed their checks (damaged or lost writes).
+    bad_frames: Some((TROUBLE, Some("bad frame")));
+    /// Dirty pages made again from disk and log.
+    replayed: Some((TROUBLE, Some("made again")));
+    /// Bytes written to the device.
+    written_bytes: Some(("terrace_flash_written_bytes_total", None));
+}
 
 impl Counters {
     pub(super) fn refused(&self, why: Refusal) {
@@ -267,31 +278,4 @@ impl Counters {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_saving_is_measured() {
-        let mut prices = Prices::default();
-        let mut told = Vec::new();
-        for _ in 0..200 {
-            told.extend(prices.note(Class::Random, Tier::Disk, 9_000_000));
-            told.extend(prices.note(Class::Random, Tier::Flash, 90_000));
-            told.extend(prices.note(Class::Sequential, Tier::Disk, 40_000));
-        }
-        assert_eq!(told, [[8910, 0]; 2], "every 256 reads; a scan's page is not read faster from flash");
-        assert_eq!(Prices::default().note(Class::Random, Tier::Flash, 1), None);
-    }
-
-    #[test]
-    fn a_rate_forgets() {
-        let rate = Rate::default();
-        let at = |seconds: u64| Nanos(seconds * 1_000_000_000);
-        for second in 0..60 {
-            rate.add(100, at(second));
-        }
-        let steady = rate.read(at(60));
-        assert!((90.0..110.0).contains(&steady), "100 events a second were read as {steady}");
-        assert!(rate.read(at(90)) < steady / 10.0, "half a minute of rest");
-    }
-}
+mod tests;

@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "this test is about real threads")]
 
 use crate::config::{DeviceSet, FlashConfig, FlashOrder, StorageConfig, WritePolicy};
-use crate::log::Class;
+use crate::log::LogUse;
 use crate::mtr::Mtr;
 use crate::page::op::PageOp;
 use crate::page::{PageKind, header, slotted};
@@ -67,7 +67,7 @@ fn number(bytes: &[u8], no: u32) -> u64 {
 impl Run {
     async fn make(&self, no: u32) {
         let pin = self.store.pool().create(page(no)).await.expect("a page is made");
-        let permit = self.store.log().reserve(256, Class::Normal).await.expect("the log has room");
+        let permit = self.store.log().reserve(256, LogUse::Normal).await.expect("the log has room");
         let mut mtr = Mtr::new(self.store.pool(), permit);
         let at = mtr.latch(&pin);
         mtr.apply(at, PageOp::Format { kind: PageKind::Heap, owner: ObjectId(2), special: 0 });
@@ -78,7 +78,7 @@ impl Run {
     async fn increment(&self, no: u32) {
         let least = self.counted[no as usize].load(Ordering::Acquire);
         let pin = self.store.pool().fetch(page(no), Access::Random).await.expect("a page is read");
-        let permit = self.store.log().reserve(256, Class::Normal).await.expect("the log has room");
+        let permit = self.store.log().reserve(256, LogUse::Normal).await.expect("the log has room");
         let mut mtr = Mtr::new(self.store.pool(), permit);
         let at = mtr.latch(&pin);
         let old = number(mtr.page(at), no);

@@ -1,8 +1,11 @@
 //! A partition's structures against a model, and the memory they take.
 
-use super::partition::{Cleaned, Partition, Totals, Written, frame_bytes};
-use super::record::State;
-use super::tune::Shape;
+mod flow;
+pub(crate) mod home;
+
+use crate::flash::partition::{Cleaned, Partition, Totals, Written, frame_bytes};
+use crate::flash::record::FrameState;
+use crate::flash::tune::Shape;
 use crate::types::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -136,12 +139,12 @@ impl Checked {
             let found = self.part.find(page(no));
             assert_eq!(found.is_some(), self.model.contains_key(&no) || self.kept.contains(&no), "page {no}");
             if let Some(frame) = found {
-                assert_ne!(self.part.record(frame).state(), State::Free);
+                assert_ne!(self.part.record(frame).state(), FrameState::Free);
                 assert_eq!(self.part.is_kept(page(no)), Some(self.kept.contains(&no)), "page {no}");
             }
         }
         assert_eq!(self.part.oldest_dirty(), self.model.values().flatten().min().copied());
-        let used = (0..self.part.frames()).filter(|&f| self.part.record(f).state() != State::Free).count();
+        let used = (0..self.part.frames()).filter(|&f| self.part.record(f).state() != FrameState::Free).count();
         assert_eq!(self.totals.used.load(Ordering::Acquire), used);
     }
 }

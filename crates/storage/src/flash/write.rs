@@ -13,7 +13,7 @@ use super::trouble::Trouble;
 use super::{Admission, FlashHome, FrameId};
 use crate::config::Safeguard;
 use crate::error::Result;
-use crate::home::{Home, HomeFuture, Reason, Tier, WriteBack};
+use crate::home::{Home, HomeFuture, Reason, WriteBack};
 use crate::page::header;
 use crate::pool::Access;
 use crate::sync::atomic::Ordering;
@@ -63,9 +63,8 @@ impl FlashHome {
                 return None;
             }
         };
-        if let Some(gone) = allocated.evicted {
+        if allocated.evicted.is_some() {
             self.counters.evicted.fetch_add(1, Ordering::Relaxed);
-            self.moved(gone, Tier::Disk);
         }
         Some(FrameId { part, frame: allocated.frame })
     }
@@ -141,7 +140,6 @@ impl FlashHome {
             let how = if good { Written::Clean } else { Written::Failed };
             if self.end_write(at, how) {
                 self.counters.admitted_clean.fetch_add(1, Ordering::Relaxed);
-                self.moved(header::id(&bytes), Tier::Flash);
             }
             spare.push(bytes);
         }
@@ -221,11 +219,10 @@ impl FlashHome {
         Box::pin(async move {
             let (disk, flash, both) =
                 futures::join!(disk, self.write_dirty(routes.flash), self.write_copies(&routes.both));
-            for ((at, page, _), good) in routes.both.iter().zip(both) {
+            for ((at, _, _), good) in routes.both.iter().zip(both) {
                 let how = if good && disk.is_ok() { Written::Clean } else { Written::Failed };
                 if self.end_write(*at, how) {
                     self.counters.admitted_dirty.fetch_add(1, Ordering::Relaxed);
-                    self.moved(*page, Tier::Flash);
                 }
             }
             disk.and(flash)
@@ -308,7 +305,6 @@ impl FlashHome {
             if good {
                 if self.end_write(at, Written::Dirty) {
                     self.counters.admitted_dirty.fetch_add(1, Ordering::Relaxed);
-                    self.moved(page.page, Tier::Flash);
                 }
                 continue;
             }

@@ -6,13 +6,36 @@
 //! Until its stub is stored nothing leads to a chain but the undo records that are appended with its fragments ([`FragmentNote`]):
 //! rollback frees each fragment by its record, whether or not the stub was stored by then.
 use super::*;
+use crate::bytes::{FromBytes, IntoBytes, U32};
 use crate::error::StorageError;
-use crate::undo::{UndoRoom, UndoSpace, UndoWriter};
+use crate::undo::{UndoReservation, UndoSpace, UndoWriter};
+
+layout! {
+    /// What a row's cell holds instead of a payload that does not fit.
+    struct StubBytes: 16 {
+        /// Bytes of the payload.
+        0 len: U32,
+        4 id: ChainId,
+        /// RID of the first fragment.
+        10 first: [u8; Rid::LEN],
+    }
+}
+
+layout! {
+    /// What stands in front of a fragment's part of the payload.
+    struct FragmentFront: 13 {
+        /// `FRAGMENT`.
+        0 flags: u8,
+        1 chain: ChainId,
+        /// RID of the next fragment; zeros: this is the last.
+        7 next: [u8; Rid::LEN],
+    }
+}
 
 /// Bytes of a stub.
-pub(super) const STUB: usize = 4 + 6 + Rid::LEN;
+pub(super) const STUB: usize = size_of::<StubBytes>();
 /// Bytes of a fragment in front of its payload.
-const FRAGMENT_HEADER: usize = 1 + 6 + Rid::LEN;
+const FRAGMENT_HEADER: usize = size_of::<FragmentFront>();
 /// "No next fragment". Page 0 is the file header and holds none.
 const END: Rid = Rid { page: 0, slot: 0 };
 
@@ -48,26 +71,19 @@ pub(super) struct Stub {
 
 impl Stub {
     pub(super) fn encode(&self) -> Vec<u8> {
-        [&self.len.to_le_bytes()[..], &self.id, &self.first.encode()].concat()
+        StubBytes { len: self.len.into(), id: self.id, first: self.first.encode() }.as_bytes().to_vec()
     }
     pub(super) fn decode(b: &[u8]) -> Result<Stub> {
-        if b.len() != STUB {
-            return Err(StorageError::Damaged(format!("stub of {} bytes", b.len())));
-        }
-        Ok(Stub {
-            len: u32::from_le_bytes(b[..4].try_into().expect("four bytes")),
-            id: b[4..10].try_into().expect("six bytes"),
-            first: Rid::decode(b[10..16].try_into().expect("six bytes")),
-        })
+        let stub = StubBytes::ref_from_bytes(b);
+        let stub = stub.map_err(|_| StorageError::Damaged(format!("stub of {} bytes", b.len())))?;
+        Ok(Stub { len: stub.len.get(), id: stub.id, first: Rid::decode(stub.first) })
     }
 }
 
 /// Next fragment and payload of a fragment of the chain `id`.
 fn fragment<'a>(cell: &'a [u8], id: &ChainId) -> Option<(Rid, &'a [u8])> {
-    if cell[0] & FRAGMENT == 0 || cell[1..7] != *id {
-        return None;
-    }
-    Some((Rid::decode(cell[7..13].try_into().expect("six bytes")), &cell[FRAGMENT_HEADER..]))
+    let (front, bytes) = FragmentFront::ref_from_prefix(cell).ok()?;
+    (front.flags & FRAGMENT != 0 && front.chain == *id).then(|| (Rid::decode(front.next), bytes))
 }
 
 impl Heap {
@@ -116,10 +132,10 @@ impl Heap {
         &self,
         st: &Store,
         mut mtr: Mtr,
-        room: HeapRoom,
+        room: PinnedHeapPage,
         id: ChainId,
         cell: &[u8],
-        note: Option<(&mut FragmentNote<'_>, UndoRoom)>,
+        note: Option<(&mut FragmentNote<'_>, UndoReservation)>,
     ) -> Option<Rid> {
         let rid = self.insert_cell(st, &mut mtr, room, cell)?;
         if let Some((note, room)) = note {
@@ -138,12 +154,12 @@ impl Heap {
     }
 
     /// As `find_room`, for the fragment.
-    pub async fn find_spill_room(&self, st: &Store, spill: &Spill) -> Result<HeapRoom> {
+    pub async fn find_spill_room(&self, st: &Store, spill: &Spill) -> Result<PinnedHeapPage> {
         self.find_room(st, spill.cell.len(), u64::from(spill.id[0])).await
     }
 
     /// Writes the fragment and returns the stub; `None` where the room is gone. Logs `ROW_LOG` bytes more than the payload.
-    pub fn insert_spill(&self, st: &Store, mtr: &mut Mtr, room: HeapRoom, spill: &Spill) -> Option<Vec<u8>> {
+    pub fn insert_spill(&self, st: &Store, mtr: &mut Mtr, room: PinnedHeapPage, spill: &Spill) -> Option<Vec<u8>> {
         let first = self.insert_cell(st, mtr, room, &spill.cell)?;
         Some(Stub { len: spill.len, id: spill.id, first }.encode())
     }
@@ -217,7 +233,7 @@ impl Heap {
     }
 
     /// Frees a fragment if it is (still) there; `room` is its page's.
-    pub fn free_fragment(&self, st: &Store, mtr: &mut Mtr, room: &HeapRoom, which: Fragment) {
+    pub fn free_fragment(&self, st: &Store, mtr: &mut Mtr, room: &PinnedHeapPage, which: Fragment) {
         let at = mtr.latch(&room.page);
         let page = mtr.page(at);
         let cell = slotted::cell(page, which.rid.slot).filter(|_| self.owns(page));

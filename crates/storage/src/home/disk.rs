@@ -571,10 +571,6 @@ impl Home for DiskHome {
         })
     }
 
-    fn on_move(&self, _listener: Box<dyn Fn(PageId, Tier) + Send + Sync>) {
-        // One tier: nothing moves.
-    }
-
     fn failure(&self) -> Option<StorageError> {
         self.failed.get().cloned()
     }

@@ -1,11 +1,7 @@
 //! The double-write area: a page that is torn while it is written home is restored from the copy written here before.
 //!
 //! Layout of the device: a sector of identity, then one area per writer; an area is a header sector and room for a group of pages.
-//!
-//! ```text
-//!  0 u64 magic   8 u32 CRC-32C of 16..64 + 8 n   16 u128 database id   32 u64 sequence   40 u64 oldest sequence in flight
-//! 48 u32 pages n   64 u64 page id, n times
-//! ```
+//! The header sector is an [`AreaFront`] with the ids of the pages behind it.
 //!
 //! Invariants:
 //! 1. Order per group: area written, device synced, pages written home, home synced, and only then is the area used again. So at any
@@ -19,18 +15,35 @@
 //!    areas are wiped. (A page torn by that has its copy: where home was touched at all, the copy was durable before.)
 //! 6. What cannot be read is damaged, here as at home.
 
+use crate::bytes::{FromBytes, U32, U64, U128, front, front_mut, layout};
 use crate::error::Result;
 use crate::home::disk::Places;
-use crate::log::batch::{u32_at, u64_at};
 use crate::page::header;
 use crate::types::PageId;
 use std::collections::BTreeMap;
 use terrace_device::{DeviceRef, ErrorKind, IoBuf, Purpose, SECTOR};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"TERRADBL");
-const IDS_AT: usize = 64;
+const IDS_AT: usize = size_of::<AreaFront>();
+/// Where the CRC's cover begins; it ends behind the last id.
+const COVERED: usize = std::mem::offset_of!(AreaFront, database);
 /// The most pages that a header can name.
 pub(crate) const MAX_GROUP: usize = (SECTOR - IDS_AT) / 8;
+
+layout! {
+    struct AreaFront: 64 {
+        0 magic: U64,
+        /// CRC-32C from the database id to the last page's id.
+        8 crc: U32,
+        12 zero: U32,
+        16 database: U128,
+        32 sequence: U64,
+        /// The oldest sequence in flight.
+        40 oldest: U64,
+        48 pages: U32,
+        52 zeros: [u8; 12],
+    }
+}
 
 pub(crate) struct DoubleWrite {
     device: DeviceRef,
@@ -72,17 +85,22 @@ impl DoubleWrite {
         assert!(!pages.is_empty() && pages.len() <= self.group, "a group of {} pages", pages.len());
         assert!(oldest <= sequence, "the group itself is in flight");
         let mut buf = IoBuf::zeroed(SECTOR + pages.len() * self.page_size);
-        buf[0..8].copy_from_slice(&MAGIC.to_le_bytes());
-        buf[16..32].copy_from_slice(&self.database.to_le_bytes());
-        buf[32..40].copy_from_slice(&sequence.to_le_bytes());
-        buf[40..48].copy_from_slice(&oldest.to_le_bytes());
-        buf[48..52].copy_from_slice(&(pages.len() as u32).to_le_bytes());
+        *front_mut(&mut buf) = AreaFront {
+            magic: MAGIC.into(),
+            crc: U32::ZERO,
+            zero: U32::ZERO,
+            database: self.database.into(),
+            sequence: sequence.into(),
+            oldest: oldest.into(),
+            pages: (pages.len() as u32).into(),
+            zeros: [0; 12],
+        };
         for (i, (page, bytes)) in pages.iter().enumerate() {
             buf[IDS_AT + i * 8..][..8].copy_from_slice(&page.to_u64().to_le_bytes());
             buf[SECTOR + i * self.page_size..][..self.page_size].copy_from_slice(bytes);
         }
-        let crc = crc32c::crc32c(&buf[16..IDS_AT + pages.len() * 8]);
-        buf[8..12].copy_from_slice(&crc.to_le_bytes());
+        let crc = crc32c::crc32c(&buf[COVERED..IDS_AT + pages.len() * 8]);
+        front_mut::<AreaFront>(&mut buf).crc = crc.into();
         self.device.write(self.area_at(area), buf, Purpose::DoubleWrite).await?;
         self.device.sync(Purpose::DoubleWrite).await?;
         Ok(())
@@ -120,16 +138,18 @@ impl DoubleWrite {
     }
 
     fn decode(&self, block: &[u8]) -> Option<AreaHeader> {
-        let count = u32_at(block, 48)? as usize;
-        let found = u128::from(u64_at(block, 16)?) | u128::from(u64_at(block, 24)?) << 64;
-        if u64_at(block, 0)? != MAGIC || found != self.database || count > self.group {
+        let area: &AreaFront = front(block);
+        let count = area.pages.get() as usize;
+        if area.magic != MAGIC || area.database != self.database || count > self.group {
             return None;
         }
-        if u32_at(block, 8)? != crc32c::crc32c(&block[16..IDS_AT + count * 8]) {
+        let ids = &block[IDS_AT..IDS_AT + count * 8];
+        if area.crc != crc32c::crc32c(&block[COVERED..IDS_AT + count * 8]) {
             return None;
         }
-        let pages = (0..count).map(|i| u64_at(block, IDS_AT + i * 8).map(PageId::from_u64)).collect::<Option<_>>()?;
-        Some(AreaHeader { sequence: u64_at(block, 32)?, oldest: u64_at(block, 40)?, pages })
+        let ids = <[U64]>::ref_from_bytes(ids).ok()?;
+        let pages = ids.iter().map(|id| PageId::from_u64(id.get())).collect();
+        Some(AreaHeader { sequence: area.sequence.get(), oldest: area.oldest.get(), pages })
     }
 
     /// Restores pages torn at home from their copies (invariants 3 to 5) and wipes the areas. Returns the pages restored.

@@ -8,12 +8,14 @@
 
 use super::space::RESERVE;
 use super::{Core, Result};
-use crate::sync::atomic::Ordering;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, Ordering};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Notify;
 
 type Stored = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
@@ -27,6 +29,21 @@ pub(super) struct Failures {
     pub(super) count: u64,
     /// Microseconds since 1970 (UTC), and why.
     pub(super) last: Option<(i64, String)>,
+}
+
+/// The state that the archive's task shares with others.
+pub(super) struct Archiving {
+    pub(super) store: Option<Archive>,
+    pub(super) wake: Notify,
+    /// The newest attempt to store a segment failed.
+    pub(super) refuses: AtomicBool,
+    pub(super) failures: Mutex<Failures>,
+}
+
+impl Archiving {
+    pub(super) fn new(store: Option<Archive>) -> Archiving {
+        Archiving { store, wake: Notify::new(), refuses: AtomicBool::new(false), failures: Mutex::default() }
+    }
 }
 
 /// Rest after a failed attempt.
@@ -51,20 +68,20 @@ impl fmt::Debug for Archive {
 pub(super) async fn run(core: Arc<Core>) {
     loop {
         while let Some(number) = core.next_to_archive() {
-            if core.closing.load(Ordering::Acquire) {
+            if core.is_closing() {
                 return;
             }
             let archived = core.archive(number).await;
             core.tail.lock().slots.recycle();
-            core.more_room(); // Who waits for it learns of a failure, too.
+            core.more_space(); // Reservations that wait learn of a failure, too.
             if archived.is_err() {
                 core.env.sleep(RETRY).await;
             }
         }
-        if core.closing.load(Ordering::Acquire) || core.check().is_err() {
+        if core.is_closing() || core.check().is_err() {
             return;
         }
-        core.wake_archive.notified().await;
+        core.archiving.wake.notified().await;
     }
 }
 
@@ -75,15 +92,15 @@ impl Core {
         let next = tail.slots.live().find(|&n| n >= tail.slots.archived)?;
         let durable = self.durable_lsn();
         // At `prev_end` exactly the batches are durable, and the seal only if nothing else is under way.
-        let sealed = durable > tail.prev_end || (durable == tail.prev_end && tail.unwritten == 0);
-        let complete = next < tail.number && (sealed || durable >= self.geometry.lsn(next + 1, 0));
+        let sealed = durable > tail.segment.prev_end || (durable == tail.segment.prev_end && tail.unwritten == 0);
+        let complete = next < tail.segment.number && (sealed || durable >= self.geometry.lsn(next + 1, 0));
         complete.then_some(next)
     }
 
     /// Stores the next segment. A failure is said in the server's log, and by [`super::Log::status`].
     async fn archive(self: &Arc<Self>, number: u64) -> Result<(), ()> {
         let stored = self.store(number).await;
-        self.archive_refuses.store(stored.is_err(), Ordering::Release);
+        self.archiving.refuses.store(stored.is_err(), Ordering::Release);
         match stored {
             Ok(()) => {
                 self.tail.lock().slots.archived = number + 1;
@@ -91,7 +108,7 @@ impl Core {
             }
             Err(why) => {
                 tracing::warn!(segment = number, "archiving failed, will be tried again: {why}");
-                let mut failed = self.archive_failed.lock();
+                let mut failed = self.archiving.failures.lock();
                 failed.count += 1;
                 failed.last = Some((self.env.unix_micros(), why));
                 Err(())
@@ -100,7 +117,7 @@ impl Core {
     }
 
     async fn store(self: &Arc<Self>, number: u64) -> Result<(), String> {
-        let Archive(store) = self.archive.as_ref().ok_or("there is no archive")?;
+        let Archive(store) = self.archiving.store.as_ref().ok_or("there is no archive")?;
         let slot = self.tail.lock().slots.slot(number).ok_or("the segment is gone")?;
         let image = self.read_segment(slot, number).await.map_err(|e| e.to_string())?;
         let image = image.ok_or("the slot holds something else")?;
@@ -110,10 +127,10 @@ impl Core {
         store(number, image.bytes().to_vec()).await
     }
 
-    /// Before the log starts, when all that is in it is complete: where what the archive has not got leaves no room to start, stores as much
-    /// as makes room; where it refuses, the device may grow.
-    pub(super) async fn archive_for_room(self: &Arc<Self>) -> Result<()> {
-        if self.archive.is_none() {
+    /// Before the log starts, when every segment in it is complete. If segments that the archive lacks leave no space to start, this stores
+    /// as many of them as free the space. If the archive refuses them, the device may grow.
+    pub(super) async fn archive_for_space(self: &Arc<Self>) -> Result<()> {
+        if self.archiving.store.is_none() {
             return Ok(());
         }
         loop {

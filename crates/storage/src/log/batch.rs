@@ -5,12 +5,36 @@
 //!    from a seed made of database id and epoch. Bytes that an earlier life of the database left behind never check.
 //! 2. Parsing a batch that checks never reads outside it; a batch whose blocks do not tile it exactly does not check.
 
+use crate::bytes::{FromBytes, IntoBytes, U32, U64, layout};
 use crate::types::{Lsn, PageId, SpaceId};
+use std::mem::offset_of;
 
-/// Bytes in front of a batch's blocks: length, CRC, LSN.
-pub const BATCH_HEADER: usize = 16;
-/// Bytes in front of a block's ops: page id, prevPageLSN, length.
-pub const BLOCK_HEADER: usize = 20;
+layout! {
+    /// What stands in front of a batch's blocks.
+    struct BatchHeader: 16 {
+        /// Of the whole batch.
+        0 length: U32,
+        /// CRC-32C of what follows, from the epoch's seed on, xor the length.
+        4 crc: U32,
+        /// LSN of the batch's first byte.
+        8 start: U64,
+    }
+}
+
+layout! {
+    /// What stands in front of a block's ops.
+    struct BlockHeader: 20 {
+        0 page: U64,
+        /// prevPageLSN.
+        8 prev: U64,
+        16 ops: U32,
+    }
+}
+
+pub(crate) const BATCH_HEADER: usize = size_of::<BatchHeader>();
+pub(crate) const BLOCK_HEADER: usize = size_of::<BlockHeader>();
+/// Where the CRC's cover begins; it ends with the batch.
+const COVERED: usize = offset_of!(BatchHeader, start);
 /// The "page" of blocks that carry an event and change no page.
 pub const EVENT: PageId = PageId { space: SpaceId(0), no: 0 };
 
@@ -39,35 +63,35 @@ pub fn seed(database: u128, epoch: u64) -> u32 {
 }
 
 /// Bytes that a batch of these blocks takes.
-pub fn encoded_len<'a>(blocks: impl Iterator<Item = Block<'a>>) -> usize {
+pub(crate) fn encoded_len<'a>(blocks: impl Iterator<Item = Block<'a>>) -> usize {
     BATCH_HEADER + blocks.map(|b| BLOCK_HEADER + b.ops.len()).sum::<usize>()
 }
 
 /// Appends the batch that begins at `start` to `out`.
 pub fn encode<'a>(out: &mut Vec<u8>, seed: u32, start: Lsn, blocks: impl Iterator<Item = Block<'a>>) {
     let at = out.len();
-    out.extend_from_slice(&[0; 8]);
-    out.extend_from_slice(&start.0.to_le_bytes());
+    let mut header = BatchHeader { length: U32::ZERO, crc: U32::ZERO, start: start.0.into() };
+    out.extend_from_slice(header.as_bytes());
     for block in blocks {
-        out.extend_from_slice(&block.page.to_u64().to_le_bytes());
-        out.extend_from_slice(&block.prev.0.to_le_bytes());
-        out.extend_from_slice(&(block.ops.len() as u32).to_le_bytes());
+        let (page, prev) = (block.page.to_u64().into(), block.prev.0.into());
+        let header = BlockHeader { page, prev, ops: (block.ops.len() as u32).into() };
+        out.extend_from_slice(header.as_bytes());
         out.extend_from_slice(block.ops);
     }
     let length = (out.len() - at) as u32;
-    out[at..at + 4].copy_from_slice(&length.to_le_bytes());
-    let crc = crc32c::crc32c_append(seed, &out[at + 8..]) ^ length;
-    out[at + 4..at + 8].copy_from_slice(&crc.to_le_bytes());
+    header.length = length.into();
+    header.crc = (crc32c::crc32c_append(seed, &out[at + COVERED..]) ^ length).into();
+    out[at..at + BATCH_HEADER].copy_from_slice(header.as_bytes());
 }
 
 /// The batch at the front of `bytes` if one begins there that was written at `start` in the epoch of `seed`.
 pub fn check(bytes: &[u8], seed: u32, start: Lsn) -> Option<Batch<'_>> {
-    let length = u32_at(bytes, 0)? as usize;
-    if length < BATCH_HEADER + BLOCK_HEADER || length > bytes.len() || u64_at(bytes, 8)? != start.0 {
+    let (header, _) = BatchHeader::ref_from_prefix(bytes).ok()?;
+    let length = header.length.get() as usize;
+    if length < BATCH_HEADER + BLOCK_HEADER || length > bytes.len() || header.start != start.0 {
         return None;
     }
-    let crc = crc32c::crc32c_append(seed, &bytes[8..length]) ^ length as u32;
-    if crc != u32_at(bytes, 4)? {
+    if header.crc != crc32c::crc32c_append(seed, &bytes[COVERED..length]) ^ length as u32 {
         return None;
     }
     let batch = Batch { start, end: Lsn(start.0 + length as u64), body: &bytes[BATCH_HEADER..length] };
@@ -79,65 +103,13 @@ impl<'a> Batch<'a> {
     pub fn blocks(&self) -> impl Iterator<Item = Block<'a>> + use<'a> {
         let mut rest = self.body;
         std::iter::from_fn(move || {
-            let length = u32_at(rest, 16)? as usize;
-            let ops = rest.get(BLOCK_HEADER..BLOCK_HEADER + length)?;
-            let block = Block { page: PageId::from_u64(u64_at(rest, 0)?), prev: Lsn(u64_at(rest, 8)?), ops };
-            rest = &rest[BLOCK_HEADER + length..];
-            Some(block)
+            let (header, behind) = BlockHeader::ref_from_prefix(rest).ok()?;
+            let (ops, behind) = behind.split_at_checked(header.ops.get() as usize)?;
+            rest = behind;
+            Some(Block { page: PageId::from_u64(header.page.get()), prev: Lsn(header.prev.get()), ops })
         })
     }
 }
 
-pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
-}
-
-pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::types::DATA;
-
-    fn blocks() -> Vec<Block<'static>> {
-        vec![
-            Block { page: PageId::new(DATA, 7), prev: Lsn(55), ops: b"first" },
-            Block { page: EVENT, prev: Lsn(0), ops: b"" },
-            Block { page: PageId::new(DATA, 9), prev: Lsn(0), ops: b"second ops" },
-        ]
-    }
-
-    #[test]
-    fn comes_back_as_written() {
-        let mut bytes = Vec::new();
-        encode(&mut bytes, seed(9, 1), Lsn(8192), blocks().into_iter());
-        assert_eq!(bytes.len(), encoded_len(blocks().into_iter()));
-        let batch = check(&bytes, seed(9, 1), Lsn(8192)).expect("checks");
-        assert_eq!(batch.end, Lsn(8192 + bytes.len() as u64));
-        assert_eq!(batch.blocks().collect::<Vec<_>>(), blocks());
-    }
-
-    #[test]
-    fn another_place_time_or_database_does_not_check() {
-        let mut bytes = Vec::new();
-        encode(&mut bytes, seed(9, 1), Lsn(8192), blocks().into_iter());
-        assert!(check(&bytes, seed(9, 1), Lsn(8193)).is_none());
-        assert!(check(&bytes, seed(9, 2), Lsn(8192)).is_none());
-        assert!(check(&bytes, seed(8, 1), Lsn(8192)).is_none());
-    }
-
-    #[test]
-    fn every_flipped_byte_and_every_cut_is_noticed() {
-        let mut bytes = Vec::new();
-        encode(&mut bytes, seed(9, 1), Lsn(8192), blocks().into_iter());
-        for at in 0..bytes.len() {
-            let mut bad = bytes.clone();
-            bad[at] ^= 0x40;
-            assert!(check(&bad, seed(9, 1), Lsn(8192)).is_none(), "byte {at}");
-            assert!(check(&bytes[..at], seed(9, 1), Lsn(8192)).is_none(), "cut at {at}");
-        }
-        assert!(check(&[0; 4096], seed(9, 1), Lsn(8192)).is_none());
-    }
-}
+mod tests;

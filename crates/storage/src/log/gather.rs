@@ -60,24 +60,24 @@ impl Rhythm {
 impl Core {
     /// Whether the writer has reasons not to wait.
     fn is_hurried(&self) -> bool {
-        self.closing.load(Ordering::Acquire)
-            || self.room_waiters.load(Ordering::SeqCst) > 0
+        self.is_closing()
+            || self.reserving.waiters.load(Ordering::SeqCst) > 0
             || self.tail.lock().unwritten >= self.eager()
             || self.others_waiting()
     }
 
     /// Whether `waiting` commits are all that can come of the `wanted` (invariant 5).
     pub(super) fn has_come(&self, waiting: usize, wanted: usize) -> bool {
-        waiting + self.held_up.load(Ordering::SeqCst) >= wanted
+        waiting + self.wait.lock_waiters.load(Ordering::SeqCst) >= wanted
     }
 
     fn commits_waiting(&self) -> usize {
-        self.waiters.lock().commits
+        self.wait.waiters.lock().commits
     }
 
     /// Whether somebody waits who does not commit (invariant 4).
     fn others_waiting(&self) -> bool {
-        let waiters = self.waiters.lock();
+        let waiters = self.wait.waiters.lock();
         waiters.by_lsn.len() > waiters.commits
     }
 
@@ -92,7 +92,7 @@ impl Core {
             return;
         }
         // From here on who comes before the last need not wake the writer.
-        self.gathering.store(wanted, Ordering::SeqCst);
+        self.wait.gathering.store(wanted, Ordering::SeqCst);
         let mut limit = self.env.sleep(rhythm.limit());
         let complete = loop {
             if self.has_come(self.commits_waiting(), wanted) {
@@ -101,12 +101,12 @@ impl Core {
             if self.is_hurried() {
                 break None;
             }
-            match select(pin!(self.wake_writer.notified()), &mut limit).await {
+            match select(pin!(self.wait.wake_writer.notified()), &mut limit).await {
                 Either::Left(_) => {}
                 Either::Right(_) => break Some(false),
             }
         };
-        self.gathering.store(0, Ordering::SeqCst);
+        self.wait.gathering.store(0, Ordering::SeqCst);
         if let Some(complete) = complete {
             rhythm.ended(complete);
         }

@@ -82,7 +82,7 @@ impl Log {
         if !shown && state.clean {
             return Ok(());
         }
-        let Behind { batches, durable } = core.behind(number, end, state.epoch).await?;
+        let LaterBatches { batches, durable } = core.behind(number, end, state.epoch).await?;
         let acknowledged = durable > end && core.safeguards.has(Safeguard::DurableBefore);
         let unreadable = core.unreadable_behind(number, end);
         if !shown && !acknowledged && unreadable.len() < MANY {
@@ -171,8 +171,8 @@ impl Core {
     /// Looks for batches behind `end`, where none begins that checks: in its segment `number`, in the next of the same
     /// opening, and, where the next one's beginning may be what is missing, in all slots that are not in use. `last`:
     /// the last opening.
-    async fn behind(self: &Arc<Core>, number: u64, end: Lsn, last: u64) -> Result<Behind> {
-        let (mut behind, mut epoch, mut sealed) = (Behind::default(), None, false);
+    async fn behind(self: &Arc<Core>, number: u64, end: Lsn, last: u64) -> Result<LaterBatches> {
+        let (mut behind, mut epoch, mut sealed) = (LaterBatches::default(), None, false);
         let found: Vec<(u32, SegmentHeader)> = {
             let tail = self.tail.lock();
             tail.found.range(number..=number + SPAN).map(|(_, &found)| found).collect()
@@ -208,13 +208,13 @@ impl Core {
 
 /// What checks behind the end.
 #[derive(Default)]
-struct Behind {
+struct LaterBatches {
     batches: usize,
     /// Up to where the log was durable when they were written.
     durable: Lsn,
 }
 
-impl Behind {
+impl LaterBatches {
     /// Looks at a segment's bytes from an offset on; `base`: the LSN that its first byte has.
     fn look(&mut self, segment: &[u8], from: u64, seed: u32, base: Lsn) {
         let mut at = from.max(FIRST) as usize;

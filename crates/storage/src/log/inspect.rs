@@ -2,7 +2,6 @@
 
 use super::batch;
 use super::segment::{FIRST, Geometry, Seal, SegmentHeader};
-use crate::backup::SegmentFacts;
 use crate::error::Result;
 use crate::types::Lsn;
 use terrace_device::{DeviceRef, IoBuf, Purpose, SECTOR};
@@ -63,8 +62,18 @@ pub(crate) fn slot_at(slot: u32, segment_size: u64) -> u64 {
     Geometry { segment_size }.slot_at(slot)
 }
 
-/// What a copied segment's header says, and how far its batches check.
-pub(crate) fn facts(bytes: &[u8], database: u128, segment_size: u64) -> Result<Option<SegmentFacts>> {
+/// What is known of a log segment's bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SegmentFacts {
+    pub number: u64,
+    pub epoch: u64,
+    /// Where the stream before it ended, and where its own batches end.
+    pub begins: Lsn,
+    pub ends: Lsn,
+}
+
+/// What a copied segment's header says, and how far its batches check; `None` where it is no segment of this database.
+pub fn segment_facts(bytes: &[u8], database: u128, segment_size: u64) -> Result<Option<SegmentFacts>> {
     let geometry = Geometry { segment_size };
     let Some(header) = SegmentHeader::decode(bytes, geometry, database, "a log segment")? else { return Ok(None) };
     let seed = batch::seed(database, header.epoch);

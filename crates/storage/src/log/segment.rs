@@ -1,19 +1,6 @@
 //! The fixed parts of a segment: its header block, and the page index and footer that seal it. Format: ARCHITECTURE section 4.
 //!
-//! Header block, little-endian, in the first 4 KiB of the slot:
-//!
-//! ```text
-//!  0 magic, version, CRC of 16..64 (head.rs)
-//! 16 u128 database id   32 u64 segment number   40 u64 epoch   48 u64 LSN where the stream before this segment ended
-//! 56 u64 segment size
-//! ```
-//!
-//! Sealed, a segment ends with its page index (per page u64 id, u64 end of its last batch here; ascending) and a footer of 64 bytes:
-//!
-//! ```text
-//!  0 u64 magic   8 u64 segment number   16 u64 epoch   24 u64 end of its last batch   32 u32 pages   36 u32 CRC-32C of the index
-//! 40 u32 CRC-32C of 0..40
-//! ```
+//! The header block lies in the first 4 KiB of the slot. A sealed segment ends with its page index and a footer.
 //!
 //! Invariants:
 //! 1. A segment belongs to one epoch. A reader goes on from segment N to N+1 only where N+1's header says that the stream before it
@@ -21,9 +8,9 @@
 //!    however good it looks.
 //! 2. Batches end, and index begins, on sectors of their own: sealing never writes a sector that holds batches.
 
-use super::batch::{u32_at, u64_at};
+use crate::bytes::{FromBytes, IntoBytes, U32, U64, U128, front, front_mut, layout};
 use crate::error::{Result, StorageError};
-use crate::head::{self, Head};
+use crate::head::{self, Head, Verdict};
 use crate::types::{Lsn, PageId};
 use terrace_device::{IoBuf, SECTOR};
 
@@ -33,10 +20,49 @@ pub(crate) const FIRST: u64 = SECTOR as u64;
 const SLOTS_AT: u64 = SECTOR as u64;
 const MAGIC: u64 = u64::from_le_bytes(*b"TERRALOG");
 const FOOTER_MAGIC: u64 = u64::from_le_bytes(*b"TERRAIDX");
-/// End of what a header's CRC covers.
-const COVERED: usize = 64;
-const FOOTER: usize = 64;
-const ENTRY: usize = 16;
+/// The CRC of the head covers all of this.
+const COVERED: usize = size_of::<HeaderBlock>();
+const FOOTER: usize = size_of::<Footer>();
+const ENTRY: usize = size_of::<IndexEntry>();
+
+layout! {
+    /// The front of a slot's first sector.
+    struct HeaderBlock: 64 {
+        0 head: Head,
+        16 database: U128,
+        32 number: U64,
+        40 epoch: U64,
+        /// LSN where the stream before this segment ended.
+        48 prev_end: U64,
+        56 segment_size: U64,
+    }
+}
+
+layout! {
+    /// A page in the index that seals a segment. Entries ascend by page.
+    struct IndexEntry: 16 {
+        0 page: U64,
+        /// LSN of the end of the page's last batch in this segment.
+        8 end: U64,
+    }
+}
+
+layout! {
+    /// The last bytes of a sealed segment, behind the index.
+    struct Footer: 64 {
+        0 magic: U64,
+        8 number: U64,
+        16 epoch: U64,
+        /// LSN of the end of the segment's last batch.
+        24 end: U64,
+        32 pages: U32,
+        /// CRC-32C of the index.
+        36 index_crc: U32,
+        /// CRC-32C of this footer up to here.
+        40 crc: U32,
+        44 zeros: [u8; 20],
+    }
+}
 
 /// The segment size, and what follows from it.
 #[derive(Clone, Copy, Debug)]
@@ -102,11 +128,14 @@ impl Geometry {
 impl SegmentHeader {
     pub(crate) fn encode(&self, geometry: Geometry, out: &mut [u8]) {
         out[..SECTOR].fill(0);
-        out[16..32].copy_from_slice(&self.database.to_le_bytes());
-        out[32..40].copy_from_slice(&self.number.to_le_bytes());
-        out[40..48].copy_from_slice(&self.epoch.to_le_bytes());
-        out[48..56].copy_from_slice(&self.prev_end.0.to_le_bytes());
-        out[56..64].copy_from_slice(&geometry.segment_size.to_le_bytes());
+        *front_mut(out) = HeaderBlock {
+            head: Head::default(),
+            database: self.database.into(),
+            number: self.number.into(),
+            epoch: self.epoch.into(),
+            prev_end: self.prev_end.0.into(),
+            segment_size: geometry.segment_size.into(),
+        };
         head::seal(out, MAGIC, COVERED);
     }
 
@@ -117,21 +146,21 @@ impl SegmentHeader {
         database: u128,
         device: &str,
     ) -> Result<Option<SegmentHeader>> {
-        let field = |at| u64_at(block, at).unwrap_or(0);
         match head::look(block, MAGIC, COVERED) {
-            Head::Good => {}
+            Verdict::Good => {}
             // Damaged: torn while the slot was taken into use; nothing in it was acknowledged.
-            Head::Other | Head::Damaged => return Ok(None),
-            Head::Unknown(version) => {
+            Verdict::Other | Verdict::Damaged => return Ok(None),
+            Verdict::Unknown(version) => {
                 let problem = head::unknown_version(version);
                 return Err(StorageError::Foreign { file: device.to_string(), problem });
             }
         }
-        let found = u128::from(field(16)) | u128::from(field(24)) << 64;
-        if found != database || field(56) != geometry.segment_size {
+        let found: &HeaderBlock = front(block);
+        if found.database != database || found.segment_size != geometry.segment_size {
             return Ok(None); // Left over from a database that `create` overwrote.
         }
-        Ok(Some(SegmentHeader { database, number: field(32), epoch: field(40), prev_end: Lsn(field(48)) }))
+        let (number, epoch, prev_end) = (found.number.get(), found.epoch.get(), Lsn(found.prev_end.get()));
+        Ok(Some(SegmentHeader { database, number, epoch, prev_end }))
     }
 }
 
@@ -142,70 +171,60 @@ impl Seal {
         let footer = out.len() - FOOTER;
         let index = footer - self.pages.len() * ENTRY;
         for (i, (page, lsn)) in self.pages.iter().enumerate() {
-            let at = index + i * ENTRY;
-            out[at..at + 8].copy_from_slice(&page.to_u64().to_le_bytes());
-            out[at + 8..at + 16].copy_from_slice(&lsn.0.to_le_bytes());
+            let entry = IndexEntry { page: page.to_u64().into(), end: lsn.0.into() };
+            out[index + i * ENTRY..][..ENTRY].copy_from_slice(entry.as_bytes());
         }
         let index_crc = crc32c::crc32c(&out[index..footer]);
-        out[footer..footer + 8].copy_from_slice(&FOOTER_MAGIC.to_le_bytes());
-        out[footer + 8..footer + 16].copy_from_slice(&self.number.to_le_bytes());
-        out[footer + 16..footer + 24].copy_from_slice(&self.epoch.to_le_bytes());
-        out[footer + 24..footer + 32].copy_from_slice(&self.end.0.to_le_bytes());
-        out[footer + 32..footer + 36].copy_from_slice(&(self.pages.len() as u32).to_le_bytes());
-        out[footer + 36..footer + 40].copy_from_slice(&index_crc.to_le_bytes());
-        let crc = crc32c::crc32c(&out[footer..footer + 40]);
-        out[footer + 40..footer + 44].copy_from_slice(&crc.to_le_bytes());
+        let mut seal = Footer {
+            magic: FOOTER_MAGIC.into(),
+            number: self.number.into(),
+            epoch: self.epoch.into(),
+            end: self.end.0.into(),
+            pages: (self.pages.len() as u32).into(),
+            index_crc: index_crc.into(),
+            crc: U32::ZERO,
+            zeros: [0; 20],
+        };
+        seal.crc = seal.checksum().into();
+        out[footer..].copy_from_slice(seal.as_bytes());
         out
     }
 
     /// How many pages the index behind this footer (the segment's last sector) has; `None` where the segment is not sealed.
     pub(crate) fn pages_in(last_sector: &[u8], header: &SegmentHeader) -> Option<usize> {
-        let footer = last_sector.get(last_sector.len().checked_sub(FOOTER)?..)?;
-        let good = u64_at(footer, 0)? == FOOTER_MAGIC
-            && u64_at(footer, 8)? == header.number
-            && u64_at(footer, 16)? == header.epoch
-            && u32_at(footer, 40)? == crc32c::crc32c(&footer[..40]);
-        good.then(|| u32_at(footer, 32).map(|n| n as usize)).flatten()
+        Some(Footer::of(last_sector, header)?.pages.get() as usize)
     }
 
     /// The seal in the last bytes of a segment; `None` where it is not there or damaged (the batches serve without it).
     pub(crate) fn decode(tail: &[u8], header: &SegmentHeader) -> Option<Seal> {
-        let pages = Seal::pages_in(tail, header)?;
-        let footer = tail.len() - FOOTER;
-        let index = footer.checked_sub(pages.checked_mul(ENTRY)?)?;
-        if crc32c::crc32c(&tail[index..footer]) != u32_at(tail, footer + 36)? {
+        let footer = Footer::of(tail, header)?;
+        let length = (footer.pages.get() as usize).checked_mul(ENTRY)?;
+        let index = &tail[..tail.len() - FOOTER];
+        let index = &index[index.len().checked_sub(length)?..];
+        if footer.index_crc != crc32c::crc32c(index) {
             return None;
         }
-        let entry = |i: usize| {
-            let at = index + i * ENTRY;
-            Some((PageId::from_u64(u64_at(tail, at)?), Lsn(u64_at(tail, at + 8)?)))
-        };
-        let pages = (0..pages).map(entry).collect::<Option<Vec<_>>>()?;
-        Some(Seal { number: header.number, epoch: header.epoch, end: Lsn(u64_at(tail, footer + 24)?), pages })
+        let page = |entry: &IndexEntry| (PageId::from_u64(entry.page.get()), Lsn(entry.end.get()));
+        let pages = <[IndexEntry]>::ref_from_bytes(index).ok()?.iter().map(page).collect();
+        Some(Seal { number: header.number, epoch: header.epoch, end: Lsn(footer.end.get()), pages })
+    }
+}
+
+impl Footer {
+    /// The footer in the last bytes of a segment; `None` where the segment is not sealed.
+    fn of<'a>(tail: &'a [u8], header: &SegmentHeader) -> Option<&'a Footer> {
+        let (_, footer) = Footer::ref_from_suffix(tail).ok()?;
+        let good = footer.magic == FOOTER_MAGIC
+            && footer.number == header.number
+            && footer.epoch == header.epoch
+            && footer.crc == footer.checksum();
+        good.then_some(footer)
+    }
+
+    fn checksum(&self) -> u32 {
+        crc32c::crc32c(&self.as_bytes()[..std::mem::offset_of!(Footer, crc)])
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_damaged_header_is_not_another_versions() {
-        let geometry = Geometry { segment_size: 64 << 10 };
-        let header = SegmentHeader { database: 7, number: 3, epoch: 2, prev_end: Lsn(99) };
-        let mut sound = vec![0; SECTOR];
-        header.encode(geometry, &mut sound);
-        let decode = |block: &[u8]| SegmentHeader::decode(block, geometry, 7, "log");
-        assert_eq!(decode(&sound).expect("known"), Some(header));
-        for byte in 8..COVERED {
-            let mut damaged = sound.clone();
-            damaged[byte] ^= 0x41;
-            assert_eq!(decode(&damaged).expect("nobody's"), None, "byte {byte}");
-        }
-        head::seal_as(5, &mut sound, MAGIC, COVERED);
-        match decode(&sound) {
-            Err(StorageError::Foreign { file, problem }) => assert!(file == "log" && problem.contains("version 5")),
-            other => panic!("{other:?}"),
-        }
-    }
-}
+mod tests;

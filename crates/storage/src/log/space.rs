@@ -1,4 +1,5 @@
-//! Slots of the log device: which hold live segments, which are free, when one is used again, when the device grows.
+//! Slots of the log device: which hold live segments, which are free, when one is used again, when the device grows; and the task that
+//! keeps free slots ahead of the writers.
 //!
 //! Invariants:
 //! 1. A slot is used again only when its segment ends at or below both `redo_lsn` (as recorded in the control file) and `retain_lsn`,
@@ -11,8 +12,11 @@
 //! 5. The last `RESERVE` free slots serve only permits of class `Reserved`: rollback, purge and checkpoint go on when user work cannot.
 
 use super::segment::Geometry;
+use super::{Core, Log};
+use crate::error::Result;
 use crate::types::Lsn;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Free slots that normal work leaves alone.
 pub(crate) const RESERVE: usize = 2;
@@ -175,5 +179,87 @@ impl Slots {
 
     pub(crate) fn free(&self) -> usize {
         self.free.len()
+    }
+}
+
+impl Log {
+    /// The control file records these by now: older segments may be used again.
+    pub(crate) fn recorded(&self, redo: Lsn, retain: Lsn) {
+        let mut tail = self.core.tail.lock();
+        assert!(redo >= tail.slots.redo, "the redo LSN goes back from {} to {redo}", tail.slots.redo);
+        tail.slots.redo = redo;
+        tail.slots.retain = retain;
+        tail.slots.recycle();
+        drop(tail);
+        self.core.more_space();
+    }
+
+    /// Keeps segments from `number` on for a backup, or (`None`) no longer. False where another backup holds some.
+    pub(crate) fn hold(&self, number: Option<u64>) -> bool {
+        let capacity = self.core.device.guarantees().capacity;
+        let mut tail = self.core.tail.lock();
+        let held = tail.slots.hold(number, capacity);
+        tail.slots.recycle();
+        drop(tail);
+        self.core.more_space();
+        held
+    }
+
+    /// Whether there is space to open a segment, a reserve for cleaning up included.
+    pub(crate) async fn can_start(&self) -> Result<bool> {
+        self.core.only_whole_slots();
+        self.core.grow().await?;
+        let mut tail = self.core.tail.lock();
+        tail.slots.recycle();
+        Ok(tail.slots.free() > RESERVE)
+    }
+}
+
+impl Core {
+    /// Before the first segment is opened, and after those that exist were found.
+    pub(super) fn only_whole_slots(&self) {
+        let whole = self.geometry.slots_within(self.device.size().min(self.device.guarantees().capacity));
+        self.tail.lock().slots.only_whole(whole);
+    }
+
+    /// Grows the device until enough slots are free or it refuses. Whether that changed anything.
+    pub(super) async fn grow(&self) -> Result<bool> {
+        let mut changed = false;
+        loop {
+            let Some(slot) = self.tail.lock().slots.growth() else { return Ok(changed) };
+            changed = true;
+            match self.device.allocate(self.geometry.slot_at(slot), self.geometry.segment_size).await {
+                Ok(()) => self.tail.lock().slots.grown(),
+                Err(e) if e.kind == terrace_device::ErrorKind::NoSpace => {
+                    tracing::warn!(device = self.device.name(), "the log cannot grow: {e}");
+                    let mut tail = self.tail.lock();
+                    tail.slots.full = true;
+                    tail.slots.recycle();
+                }
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+}
+
+/// The task: keeps free slots ahead of the writers. Ends with the log.
+pub(super) async fn run(core: Arc<Core>) {
+    loop {
+        core.reserving.wake_space.notified().await;
+        if core.is_closing() || core.check().is_err() {
+            return;
+        }
+        // Reservations that wait ask for this. To wake them where nothing has changed would be a loop without rest.
+        let mut changed = core.tail.lock().slots.recycle();
+        match core.grow().await {
+            Ok(grown) => changed |= grown,
+            Err(e) => {
+                core.poison(format!("{e}"));
+                return;
+            }
+        }
+        if changed {
+            core.wake_reservations();
+        }
     }
 }

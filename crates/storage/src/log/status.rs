@@ -1,5 +1,6 @@
-//! The log from outside.
-use super::{Core, Log, Tail};
+//! What the log tells views and metrics.
+use super::tail::Tail;
+use super::{Core, Log};
 use crate::sync::atomic::Ordering;
 use crate::types::Lsn;
 
@@ -52,7 +53,7 @@ impl Log {
         let tail = core.tail.lock();
         LogStatus {
             end: Lsn(core.end.load(Ordering::Acquire)),
-            durable: Lsn(core.durable.load(Ordering::Acquire)),
+            durable: Lsn(core.wait.durable.load(Ordering::Acquire)),
             redo_lsn: tail.slots.redo,
             retain_lsn: tail.slots.retain,
             redo_bound: core.redo_bound,
@@ -63,8 +64,8 @@ impl Log {
             capacity_segments: tail.slots.max(),
             reserved_bytes: tail.permits,
             unwritten_bytes: tail.unwritten,
-            waiting: core.room_waiters.load(Ordering::Relaxed),
-            archive: core.archive.is_some().then(|| core.archive_status(&tail)),
+            waiting: core.reserving.waiters.load(Ordering::Relaxed),
+            archive: core.archiving.store.is_some().then(|| core.archive_status(&tail)),
         }
     }
 }
@@ -73,11 +74,11 @@ impl Core {
     fn archive_status(&self, tail: &Tail) -> ArchiveStatus {
         let slots = &tail.slots;
         let next = slots.live().next().map_or(slots.archived, |oldest| slots.archived.max(oldest));
-        let failed = self.archive_failed.lock().clone();
+        let failed = self.archiving.failures.lock().clone();
         ArchiveStatus {
             lsn: self.geometry.lsn(next, 0),
-            lacks: slots.live().filter(|&n| n >= next && n < tail.number).count(),
-            refuses: self.archive_refuses.load(Ordering::Acquire),
+            lacks: slots.live().filter(|&n| n >= next && n < tail.segment.number).count(),
+            refuses: self.archiving.refuses.load(Ordering::Acquire),
             failures: failed.count,
             last_failure: failed.last,
         }

@@ -6,6 +6,7 @@ use super::*;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::collections::VecDeque;
+use std::time::Duration;
 use terrace_device::MemoryDevice;
 
 const TASKS: u64 = 12;
@@ -33,7 +34,7 @@ async fn task(log: Log, task: u64, ends: Arc<Mutex<Vec<(Lsn, Lsn)>>>) {
     let mut random = StdRng::seed_from_u64(task);
     let mut prev = Lsn(0);
     for number in 0..STEPS {
-        let class = if task == 0 { Class::Reserved } else { Class::Normal };
+        let class = if task == 0 { LogUse::Cleanup } else { LogUse::Normal };
         match random.random_range(0..20) {
             // Taken and not used; asked for and given up.
             0 => drop(log.reserve(2000, class).await.expect("there is room")),

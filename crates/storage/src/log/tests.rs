@@ -3,10 +3,13 @@
 use super::batch::Batch;
 use super::history::{Index, Visitor, touches};
 use super::*;
+use crate::config::Safeguard;
 use crate::page::PageKind;
 use crate::page::op::PageOp;
+use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::pin::Pin;
+use std::time::Duration;
 use terrace_device::fault::{Choice, Fault, FaultDevice, Operation, Recorder, Rule};
 use terrace_device::latency::{self, Delay, LatencyDevice};
 use terrace_device::{ErrorKind, Guarantees, Image, MemoryDevice, Purpose, SECTOR};
@@ -75,7 +78,7 @@ pub(in crate::log) fn page(no: u32) -> PageId {
 
 pub(super) async fn put(log: &Log, no: u32, prev: Lsn, ops: &[u8]) -> Result<(Lsn, Lsn)> {
     let blocks = [Block { page: page(no), prev, ops }];
-    let permit = log.reserve(batch::encoded_len(blocks.iter().copied()), Class::Normal).await?;
+    let permit = log.reserve(batch::encoded_len(blocks.iter().copied()), LogUse::Normal).await?;
     Ok(log.append(permit, blocks.iter().copied()))
 }
 
@@ -315,14 +318,14 @@ fn a_failed_sync_poisons_the_log() {
         log.flush_to(good).await.expect("flushes");
         let fault = Fault::Fail(ErrorKind::Io("the controller says no".into()));
         device.inject(Rule { operation: Operation::Sync, purpose: Some(Purpose::Log), skip: 0, times: 1, fault });
-        let permit = log.reserve(100, Class::Normal).await.expect("grants");
+        let permit = log.reserve(100, LogUse::Normal).await.expect("grants");
         let (_, bad) = put(&log, 2, Lsn(0), b"bad").await.expect("appends");
         let failed = |r: Result<()>| matches!(r, Err(StorageError::LogFailed(why)) if why.contains("controller"));
         assert!(failed(log.flush_to(bad).await));
         // The device works again; the log does not.
         assert!(failed(log.flush_to(bad).await));
         assert!(failed(log.flush_to(good).await));
-        assert!(failed(log.reserve(10, Class::Reserved).await.map(drop)));
+        assert!(failed(log.reserve(10, LogUse::Cleanup).await.map(drop)));
         let block = Block { page: page(3), prev: Lsn(0), ops: b"late" };
         let (_, late) = log.append(permit, std::iter::once(block));
         assert!(failed(log.flush_to(late).await));
@@ -345,7 +348,7 @@ fn a_full_device_stops_normal_work_only_and_recycling_frees_it() {
             }
         };
         assert!(matches!(full, StorageError::LogFull(_)), "{full}");
-        let permit = log.reserve(5000, Class::Reserved).await.expect("the reserve serves cleaning up");
+        let permit = log.reserve(5000, LogUse::Cleanup).await.expect("the reserve serves cleaning up");
         let block = Block { page: page(9), prev: Lsn(0), ops: b"rollback" };
         let (_, end) = log.append(permit, std::iter::once(block));
         log.flush_to(end).await.expect("flushes");
@@ -395,7 +398,7 @@ fn a_block_devices_last_part_of_a_segment_is_left_alone() {
         let log = create(env, device, &config()).await.expect("creates");
         // The reserve takes every slot that there is.
         while log.segments().len() < 7 {
-            let permit = log.reserve(5000, Class::Reserved).await.expect("there is room");
+            let permit = log.reserve(5000, LogUse::Cleanup).await.expect("there is room");
             let block = Block { page: page(1), prev: Lsn(0), ops: &[0; 4000] };
             let (_, end) = log.append(permit, std::iter::once(block));
             log.flush_to(end).await.expect("flushes");
@@ -413,10 +416,10 @@ fn who_gives_up_waiting_for_room_is_not_counted() {
     let env = sim.env();
     sim.run(async move {
         let log = create(env.clone(), memory(), &config()).await.expect("creates");
-        let all = log.reserve(20_000, Class::Normal).await.expect("there is room");
-        let more: Vec<_> = futures::future::join_all((0..5).map(|_| log.reserve(20_000, Class::Normal))).await;
+        let all = log.reserve(20_000, LogUse::Normal).await.expect("there is room");
+        let more: Vec<_> = futures::future::join_all((0..5).map(|_| log.reserve(20_000, LogUse::Normal))).await;
         {
-            let waiting = std::pin::pin!(log.reserve(20_000, Class::Normal));
+            let waiting = std::pin::pin!(log.reserve(20_000, LogUse::Normal));
             let timeout = env.sleep(Duration::from_millis(50));
             let first = futures::future::select(waiting, timeout).await;
             assert!(matches!(first, futures::future::Either::Right(_)), "memory for a seventh was granted");
@@ -461,11 +464,11 @@ fn memory_is_granted_once_and_comes_back() {
         let log = create(env.clone(), memory(), &config()).await.expect("creates");
         let most = log.core.geometry.max_batch();
         let permits: Vec<_> =
-            futures::future::try_join_all((0..5).map(|_| log.reserve(most, Class::Normal))).await.expect("fit");
+            futures::future::try_join_all((0..5).map(|_| log.reserve(most, LogUse::Normal))).await.expect("fit");
         let waiting = Arc::new(AtomicBool::new(true));
         let (l, w) = (log.clone(), waiting.clone());
         env.spawn("sixth", async move {
-            let permit = l.reserve(most, Class::Normal).await.expect("granted in the end");
+            let permit = l.reserve(most, LogUse::Normal).await.expect("granted in the end");
             w.store(false, Ordering::Release);
             drop(permit);
         });

@@ -9,10 +9,11 @@
 //!    (`harden`).
 
 use super::gather::Rhythm;
-use super::{Core, Piece, segment};
+use super::tail::Piece;
+use super::{Core, segment};
+use crate::config::Safeguard;
 use crate::error::StorageError;
 use crate::sync::atomic::Ordering;
-use crate::types::Lsn;
 use futures::future::try_join_all;
 use std::sync::Arc;
 use terrace_device::{DeviceError, IoBuf, Purpose, SECTOR};
@@ -21,10 +22,10 @@ use terrace_device::{DeviceError, IoBuf, Purpose, SECTOR};
 const CHUNK: usize = 1 << 20;
 
 /// Everything appended up to `end`, as much as one sync may cover.
-struct Work {
-    pieces: Vec<Piece>,
-    end: u64,
-    bytes: usize,
+pub(super) struct Work {
+    pub(super) pieces: Vec<Piece>,
+    pub(super) end: u64,
+    pub(super) bytes: usize,
 }
 
 pub(super) async fn run(core: Arc<Core>) {
@@ -34,11 +35,11 @@ pub(super) async fn run(core: Arc<Core>) {
     loop {
         core.gather(&mut rhythm).await;
         let Some(mut work) = core.take_work() else {
-            if core.closing.load(Ordering::Acquire) {
+            if core.is_closing() {
                 core.close_waiters();
                 return;
             }
-            core.wake_writer.notified().await;
+            core.wait.wake_writer.notified().await;
             continue;
         };
         let began = core.env.now();
@@ -56,7 +57,7 @@ pub(super) async fn run(core: Arc<Core>) {
 }
 
 async fn write(core: &Core, pieces: &[Piece], carry: &mut Vec<u8>) -> Result<(), DeviceError> {
-    let mut synced = !core.commit_sync;
+    let mut synced = !core.safeguards.has(Safeguard::CommitSync);
     for (number, piece) in pieces.iter().enumerate() {
         let in_sector = (piece.at % SECTOR as u64) as usize;
         let mut bytes = Vec::new();
@@ -116,8 +117,8 @@ impl Core {
     /// Takes what was appended if somebody waits for it, or enough has gathered.
     fn take_work(&self) -> Option<Work> {
         let mut tail = self.tail.lock();
-        let asked = tail.requested > self.durable.load(Ordering::Acquire);
-        let starved = self.room_waiters.load(Ordering::SeqCst) > 0;
+        let asked = tail.requested > self.wait.durable.load(Ordering::Acquire);
+        let starved = self.reserving.waiters.load(Ordering::SeqCst) > 0;
         if !tail.started || tail.unwritten == 0 || !(asked || starved || tail.unwritten >= self.eager()) {
             return None;
         }
@@ -132,46 +133,5 @@ impl Core {
         let last = pieces.last().expect("something is unwritten");
         let end = self.geometry.lsn(last.number, last.at + last.bytes.len() as u64).0;
         Some(Work { pieces, end, bytes })
-    }
-
-    /// Answers how many commits this served or left waiting.
-    fn now_durable(&self, work: &mut Work) -> usize {
-        let sealed = work.pieces.iter().any(|p| p.seal.is_some());
-        {
-            let mut tail = self.tail.lock();
-            tail.unwritten -= work.bytes;
-            if let Some(mut spare) = work.pieces.pop().map(|p| p.bytes)
-                && spare.capacity() > tail.spare.capacity()
-            {
-                spare.clear();
-                tail.spare = spare;
-            }
-        }
-        let (done, commits) = {
-            let mut waiters = self.waiters.lock();
-            assert!(work.end >= self.durable.load(Ordering::Acquire), "durability goes back");
-            self.durable.store(work.end, Ordering::Release);
-            let later = waiters.by_lsn.split_off(&(work.end + 1, 0));
-            let done = std::mem::replace(&mut waiters.by_lsn, later);
-            let all = waiters.commits;
-            waiters.commits -= done.values().filter(|waiter| waiter.commit).count();
-            (done, all)
-        };
-        for (_, waiter) in done {
-            let _ = waiter.durable.send(()); // Its future may have been dropped.
-        }
-        if sealed {
-            self.wake_space.notify_one();
-            self.wake_archive.notify_one();
-        }
-        if self.room_waiters.load(Ordering::SeqCst) > 0 {
-            self.room.notify_waiters();
-        }
-        commits
-    }
-
-    /// Up to where the open epoch is durable.
-    pub(crate) fn durable_lsn(&self) -> Lsn {
-        Lsn(self.durable.load(Ordering::Acquire))
     }
 }

@@ -39,7 +39,7 @@ const PATCH: u8 = 8;
 
 impl<'a> PageOp<'a> {
     /// Whether the op makes the page's content from nothing.
-    pub fn starts_afresh(&self) -> bool {
+    pub(crate) fn starts_afresh(&self) -> bool {
         matches!(self, PageOp::Format { .. } | PageOp::Image { .. })
     }
 

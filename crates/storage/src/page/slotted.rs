@@ -8,14 +8,37 @@
 //! 4. Every function here is a function of the page's bytes alone, so redo repeats what happened.
 
 use super::HEADER;
+use crate::bytes::{U16, layout};
+use std::mem::offset_of;
 
-const SLOTS: usize = HEADER;
-const CELL_LOW: usize = HEADER + 2;
-const DEAD: usize = HEADER + 4;
-const SPECIAL: usize = HEADER + 6;
-const SPECIAL_START: usize = HEADER + 8;
+layout! {
+    /// What stands behind the page header. The special area follows, then the slot directory; cells grow down from the page's end.
+    struct SlottedHeader: 8 {
+        0 slots: U16,
+        /// The lowest offset of cell bytes.
+        2 cell_low: U16,
+        4 dead_bytes: U16,
+        /// Bytes of the special area.
+        6 special: U16,
+    }
+}
+
+layout! {
+    /// An entry of the slot directory; offset 0 means that the slot is empty.
+    struct DirectoryEntry: 4 {
+        0 offset: U16,
+        2 length: U16,
+    }
+}
+
+const SLOTS: usize = HEADER + offset_of!(SlottedHeader, slots);
+const CELL_LOW: usize = HEADER + offset_of!(SlottedHeader, cell_low);
+const DEAD: usize = HEADER + offset_of!(SlottedHeader, dead_bytes);
+const SPECIAL: usize = HEADER + offset_of!(SlottedHeader, special);
+/// Where the special area begins.
+pub(crate) const SPECIAL_START: usize = HEADER + size_of::<SlottedHeader>();
 /// Bytes of a directory entry.
-pub const SLOT: usize = 4;
+pub(crate) const SLOT: usize = size_of::<DirectoryEntry>();
 
 fn get(page: &[u8], at: usize) -> usize {
     u16::from_le_bytes([page[at], page[at + 1]]) as usize
@@ -33,13 +56,13 @@ fn entry(page: &[u8], slot: usize) -> usize {
 /// Offset and length of a slot's cell; offset 0 = empty.
 fn slot_at(page: &[u8], slot: usize) -> (usize, usize) {
     let at = entry(page, slot);
-    (get(page, at), get(page, at + 2))
+    (get(page, at + offset_of!(DirectoryEntry, offset)), get(page, at + offset_of!(DirectoryEntry, length)))
 }
 
 fn set_slot(page: &mut [u8], slot: usize, offset: usize, len: usize) {
     let at = entry(page, slot);
-    set(page, at, offset);
-    set(page, at + 2, len);
+    set(page, at + offset_of!(DirectoryEntry, offset), offset);
+    set(page, at + offset_of!(DirectoryEntry, length), len);
 }
 
 /// Entries of the slot directory, empty ones included.
@@ -67,7 +90,7 @@ pub fn special(page: &[u8]) -> &[u8] {
 }
 
 /// Offset of the special area from the page's start (for `PageOp::Write`).
-pub fn special_offset() -> u16 {
+pub(crate) fn special_offset() -> u16 {
     SPECIAL_START as u16
 }
 
@@ -89,7 +112,7 @@ pub fn fits(page: &[u8], len: usize) -> bool {
 
 /// The largest cell that Put can store in `slot` now (its present cell's bytes count as free; directory entries that a slot
 /// beyond the end needs are deducted). 0 also where not even an empty cell fits.
-pub fn room_in(page: &[u8], slot: u16) -> usize {
+pub(crate) fn room_in(page: &[u8], slot: u16) -> usize {
     let present = cell_range(page, slot).map_or(0, |(_, len)| len);
     let grow = (slot as usize + 1).saturating_sub(slot_count(page) as usize) * SLOT;
     (free_bytes(page) + present).saturating_sub(grow)
@@ -102,7 +125,7 @@ pub fn free_slot(page: &[u8]) -> u16 {
 }
 
 /// Whether invariants 1 to 3 hold, without trusting any byte.
-pub fn is_sound(page: &[u8]) -> bool {
+pub(crate) fn is_sound(page: &[u8]) -> bool {
     let (slots, low, dead) = (get(page, SLOTS), get(page, CELL_LOW), get(page, DEAD));
     if entry(page, slots) > low || low > page.len() {
         return false;

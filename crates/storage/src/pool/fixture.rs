@@ -4,7 +4,7 @@ use super::{Access, Pool};
 use crate::config::{PoolPolicy, StorageConfig};
 use crate::error::{BadPage, Result, StorageError};
 use crate::home::{Fetched, Home, HomeFuture, Reason, Tier, WriteBack};
-use crate::log::{Class, Log};
+use crate::log::{Log, LogUse};
 use crate::mtr::{LogPermit, Mtr};
 use crate::page::op::PageOp;
 use crate::page::{PageKind, header, slotted};
@@ -121,7 +121,6 @@ impl Home for MemoryHome {
     fn sync(&self) -> HomeFuture<'_, Result<()>> {
         Box::pin(async { Ok(()) })
     }
-    fn on_move(&self, _listener: Box<dyn Fn(PageId, Tier) + Send + Sync>) {}
     fn failure(&self) -> Option<StorageError> {
         None
     }
@@ -188,7 +187,7 @@ impl Fixture {
     }
 
     pub(crate) async fn permit(&self) -> LogPermit {
-        self.log.reserve(16 << 10, Class::Normal).await.expect("the log has room")
+        self.log.reserve(16 << 10, LogUse::Normal).await.expect("the log has room")
     }
 
     /// Reads the number in a page's first cell.
@@ -202,7 +201,7 @@ impl Fixture {
     /// Sets the number in a page's first cell.
     pub(crate) async fn set(&self, no: u32, value: u64) -> Result<Lsn> {
         let pin = self.pool.fetch(page(no), Access::Random).await?;
-        let permit = self.log.reserve(1 << 10, Class::Normal).await?;
+        let permit = self.log.reserve(1 << 10, LogUse::Normal).await?;
         let mut mtr = Mtr::new(&self.pool, permit);
         let at = mtr.latch(&pin);
         mtr.apply(at, PageOp::Patch { slot: 0, offset: 0, bytes: &value.to_le_bytes() });

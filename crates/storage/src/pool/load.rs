@@ -30,9 +30,9 @@ use terrace_policy::Class;
 const FIRST_WAIT: Duration = Duration::from_millis(1);
 const MAX_WAIT: Duration = Duration::from_millis(16);
 /// How often in a row every frame may be found pinned before a miss gives up (about a second).
-const PATIENCE: usize = 64;
+const ALL_PINNED_MAX: usize = 64;
 
-enum Found<'a> {
+enum PageLookup<'a> {
     Resident(Pin),
     Loading(Arc<Loading>),
     Claimed(Claim<'a>),
@@ -105,20 +105,20 @@ impl Drop for Claim<'_> {
 }
 
 impl Pool {
-    fn find(&self, page: PageId) -> Found<'_> {
+    fn find(&self, page: PageId) -> PageLookup<'_> {
         let mut shard = self.table.shard(page).write();
         match shard.entry(page.to_u64()) {
             Slot::Occupied(entry) => match entry.get() {
                 Entry::Resident(frame) => {
                     self.all().pin(*frame);
-                    Found::Resident(Pin::counted(self.frames, *frame))
+                    PageLookup::Resident(Pin::counted(self.frames, *frame))
                 }
-                Entry::Loading(loading) => Found::Loading(loading.clone()),
+                Entry::Loading(loading) => PageLookup::Loading(loading.clone()),
             },
             Slot::Vacant(entry) => {
                 let loading = Loading::start();
                 entry.insert(Entry::Loading(loading.clone()));
-                Found::Claimed(Claim { pool: self, page, loading, frame: None, class: None, settled: false })
+                PageLookup::Claimed(Claim { pool: self, page, loading, frame: None, class: None, settled: false })
             }
         }
     }
@@ -127,12 +127,12 @@ impl Pool {
     async fn find_or_claim(&self, page: PageId, access: Access) -> Result<Result<Pin, Claim<'_>>> {
         loop {
             match self.find(page) {
-                Found::Resident(pin) => {
+                PageLookup::Resident(pin) => {
                     self.note_hit(pin.index(), page, access);
                     return Ok(Ok(pin));
                 }
-                Found::Claimed(claim) => return Ok(Err(claim)),
-                Found::Loading(loading) => {
+                PageLookup::Claimed(claim) => return Ok(Err(claim)),
+                PageLookup::Loading(loading) => {
                     self.counters.joined.fetch_add(1, Ordering::Relaxed);
                     loading.wait().await?;
                 }
@@ -186,7 +186,7 @@ impl Pool {
         let page = wanted.page;
         assert!(range.contains(&page.no), "page {page} is read with its neighbours, and they were {range:?}");
         let neighbour = |no: u32| {
-            let Found::Claimed(mut claim) = self.find(PageId::new(page.space, no)) else { return None };
+            let PageLookup::Claimed(mut claim) = self.find(PageId::new(page.space, no)) else { return None };
             claim.frame = Some(self.try_take()?);
             claim.class = Some(Access::Random);
             Some(claim)
@@ -300,7 +300,7 @@ impl Pool {
         let mut runs: Vec<Vec<Claim<'_>>> = Vec::new();
         let mut open = false;
         for no in first..end {
-            let Found::Claimed(mut claim) = self.find(PageId::new(space, no)) else {
+            let PageLookup::Claimed(mut claim) = self.find(PageId::new(space, no)) else {
                 open = false;
                 continue;
             };
@@ -365,7 +365,7 @@ impl Pool {
             wait = (wait * 2).min(MAX_WAIT);
             let stuck = self.all().iter().all(|f| f.page().is_none() || f.pins() > 0 && !f.is_writing());
             all_pinned = if stuck { all_pinned + 1 } else { 0 };
-            if all_pinned >= PATIENCE {
+            if all_pinned >= ALL_PINNED_MAX {
                 return Err(StorageError::PoolExhausted(self.all().len()));
             }
         }

@@ -11,7 +11,7 @@
 use super::fixture::{Fixture, PAGE, config, fixture_with, page};
 use super::*;
 use crate::home::Reason;
-use crate::log::{Block, Class, batch};
+use crate::log::{Block, LogUse, batch};
 use crate::mtr::Mtr;
 use crate::page::op::PageOp;
 use crate::page::{PageKind, header, slotted};
@@ -100,7 +100,7 @@ async fn increment(f: &Fixture, no: u32) -> (Lsn, Lsn) {
 
 pub(crate) async fn increment_in(pool: &Arc<Pool>, log: &Log, no: u32) -> (Lsn, Lsn) {
     let pin = pool.fetch(page(no), Access::Random).await.unwrap();
-    let permit = log.reserve(256, Class::Normal).await.unwrap();
+    let permit = log.reserve(256, LogUse::Normal).await.unwrap();
     let before = log.end();
     let mut mtr = Mtr::new(pool, permit);
     let at = mtr.latch(&pin);
@@ -315,7 +315,7 @@ fn log_room_is_shared() {
                         let ops = [no as u8; 1500];
                         let blocks = [Block { page: page(no), prev: Lsn(0), ops: &ops }];
                         let len = batch::encoded_len(blocks.iter().copied());
-                        let permit = log.reserve(len, Class::Normal).await.unwrap();
+                        let permit = log.reserve(len, LogUse::Normal).await.unwrap();
                         let (start, end) = log.append(permit, blocks.iter().copied());
                         ranges.push((start, end));
                         if no != 1 {
@@ -347,7 +347,7 @@ fn made_pages_are_seen_whole() {
         let f = f.clone();
         thread::spawn(move || {
             let pin = block_on(f.pool.create(page(5))).unwrap();
-            let permit = block_on(f.log.reserve(256, Class::Normal)).unwrap();
+            let permit = block_on(f.log.reserve(256, LogUse::Normal)).unwrap();
             let mut mtr = Mtr::new(&f.pool, permit);
             let at = mtr.latch(&pin);
             mtr.apply(at, PageOp::Format { kind: PageKind::Heap, owner: ObjectId(1), special: 0 });

@@ -4,7 +4,7 @@
 use super::fixture::{Fixture, config, fixture_with, page, policies};
 use super::*;
 use crate::home::Reason;
-use crate::log::Class;
+use crate::log::LogUse;
 use crate::mtr::Mtr;
 use crate::page::op::PageOp;
 use crate::page::{PageKind, header, slotted};
@@ -33,7 +33,7 @@ fn numbers(bytes: &[u8], no: u32) -> u64 {
 impl Run {
     async fn increment(&self, no: u32) {
         let pin = self.f.pool.fetch(page(no), Access::Random).await.unwrap();
-        let permit = self.f.log.reserve(256, Class::Normal).await.unwrap();
+        let permit = self.f.log.reserve(256, LogUse::Normal).await.unwrap();
         let mut mtr = Mtr::new(&self.f.pool, permit);
         let at = mtr.latch(&pin);
         let next = numbers(mtr.page(at), no) + 1;
@@ -47,7 +47,7 @@ impl Run {
     async fn increment_pair(&self, no: u32) {
         let pins = [no, no + 1].map(|no| self.f.pool.fetch(page(no), Access::Random));
         let pins = futures::future::join_all(pins).await;
-        let permit = self.f.log.reserve(512, Class::Normal).await.unwrap();
+        let permit = self.f.log.reserve(512, LogUse::Normal).await.unwrap();
         let mut mtr = Mtr::new(&self.f.pool, permit);
         for (no, pin) in (no..).zip(&pins) {
             let at = mtr.latch(pin.as_ref().unwrap());
@@ -63,7 +63,7 @@ impl Run {
     async fn make_and_forget(&self, task: u64) {
         let no = PAGES + 10 + task as u32;
         let pin = self.f.pool.create(page(no)).await.unwrap();
-        let permit = self.f.log.reserve(256, Class::Normal).await.unwrap();
+        let permit = self.f.log.reserve(256, LogUse::Normal).await.unwrap();
         {
             let mut mtr = Mtr::new(&self.f.pool, permit);
             let at = mtr.latch(&pin);

@@ -40,7 +40,7 @@ impl Drop for Writing {
 
 /// What became of a group.
 #[derive(Default)]
-struct Outcome {
+struct GroupWrite {
     written: Vec<PageId>,
     /// Were being written by somebody else.
     busy: Vec<PageId>,
@@ -97,7 +97,7 @@ impl Pool {
     }
 
     /// Invariant 4.
-    async fn write_group(&self, pages: Vec<PageId>, reason: Reason) -> Result<Outcome> {
+    async fn write_group(&self, pages: Vec<PageId>, reason: Reason) -> Result<GroupWrite> {
         let pool = self.me.upgrade().ok_or(StorageError::ShuttingDown)?;
         let (send, receive) = oneshot::channel();
         self.log.spawn("page write", async move {
@@ -108,10 +108,10 @@ impl Pool {
         receive.await.unwrap_or(Err(StorageError::ShuttingDown))
     }
 
-    async fn write_now(&self, pages: Vec<PageId>, reason: Reason) -> Result<Outcome> {
+    async fn write_now(&self, pages: Vec<PageId>, reason: Reason) -> Result<GroupWrite> {
         let memory = self.copies.acquire_many(pages.len() as u32).await;
         let _memory = memory.map_err(|_| StorageError::ShuttingDown)?;
-        let mut outcome = Outcome::default();
+        let mut outcome = GroupWrite::default();
         let mut writing = Vec::new();
         let mut batch = Vec::new();
         let mut lsn = Lsn(0);

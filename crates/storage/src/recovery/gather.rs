@@ -10,15 +10,26 @@
 //! 2. When the budget is exceeded the owner takes everything out, or has the pages with the highest addresses let go. Those below `beyond` are
 //!    complete at the reading's end.
 
-use crate::log::batch::{Batch, Block, u32_at, u64_at};
+use crate::bytes::{FromBytes, IntoBytes, U32, U64, layout};
+use crate::log::batch::{Batch, Block};
 use crate::log::history::starts_afresh;
 use crate::types::{Lsn, PageId};
 use rustc_hash::FxHashMap;
 
 /// What a page costs besides its changes, about.
 const ENTRY: usize = 96;
-/// Bytes in front of a change's ops: the page's LSN before it and after it, length.
-const HEADER: usize = 20;
+
+layout! {
+    /// What stands in front of a change's ops. In memory only.
+    struct ChangeHeader: 20 {
+        /// The page's LSN before the change, and after it.
+        0 prev: U64,
+        8 end: U64,
+        16 ops: U32,
+    }
+}
+
+const HEADER: usize = size_of::<ChangeHeader>();
 /// A page whose changes take more than this part of the budget is given out at once.
 const HOT_PART: usize = 16;
 
@@ -64,9 +75,9 @@ impl Changes {
         if self.bytes.capacity() - self.bytes.len() < more {
             self.bytes.reserve_exact(more.max(self.bytes.len() / 4)); // Doubling would waste a quarter of the budget.
         }
-        self.bytes.extend_from_slice(&change.prev.0.to_le_bytes());
-        self.bytes.extend_from_slice(&change.end.0.to_le_bytes());
-        self.bytes.extend_from_slice(&(change.ops.len() as u32).to_le_bytes());
+        let (prev, end) = (change.prev.0.into(), change.end.0.into());
+        let header = ChangeHeader { prev, end, ops: (change.ops.len() as u32).into() };
+        self.bytes.extend_from_slice(header.as_bytes());
         self.bytes.extend_from_slice(change.ops);
     }
 
@@ -78,11 +89,10 @@ impl Changes {
     pub(crate) fn iter(&self) -> impl Iterator<Item = Change<'_>> {
         let mut rest = &self.bytes[..];
         std::iter::from_fn(move || {
-            let length = u32_at(rest, 16)? as usize;
-            let (prev, end) = (Lsn(u64_at(rest, 0)?), Lsn(u64_at(rest, 8)?));
-            let ops = &rest[HEADER..HEADER + length];
-            rest = &rest[HEADER + length..];
-            Some(Change { prev, end, ops })
+            let (header, behind) = ChangeHeader::ref_from_prefix(rest).ok()?;
+            let (ops, behind) = behind.split_at(header.ops.get() as usize);
+            rest = behind;
+            Some(Change { prev: Lsn(header.prev.get()), end: Lsn(header.end.get()), ops })
         })
     }
 

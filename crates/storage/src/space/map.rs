@@ -2,28 +2,47 @@
 //!
 //! The whole body behind the slotted header is special area; it changes by raw writes.
 //!
-//! ```text
-//! page 0 (file header)                      map page: entry i at 40 + 44 i, one per extent of its span
-//! 40 u64 magic "TERRSPAC"                   0 u32 owner (0 = free, or the tablespace itself)
-//! 48 u16 tablespace   50 u16 zero           4 u64 used pages, bit n = page n of the extent
-//! 52 u32 page size                         12 64 x 4 bits free category; page n: byte n/2, low half first
-//! 56 u32 map pages
-//! ```
+//! Page 0 is the file header ([`FileHeader`]). A map page has a [`MapEntry`] for each extent of its span.
 //!
 //! Map *m* covers `span` = entries x 64 pages from page `m * span` on and lies at page `m * span + 1`. The first extent of a
 //! span belongs to the tablespace (page 0 of it is the file header in the first span, unused in the others). An entry is all
 //! zeros exactly where the extent is free, so a freshly formatted map page says that everything is free.
 use super::EXTENT;
+use crate::bytes::{FromBytes, IntoBytes, U16, U32, U64, front, layout};
 use crate::page::slotted;
 use crate::types::*;
+use std::mem::offset_of;
 
-pub(super) const FILE_SPECIAL: u16 = 20;
+layout! {
+    struct FileHeader: 20 {
+        /// "TERRSPAC".
+        0 magic: U64,
+        8 space: U16,
+        10 zero: U16,
+        12 page_size: U32,
+        /// Map pages.
+        16 maps: U32,
+    }
+}
+
+layout! {
+    struct MapEntry: 44 {
+        /// 0: the extent is free. Else its object, or the tablespace itself.
+        0 owner: U32,
+        /// Bit n: page n of the extent is used.
+        4 used: U64,
+        /// How much of each page is free, 4 bits a page: page n lies in byte n / 2, in its low half where n is even.
+        12 categories: [u8; 32],
+    }
+}
+
+pub(super) const FILE_SPECIAL: u16 = size_of::<FileHeader>() as u16;
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"TERRSPAC");
 /// Offset of the number of map pages within the file header.
-pub(super) const FILE_MAPS: u16 = 56;
-const ENTRY: usize = 44;
+pub(super) const FILE_MAPS: u16 = (slotted::SPECIAL_START + offset_of!(FileHeader, maps)) as u16;
+const ENTRY: usize = size_of::<MapEntry>();
 /// Bytes of an entry that `used_bytes` gives.
-pub(super) const USED: usize = 12;
+pub(super) const USED: usize = offset_of!(MapEntry, categories);
 
 /// Sixteenths of a page that are free, rounded down.
 pub(super) fn category_of(free: usize, page_size: usize) -> u8 {
@@ -37,34 +56,29 @@ pub(super) fn category_for(need: usize, page_size: usize) -> u8 {
 
 /// The file header's special area.
 pub(super) fn file_header(space: SpaceId, page_size: usize, maps: u32) -> [u8; FILE_SPECIAL as usize] {
-    let mut b = [0; FILE_SPECIAL as usize];
-    b[..8].copy_from_slice(&MAGIC.to_le_bytes());
-    b[8..10].copy_from_slice(&space.0.to_le_bytes());
-    b[12..16].copy_from_slice(&(page_size as u32).to_le_bytes());
-    b[16..20].copy_from_slice(&maps.to_le_bytes());
-    b
+    zerocopy::transmute!(FileHeader {
+        magic: MAGIC.into(),
+        space: space.0.into(),
+        zero: U16::ZERO,
+        page_size: (page_size as u32).into(),
+        maps: maps.into(),
+    })
 }
 
 /// Checks the file header's special area; the number of map pages.
 pub(super) fn read_file_header(special: &[u8], space: SpaceId, page_size: usize) -> Result<u32, String> {
-    if special.len() != FILE_SPECIAL as usize {
-        return Err("its first page is not the header of a tablespace".into());
-    }
-    let maps = u32::from_le_bytes(special[16..20].try_into().expect("four bytes"));
-    let expected = file_header(space, page_size, maps);
-    if special[..8] != expected[..8] {
-        return Err("its first page is not the header of a tablespace".into());
-    }
-    if special[8..12] != expected[8..12] {
+    let header = FileHeader::ref_from_bytes(special).ok().filter(|header| header.magic == MAGIC);
+    let header = header.ok_or("its first page is not the header of a tablespace")?;
+    if header.space != space.0 || header.zero != 0 {
         return Err(format!("it is another tablespace than {}", space.0));
     }
-    if special[12..16] != expected[12..16] {
+    if header.page_size != page_size as u32 {
         return Err(format!("its page size is not {page_size}"));
     }
-    if maps == 0 {
-        return Err("its header lists no map page".into());
+    match header.maps.get() {
+        0 => Err("its header lists no map page".into()),
+        maps => Ok(maps),
     }
-    Ok(maps)
 }
 
 /// Where things lie, for a page size.
@@ -111,24 +125,19 @@ impl Geometry {
     }
     /// An extent's owner and used bits as a map page says.
     pub(super) fn read_used(self, map: &[u8], extent: u32) -> (ObjectId, u64) {
-        let at = self.entry(extent) as usize;
-        let owner = u32::from_le_bytes(map[at..at + 4].try_into().expect("four bytes"));
-        let used = u64::from_le_bytes(map[at + 4..at + 12].try_into().expect("eight bytes"));
-        (ObjectId(owner), used)
+        let entry: &MapEntry = front(&map[self.entry(extent) as usize..]);
+        (ObjectId(entry.owner.get()), entry.used.get())
     }
     /// An extent's categories as a map page says.
     pub(super) fn read_categories(self, map: &[u8], extent: u32) -> [u8; 32] {
-        let at = self.entry(extent) as usize + USED;
-        map[at..at + 32].try_into().expect("thirty-two bytes")
+        front::<MapEntry>(&map[self.entry(extent) as usize..]).categories
     }
 }
 
 /// The first `USED` bytes of an entry.
 pub(super) fn used_bytes(owner: ObjectId, used: u64) -> [u8; USED] {
-    let mut b = [0; USED];
-    b[..4].copy_from_slice(&owner.0.to_le_bytes());
-    b[4..].copy_from_slice(&used.to_le_bytes());
-    b
+    let entry = MapEntry { owner: owner.0.into(), used: used.into(), categories: [0; 32] };
+    *entry.as_bytes().first_chunk().expect("an entry is longer than its first fields")
 }
 
 /// A category byte with one half replaced.

@@ -8,7 +8,7 @@ const A: ObjectId = ObjectId(100);
 const B: ObjectId = ObjectId(101);
 
 /// Marks a reserved page used, as a heap page with one cell of `len` bytes.
-fn fill(st: &Store, permit: crate::mtr::LogPermit, room: PageRoom, object: ObjectId, len: usize) {
+fn fill(st: &Store, permit: crate::mtr::LogPermit, room: ReservedPage, object: ObjectId, len: usize) {
     let mut mtr = st.mtr(permit);
     let (at, map, no) = (mtr.latch(&room.pin), room.map.clone(), room.page.no);
     mtr.apply(at, PageOp::Format { kind: PageKind::Heap, owner: object, special: 0 });

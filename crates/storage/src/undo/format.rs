@@ -1,34 +1,94 @@
 //! What lies in undo pages (*format*).
 //!
-//! An undo page is slotted; its cells are begin marks and records in order of writing; an `UndoPtr`'s low half is the cell's position.
-//! Special area (48 bytes): `u32 next page | u32 segment | state`, the state being of the transaction that wrote last (of importance
-//! in the tail page only): `u64 txn | u64 begin mark | u64 top | u64 seq | u8 state, 7 zero`. `top` is the last record not undone.
+//! An undo page is slotted. Its cells are begin marks ([`BeginMark`]) and records ([`RecordHeader`], then a body) in the order of writing. The
+//! low half of an `UndoPtr` is the cell's position. The special area is a [`TailPage`].
 //!
-//! ```text
-//! begin mark: u8 1 | u64 txn | state of the segment's previous transaction (40)
-//! record:     u8 2 | u64 txn | u64 previous record not undone | body
-//! ```
-//!
-//! Extents are 1 MiB; extent 0 holds the file header and the directory pages, from page 1 on. A directory page is one special area:
-//! `u32 directory pages (page 1 only), 4 zero`, segments of 16 bytes `u64 consumed txn | u32 head extent | u32 tail page (0 = empty)`, and
-//! in its second half extents of 8 bytes `u32 owner (segment + 1; 0 = free) | u32 next extent of the segment`.
+//! Extents are 1 MiB. Extent 0 holds the file header and the directory pages, from page 1 on. A directory page is one special area: the
+//! number of directory pages (u32, in page 1 only), 4 zeros, a [`SegmentEntry`] for each segment, and in its second half an
+//! [`ExtentEntry`] for each extent.
 use super::{History, TxnEnd, UndoRecord};
+use crate::bytes::{FromBytes, IntoBytes, U32, U64, front, layout};
+use crate::page::slotted::SPECIAL_START;
 use crate::types::*;
+use std::mem::offset_of;
 
 pub(super) const EXTENT_BYTES: u64 = 1 << 20;
-pub(super) const SPECIAL: u16 = 48;
-pub(super) const BEGIN_BYTES: usize = 9 + STATE_BYTES;
-pub(super) const RECORD_HEADER: usize = 17;
-const STATE_BYTES: usize = 40;
+
+layout! {
+    /// The state of a transaction; of importance in a segment's tail page only.
+    pub(super) struct StateBytes: 40 {
+        0 txn: U64,
+        8 begin: U64,
+        /// The last record not undone.
+        16 top: U64,
+        24 seq: U64,
+        32 state: u8,
+        33 zeros: [u8; 7],
+    }
+}
+
+layout! {
+    /// The special area of an undo page.
+    pub(super) struct TailPage: 48 {
+        0 pub(super) next_page: U32,
+        4 pub(super) segment: U32,
+        /// Of the transaction that wrote last.
+        8 state: StateBytes,
+    }
+}
+
+layout! {
+    struct BeginMark: 49 {
+        /// `TAG_BEGIN`.
+        0 tag: u8,
+        1 txn: U64,
+        /// Of the segment's previous transaction.
+        9 previous: StateBytes,
+    }
+}
+
+layout! {
+    struct RecordHeader: 17 {
+        /// `TAG_RECORD`.
+        0 tag: u8,
+        1 txn: U64,
+        /// The previous record not undone.
+        9 prev: U64,
+    }
+}
+
+layout! {
+    /// A segment in the directory.
+    struct SegmentEntry: 16 {
+        0 consumed: U64,
+        8 head_extent: U32,
+        /// 0: the segment is empty.
+        12 tail_page: U32,
+    }
+}
+
+layout! {
+    /// An extent in the directory.
+    pub(super) struct ExtentEntry: 8 {
+        /// The segment's number + 1; 0: the extent is free.
+        0 pub(super) owner: U32,
+        /// The segment's next extent.
+        4 pub(super) next: U32,
+    }
+}
+
+pub(super) const SPECIAL: u16 = size_of::<TailPage>() as u16;
+pub(super) const BEGIN_BYTES: usize = size_of::<BeginMark>();
+pub(super) const RECORD_HEADER: usize = size_of::<RecordHeader>();
 /// Offsets from the page's start.
-pub(super) const NEXT_AT: u16 = 40;
-pub(super) const STATE_AT: u16 = 48;
-pub(super) const TOP_AT: u16 = STATE_AT + 16;
+pub(super) const NEXT_AT: u16 = (SPECIAL_START + offset_of!(TailPage, next_page)) as u16;
+pub(super) const STATE_AT: u16 = (SPECIAL_START + offset_of!(TailPage, state)) as u16;
+pub(super) const TOP_AT: u16 = STATE_AT + offset_of!(StateBytes, top) as u16;
 const TAG_BEGIN: u8 = 1;
 const TAG_RECORD: u8 = 2;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) enum State {
+pub(super) enum StoredState {
     #[default]
     None = 0,
     Active = 1,
@@ -43,7 +103,7 @@ pub(super) struct TailState {
     pub(super) begin: UndoPtr,
     pub(super) top: UndoPtr,
     pub(super) seq: u64,
-    pub(super) state: State,
+    pub(super) state: StoredState,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,49 +112,42 @@ pub(super) struct Begin {
     pub(super) previous: TailState,
 }
 
-fn u64_at(b: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(b[at..at + 8].try_into().expect("eight bytes"))
-}
-
-pub(super) fn u32_at(b: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(b[at..at + 4].try_into().expect("four bytes"))
-}
-
 impl TailState {
     /// From a page's special area.
     pub(super) fn decode(special: &[u8]) -> TailState {
-        TailState::from_bytes(&special[8..8 + STATE_BYTES])
+        TailState::of(&front::<TailPage>(special).state)
     }
 
-    fn from_bytes(b: &[u8]) -> TailState {
-        let state = match b[32] {
-            0 => State::None,
-            1 => State::Active,
-            2 => State::Committed,
-            3 => State::RolledBack,
+    fn of(stored: &StateBytes) -> TailState {
+        let state = match stored.state {
+            0 => StoredState::None,
+            1 => StoredState::Active,
+            2 => StoredState::Committed,
+            3 => StoredState::RolledBack,
             // The page's checksum was verified, so this was written by a program that is wrong (R5).
             other => panic!("undo state {other} is unknown"),
         };
-        let (begin, top) = (UndoPtr(u64_at(b, 8)), UndoPtr(u64_at(b, 16)));
-        TailState { txn: TxnId(u64_at(b, 0)), begin, top, seq: u64_at(b, 24), state }
+        let (begin, top) = (UndoPtr(stored.begin.get()), UndoPtr(stored.top.get()));
+        TailState { txn: TxnId(stored.txn.get()), begin, top, seq: stored.seq.get(), state }
     }
 
-    pub(super) fn encode(&self) -> [u8; STATE_BYTES] {
-        let mut b = [0; STATE_BYTES];
-        b[0..8].copy_from_slice(&self.txn.0.to_le_bytes());
-        b[8..16].copy_from_slice(&self.begin.0.to_le_bytes());
-        b[16..24].copy_from_slice(&self.top.0.to_le_bytes());
-        b[24..32].copy_from_slice(&self.seq.to_le_bytes());
-        b[32] = self.state as u8;
-        b
+    pub(super) fn encode(&self) -> StateBytes {
+        StateBytes {
+            txn: self.txn.0.into(),
+            begin: self.begin.0.into(),
+            top: self.top.0.into(),
+            seq: self.seq.into(),
+            state: self.state as u8,
+            zeros: [0; 7],
+        }
     }
 
     /// The history entry of a finished transaction.
     pub(super) fn history(&self, slot: u32) -> Option<History> {
         let end = match self.state {
-            State::Committed => TxnEnd::Committed,
-            State::RolledBack => TxnEnd::RolledBack,
-            State::None | State::Active => return None,
+            StoredState::Committed => TxnEnd::Committed,
+            StoredState::RolledBack => TxnEnd::RolledBack,
+            StoredState::None | StoredState::Active => return None,
         };
         Some(History { txn: self.txn, end, slot, first: self.begin, last: self.top, seq: self.seq })
     }
@@ -102,36 +155,28 @@ impl TailState {
 
 impl Begin {
     pub(super) fn encode(&self) -> [u8; BEGIN_BYTES] {
-        let mut b = [0; BEGIN_BYTES];
-        b[0] = TAG_BEGIN;
-        b[1..9].copy_from_slice(&self.txn.0.to_le_bytes());
-        b[9..].copy_from_slice(&self.previous.encode());
-        b
+        let mark = BeginMark { tag: TAG_BEGIN, txn: self.txn.0.into(), previous: self.previous.encode() };
+        zerocopy::transmute!(mark)
     }
 
     pub(super) fn decode(cell: &[u8]) -> Option<Begin> {
-        if cell.len() != BEGIN_BYTES || cell[0] != TAG_BEGIN {
-            return None;
-        }
-        Some(Begin { txn: TxnId(u64_at(cell, 1)), previous: TailState::from_bytes(&cell[9..]) })
+        let mark = BeginMark::ref_from_bytes(cell).ok().filter(|mark| mark.tag == TAG_BEGIN)?;
+        Some(Begin { txn: TxnId(mark.txn.get()), previous: TailState::of(&mark.previous) })
     }
 }
 
 pub(super) fn encode_record(txn: TxnId, prev: UndoPtr, body: &[u8]) -> Vec<u8> {
     let mut cell = Vec::with_capacity(RECORD_HEADER + body.len());
-    cell.push(TAG_RECORD);
-    cell.extend_from_slice(&txn.0.to_le_bytes());
-    cell.extend_from_slice(&prev.0.to_le_bytes());
+    let header = RecordHeader { tag: TAG_RECORD, txn: txn.0.into(), prev: prev.0.into() };
+    cell.extend_from_slice(header.as_bytes());
     cell.extend_from_slice(body);
     cell
 }
 
 pub(super) fn decode_record(cell: &[u8]) -> Option<UndoRecord> {
-    if cell.len() < RECORD_HEADER || cell[0] != TAG_RECORD {
-        return None;
-    }
-    let (txn, prev) = (TxnId(u64_at(cell, 1)), UndoPtr(u64_at(cell, 9)));
-    Some(UndoRecord { txn, prev, body: cell[RECORD_HEADER..].to_vec() })
+    let (header, body) = RecordHeader::ref_from_prefix(cell).ok().filter(|(header, _)| header.tag == TAG_RECORD)?;
+    let (txn, prev) = (TxnId(header.txn.get()), UndoPtr(header.prev.get()));
+    Some(UndoRecord { txn, prev, body: body.to_vec() })
 }
 
 /// Where things lie for a page size.
@@ -141,34 +186,34 @@ pub(super) struct Layout {
 }
 
 /// Offset of the segments in a directory page.
-const SLOTS_AT: usize = 48;
+const SLOTS_AT: usize = SPECIAL_START + 8;
 
 impl Layout {
     pub(super) fn pages_per_extent(self) -> u32 {
         (EXTENT_BYTES as usize / self.page_size) as u32
     }
     pub(super) fn directory_special(self) -> u16 {
-        (self.page_size - 40) as u16
+        (self.page_size - SPECIAL_START) as u16
     }
     /// Directory pages that extent 0 has room for.
     pub(super) fn max_directories(self) -> u32 {
         self.pages_per_extent() - 1
     }
     pub(super) fn slots_per_directory(self) -> u32 {
-        ((self.page_size / 2 - SLOTS_AT) / 16) as u32
+        ((self.page_size / 2 - SLOTS_AT) / size_of::<SegmentEntry>()) as u32
     }
     pub(super) fn extents_per_directory(self) -> u32 {
-        (self.page_size / 2 / 8) as u32
+        (self.page_size / 2 / size_of::<ExtentEntry>()) as u32
     }
     /// Directory page and offset of a segment's entry.
     pub(super) fn slot_entry(self, slot: u32) -> (u32, u16) {
         let (page, i) = (slot / self.slots_per_directory(), slot % self.slots_per_directory());
-        (1 + page, (SLOTS_AT + i as usize * 16) as u16)
+        (1 + page, (SLOTS_AT + i as usize * size_of::<SegmentEntry>()) as u16)
     }
     /// Directory page and offset of an extent's entry.
     pub(super) fn extent_entry(self, extent: u32) -> (u32, u16) {
         let (page, i) = (extent / self.extents_per_directory(), extent % self.extents_per_directory());
-        (1 + page, (self.page_size / 2 + i as usize * 8) as u16)
+        (1 + page, (self.page_size / 2 + i as usize * size_of::<ExtentEntry>()) as u16)
     }
 }
 
@@ -182,27 +227,24 @@ pub(super) struct SlotEntry {
 
 impl SlotEntry {
     /// Offsets within the entry.
-    pub(super) const HEAD: u16 = 8;
-    pub(super) const TAIL: u16 = 12;
+    pub(super) const HEAD: u16 = offset_of!(SegmentEntry, head_extent) as u16;
+    pub(super) const TAIL: u16 = offset_of!(SegmentEntry, tail_page) as u16;
 
     pub(super) fn decode(page: &[u8], at: u16) -> SlotEntry {
-        let at = at as usize;
-        let consumed = TxnId(u64_at(page, at));
-        SlotEntry { consumed, head_extent: u32_at(page, at + 8), tail_page: u32_at(page, at + 12) }
+        let entry: &SegmentEntry = front(&page[at as usize..]);
+        let consumed = TxnId(entry.consumed.get());
+        SlotEntry { consumed, head_extent: entry.head_extent.get(), tail_page: entry.tail_page.get() }
     }
     pub(super) fn encode(&self) -> [u8; 16] {
-        let mut b = [0; 16];
-        b[0..8].copy_from_slice(&self.consumed.0.to_le_bytes());
-        b[8..12].copy_from_slice(&self.head_extent.to_le_bytes());
-        b[12..16].copy_from_slice(&self.tail_page.to_le_bytes());
-        b
+        zerocopy::transmute!(SegmentEntry {
+            consumed: self.consumed.0.into(),
+            head_extent: self.head_extent.into(),
+            tail_page: self.tail_page.into(),
+        })
     }
 }
 
 /// An extent's directory entry.
 pub(super) fn extent_bytes(owner: u32, next: u32) -> [u8; 8] {
-    let mut b = [0; 8];
-    b[0..4].copy_from_slice(&owner.to_le_bytes());
-    b[4..8].copy_from_slice(&next.to_le_bytes());
-    b
+    zerocopy::transmute!(ExtentEntry { owner: owner.into(), next: next.into() })
 }

@@ -1,7 +1,8 @@
 //! After redo: what the segments' tails say at once (who lost, where ids go on), and the finished transactions behind them, which are
 //! read later, one by one: there may be millions, and nobody but purge needs them.
-use super::format::{Begin, Layout, SlotEntry, State, TailState, u32_at};
+use super::format::{Begin, ExtentEntry, Layout, SlotEntry, StoredState, TailState};
 use super::*;
+use crate::bytes::{U32, front};
 use futures::StreamExt;
 
 /// Tail pages read at once.
@@ -58,7 +59,7 @@ impl UndoSpace {
                 let tail = st.pool().fetch(PageId::new(UNDO, slot.tail_page), Access::Random).await?;
                 let state = TailState::decode(slotted::special(&tail.read()));
                 last = last.max(state.txn);
-                free = state.state != State::Active;
+                free = state.state != StoredState::Active;
                 seq = state.seq;
                 if !free {
                     seq = self.read_begin(st, state.begin).await?.previous.seq;
@@ -97,7 +98,7 @@ impl UndoSpace {
             let pin = st.pool().fetch(PageId::new(UNDO, page_no), Access::Sequential).await?;
             let page = pin.read();
             if page_no == 1 {
-                count = u32_at(&page, slotted::special_offset() as usize);
+                count = front::<U32>(slotted::special(&page)).get();
                 if count == 0 || count > layout.max_directories() {
                     return Err(StorageError::Damaged(format!("the undo directory claims {count} pages")));
                 }
@@ -110,9 +111,9 @@ impl UndoSpace {
             }
             let from = (page_no - 1) * layout.extents_per_directory();
             for extent in from..from + layout.extents_per_directory() {
-                let at = layout.extent_entry(extent).1 as usize;
-                owners.push(u32_at(&page, at));
-                next.push(u32_at(&page, at + 4));
+                let entry: &ExtentEntry = front(&page[layout.extent_entry(extent).1 as usize..]);
+                owners.push(entry.owner.get());
+                next.push(entry.next.get());
             }
             page_no += 1;
         }

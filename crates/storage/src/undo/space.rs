@@ -1,6 +1,7 @@
 //! Growth and release: pages, extents, directory pages.
-use super::format::{self, Layout, SlotEntry};
+use super::format::{self, Layout, SlotEntry, TailPage};
 use super::*;
+use crate::bytes::{FromZeros, IntoBytes, U32, front};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
@@ -317,15 +318,15 @@ pub(super) async fn allocate(st: &Store, extent: u32) -> Result<()> {
 
 /// Formats `page` as the segment's new tail, taking the state over from the old one.
 fn append_page(mtr: &mut Mtr, old: Option<&Pin>, page: &Pin, slot: u32) {
-    let mut special = [0; format::SPECIAL as usize];
+    let mut special = TailPage::new_zeroed();
     if let Some(old) = old {
         let at = mtr.latch(old);
-        special.copy_from_slice(slotted::special(mtr.page(at)));
+        special = *front(slotted::special(mtr.page(at)));
         mtr.apply(at, PageOp::Write { offset: format::NEXT_AT, bytes: &page.id().no.to_le_bytes() });
     }
-    special[0..4].copy_from_slice(&0u32.to_le_bytes());
-    special[4..8].copy_from_slice(&slot.to_le_bytes());
+    special.next_page = U32::ZERO;
+    special.segment = slot.into();
     let at = mtr.latch(page);
     mtr.apply(at, PageOp::Format { kind: PageKind::Undo, owner: ObjectId(0), special: format::SPECIAL });
-    mtr.apply(at, PageOp::Write { offset: slotted::special_offset(), bytes: &special });
+    mtr.apply(at, PageOp::Write { offset: slotted::special_offset(), bytes: special.as_bytes() });
 }

@@ -1,7 +1,7 @@
 //! Dirty frames of a partition: their order by recLSN (a heap), recLSNs on their way to other dirty sets, cleaning.
 
 use super::{Cleaned, Partition};
-use crate::flash::record::{NONE, State};
+use crate::flash::record::{FrameState, NONE};
 use crate::sync::atomic::Ordering;
 use crate::types::{Lsn, PageId};
 
@@ -45,7 +45,7 @@ impl Partition {
         let mut passed = Vec::new();
         let mut found = None;
         while let Some(&frame) = self.dirty.first() {
-            if self.record(frame).state() == State::Dirty {
+            if self.record(frame).state() == FrameState::Dirty {
                 found = Some((self.record(frame).rec(), frame));
                 break;
             }
@@ -61,7 +61,7 @@ impl Partition {
     pub(in crate::flash) fn coldest_cleanable(&mut self) -> Option<u32> {
         let count = self.dirty.len();
         let sample = (0..count.min(SAMPLE)).map(|i| self.dirty[(self.hand + i) % count]);
-        let coldest = sample.filter(|&frame| self.record(frame).state() == State::Dirty);
+        let coldest = sample.filter(|&frame| self.record(frame).state() == FrameState::Dirty);
         let coldest = coldest.filter_map(|frame| Some((self.order.rank(frame)?, frame))).min();
         self.hand = if count == 0 { 0 } else { (self.hand + SAMPLE) % count };
         coldest.map(|(_, frame)| frame)
@@ -72,7 +72,7 @@ impl Partition {
     }
 
     pub(in crate::flash) fn is_cleanable(&self, frame: u32) -> bool {
-        self.record(frame).state() == State::Dirty && !self.record(frame).is_void()
+        self.record(frame).state() == FrameState::Dirty && !self.record(frame).is_void()
     }
 
     /// The first frame that can be cleaned of the `window` that are given out next.
@@ -87,7 +87,7 @@ impl Partition {
         let mut group = vec![(page, first)];
         let cleanable = |part: &Partition, no: Option<u32>| {
             let frame = part.find(PageId::new(page.space, no?))?;
-            (part.record(frame).state() == State::Dirty).then_some((part.record(frame).page(), frame))
+            (part.record(frame).state() == FrameState::Dirty).then_some((part.record(frame).page(), frame))
         };
         let mut below = page.no.checked_sub(1);
         while let Some(found) = cleanable(self, below).filter(|_| group.len() < most) {
@@ -101,15 +101,15 @@ impl Partition {
         }
         group.sort_unstable();
         for (_, frame) in &group {
-            self.at(*frame).set_state(State::LazyCleaning);
+            self.at(*frame).set_state(FrameState::LazyCleaning);
         }
         group
     }
 
     /// The end of what `start_clean` began; whether the frame was still its page's.
     pub(in crate::flash) fn end_clean(&mut self, frame: u32, how: Cleaned) -> bool {
-        assert_eq!(self.record(frame).state(), State::LazyCleaning);
-        self.at(frame).set_state(State::Dirty);
+        assert_eq!(self.record(frame).state(), FrameState::LazyCleaning);
+        self.at(frame).set_state(FrameState::Dirty);
         if self.record(frame).is_void() {
             self.release(frame);
             return false;
@@ -118,7 +118,7 @@ impl Partition {
             return true;
         }
         self.dirty_remove(frame);
-        self.at(frame).set_state(State::Clean);
+        self.at(frame).set_state(FrameState::Clean);
         match how {
             Cleaned::Home if frame < self.limit => self.order.cleaned(frame),
             _ => self.drop_frame(frame),

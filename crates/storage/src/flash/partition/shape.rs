@@ -2,7 +2,7 @@
 //! frames that go, which are those with the highest numbers.
 
 use super::Partition;
-use crate::flash::record::{NONE, Record, State};
+use crate::flash::record::{FrameState, NONE, Record};
 use crate::types::PageId;
 use terrace_policy::flash::FlashOrder;
 
@@ -28,8 +28,8 @@ impl Partition {
         for frame in limit..self.frames() {
             let record = self.record(frame);
             // Clean pages on their way in give up; dirty ones are written, and cleaned.
-            let waiting = record.state() == State::Ready && record.at == NONE;
-            if !record.is_void() && (waiting || matches!(record.state(), State::Clean | State::Invalid)) {
+            let waiting = record.state() == FrameState::Ready && record.at == NONE;
+            if !record.is_void() && (waiting || matches!(record.state(), FrameState::Clean | FrameState::Invalid)) {
                 self.drop_frame(frame);
             }
         }
@@ -43,7 +43,7 @@ impl Partition {
 
     /// Takes the frames beyond the limit away, if all of them are free.
     pub(in crate::flash) fn end_shrink(&mut self) -> bool {
-        if self.records[self.limit as usize..].iter().any(|r| r.state() != State::Free) {
+        if self.records[self.limit as usize..].iter().any(|r| r.state() != FrameState::Free) {
             return false;
         }
         if self.limit < self.frames() {
@@ -65,14 +65,18 @@ impl Partition {
     /// Another replacement order, which takes the frames over in the old one's sequence. O(frames log frames) under the latch.
     pub(in crate::flash) fn set_order(&mut self, order: FlashOrder) {
         let ordered = |r: &Record| {
-            !r.is_void() && matches!(r.state(), State::Clean | State::Dirty | State::LazyCleaning | State::Invalid)
+            !r.is_void()
+                && matches!(
+                    r.state(),
+                    FrameState::Clean | FrameState::Dirty | FrameState::LazyCleaning | FrameState::Invalid
+                )
         };
         let mut held: Vec<u32> = (0..self.frames()).filter(|&frame| ordered(self.record(frame))).collect();
         self.order.arrange(&mut held);
         let mut next = order.make(self.records.len());
         for frame in held {
             let record = self.record(frame);
-            let clean = matches!(record.state(), State::Clean | State::Invalid);
+            let clean = matches!(record.state(), FrameState::Clean | FrameState::Invalid);
             next.admit(frame, record.page().to_u64(), clean);
         }
         self.order = next;
@@ -88,15 +92,15 @@ impl Partition {
 
     /// Drops what is clean (the device is gone); returns how many frames.
     pub(in crate::flash) fn drop_all_clean(&mut self) -> u64 {
-        self.drop_where(|state| matches!(state, State::Clean | State::Invalid)).len() as u64
+        self.drop_where(|state| matches!(state, FrameState::Clean | FrameState::Invalid)).len() as u64
     }
 
     /// Drops the frames that are kept for pages which changed; returns whose they were.
     pub(in crate::flash) fn drop_kept(&mut self) -> Vec<PageId> {
-        self.drop_where(|state| state == State::Invalid)
+        self.drop_where(|state| state == FrameState::Invalid)
     }
 
-    fn drop_where(&mut self, which: impl Fn(State) -> bool) -> Vec<PageId> {
+    fn drop_where(&mut self, which: impl Fn(FrameState) -> bool) -> Vec<PageId> {
         let mut dropped = Vec::new();
         for frame in 0..self.frames() {
             if which(self.record(frame).state()) && !self.record(frame).is_void() {
@@ -110,7 +114,7 @@ impl Partition {
     fn index_anew(&mut self) {
         self.buckets = vec![NONE; self.records.len().max(1)];
         for frame in 0..self.frames() {
-            if self.record(frame).state() != State::Free && !self.record(frame).is_void() {
+            if self.record(frame).state() != FrameState::Free && !self.record(frame).is_void() {
                 self.index(frame);
             }
         }
@@ -123,7 +127,7 @@ impl Partition {
             return;
         }
         for frame in (0..self.limit).rev() {
-            if self.record(frame).state() == State::Free {
+            if self.record(frame).state() == FrameState::Free {
                 self.at(frame).next = self.free;
                 self.free = frame;
             }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::backup::segment_facts;
 use crate::log::tests::{config, create, put, reopen};
-use crate::log::{Block, Class, EVENT, Log, batch};
+use crate::log::{Block, EVENT, Log, LogUse, batch};
 use crate::testing::{Rig, reopen as open_again, simulate};
 use crate::types::Lsn;
 use crate::{StorageConfig, StorageError, Store};
@@ -212,7 +212,7 @@ fn a_full_device_opens_when_the_archive_is_back() {
             (log, ..) = reopen(env.clone(), device.clone(), end, &config).await.expect("reads");
             log.start(epoch, end).await.expect("there is a reserve");
             if epoch == 2 {
-                let room = log.reserve(100, Class::Reserved).await.expect("the reserve");
+                let room = log.reserve(100, LogUse::Cleanup).await.expect("the reserve");
                 let (_, end) = log.append(room, [Block { page: EVENT, prev: Lsn(0), ops: &[1] }].into_iter());
                 log.flush_to(end).await.expect("flushes");
             }
@@ -221,7 +221,7 @@ fn a_full_device_opens_when_the_archive_is_back() {
         let (l, granted) = (log.clone(), Arc::new(AtomicBool::new(false)));
         let g = granted.clone();
         env.spawn("rollback", async move {
-            drop(l.reserve(100, Class::Reserved).await.expect("granted in the end"));
+            drop(l.reserve(100, LogUse::Cleanup).await.expect("granted in the end"));
             g.store(true, Ordering::SeqCst);
         });
         env.sleep(5 * RETRY).await;

@@ -1,6 +1,6 @@
 //! Clients in a loop on a device whose sync takes 4 ms, in virtual time: how many syncs their commits take, and how long.
 use super::super::tests::{config, create, page};
-use super::super::{Class, Log, batch};
+use super::super::{Log, LogUse, batch};
 use crate::log::Block;
 use crate::types::Lsn;
 use futures::future::join_all;
@@ -34,7 +34,7 @@ fn device(env: &Env, sync: Duration) -> DeviceRef {
 
 async fn commit(log: &Log) {
     let blocks = [Block { page: page(1), prev: Lsn(0), ops: b"commit" }];
-    let permit = log.reserve(batch::encoded_len(blocks.iter().copied()), Class::Normal).await.expect("room");
+    let permit = log.reserve(batch::encoded_len(blocks.iter().copied()), LogUse::Normal).await.expect("room");
     let (_, end) = log.append(permit, blocks.iter().copied());
     log.commit_to(end).await.expect("it commits");
 }
@@ -117,7 +117,7 @@ fn who_waits_for_a_lock_is_not_expected() {
                     let _held = match lock.try_lock() {
                         Ok(held) => held,
                         Err(_) => {
-                            let _held_up = log.held_up();
+                            let _counted = log.count_lock_waiter();
                             lock.lock().await
                         }
                     };

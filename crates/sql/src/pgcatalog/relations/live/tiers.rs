@@ -25,26 +25,19 @@ pub(super) fn flash_tier(s: &System) -> Row {
     let (log, ended) = (s.engine.log_status(), s.engine.ended());
     let (reads, transactions) = (tier.hits + tier.misses, ended.committed + ended.rolled_back);
     let FlashStats { problem, oldest_dirty, budget_left, .. } = &tier;
-    row! {
+    let mut row = row! {
         state: tier.state.name(), problem: problem.clone(), write_policy: words(&tier.write),
         replacement: words(&tier.replacement), size_bytes: tier.frames * page, frames: tier.frames, used: tier.used,
-        dirty: tier.dirty, hits: tier.hits, misses: tier.misses,
-        hit_rate: (reads > 0).then(|| tier.hits as f64 / reads as f64), dirty_hits: tier.dirty_hits, throttled_reads: tier.throttled_reads,
-        admitted_clean: tier.admitted_clean, admitted_dirty: tier.admitted_dirty,
-        rejected_sequential: tier.rejected_sequential, rejected_throttled: tier.rejected_throttled,
-        rejected_policy: tier.rejected_policy, rejected_old: tier.rejected_old, rejected_dirty: tier.rejected_dirty,
-        rejected_cold: tier.rejected_cold, rejected_no_frame: tier.rejected_no_frame, rejected_budget: tier.rejected_budget, evicted: tier.evicted,
-        invalidated: tier.invalidated, forgotten: tier.forgotten, taken_over: tier.taken_over, cleaned: tier.cleaned,
-        cleaning_groups: tier.cleaning_groups, cleaned_per_s: tier.cleaning_rate,
-        time_to_clean_s: tier.time_to_clean().map(|time| time.as_secs_f64()),
+        dirty: tier.dirty, hit_rate: (reads > 0).then(|| tier.hits as f64 / reads as f64),
+        cleaned_per_s: tier.cleaning_rate, time_to_clean_s: tier.time_to_clean().map(|time| time.as_secs_f64()),
         oldest_dirty_lsn: oldest_dirty.map(|lsn| lsn.0), redo_lsn: log.redo_lsn.0, retain_lsn: log.retain_lsn.0,
-        bad_frames: tier.bad_frames, device_errors: tier.device_errors, replayed: tier.replayed,
-        written_bytes: tier.written_bytes,
         written_per_transaction: (transactions > 0).then(|| tier.written_bytes as f64 / transactions as f64),
         written_per_day: tier.written_per_day(), write_budget: tier.write_budget,
         write_budget_left: budget_left.map(|left| left.max(0.0) as u64), endurance: tier.endurance,
         life_days: tier.life_days(),
-    }
+    };
+    row.extend(tier.counters().map(|counter| (counter.name, V::from(counter.value))));
+    row
 }
 
 /// Where latencies are told: a name, and what was counted.

@@ -1,0 +1,273 @@
+//! The catalogue: tables, columns, indexes, kept in tables of its own and cached as an immutable snapshot.
+//!
+//! 1. A [`Catalog`] never changes; a transaction that defines something makes a new one, seen by itself alone until it commits.
+//! 2. Definitions lie in the system tables ([`system`]) as rows with versions and undo like any other: DDL is transactional and
+//!    recovered by nothing of its own.
+//! 3. Transactions that define something run one after the other (they hold the lock of definitions, `Txn::lock_ddl`, to their end), so the
+//!    newest version of every system row, committed or not, is what the only transaction that defines anything sees.
+//! 4. Tables and indexes share one name space, as in PostgreSQL; object ids are never reused.
+use crate::types::{DataType, Datum};
+use roles::{FIRST_ROLE, Role};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use terrace_storage::btree::BTree;
+use terrace_storage::{DATA, ObjectId, TxnId};
+
+pub(crate) mod load;
+pub mod roles;
+pub mod system;
+#[cfg(test)]
+mod tests;
+
+pub(crate) const MAX_COLUMNS: usize = 1600;
+/// Columns of one index, as in PostgreSQL.
+pub(crate) const MAX_KEY_COLUMNS: usize = 32;
+/// Bytes of a name; longer ones are truncated as PostgreSQL does.
+pub(crate) const MAX_NAME: usize = 63;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnDef {
+    pub name: String,
+    pub data_type: DataType,
+    pub not_null: bool,
+    /// DEFAULT as SQL text (the sql room evaluates it); `None` = NULL.
+    pub default_sql: Option<String>,
+    /// Value of rows written before the column was added.
+    pub missing: Datum,
+    pub dropped: bool,
+}
+
+impl ColumnDef {
+    /// A nullable column without default.
+    pub fn new(name: &str, data_type: DataType) -> ColumnDef {
+        ColumnDef {
+            name: name.into(),
+            data_type,
+            not_null: false,
+            default_sql: None,
+            missing: Datum::Null,
+            dropped: false,
+        }
+    }
+    pub fn not_null(mut self) -> ColumnDef {
+        self.not_null = true;
+        self
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Index {
+    pub oid: ObjectId,
+    pub name: String,
+    pub table: ObjectId,
+    /// Column positions, in key order. Ascending, NULLs last.
+    pub columns: Vec<usize>,
+    pub unique: bool,
+    pub primary: bool,
+    pub root: u32,
+    /// Snapshots that do not see this transaction must not use the index (it lacks their row versions).
+    pub created_by: TxnId,
+}
+
+impl Index {
+    pub(crate) fn tree(&self) -> BTree {
+        BTree { object: self.oid, space: DATA, root: self.root }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    pub oid: ObjectId,
+    pub name: String,
+    pub columns: Vec<ColumnDef>,
+    /// Primary key first.
+    pub indexes: Vec<Arc<Index>>,
+    /// CHECK constraints, by name.
+    pub checks: Vec<Check>,
+    /// What ANALYZE found.
+    pub statistics: Option<Statistics>,
+    pub(crate) layout: Layout,
+}
+
+/// A condition that is not false for any row: SQL text (the sql room evaluates it) over columns by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    pub name: String,
+    pub sql: String,
+}
+
+/// Estimates, as of an ANALYZE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Statistics {
+    /// Rows not deleted.
+    pub rows: u64,
+    /// Pages of the heap.
+    pub pages: u64,
+}
+
+/// Where a row keeps the columns: see [`crate::row`].
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Layout {
+    /// Offset of each column's bytes in the fixed part, and one more: the whole's length.
+    pub(crate) offsets: Vec<u32>,
+    /// For each column the nearest text column before it.
+    pub(crate) text_before: Vec<Option<u32>>,
+}
+
+#[derive(Clone, Debug)]
+pub struct TableSpec {
+    pub name: String,
+    pub columns: Vec<ColumnDef>,
+    /// Unique constraints and primary key.
+    pub indexes: Vec<IndexSpec>,
+}
+
+#[derive(Clone, Debug)]
+pub struct IndexSpec {
+    pub name: String,
+    pub columns: Vec<usize>,
+    pub unique: bool,
+    pub primary: bool,
+}
+
+/// All tables as one transaction sees them.
+#[derive(Clone, Debug, Default)]
+pub struct Catalog {
+    by_oid: BTreeMap<ObjectId, Arc<Table>>,
+    /// Tables and indexes share a name space.
+    by_name: BTreeMap<String, Named>,
+    /// Those that are stored.
+    roles: Arc<BTreeMap<String, Role>>,
+    version: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Named {
+    Table(Arc<Table>),
+    Index(Arc<Index>),
+}
+
+impl Table {
+    /// Sorts the indexes: primary key first, then by age.
+    pub fn new(oid: ObjectId, name: String, columns: Vec<ColumnDef>, mut indexes: Vec<Arc<Index>>) -> Table {
+        indexes.sort_by_key(|i| (!i.primary, i.oid));
+        let mut layout = Layout { offsets: vec![0], text_before: Vec::with_capacity(columns.len()) };
+        let (mut offset, mut text) = (0, None);
+        for (i, c) in columns.iter().enumerate() {
+            layout.text_before.push(text);
+            offset += crate::row::fixed_width(c.data_type);
+            layout.offsets.push(offset);
+            if c.data_type.is_variable() {
+                text = Some(i as u32);
+            }
+        }
+        Table { oid, name, columns, indexes, checks: Vec::new(), statistics: None, layout }
+    }
+    /// The same table with other columns and indexes.
+    pub(crate) fn redefined(&self, columns: Vec<ColumnDef>, indexes: Vec<Arc<Index>>) -> Table {
+        let table = Table::new(self.oid, self.name.clone(), columns, indexes);
+        Table { checks: self.checks.clone(), statistics: self.statistics, ..table }
+    }
+    /// Position of a column by its (folded) name.
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|c| !c.dropped && c.name == name)
+    }
+    pub fn primary_key(&self) -> Option<&Arc<Index>> {
+        self.indexes.first().filter(|i| i.primary)
+    }
+    pub fn index(&self, oid: ObjectId) -> Option<&Arc<Index>> {
+        self.indexes.iter().find(|i| i.oid == oid)
+    }
+}
+
+impl Catalog {
+    pub fn table(&self, name: &str) -> Option<&Arc<Table>> {
+        match self.by_name.get(name) {
+            Some(Named::Table(t)) => Some(t),
+            _ => None,
+        }
+    }
+    pub fn index(&self, name: &str) -> Option<&Arc<Index>> {
+        match self.by_name.get(name) {
+            Some(Named::Index(i)) => Some(i),
+            _ => None,
+        }
+    }
+    /// A table, system tables included.
+    pub fn table_by_oid(&self, oid: ObjectId) -> Option<&Arc<Table>> {
+        system::table(oid).or_else(|| self.by_oid.get(&oid))
+    }
+    /// User tables, oldest first.
+    pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.by_oid.values()
+    }
+    /// Changes whenever any definition changes: cached plans compare it.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+    /// Whether a table or an index has the name.
+    pub fn name_taken(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
+    }
+
+    /// A catalogue of these tables.
+    pub(crate) fn of(tables: impl IntoIterator<Item = Arc<Table>>) -> Catalog {
+        let mut c = Catalog { version: next_version(), ..Catalog::default() };
+        for t in tables {
+            for i in &t.indexes {
+                c.by_name.insert(i.name.clone(), Named::Index(i.clone()));
+            }
+            c.by_name.insert(t.name.clone(), Named::Table(t.clone()));
+            let before = c.by_oid.insert(t.oid, t);
+            assert!(before.is_none(), "two tables with one object id");
+        }
+        c
+    }
+    /// This catalogue with a table added or replaced.
+    pub(crate) fn with(&self, table: Arc<Table>) -> Catalog {
+        let oid = table.oid;
+        let tables = self.by_oid.values().filter(|t| t.oid != oid).cloned().chain([table]);
+        Catalog { roles: self.roles.clone(), ..Catalog::of(tables) }
+    }
+    pub(crate) fn without(&self, table: ObjectId) -> Catalog {
+        let tables = self.by_oid.values().filter(|t| t.oid != table).cloned();
+        Catalog { roles: self.roles.clone(), ..Catalog::of(tables) }
+    }
+
+    pub fn role(&self, name: &str) -> Option<Role> {
+        self.roles.get(name).cloned().or_else(|| (name == FIRST_ROLE).then(Role::first))
+    }
+    /// By name.
+    pub fn roles(&self) -> impl Iterator<Item = Role> {
+        let first = (!self.roles.contains_key(FIRST_ROLE)).then(Role::first);
+        let mut all: Vec<Role> = self.roles.values().cloned().chain(first).collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all.into_iter()
+    }
+    pub(crate) fn with_roles(&self, roles: BTreeMap<String, Role>) -> Catalog {
+        Catalog { roles: Arc::new(roles), version: next_version(), ..self.clone() }
+    }
+    /// This catalogue with a role added or replaced.
+    pub(crate) fn with_role(&self, role: Role) -> Catalog {
+        let mut roles = BTreeMap::clone(&self.roles);
+        roles.insert(role.name.clone(), role);
+        self.with_roles(roles)
+    }
+    pub(crate) fn without_role(&self, name: &str) -> Catalog {
+        let mut roles = BTreeMap::clone(&self.roles);
+        roles.remove(name);
+        self.with_roles(roles)
+    }
+}
+
+/// Versions are unique in the process, so that those of two transactions' private catalogues never meet.
+fn next_version() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// A name as it is stored: cut to [`MAX_NAME`] bytes at a character boundary.
+pub(crate) fn truncate_name(name: &str) -> &str {
+    &name[..name.floor_char_boundary(MAX_NAME)]
+}

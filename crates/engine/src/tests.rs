@@ -1,0 +1,4 @@
+//! Tests of the whole engine.
+mod cancel;
+mod crash;
+mod extremes;

@@ -1,0 +1,403 @@
+//! Transactions: the typed table API.
+//!
+//! A transaction dropped without `commit` or `rollback` is rolled back in the background.
+//!
+//! 1. A commit is durable before anybody sees it: the steps of `commit`, in their order. (Except after [`Txn::commit_async`].)
+//! 2. What a dropped future leaves is sound: a change is one mini-transaction (row and undo together) and undoable at once; a commit whose
+//!    batch is in the log is finished by a task of its own.
+//! 3. READ COMMITTED takes a snapshot per statement, REPEATABLE READ one at its first.
+//! 4. What is read with the snapshot leaves here only if the snapshot had not been given up by then (`snapshots`,
+//!    invariant 5): rows found and rows not found by [`Txn::get`] and [`Txn::fetch`], each batch of a [`Scanner`], what
+//!    [`Txn::update`], [`Txn::delete`] and [`Txn::lock_row`] say of a row. After that (72000) the statement can only be
+//!    rolled back. [`Txn::peek`] reads without a snapshot.
+use crate::catalog::load::View;
+use crate::catalog::{Catalog, Index, Table, system};
+use crate::database::Core;
+use crate::error::{EngineError, Result};
+use crate::key;
+use crate::locks::{LockKey, LockMode};
+use crate::record;
+use crate::row::RowBuf;
+use crate::snapshots::{Paused, Snapshot, Underway};
+use crate::types::Datum;
+use crate::usage::Tally;
+use resources::TxnResources;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Duration;
+use terrace_storage::{ObjectId, Rid, Store, TxnId, UndoPtr};
+
+mod commit;
+mod lock;
+pub(crate) mod resources;
+mod rollback;
+mod scan;
+mod unique;
+mod write;
+
+pub use commit::LAZY_FLUSH;
+pub use lock::{LockWait, RowLock, RowLockOutcome};
+pub use scan::Scanner;
+pub use unique::InsertOutcome;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Isolation {
+    ReadCommitted,
+    RepeatableRead,
+}
+
+/// Which version of a row was read: a row's version is unchanged while this is equal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Version {
+    pub writer: TxnId,
+    pub undo: UndoPtr,
+}
+
+/// What became of an update or delete of an expected version.
+#[derive(Clone, Debug)]
+pub enum UpdateOutcome {
+    Done,
+    /// READ COMMITTED: another transaction changed the row and committed; here is the newest version. Re-evaluate the statement's
+    /// condition on it, then try again expecting it.
+    Changed {
+        row: RowBuf,
+        version: Version,
+    },
+    /// Another transaction deleted it and committed (READ COMMITTED), or this transaction did.
+    Gone,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ScanDirection {
+    Forward,
+    Backward,
+}
+
+/// A range of an index over a prefix of its key columns.
+#[derive(Clone, Debug)]
+pub struct IndexRange {
+    pub index: Arc<Index>,
+    pub from: Bound<Vec<Datum>>,
+    pub to: Bound<Vec<Datum>>,
+    pub direction: ScanDirection,
+}
+
+#[derive(Clone, Debug)]
+pub enum Scan {
+    /// All rows, in address order.
+    Full,
+    /// In key order.
+    Index(IndexRange),
+}
+
+/// Bytes in the log for a change beyond the bytes of its rows: headers of operations and blocks, the space map, the undo page.
+pub(crate) const LOG_EXTRA: usize = 1024;
+
+/// A savepoint: a position in the transaction's undo records, so that making one costs nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Savepoint(pub UndoPtr);
+
+/// A transaction.
+pub struct Txn {
+    isolation: Isolation,
+    snapshot: Option<Arc<Snapshot>>,
+    /// Between the beginning of a statement and its end.
+    underway: Option<Underway>,
+    tally: Tally,
+    /// Waits for a lock that are longer fail; zero: never.
+    lock_timeout: Duration,
+    /// What must be ended; its drop rolls back.
+    resources: TxnResources,
+}
+
+impl Txn {
+    pub(crate) fn new(core: Arc<Core>, isolation: Isolation) -> Txn {
+        let (tally, lock_timeout) = (Tally::new(core.usage.clone()), core.config.lock_timeout);
+        Txn {
+            isolation,
+            snapshot: None,
+            underway: None,
+            tally,
+            lock_timeout,
+            resources: TxnResources::new(core, Some(isolation)),
+        }
+    }
+
+    /// From here on, waits for a lock that are longer fail (55P03); zero: never, `None`: as configured.
+    pub fn set_lock_timeout(&mut self, timeout: Option<Duration>) {
+        self.lock_timeout = timeout.unwrap_or(self.core().config.lock_timeout);
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.resources.core
+    }
+
+    /// Its number among the transactions open since the database was opened: [`crate::status::TransactionStatus::number`].
+    pub fn number(&self) -> u64 {
+        self.resources.owner.0
+    }
+
+    pub fn isolation(&self) -> Isolation {
+        self.isolation
+    }
+
+    /// Begins a statement: READ COMMITTED takes a new snapshot; REPEATABLE READ takes one at the first statement.
+    pub fn begin_statement(&mut self) {
+        if self.isolation == Isolation::ReadCommitted || self.snapshot.is_none() {
+            let core = self.core();
+            // The new one first: the horizon does not jump forth and back.
+            let snapshot = core.active.snapshot(core.env.now());
+            self.underway = Some(snapshot.underway());
+            self.snapshot = Some(snapshot);
+        } else if self.underway.is_none() {
+            self.underway = self.snapshot.as_ref().map(|snapshot| snapshot.underway());
+        }
+    }
+
+    /// The transaction is idle now: where undo runs out, its snapshot is given up before those that statements read
+    /// with. One of READ COMMITTED lets go of it, so that it does not hold purge up at all.
+    pub fn end_statement(&mut self) {
+        self.underway = None;
+        if self.isolation == Isolation::ReadCommitted {
+            self.snapshot = None;
+        }
+    }
+
+    /// For a cursor of the statement under way, which goes on reading after the statement's end.
+    pub fn paused(&mut self) -> Paused {
+        self.snapshot().paused()
+    }
+
+    fn snapshot(&mut self) -> Arc<Snapshot> {
+        if self.snapshot.is_none() {
+            self.begin_statement();
+        }
+        self.snapshot.clone().expect("begin_statement takes one")
+    }
+
+    pub(crate) fn tally(&mut self, index: ObjectId, found: bool) {
+        self.tally.scanned(index, u64::from(found));
+    }
+
+    /// Its id; 0 where it has not written.
+    pub(crate) fn own(&self) -> TxnId {
+        self.resources.writer.as_ref().map_or(TxnId::NONE, |w| w.txn)
+    }
+
+    /// The catalogue as this transaction sees it, its own DDL included.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.resources.catalog.clone().unwrap_or_else(|| self.core().catalog())
+    }
+
+    /// Whether an index has the row versions that this statement sees (it may be younger than the snapshot).
+    pub fn can_use_index(&mut self, index: &Index) -> bool {
+        let own = self.own();
+        let snapshot = self.snapshot();
+        if index.created_by == own && own != TxnId::NONE && self.isolation == Isolation::RepeatableRead {
+            // It has the newest versions as of its making, and the snapshot is older; only a table of its own has no others.
+            return self.core().catalog().table_by_oid(index.table).is_none();
+        }
+        snapshot.sees(index.created_by, own)
+    }
+
+    /// Whether it has written.
+    pub fn has_written(&self) -> bool {
+        self.resources.writer.as_ref().is_some_and(|w| w.has_begun())
+    }
+
+    /// Waits for the right to write rows of (or, reading, to keep the definition of) a table; held to the end. 42P01 where the table was
+    /// dropped meanwhile. The definition may have changed while waiting: look the table up in `catalog()` afterwards.
+    pub async fn lock_table(&mut self, table: &Table, write: bool) -> Result<()> {
+        let mode = if write { LockMode::RowExclusive } else { LockMode::AccessShare };
+        if self.lock(table.oid, mode).await? && self.catalog().table_by_oid(table.oid).is_none() {
+            return Err(EngineError::undefined_table(&table.name));
+        }
+        Ok(())
+    }
+
+    /// As `lock_table` at once; false where that would have to wait (or cannot be). Look at `catalog()` afterwards.
+    pub fn try_lock_table(&mut self, table: &Table, write: bool) -> bool {
+        let mode = if write { LockMode::RowExclusive } else { LockMode::AccessShare };
+        let key = LockKey::Table(table.oid);
+        if self.resources.locks.iter().any(|(k, m)| *k == key && m.covers(mode)) {
+            return true;
+        }
+        let granted = self.core().locks.try_acquire(self.resources.owner, key, mode);
+        if let Ok(Some(true)) = granted {
+            self.resources.locks.push((key, mode));
+        }
+        matches!(granted, Ok(Some(_)))
+    }
+
+    /// Looks a row up by the full key of a unique index.
+    pub async fn get(
+        &mut self,
+        table: &Table,
+        index: &Index,
+        values: &[Datum],
+    ) -> Result<Option<(Rid, RowBuf, Version)>> {
+        let snapshot = self.snapshot();
+        let found = snapshot.believe(self.look_up(&snapshot, table, index, values).await)?;
+        self.tally.scanned(index.oid, u64::from(found.is_some()));
+        Ok(found)
+    }
+
+    async fn look_up(
+        &mut self,
+        snapshot: &Snapshot,
+        table: &Table,
+        index: &Index,
+        values: &[Datum],
+    ) -> Result<Option<(Rid, RowBuf, Version)>> {
+        let own = self.own();
+        let prefix = key::encode_prefix(table, index, values)?;
+        if !self.can_use_index(index) {
+            let (from, to) = (Bound::Included(values.to_vec()), Bound::Included(values.to_vec()));
+            let range = IndexRange { index: Arc::new(index.clone()), from, to, direction: ScanDirection::Forward };
+            let mut scanner = self.scan(&Arc::new(table.clone()), Scan::Index(range));
+            return Ok(scanner.next_batch(1).await?.pop());
+        }
+        let core = self.core();
+        let tree = index.tree();
+        let Some(entry) = tree.first_with_prefix(&core.store, &prefix).await? else { return Ok(None) };
+        let rid = key::rid_of(&entry);
+        if let Some(found) = core.get_row(snapshot, own, table, index, &prefix, rid).await? {
+            return Ok(Some(found));
+        }
+        // Entries of other rows with this key: deleted ones, or ones whose key has changed, not purged yet.
+        let to = key::after_prefix(prefix.clone()).map_or(Bound::Unbounded, Bound::Excluded);
+        let mut cursor = tree.cursor(Bound::Excluded(entry), to, terrace_storage::btree::Direction::Forward);
+        loop {
+            let entries = cursor.next_batch(&core.store, &tree).await?;
+            if entries.is_empty() {
+                return Ok(None);
+            }
+            for entry in entries {
+                let rid = key::rid_of(&entry);
+                if let Some(found) = core.get_row(snapshot, own, table, index, &prefix, rid).await? {
+                    return Ok(Some(found));
+                }
+            }
+        }
+    }
+
+    /// The visible version of a row.
+    pub async fn fetch(&mut self, table: &Table, rid: Rid) -> Result<Option<(RowBuf, Version)>> {
+        let snapshot = self.snapshot();
+        let own = self.own();
+        let core = self.core();
+        let visible = async {
+            let Some(row) = core.stored(rid).await? else { return Ok(None) };
+            core.visible(&snapshot, own, table.oid, rid, row).await
+        };
+        Ok(snapshot.believe(visible.await)?.map(|v| v.into_row()))
+    }
+
+    /// Sees the statement's snapshot.
+    pub fn scan(&mut self, table: &Arc<Table>, scan: Scan) -> Scanner {
+        let (snapshot, own) = (self.snapshot(), self.own());
+        let usable = match &scan {
+            Scan::Full => true,
+            Scan::Index(range) => self.can_use_index(&range.index),
+        };
+        Scanner::new(self.core().clone(), snapshot, own, table.clone(), scan, usable)
+    }
+
+    pub fn savepoint(&self) -> Savepoint {
+        let undo = self.core().store.undo();
+        Savepoint(self.resources.writer.as_ref().map_or(UndoPtr::NONE, |w| undo.position(w)))
+    }
+
+    /// Undoes everything since the savepoint. Locks stay; rows given back are free for others. After an error the transaction can
+    /// only be rolled back.
+    pub async fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
+        self.resources.undo_to(savepoint.0).await?;
+        if self.resources.catalog.is_some() {
+            self.resources.catalog = Some(Arc::new(Catalog::load(&self.core().store, View::Newest).await?));
+        }
+        if let Some(state) = &self.resources.state {
+            state.wake(false);
+        }
+        Ok(())
+    }
+
+    pub async fn rollback(mut self) -> Result<()> {
+        self.tally.rolled_back();
+        self.resources.rollback().await
+    }
+}
+
+/// What DDL (in the catalogue's module) needs of a transaction.
+impl Txn {
+    pub(crate) fn store(&self) -> &Store {
+        &self.core().store
+    }
+
+    /// Takes the one lock under which definitions change, held to the end of the transaction. First step of every DDL statement: from then
+    /// on `catalog()` is the newest committed catalogue with this transaction's own changes.
+    pub(crate) async fn lock_ddl(&mut self) -> Result<()> {
+        self.lock(system::TABLES, LockMode::AccessExclusive).await?;
+        // Where a commit has failed its locks are let go, and definitions are between what they were and what they
+        // would have been.
+        self.core().check_alive()
+    }
+
+    /// Locks a table in a mode, held to the end (`Share` for CREATE INDEX, `AccessExclusive` for DROP). False where it was held already.
+    pub(crate) async fn lock(&mut self, object: ObjectId, mode: LockMode) -> Result<bool> {
+        let key = LockKey::Table(object);
+        if self.resources.locks.iter().any(|(k, m)| *k == key && m.covers(mode)) {
+            return Ok(false);
+        }
+        let core = self.core();
+        core.locks.acquire(&core.env, self.resources.owner, key, mode, self.lock_timeout).await?;
+        self.resources.locks.push((key, mode));
+        Ok(true)
+    }
+
+    /// Notes that an object's pages are to be freed if this transaction rolls back. *Before* the first page is allocated.
+    pub(crate) async fn object_created(&mut self, object: ObjectId) -> Result<()> {
+        self.note(record::created(object)).await
+    }
+
+    /// Notes that an object's pages are to be freed when this transaction has committed and no snapshot needs them.
+    pub(crate) async fn object_dropped(&mut self, object: ObjectId) -> Result<()> {
+        self.note(record::dropped(object)).await
+    }
+
+    async fn note(&mut self, body: Vec<u8>) -> Result<()> {
+        self.write_id().await?;
+        let core = self.resources.core.clone();
+        let writer = self.resources.writer.as_mut().expect("write_id makes one");
+        let room = core.store.undo().reserve(&core.store, writer, body.len()).await?;
+        let permit = core.store.reserve(body.len() + LOG_EXTRA).await?;
+        let mut mtr = core.store.mtr(permit);
+        core.store.undo().append(&mut mtr, writer, room, &body);
+        mtr.commit();
+        Ok(())
+    }
+
+    /// The catalogue as this transaction has changed it; published when it commits. (After `rollback_to` it is read again.)
+    pub(crate) fn set_catalog(&mut self, catalog: Arc<Catalog>) {
+        self.resources.catalog = Some(catalog);
+    }
+
+    /// This transaction's id, beginning to write where it has not.
+    pub(crate) async fn write_id(&mut self) -> Result<TxnId> {
+        if let Some(writer) = &self.resources.writer {
+            return Ok(writer.txn);
+        }
+        let core = self.resources.core.clone();
+        core.check_alive()?;
+        let owner = self.resources.owner;
+        let mut state = None;
+        let begun = core.store.undo().begin(&core.store, |id| state = Some(core.active.enter(id, owner))).await?;
+        let id = begun.txn;
+        self.resources.entry.has_id(id);
+        self.resources.writer = Some(begun);
+        self.resources.state = state;
+        Ok(id)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! How pages flow under the write policies of others (J. Do's thesis, section 3.5), and to another device.
+
+use super::home::{Bench, back, bytes, page, run};
+use crate::FlashState;
+use crate::config::{FlashConfig, FlashOrder, WritePolicy};
+use crate::home::{Home, PAGES_AT, Reason, Tier};
+use crate::pool::Access;
+use crate::types::*;
+use std::sync::Arc;
+use terrace_device::trace::{Direction, Record};
+use terrace_device::{DeviceRef, MemoryDevice};
+
+fn with(write: WritePolicy, replacement: FlashOrder) -> FlashConfig {
+    FlashConfig { write, replacement, expanded_read: 1, ..FlashConfig::default() }
+}
+
+/// One page as a miss of memory reads it: its value, where it lay, whether it leaves the tier.
+async fn miss(bench: &Bench, no: u32) -> (u64, Tier, bool) {
+    let mut fetched = bench.home.fetch(page(no), 1, Access::Random).await;
+    let fetched = fetched.pop().expect("one page").expect("a good page");
+    (super::home::value(&fetched.bytes), fetched.tier, fetched.leaves)
+}
+
+/// What the disk alone holds.
+async fn at_home(bench: &Bench, no: u32) -> u64 {
+    let mut fetched = bench.home.disk.fetch(page(no), 1, Access::Random).await;
+    super::home::value(&fetched.pop().expect("one page").expect("a good page").bytes)
+}
+
+/// A page in memory changes, and its recLSN, if it brings one up, is the pool's from now on.
+fn change(bench: &Bench, no: u32) -> Option<Lsn> {
+    let rec = bench.home.dirtied(page(no));
+    if let Some(rec) = rec {
+        bench.home.risen(page(no), rec);
+    }
+    rec
+}
+
+#[test]
+fn tac_lets_pages_in_as_they_are_read_and_keeps_their_frames() {
+    run(with(WritePolicy::Tac, FlashOrder::Temperature), |bench| async move {
+        assert_eq!(miss(&bench, 5).await, (1005, Tier::Disk, false));
+        bench.rest().await;
+        assert_eq!(miss(&bench, 5).await, (1005, Tier::Flash, false), "ii: written after it was read");
+        // iii: invalid, but not evicted: nobody reads it, its space is not free.
+        assert_eq!(change(&bench, 5), None);
+        assert_eq!(bench.home.stats().used, 1);
+        // iv: to both, for there is an invalid version; one that was never in the tier goes to the disk alone.
+        bench.write(&[5, 6], 2000).await;
+        assert_eq!((at_home(&bench, 5).await, at_home(&bench, 6).await), (2000, 2000));
+        assert_eq!(bench.home.stats().admitted_dirty, 1);
+        assert_eq!(miss(&bench, 5).await, (2000, Tier::Flash, false));
+        assert_eq!(bench.home.stats().dirty, 0, "written through");
+        // A checkpoint writes it to the disk only, for it stays in memory; it takes its frame up when it leaves.
+        change(&bench, 5);
+        bench.home.write_back(vec![back(5, 3000)], Reason::Checkpoint).await.expect("it is written");
+        assert_eq!(bench.home.stats().admitted_dirty, 1);
+        bench.home.evicted_clean(page(5), &bytes(page(5), 3000), Access::Random);
+        bench.rest().await;
+        assert_eq!(miss(&bench, 5).await, (3000, Tier::Flash, false));
+        assert_eq!(bench.home.stats().used, 1);
+        // Pages that were not let in as they were read are not let in as they leave.
+        bench.offer([100], Access::Random).await;
+        assert_eq!(bench.home.stats().used, 1);
+    });
+}
+
+#[test]
+fn a_full_tier_lets_in_only_what_is_hotter() {
+    run(with(WritePolicy::Tac, FlashOrder::Temperature), |bench| async move {
+        // Each page missed once: what comes late into a partition is colder than what has been there.
+        for no in 0..512 {
+            miss(&bench, no).await;
+            bench.rest().await;
+        }
+        assert!(bench.home.stats().rejected_cold > 0 && bench.home.stats().evicted == 0, "{:?}", bench.home.stats());
+        let mut cold = 511;
+        while miss(&bench, cold).await.1 == Tier::Flash {
+            cold -= 1;
+        }
+        for _ in 0..80 {
+            miss(&bench, cold).await;
+            bench.rest().await;
+        }
+        assert_eq!(miss(&bench, cold).await.1, Tier::Flash, "its extent is hotter than the coldest by now");
+        assert!(bench.home.stats().evicted > 0);
+    });
+}
+
+#[test]
+fn inclusive_writes_back_to_the_frame_that_it_kept() {
+    run(with(WritePolicy::Inclusive, FlashOrder::Lru2), |bench| async move {
+        miss(&bench, 5).await;
+        bench.rest().await;
+        change(&bench, 5);
+        bench.write(&[5], 2000).await;
+        assert_eq!(at_home(&bench, 5).await, 1005, "the disk learns it later");
+        assert_eq!(miss(&bench, 5).await, (2000, Tier::Flash, false));
+        assert_eq!(change(&bench, 5), Some(Lsn(2000)), "its recLSN goes up with it");
+        assert_eq!((bench.home.stats().used, bench.home.stats().dirty), (1, 0));
+    });
+}
+
+#[test]
+fn exclusive_gives_pages_up_as_memory_shows_them() {
+    run(with(WritePolicy::Exclusive, FlashOrder::Fifo), |bench| async move {
+        bench.offer([5], Access::Random).await;
+        bench.write(&[6], 2000).await;
+        assert_eq!(miss(&bench, 5).await, (1005, Tier::Flash, true));
+        assert_eq!(bench.home.stats().used, 2, "a reader who goes away has changed nothing");
+        assert_eq!(bench.home.take_over(page(5)), None, "clean");
+        assert_eq!(miss(&bench, 6).await, (2000, Tier::Flash, true));
+        assert_eq!(bench.home.take_over(page(6)), Some(Lsn(2000)), "dirty, and memory's to keep");
+        assert_eq!(bench.home.oldest_rec_lsn(), Some(Lsn(2000)), "on its way up it counts");
+        bench.home.risen(page(6), Lsn(2000));
+        assert_eq!((bench.home.stats().used, bench.home.stats().taken_over), (0, 2));
+    });
+}
+
+/// Through the pool: a dirty page that memory took over is dirty there, and comes back from wherever it went.
+#[test]
+fn a_page_taken_over_stays_dirty() {
+    run(with(WritePolicy::Exclusive, FlashOrder::Fifo), |bench| async move {
+        bench.write(&[6], 2000).await;
+        let pool = bench.pool();
+        let pin = pool.fetch(page(6), Access::Random).await.expect("it is there");
+        assert_eq!(super::home::value(&pin.read()), 2000);
+        assert_eq!((pool.dirty(), pool.min_rec_lsn()), (1, Some(Lsn(2000))));
+        assert_eq!(bench.home.stats().used, 0);
+        drop(pin);
+        pool.write_dirty(Lsn(u64::MAX), 8, Reason::Age).await.expect("it is written");
+        assert_eq!((pool.dirty(), at_home(&bench, 6).await), (0, 2000));
+    });
+}
+
+#[test]
+fn rotating_writes_one_frame_after_another() {
+    run(with(WritePolicy::Rotating, FlashOrder::Fifo), |bench| async move {
+        // One turn for all 256 frames, whatever the pages' regions.
+        let mut turn = 0;
+        for i in 0..600 {
+            let no = i * 37 % 512;
+            bench.trace.clear();
+            bench.offer([no], Access::Random).await;
+            let records = bench.trace.records();
+            let written = |r: &&Record| &*r.device == "flash" && r.direction == Direction::Write;
+            let Some(write) = records.iter().find(written) else { continue };
+            assert_eq!((write.offset - PAGES_AT) / 4096, turn % 256, "page {no}");
+            turn += 1;
+            // What becomes free in between waits for its turn.
+            change(&bench, no.wrapping_mul(5) % 512);
+        }
+        assert!(turn > 300, "{turn}: it came round");
+    });
+}
+
+#[test]
+fn a_checkpoint_may_close_the_tier_to_dirty_pages() {
+    run(with(WritePolicy::LazyCleaning, FlashOrder::Lru2), |bench| async move {
+        let closed = bench.home.close_to_dirty();
+        bench.write(&[5], 2000).await;
+        bench.offer([7], Access::Random).await;
+        assert_eq!((bench.home.stats().used, bench.home.stats().rejected_dirty), (1, 1), "clean ones come in");
+        assert_eq!(at_home(&bench, 5).await, 2000);
+        drop(closed);
+        bench.write(&[6], 2000).await;
+        assert_eq!((bench.home.stats().dirty, at_home(&bench, 6).await), (1, 1006));
+    });
+}
+
+#[test]
+fn the_tier_moves_to_another_device() {
+    run(with(WritePolicy::LazyCleaning, FlashOrder::Lru2), |bench| async move {
+        bench.write(&[5, 6], 2000).await;
+        let other: DeviceRef = Arc::new(MemoryDevice::new("other", 1 << 30));
+        let config = bench.home.config().0;
+        bench.home.set(Some(other), config.clone()).await.expect("it is a good device");
+        let now = bench.home.stats();
+        assert_eq!((now.state, now.used, now.dirty), (FlashState::On, 0, 0));
+        assert_eq!((at_home(&bench, 5).await, at_home(&bench, 6).await), (2000, 2000), "dirty pages went home first");
+        bench.offer([7], Access::Random).await;
+        assert_eq!(miss(&bench, 7).await.1, Tier::Flash);
+        // One without room is refused, and the tier goes on where it was.
+        let small: DeviceRef = Arc::new(MemoryDevice::new("small", 1 << 16));
+        bench.home.set(Some(small), config).await.unwrap_err();
+        assert_eq!(miss(&bench, 7).await.1, Tier::Flash);
+    });
+}
