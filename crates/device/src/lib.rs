@@ -1,8 +1,8 @@
-//! Block devices: those of the operating system (`real`), and those for tests and experiments (`sim`): in memory, or wrappers that
-//! trace, delay and fail.
+//! Block devices: those of the operating system (`real`), and those for tests and experiments (`sim`): in memory, or
+//! wrappers that trace, delay and fail.
 //!
-//! In: aligned buffers, offsets, the purpose of a transfer. Out: the same buffers, errors with device and offset. Never: what
-//! a page is. The only room that starts threads and opens files.
+//! In: aligned buffers, offsets, the purpose of a transfer. Out: the same buffers, errors with device and offset.
+//! Never: what a page is. The only room that starts threads and opens files.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -57,7 +57,7 @@ impl Purpose {
     }
 }
 
-/// What a device promises. Whoever stands on more than this is wrong.
+/// What a device promises. Nobody may rely on more than this.
 #[derive(Clone, Debug)]
 pub struct Guarantees {
     /// Aligned writes of up to this many bytes reach the medium whole or not at all (at least 512).
@@ -111,8 +111,8 @@ pub enum ErrorKind {
     InUse,
 }
 
-/// A block device, or a file that serves as one. All methods may be called concurrently; overlapping transfers in flight
-/// are ordered by nobody. A completed write is readable at once and durable after a `sync` that began later.
+/// A block device, or a file that serves as one. All methods may be called concurrently; overlapping transfers in
+/// flight are ordered by nobody. A completed write is readable at once and durable after a `sync` that began later.
 pub trait Device: Send + Sync {
     fn name(&self) -> &str;
     fn guarantees(&self) -> Guarantees;
@@ -123,8 +123,8 @@ pub trait Device: Send + Sync {
     /// Writes `buf` at `offset`, growing the device where needed; the buffer comes back.
     fn write(&self, offset: u64, buf: IoBuf, purpose: Purpose) -> IoFuture<'_, IoBuf>;
     fn sync(&self, purpose: Purpose) -> IoFuture<'_, ()>;
-    /// `write` and `sync` on the calling thread, which waits for them: no other thread has to be woken. Answers how long the writing took;
-    /// `None`: the device knows no such way, nothing was done.
+    /// `write` and `sync` on the calling thread, which waits for them: no other thread has to be woken. Answers how
+    /// long the writing took; `None`: the device knows no such way, nothing was done.
     fn write_and_sync_blocking(&self, _: u64, _: &IoBuf, _: Purpose) -> Option<Result<Duration, DeviceError>> {
         None
     }

@@ -1,7 +1,7 @@
 //! How often, how much and how long: transfers by device and purpose, counted without locks.
 //!
-//! 1. Bytes are counted when a transfer begins, the transfer and its duration when it ends, whether it succeeded or not; one that is
-//!    dropped before its end has no duration.
+//! 1. Bytes are counted when a transfer begins, the transfer and its duration when it ends, whether it succeeded or
+//!    not; one that is dropped before its end has no duration.
 //! 2. Counters only grow. A reader sees each of them as of some moment during its reading, not all of the same moment.
 
 use crate::{Device, DeviceError, DeviceRef, DeviceStats, Guarantees, IoBuf, IoFuture, Purpose};

@@ -1,5 +1,5 @@
-//! Measures what the flash tier itself adds to a page read from it: the median time of a hit on a device that answers at once, less that
-//! of the device's own read of as many bytes.
+//! Measures what the flash tier itself adds to a page read from it: the median time of a hit on a device that answers
+//! at once, less that of the device's own read of as many bytes.
 //!
 //! ```sh
 //! cargo run --release -p terrace-engine --example flash_hit

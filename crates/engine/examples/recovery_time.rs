@@ -1,12 +1,13 @@
-//! Measures recovery: fills a table of 20,000 pages, writes 1 GB of log that touches all of them, dies without a word, opens the
-//! database again and answers a query.
+//! Measures recovery: fills a table of 20,000 pages, writes 1 GB of log that touches all of them, dies without a word,
+//! opens the database again and answers a query.
 //!
 //! ```sh
 //! cargo run --release -p terrace-engine --example recovery_time -- write DIR && echo "it should have died"
 //! cargo run --release -p terrace-engine --example recovery_time -- recover DIR
 //! ```
 //!
-//! Real files, real time, `O_DIRECT`. `write` ends by abort (that is the crash); `recover` prints how long the first row took.
+//! Real files, real time, `O_DIRECT`. `write` ends by abort (that is the crash); `recover` prints how long the first
+//! row took.
 
 use std::path::Path;
 use std::sync::Arc;

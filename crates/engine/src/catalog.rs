@@ -1,10 +1,12 @@
 //! The catalogue: tables, columns, indexes, kept in tables of its own and cached as an immutable snapshot.
 //!
-//! 1. A [`Catalog`] never changes; a transaction that defines something makes a new one, seen by itself alone until it commits.
-//! 2. Definitions lie in the system tables ([`system`]) as rows with versions and undo like any other: DDL is transactional and
-//!    recovered by nothing of its own.
-//! 3. Transactions that define something run one after the other (they hold the lock of definitions, `Txn::lock_ddl`, to their end), so the
-//!    newest version of every system row, committed or not, is what the only transaction that defines anything sees.
+//! 1. A [`Catalog`] never changes; a transaction that defines something makes a new one, seen by itself alone until it
+//!    commits.
+//! 2. Definitions lie in the system tables ([`system`]) as rows with versions and undo like any other: DDL is
+//!    transactional and recovered by nothing of its own.
+//! 3. Transactions that define something run one after the other (they hold the lock of definitions, `Txn::lock_ddl`,
+//!    to their end), so the newest version of every system row, committed or not, is what the only transaction that
+//!    defines anything sees.
 //! 4. Tables and indexes share one name space, as in PostgreSQL; object ids are never reused.
 use crate::types::{DataType, Datum};
 use roles::{FIRST_ROLE, Role};

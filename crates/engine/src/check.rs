@@ -1,12 +1,13 @@
 //! Verifying a database: every structure by itself, and that rows, index entries, definitions and undo agree.
 //!
-//! Purge has done what it could (so no history is half consumed) and rests, and each table is locked against writers while it is
-//! looked at, so what is found is not a change in flight.
+//! Purge has done what it could (so no history is half consumed) and rests, and each table is locked against writers
+//! while it is looked at, so what is found is not a change in flight.
 //!
-//! 1. Every live newest version of a row has its entry in every index; every entry's row has a version that somebody may need with the
-//!    entry's key (R7, R8).
+//! 1. Every live newest version of a row has its entry in every index; every entry's row has a version that somebody
+//!    may need with the entry's key (R7, R8).
 //! 2. A row's writer is finished (here: the lock keeps writers out), below the next id.
-//! 3. Every object that owns pages is defined, or waits for purge. Every fragment belongs to a row or to a version that waits for purge.
+//! 3. Every object that owns pages is defined, or waits for purge. Every fragment belongs to a row or to a version that
+//!    waits for purge.
 use crate::catalog::{Index, Table, roles, system};
 use crate::database::Core;
 use crate::error::Result;
@@ -75,7 +76,8 @@ struct Kept {
 }
 
 impl Kept {
-    /// Looks at the histories that have come since the last call. (A record that cannot be read is `UndoSpace::check`'s to report.)
+    /// Looks at the histories that have come since the last call. (A record that cannot be read is `UndoSpace::check`'s
+    /// to report.)
     async fn catch_up(&mut self, core: &Core, problems: &mut Vec<String>) {
         let histories: Vec<_> = core.histories.lock().iter().collect();
         for history in histories {

@@ -1,9 +1,11 @@
-//! A database: storage, catalogue, transactions, purge, opened together.
+//! A database: storage, catalogue, transactions and purge, opened together.
 //!
-//! 1. Opening: redo (storage), then losers are rolled back with the definitions as they were at the crash, then the committed catalogue is
-//!    read, then purge and the public begin. What is to be purged of the run before is read by purge.
-//! 2. A commit whose log flush failed has an unknown outcome: it stays active for ever, and the database stops (58030).
-//! 3. A database counts as made when everything of it is home: a crash before leaves what opening refuses and creating overwrites.
+//! 1. Opening goes in this order: redo (storage); rollback of losers, with the definitions as they were at the crash;
+//!    reading of the committed catalogue; then purge and the public start. Purge reads what is left to purge from the
+//!    run before.
+//! 2. A commit whose log flush failed has an unknown outcome. It stays active for ever, and the database stops (58030).
+//! 3. A database counts as created when all of it is home. A crash before that leaves files that opening refuses and
+//!    creating overwrites.
 use crate::catalog::load::View;
 use crate::catalog::{Catalog, Table};
 use crate::error::{EngineError, Result};
@@ -189,7 +191,8 @@ impl Core {
         self.store.config().safeguards.has(safeguard)
     }
 
-    /// Several stripes at once: ascending, so that those who hold several never wait for each other (everybody else holds one).
+    /// Several stripes at once: ascending, so that those who hold several never wait for each other (everybody else
+    /// holds one).
     pub(crate) async fn lock_stripes(&self, mut wanted: Vec<usize>) -> Vec<MutexGuard<'_, ()>> {
         if !self.guards(Safeguard::KeyStripes) {
             wanted.clear();
@@ -246,8 +249,9 @@ impl Core {
         });
     }
 
-    /// Finished transactions of the run before are read when they are needed, by purge and checks: behind the first query, for there may be
-    /// millions. Purge consumes none before all are read, for they lie in the order of their segments.
+    /// Finished transactions of the run before are read when they are needed, by purge and checks: behind the first
+    /// query, because there may be millions. Purge consumes none before all are read, because they lie in the order of
+    /// their segments.
     pub(crate) async fn read_histories(&self) -> Result<()> {
         let mut unread = self.unread.lock().await;
         while !self.closing.load(Ordering::Acquire) {
@@ -345,8 +349,8 @@ impl Database {
         Txn::new(self.0.clone(), isolation)
     }
 
-    /// Verifies pages, trees, heaps, undo, and that indexes and rows agree. Returns the problems found. Waits for writers to finish and
-    /// holds new ones up, a table at a time.
+    /// Verifies pages, trees, heaps, undo, and that indexes and rows agree. Returns the problems found. Waits for
+    /// writers to finish and holds new ones up, a table at a time.
     pub async fn check(&self) -> Result<Vec<String>> {
         crate::check::check(&self.0).await
     }
@@ -404,7 +408,8 @@ impl Database {
         self.store().spawn(name, task);
     }
 
-    /// Lets rollbacks finish, stops purge, writes everything home. Transactions still open are lost (and rolled back at the next opening).
+    /// Lets rollbacks finish, stops purge, writes everything home. Transactions still open are lost (and rolled back at
+    /// the next opening).
     pub async fn close(self) -> Result<()> {
         self.0.settle().await;
         self.0.closing.store(true, Ordering::Release);

@@ -1,12 +1,12 @@
 //! Definitions change: tables and indexes made and dropped, inside a transaction like any other change.
 //!
-//! Every statement here takes the lock of definitions first, so the catalogue it works on is the newest and stays so. It may fail
-//! half-way: like every statement it must then be rolled back to its savepoint.
+//! Every statement here takes the lock of definitions first, so the catalogue it works on is the newest and stays so.
+//! It may fail half-way: like every statement it must then be rolled back to its savepoint.
 //!
-//! 1. An object is noted as created *before* its first page, and as dropped instead of being freed: a rollback frees what was created,
-//!    purge what a committed transaction dropped.
-//! 2. CREATE INDEX enters the newest live versions alone. Nobody else writes meanwhile (Share lock), and snapshots that could see
-//!    older versions do not use the index (`Index::created_by`).
+//! 1. An object is noted as created *before* its first page, and as dropped instead of being freed: a rollback frees
+//!    what was created, purge what a committed transaction dropped.
+//! 2. CREATE INDEX enters the newest live versions alone. Nobody else writes meanwhile (Share lock), and snapshots that
+//!    could see older versions do not use the index (`Index::created_by`).
 //! 3. Keys of the rows there are sorted in memory before the tree is built: about the keys' bytes and 32 a row.
 use crate::catalog::load::{NewestRow, newest_rows};
 use crate::catalog::{
@@ -88,8 +88,8 @@ impl Txn {
         self.object_dropped(table.oid).await
     }
 
-    /// Waits for writers of the table. 42P01 where the table is gone by then, 42P07, 42703, 23505 on duplicates. Returns the table with
-    /// its new index.
+    /// Waits for writers of the table. 42P01 where the table is gone by then, 42P07, 42703, 23505 on duplicates.
+    /// Returns the table with its new index.
     pub async fn create_index(&mut self, table: &Table, spec: IndexSpec) -> Result<Arc<Table>> {
         self.lock_ddl().await?;
         self.lock(table.oid, LockMode::Share).await?;
@@ -178,7 +178,8 @@ impl Txn {
         self.change_definitions(object, |row| row[column] == Datum::Int8(oid.0 as i64), |_| None).await.map(|_| ())
     }
 
-    /// Gives the rows of a system table that `which` picks other values, or (`None`) deletes them. Answers how many there were.
+    /// Gives the rows of a system table that `which` picks other values, or (`None`) deletes them. Answers how many
+    /// there were.
     async fn change_definitions(
         &mut self,
         object: ObjectId,

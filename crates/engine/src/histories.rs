@@ -12,7 +12,7 @@ use terrace_storage::{TxnId, UndoPtr};
 /// Of `History::seq`.
 const CHUNK: u64 = 64;
 
-/// A history but for its number: transaction; first and last record, 6 bytes each; segment, and in its highest bit
+/// A history without its number: transaction; first and last record, 6 bytes each; segment, and in its highest bit
 /// whether it was rolled back.
 #[derive(Clone, Copy)]
 #[repr(C)]

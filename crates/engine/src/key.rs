@@ -11,8 +11,8 @@
 //! ```
 //!
 //! 1. Order: `encode(a) < encode(b)` exactly where `a < b`; equal values encode equally (-0 and 0, all NaNs).
-//! 2. No column's encoding is a proper prefix of another's, so keys that begin with the encoding of some values are exactly those
-//!    whose first columns equal them.
+//! 2. No column's encoding is a proper prefix of another's, so keys that begin with the encoding of some values are
+//!    exactly those whose first columns equal them.
 
 use crate::catalog::{Index, Table};
 use crate::error::{EngineError, Result};

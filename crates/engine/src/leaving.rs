@@ -1,9 +1,9 @@
-//! Where transactions that end and purge meet.
+//! Where transactions that end meet purge.
 //!
-//! Histories of a segment are purged in the order in which their transactions ended, and a history that is below the
-//! horizon only. So a transaction leaves the active ones and hands its history over in one step for purge, which looks
-//! at the histories and at the horizon under one lock: else it could see the horizon move, and in the same segment a
-//! later history, but not this one; and it could never take this one.
+//! Purge takes the histories of an undo segment in the order in which their transactions ended, and only those below
+//! the horizon. A transaction must therefore leave the active ones and hand its history over in one step. Purge looks
+//! at the histories and at the horizon under one lock. Without that, purge could see the horizon move and a later
+//! history of the same segment, but not yet this one. It would then take the later one and could never take this one.
 
 use crate::histories::Histories;
 use crate::snapshots::Active;

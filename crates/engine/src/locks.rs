@@ -1,14 +1,17 @@
-//! Locks on tables and on rows that are locked without being changed (held to the end of a transaction), turns on rows (held while
-//! one waiter becomes the writer), and the wait-for graph.
+//! Locks, and the wait-for graph. There are locks on tables and on rows that are locked without being changed (held to
+//! the end of the transaction), and turns on rows (held while one waiter becomes the writer).
 //!
-//! 1. Each lock's queue is first come, first served among modes that conflict; only a holder that asks for a stronger mode goes to the
-//!    front. Nobody waits for what does not conflict with him, so that every wait has an edge.
-//! 2. A transaction waits for one thing at a time. Edges of the graph follow from holders and queues as they are at the moment of the search.
-//! 3. Whoever adds an edge searches for a cycle through itself, and is the victim (40P01). A lock handed over adds edges from the queue to
-//!    the new holder, which runs; when it waits again, it searches.
-//! 4. A dropped wait leaves neither an edge nor a place in a queue nor an unused grant.
-//! 5. `explicit` counts locks of rows. It rises before who asked for such a lock looks at the row, and a writer looks at it under the row's
-//!    latch: either the writer finds the lock, or who locks finds the writer's header. So rows that nobody locks cost a writer one load.
+//! 1. Each lock's queue is first come, first served among modes that conflict. Only a holder that asks for a stronger
+//!    mode goes to the front. A transaction never waits for a mode that does not conflict with its own, so every wait
+//!    has an edge.
+//! 2. A transaction waits for one thing at a time. The graph's edges follow from holders and queues as they are at the
+//!    moment of the search.
+//! 3. The transaction that adds an edge searches for a cycle through itself, and is the victim (40P01). A lock that is
+//!    handed over adds edges from the queue to the new holder. The new holder runs; when it waits again, it searches.
+//! 4. A dropped wait leaves no edge, no place in a queue and no unused grant.
+//! 5. `explicit` counts locks of rows. A transaction raises it before it looks at the row that it wants to lock, and a
+//!    writer looks at it under the row's latch. So either the writer finds the lock, or the locking transaction finds
+//!    the writer's header. Rows that nobody locks cost a writer one load.
 use crate::error::{EngineError, Result};
 use futures::future::{Either, select};
 use parking_lot::Mutex;
@@ -54,7 +57,7 @@ impl LockMode {
     }
 }
 
-/// A transaction, or whoever else locks: known before it has a transaction id.
+/// A transaction, or something else that locks. It is known before the transaction has an id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Owner(pub(crate) u64);
 
@@ -415,8 +418,8 @@ impl Locks {
         Ok(Turn { locks: self.clone(), owner, key })
     }
 
-    /// Waits until the transaction has ended or given something back; look again then. `alive`: whether anybody will wake it; whoever
-    /// makes that untrue wakes all.
+    /// Waits until the transaction has ended or given something back; look again then. `alive`: whether anybody will
+    /// wake it; the task that makes that untrue wakes all waiters.
     pub(crate) async fn wait_for(
         &self,
         env: &Env,

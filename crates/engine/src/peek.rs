@@ -1,14 +1,16 @@
-//! Reading one row by its key without taking a snapshot, which is most of what a transactional client asks for.
+//! Reading one row by its key without a snapshot. Most reads of a transactional client are of this kind.
 //!
-//! 1. A version is read whose writer ended before the read began (`Active::low`) or is the reader: the row's newest version, so what any
-//!    READ COMMITTED snapshot taken meanwhile sees. Whatever is not that plain (a newer writer, a deleted or chained row, another key
-//!    behind the entry, a page that is not in memory) is for a snapshot to find out.
-//! 2. No entry with the key: no row that has committed by then has it (a row's entries come before its commit, and go when nobody
-//!    needs the row any more).
-//! 3. An index younger than the read may lack what it should find, and says so by its own writer.
-//! 4. Without a lock on the table: nobody may be changing its definition, and the catalogue, looked at after `low`, must be the one that the
-//!    definition is of. Rows of a later definition are then of later writers than `low` (its catalogue comes before its lock's release),
-//!    and so are those of another object in pages that were the table's.
+//! 1. The version that is read is the row's newest one, and its writer ended before the read began (`Active::low`) or
+//!    is the reader. Any READ COMMITTED snapshot taken meanwhile sees the same version. In all other cases (a newer
+//!    writer, a deleted or chained row, another key behind the entry, a page that is not in memory) the caller must use
+//!    a snapshot.
+//! 2. If there is no entry with the key, no committed row has it: a row's entries are added before its commit and
+//!    removed when nobody needs the row any more.
+//! 3. An index younger than the read may lack entries. Its `created_by` says so.
+//! 4. The read takes no lock on the table. So nobody may be changing the table's definition, and the catalogue, read
+//!    after `low`, must be the one that the definition comes from. Rows of a later definition then have later writers
+//!    than `low`, because the catalogue is published before the lock is released. The same holds for rows of another
+//!    object in pages that were the table's.
 use crate::catalog::{Index, Table};
 use crate::database::{Core, Database};
 use crate::error::Result;
@@ -77,9 +79,10 @@ impl Core {
 }
 
 impl Database {
-    /// Looks a row up by the full key (without NULLs) of a unique index as a READ COMMITTED transaction of its own would, at once;
-    /// `read` sees it under a latch: short, and without waiting. Table and index are those of the catalogue of that `version`; where
-    /// that is not the committed one, or somebody is about to change the table's definition, the answer is `Unsure`.
+    /// Looks a row up by the full key (without NULLs) of a unique index as a READ COMMITTED transaction of its own
+    /// would, at once; `read` sees it under a latch: short, and without waiting. Table and index are those of the
+    /// catalogue of that `version`; where that is not the committed one, or somebody is about to change the table's
+    /// definition, the answer is `Unsure`.
     pub fn peek<R>(
         &self,
         version: u64,
@@ -97,7 +100,8 @@ impl Database {
 }
 
 impl Txn {
-    /// As [`Database::peek`], for a statement of this transaction, which is READ COMMITTED (else: unsure) and has locked the table.
+    /// As [`Database::peek`], for a statement of this transaction, which is READ COMMITTED (else: unsure) and has
+    /// locked the table.
     pub fn peek<R>(
         &mut self,
         table: &Table,

@@ -1,20 +1,24 @@
-//! Purge: what finished transactions left behind, once no snapshot needs it.
+//! Purge: removes what finished transactions left behind, once no snapshot needs it.
 //!
-//! 1. Histories are consumed in the order in which transactions ended (one that has ended but not left is above the
-//!    horizon, and so are all that followed it in its segment; one that has left is in the histories, for that is one
-//!    step: `TxnResources::become_visible`), each when its id is below the horizon (invariants 2, 3 of `snapshots`), its records
-//!    oldest first.
-//! 2. An index entry goes when no needed version of its row has its key: judged under the key's stripe, where nobody adds or removes it.
-//! 3. A deleted row's slot is freed after its entries are gone (R8). Everything is judged by the row as it is now, so that repeating a
-//!    history after a crash does no harm.
-//! 4. Chains are freed after everything else of their history is done and before it is consumed. A crash in between repeats it: a chain
-//!    that is not whole any more says that the entries of its version are gone, and freeing goes on where it stopped.
-//! 5. A history that could not be purged (a device's error, a damaged page) is tried again after a rest, for ever and
-//!    from its beginning, which by 3 and 4 does no harm; those behind it wait. Only storage that has stopped ends
-//!    purge. Once its undo has begun to be given back all else is done, and only that is gone on with: the rest may be
-//!    another transaction's by now. A row's newest version may be of a transaction that has added columns and not
-//!    committed yet: it is read by *that* definition.
-//! 6. A transaction rolled back has no records left; it is consumed in its turn all the same, for readers may be walking it.
+//! 1. Purge consumes histories in the order in which transactions ended, each when its id is below the horizon
+//!    (invariants 2 and 3 of `snapshots`), its records oldest first. A transaction that has ended but not left is above
+//!    the horizon, and so are all that follow it in its segment. One that has left is among the histories, because
+//!    leaving is one step (`TxnResources::become_visible`).
+//! 2. Purge removes an index entry when no needed version of its row has its key. It decides this under the key's
+//!    stripe, where nobody adds or removes the entry.
+//! 3. The slot of a deleted row is freed after its entries are gone (R8). Every decision is made from the row as it is
+//!    now, so repeating a history after a crash does no harm.
+//! 4. Chains are freed after everything else of their history is done, and before the history is consumed. After a
+//!    crash in between, this is repeated: a chain that is not whole any more shows that the entries of its version are
+//!    gone, and freeing goes on where it stopped.
+//! 5. A history that could not be purged (a device's error, a damaged page) is tried again after a rest, from its
+//!    beginning, for ever. By 3 and 4 that does no harm. The histories behind it wait. Purge ends only when storage has
+//!    stopped. Once the undo of a history is being given back, everything else of it is done, and only giving back goes
+//!    on: its other pages may belong to another transaction by then.
+//! 6. A row's newest version may belong to a transaction that has added columns and has not committed yet. It is read
+//!    by that transaction's definition.
+//! 7. A transaction that was rolled back has no records left. It is consumed in its turn nevertheless, because readers
+//!    may still be walking its records.
 use crate::catalog::Table;
 use crate::database::Core;
 use crate::error::{EngineError, Result};
@@ -160,13 +164,15 @@ impl Core {
             self.cleanup.space(DATA).free_object(&self.cleanup, object).await?;
         }
         for chain in chains {
-            // The table may have been dropped by a later transaction; its pages are still there, for that one is purged later.
+            // The table may have been dropped by a later transaction; its pages are still there, for that one is purged
+            // later.
             heap(chain.table).free_chain(&self.cleanup, &chain.stub).await?;
         }
         Ok(self.cleanup.undo().consumed(&self.cleanup, history).await?)
     }
 
-    /// Where each chunk of a history begins (at its newest record), newest chunk first: a large history is not held in memory whole.
+    /// Where each chunk of a history begins (at its newest record), newest chunk first: a large history is not held in
+    /// memory whole.
     async fn chunks(&self, history: &History) -> Result<Vec<UndoPtr>> {
         let (mut starts, mut n) = (Vec::new(), 0);
         let mut ptr = history.last;

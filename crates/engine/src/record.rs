@@ -10,10 +10,10 @@
 //! fragment         u48 chain id; appended as the fragment is written, for rollback alone
 //! ```
 //!
-//! 1. *Part* applies to payloads: both versions were in the slot when it was written. (Rollback may store an older version as a chain
-//!    where its page has filled up; its payload is the same.)
-//! 2. What purge needs of a version it finds in the record, whatever has become of the row: a change of index keys is always written whole,
-//!    and a chained version with its stub.
+//! 1. *Part* applies to payloads: both versions were in the slot when it was written. (Rollback may store an older
+//!    version as a chain where its page has filled up; its payload is the same.)
+//! 2. What purge needs of a version it finds in the record, whatever has become of the row: a change of index keys is
+//!    always written whole, and a chained version with its stub.
 use crate::error::{EngineError, Result};
 use terrace_storage::bytes::{u16_at, u32_at};
 use terrace_storage::heap::{CHAINED, ChainId, DELETED, Fragment, ROW_HEADER, RowHeader, StoredRow};

@@ -1,5 +1,5 @@
-//! Row codec (*format*). A row written before a column was added is shorter: the missing columns are what the table says
-//! (`ColumnDef::missing`).
+//! Row codec (*format*). A row written before a column was added is shorter: the missing columns are what the table
+//! says (`ColumnDef::missing`).
 //!
 //! ```text
 //! 0     1          3               3+B              3+B+F
@@ -8,11 +8,12 @@
 //! ```
 //!
 //! 1. Bit `i % 8` of bitmap byte `i / 8` set: column `i` is NULL. Its fixed bytes are zero, its text is empty.
-//! 2. Widths: bool 1; int2 2; int4, float4, date 4; int8, float8, timestamps 8; numeric (its integer at the column's scale), uuid 16;
-//!    text, varchar, char, bytea 4 (the *end* of its bytes, from the start of the text bytes; it begins where the one before it
-//!    ends). Little-endian, unaligned. So a column's place follows from the table's definition alone. char(n) has no blanks at
-//!    its end.
-//! 3. Columns are only ever added at the end, and a dropped one keeps its place (as NULL): any `n` is a prefix of the definition.
+//! 2. Widths: bool 1; int2 2; int4, float4, date 4; int8, float8, timestamps 8; numeric (its integer at the column's
+//!    scale), uuid 16; text, varchar, char, bytea 4 (the *end* of its bytes, from the start of the text bytes; it
+//!    begins where the one before it ends). Little-endian, unaligned. So a column's place follows from the table's
+//!    definition alone. char(n) has no blanks at its end.
+//! 3. Columns are only ever added at the end, and a dropped one keeps its place (as NULL): any `n` is a prefix of the
+//!    definition.
 
 use crate::catalog::Table;
 use crate::error::{EngineError, Result};

@@ -1,20 +1,21 @@
 //! Which transactions are active, what a snapshot sees, and how far purge may go.
 //!
-//! 1. A transaction is registered in the same step that assigns its id, and removed after its commit is durable or its changes are
-//!    undone: a writer that is neither active nor in the future has committed.
-//! 2. The *horizon* is the smallest of: the next id, active ids, and the low ends of registered snapshots. It never goes back. Every snapshot
-//!    that exists or can still be taken sees every finished transaction below it.
-//! 3. Undo records of transactions at or above the horizon exist. So whoever walks a row's versions registers first, and does not go
-//!    below the first version that it sees.
-//! 4. `low` is at most the smallest active id and the next one, and never goes back (once losers have been
-//!    rolled back): whoever wrote under an id below it has committed, or
-//!    has undone what it wrote, for good. It is read before what it is to judge.
-//! 5. A snapshot given up for undo space holds nothing any more: what it should see may be missing, or another thing in
-//!    its place. Its flag is up before the horizon moves (both under the lock here), purge reads the horizon under that
-//!    lock before it changes a page, and pages are changed and read under latches (extents of undo change hands under a
-//!    lock): so whoever read what purge had touched finds the flag up *afterwards*. What a snapshot read, missing rows
-//!    included, is believed only through [`Snapshot::believe`], which looks at the flag behind the reading; that comes
-//!    before errors too, for they may be of what was no longer there.
+//! 1. A transaction is registered in the same step that assigns its id. It is removed after its commit is durable or
+//!    its changes are undone. So a writer that is neither active nor in the future has committed.
+//! 2. The *horizon* is the smallest of the next id, the active ids and the low ends of registered snapshots. It never
+//!    goes back. Every snapshot that exists or can still be taken sees every finished transaction below it.
+//! 3. Undo records of transactions at or above the horizon exist. So a reader registers its snapshot before it walks a
+//!    row's versions, and does not go below the first version that it sees.
+//! 4. `low` is at most the smallest active id and at most the next id, and never goes back once losers have been rolled
+//!    back. A writer with an id below it has committed, or has undone its changes, for good. Readers load `low` before
+//!    they read what they judge by it.
+//! 5. A snapshot that was given up for undo space keeps nothing alive any more: versions that it should see may be
+//!    missing, or something else may be in their place. Its flag is set before the horizon moves, both under the lock
+//!    in this file. Purge reads the horizon under that lock before it changes a page, and pages are changed and read
+//!    under latches (extents of undo change owners under a lock). So a reader that read what purge had touched finds
+//!    the flag set *afterwards*. Whatever was read with a snapshot, missing rows included, passes through
+//!    [`Snapshot::believe`], which looks at the flag after the reading. It looks at the flag before it looks at errors
+//!    too, because an error may come from what was no longer there.
 use crate::error::{EngineError, Result};
 use crate::locks::{Owner, TxnState};
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
-//! What goes on in a database, for statistics views: copies of one moment, taken under short locks. Different calls see different moments.
+//! What goes on in a database, for statistics views. Each answer is a copy of one moment, taken under short locks;
+//! different calls see different moments.
 use crate::catalog::Catalog;
 use crate::database::{Core, Database};
 use crate::locks::{LockKey, LockMode, Owner, Wait};

@@ -1,15 +1,16 @@
 //! Transactions: the typed table API.
 //!
-//! A transaction dropped without `commit` or `rollback` is rolled back in the background.
+//! A transaction that is dropped without `commit` or `rollback` is rolled back in the background.
 //!
-//! 1. A commit is durable before anybody sees it: the steps of `commit`, in their order. (Except after [`Txn::commit_async`].)
-//! 2. What a dropped future leaves is sound: a change is one mini-transaction (row and undo together) and undoable at once; a commit whose
-//!    batch is in the log is finished by a task of its own.
-//! 3. READ COMMITTED takes a snapshot per statement, REPEATABLE READ one at its first.
-//! 4. What is read with the snapshot leaves here only if the snapshot had not been given up by then (`snapshots`,
-//!    invariant 5): rows found and rows not found by [`Txn::get`] and [`Txn::fetch`], each batch of a [`Scanner`], what
-//!    [`Txn::update`], [`Txn::delete`] and [`Txn::lock_row`] say of a row. After that (72000) the statement can only be
-//!    rolled back. [`Txn::peek`] reads without a snapshot.
+//! 1. A commit is durable before anybody sees it: the steps of `commit`, in their order. (Except after
+//!    [`Txn::commit_async`].)
+//! 2. A dropped future leaves a sound state. A change is one mini-transaction (row and undo together), so it can be
+//!    undone at once. A commit whose record is in the log is finished by a background task.
+//! 3. READ COMMITTED takes a snapshot for each statement, REPEATABLE READ takes one at its first statement.
+//! 4. What was read with the snapshot leaves this module only if the snapshot had not been given up by then
+//!    (`snapshots`, invariant 5). This holds for rows found and not found by [`Txn::get`] and [`Txn::fetch`], for each
+//!    batch of a [`Scanner`], and for the answers of [`Txn::update`], [`Txn::delete`] and [`Txn::lock_row`]. After the
+//!    error (72000) the statement can only be rolled back. [`Txn::peek`] reads without a snapshot.
 use crate::catalog::load::View;
 use crate::catalog::{Catalog, Index, Table, system};
 use crate::database::Core;
@@ -57,8 +58,8 @@ pub struct Version {
 #[derive(Clone, Debug)]
 pub enum UpdateOutcome {
     Done,
-    /// READ COMMITTED: another transaction changed the row and committed; here is the newest version. Re-evaluate the statement's
-    /// condition on it, then try again expecting it.
+    /// READ COMMITTED: another transaction changed the row and committed; here is the newest version. Re-evaluate the
+    /// statement's condition on it, then try again expecting it.
     Changed {
         row: RowBuf,
         version: Version,
@@ -90,7 +91,8 @@ pub enum Scan {
     Index(IndexRange),
 }
 
-/// Bytes in the log for a change beyond the bytes of its rows: headers of operations and blocks, the space map, the undo page.
+/// Bytes in the log for a change beyond the bytes of its rows: headers of operations and blocks, the space map, the
+/// undo page.
 pub(crate) const LOG_EXTRA: usize = 1024;
 
 /// A savepoint: a position in the transaction's undo records, so that making one costs nothing.
@@ -132,7 +134,8 @@ impl Txn {
         &self.resources.core
     }
 
-    /// Its number among the transactions open since the database was opened: [`crate::status::TransactionStatus::number`].
+    /// Its number among the transactions open since the database was opened:
+    /// [`crate::status::TransactionStatus::number`].
     pub fn number(&self) -> u64 {
         self.resources.owner.0
     }
@@ -194,7 +197,8 @@ impl Txn {
         let own = self.own();
         let snapshot = self.snapshot();
         if index.created_by == own && own != TxnId::NONE && self.isolation == Isolation::RepeatableRead {
-            // It has the newest versions as of its making, and the snapshot is older; only a table of its own has no others.
+            // It has the newest versions as of its making, and the snapshot is older; only a table of its own has no
+            // others.
             return self.core().catalog().table_by_oid(index.table).is_none();
         }
         snapshot.sees(index.created_by, own)
@@ -205,8 +209,9 @@ impl Txn {
         self.resources.writer.as_ref().is_some_and(|w| w.has_begun())
     }
 
-    /// Waits for the right to write rows of (or, reading, to keep the definition of) a table; held to the end. 42P01 where the table was
-    /// dropped meanwhile. The definition may have changed while waiting: look the table up in `catalog()` afterwards.
+    /// Waits for the right to write rows of (or, reading, to keep the definition of) a table; held to the end. 42P01
+    /// where the table was dropped meanwhile. The definition may have changed while waiting: look the table up in
+    /// `catalog()` afterwards.
     pub async fn lock_table(&mut self, table: &Table, write: bool) -> Result<()> {
         let mode = if write { LockMode::RowExclusive } else { LockMode::AccessShare };
         if self.lock(table.oid, mode).await? && self.catalog().table_by_oid(table.oid).is_none() {
@@ -308,8 +313,8 @@ impl Txn {
         Savepoint(self.resources.writer.as_ref().map_or(UndoPtr::NONE, |w| undo.position(w)))
     }
 
-    /// Undoes everything since the savepoint. Locks stay; rows given back are free for others. After an error the transaction can
-    /// only be rolled back.
+    /// Undoes everything since the savepoint. Locks stay; rows given back are free for others. After an error the
+    /// transaction can only be rolled back.
     pub async fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
         self.resources.undo_to(savepoint.0).await?;
         if self.resources.catalog.is_some() {
@@ -333,8 +338,8 @@ impl Txn {
         &self.core().store
     }
 
-    /// Takes the one lock under which definitions change, held to the end of the transaction. First step of every DDL statement: from then
-    /// on `catalog()` is the newest committed catalogue with this transaction's own changes.
+    /// Takes the one lock under which definitions change, held to the end of the transaction. First step of every DDL
+    /// statement: from then on `catalog()` is the newest committed catalogue with this transaction's own changes.
     pub(crate) async fn lock_ddl(&mut self) -> Result<()> {
         self.lock(system::TABLES, LockMode::AccessExclusive).await?;
         // Where a commit has failed its locks are let go, and definitions are between what they were and what they
@@ -342,7 +347,8 @@ impl Txn {
         self.core().check_alive()
     }
 
-    /// Locks a table in a mode, held to the end (`Share` for CREATE INDEX, `AccessExclusive` for DROP). False where it was held already.
+    /// Locks a table in a mode, held to the end (`Share` for CREATE INDEX, `AccessExclusive` for DROP). False where it
+    /// was held already.
     pub(crate) async fn lock(&mut self, object: ObjectId, mode: LockMode) -> Result<bool> {
         let key = LockKey::Table(object);
         if self.resources.locks.iter().any(|(k, m)| *k == key && m.covers(mode)) {
@@ -354,7 +360,8 @@ impl Txn {
         Ok(true)
     }
 
-    /// Notes that an object's pages are to be freed if this transaction rolls back. *Before* the first page is allocated.
+    /// Notes that an object's pages are to be freed if this transaction rolls back. *Before* the first page is
+    /// allocated.
     pub(crate) async fn object_created(&mut self, object: ObjectId) -> Result<()> {
         self.note(record::created(object)).await
     }
@@ -376,7 +383,8 @@ impl Txn {
         Ok(())
     }
 
-    /// The catalogue as this transaction has changed it; published when it commits. (After `rollback_to` it is read again.)
+    /// The catalogue as this transaction has changed it; published when it commits. (After `rollback_to` it is read
+    /// again.)
     pub(crate) fn set_catalog(&mut self, catalog: Arc<Catalog>) {
         self.resources.catalog = Some(catalog);
     }

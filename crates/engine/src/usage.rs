@@ -1,8 +1,9 @@
 //! How tables and indexes are used, and how transactions end: counters for statistics views.
 //!
-//! 1. A transaction counts for itself ([`Tally`]) and adds to the whole once, when it ends or is dropped; a scan does when it is dropped.
-//!    What runs is not in the whole yet. Rolled-back changes count: they were work.
-//! 2. Nothing of this is stored: counting begins anew at each opening.
+//! 1. A transaction counts for itself ([`Tally`]) and adds its counts to the whole once, when it ends or is dropped. A
+//!    scan adds its counts when it is dropped. So the whole does not contain running work yet. Rolled-back changes
+//!    count, because they were work.
+//! 2. Nothing of this is stored. Counting begins anew at each opening.
 use crate::catalog::Catalog;
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};

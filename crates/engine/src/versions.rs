@@ -1,7 +1,8 @@
-//! Finding a row's versions: the newest from its slot, older ones by undoing changes on a copy.
-//!  The walker's snapshot is registered (invariant 3 of `snapshots`), so the records it needs exist. Where it was given
-//! up for undo space meanwhile, what is found here may be wrong, or an error: whoever asked finds that out behind it
-//! (invariant 5 there). Here it only ends a walk that leads nowhere.
+//! Finding a row's versions: the newest one from its slot, older ones by undoing changes on a copy.
+//!
+//! The snapshot of the walker is registered (invariant 3 of `snapshots`), so the records that it needs exist. If the
+//! snapshot was given up for undo space meanwhile, the result here may be wrong, or an error. The caller finds that out
+//! afterwards (invariant 5 there). The check here only ends a walk that leads nowhere.
 use crate::catalog::Table;
 use crate::database::Core;
 use crate::error::{EngineError, Result};
@@ -65,7 +66,8 @@ impl Core {
         Ok(RowVersion { header: row.header, payload })
     }
 
-    /// The newest version, whoever wrote it. (A chain may be freed under us if its version is undone meanwhile: then the slot has changed.)
+    /// The newest version, by any writer. (A chain may be freed under us if its version is undone meanwhile: then
+    /// the slot has changed.)
     pub(crate) async fn newest(&self, table: ObjectId, rid: Rid) -> Result<Option<RowVersion>> {
         loop {
             let Some(row) = self.stored(rid).await? else { return Ok(None) };
@@ -185,7 +187,8 @@ impl Core {
         }
     }
 
-    /// All versions that anybody may need, newest first: down to the first whose writer is below `low`. The caller holds the horizon there.
+    /// All versions that anybody may need, newest first: down to the first whose writer is below `low`. The caller
+    /// holds the horizon there.
     pub(crate) async fn needed(
         &self,
         low: TxnId,
@@ -196,7 +199,8 @@ impl Core {
         Ok(self.needed_since(low, table, rid, newest).await?.into_iter().map(|(version, _)| version).collect())
     }
 
-    /// As `needed`; with each version whether the record of what came after it says that keys changed (the newest: false).
+    /// As `needed`; with each version whether the record of what came after it says that keys changed (the newest:
+    /// false).
     pub(crate) async fn needed_since(
         &self,
         low: TxnId,

@@ -3,8 +3,9 @@
 //! 1. The program of today opens that image, finds nothing wrong and reads every row.
 //! 2. The program of today writes the same bytes, byte for byte, when it repeats the history that made the image.
 //!
-//! Where only the history changes (when pages are written, and where), but not what a structure looks like, make the image
-//! again: `TERRACE_IMAGE=write cargo test -p terrace-engine --test format`. Review what else such a commit changes with care.
+//! Where only the history changes (when pages are written, and where), but not what a structure looks like, make the
+//! image again: `TERRACE_IMAGE=write cargo test -p terrace-engine --test format`. Review what else such a commit
+//! changes with care.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -134,7 +135,8 @@ async fn rows(db: &Database, table: &Arc<Table>) -> Vec<Vec<Datum>> {
     rows
 }
 
-/// What each row of `t` must be: the third part of the rows was updated, the rows from `COMMITTED - 10` on were deleted.
+/// What each row of `t` must be: the third part of the rows was updated, the rows from `COMMITTED - 10` on were
+/// deleted.
 fn expected() -> Vec<Vec<Datum>> {
     (0..COMMITTED - 10).map(|id| row(id, if id % 3 == 0 { id + 1000 } else { id })).collect()
 }

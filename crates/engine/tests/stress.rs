@@ -1,6 +1,7 @@
-//! The engine under real threads: transfers between rows, checks of a sum that must not change, rollbacks in all their forms, rows locked,
-//! rows that grow and shrink, indexes and tables that come and go, a buffer pool that is too small for it all. What the simulator cannot
-//! show: one thread never tests a latch. Also meant for ThreadSanitizer (`scripts/tsan`).
+//! The engine under real threads: transfers between rows, checks of a sum that must not change, rollbacks in all their
+//! forms, rows locked, rows that grow and shrink, indexes and tables that come and go, a buffer pool that is too small
+//! for it all. What the simulator cannot show: one thread never tests a latch. Also meant for ThreadSanitizer
+//! (`scripts/tsan`).
 //!
 //! `TERRACE_STRESS_SECONDS` sets how long it runs (3).
 #![allow(

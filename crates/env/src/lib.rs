@@ -1,9 +1,10 @@
-//! Clock, tasks, randomness and CPU time: the real ones ([`Real`]) and the simulated ones ([`Sim`]); and the count of memory.
+//! Clock, tasks, randomness and CPU time: the real ones ([`Real`]) and the simulated ones ([`Sim`]); and the count of
+//! memory.
 //!
 //! In: futures to run, durations to wait. Never: devices, pages, or anything that knows what the time is for.
 //!
-//! Everything above this room asks an [`Env`] instead of the operating system (rule R2), so that the same engine runs on real
-//! devices in real time and, under [`Sim`], in virtual time where one seed gives one run.
+//! Everything above this room asks an [`Env`] instead of the operating system (rule R2), so that the same engine runs
+//! on real devices in real time and, under [`Sim`], in virtual time where one seed gives one run.
 
 pub mod memory;
 mod real;
@@ -35,7 +36,7 @@ pub trait Environment: Send + Sync {
     fn spawn_thread(&self, name: &'static str, task: BoxFuture<()>) {
         self.spawn(name, task);
     }
-    fn at_length(&self, work: &mut dyn FnMut()) {
+    fn run_long(&self, work: &mut dyn FnMut()) {
         work();
     }
     fn random_u64(&self) -> u64;
@@ -80,12 +81,12 @@ impl Env {
     pub fn spawn_thread(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         self.0.spawn_thread(name, Box::pin(task));
     }
-    /// Runs a future whose polls may take long (milliseconds of computing): other tasks of the thread go to another one meanwhile, where
-    /// the thread allows it ([`hand_over_here`]). That costs some microseconds a poll.
-    pub async fn at_length<F: Future + Unpin>(&self, mut work: F) -> F::Output {
+    /// Runs a future whose polls may take long (milliseconds of computing): other tasks of the thread go to another one
+    /// meanwhile, where the thread allows it ([`hand_over_here`]). That costs some microseconds a poll.
+    pub async fn run_long<F: Future + Unpin>(&self, mut work: F) -> F::Output {
         poll_fn(|cx| {
             let mut polled = Poll::Pending;
-            self.0.at_length(&mut || polled = Pin::new(&mut work).poll(cx));
+            self.0.run_long(&mut || polled = Pin::new(&mut work).poll(cx));
             polled
         })
         .await

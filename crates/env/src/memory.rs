@@ -1,13 +1,15 @@
 //! Memory that a piece of work holds, as the allocator counts it.
 //!
-//! 1. Each thread counts the bytes it allocates less those it frees; a [`Meter`] takes the difference over each poll of a future. So what the
-//!    future's polls allocate is its own until one of its polls frees it, on any thread; nothing is passed along.
-//! 2. The allocator refuses nothing: a program cannot go on from there. Work that is about to take much asks first ([`room`]), and
-//!    long work asks again as it goes.
+//! 1. Each thread counts the bytes it allocates less those it frees; a [`Meter`] takes the difference over each poll of
+//!    a future. So what the future's polls allocate is its own until one of its polls frees it, on any thread; nothing
+//!    is passed along.
+//! 2. The allocator refuses nothing: a program cannot go on from there. Work that is about to take much asks first
+//!    ([`room`]), and long work asks again as it goes.
 //! 3. What a meter has taken up to [`FREE`] counts for nobody: small work never fails for what others take.
 //! 4. Where [`Counting`] is not the program's allocator, nothing is counted and there is room without end.
 //!
-//! What is not counted: memory that is mapped past the allocator (the buffer pool, thread stacks), and what tasks in the background allocate.
+//! What is not counted: memory that is mapped past the allocator (the buffer pool, thread stacks), and what tasks in
+//! the background allocate.
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -15,7 +17,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// Bytes that each meter may take without being counted against the limit: buffers and caches of a session that does little.
+/// Bytes that each meter may take without being counted against the limit: buffers and caches of a session that does
+/// little.
 pub const FREE: i64 = 1 << 20;
 
 thread_local! {
@@ -32,7 +35,8 @@ fn count(bytes: i64) {
     NET.set(NET.get().wrapping_add(bytes));
 }
 
-// SAFETY: all work is the inner allocator's; counting touches a cell of the thread that needs neither memory nor a destructor.
+// SAFETY: all work is the inner allocator's; counting touches a cell of the thread that needs neither memory nor a
+// destructor.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as the caller promises.

@@ -17,8 +17,9 @@ thread_local! {
     static HANDS_OVER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// To be called as each thread of a multi-threaded runtime starts (`on_thread_start`): its tasks may go to another thread while one of them
-/// is at length. (Asking the runtime is not enough: on a thread that runs a `LocalSet` it is a panic.)
+/// To be called as each thread of a multi-threaded runtime starts (`on_thread_start`): its tasks may go to another
+/// thread while one of them is at length. (Asking the runtime is not enough: on a thread that runs a `LocalSet` it is a
+/// panic.)
 pub fn hand_over_here() {
     HANDS_OVER.set(true);
 }
@@ -83,10 +84,10 @@ impl Environment for Real {
         let _ = hand.send(task); // The thread listens.
     }
 
-    fn at_length(&self, work: &mut dyn FnMut()) {
+    fn run_long(&self, work: &mut dyn FnMut()) {
         match HANDS_OVER.get() {
-            // In `block_in_place` alone tasks have no budget: work that gives way by tokio's (as DataFusion's does) would never end its
-            // poll, and so could not be cancelled. `block_on` gives it one.
+            // In `block_in_place` alone tasks have no budget: work that gives way by tokio's (as DataFusion's does)
+            // would never end its poll, and so could not be cancelled. `block_on` gives it one.
             true => tokio::task::block_in_place(|| self.runtime.block_on(async { work() })),
             false => work(),
         }

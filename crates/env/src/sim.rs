@@ -1,12 +1,13 @@
 //! The simulated environment: a single-threaded executor in virtual time.
 //!
 //! Invariants:
-//! 1. One seed, one run: every choice (which ready task goes next, every random number) is drawn from one generator, and nothing
-//!    else decides.
+//! 1. One seed, one run: every choice (which ready task goes next, every random number) is drawn from one generator,
+//!    and nothing else decides.
 //! 2. Virtual time moves only when no task is ready, and then to the earliest timer.
 //! 3. Futures are polled and dropped with the state unlocked: both may wake, spawn and sleep.
-//! 4. Work without end at one instant is a livelock, which no clock would ever end: after [`LIVELOCK`] polls it is a panic.
-//! 5. A panic of a task is the test's, but for one that the test has asked for ([`Sim::strike`]): that ends the task,
+//! 4. Work without end at one instant is a livelock, which no clock would ever end: after [`LIVELOCK`] polls it is a
+//!    panic.
+//! 5. A panic of a task is the test's. Only a panic that the test has asked for ([`Sim::strike`]) ends just the task,
 //!    as tokio would have it.
 //! 6. CPU is not free: `cpu(cost)` occupies the core that is free first, for `cost`.
 
@@ -38,16 +39,16 @@ pub struct Stuck {
 
 /// Owner of a simulation. Dropping it drops every task, as a killed process would.
 pub struct Sim {
-    shared: Arc<Shared>,
+    shared: Arc<SimShared>,
 }
 
 /// What tasks reach through their [`Env`].
-struct Shared {
-    state: Mutex<State>,
-    me: Weak<Shared>,
+struct SimShared {
+    state: Mutex<SimState>,
+    me: Weak<SimShared>,
 }
 
-struct State {
+struct SimState {
     now: u64,
     /// Polls since the clock moved.
     polls: u64,
@@ -80,16 +81,16 @@ struct Task {
 
 struct TaskWaker {
     id: u64,
-    shared: Weak<Shared>,
+    shared: Weak<SimShared>,
 }
 
 impl Sim {
     /// A simulation of a machine with `cores` cores.
     pub fn new(seed: u64, cores: usize) -> Sim {
         assert!(cores > 0, "a machine has at least one core");
-        let shared = Arc::new_cyclic(|me| Shared {
+        let shared = Arc::new_cyclic(|me| SimShared {
             me: me.clone(),
-            state: Mutex::new(State {
+            state: Mutex::new(SimState {
                 now: 0,
                 polls: 0,
                 random: ChaCha8Rng::seed_from_u64(seed),
@@ -174,7 +175,7 @@ impl Drop for Sim {
     }
 }
 
-impl Shared {
+impl SimShared {
     /// Polls one ready task, chosen at random; false where none is ready.
     fn poll_one(&self) -> bool {
         let (id, mut future) = {
@@ -240,7 +241,7 @@ impl Shared {
     }
 }
 
-impl Environment for Shared {
+impl Environment for SimShared {
     fn now(&self) -> Nanos {
         Nanos(self.state.lock().now)
     }
@@ -304,7 +305,7 @@ impl Wake for TaskWaker {
 }
 
 struct Sleep {
-    shared: Weak<Shared>,
+    shared: Weak<SimShared>,
     deadline: u64,
     /// Key of the timer, once polled.
     registered: Option<(u64, u64)>,

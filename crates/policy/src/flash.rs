@@ -1,7 +1,8 @@
 //! Decisions of the flash tier: what is let in, where dirty pages go, what is replaced, how much is cleaned.
 //!
-//! Source: J. Do, *The Role of Flash Memory in Database Management Systems*, chapter 3 and section 4.2.2. [`methods`] is the table of
-//! what each published method does and which go together; [`gate`] the thresholds; the orders have a file each.
+//! Source: J. Do, *The Role of Flash Memory in Database Management Systems*, chapter 3 and section 4.2.2. [`methods`]
+//! is the table of what each published method does and which go together; [`gate`] the thresholds; the orders have a
+//! file each.
 //!
 //! Invariants:
 //! 1. Nothing here waits, reads a clock or does I/O: the same events in the same order give the same answers (R1).
@@ -56,7 +57,8 @@ pub trait FlashReplacement: Send {
     fn remove(&mut self, frame: Frame, page: Page);
     /// Frames that may be replaced.
     fn clean(&self) -> usize;
-    /// Smaller: to be replaced sooner, among frames held, whether or not they may be now. `None`: the order cannot tell cheaply.
+    /// Smaller: to be replaced sooner, among frames held, whether or not they may be now. `None`: the order cannot tell
+    /// cheaply.
     fn rank(&self, _frame: Frame) -> Option<u64> {
         None
     }

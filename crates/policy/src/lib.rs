@@ -1,8 +1,8 @@
 //! Replacement decisions: deterministic state machines fed with events, without I/O, clocks or locks (rule R1).
 //!
-//! In: frames coming, being used, leaving, refused as victims. Out: which frame to replace next, and what the flash tier does with a page.
-//! Never: pages' bytes, devices.
-//! The buffer pool and trace replay run the same code: the same order of events gives the same answers.
+//! In: frames coming, being used, leaving, refused as victims. Out: which frame to replace next, and what the flash
+//! tier does with a page. Never: pages' bytes, devices. The buffer pool and trace replay run the same code: the same
+//! order of events gives the same answers.
 
 mod clock;
 pub mod flash;
@@ -30,7 +30,8 @@ pub enum Class {
     Sequential,
 }
 
-/// A replacement policy over frames. Every event names a frame that is *held* (admitted and not removed), except `admit`.
+/// A replacement policy over frames. Every event names a frame that is *held* (admitted and not removed), except
+/// `admit`.
 pub trait Replacement: Send {
     /// `page` now occupies `frame`.
     fn admit(&mut self, frame: Frame, page: Page, class: Class);

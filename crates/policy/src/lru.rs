@@ -1,5 +1,5 @@
-//! LRU with midpoint insertion: new pages enter the *old* part of the list and are promoted to the *young* part when used
-//! again, so that one scan cannot flush the pool.
+//! LRU with midpoint insertion: new pages enter the *old* part of the list and are promoted to the *young* part when
+//! used again, so that one scan cannot flush the pool.
 
 use crate::list::Lists;
 use crate::{Class, Frame, Page, Replacement};
@@ -52,7 +52,7 @@ impl Replacement for Lru {
     }
 
     fn veto(&mut self, frame: Frame) {
-        // Whoever pins it is using it; the young end is furthest from the victims.
+        // A pinned page is in use. The newest end of the list is furthest from the victims.
         self.lists.unlink(frame);
         self.lists.push_head(YOUNG, frame);
         self.balance();

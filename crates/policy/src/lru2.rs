@@ -1,8 +1,9 @@
-//! LRU-2: the victim is the page whose second most recent use lies furthest back; pages used once go first, oldest first.
+//! LRU-2: the victim is the page whose second most recent use lies furthest back; pages used once go first, oldest
+//! first.
 //!
-//! Source: E. O'Neil, P. O'Neil, G. Weikum, *The LRU-K Page Replacement Algorithm for Database Disk Buffering*, SIGMOD 1993,
-//! with a correlated reference period (uses that close together count as one) and retained history for pages that left.
-//! Time is the number of events seen.
+//! Source: E. O'Neil, P. O'Neil, G. Weikum, *The LRU-K Page Replacement Algorithm for Database Disk Buffering*, SIGMOD
+//! 1993, with a correlated reference period (uses that close together count as one) and retained history for pages that
+//! left. Time is the number of events seen.
 
 use crate::{Class, Frame, Page, Replacement};
 use rustc_hash::FxHashMap;
@@ -86,7 +87,7 @@ impl Replacement for Lru2 {
     }
 
     fn veto(&mut self, frame: Frame) {
-        // Counts as a use of now and before: whoever pins it is using it, and all others come first.
+        // Counts as a use now and before: a pinned page is in use, and all others come first.
         self.now += 1;
         let used = self.held(frame);
         self.set(frame, Use { page: used.page, last: self.now, before: self.now });

@@ -106,7 +106,8 @@ fn lru2_is_its_definition() {
                     (uses[p as usize].iter().rev().nth(1).copied().unwrap_or(0), uses[p as usize].last().copied())
                 };
                 let page = held[victim as usize].expect("held");
-                // History older than what is retained may be forgotten: the victim is never *better* than the definition's.
+                // History older than what is retained may be forgotten: the victim is never *better* than the
+                // definition's.
                 let best = held.iter().flatten().map(|&p| key(p)).min().expect("held");
                 assert!(key(page) == best || key(page).0 > 0, "evicted {page} with {:?}, best was {best:?}", key(page));
                 policy.remove(victim);

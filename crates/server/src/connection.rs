@@ -285,7 +285,7 @@ impl Connection {
                 Ok(message) if large => {
                     // To split and parse a long text, to decode long values, and to give them back takes long.
                     let env = self.shared.env.clone();
-                    env.at_length(Box::pin(self.handle(wire, message))).await
+                    env.run_long(Box::pin(self.handle(wire, message))).await
                 }
                 Ok(message) => self.handle(wire, message).await,
                 Err(e) => Err(Failure::Statement(e)),

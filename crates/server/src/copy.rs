@@ -106,7 +106,7 @@ pub(crate) async fn copy_out(
                 Ok::<(), EngineError>(())
             };
             match is_large(&columns, row) {
-                true => shared.env.at_length(pin!(write())).await?,
+                true => shared.env.run_long(pin!(write())).await?,
                 false => write().await?,
             }
             count += 1;

@@ -68,7 +68,7 @@ impl Rows {
             let until = batch.num_rows().min(from.saturating_add(limit - count));
             while *from < until {
                 if is_large(&columns, *from) {
-                    self.env.at_length(pin!(send_row(wire, &columns, *from))).await?;
+                    self.env.run_long(pin!(send_row(wire, &columns, *from))).await?;
                 } else {
                     data_row(&mut wire.output, &columns, *from)?;
                 }
@@ -86,7 +86,7 @@ impl Rows {
                 let sent = self.begun.take();
                 if columns.iter().any(|column| column.holds() >= HANDED_OVER) {
                     // Memory goes back to the system page by page.
-                    self.env.at_length(pin!(async { drop((columns, sent)) })).await;
+                    self.env.run_long(pin!(async { drop((columns, sent)) })).await;
                 }
             }
             if count == limit {

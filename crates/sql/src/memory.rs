@@ -188,7 +188,7 @@ impl Drop for Prepared {
         if let (Some(Heavy { memory, env }), Some(statement)) = (self.heavy.take(), self.statement.take()) {
             let (own, depth) = (env.clone(), self.depth);
             env.spawn("drop a statement", async move {
-                own.at_length(Box::pin(async move { on_stack(depth, || drop((statement, memory))) })).await;
+                own.run_long(Box::pin(async move { on_stack(depth, || drop((statement, memory))) })).await;
             });
         }
         on_stack(self.depth, || drop(self.statement.take()));

@@ -98,7 +98,7 @@ impl Rows {
         let next = {
             let counted = pin!(counting(&mut reads, next));
             let working = pin!(self.work.clone().over(counted));
-            self.env.at_length(pin!(zone.over(working))).await
+            self.env.run_long(pin!(zone.over(working))).await
         };
         if let Some(running) = &self.running {
             running.read(reads);

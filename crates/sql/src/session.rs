@@ -508,7 +508,7 @@ impl Session {
             Describing::Within(token) => token.clone(),
         };
         let work = self.work(token.clone());
-        let described = env.at_length(pin!(work.over(pin!(self.describe(statement, types))))).await;
+        let described = env.run_long(pin!(work.over(pin!(self.describe(statement, types))))).await;
         if !matches!(describing, Describing::Within(_)) {
             self.canceller.end(&token);
         }
@@ -660,7 +660,7 @@ impl Session {
             captured: None,
         };
         let statement = self.work(token.clone()).over(Box::pin(run.statement(ast)));
-        let done = self.database.engine.env().at_length(Box::pin(statement)).await?;
+        let done = self.database.engine.env().run_long(Box::pin(statement)).await?;
         match cursor {
             Some(name) => self.declare(name, done, prepared).await,
             None => Ok(self.outcome(done, number, prepared.depth, token)),

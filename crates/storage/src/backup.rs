@@ -1,18 +1,20 @@
 //! Online backup, and what a restore does beyond recovery.
 //!
-//! A backup is a *fuzzy copy*: pages are copied one by one while they change, each as it lies home at that moment, with the log from
-//! before the first of them to after the last. To recovery it is what a crash leaves: pages of different ages, none newer than the
-//! log's end. (Mohan & Narang 1993, "An efficient and flexible method for archiving a data base".)
+//! A backup is a *fuzzy copy*: pages are copied one by one while they change, each as it lies home at that moment, with
+//! the log from before the first of them to after the last. To recovery it is what a crash leaves: pages of different
+//! ages, none newer than the log's end. (Mohan & Narang 1993, "An efficient and flexible method for archiving a data
+//! base".)
 //!
 //! Invariants:
-//! 1. The log is held from `retain_lsn`, as recorded *before* the first page is read, to the end: every change below it is home
-//!    already, so every copy has it; every change above it is in the log copied.
-//! 2. A page is copied only as it checks. One that is torn because it is written at this moment is read again; one that does not
-//!    check then is taken from the pool, which repairs.
+//! 1. The log is held from `retain_lsn`, as recorded *before* the first page is read, to the end: every change below it
+//!    is home already, so every copy has it; every change above it is in the log copied.
+//! 2. A page is copied only as it checks. One that is torn because it is written at this moment is read again; one that
+//!    does not check then is taken from the pool, which repairs.
 //! 3. The log is copied after the last page, up to an end that was durable after it: no copy is beyond it. Its last
 //!    segment is written while it is read, so of what lies behind that end a later part may be there and an earlier one
 //!    not, as if the log were damaged: the copy ends with the last batch that checks.
-//! 4. A restored database gets an id of its own once it is recovered: log of the life it came from never checks in its own.
+//! 4. A restored database gets an id of its own once it is recovered: log of the life it came from never checks in its
+//!    own.
 
 use crate::config::{DeviceSet, StorageConfig};
 use crate::control::{Control, ControlFile};
@@ -107,7 +109,8 @@ impl Backup {
         PAGES_AT + size.saturating_sub(PAGES_AT) / page * page
     }
 
-    /// Copies pages of a tablespace's file, `offset` and `len` in whole pages behind the head, each checked (invariant 2).
+    /// Copies pages of a tablespace's file, `offset` and `len` in whole pages behind the head, each checked (invariant
+    /// 2).
     pub async fn read(&self, space: SpaceId, offset: u64, len: usize) -> Result<IoBuf> {
         let page_size = self.store.pool().page_size();
         assert!(offset >= PAGES_AT && (offset - PAGES_AT).is_multiple_of(page_size as u64), "whole pages are copied");
@@ -204,8 +207,8 @@ pub fn page_checks(bytes: &[u8], page: PageId) -> bool {
     checks(bytes, page)
 }
 
-/// Writes the log of a database to be restored, and what else belongs to it but the tablespaces' pages, which are written before or
-/// after. Then `Store::open_upto` recovers it.
+/// Writes the log of a database to be restored, and what else belongs to it but the tablespaces' pages, which are
+/// written before or after. Then `Store::open_upto` recovers it.
 pub struct Restore<'a> {
     devices: &'a DeviceSet,
     config: StorageConfig,
@@ -264,7 +267,8 @@ impl<'a> Restore<'a> {
 }
 
 /// Gives a database that was restored, recovered and closed cleanly an id of its own and an empty log (invariant 4).
-/// `objects`: above every object id in its catalogue. Not safe against crashes: its maker counts it as unfinished until then.
+/// `objects`: above every object id in its catalogue. Not safe against crashes: its maker counts it as unfinished until
+/// then.
 pub async fn rebirth(env: &Env, devices: &DeviceSet, config: &StorageConfig, objects: u32) -> Result<()> {
     let old = Control::read(&devices.control).await?;
     assert!(old.clean && old.complete, "only a database at rest changes its id");

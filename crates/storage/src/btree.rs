@@ -1,21 +1,22 @@
-//! B-link tree over byte strings (Lehman and Yao, *Efficient locking for concurrent operations on B-trees*; left links and deletion
-//! as in Lanin and Shasha, *A symmetric concurrent B-tree algorithm*). The root page never moves. Entries are whole keys,
-//! unique; an index appends the RID to its key. At most `max_key` bytes.
+//! B-link tree over byte strings (Lehman and Yao, *Efficient locking for concurrent operations on B-trees*; left links
+//! and deletion as in Lanin and Shasha, *A symmetric concurrent B-tree algorithm*). The root page never moves. Entries
+//! are whole keys, unique; an index appends the RID to its key. At most `max_key` bytes.
 //!
 //! Invariants (those of single pages: [`node`]):
-//! 1. A search holds no latch between two pages. A page may be split meanwhile (then its high key sends the search to the right) or
-//!    unlinked (flag `DEAD`: to the right as well); it is not reused before the search has ended, since every operation
-//!    keeps the tablespace's epoch (`Space::enter`).
-//! 2. A page is split in one mini-transaction, and linked into the level above in a second one. Between the two the left half is
-//!    flagged; an inserter who meets the flag finishes the split first.
+//! 1. A search holds no latch between two pages. A page may be split meanwhile (then its high key sends the search to
+//!    the right) or unlinked (flag `DEAD`: to the right as well); it is not reused before the search has ended, since
+//!    every operation keeps the tablespace's epoch (`Space::enter`).
+//! 2. A page is split in one mini-transaction, and linked into the level above in a second one. Between the two the
+//!    left half is flagged; an inserter who meets the flag finishes the split first.
 //! 3. An empty page is unlinked from parent and neighbours in *one* mini-transaction, together with its ancestors that
-//!    held nothing else. So there is no half-dead state to finish after a crash. The last child of a parent goes only with its
-//!    parent, and the rightmost page of a level never.
-//! 4. The left link is exact under the page's latch: whoever changes what lies to the left holds that latch too.
+//!    held nothing else. So there is no half-dead state to finish after a crash. The last child of a parent goes only
+//!    with its parent, and the rightmost page of a level never.
+//! 4. The left link is exact under the page's latch: a task that changes what lies to the left holds that latch too.
 //! 5. Latch order: lower level first, then left before right, then map pages.
 //! 6. A root that is full moves its entries to two fresh pages, in one mini-transaction. Height never shrinks.
 //!
-//! Log room: adding or removing a key takes its length and [`KEY_LOG`]; a split [`split_log`]; unlinking [`delete::UNLINK_LOG`].
+//! Log room: adding or removing a key takes its length and [`KEY_LOG`]; a split [`split_log`]; unlinking
+//! [`delete::UNLINK_LOG`].
 mod bulk;
 mod check;
 mod cursor;
@@ -41,8 +42,8 @@ use std::ops::Bound;
 /// Log bytes of adding or removing a key, or linking a split page, besides the key.
 const KEY_LOG: usize = 256;
 
-/// Log bytes of a split: the root's copies it whole, in ops that take at most twice their bytes in the page (a cell of two bytes
-/// costs six there and at most ten in the log); then links and map entries.
+/// Log bytes of a split: the root's copies it whole, in ops that take at most twice their bytes in the page (a cell of
+/// two bytes costs six there and at most ten in the log); then links and map entries.
 fn split_log(page_size: usize) -> usize {
     2 * page_size + 4096
 }
@@ -127,8 +128,8 @@ impl BTree {
         mtr.commit();
         LeafChange::Done(true)
     }
-    /// Removes a key; false where it was not there. Purge and rollback do this, so it goes on where the log is nearly full, and
-    /// leaves splits for others to finish.
+    /// Removes a key; false where it was not there. Purge and rollback do this, so it goes on where the log is nearly
+    /// full, and leaves splits for others to finish.
     pub async fn remove(&self, st: &Store, key: &[u8]) -> Result<bool> {
         let _epoch = st.space(self.space).enter();
         loop {
@@ -156,7 +157,8 @@ impl BTree {
         mtr.commit();
         if last { LeafChange::Emptied } else { LeafChange::Done(true) }
     }
-    /// The first key >= `prefix` that starts with it, if any (the point lookup; no allocation beyond the key when resident).
+    /// The first key >= `prefix` that starts with it, if any (the point lookup; no allocation beyond the key when
+    /// resident).
     pub async fn first_with_prefix(&self, st: &Store, prefix: &[u8]) -> Result<Option<Vec<u8>>> {
         if let Some(found) = self.peek_prefix(st, prefix, |key| key.map(<[u8]>::to_vec)) {
             return Ok(found);
@@ -170,8 +172,8 @@ impl BTree {
             }
         }
     }
-    /// The same, at once: shows the key to `look`, under the page's latch. `None` where that would have to wait for a page (or one is
-    /// damaged, which `first_with_prefix` says).
+    /// The same, at once: shows the key to `look`, under the page's latch. `None` where that would have to wait for a
+    /// page (or one is damaged, which `first_with_prefix` says).
     pub fn peek_prefix<R>(&self, st: &Store, prefix: &[u8], mut look: impl FnMut(Option<&[u8]>) -> R) -> Option<R> {
         let _epoch = st.space(self.space).enter();
         let resident = |no| st.pool().get(PageId::new(self.space, no));

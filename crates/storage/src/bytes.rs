@@ -1,7 +1,8 @@
 //! Bytes on disk: little-endian numbers at an offset, and layouts declared as structs.
 //!
-//! 1. A layout is a `#[repr(C)]` struct of the types below: every field is little-endian, has no alignment, and lies where the
-//!    declaration says. Its length and its fields' offsets are checked at compile time against the format (`layout!`).
+//! 1. A layout is a `#[repr(C)]` struct of the types below: every field is little-endian, has no alignment, and lies
+//!    where the declaration says. Its length and its fields' offsets are checked at compile time against the format
+//!    (`layout!`).
 //! 2. [`u16_at`], [`u32_at`] and [`u64_at`] read bytes that nobody has checked yet: `None` where the bytes end early.
 
 pub use zerocopy::little_endian::{I64, U16, U32, U64, U128};

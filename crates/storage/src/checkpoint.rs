@@ -1,10 +1,11 @@
-//! Indirect checkpoints and the background writer: dirty pages go home by age, a little in each round, so that restart never has
-//! more than `redo_bound` bytes of log to repeat and no round has everything to do.
+//! Indirect checkpoints and the background writer: dirty pages go home by age, a little in each round, so that restart
+//! never has more than `redo_bound` bytes of log to repeat and no round has everything to do.
 //!
 //! Invariants:
-//! 1. A redo LSN is computed in this order: the log's end, then the pool's oldest recLSN, then the home's. A page dirtied later has a
-//!    recLSN at or above that end (log invariant 4); a page that moves from pool to home in between is seen in one of them, and one
-//!    that moves the other way counts at home until the next scan (`begin_scan`; flash/mod.rs, invariant 4).
+//! 1. A redo LSN is computed in this order: the log's end, then the pool's oldest recLSN, then the home's. A page
+//!    dirtied later has a recLSN at or above that end (log invariant 4); a page that moves from pool to home in between
+//!    is seen in one of them, and one that moves the other way counts at home until the next scan (`begin_scan`;
+//!    flash.rs, invariant 4).
 //! 2. The redo LSN is recorded only when the log is durable up to it: otherwise restart could begin in a hole.
 //! 3. The recorded redo LSN never goes back.
 
@@ -88,7 +89,8 @@ impl Inner {
         Ok(())
     }
 
-    /// How many pages this round should write: few while the debt is small, all of it as the debt nears three quarters of the bound.
+    /// How many pages this round should write: few while the debt is small, all of it as the debt nears three quarters
+    /// of the bound.
     fn pace(&self, debt: u64) -> usize {
         let dirty = self.pool.dirty();
         let idle = dirty.div_ceil(IDLE_ROUNDS);
@@ -126,8 +128,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Somebody waits, and a round was not enough: all that is dirty now goes home, the oldest first and in steps, each of which moves
-    /// the redo LSN on. Ends when nobody waits any more; answers whether there was no more to do.
+    /// Somebody waits, and a round was not enough: all that is dirty now goes home, the oldest first and in steps, each
+    /// of which moves the redo LSN on. Ends when nobody waits any more; answers whether there was no more to do.
     async fn relieve(&self) -> Result<bool> {
         let end = self.log.end();
         let mut before = Lsn(0);

@@ -97,7 +97,8 @@ pub struct StorageConfig {
     pub read_ahead: usize,
     /// How the flash tier works, where `DeviceSet` has a device for it.
     pub flash: FlashConfig,
-    /// Bytes of changes that recovery gathers from the log at a time, besides the pool: it reads the log once for each so many of them.
+    /// Bytes of changes that recovery gathers from the log at a time, besides the pool: it reads the log once for each
+    /// so many of them.
     pub redo_memory: usize,
     /// Where the opening says how far it is.
     pub progress: Arc<RecoveryProgress>,
@@ -136,7 +137,7 @@ pub struct FlashConfig {
 /// How pages that are part of scans are told from others (thesis, section 3.2.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Classify {
-    /// Whoever reads says so.
+    /// The reader says so.
     Declared,
     /// Those that the read-ahead reads.
     ReadAhead,

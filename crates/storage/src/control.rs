@@ -1,10 +1,12 @@
 //! The control file: what restart must know before it can read anything else.
 //!
-//! Two slots of 4 KiB, written in turn, each with a sequence number and a CRC; the newer good one counts. A torn write leaves the
-//! other slot, so the file always holds the state before or after. A slot that cannot be read counts as damaged.
+//! Two slots of 4 KiB, written in turn, each with a sequence number and a CRC; the newer good one counts. A torn write
+//! leaves the other slot, so the file always holds the state before or after. A slot that cannot be read counts as
+//! damaged.
 //!
-//! The newest state may be readable and not durable (its sync failed, and the process began anew). Nothing is lost by believing it: what it
-//! says was durable before it was written, and no log is used again before the next state is durable, in the slot of the one before.
+//! The newest state may be readable and not durable (its sync failed, and the process began anew). Nothing is lost by
+//! believing it: what it says was durable before it was written, and no log is used again before the next state is
+//! durable, in the slot of the one before.
 //!
 //! What a slot holds is declared as [`Slot`].
 

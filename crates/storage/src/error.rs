@@ -84,8 +84,8 @@ impl StorageError {
 }
 
 impl BadPage {
-    /// Whether the page's bytes are no page of this place. (One that is whole but from another version, or from beyond the log's end,
-    /// is good evidence that files or programs are mixed up, and is not to be overwritten.)
+    /// Whether the page's bytes are no page of this place. (One that is whole but from another version, or from beyond
+    /// the log's end, is good evidence that files or programs are mixed up, and is not to be overwritten.)
     pub(crate) fn is_decay(self) -> bool {
         !matches!(self, BadPage::Version(_) | BadPage::Kind(_) | BadPage::FutureLsn(_))
     }

@@ -1,25 +1,29 @@
-//! The flash tier: a second buffer pool on a flash device, between the memory pool and the disk, behind the same seam ([`Home`]).
+//! The flash tier: a second buffer pool on a flash device, between the memory pool and the disk, behind the same seam
+//! ([`Home`]).
 //!
-//! Source: J. Do, *The Role of Flash Memory in Database Management Systems*, chapter 3 and section 4.2.2. The decisions are
-//! `terrace_policy::flash`'s; the parts are [`record`] (frames' states), [`partition`] (what a latch covers), [`read`], [`write`],
-//! [`clean`] (the lazy cleaner), [`replay`] (dirty pages whose frame is lost), [`trouble`] (a device that fails), [`tune`] (on, off, larger,
-//! smaller, other policies, while pages flow), [`stats`].
+//! Source: J. Do, *The Role of Flash Memory in Database Management Systems*, chapter 3 and section 4.2.2. The decisions
+//! are `terrace_policy::flash`'s; the parts are [`record`] (frames' states), [`partition`] (what a latch covers),
+//! [`read`], [`write`], [`clean`] (the lazy cleaner), [`replay`] (dirty pages whose frame is lost), [`trouble`] (a
+//! device that fails), [`tune`] (on, off, larger, smaller, other policies, while pages flow), [`stats`].
 //!
 //! Invariants:
-//! 1. *No stale page.* A frame that is not void holds the newest version of its page, unless the page is dirty in memory; then nobody
-//!    reads the frame. `dirtied` voids it, under the page's latch and before the change has an LSN; what a copy taken earlier may still
-//!    bring in behind that is voided when the page is next written, before it can leave memory.
-//! 2. *Order at home.* Whoever hands a page to the disk home does so after its frame was found not void, or made so, under the
-//!    partition's latch. The disk home writes in the order in which it was handed; so the cleaner never overtakes a newer version.
-//! 3. A page is dirty somewhere until it is durable at home: it enters the next dirty set (pool, tier, disk home) before it leaves
-//!    the last one. Downwards: the pool lets go when `write_back` has returned, the tier when the disk home has taken it.
-//! 4. Upwards (a dirty frame's page changes again): `dirtied` returns the recLSN for the page to inherit; it stays *rising* in the
-//!    tier until the pool's dirty set has it, and counts until the next scan begins, for this one may have looked at the pool before.
-//!    Checkpoints scan: `begin_scan`, log end, pool, tier, disk home.
+//! 1. *No stale page.* A frame that is not void holds the newest version of its page, unless the page is dirty in
+//!    memory; then nobody reads the frame. `dirtied` voids it, under the page's latch and before the change has an LSN;
+//!    what a copy taken earlier may still bring in behind that is voided when the page is next written, before it can
+//!    leave memory.
+//! 2. *Order at home.* Whoever hands a page to the disk home does so after its frame was found not void, or made so,
+//!    under the partition's latch. The disk home writes in the order in which it was handed; so the cleaner never
+//!    overtakes a newer version.
+//! 3. A page is dirty somewhere until it is durable at home: it enters the next dirty set (pool, tier, disk home)
+//!    before it leaves the last one. Downwards: the pool lets go when `write_back` has returned, the tier when the disk
+//!    home has taken it.
+//! 4. Upwards (a dirty frame's page changes again): `dirtied` returns the recLSN for the page to inherit; it stays
+//!    *rising* in the tier until the pool's dirty set has it, and counts until the next scan begins, for this one may
+//!    have looked at the pool before. Checkpoints scan: `begin_scan`, log end, pool, tier, disk home.
 //! 5. The tier is there in every store, without frames where it is off: nothing is asked of it then but one number.
-//! 6. The tier may vanish at any time, today at every restart: the log is kept back to its oldest recLSN, so that a lost dirty page is
-//!    made again from the disk's version and the log (replay.rs), while the server runs. Where that fails for good, storage stops: a
-//!    restart recovers, with all of the log.
+//! 6. The tier may vanish at any time, today at every restart: the log is kept back to its oldest recLSN, so that a
+//!    lost dirty page is made again from the disk's version and the log (replay.rs), while the server runs. Where that
+//!    fails for good, storage stops: a restart recovers, with all of the log.
 
 mod clean;
 #[cfg(all(test, feature = "shuttle"))]
@@ -65,7 +69,8 @@ use trouble::{Complaints, Rot};
 /// Partitions (N, section 3.3.3.4), and the fewest frames worth one.
 const PARTITIONS: usize = 16;
 const PARTITION_FRAMES: usize = 64;
-/// Frames of a partition that lie side by side on the device, in turn with those of the others: so all grow at the device's end.
+/// Frames of a partition that lie side by side on the device, in turn with those of the others: so all grow at the
+/// device's end.
 const STRIPE: u32 = 16;
 /// Pages that stay together in a partition: group cleaning finds its neighbours there.
 const REGION: u32 = 64;
@@ -103,7 +108,7 @@ struct Running {
     device: Option<DeviceRef>,
 }
 
-/// A transfer that μ is compared with, for as long as this lives: whoever waits for it may be gone first.
+/// A transfer that μ is compared with, for as long as this lives. The task that waits for it may be gone first.
 struct Pending<'a>(&'a AtomicUsize);
 
 impl Drop for Pending<'_> {
@@ -343,7 +348,8 @@ impl Home for FlashHome {
     }
 
     fn dirtied(&self, page: PageId) -> Option<Lsn> {
-        // What was put into a frame before came past a lock that this change's maker has held since (pool table, latch).
+        // What was put into a frame before came past a lock that this change's maker has held since (pool table,
+        // latch).
         let guarded = self.safeguards.has(Safeguard::Voiding);
         if page.space != DATA || self.totals.used.load(Ordering::Acquire) == 0 || !guarded {
             return None;
@@ -380,7 +386,8 @@ impl Home for FlashHome {
 
     fn forget(&self, space: SpaceId, first: u32, count: u32) {
         if space == DATA {
-            // Dirty frames stay until they are home: a crash may bring the pages back, and the log does not repeat what it thinks is home.
+            // Dirty frames stay until they are home: a crash may bring the pages back, and the log does not repeat what
+            // it thinks is home.
             for page in (first..first.saturating_add(count)).map(|no| PageId::new(space, no)) {
                 if self.part(page).lock().drop_clean(page) {
                     self.counters.forgotten.fetch_add(1, Ordering::Relaxed);

@@ -1,8 +1,8 @@
 //! How every header of storage's files begins, in this version and in all to come: [`Head`].
 //!
 //! Invariants:
-//! 1. The CRC begins from the version less one (for version 1 that is the ordinary CRC). So it covers the version, too, and is checked
-//!    before the version is believed: what is damaged is never taken for another version's.
+//! 1. The CRC begins from the version less one (for version 1 that is the ordinary CRC). So it covers the version, too,
+//!    and is checked before the version is believed: what is damaged is never taken for another version's.
 //! 2. A version that covers more than is covered here has another magic.
 
 use crate::bytes::{U32, U64, front_mut, layout};

@@ -1,11 +1,12 @@
-//! Heap: rows in slots of pages found through the free-space map; fragments for what does not fit. Row format: ARCHITECTURE 6.
+//! Heap: rows in slots of pages found through the free-space map; fragments for what does not fit. Row format:
+//! ARCHITECTURE 6.
 //!
-//! A row's cell is a [`RowFront`], then the payload (where CHAINED a stub instead), and where PADDED zeros and a byte that counts the padding.
-//! Stubs and fragments: `chain`.
+//! A row's cell is a [`RowFront`], then the payload (where CHAINED a stub instead), and where PADDED zeros and a byte
+//! that counts the padding. Stubs and fragments: `chain`.
 //!
 //! Invariants:
-//! 1. A RID never moves. So that any row can be replaced by its stub in place, a row cell is never shorter than one with a stub:
-//!    shorter payloads are padded (which `RowHeader` and `StoredRow` never show).
+//! 1. A RID never moves. So that any row can be replaced by its stub in place, a row cell is never shorter than one
+//!    with a stub: shorter payloads are padded (which `RowHeader` and `StoredRow` never show).
 //! 2. Fragments are immutable and belong to one chain, told by its random id: freeing a chain again after a crash never
 //!    frees a fragment that another chain has put into the same slot meanwhile.
 //! 3. A heap page's category in the map follows each change of its room, in the same mini-transaction.
@@ -147,8 +148,8 @@ impl Heap {
             }
         }
     }
-    /// Puts a new row into the page of `room`, latching it; `None` where the room is gone by now (find another). Notes free space.
-    /// Logs at most `ROW_LOG` bytes more than the row.
+    /// Puts a new row into the page of `room`, latching it; `None` where the room is gone by now (find another). Notes
+    /// free space. Logs at most `ROW_LOG` bytes more than the row.
     pub fn insert(&self, st: &Store, mtr: &mut Mtr, room: PinnedHeapPage, row: &StoredRow) -> Option<Rid> {
         self.insert_cell(st, mtr, room, &row.encode())
     }
@@ -213,8 +214,8 @@ impl Heap {
             }
         }
     }
-    /// Replaces header and bytes of a row in a latched page; false where it does not fit (then nothing changed: write a chain).
-    /// Logs header and difference only where the length is unchanged.
+    /// Replaces header and bytes of a row in a latched page; false where it does not fit (then nothing changed: write a
+    /// chain). Logs header and difference only where the length is unchanged.
     pub fn replace(&self, st: &Store, mtr: &mut Mtr, at: Latched, map: &Pin, slot: u16, row: &StoredRow) -> bool {
         let new = row.encode();
         let page = mtr.page(at);

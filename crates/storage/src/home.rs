@@ -1,5 +1,5 @@
-//! The seam between the pool and what lies below it. The pool asks a page's home and never a device: the disk home, or the flash
-//! tier over it ([`crate::flash`]).
+//! The seam between the pool and what lies below it. The pool asks a page's home and never a device. The home is the
+//! disk home, or the flash tier over it ([`crate::flash`]).
 
 pub(crate) mod disk;
 pub(crate) mod double_write;
@@ -54,7 +54,8 @@ pub struct WriteBack {
 pub trait Home: Send + Sync {
     /// Reads `count` consecutive pages; one result each (a damaged neighbour does not fail the others).
     fn fetch(&self, first: PageId, count: u32, access: Access) -> HomeFuture<'_, Vec<Result<Fetched>>>;
-    /// The pages that should be read when this one is wanted alone, itself among them: more than one where a tier is to be filled.
+    /// The pages that should be read when this one is wanted alone, itself among them: more than one where a tier is to
+    /// be filled.
     fn around(&self, page: PageId, _access: Access) -> Range<u32> {
         page.no..page.no + 1
     }
@@ -65,8 +66,8 @@ pub trait Home: Send + Sync {
     fn dirtied(&self, page: PageId) -> Option<Lsn>;
     /// The pool's dirty set covers what `dirtied` returned.
     fn risen(&self, _page: PageId, _rec: Lsn) {}
-    /// Memory shows a page that was to leave (`Fetched::leaves`), under the page's latch. `Some`: it is dirty from now on, with this recLSN;
-    /// once the pool's dirty set has it, `risen` is called.
+    /// Memory shows a page that was to leave (`Fetched::leaves`), under the page's latch. `Some`: it is dirty from now
+    /// on, with this recLSN; once the pool's dirty set has it, `risen` is called.
     fn take_over(&self, _page: PageId) -> Option<Lsn> {
         None
     }
@@ -79,8 +80,8 @@ pub trait Home: Send + Sync {
     fn forget(&self, space: SpaceId, first: u32, count: u32);
     /// A checkpoint begins to look for the oldest recLSN: in the pool, then (`oldest_rec_lsn`) here. One at a time.
     fn begin_scan(&self) {}
-    /// The smallest recLSN of pages that this home holds but has not made durable in place, and of those that rose into the pool since
-    /// `begin_scan`.
+    /// The smallest recLSN of pages that this home holds but has not made durable in place, and of those that rose into
+    /// the pool since `begin_scan`.
     fn oldest_rec_lsn(&self) -> Option<Lsn>;
     /// Hands what is held dirty with a recLSN below `before` on to the disk.
     fn destage(&self, _before: Lsn) -> HomeFuture<'_, Result<()>> {

@@ -1,15 +1,16 @@
-//! What every device of a database carries in its first sector: whose it is, which part it plays, and in which life it was last
-//! opened. A mixed set of files is refused instead of repaired into nonsense.
+//! What every device of a database carries in its first sector: its database, its role, and the life in which it was
+//! last opened. A mixed set of files is refused; otherwise recovery would make nonsense of it.
 //!
-//! What the sector holds is declared as [`Sector`].
+//! The sector is declared as [`Sector`].
 //!
 //! Invariants:
-//! 1. All of it lies in the first 512 bytes, which devices write whole or not at all: rewriting it at each opening is safe.
-//! 2. Opening writes the new epoch to all devices, syncs, and then to the control file. So a device's epoch is the control file's, or
-//!    one more where a crash fell between; anything else is a file from another time.
-//! 3. The double-write device alone may be gone, or its sector damaged: it is made anew, for what it held is needed only by pages that a
-//!    crash tore, and these are found out by their checksums and made again from the log, or refused by name. A whole file of
-//!    something else is never written over.
+//! 1. All of it lies in the first 512 bytes, which devices write whole or not at all. So it is safe to rewrite it at
+//!    each opening.
+//! 2. Opening writes the new epoch to all devices, syncs them, and then writes it to the control file. So a device's
+//!    epoch is the control file's, or one more if a crash fell in between. Anything else is a file from another time.
+//! 3. Only the double-write device may be gone, or its sector damaged. It is made anew: its copies are needed only for
+//!    pages that a crash tore. Those are found by their checksums and made again from the log, or refused by name. A
+//!    whole file of something else is never overwritten.
 
 use crate::bytes::{U32, U64, U128, front, front_mut, layout};
 use crate::error::{Result, StorageError};

@@ -1,4 +1,5 @@
-//! Pages, buffer pool, homes, flash tier, tablespaces, log, double-writes, checkpoint, recovery, heap, B-link tree, undo.
+//! Pages, buffer pool, homes, flash tier, tablespaces, log, double-writes, checkpoint, recovery, heap, B-link tree,
+//! undo.
 //!
 //! In: page ids, bytes, transaction ids. Never: what a column is, SQL, the operating system.
 

@@ -1,19 +1,21 @@
-//! The write-ahead log. Format: ARCHITECTURE section 4. Group commit after DeWitt et al. 1984; page index and prevPageLSN after
-//! Graefe & Kuno's single-page repair.
+//! The write-ahead log. Format: ARCHITECTURE section 4. Group commit after DeWitt et al. 1984; page index and
+//! prevPageLSN after Graefe & Kuno's single-page repair.
 //!
-//! One file for each actor: `reserve` (transactions that need space), `tail` (appending), `wait` (transactions that wait for
-//! durability), `writer` (the thread that writes and syncs), `space` (slots, and the task that frees and makes them), `archive`.
+//! One file for each actor: `reserve` (transactions that need space), `tail` (appending), `wait` (transactions that
+//! wait for durability), `writer` (the thread that writes and syncs), `space` (slots, and the task that frees and makes
+//! them), `archive`.
 //!
 //! Invariants:
 //! 1. `append` never waits: memory and segments for it were granted by `reserve` (`LogPermit`), before any latch (R3).
-//! 2. `durable` moves only after a sync that began when everything below it was written. Batches become durable in order.
+//! 2. `durable` moves only after a sync that began when everything below it was written. Batches become durable in
+//!    order.
 //! 3. A failed write or sync, or a background task's panic, poisons the log: nothing is tried again, nothing after it
 //!    is ever acknowledged.
-//! 4. Before a batch is appended its pages are dirty with a recLSN <= its start. So a checkpoint that reads `end` *before* it looks
-//!    at dirty pages never records a redo LSN above an unwritten change.
+//! 4. Before a batch is appended its pages are dirty with a recLSN <= its start. So a checkpoint that reads `end`
+//!    *before* it looks at dirty pages never records a redo LSN above an unwritten change.
 //!
-//! A torn rewrite of the last sector loses nothing: the writer repeats the bytes that were there, so any mix of the old and the new
-//! sector holds them, and what may be missing was not acknowledged yet.
+//! A torn rewrite of the last sector loses nothing: the writer repeats the bytes that were there, so any mix of the old
+//! and the new sector holds them, and what may be missing was not acknowledged yet.
 
 pub mod archive;
 pub mod batch;
@@ -89,7 +91,8 @@ struct Life {
 type OnPanic = Arc<dyn Fn(&StorageError) + Send + Sync>;
 
 impl Log {
-    /// The log on a device, before recovery: reading it is possible, nothing else. `max_bytes` is what the device may hold.
+    /// The log on a device, before recovery: reading it is possible, nothing else. `max_bytes` is what the device may
+    /// hold.
     pub(crate) fn unopened(env: Env, device: DeviceRef, database: u128, config: &StorageConfig) -> Log {
         let geometry = Geometry { segment_size: config.segment_size };
         let wanted =
@@ -119,8 +122,8 @@ impl Log {
         }
     }
 
-    /// Makes an empty log on a device: headers of an earlier database are voided, slots for the first segments and the reserve
-    /// allocated, so that a full device shows now.
+    /// Makes an empty log on a device: headers of an earlier database are voided, slots for the first segments and the
+    /// reserve allocated, so that a full device shows now.
     pub(crate) async fn format(&self) -> Result<()> {
         let core = &self.core;
         let slots = core.geometry.slots(core.device.size());

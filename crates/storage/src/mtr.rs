@@ -1,12 +1,12 @@
 //! Mini-transactions: the only way to change pages (R6). See ARCHITECTURE sections 2 to 4.
 //!
 //! Invariants:
-//! 1. A page stays latched exclusively from its first op to the commit: nobody sees, and nobody copies for writing, bytes that the
-//!    log does not describe.
-//! 2. Commit goes: tell the home, read the log's end, mark dirty with it, append, stamp, release. So a page is dirty with a recLSN
-//!    at or below its batch before the batch is in the log (pool/write.rs, invariant 3).
-//! 3. An applied op is logged. A mini-transaction that is dropped after its first op ends the process; if that happens while a
-//!    panic unwinds, the pool writes nothing any more.
+//! 1. A page stays latched exclusively from its first op to the commit: nobody sees, and nobody copies for writing,
+//!    bytes that the log does not describe.
+//! 2. Commit goes: tell the home, read the log's end, mark dirty with it, append, stamp, release. So a page is dirty
+//!    with a recLSN at or below its batch before the batch is in the log (pool/write.rs, invariant 3).
+//! 3. An applied op is logged. A mini-transaction that is dropped after its first op ends the process; if that happens
+//!    while a panic unwinds, the pool writes nothing any more.
 
 use crate::bytes::{FromBytes, I64, IntoBytes, U64, front, layout};
 use crate::log::{Block, EVENT};
@@ -115,8 +115,9 @@ fn keep_buffer(mut buffer: Vec<u8>) {
     }
 }
 
-/// Exclusive latches, the ops applied under them, and their records. `!Send`. Ends with `commit`; dropping one that has applied
-/// an op is a bug and aborts (the pages would differ from the log); dropping a clean one just releases the latches.
+/// Exclusive latches, the ops applied under them, and their records. `!Send`. Ends with `commit`; dropping one that has
+/// applied an op is a bug and aborts (the pages would differ from the log); dropping a clean one just releases the
+/// latches.
 pub struct Mtr {
     pool: Arc<Pool>,
     permit: Option<LogPermit>,
@@ -132,7 +133,8 @@ impl Mtr {
         Mtr { pool: pool.clone(), permit: Some(permit), pages: Vec::new(), event: None, _not_send: PhantomData }
     }
 
-    /// Latches the page exclusively until commit. Latch order: R3. Latching the same page twice returns the same handle.
+    /// Latches the page exclusively until commit. Latch order: R3. Latching the same page twice returns the same
+    /// handle.
     pub fn latch(&mut self, pin: &Pin) -> Latched {
         let same = self.pages.iter().position(|p| p.as_ref().is_some_and(|held| held.guard.is_on(pin)));
         Latched(same.unwrap_or_else(|| {
@@ -176,8 +178,8 @@ impl Mtr {
         self.pages.iter().flatten().filter(|held| !held.ops.is_empty())
     }
 
-    /// Home.dirtied -> recLSN/dirty -> append to log -> stamp LSN -> release latches (invariant 2). Returns the batch's end
-    /// (`Lsn(0)` where nothing was changed).
+    /// Home.dirtied -> recLSN/dirty -> append to log -> stamp LSN -> release latches (invariant 2). Returns the batch's
+    /// end (`Lsn(0)` where nothing was changed).
     pub fn commit(mut self) -> Lsn {
         if self.changed().next().is_none() && self.event.is_none() {
             return Lsn(0);

@@ -1,9 +1,9 @@
-//! The buffer pool: pages in frames of one allocation, found through a sharded table, replaced by a policy, read and written
-//! through their home. Architecture: section 5. After Effelsberg & Haerder, "Principles of Database Buffer Management" (1984); hits
-//! are buffered on their way to the policy as in Ding, Jiang & Zhang, "BP-Wrapper" (2009).
+//! The buffer pool: pages in frames of one allocation, found through a sharded table, replaced by a policy, read and
+//! written through their home. Architecture: section 5. After Effelsberg & Haerder, "Principles of Database Buffer
+//! Management" (1984); hits are buffered on their way to the policy as in Ding, Jiang & Zhang, "BP-Wrapper" (2009).
 //!
-//! The parts and their invariants: [`frame`] (memory, dirty state), [`pin`] (pins and latches), [`table`] (who is where),
-//! [`load`] (misses), [`replace`] (victims), [`write`] (writing home; why checkpoints miss nothing).
+//! The parts and their invariants: [`frame`] (memory, dirty state), [`pin`] (pins and latches), [`table`] (who is
+//! where), [`load`] (misses), [`replace`] (victims), [`write`] (writing home; why checkpoints miss nothing).
 
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -136,8 +136,8 @@ unsafe impl Send for Pool {}
 unsafe impl Sync for Pool {}
 
 impl Pool {
-    /// `config.pool_bytes` worth of frames over a home; the log is flushed up to a page's LSN before the page is written back (R4;
-    /// not where the safeguard `log_before_data` is off).
+    /// `config.pool_bytes` worth of frames over a home; the log is flushed up to a page's LSN before the page is
+    /// written back (R4; not where the safeguard `log_before_data` is off).
     pub(crate) fn new(env: Env, config: &StorageConfig, home: Arc<dyn Home>, log: Log) -> Arc<Pool> {
         let count = config.pool_bytes / config.page_size;
         assert!(count >= MIN_FRAMES, "a buffer pool of {count} pages; {MIN_FRAMES} are the least");
@@ -177,7 +177,8 @@ impl Pool {
         unsafe { self.frames.as_ref() }
     }
 
-    /// Everything that the log holds, up to `end`, is in the pages: from now on a damaged one is made again from the log.
+    /// Everything that the log holds, up to `end`, is in the pages: from now on a damaged one is made again from the
+    /// log.
     pub(crate) fn repair_up_to(&self, end: Lsn) {
         assert!(self.repair_up_to.set(end).is_ok(), "redo ends once");
     }
@@ -217,8 +218,8 @@ impl Pool {
     }
 
     /// The smallest recLSN of dirty pages, those included that are being written back: a page leaves only after
-    /// `home.write_back` returned Ok. The checkpoint reads `log.end()`, then this, then `home.oldest_rec_lsn()` (write.rs,
-    /// invariant 3).
+    /// `home.write_back` returned Ok. The checkpoint reads `log.end()`, then this, then `home.oldest_rec_lsn()`
+    /// (write.rs, invariant 3).
     pub(crate) fn min_rec_lsn(&self) -> Option<Lsn> {
         self.all().min_rec_lsn()
     }
@@ -261,9 +262,9 @@ impl Pool {
         Some(Pin::counted(self.frames, *frame))
     }
 
-    /// Pins a page, reading it through its home where needed (one read for any number of concurrent misses). Errors: what the home
-    /// answers (every waiter gets it; a page that fails its checks is made again from the log where that reaches back), and
-    /// `PoolExhausted` where all frames stay pinned.
+    /// Pins a page, reading it through its home where needed (one read for any number of concurrent misses). Errors:
+    /// what the home answers (every waiter gets it; a page that fails its checks is made again from the log where that
+    /// reaches back), and `PoolExhausted` where all frames stay pinned.
     pub async fn fetch(&self, page: PageId, access: Access) -> Result<Pin> {
         match self.get_for(page, access) {
             Some(pin) => Ok(pin),
@@ -272,13 +273,14 @@ impl Pool {
         }
     }
 
-    /// Reads a run of pages ahead in as few I/Os as the home can do; returns when they are resident or given up (it does not wait
-    /// for frames).
+    /// Reads a run of pages ahead in as few I/Os as the home can do; returns when they are resident or given up (it
+    /// does not wait for frames).
     pub async fn prefetch(&self, space: SpaceId, first: u32, count: u32) {
         Box::pin(self.load_ahead(space, first, count)).await;
     }
 
-    /// Pins a frame for a page that is about to be formatted; nothing is read. Zeros, but for a page that is resident still.
+    /// Pins a frame for a page that is about to be formatted; nothing is read. Zeros, but for a page that is resident
+    /// still.
     pub async fn create(&self, page: PageId) -> Result<Pin> {
         match self.get(page) {
             Some(pin) => Ok(pin),
@@ -288,8 +290,8 @@ impl Pool {
 
     /// Drops the pages of a freed range from memory. Nobody may hold pins for long.
     ///
-    /// Dirty ones are written first: until the log that freed them is durable a crash brings them back, and redo of what came
-    /// before the freeing finds each page as the log left it (a dropped change would look like a lost write).
+    /// Dirty ones are written first: until the log that freed them is durable a crash brings them back, and redo of
+    /// what came before the freeing finds each page as the log left it (a dropped change would look like a lost write).
     pub async fn forget(&self, space: SpaceId, first: u32, count: u32) {
         pin::assert_unlatched("forgetting pages");
         let pages: Vec<PageId> = (first..first.saturating_add(count)).map(|no| PageId::new(space, no)).collect();
@@ -330,8 +332,8 @@ impl Pool {
         self.try_free(page, false);
     }
 
-    /// Redo (and page repair): changes a page's bytes outside of a mini-transaction, marks it dirty with `rec_lsn` (kept where it
-    /// is dirty with a smaller one); `change` stamps the page LSN.
+    /// Redo (and page repair): changes a page's bytes outside of a mini-transaction, marks it dirty with `rec_lsn`
+    /// (kept where it is dirty with a smaller one); `change` stamps the page LSN.
     pub(crate) fn redo(&self, pin: &Pin, rec_lsn: Lsn, change: impl FnOnce(&mut [u8])) {
         let mut page = pin.write();
         let below = self.home.dirtied(pin.id());

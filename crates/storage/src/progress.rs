@@ -1,4 +1,4 @@
-//! How far an opening is, for whoever waits: the server's answer to clients, `terrace top`, the server's log.
+//! How far an opening is: for the server's answer to clients, `terrace top`, and the server's log.
 
 use parking_lot::Mutex;
 use std::fmt;
@@ -26,7 +26,8 @@ pub enum RecoveryPhase {
     Open,
 }
 
-/// One look at it. `done` and `total` count what the phase counts; `total` is an estimate while the log is read, and 0 where nothing is counted.
+/// One look at it. `done` and `total` count what the phase counts; `total` is an estimate while the log is read, and 0
+/// where nothing is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct RecoveryState {
     pub phase: RecoveryPhase,
@@ -34,9 +35,9 @@ pub struct RecoveryState {
     pub total: u64,
 }
 
-/// Shared between the opening, which writes it, and whoever wants to know how far that is. Put an `Arc` of one into
-/// [`StorageConfig::progress`](crate::StorageConfig), keep a clone, and call [`state`](RecoveryProgress::state) at any time, from any
-/// thread. It ends at [`RecoveryPhase::Open`]; an opening that fails leaves it where it stood.
+/// Shared between the opening, which writes it, and readers of it. Put an `Arc` of one into
+/// [`StorageConfig::progress`](crate::StorageConfig), keep a clone, and call [`state`](RecoveryProgress::state) at any
+/// time, from any thread. It ends at [`RecoveryPhase::Open`]; an opening that fails leaves it where it stood.
 #[derive(Default, Debug)]
 pub struct RecoveryProgress(Mutex<Inner>);
 

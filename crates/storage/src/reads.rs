@@ -1,9 +1,11 @@
-//! What a piece of work reads: pages found in memory, pages read, from where, and how long that took.
+//! What a piece of work reads: pages found in memory, pages read from devices, and how long that took.
 //!
-//! 1. Each thread counts into cells of its own as it goes; [`counting`] takes the difference over each poll of a future. So whatever the
-//!    future's polls do is counted for it and nothing else is, whatever runs in between, on any thread; nothing is passed along.
+//! 1. Each thread counts into cells of its own. [`counting`] takes the difference over each poll of a future. So
+//!    everything that the future's polls do is counted for it, and nothing else, on whatever thread it runs. Nothing is
+//!    passed along.
 //! 2. What a future does inside another's polls counts for both.
-//! 3. A read is counted by who asked for it; who joins another's read finds the page in memory afterwards.
+//! 3. A read is counted by the task that asked for it. A task that joins another's read finds the page in memory
+//!    afterwards.
 
 use crate::home::Tier;
 use crate::sync::thread_local;
@@ -126,7 +128,8 @@ pub fn counted<T>(into: &mut Reads, work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Runs `work` and adds what it reads to `into`, poll by poll. `work` is pinned where it is: taken by value, it would be copied and kept twice.
+/// Runs `work` and adds what it reads to `into`, poll by poll. `work` is pinned where it is: taken by value, it would
+/// be copied and kept twice.
 pub async fn counting<F: Future + Unpin>(into: &mut Reads, mut work: F) -> F::Output {
     std::future::poll_fn(move |cx| {
         let before = so_far();

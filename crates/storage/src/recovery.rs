@@ -1,17 +1,21 @@
-//! Restart: double-write repair, redo by page ([`redo`]), pages made again from older log ([`remake`], which serves the running
-//! database too). Undo of losers is the engine's, with `undo`.
+//! Restart: double-write repair, redo by page ([`redo`]), pages made again from older log ([`remake`], which serves the
+//! running database too). Undo of losers is the engine's, with `undo`.
 //!
 //! Invariants:
-//! 1. Redo is idempotent: a page takes a batch only where its LSN is below the batch's end, and the control file moves only after
-//!    redo is done and what it made is durable. A crash at any point repeats it from the same redo LSN over the same bytes.
-//! 2. A block finds its page exactly as the batch found it (page LSN = prevPageLSN), or begins with an op that needs nothing (`follow`).
-//!    A page that is neither is a *suspect*: its bytes are damaged, or a write was lost, or it was dropped with its object before the crash
-//!    (then it was never written, and rightly so). Suspects that are still in use are rebuilt from older log at the end, or reported.
-//! 3. What a killed process wrote and did not sync is readable but may yet be lost: every device is synced before its bytes count.
-//! 4. Nor need that sync make it durable: where one failed in the life before, the cache counts as clean what never reached the medium. So
-//!    every page that redo visits is dirty from then on, with the recLSN of the first block that is repeated on it, also where its LSN shows
-//!    that it has all of them: the redo LSN moves past those blocks only when the page has been written again, and synced. (The log
-//!    itself: `log::harden`; pages with copies in the double-write area: there, invariant 5; the control file: there.)
+//! 1. Redo is idempotent: a page takes a batch only where its LSN is below the batch's end, and the control file moves
+//!    only after redo is done and what it made is durable. A crash at any point repeats it from the same redo LSN over
+//!    the same bytes.
+//! 2. A block finds its page exactly as the batch found it (page LSN = prevPageLSN), or begins with an op that needs
+//!    nothing (`follow`). A page that is neither is a *suspect*: its bytes are damaged, or a write was lost, or it was
+//!    dropped with its object before the crash (then it was never written, and rightly so). Suspects that are still in
+//!    use are rebuilt from older log at the end, or reported.
+//! 3. What a killed process wrote and did not sync is readable but may yet be lost: every device is synced before its
+//!    bytes count.
+//! 4. Nor need that sync make it durable: where one failed in the life before, the cache counts as clean what never
+//!    reached the medium. So every page that redo visits is dirty from then on, with the recLSN of the first block that
+//!    is repeated on it, also where its LSN shows that it has all of them: the redo LSN moves past those blocks only
+//!    when the page has been written again, and synced. (The log itself: `log::harden`; pages with copies in the
+//!    double-write area: there, invariant 5; the control file: there.)
 
 mod gather;
 mod redo;
@@ -88,8 +92,8 @@ fn apply_ops(page: &mut [u8], id: PageId, ops: &[u8], end: Lsn) -> Result<()> {
     Ok(())
 }
 
-/// Rebuilds suspects from the log, back to before the redo LSN, into the pool; the first one's reason where the log does not reach far enough.
-/// `range`: from the redo LSN to the log's end.
+/// Rebuilds suspects from the log, back to before the redo LSN, into the pool; the first one's reason where the log
+/// does not reach far enough. `range`: from the redo LSN to the log's end.
 pub(crate) async fn rebuild(
     pool: &Arc<Pool>,
     suspects: Suspects,

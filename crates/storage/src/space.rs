@@ -1,18 +1,20 @@
 //! Tablespaces: extents of 64 pages, their owners, used pages, and how full each heap page is.
 //!
-//! Page 0 is the file header; map pages (layout: [`map`]) say who owns which extent, which pages are in use and how full heap
-//! pages are. A mirror in memory serves searches; it is rebuilt at open.
+//! Page 0 is the file header; map pages (layout: [`map`]) say who owns which extent, which pages are in use and how
+//! full heap pages are. A mirror in memory serves searches; it is rebuilt at open.
 //!
 //! Invariants:
-//! 1. A page is used on its map page from the mini-transaction that formats it until the one that frees it. A freed page's
-//!    next life begins with Format, which needs no read: it may be reused at once, before the freeing is durable, since the log
-//!    keeps the order.
+//! 1. A page is used on its map page from the mini-transaction that formats it until the one that frees it. A freed
+//!    page's next life begins with Format, which needs no read: it may be reused at once, before the freeing is
+//!    durable, since the log keeps the order.
 //! 2. What is reserved in memory only (a `ReservedPage`) is lost at a crash, and nothing else is.
-//! 3. Device space is allocated before a page in it is given out (so that a later write cannot fail for want of room). A failed
-//!    allocation changes nothing.
-//! 4. The mirror equals the map pages, save pages held (mirror, invariant 4). It changes under the exclusive latch of the map page
-//!    (or, for categories, of the heap page). Its mutex is taken last and never held across anything that waits.
-//! 5. A page's category changes only under that page's exclusive latch, so that equal categories need no look at the map page.
+//! 3. Device space is allocated before a page in it is given out (so that a later write cannot fail for want of room).
+//!    A failed allocation changes nothing.
+//! 4. The mirror equals the map pages, save pages held (mirror, invariant 4). It changes under the exclusive latch of
+//!    the map page (or, for categories, of the heap page). Its mutex is taken last and never held across anything that
+//!    waits.
+//! 5. A page's category changes only under that page's exclusive latch, so that equal categories need no look at the
+//!    map page.
 mod epoch;
 mod map;
 mod mirror;
@@ -81,7 +83,8 @@ impl ReservedPage {
 }
 
 impl Space {
-    /// Formats the file header and the first map page of an empty tablespace (`Store::create` calls it when pool and log work).
+    /// Formats the file header and the first map page of an empty tablespace (`Store::create` calls it when pool and
+    /// log work).
     pub async fn create(st: &Store, id: SpaceId) -> Result<Space> {
         let space = Space::empty(st, id);
         space.grow(st).await?;
@@ -99,8 +102,8 @@ impl Space {
             let pin = st.pool().fetch(PageId::new(id, g.map_page(m)), Access::Sequential).await?;
             space.load_map(&pin, m, &mut rest)?;
         }
-        // Extents in use lie below the frontier; above them, what the device has already allocated counts. An allocation may have
-        // been lost in a crash while the log remembers pages in it.
+        // Extents in use lie below the frontier; above them, what the device has already allocated counts. An
+        // allocation may have been lost in a crash while the log remembers pages in it.
         let allocated = (st.space_bytes(id) / g.extent_bytes()).min((maps * g.entries()) as u64) as u32;
         let used = space.mirror.lock().frontier();
         if used > allocated {
@@ -215,8 +218,8 @@ impl Space {
         Ok(())
     }
 
-    /// Takes a free page for `object`, extending the tablespace where needed (allocating device space first, so that later
-    /// writes cannot fail), and pins it (not read) together with its map page.
+    /// Takes a free page for `object`, extending the tablespace where needed (allocating device space first, so that
+    /// later writes cannot fail), and pins it (not read) together with its map page.
     pub(crate) async fn reserve_page(&self, st: &Store, object: ObjectId) -> Result<ReservedPage> {
         self.epochs.collect();
         loop {
@@ -232,8 +235,8 @@ impl Space {
             return Ok(ReservedPage { page: id, pin, map, hold });
         }
     }
-    /// Marks the page used, in the mini-transaction that formats it. Latches the map page (last in latch order; several rooms in
-    /// the order of their pages).
+    /// Marks the page used, in the mini-transaction that formats it. Latches the map page (last in latch order; several
+    /// rooms in the order of their pages).
     pub(crate) fn use_page(&self, mtr: &mut Mtr, room: ReservedPage) {
         let ReservedPage { page, map, mut hold, .. } = room;
         assert_eq!(page.space, self.id, "page of another tablespace");
@@ -250,8 +253,8 @@ impl Space {
         let bytes = map::used_bytes(owner, used | 1 << n);
         mtr.apply(at, PageOp::Write { offset: self.geometry.entry(extent), bytes: &bytes });
     }
-    /// Records how many bytes of a heap page are free; logs only a change of category. Needs the map page's pin; the heap page is
-    /// latched exclusively (invariant 5).
+    /// Records how many bytes of a heap page are free; logs only a change of category. Needs the map page's pin; the
+    /// heap page is latched exclusively (invariant 5).
     pub(crate) fn note_free(&self, mtr: &mut Mtr, map: &Pin, page: u32, free: usize) {
         let category = map::category_of(free, self.geometry.page_size);
         if self.mirror.lock().category(page) != category {
@@ -274,8 +277,8 @@ impl Space {
             None => st.pool().fetch(id, Access::Random).await,
         }
     }
-    /// A used page of `object` that has at least `need` bytes free by the map; `spread` (any number) picks among several so that
-    /// concurrent inserters do not meet.
+    /// A used page of `object` that has at least `need` bytes free by the map; `spread` (any number) picks among
+    /// several so that concurrent inserters do not meet.
     pub fn find(&self, object: ObjectId, need: usize, spread: u64) -> Option<u32> {
         let category = map::category_for(need, self.geometry.page_size);
         if category > 15 {
@@ -306,8 +309,8 @@ impl Space {
     pub(crate) fn retire(&self, hold: PageHold) {
         self.epochs.retire(hold);
     }
-    /// Frees all pages of an object: logged (a mini-transaction per map page), then forgotten by pool and home. Idempotent, also
-    /// after a crash or a dropped future in the middle. Nobody uses the object any more.
+    /// Frees all pages of an object: logged (a mini-transaction per map page), then forgotten by pool and home.
+    /// Idempotent, also after a crash or a dropped future in the middle. Nobody uses the object any more.
     pub async fn free_object(&self, st: &Store, object: ObjectId) -> Result<()> {
         let extents = self.mirror.lock().extents_of(object);
         for group in extents.chunk_by(|a, b| self.geometry.map_of_extent(*a) == self.geometry.map_of_extent(*b)) {
@@ -358,8 +361,8 @@ impl Space {
     pub fn objects(&self) -> Vec<ObjectId> {
         self.mirror.lock().objects()
     }
-    /// Compares map pages with the mirror, and the mirror with the pages themselves (owner, kind, how full). For a quiet
-    /// tablespace. Returns the number of used pages.
+    /// Compares map pages with the mirror, and the mirror with the pages themselves (owner, kind, how full). For a
+    /// quiet tablespace. Returns the number of used pages.
     pub async fn check(&self, st: &Store) -> Result<u64> {
         let frontier = self.mirror.lock().frontier();
         let mut pages = 0;

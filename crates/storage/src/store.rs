@@ -1,7 +1,8 @@
 //! `Store`: the rooms of storage, opened together.
 //!
-//! Opening: control file -> identities of the devices -> torn pages -> redo -> tablespaces, suspect pages -> identities and control file
-//! of the new epoch -> log -> background writer. Until the new epoch is recorded nothing is changed that a crash could not simply repeat.
+//! Opening: control file -> identities of the devices -> torn pages -> redo -> tablespaces, suspect pages -> identities
+//! and control file of the new epoch -> log -> background writer. Until the new epoch is recorded nothing is changed
+//! that a crash could not simply repeat.
 use crate::backup::Upto;
 use crate::checkpoint::{self, CheckpointStatus};
 use crate::config::{DeviceSet, FlashConfig, StorageConfig};
@@ -52,7 +53,8 @@ pub struct RecoveryReport {
     pub nanos: u64,
 }
 
-/// Open storage; cheap to clone. A handle reserves log room for normal work, or (see `for_cleanup`) for work that frees room.
+/// Open storage; cheap to clone. A handle reserves log room for normal work, or (see `for_cleanup`) for work that frees
+/// room.
 #[derive(Clone)]
 pub struct Store(Arc<Inner>, LogUse);
 
@@ -81,16 +83,16 @@ pub(crate) struct Inner {
 }
 
 impl Store {
-    /// Formats the devices as a new, empty database and opens it. A crash in the middle leaves something that `open` refuses as
-    /// half-made and `create` may overwrite.
+    /// Formats the devices as a new, empty database and opens it. A crash in the middle leaves something that `open`
+    /// refuses as half-made and `create` may overwrite.
     pub async fn create(env: Env, devices: DeviceSet, config: StorageConfig) -> Result<Store> {
         let store = Self::begin_creation(env, devices, config).await?;
         store.finish_creation().await?;
         Ok(store)
     }
 
-    /// `create` in two steps, for whoever has more to put in before the database counts as made: until `finish_creation` has
-    /// returned, `open` refuses it as half-made.
+    /// `create` in two steps, for whoever has more to put in before the database counts as made: until
+    /// `finish_creation` has returned, `open` refuses it as half-made.
     pub async fn begin_creation(env: Env, devices: DeviceSet, config: StorageConfig) -> Result<Store> {
         check_config(&config)?;
         let (devices, meters) = metered(devices, &env);
@@ -218,7 +220,8 @@ impl Store {
         let mut state = Control { epoch: before.epoch + 1, clean: false, ..before };
         state.next_object = inner.object_floor();
         if !inner.log.can_start().await? {
-            // The log device is full. Nothing of the old log is needed once everything is home, and writing home needs no log.
+            // The log device is full. Nothing of the old log is needed once everything is home, and writing home needs
+            // no log.
             while inner.pool.write_dirty(Lsn(u64::MAX), inner.config.write_group, Reason::Checkpoint).await? > 0 {}
             inner.home.sync().await?;
             state.redo_lsn = end;
@@ -322,8 +325,8 @@ impl Store {
         assert_eq!(id, DATA, "only the data tablespace has a space map");
         self.0.data.get().expect("set before create or open hand the store out")
     }
-    /// Allocates `len` bytes of a tablespace's device from `offset` on (both multiples of an extent), so that later writes there
-    /// cannot fail for want of room; no space left becomes `SpaceFull`. The only way a tablespace grows.
+    /// Allocates `len` bytes of a tablespace's device from `offset` on (both multiples of an extent), so that later
+    /// writes there cannot fail for want of room; no space left becomes `SpaceFull`. The only way a tablespace grows.
     pub(crate) async fn grow(&self, space: SpaceId, offset: u64, len: u64) -> Result<()> {
         let device = self.device(space);
         device.allocate(PAGES_AT + offset, len).await.map_err(|e| match e.kind {
@@ -348,9 +351,10 @@ impl Store {
         let (config, there) = self.0.flash.config();
         (config, self.0.flash_device.lock().as_ref().filter(|_| there).map(|(device, _)| device.clone()))
     }
-    /// Switches the flash tier on (`device`) or off, to another device, size, write policy, replacement or thresholds, under load: see
-    /// `flash::tune`. `Config` where the settings cannot be, `Foreign` and `Device` where the device cannot: then the tier runs on as
-    /// it was, unless it had to be switched off for its own failure. Returns when the change is complete.
+    /// Switches the flash tier on (`device`) or off, to another device, size, write policy, replacement or thresholds,
+    /// under load: see `flash::tune`. `Config` where the settings cannot be, `Foreign` and `Device` where the device
+    /// cannot: then the tier runs on as it was, unless it had to be switched off for its own failure. Returns when the
+    /// change is complete.
     pub async fn set_flash(&self, device: Option<DeviceRef>, config: FlashConfig) -> Result<()> {
         let inner = &self.0;
         let metered = device.map(|device| {
@@ -382,8 +386,8 @@ impl Store {
     pub fn undo(&self) -> &UndoSpace {
         &self.0.undo
     }
-    /// A handle for rollback and purge: what it reserves is never refused for a full log, may use the log's reserve, and is not
-    /// held up by the redo bound, for it frees what holds the others up.
+    /// A handle for rollback and purge: what it reserves is never refused for a full log, may use the log's reserve,
+    /// and is not held up by the redo bound, because it frees what holds the others up.
     pub fn for_cleanup(&self) -> Store {
         Store(self.0.clone(), LogUse::Cleanup)
     }
@@ -402,7 +406,8 @@ impl Store {
     /// An object id never used before.
     pub fn next_object(&self) -> ObjectId {
         let id = self.0.next_object.fetch_add(1, Ordering::AcqRel);
-        // Half a window is left when the background writer is asked for more, which takes one write of the control file.
+        // Half a window is left when the background writer is asked for more, which takes one write of the control
+        // file.
         assert!(id < self.0.object_limit.load(Ordering::Acquire), "object ids ran out between two checkpoints");
         if self.0.object_ids_short() {
             self.0.log.press();
@@ -472,13 +477,13 @@ impl Inner {
         self.failed.get().cloned().or_else(|| self.log.failure()).or_else(|| self.home.failure())
     }
 
-    /// Stops everything for good; whoever waits for the log learns why.
+    /// Stops everything for good. Everybody who waits for the log learns why.
     pub(crate) fn fail(&self, why: StorageError) {
         self.log.fail(&why);
         let _ = self.failed.set(why); // The first reason stays.
     }
 
-    /// Whoever waits for anything here learns why nothing comes.
+    /// Wakes everybody who waits here; they learn why storage has stopped.
     fn stop_after_panic(&self, why: &StorageError) {
         let _ = self.failed.set(why.clone()); // The first reason stays.
         self.disk.fail(why.clone());

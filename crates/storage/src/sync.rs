@@ -1,4 +1,5 @@
-//! The locks and atomics that storage's concurrent structures are made of, so that a model checker can take their place.
+//! The locks and atomics that storage's concurrent structures are made of, so that a model checker can take their
+//! place.
 //!
 //! With the feature `shuttle` they are shuttle's, and the models in `pool/models.rs`, `flash/models.rs` and the
 //! engine's `leaving.rs` run the production code under many interleavings:
@@ -8,8 +9,8 @@
 //! cargo test -p terrace-engine --features shuttle --lib models
 //! ```
 //!
-//! Only short critical sections use them; none is held across an await. What tasks wait on is `tokio::sync`, which knows nothing
-//! of threads but wakers and so works under either.
+//! Only short critical sections use them; none is held across an await. What tasks wait on is `tokio::sync`, which
+//! knows nothing of threads but wakers and so works under either.
 
 #[cfg(not(feature = "shuttle"))]
 mod real {

@@ -1,11 +1,11 @@
-//! Background tasks under supervision. A task that panics leaves its work half done: others would wait for it for ever,
-//! or go on without it while the log, undo, memory fill.
+//! Background tasks under supervision. A task that panics leaves its work half done. Others would wait for it for ever,
+//! or go on without it while the log, undo and memory fill.
 //!
 //! 1. Every task of storage and engine is started here ([`Log::spawn`]; above it `Store::spawn`).
-//! 2. Where one panics storage stops, with the task's name and what it said as the reason, and everybody who waits is
-//!    woken to learn it: before the panic goes on to the executor, which ends the task.
+//! 2. If a task panics, storage stops. The reason has the task's name and its message, and everybody who waits is woken
+//!    to learn it. This happens before the panic reaches the executor, which ends the task.
 //!
-//! A server then starts itself again and recovers; an embedded database's handles fail.
+//! A server then starts itself again and recovers. The handles of an embedded database fail.
 use crate::error::StorageError;
 use crate::log::Log;
 use std::any::Any;

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// A position in the log stream, in bytes. 0 = never logged. A page's LSN is the *end* of the batch that last changed it, so
-/// `log.flush_to(page_lsn)` makes that change durable.
+/// A position in the log stream, in bytes. 0 = never logged. A page's LSN is the *end* of the batch that last changed
+/// it, so `log.flush_to(page_lsn)` makes that change durable.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Lsn(pub u64);
 

@@ -1,14 +1,15 @@
 //! Rollback segments (design section 4, MVCC; Lee et al. section 5: appended streams 1 MiB apart).
 //!
-//! Mechanics only: what a record's body means is the engine's. A segment (slot) is owned by one writing transaction at a time;
-//! transactions follow each other in its stream.
+//! Mechanics only: what a record's body means is the engine's. A segment (slot) is owned by one writing transaction at
+//! a time; transactions follow each other in its stream.
 //!
 //! 1. Transaction ids ascend within a segment: choosing the segment and the id is one step.
-//! 2. A transaction's stream is a *begin mark* (which keeps how the segment's previous transaction ended) and records, each naming the
-//!    transaction's previous record that is not undone. The *state* of the segment's last transaction is in the tail page, so
-//!    appending, undoing and ending each change one undo page.
+//! 2. A transaction's stream is a *begin mark* (which keeps how the segment's previous transaction ended) and records,
+//!    each naming the transaction's previous record that is not undone. The *state* of the segment's last transaction
+//!    is in the tail page, so appending, undoing and ending each change one undo page.
 //! 3. Undoing and ending need no undo space: they overwrite the state.
-//! 4. A segment's `consumed` id only grows; nothing at or below it is read again, and the extents before its head page are free.
+//! 4. A segment's `consumed` id only grows; nothing at or below it is read again, and the extents before its head page
+//!    are free.
 //! 5. A record lies in one page.
 //!
 //! Formats: [`format`].
@@ -174,8 +175,8 @@ impl UndoSpace {
         self.inner.lock().limit = bytes;
     }
 
-    /// Takes a free segment and assigns the next transaction id (one step: ids ascend per segment). `register` is called with the id
-    /// within that step, so that no snapshot can miss the transaction.
+    /// Takes a free segment and assigns the next transaction id (one step: ids ascend per segment). `register` is
+    /// called with the id within that step, so that no snapshot can miss the transaction.
     pub async fn begin(&self, st: &Store, register: impl FnOnce(TxnId)) -> Result<UndoWriter> {
         loop {
             let taken = {
@@ -200,7 +201,8 @@ impl UndoSpace {
         }
     }
 
-    /// Makes sure that the tail page has room for a body of `len` bytes (may add a page or an extent in a mini-transaction of its own).
+    /// Makes sure that the tail page has room for a body of `len` bytes (may add a page or an extent in a
+    /// mini-transaction of its own).
     pub async fn reserve(&self, st: &Store, writer: &mut UndoWriter, len: usize) -> Result<UndoReservation> {
         let page_size = st.pool().page_size();
         assert!(
@@ -276,8 +278,8 @@ impl UndoSpace {
         writer.top = next;
     }
 
-    /// Ends the transaction: flips its state in its tail page, logs the event; returns the LSN to wait for. The segment is free for
-    /// the next transaction at once; the records stay until purged.
+    /// Ends the transaction: flips its state in its tail page, logs the event; returns the LSN to wait for. The segment
+    /// is free for the next transaction at once; the records stay until purged.
     pub fn end(&self, mut mtr: Mtr, writer: UndoWriter, end: TxnEnd, unix_micros: i64) -> (Lsn, History) {
         let seq = {
             let mut inner = self.inner.lock();

@@ -1,5 +1,5 @@
-//! What one thread does in a second with an embedded database: look-ups and updates through prepared statements and through the typed
-//! table API, 100,000 rows, all in memory. Background work runs on threads of its own.
+//! What one thread does in a second with an embedded database: look-ups and updates through prepared statements and
+//! through the typed table API, 100,000 rows, all in memory. Background work runs on threads of its own.
 //!
 //! ```sh
 //! cargo run --release -p terrace --example rates [-- SECONDS]

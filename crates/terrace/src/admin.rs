@@ -1,7 +1,8 @@
-//! What another process may ask of the one that serves a database: a Unix socket in its directory, for its owner only.
+//! Requests that another process may send to the one that serves a database: a Unix socket in its directory, for its
+//! owner only.
 //!
-//! One request on each connection, a line: `backup DEST`. Answers are lines too: `progress DONE TOTAL` any number of times, then
-//! `ok BYTES END_LSN END_TIME` or `error MESSAGE`.
+//! One request on each connection, a line: `backup DEST`. Answers are lines too: `progress DONE TOTAL` any number of
+//! times, then `ok BYTES END_LSN END_TIME` or `error MESSAGE`.
 #![allow(clippy::disallowed_methods, reason = "the socket is a file")]
 
 use crate::backup;
@@ -39,7 +40,8 @@ impl From<&backup::Manifest> for Taken {
     }
 }
 
-/// A name for the socket short enough for the system, however deep the directory lies; the directory stays open meanwhile.
+/// A name for the socket short enough for the system, however deep the directory lies; the directory stays open
+/// meanwhile.
 fn short_name(dir: &Path) -> Result<(fs::File, PathBuf), Error> {
     let opened = fs::File::open(dir).map_err(io_at(dir))?;
     let name = PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd())).join(SOCKET);
@@ -109,7 +111,7 @@ async fn respond(stream: &mut UnixStream, dir: &Path, database: &Database) -> st
             taken = &mut work => break taken,
             () = tokio::time::sleep(TICK) => {
                 let (done, total) = (counts.0.load(Ordering::Relaxed), counts.1.load(Ordering::Relaxed));
-                // Whoever asked may be gone: then nobody wants the backup.
+                // If the client that asked is gone, nobody wants the backup.
                 write.write_all(format!("progress {done} {total}\n").as_bytes()).await?;
             }
         }

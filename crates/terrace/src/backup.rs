@@ -1,4 +1,5 @@
-//! Backups on disk: a directory with copies of the tablespaces, the log segments they need, the settings, and a manifest.
+//! Backups on disk: a directory with copies of the tablespaces, the log segments they need, the settings, and a
+//! manifest.
 //!
 //! ```text
 //! DEST/data, DEST/undo      the tablespaces' files (their first 64 KiB are not used)
@@ -9,8 +10,9 @@
 //!
 //! An archive (`log.archive`) holds `DATABASE/NUMBER`, segments as they were sealed, per database id.
 //!
-//! Invariants: (1) what has no manifest is no backup; (2) every byte of a file counts in its checksum in the manifest, and the
-//! manifest's own bytes in its last line; (3) an archived segment is durable under its name before its slot in the log is used again.
+//! Invariants: (1) what has no manifest is no backup; (2) every byte of a file counts in its checksum in the manifest,
+//! and the manifest's own bytes in its last line; (3) an archived segment is durable under its name before its slot in
+//! the log is used again.
 #![allow(clippy::disallowed_methods, reason = "copies lie in ordinary files, beyond the devices")]
 
 use crate::instance::{self, Error, Instance, in_directory, io_at};
@@ -32,7 +34,8 @@ const LOG: &str = "log";
 const VERSION: u32 = 1;
 /// Bytes copied at a time.
 const CHUNK: usize = 1 << 20;
-/// Bytes after which a copy is synced: what the device has yet to write stays little, and with it the wait of everybody else.
+/// Bytes after which a copy is synced: what the device has yet to write stays little, and with it the wait of everybody
+/// else.
 const SYNC_EVERY: usize = 32 << 20;
 pub(crate) const SPACES: [(SpaceId, &str); 2] = [(DATA, "data"), (UNDO, "undo")];
 
@@ -212,8 +215,8 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Error> + S
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 
-/// Copies an open database into `dest`, an empty or new directory, while it works. `progress` hears of bytes done and in all. What a
-/// failed copy left has no manifest and can be removed.
+/// Copies an open database into `dest`, an empty or new directory, while it works. `progress` hears of bytes done and
+/// in all. What a failed copy left has no manifest and can be removed.
 pub async fn take(
     instance_dir: &Path,
     store: &Store,

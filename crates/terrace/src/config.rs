@@ -371,7 +371,8 @@ pub(crate) fn is_key(name: &str) -> bool {
     at.is_some_and(|value| !value.is_table())
 }
 
-/// How a database is served, which is asked before it is opened; the defaults where its settings cannot be read (opening it says why).
+/// How a database is served, which is asked before it is opened; the defaults where its settings cannot be read
+/// (opening it says why).
 pub fn serving(dir: &Path) -> (Server, Logging) {
     let file = dir.join(FILE);
     let config =

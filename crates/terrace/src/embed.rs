@@ -1,8 +1,9 @@
 //! A database inside a program: [`Database`], its sessions, and the typed table API behind them.
 //!
-//! 1. A database brings its own threads for what goes on in the background. Its futures may be polled by any executor, on any thread.
-//! 2. It closes only when no session is open; dropped without [`Database::close`] it recovers at its next opening, nothing that was
-//!    committed is lost.
+//! 1. A database brings its own threads for what goes on in the background. Its futures may be polled by any executor,
+//!    on any thread.
+//! 2. It closes only when no session is open; dropped without [`Database::close`] it recovers at its next opening,
+//!    nothing that was committed is lost.
 //! 3. A transaction that is dropped is rolled back.
 //! 4. Where storage has failed, a background task's panic included, every statement says why; opening the database
 //!    again recovers.
@@ -45,7 +46,8 @@ impl Options {
         Options::create_with(crate::config::DEFAULT)
     }
 
-    /// Makes a database with these settings, the text of a `terrace.toml`, where there is none. One that is there keeps its own.
+    /// Makes a database with these settings, the text of a `terrace.toml`, where there is none. One that is there keeps
+    /// its own.
     pub fn create_with(settings: impl Into<String>) -> Options {
         Options { create: Some(settings.into()) }
     }
@@ -127,7 +129,8 @@ impl Database {
         Ok(Session { sql: self.0.sql.session(USER), engine, runtime: self.handle(), _held: held })
     }
 
-    /// A transaction of the typed table API, which knows no SQL: get, insert, update, delete, scan. Drop it before closing.
+    /// A transaction of the typed table API, which knows no SQL: get, insert, update, delete, scan. Drop it before
+    /// closing.
     pub fn begin(&self, isolation: Isolation) -> Txn {
         self.0.engine.begin(isolation)
     }
@@ -142,8 +145,9 @@ impl Database {
         &self.0.engine
     }
 
-    /// Writes everything home and marks the database as closed, so that the next opening has nothing to recover. 55006 while
-    /// sessions are open; closing twice does nothing. Its files are free for another opening once all handles are dropped.
+    /// Writes everything home and marks the database as closed, so that the next opening has nothing to recover. 55006
+    /// while sessions are open; closing twice does nothing. Its files are free for another opening once all handles are
+    /// dropped.
     pub async fn close(&self) -> Result<()> {
         let instance = {
             let mut instance = self.0.instance.lock();
@@ -179,7 +183,8 @@ async fn within<T>(runtime: &Handle, work: impl Future<Output = T>) -> T {
     .await
 }
 
-/// A prepared statement. It belongs to the session that prepared it, and keeps the text where the definitions of its tables change.
+/// A prepared statement. It belongs to the session that prepared it, and keeps the text where the definitions of its
+/// tables change.
 #[derive(Clone)]
 pub struct Statement(Arc<Prepared>);
 
@@ -230,7 +235,8 @@ pub enum Reply {
     },
 }
 
-/// Rows as they are produced. The statement ends (and, outside a transaction, commits) when they have been read to their end.
+/// Rows as they are produced. The statement ends (and, outside a transaction, commits) when they have been read to
+/// their end.
 pub struct Rows {
     schema: SchemaRef,
     stream: BoxStream<'static, terrace_engine::Result<RecordBatch>>,
@@ -266,8 +272,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// Runs a statement (or, where there are no parameters, several, as one transaction) and returns how many rows the last one
-    /// changed or returned.
+    /// Runs a statement (or, where there are no parameters, several, as one transaction) and returns how many rows the
+    /// last one changed or returned.
     pub async fn execute<'q>(&mut self, query: impl Into<Query<'q>>, parameters: &[Datum]) -> Result<u64> {
         let query = query.into();
         if let (Query::Text(text), []) = (query, parameters) {

@@ -6,10 +6,10 @@
 //! LOG/log, LOG/double-write   UNDO/undo   DATA/data   TEMP/temp/   FLASH/flash   on the devices that the settings name
 //! ```
 //!
-//! Invariants: (1) while DIR/unfinished exists nothing opens the database, and `create` may remove the files that DIR/terrace.toml
-//! places; (2) it is there before terrace.toml, which is there before the first file, and goes after the last is durable;
-//! (3) nothing that was there before `create` is overwritten; (4) everything happens under DIR/lock; (5) a `create` that fails
-//! leaves nothing behind.
+//! Invariants: (1) while DIR/unfinished exists nothing opens the database, and `create` may remove the files that
+//! DIR/terrace.toml places; (2) it is there before terrace.toml, which is there before the first file, and goes after
+//! the last is durable; (3) nothing that was there before `create` is overwritten; (4) everything happens under
+//! DIR/lock; (5) a `create` that fails leaves nothing behind.
 #![allow(clippy::disallowed_methods, reason = "directories and their settings; blocks go through the device room")]
 
 use crate::config::{self, Config, ConfigError};
@@ -135,7 +135,7 @@ fn open_flash(dir: &Path, config: &Config) -> Option<DeviceRef> {
         Err(error) => {
             // Nothing on it is needed: what it held dirty is in the log.
             let path = part.path.display();
-            tracing::error!(%path, "the flash tier is off until the next start; it is not needed, only missed: {error}");
+            tracing::error!(%path, "the flash tier is off until the next start; the database works without it: {error}");
             None
         }
     }
@@ -216,7 +216,8 @@ pub(crate) fn read_config(path: &Path) -> Result<(String, Config), Error> {
     Ok((text, config))
 }
 
-/// Devices that tablespaces use, and the log's archive, must be there: a disk that is not mounted must not become a directory on another one.
+/// Devices that tablespaces use, and the log's archive, must be there: a disk that is not mounted must not become a
+/// directory on another one.
 fn check_devices(dir: &Path, config: &Config) -> Result<(), Error> {
     if let Some(archive) = config.archive(dir).filter(|path| !path.is_dir()) {
         let problem = format!("log.archive: {} is not a directory; make or mount it", archive.display());
@@ -280,8 +281,8 @@ fn open_devices(dir: &Path, config: &Config, create: bool) -> Result<(DeviceSet,
     Ok((set, all))
 }
 
-/// Waits until nobody has the files open any more, for a while: a database's tasks end a little after it, and whoever opened them
-/// meanwhile would find them in use.
+/// Waits until nobody has the files open any more, for a while: a database's tasks end a little after it, and whoever
+/// opened them meanwhile would find them in use.
 async fn released(env: &Env, devices: Vec<DeviceRef>) {
     let held: Vec<_> = devices.iter().map(Arc::downgrade).collect();
     drop(devices);
@@ -318,8 +319,8 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Makes a new database in `dir`, which must be empty, absent, or left unfinished by an earlier attempt. `settings`: the
-    /// configuration file to use, by default the documented defaults.
+    /// Makes a new database in `dir`, which must be empty, absent, or left unfinished by an earlier attempt.
+    /// `settings`: the configuration file to use, by default the documented defaults.
     pub async fn create(dir: &Path, settings: Option<&Path>) -> Result<(), Error> {
         let (text, config) = match settings {
             Some(path) => read_config(path)?,
@@ -343,7 +344,8 @@ impl Instance {
         Self::make_with(dir, text, config, create).await
     }
 
-    /// Makes a database in `dir` with the settings `text`; `fill` writes what is in it to the empty devices and closes it.
+    /// Makes a database in `dir` with the settings `text`; `fill` writes what is in it to the empty devices and closes
+    /// it.
     pub(crate) async fn make_with<T, F>(
         dir: &Path,
         text: &str,
@@ -522,8 +524,8 @@ fn mark(dir: &Path) -> Result<(), Error> {
     sync_directory(dir)
 }
 
-/// Removes what the marker `unfinished` declares to be no database: the files that DIR/terrace.toml places, then that file, then
-/// the marker. Nothing where there is no marker; the lock stays.
+/// Removes what the marker `unfinished` declares to be no database: the files that DIR/terrace.toml places, then that
+/// file, then the marker. Nothing where there is no marker; the lock stays.
 fn discard(dir: &Path) -> Result<(), Error> {
     if !dir.join(UNFINISHED).exists() {
         return Ok(());

@@ -12,8 +12,8 @@ use terrace::config::LogFormat;
 use terrace::{Error, Instance};
 use terrace_env::memory::Counting;
 
-/// A statement makes a few dozen small allocations, on one thread or another; this allocator takes half the time for them of the system's.
-/// What sessions take is counted: see [`terrace_env::memory`].
+/// A statement makes a few dozen small allocations, on one thread or another; this allocator takes half the time for
+/// them of the system's. What sessions take is counted: see [`terrace_env::memory`].
 #[global_allocator]
 static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);
 
@@ -27,7 +27,8 @@ static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);
 struct Arguments {
     #[command(subcommand)]
     command: Command,
-    /// What to log to standard error: error, warn, info, debug, or per module ("info,terrace_storage=debug"). Also: RUST_LOG.
+    /// What to log to standard error: error, warn, info, debug, or per module ("info,terrace_storage=debug"). Also:
+    /// RUST_LOG.
     #[arg(long, global = true, value_name = "FILTER")]
     log: Option<String>,
 }
@@ -36,8 +37,8 @@ struct Arguments {
 enum Command {
     /// Makes a new database.
     ///
-    /// Writes DIR/terrace.toml, which explains every setting. To place tablespaces on several disks or to choose another page
-    /// size, write a settings file first and name it with --config: it is checked and copied.
+    /// Writes DIR/terrace.toml, which explains every setting. To place tablespaces on several disks or to choose
+    /// another page size, write a settings file first and name it with --config: it is checked and copied.
     #[command(after_help = "Examples:\n  terrace init mydb\n  terrace init /srv/terrace --config ssd-and-hdd.toml")]
     Init {
         /// An empty or a new directory.
@@ -48,8 +49,9 @@ enum Command {
     },
     /// Serves a database to PostgreSQL clients.
     ///
-    /// Recovers first where the last run did not end cleanly, and says how far and how long. Ctrl-C (or SIGTERM) stops it:
-    /// running statements are cancelled, everything is written home. A second Ctrl-C stops it at once; the next start recovers.
+    /// Recovers first where the last run did not end cleanly, and says how far and how long. Ctrl-C (or SIGTERM) stops
+    /// it: running statements are cancelled, everything is written home. A second Ctrl-C stops it at once; the next
+    /// start recovers.
     #[command(after_help = "Examples:\n  terrace serve mydb\n  terrace serve mydb --listen 127.0.0.1:6000\n  \
                             psql -h 127.0.0.1 -p 5433 -U terrace terrace")]
     Serve {
@@ -61,7 +63,8 @@ enum Command {
     },
     /// Verifies a database that is not being served, or a backup.
     ///
-    /// Recovers it, then reads every page, tree, row and undo record. Exit code 0: sound; 1: problems, which are listed.
+    /// Recovers it, then reads every page, tree, row and undo record. Exit code 0: sound; 1: problems, which are
+    /// listed.
     #[command(after_help = "Example:\n  terrace check mydb")]
     Check {
         /// The database's directory.
@@ -78,8 +81,8 @@ enum Command {
     },
     /// Copies a database while it is served, or while it is not.
     ///
-    /// A server that has DIR open makes the copy itself, to DEST on its own machine, while it goes on working. The copy is verified
-    /// page by page; a manifest with checksums is written last. `terrace check DEST` verifies it again.
+    /// A server that has DIR open makes the copy itself, to DEST on its own machine, while it goes on working. The copy
+    /// is verified page by page; a manifest with checksums is written last. `terrace check DEST` verifies it again.
     #[command(after_help = "Example:\n  terrace backup mydb /mnt/backups/2026-01-01")]
     Backup {
         /// The database's directory.
@@ -89,8 +92,9 @@ enum Command {
     },
     /// Makes a database from a backup.
     ///
-    /// Without --to and --to-lsn, up to the end of the log at hand. With them, transactions that had not committed by then are
-    /// rolled back. What is restored is a database of its own: it archives its log apart from that of the one backed up.
+    /// Without --to and --to-lsn, up to the end of the log at hand. With them, transactions that had not committed by
+    /// then are rolled back. What is restored is a database of its own: it archives its log apart from that of the one
+    /// backed up.
     #[command(
         after_help = "Examples:\n  terrace restore /mnt/backups/2026-01-01 newdb\n  terrace restore /mnt/backups/2026-01-01 newdb \
                             --archive /mnt/log --to '2026-01-01 12:00:00'"
@@ -98,14 +102,15 @@ enum Command {
     Restore(copies::RestoreOptions),
     /// Runs SQL at a prompt, from a pipe or from the command line.
     ///
-    /// On a directory it opens the database itself; with --connect it is a client of a server. Lines are edited and remembered;
-    /// \? lists the commands. Input that is not typed stops at its first error, with exit code 1.
+    /// On a directory it opens the database itself; with --connect it is a client of a server. Lines are edited and
+    /// remembered; \? lists the commands. Input that is not typed stops at its first error, with exit code 1.
     #[command(after_help = "Examples:\n  terrace shell mydb\n  terrace shell --connect 127.0.0.1:5433\n  \
                             terrace shell mydb --csv -c 'SELECT * FROM t' > t.csv\n  terrace shell mydb < script.sql")]
     Shell(shell::ShellOptions),
     /// Shows what a server does, on one screen.
     ///
-    /// Statements, commits, buffer pool, log, undo, devices, who blocks whom, and sessions, as its views (schema terrace) tell them.
+    /// Statements, commits, buffer pool, log, undo, devices, who blocks whom, and sessions, as its views (schema
+    /// terrace) tell them.
     #[command(
         after_help = "Examples:\n  terrace top\n  terrace top --url postgres://terrace@127.0.0.1:6000/terrace\n  \
                             terrace top --once --interval 5"
@@ -161,7 +166,8 @@ fn main() -> ExitCode {
         Command::Serve { dir, .. } => {
             memory::give_back();
             let (server, logging) = terrace::config::serving(dir);
-            // The other half is the kernel's, the log's, and that of statements that compute at length: those have threads of their own.
+            // The other half is the kernel's, the log's, and that of statements that compute at length: those have
+            // threads of their own.
             let threads = if server.threads == 0 { processors.div_ceil(2) } else { server.threads };
             (threads, logging.format)
         }

@@ -1,7 +1,7 @@
 //! Restoring a backup, to its end or with archived log to a later point.
 //!
-//! The files are put in their places, recovery repeats the log as far as it should, unfinished transactions are rolled back, and
-//! the database gets an id of its own: log archived by the life it came from never mixes with what it writes.
+//! The files are put in their places, recovery repeats the log as far as it should, unfinished transactions are rolled
+//! back, and the database gets an id of its own: log archived by the life it came from never mixes with what it writes.
 #![allow(clippy::disallowed_methods, reason = "copies lie in ordinary files, beyond the devices")]
 
 use crate::backup::{FileEntry, Manifest, SPACES, read_checked, segment_name};

@@ -1,7 +1,9 @@
-//! Settings that change while the server runs: `ALTER SYSTEM SET flash_tier.size = '2GB'`, and what is read again at SIGHUP.
+//! Settings that change while the server runs: `ALTER SYSTEM SET flash_tier.size = '2GB'`, and what is read again at
+//! SIGHUP.
 //!
 //! Invariants:
-//! 1. A change is carried out first, then kept in terrace.toml (its comments and order stay); what cannot be is refused, and neither happens.
+//! 1. A change is carried out first, then kept in terrace.toml (its comments and order stay); what cannot be is
+//!    refused, and neither happens.
 //! 2. One change at a time.
 #![allow(clippy::disallowed_methods, reason = "the settings' file; blocks go through the device room")]
 
@@ -25,7 +27,7 @@ pub struct Settings {
     database: Database,
     /// Somebody asks for [`Settings::reload`].
     asked: tokio::sync::Notify,
-    /// What they are now, but for what waits for a start.
+    /// Their present values, without changes that wait for a start.
     now: tokio::sync::Mutex<Config>,
     /// The tier's device that was opened last: statistics keep it open when the tier is off, and a file is opened once.
     opened: parking_lot::Mutex<Option<(PathBuf, DeviceRef)>>,
@@ -47,7 +49,8 @@ impl Settings {
         self.asked.notified().await;
     }
 
-    /// Reads terrace.toml again and carries out what it says of the flash tier; answers whether anything else in it waits for a start.
+    /// Reads terrace.toml again and carries out what it says of the flash tier; answers whether anything else in it
+    /// waits for a start.
     pub async fn reload(&self) -> Result<bool, Error> {
         let mut now = self.now.lock().await;
         let (_, wanted) = read_config(&self.dir.join(config::FILE))?;

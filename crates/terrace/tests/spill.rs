@@ -25,7 +25,8 @@ fn bytes_in(dir: &Path) -> u64 {
     sizes.sum()
 }
 
-/// Runs a statement; counts its rows, and the most bytes of temporary files seen between batches. The first error's SQLSTATE.
+/// Runs a statement; counts its rows, and the most bytes of temporary files seen between batches. The first error's
+/// SQLSTATE.
 async fn run(session: &mut Session, sql: &str, temp: &Path) -> Result<(usize, u64), &'static str> {
     let statement = session.prepare(sql, &[]).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
     match session.execute(&statement, vec![]).await.map_err(|e| e.state.0)? {

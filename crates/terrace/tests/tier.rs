@@ -1,5 +1,5 @@
-//! The flash tier as the binary's user changes it: another device, another size, off, by ALTER SYSTEM and by the settings' file;
-//! and as it is lost.
+//! The flash tier as the binary's user changes it: another device, another size, off, by ALTER SYSTEM and by the
+//! settings' file; and as it is lost.
 #![allow(clippy::disallowed_methods, reason = "a test of files and processes")]
 
 mod common;
@@ -74,7 +74,8 @@ fn a_tier_is_moved_resized_and_switched_off() {
     assert_eq!(told(&server, "state"), "none", "it is kept");
 }
 
-/// What memory does not hold is in the tier, much of it nowhere else: then the device's bytes change under it, and then they are gone.
+/// What memory does not hold is in the tier, much of it nowhere else: then the device's bytes change under it, and then
+/// they are gone.
 #[test]
 fn a_tier_whose_device_is_lost_loses_no_row() {
     let scratch = Scratch::new("lost-tier");

@@ -37,8 +37,8 @@ fn workers() -> &'static Workers {
 }
 
 impl Workers {
-    /// Queues a job, with a new thread where nobody is idle and the limit allows one. An error means that not even one thread
-    /// can be started.
+    /// Queues a job, with a new thread where nobody is idle and the limit allows one. An error means that not even one
+    /// thread can be started.
     fn submit(&'static self, job: Job) -> io::Result<()> {
         let mut queue = self.queue.lock();
         if queue.idle <= queue.jobs.len() && queue.threads < THREADS {
@@ -59,7 +59,7 @@ impl Workers {
         let mut queue = self.queue.lock();
         loop {
             match queue.jobs.pop_front() {
-                // A panic is the job's: who waits for it finds that its channel has closed.
+                // A panic is the job's. The task that waits for it finds that its channel has closed.
                 Some(job) => {
                     parking_lot::MutexGuard::unlocked(&mut queue, || drop(catch_unwind(AssertUnwindSafe(job))))
                 }

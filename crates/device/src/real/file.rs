@@ -1,8 +1,8 @@
 //! A file or a whole block device, read and written past the page cache where the file system allows it.
 //!
-//! Invariants: (1) a transfer is submitted when the method is called, not when its future is first polled: the commit path
-//! waits for these; (2) a transfer under way owns its buffer and the open file, so dropping the future is safe; (3) `size`
-//! grows only after the write that extends the file has completed.
+//! Invariants: (1) a transfer is submitted when the method is called, not when its future is first polled: the commit
+//! path waits for these; (2) a transfer under way owns its buffer and the open file, so dropping the future is safe;
+//! (3) `size` grows only after the write that extends the file has completed.
 #![allow(clippy::disallowed_methods)] // This is where files are opened.
 
 use super::{blocking, uring};
@@ -43,7 +43,8 @@ pub struct OpenOptions {
     pub capacity: u64,
     /// Refuses to open what another process holds locked (`InUse`), and locks it.
     pub lock: bool,
-    /// `allocate` writes zeros. Costs time then, and saves a journal commit at the first `sync` after each later write: for logs.
+    /// `allocate` writes zeros. Costs time then, and saves a journal commit at the first `sync` after each later write:
+    /// for logs.
     pub zero: bool,
     pub backend: Backend,
 }

@@ -1,4 +1,4 @@
-//! The lock of a database directory: a file that holds the process id of who has it open.
+//! The lock of a database directory: a file with the id of the process that has it open.
 #![allow(clippy::disallowed_methods)] // This is where files are opened.
 
 use std::fs::{File, OpenOptions, TryLockError};

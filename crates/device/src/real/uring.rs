@@ -1,10 +1,10 @@
 //! io_uring: one ring for the process, submissions from any thread, completions reaped by one.
 //!
-//! Invariants: (1) whoever holds `submissions` is the only one with a view of the submission queue, and only the reaper looks
-//! at the completion queue; (2) an operation is a box that the kernel's `user_data` owns from submission to its last completion:
-//! its buffer and its file outlive any future; (3) no more operations are in the kernel than the completion queue has entries,
-//! so it cannot overflow; (4) the kernel cancels what a thread submitted when that thread ends: the reaper, which never ends,
-//! submits such operations again.
+//! Invariants: (1) whoever holds `submissions` is the only one with a view of the submission queue, and only the reaper
+//! looks at the completion queue; (2) an operation is a box that the kernel's `user_data` owns from submission to its
+//! last completion: its buffer and its file outlive any future; (3) no more operations are in the kernel than the
+//! completion queue has entries, so it cannot overflow; (4) the kernel cancels what a thread submitted when that thread
+//! ends: the reaper, which never ends, submits such operations again.
 #![allow(clippy::disallowed_methods)] // Devices own their threads.
 
 use crate::{IoBuf, SECTOR};
@@ -81,8 +81,8 @@ impl Operation {
         (whole == 0).then(|| Err(stuck.into()))
     }
 
-    /// Tells the future, if it still listens. The file is let go first: who hears of the last transfer and drops the device has
-    /// closed it, and with it its lock.
+    /// Tells the future, if it still listens. The file is let go first: who hears of the last transfer and drops the
+    /// device has closed it, and with it its lock.
     fn finish(self, result: io::Result<()>) {
         let Operation { file, work, .. } = self;
         drop(file);
@@ -176,7 +176,8 @@ impl Ring {
     fn push(&self, entry: squeue::Entry) {
         loop {
             let guard = self.submissions.lock();
-            // SAFETY: invariant 1 (the lock is held). Invariant 2: buffer and file of the entry live until its completion.
+            // SAFETY: invariant 1 (the lock is held). Invariant 2: buffer and file of the entry live until its
+            // completion.
             let pushed = unsafe { self.ring.submission_shared().push(&entry) }.is_ok();
             drop(guard);
             self.enter();

@@ -1,16 +1,18 @@
-//! Emulated devices: how long each transfer takes on a disk, an SSD seen as a black box, or a network volume, from a profile that
-//! says what it was calibrated to. Bytes are kept by another device; this room adds the time, in whatever time the timer keeps.
+//! Emulated devices: how long each transfer takes on a disk, an SSD seen as a black box, or a network volume, from a
+//! profile that says what it was calibrated to. Bytes are kept by another device; this room adds the time, in whatever
+//! time the timer keeps.
 //!
 //! ```text
 //! request --parts--> queue (one per spindle; one for an SSD) --choose--> server --serve--> end
 //! ```
 //!
 //! 1. A mechanism is a deterministic state machine: the same arrivals give the same ends, in virtual and in real time.
-//! 2. A server that ends a transfer takes the next that waits in its queue, whichever the mechanism chooses (a disk: the elevator).
-//!    It begins at the end of the one before: no time is lost to a waiter that wakes up late.
+//! 2. A server that ends a transfer takes the next that waits in its queue, whichever the mechanism chooses (a disk:
+//!    the elevator). It begins at the end of the one before: no time is lost to a waiter that wakes up late.
 //! 3. A transfer whose future is dropped leaves the queue, or is served to its end where it has begun.
 //!
-//! What is not modelled: volatile write caches, garbage collection, wear (the flash translation layer is a model of its own).
+//! What is not modelled: volatile write caches, garbage collection, wear (the flash translation layer is a model of its
+//! own).
 
 mod disk;
 pub mod measure;
@@ -155,58 +157,58 @@ impl Emulation {
     }
 }
 
-/// A profile's device, as a [`Delay`] for [`crate::latency::LatencyDevice`] or [`crate::fault::FaultDevice`]. One for each device; shared where
-/// two files lie on one device.
-pub struct Emulator(Arc<Shared>);
+/// A profile's device, as a [`Delay`] for [`crate::latency::LatencyDevice`] or [`crate::fault::FaultDevice`]. One for
+/// each device; shared where two files lie on one device.
+pub struct Emulator(Arc<EmulatorShared>);
 
-struct Shared {
+struct EmulatorShared {
     timer: Arc<dyn Timer>,
-    state: Mutex<State>,
+    state: Mutex<EmulatorState>,
 }
 
-struct State {
+struct EmulatorState {
     emulation: Emulation,
     tickets: u64,
-    /// Of those that wait: they are told their end.
+    /// By ticket: where those that wait get the end of their service.
     waiters: BTreeMap<u64, oneshot::Sender<u64>>,
 }
 
 impl Emulator {
     pub fn new(profile: &Profile, timer: Arc<dyn Timer>) -> Emulator {
-        let state = State { emulation: profile.emulation(), tickets: 0, waiters: BTreeMap::new() };
-        Emulator(Arc::new(Shared { timer, state: Mutex::new(state) }))
+        let state = EmulatorState { emulation: profile.emulation(), tickets: 0, waiters: BTreeMap::new() };
+        Emulator(Arc::new(EmulatorShared { timer, state: Mutex::new(state) }))
     }
 }
 
 /// A place in a queue, and then at a server.
 struct Turn {
-    shared: Arc<Shared>,
+    shared: Arc<EmulatorShared>,
     queue: usize,
     ticket: u64,
     end: Option<u64>,
-    told: Option<oneshot::Receiver<u64>>,
+    end_sent: Option<oneshot::Receiver<u64>>,
 }
 
-impl Shared {
-    fn arrive(self: &Arc<Shared>, part: Part) -> Turn {
+impl EmulatorShared {
+    fn arrive(self: &Arc<EmulatorShared>, part: Part) -> Turn {
         let mut state = self.state.lock();
         state.tickets += 1;
         let ticket = state.tickets;
         let end = state.emulation.arrive(self.timer.now(), ticket, part);
-        let told = end.is_none().then(|| {
-            let (tell, told) = oneshot::channel();
+        let end_sent = end.is_none().then(|| {
+            let (tell, end_sent) = oneshot::channel();
             state.waiters.insert(ticket, tell);
-            told
+            end_sent
         });
-        Turn { shared: self.clone(), queue: part.queue, ticket, end, told }
+        Turn { shared: self.clone(), queue: part.queue, ticket, end, end_sent }
     }
 }
 
 impl Turn {
     async fn served(mut self) {
-        if let Some(told) = self.told.take() {
+        if let Some(end_sent) = self.end_sent.take() {
             // The sender goes only by sending: `Turn`s are forgotten by their own drop alone.
-            self.end = Some(told.await.expect("a place in the queue is kept"));
+            self.end = Some(end_sent.await.expect("a place in the queue is kept"));
         }
         let end = self.end.expect("an end is known where nobody waits");
         self.shared.timer.sleep_until(end).await;
@@ -220,11 +222,12 @@ impl Drop for Turn {
         if state.emulation.give_up(self.queue, self.ticket) {
             return;
         }
-        // An end that was told and not heard is not known here: the time is up to the next in the queue from now on.
+        // If the end was sent and not received yet, it is not known here. The next in the queue is then served from now
+        // on.
         let at = self.end.unwrap_or_else(|| self.shared.timer.now());
         if let Some((ticket, end)) = state.emulation.leave(at, self.queue) {
-            let told = state.waiters.remove(&ticket).map(|tell| tell.send(end));
-            assert!(told.is_some(), "whoever waits in a queue can be told");
+            let end_sent = state.waiters.remove(&ticket).map(|tell| tell.send(end));
+            assert!(end_sent.is_some(), "everybody who waits in a queue has a sender");
         }
     }
 }

@@ -1,12 +1,13 @@
 //! Devices that crash, fail, fill up and rot, for simulation. Contents lie in memory.
 //!
-//! A [`Recorder`] is shared by all devices of a database: it numbers the starts and ends of their writes and syncs in one
-//! sequence, cuts the power at a chosen point, and says what the media may hold then (`history`). Everything is determined
-//! by the calls made and the seeds given. Invariants: (1) a change starts when its method is called and is complete when its
-//! future says so; in between a crash may or may not find it, in whole or in part; (2) after the power is cut nothing succeeds
-//! and nothing is recorded; (3) a process may die and another go on with the same devices ([`Recorder::process_died`]): what the
-//! first had written is readable, and as durable as its syncs made it; (4) overlapping transfers are ordered by nobody: a read that
-//! ends while a write of the same bytes is in flight returns a mix of old and new, where torn reads are asked for.
+//! A [`Recorder`] is shared by all devices of a database: it numbers the starts and ends of their writes and syncs in
+//! one sequence, cuts the power at a chosen point, and says what the media may hold then (`history`). Everything is
+//! determined by the calls made and the seeds given. Invariants: (1) a change starts when its method is called and is
+//! complete when its future says so; in between a crash may or may not find it, in whole or in part; (2) after the
+//! power is cut nothing succeeds and nothing is recorded; (3) a process may die and another go on with the same devices
+//! ([`Recorder::process_died`]): what the first had written is readable, and as durable as its syncs made it; (4)
+//! overlapping transfers are ordered by nobody: a read that ends while a write of the same bytes is in flight returns a
+//! mix of old and new, where torn reads are asked for.
 
 mod history;
 
@@ -16,7 +17,7 @@ use crate::latency::{Delay, Operation as Served};
 use crate::{
     Device, DeviceError, DeviceStats, ErrorKind, Guarantees, Image, IoBuf, IoFuture, MemoryDevice, Purpose, check_room,
 };
-use history::{Change, Event, State, States};
+use history::{Change, DeviceState, Event, States};
 use parking_lot::Mutex;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -91,7 +92,7 @@ impl Recorder {
     pub fn device(self: &Arc<Recorder>, name: &str, guarantees: Guarantees, image: Image) -> FaultDevice {
         let mut recording = self.inner.lock();
         assert_eq!(recording.events, 0, "devices join before the first event");
-        let state = State::new(name, guarantees.atomic_write, guarantees.capacity, image.clone());
+        let state = DeviceState::new(name, guarantees.atomic_write, guarantees.capacity, image.clone());
         recording.start.0.push(state.clone());
         recording.now.0.push(state);
         FaultDevice {
@@ -125,8 +126,8 @@ impl Recorder {
         self.inner.lock().is_off()
     }
 
-    /// What the media hold after a crash now, in the order in which the devices were added. Cut the power first, or go on:
-    /// this changes nothing.
+    /// What the media hold after a crash now, in the order in which the devices were added. Cut the power first, or go
+    /// on: this changes nothing.
     pub fn contents(&self, choice: Choice) -> Vec<Image> {
         self.inner.lock().now.contents(choice)
     }
@@ -144,8 +145,9 @@ impl Recorder {
         (fresh, devices)
     }
 
-    /// The process died, the machine lives: what it had in flight on `devices` (all of this recorder's) is there, or, where `cut` says
-    /// so, only the first part of it. The next process goes on with the same devices, without the rules that were made for the first.
+    /// The process died, the machine lives: what it had in flight on `devices` (all of this recorder's) is there, or,
+    /// where `cut` says so, only the first part of it. The next process goes on with the same devices, without the
+    /// rules that were made for the first.
     pub fn process_died<'a>(devices: impl IntoIterator<Item = &'a FaultDevice>, cut: Option<u64>) {
         for device in devices {
             device.clear_rules();

@@ -1,7 +1,8 @@
 //! Sparse contents of a device in memory, cheap to clone.
 //!
-//! Invariants: (1) a chunk that is absent reads as zeros; (2) clones share chunks and copy one only when it is written; (3) no
-//! chunk begins at or beyond `size`; (4) a sector that is unreadable becomes readable when the whole of it is written or cleared.
+//! Invariants: (1) a chunk that is absent reads as zeros; (2) clones share chunks and copy one only when it is written;
+//! (3) no chunk begins at or beyond `size`; (4) a sector that is unreadable becomes readable when the whole of it is
+//! written or cleared.
 
 use crate::SECTOR;
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,7 +54,7 @@ impl Image {
         self.unreadable.extend(offset / sector..(offset + len).div_ceil(sector));
     }
 
-    /// Whether every sector that the range touches can be read. Whoever reads without asking gets the bytes.
+    /// Whether every sector that the range touches can be read. A reader that does not ask gets the bytes.
     pub fn is_readable(&self, offset: u64, len: u64) -> bool {
         let sector = SECTOR as u64;
         self.unreadable.range(offset / sector..(offset + len).div_ceil(sector)).next().is_none()

@@ -1,5 +1,5 @@
-//! How long a device takes, in whatever time the timer keeps: a fixed cost per operation, a rate, and a bounded number of
-//! operations served at once. A queueing model for tests; `emulate` has the devices.
+//! How long a device takes, in whatever time the timer keeps: a fixed cost per operation, a rate, and a bounded number
+//! of operations served at once. A queueing model for tests; `emulate` has the devices.
 
 use crate::{Device, DeviceRef, DeviceStats, Guarantees, IoBuf, IoFuture, Purpose};
 use parking_lot::Mutex;
@@ -88,8 +88,8 @@ impl Delay for Latency {
     }
 }
 
-/// Any device, slowed down. For crash simulation give the latency to the `FaultDevice` instead, which must know when a transfer
-/// starts and when it ends.
+/// Any device, slowed down. For crash simulation give the latency to the `FaultDevice` instead, which must know when a
+/// transfer starts and when it ends.
 pub struct LatencyDevice {
     inner: DeviceRef,
     latency: Arc<dyn Delay>,

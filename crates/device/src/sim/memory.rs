@@ -31,7 +31,7 @@ impl MemoryDevice {
         self.image.read().clone()
     }
 
-    /// Changes the contents behind the back of whoever uses the device (bit rot).
+    /// Changes the contents without the knowledge of the device's users (bit rot).
     pub fn tamper(&self, change: impl FnOnce(&mut Image)) {
         change(&mut self.image.write());
     }

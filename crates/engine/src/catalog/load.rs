@@ -17,7 +17,8 @@ pub(crate) enum View {
     /// Newest versions that are not deleted. After every loser is rolled back: the committed catalogue. In the only
     /// transaction that defines anything: its own.
     Newest,
-    /// Deleted rows as well, as long as they are there, and half a definition: what rollback needs to find definitions by object id.
+    /// Deleted rows as well, as long as they are there, and half a definition: what rollback needs to find definitions
+    /// by object id.
     WithDeleted,
 }
 
@@ -96,8 +97,8 @@ pub(crate) struct NewestRow<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
-/// Calls `each` with the newest version of every row of a table, in address order, unless that is a deletion. Right only under a lock that
-/// keeps other writers away.
+/// Calls `each` with the newest version of every row of a table, in address order, unless that is a deletion. Right
+/// only under a lock that keeps other writers away.
 pub(crate) async fn newest_rows(
     store: &Store,
     table: &Table,

@@ -1,4 +1,5 @@
-//! The system tables: fixed object ids, heaps without indexes, rows of the ordinary format (*format*: changes need a new version).
+//! The system tables: fixed object ids, heaps without indexes, rows of the ordinary format (*format*: changes need a
+//! new version).
 //!
 //! | table | columns |
 //! |---|---|

@@ -1,10 +1,12 @@
 //! ALTER TABLE and TRUNCATE.
 //!
-//! 1. Each takes the lock of definitions, then the table for itself alone, and works on the definition that it finds then.
-//! 2. No row is rewritten: a column is added at the end, and rows written before read as [`ColumnDef::missing`]; a dropped one keeps its
-//!    place and its bytes until the row is next written.
-//! 3. TRUNCATE gives the table new, empty storage *and a new object id*: what waited for the old one finds it gone (42P01) and looks
-//!    the name up again. The old pages are purged when the transaction has committed and no snapshot needs them.
+//! 1. Each takes the lock of definitions, then the table for itself alone, and works on the definition that it finds
+//!    then.
+//! 2. No row is rewritten: a column is added at the end, and rows written before read as [`ColumnDef::missing`]; a
+//!    dropped one keeps its place and its bytes until the row is next written.
+//! 3. TRUNCATE gives the table new, empty storage *and a new object id*: what waited for the old one finds it gone
+//!    (42P01) and looks the name up again. The old pages are purged when the transaction has committed and no snapshot
+//!    needs them.
 //! 4. A definition that fails on the rows that are there (23502, 23505) is not noted.
 use super::{checked_index, two_primary_keys};
 use crate::catalog::load::{NewestRow, newest_rows};
@@ -98,7 +100,8 @@ impl Txn {
         Ok(self.publish(&catalog, table.redefined(table.columns.clone(), indexes)))
     }
 
-    /// Adds a column at the end; rows that are there have `column.missing` in it. 42701, 54011, 23502 where NULL is not allowed.
+    /// Adds a column at the end; rows that are there have `column.missing` in it. 42701, 54011, 23502 where NULL is not
+    /// allowed.
     pub async fn add_column(&mut self, table: &Table, mut column: ColumnDef) -> Result<Arc<Table>> {
         let (catalog, table) = self.alone(table).await?;
         column.name = truncate_name(&column.name).into();
@@ -176,7 +179,8 @@ impl Txn {
         Ok(self.publish(&catalog, renamed))
     }
 
-    /// Renames an index, and with it the constraint that it stands for. 42P07 where the name is taken, 42704 where it is gone.
+    /// Renames an index, and with it the constraint that it stands for. 42P07 where the name is taken, 42704 where it
+    /// is gone.
     pub async fn rename_index(&mut self, table: &Table, index: ObjectId, name: &str) -> Result<Arc<Table>> {
         let (catalog, table) = self.alone(table).await?;
         let name = truncate_name(name);
@@ -191,7 +195,8 @@ impl Txn {
         Ok(self.publish(&catalog, table.redefined(table.columns.clone(), indexes)))
     }
 
-    /// Replaces the table's CHECK constraints. That its rows satisfy them is the caller's to see to, under the lock that this takes.
+    /// Replaces the table's CHECK constraints. That its rows satisfy them is the caller's to see to, under the lock
+    /// that this takes.
     pub async fn set_checks(&mut self, table: &Table, mut checks: Vec<Check>) -> Result<Arc<Table>> {
         let (catalog, table) = self.alone(table).await?;
         checks.sort_by(|a, b| a.name.cmp(&b.name));

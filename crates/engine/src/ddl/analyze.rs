@@ -1,6 +1,7 @@
 //! ANALYZE: estimates of a table's size, from some of its pages.
 //!
-//! 1. At most [`SAMPLE`] pages are read, spread evenly: every `n`-th of the table's, so the same table gives the same estimate.
+//! 1. At most [`SAMPLE`] pages are read, spread evenly: every `n`-th of the table's, so the same table gives the same
+//!    estimate.
 //! 2. Rows counted are newest versions that are not deleted, committed or not.
 use super::system_table;
 use crate::catalog::{Statistics, Table, system};

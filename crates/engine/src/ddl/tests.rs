@@ -165,8 +165,8 @@ fn a_snapshot_older_than_an_index_still_finds_its_rows_in_order() {
     });
 }
 
-/// An index younger than a version that some snapshot still needs: undoing a change to that version's key must not leave the entry to a
-/// purge that will not come, for when the version was replaced its key was no key.
+/// An index younger than a version that some snapshot still needs: undoing a change to that version's key must not
+/// leave the entry to a purge that will not come, for when the version was replaced its key was no key.
 #[test]
 fn undoing_a_key_that_an_older_version_had_before_the_index_leaves_no_entry() {
     simulate(21, |env| async move {

@@ -1,5 +1,5 @@
-//! Dropping a call at each of its await points, before and after what it waited for has come: whatever it was doing, the transaction can
-//! be rolled back or go on, nothing is left behind, nobody waits for ever.
+//! Dropping a call at each of its await points, before and after what it waited for has come: whatever it was doing,
+//! the transaction can be rolled back or go on, nothing is left behind, nobody waits for ever.
 use super::crash::{long, recorded, tiny};
 use crate::testing::*;
 use crate::txn::{Isolation, LockWait, RowLock, Scan, Txn};
@@ -12,7 +12,8 @@ use terrace_device::fault::Recorder;
 use terrace_env::{BoxFuture, Env, Sim};
 use terrace_storage::Rid;
 
-/// Polls a future a number of times, then drops it: `None`. `late`: only when it is woken once more, and does not get to see why.
+/// Polls a future a number of times, then drops it: `None`. `late`: only when it is woken once more, and does not get
+/// to see why.
 struct Cut<T> {
     future: Option<BoxFuture<T>>,
     polls: usize,

@@ -239,7 +239,8 @@ fn a_database_half_made_is_made_again() {
     assert!(refused > 20 && opened > 0, "{refused} refused, {opened} opened");
 }
 
-/// Commits that do not wait: what a crash leaves is a prefix of them, and all of it once the log has been flushed behind them.
+/// Commits that do not wait: what a crash leaves is a prefix of them, and all of it once the log has been flushed
+/// behind them.
 #[test]
 fn asynchronous_commits_are_lost_from_the_end_alone() {
     let mut lost = 0;

@@ -1,4 +1,5 @@
-//! Sizes at which a database is not often tried: rows of many megabytes, hundreds of tables, one transaction with everything.
+//! Sizes at which a database is not often tried: rows of many megabytes, hundreds of tables, one transaction with
+//! everything.
 use crate::testing::*;
 use crate::txn::{Isolation, Scan, UpdateOutcome};
 use crate::{Datum, DatumRef, RowBuf, Table};

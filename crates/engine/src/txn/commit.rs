@@ -1,10 +1,11 @@
 //! Commit: six steps in the order in which a transaction becomes durable, then visible ([`Commit::run`]).
 //!
-//! 1. Before the point of no return (the commit record is in the log) every step may fail, and its future may be dropped: the
-//!    transaction is rolled back.
+//! 1. Before the point of no return (the commit record is in the log) every step may fail, and its future may be
+//!    dropped: the transaction is rolled back.
 //! 2. After it nothing can fail but the device. A future dropped there goes on in a background task.
 //! 3. Nobody sees the transaction before it is durable. (Except after [`Txn::commit_async`].)
-//! 4. If the log cannot be made durable, the outcome is unknown: the transaction stays active for ever and the database stops (58030).
+//! 4. If the log cannot be made durable, the outcome is unknown: the transaction stays active for ever and the database
+//!    stops (58030).
 use super::Txn;
 use super::resources::TxnResources;
 use crate::error::{EngineError, Result};
@@ -23,9 +24,9 @@ impl Txn {
         self.commit_with(Durability::Waited).await
     }
 
-    /// Returns before the commit is durable. A crash within about the next [`LAZY_FLUSH`] may undo it, together with everything
-    /// committed later, but nothing committed earlier. Others see the changes at once. (A durable commit on top of it makes it durable
-    /// too.)
+    /// Returns before the commit is durable. A crash within about the next [`LAZY_FLUSH`] may undo it, together with
+    /// everything committed later, but nothing committed earlier. Others see the changes at once. (A durable commit on
+    /// top of it makes it durable too.)
     pub async fn commit_async(self) -> Result<()> {
         self.commit_with(Durability::Later).await
     }
@@ -138,7 +139,7 @@ impl Commit {
         let flushed = core.store.log().commit_to(lsn).await;
         core.usage.commit_wait.record(core.env.now().0 - began.0);
         flushed.map_err(|e| {
-            // Invariant 4. Its locks go after that, so that whoever gets them finds the database stopped.
+            // Invariant 4. Its locks go after that, so that the transactions that get them find the database stopped.
             core.fail(format!("the log could not be written: {e}"));
             self.parts = None;
             EngineError::new("58030", format!("the outcome of the commit is unknown: {e}"))

@@ -1,9 +1,10 @@
-//! Locking rows without changing them: what SELECT ... FOR UPDATE and FOR SHARE stand on.
+//! Locking rows without changing them, for SELECT ... FOR UPDATE and FOR SHARE.
 //!
-//! 1. Such locks live in memory alone, for they end with the transaction, and a crash ends all. They leave no version behind: a reader
-//!    or a later writer does not find the row changed.
-//! 2. The lock is entered first, then the row is looked at: a writer still active is waited for, one that comes later finds the lock
-//!    (`locks`, invariant 5). Granted, nobody else writes the row (exclusive: or locks it) until the transaction ends.
+//! 1. Such locks exist in memory only: they end with the transaction, and a crash ends all transactions. They leave no
+//!    version behind, so a reader or a later writer does not find the row changed.
+//! 2. The lock is entered first, then the row is looked at. If a writer is still active, the transaction waits for it;
+//!    a later writer finds the lock (`locks`, invariant 5). Once the lock is granted, nobody else writes the row until
+//!    the transaction ends (with an exclusive lock, nobody else locks it either).
 use super::write::Ready;
 use super::{Txn, UpdateOutcome, Version};
 use crate::catalog::Table;
@@ -44,18 +45,19 @@ pub enum LockWait {
 pub enum RowLockOutcome {
     /// In the version expected, to the end of the transaction.
     Locked,
-    /// READ COMMITTED: locked, but another transaction has changed the row and committed; here is the newest version. Re-evaluate the
-    /// statement's condition on it (the lock is this version's; no need to ask again).
+    /// READ COMMITTED: locked, but another transaction has changed the row and committed; here is the newest version.
+    /// Re-evaluate the statement's condition on it (the lock is this version's; no need to ask again).
     Changed { row: RowBuf, version: Version },
-    /// Deleted, by whoever committed it or by this transaction. Not locked.
+    /// Deleted, by a committed transaction or by this one. Not locked.
     Gone,
     /// [`LockWait::Skip`]: somebody else has it. Not locked.
     Skipped,
 }
 
 impl Txn {
-    /// Locks a row whose version is `expected` until the transaction ends, waiting for writers and lockers as `wait` says. 40P01 on deadlock;
-    /// 40001 under REPEATABLE READ where the row has changed; 55P03; 53200 where too many rows are locked.
+    /// Locks a row whose version is `expected` until the transaction ends, waiting for writers and lockers as `wait`
+    /// says. 40P01 on deadlock; 40001 under REPEATABLE READ where the row has changed; 55P03; 53200 where too many rows
+    /// are locked.
     pub async fn lock_row(
         &mut self,
         table: &Table,

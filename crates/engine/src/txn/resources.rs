@@ -2,8 +2,8 @@
 //!
 //! 1. Dropped before it has ended, a transaction that has written is rolled back in the background.
 //! 2. Commit and rollback end a transaction through the same steps: [`TxnResources::write_end`],
-//!    [`TxnResources::become_visible`], [`TxnResources::release_locks_and_wake`], [`TxnResources::wake_purge`]. Their order is in
-//!    `commit` and in `rollback`.
+//!    [`TxnResources::become_visible`], [`TxnResources::release_locks_and_wake`], [`TxnResources::wake_purge`]. Their
+//!    order is in `commit` and in `rollback`.
 use crate::catalog::Catalog;
 use crate::database::Core;
 use crate::leaving;
@@ -26,7 +26,8 @@ pub(crate) struct TxnResources {
     pub(crate) entry: Arc<OpenTxn>,
     /// The catalogue with this transaction's changes.
     pub(crate) catalog: Option<Arc<Catalog>>,
-    /// A background task owns this already. If it is dropped there, the executor is going down, and a restart finishes the work.
+    /// A background task owns this already. If it is dropped there, the executor is going down, and a restart finishes
+    /// the work.
     pub(super) in_background: bool,
 }
 
@@ -83,19 +84,19 @@ impl TxnResources {
         }
     }
 
-    /// Writes the transaction's end into its undo page and into the log, as one batch. The batch is not durable yet. Answers where it
-    /// ends in the log.
+    /// Writes the transaction's end into its undo page and into the log, as one batch. The batch is not durable yet.
+    /// Answers where it ends in the log.
     pub(super) fn write_end(&mut self, permit: LogPermit, end: TxnEnd) -> (Lsn, History) {
         let writer = self.writer.take().expect("only a transaction that writes has an end to log");
         let store = &self.core.cleanup;
         store.undo().end(store.mtr(permit), writer, end, self.core.env.unix_micros())
     }
 
-    /// New snapshots see the transaction as ended, its definitions become everybody's if it committed, and purge gets its history: one
-    /// step for purge (`leaving`).
+    /// New snapshots see the transaction as ended, its definitions become everybody's if it committed, and purge gets
+    /// its history: one step for purge (`leaving`).
     ///
-    /// The catalogue comes before the history, because purge reads the history with these definitions. Both come before the locks are
-    /// released: whoever gets the locks (checks) must find the undo records of the rows that it finds.
+    /// The catalogue comes before the history, because purge reads the history with these definitions. Both come before
+    /// the locks are released: whoever gets the locks (checks) must find the undo records of the rows that it finds.
     pub(super) fn become_visible(&mut self, history: &History) {
         let id = self.state.as_ref().expect("a writer is registered").id;
         let core = self.core.clone();

@@ -1,13 +1,15 @@
 //! Rollback: of a whole transaction, to a savepoint, of a loser after a crash. All three use the same code.
 //!
-//! 1. Records are undone newest first. For each: index entries that only the undone version needs are removed, then one mini-transaction
-//!    restores the row and notes the record undone. A crash in between repeats. The undone version's fragments follow, by records of their
-//!    own; they go with the row where they are one only, for then rollback itself may have written it (invariant 3).
-//! 2. The row is the transaction's own until then, so its header must name the record; anything else is damage.
-//! 3. Needs no undo space (the state is overwritten). An older version that no longer fits its page becomes a chain; having been in a
-//!    slot, it is one fragment, written in the same mini-transaction.
-//! 4. An entry of the undone version's key stays where an older version needs it whose purge will remove it: one that was followed by a change
-//!    of keys. (An older version with this key and no such change after it is older than the index, which nobody who sees it uses.)
+//! 1. Records are undone newest first. For each record, the index entries that only the undone version needs are
+//!    removed. Then one mini-transaction restores the row and notes the record as undone. After a crash in between,
+//!    this is repeated. The fragments of the undone version follow, by records of their own. If there is only one
+//!    fragment, it goes with the row, because rollback itself may have written it (invariant 3).
+//! 2. The row belongs to the transaction until then, so its header must name the record. Anything else is damage.
+//! 3. Rollback needs no undo space (it overwrites the state). An older version that no longer fits its page becomes a
+//!    chain. Because it was in a slot before, it is one fragment, written in the same mini-transaction.
+//! 4. An entry with the undone version's key stays if an older version needs it whose purge will remove it: a version
+//!    that was followed by a change of keys. (An older version with this key and no such change after it is older than
+//!    the index, and nobody who sees that version uses the index.)
 use crate::catalog::load::View;
 use crate::catalog::{Catalog, Table};
 use crate::database::Core;
@@ -43,7 +45,8 @@ impl Drop for Background {
 }
 
 impl TxnResources {
-    /// Tries for a while: a device may fail for a moment. Then the database stops, for what this transaction wrote can neither stay nor go.
+    /// Tries for a while: a device may fail for a moment. Then the database stops, because what this transaction wrote
+    /// can neither stay nor go.
     pub(super) fn rollback_in_background(mut self) {
         self.in_background = true;
         let core = self.core.clone();
@@ -79,7 +82,8 @@ impl TxnResources {
         Ok(())
     }
 
-    /// Undoes everything and leaves. After an error that may pass this goes on in the background: its rows stay locked meanwhile.
+    /// Undoes everything and leaves. After an error that may pass this goes on in the background: its rows stay locked
+    /// meanwhile.
     pub(crate) async fn rollback(mut self) -> Result<()> {
         let result = self.try_rollback().await;
         if let (Err(e), true) = (&result, self.core.store.failure().is_some()) {
@@ -133,7 +137,8 @@ impl TxnResources {
             }
             core.undo_record(writer, &catalog, ptr, &record).await?;
             if matches!(Record::decode(&record.body)?, Record::Created(_)) {
-                // Its definition is undone by now: the older rows of an index's table have no entries to remove from pages that are freed.
+                // Its definition is undone by now: the older rows of an index's table have no entries to remove from
+                // pages that are freed.
                 catalog = Arc::new(Catalog::load(&core.cleanup, View::WithDeleted).await?);
             }
         }
@@ -208,8 +213,8 @@ impl Core {
         Ok(())
     }
 
-    /// Index entries, then the row and the note in one mini-transaction. Stripes are held over both: otherwise purge could judge an
-    /// entry by the version that is about to go.
+    /// Index entries, then the row and the note in one mini-transaction. Stripes are held over both: otherwise purge
+    /// could judge an entry by the version that is about to go.
     async fn undo_row(&self, writer: &mut UndoWriter, u: &Undoing<'_>, record: &UndoRecord) -> Result<()> {
         let mut keys: Vec<(&crate::catalog::Index, Vec<u8>)> = Vec::new();
         if let Some(table) = u.definition.filter(|_| u.keys_changed) {

@@ -1,13 +1,14 @@
 //! Scans: batches of visible rows.
 //!
 //! 1. A full scan copies each page's rows under one latch hold, and finds older versions afterwards.
-//! 2. An index scan returns a row at the entry whose key is the visible version's, and at no other: entries have no versions, so a row may
-//!    have several.
-//! 3. An index that lacks versions which the snapshot sees (`Txn::can_use_index`) is replaced by a full scan, its rows selected and sorted in
-//!    memory: slower, the same answer.
+//! 2. An index scan returns a row at the entry whose key is the visible version's, and at no other: entries have no
+//!    versions, so a row may have several.
+//! 3. An index that lacks versions which the snapshot sees (`Txn::can_use_index`) is replaced by a full scan, its rows
+//!    selected and sorted in memory: slower, the same answer.
 //! 4. A batch is handed out only if the snapshot had not been given up when all of it had been read
 //!    ([`Scanner::next_batch`]).
-//! 5. Rows that the transaction changes while it scans may be met in their new version: whoever minds collects first.
+//! 5. Rows that the transaction changes while it scans may be met in their new version. A caller that does not want
+//!    that collects all rows first.
 use super::{Scan, ScanDirection, Version};
 use crate::catalog::{Index, Table};
 use crate::database::Core;
@@ -220,7 +221,8 @@ async fn sorted(
 }
 
 impl Core {
-    /// Reads ahead from `page` on as far as the pages listed behind it follow each other; returns for how many pages that was done.
+    /// Reads ahead from `page` on as far as the pages listed behind it follow each other; returns for how many pages
+    /// that was done.
     async fn read_ahead(&self, page: u32, listed: &VecDeque<u32>) -> usize {
         let limit = self.store.config().read_ahead.max(1);
         let run = 1 + listed.iter().zip(page + 1..).take(limit - 1).take_while(|(a, b)| **a == *b).count();
@@ -249,8 +251,8 @@ impl Core {
         Ok(Some((rid, row, version)))
     }
 
-    /// Every row of a table in its newest settled version, deleted ones included, a page at a time from `from` on: what checks go
-    /// through. Returns the page after the last one read, or `None` at the end.
+    /// Every row of a table in its newest settled version, deleted ones included, a page at a time from `from` on: what
+    /// checks go through. Returns the page after the last one read, or `None` at the end.
     pub(crate) async fn stored_rows(&self, table: ObjectId, from: u32) -> Result<Option<(u32, Vec<(Rid, StoredRow)>)>> {
         let Some(page) = self.store.space(DATA).pages(table, from, 1).first().copied() else { return Ok(None) };
         let pin = self.pin(page, Access::Sequential).await?;

@@ -1,11 +1,12 @@
 //! Index entries of new versions, and uniqueness (R7).
 //!
-//! 1. The row is written before its entries; an entry is added under its key's stripe.
-//! 2. Under the stripe, every other row with an entry of the same key is judged by its versions: the newest settled one with this key and
-//!    not deleted is a duplicate; one that depends on the outcome of a running transaction is waited for, the stripe released.
+//! 1. The row is written before its entries. An entry is added under its key's stripe.
+//! 2. Under the stripe, every other row with an entry of the same key is judged by its versions. If the newest settled
+//!    version has this key and is not deleted, it is a duplicate. If it depends on the outcome of a running
+//!    transaction, the stripe is released and the transaction waits for that outcome.
 //! 3. A row version whose key has a NULL is a duplicate of nothing.
-//! 4. Newest versions are judged, and those that a running transaction may bring back, not what the snapshot sees: that it
-//!    may have been given up (`snapshots`, invariant 5) makes no difference here.
+//! 4. The judgement uses the newest versions, and those that a running transaction may bring back. It does not use the
+//!    snapshot, so it makes no difference that the snapshot may have been given up (`snapshots`, invariant 5).
 use super::{Isolation, Txn, Version};
 use crate::catalog::{Index, Table};
 use crate::database::Core;
@@ -76,9 +77,9 @@ pub enum InsertOutcome {
 const NOWHERE: Rid = Rid { page: u32::MAX, slot: u16::MAX };
 
 impl Txn {
-    /// Inserts a row unless another has its key in one of the `arbiters` (unique indexes of the table); waits for transactions
-    /// on whose end that depends. 23505 where the key is taken in another unique index; 40001 under REPEATABLE READ where the
-    /// snapshot does not see the row in conflict.
+    /// Inserts a row unless another has its key in one of the `arbiters` (unique indexes of the table); waits for
+    /// transactions on whose end that depends. 23505 where the key is taken in another unique index; 40001 under
+    /// REPEATABLE READ where the snapshot does not see the row in conflict.
     pub async fn insert_unless(
         &mut self,
         table: &Table,

@@ -1,13 +1,14 @@
-//! Inserting, updating, deleting rows.
+//! Inserting, updating and deleting rows.
 //!
-//! 1. A change is one mini-transaction: the row in its slot, and the undo record of the version before. Everything that can wait comes
-//!    before; under the latch the row is looked at again.
-//!    A long row's fragments are written before it, each with its undo record.
-//! 2. The row's header is the row lock: its writer, while active, holds it. Waiters take turns (one per row waits for the holder,
-//!    the others for the turn).
-//!    Rows that others have locked without changing them (`lock`) are waited for in the same way, and looked for again under the latch.
-//! 3. A version is judged *settled* if its writer is this transaction, or had ended before it was read, or was found not active and the
-//!    row still the same afterwards (a writer that rolls back restores the row before it leaves).
+//! 1. A change is one mini-transaction: the row in its slot, and the undo record of the version before. Everything that
+//!    can wait comes before it. Under the latch, the row is looked at again. The fragments of a long row are written
+//!    before the row, each with its undo record.
+//! 2. The row's header is the row lock: its writer holds it while active. Waiters take turns: one per row waits for the
+//!    holder, the others wait for the turn. Rows that others have locked without changing them (`lock`) are waited for
+//!    in the same way, and looked for again under the latch.
+//! 3. A version is *settled* if its writer is this transaction; or its writer had ended before the version was read; or
+//!    its writer was found not active and the row was still the same afterwards. (A writer that rolls back restores the
+//!    row before it leaves.)
 use super::{Isolation, Txn, UpdateOutcome, Version};
 use crate::catalog::Table;
 use crate::database::Core;
@@ -82,8 +83,8 @@ impl Core {
 }
 
 impl Txn {
-    /// Checks types, lengths and NOT NULL, stores the row, adds its index entries (23505 on a duplicate; the statement must
-    /// then be rolled back to its savepoint).
+    /// Checks types, lengths and NOT NULL, stores the row, adds its index entries (23505 on a duplicate; the statement
+    /// must then be rolled back to its savepoint).
     pub async fn insert(&mut self, table: &Table, row: &[Datum]) -> Result<Rid> {
         let row = RowBuf::encode(table, row)?;
         self.snapshot();
@@ -122,8 +123,8 @@ impl Txn {
         }
     }
 
-    /// Replaces a row whose version is `expected`, waiting for another writer where needed (40P01 on deadlock; under REPEATABLE READ
-    /// 40001 where the row has changed).
+    /// Replaces a row whose version is `expected`, waiting for another writer where needed (40P01 on deadlock; under
+    /// REPEATABLE READ 40001 where the row has changed).
     pub async fn update(&mut self, table: &Table, rid: Rid, expected: Version, row: &[Datum]) -> Result<UpdateOutcome> {
         let row = RowBuf::encode(table, row)?;
         self.lock_table(table, true).await?;
@@ -185,7 +186,8 @@ impl Txn {
                 continue;
             }
             let ready = self.judge(row, expected, &snapshot)?;
-            // A row of its own it may always write: who has locked it meanwhile waits for this transaction's end.
+            // A transaction may always write its own row. A transaction that has locked the row meanwhile waits for
+            // this one's end.
             if let Ready::Yes(row) = &ready
                 && row.header.writer != id
                 && turns.locked.is_none()

@@ -6,7 +6,8 @@ fn digit(b: u8) -> Option<u8> {
     char::from(b).to_digit(16).map(|d| d as u8)
 }
 
-/// `\x` and pairs of hexadecimal digits, whitespace between pairs; else bytes as they are with `\\` for a backslash and `\ooo`.
+/// `\x` and pairs of hexadecimal digits, whitespace between pairs; else bytes as they are with `\\` for a backslash and
+/// `\ooo`.
 pub(super) fn parse(text: &str) -> Result<Vec<u8>> {
     match text.strip_prefix("\\x") {
         Some(hex) => parse_hex(hex),

@@ -1,9 +1,10 @@
 //! Exact decimal numbers: up to 38 digits, kept as an integer and the number of its digits behind the point.
 //!
-//! 1. A column has one scale, and each of its values is stored at it: the order of the integers is the order of the values.
+//! 1. A column has one scale, and each of its values is stored at it: the order of the integers is the order of the
+//!    values.
 //! 2. Rounding is to the nearest, ties away from zero, as PostgreSQL's.
-//! 3. `numeric` without (precision, scale) is numeric(38, 18), shown without the zeros at its end. (PostgreSQL keeps each value's
-//!    own scale; Arrow's arrays have one for all.)
+//! 3. `numeric` without (precision, scale) is numeric(38, 18), shown without the zeros at its end. (PostgreSQL keeps
+//!    each value's own scale; Arrow's arrays have one for all.)
 use super::trim;
 use crate::error::{EngineError, Result};
 use std::cmp::Ordering;
@@ -74,7 +75,8 @@ impl Numeric {
         if whole.is_empty() && fraction.is_empty() {
             return Err(bad());
         }
-        // Digits are taken up to one behind the scale, which rounds; the value is `digits * 10^(exponent - fraction.len())`.
+        // Digits are taken up to one behind the scale, which rounds; the value is `digits * 10^(exponent -
+        // fraction.len())`.
         let mut unscaled = 0i128;
         let mut round_up = false;
         let first = whole.len() as i64 + i64::from(exponent);

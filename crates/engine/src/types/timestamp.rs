@@ -1,9 +1,9 @@
-//! Dates and timestamps: proleptic Gregorian calendar, days or microseconds since 1970-01-01 00:00:00. Days to civil date and back
-//! by Hinnant's algorithms ("chrono-Compatible Low-Level Date Algorithms").
+//! Dates and timestamps: proleptic Gregorian calendar, days or microseconds since 1970-01-01 00:00:00. Days to civil
+//! date and back by Hinnant's algorithms ("chrono-Compatible Low-Level Date Algorithms").
 //!
-//! In: `YYYY-MM-DD`, then optionally a space or `T` and `HH:MM[:SS[.ffffff]]`, a zone (`Z`, `+HH[:MM]` or a name; read and ignored, as
-//! PostgreSQL does, by the types that have none), `BC`. Out: `YYYY-MM-DD HH:MM:SS[.ffffff]`, trailing zeros of the fraction cut, and
-//! for a timestamp with time zone the offset in which it is shown.
+//! In: `YYYY-MM-DD`, then optionally a space or `T` and `HH:MM[:SS[.ffffff]]`, a zone (`Z`, `+HH[:MM]` or a name; read
+//! and ignored, as PostgreSQL does, by the types that have none), `BC`. Out: `YYYY-MM-DD HH:MM:SS[.ffffff]`, trailing
+//! zeros of the fraction cut, and for a timestamp with time zone the offset in which it is shown.
 use super::trim;
 use super::zone::{FARTHEST, Zone};
 use crate::error::{EngineError, Result};
@@ -19,7 +19,8 @@ const LAST_DATE_YEAR: i64 = 5_874_897;
 
 struct Bad;
 
-/// Days since 1970-01-01 of a date of the proleptic Gregorian calendar. Year 0 is 1 BC; the month may be any from 1 to 12.
+/// Days since 1970-01-01 of a date of the proleptic Gregorian calendar. Year 0 is 1 BC; the month may be any from 1 to
+/// 12.
 pub fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let y = if month <= 2 { year - 1 } else { year };
     let era = y.div_euclid(400);
@@ -121,7 +122,8 @@ pub(super) fn write_timestamptz(f: &mut fmt::Formatter<'_>, utc: i64) -> fmt::Re
     write_with_zone(f, zone.local(utc), &show_offset(zone.offset_at(utc)))
 }
 
-/// Reads a timestamp with time zone: in the zone of the work under way where it states none. Answers microseconds in UTC.
+/// Reads a timestamp with time zone: in the zone of the work under way where it states none. Answers microseconds in
+/// UTC.
 pub(super) fn parse_timestamptz(text: &str) -> Result<i64> {
     let (local, stated) = parse_fields(text, "timestamp with time zone")?;
     let utc = stated.unwrap_or_else(Zone::current).utc(local);

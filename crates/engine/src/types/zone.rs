@@ -1,11 +1,13 @@
 //! Time zones: in which a timestamp with time zone is read where its text names none, and shown.
 //!
-//! 1. The zone is that of the work under way: of each thread, for as long as [`Zone::scope`] holds (over polls of a future:
-//!    [`Zone::over`]). Outside it is UTC. So values are read and shown alike wherever that happens, and nothing is passed along.
-//! 2. A local time that a clock set back shows twice is the later one (standard time); one that a clock set forward passes by is told as
-//!    if the clock had not been set. So PostgreSQL has it.
+//! 1. The zone is that of the work under way: of each thread, for as long as [`Zone::scope`] holds (over polls of a
+//!    future: [`Zone::over`]). Outside it is UTC. So values are read and shown alike wherever that happens, and nothing
+//!    is passed along.
+//! 2. A local time that a clock set back shows twice is the later one (standard time); one that a clock set forward
+//!    passes by is told as if the clock had not been set. So PostgreSQL has it.
 //!
-//! Rules are the IANA database's as chrono-tz has it: changes of clocks that it does not list, in the far future, are unknown.
+//! Rules are the IANA database's as chrono-tz has it: changes of clocks that it does not list, in the far future, are
+//! unknown.
 use super::timestamp::{hours_and_minutes, show_offset};
 use chrono::offset::Offset;
 use chrono::{DateTime, TimeZone};
@@ -83,7 +85,8 @@ impl Zone {
         work()
     }
 
-    /// Runs a future to its end, each of its polls in this zone. It is pinned where it is: taken by value, it would be copied and kept twice.
+    /// Runs a future to its end, each of its polls in this zone. It is pinned where it is: taken by value, it would be
+    /// copied and kept twice.
     pub async fn over<F: Future + Unpin>(self, mut work: F) -> F::Output {
         if self == Zone::Utc && Zone::current() == Zone::Utc {
             return work.await;
@@ -91,8 +94,8 @@ impl Zone {
         poll_fn(|context| self.scope(|| Pin::new(&mut work).poll(context))).await
     }
 
-    /// By a name of the IANA database (in any case), hours east of UTC (`-3`, `5.5`), or as POSIX writes a zone without summer time
-    /// (`XYZ5:30`, `<+02>-02`: hours *west* of UTC).
+    /// By a name of the IANA database (in any case), hours east of UTC (`-3`, `5.5`), or as POSIX writes a zone without
+    /// summer time (`XYZ5:30`, `<+02>-02`: hours *west* of UTC).
     pub fn named(name: &str) -> Option<Zone> {
         let name = name.trim();
         if let Ok(hours) = name.parse::<f64>() {

@@ -1,4 +1,5 @@
-//! Devices that fail while the database runs: what may fail fails with the right code, and nothing acknowledged is lost.
+//! Devices that fail while the database runs: what may fail fails with the right code, and nothing acknowledged is
+//! lost.
 
 use crate::model::{Model, State};
 use crate::verify::{go_on, observe, recover, run_clients, set_up, settle, verify};
@@ -113,7 +114,8 @@ fn definitions_behind_a_commit_of_unknown_outcome_are_refused() {
     assert_eq!(states, ["58030", "58030"]);
 }
 
-/// A byte that changes on a data page is found when the page is read; the page is made again from the log, or the error names it.
+/// A byte that changes on a data page is found when the page is read; the page is made again from the log, or the error
+/// names it.
 #[test]
 fn bit_rot_is_repaired_or_named() {
     let (world, db, model) = working(7, 40);

@@ -1,5 +1,5 @@
-//! The same histories with a flash tier between memory and disk: every write policy and replacement order, a device that fails, rots,
-//! loses writes and dies. Whatever happens to it, no page is stale and no commit is lost.
+//! The same histories with a flash tier between memory and disk: every write policy and replacement order, a device
+//! that fails, rots, loses writes and dies. Whatever happens to it, no page is stale and no commit is lost.
 
 use crate::model::{Model, State};
 use crate::sweep::{Plan, sweep};
@@ -14,7 +14,8 @@ use terrace_engine::Database;
 use terrace_storage::config::{Classify, FlashOrder, Safeguards, WritePolicy};
 use terrace_storage::{FlashConfig, FlashState, FlashStats};
 
-/// Small enough to be full, at other thresholds for other seeds; every write policy with every replacement order that it goes with.
+/// Small enough to be full, at other thresholds for other seeds; every write policy with every replacement order that
+/// it goes with.
 pub(crate) fn tier(seed: u64) -> FlashConfig {
     let (write, replacement) = pair(seed);
     FlashConfig {
@@ -121,7 +122,8 @@ fn the_tier_is_used() {
                     assert_eq!(now.rejected_cold, 0, "{now_in}")
                 }
             }
-            // TAC writes a dirty page where it kept the frame, which it seldom did for one that was in memory until then.
+            // TAC writes a dirty page where it kept the frame, which it seldom did for one that was in memory until
+            // then.
             if write != WritePolicy::Tac {
                 assert_eq!(now.admitted_dirty > 0, write != WritePolicy::CleanWrite, "{now_in}");
             }

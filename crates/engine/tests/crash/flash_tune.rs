@@ -1,5 +1,5 @@
-//! The flash tier switched on, off, larger, smaller, to other write policies and replacement orders while clients work, with crashes in
-//! the middle: no page is stale, no commit is lost, and what need not go stays.
+//! The flash tier switched on, off, larger, smaller, to other write policies and replacement orders while clients work,
+//! with crashes in the middle: no page is stale, no commit is lost, and what need not go stays.
 
 use crate::flash::{pairs, stats, tier, working};
 use crate::model::{Model, State};
@@ -165,7 +165,8 @@ fn what_is_cached_stays() {
         ..FlashConfig::default()
     };
     with_tier(config.clone(), || {
-        // How much a tier caches depends on what the clients happened to drop: one that caches more than it will be shrunk to.
+        // How much a tier caches depends on what the clients happened to drop: one that caches more than it will be
+        // shrunk to.
         let busy = |(_, db, _): &(World, Database, Model)| stats(db).used > 40;
         let found = (0..20).map(|seed| working(seed, 80)).find(busy);
         let (world, db, model) = found.expect("some seed fills the tier");

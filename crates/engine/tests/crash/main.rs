@@ -1,5 +1,5 @@
-//! Deterministic crash simulation: the engine in virtual time on devices that crash, fail and fill up, against a model of what was
-//! committed. One seed, one run, to the byte.
+//! Deterministic crash simulation: the engine in virtual time on devices that crash, fail and fill up, against a model
+//! of what was committed. One seed, one run, to the byte.
 //!
 //! ```text
 //! cargo test -p terrace-engine --test crash                     the default: 50 seeds, short sweeps
@@ -9,8 +9,8 @@
 //! scripts/safeguards                                            removes each safeguard and shows that it is missed
 //! ```
 //!
-//! What must hold after every crash ([`verify`]): every transaction whose commit returned is there; one whose commit had been
-//! called may be there, but wholly; no other is; `Database::check` finds nothing; and work goes on.
+//! What must hold after every crash ([`verify`]): every transaction whose commit returned is there; one whose commit
+//! had been called may be there, but wholly; no other is; `Database::check` finds nothing; and work goes on.
 
 mod archive;
 mod devices;

@@ -1,7 +1,9 @@
-//! What the database must contain. Writes are noted while their row or definition is locked, so per key they are in the order in which
-//! the database has them; which of them count follows from when their transaction's commit was called and when it returned.
+//! What the database must contain. Writes are noted while their row or definition is locked, so per key they are in the
+//! order in which the database has them; which of them count follows from when their transaction's commit was called
+//! and when it returned.
 //!
-//! Times are numbers of device events (`Recorder::events`): a crash after `n` events has seen exactly what is noted at `n` or before.
+//! Times are numbers of device events (`Recorder::events`): a crash after `n` events has seen exactly what is noted at
+//! `n` or before.
 
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -148,7 +150,8 @@ impl Model {
         (inner.transactions.iter().filter(|t| t.acknowledged.is_some()).count(), inner.next_write)
     }
 
-    /// The states that a crash after `events` events may leave: everything acknowledged, with every subset of the transactions in doubt.
+    /// The states that a crash after `events` events may leave: everything acknowledged, with every subset of the
+    /// transactions in doubt.
     pub(crate) fn states_at(&self, events: u64) -> Vec<State> {
         self.states(events, false)
     }

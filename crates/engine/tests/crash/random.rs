@@ -1,5 +1,5 @@
-//! Random crashes: seed after seed, clients run until the power goes at a random event; what is left is recovered (in some rounds crashing
-//! again and again while it recovers), verified, and worked on until the next crash.
+//! Random crashes: seed after seed, clients run until the power goes at a random event; what is left is recovered (in
+//! some rounds crashing again and again while it recovers), verified, and worked on until the next crash.
 
 use crate::faults::gremlin;
 use crate::model::{Model, State};

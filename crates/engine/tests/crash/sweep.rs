@@ -1,5 +1,6 @@
-//! Crash sweeps: the events of a short history are recorded, and after *each* of them the database is recovered from what the media may
-//! hold then: none, all, the last alone, or random subsets of the unsynced writes, and all with the last one torn at each sector.
+//! Crash sweeps: the events of a short history are recorded, and after *each* of them the database is recovered from
+//! what the media may hold then: none, all, the last alone, or random subsets of the unsynced writes, and all with the
+//! last one torn at each sector.
 
 use crate::model::{Model, State};
 use crate::verify::{go_on, recover, recover_with_crashes, run_clients, set_up};
@@ -110,7 +111,8 @@ fn long_rows() {
     sweep_all(2001, |seed| Plan { mix: Mix { long: 60, ..Mix::default() }, ..plan(seed, 300) });
 }
 
-/// A crash while a database is made leaves one that is whole and empty, or one that `open` refuses and `create` may overwrite.
+/// A crash while a database is made leaves one that is whole and empty, or one that `open` refuses and `create` may
+/// overwrite.
 #[test]
 fn creation() {
     for seed in 0..2 {

@@ -1,4 +1,5 @@
-//! A dirty flash tier that is not there any more: at a start, while the database works, and where the log cannot be read just then.
+//! A dirty flash tier that is not there any more: at a start, while the database works, and where the log cannot be
+//! read just then.
 
 use crate::model::{Model, State};
 use crate::verify::{go_on, recover, run_clients, set_up, settle, verify};
@@ -35,8 +36,8 @@ fn working(seed: u64) -> (World, Database, Model) {
     (world, db, model)
 }
 
-/// Pages that are newer in the tier than on the disk are in the log too: whatever lies on the flash device, and whether there is one,
-/// a start after a crash or after an orderly stop does not need it.
+/// Pages that are newer in the tier than on the disk are in the log too: whatever lies on the flash device, and whether
+/// there is one, a start after a crash or after an orderly stop does not need it.
 #[test]
 fn a_start_never_needs_the_tier() {
     let mut dirty = 0;
@@ -63,7 +64,8 @@ fn a_start_never_needs_the_tier() {
     assert!(dirty > 0 || !many_seeds(), "no tier was dirty");
 }
 
-/// The device dies, and the disk's older version of a page that was dirty there has rotted: the page is made from its beginning.
+/// The device dies, and the disk's older version of a page that was dirty there has rotted: the page is made from its
+/// beginning.
 #[test]
 fn a_lost_page_is_made_again_without_the_disk() {
     let mut made_again = 0;
@@ -72,7 +74,8 @@ fn a_lost_page_is_made_again_without_the_disk() {
         with_tier(lazy(), || {
             let (world, db, model) = working(seed);
             let end = world.devices[DATA].size();
-            // Wherever a page lies home: those in memory and those clean in the tier are not read there before they go home again.
+            // Wherever a page lies home: those in memory and those clean in the tier are not read there before they go
+            // home again.
             let step = 4096 * 3;
             for at in ((64 << 10) + 4096 * 2 + 100..end).step_by(step) {
                 world.devices[DATA].flip(at, 3);
@@ -90,8 +93,8 @@ fn a_lost_page_is_made_again_without_the_disk() {
     assert!(made_again > 0, "no dirty page was ever made again");
 }
 
-/// The device answers, but with other bytes than were written: it is given up after a few bad frames, says why, and its dirty pages
-/// are made again many in one pass over the log, not one by one.
+/// The device answers, but with other bytes than were written: it is given up after a few bad frames, says why, and its
+/// dirty pages are made again many in one pass over the log, not one by one.
 #[test]
 fn f2_a_tier_that_rots_is_given_up_and_repaired_in_few_passes() {
     let mut lost = 0;
@@ -133,8 +136,8 @@ fn f2_a_tier_that_rots_is_given_up_and_repaired_in_few_passes() {
     assert!(lost > 0, "no tier was dirty enough");
 }
 
-/// Where lost pages cannot be made again while the database runs, because its log cannot be read, it stops; once the log can be read
-/// recovery finds everything.
+/// Where lost pages cannot be made again while the database runs, because its log cannot be read, it stops; once the
+/// log can be read recovery finds everything.
 #[test]
 fn pages_that_cannot_be_made_again_stop_the_database() {
     let mut stopped = 0;

@@ -1,5 +1,5 @@
-//! A simulated machine: devices under one recorder, an environment, and a database on them with everything tiny, so that short histories
-//! meet every mechanism (eviction, splits, extents, segment changes, the redo bound).
+//! A simulated machine: devices under one recorder, an environment, and a database on them with everything tiny, so
+//! that short histories meet every mechanism (eviction, splits, extents, segment changes, the redo bound).
 
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;

@@ -61,14 +61,14 @@ fn work_at_length_keeps_nobody_waiting() {
     env.spawn("long", async move {
         other.spawn("other", async move { to_worker.send(()).expect("it is waited for") });
         let work = std::pin::pin!(async move { from_other.recv().expect("the other task runs meanwhile") });
-        long.at_length(work).await;
+        long.run_long(work).await;
         let _ = done.send(());
     });
     hands_over.block_on(answer).expect("it ends");
     // Elsewhere it is work like other work.
     let plain = Real::on(runtime().handle().clone());
     let alone = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    assert_eq!(alone.block_on(plain.at_length(std::future::ready(7))), 7);
+    assert_eq!(alone.block_on(plain.run_long(std::future::ready(7))), 7);
 }
 
 /// Work that is asked to give way from time to time does, also at length: else nobody could cancel it.
@@ -91,7 +91,7 @@ fn work_at_length_gives_way() {
             polls += 1;
             work.as_mut().poll(cx)
         });
-        long.at_length(std::pin::pin!(counted)).await;
+        long.run_long(std::pin::pin!(counted)).await;
         let _ = done.send(polls);
     });
     assert!(runtime.block_on(answer).expect("it ends") > 10);

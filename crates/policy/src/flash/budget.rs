@@ -1,8 +1,8 @@
 //! A write budget: how many bytes a day the tier may write, so that the device lives as long as it was bought for.
 //!
 //! A token bucket of bytes. Invariants:
-//! 1. In any 24 hours at most `bytes_per_day` are written, and what was under way when the bucket ran dry: the bucket holds one part in
-//!    `PARTS` of the day's bytes and is filled with the others evenly.
+//! 1. In any 24 hours at most `bytes_per_day` are written, and what was under way when the bucket ran dry: the bucket
+//!    holds one part in `PARTS` of the day's bytes and is filled with the others evenly.
 //! 2. Time comes with the call and does not go back (R1); a bucket that is not asked meanwhile is filled all the same.
 
 const DAY: f64 = 86_400e9;

@@ -1,6 +1,8 @@
-//! The distance rule for telling scans from look-ups by the reads alone: a page near the one read before it is part of a scan.
+//! The distance rule for telling scans from look-ups by the reads alone: a page near the one read before it is part of
+//! a scan.
 //!
-//! Source: thesis, section 3.2.2, which compares it with asking the read-ahead and finds it much the worse: other readers come between.
+//! Source: thesis, section 3.2.2, which compares it with asking the read-ahead and finds it much the worse: other
+//! readers come between.
 
 use crate::{Class, Page};
 

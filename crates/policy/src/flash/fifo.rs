@@ -1,7 +1,7 @@
 //! First in, first out: the order of admission, whatever is used. 12 bytes a frame.
 //!
-//! Frames stand in a doubly linked ring from their admission; those that are dirty stand in it too and are passed over, so that a page
-//! cleaned late is replaced as early as one that was clean from the start.
+//! Frames stand in a doubly linked ring from their admission; those that are dirty stand in it too and are passed over,
+//! so that a page cleaned late is replaced as early as one that was clean from the start.
 
 use super::FlashReplacement;
 use crate::{Class, Frame, Page};

@@ -1,4 +1,5 @@
-//! Who is let in, where dirty pages go, how much is cleaned: the thresholds τ, μ, λ of the thesis, sections 3.2.3.3 and 3.3.3.
+//! Which pages are let in, where dirty pages go, how much is cleaned: the thresholds τ, μ, λ of the thesis, sections
+//! 3.2.3.3 and 3.3.3.
 
 use super::{Dirty, WritePolicy};
 use crate::Class;
@@ -121,7 +122,8 @@ impl Gate {
             Dirty::Disk => Route::Disk(Refusal::Policy),
             Dirty::Both => match self.qualifies(offer) {
                 Err(why) => Route::Disk(why),
-                // Pages written by age stay in memory; those of checkpoints warm the tier, unless they are a scan's (section 3.3.2).
+                // Pages written by age stay in memory; those of checkpoints warm the tier, unless they are a scan's
+                // (section 3.3.2).
                 Ok(()) if cause == Cause::Aged => Route::Disk(Refusal::Policy),
                 Ok(()) if cause == Cause::Checkpoint && offer.class == Class::Sequential => {
                     Route::Disk(Refusal::Policy)
@@ -154,8 +156,8 @@ impl Gate {
         if offer.dirty as f64 >= part * self.frames as f64 { Route::Disk(Refusal::Dirty) } else { Route::Flash }
     }
 
-    /// How many dirty frames to clean now: those above λ, and those that age makes due; all where the write policy has no dirty frames (it
-    /// was another before). `age`: bytes of log since the oldest dirty frame's recLSN.
+    /// How many dirty frames to clean now: those above λ, and those that age makes due; all where the write policy has
+    /// no dirty frames (it was another before). `age`: bytes of log since the oldest dirty frame's recLSN.
     pub fn to_clean(&self, dirty: usize, age: u64) -> usize {
         if !self.write.writes_back() {
             return dirty;
@@ -170,7 +172,8 @@ impl Gate {
         above.max(self.aged(dirty, age))
     }
 
-    /// How many to clean for the log's sake: few while the oldest is young, all as its age nears three quarters of the bound.
+    /// How many to clean for the log's sake: few while the oldest is young, all as its age nears three quarters of the
+    /// bound.
     pub fn aged(&self, dirty: usize, age: u64) -> usize {
         let x = (age as f64 / self.redo_bound.max(1) as f64 - 0.25) * 2.0;
         if x <= 0.0 { 0 } else { (dirty as f64 * x.min(1.0).powi(2)).ceil() as usize }

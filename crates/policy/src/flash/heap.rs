@@ -1,6 +1,7 @@
 //! A binary heap of numbers, each of which knows its place, so that any of them can move or go.
 //!
-//! 1. No number's key is below its parent's. Whoever changes a key restores that by `down` where it grew, `up` where it shrank.
+//! 1. No number's key is below its parent's. A caller that changes a key restores that by `down` where it grew, `up`
+//!    where it shrank.
 
 pub(super) trait Heap {
     type Key: Ord;

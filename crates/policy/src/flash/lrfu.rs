@@ -1,10 +1,11 @@
-//! LRFU with retained history, in 16 bytes a frame: the page wanted least goes first, where a use counts half as much with each half-life
-//! that passes; a full tier lets a clean page in only if it is wanted as much as the next victim.
+//! LRFU with retained history, in 16 bytes a frame: the page wanted least goes first, where a use counts half as much
+//! with each half-life that passes; a full tier lets a clean page in only if it is wanted as much as the next victim.
 //!
-//! Source: Lee et al., *LRFU: A Spectrum of Policies that Subsumes the Least Recently Used and Least Frequently Used Policies*, IEEE
-//! Transactions on Computers 50(12), 2001, with F(x) = (1/2)^(x / half-life). What is kept is the logarithm (base 2) of that value as
-//! seen from time 0: it does not change as time passes. A use is a miss of the memory pool. Uses of pages without a frame are kept
-//! as those of frames are, more coarsely, in a table of one entry a frame.
+//! Source: Lee et al., *LRFU: A Spectrum of Policies that Subsumes the Least Recently Used and Least Frequently Used
+//! Policies*, IEEE Transactions on Computers 50(12), 2001, with F(x) = (1/2)^(x / half-life). What is kept is the
+//! logarithm (base 2) of that value as seen from time 0: it does not change as time passes. A use is a miss of the
+//! memory pool. Uses of pages without a frame are kept as those of frames are, more coarsely, in a table of one entry a
+//! frame.
 //!
 //! Invariants:
 //! 1. The heap holds the replaceable frames by (score, frame).

@@ -1,7 +1,7 @@
 //! LRU-2 in 16 bytes a frame: the times of the last two uses and a place in a heap.
 //!
-//! Source: O'Neil, O'Neil & Weikum, SIGMOD 1993, as chapter 3 uses it (section 3.3.1: the clean heap). A use is a miss of the memory pool
-//! that the tier served, so uses are never correlated. Pages used once go first, oldest first.
+//! Source: O'Neil, O'Neil & Weikum, SIGMOD 1993, as chapter 3 uses it (section 3.3.1: the clean heap). A use is a miss
+//! of the memory pool that the tier served, so uses are never correlated. Pages used once go first, oldest first.
 //!
 //! A page that changes in memory leaves the tier and comes back when memory lets go of it. As the thesis has it, with
 //! both times in the frame's record, it comes back as one used once; with a *history* it comes back with the time of
@@ -52,7 +52,8 @@ impl FlashLru2 {
         FlashLru2 { history: Some(FxHashMap::default()), ..FlashLru2::new(capacity) }
     }
 
-    /// The next moment. Before the clock is full all times move to its lower half, keeping their order but for the oldest ones.
+    /// The next moment. Before the clock is full all times move to its lower half, keeping their order but for the
+    /// oldest ones.
     fn tick(&mut self) -> u32 {
         if self.now == u32::MAX - 1 {
             const HALF: u32 = u32::MAX / 2;

@@ -1,7 +1,7 @@
 //! The published write policies and replacement orders, what each does, and which go together: one table.
 //!
-//! Sources: J. Do's thesis, section 3.2.3 (clean-write, dual-write, lazy-cleaning) and section 3.5, which describes Canim et al.'s TAC,
-//! Koltsidas & Viglas's inclusive, exclusive and lazy schemes, and Holloway's rotating design.
+//! Sources: J. Do's thesis, section 3.2.3 (clean-write, dual-write, lazy-cleaning) and section 3.5, which describes
+//! Canim et al.'s TAC, Koltsidas & Viglas's inclusive, exclusive and lazy schemes, and Holloway's rotating design.
 
 use super::{FlashFifo, FlashLrfu, FlashLru2, FlashReplacement, FlashTemperature};
 
@@ -14,11 +14,14 @@ pub enum WritePolicy {
     DualWrite,
     /// Dirty pages go to the tier, and from there to the disk in time.
     LazyCleaning,
-    /// TAC: pages enter as they are read; one that changes keeps its frame, which is written again when the page goes to the disk.
+    /// TAC: pages enter as they are read; one that changes keeps its frame, which is written again when the page goes
+    /// to the disk.
     Tac,
-    /// Koltsidas & Viglas: what memory holds the tier holds too. Pages enter as they are read, dirty ones are written to their frame.
+    /// Koltsidas & Viglas: what memory holds the tier holds too. Pages enter as they are read, dirty ones are written
+    /// to their frame.
     Inclusive,
-    /// Koltsidas & Viglas: a page is in memory or in the tier. Pages enter as they leave memory, and leave the tier as they are read.
+    /// Koltsidas & Viglas: a page is in memory or in the tier. Pages enter as they leave memory, and leave the tier as
+    /// they are read.
     Exclusive,
     /// Koltsidas & Viglas: as lazy-cleaning, but dirty pages go home only when their frames are wanted.
     Lazy,
@@ -33,9 +36,9 @@ pub enum FlashOrder {
     /// LRU-2 which keeps the last use of a page that changes in memory, for when it comes back.
     Lru2History,
     Fifo,
-    /// TAC: the coldest extent; it also decides who is let into a full tier.
+    /// TAC: the coldest extent; it also decides which pages are let into a full tier.
     Temperature,
-    /// What was wanted least lately, with history; it too decides who is let into a full tier.
+    /// The page wanted least lately, with a history. It also decides which pages are let into a full tier.
     Lrfu,
 }
 
@@ -180,8 +183,8 @@ impl FlashOrder {
         }
     }
 
-    /// Bytes of memory for each extent of [`FlashTemperature::EXTENT`] pages that it knows, and how many extents it knows at most
-    /// for each frame.
+    /// Bytes of memory for each extent of [`FlashTemperature::EXTENT`] pages that it knows, and how many extents it
+    /// knows at most for each frame.
     pub fn extent_bytes(self) -> (usize, usize) {
         match self {
             FlashOrder::Temperature => (FlashTemperature::EXTENT_BYTES, 1),

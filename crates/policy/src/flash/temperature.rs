@@ -1,4 +1,5 @@
-//! TAC's order: extents have temperatures, the coldest extent's pages go first, and a full tier lets in only what is hotter.
+//! TAC's order: extents have temperatures, the coldest extent's pages go first, and a full tier lets in only what is
+//! hotter.
 //!
 //! Source: Canim et al., *SSD Bufferpool Extensions for Database Systems*, VLDB 2010, as J. Do's thesis describes it in
 //! section 3.5: an extent is 32 consecutive pages; each miss of memory adds to its extent's temperature the time that a

@@ -313,7 +313,8 @@ fn the_compatibility_matrix() {
     }
 }
 
-/// Hits and admissions of 100 frames that are asked for 1,000 pages, the nth of them n^-1.1 times as often as the first.
+/// Hits and admissions of 100 frames that are asked for 1,000 pages, the nth of them n^-1.1 times as often as the
+/// first.
 fn served(order: FlashOrder) -> (u32, u32) {
     let weights = (1..=1000).scan(0.0, |sum, n| {
         *sum += f64::from(n).powf(-1.1);

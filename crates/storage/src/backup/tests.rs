@@ -195,7 +195,7 @@ fn a_copy_of_changing_pages_is_restored_to_its_end_and_to_points_behind_it() {
     copies(0..5);
 }
 
-/// What is newer in a tier than on the disk is in the log that the copy holds, for it begins at `retain_lsn`.
+/// What is newer in a tier than on the disk is in the log that the copy holds, because it begins at `retain_lsn`.
 #[test]
 fn a_copy_beside_a_dirty_flash_tier_lacks_nothing() {
     TIER.set(true);

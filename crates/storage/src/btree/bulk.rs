@@ -1,6 +1,6 @@
-//! Building a tree from sorted keys: pages are filled in order and written once, each in a mini-transaction of its own; the
-//! root is written last, so that until then the tree is empty. A crash in the middle leaves pages that belong to the object and
-//! that nothing leads to; freeing the object frees them.
+//! Building a tree from sorted keys: pages are filled in order and written once, each in a mini-transaction of its own;
+//! the root is written last, so that until then the tree is empty. A crash in the middle leaves pages that belong to
+//! the object and that nothing leads to; freeing the object frees them.
 use super::node::{self, Node};
 use super::*;
 use crate::page::header;
@@ -29,7 +29,8 @@ struct Builder<'a> {
 }
 
 impl BTree {
-    /// Builds a fresh tree from sorted keys, bottom-up, pages nine tenths full. The tree must be empty, and nobody else may use it.
+    /// Builds a fresh tree from sorted keys, bottom-up, pages nine tenths full. The tree must be empty, and nobody else
+    /// may use it.
     pub async fn bulk_load(&self, st: &Store, keys: impl Iterator<Item = Vec<u8>> + Send) -> Result<()> {
         let _epoch = st.space(self.space).enter();
         let body = st.pool().page_size() - slotted::special_offset() as usize - node::SPECIAL as usize;
@@ -82,7 +83,8 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Adds a cell to a level; where that completes a page, the page is written and its entry for the level above returned.
+    /// Adds a cell to a level; where that completes a page, the page is written and its entry for the level above
+    /// returned.
     async fn push(&mut self, l: usize, cell: Vec<u8>) -> Result<Option<Vec<u8>>> {
         if self.levels.len() == l {
             self.levels.push(Level::default());

@@ -1,4 +1,5 @@
-//! Checks a whole tree, level by level from the top: what the level above says of its children against the chain of pages.
+//! Checks a whole tree, level by level from the top: what the level above says of its children against the chain of
+//! pages.
 use super::node::Target;
 use super::*;
 
@@ -18,8 +19,8 @@ struct Seen {
 }
 
 impl BTree {
-    /// Checks order, links, bounds, levels, separators, and that the tree reaches every page of the object. For a quiet tree.
-    /// Returns the number of keys.
+    /// Checks order, links, bounds, levels, separators, and that the tree reaches every page of the object. For a quiet
+    /// tree. Returns the number of keys.
     pub async fn check(&self, st: &Store) -> Result<u64> {
         let _epoch = st.space(self.space).enter();
         let root = self.pin(st, self.root, Access::Random).await?;

@@ -1,7 +1,8 @@
 //! Scans, a leaf at a time.
 //!
-//! Between two batches nothing is pinned, latched or kept from being changed. A cursor remembers the last key that it returned, and
-//! its leaf with the leaf's LSN: while that is the same, the leaf's link leads on; otherwise the scan seeks the key again.
+//! Between two batches nothing is pinned, latched or kept from being changed. A cursor remembers the last key that it
+//! returned, and its leaf with the leaf's LSN: while that is the same, the leaf's link leads on; otherwise the scan
+//! seeks the key again.
 use super::node::{Node, Target};
 use super::*;
 use crate::page::header;

@@ -1,8 +1,8 @@
 //! Unlinking empty pages.
 //!
-//! The keys that an empty leaf covered go to its right neighbour: in the level above, the entry of the leaf takes over the
-//! neighbour's child and the neighbour's entry goes. Where the leaf is its parent's only child, the parent goes with it, its
-//! keys to *its* right neighbour, and so on up to an ancestor with more than one child.
+//! The keys that an empty leaf covered go to its right neighbour: in the level above, the entry of the leaf takes over
+//! the neighbour's child and the neighbour's entry goes. Where the leaf is its parent's only child, the parent goes
+//! with it, its keys to *its* right neighbour, and so on up to an ancestor with more than one child.
 use super::node::{self, DEAD, Node, Target};
 use super::*;
 use crate::mtr::Latched;
@@ -31,8 +31,8 @@ fn no(pin: &Pin) -> u32 {
 }
 
 impl BTree {
-    /// Unlinks an empty leaf if that can be, and its right neighbours while they are empty too (such a one may have had to
-    /// wait for its left neighbour). What cannot be unlinked stays and is used again when keys come back.
+    /// Unlinks an empty leaf if that can be, and its right neighbours while they are empty too (such a one may have had
+    /// to wait for its left neighbour). What cannot be unlinked stays and is used again when keys come back.
     pub(super) async fn delete_empty(&self, st: &Store, leaf: Pin) -> Result<()> {
         let mut leaf = Some(leaf);
         while let Some(pin) = leaf {
@@ -83,7 +83,8 @@ impl BTree {
         Ok(Doomed { left, page, right, map })
     }
 
-    /// The links of a page that holds nothing (a leaf) or no more than one child (an inner page) and has a right neighbour.
+    /// The links of a page that holds nothing (a leaf) or no more than one child (an inner page) and has a right
+    /// neighbour.
     fn deletable(&self, pin: &Pin, level: u8) -> Result<Option<Links>> {
         let page = pin.read();
         let node = self.node(&page, pin)?;

@@ -32,8 +32,8 @@ impl BTree {
         StorageError::Damaged(format!("index {}, page {}: {what}", self.object, PageId::new(self.space, page)))
     }
 
-    /// The page of `level` where `target` belongs (or did a moment ago). An `inserter` finishes the splits that it meets.
-    /// The caller is inside an epoch.
+    /// The page of `level` where `target` belongs (or did a moment ago). An `inserter` finishes the splits that it
+    /// meets. The caller is inside an epoch.
     pub(super) async fn descend(&self, st: &Store, target: Target<'_>, level: u8, inserter: bool) -> Result<Pin> {
         let mut pin = self.pin(st, self.root, Access::Random).await?;
         loop {

@@ -1,12 +1,13 @@
 //! Layout of a B-tree page (*format*) and how to read it. Changes are made by the modules that know why.
 //!
-//! The special area is a [`NodeSpecial`]. The cells are, in directory order: the high key where there is a right page, then the entries. An
-//! entry of a leaf is the key; an entry of an inner page is the child's page number (u32), then the separator.
+//! The special area is a [`NodeSpecial`]. The cells are, in directory order: the high key where there is a right page,
+//! then the entries. An entry of a leaf is the key; an entry of an inner page is the child's page number (u32), then
+//! the separator.
 //!
 //! Invariants:
 //! 1. Keys of a page are below its high key and not below the left page's. Entries ascend strictly.
-//! 2. The child of inner entry *i* covers keys from separator *i* to separator *i + 1* (or the high key). The first separator
-//!    counts as minus infinity: below it, only the page's left bound says what its keys are.
+//! 2. The child of inner entry *i* covers keys from separator *i* to separator *i + 1* (or the high key). The first
+//!    separator counts as minus infinity: below it, only the page's left bound says what its keys are.
 //! 3. A page whose right page has no entry in the level above is flagged `INCOMPLETE`.
 //! 4. A page flagged `DEAD` is unlinked; its right link still leads to where its keys belong.
 use crate::bytes::{U16, U32, front, layout};
@@ -172,9 +173,10 @@ impl<'a> Node<'a> {
     }
 }
 
-/// Narrows `low..=high`, where the first of the entries `low..high` not below `key` lies, by looking where it would be if the keys
-/// were spread evenly (interpolation: Graefe, *B-tree indexes, interpolation search, and skew*, 2006), then ever farther from there. A page of
-/// even keys then costs a few cache misses where halving takes a dozen, any other a few more than halving.
+/// Narrows `low..=high`, where the first of the entries `low..high` not below `key` lies, by looking where it would be
+/// if the keys were spread evenly (interpolation: Graefe, *B-tree indexes, interpolation search, and skew*, 2006), then
+/// ever farther from there. A page of even keys then costs a few cache misses where halving takes a dozen, any other a
+/// few more than halving.
 pub(super) fn near<'a>(mut low: usize, mut high: usize, key: &[u8], at: impl Fn(usize) -> &'a [u8]) -> (usize, usize) {
     let (first, last) = (at(low), at(high - 1));
     if key <= first {

@@ -1,7 +1,7 @@
 //! Splitting a full page, and linking the new one into the level above.
 //!
-//! A split makes room and no more; who needed the room tries again. Both halves of a split always fit, since together they hold
-//! what the page held (the new bound is no longer than a key that left).
+//! A split makes room and no more; who needed the room tries again. Both halves of a split always fit, since together
+//! they hold what the page held (the new bound is no longer than a key that left).
 use super::node::{self, INCOMPLETE, Node, Target};
 use super::*;
 use crate::mtr::Latched;
@@ -130,7 +130,7 @@ impl BTree {
     }
 
     /// Links the right page of an incomplete split into the level above, splitting there as needed. Does nothing where
-    /// there is nothing to finish. Boxed, for it calls itself on the way up.
+    /// there is nothing to finish. Boxed, because it calls itself on the way up.
     pub(super) fn finish_split<'a>(
         &'a self,
         st: &'a Store,

@@ -344,7 +344,8 @@ fn an_incomplete_split_is_finished_by_a_writer() {
     });
 }
 
-/// Whoever read a leaf's number before it was unlinked still finds it there, dead and with a link to where its keys belong.
+/// Whoever read a leaf's number before it was unlinked still finds it there, dead and with a link to where its keys
+/// belong.
 #[test]
 fn an_unlinked_leaf_waits_for_searches_on_their_way_to_it() {
     let rig = Arc::new(Rig::new(256, u64::MAX));
@@ -447,8 +448,9 @@ fn cursors_survive_changes_between_batches() {
     }
 }
 
-/// What a split logs stays within what is reserved for it: with keys as short and as long as may be, at both ends of the range
-/// of page sizes. The log asserts it for every mini-transaction; the root's split, which logs most, is measured here.
+/// What a split logs stays within what is reserved for it: with keys as short and as long as may be, at both ends of
+/// the range of page sizes. The log asserts it for every mini-transaction; the root's split, which logs most, is
+/// measured here.
 #[test]
 fn splits_stay_within_their_log_room() {
     for page_size in [4096, 32768] {

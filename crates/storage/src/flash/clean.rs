@@ -1,9 +1,10 @@
-//! The lazy cleaner: brings dirty frames home with their neighbours (thesis, section 3.3.3.5). For the log's sake those with the oldest recLSN go
-//! first (section 4.2.2.1), to keep λ those that replacement would take first (section 3.3.1): a page that changes often has an old recLSN,
-//! and would go home again and again.
+//! The lazy cleaner: brings dirty frames home with their neighbours (thesis, section 3.3.3.5). To free the log, it
+//! begins with the frames of the oldest recLSN (section 4.2.2.1). To keep below λ, it begins with those that
+//! replacement would take first (section 3.3.1): a page that changes often has an old recLSN, and would go home again
+//! and again.
 //!
-//! It sets in when more than λ of the frames are dirty, when the oldest grow so old that the log's bounds come near, when a checkpoint
-//! asks, and when the device has failed. Nobody else cleans: who wants frames home says so and waits.
+//! The cleaner starts when more than λ of the frames are dirty, when the oldest recLSN comes near the log's bounds,
+//! when a checkpoint asks for it, and when the device has failed. Nobody else cleans: others ask for it and wait.
 
 use super::partition::Cleaned;
 use super::trouble::Trouble;
@@ -19,7 +20,8 @@ use futures::future::{Either, join_all, select};
 use std::time::Duration;
 use terrace_device::IoBuf;
 
-/// How long the cleaner rests where nothing wakes it, after a failure, and while what it wants to clean is still being written.
+/// How long the cleaner rests where nothing wakes it, after a failure, and while what it wants to clean is still being
+/// written.
 const INTERVAL: Duration = Duration::from_millis(50);
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
 const BUSY: Duration = Duration::from_millis(1);
@@ -46,7 +48,8 @@ enum Frame {
 }
 
 impl FlashHome {
-    /// Waits until no frame is dirty with a recLSN below `before`. Those that become dirty meanwhile and are as old go to the disk.
+    /// Waits until no frame is dirty with a recLSN below `before`. Those that become dirty meanwhile and are as old go
+    /// to the disk.
     pub(super) async fn bring_home(&self, before: Lsn) -> Result<()> {
         self.wanted_home.fetch_max(before.0, Ordering::AcqRel);
         loop {
@@ -102,7 +105,7 @@ impl FlashHome {
                         Either::Left(_) | Either::Right(_) => {}
                     }
                 }
-                // Whoever wants more of it must wait too.
+                // A caller that wants more of it must wait too.
                 (due, aged) => match self.clean(due, aged, urgent, in_turn).await {
                     Ok(0) => self.env.sleep(BUSY).await,
                     Ok(_) => {}
@@ -117,7 +120,8 @@ impl FlashHome {
         self.progress.notify_waiters();
     }
 
-    /// Cleans some of the `due` frames, of the `aged` oldest first, the urgent ones, and those whose turn comes with their neighbours; returns how many.
+    /// Cleans some of the `due` frames, of the `aged` oldest first, the urgent ones, and those whose turn comes with
+    /// their neighbours; returns how many.
     async fn clean(&self, due: usize, aged: usize, urgent: Vec<FrameId>, in_turn: Vec<FrameId>) -> Result<usize> {
         let gone = self.state() == FlashState::Failed;
         let (batch, most_groups) = {
@@ -156,8 +160,8 @@ impl FlashHome {
         failure.map_or(Ok(cleaned), Err)
     }
 
-    /// A dirty frame that nobody is writing or cleaning, and its neighbours: the oldest of all, or one that replacement would take soon in
-    /// the partition with the most dirty frames.
+    /// A dirty frame that nobody is writing or cleaning, and its neighbours: the oldest of all, or one that replacement
+    /// would take soon in the partition with the most dirty frames.
     fn next_group(&self, batch: usize, oldest: bool) -> Option<Group> {
         if !oldest {
             let parts = 0..self.partitions.len() as u32;
@@ -174,7 +178,8 @@ impl FlashHome {
         Some(Group { part, frames: partition.start_clean(frame, batch) })
     }
 
-    /// The groups' pages: from their frames; those whose frames cannot be read, or are not what they should be, made again together.
+    /// The groups' pages: from their frames; those whose frames cannot be read, or are not what they should be, made
+    /// again together.
     async fn contents(&self, groups: &[Group]) -> Vec<Vec<Result<Contents>>> {
         let frames: Vec<(FrameId, PageId)> = groups
             .iter()
@@ -206,7 +211,8 @@ impl FlashHome {
         groups.iter().map(|group| contents.by_ref().take(group.frames.len()).collect()).collect()
     }
 
-    /// Hands a group to the disk home (invariant 2 of the tier), waits, and settles its frames. Returns how many went home.
+    /// Hands a group to the disk home (invariant 2 of the tier), waits, and settles its frames. Returns how many went
+    /// home.
     async fn send_home(&self, group: Group, contents: Vec<Result<Contents>>) -> Result<usize> {
         let mut failure = None;
         let mut frames = Vec::new();

@@ -1,4 +1,5 @@
-//! Models: the production pool over the tier over the disk home, under a scheduler that tries many interleavings; see `pool/models.rs`.
+//! Models: the production pool over the tier over the disk home, under a scheduler that tries many interleavings; see
+//! `pool/models.rs`.
 
 use super::FlashHome;
 use crate::config::{DeviceSet, FlashConfig, FlashOrder, StorageConfig, WritePolicy};

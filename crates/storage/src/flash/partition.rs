@@ -1,13 +1,15 @@
-//! A part of the tier under one latch: the records of its frames, their index, free list, dirty order and replacement order.
+//! A part of the tier under one latch: the records of its frames, their index, free list, dirty order and replacement
+//! order.
 //!
 //! Invariants:
 //! 1. A page has at most one frame that is not void, and the index finds it.
-//! 2. Frames with a recLSN, being written included, are in the dirty heap, and only they. A recLSN leaves the heap into `rising`,
-//!    or because a disk home counts it already.
-//! 3. The replacement order holds the frames that are Clean, Dirty, LazyCleaning or Invalid and not void; of these Clean and Invalid ones
-//!    are replaceable.
-//! 4. *Rising* recLSNs, on their way to a dirty set above or below, count until `risen`; what rose since the last `begin_scan` counts
-//!    until the next: the scan in between may have seen the other set before the page was in it (mod.rs, invariant 4).
+//! 2. Frames with a recLSN, being written included, are in the dirty heap, and only they. A recLSN leaves the heap into
+//!    `rising`, or because a disk home counts it already.
+//! 3. The replacement order holds the frames that are Clean, Dirty, LazyCleaning or Invalid and not void; of these
+//!    Clean and Invalid ones are replaceable.
+//! 4. *Rising* recLSNs, on their way to a dirty set above or below, count until `risen`; what rose since the last
+//!    `begin_scan` counts until the next: the scan in between may have seen the other set before the page was in it
+//!    (`flash`, invariant 4).
 //! 5. From `limit` on frames are going (`shape`): no page enters them, clean ones are dropped, dirty ones go home.
 
 mod dirty;
@@ -216,8 +218,8 @@ impl Partition {
         page
     }
 
-    /// The next frame, whatever it holds; those being read or written are passed over. `None` before one that is dirty: the cleaner,
-    /// which runs ahead, is late.
+    /// The next frame, whatever it holds; those being read or written are passed over. `None` before one that is dirty:
+    /// the cleaner, which runs ahead, is late.
     fn take_in_turn(&mut self) -> Option<(u32, Option<PageId>)> {
         for _ in 0..VETOES.min(self.limit as usize) {
             let frame = self.turn.expect("frames are given out in turn");
@@ -310,8 +312,8 @@ impl Partition {
         rec
     }
 
-    /// What the page's frame holds, if there is one, is void from now on. `Some(_)`: there was one; if it was dirty its recLSN is returned
-    /// and rising. `keep`: the frame stays the page's where nobody reads or writes it.
+    /// What the page's frame holds, if there is one, is void from now on. `Some(_)`: there was one; if it was dirty its
+    /// recLSN is returned and rising. `keep`: the frame stays the page's where nobody reads or writes it.
     pub(super) fn invalidate(&mut self, page: PageId, keep: bool) -> Option<Option<Lsn>> {
         let frame = self.find(page)?;
         if self.record(frame).state() == FrameState::Invalid {

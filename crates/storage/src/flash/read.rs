@@ -1,8 +1,8 @@
 //! Misses of the memory pool: from the tier where it holds the page, else from the disk.
 //!
-//! A single page that the tier holds is read there, unless the device is throttled (μ) and the disk's version is as new. Of a run,
-//! leading and trailing pages that the tier holds are trimmed, the rest is one read of the disk, and pages in the middle that are
-//! newer in the tier are patched in (thesis, section 3.3.3.3).
+//! A single page that the tier holds is read there, unless the device is throttled (μ) and the disk's version is as
+//! new. Of a run, leading and trailing pages that the tier holds are trimmed, the rest is one read of the disk, and
+//! pages in the middle that are newer in the tier are patched in (thesis, section 3.3.3.3).
 
 use super::record::Record;
 use super::trouble::Trouble;
@@ -87,9 +87,10 @@ impl FlashHome {
         }
     }
 
-    /// Reads as many pages from the disk as `newer` says of, and offers what is let in as it is read. The reader has claimed the pages:
-    /// nobody can change one before. Where the tier held a newer version when the read began, the disk's may be the one before it, even
-    /// if the newer one has gone home and left the tier meanwhile: that is not offered.
+    /// Reads as many pages from the disk as `newer` says of, and offers what is let in as it is read. The reader has
+    /// claimed the pages: nobody can change one before. Where the tier held a newer version when the read began, the
+    /// disk's may be the one before it, even if the newer one has gone home and left the tier meanwhile: that is not
+    /// offered.
     async fn fetch_and_admit(&self, first: PageId, newer: &[bool], access: Access) -> Vec<Result<Fetched>> {
         let began = self.env.now();
         let fetched = self.disk.fetch(first, newer.len() as u32, access).await;
@@ -186,8 +187,9 @@ impl FlashHome {
         fetched.pop().expect("one page was asked for")
     }
 
-    /// While the tier is being filled (τ), a page that it lacks is read from the disk with its neighbours that it lacks too, in one
-    /// request: how fast it fills is what the disk gives in random reads (thesis, section 4.4.1.1; SQL Server, section 3.4.3.2).
+    /// While the tier is being filled (τ), a page that it lacks is read from the disk with its neighbours that it lacks
+    /// too, in one request: how fast it fills is what the disk gives in random reads (thesis, section 4.4.1.1; SQL
+    /// Server, section 3.4.3.2).
     pub(super) fn worth_reading(&self, page: PageId, access: Access) -> Range<u32> {
         let alone = page.no..page.no + 1;
         let (gate, expanded) = {

@@ -9,16 +9,18 @@
 //!        `------------------------------------------------    LAZYCLEANING --'
 //! ```
 //!
-//! INVALID (CLEAN or DIRTY -> INVALID -> FREE): the page changed in memory, and the write policy keeps its frame for it (thesis, section
-//! 3.5, iii). Nobody reads it.
+//! INVALID (CLEAN or DIRTY -> INVALID -> FREE): the page changed in memory, and the write policy keeps its frame for it
+//! (thesis, section 3.5, iii). Nobody reads it.
 //!
-//! Source: thesis, section 4.2.2.2. Its READING is a count here, for a miss and the cleaner may read one frame at a time. For a warm
-//! restart READY and WRITING count as FREE, READING as what lies under it, LAZYCLEANING as DIRTY (section 4.3.2.4).
+//! Source: thesis, section 4.2.2.2. Its READING is a count here, because a miss and the cleaner may read one frame at a
+//! time. For a warm restart READY and WRITING count as FREE, READING as what lies under it, LAZYCLEANING as DIRTY
+//! (section 4.3.2.4).
 //!
 //! Invariants:
-//! 1. A frame is used again only when no transfer of it is under way: *void* frames are no page's any more and wait for that.
-//! 2. The tag, the low 24 bits of the page's LSN, tells the version that was written: older bytes that a lost write left are not taken
-//!    for it.
+//! 1. A frame is used again only when no transfer of it is under way: *void* frames are no page's any more and wait for
+//!    that.
+//! 2. The tag, the low 24 bits of the page's LSN, tells the version that was written: older bytes that a lost write
+//!    left are not taken for it.
 //! 3. recLSNs are kept exactly: restart begins at one, and must find a batch there.
 
 use crate::types::{Lsn, PageId, SpaceId};

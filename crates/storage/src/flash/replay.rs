@@ -1,12 +1,15 @@
-//! A dirty page whose frame is lost is made again: the disk's version, and the log from the page's recLSN on (`recovery::remake`).
+//! Making a dirty page again whose frame is lost: from the disk's version, and the log from the page's recLSN on
+//! (`recovery::remake`).
 //!
-//! Why that is sound while the server runs: the log is kept back to the tier's oldest recLSN, and every change of the page that the
-//! disk may lack lies at or above its own. Nobody holds a newer version: the page is either being read (then it is not in memory), or
-//! dirty in the tier (when it is dirtied its frame becomes void, before the change is in the log, and what was made here is dropped).
-//! prevPageLSN proves that no change is missing.
+//! This is sound while the server runs, for three reasons. The log is kept back to the tier's oldest recLSN, and every
+//! change of the page that the disk may lack lies at or above the page's own recLSN. Nobody holds a newer version:
+//! either the page is being read, and so is not in memory; or it is dirty in the tier. (If it changes there, its frame
+//! becomes void before the change is in the log, and what was made here is dropped.) prevPageLSN proves that no change
+//! is missing.
 //!
-//! Where the disk's version is damaged, or is one from before a lost write, the page is made from its beginning in the log. Where that
-//! fails too, or the log cannot be read, and goes on failing, storage stops and says so: a restart repeats the whole log.
+//! If the disk's version is damaged, or is one from before a lost write, the page is made from its beginning in the
+//! log. If that fails too, or the log cannot be read, and this goes on, storage stops and says so: a restart repeats
+//! the whole log.
 
 use super::FlashHome;
 use crate::error::{Result, StorageError};
@@ -20,10 +23,12 @@ use std::time::Duration;
 use terrace_device::IoBuf;
 use terrace_env::Nanos;
 
-/// So many times replays may fail in a row; those of one round of the cleaner, which tries again after `ROUND`, are one.
+/// So many times replays may fail in a row; those of one round of the cleaner, which tries again after `ROUND`, are
+/// one.
 const FAILED_ROUNDS_MAX: u32 = 100;
 const ROUND: Duration = Duration::from_millis(40);
-/// Pages of the disk read in one request, those between two that are wanted included; of these at most so many; requests at once.
+/// Pages of the disk read in one request, those between two that are wanted included; of these at most so many;
+/// requests at once.
 const RUN: u32 = 256;
 const GAP: u32 = 32;
 const IN_FLIGHT: usize = 8;

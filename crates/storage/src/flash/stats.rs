@@ -73,7 +73,8 @@ impl FlashStats {
         self.written_bytes as f64 / self.running.as_secs_f64().max(1.0) * 86_400.0
     }
 
-    /// Days until a new device has taken what it can, at that rate; `None`: nobody said how much that is, or nothing is written.
+    /// Days until a new device has taken what it can, at that rate; `None`: nobody said how much that is, or nothing is
+    /// written.
     pub fn life_days(&self) -> Option<f64> {
         let rate = self.written_per_day();
         self.endurance.filter(|_| rate > 0.0).map(|endurance| endurance as f64 / rate)
@@ -136,8 +137,8 @@ pub(super) struct Times {
     pub(super) cleaned: Rate,
 }
 
-/// Declares the counters, each once: its meaning, its name, and where it stands among the metrics. From this come the struct that counts, the
-/// one that views and metrics read, and [`FlashStats::counters`].
+/// Declares the counters, each once: its meaning, its name, and where it stands among the metrics. From this come the
+/// struct that counts, the one that views and metrics read, and [`FlashStats::counters`].
 macro_rules! counters {
     ($($(#[doc = $meaning:literal])+ $name:ident: $metric:expr;)*) => {
         #[derive(Default)]
@@ -163,7 +164,8 @@ macro_rules! counters {
             /// How long misses of memory took that the tier served, and that the disk did.
             pub hit_time: Distribution,
             pub miss_time: Distribution,
-            /// The budget in bytes a day, and what of it may be written now (negative: overdrawn by what was under way).
+            /// The budget in bytes a day, and what of it may be written now (negative: overdrawn by what was under
+            /// way).
             pub write_budget: Option<u64>,
             pub budget_left: Option<f64>,
             /// Bytes that the device can take in its life, where that was said.

@@ -1,5 +1,5 @@
-//! The tier under real threads: pages read, changed, evicted, brought home, forgotten, while it is switched, resized, given other methods.
-//! Every page read must be its newest version.
+//! The tier under real threads: pages read, changed, evicted, brought home, forgotten, while it is switched, resized,
+//! given other methods. Every page read must be its newest version.
 #![allow(clippy::disallowed_methods, reason = "this test is about real threads")]
 
 use crate::config::{DeviceSet, FlashConfig, FlashOrder, StorageConfig, WritePolicy};

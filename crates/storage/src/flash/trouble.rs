@@ -1,11 +1,13 @@
-//! A device that fails: few complaints, and giving it up.
+//! A device that fails: few messages, and when the tier gives it up.
 //!
 //! Invariants:
-//! 1. Of each kind of trouble the first is logged at once, with what it was; further ones are counted, and told once in `QUIET` and
-//!    when the tier is given up. A device that fails each transfer does not fill the disk with its complaints.
-//! 2. A device that answers, but with other bytes than were written, is given up when more than about one of `GOOD_FOR_BAD` frames is bad, or
-//!    after `BAD_FRAMES` in all: each costs a repair, and their number is bounded.
-//! 3. A tier is given up once: clean frames are dropped, dirty ones are made again from the log (invariant 5 of the tier).
+//! 1. The first trouble of each kind is logged at once, with its cause. Further ones are counted, and the count is
+//!    logged once in `QUIET` and when the tier is given up. So a device that fails each transfer does not fill the disk
+//!    with messages.
+//! 2. A device that returns other bytes than were written is given up when more than about one in `GOOD_FOR_BAD` frames
+//!    is bad, or after `BAD_FRAMES` in all. Each bad frame costs a repair, so their number is bounded.
+//! 3. A tier is given up once: clean frames are dropped, dirty ones are made again from the log (invariant 6 of the
+//!    tier).
 
 use super::{FAILURES, FlashHome, FlashState};
 use crate::sync::Mutex;
@@ -18,10 +20,12 @@ use terrace_env::Nanos;
 /// How long further trouble of a kind is only counted.
 const QUIET: Duration = Duration::from_secs(60);
 
-/// A bad frame weighs as much as so many good ones, and the device is given up at `BAD_IN_A_ROW` bad frames more than that.
+/// A bad frame weighs as much as so many good ones, and the device is given up at `BAD_IN_A_ROW` bad frames more than
+/// that.
 const GOOD_FOR_BAD: u32 = 16;
 const BAD_IN_A_ROW: u32 = 16;
-/// Bad frames since the tier was switched on after which the device is not trusted, however many good ones it read between them.
+/// Bad frames since the tier was switched on after which the device is not trusted, however many good ones it read
+/// between them.
 const BAD_FRAMES: u32 = 1024;
 
 /// Frames that were not what was written.

@@ -1,15 +1,19 @@
-//! The tier switched on, off, to another device, size, write policy or replacement order, while pages flow.
+//! Changing the tier while pages flow: switching it on and off, another device, size, write policy or replacement
+//! order.
 //!
 //! Invariants:
-//! 1. One change at a time, each a task of its own: a caller who goes away does not leave it half done.
-//! 2. What is refused is refused before anything changes: combinations that do not go together, records that memory does not hold, a
-//!    device that fails, has no room or is another database's.
-//! 3. Frames go only when they are free: clean ones are dropped, dirty ones brought home, transfers awaited. Switching
-//!    off is shrinking to nothing. All other frames keep their pages, through every change of size, order and write
-//!    policy: a frame that another policy left dirty is brought home by the cleaner where the new one has no dirty
-//!    frames, and one that it kept for a page in memory is dropped. So partitions stay, too: frames given out in turn
-//!    have one turn for all where the tier was switched on with that policy, else one a partition.
-//! 4. `parts` changes while no partition has frames; whoever looked at it before finds none, or looks again (`allocate`).
+//! 1. One change at a time, each in a task of its own: a caller that goes away does not leave a change half done.
+//! 2. A change that must be refused is refused before anything changes. Refused are combinations that do not go
+//!    together, records that do not fit into memory, and a device that fails, has no space or belongs to another
+//!    database.
+//! 3. A frame is removed only when it is free: clean frames are dropped, dirty ones are brought home, transfers are
+//!    awaited. Switching off is shrinking to nothing. All other frames keep their pages through every change of size,
+//!    order and write policy. If the new policy has no dirty frames, the cleaner brings home those that the old policy
+//!    left. If the old policy kept a frame for a page in memory, the frame is dropped. The partitions stay, too: with a
+//!    policy that gives frames out in turn, there is one turn for all frames if the tier was switched on with that
+//!    policy, else one turn for each partition.
+//! 4. `parts` changes only while no partition has frames. A task that looked at it before finds no frame, or looks
+//!    again (`allocate`).
 
 use super::partition::frame_bytes;
 use super::trouble::Rot;
@@ -25,7 +29,7 @@ use terrace_device::{DeviceRef, IoBuf, Purpose};
 use terrace_policy::flash::{Budget, Gate};
 use tokio::sync::oneshot;
 
-/// How often who waits for frames to become free looks again.
+/// How often a task that waits for frames to become free looks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 /// Frames of a partition on their way out at once.
 const GOING: usize = 64;
@@ -66,8 +70,8 @@ impl Shape {
 }
 
 impl FlashHome {
-    /// At opening: takes the device, whose contents are void, and starts. A device that fails leaves the tier off, which only costs speed;
-    /// one that carries another database's tier is refused.
+    /// At opening: takes the device, whose contents are void, and starts. A device that fails leaves the tier off,
+    /// which only costs speed; one that carries another database's tier is refused.
     pub(crate) async fn start(self: &Arc<Self>, identity: &Identity, device: Option<DeviceRef>) -> Result<()> {
         let _one = self.changing.lock().await;
         assert!(self.identity.set(*identity).is_ok(), "a tier is started once");
@@ -82,8 +86,9 @@ impl FlashHome {
         Ok(())
     }
 
-    /// Changes what differs from how the tier runs: on (`device`) or off, its device, size, policies, thresholds. Returns when everything is
-    /// as wanted, for a smaller tier or none after its dirty pages went home. A tier whose device failed is started anew.
+    /// Changes what differs from how the tier runs: on (`device`) or off, its device, size, policies, thresholds.
+    /// Returns when everything is as wanted, for a smaller tier or none after its dirty pages went home. A tier whose
+    /// device failed is started anew.
     pub(crate) async fn set(self: &Arc<Self>, device: Option<DeviceRef>, config: FlashConfig) -> Result<()> {
         let (me, (send, receive)) = (self.clone(), oneshot::channel());
         self.log.spawn("flash change", async move {

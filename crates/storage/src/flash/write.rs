@@ -1,11 +1,12 @@
-//! Pages that leave memory: clean ones are copied and written by a task of their own; dirty ones go where the write policy says.
+//! Pages that leave memory: clean ones are copied and written by a task of their own; dirty ones go where the write
+//! policy says.
 //!
 //! Invariants:
 //! 1. *Log first* (R4): every image is at or below the log's durable end. Clean ones came from a home, or went to one.
-//! 2. A dirty page is in the tier's dirty set from its frame's allocation on; the pool drops it only after its write. Where the write
-//!    fails, the page goes to the disk before `write_back` returns.
-//! 3. With dual writes the record becomes clean only after *both* writes: a crash between them must not leave a frame that is taken for
-//!    home and is newer than home (thesis, section 4.3.1).
+//! 2. A dirty page is in the tier's dirty set from its frame's allocation on; the pool drops it only after its write.
+//!    Where the write fails, the page goes to the disk before `write_back` returns.
+//! 3. With dual writes the record becomes clean only after *both* writes: a crash between them must not leave a frame
+//!    that is taken for home and is newer than home (thesis, section 4.3.1).
 
 use super::partition::{NoFrame, Written};
 use super::record::Record;

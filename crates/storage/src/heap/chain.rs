@@ -1,10 +1,10 @@
 //! Chains of fragments for payloads that do not fit in their slot. Layout and invariants: the heap's own page.
 //!
-//! A chain is written from its tail and freed from its tail: at any moment of either, what can be reached from its first fragment
-//! is whole up to some fragment and gone behind it, so that freeing can always be finished later.
+//! A chain is written from its tail and freed from its tail: at any moment of either, what can be reached from its
+//! first fragment is whole up to some fragment and gone behind it, so that freeing can always be finished later.
 //!
-//! Until its stub is stored nothing leads to a chain but the undo records that are appended with its fragments ([`FragmentNote`]):
-//! rollback frees each fragment by its record, whether or not the stub was stored by then.
+//! Until its stub is stored nothing leads to a chain but the undo records that are appended with its fragments
+//! ([`FragmentNote`]): rollback frees each fragment by its record, whether or not the stub was stored by then.
 use super::*;
 use crate::bytes::{FromBytes, IntoBytes, U32};
 use crate::error::StorageError;
@@ -87,14 +87,16 @@ fn fragment<'a>(cell: &'a [u8], id: &ChainId) -> Option<(Rid, &'a [u8])> {
 }
 
 impl Heap {
-    /// Payload bytes of a full fragment: the cell takes fifteen sixteenths of a page, the most that the map can tell of.
+    /// Payload bytes of a full fragment: the cell takes fifteen sixteenths of a page, the most that the map can tell
+    /// of.
     fn fragment_payload(page_size: usize) -> usize {
         let empty = page_size - slotted::special_offset() as usize - slotted::SLOT;
         (page_size / 16 * 15).min(empty) - FRAGMENT_HEADER
     }
 
-    /// Stores a long payload as a chain of fragments, each in a mini-transaction of its own with its note, and returns the stub bytes
-    /// to keep in the slot. After an error or a crash the notes lead to what was written; without notes it is lost.
+    /// Stores a long payload as a chain of fragments, each in a mini-transaction of its own with its note, and returns
+    /// the stub bytes to keep in the slot. After an error or a crash the notes lead to what was written; without notes
+    /// it is lost.
     pub async fn write_chain(&self, st: &Store, payload: &[u8], mut note: Option<FragmentNote<'_>>) -> Result<Vec<u8>> {
         if payload.len() > MAX_ROW {
             return Err(StorageError::RowTooLong { len: payload.len(), limit: MAX_ROW });
@@ -158,7 +160,8 @@ impl Heap {
         self.find_room(st, spill.cell.len(), u64::from(spill.id[0])).await
     }
 
-    /// Writes the fragment and returns the stub; `None` where the room is gone. Logs `ROW_LOG` bytes more than the payload.
+    /// Writes the fragment and returns the stub; `None` where the room is gone. Logs `ROW_LOG` bytes more than the
+    /// payload.
     pub fn insert_spill(&self, st: &Store, mtr: &mut Mtr, room: PinnedHeapPage, spill: &Spill) -> Option<Vec<u8>> {
         let first = self.insert_cell(st, mtr, room, &spill.cell)?;
         Some(Stub { len: spill.len, id: spill.id, first }.encode())

@@ -12,7 +12,8 @@ pub struct HeapCheck {
     /// Rows whose payload is a chain.
     pub chained: u64,
     pub fragments: u64,
-    /// Fragments that belong to the chains of present rows and of the older versions named by the caller; there should be no others.
+    /// Fragments that belong to the chains of present rows and of the older versions named by the caller; there should
+    /// be no others.
     pub reached: u64,
 }
 

@@ -1,12 +1,14 @@
-//! The disk-only home: pages lie at their place on their tablespace's device, and are written there in groups through the
-//! double-write area.
+//! The disk-only home: pages lie at their place on their tablespace's device, and are written there in groups through
+//! the double-write area.
 //!
 //! Invariants:
-//! 1. A page taken by `write_back` counts in `oldest_rec_lsn` from that call until a sync of its device that began after its write
-//!    ended. It enters here before the pool lets go of it, so a checkpoint that asks the pool first misses nothing.
+//! 1. A page taken by `write_back` counts in `oldest_rec_lsn` from that call until a sync of its device that began
+//!    after its write ended. It enters here before the pool lets go of it, so a checkpoint that asks the pool first
+//!    misses nothing.
 //! 2. A page is in at most one group in flight; later copies wait, so that they land in order.
-//! 3. A failed write or sync stops the home for good: what was taken may be lost, and the store must restart from the log. Nothing that is
-//!    read from then on is passed on either: the cache may have dropped what it did not get written.
+//! 3. A failed write or sync stops the home for good: what was taken may be lost, and the store must restart from the
+//!    log. Nothing that is read from then on is passed on either: the cache may have dropped what it did not get
+//!    written.
 //! 4. A page may be read while it is written (the flash tier makes a page again from its version here while its cleaner
 //!    brings it home): one that fails its checks is read again once what is on its way is written.
 //! 5. Sectors that cannot be read are damage like a bad checksum: of their pages, and of no others.
@@ -59,7 +61,8 @@ impl Places {
         PAGES_AT + page.no as u64 * self.page_size as u64
     }
 
-    /// The page at home, if it checks. One that checks but for its format counts as good: it is not torn.
+    /// The page at home, if it checks. A page of an unknown format whose checksum is right counts as good: it is not
+    /// torn.
     pub(super) async fn read_good(&self, page: PageId) -> Result<Option<IoBuf>> {
         let (device, purpose) = self.device(page.space);
         match device.read(self.offset(page), IoBuf::zeroed(self.page_size), purpose).await {
@@ -102,7 +105,7 @@ pub(crate) struct DiskHome {
     log_before_data: bool,
     checks: bool,
     queue: Mutex<Queue>,
-    /// Wakes a writer; wakes who waits in `sync`.
+    /// Wakes a writer; wakes the tasks that wait in `sync`.
     work: Notify,
     progress: Notify,
     failed: OnceLock<StorageError>,
@@ -235,7 +238,8 @@ impl DiskHome {
         }
     }
 
-    /// The next pages to write together: waiting ones that are in no other group, in order of arrival, sorted by address.
+    /// The next pages to write together: waiting ones that are in no other group, in order of arrival, sorted by
+    /// address.
     fn next_group(&self) -> Option<(u64, u64, Vec<Waiting>)> {
         let mut queue = self.queue.lock();
         let queue = &mut *queue;
@@ -252,7 +256,7 @@ impl DiskHome {
         }
         queue.waiting = left;
         if taken.is_empty() {
-            return None; // All wait for pages in flight; whoever ends that wakes a writer.
+            return None; // All wait for pages in flight. The task that writes those wakes a writer at its end.
         }
         if !queue.waiting.is_empty() {
             self.work.notify_one(); // Another writer goes on with the rest.
@@ -506,7 +510,7 @@ impl Home for DiskHome {
         }
         pages.iter().for_each(|page| self.accept(page));
         // Taken now, not when the future is first polled: from here on the home answers for them (invariant 1).
-        // Asked under the lock: whoever stops the home takes the calls that are there afterwards.
+        // Asked under the lock: the task that stops the home takes the calls that it finds afterwards.
         let mut queue = self.queue.lock();
         let taken = self.check().map(|()| {
             let (send, receive) = oneshot::channel();
@@ -533,8 +537,8 @@ impl Home for DiskHome {
     fn evicted_clean(&self, _page: PageId, _bytes: &[u8], _access: Access) {}
 
     fn forget(&self, _space: SpaceId, _first: u32, _count: u32) {
-        // The device keeps its room (it was allocated so that writes cannot fail), and what the log frees may yet be undone by a
-        // crash: the bytes stay.
+        // The device keeps its room (it was allocated so that writes cannot fail), and what the log frees may yet be
+        // undone by a crash: the bytes stay.
     }
 
     fn oldest_rec_lsn(&self) -> Option<Lsn> {

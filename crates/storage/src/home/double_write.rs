@@ -1,18 +1,21 @@
 //! The double-write area: a page that is torn while it is written home is restored from the copy written here before.
 //!
-//! Layout of the device: a sector of identity, then one area per writer; an area is a header sector and room for a group of pages.
-//! The header sector is an [`AreaFront`] with the ids of the pages behind it.
+//! Layout of the device: a sector of identity, then one area per writer; an area is a header sector and room for a
+//! group of pages. The header sector is an [`AreaFront`] with the ids of the pages behind it.
 //!
 //! Invariants:
-//! 1. Order per group: area written, device synced, pages written home, home synced, and only then is the area used again. So at any
-//!    crash a page torn at home has a whole copy here, and a torn copy here means that home was not touched yet.
+//! 1. Order per group: area written, device synced, pages written home, home synced, and only then is the area used
+//!    again. So at any crash a page torn at home has a whole copy here, and a torn copy here means that home was not
+//!    touched yet.
 //! 2. One page is never in two groups in flight.
-//! 3. A header names the oldest sequence then in flight. Groups older than what any header names had been home and synced: they are
-//!    void, for a page of theirs may have been written again since. With 2, restoring takes the newest non-void copy only.
+//! 3. A header names the oldest sequence then in flight. Groups older than what any header names had been home and
+//!    synced: they are void, because a page of theirs may have been written again since. With 2, restoring takes the
+//!    newest non-void copy only.
 //! 4. Restoring gives a page that checks no other contents. Once everything is restored and synced the areas are wiped.
-//! 5. A page that checks may be readable and never become durable: a sync that failed in the life before may have left it in the cache, and
-//!    later syncs pass it by. So every page that has a copy is written again, as it is where it checks, and synced before the
-//!    areas are wiped. (A page torn by that has its copy: where home was touched at all, the copy was durable before.)
+//! 5. A page that checks may be readable and never become durable: a sync that failed in the life before may have left
+//!    it in the cache, and later syncs pass it by. So every page that has a copy is written again, as it is where it
+//!    checks, and synced before the areas are wiped. (A page torn by that has its copy: where home was touched at all,
+//!    the copy was durable before.)
 //! 6. What cannot be read is damaged, here as at home.
 
 use crate::bytes::{FromBytes, U32, U64, U128, front, front_mut, layout};
@@ -152,7 +155,8 @@ impl DoubleWrite {
         Some(AreaHeader { sequence: area.sequence.get(), oldest: area.oldest.get(), pages })
     }
 
-    /// Restores pages torn at home from their copies (invariants 3 to 5) and wipes the areas. Returns the pages restored.
+    /// Restores pages torn at home from their copies (invariants 3 to 5) and wipes the areas. Returns the pages
+    /// restored.
     pub(crate) async fn restore(&self, areas: usize, places: &Places) -> Result<Vec<PageId>> {
         let mut headers = Vec::new();
         for area in 0..areas {

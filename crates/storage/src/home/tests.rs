@@ -162,8 +162,8 @@ fn a_failed_sync_stops_the_home_and_the_log() {
     });
 }
 
-/// Pages rewritten over and over by two callers at once; at every point, whatever the crash leaves, restoring gives whole pages, none
-/// older than what had been synced, and none newer than what was handed over.
+/// Pages rewritten over and over by two callers at once; at every point, whatever the crash leaves, restoring gives
+/// whole pages, none older than what had been synced, and none newer than what was handed over.
 fn crash_sweep(seed: u64, choice: impl Fn(u64) -> Choice) {
     let sim = Sim::new(seed, 2);
     let env = sim.env();

@@ -1,10 +1,10 @@
 //! Archiving: segments go to an archive before their slots are used again.
 //!
 //! Invariants:
-//! 1. An archive is there from the opening on (`StorageConfig::archive`), before anything can be used again: what an earlier life could not
-//!    store is still in the log, and is stored now.
-//! 2. Segments are stored in their order, each when it is complete and durable; one that fails is tried again until it succeeds, and
-//!    those behind it wait. So the archive has no gaps.
+//! 1. An archive is there from the opening on (`StorageConfig::archive`), before anything can be used again: what an
+//!    earlier life could not store is still in the log, and is stored now.
+//! 2. Segments are stored in their order, each when it is complete and durable; one that fails is tried again until it
+//!    succeeds, and those behind it wait. So the archive has no gaps.
 
 use super::space::RESERVE;
 use super::{Core, Result};
@@ -19,7 +19,8 @@ use tokio::sync::Notify;
 
 type Stored = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
-/// Stores a complete segment: its number and bytes. It must be durable when this returns Ok; it may be offered again after a restart.
+/// Stores a complete segment: its number and bytes. It must be durable when this returns Ok; it may be offered again
+/// after a restart.
 #[derive(Clone)]
 pub struct Archive(Arc<dyn Fn(u64, Vec<u8>) -> Stored + Send + Sync>);
 
@@ -127,8 +128,8 @@ impl Core {
         store(number, image.bytes().to_vec()).await
     }
 
-    /// Before the log starts, when every segment in it is complete. If segments that the archive lacks leave no space to start, this stores
-    /// as many of them as free the space. If the archive refuses them, the device may grow.
+    /// Before the log starts, when every segment in it is complete. If segments that the archive lacks leave no space
+    /// to start, this stores as many of them as free the space. If the archive refuses them, the device may grow.
     pub(super) async fn archive_for_space(self: &Arc<Self>) -> Result<()> {
         if self.archiving.store.is_none() {
             return Ok(());

@@ -1,8 +1,9 @@
 //! Batches: the log's unit, one mini-transaction each, atomic at redo. Format: ARCHITECTURE section 4.
 //!
 //! Invariants:
-//! 1. A batch checks only at the LSN it was written for and in the epoch that wrote it: its LSN is in its bytes, and its CRC starts
-//!    from a seed made of database id and epoch. Bytes that an earlier life of the database left behind never check.
+//! 1. A batch checks only at the LSN it was written for and in the epoch that wrote it: its LSN is in its bytes, and
+//!    its CRC starts from a seed made of database id and epoch. Bytes that an earlier life of the database left behind
+//!    never check.
 //! 2. Parsing a batch that checks never reads outside it; a batch whose blocks do not tile it exactly does not check.
 
 use crate::bytes::{FromBytes, IntoBytes, U32, U64, layout};

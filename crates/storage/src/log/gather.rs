@@ -1,18 +1,20 @@
 //! How long the writer lets commits gather before it makes them durable together.
 //!
-//! Clients that commit one transaction after another fall into two groups that take turns: while one group's sync runs, the other's
-//! commits arrive and wait for the next, so that each sync serves half of them. If the writer waits until as many have come as the
-//! last sync served or left waiting, every sync serves all (the delayed group commit of Helland et al., *Group commit timers and high volume
-//! transaction systems*, with the number of clients in place of a timer).
+//! Clients that commit one transaction after another fall into two groups that take turns: while one group's sync runs,
+//! the commits of the other arrive and wait for the next sync, so each sync serves half of them. If the writer waits
+//! until as many commits have come as the last sync served or left waiting, every sync serves all of them. (This is the
+//! delayed group commit of Helland et al., *Group commit timers and high volume transaction systems*, with the number
+//! of clients in place of a timer.)
 //!
-//! 1. Nobody waits longer for others than three quarters of what a sync takes (with more, two groups in turn were as good).
-//! 2. Where the others did not come, the next groups do not wait for any: 1, 2, 4, ... of them. So who commits alone, or at random, is hardly
-//!    held up.
-//! 3. Syncs of less than [`LEAST`] are not waited for: timers are no finer than a millisecond, and two groups in turn keep the processors
-//!    busy (8 clients of TPC-B with syncs of 0.3 ms: 1.3 times the transactions). One of more than [`LONGEST`] is a stall and tells nothing
-//!    of the next.
-//! 4. Who waits for the log for another reason than a commit (a page on its way home) is not held up.
-//! 5. Nobody is expected who waits for a lock: a commit that gathers may hold it.
+//! 1. No commit waits for others longer than three quarters of the time that a sync takes. With a longer wait, two
+//!    groups in turn would be as good.
+//! 2. If the others did not come, the next groups do not wait for any: 1, 2, 4, ... of them. So a client that commits
+//!    alone, or at random times, is hardly delayed.
+//! 3. Syncs shorter than [`LEAST`] are not waited for: timers are no finer than a millisecond, and two groups in turn
+//!    keep the processors busy (8 clients of TPC-B with syncs of 0.3 ms: 1.3 times the transactions). A sync longer
+//!    than [`LONGEST`] is a stall and tells nothing about the next.
+//! 4. A task that waits for the log for another reason than a commit (a page on its way home) is not delayed.
+//! 5. A transaction that waits for a lock is not expected: a commit that gathers may hold the lock.
 use super::Core;
 use crate::sync::atomic::Ordering;
 use futures::future::{Either, select};
@@ -91,7 +93,7 @@ impl Core {
             rhythm.skip -= 1;
             return;
         }
-        // From here on who comes before the last need not wake the writer.
+        // From here on, commits that come before the last one need not wake the writer.
         self.wait.gathering.store(wanted, Ordering::SeqCst);
         let mut limit = self.env.sleep(rhythm.limit());
         let complete = loop {

@@ -1,18 +1,19 @@
-//! What an opening believes of the log's end, and makes true.
+//! What an opening believes about the log's end, and what it makes durable.
 //!
 //! Invariants:
-//! 1. What is readable need not be durable, and no sync of this life need make it so: where a sync failed in the life before, the
-//!    kernel has marked those pages of its cache clean, and a device may have forgotten them. So after a life that was not closed the
-//!    log's end is written again, the same bytes in the same places, and synced, before a page goes home that needs it and before
-//!    anything new is acknowledged.
-//! 2. No more than `Geometry::unsynced` bytes of batches can be concerned: the writer syncs after as many (`writer`, invariant 3), and
-//!    earlier lives ended with this.
-//! 3. Only batches that check, and the header and seal around them, are written: never what could not be read.
-//! 4. The first batch that does not check is the end of the log, for so a crash leaves it, unless something proves that
-//!    the log went on and was durable: a segment of a later opening, a segment further on than what one sync covers, a
-//!    page at home that is newer, a commit behind the end that was written when the log was durable beyond it (each
-//!    says how far it was); or where many sectors behind it cannot be read. Then the log is damaged, or its device has
-//!    lost a write, and the opening is refused: what is missing was acknowledged.
+//! 1. Bytes that can be read need not be durable, and a sync of this life need not make them durable: if a sync failed
+//!    in the life before, the kernel has marked those pages of its cache as clean, and the device may have lost them.
+//!    So after a life that was not closed, the log's end is written again (the same bytes in the same places) and
+//!    synced. This happens before a page goes home that depends on it, and before anything new is acknowledged.
+//! 2. At most `Geometry::unsynced` bytes of batches can be concerned: the writer syncs after as many bytes (`writer`,
+//!    invariant 3), and earlier lives ended with this step.
+//! 3. Only batches that check, and the header and seal around them, are written again. Bytes that could not be read are
+//!    never written.
+//! 4. The first batch that does not check is the end of the log, because that is what a crash leaves, unless something
+//!    proves that the log went on and was durable. Proofs are: a segment of a later opening; a segment further on than
+//!    one sync covers; a newer page at home; a commit behind the end that was written when the log was durable beyond
+//!    the end (each commit says how far the log was durable); many sectors behind the end that cannot be read. Then the
+//!    log is damaged, or its device has lost a write, and the opening is refused: what is missing was acknowledged.
 
 use super::batch::{Batch, EVENT};
 use super::reader::SegmentImage;
@@ -30,8 +31,8 @@ use terrace_device::{IoBuf, Purpose, SECTOR};
 const CHUNK: usize = 1 << 20;
 /// So many sectors that cannot be read, where the log may go on, are no write that the power cut: the device fails.
 const MANY: usize = 8;
-/// Segments that the writes of one sync can touch: one that was begun before, then two neighbours with more than one segment's worth
-/// of batches for each segment's worth (`space`, invariant 3), and the one in which they end.
+/// Segments that the writes of one sync can touch: one that was begun before, then two neighbours with more than one
+/// segment's worth of batches for each segment's worth (`space`, invariant 3), and the one in which they end.
 const SPAN: u64 = 6;
 
 impl Geometry {
@@ -42,7 +43,8 @@ impl Geometry {
 }
 
 impl Log {
-    /// Invariants 1 to 3. Between `scan` and the first page written home. `redo`: the recorded redo LSN, up to which the log is durable.
+    /// Invariants 1 to 3. Between `scan` and the first page written home. `redo`: the recorded redo LSN, up to which
+    /// the log is durable.
     pub(crate) async fn harden(&self, redo: Lsn) -> Result<()> {
         let core = &self.core;
         let mut rest = core.geometry.unsynced();

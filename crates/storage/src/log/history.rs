@@ -1,10 +1,12 @@
-//! Reading a part of the log again: forward for pages that are made again ([`Log::walk`]), backward for where their last beginnings
-//! are ([`Log::beginnings`]). After Graefe & Kuno, "Self-diagnosing and self-healing indexes" (design section 4): the page indexes of
-//! sealed segments tell which segments to read, prevPageLSN proves that nothing is missing.
+//! Reading a part of the log again: forward for pages that are made again ([`Log::walk`]), backward for where their
+//! last beginnings are ([`Log::beginnings`]). After Graefe & Kuno, "Self-diagnosing and self-healing indexes" (design
+//! section 4): the page indexes of sealed segments tell which segments to read, prevPageLSN proves that nothing is
+//! missing.
 //!
 //! Invariants:
-//! 1. Nothing is left out. A segment is passed over only where its index, sound by its checksum, proves that nothing wanted is in it;
-//!    one that is read must have batches up to where its successor's header says that the stream before it ended.
+//! 1. Nothing is left out. A segment is passed over only where its index, sound by its checksum, proves that nothing
+//!    wanted is in it; one that is read must have batches up to where its successor's header says that the stream
+//!    before it ended.
 //! 2. What is read at once is bounded: one segment, and the next one that is read meanwhile.
 
 use super::batch::Batch;
@@ -22,7 +24,7 @@ use terrace_device::SECTOR;
 /// Pages of a segment, ascending, each with the end of its last batch there.
 pub(crate) type Index<'a> = &'a [(PageId, Lsn)];
 
-/// Who walks along the log.
+/// A reader of a part of the log.
 pub(crate) trait Visitor: Send {
     /// The next batches, in order; some of one segment.
     fn batches(&mut self, batches: &[Batch<'_>]) -> impl Future<Output = Result<()>> + Send;
@@ -93,8 +95,8 @@ impl Log {
         }
     }
 
-    /// Where each page last begins afresh, in a batch that ends at or below `upto`, the end of a batch: the start of that batch. Pages whose
-    /// beginning the log has not got any more are left out.
+    /// Where each page last begins afresh, in a batch that ends at or below `upto`, the end of a batch: the start of
+    /// that batch. Pages whose beginning the log has not got any more are left out.
     pub(crate) async fn beginnings(&self, pages: &BTreeSet<PageId>, upto: Lsn) -> Result<BTreeMap<PageId, Lsn>> {
         let mut left = pages.clone();
         let mut found = BTreeMap::new();
@@ -141,7 +143,8 @@ impl Log {
         (connected * size).saturating_sub(from.0 % size)
     }
 
-    /// A segment has no batches up to where it should: used again while it was read (then the log does not reach back), or damaged.
+    /// A segment has no batches up to where it should: used again while it was read (then the log does not reach back),
+    /// or damaged.
     fn hole(&self, number: u64, end: Lsn) -> Result<bool> {
         if !self.segments().contains(&number) {
             return Ok(false);

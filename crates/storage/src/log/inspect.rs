@@ -16,12 +16,13 @@ pub struct Segment {
     pub epoch: u64,
     /// Of its first batch.
     pub start: Lsn,
-    /// End of its last batch, and the pages in its index; `None` while it is being written, or where the seal is damaged.
+    /// End of its last batch, and the pages in its index; `None` while it is being written, or where the seal is
+    /// damaged.
     pub sealed: Option<(Lsn, usize)>,
 }
 
-/// The database's segments on the device, ascending. Recycled slots keep their old header until they are used again, so older
-/// segments than the log still needs are among them.
+/// The database's segments on the device, ascending. Recycled slots keep their old header until they are used again, so
+/// older segments than the log still needs are among them.
 pub async fn segments(device: &DeviceRef, segment_size: u64, database: u128) -> Result<Vec<Segment>> {
     let geometry = Geometry { segment_size };
     let mut segments = Vec::new();

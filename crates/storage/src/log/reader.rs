@@ -1,13 +1,15 @@
 //! Reading the log back: which segments there are, their batches in order, where the log ends.
 //!
 //! Invariants:
-//! 1. The stream goes on from segment N to N+1 only by rule 1 of `segment`; the first batch that does not check, with no such
-//!    successor, is the end of the log. It is a function of the device's bytes: reading again finds the same end.
-//! 2. Nothing is believed before it was made durable: a killed process leaves bytes that are readable and not yet that,
-//!    and redo must not let pages overtake them (R4). After a life that was not closed `harden` sees to it, behind
-//!    `scan` and before the first batch is repeated; one that was closed has left nothing to believe.
-//! 3. Sectors that cannot be read are damage like bytes that do not check, and stand for zeros: in front of the stream's end they end it
-//!    (`harden`, invariant 4), behind it they do not matter.
+//! 1. The stream goes on from segment N to N+1 only by rule 1 of `segment`. The first batch that does not check, with
+//!    no such successor, is the end of the log. The end is a function of the device's bytes: reading again finds the
+//!    same end.
+//! 2. Nothing is believed before it is made durable. A killed process leaves bytes that can be read and are not durable
+//!    yet, and redo must not let pages overtake them (R4). After a life that was not closed, `harden` makes them
+//!    durable: after `scan`, and before the first batch is repeated. A life that was closed has left nothing of the
+//!    kind.
+//! 3. Sectors that cannot be read are damage, like bytes that do not check. They read as zeros: before the stream's end
+//!    they end it (`harden`, invariant 4), behind it they do not matter.
 
 use super::batch::{self, Batch};
 use super::segment::{FIRST, Seal, SegmentHeader};
@@ -56,7 +58,8 @@ impl Log {
         if redo == Lsn(0) {
             return Ok(()); // Nothing was ever recorded: reading starts before the first segment.
         }
-        // Successors of the redo segment are adopted as reading proves them; its predecessors here, as far as they connect.
+        // Successors of the redo segment are adopted as reading proves them; its predecessors here, as far as they
+        // connect.
         let first = core.segment_of(redo);
         let mut next: Option<SegmentHeader> = None;
         for (&number, &(header, slot)) in newest.range(..=first).rev() {
@@ -87,8 +90,8 @@ impl Log {
         self.core.read_segment(slot, number).await
     }
 
-    /// The segment behind `before` if the stream, which ended at `end` there, goes on in it, with a batch at least (a header alone
-    /// is a segment that the next epoch begins again). It counts as live from now on.
+    /// The segment behind `before` if the stream, which ended at `end` there, goes on in it, with a batch at least (a
+    /// header alone is a segment that the next epoch begins again). It counts as live from now on.
     pub(crate) async fn successor(&self, before: Option<&SegmentImage>, end: Lsn) -> Result<Option<SegmentImage>> {
         let (number, epoch) = before.map_or((0, 0), |b| (b.header.number + 1, b.header.epoch));
         let Some(&(slot, header)) = self.core.tail.lock().found.get(&number) else { return Ok(None) };
@@ -114,7 +117,8 @@ impl Log {
 }
 
 impl Core {
-    /// The segment in which the stream stands at `lsn`: an end that coincides with a segment's end belongs to that segment.
+    /// The segment in which the stream stands at `lsn`: an end that coincides with a segment's end belongs to that
+    /// segment.
     pub(super) fn segment_of(&self, lsn: Lsn) -> u64 {
         self.geometry.number(Lsn(lsn.0.saturating_sub(1)))
     }
@@ -210,7 +214,8 @@ impl Core {
 }
 
 impl SegmentImage {
-    /// The batches from `from` on (a batch boundary; anything below the segment's first is its first) to the last that checks.
+    /// The batches from `from` on (a batch boundary; anything below the segment's first is its first) to the last that
+    /// checks.
     pub(crate) fn batches(&self, from: Lsn) -> impl Iterator<Item = Batch<'_>> {
         let geometry = self.core.geometry;
         let first = geometry.lsn(self.header.number, FIRST);
@@ -224,8 +229,8 @@ impl SegmentImage {
         })
     }
 
-    /// Where the batches from `from` on end: `from` itself where none checks and it lies in this segment, else the LSN at which
-    /// the stream before the segment ended.
+    /// Where the batches from `from` on end: `from` itself where none checks and it lies in this segment, else the LSN
+    /// at which the stream before the segment ended.
     pub(crate) fn end(&self, from: Lsn) -> Lsn {
         let first = self.core.geometry.lsn(self.header.number, FIRST);
         let none = if from >= first { from } else { self.header.prev_end };

@@ -1,6 +1,7 @@
 //! Reserving log space before a page is latched (R3): permits, and waiting where there is no space.
 //!
-//! 1. A permit is granted only where its batch can be appended without waiting: memory for it is left, and free slots cover it (`space`).
+//! 1. A permit is granted only where its batch can be appended without waiting: memory for it is left, and free slots
+//!    cover it (`space`).
 //! 2. A waiter registers for the wake-up before it asks again, so that no wake-up is lost.
 
 use super::wait::CountedWaiter;
@@ -19,7 +20,8 @@ const MAX_DELAY: Duration = Duration::from_millis(20);
 pub enum LogUse {
     /// Work that can be refused: delayed near the redo bound, stopped at it, refused when the log device is full.
     Normal,
-    /// Work that frees what normal work fills (rollback, purge): may use the reserve, and waits where even that is gone.
+    /// Work that frees what normal work fills (rollback, purge): may use the reserve, and waits where even that is
+    /// gone.
     Cleanup,
 }
 
@@ -56,8 +58,9 @@ enum Attempt {
 }
 
 impl Log {
-    /// Waits for space for a batch of at most `bytes` bytes ([`super::batch::encoded_len`]). Near the redo bound normal work is delayed,
-    /// the nearer the longer. Where the device has no space that a checkpoint could free, normal work gets `LogFull`.
+    /// Waits for space for a batch of at most `bytes` bytes ([`super::batch::encoded_len`]). Near the redo bound normal
+    /// work is delayed, the nearer the longer. Where the device has no space that a checkpoint could free, normal work
+    /// gets `LogFull`.
     pub async fn reserve(&self, bytes: usize, purpose: LogUse) -> Result<LogPermit> {
         let core = &self.core;
         let limit = core.geometry.max_batch().min(core.buffer / 2);
@@ -166,8 +169,8 @@ impl Core {
         Attempt::Granted(delay)
     }
 
-    /// Asks everybody who can free a slot, or refuses normal work where nobody can. `seen`: the round of the background writer at the
-    /// first call.
+    /// Asks everybody who can free a slot, or refuses normal work where nobody can. `seen`: the round of the background
+    /// writer at the first call.
     fn ask_for_slots(&self, purpose: LogUse, seen: &mut Option<u64>) -> Result<()> {
         let (can_grow, unarchived) = {
             let slots = &self.tail.lock().slots;
@@ -185,7 +188,8 @@ impl Core {
         if purpose == LogUse::Normal && !can_grow && tried {
             return Err(self.full());
         }
-        // Where only the archive can help, asking others would be a loop without rest: they wake the waiter, which asks again.
+        // Where only the archive can help, asking others would be a loop without rest: they wake the waiter, which asks
+        // again.
         if can_grow || !unarchived {
             seen.get_or_insert(round);
             self.reserving.wake_space.notify_one();

@@ -1,11 +1,12 @@
-//! The fixed parts of a segment: its header block, and the page index and footer that seal it. Format: ARCHITECTURE section 4.
+//! The fixed parts of a segment: its header block, and the page index and footer that seal it. Format: ARCHITECTURE
+//! section 4.
 //!
 //! The header block lies in the first 4 KiB of the slot. A sealed segment ends with its page index and a footer.
 //!
 //! Invariants:
-//! 1. A segment belongs to one epoch. A reader goes on from segment N to N+1 only where N+1's header says that the stream before it
-//!    ended exactly where the reader stands, and its epoch is not older. So what lies behind a lost or torn end is never read,
-//!    however good it looks.
+//! 1. A segment belongs to one epoch. A reader goes on from segment N to N+1 only where N+1's header says that the
+//!    stream before it ended exactly where the reader stands, and its epoch is not older. So what lies behind a lost or
+//!    torn end is never read, however good it looks.
 //! 2. Batches end, and index begins, on sectors of their own: sealing never writes a sector that holds batches.
 
 use crate::bytes::{FromBytes, IntoBytes, U32, U64, U128, front, front_mut, layout};
@@ -107,7 +108,8 @@ impl Geometry {
     pub(crate) fn slots_within(self, capacity: u64) -> u32 {
         (capacity.saturating_sub(SLOTS_AT) / self.segment_size).min(u32::MAX as u64) as u32
     }
-    /// Bytes for batches and their index entries whatever their mix: header, and the sectors on which batches and index round up, off.
+    /// Bytes for batches and their index entries whatever their mix: header, and the sectors on which batches and index
+    /// round up, off.
     pub(crate) fn usable(self) -> u64 {
         self.segment_size - 4 * SECTOR as u64
     }
@@ -190,7 +192,8 @@ impl Seal {
         out
     }
 
-    /// How many pages the index behind this footer (the segment's last sector) has; `None` where the segment is not sealed.
+    /// How many pages the index behind this footer (the segment's last sector) has; `None` where the segment is not
+    /// sealed.
     pub(crate) fn pages_in(last_sector: &[u8], header: &SegmentHeader) -> Option<usize> {
         Some(Footer::of(last_sector, header)?.pages.get() as usize)
     }

@@ -1,15 +1,18 @@
-//! Slots of the log device: which hold live segments, which are free, when one is used again, when the device grows; and the task that
-//! keeps free slots ahead of the writers.
+//! Slots of the log device: which hold live segments, which are free, when one is used again, when the device grows;
+//! and the task that keeps free slots ahead of the writers.
 //!
 //! Invariants:
-//! 1. A slot is used again only when its segment ends at or below both `redo_lsn` (as recorded in the control file) and `retain_lsn`,
-//!    and is archived where there is an archive, and no backup under way needs it.
+//! 1. A slot is used again only when its segment ends at or below both `redo_lsn` (as recorded in the control file) and
+//!    `retain_lsn`, and is archived where there is an archive, and no backup under way needs it.
 //! 2. Free slots are allocated on the device: opening a segment in one cannot fail for want of space.
-//! 3. Every granted permit can be appended without waiting. Permits cost double (a block's index entry is smaller than the block).
-//!    Filling segments in order, a batch that does not fit opens the next, and two neighbours together hold more than one segment's
-//!    worth (next-fit); so `k` free slots take a total cost of `(k + 1) / 2` segments, whatever the sizes.
-//! 4. An archive that refuses stops normal work, and never an opening: for that the device grows beyond its limit (`make_way`).
-//! 5. The last `RESERVE` free slots serve only permits of class `Reserved`: rollback, purge and checkpoint go on when user work cannot.
+//! 3. Every granted permit can be appended without waiting. Permits cost double (a block's index entry is smaller than
+//!    the block). Filling segments in order, a batch that does not fit opens the next, and two neighbours together hold
+//!    more than one segment's worth (next-fit); so `k` free slots take a total cost of `(k + 1) / 2` segments, whatever
+//!    the sizes.
+//! 4. An archive that refuses stops normal work, and never an opening: for that the device grows beyond its limit
+//!    (`make_way`).
+//! 5. The last `RESERVE` free slots serve only permits of class `Reserved`: rollback, purge and checkpoint go on when
+//!    user work cannot.
 
 use super::segment::Geometry;
 use super::{Core, Log};
@@ -71,8 +74,8 @@ impl Slots {
         }
     }
 
-    /// Gives up free slots that are not wholly on the device (invariant 2): the last one of a device cut while it grew, which growing
-    /// allocates again, or of a device whose size is no multiple of a segment.
+    /// Gives up free slots that are not wholly on the device (invariant 2): the last one of a device cut while it grew,
+    /// which growing allocates again, or of a device whose size is no multiple of a segment.
     pub(crate) fn only_whole(&mut self, whole: u32) {
         self.free.retain(|&slot| slot < whole);
         let used = self.live.values().max().map_or(0, |&slot| slot + 1);
@@ -108,8 +111,8 @@ impl Slots {
         free > 0 && 2 * bytes as u64 <= (free as u64).div_ceil(2) * self.geometry.usable()
     }
 
-    /// Frees old segments while fewer than the wanted slots are free and no more of the device is to be used for it. Returns
-    /// whether any became free.
+    /// Frees old segments while fewer than the wanted slots are free and no more of the device is to be used for it.
+    /// Returns whether any became free.
     pub(crate) fn recycle(&mut self) -> bool {
         let mut any = false;
         while self.free.len() < self.wanted && (self.total >= self.keep || self.full) {
@@ -154,15 +157,15 @@ impl Slots {
         (done && oldest >= self.archived).then_some(oldest)
     }
 
-    /// An opening needs a segment of its own, and rollback the reserve: where the archive holds all others, the device may grow by as
-    /// many, if `capacity` bytes allow it (invariant 4).
+    /// An opening needs a segment of its own, and rollback the reserve: where the archive holds all others, the device
+    /// may grow by as many, if `capacity` bytes allow it (invariant 4).
     pub(crate) fn make_way(&mut self, capacity: u64) {
         let lacking = (RESERVE + 1).saturating_sub(self.free.len()) as u32;
         self.max = self.max.max((self.total + lacking).min(self.geometry.slots_within(capacity)));
     }
 
-    /// Keeps segments from `number` on for a backup, or (`None`) no longer; the device may grow to `capacity` bytes meanwhile. False
-    /// where another backup holds some.
+    /// Keeps segments from `number` on for a backup, or (`None`) no longer; the device may grow to `capacity` bytes
+    /// meanwhile. False where another backup holds some.
     pub(crate) fn hold(&mut self, number: Option<u64>, capacity: u64) -> bool {
         if number.is_some() && self.held.is_some() {
             return false;

@@ -35,7 +35,8 @@ pub struct LogStatus {
 /// How far the archive has got.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ArchiveStatus {
-    /// Where the first segment begins that it lacks. Right after an opening that is the oldest one: all are offered again.
+    /// Where the first segment begins that it lacks. Right after an opening that is the oldest one: all are offered
+    /// again.
     pub lsn: Lsn,
     /// Full segments that it lacks.
     pub lacks: usize,

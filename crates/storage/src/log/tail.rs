@@ -59,9 +59,9 @@ pub(super) struct Piece {
 }
 
 impl Log {
-    /// Appends a batch under one short mutex and returns its start and end LSN. Called under latches: never waits. The caller has
-    /// marked the pages dirty with a recLSN <= `end()` read before (invariant 4 of the log). On a poisoned log the batch gets its LSNs and
-    /// goes nowhere: `flush_to` says so.
+    /// Appends a batch under one short mutex and returns its start and end LSN. Called under latches: never waits. The
+    /// caller has marked the pages dirty with a recLSN <= `end()` read before (invariant 4 of the log). On a poisoned
+    /// log the batch gets its LSNs and goes nowhere: `flush_to` says so.
     pub fn append<'a>(&self, mut permit: LogPermit, blocks: impl Iterator<Item = Block<'a>> + Clone) -> (Lsn, Lsn) {
         let core = &*self.core;
         let length = batch::encoded_len(blocks.clone());

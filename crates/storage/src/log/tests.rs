@@ -177,8 +177,8 @@ fn recorded(recorder: &Arc<Recorder>, image: Image) -> Arc<FaultDevice> {
     Arc::new(recorder.device("log", guarantees, image))
 }
 
-/// Two lives of a log, the first cut at every point, the second at the end of its writing: what is read is a prefix of what was
-/// appended in the order of the lives, and holds everything acknowledged.
+/// Two lives of a log, the first cut at every point, the second at the end of its writing: what is read is a prefix of
+/// what was appended in the order of the lives, and holds everything acknowledged.
 fn two_lives(seed: u64, choice: Choice) {
     // The events of the first life do not depend on the cut: one run tells where acknowledgements lie.
     let sim = Sim::new(seed, 2);

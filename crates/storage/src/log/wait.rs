@@ -1,7 +1,7 @@
 //! Waiting until the log is durable: who waits, up to where the log is durable, and who is woken when.
 //!
-//! 1. `durable` moves only in [`Core::now_durable`], after the sync, and under the lock of the waiters: nobody registers between the move
-//!    and the wake-up.
+//! 1. `durable` moves only in [`Core::now_durable`], after the sync, and under the lock of the waiters: nobody
+//!    registers between the move and the wake-up.
 //! 2. When the writer stops, everybody who waits learns it, and nobody waits any more (`closed`).
 
 use super::writer::Work;
@@ -79,8 +79,8 @@ impl Log {
         self.wait_for(lsn, true).await
     }
 
-    /// Counts a transaction that waits for a lock, and so does not commit meanwhile. The holder of the lock may be among the commits that
-    /// gather. Without this count the two would wait for each other.
+    /// Counts a transaction that waits for a lock, and so does not commit meanwhile. The holder of the lock may be
+    /// among the commits that gather. Without this count the two would wait for each other.
     pub fn count_lock_waiter(&self) -> CountedWaiter<'_> {
         let wait = &self.core.wait;
         let counted = CountedWaiter::among(&wait.lock_waiters);
@@ -139,7 +139,8 @@ impl Core {
         Lsn(self.wait.durable.load(Ordering::Acquire))
     }
 
-    /// Wakes everybody who waits for what the writer has made durable. Answers how many commits this served or left waiting.
+    /// Wakes everybody who waits for what the writer has made durable. Answers how many commits this served or left
+    /// waiting.
     pub(super) fn now_durable(&self, work: &mut Work) -> usize {
         let sealed = work.pieces.iter().any(|p| p.seal.is_some());
         self.tail.lock().written(work);

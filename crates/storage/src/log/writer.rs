@@ -1,12 +1,14 @@
 //! The log's writer: one write and one sync for all who wait (group commit), nothing to wait for when idle.
 //!
-//! It has a thread of its own, which waits for the device itself: between a commit's arrival and its answer no other thread has to be woken.
+//! It has a thread of its own, which waits for the device itself: between a commit's arrival and its answer no other
+//! thread has to be woken.
 //!
 //! Invariants:
-//! 1. One write sequence at a time; each starts at the sector that holds the first new byte and repeats that sector's older bytes.
+//! 1. One write sequence at a time; each starts at the sector that holds the first new byte and repeats that sector's
+//!    older bytes.
 //! 2. A segment's seal is written behind its last batches, before the sync that makes them durable.
-//! 3. One sync covers less than two segments' worth of batches, so that an opening knows how much may be readable and not durable
-//!    (`harden`).
+//! 3. One sync covers less than two segments' worth of batches, so that an opening knows how much may be readable and
+//!    not durable (`harden`).
 
 use super::gather::Rhythm;
 use super::tail::Piece;

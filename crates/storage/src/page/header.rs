@@ -1,8 +1,8 @@
 //! The 32-byte page header: reading, stamping, sealing with a checksum, verifying (R5).
 //!
 //! Invariants:
-//! 1. The checksum field means something only in bytes that a device holds or is about to hold: `seal` is the last step before
-//!    a write, `verify` the first one after a read. In memory it is stale.
+//! 1. The checksum field means something only in bytes that a device holds or is about to hold: `seal` is the last step
+//!    before a write, `verify` the first one after a read. In memory it is stale.
 //! 2. `verify` accepts only bytes that `PageOp` can work on without reading outside the page.
 
 use super::{HEADER, PageKind, slotted};
@@ -47,7 +47,8 @@ pub fn id(page: &[u8]) -> PageId {
     PageId::from_u64(front::<PageHeader>(page).id.get())
 }
 
-/// What the page is for; `None` where the byte is unknown (a page in memory was verified and has a kind once formatted).
+/// What the page is for; `None` where the byte is unknown (a page in memory was verified and has a kind once
+/// formatted).
 pub fn kind(page: &[u8]) -> Option<PageKind> {
     PageKind::from_u8(front::<PageHeader>(page).kind)
 }
@@ -77,7 +78,8 @@ pub(crate) fn seal(page: &mut [u8]) {
     front_mut::<PageHeader>(page).crc = crc.into();
 }
 
-/// Whether the bytes are page `expected` as it was once sealed. The LSN is the caller's to check: only the log knows its end.
+/// Whether the bytes are page `expected` as it was once sealed. The LSN is the caller's to check: only the log knows
+/// its end.
 pub fn verify(page: &[u8], expected: PageId) -> Result<(), BadPage> {
     let header: &PageHeader = front(page);
     let found = header.crc.get();

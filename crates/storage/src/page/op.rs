@@ -1,8 +1,8 @@
 //! `PageOp`: every way in which a page's bytes change, with its log encoding. Forward work and redo share `apply`.
 //!
 //! Invariants:
-//! 1. `apply` is a function of the op, the page's bytes and its id: redo gives the bytes that forward work gave. The page LSN
-//!    is not among its results (but Format and Image set it to 0): who applies a batch stamps it.
+//! 1. `apply` is a function of the op, the page's bytes and its id: redo gives the bytes that forward work gave. The
+//!    page LSN is not among its results (but Format and Image set it to 0): who applies a batch stamps it.
 //! 2. `decode(encode(op)) = op`; decoding garbage is an error, never a panic.
 
 use super::{HEADER, PageKind, header, slotted};
@@ -10,9 +10,11 @@ use crate::types::{ObjectId, PageId};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageOp<'a> {
-    /// Makes an empty page of a kind: header, slotted body with a zeroed special area of `special` bytes. Needs no previous content.
+    /// Makes an empty page of a kind: header, slotted body with a zeroed special area of `special` bytes. Needs no
+    /// previous content.
     Format { kind: PageKind, owner: ObjectId, special: u16 },
-    /// Replaces everything behind the header, and kind and owner; what `body` does not reach becomes zero. Needs no previous content.
+    /// Replaces everything behind the header, and kind and owner; what `body` does not reach becomes zero. Needs no
+    /// previous content.
     Image { kind: PageKind, owner: ObjectId, body: &'a [u8] },
     /// Overwrites raw bytes at an offset from the page's start; never inside the header.
     Write { offset: u16, bytes: &'a [u8] },
@@ -43,7 +45,8 @@ impl<'a> PageOp<'a> {
         matches!(self, PageOp::Format { .. } | PageOp::Image { .. })
     }
 
-    /// Applies the op to a page. The caller has made sure that it fits; a violation is a panic, for the engine is wrong.
+    /// Applies the op to a page. The caller has made sure that it fits; a violation is a panic, for the engine is
+    /// wrong.
     pub fn apply(&self, page: &mut [u8], id: PageId) {
         match *self {
             PageOp::Format { kind, owner, special } => {

@@ -1,9 +1,10 @@
-//! Slotted pages: reading them, and the layout arithmetic that `PageOp` changes them with. Layout: ARCHITECTURE section 3.
+//! Slotted pages: reading them, and the layout arithmetic that `PageOp` changes them with. Layout: ARCHITECTURE section
+//! 3.
 //!
 //! Invariants (of heap and B-tree pages, and of any other page whose owner uses cells):
 //! 1. directory end <= cell_low <= page size; the bytes between are free.
-//! 2. A slot's offset is 0 (empty), or its cell lies within cell_low..page size. An empty cell's offset is the page size: a
-//!    present cell of length zero never looks like an empty slot.
+//! 2. A slot's offset is 0 (empty), or its cell lies within cell_low..page size. An empty cell's offset is the page
+//!    size: a present cell of length zero never looks like an empty slot.
 //! 3. page size - cell_low = bytes of all cells + dead bytes.
 //! 4. Every function here is a function of the page's bytes alone, so redo repeats what happened.
 
@@ -12,7 +13,8 @@ use crate::bytes::{U16, layout};
 use std::mem::offset_of;
 
 layout! {
-    /// What stands behind the page header. The special area follows, then the slot directory; cells grow down from the page's end.
+    /// What stands behind the page header. The special area follows, then the slot directory; cells grow down from the
+    /// page's end.
     struct SlottedHeader: 8 {
         0 slots: U16,
         /// The lowest offset of cell bytes.
@@ -110,8 +112,8 @@ pub fn fits(page: &[u8], len: usize) -> bool {
     free_bytes(page) >= len + SLOT
 }
 
-/// The largest cell that Put can store in `slot` now (its present cell's bytes count as free; directory entries that a slot
-/// beyond the end needs are deducted). 0 also where not even an empty cell fits.
+/// The largest cell that Put can store in `slot` now (its present cell's bytes count as free; directory entries that a
+/// slot beyond the end needs are deducted). 0 also where not even an empty cell fits.
 pub(crate) fn room_in(page: &[u8], slot: u16) -> usize {
     let present = cell_range(page, slot).map_or(0, |(_, len)| len);
     let grow = (slot as usize + 1).saturating_sub(slot_count(page) as usize) * SLOT;

@@ -65,7 +65,8 @@ impl Model {
         assert_eq!(slotted::free_slot(page) as usize, first);
     }
 
-    /// Turns a wish into an op that is legal now, and repeats it here. `usize::MAX` asks for all the room that is promised.
+    /// Turns a wish into an op that is legal now, and repeats it here. `usize::MAX` asks for all the room that is
+    /// promised.
     fn grant(&mut self, wish: &Wish, page: &[u8], buf: &mut Vec<u8>, n: usize) -> Option<PageOp<'static>> {
         let mut cell = |len: usize| -> &'static [u8] {
             buf.clear();

@@ -1,12 +1,14 @@
 //! Frames: memory for pages, and what is known of each.
 //!
 //! Invariants:
-//! 1. The bytes of a frame are read under its latch (or by the task that took the frame and has not shown it to anyone), and
-//!    changed under its exclusive latch (or by that task).
-//! 2. A frame's `recs` changes from clean to dirty only under the exclusive latch, from dirty to clean only under the latch (shared is
-//!    enough, for a single writer has `writing`). It never rises while the page holds changes older than the new value.
+//! 1. The bytes of a frame are read under its latch (or by the task that took the frame and has not shown it to
+//!    anyone), and changed under its exclusive latch (or by that task).
+//! 2. A frame's `recs` changes from clean to dirty only under the exclusive latch, from dirty to clean only under the
+//!    latch (shared is enough, because a single writer has `writing`). It never rises while the page holds changes
+//!    older than the new value.
 //! 3. At most one write of a frame's page is under way (`writing`): an older image never overtakes a newer one.
-//! 4. The memory outlives every pin: when the pool goes, pinned frames are orphans, and the last of them frees everything.
+//! 4. The memory outlives every pin: when the pool goes, pinned frames are orphans, and the last of them frees
+//!    everything.
 
 use super::Access;
 use crate::sync::Latch;
@@ -46,8 +48,8 @@ pub(crate) struct Frames {
     base: NonNull<u8>,
     page_size: usize,
     frames: Box<[Frame]>,
-    /// recLSN of each frame's page where it is dirty; `NONE` = clean. Side by side, for the background writer goes through all of
-    /// them several times a second.
+    /// recLSN of each frame's page where it is dirty; `NONE` = clean. Side by side, for the background writer goes
+    /// through all of them several times a second.
     recs: Box<[AtomicU64]>,
     dirty: AtomicUsize,
     /// Orphaned frames still pinned, plus one while the pool lives.
@@ -169,7 +171,8 @@ impl Frames {
         }
     }
 
-    /// A hint that the page's first bytes will be read soon: they come from memory while the pin, elsewhere, is counted.
+    /// A hint that the page's first bytes will be read soon: they come from memory while the pin, elsewhere, is
+    /// counted.
     pub(super) fn expect(&self, index: u32) {
         assert!((index as usize) < self.frames.len());
         #[cfg(target_arch = "x86_64")]
@@ -283,7 +286,8 @@ impl Frames {
         frame.pins.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// The page holds a change whose log record begins at `rec` or later. Under the exclusive latch, before the record is appended.
+    /// The page holds a change whose log record begins at `rec` or later. Under the exclusive latch, before the record
+    /// is appended.
     pub(super) fn mark_dirty(&self, index: u32, rec: Lsn) {
         let (frame, cell) = (self.at(index), &self.recs[index as usize]);
         let rec = rec.0.min(NONE - 1);

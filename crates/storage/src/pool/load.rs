@@ -1,12 +1,13 @@
 //! Misses: claiming a page, finding a frame, reading.
 //!
 //! Invariants:
-//! 1. Who claims a page ends its `Loading`, on every path: success, error, or the task being dropped.
-//! 2. A failed read leaves neither table entry nor frame behind, and its error goes to everybody who waited for it.
-//! 3. A page that fails its checks is made again from the log under its claim: nobody has it, nobody else can bring it in, so what the
-//!    log says up to its end is all there is. Read-ahead leaves that to whoever wants the page.
-//! 4. Who waits for a frame is served by evictions; these wait for log and home only, never for a frame. So misses and write-backs
-//!    cannot wait for each other in a circle.
+//! 1. The task that claims a page ends the page's `Loading` on every path: success, error, or the task being dropped.
+//! 2. A failed read leaves neither a table entry nor a frame behind. Its error goes to everybody who waited for the
+//!    page.
+//! 3. A page that fails its checks is made again from the log under its claim. Nobody has the page and nobody else can
+//!    bring it in, so the log up to its end holds all there is. Read-ahead leaves this to the task that wants the page.
+//! 4. A task that waits for a frame is served by evictions. Evictions wait for the log and the home only, never for a
+//!    frame. So misses and write-backs cannot wait for each other in a circle.
 
 use super::pin::assert_unlatched;
 use super::table::{Entry, Loading};
@@ -175,8 +176,9 @@ impl Pool {
         fetched.pop().expect("counted")
     }
 
-    /// Reads a wanted page in one request with its neighbours in `range` that are absent and for which frames are at hand (thesis,
-    /// section 4.4.1.1). Those stay in memory as long as pages of a scan, but the tier below takes them for what was looked up.
+    /// Reads a wanted page in one request with its neighbours in `range` that are absent and for which frames are at
+    /// hand (thesis, section 4.4.1.1). Those stay in memory as long as pages of a scan, but the tier below takes them
+    /// for what was looked up.
     async fn fetch_around<'a>(
         &'a self,
         wanted: Claim<'a>,
@@ -256,7 +258,7 @@ impl Pool {
         Ok(pin)
     }
 
-    /// Counts what was read for whoever asked; all but the one `wanted` are read ahead.
+    /// Counts what was read for the task that asked. All pages except the one `wanted` are read ahead.
     async fn timed_fetch(
         &self,
         first: PageId,
@@ -292,11 +294,13 @@ impl Pool {
         Ok(claim.install(None, None, Access::Random))
     }
 
-    /// Reads the absent pages of a range, each run of them in one request. Takes no frames that it would have to wait for.
+    /// Reads the absent pages of a range, each run of them in one request. Takes no frames that it would have to wait
+    /// for.
     pub(super) async fn load_ahead(&self, space: SpaceId, first: u32, count: u32) {
         assert_unlatched("reading ahead");
         let end = first.saturating_add(count.min((self.all().len() / 4) as u32));
-        // All are claimed before the first read begins: who comes meanwhile joins instead of tearing a hole into a run.
+        // All are claimed before the first read begins: a task that comes meanwhile joins, and does not tear a hole
+        // into a run.
         let mut runs: Vec<Vec<Claim<'_>>> = Vec::new();
         let mut open = false;
         for no in first..end {
@@ -325,9 +329,9 @@ impl Pool {
         assert!(fetched.len() == claims.len(), "{} pages were asked for, {} came", claims.len(), fetched.len());
         for (claim, page) in claims.into_iter().zip(fetched) {
             match page {
-                // Who waited looks again, and meets the damage himself (invariant 3).
+                // Tasks that waited look again, and meet the damage themselves (invariant 3).
                 Err(StorageError::BadPage { .. }) => drop(claim),
-                // An error has been told to those who waited; who wants the page later will meet it again.
+                // Tasks that waited have the error. A task that wants the page later will meet it again.
                 page => drop(claim.finish(page, Access::Sequential)),
             }
         }

@@ -1,12 +1,13 @@
-//! Models: the production pool, mini-transactions and log under a scheduler that tries many interleavings of their locks and
-//! atomics (PCT and random walks; Burckhardt et al., "A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs", 2010).
+//! Models: the production pool, mini-transactions and log under a scheduler that tries many interleavings of their
+//! locks and atomics (PCT and random walks; Burckhardt et al., "A Randomized Scheduler with Probabilistic Guarantees of
+//! Finding Bugs", 2010).
 //!
 //! ```text
 //! cargo test -p terrace-storage --features shuttle models
 //! ```
 //!
-//! `TERRACE_MODEL_RUNS` sets the number of interleavings of each model. A failure prints a schedule for `shuttle::replay`.
-//! What they do not try: reordering by weak memory (atomics are sequentially consistent here).
+//! `TERRACE_MODEL_RUNS` sets the number of interleavings of each model. A failure prints a schedule for
+//! `shuttle::replay`. What they do not try: reordering by weak memory (atomics are sequentially consistent here).
 
 use super::fixture::{Fixture, PAGE, config, fixture_with, page};
 use super::*;
@@ -93,7 +94,8 @@ pub(crate) fn numbers(bytes: &[u8], no: u32) -> u64 {
     number(0)
 }
 
-/// Adds 1 to both numbers of a page, with others let in between: the latch must keep them out. Returns LSNs: log end before, batch end.
+/// Adds 1 to both numbers of a page, with others let in between: the latch must keep them out. Returns LSNs: log end
+/// before, batch end.
 async fn increment(f: &Fixture, no: u32) -> (Lsn, Lsn) {
     increment_in(&f.pool, &f.log, no).await
 }

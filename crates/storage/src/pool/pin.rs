@@ -90,7 +90,8 @@ impl Pin {
         WriteGuard { pin: self.clone(), _not_send: PhantomData }
     }
 
-    /// Where one thread runs everything, whoever holds the latch waits for us (R3 is broken, or the page is latched twice).
+    /// Where one thread runs everything, whoever holds the latch waits for us (R3 is broken, or the page is latched
+    /// twice).
     fn assert_other_threads(&self) {
         assert!(!self.frames().single_thread, "page {} is latched already by the only thread there is", self.id());
     }

@@ -1,10 +1,12 @@
 //! Free frames, hits on their way to the replacement policy, and victims.
 //!
 //! Invariants:
-//! 1. Lock order: policy, then page-table shard, then hit buffer or free list. A hit, which comes with its buffer, only *tries* the policy.
-//! 2. The policy holds a frame from `admit` (after the page is in the table) to `remove` (in the same critical section in which
-//!    the page leaves the table). A hit that comes late is recognised by its page id and dropped.
-//! 3. A page leaves memory only when it is clean, unpinned and not being written; the home is told before anyone can read it anew.
+//! 1. Lock order: policy, then page-table shard, then hit buffer or free list. A hit, which comes with its buffer, only
+//!    *tries* the policy.
+//! 2. The policy holds a frame from `admit` (after the page is in the table) to `remove` (in the same critical section
+//!    in which the page leaves the table). A hit that comes late is recognised by its page id and dropped.
+//! 3. A page leaves memory only when it is clean, unpinned and not being written; the home is told before anyone can
+//!    read it anew.
 
 use super::table::Entry;
 use super::{Access, Pool};
@@ -165,8 +167,8 @@ impl Pool {
         policy.order.admit(frame, page.to_u64(), class_of(access));
     }
 
-    /// Frees up to `want` clean victims, looking at no more than `limit`; dirty ones on the way are queued for writing, at most a
-    /// group of them. Returns how many were freed.
+    /// Frees up to `want` clean victims, looking at no more than `limit`; dirty ones on the way are queued for writing,
+    /// at most a group of them. Returns how many were freed.
     pub(super) fn sweep(&self, want: usize, limit: usize) -> usize {
         let mut policy = self.replacer.policy.lock();
         for stripe in &self.replacer.stripes {

@@ -1,8 +1,8 @@
 //! The page table: which frame holds a page, or that it is being read.
 //!
 //! Invariants:
-//! 1. A frame's first pin is made under its page's shard lock (shared is enough); a page leaves its frame only under that lock,
-//!    exclusively, when there is no pin. So a pin found here is never a pin of another page.
+//! 1. A frame's first pin is made under its page's shard lock (shared is enough); a page leaves its frame only under
+//!    that lock, exclusively, when there is no pin. So a pin found here is never a pin of another page.
 //! 2. A page is being read by at most one task: the one whose `Loading` stands here.
 
 use crate::error::StorageError;
@@ -41,7 +41,7 @@ impl Table {
     }
 }
 
-/// A read under way. Who else wants the page waits for its end.
+/// A read under way. Other tasks that want the page wait for its end.
 pub(super) struct Loading {
     /// Closed at the end: a gate without permits that opens once, for everybody.
     end: Semaphore,

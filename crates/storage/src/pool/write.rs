@@ -1,15 +1,18 @@
 //! Writing dirty pages home: for eviction, by age, for checkpoints.
 //!
 //! Invariants:
-//! 1. A copy is taken under the page's latch, sealed, and only then does its write wait for the log up to the copy's LSN (R4).
-//! 2. When `home.write_back` has returned Ok, and not before, a page stops being dirty: wholly where it did not change since the
-//!    copy, else down to the recLSN of those changes.
-//! 3. *Checkpoints miss nothing.* A mini-transaction marks its pages dirty with a recLSN not above the log's end, then appends. A
-//!    checkpoint reads the log's end E, then scans the frames, then asks the home. A change whose batch ends at or below E was
-//!    marked before it was appended, so before E was read: the scan meets its page dirty with a recLSN at or below the batch,
-//!    or the page has left the dirty set by then, and by 2 the home answers for it (which is asked last). A change that the
-//!    scan may miss was appended after E was read, and lies at or above E, which the redo LSN never exceeds.
-//! 4. A group in flight is a task of its own: a caller who goes away does not cut it off (frame.rs, invariant 3, needs its end).
+//! 1. A copy is taken under the page's latch, sealed, and only then does its write wait for the log up to the copy's
+//!    LSN (R4).
+//! 2. When `home.write_back` has returned Ok, and not before, a page stops being dirty: wholly where it did not change
+//!    since the copy, else down to the recLSN of those changes.
+//! 3. *Checkpoints miss nothing.* A mini-transaction marks its pages dirty with a recLSN not above the log's end, then
+//!    appends. A checkpoint reads the log's end E, then scans the frames, then asks the home. A change whose batch ends
+//!    at or below E was marked before it was appended, so before E was read: the scan meets its page dirty with a
+//!    recLSN at or below the batch, or the page has left the dirty set by then, and by 2 the home answers for it (which
+//!    is asked last). A change that the scan may miss was appended after E was read, and lies at or above E, which the
+//!    redo LSN never exceeds.
+//! 4. A group in flight is a task of its own: a caller who goes away does not cut it off (frame.rs, invariant 3, needs
+//!    its end).
 
 use super::pin::assert_unlatched;
 use super::{Pin, Pool};
@@ -47,9 +50,9 @@ struct GroupWrite {
 }
 
 impl Pool {
-    /// Writes dirty pages with recLSN < `before` home, the oldest, at most `max`, in groups sorted by address; returns how many. Pages
-    /// dirtied again meanwhile stay dirty. Writes of these pages that are under way already are waited for, and count: 0 says that
-    /// there was nothing to do.
+    /// Writes dirty pages with recLSN < `before` home, the oldest, at most `max`, in groups sorted by address; returns
+    /// how many. Pages dirtied again meanwhile stay dirty. Writes of these pages that are under way already are waited
+    /// for, and count: 0 says that there was nothing to do.
     pub(crate) async fn write_dirty(&self, before: Lsn, max: usize, reason: Reason) -> Result<usize> {
         assert_unlatched("writing pages");
         let mut found = self.all().dirty_before(before);
@@ -79,7 +82,8 @@ impl Pool {
         Ok(written)
     }
 
-    /// Waits until nobody writes the page, or what is written of it is younger than `before`; whether it is still to be written.
+    /// Waits until nobody writes the page, or what is written of it is younger than `before`; whether it is still to be
+    /// written.
     async fn written(&self, page: PageId, before: Lsn) -> bool {
         loop {
             let mut done = std::pin::pin!(self.write_done.notified());
@@ -174,7 +178,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Storage has stopped: who waits for a frame, or for a page to be written, learns it.
+    /// Storage has stopped. Tasks that wait for a frame, or for a page to be written, learn it.
     pub(crate) fn fail(&self, why: &StorageError) {
         *self.failure.lock() = Some(why.clone());
         self.freed.notify_waiters();
@@ -206,7 +210,7 @@ impl Pool {
             let mut victims = self.replacer.take_to_write();
             if victims.is_empty() {
                 if freed == 0 {
-                    return; // All in use; who waits for a frame asks again.
+                    return; // All in use; tasks that wait for a frame ask again.
                 }
                 continue;
             }

@@ -1,4 +1,5 @@
-//! Changes of pages, gathered from the log within a budget of memory, so that all changes of a page are at hand at once.
+//! Changes of pages, gathered from the log within a budget of memory, so that all changes of a page are at hand at
+//! once.
 //!
 //! ```text
 //! pages  .....[ gathered ............. ][ let go ............................]
@@ -6,9 +7,10 @@
 //! ```
 //!
 //! Invariants:
-//! 1. What is gathered of a page is all of it, from where the reading began, or from its last fresh beginning, or from what `take` gave out.
-//! 2. When the budget is exceeded the owner takes everything out, or has the pages with the highest addresses let go. Those below `beyond` are
-//!    complete at the reading's end.
+//! 1. What is gathered of a page is all of it, from where the reading began, or from its last fresh beginning, or from
+//!    what `take` gave out.
+//! 2. When the budget is exceeded the owner takes everything out, or has the pages with the highest addresses let go.
+//!    Those below `beyond` are complete at the reading's end.
 
 use crate::bytes::{FromBytes, IntoBytes, U32, U64, layout};
 use crate::log::batch::{Batch, Block};
@@ -159,8 +161,8 @@ impl Gathered {
         }
     }
 
-    /// Keeps as much as, at the rate so far, will fill the budget when the log is read, and at least a page. `part`: how much of the log has been
-    /// read, 0 to 1.
+    /// Keeps as much as, at the rate so far, will fill the budget when the log is read, and at least a page. `part`:
+    /// how much of the log has been read, 0 to 1.
     pub(crate) fn let_go(&mut self, part: f64) {
         let keep = (self.budget as f64 * part.clamp(0.125, 0.875)) as usize;
         let mut order: Vec<(PageId, usize)> =

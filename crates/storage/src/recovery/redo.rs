@@ -1,4 +1,5 @@
-//! Redo by page: the log is read, changes are gathered by page within a budget, and the pages are visited in order of address.
+//! Redo by page: the log is read, changes are gathered by page within a budget, and the pages are visited in order of
+//! address.
 //!
 //! ```text
 //! reading 1   the whole log from the redo LSN: its end, a point-in-time stop, which pages have changes; gathers pages a..k
@@ -8,9 +9,11 @@
 //!
 //! Invariants:
 //! 1. A page that is visited becomes dirty, even where its bytes hold every change already (invariant 4 of recovery).
-//! 2. While all pages named so far fit into half the pool they stay there, dirty, and what is gathered is applied whenever the budget is
-//!    exceeded: one reading does. Else each is written when it has been visited, so that eviction never writes one here and one there.
-//! 3. A page is visited once in a reading then, but for those with very many changes, which are visited whenever a part of these is gathered.
+//! 2. While all pages named so far fit into half the pool they stay there, dirty, and what is gathered is applied
+//!    whenever the budget is exceeded: one reading does. Else each is written when it has been visited, so that
+//!    eviction never writes one here and one there.
+//! 3. A page is visited once in a reading then. A page with very many changes is visited whenever a part of them is
+//!    gathered.
 //! 4. A batch is gathered only when it is known that it is to be repeated.
 
 use super::gather::{Change, Changes, Gathered, PageSet, Pushed};
@@ -362,7 +365,8 @@ impl Sweep<'_> {
         }
     }
 
-    /// The visited pages, and those between two of them that are at hand: one long write is cheaper than two short ones.
+    /// The visited pages, and those between two of them that are at hand: one long write is cheaper than two short
+    /// ones.
     fn to_write(&self, pool: &Pool) -> Vec<PageId> {
         let mut pages: Vec<PageId> = Vec::with_capacity(self.pages.len());
         for (page, _) in self.pages {

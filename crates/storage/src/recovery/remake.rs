@@ -1,13 +1,17 @@
-//! Pages made again from the log, while the database runs or is being opened: damaged ones, lost ones of the flash tier, suspects.
+//! Making pages again from the log, while the database runs or is being opened: damaged pages, lost pages of the flash
+//! tier, suspect pages.
 //!
-//! Whoever wants some hands them in and waits. Requests that come while a pass over the log is under way share the next one: ever so
-//! many pages cost one pass, and not one each.
+//! A task that needs such pages hands them in and waits. Requests that come while a pass over the log is under way
+//! share the next pass. So many pages cost one pass, not one pass each.
 //!
 //! Invariants:
-//! 1. One pass at a time, over at most `PASS_BYTES` of pages, which lie in memory while the log goes by in order.
-//! 2. A page follows its base exactly (`follow`), or begins afresh in the log. Where it does neither, its last beginning is looked for
-//!    and the page made from there; where the log does not reach back to that, the answer says what was wrong with the base.
-//! 3. Nobody changes a page that is being made: it is claimed by its reader, or it is dirty in a frame of the tier that is void once it changes.
+//! 1. There is one pass at a time, over at most `PASS_BYTES` of pages. They lie in memory while the log goes by in
+//!    order.
+//! 2. A page follows its base exactly (`follow`), or begins afresh in the log. If it does neither, its last beginning
+//!    is looked for and the page is made from there. If the log does not reach back to that, the answer says what was
+//!    wrong with the base.
+//! 3. Nobody changes a page that is being made: its reader has claimed it, or it is dirty in a frame of the tier that
+//!    becomes void once the page changes.
 
 use super::follow;
 use super::gather::Change;
@@ -32,7 +36,8 @@ const PASS_BYTES: usize = 32 << 20;
 pub(crate) enum Base {
     /// This version, and what the log has from the LSN on.
     Version(IoBuf, Lsn),
-    /// The log alone: what is wrong with the version at home, and an LSN from where on the log may begin the page afresh.
+    /// The log alone: what is wrong with the version at home, and an LSN from where on the log may begin the page
+    /// afresh.
     Nothing(StorageError, Lsn),
 }
 
@@ -43,7 +48,7 @@ pub(crate) struct Wanted {
     pub(crate) upto: Lsn,
 }
 
-/// Makes pages again; shared by who wants some.
+/// Makes pages again; shared by the tasks that need some.
 pub(crate) struct Remaker(Arc<Inner>);
 
 struct Inner {
@@ -65,7 +70,7 @@ struct Making {
     /// Batches that begin below do not concern it.
     since: Lsn,
     state: Result<()>,
-    /// Who waits for it.
+    /// The requests that wait for it.
     asked: usize,
 }
 

@@ -1,14 +1,14 @@
 //! Delayed reuse of freed pages (Fraser, *Practical lock-freedom*, section 5.2.3: epoch-based reclamation).
 //!
-//! A B-tree descent goes from page to page by numbers that it read without holding a latch in between. It enters an epoch
-//! first; a page that is unlinked meanwhile is *retired*, and given to others only when every descent that may know its number
-//! has left. In memory only: after a restart nobody is inside a tree.
+//! A B-tree descent goes from page to page by numbers that it read without holding a latch in between. It enters an
+//! epoch first; a page that is unlinked meanwhile is *retired*, and given to others only when every descent that may
+//! know its number has left. In memory only: after a restart nobody is inside a tree.
 //!
 //! Invariants:
 //! 1. `active[e & 1]` counts the guards that entered in epoch `e`; only the present epoch and the one before have any.
 //! 2. The epoch moves from `e` to `e + 1` only when nobody of epoch `e - 1` is left.
-//! 3. Hence a page retired in epoch `e` is unknown to everybody in epoch `e + 2`: who entered at `e` or before has left, and
-//!    who entered later began after the page was unlinked.
+//! 3. Hence a page retired in epoch `e` is unknown to everybody in epoch `e + 2`: who entered at `e` or before has
+//!    left, and who entered later began after the page was unlinked.
 use super::PageHold;
 use parking_lot::Mutex;
 use std::collections::VecDeque;

@@ -4,9 +4,9 @@
 //!
 //! Page 0 is the file header ([`FileHeader`]). A map page has a [`MapEntry`] for each extent of its span.
 //!
-//! Map *m* covers `span` = entries x 64 pages from page `m * span` on and lies at page `m * span + 1`. The first extent of a
-//! span belongs to the tablespace (page 0 of it is the file header in the first span, unused in the others). An entry is all
-//! zeros exactly where the extent is free, so a freshly formatted map page says that everything is free.
+//! Map *m* covers `span` = entries x 64 pages from page `m * span` on and lies at page `m * span + 1`. The first extent
+//! of a span belongs to the tablespace (page 0 of it is the file header in the first span, unused in the others). An
+//! entry is all zeros exactly where the extent is free, so a freshly formatted map page says that everything is free.
 use super::EXTENT;
 use crate::bytes::{FromBytes, IntoBytes, U16, U32, U64, front, layout};
 use crate::page::slotted;

@@ -3,7 +3,8 @@
 //! Invariants:
 //! 1. An extent has an owner here exactly while it has a used or a held page.
 //! 2. `free` holds the extents below the frontier that have no owner, save those of the tablespace itself.
-//! 3. An object's `open` holds its extents with a page neither used nor held; its `roomy` the used pages with category > 0.
+//! 3. An object's `open` holds its extents with a page neither used nor held; its `roomy` the used pages with category
+//!    > 0.
 //! 4. A page is *held* while it is reserved but not yet used, or freed but perhaps still known to a reader.
 use super::EXTENT;
 use super::map::{category, with_category};

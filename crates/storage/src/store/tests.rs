@@ -1,7 +1,9 @@
-//! The store as a whole: crashes at every kind of point, crashes during recovery, closing, foreign files, full devices, repair.
+//! The store as a whole: crashes at every kind of point, crashes during recovery, closing, foreign files, full devices,
+//! repair.
 //!
-//! The workload keeps a counter on each of a few pages; a mini-transaction adds one to some of them. The state after every
-//! mini-transaction is remembered, so that a restart must show one of them, no older than the last that was acknowledged.
+//! The workload keeps a counter on each of a few pages; a mini-transaction adds one to some of them. The state after
+//! every mini-transaction is remembered, so that a restart must show one of them, no older than the last that was
+//! acknowledged.
 
 use super::*;
 use crate::config::Safeguard;
@@ -273,7 +275,8 @@ fn crash_history(seed: u64, stride: usize) {
 fn recover_twice(seed: u64, mut disks: (Arc<Recorder>, Vec<Arc<FaultDevice>>), mut model: Model, mut acked: usize) {
     let sim = Sim::new(seed, 2);
     model.acked.clear();
-    // The first recovery is cut somewhere, and whatever it left is recovered again; then work goes on, is cut, and recovered.
+    // The first recovery is cut somewhere, and whatever it left is recovered again; then work goes on, is cut, and
+    // recovered.
     for round in 0..3 {
         let (recorder, devices) = &disks;
         if round == 0 {
@@ -444,7 +447,8 @@ fn a_rotten_page_is_rebuilt_from_the_log() {
     });
 }
 
-/// A page whose beginning the log has lost, and one that the log, itself damaged, cannot make again: named, not returned.
+/// A page whose beginning the log has lost, and one that the log, itself damaged, cannot make again: named, not
+/// returned.
 #[test]
 fn a_rotten_page_that_the_log_cannot_make_again_is_named() {
     let (sim, recorder, devices, st, model) = created(13, false);
@@ -704,7 +708,8 @@ fn a_full_log_device_recovers_with_its_reserve() {
     drop(recorder);
 }
 
-/// With a full log the opening itself moves the redo LSN to the log's end: what it has not repaired by then nobody would notice again.
+/// With a full log the opening itself moves the redo LSN to the log's end: what it has not repaired by then nobody
+/// would notice again.
 #[test]
 fn a_lost_write_is_repaired_before_a_full_log_forgets_it() {
     let capacity = 4096 + 7 * (64 << 10);

@@ -4,8 +4,8 @@ use super::*;
 use rustc_hash::FxHashSet;
 
 impl UndoSpace {
-    /// Verifies the given finished transactions (what purge has not consumed): begin marks are theirs, their records lead back from the last,
-    /// and every extent has one owner. Returns the problems found.
+    /// Verifies the given finished transactions (what purge has not consumed): begin marks are theirs, their records
+    /// lead back from the last, and every extent has one owner. Returns the problems found.
     pub async fn check(&self, st: &Store, histories: &[History]) -> Result<Vec<String>> {
         let mut problems = Vec::new();
         self.check_extents(Layout { page_size: st.pool().page_size() }, &mut problems);

@@ -1,11 +1,11 @@
 //! What lies in undo pages (*format*).
 //!
-//! An undo page is slotted. Its cells are begin marks ([`BeginMark`]) and records ([`RecordHeader`], then a body) in the order of writing. The
-//! low half of an `UndoPtr` is the cell's position. The special area is a [`TailPage`].
+//! An undo page is slotted. Its cells are begin marks ([`BeginMark`]) and records ([`RecordHeader`], then a body) in
+//! the order of writing. The low half of an `UndoPtr` is the cell's position. The special area is a [`TailPage`].
 //!
-//! Extents are 1 MiB. Extent 0 holds the file header and the directory pages, from page 1 on. A directory page is one special area: the
-//! number of directory pages (u32, in page 1 only), 4 zeros, a [`SegmentEntry`] for each segment, and in its second half an
-//! [`ExtentEntry`] for each extent.
+//! Extents are 1 MiB. Extent 0 holds the file header and the directory pages, from page 1 on. A directory page is one
+//! special area: the number of directory pages (u32, in page 1 only), 4 zeros, a [`SegmentEntry`] for each segment, and
+//! in its second half an [`ExtentEntry`] for each extent.
 use super::{History, TxnEnd, UndoRecord};
 use crate::bytes::{FromBytes, IntoBytes, U32, U64, front, layout};
 use crate::page::slotted::SPECIAL_START;

@@ -1,5 +1,5 @@
-//! After redo: what the segments' tails say at once (who lost, where ids go on), and the finished transactions behind them, which are
-//! read later, one by one: there may be millions, and nobody but purge needs them.
+//! After redo: what the segments' tails say at once (which transactions lost, where ids go on), and the finished
+//! transactions behind them. The latter are read later, one by one: there may be millions, and only purge needs them.
 use super::format::{Begin, ExtentEntry, Layout, SlotEntry, StoredState, TailState};
 use super::*;
 use crate::bytes::{U32, front};
@@ -8,7 +8,8 @@ use futures::StreamExt;
 /// Tail pages read at once.
 const IN_FLIGHT: usize = 16;
 
-/// Finished transactions that purge has not consumed and nobody has read yet: for each segment where to go on, backwards.
+/// Finished transactions that purge has not consumed and nobody has read yet: for each segment where to go on,
+/// backwards.
 #[derive(Default)]
 pub struct Unread(Vec<Walk>);
 
@@ -19,7 +20,8 @@ struct Walk {
 }
 
 impl Unread {
-    /// The next one, of one segment after the other, each from its last one back. What was read is not read again after an error.
+    /// The next one, of one segment after the other, each from its last one back. What was read is not read again after
+    /// an error.
     pub async fn next(&mut self, st: &Store) -> Result<Option<History>> {
         while let Some(walk) = self.0.last_mut() {
             if walk.state.txn <= walk.consumed {
@@ -117,8 +119,8 @@ impl UndoSpace {
             }
             page_no += 1;
         }
-        // Extents in use, and what else the device has allocated. An allocation may have been lost in a crash while the log remembers
-        // pages in it: it is made again.
+        // Extents in use, and what else the device has allocated. An allocation may have been lost in a crash while the
+        // log remembers pages in it: it is made again.
         let used = owners.iter().rposition(|o| *o != 0).map_or(1, |last| last as u32 + 1);
         let allocated = (st.space_bytes(UNDO) / format::EXTENT_BYTES).min(owners.len() as u64) as u32;
         for extent in allocated..used {

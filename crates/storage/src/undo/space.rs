@@ -95,7 +95,8 @@ impl UndoSpace {
         self.add_directory(st, false).await
     }
 
-    /// Adds a directory page: more segments, and more extents to name. With `for_slots`, not if segments are free by now.
+    /// Adds a directory page: more segments, and more extents to name. With `for_slots`, not if segments are free by
+    /// now.
     pub(super) async fn add_directory(&self, st: &Store, for_slots: bool) -> Result<()> {
         let _growing = self.grow.lock().await;
         if for_slots && !self.inner.lock().free_slots.is_empty() {
@@ -149,8 +150,8 @@ impl UndoSpace {
             (None, None) => unreachable!("an extent was taken where there is no next page"),
         };
         let page = st.pool().create(PageId::new(UNDO, no)).await?;
-        // Only the owner of the segment changes its last extent; `consumed` and the head may change under us, so they are not written
-        // unless this is the segment's first extent (then nothing is left to consume).
+        // Only the owner of the segment changes its last extent; `consumed` and the head may change under us, so they
+        // are not written unless this is the segment's first extent (then nothing is left to consume).
         let last_extent = self.inner.lock().slots[writer.slot as usize].extents.back().copied();
         let first_extent = (no / per_extent).to_le_bytes();
         let tail = no.to_le_bytes();
@@ -219,7 +220,8 @@ impl UndoSpace {
         Ok(extent)
     }
 
-    /// Purge is done with this transaction, and with all before it in its segment: frees whole extents. In order within a segment.
+    /// Purge is done with this transaction, and with all before it in its segment: frees whole extents. In order within
+    /// a segment.
     pub async fn consumed(&self, st: &Store, history: &History) -> Result<()> {
         let layout = Layout { page_size: st.pool().page_size() };
         let per_extent = layout.pages_per_extent();
@@ -246,8 +248,8 @@ impl UndoSpace {
         }
     }
 
-    /// Whether `consumed` has begun with it. Where it did not end (an error, a dropped call), its extents are partly others' by now:
-    /// nothing of the history may be read any more, and `consumed` is to be called again.
+    /// Whether `consumed` has begun with it. Where it did not end (an error, a dropped call), its extents are partly
+    /// others' by now: nothing of the history may be read any more, and `consumed` is to be called again.
     pub fn is_leaving(&self, history: &History) -> bool {
         self.inner.lock().slots[history.slot as usize].consumed >= history.txn
     }

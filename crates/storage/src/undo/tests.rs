@@ -164,8 +164,8 @@ fn purge_that_is_cut_off_loses_no_extent() {
     });
 }
 
-/// As after a purge that was cut off when nothing of its extents was left: the next in the segment has the same extent, or, where somebody
-/// else has taken that, another.
+/// As after a purge that was cut off when nothing of its extents was left: the next in the segment has the same extent,
+/// or, where somebody else has taken that, another.
 #[test]
 fn purge_that_is_repeated_takes_nothing_from_the_next_in_its_segment() {
     purge_again(false);

@@ -1,4 +1,5 @@
-//! Messages as JSON, one object a line: `time` (microseconds since 1970, UTC), `level`, `target`, `message`, and each field by its name.
+//! Messages as JSON, one object a line: `time` (microseconds since 1970, UTC), `level`, `target`, `message`, and each
+//! field by its name.
 
 use std::fmt::{self, Write as _};
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -1,11 +1,13 @@
 //! A server whose database has failed starts anew: the process executes its own program again, under the same number.
 //!
 //! Invariants:
-//! 1. Nothing of the failed run goes on beside recovery: executing ends all threads, closes all files, ends or awaits their transfers.
-//! 2. A server that fails again soon after such a start ends instead, with both reasons in its log: whoever watches it decides.
+//! 1. Nothing of the failed run goes on beside recovery: executing ends all threads, closes all files, ends or awaits
+//!    their transfers.
+//! 2. A server that fails again soon after such a start ends instead, with both reasons in its log: whoever watches it
+//!    decides.
 //!
-//! What was acknowledged is in the log; recovery is what a start after a crash does (PostgreSQL does the same when a process of its
-//! dies). Sessions were told 57P02.
+//! What was acknowledged is in the log; recovery is what a start after a crash does (PostgreSQL does the same when a
+//! process of its dies). Sessions were told 57P02.
 
 use crate::Failure;
 use std::net::SocketAddr;

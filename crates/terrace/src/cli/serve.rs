@@ -16,8 +16,8 @@ use terrace_server::{Auth, Limits, Tls, while_starting};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Prints a line where somebody may read it. A closed pipe or a full disk behind standard output is no reason to stop serving,
-/// or not to close the database.
+/// Prints a line where somebody may read it. A closed pipe or a full disk behind standard output is no reason to stop
+/// serving, or not to close the database.
 macro_rules! say {
     ($($line:tt)*) => {{
         use std::io::Write as _;
@@ -55,7 +55,8 @@ impl Door {
     }
 }
 
-/// Opens a database and serves it. Who comes before it is open is told so, and how far that is.
+/// Opens a database and serves it. Clients that connect before it is open get an error that says so, and how far
+/// opening is.
 pub(crate) async fn open_and_serve(dir: &Path, listen: Option<SocketAddr>) -> Result<(), Failure> {
     let mut signals = StopSignals::new()?; // Before the port is open: who has seen it may ask for a stop.
     let claimed = Claimed::new(dir)?;
@@ -154,8 +155,8 @@ async fn serve_until_stopped(instance: &Instance, door: Door, mut signals: StopS
 /// How often storage is asked whether it works.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Ends when storage has failed, or the engine above it (a rollback that cannot be done): from then on nothing can be committed, and
-/// much not be read.
+/// Ends when storage has failed, or the engine above it (a rollback that cannot be done): from then on nothing can be
+/// committed, and much not be read.
 fn storage_failed(instance: &Instance) -> impl Future<Output = ()> + Send + use<> {
     let (env, database) = (instance.env.clone(), instance.database.clone());
     async move {

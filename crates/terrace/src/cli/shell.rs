@@ -1,6 +1,7 @@
 //! `terrace shell`: SQL at a prompt, from a file, a pipe or the command line.
 //!
-//! Connected, it speaks the wire protocol. Embedded, it opens the database and serves it to itself, so that both answer alike.
+//! Connected, it speaks the wire protocol. Embedded, it opens the database and serves it to itself, so that both answer
+//! alike.
 //!
 //! 1. Input that is not typed stops at its first error, with exit code 1.
 //! 2. What is sent is whole statements: the lexer finds the semicolons that end them.
@@ -34,8 +35,8 @@ pub(crate) struct ShellOptions {
     /// The directory of a database that is not being served.
     #[arg(value_name = "DIR", required_unless_present = "connect")]
     dir: Option<PathBuf>,
-    /// A server in place of a directory: HOST:PORT, or postgres://USER@HOST:PORT/terrace. Without TLS; a password is best put in the
-    /// environment variable PGPASSWORD.
+    /// A server in place of a directory: HOST:PORT, or postgres://USER@HOST:PORT/terrace. Without TLS; a password is
+    /// best put in the environment variable PGPASSWORD.
     #[arg(long, value_name = "ADDRESS", conflicts_with = "dir")]
     connect: Option<String>,
     /// Run these statements (or one \command) and end; may be given several times.

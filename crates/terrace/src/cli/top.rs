@@ -17,8 +17,8 @@ mod tests;
 
 #[derive(clap::Args)]
 pub(crate) struct TopOptions {
-    /// The server: HOST:PORT, or as PostgreSQL's tools name it. Without TLS; a password is best put in the environment variable
-    /// PGPASSWORD.
+    /// The server: HOST:PORT, or as PostgreSQL's tools name it. Without TLS; a password is best put in the environment
+    /// variable PGPASSWORD.
     #[arg(
         long,
         visible_alias = "connect",

@@ -67,8 +67,8 @@ async fn create(database: &Database) -> Result<Arc<Table>> {
     Ok(table)
 }
 
-/// Makes the table where it is missing and fills it up to `rows`, in batches; `progress` hears how many there are. Continues
-/// a load that was interrupted.
+/// Makes the table where it is missing and fills it up to `rows`, in batches; `progress` hears how many there are.
+/// Continues a load that was interrupted.
 pub(crate) async fn load(database: &Database, rows: u32, progress: impl Fn(u32)) -> Result<Arc<Table>> {
     let table = match database.catalog().table(TABLE) {
         Some(table) => table.clone(),

@@ -1,8 +1,8 @@
 //! Magnetic disks striped into one device: seek by distance, rotation, transfer, an elevator over what is outstanding.
 //!
-//! 1. The platters turn all the time: where a sector is follows from the clock. A write that continues the one before comes a command's
-//!    overhead too late for its sector and waits a whole turn (so do the 946 and 2,970 writes/s of Do's Tables 3.1 and 4.3, with write
-//!    caching off).
+//! 1. The platters turn all the time: where a sector is follows from the clock. A write that continues the one before
+//!    comes a command's overhead too late for its sector and waits a whole turn (so do the 946 and 2,970 writes/s of
+//!    Do's Tables 3.1 and 4.3, with write caching off).
 //! 2. A read that continues the one before is served from the track buffer, at the rate of the medium.
 //! 3. Seek time is `seek_min + (seek_max - seek_min) * sqrt(distance / capacity)`; none within a track.
 use super::Part;
@@ -70,7 +70,8 @@ impl DiskArray {
         self.p.sync_us * 1000
     }
 
-    /// One part for each spindle that the range touches: stripes of one spindle that follow each other lie together there.
+    /// One part for each spindle that the range touches: stripes of one spindle that follow each other lie together
+    /// there.
     pub(crate) fn parts(&self, write: bool, offset: u64, bytes: u64) -> Vec<Part> {
         let (n, stripe) = (self.p.spindles, self.p.stripe);
         let mut parts: Vec<Part> = Vec::new();

@@ -1,5 +1,5 @@
-//! Measures a profile as its source measured the device: a closed loop of so many outstanding transfers, in virtual time, on the mechanism
-//! alone.
+//! Measures a profile as its source measured the device: a closed loop of so many outstanding transfers, in virtual
+//! time, on the mechanism alone.
 use super::profile::{Calibration, Metric, Pattern};
 use super::{Emulation, Part, Profile};
 use rand::{RngExt, SeedableRng};

@@ -1,5 +1,6 @@
-//! Profiles: named devices, as data files in `profiles/`. Each says where its numbers come from, which metrics it was calibrated to (block
-//! size, queue depth, span of addresses), and which parameters were fitted to meet them rather than published.
+//! Profiles: named devices, as data files in `profiles/`. Each says where its numbers come from, which metrics it was
+//! calibrated to (block size, queue depth, span of addresses), and which parameters were fitted to meet them rather
+//! than published.
 use super::disk::{DiskArray, DiskParameters};
 use super::ssd::{Ssd, SsdParameters};
 use super::volume::{Volume, VolumeParameters};
@@ -16,14 +17,14 @@ pub struct Profile {
     #[serde(default)]
     pub fitted: Vec<String>,
     #[serde(rename = "device")]
-    pub kind: Kind,
+    pub kind: DeviceKind,
     #[serde(default)]
     pub calibration: Vec<Calibration>,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum DeviceKind {
     Disk(DiskParameters),
     Ssd(SsdParameters),
     Volume(VolumeParameters),
@@ -112,10 +113,10 @@ impl Profile {
         Profile::parse(found.ok_or_else(|| ProfileError::Unknown(name.into()))?.1)
     }
 
-    /// The device for a database that is `factor` times smaller than the one to be measured: a disk's seeks take as long as they would over all of
-    /// it. What else a device does depends on no address.
+    /// The device for a database that is `factor` times smaller than the one to be measured: a disk's seeks take as
+    /// long as they would over all of it. What else a device does depends on no address.
     pub fn shrunk(mut self, factor: u64) -> Profile {
-        if let Kind::Disk(disk) = &mut self.kind {
+        if let DeviceKind::Disk(disk) = &mut self.kind {
             disk.stretch = factor.max(1);
         }
         self.calibration.iter_mut().for_each(|of| of.span = (of.span / factor.max(1)).max(of.block));
@@ -134,7 +135,7 @@ impl Profile {
     /// A parameter that is zero and must not be.
     fn zero(&self) -> Option<&'static str> {
         let above: Vec<(&'static str, u64)> = match &self.kind {
-            Kind::Disk(d) => vec![
+            DeviceKind::Disk(d) => vec![
                 ("spindles", d.spindles),
                 ("stripe", d.stripe),
                 ("capacity", d.capacity),
@@ -142,10 +143,10 @@ impl Profile {
                 ("rate", d.rate),
                 ("seek_max_us - seek_min_us + 1", (d.seek_max_us + 1).saturating_sub(d.seek_min_us)),
             ],
-            Kind::Ssd(s) => {
+            DeviceKind::Ssd(s) => {
                 vec![("channels", s.channels as u64), ("read.rate", s.read.rate), ("write.rate", s.write.rate)]
             }
-            Kind::Volume(v) => vec![("iops", v.iops), ("rate", v.rate), ("operation_bytes", v.operation_bytes)],
+            DeviceKind::Volume(v) => vec![("iops", v.iops), ("rate", v.rate), ("operation_bytes", v.operation_bytes)],
         };
         let calibrations = self.calibration.iter();
         let loops = calibrations
@@ -155,9 +156,9 @@ impl Profile {
 
     pub(crate) fn emulation(&self) -> Emulation {
         Emulation::new(match &self.kind {
-            Kind::Disk(p) => Mechanism::Disk(DiskArray::new(p.clone())),
-            Kind::Ssd(p) => Mechanism::Ssd(Ssd::new(p.clone())),
-            Kind::Volume(p) => Mechanism::Volume(Volume::new(p.clone())),
+            DeviceKind::Disk(p) => Mechanism::Disk(DiskArray::new(p.clone())),
+            DeviceKind::Ssd(p) => Mechanism::Ssd(Ssd::new(p.clone())),
+            DeviceKind::Volume(p) => Mechanism::Volume(Volume::new(p.clone())),
         })
     }
 }

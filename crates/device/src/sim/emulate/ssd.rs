@@ -1,8 +1,10 @@
-//! An SSD as a black box: channels that work side by side, a bus that they share, ceilings on operations, reads and writes apart.
+//! An SSD as a black box: channels that work side by side, a bus that they share, ceilings on operations, reads and
+//! writes apart.
 //!
-//! 1. A transfer occupies a channel for its latency, then the bus for its bytes. A transfer that continues one of the last streams costs the
-//!    sequential latency.
-//! 2. A ceiling paces the starts of its kind of operation: what a full device can sustain, beyond what its latency shows when idle.
+//! 1. A transfer occupies a channel for its latency, then the bus for its bytes. A transfer that continues one of the
+//!    last streams costs the sequential latency.
+//! 2. A ceiling paces the starts of its kind of operation: what a full device can sustain, beyond what its latency
+//!    shows when idle.
 use super::Part;
 use serde::Deserialize;
 

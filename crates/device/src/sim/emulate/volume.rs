@@ -1,8 +1,9 @@
-//! A network volume: a latency, and two budgets (operations, bytes) that fill at a rate up to a burst and pace what exceeds them.
+//! A network volume: a latency, and two budgets (operations, bytes) that fill at a rate up to a burst and pace what
+//! exceeds them.
 //!
-//! 1. Nothing queues but for a budget: operations within both take the latency, however many are outstanding.
-//! 2. A budget is kept as the time at which it would be empty-handed again (the generic cell rate algorithm): an operation may begin once
-//!    that lies no further ahead than the burst.
+//! 1. Operations queue only for a budget: operations within both take the latency, however many are outstanding.
+//! 2. A budget is kept as the time at which it would be empty-handed again (the generic cell rate algorithm): an
+//!    operation may begin once that lies no further ahead than the burst.
 use super::Part;
 use serde::Deserialize;
 

@@ -1,12 +1,13 @@
 //! What a crash may leave behind.
 //!
-//! A history is the sequence of starts and ends of writes and syncs over all devices of a database; a crash is possible after
-//! each of its events. Invariants: (1) a sync settles exactly the changes that had completed before it began; (2) settled
-//! changes are on the medium whatever a crash does; (3) an unsettled change is there, or not, or torn, independently of every
-//! other (volatile caches reorder); (4) what is there was applied in the order of starts, so an older write never hides a newer
-//! one; (5) after a failed sync, later syncs do not settle what it should have: the kernel may have marked those pages clean. Only
-//! writing the same bytes again and a sync after that do; (6) what a process had in flight when it died is there for those who read,
-//! whole or in its first part, and settles like any other change.
+//! A history is the sequence of starts and ends of writes and syncs over all devices of a database; a crash is possible
+//! after each of its events. Invariants: (1) a sync settles exactly the changes that had completed before it began; (2)
+//! settled changes are on the medium whatever a crash does; (3) an unsettled change is there, or not, or torn,
+//! independently of every other (volatile caches reorder); (4) what is there was applied in the order of starts, so an
+//! older write never hides a newer one; (5) after a failed sync, later syncs do not settle what it should have: the
+//! kernel may have marked those pages clean. Only writing the same bytes again and a sync after that do; (6) what a
+//! process had in flight when it died is there for those who read, whole or in its first part, and settles like any
+//! other change.
 
 use crate::Image;
 use rand::{RngExt, SeedableRng};
@@ -84,7 +85,7 @@ impl Change {
                     let units = data.chunks(TEAR).enumerate().filter(|(unit, _)| kept[*unit]);
                     units.for_each(|(unit, bytes)| image.write(offset + (unit * TEAR) as u64, bytes));
                 }
-                // A file that grows does so by whole blocks: whoever reads must find the bytes, torn or not.
+                // A file that grows does so by whole blocks: a reader must find the bytes, torn or not.
                 image.grow(image.size().next_multiple_of(crate::SECTOR as u64));
             }
             Change::Clear { offset, len } => image.clear(*offset, *len),
@@ -154,7 +155,7 @@ impl Pending {
 
 /// A device between what is certain and what is not.
 #[derive(Clone, Debug)]
-pub(super) struct State {
+pub(super) struct DeviceState {
     pub(super) name: String,
     pub(super) atomic_write: usize,
     pub(super) capacity: u64,
@@ -163,9 +164,9 @@ pub(super) struct State {
     pending: BTreeMap<u64, Pending>,
 }
 
-impl State {
-    pub(super) fn new(name: &str, atomic_write: usize, capacity: u64, image: Image) -> State {
-        State { name: name.to_string(), atomic_write, capacity, durable: image, pending: BTreeMap::new() }
+impl DeviceState {
+    pub(super) fn new(name: &str, atomic_write: usize, capacity: u64, image: Image) -> DeviceState {
+        DeviceState { name: name.to_string(), atomic_write, capacity, durable: image, pending: BTreeMap::new() }
     }
 
     fn settle_where(&mut self, covered: impl Fn(&Pending) -> bool) {
@@ -239,7 +240,7 @@ impl State {
 
 /// All devices at one point of a history.
 #[derive(Clone, Debug, Default)]
-pub(super) struct States(pub(super) Vec<State>);
+pub(super) struct States(pub(super) Vec<DeviceState>);
 
 impl States {
     /// Takes in event `number`.
@@ -283,7 +284,7 @@ impl States {
     }
 
     fn last(&self) -> Option<(u64, usize)> {
-        self.0.iter().filter_map(State::last_unsettled_write).max()
+        self.0.iter().filter_map(DeviceState::last_unsettled_write).max()
     }
 
     /// Changes of a device's size and room that have begun and not ended.
@@ -370,11 +371,11 @@ impl Cursor {
         self.states.0.iter().flat_map(|s| s.pending.values()).filter(|p| !p.settled).count()
     }
 
-    /// Units of [`TEAR`] bytes in the last unsettled write: `Choice::Torn(1..that)` are its torn forms. 0 = there is none, or
-    /// its device writes it atomically.
+    /// Units of [`TEAR`] bytes in the last unsettled write: `Choice::Torn(1..that)` are its torn forms. 0 = there is
+    /// none, or its device writes it atomically.
     pub fn last_write_units(&self) -> usize {
         let Some((number, units)) = self.states.last() else { return 0 };
-        let atomic = |s: &State| s.pending.contains_key(&number) && units * TEAR <= s.atomic_write;
+        let atomic = |s: &DeviceState| s.pending.contains_key(&number) && units * TEAR <= s.atomic_write;
         if self.states.0.iter().any(atomic) { 0 } else { units }
     }
 

@@ -1,4 +1,5 @@
-//! Random concurrent work against what must hold whatever the order: sums, snapshots, and what `check` verifies. And restarts.
+//! Random concurrent work against what must hold whatever the order: sums, snapshots, and what `check` verifies. And
+//! restarts.
 use crate::testing::*;
 use crate::txn::{IndexRange, Isolation, Scan, ScanDirection, UpdateOutcome};
 use crate::{Database, EngineConfig, Table};
@@ -18,7 +19,8 @@ fn by_key(table: &Table, direction: ScanDirection) -> Scan {
     Scan::Index(IndexRange { index, from: Bound::Unbounded, to: Bound::Unbounded, direction })
 }
 
-/// Adds to an account in READ COMMITTED fashion: what another transaction committed meanwhile is the new base. False: it is gone.
+/// Adds to an account in READ COMMITTED fashion: what another transaction committed meanwhile is the new base. False:
+/// it is gone.
 async fn add(txn: &mut crate::Txn, t: &Table, id: i32, amount: i32) -> crate::Result<bool> {
     txn.begin_statement();
     let Some((rid, mut v, mut version)) = get(txn, t, id).await else { return Ok(false) };

@@ -58,7 +58,8 @@ fn time_starts_over() {
     assert_eq!(order.victim(), Some(2));
 }
 
-/// What 100 frames see of a skewed history: a page wanted often comes in though memory kept it away for long, one wanted once does not.
+/// What 100 frames see of a skewed history: a page wanted often comes in though memory kept it away for long, one
+/// wanted once does not.
 #[test]
 fn pages_wanted_once_do_not_push_out_others() {
     let mut order = FlashLrfu::new(100);

@@ -1,5 +1,5 @@
-//! Many writers and scanners at once: in virtual time with a pool so small that nearly every step misses and lets others in
-//! between, and in real time on threads.
+//! Many writers and scanners at once: in virtual time with a pool so small that nearly every step misses and lets
+//! others in between, and in real time on threads.
 use super::*;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use terrace_env::yield_now;

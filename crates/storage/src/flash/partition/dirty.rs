@@ -5,7 +5,8 @@ use crate::flash::record::{FrameState, NONE};
 use crate::sync::atomic::Ordering;
 use crate::types::{Lsn, PageId};
 
-/// Dirty frames looked at to find one that is cold: the coldest of so many is among the coldest twentieth, with odds of 26 to 1.
+/// Dirty frames looked at to find one that is cold: the coldest of so many is among the coldest twentieth, with odds of
+/// 26 to 1.
 const SAMPLE: usize = 64;
 
 impl Partition {
@@ -56,8 +57,8 @@ impl Partition {
         found
     }
 
-    /// Of some frames that can be cleaned now, others each time, the one that replacement would take first. `None`: none can, or the order
-    /// cannot tell.
+    /// Of some frames that can be cleaned now, others each time, the one that replacement would take first. `None`:
+    /// none can, or the order cannot tell.
     pub(in crate::flash) fn coldest_cleanable(&mut self) -> Option<u32> {
         let count = self.dirty.len();
         let sample = (0..count.min(SAMPLE)).map(|i| self.dirty[(self.hand + i) % count]);

@@ -1,5 +1,5 @@
-//! Changing a partition while pages flow: more frames, fewer, another order, frames in turn. What is cached stays where it can: all but the
-//! frames that go, which are those with the highest numbers.
+//! Changing a partition while pages flow: more frames, fewer, another order, frames in turn. What is cached stays where
+//! it can: all but the frames that go, which are those with the highest numbers.
 
 use super::Partition;
 use crate::flash::record::{FrameState, NONE, Record};
@@ -62,7 +62,8 @@ impl Partition {
         !self.rising.is_empty()
     }
 
-    /// Another replacement order, which takes the frames over in the old one's sequence. O(frames log frames) under the latch.
+    /// Another replacement order, which takes the frames over in the old one's sequence. O(frames log frames) under the
+    /// latch.
     pub(in crate::flash) fn set_order(&mut self, order: FlashOrder) {
         let ordered = |r: &Record| {
             !r.is_void()

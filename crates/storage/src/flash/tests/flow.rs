@@ -45,13 +45,13 @@ fn tac_lets_pages_in_as_they_are_read_and_keeps_their_frames() {
         // iii: invalid, but not evicted: nobody reads it, its space is not free.
         assert_eq!(change(&bench, 5), None);
         assert_eq!(bench.home.stats().used, 1);
-        // iv: to both, for there is an invalid version; one that was never in the tier goes to the disk alone.
+        // iv: to both, because there is an invalid version; one that was never in the tier goes to the disk alone.
         bench.write(&[5, 6], 2000).await;
         assert_eq!((at_home(&bench, 5).await, at_home(&bench, 6).await), (2000, 2000));
         assert_eq!(bench.home.stats().admitted_dirty, 1);
         assert_eq!(miss(&bench, 5).await, (2000, Tier::Flash, false));
         assert_eq!(bench.home.stats().dirty, 0, "written through");
-        // A checkpoint writes it to the disk only, for it stays in memory; it takes its frame up when it leaves.
+        // A checkpoint writes it to the disk only, because it stays in memory; it takes its frame up when it leaves.
         change(&bench, 5);
         bench.home.write_back(vec![back(5, 3000)], Reason::Checkpoint).await.expect("it is written");
         assert_eq!(bench.home.stats().admitted_dirty, 1);

@@ -237,7 +237,8 @@ fn newer_pages_in_the_middle_are_patched_in() {
     });
 }
 
-/// The disk's bytes were read before the newer version got home and left the tier: they are not to take its place there.
+/// The disk's bytes were read before the newer version got home and left the tier: they are not to take its place
+/// there.
 #[test]
 pub(crate) fn what_the_disk_gave_before_a_newer_version_came_home_is_not_let_in() {
     let flash = FlashConfig { write: WritePolicy::Inclusive, dirty_fraction: 1.0, ..lazy() };
@@ -361,7 +362,8 @@ fn cleaning_does_not_throttle() {
     });
 }
 
-/// Section 4.4.1.1: before the tier is filled every read of one page becomes a read of eight, the page among them; afterwards no more.
+/// Section 4.4.1.1: before the tier is filled every read of one page becomes a read of eight, the page among them;
+/// afterwards no more.
 #[test]
 fn reads_are_expanded_while_the_tier_is_being_filled() {
     run(FlashConfig { fill_threshold: 0.5, ..lazy() }, |bench| async move {
@@ -409,7 +411,8 @@ fn neighbours_that_are_not_there_do_not_spoil_a_read() {
     });
 }
 
-/// What each rule lets into a tier that is filled (section 3.2.2). The statement reads 64 pages in order, ahead but for the first.
+/// What each rule lets into a tier that is filled (section 3.2.2). The statement reads 64 pages in order, ahead but for
+/// the first.
 async fn admitted_of_a_scan(bench: &Bench) -> u64 {
     let pool = bench.pool();
     drop(pool.fetch(page(256), Access::Sequential).await.expect("a good page"));

@@ -1,4 +1,5 @@
-//! Clients in a loop on a device whose sync takes 4 ms, in virtual time: how many syncs their commits take, and how long.
+//! Clients in a loop on a device whose sync takes 4 ms, in virtual time: how many syncs their commits take, and how
+//! long.
 use super::super::tests::{config, create, page};
 use super::super::{Log, LogUse, batch};
 use crate::log::Block;
@@ -39,7 +40,8 @@ async fn commit(log: &Log) {
     log.commit_to(end).await.expect("it commits");
 }
 
-/// Syncs, and how long it took, of `clients` that commit `commits` times each and work between commits for as long as `work` says.
+/// Syncs, and how long it took, of `clients` that commit `commits` times each and work between commits for as long as
+/// `work` says.
 fn run(
     clients: u64,
     commits: u32,

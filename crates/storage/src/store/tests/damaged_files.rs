@@ -1,4 +1,5 @@
-//! Sectors that cannot be read, and files that are damaged or missing: repaired, done without, or refused by what is really wrong.
+//! Sectors that cannot be read, and files that are damaged or missing: repaired, done without, or refused by what is
+//! really wrong.
 
 use super::*;
 use terrace_device::{Device, SECTOR};

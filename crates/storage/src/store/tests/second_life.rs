@@ -1,5 +1,5 @@
-//! A process that dies after a sync failed, another that begins on what can be read, and then the power goes: what the second one believed
-//! and built upon is there.
+//! A process that dies after a sync failed, another that begins on what can be read, and then the power goes: what the
+//! second one believed and built upon is there.
 
 use super::*;
 
