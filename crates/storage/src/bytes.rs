@@ -8,14 +8,17 @@
 pub use zerocopy::little_endian::{I64, U16, U32, U64, U128};
 pub(crate) use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+#[inline]
 pub fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_le_bytes(bytes.get(at..)?.first_chunk().copied()?))
 }
 
+#[inline]
 pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.get(at..)?.first_chunk().copied()?))
 }
 
+#[inline]
 pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.get(at..)?.first_chunk().copied()?))
 }
@@ -45,11 +48,13 @@ macro_rules! layout {
 pub(crate) use layout;
 
 /// The layout at the front of bytes that are known to be long enough.
+#[inline]
 pub(crate) fn front<T: FromBytes + KnownLayout + Immutable + Unaligned>(bytes: &[u8]) -> &T {
     T::ref_from_prefix(bytes).expect("the caller has checked the length").0
 }
 
 /// The same, to be changed.
+#[inline]
 pub(crate) fn front_mut<T: FromBytes + IntoBytes + KnownLayout + Unaligned>(bytes: &mut [u8]) -> &mut T {
     T::mut_from_prefix(bytes).expect("the caller has checked the length").0
 }
