@@ -17,8 +17,8 @@
 //!    on: its other pages may belong to another transaction by then.
 //! 6. A row's newest version may belong to a transaction that has added columns and has not committed yet. It is read
 //!    by that transaction's definition.
-//! 7. A transaction that was rolled back has no records left. It is consumed in its turn nevertheless, because readers
-//!    may still be walking its records.
+//! 7. A transaction that was rolled back has nothing to remove. It is consumed in its turn nevertheless, because
+//!    readers may still be walking its records.
 use crate::catalog::Table;
 use crate::database::Core;
 use crate::error::{EngineError, Result};

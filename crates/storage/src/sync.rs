@@ -2,7 +2,7 @@
 //! place.
 //!
 //! With the feature `shuttle` they are shuttle's, and the models in `pool/models.rs`, `flash/models.rs` and the
-//! engine's `leaving.rs` run the production code under many interleavings:
+//! engine's `leaving/models.rs` run the production code under many interleavings:
 //!
 //! ```text
 //! cargo test -p terrace-storage --features shuttle --lib models

@@ -97,11 +97,11 @@ impl Commit {
 
         let Parts { mut resources, record } = self.parts.take().expect("a commit runs once");
         let history = record.expect("step 2 has written it").history;
-        // 4. New snapshots see the changes, and its definitions are everybody's.
+        // 4. New snapshots see the changes, its definitions are everybody's, and its history is in purge's list.
         resources.become_visible(&history);
         // 5. Others may lock its rows and tables.
         resources.release_locks_and_wake();
-        // 6. Purge may remove the old versions.
+        // 6. Purge wakes, and removes the old versions when nobody sees them any more.
         resources.wake_purge(&history);
         Ok(())
     }

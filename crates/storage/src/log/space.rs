@@ -11,8 +11,8 @@
 //!    the sizes.
 //! 4. An archive that refuses stops normal work, and never an opening: for that the device grows beyond its limit
 //!    (`make_way`).
-//! 5. The last `RESERVE` free slots serve only permits of class `Reserved`: rollback, purge and checkpoint go on when
-//!    user work cannot.
+//! 5. The last `RESERVE` free slots serve only permits for [`super::LogUse::Cleanup`]: rollback, purge and checkpoint
+//!    go on when user work cannot.
 
 use super::segment::Geometry;
 use super::{Core, Log};

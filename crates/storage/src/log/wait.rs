@@ -1,7 +1,7 @@
 //! Waiting until the log is durable: who waits, up to where the log is durable, and who is woken when.
 //!
-//! 1. `durable` moves only in [`Core::now_durable`], after the sync, and under the lock of the waiters: nobody
-//!    registers between the move and the wake-up.
+//! 1. Once the log is started, `durable` moves only in [`Core::now_durable`], after the sync, and under the lock of the
+//!    waiters: nobody registers between the move and the wake-up.
 //! 2. When the writer stops, everybody who waits learns it, and nobody waits any more (`closed`).
 
 use super::writer::Work;

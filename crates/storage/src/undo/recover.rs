@@ -100,7 +100,8 @@ impl UndoSpace {
             let pin = st.pool().fetch(PageId::new(UNDO, page_no), Access::Sequential).await?;
             let page = pin.read();
             if page_no == 1 {
-                count = front::<U32>(slotted::special(&page)).get();
+                // At its place whatever the page says of its special area's length: what is no directory is damage.
+                count = front::<U32>(&page[slotted::SPECIAL_START..]).get();
                 if count == 0 || count > layout.max_directories() {
                     return Err(StorageError::Damaged(format!("the undo directory claims {count} pages")));
                 }
