@@ -442,6 +442,7 @@ fn move_times(function: Function, times: &ArrayRef, by: &ArrayRef) -> Result<Arr
                 .and_then(|local| zone.utc(local)),
         };
         let end = day.and_then(|day| day.checked_add(by.nanoseconds / 1000 * i64::from(sign)));
+        let end = end.filter(|end| *end >= crate::interval::FIRST_TIMESTAMP);
         end.map(Some).ok_or_else(|| tunnel(time_out_of_range()))
     });
     moments_from(moved)

@@ -306,7 +306,7 @@ impl Intervals {
 }
 
 /// 4714 BC, in microseconds since 1970. (The other end is beyond what 64 bits hold from 1970 on.)
-const FIRST_TIMESTAMP: i64 = -210_866_803_200_000_000;
+pub(crate) const FIRST_TIMESTAMP: i64 = -210_866_803_200_000_000;
 
 /// Invariant 1.
 fn key_of(v: IntervalMonthDayNano) -> i128 {

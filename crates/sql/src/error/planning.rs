@@ -55,6 +55,9 @@ pub(super) fn error(message: &str) -> Option<EngineError> {
     if message.contains("can not be used as a sliding accumulator") {
         return Some(unsupported("this aggregate over a frame whose beginning moves"));
     }
+    if message.starts_with("Accessing outer reference columns is not allowed in the plan") {
+        return Some(unsupported("a column of the outer query in this place"));
+    }
     if message.starts_with("Window expressions should not contain a mixed of outer references") {
         return Some(unsupported("a window function of columns of the outer query and of the subquery"));
     }

@@ -8,6 +8,8 @@
 //!    are found without comparing every pair.
 //! 4. `NOT IN` of a plain column in a subquery that does not refer to the outer query stays as it is: DataFusion has a
 //!    join for it.
+//! 5. What ON of an inner join asks stands above the join. ON of an outer join may ask what needs no rewriting (IN of
+//!    any value, NOT IN of a column); the rest is refused.
 //!
 //! Upstream: `DecorrelatePredicateSubquery` plans NOT IN as a null-aware anti join whatever its condition is. Only a
 //! hash join on exactly one key honours that flag: with a literal on the left or another condition the join becomes a
@@ -18,8 +20,9 @@ use crate::error::{tunnel, unsupported};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ExprSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Case, Exists, InSubquery, SetComparison, SetQuantifier};
+use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    BinaryExpr, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, lit,
+    BinaryExpr, Expr, ExprSchemable, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, lit,
 };
 use std::cell::Cell;
 use std::sync::Arc;
@@ -40,14 +43,50 @@ struct Membership {
 
 impl Memberships {
     pub(crate) fn rewrite(&self, plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-        let LogicalPlan::Filter(filter) = plan else { return Ok(Transformed::no(plan)) };
-        if !has_membership(&filter.predicate)? {
-            return Ok(Transformed::no(LogicalPlan::Filter(filter)));
+        match plan {
+            LogicalPlan::Filter(filter) if has_membership(&filter.predicate)? => {
+                Ok(Transformed::yes(self.filtered(filter.predicate, filter.input)?))
+            }
+            LogicalPlan::Join(mut join) => {
+                let (asked, others) = with_memberships(join.filter.take())?;
+                join.filter = conjunction(others);
+                if asked.is_empty() {
+                    return Ok(Transformed::no(LogicalPlan::Join(join)));
+                }
+                Ok(Transformed::yes(self.joined(join, asked)?))
+            }
+            plan => Ok(Transformed::no(plan)),
         }
-        let scope = Scope { names: self, schema: filter.input.schema() };
-        let predicate = scope.holds(filter.predicate, true)?;
-        Ok(Transformed::yes(LogicalPlan::Filter(Filter::new(predicate, filter.input))))
     }
+
+    fn filtered(&self, predicate: Expr, input: Arc<LogicalPlan>) -> Result<LogicalPlan> {
+        let scope = Scope { names: self, schema: input.schema() };
+        let predicate = scope.holds(predicate, true)?;
+        Ok(LogicalPlan::Filter(Filter::new(predicate, input)))
+    }
+
+    /// Invariant 5. `asked`: what ON says with memberships.
+    fn joined(&self, mut join: Join, asked: Vec<Expr>) -> Result<LogicalPlan> {
+        let asked = conjunction(asked).expect("there are some");
+        if join.join_type == JoinType::Inner {
+            return self.filtered(asked, Arc::new(LogicalPlan::Join(join)));
+        }
+        let schema = join.left.schema().join(join.right.schema())?;
+        if (Scope { names: self, schema: &schema }).holds(asked.clone(), true)? != asked {
+            return Err(tunnel(unsupported("this query in the condition of an outer join")));
+        }
+        join.filter = conjunction(join.filter.into_iter().chain([asked]));
+        Ok(LogicalPlan::Join(join))
+    }
+}
+
+/// The conditions under ANDs that have memberships, and the others.
+fn with_memberships(condition: Option<Expr>) -> Result<(Vec<Expr>, Vec<Expr>)> {
+    let (mut with, mut without) = (vec![], vec![]);
+    for part in condition.into_iter().flat_map(split_conjunction_owned) {
+        if has_membership(&part)? { with.push(part) } else { without.push(part) }
+    }
+    Ok((with, without))
 }
 
 fn has_membership(expr: &Expr) -> Result<bool> {

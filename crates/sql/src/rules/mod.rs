@@ -15,6 +15,7 @@ mod lists_apart;
 mod membership;
 mod optional;
 mod outer;
+mod projections;
 mod properties;
 mod scope;
 mod set_operations;
@@ -66,7 +67,11 @@ pub(crate) fn physical() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
         let left_out = ["aggregate_statistics", "TopKRepartition", "FilterPushdown", "FilterPushdown(Post)"];
         !left_out.contains(&rule.name())
     });
-    let ours = Arc::new(properties::HonestProperties) as Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+    let theirs = theirs.map(|rule| match rule.name() {
+        "ProjectionPushdown" => Arc::new(projections::Projections) as asking::Physical,
+        _ => rule,
+    });
+    let ours = Arc::new(properties::HonestProperties) as asking::Physical;
     std::iter::once(ours).chain(theirs).map(asking::physical).collect()
 }
 

@@ -157,6 +157,7 @@ impl Resolver<'_> {
             }
             let named = |names| Cte { name: name.clone(), written: written.clone(), names };
             if with.recursive {
+                settle_recursion(&mut cte.query, &name)?;
                 // It may read itself: its own names are those of its first part.
                 let mut first = cte.query.clone();
                 let names = self.first_names(&mut first);
@@ -483,6 +484,25 @@ fn contains(expr: &Expr, test: &dyn Fn(&Expr) -> bool) -> bool {
         }
     }
     expr.visit(&mut Contains(test)).is_break()
+}
+
+/// One query of WITH RECURSIVE.
+///
+/// Upstream: each UNION there is planned as recursive, also where it does not read itself, and its ORDER BY and LIMIT
+/// are passed over. What does not read itself goes into a query around it, which is planned as it stands.
+fn settle_recursion(query: &mut Query, name: &str) -> Result<()> {
+    let ends = query.order_by.is_some() || query.limit_clause.is_some() || query.fetch.is_some();
+    if times_read(query, name) > 0 {
+        let refused = ends || !query.locks.is_empty();
+        return if refused { Err(unsupported("ORDER BY, LIMIT or a lock in a recursive query")) } else { Ok(()) };
+    }
+    if ends && matches!(*query.body, SetExpr::SetOperation { .. }) {
+        let whole = query.clone();
+        (query.with, query.order_by, query.limit_clause, query.fetch) = (None, None, None, None);
+        query.locks.clear();
+        *query.body = SetExpr::Query(Box::new(whole));
+    }
+    Ok(())
 }
 
 /// How many places in a query read the relation of that name.

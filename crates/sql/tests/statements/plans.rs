@@ -515,3 +515,63 @@ async fn n81_places_are_bigints() {
         c.fails(sql, "0A000").await;
     }
 }
+
+/// A part of a join's condition that is computed below the join is computed from its own columns.
+#[tokio::test]
+async fn n82_conditions_of_two_columns_of_one_name() {
+    let mut c = Client::new(&database().await);
+    c.ok("CREATE TABLE a (id int, b bool)", "CREATE TABLE").await;
+    c.ok("CREATE TABLE k (id int PRIMARY KEY, i int)", "CREATE TABLE").await;
+    c.ok("INSERT INTO a VALUES (1, false), (2, true), (3, false)", "INSERT 0 3").await;
+    c.ok("INSERT INTO k VALUES (1, NULL), (2, 0), (3, 5), (4, 1), (5, -3)", "INSERT 0 5").await;
+    for condition in ["1 NOT BETWEEN t.i AND (u.id - a.id)", "1 < t.i OR 1 > (u.id - a.id)"] {
+        let sql = format!(
+            "SELECT t.id, count(*) FROM k t CROSS JOIN LATERAL (SELECT a.b FROM a CROSS JOIN k u WHERE {condition}) q \
+             GROUP BY t.id ORDER BY 1"
+        );
+        c.rows(&sql, &["1|6", "2|6", "3|15", "4|6", "5|6"]).await;
+        let sql = format!("SELECT count(*) FROM k t CROSS JOIN a CROSS JOIN k u WHERE {condition}");
+        c.rows(&sql, &["39"]).await;
+        let sql = format!(
+            "SELECT t.id, count(q.b) FROM k t LEFT JOIN LATERAL (SELECT a.b FROM a CROSS JOIN k u WHERE {condition}) q \
+             ON true WHERE t.id < 4 GROUP BY t.id ORDER BY 1"
+        );
+        c.rows(&sql, &["1|6", "2|6", "3|15"]).await;
+    }
+    for earlier in ["interval '2 years'", "interval '3000000 days'", "(now() - timestamptz '3000-01-01 BC')"] {
+        c.fails(&format!("SELECT timestamptz '4713-02-01 00:00:00+00 BC' - {earlier}"), "22008").await;
+    }
+}
+
+#[tokio::test]
+async fn n83_unions_of_with_recursive_that_do_not_recurse() {
+    let mut c = Client::new(&database().await);
+    let with = "WITH RECURSIVE w(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM w WHERE n < 4), \
+                v AS (SELECT n AS c FROM w UNION SELECT 1 ORDER BY 1 DESC LIMIT 2)";
+    c.rows(&format!("{with} SELECT c FROM v ORDER BY 1"), &["3", "4"]).await;
+    c.rows(&format!("{with} SELECT count(*) FROM v JOIN w ON w.n = v.c"), &["2"]).await;
+    c.rows("WITH RECURSIVE w AS (SELECT 1 AS n UNION ALL SELECT 2 ORDER BY n DESC LIMIT 1) SELECT n FROM w", &["2"])
+        .await;
+    for end in ["LIMIT 2", "ORDER BY 1", "OFFSET 1"] {
+        let sql = format!(
+            "WITH RECURSIVE w(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM w WHERE n < 4 {end}) SELECT * FROM w"
+        );
+        c.fails(&sql, "0A000").await;
+    }
+}
+
+/// NOT IN in ON, where the subquery has a NULL.
+#[tokio::test]
+async fn n84_memberships_in_conditions_of_joins() {
+    let mut c = tables().await;
+    let nothing = "(SELECT stddev_pop(id) FROM u WHERE NULL::bool)";
+    c.rows(&format!("SELECT count(*) FROM u JOIN w ON 1.5 NOT IN {nothing}"), &["0"]).await;
+    c.rows(&format!("SELECT count(*) FROM u JOIN w ON u.id = w.id AND 1.5 NOT IN {nothing}"), &["0"]).await;
+    c.rows("SELECT count(*) FROM u JOIN w ON u.id = w.id AND u.id NOT IN (SELECT a FROM u)", &["0"]).await;
+    c.rows("SELECT count(*) FROM u JOIN w ON u.id = w.id AND u.id + 0 NOT IN (SELECT NULL::int)", &["0"]).await;
+    c.rows("SELECT count(*) FROM u JOIN w ON u.id IN (SELECT id FROM u) AND w.id = u.id AND u.id = 1", &["1"]).await;
+    for join in ["LEFT", "RIGHT", "FULL"] {
+        c.fails(&format!("SELECT count(*) FROM u {join} JOIN w ON 1.5 NOT IN {nothing}"), "0A000").await;
+    }
+    c.rows("SELECT count(w.id) FROM u LEFT JOIN w ON w.id NOT IN (SELECT NULL::int)", &["0"]).await;
+}
