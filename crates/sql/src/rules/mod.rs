@@ -15,7 +15,6 @@ mod lists_apart;
 mod membership;
 mod optional;
 mod outer;
-mod projections;
 mod properties;
 mod scope;
 mod set_operations;
@@ -66,10 +65,6 @@ pub(crate) fn physical() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let theirs = theirs.filter(|rule| {
         let left_out = ["aggregate_statistics", "TopKRepartition", "FilterPushdown", "FilterPushdown(Post)"];
         !left_out.contains(&rule.name())
-    });
-    let theirs = theirs.map(|rule| match rule.name() {
-        "ProjectionPushdown" => Arc::new(projections::Projections) as asking::Physical,
-        _ => rule,
     });
     let ours = Arc::new(properties::HonestProperties) as asking::Physical;
     std::iter::once(ours).chain(theirs).map(asking::physical).collect()

@@ -5,11 +5,15 @@
 //!
 //! Upstream: `PullUpCorrelatedExpr` pulls a correlated filter through window functions, through the side of an outer
 //! join that is filled with NULLs, through aggregates without groups in EXISTS and IN (`EXISTS (SELECT count(*) ...)`
-//! is always true), through `OFFSET` and through a `LIMIT` beside it. The answers are wrong without an error.
+//! is always true), through `OFFSET` and through a `LIMIT` beside it. The subquery then gets a name for all its columns
+//! (`__correlated_sq_1`, or the LATERAL's own): of two columns of one name that moved conditions read, or of one that
+//! they read and one of the result, the same one is read twice (`1 > u.id - a.id` becomes `1 > q.id - q.id`).
+//! The answers are wrong without an error.
 use crate::error::{tunnel, unsupported};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{JoinType, NullEquality, Result, ScalarValue};
+use datafusion::common::{Column, JoinType, NullEquality, Result, ScalarValue};
+use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Aggregate, Distinct, Expr, Limit, LogicalPlan};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,6 +53,8 @@ struct Walk {
     moved: bool,
     /// An aggregate above another one would take its missing groups for missing rows.
     aggregated: bool,
+    /// The subquery's own columns that moved conditions read.
+    read: Vec<Column>,
 }
 
 fn refused(what: &str) -> Result<()> {
@@ -61,14 +67,16 @@ fn is_correlated(plan: &LogicalPlan) -> bool {
 
 impl Walk {
     fn new(kind: Kind) -> Walk {
-        Walk { kind, moved: false, aggregated: false }
+        Walk { kind, moved: false, aggregated: false, read: vec![] }
     }
 
     fn subquery(mut self, plan: &LogicalPlan) -> Result<()> {
         if !is_correlated(plan) {
             return Ok(());
         }
-        self.node(plan, true)
+        self.node(plan, true)?;
+        refuse_alike(&self.read, &self.read)?;
+        refuse_alike(&self.read, &results(plan))
     }
 
     /// `plain`: nothing but projections stands above.
@@ -81,6 +89,8 @@ impl Walk {
             LogicalPlan::Filter(filter) => {
                 self.node(&filter.input, false)?;
                 self.moved |= filter.predicate.contains_outer();
+                let moved = split_conjunction(&filter.predicate).into_iter().filter(|part| part.contains_outer());
+                self.read.extend(moved.flat_map(|part| part.column_refs()).cloned());
                 Ok(())
             }
             LogicalPlan::Aggregate(aggregate) => self.aggregate(aggregate, plain),
@@ -124,6 +134,31 @@ impl Walk {
             return refused("an aggregate without GROUP BY");
         }
         self.node(&aggregate.input, false)
+    }
+}
+
+fn refuse_alike(read: &[Column], others: &[Column]) -> Result<()> {
+    let alike = |a: &Column| others.iter().any(|b| a.name == b.name && a != b);
+    match read.iter().find(|column| alike(column)) {
+        None => Ok(()),
+        Some(column) => Err(tunnel(unsupported(format!(
+            "a subquery with two columns of one name (\"{}\") in or beside its conditions on the outer query",
+            column.name
+        )))),
+    }
+}
+
+/// The columns of a query's result: those that it hands on are themselves, the others have no relation.
+fn results(plan: &LogicalPlan) -> Vec<Column> {
+    match plan {
+        LogicalPlan::Projection(projection) => {
+            let columns = projection.expr.iter().zip(projection.schema.columns());
+            columns.map(|(expr, made)| expr.try_as_col().cloned().unwrap_or(made)).collect()
+        }
+        LogicalPlan::Distinct(_) | LogicalPlan::Sort(_) | LogicalPlan::Limit(_) | LogicalPlan::SubqueryAlias(_) => {
+            results(plan.inputs()[0])
+        }
+        other => other.schema().columns(),
     }
 }
 

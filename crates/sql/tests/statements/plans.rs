@@ -516,28 +516,43 @@ async fn n81_places_are_bigints() {
     }
 }
 
-/// A part of a join's condition that is computed below the join is computed from its own columns.
+/// Two columns of one name in the conditions of a correlated subquery: `a.id` and `u.id` would become one.
 #[tokio::test]
-async fn n82_conditions_of_two_columns_of_one_name() {
+async fn n82_correlated_conditions_of_two_columns_of_one_name() {
     let mut c = Client::new(&database().await);
     c.ok("CREATE TABLE a (id int, b bool)", "CREATE TABLE").await;
     c.ok("CREATE TABLE k (id int PRIMARY KEY, i int)", "CREATE TABLE").await;
     c.ok("INSERT INTO a VALUES (1, false), (2, true), (3, false)", "INSERT 0 3").await;
     c.ok("INSERT INTO k VALUES (1, NULL), (2, 0), (3, 5), (4, 1), (5, -3)", "INSERT 0 5").await;
-    for condition in ["1 NOT BETWEEN t.i AND (u.id - a.id)", "1 < t.i OR 1 > (u.id - a.id)"] {
-        let sql = format!(
-            "SELECT t.id, count(*) FROM k t CROSS JOIN LATERAL (SELECT a.b FROM a CROSS JOIN k u WHERE {condition}) q \
-             GROUP BY t.id ORDER BY 1"
-        );
-        c.rows(&sql, &["1|6", "2|6", "3|15", "4|6", "5|6"]).await;
-        let sql = format!("SELECT count(*) FROM k t CROSS JOIN a CROSS JOIN k u WHERE {condition}");
-        c.rows(&sql, &["39"]).await;
-        let sql = format!(
-            "SELECT t.id, count(q.b) FROM k t LEFT JOIN LATERAL (SELECT a.b FROM a CROSS JOIN k u WHERE {condition}) q \
-             ON true WHERE t.id < 4 GROUP BY t.id ORDER BY 1"
-        );
-        c.rows(&sql, &["1|6", "2|6", "3|15"]).await;
+    let both = "a CROSS JOIN k u WHERE (1 < t.i OR 1 > (u.id - a.id))";
+    for sql in [
+        format!("SELECT t.id FROM k t CROSS JOIN LATERAL (SELECT a.b FROM {both}) q"),
+        format!("SELECT t.id FROM k t WHERE EXISTS (SELECT 1 FROM {both})"),
+        format!("SELECT t.id FROM k t WHERE t.id IN (SELECT a.id FROM {both})"),
+        format!("DELETE FROM k t WHERE t.id NOT IN (SELECT a.id FROM {both})"),
+        "SELECT (SELECT count(*) FROM a CROSS JOIN k u WHERE u.id = t.id AND a.id = t.id) FROM k t".into(),
+        "SELECT q.id FROM k t LEFT JOIN LATERAL \
+         (SELECT u.id FROM a JOIN k u ON a.id = u.id + 1 WHERE a.id = t.id) q ON true"
+            .into(),
+        "SELECT t.id FROM k t WHERE EXISTS (SELECT * FROM a JOIN k u ON a.id = u.id + 1 WHERE u.id = t.id)".into(),
+    ] {
+        c.fails(&sql, "0A000").await;
     }
+    // What reads one of them is answered, and so is what names the result otherwise.
+    let sql = "SELECT count(*) FROM k t CROSS JOIN LATERAL \
+               (SELECT a.b FROM a CROSS JOIN (SELECT id AS other FROM k) u WHERE 1 < t.i OR 1 > (other - a.id)) q";
+    c.rows(sql, &["39"]).await;
+    let sql =
+        "SELECT t.id FROM k t WHERE EXISTS (SELECT 1 FROM a JOIN k u ON a.id = u.id + 1 WHERE u.id = t.id) ORDER BY 1";
+    c.rows(sql, &["1", "2"]).await;
+    let sql = "SELECT t.id, q.x FROM k t JOIN LATERAL (SELECT u.id AS x FROM a JOIN k u ON a.id = u.id + 1 \
+               WHERE a.id = t.id) q ON true ORDER BY 1";
+    c.rows(sql, &["2|1", "3|2"]).await;
+    c.rows(
+        "SELECT q.id FROM k t JOIN LATERAL (SELECT a.id FROM a WHERE a.id = t.id + 1) q ON true ORDER BY 1",
+        &["2", "3"],
+    )
+    .await;
     for earlier in ["interval '2 years'", "interval '3000000 days'", "(now() - timestamptz '3000-01-01 BC')"] {
         c.fails(&format!("SELECT timestamptz '4713-02-01 00:00:00+00 BC' - {earlier}"), "22008").await;
     }
