@@ -22,6 +22,7 @@ const RANDOM: &[(u64, &str)] = &[
 
 /// The same of `swarm`.
 const SWARM: &[(u64, &str)] = &[
+    (419, "a crash kept a log segment's seal and lost batches in front of it, and the next opening was refused"),
     (467, "definitions changed behind a commit that had failed, whose locks were gone"),
     (1587, "purge read a row with columns that a transaction under way had added, by the committed definition"),
 ];

@@ -6,7 +6,8 @@
 //! Invariants:
 //! 1. Nothing is left out. A segment is passed over only where its index, sound by its checksum, proves that nothing
 //!    wanted is in it; one that is read must have batches up to where its successor's header says that the stream
-//!    before it ended.
+//!    before it ended. A seal may say more than that: a crash can keep the seal and lose the batches in front of it,
+//!    and the next life goes on in the next segment.
 //! 2. What is read at once is bounded: one segment, and the next one that is read meanwhile.
 
 use super::batch::Batch;
@@ -64,7 +65,8 @@ impl Log {
         visitor: &mut impl Visitor,
     ) -> Result<bool> {
         let (mut number, last) = (self.segment_of(from), self.segment_of(to));
-        let mut stands: Option<Lsn> = None;
+        // Where the segment before ended, and whether that was read.
+        let mut before: Option<(Lsn, bool)> = None;
         let mut look = if from < to { self.look(number, wanted).await? } else { return Ok(true) };
         loop {
             let prev_end = match &look {
@@ -72,12 +74,13 @@ impl Log {
                 Look::Untouched { prev_end, .. } => *prev_end,
                 Look::Read(image) => image.header.prev_end,
             };
-            if stands.is_some_and(|at| at != prev_end) {
+            // Invariant 1.
+            if before.is_some_and(|(end, read)| prev_end > end || read && prev_end < end) {
                 return self.hole(number - 1, prev_end);
             }
             let (reached, next) = match &look {
                 Look::Read(image) => {
-                    let begin = if stands.is_none() { from } else { Lsn(0) };
+                    let begin = if before.is_none() { from } else { Lsn(0) };
                     // The next segment is read while this one is shown.
                     let next =
                         async { if number < last { self.look(number + 1, wanted).await.map(Some) } else { Ok(None) } };
@@ -91,7 +94,8 @@ impl Log {
             let Some(next) = next else {
                 return if reached >= to { Ok(true) } else { self.hole(number, to) };
             };
-            (stands, look, number) = (Some(reached), next, number + 1);
+            before = Some((reached, matches!(look, Look::Read(_))));
+            (look, number) = (next, number + 1);
         }
     }
 

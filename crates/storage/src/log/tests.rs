@@ -575,6 +575,41 @@ fn the_log_is_read_again_in_parts() {
     });
 }
 
+/// A crash keeps a segment's seal and loses the last batch in front of it: the next life goes on in the next segment,
+/// and the seal's end is not where the stream goes on.
+#[test]
+fn a_seal_may_say_more_than_a_crash_has_left() {
+    let sim = Sim::new(14, 1);
+    let env = sim.env();
+    sim.run(async move {
+        let memory = Arc::new(MemoryDevice::new("log", 64 << 20));
+        let device: DeviceRef = memory.clone();
+        let log = create(env.clone(), device.clone(), &config()).await.expect("creates");
+        let (mut starts, first) = (Vec::new(), config().segment_size);
+        while log.segment_of(log.end()) < 2 {
+            starts.push(put(&log, 1, Lsn(0), &[7; 900]).await.expect("appends").0);
+        }
+        log.flush_to(log.end()).await.expect("flushes");
+        let lost = *starts.iter().rfind(|&&start| log.segment_of(start) == 1).expect("there are some");
+        let slot = log.core.tail.lock().slots.slot(1).expect("in use");
+        memory.tamper(|image| image.flip(inspect::slot_at(slot, first) + lost.0 % first + 30, 4));
+        drop(log);
+        let (log, _, end) = reopen(env.clone(), device.clone(), Lsn(0), &config()).await.expect("reads");
+        assert_eq!(end, lost);
+        log.start(2, end).await.expect("starts");
+        let (start, end) = put(&log, 7, Lsn(0), &[7; 900]).await.expect("appends");
+        log.flush_to(end).await.expect("flushes");
+        let mut seen = Seen::default();
+        let wanted = |index: Index<'_>| touches(index, [(page(7), Lsn(0))].into_iter());
+        assert!(log.walk(starts[0], end, &wanted, &mut seen).await.expect("nothing is damaged"));
+        assert_eq!(seen.0, [(start, vec![page(7)])]);
+        // Who reads the segment finds what is left of it.
+        let mut all = Seen::default();
+        assert!(log.walk(starts[0], end, &|_: Index<'_>| true, &mut all).await.expect("nothing is damaged"));
+        assert!(all.0.iter().map(|(at, _)| *at).eq(starts.iter().copied().filter(|at| *at < lost).chain([start])));
+    });
+}
+
 /// Nobody needs what lies in front of where restart begins: damage there neither ends a reading nor keeps the log's end
 /// from being written again.
 #[test]

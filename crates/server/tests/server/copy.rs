@@ -1,0 +1,219 @@
+//! COPY through the wire: simple and extended protocol, formats, errors, and clients that give up.
+
+use crate::common::raw::*;
+use crate::common::*;
+use bytes::Bytes;
+use futures::{SinkExt, StreamExt, TryStreamExt};
+use std::pin::pin;
+use tokio_postgres::{Client, Error};
+
+async fn send(client: &Client, sql: &str, parts: &[&str]) -> Result<u64, Error> {
+    let mut sink = pin!(client.copy_in::<_, Bytes>(sql).await?);
+    for part in parts {
+        sink.send(Bytes::copy_from_slice(part.as_bytes())).await?;
+    }
+    sink.finish().await
+}
+
+async fn take(client: &Client, sql: &str) -> Result<String, Error> {
+    let parts: Vec<Bytes> = client.copy_out(sql).await?.try_collect().await?;
+    Ok(String::from_utf8(parts.concat()).unwrap())
+}
+
+async fn table(client: &Client) {
+    let sql = "CREATE TABLE t (id int PRIMARY KEY, v varchar(5), w text NOT NULL DEFAULT 'dflt', x float8)";
+    client.batch_execute(sql).await.unwrap();
+}
+
+#[tokio::test]
+async fn text_in_and_out() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    table(&client).await;
+    // Parts may be cut anywhere.
+    let parts = ["1\ta", "\tb\\", "tc\t1.5\n2\t\\N\t", "x\t\\N", "\r"];
+    let error = send(&client, "COPY t FROM STDIN", &parts).await;
+    assert_eq!(state(error), "22P04", "a carriage return where lines end in newlines");
+    let parts = ["1\ta", "\tb\\", "tc\t1.5\n2\t\\N\t", "x\t\\N", "\n"];
+    assert_eq!(send(&client, "COPY t FROM STDIN", &parts).await.unwrap(), 2);
+    assert_eq!(send(&client, "COPY public.t (v, id) FROM STDIN WITH (FREEZE on)", &["z\t3\n"]).await.unwrap(), 1);
+    let all = take(&client, "COPY t TO STDOUT").await.unwrap();
+    assert_eq!(all, "1\ta\tb\\tc\t1.5\n2\t\\N\tx\t\\N\n3\tz\tdflt\t\\N\n");
+    let query =
+        "COPY (SELECT id AS n, v FROM t WHERE id < 3 ORDER BY id DESC) TO STDOUT WITH (FORMAT csv, HEADER true)";
+    assert_eq!(take(&client, query).await.unwrap(), "n,v\n2,\n1,a\n");
+    assert_eq!(
+        take(&client, "COPY t (v) TO STDOUT (NULL '-', FORMAT csv, FORCE_QUOTE (v))").await.unwrap(),
+        "\"a\"\n-\n\"z\"\n"
+    );
+    assert_eq!(state(take(&client, "COPY t (nope) TO STDOUT").await), "42703");
+    assert_eq!(state(take(&client, "COPY nope TO STDOUT").await), "42P01");
+    assert_eq!(state(take(&client, "COPY t TO '/tmp/x'").await), "0A000");
+    assert_eq!(state(client.batch_execute("COPY t (id, id) FROM STDIN").await), "42701");
+    assert_eq!(rows(&client, "SELECT count(*) FROM t").await.unwrap(), ["3"]);
+}
+
+#[tokio::test]
+async fn csv_in() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    table(&client).await;
+    let csv = "id,v,w\n1,\"a,\"\"b\",\n2,,\"two\nlines\"\n";
+    assert_eq!(state(send(&client, "COPY t (id, v, w) FROM STDIN CSV HEADER", &[csv]).await), "23502");
+    let csv = "id,v,w\n1,\"a,\"\"b\",\"\"\n2,,\"two\nlines\"\n";
+    assert_eq!(send(&client, "COPY t (id, v, w) FROM STDIN CSV HEADER", &[csv]).await.unwrap(), 2);
+    assert_eq!(rows(&client, "SELECT id, v, w FROM t ORDER BY id").await.unwrap(), ["1|a,\"b|", "2|NULL|two\nlines"]);
+}
+
+#[tokio::test]
+async fn bad_rows_say_where_and_leave_nothing() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    table(&client).await;
+    for (data, state, context) in [
+        ("1\ta\tb\t1\n2\tb\n", "22P04", "COPY t, line 2: \"2\tb\""),
+        ("1\ta\tb\t1\t5\n", "22P04", "COPY t, line 1: \"1\ta\tb\t1\t5\""),
+        ("1\ta\tb\tx\n", "22P02", "COPY t, line 1, column x: \"x\""),
+        ("1\tlonger\tb\t1\n", "22001", "COPY t, line 1, column v: \"longer\""),
+        ("99999999999\ta\tb\t1\n", "22003", "COPY t, line 1, column id: \"99999999999\""),
+        ("1\ta\tb\t1\n1\ta\tb\t1\n", "23505", "COPY t, line 2"),
+        ("1\ta\t\\N\t1\n", "23502", "COPY t, line 1"),
+        ("1\t\\xff\tb\t1\n", "22021", "COPY t, line 1, column v: \"\""),
+        ("1\t\\0\tb\t1\n", "22021", "COPY t, line 1, column v: \"\0\""),
+    ] {
+        let error = send(&client, "COPY t FROM STDIN", &[data]).await.expect_err(data);
+        let error = error.as_db_error().unwrap_or_else(|| panic!("{data:?}: {error}"));
+        assert_eq!(error.code().code(), state, "{data:?}: {error}");
+        assert_eq!(error.where_().map(|w| w.replace('\u{fffd}', "\0")), Some(context.to_owned()), "{data:?}: {error}");
+    }
+    assert_eq!(rows(&client, "SELECT count(*) FROM t").await.unwrap(), ["0"]);
+}
+
+#[tokio::test]
+async fn copy_belongs_to_its_transaction() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    table(&client).await;
+    client.batch_execute("BEGIN; INSERT INTO t (id) VALUES (1)").await.unwrap();
+    assert_eq!(send(&client, "COPY t (id) FROM STDIN", &["2\n", "3\n\\.\nrest"]).await.unwrap(), 2);
+    assert_eq!(rows(&client, "SELECT count(*) FROM t").await.unwrap(), ["3"]);
+    client.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(rows(&client, "SELECT count(*) FROM t").await.unwrap(), ["0"]);
+    client.batch_execute("BEGIN").await.unwrap();
+    assert_eq!(state(send(&client, "COPY t (id) FROM STDIN", &["x\n"]).await), "22P02");
+    assert_eq!(state(rows(&client, "SELECT 1").await), "25P02");
+    client.batch_execute("ROLLBACK").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_client_may_give_up() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    table(&client).await;
+    {
+        // Dropped without `finish`: the driver sends CopyFail.
+        let mut sink = pin!(client.copy_in::<_, Bytes>("COPY t (id) FROM STDIN").await.unwrap());
+        sink.send(Bytes::from_static(b"1\n2\n")).await.unwrap();
+    }
+    assert_eq!(rows(&client, "SELECT count(*) FROM t").await.unwrap(), ["0"]);
+    let other = server.client().await;
+    {
+        let mut sink = pin!(other.copy_in::<_, Bytes>("COPY t (id) FROM STDIN").await.unwrap());
+        sink.send(Bytes::from_static(b"1\n2\n")).await.unwrap();
+        sink.flush().await.unwrap();
+        other.cancel_token().cancel_query(tokio_postgres::NoTls).await.unwrap();
+        assert_eq!(state(soon(sink.finish()).await), "57014");
+    }
+    assert_eq!(rows(&other, "SELECT count(*) FROM t").await.unwrap(), ["0"]);
+    // One that vanishes in the middle of a line.
+    let mut raw = session(&server).await;
+    raw_query(&mut raw, "COPY t (id) FROM STDIN").await;
+    assert_eq!(message(&mut raw).await.unwrap().0, b'G');
+    raw_send(&mut raw, &packet(b'd', b"7\n8")).await;
+    drop(raw);
+    soon(send(&client, "COPY t (id) FROM STDIN", &["7\n8\n"])).await.expect("nothing is left of the other's rows");
+}
+
+#[tokio::test]
+async fn messages_out_of_place() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    table(&client).await;
+    let mut raw = session(&server).await;
+    raw_query(&mut raw, "COPY t (id) FROM STDIN").await;
+    assert_eq!(message(&mut raw).await.unwrap().0, b'G');
+    // Sync and Flush are passed over, a query is not.
+    raw_send(&mut raw, &[packet(b'S', b""), packet(b'H', b""), packet(b'd', b"1\n")].concat()).await;
+    raw_send(&mut raw, &[packet(b'Q', b"SELECT 1\0"), packet(b'd', b"2\n"), packet(b'c', b"")].concat()).await;
+    let answers = until_ready(&mut raw).await;
+    assert_eq!((kinds(&answers), error_state(&answers)), ("EZ".into(), Some("08P01".into())));
+    raw_query(&mut raw, "COPY t (id) FROM STDIN; SELECT count(*) FROM t; COPY t (id) TO STDOUT").await;
+    raw_send(&mut raw, &[packet(b'd', b"1\n2"), packet(b'c', b"")].concat()).await;
+    assert_eq!(kinds(&until_ready(&mut raw).await), "GCTDCHddcCZ");
+    // Extended: the first Sync comes while data is expected, as libpq sends it.
+    let parse = packet(b'P', b"\0COPY t (id) FROM STDIN\0\0\0");
+    let run = [packet(b'B', b"\0\0\0\0\0\0\0\0"), packet(b'D', b"P\0"), packet(b'E', b"\0\0\0\0\0"), packet(b'S', b"")];
+    raw_send(&mut raw, &[parse, run.concat()].concat()).await;
+    raw_send(&mut raw, &[packet(b'd', b"5\n"), packet(b'c', b""), packet(b'S', b"")].concat()).await;
+    assert_eq!(kinds(&until_ready(&mut raw).await), "12nGCZ");
+    assert_eq!(rows(&client, "SELECT count(*) FROM t").await.unwrap(), ["3"]);
+}
+
+#[tokio::test]
+async fn much_data_goes_through() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    client.batch_execute("CREATE TABLE big (id int PRIMARY KEY, v text)").await.unwrap();
+    let mut sink = pin!(client.copy_in::<_, Bytes>("COPY big FROM STDIN").await.unwrap());
+    for part in 0..40 {
+        let lines: String = (0..500).map(|i| format!("{}\t{}\n", part * 500 + i, "x".repeat(200))).collect();
+        sink.send(Bytes::from(lines)).await.unwrap();
+    }
+    assert_eq!(sink.finish().await.unwrap(), 20_000);
+    let mut out = pin!(client.copy_out("COPY big TO STDOUT").await.unwrap());
+    let mut bytes = 0;
+    while let Some(part) = out.next().await {
+        bytes += part.unwrap().len();
+    }
+    assert_eq!(bytes, 20_000 * 202 + 10 + 90 * 2 + 900 * 3 + 9000 * 4 + 10_000 * 5);
+}
+
+#[tokio::test]
+async fn rows_are_checked_and_numbered() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    let sql = "CREATE TABLE c (id serial PRIMARY KEY, n int CHECK (n > 0), twice int, at timestamp DEFAULT now(), \
+               CHECK (twice IS NULL OR twice = n * 2))";
+    client.batch_execute(sql).await.unwrap();
+    assert_eq!(send(&client, "COPY c (n, twice) FROM STDIN", &["1\t2\n2", "\t\\N\n"]).await.unwrap(), 2);
+    assert_eq!(rows(&client, "SELECT id, n, at IS NOT NULL FROM c ORDER BY 1").await.unwrap(), ["1|1|t", "2|2|t"]);
+    assert_eq!(rows(&client, "SELECT currval('c_id_seq')").await.unwrap(), ["2"]);
+    // Many batches; the line that breaks the rule is named.
+    let good: String = (1..=3000).map(|n| format!("{n}\t{}\n", n * 2)).collect();
+    let error = send(&client, "COPY c (n, twice) FROM STDIN", &[&good, "7\t15\n8\t16\n"]).await.unwrap_err();
+    let error = error.as_db_error().unwrap();
+    assert_eq!((error.code().code(), error.constraint()), ("23514", Some("c_check")));
+    assert_eq!(error.where_(), Some("COPY c, line 3001"));
+    // What is wrong on an earlier line comes first, also where a later line cannot be read.
+    for (data, state, line) in [("1\t2\n-1\t\\N\nx\t1\n", "23514", 2), ("1\t2\nx\t1\n-1\t\\N\n", "22P02", 2)] {
+        let error = send(&client, "COPY c (n, twice) FROM STDIN", &[data]).await.unwrap_err();
+        let error = error.as_db_error().unwrap();
+        assert_eq!(error.code().code(), state, "{error}");
+        assert!(error.where_().unwrap().starts_with(&format!("COPY c, line {line}")), "{error:?}");
+    }
+    assert_eq!(rows(&client, "SELECT count(*) FROM c").await.unwrap(), ["2"]);
+    assert_eq!(send(&client, "COPY c (n, twice) FROM STDIN", &[&good]).await.unwrap(), 3000);
+    assert_eq!(
+        rows(&client, "SELECT count(*), count(DISTINCT id), sum(n) FROM c").await.unwrap(),
+        ["3002|3002|4501503"]
+    );
+    // Named, a numbered column takes what comes.
+    assert_eq!(send(&client, "COPY c (id, n) FROM STDIN", &["100000\t5\n"]).await.unwrap(), 1);
+    // Within a block, after a savepoint.
+    client.batch_execute("BEGIN; SAVEPOINT a").await.unwrap();
+    assert_eq!(state(send(&client, "COPY c (n) FROM STDIN", &["0\n"]).await), "23514");
+    client.batch_execute("ROLLBACK TO a").await.unwrap();
+    assert_eq!(send(&client, "COPY c (n) FROM STDIN", &["9\n"]).await.unwrap(), 1);
+    client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(rows(&client, "SELECT n FROM c WHERE n = 9 AND id < 100000").await.unwrap(), ["9", "9"]);
+}

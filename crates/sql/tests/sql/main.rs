@@ -1,0 +1,11 @@
+//! Tests of statements and sessions, without a server. They are one program, because each program of tests links the
+//! whole of the planner.
+#![allow(clippy::disallowed_methods, reason = "tests run on tokio")]
+
+mod common;
+mod concurrency;
+mod explain;
+mod fuzz;
+mod partitioning;
+mod statements;
+mod views;
