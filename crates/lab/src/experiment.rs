@@ -207,6 +207,8 @@ pub struct Figure {
     pub title: String,
     pub x: String,
     pub y: String,
+    /// Whether each step of y is ten times the one below it; else y begins at 0.
+    pub logarithmic: bool,
     pub content: Content,
 }
 
@@ -279,7 +281,8 @@ impl Findings {
     pub fn bars(&mut self, title: &str, metric: &str, y: &str) {
         let rows = self.rows.iter().filter(|row| row.metric == metric);
         let bars = rows.map(|row| (row.label.clone(), row.ours, row.paper)).collect();
-        let figure = Figure { title: title.into(), x: String::new(), y: y.into(), content: Content::Bars(bars) };
+        let content = Content::Bars(bars);
+        let figure = Figure { title: title.into(), x: String::new(), y: y.into(), logarithmic: false, content };
         self.figures.push(figure);
     }
 
@@ -287,7 +290,8 @@ impl Findings {
     pub fn lines(&mut self, results: &Results, name: &str, title: &str, x: &str, y: &str) {
         let curve = |label: &str| (label.to_string(), results.series(label, name));
         let curves = results.labels().map(curve).filter(|(_, points)| !points.is_empty()).collect();
-        let figure = Figure { title: title.into(), x: x.into(), y: y.into(), content: Content::Lines(curves) };
+        let content = Content::Lines(curves);
+        let figure = Figure { title: title.into(), x: x.into(), y: y.into(), logarithmic: false, content };
         self.figures.push(figure);
     }
 }

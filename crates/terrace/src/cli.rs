@@ -3,7 +3,6 @@
 pub(crate) mod check;
 pub(crate) mod copies;
 pub(crate) mod inspect;
-pub(crate) mod json;
 pub(crate) mod lab;
 pub(crate) mod memory;
 pub(crate) mod quickstart;

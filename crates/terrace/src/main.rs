@@ -3,7 +3,7 @@
 mod cli;
 
 use clap::{Parser, Subcommand};
-use cli::{check, copies, inspect, json, lab, memory, quickstart, serve, shell, top};
+use cli::{check, copies, inspect, lab, memory, quickstart, serve, shell, top};
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -204,8 +204,8 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Init { dir, config } => {
             Instance::create(&dir, config.as_deref()).await?;
             let dir = dir.display();
-            println!("made a database in {dir}; its settings are in {dir}/terrace.toml");
-            println!("serve it:  terrace serve {dir}");
+            cli::serve::say!("made a database in {dir}; its settings are in {dir}/terrace.toml");
+            cli::serve::say!("serve it:  terrace serve {dir}");
             Ok(())
         }
         Command::Serve { dir, listen } => serve::open_and_serve(&dir, listen).await,
@@ -236,6 +236,6 @@ fn start_logging(filter: Option<&str>, default: &str, format: LogFormat) {
         .log_internal_errors(false);
     match format {
         LogFormat::Text => messages.init(),
-        LogFormat::Json => messages.event_format(json::Json).init(),
+        LogFormat::Json => messages.json().flatten_event(true).init(),
     }
 }

@@ -1,8 +1,15 @@
 //! Figures as SVG (crate `plotters`, its SVG backend alone: no fonts, no native code).
 use super::{Content, Figure, Interval};
+use plotters::coord::ranged1d::{Ranged, ValueFormatter};
+use plotters::coord::types::RangedCoordf64;
+use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 
 const SIZE: (u32, u32) = (860, 440);
+/// Pixels at the right of curves that their names take.
+const LEGEND: u32 = 240;
+/// Pixels of a dash, and between dashes.
+const DASH: u32 = 5;
 /// Told apart by people who do not tell red from green (Okabe & Ito).
 const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
@@ -18,6 +25,7 @@ const PAPER: RGBColor = RGBColor(170, 170, 170);
 type Curves = [(String, Vec<(f64, f64)>)];
 type Bars = [(String, Interval, Option<f64>)];
 type Drawn<'a> = Result<(), DrawingAreaErrorKind<std::io::Error>>;
+type Chart<'a, 'b, Y> = ChartContext<'b, SVGBackend<'a>, Cartesian2d<RangedCoordf64, Y>>;
 type Area<'a> = plotters::drawing::DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 
 /// An `<svg>` element.
@@ -34,6 +42,15 @@ pub fn svg(figure: &Figure) -> String {
     text
 }
 
+/// A curve's line: where there are more curves than colours, the colours come again, dashed.
+fn style(curve: usize) -> ShapeStyle {
+    COLOURS[curve % COLOURS.len()].stroke_width(2)
+}
+
+fn dashed(curve: usize) -> bool {
+    curve / COLOURS.len() % 2 == 1
+}
+
 fn top(values: impl Iterator<Item = f64>) -> f64 {
     let highest = values.fold(0.0, f64::max);
     if highest > 0.0 { highest * 1.1 } else { 1.0 }
@@ -41,24 +58,43 @@ fn top(values: impl Iterator<Item = f64>) -> f64 {
 
 fn lines<'a>(area: &Area<'a>, figure: &Figure, curves: &Curves) -> Drawn<'a> {
     area.fill(&WHITE)?;
+    let (chart, legend) = area.split_horizontally(SIZE.0 - LEGEND);
     let points = || curves.iter().flat_map(|(_, points)| points);
     let (right, highest) = (top(points().map(|p| p.0)) / 1.1, top(points().map(|p| p.1)));
-    let mut chart = ChartBuilder::on(area)
-        .caption(&figure.title, ("sans-serif", 18))
-        .margin(12)
-        .x_label_area_size(44)
-        .y_label_area_size(64)
-        .build_cartesian_2d(0.0..right, 0.0..highest)?;
-    chart.configure_mesh().light_line_style(WHITE).x_desc(&figure.x).y_desc(&figure.y).draw()?;
-    for ((name, points), colour) in curves.iter().zip(COLOURS.iter().cycle()) {
-        let style = colour.stroke_width(2);
-        chart
-            .draw_series(LineSeries::new(points.iter().copied(), style))?
-            .label(name)
-            .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 18, y)], style));
+    let mut builder = ChartBuilder::on(&chart);
+    builder.caption(&figure.title, ("sans-serif", 18)).margin(12).x_label_area_size(44).y_label_area_size(64);
+    if figure.logarithmic {
+        let lowest = points().map(|p| p.1).filter(|y| *y > 0.0).fold(highest, f64::min);
+        let decades = 10f64.powf(lowest.log10().floor())..10f64.powf(highest.log10().ceil());
+        draw(builder.build_cartesian_2d(0.0..right, decades.log_scale())?, figure, curves)?;
+    } else {
+        draw(builder.build_cartesian_2d(0.0..right, 0.0..highest)?, figure, curves)?;
     }
-    let mut legend = chart.configure_series_labels();
-    legend.position(SeriesLabelPosition::UpperRight).background_style(WHITE.mix(0.85)).border_style(PAPER).draw()
+    for (at, (name, _)) in curves.iter().enumerate() {
+        let y = 60 + 20 * at as i32;
+        legend.draw(&Text::new(name.as_str(), (36, y - 6), ("sans-serif", 13)))?;
+        let line = [(6, y), (30, y)];
+        match dashed(at) {
+            false => legend.draw(&PathElement::new(line, style(at)))?,
+            true => legend.draw(&DashedPathElement::new(line.into_iter(), DASH, DASH, style(at)))?,
+        }
+    }
+    Ok(())
+}
+
+/// The curves in their chart.
+fn draw<'a, Y>(mut chart: Chart<'a, '_, Y>, figure: &Figure, curves: &Curves) -> Drawn<'a>
+where
+    Y: Ranged<ValueType = f64> + ValueFormatter<f64>,
+{
+    chart.configure_mesh().light_line_style(WHITE).x_desc(&figure.x).y_desc(&figure.y).draw()?;
+    for (at, (_, points)) in curves.iter().enumerate() {
+        match dashed(at) {
+            false => chart.draw_series(LineSeries::new(points.iter().copied(), style(at)))?,
+            true => chart.draw_series(DashedLineSeries::new(points.iter().copied(), DASH, DASH, style(at)))?,
+        };
+    }
+    Ok(())
 }
 
 /// Ours in colour with its interval, the paper's grey beside it.

@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use crate::cli::report;
+use crate::cli::serve::say;
 use std::path::Path;
 use std::time::Duration;
 use terrace::Instance;
@@ -21,13 +22,13 @@ pub(crate) async fn check(dir: &Path) -> Result<(), Failure> {
     let problems = problems?;
     closed?;
     for problem in &problems {
-        println!("PROBLEM  {problem}");
+        say!("PROBLEM  {problem}");
     }
     if problems.is_empty() {
-        println!("{}: sound ({tables} tables)", dir.display());
+        say!("{}: sound ({tables} tables)", dir.display());
         return Ok(());
     }
-    println!("{}: {} problems; restore it from a backup, or export what can be read", dir.display(), problems.len());
+    say!("{}: {} problems; restore it from a backup, or export what can be read", dir.display(), problems.len());
     Err(Failure::Said)
 }
 

@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use crate::cli::report;
+use crate::cli::serve::say;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use terrace::admin::{Taken, request_backup};
@@ -48,8 +49,8 @@ pub(crate) async fn back_up(dir: &Path, dest: &Path) -> Result<(), Failure> {
     };
     bar.finish_and_clear();
     let Taken { bytes, end_lsn, end_time } = taken?;
-    println!("{}: {} up to LSN {end_lsn}, {} UTC", dest.display(), report::bytes(bytes), backup::time(end_time));
-    println!("restore it:  terrace restore {} NEW_DIR", dest.display());
+    say!("{}: {} up to LSN {end_lsn}, {} UTC", dest.display(), report::bytes(bytes), backup::time(end_time));
+    say!("restore it:  terrace restore {} NEW_DIR", dest.display());
     Ok(())
 }
 
@@ -61,19 +62,19 @@ pub(crate) async fn bring_back(options: RestoreOptions) -> Result<(), Failure> {
     let last = done
         .last_commit
         .map_or("no commit was repeated".to_string(), |at| format!("last commit: {} UTC", backup::time(at)));
-    println!(
+    say!(
         "restored {dir} up to LSN {} ({last}) in {}",
         done.redo_to,
         report::duration(Duration::from_nanos(done.nanos))
     );
-    println!("serve it:  terrace serve {dir}");
+    say!("serve it:  terrace serve {dir}");
     Ok(())
 }
 
 /// `terrace check` of a backup.
 pub(crate) async fn check(dir: &Path) -> Result<(), Failure> {
     let manifest = backup::verify(dir).await?;
-    println!(
+    say!(
         "{}: a sound backup, {} up to LSN {}, {} UTC",
         dir.display(),
         report::bytes(manifest.bytes()),

@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use crate::cli::report;
+use crate::cli::serve::say;
 use std::path::Path;
 use terrace::Instance;
 use terrace::config::Size;
@@ -58,22 +59,19 @@ async fn opened(dir: &Path, show: fn(&Instance)) -> Result<(), Failure> {
 
 async fn control(closed: &Closed) -> Result<(), Failure> {
     let control = Control::read(&closed.set.control).await?;
-    println!("database id      {:032x}", control.database);
-    println!("created          {}", timestamp(control.created));
-    println!("opened           {} times", control.epoch);
-    println!("page size        {}", Size(control.page_size.into()));
-    println!("segment size     {}", Size(control.segment_size));
-    println!(
-        "creation         {}",
-        if control.complete { "complete" } else { "interrupted: run `terrace init` again" }
-    );
-    println!(
+    say!("database id      {:032x}", control.database);
+    say!("created          {}", timestamp(control.created));
+    say!("opened           {} times", control.epoch);
+    say!("page size        {}", Size(control.page_size.into()));
+    say!("segment size     {}", Size(control.segment_size));
+    say!("creation         {}", if control.complete { "complete" } else { "interrupted: run `terrace init` again" });
+    say!(
         "last run         {}",
         if control.clean { "ended cleanly" } else { "did not end cleanly: the next start recovers" }
     );
-    println!("restart begins   {} (redo LSN)", control.redo_lsn);
-    println!("log kept from    {} (retain LSN)", control.retain_lsn);
-    println!("next object id   {}", control.next_object);
+    say!("restart begins   {} (redo LSN)", control.redo_lsn);
+    say!("log kept from    {} (retain LSN)", control.retain_lsn);
+    say!("next object id   {}", control.next_object);
     Ok(())
 }
 
@@ -122,7 +120,7 @@ async fn segments(closed: &Closed) -> Result<(), Failure> {
         })
         .collect();
     report::table(&["segment", "slot", "epoch", "begins", "sealed"], &rows);
-    println!("restart begins at {}, the log is kept from {}", control.redo_lsn, control.retain_lsn);
+    say!("restart begins at {}, the log is kept from {}", control.redo_lsn, control.retain_lsn);
     Ok(())
 }
 
@@ -153,20 +151,20 @@ async fn page(closed: &Closed, number: u32, space: SpaceName, bytes: bool) -> Re
 
 fn print_page(page: &[u8], id: PageId) {
     let verdict = header::verify(page, id);
-    println!("page {id}: {}", verdict.map_or_else(|why| format!("DAMAGED: {why}"), |()| "sound".to_string()));
-    println!("kind     {}", header::kind(page).map_or("unknown".into(), |kind| format!("{kind:?}")));
-    println!("owner    object {}", header::owner(page).0);
-    println!("LSN      {}", header::lsn(page));
+    say!("page {id}: {}", verdict.map_or_else(|why| format!("DAMAGED: {why}"), |()| "sound".to_string()));
+    say!("kind     {}", header::kind(page).map_or("unknown".into(), |kind| format!("{kind:?}")));
+    say!("owner    object {}", header::owner(page).0);
+    say!("LSN      {}", header::lsn(page));
     // A damaged directory must not be followed.
     if verdict.is_err() || header::kind(page).is_none_or(|kind| !is_slotted(kind)) {
         return;
     }
-    println!("room     {} bytes; special area {} bytes", slotted::room(page), slotted::special(page).len());
-    println!("slots    {}", slotted::slot_count(page));
+    say!("room     {} bytes; special area {} bytes", slotted::room(page), slotted::special(page).len());
+    say!("slots    {}", slotted::slot_count(page));
     for slot in 0..slotted::slot_count(page) {
         match slotted::cell(page, slot) {
-            Some(cell) => println!("  {slot:>4}  {:>5} bytes  {}", cell.len(), preview(cell)),
-            None => println!("  {slot:>4}  free"),
+            Some(cell) => say!("  {slot:>4}  {:>5} bytes  {}", cell.len(), preview(cell)),
+            None => say!("  {slot:>4}  free"),
         }
     }
 }
@@ -185,7 +183,7 @@ fn dump(page: &[u8]) {
     for (row, bytes) in page.chunks(16).enumerate() {
         let hex: Vec<String> = bytes.iter().map(|b| format!("{b:02x}")).collect();
         let mark = if row * 16 < HEADER { "header" } else { "" };
-        println!("{:06x}  {}  {} {mark}", row * 16, hex.join(" "), preview(bytes));
+        say!("{:06x}  {}  {} {mark}", row * 16, hex.join(" "), preview(bytes));
     }
 }
 
@@ -211,11 +209,11 @@ fn tables(instance: &Instance) {
     let catalog = instance.database.catalog();
     let space = instance.database.store().space(DATA);
     for table in catalog.tables() {
-        println!("table {} (object {}, {} pages)", table.name, table.oid.0, space.page_count(table.oid));
+        say!("table {} (object {}, {} pages)", table.name, table.oid.0, space.page_count(table.oid));
         for column in table.columns.iter().filter(|column| !column.dropped) {
             let not_null = if column.not_null { " not null" } else { "" };
             let default = column.default_sql.as_ref().map(|sql| format!(" default {sql}")).unwrap_or_default();
-            println!("  {} {:?}{not_null}{default}", column.name, column.data_type);
+            say!("  {} {:?}{not_null}{default}", column.name, column.data_type);
         }
         for index in &table.indexes {
             let names: Vec<&str> = index.columns.iter().map(|column| table.columns[*column].name.as_str()).collect();
@@ -225,7 +223,7 @@ fn tables(instance: &Instance) {
                 _ => "index",
             };
             let pages = space.page_count(index.oid);
-            println!("  {what} {} ({}) (object {}, {pages} pages)", index.name, names.join(", "), index.oid.0);
+            say!("  {what} {} ({}) (object {}, {pages} pages)", index.name, names.join(", "), index.oid.0);
         }
     }
 }

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use terrace_lab::experiment::report::{VIRTUAL, interval, number, plain, verdict};
 use terrace_lab::experiment::run::{self, Finished};
-use terrace_lab::experiment::{Experiment, Scale, plot};
+use terrace_lab::experiment::{Content, Experiment, Figure, Scale, plot};
 use terrace_lab::experiments;
 
 #[derive(clap::Subcommand)]
@@ -19,6 +19,26 @@ pub(crate) enum LabCommand {
                             terrace lab run do/fig3.7 --scale full --html fig3.7.html --json fig3.7.json\n  \
                             terrace lab run all --scale full --out reports")]
     Run(LabRun),
+    /// Draws curves: CSV in (lines of curve,x,y, without a heading), SVG out.
+    #[command(
+        after_help = "Example:\n  terrace lab plot --title 'Reads a second' --x MB --y reads < curves.csv > curves.svg"
+    )]
+    Plot(LabPlot),
+}
+
+#[derive(clap::Args)]
+pub(crate) struct LabPlot {
+    #[arg(long, default_value = "")]
+    title: String,
+    /// What x is.
+    #[arg(long, default_value = "")]
+    x: String,
+    /// What y is.
+    #[arg(long, default_value = "")]
+    y: String,
+    /// Each step of y is ten times the one below it.
+    #[arg(long)]
+    log: bool,
 }
 
 #[derive(clap::Args)]
@@ -66,7 +86,36 @@ pub(crate) fn lab(what: LabCommand) -> Result<(), Failure> {
             Ok(())
         }
         LabCommand::Run(options) => run_all(&options),
+        LabCommand::Plot(options) => plot_curves(options),
     }
+}
+
+fn plot_curves(options: LabPlot) -> Result<(), Failure> {
+    let mut curves: Vec<(String, Vec<(f64, f64)>)> = vec![];
+    for (at, line) in std::io::stdin().lines().enumerate() {
+        let line = line.map_err(|e| Failure::Message(format!("cannot read standard input: {e}")))?;
+        let parts: Vec<&str> = line.split(',').collect();
+        let point = match parts.as_slice() {
+            [_, x, y] => x.trim().parse::<f64>().ok().zip(y.trim().parse::<f64>().ok()),
+            _ => None,
+        };
+        let Some(point) = point.filter(|(x, y)| x.is_finite() && y.is_finite() && (*y > 0.0 || !options.log)) else {
+            return Err(Failure::Message(format!("line {}: {line:?} is not a curve's name, x and y", at + 1)));
+        };
+        match curves.iter_mut().find(|(name, _)| name == parts[0]) {
+            Some((_, points)) => points.push(point),
+            None => curves.push((parts[0].to_string(), vec![point])),
+        }
+    }
+    if curves.is_empty() {
+        return Err(Failure::Message("there is nothing to draw on standard input".into()));
+    }
+    for (_, points) in &mut curves {
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    }
+    let LabPlot { title, x, y, log } = options;
+    say!("{}", plot::svg(&Figure { title, x, y, logarithmic: log, content: Content::Lines(curves) }));
+    Ok(())
 }
 
 fn run_all(options: &LabRun) -> Result<(), Failure> {

@@ -1,6 +1,7 @@
 //! `terrace quickstart`: from nothing to a served database with rows in it.
 
 use crate::Failure;
+use crate::cli::serve::say;
 use crate::cli::{report, serve, workload};
 use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
@@ -49,7 +50,7 @@ pub(crate) async fn quickstart(options: QuickstartOptions) -> Result<(), Failure
     if options.no_serve {
         return Ok(instance.close().await?);
     }
-    println!();
+    say!();
     let listen = options.listen.unwrap_or(instance.config.server.listen);
     serve::serve(instance, listen).await
 }
@@ -64,7 +65,7 @@ async fn prepare(options: &QuickstartOptions) -> Result<(), Failure> {
         instance::remove(dir)?;
     }
     Instance::create(dir, None).await?;
-    println!("made a database in {}", dir.display());
+    say!("made a database in {}", dir.display());
     Ok(())
 }
 
@@ -100,26 +101,26 @@ async fn load_and_run(options: &QuickstartOptions, instance: &Instance) -> Resul
     bar.finish_and_clear();
     let (rows, sum) = workload::totals(database, &table).await?;
     let took = Duration::from_nanos(env.now().0 - start.0);
-    println!("table accounts holds {rows} rows ({})", report::duration(took));
+    say!("table accounts holds {rows} rows ({})", report::duration(took));
 
-    println!("running reads, transfers and range reads on {} sessions for {} s ...", options.sessions, options.seconds);
+    say!("running reads, transfers and range reads on {} sessions for {} s ...", options.sessions, options.seconds);
     let before: Vec<_> = instance.devices.iter().map(|device| device.stats()).collect();
     let time = Duration::from_secs(options.seconds);
     let rows = u32::try_from(rows).unwrap_or(u32::MAX);
     let measured = workload::run(env, database, &table, rows, options.sessions, time).await?;
     let during: Vec<_> = instance.devices.iter().map(|device| device.stats()).collect();
-    println!();
+    say!();
     print_latencies(&measured);
-    println!();
+    say!();
     report::devices(&instance.devices, &before, &during);
-    println!();
+    say!();
     let (_, after) = workload::totals(database, &table).await?;
     if after != sum {
         return Err(Failure::Message(format!(
             "the balances summed to {sum} before the transfers and to {after} after"
         )));
     }
-    println!("money neither made nor lost: all balances together are {after}, as before");
+    say!("money neither made nor lost: all balances together are {after}, as before");
     Ok(())
 }
 
@@ -135,6 +136,6 @@ fn print_latencies(measured: &workload::Measured) {
     rows.push(vec!["all".into(), format!("{:.0}", all as f64 / seconds)]);
     report::table(&["operation", "per second", "p50", "p95", "p99", "max"], &rows);
     if measured.retries > 0 {
-        println!("  {} transactions lost against another one and were tried again", measured.retries);
+        say!("  {} transactions lost against another one and were tried again", measured.retries);
     }
 }
