@@ -10,6 +10,8 @@ const SIZE: (u32, u32) = (860, 440);
 const LEGEND: u32 = 240;
 /// Pixels of a dash, and between dashes.
 const DASH: u32 = 5;
+/// So many points of a curve are marked; more would hide the line.
+const FEW: usize = 20;
 /// Told apart by people who do not tell red from green (Okabe & Ito).
 const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
@@ -93,6 +95,9 @@ where
             false => chart.draw_series(LineSeries::new(points.iter().copied(), style(at)))?,
             true => chart.draw_series(DashedLineSeries::new(points.iter().copied(), DASH, DASH, style(at)))?,
         };
+        if points.len() < FEW {
+            chart.draw_series(points.iter().map(|point| Circle::new(*point, 3, style(at).filled())))?;
+        }
     }
     Ok(())
 }

@@ -38,7 +38,7 @@ pub(crate) struct LabPlot {
     y: String,
     /// Each step of y is ten times the one below it.
     #[arg(long)]
-    log: bool,
+    logarithmic: bool,
 }
 
 #[derive(clap::Args)]
@@ -99,7 +99,8 @@ fn plot_curves(options: LabPlot) -> Result<(), Failure> {
             [_, x, y] => x.trim().parse::<f64>().ok().zip(y.trim().parse::<f64>().ok()),
             _ => None,
         };
-        let Some(point) = point.filter(|(x, y)| x.is_finite() && y.is_finite() && (*y > 0.0 || !options.log)) else {
+        let Some(point) = point.filter(|(x, y)| x.is_finite() && y.is_finite() && (*y > 0.0 || !options.logarithmic))
+        else {
             return Err(Failure::Message(format!("line {}: {line:?} is not a curve's name, x and y", at + 1)));
         };
         match curves.iter_mut().find(|(name, _)| name == parts[0]) {
@@ -113,8 +114,8 @@ fn plot_curves(options: LabPlot) -> Result<(), Failure> {
     for (_, points) in &mut curves {
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
     }
-    let LabPlot { title, x, y, log } = options;
-    say!("{}", plot::svg(&Figure { title, x, y, logarithmic: log, content: Content::Lines(curves) }));
+    let LabPlot { title, x, y, logarithmic } = options;
+    say!("{}", plot::svg(&Figure { title, x, y, logarithmic, content: Content::Lines(curves) }));
     Ok(())
 }
 

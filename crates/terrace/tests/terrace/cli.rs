@@ -1,5 +1,6 @@
 //! The binary, as a user runs it.
 
+use crate::common;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -392,4 +393,21 @@ fn experiments_are_named_run_written_down_and_repeatable() {
     refused(&["run", "all", "--json", "all.json"], "take one experiment");
     refused(&["run", "do/readahead", "--json", "nowhere/at/all.json"], "there is no directory nowhere/at");
     refused(&["run", "do/readahead", "--seeds", "0"], "--seeds");
+}
+
+#[test]
+fn curves_are_drawn_from_lines_of_text() {
+    let plot = |arguments: &[&str], input: &str| common::run(&[&["lab", "plot"], arguments].concat(), input);
+    let curves = "slow,0,10\nfast,0,2000\nslow,5,12\nfast,5,2100\n";
+    let drawn = plot(&["--logarithmic", "--title", "Reads"], curves);
+    let text = String::from_utf8(drawn.stdout).unwrap();
+    assert!(drawn.status.success() && text.starts_with("<svg"), "{text}");
+    for part in ["Reads", "slow", "fast", "10000"] {
+        assert!(text.contains(part), "{part} is not in:\n{text}");
+    }
+    for (input, expected) in [("a,1\n", "line 1: \"a,1\""), ("", "nothing to draw"), ("a,1,0\n", "line 1")] {
+        let refused = plot(&["--logarithmic"], input);
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert!(!refused.status.success() && said.contains(expected), "{said}");
+    }
 }
