@@ -60,7 +60,8 @@ pub(crate) struct Wire {
 impl Wire {
     pub(crate) fn new(socket: TcpStream, peer: SocketAddr, mut stopping: watch::Receiver<bool>) -> Wire {
         let _ = socket.set_nodelay(true);
-        // A client's machine that vanished is noticed after two minutes, if nothing is sent, and as soon if something is.
+        // A client's machine that vanished is noticed after two minutes, if nothing is sent, and as soon if something
+        // is.
         let alive = TcpKeepalive::new().with_time(Duration::from_secs(60)).with_interval(Duration::from_secs(15));
         let _ = SockRef::from(&socket).set_tcp_keepalive(&alive.with_retries(4));
         let _ = SockRef::from(&socket).set_tcp_user_timeout(Some(Duration::from_secs(120)));
@@ -102,8 +103,9 @@ impl Wire {
         Ok(())
     }
 
-    /// Runs `work` to its end, or until the client is gone: nobody waits for a lock, or keeps others waiting, for nobody. What the
-    /// client sends meanwhile is kept, up to [`READ_AHEAD`] bytes. Work that is dropped must be followed by a rollback.
+    /// Runs `work` to its end, or until the client is gone: nobody waits for a lock, or keeps others waiting, for
+    /// nobody. What the client sends meanwhile is kept, up to [`READ_AHEAD`] bytes. Work that is dropped must be
+    /// followed by a rollback.
     pub(crate) async fn watch<T>(&mut self, mut work: impl Future<Output = T> + Unpin) -> Result<T, Failure> {
         loop {
             let listening = self.input.len() < READ_AHEAD;
@@ -355,8 +357,8 @@ impl Connection {
         }
     }
 
-    /// The simple protocol: statements one after the other, in one implicit transaction as far as they have no BEGIN and COMMIT
-    /// of their own.
+    /// The simple protocol: statements one after the other, in one implicit transaction as far as they have no BEGIN
+    /// and COMMIT of their own.
     async fn query(&mut self, wire: &mut Wire, sql: &str) -> Result<(), Failure> {
         self.session.forget("");
         self.portals.remove("");
@@ -390,8 +392,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Runs a look-up of one row where that can be done at once; whether it was. `described`: its columns were, and which of them
-    /// go in binary.
+    /// Runs a look-up of one row where that can be done at once; whether it was. `described`: its columns were, and
+    /// which of them go in binary.
     pub(crate) fn look_up(
         &mut self,
         wire: &mut Wire,

@@ -1,6 +1,7 @@
 //! COPY's messages: data from the client, data to it. What the data says is `terrace_sql`'s.
 //!
-//! 1. While data comes in, Flush and Sync are passed over and any message but data, its end and its failure is an error (08P01).
+//! 1. While data comes in, Flush and Sync are passed over and any message but data, its end and its failure is an error
+//!    (08P01).
 //! 2. After a COPY failed, what is left of its data is passed over (by the connection's loop).
 //! 3. Waiting for data ends at a cancel, at the client's end and at the server's.
 use crate::connection::{FLUSH_AT, Wire, complete};

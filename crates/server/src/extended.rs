@@ -216,8 +216,8 @@ impl Connection {
     }
 }
 
-/// Whether columns are others than a client was told. (Their types are not looked at: those of parameters in the select list are known
-/// only from their values.)
+/// Whether columns are others than a client was told. (Their types are not looked at: those of parameters in the select
+/// list are known only from their values.)
 fn changed(described: &SchemaRef, now: &SchemaRef) -> bool {
     let names = |schema: &SchemaRef| schema.fields().iter().map(|f| f.name().clone()).collect::<Vec<_>>();
     !Arc::ptr_eq(described, now) && names(described) != names(now)

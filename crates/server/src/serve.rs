@@ -68,8 +68,8 @@ pub(crate) struct Shared {
     pub(crate) stopping: watch::Receiver<bool>,
 }
 
-/// Serves clients until `shutdown` is done, then tells them (57P01), rolls their transactions back and returns. Runs on a tokio
-/// runtime with I/O and time enabled.
+/// Serves clients until `shutdown` is done, then tells them (57P01), rolls their transactions back and returns. Runs on
+/// a tokio runtime with I/O and time enabled.
 pub async fn serve(
     db: SqlDatabase,
     listener: TcpListener,

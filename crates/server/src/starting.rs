@@ -19,8 +19,8 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// How long accepting rests after an error.
 const REST: Duration = Duration::from_millis(100);
 
-/// Answers clients until `work`, which opens the database, is done; then the listener is there for [`crate::serve`]. `progress` says how
-/// far that is. Logins are refused with 57P03, requests to cancel are passed over.
+/// Answers clients until `work`, which opens the database, is done; then the listener is there for [`crate::serve`].
+/// `progress` says how far that is. Logins are refused with 57P03, requests to cancel are passed over.
 pub async fn while_starting<T>(
     listener: TcpListener,
     tls: Option<Tls>,

@@ -10,7 +10,8 @@ use pgwire::messages::response::ReadyForQuery;
 use pgwire::messages::startup::{Authentication, BackendKeyData, NegotiateProtocolVersion, ParameterStatus, SecretKey};
 use std::sync::Arc;
 use terrace_engine::{Catalog, EngineError, Role};
-use terrace_sql::pgcatalog::{DATABASE, SERVER_VERSION};
+use terrace_sql::SERVER_VERSION;
+use terrace_sql::pgcatalog::DATABASE;
 
 /// What a client wants.
 pub(crate) enum Opened {
@@ -165,7 +166,8 @@ impl Startup {
     }
 }
 
-/// Settings as PostgreSQL's command line states them: `-c name=value` or `--name=value`; a backslash before what is to stay in a value.
+/// Settings as PostgreSQL's command line states them: `-c name=value` or `--name=value`; a backslash before what is to
+/// stay in a value.
 fn options(text: &str) -> Result<Vec<(String, String)>, Failure> {
     let mut words: Vec<String> = vec![];
     let (mut rest, mut within) = (text.chars(), false);

@@ -1,5 +1,5 @@
-//! TLS, with rustls. A server that was given a certificate and cannot use it does not start; clients from other machines that
-//! do not ask for TLS are then refused.
+//! TLS, with rustls. A server that was given a certificate and cannot use it does not start; clients from other
+//! machines that do not ask for TLS are then refused.
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -37,8 +37,8 @@ pub enum TlsError {
 }
 
 impl Tls {
-    /// Reads a certificate chain and its private key, both PEM. The key's file must be its owner's alone, or root's and readable by
-    /// a group.
+    /// Reads a certificate chain and its private key, both PEM. The key's file must be its owner's alone, or root's and
+    /// readable by a group.
     pub fn load(certificate: &Path, key: &Path) -> Result<Tls, TlsError> {
         let shown = |path: &Path| path.display().to_string();
         let bad_chain = |why: String| TlsError::Certificate(shown(certificate), why);

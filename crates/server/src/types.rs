@@ -1,7 +1,7 @@
 //! How a result column's Arrow type goes over the wire.
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use pgwire::messages::data::{FieldDescription, RowDescription};
-use terrace_sql::pgcatalog::{PG_TYPE, PG_TYPMOD};
+use terrace_sql::{PG_TYPE, PG_TYPMOD};
 
 /// A PostgreSQL type as RowDescription states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

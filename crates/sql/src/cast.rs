@@ -7,7 +7,6 @@
 //!    other way round.
 //!
 //! Source: PostgreSQL 15 documentation, "Type Conversion", and pg_cast.
-use crate::chars::LOOSE;
 use terrace_engine::types::{Numeric, Zone, date_of_timestamp, fit_char, fit_varchar, timestamp_of_date};
 use terrace_engine::{DataType, Datum, EngineError, Result};
 
@@ -155,3 +154,6 @@ fn number_to(value: Number, to: DataType) -> Result<Datum> {
 fn float_to_numeric(value: f64, digits: String, to: DataType) -> Result<Datum> {
     if value.is_finite() { to.parse(&digits) } else { to.parse(&value.to_string()) }
 }
+
+/// A char whose blanks are not known (invariant 2). No column has this type; a parameter may.
+pub const LOOSE: DataType = DataType::Char(0);

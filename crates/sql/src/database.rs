@@ -1,16 +1,16 @@
 //! A database with its SQL machinery: what sessions have in common, and the memory and files of their queries.
-use crate::named::Account;
 use crate::observe::Observed;
-use crate::sequence::Sequences;
-use crate::session::Session;
-use crate::system::SystemSettings;
-use crate::{pgcatalog, planner};
+use crate::pgcatalog;
+use crate::plan::planner;
+use crate::settings::SystemSettings;
+use crate::transaction::Sequences;
 use datafusion::execution::SessionState;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 use terrace_engine::Database;
 use terrace_env::memory::Limit;
@@ -24,7 +24,8 @@ pub struct SqlDatabase {
     pub(crate) state: Arc<SessionState>,
     pub(crate) name: Arc<str>,
     pub(crate) sequences: Arc<Sequences>,
-    /// What sessions may take by the allocator's count: twice what queries may plan for, as batches under way come on top, and a long message.
+    /// What sessions may take by the allocator's count: twice what queries may plan for, as batches under way come on
+    /// top, and a long message.
     pub memory: Arc<Limit>,
     /// What the named statements of all sessions take.
     pub(crate) named_bytes: Account,
@@ -39,7 +40,8 @@ pub struct Spill {
     pub directory: PathBuf,
     /// Bytes of temporary files at one time.
     pub capacity: u64,
-    /// Bytes of memory for sorts, aggregates and joins of all sessions together, shared fairly among those that can spill.
+    /// Bytes of memory for sorts, aggregates and joins of all sessions together, shared fairly among those that can
+    /// spill.
     pub memory: usize,
 }
 
@@ -70,8 +72,8 @@ impl SqlDatabase {
         SqlDatabase::build(engine, RuntimeEnvBuilder::new().with_disk_manager_builder(disk), SORT_RESERVE)
     }
 
-    /// Statements may have that many bytes of memory for their intermediate results, all together; one that needs more than is left
-    /// spills to disk where it can, or fails (53200).
+    /// Statements may have that many bytes of memory for their intermediate results, all together; one that needs more
+    /// than is left spills to disk where it can, or fails (53200).
     pub fn limit_memory(mut self, bytes: usize) -> SqlDatabase {
         let mut runtime = RuntimeEnv::clone(self.state.runtime_env());
         runtime.memory_pool = memory_pool(bytes);
@@ -80,8 +82,8 @@ impl SqlDatabase {
         self
     }
 
-    /// Sorts and aggregates that need more memory than they may have go on in temporary files; what cannot fails with 53200, and
-    /// with 53100 where the files have no room either.
+    /// Sorts and aggregates that need more memory than they may have go on in temporary files; what cannot fails with
+    /// 53200, and with 53100 where the files have no room either.
     pub fn with_spill(engine: Database, spill: Spill) -> SqlDatabase {
         let disk = DiskManagerBuilder::default()
             .with_mode(DiskManagerMode::Directories(vec![spill.directory]))
@@ -100,8 +102,14 @@ impl SqlDatabase {
         let (memory, named_bytes, system) = (Limit::new(None), Account::default(), Arc::default());
         SqlDatabase { engine, observed, state, name, memory, sequences: Arc::default(), named_bytes, system }
     }
+}
 
-    pub fn session(&self, user: &str) -> Session {
-        Session::new(self, user)
+/// Bytes of named statements: those of a session, or of all.
+pub(crate) type Account = Arc<AtomicUsize>;
+
+impl SqlDatabase {
+    /// From now on ALTER SYSTEM goes there. Once.
+    pub fn set_system(&self, settings: Arc<dyn SystemSettings>) {
+        assert!(self.system.set(settings).is_ok(), "who keeps the server's settings is said once");
     }
 }

@@ -1,7 +1,8 @@
 //! From parser and DataFusion errors to errors with SQLSTATE.
 //!
 //! 1. An [`EngineError`] raised below DataFusion comes out as it went in: it travels as `DataFusionError::External`.
-//! 2. Everything else is classified, first by type, then (DataFusion has no codes) by message; what stays unknown is XX000.
+//! 2. Everything else is classified, first by type, then (DataFusion has no codes) by message; what stays unknown is
+//!    XX000.
 mod planning;
 
 use datafusion::arrow::error::ArrowError;
@@ -78,8 +79,9 @@ fn from_shared(error: &DataFusionError) -> EngineError {
     }
 }
 
-/// Whether a device had no room for a temporary file: DataFusion wraps what the system says in an error of its own, that in one of the
-/// system's, and that in one of Arrow's. (The engine's errors are not looked into: they say what they are.)
+/// Whether a device had no room for a temporary file: DataFusion wraps what the system says in an error of its own,
+/// that in one of the system's, and that in one of Arrow's. (The engine's errors are not looked into: they say what
+/// they are.)
 fn is_full(error: &(dyn std::error::Error + 'static)) -> bool {
     use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     match error.downcast_ref::<std::io::Error>() {
@@ -255,3 +257,14 @@ fn strip(message: &str) -> String {
 
 #[cfg(test)]
 mod tests;
+
+pub(crate) fn undefined_table(name: impl std::fmt::Display) -> EngineError {
+    EngineError::new("42P01", format!("relation \"{name}\" does not exist"))
+}
+
+pub(crate) fn undefined_column(column: &str, table: &str) -> EngineError {
+    let mut error = EngineError::new("42703", format!("column \"{column}\" of relation \"{table}\" does not exist"));
+    error.column = Some(column.into());
+    error.table = Some(table.into());
+    error
+}

@@ -1,92 +1,60 @@
-//! Sessions, AST router, planning with DataFusion, DML, pg_catalog. No files, no pages.
+//! SQL over the engine: sessions, parsing, planning with DataFusion, changes of rows, `pg_catalog`. No files, no pages.
 //!
-//! In: SQL text and parameters. Out: Arrow batches, command tags, errors with SQLSTATE. DataFusion plans queries and the query
-//! part of DML; everything else is carried out here, on the engine's typed API.
+//! In: SQL text and parameters. Out: Arrow batches, command tags, errors with SQLSTATE. DataFusion plans queries and
+//! the query part of changes; everything else is carried out here, on the engine's typed API.
+//!
+//! The rooms, highest first. Each may use those below it, and its file says what it is for:
+//!
+//! ```text
+//! session       one client: transaction, settings, prepared statements, cursors
+//! statement     what each statement does, and what it is described as
+//! database      what the sessions of a database share
+//! by_key        statements on a row by its key, which pass the planner by
+//! plan          from a tree to DataFusion's plan; our rules; scans
+//! pgcatalog     pg_catalog, information_schema and the views of terrace
+//! functions     the functions, operators and casts that queries call
+//! observe       what goes on, counted and shown
+//! parse         from text to trees
+//! transaction   what a running statement stands on
+//! values, ...   leaves: values, casts, errors, memory, cancelling, settings
+//! ```
 
-mod aggregates;
-mod alter;
-mod arithmetic;
-mod arrays;
-mod at_once;
-mod bits;
-mod bounded;
-mod builtin;
-mod calendar;
+mod by_key;
+mod cancel;
 mod cast;
-mod chars;
-mod checks;
-mod choosers;
 mod columns;
-mod comparable;
-mod conflict;
-mod context;
-mod convert;
-mod copy;
-mod cursor;
 mod database;
-mod ddl;
-mod depth;
-mod dml;
 mod error;
-mod exact;
-mod explain;
-mod fast;
 mod functions;
-mod grammar;
-mod insert;
-mod interval;
-mod lexical;
-mod literals;
-mod lock_rows;
-mod maintain;
 mod memory;
-mod named;
-mod naming;
 pub mod observe;
-mod operators;
 mod panics;
 mod parse;
 pub mod pgcatalog;
-mod pieces;
-mod planner;
-mod range;
-mod refusals;
-mod resolve;
-mod returning;
-mod roles;
-mod router;
-mod rows;
-mod rules;
-mod run;
-mod savepoint;
-mod scan;
+mod plan;
 pub mod scram;
-mod sequence;
-pub mod series;
 mod session;
 mod settings;
-mod shapes;
-mod sleep;
-mod system;
-mod to_char;
+mod stack;
+mod statement;
+mod transaction;
 mod values;
-mod windows;
-mod yielding;
 
-pub use at_once::FoundRow;
-pub use builtin::row_text;
-pub use chars::LOOSE;
-pub use context::Canceller;
-pub use copy::{CopyFormat, CopyIn};
+pub use cancel::Canceller;
+pub use cast::LOOSE;
 pub use database::{Spill, SqlDatabase};
 /// The version that batches are of.
 pub use datafusion::arrow;
-pub use interval::Shown as ShownInterval;
-pub use named::Named;
-pub use session::{Outcome, Prepared, Session, TxnStatus};
-pub use settings::Reported;
-pub use system::SystemSettings;
-pub use values::{arrow_type, engine_type};
+pub use functions::builtin::row_text;
+pub use functions::interval::Shown as ShownInterval;
+pub use session::at_once::FoundRow;
+pub use session::named::Named;
+pub use session::prepared::Prepared;
+pub use session::{Session, TxnStatus};
+pub use settings::{Reported, SERVER_VERSION, SystemSettings};
+pub use statement::copy::{CopyFormat, CopyIn};
+pub use statement::outcome::Outcome;
+pub use values::{PG_TYPE, PG_TYPMOD, arrow_type, engine_type};
 
 #[cfg(test)]
 mod tests;

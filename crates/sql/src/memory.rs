@@ -1,15 +1,15 @@
 //! Memory of what a statement drives: values, and lists of them.
 //!
 //! 1. No value is longer than [`LARGEST`] (54000), as in PostgreSQL.
-//! 2. Whoever is about to make a large value, or many, asks first ([`ask`]): what is asked for is taken from the budget of all queries, and there
-//!    must be room for it by the allocator's count ([`terrace_env::memory`]); else the statement fails with 53200 before anything is made.
-//! 3. Work within functions looks ([`check`]) whether its statement was cancelled, has timed out, or has taken too much. It learns which
-//!    statement it belongs to from its thread: [`Work::over`] says so for each poll of a future, as [`terrace_engine::types::Zone`] does.
+//! 2. Whoever is about to make a large value, or many, asks first ([`ask`]): what is asked for is taken from the budget
+//!    of all queries, and there must be room for it by the allocator's count ([`terrace_env::memory`]); else the
+//!    statement fails with 53200 before anything is made.
+//! 3. Work within functions looks ([`check`]) whether its statement was cancelled, has timed out, or has taken too
+//!    much. It learns which statement it belongs to from its thread: [`Work::over`] says so for each poll of a future,
+//!    as [`terrace_engine::types::Zone`] does.
 //! 4. A constant that is large is not made while a query is planned: plans are copied and printed.
-use crate::context::CancelToken;
-use crate::depth::on_stack;
-use crate::error::{from_datafusion, no_memory};
-use crate::session::{Prepared, Session};
+use crate::cancel::{CancelToken, check_room};
+use crate::error::no_memory;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -17,12 +17,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use terrace_engine::{Datum, EngineError, Result};
-use terrace_env::Env;
 use terrace_env::memory::room;
-
-mod text;
-
-use text::weight;
 
 /// Bytes of the longest value, as in PostgreSQL: a gigabyte less one.
 pub(crate) const LARGEST: u64 = 0x3fff_ffff;
@@ -32,9 +27,6 @@ const SMALL: u64 = 64 << 10;
 
 /// Bytes of the longest constant that a plan may hold in the place of the expression that makes it.
 pub(crate) const FOLDED: u64 = 16 << 10;
-
-/// Bytes of a text that nobody needs to weigh.
-const LIGHT: usize = 8 << 10;
 
 /// Bytes that a value in a list takes on its way through a plan, beside itself.
 pub(crate) const LISTED: u64 = 1024;
@@ -107,14 +99,6 @@ pub(crate) fn check() -> Result<()> {
     }
 }
 
-/// 53200 where the work under way has taken more than there is, by the allocator's count.
-pub(crate) fn check_room() -> Result<()> {
-    match room() {
-        0.. => Ok(()),
-        beyond => Err(no_memory(format!("The statement holds {} bytes more than are left for it.", -beyond))),
-    }
-}
-
 /// 54000 where a value would be too long.
 pub(crate) fn check_length(bytes: u64) -> Result<()> {
     if bytes <= LARGEST {
@@ -174,46 +158,6 @@ pub(crate) fn row_bytes(row: &[Datum]) -> usize {
         _ => 0,
     };
     size_of::<Vec<Datum>>() + size_of_val(row) + row.iter().map(beyond).sum::<usize>()
-}
-
-/// A statement whose tree is large: what it takes is counted for as long as it is there.
-pub(crate) struct Heavy {
-    memory: MemoryReservation,
-    env: Env,
-}
-
-impl Drop for Prepared {
-    /// Giving back a million nodes takes long: nobody waits for it.
-    fn drop(&mut self) {
-        if let (Some(Heavy { memory, env }), Some(statement)) = (self.heavy.take(), self.statement.take()) {
-            let (own, depth) = (env.clone(), self.depth);
-            env.spawn("drop a statement", async move {
-                own.run_long(Box::pin(async move { on_stack(depth, || drop((statement, memory))) })).await;
-            });
-        }
-        on_stack(self.depth, || drop(self.statement.take()));
-    }
-}
-
-impl Session {
-    /// What parsing and planning a text will take, out of the budget of all queries (53200); none for a short one.
-    pub(crate) fn heavy(&self, sql: &str) -> Result<Option<Heavy>> {
-        if sql.len() < LIGHT {
-            return Ok(None);
-        }
-        let memory = MemoryConsumer::new("a statement's text").register(self.pool());
-        memory.try_grow(weight(sql)).map_err(from_datafusion)?;
-        Ok(Some(Heavy { memory, env: self.database.engine.env().clone() }))
-    }
-
-    pub(crate) fn pool(&self) -> &Arc<dyn MemoryPool> {
-        &self.database.state.runtime_env().memory_pool
-    }
-
-    /// What functions run for.
-    pub(crate) fn work(&self, token: Arc<CancelToken>) -> Arc<Work> {
-        Work::new(token, self.pool().clone())
-    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! What goes on: sessions and what they run, statements and what they cost. Views, metrics and logs read it.
 //!
-//! 1. A statement is counted once, when the last that belongs to it (its execution, its stream of rows) is dropped: however it ends, it
-//!    is in the books.
-//! 2. A statement pays a few readings of the clock, one small allocation, a few short locks that only its own session and readers of views
-//!    take, and one that it shares with runs of the same text, which is normalised once for each prepared statement.
+//! 1. A statement is counted once, when the last that belongs to it (its execution, its stream of rows) is dropped:
+//!    however it ends, it is in the books.
+//! 2. A statement pays a few readings of the clock, one small allocation, a few short locks that only its own session
+//!    and readers of views take, and one that it shares with runs of the same text, which is normalised once for each
+//!    prepared statement.
 mod activity;
 mod locks;
 mod statements;
@@ -14,7 +15,7 @@ pub use activity::{Activity, Now, State};
 pub use locks::watch_locks;
 pub use statements::{StatementTotals, normalise};
 
-pub(crate) use activity::{Running, ran};
+pub(crate) use activity::Cost;
 pub(crate) use locks::target as locks_target;
 pub(crate) use statements::Entry;
 

@@ -1,7 +1,7 @@
 //! A panic while a query is planned or read fails that statement (XX000), not its session.
 //!
-//! Only reading is caught: what has been begun is dropped and the transaction is rolled back, as after any other error. A panic
-//! while pages are changed goes through.
+//! Only reading is caught: what has been begun is dropped and the transaction is rolled back, as after any other error.
+//! A panic while pages are changed goes through.
 use futures::FutureExt;
 use std::any::Any;
 use std::future::Future;

@@ -1,16 +1,30 @@
 //! From text to statements.
 //!
 //! 1. Nesting is capped (54001): neither the parser nor what walks its trees may exhaust a stack.
-//! 2. What would be accepted and then ignored (FOR UPDATE but where rows are locked, SELECT INTO, a DML statement in WITH) is refused
-//!    before it is planned ([`crate::refusals`]).
-use crate::depth::{self, doubling};
+//! 2. What would be accepted and then ignored (FOR UPDATE but where rows are locked, SELECT INTO, a DML statement in
+//!    WITH) is refused before it is planned ([`crate::plan::refusals`]).
+pub(crate) mod alter_system;
+pub(crate) mod copy_options;
+pub(crate) mod cursors;
+pub(crate) mod depth;
+pub(crate) mod grammar;
+pub(crate) mod lexical;
+pub(crate) mod literals;
+pub(crate) mod locking;
+pub(crate) mod roles;
+pub(crate) mod sequence_calls;
+pub(crate) mod sequence_options;
+pub(crate) mod stored;
+pub(crate) mod types;
+pub(crate) mod vacuum;
+
 use crate::error::{from_parser, unsupported};
-use crate::grammar::Grammar;
-use crate::lexical;
-use crate::refusals::Refusals;
+use crate::parse::depth::doubling;
+use crate::parse::grammar::Grammar;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Ident, JoinConstraint, JoinOperator, LimitClause, ObjectName, Query, Select, Statement,
-    UnaryOperator, Value, Visit, VisitMut, Visitor,
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
+    JoinConstraint, JoinOperator, LimitClause, ObjectName, Query, Select, Statement, UnaryOperator, Value, Visit,
+    Visitor,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -31,10 +45,10 @@ pub(crate) fn tokens(sql: &str) -> Result<(Vec<TokenWithSpan>, usize)> {
     {
         first.token = Token::make_keyword("ROLLBACK");
     }
-    crate::copy::options::normalize(&mut tokens)?;
-    crate::lock_rows::normalize(&mut tokens);
-    crate::roles::normalize(&mut tokens);
-    crate::sequence::order::normalize(&mut tokens);
+    crate::parse::copy_options::normalize(&mut tokens)?;
+    crate::parse::locking::normalize(&mut tokens);
+    crate::parse::roles::normalize(&mut tokens);
+    crate::parse::sequence_options::normalize(&mut tokens);
     Ok((tokens, depth))
 }
 
@@ -57,19 +71,19 @@ fn refuse_other_systems(tokens: &[TokenWithSpan]) -> Result<()> {
 
 /// Parses one statement; `None` where there is none.
 pub(crate) fn parse_tokens(tokens: Vec<TokenWithSpan>) -> Result<Option<Statement>> {
-    if let Some(statement) = crate::maintain::parse(&tokens)? {
+    if let Some(statement) = crate::parse::vacuum::parse(&tokens)? {
         return Ok(Some(statement));
     }
-    if let Some(statement) = crate::cursor::parse(&tokens)? {
+    if let Some(statement) = crate::parse::cursors::parse(&tokens)? {
         return Ok(Some(statement));
     }
-    if let Some(statement) = crate::system::parse(&tokens)? {
+    if let Some(statement) = crate::parse::alter_system::parse(&tokens)? {
         return Ok(Some(statement));
     }
     let count = tokens.len();
     let may_double = doubling::may_double(tokens.iter().map(|t| &t.token));
     let mut parser = Parser::new(&Grammar).with_recursion_limit(NESTING_MAX).with_tokens_with_locations(tokens);
-    let mut statements = crate::grammar::bounded(count, || parser.parse_statements()).map_err(from_parser)?;
+    let mut statements = crate::parse::grammar::bounded(count, || parser.parse_statements()).map_err(from_parser)?;
     if may_double {
         statements.iter().try_for_each(doubling::check)?;
     }
@@ -82,47 +96,7 @@ pub(crate) fn parse_tokens(tokens: Vec<TokenWithSpan>) -> Result<Option<Statemen
 
 pub(crate) fn parse_one(sql: &str) -> Result<Option<Statement>> {
     let (tokens, depth) = tokens(sql)?;
-    depth::on_stack(depth, || parse_tokens(tokens))
-}
-
-/// Refuses what nobody would carry out, and gives result columns PostgreSQL's names.
-pub(crate) fn prepare(statement: &mut Statement) -> Result<()> {
-    match statement {
-        Statement::Prepare { statement, .. } => return prepare(statement),
-        Statement::Explain { statement, .. } if matches!(**statement, Statement::Update(_) | Statement::Delete(_)) => {
-            return prepare(statement);
-        }
-        _ => {}
-    }
-    // Rows are locked for the client, or for the condition of what changes them.
-    let locks = match statement {
-        Statement::Query(query) => std::mem::take(&mut query.locks),
-        _ => vec![],
-    };
-    let mut condition = condition(statement).and_then(Option::take);
-    let mut visited = statement.visit(&mut Refusals::default());
-    if visited.is_continue() {
-        visited = VisitMut::visit(&mut condition, &mut Refusals::of_condition());
-    }
-    if let Some(place) = self::condition(statement) {
-        *place = condition;
-    }
-    if let Statement::Query(query) = statement {
-        query.locks = locks;
-    }
-    match visited {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(()),
-    }
-}
-
-/// The WHERE of UPDATE and DELETE.
-fn condition(statement: &mut Statement) -> Option<&mut Option<Expr>> {
-    match statement {
-        Statement::Update(update) => Some(&mut update.selection),
-        Statement::Delete(delete) => Some(&mut delete.selection),
-        _ => None,
-    }
+    crate::stack::on_stack(depth, || parse_tokens(tokens))
 }
 
 /// What a join's ON says.
@@ -201,7 +175,7 @@ impl Visitor for Casts<'_> {
             _ => {}
         }
         if let Expr::Cast { expr, data_type, .. } = expr
-            && let Ok(data_type) = crate::ddl::column_type(data_type)
+            && let Ok(data_type) = crate::parse::types::column_type(data_type)
         {
             // What is written after it cuts or rounds the value, which comes as it is.
             let data_type = match data_type {
@@ -259,6 +233,26 @@ pub(crate) fn object_name(name: &ObjectName) -> Result<String> {
     }
 }
 
-pub(crate) fn undefined_table(name: impl std::fmt::Display) -> EngineError {
-    EngineError::new("42P01", format!("relation \"{name}\" does not exist"))
+pub(crate) fn template(sql: &str) -> Result<Box<Query>> {
+    match crate::parse::parse_one(sql)? {
+        Some(Statement::Query(query)) => Ok(query),
+        _ => unreachable!("a template is a query"),
+    }
+}
+
+pub(crate) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
+    function_call(name, arguments.into_iter().map(|a| FunctionArg::Unnamed(FunctionArgExpr::Expr(a))).collect())
+}
+
+pub(crate) fn function_call(name: &str, args: Vec<FunctionArg>) -> Expr {
+    Expr::Function(Function {
+        name: Ident::new(name).into(),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList { duplicate_treatment: None, args, clauses: vec![] }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: vec![],
+    })
 }

@@ -1,8 +1,9 @@
-//! `pg_catalog` and `information_schema`: what psql and drivers ask a PostgreSQL server about itself, answered from the engine's
-//! [`Catalog`]. Nothing is stored: a relation is built from the catalogue each time a statement that reads it is planned.
+//! `pg_catalog` and `information_schema`: what psql and drivers ask a PostgreSQL server about itself, answered from the
+//! engine's [`Catalog`]. Nothing is stored: a relation is built from the catalogue each time a statement that reads it
+//! is planned.
 //!
-//! The planner calls [`rewrite`] (which turns what DataFusion cannot plan, such as `OPERATOR(pg_catalog.~)` or `::regclass`, into
-//! what it can), then resolves names through [`schema`] and functions through [`function`].
+//! The planner calls [`rewrite`] (which turns what DataFusion cannot plan, such as `OPERATOR(pg_catalog.~)` or
+//! `::regclass`, into what it can), then resolves names through [`schema`] and functions through [`function`].
 //!
 //! 1. A relation holds only what is so: of objects Terrace does not have (views, triggers, policies) it has no rows.
 //! 2. An object's OID is the engine's `ObjectId`; system rows have PostgreSQL's own, fixed OIDs.
@@ -15,23 +16,15 @@ mod rewrite;
 mod system;
 
 pub use functions::{function, oid_of_text};
-pub(crate) use rewrite::call;
+
 pub use rewrite::rewrite;
-pub(crate) use system::{array_oid, typmod};
+
 pub use system::{data_type_of_oid, item_oid};
 
 use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::error::Result;
 use std::sync::Arc;
 use terrace_engine::Catalog;
-
-/// Arrow field metadata: the PostgreSQL type's name where Arrow's type does not imply it (`name`, `char`, `varchar`, ...).
-pub const PG_TYPE: &str = "pg_type";
-/// Arrow field metadata: the type modifier (`varchar(n)`: n + 4).
-pub const PG_TYPMOD: &str = "pg_typmod";
-
-/// The PostgreSQL version whose protocol and catalogues we speak, then ours; drivers parse the first number.
-pub const SERVER_VERSION: &str = concat!("15.0 (Terrace ", env!("CARGO_PKG_VERSION"), ")");
 
 /// The one database and the one role there are.
 pub const DATABASE: &str = system::DATABASE;
@@ -54,7 +47,7 @@ pub(crate) struct System {
     pub(crate) engine: terrace_engine::Database,
     pub(crate) observed: Arc<crate::observe::Observed>,
     /// Who carries out ALTER SYSTEM, if anybody does.
-    pub(crate) server: Arc<std::sync::OnceLock<Arc<dyn crate::SystemSettings>>>,
+    pub(crate) server: Arc<std::sync::OnceLock<Arc<dyn crate::settings::SystemSettings>>>,
     /// The session's.
     pub(crate) settings: Arc<parking_lot::Mutex<crate::settings::Settings>>,
 }

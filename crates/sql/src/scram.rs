@@ -1,7 +1,7 @@
 //! What is stored of a password, and how knowing it is proved: SCRAM-SHA-256.
 //!
-//! 1. A verifier is `SCRAM-SHA-256$<iterations>:<salt>$<stored key>:<server key>`, PostgreSQL's own form, so that one can be
-//!    moved, and made by the client (psql's `\password`).
+//! 1. A verifier is `SCRAM-SHA-256$<iterations>:<salt>$<stored key>:<server key>`, PostgreSQL's own form, so that one
+//!    can be moved, and made by the client (psql's `\password`).
 //! 2. Nothing here or stored can be turned into the password, or into a proof of it.
 //! 3. Comparisons take as long where they fail as where they succeed.
 //!
@@ -63,8 +63,8 @@ impl Verifier {
         Verifier { iterations, salt: salt.to_vec(), stored_key, server_key: hmac(&salted, &[b"Server Key"]) }
     }
 
-    /// For a role that has no password: the same salt each time it is asked for, as a real one is, and keys of nothing. It takes as
-    /// long to make as reading a real one.
+    /// For a role that has no password: the same salt each time it is asked for, as a real one is, and keys of nothing.
+    /// It takes as long to make as reading a real one.
     pub fn mock(secret: &[u8], role: &str) -> Verifier {
         let salt = hmac(secret, &[role.as_bytes()])[..16].to_vec();
         Verifier { iterations: ITERATIONS, salt, stored_key: [0; 32], server_key: [0; 32] }
@@ -107,8 +107,8 @@ impl fmt::Display for Verifier {
     }
 }
 
-/// What to store for `PASSWORD '...'`: the verifier of a password, or the verifier that was given itself. `None`: the empty password,
-/// which is none. `random`: 16 bytes of salt.
+/// What to store for `PASSWORD '...'`: the verifier of a password, or the verifier that was given itself. `None`: the
+/// empty password, which is none. `random`: 16 bytes of salt.
 pub(crate) fn stored(password: &str, random: [u8; 16]) -> Result<Option<String>> {
     if password.is_empty() {
         return Ok(None);

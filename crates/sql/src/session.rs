@@ -1,34 +1,49 @@
 //! A session: one client's transaction, settings and prepared statements.
 //!
-//! 1. A statement that fails rolls its whole transaction back at once, or back to the newest savepoint where there is one; within a
-//!    transaction block the block then is `Failed` until the client ends it or goes back to a savepoint.
+//! 1. A statement that fails rolls its whole transaction back at once, or back to the newest savepoint where there is
+//!    one; within a transaction block the block then is `Failed` until the client ends it or goes back to a savepoint.
 //! 2. Outside a block, a statement commits by itself, or (after [`Session::begin_pipeline`]) at `sync`.
 //! 3. A commit is never cancelled.
-use crate::at_once::Changed;
-use crate::context::{CancelToken, Canceller, TxnCell, TxnSlot};
-use crate::copy::{CopyFormat, CopyIn};
-use crate::cursor::{self, Cursor};
-use crate::database::SqlDatabase;
-use crate::depth::on_stack_for;
-use crate::fast::{self, Bound, Fast, FastDone};
-use crate::memory::Heavy;
-use crate::named::{Account, Kept, Named};
-use crate::observe::{Activity, Entry, Present, Running};
-use crate::parse;
+pub(crate) mod alter_system;
+pub(crate) mod at_once;
+pub(crate) mod control;
+pub(crate) mod cursor;
+pub(crate) mod heavy;
+pub(crate) mod named;
+pub(crate) mod prepared;
+pub(crate) mod rows;
+pub(crate) mod running;
+pub(crate) mod savepoint;
+pub(crate) mod shapes;
+pub(crate) mod vacuum;
+
+use crate::by_key::{Bound, Fast, FastDone};
+use crate::cancel::{CancelToken, Canceller};
+use crate::database::{Account, SqlDatabase};
+use crate::observe::Present;
+use crate::parse::cursors::declared;
 use crate::pgcatalog::{SessionInfo, System};
-use crate::router::Described;
-use crate::rows::rows_of;
-use crate::run::{LazyState, Run};
+use crate::plan::refusals;
+use crate::session::at_once::Changed;
+use crate::session::cursor::Cursor;
+use crate::session::named::{Kept, Named};
+use crate::session::prepared::Prepared;
+use crate::session::rows::rows_of;
+use crate::session::running::Running;
+use crate::session::shapes::{Parsed, Shapes};
 use crate::settings::{Reported, Settings};
-use crate::shapes::{Parsed, Shapes};
-use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::SchemaRef;
+use crate::stack::on_stack_for;
+use crate::statement::describe::Described;
+use crate::statement::outcome::Outcome;
+use crate::statement::run::{LazyState, Run};
+use crate::statement::shared::Shared;
+use crate::transaction::{Block, TxnSlot};
+use crate::{by_key, parse};
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::sql::sqlparser::ast::{Ident, Statement};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
-use futures::stream::{self, BoxStream};
+use futures::stream;
 use parking_lot::Mutex;
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -47,91 +62,6 @@ pub enum TxnStatus {
     Failed,
 }
 
-/// A parsed (and, where it is a query, planned) statement with parameters.
-pub struct Prepared {
-    pub sql: String,
-    /// Inferred or given.
-    pub parameters: Vec<DataType>,
-    /// OIDs of the types of parameters that are arrays (and come as text, `{1,2}`), by number from 1; only where the client did not state them.
-    pub arrays: BTreeMap<usize, u32>,
-    /// Result columns, `None` where it returns no rows.
-    pub columns: Option<SchemaRef>,
-    /// What is to be told of its text, each time that it is run in the simple protocol, or is prepared.
-    pub notices: Vec<EngineError>,
-    /// `None`: the text held no statement.
-    pub(crate) statement: Option<Statement>,
-    /// A bound on its tree's depth.
-    pub(crate) depth: usize,
-    /// Where it is a statement on one row by its key, recognised against some version of the catalogue.
-    pub(crate) fast: Mutex<Option<Arc<Fast>>>,
-    /// Where it is EXECUTE: the statement that it runs.
-    pub(crate) executes: Option<Arc<Prepared>>,
-    /// What its tree takes, where that is much.
-    pub(crate) heavy: Option<Heavy>,
-    /// Where its runs are counted.
-    pub(crate) entry: OnceLock<Arc<Entry>>,
-    /// What whoever sends its rows keeps with it.
-    pub attached: OnceLock<Box<dyn Any + Send + Sync>>,
-}
-
-impl Prepared {
-    /// Whether it is a statement on one row by its key, which runs without DataFusion.
-    pub fn is_by_key(&self) -> bool {
-        self.fast.lock().is_some()
-    }
-
-    /// The command tag of rows, to which their count is added: of `EXPLAIN` and `SHOW` nothing is.
-    pub fn tag(&self, rows: u64) -> String {
-        if let Some(inner) = &self.executes {
-            return inner.tag(rows);
-        }
-        match &self.statement {
-            Some(Statement::Explain { .. }) => "EXPLAIN".to_owned(),
-            Some(Statement::ShowVariable { .. } | Statement::ShowVariables { .. }) => "SHOW".to_owned(),
-            Some(Statement::Copy { .. }) => format!("COPY {rows}"),
-            Some(Statement::Fetch { .. }) => format!("FETCH {rows}"),
-            Some(Statement::Insert(_)) => format!("INSERT 0 {rows}"),
-            Some(Statement::Update { .. }) => format!("UPDATE {rows}"),
-            Some(Statement::Delete(_)) => format!("DELETE {rows}"),
-            _ => format!("SELECT {rows}"),
-        }
-    }
-}
-
-pub enum Outcome {
-    /// Rows as they are produced. [`Prepared::tag`] says how they end.
-    Rows { schema: SchemaRef, stream: BoxStream<'static, Result<RecordBatch>> },
-    /// `COPY ... FROM STDIN` waits for its data. [`CopyIn::finish`] ends the statement.
-    CopyIn(Box<CopyIn>),
-    /// `COPY ... TO STDOUT`: rows to be written in that format. [`Prepared::tag`] says how they end.
-    CopyOut { schema: SchemaRef, stream: BoxStream<'static, Result<RecordBatch>>, format: CopyFormat },
-    /// A command tag, e.g. `INSERT 0 5`, `CREATE TABLE`; `notice` for warnings.
-    Command { tag: String, notices: Vec<EngineError> },
-    /// The statement was empty.
-    Empty,
-}
-
-/// What the open transaction, if any, belongs to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Block {
-    /// Single statements.
-    None,
-    /// Several statements up to `sync`.
-    Pipeline,
-    /// BEGIN.
-    Explicit,
-    /// BEGIN, and a statement failed: nothing is open any more but what a savepoint keeps.
-    Failed,
-}
-
-/// What streams of rows share with their session.
-pub(crate) struct Shared {
-    pub(crate) cell: TxnCell,
-    pub(crate) block: Mutex<Block>,
-    pub(crate) activity: Arc<Activity>,
-    pub(crate) settings: Arc<Mutex<Settings>>,
-}
-
 /// When parameters and columns of a statement are found out.
 #[derive(Clone, Copy)]
 pub(crate) enum Describing<'t> {
@@ -144,7 +74,7 @@ pub(crate) enum Describing<'t> {
 
 /// Whether running a statement without parameters tells all that describing it would, errors included.
 fn plans_when_run(statement: &Statement) -> bool {
-    let locks = |condition| !crate::lock_rows::within::queries(condition).is_empty();
+    let locks = |condition| !crate::parse::locking::queries(condition).is_empty();
     match statement {
         Statement::Query(_) => true,
         Statement::Insert(insert) => insert.returning.is_none(),
@@ -177,76 +107,9 @@ pub struct Session {
     pub(crate) parsed: Parsed,
 }
 
-impl Shared {
-    pub(crate) fn block(&self) -> Block {
-        *self.block.lock()
-    }
-
-    /// A statement failed (invariant 1).
-    pub(crate) async fn fail(&self) {
-        let before = {
-            let mut block = self.block.lock();
-            let before = *block;
-            if before == Block::Explicit {
-                *block = Block::Failed;
-            }
-            before
-        };
-        let mut slot = self.cell.lock().await;
-        if let Some(mark) = slot.savepoints.last().map(|(_, mark)| *mark) {
-            self.settings.lock().back_to(slot.savepoints.len() - 1);
-            // A block that has failed before has nothing newer than its savepoint.
-            let undone = match before {
-                Block::Explicit => Box::pin(slot.open().rollback_to(mark)).await,
-                _ => Ok(()),
-            };
-            match undone {
-                Ok(()) => return slot.open().end_statement(),
-                Err(error) => tracing::warn!(%error, "rollback to a savepoint failed"),
-            }
-        }
-        drop(slot);
-        if let Err(error) = self.rollback().await {
-            // The engine goes on rolling back in the background; the statement's own error is the one to report.
-            tracing::warn!(%error, "rollback failed");
-        }
-    }
-
-    /// A statement succeeded: commits it where it stands alone.
-    pub(crate) async fn succeed(&self) -> Result<()> {
-        match self.block() {
-            Block::None => self.commit().await,
-            _ => {
-                // An idle transaction holds no snapshot it does not need.
-                if let Some(txn) = &mut self.cell.lock().await.txn {
-                    txn.end_statement();
-                }
-                Ok(())
-            }
-        }
-    }
-
-    pub(crate) async fn commit(&self) -> Result<()> {
-        let txn = self.cell.lock().await.take();
-        let durable = {
-            let mut settings = self.settings.lock();
-            let durable = settings.synchronous_commit();
-            settings.end(true);
-            durable
-        };
-        let Some(txn) = txn else { return Ok(()) };
-        let result = if durable { txn.commit().await } else { txn.commit_async().await };
-        self.activity.ended_transaction();
-        result
-    }
-
-    pub(crate) async fn rollback(&self) -> Result<()> {
-        let txn = self.cell.lock().await.take();
-        self.settings.lock().end(false);
-        let Some(txn) = txn else { return Ok(()) };
-        let result = Box::pin(txn.rollback()).await;
-        self.activity.ended_transaction();
-        result
+impl SqlDatabase {
+    pub fn session(&self, user: &str) -> Session {
+        Session::new(self, user)
     }
 }
 
@@ -293,7 +156,8 @@ impl Session {
         }
     }
 
-    /// The process id (a number of ours; there is one process) that `pg_backend_pid()` answers: no other session has it.
+    /// The process id (a number of ours; there is one process) that `pg_backend_pid()` answers: no other session has
+    /// it.
     pub fn backend_pid(&self) -> i32 {
         self.info.backend_pid
     }
@@ -334,23 +198,23 @@ impl Session {
         self.shared.settings.lock().zone()
     }
 
-    /// Sets a run-time parameter that the session begins with, e.g. one of the startup packet: RESET goes back to it. Not within a
-    /// transaction.
+    /// Sets a run-time parameter that the session begins with, e.g. one of the startup packet: RESET goes back to it.
+    /// Not within a transaction.
     pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
         self.shared.settings.lock().begin_with(name, value)?;
         self.shared.activity.set_application(&self.setting("application_name")?);
         Ok(())
     }
 
-    /// Whether statements by key run straight on the engine (as they do unless this is called), or are planned as all others are.
-    /// The answers are the same: for tests and measurements.
+    /// Whether statements by key run straight on the engine (as they do unless this is called), or are planned as all
+    /// others are. The answers are the same: for tests and measurements.
     pub fn run_by_key(&mut self, by_key: bool) {
         self.by_key = by_key;
         self.parsed = Parsed::default();
     }
 
-    /// An error outside of [`Session::prepare`] and [`Session::execute`] (a malformed message, a value that cannot be sent) fails
-    /// what is open, as a failed statement does.
+    /// An error outside of [`Session::prepare`] and [`Session::execute`] (a malformed message, a value that cannot be
+    /// sent) fails what is open, as a failed statement does.
     pub async fn fail(&mut self) {
         self.shared.fail().await;
     }
@@ -358,7 +222,7 @@ impl Session {
     /// Splits a simple-protocol string into statements' texts (42601 on a syntax error).
     pub fn split(&self, sql: &str) -> Result<Vec<String>> {
         let _counted = self.heavy(sql)?;
-        crate::lexical::split(sql)
+        crate::parse::lexical::split(sql)
     }
 
     /// How long the client may leave the session alone, as it is now: a setting's name, and the time.
@@ -379,8 +243,8 @@ impl Session {
         Ok(())
     }
 
-    /// From here to `sync`, statements outside a block are one transaction: a simple query of several statements, or the messages
-    /// of the extended protocol between two Syncs.
+    /// From here to `sync`, statements outside a block are one transaction: a simple query of several statements, or
+    /// the messages of the extended protocol between two Syncs.
     pub fn begin_pipeline(&mut self) {
         let mut block = self.shared.block.lock();
         if *block == Block::None {
@@ -435,7 +299,7 @@ impl Session {
     ) -> Result<Arc<Prepared>> {
         let mut statement = parse::parse_tokens(tokens)?;
         if let Some(statement) = &mut statement {
-            parse::prepare(statement)?;
+            refusals::prepare(statement)?;
             self.refuse_if_failed(statement)?;
         }
         let describing = if described { Describing::Alone } else { Describing::Later };
@@ -459,7 +323,7 @@ impl Session {
         } else if let Some(statement) = &statement {
             let catalog = self.catalog().await;
             let mut known = types.to_vec();
-            fast = if self.by_key { fast::recognise(statement, &catalog, &mut known).map(Arc::new) } else { None };
+            fast = if self.by_key { by_key::recognise(statement, &catalog, &mut known).map(Arc::new) } else { None };
             described = match &fast {
                 Some(fast) => Described {
                     parameters: known.into_iter().flatten().collect(),
@@ -480,7 +344,7 @@ impl Session {
             parameters,
             arrays,
             columns,
-            notices: crate::lexical::cut_names(sql),
+            notices: crate::parse::lexical::cut_names(sql),
             statement,
             depth,
             fast,
@@ -532,8 +396,9 @@ impl Session {
         Ok(())
     }
 
-    /// Runs a statement. Outside an explicit transaction the statement commits by itself, before `Outcome` says it is done (for
-    /// rows: when the stream ends). A failed statement inside one makes the status Failed (25P02 until rolled back).
+    /// Runs a statement. Outside an explicit transaction the statement commits by itself, before `Outcome` says it is
+    /// done (for rows: when the stream ends). A failed statement inside one makes the status Failed (25P02 until rolled
+    /// back).
     pub async fn execute(&mut self, statement: &Arc<Prepared>, parameters: Vec<Datum>) -> Result<Outcome> {
         let Some(ast) = &statement.statement else { return Ok(Outcome::Empty) };
         let mut waited = None;
@@ -617,13 +482,13 @@ impl Session {
             let values = self.arguments(ast, inner, token).await?;
             return self.execute_inner(inner, values, token).await;
         }
-        let cursor = cursor::declared(ast).transpose()?;
+        let cursor = declared(ast).transpose()?;
         if let Some((name, _)) = &cursor {
             self.may_declare(name, ast)?;
         }
         let ast = cursor.as_ref().map_or(ast, |(_, query)| query);
         if self.shared.settings.lock().read_only() {
-            crate::router::refuse_write(ast)?;
+            crate::statement::dispatch::refuse_write(ast)?;
         }
         let cursor = cursor.as_ref().map(|(name, _)| *name);
         self.in_transaction(prepared, ast, cursor, &parameters, token).await
@@ -707,7 +572,7 @@ impl Session {
             let catalog = txn.catalog();
             if !fast.means(catalog.version()) {
                 let mut types: Vec<Option<DataType>> = prepared.parameters.iter().copied().map(Some).collect();
-                let again = fast::recognise(ast, &catalog, &mut types)
+                let again = by_key::recognise(ast, &catalog, &mut types)
                     .filter(|f| f.columns() == prepared.columns && f.uses_now == fast.uses_now);
                 let Some(again) = again else { return Ok(None) };
                 fast = Arc::new(again);
@@ -760,7 +625,8 @@ impl Session {
         committed
     }
 
-    /// Gives up the open transaction without waiting: it is rolled back in the background. No rows of it may be under way.
+    /// Gives up the open transaction without waiting: it is rolled back in the background. No rows of it may be under
+    /// way.
     pub fn abandon(&mut self) {
         *self.shared.block.lock() = Block::None;
         self.cursors.clear();

@@ -1,8 +1,11 @@
-//! Run-time parameters: SET, SET LOCAL, SHOW, RESET. A parameter that does nothing here is accepted only with the value that is true.
+//! Run-time parameters: SET, SET LOCAL, SHOW, RESET. A parameter that does nothing here is accepted only with the value
+//! that is true.
 //!
-//! 1. A change belongs to its transaction: what is rolled back, to a savepoint too, is unset, and SET LOCAL ends with COMMIT.
+//! 1. A change belongs to its transaction: what is rolled back, to a savepoint too, is unset, and SET LOCAL ends with
+//!    COMMIT.
 //! 2. RESET goes back to what the session began with.
 use crate::error::unsupported;
+use futures::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,7 +72,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("row_security", "on"),
     ("search_path", "\"$user\", public"),
     ("server_encoding", "UTF8"),
-    ("server_version", crate::pgcatalog::SERVER_VERSION),
+    ("server_version", crate::settings::SERVER_VERSION),
     ("standard_conforming_strings", "on"),
     ("server_version_num", "150000"),
     ("statement_timeout", "0"),
@@ -366,4 +369,17 @@ fn boolean(key: &str, lower: &str) -> Result<&'static str> {
 
 fn invalid(key: &str, value: &str) -> EngineError {
     EngineError::new("22023", format!("invalid value for parameter \"{key}\": \"{value}\""))
+}
+
+/// The PostgreSQL version whose protocol and catalogues we speak, then ours; drivers parse the first number.
+pub const SERVER_VERSION: &str = concat!("15.0 (Terrace ", env!("CARGO_PKG_VERSION"), ")");
+
+/// Settings that ALTER SYSTEM changes, at once and for later starts.
+pub trait SystemSettings: Send + Sync {
+    /// `value` `None`: the default again. Names are as in the configuration file: `flash_tier.size`. 42704: there is no
+    /// such setting; 55P02: it cannot be changed while the server runs; 22023: the value cannot be.
+    fn alter(&self, name: String, value: Option<String>) -> BoxFuture<'_, Result<()>>;
+
+    /// Reads the configuration file again, soon: as SIGHUP does, and without waiting for it.
+    fn reload(&self);
 }

@@ -2,8 +2,8 @@
 use crate::error::from_datafusion;
 use crate::parse;
 use crate::pgcatalog::SessionInfo;
-use crate::planner::{Planner, base_state, parameters};
-use crate::rows::shown_schema;
+use crate::plan::naming::shown_schema;
+use crate::plan::planner::{Planner, base_state, parameters};
 use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::sql::sqlparser::ast::Statement;
@@ -19,13 +19,13 @@ fn runtime() -> tokio::runtime::Runtime {
 fn answer(sql: &str) -> Result<(Vec<String>, Vec<String>), EngineError> {
     runtime().block_on(async {
         let (tokens, depth) = parse::tokens(sql)?;
-        crate::depth::on_stack_for(depth, Box::pin(answer_on_stack(tokens))).await
+        crate::stack::on_stack_for(depth, Box::pin(answer_on_stack(tokens))).await
     })
 }
 
 async fn answer_on_stack(tokens: Vec<TokenWithSpan>) -> Result<(Vec<String>, Vec<String>), EngineError> {
     let mut statement = parse::parse_tokens(tokens)?.expect("a statement");
-    parse::prepare(&mut statement)?;
+    crate::plan::refusals::prepare(&mut statement)?;
     let state = base_state(Arc::new(RuntimeEnv::default()), 10 << 20);
     let (catalog, info) = (Arc::new(Catalog::default()), SessionInfo::default());
     let planner = Planner { state: &state, catalog: &catalog, info: &info, young: Default::default(), target: None };
@@ -149,7 +149,8 @@ fn deep_statements_are_refused() {
     assert_eq!(state(&unions), Err("54001"));
 }
 
-/// Deep and long, as programs write them: they work, or the error says why. (Each on a stack of its own where it is deep.)
+/// Deep and long, as programs write them: they work, or the error says why. (Each on a stack of its own where it is
+/// deep.)
 #[test]
 fn f7_deep_and_long_statements() {
     let rows = |sql: &str| answer(sql).map(|(_, rows)| rows).map_err(|e| e.state.0);

@@ -2,9 +2,7 @@
 //!
 //! 1. Where Arrow's type does not tell PostgreSQL's (varchar, char), or not its modifier, the field's metadata does.
 //! 2. Decimal128(38, 18) is plain numeric.
-use crate::cast::{Castable, cast_datum, castable};
-use crate::chars::LOOSE;
-use crate::pgcatalog::{PG_TYPE, PG_TYPMOD, typmod};
+use crate::cast::{Castable, LOOSE, cast_datum, castable};
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder, FixedSizeBinaryBuilder,
     Float32Builder, Float64Builder, Int16Builder, Int32Builder, Int64Builder, StringBuilder,
@@ -328,4 +326,70 @@ pub(crate) fn array_datum(array: &ArrayRef, row: usize) -> Datum {
 /// Converts a value of a statement or a parameter to what the column stores.
 pub(crate) fn assign_datum(datum: Datum, data_type: DataType) -> Result<Datum> {
     cast_datum(datum, data_type, false)
+}
+
+/// Arrow field metadata: the PostgreSQL type's name where Arrow's type does not imply it (`name`, `char`, `varchar`,
+/// ...).
+pub const PG_TYPE: &str = "pg_type";
+
+/// Arrow field metadata: the type modifier (`varchar(n)`: n + 4).
+pub const PG_TYPMOD: &str = "pg_typmod";
+
+pub(crate) fn typmod(data_type: DataType) -> i32 {
+    match data_type {
+        DataType::Varchar(0) => -1,
+        DataType::Varchar(_) | DataType::Char(_) | DataType::Numeric(Some(_)) => {
+            i32::try_from(data_type.length()).map_or(-1, |n| n.saturating_add(4))
+        }
+        _ => -1,
+    }
+}
+
+pub(crate) fn is_sequence(table: &Table) -> bool {
+    table.columns.last().is_some_and(|c| c.dropped && c.name.is_empty())
+}
+
+/// 23502, as PostgreSQL words it.
+pub(crate) fn check_not_null(table: &Table, row: &[Datum]) -> Result<()> {
+    let Some((_, column)) = live_columns(table).find(|(at, c)| c.not_null && row[*at] == Datum::Null) else {
+        return Ok(());
+    };
+    let values: Vec<String> = live_columns(table).map(|(at, _)| show(&row[at])).collect();
+    Err(EngineError::not_null(&table.name, &column.name, format!("({})", values.join(", "))))
+}
+
+/// A value in an error's detail; long text is cut.
+pub(crate) fn show(datum: &Datum) -> String {
+    match datum {
+        Datum::Text(text) => match text.char_indices().nth(64) {
+            Some((cut, _)) => format!("{}...", &text[..cut]),
+            None => text.to_string(),
+        },
+        other => other.to_string(),
+    }
+}
+
+/// OIDs of array types, and of their items' types.
+pub(crate) const ARRAYS: [(u32, u32); 17] = [
+    (1000, 16),
+    (1001, 17),
+    (1003, 19),
+    (1005, 21),
+    (1007, 23),
+    (1009, 25),
+    (1014, 1042),
+    (1015, 1043),
+    (1016, 20),
+    (1021, 700),
+    (1022, 701),
+    (1028, 26),
+    (1115, 1114),
+    (1182, 1082),
+    (1185, 1184),
+    (1231, 1700),
+    (2951, 2950),
+];
+
+pub(crate) fn array_oid(item: u32) -> Option<u32> {
+    ARRAYS.iter().find(|(_, of)| *of == item).map(|(array, _)| *array)
 }

@@ -1,5 +1,5 @@
-//! Numeric's binary form: u16 digits, i16 weight of the first (as a power of 10,000), u16 sign, u16 scale; then the digits in base
-//! 10,000.
+//! Numeric's binary form: u16 digits, i16 weight of the first (as a power of 10,000), u16 sign, u16 scale; then the
+//! digits in base 10,000.
 use bytes::{Buf, BufMut, BytesMut};
 use terrace_engine::types::Numeric;
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::context::Reason;
+use crate::cancel::Reason;
 use datafusion::execution::memory_pool::GreedyMemoryPool;
 use futures::executor::block_on;
 use std::pin::pin;

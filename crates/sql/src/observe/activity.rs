@@ -1,11 +1,10 @@
 //! One session: what it runs, since when, in which transaction.
-use super::Observed;
-use crate::session::{Block, Prepared, Shared};
+use super::{Entry, Observed};
+use crate::transaction::Block;
 use parking_lot::Mutex;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use terrace_env::Nanos;
+use std::sync::{Arc, OnceLock};
 use terrace_storage::{Histogram, Reads};
 
 /// As `pg_stat_activity` names it.
@@ -42,13 +41,13 @@ pub struct Now {
     pub transaction_start: Option<i64>,
     /// The open transaction's number in the engine.
     pub transaction: Option<u64>,
-    statement: Option<Arc<Prepared>>,
+    query: Option<Arc<str>>,
 }
 
 impl Now {
     /// The statement that runs, or ran last.
     pub fn query(&self) -> &str {
-        self.statement.as_ref().map_or("", |s| &s.sql)
+        self.query.as_deref().unwrap_or_default()
     }
 
     fn settle(&mut self, block: Block, at: i64) {
@@ -84,7 +83,7 @@ impl Activity {
             query_start: None,
             transaction_start: None,
             transaction: None,
-            statement: None,
+            query: None,
         };
         Activity { pid, started, now: Mutex::new(now), latency: Histogram::default() }
     }
@@ -119,103 +118,66 @@ impl Activity {
     }
 }
 
-/// A statement that runs. Shared by what belongs to it; the last one dropped ends it (invariant 1 of the module).
-pub(crate) struct Running {
-    observed: Arc<Observed>,
-    shared: Arc<Shared>,
-    statement: Arc<Prepared>,
-    began: Nanos,
-    cost: Mutex<Cost>,
-}
-
+/// What a statement has cost so far.
 #[derive(Default)]
-struct Cost {
-    rows: u64,
-    reads: Reads,
-    failed: bool,
+pub(crate) struct Cost {
+    pub(crate) rows: u64,
+    pub(crate) reads: Reads,
+    pub(crate) failed: bool,
 }
 
-impl Running {
-    pub(crate) fn begin(
-        observed: &Arc<Observed>,
-        shared: &Arc<Shared>,
-        statement: &Arc<Prepared>,
-        began: Nanos,
-    ) -> Arc<Running> {
-        let at = observed.env.unix_micros();
-        {
-            let mut now = shared.activity.now.lock();
-            now.state = State::Active;
-            now.state_change = at;
-            now.query_start = Some(at);
-            now.statement = Some(statement.clone());
-        }
-        Arc::new(Running {
-            observed: observed.clone(),
-            shared: shared.clone(),
-            statement: statement.clone(),
-            began,
-            cost: Mutex::default(),
-        })
+impl Activity {
+    /// A statement begins to run.
+    pub(crate) fn begin(&self, query: &Arc<str>, at: i64) {
+        let mut now = self.now.lock();
+        now.state = State::Active;
+        now.state_change = at;
+        now.query_start = Some(at);
+        now.query = Some(query.clone());
     }
 
-    pub(crate) fn returned(&self, rows: u64) {
-        self.cost.lock().rows += rows;
-    }
-
-    pub(crate) fn read(&self, reads: Reads) {
-        self.cost.lock().reads += reads;
-    }
-
-    pub(crate) fn failed(&self) {
-        self.cost.lock().failed = true;
-    }
-}
-
-/// A statement that has run, to its end, without being shown as running; `rows`: unless it failed.
-pub(crate) fn ran(
-    observed: &Observed,
-    shared: &Shared,
-    statement: &Arc<Prepared>,
-    began: Nanos,
-    rows: Option<u64>,
-    reads: Reads,
-) {
-    let nanos = observed.env.now().0.saturating_sub(began.0);
-    let ended = observed.env.unix_micros();
-    {
-        let mut now = shared.activity.now.lock();
+    /// A statement has run to its end without being shown as running.
+    pub(crate) fn ran(&self, query: &Arc<str>, nanos: u64, block: Block, ended: i64) {
+        let mut now = self.now.lock();
         now.query_start = Some(ended - (nanos / 1000) as i64);
-        if !now.statement.as_ref().is_some_and(|last| Arc::ptr_eq(last, statement)) {
-            now.statement = Some(statement.clone());
+        if !now.query.as_ref().is_some_and(|last| Arc::ptr_eq(last, query)) {
+            now.query = Some(query.clone());
         }
-        now.settle(shared.block(), ended);
+        now.settle(block, ended);
     }
-    enter(observed, shared, statement, nanos, &Cost { rows: rows.unwrap_or(0), reads, failed: rows.is_none() });
 }
 
-/// Puts a statement that took `nanos` into the books.
-fn enter(observed: &Observed, shared: &Shared, statement: &Prepared, nanos: u64, cost: &Cost) {
-    shared.activity.latency.record(nanos);
-    if cost.failed {
-        observed.failed.fetch_add(1, Ordering::Relaxed);
-    }
-    let entry = statement.entry.get_or_init(|| {
-        let now = shared.activity.now.lock();
-        observed.statements.entry(&now.user, &statement.sql)
-    });
-    entry.record(nanos, cost.rows, cost.reads, cost.failed);
-    let limit = observed.min_duration.load(Ordering::Relaxed);
-    if limit >= 0 && nanos >= limit as u64 {
-        log(shared, statement, nanos, cost);
+impl Observed {
+    /// Puts a statement that took `nanos` into the books. `entry`: where its runs are counted, once that is known.
+    pub(crate) fn record(
+        &self,
+        activity: &Activity,
+        query: &str,
+        entry: &OnceLock<Arc<Entry>>,
+        nanos: u64,
+        cost: &Cost,
+    ) {
+        activity.latency.record(nanos);
+        if cost.failed {
+            self.failed.fetch_add(1, Ordering::Relaxed);
+        }
+        let entry = entry.get_or_init(|| {
+            let now = activity.now.lock();
+            self.statements.entry(&now.user, query)
+        });
+        entry.record(nanos, cost.rows, cost.reads, cost.failed);
+        let limit = self.min_duration.load(Ordering::Relaxed);
+        if limit >= 0 && nanos >= limit as u64 {
+            log(activity, query, nanos, cost);
+        }
     }
 }
 
 /// In whole milliseconds and thousandths, as PostgreSQL logs durations.
-fn log(shared: &Shared, statement: &Prepared, nanos: u64, cost: &Cost) {
-    let now = shared.activity.now();
+fn log(activity: &Activity, query: &str, nanos: u64, cost: &Cost) {
+    let now = activity.now();
     tracing::info!(
-        pid = shared.activity.pid,
+        pid = activity.pid,
         user = now.user,
         application = now.application_name,
         duration_ms = nanos as f64 / 1e6,
@@ -224,16 +186,7 @@ fn log(shared: &Shared, statement: &Prepared, nanos: u64, cost: &Cost) {
         pages_read = cost.reads.total_pages(),
         read_ms = cost.reads.total_nanos() as f64 / 1e6,
         failed = cost.failed,
-        statement = %statement.sql,
+        statement = %query,
         "slow statement"
     );
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let nanos = self.observed.env.now().0.saturating_sub(self.began.0);
-        let cost = std::mem::take(self.cost.get_mut());
-        enter(&self.observed, &self.shared, &self.statement, nanos, &cost);
-        self.shared.activity.settle(self.shared.block(), self.observed.env.unix_micros());
-    }
 }

@@ -1,6 +1,7 @@
 //! Waits for locks that last: logged once each, with who blocks and what it runs.
-use crate::database::SqlDatabase;
+use super::Observed;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 use terrace_engine::Database;
 use terrace_engine::status::{LockTarget, WaitStatus};
@@ -10,20 +11,20 @@ const OFTEN: Duration = Duration::from_millis(50);
 const SELDOM: Duration = Duration::from_secs(1);
 
 /// Logs waits that last longer than [`super::LogOptions::lock_wait`]. Runs until it is dropped.
-pub async fn watch_locks(db: SqlDatabase) {
+pub async fn watch_locks(engine: Database, observed: Arc<Observed>) {
     let mut logged: BTreeSet<u64> = BTreeSet::new();
     loop {
-        let Some(limit) = db.observed.log().lock_wait else {
-            db.observed.env.sleep(SELDOM).await;
+        let Some(limit) = observed.log().lock_wait else {
+            observed.env.sleep(SELDOM).await;
             continue;
         };
-        db.observed.env.sleep((limit / 4).clamp(OFTEN, SELDOM)).await;
+        observed.env.sleep((limit / 4).clamp(OFTEN, SELDOM)).await;
         let mut waiting = BTreeSet::new();
-        for transaction in db.engine.transactions() {
+        for transaction in engine.transactions() {
             let Some(wait) = transaction.waiting.filter(|w| w.since >= limit) else { continue };
             waiting.insert(transaction.number);
             if !logged.contains(&transaction.number) {
-                log(&db, transaction.number, &wait);
+                log(&engine, &observed, transaction.number, &wait);
             }
         }
         logged = waiting;
@@ -41,11 +42,11 @@ pub(crate) fn target(engine: &Database, target: &LockTarget) -> String {
     }
 }
 
-fn log(db: &SqlDatabase, number: u64, wait: &WaitStatus) {
-    let session = db.observed.session_of(number);
+fn log(engine: &Database, observed: &Observed, number: u64, wait: &WaitStatus) {
+    let session = observed.session_of(number);
     let (pid, query) = session.map_or((0, String::new()), |s| (s.pid, s.now().query().to_owned()));
     for blocker in &wait.blocked_by {
-        let session = db.observed.session_of(*blocker);
+        let session = observed.session_of(*blocker);
         let (state, statement) = match &session {
             Some(session) => {
                 let now = session.now();
@@ -56,7 +57,7 @@ fn log(db: &SqlDatabase, number: u64, wait: &WaitStatus) {
         tracing::info!(
             pid,
             waited_ms = wait.since.as_secs_f64() * 1e3,
-            waiting_for = target(&db.engine, &wait.target),
+            waiting_for = target(engine, &wait.target),
             statement = query,
             blocker_pid = session.as_ref().map_or(0, |s| s.pid),
             blocker_state = state,

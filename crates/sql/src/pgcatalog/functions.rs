@@ -1,7 +1,8 @@
 //! Functions of `pg_catalog` that psql and drivers call, as scalar UDFs over the session's catalogue.
 use super::relations::{attributes, check_oid, find_index, is_constraint, live, own};
 use super::system::*;
-use super::{SERVER_VERSION, SessionInfo, System};
+use super::{SessionInfo, System};
+use crate::settings::SERVER_VERSION;
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, ListArray, StringArray};
 use datafusion::arrow::array::{FixedSizeBinaryBuilder, Int32Builder, ListBuilder, StringBuilder};
 use datafusion::arrow::array::{TimestampMicrosecondArray, UInt32Array, cast::AsArray};
@@ -345,7 +346,7 @@ fn class_name(catalog: &Catalog, oid: u32) -> String {
 
 /// The OID that `name::regclass` means.
 fn class_oid(catalog: &Catalog, name: &str) -> Option<u32> {
-    let name = crate::lexical::cut(name.strip_prefix("public.").unwrap_or(name).trim_matches('"'));
+    let name = crate::parse::lexical::cut(name.strip_prefix("public.").unwrap_or(name).trim_matches('"'));
     if let Ok(oid) = name.parse() {
         return Some(oid);
     }
@@ -376,7 +377,7 @@ fn serial_sequence(c: &Call<'_>, row: usize) -> Result<Option<String>> {
         let message = format!("column \"{column}\" of relation \"{}\" does not exist", table.name);
         return Err(external(terrace_engine::EngineError::new("42703", message)));
     };
-    Ok(crate::sequence::sequence_of(found).map(|name| format!("public.{}", quote(&name))))
+    Ok(crate::parse::sequence_calls::sequence_of(found).map(|name| format!("public.{}", quote(&name))))
 }
 
 /// `current_setting(name [, missing_ok])`.
@@ -440,7 +441,7 @@ fn to_oid(c: &Call<'_>) -> Result<ArrayRef> {
             },
             DataType::Null => return Ok(None),
             other => {
-                let message = format!("cannot cast type {} to oid", crate::builtin::type_name(other));
+                let message = format!("cannot cast type {} to oid", crate::functions::builtin::type_name(other));
                 return Err(external(terrace_engine::EngineError::new("42846", message)));
             }
         };
@@ -518,7 +519,7 @@ fn current_schemas(c: &Call<'_>) -> ArrayRef {
 fn array_to_string(c: &Call<'_>, row: usize) -> Result<Option<String>> {
     let (Some(list), Some(separator)) = (c.list(0, row), c.text(1, row)?) else { return Ok(None) };
     let null = c.text(2, row)?;
-    let items = crate::builtin::shown(&list, None)?;
+    let items = crate::functions::builtin::shown(&list, None)?;
     let items = items.as_string::<i32>();
     Ok(Some(items.iter().filter_map(|item| item.or(null.as_deref())).collect::<Vec<_>>().join(&separator)))
 }

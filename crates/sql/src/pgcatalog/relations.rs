@@ -1,6 +1,7 @@
 //! The relations themselves: each is a list of typed columns and the rows that the catalogue implies.
+use super::System;
 use super::system::*;
-use super::{PG_TYPE, System};
+use crate::values::PG_TYPE;
 use datafusion::arrow::array::{
     ArrayRef, BooleanBuilder, Float32Builder, Float64Builder, Int16Builder, Int32Builder, Int64Builder, ListArray,
     ListBuilder, RecordBatch, StringBuilder, TimestampMicrosecondBuilder, UInt32Builder,
@@ -96,7 +97,8 @@ impl<T: Into<V>> From<Option<T>> for V {
 /// A row by column names; a column not named is false, zero or (text and lists) NULL.
 pub(crate) type Row = Vec<(&'static str, V)>;
 
-/// The relation `schema`.`name`, as the catalogue implies it or as things are when it is read; `None` where there is none.
+/// The relation `schema`.`name`, as the catalogue implies it or as things are when it is read; `None` where there is
+/// none.
 pub(crate) fn table(
     catalog: &Arc<Catalog>,
     system: Option<&System>,
@@ -233,14 +235,14 @@ pub(crate) fn find_index(catalog: &Catalog, oid: u32) -> Option<(Arc<Table>, Arc
     catalog.tables().find_map(|t| t.indexes.iter().find(|i| i.oid.0 == oid).map(|i| (t.clone(), i.clone())))
 }
 
-/// Whether an index stands for a constraint. There is no difference between a unique index and a UNIQUE constraint: ALTER TABLE drops
-/// and renames either.
+/// Whether an index stands for a constraint. There is no difference between a unique index and a UNIQUE constraint:
+/// ALTER TABLE drops and renames either.
 pub(crate) fn is_constraint(index: &Index) -> bool {
     index.unique
 }
 
-/// The OID of a table's CHECK constraint by its place. It matters to nobody; it only has to be the same each time, and no column
-/// default's.
+/// The OID of a table's CHECK constraint by its place. It matters to nobody; it only has to be the same each time, and
+/// no column default's.
 pub(crate) fn check_oid(table: &Table, at: usize) -> u32 {
     table.oid.0.wrapping_mul(2048).wrapping_add(2047 - at as u32)
 }

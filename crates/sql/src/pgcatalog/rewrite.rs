@@ -1,15 +1,18 @@
 //! Rewrites statements on the system relations into what DataFusion can plan.
 //!
-//! 1. Names: `pg_catalog.f(..)` becomes `f(..)`; `OPERATOR(pg_catalog.op)` becomes `op`; `COLLATE` goes (there is one collation).
-//! 2. `::regclass` and `::regtype` on a literal become the object's OID; on anything else they are for display and become names.
-//! 3. `x = ANY(array)` becomes a function call. A scalar subquery takes `min` of its column (DataFusion decorrelates only
-//!    aggregates; PostgreSQL refuses more than one row there). `EXISTS` in a select list becomes `count(*) > 0`.
+//! 1. Names: `pg_catalog.f(..)` becomes `f(..)`; `OPERATOR(pg_catalog.op)` becomes `op`; `COLLATE` goes (there is one
+//!    collation).
+//! 2. `::regclass` and `::regtype` on a literal become the object's OID; on anything else they are for display and
+//!    become names.
+//! 3. `x = ANY(array)` becomes a function call. A scalar subquery takes `min` of its column (DataFusion decorrelates
+//!    only aggregates; PostgreSQL refuses more than one row there). `EXISTS` in a select list becomes `count(*) > 0`.
 //! 4. A `SELECT` that reads an always-empty relation by inner joins has no rows: its list becomes NULLs, its FROM goes.
 use super::relations::is_always_empty;
+use crate::parse::{call, function_call};
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, JoinOperator, ObjectName, Query, Select, SelectItem, SetExpr, Statement, TableFactor,
-    TableWithJoins, Value, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
+    BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    JoinOperator, ObjectName, Query, Select, SelectItem, SetExpr, Statement, TableFactor, TableWithJoins, Value,
+    ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 use std::ops::ControlFlow;
@@ -254,8 +257,8 @@ fn operator(name: &str) -> Option<BinaryOperator> {
     })
 }
 
-/// Whether FROM contains, by inner joins (or as the left side of outer ones), a relation that never has rows, and no aggregate
-/// makes a row of nothing.
+/// Whether FROM contains, by inner joins (or as the left side of outer ones), a relation that never has rows, and no
+/// aggregate makes a row of nothing.
 fn reads_nothing(select: &Select) -> bool {
     let aggregates = |item: &SelectItem| {
         let text = item.to_string().to_lowercase();
@@ -300,7 +303,8 @@ fn empty(select: &mut Select) {
     select.distinct = None;
 }
 
-/// Names every column as PostgreSQL does, and the same name never twice (DataFusion refuses that; psql goes by position).
+/// Names every column as PostgreSQL does, and the same name never twice (DataFusion refuses that; psql goes by
+/// position).
 fn name_columns(select: &mut Select) {
     let mut seen = std::collections::BTreeSet::new();
     for item in &mut select.projection {
@@ -369,8 +373,8 @@ fn aggregate(query: &mut Query) {
     query.limit_clause = None;
 }
 
-/// Takes `a.atthasdef` out of a conjunction: pg_attrdef has a row exactly where it is true, and a condition on the outer query alone
-/// would keep DataFusion from decorrelating.
+/// Takes `a.atthasdef` out of a conjunction: pg_attrdef has a row exactly where it is true, and a condition on the
+/// outer query alone would keep DataFusion from decorrelating.
 fn drop_implied(selection: &mut Expr) {
     let implied =
         |e: &Expr| matches!(e, Expr::CompoundIdentifier(parts) if parts.last().is_some_and(|p| p.value == "atthasdef"));
@@ -396,7 +400,7 @@ fn count_exists(expr: &mut Expr) {
         Expr::Exists { subquery, negated } => {
             let SetExpr::Select(select) = subquery.body.as_mut() else { return };
             let star = FunctionArg::Unnamed(FunctionArgExpr::Wildcard);
-            select.projection = vec![SelectItem::UnnamedExpr(function("count", vec![star]))];
+            select.projection = vec![SelectItem::UnnamedExpr(function_call("count", vec![star]))];
             let op = if *negated { BinaryOperator::Eq } else { BinaryOperator::Gt };
             let zero = Expr::Value(value(Value::Number("0".into(), false)));
             let count = Expr::Subquery(std::mem::replace(subquery, Box::new(nothing_query())));
@@ -412,7 +416,8 @@ fn compares_collations(query: &Query) -> bool {
     text.contains("collation <>") && text.contains("typcollation")
 }
 
-/// SQLAlchemy's question about the sequence of an identity column: columns that are numbered have a default, none is `attidentity`.
+/// SQLAlchemy's question about the sequence of an identity column: columns that are numbered have a default, none is
+/// `attidentity`.
 fn is_of_identity(query: &Query) -> bool {
     let SetExpr::Select(select) = query.body.as_ref() else { return false };
     select.selection.as_ref().is_some_and(|selection| selection.to_string().contains("attidentity <> ''"))
@@ -460,19 +465,4 @@ fn take(expr: &mut Box<Expr>) -> Expr {
 }
 fn cast(expr: Expr, data_type: DataType) -> Expr {
     Expr::Cast { kind: CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
-}
-pub(crate) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
-    function(name, arguments.into_iter().map(|a| FunctionArg::Unnamed(FunctionArgExpr::Expr(a))).collect())
-}
-fn function(name: &str, args: Vec<FunctionArg>) -> Expr {
-    Expr::Function(Function {
-        name: Ident::new(name).into(),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(FunctionArgumentList { duplicate_treatment: None, args, clauses: vec![] }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: vec![],
-    })
 }

@@ -1,4 +1,5 @@
 //! Fixed objects: types, schemas, roles, access methods, with PostgreSQL's OIDs.
+use crate::values::ARRAYS;
 use terrace_engine::DataType;
 
 pub(crate) const DATABASE: &str = "terrace";
@@ -96,34 +97,9 @@ pub(crate) fn type_by_name(name: &str) -> Option<&'static PgType> {
     TYPES.iter().find(|t| t.name == name || t.sql_name == name)
 }
 
-/// OIDs of array types, and of their items' types.
-const ARRAYS: [(u32, u32); 17] = [
-    (1000, 16),
-    (1001, 17),
-    (1003, 19),
-    (1005, 21),
-    (1007, 23),
-    (1009, 25),
-    (1014, 1042),
-    (1015, 1043),
-    (1016, 20),
-    (1021, 700),
-    (1022, 701),
-    (1028, 26),
-    (1115, 1114),
-    (1182, 1082),
-    (1185, 1184),
-    (1231, 1700),
-    (2951, 2950),
-];
-
 /// The OID of the type of an array's items, where the OID is an array type's.
 pub fn item_oid(oid: u32) -> Option<u32> {
     ARRAYS.iter().find(|(array, _)| *array == oid).map(|(_, item)| *item)
-}
-
-pub(crate) fn array_oid(item: u32) -> Option<u32> {
-    ARRAYS.iter().find(|(_, of)| *of == item).map(|(array, _)| *array)
 }
 
 /// The type that takes values a client declares with this OID; `None` where the client left it open or we have none.
@@ -135,16 +111,6 @@ pub fn data_type_of_oid(oid: u32) -> Option<DataType> {
         _ if item_oid(oid).is_some() => DataType::Text,
         _ => return DataType::from_pg_oid(oid, 0),
     })
-}
-
-pub(crate) fn typmod(data_type: DataType) -> i32 {
-    match data_type {
-        DataType::Varchar(0) => -1,
-        DataType::Varchar(_) | DataType::Char(_) | DataType::Numeric(Some(_)) => {
-            i32::try_from(data_type.length()).map_or(-1, |n| n.saturating_add(4))
-        }
-        _ => -1,
-    }
 }
 
 /// `format_type`: the SQL name of a type with its modifier.

@@ -189,7 +189,7 @@ async fn reload(mut hangup: Signal, instance: &Instance) {
 
 /// What goes on beside serving, until it is dropped.
 async fn beside(db: SqlDatabase, metrics: Option<TcpListener>) {
-    let watching = watch_locks(db.clone());
+    let watching = watch_locks(db.engine.clone(), db.observed.clone());
     match metrics {
         Some(listener) => {
             if let Ok(address) = listener.local_addr() {

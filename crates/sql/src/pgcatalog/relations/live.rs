@@ -1,8 +1,8 @@
-//! Relations about what goes on: read anew each time a plan that names one runs, so that a plan kept for later shows what is then so.
-//! docs/views.md explains their columns.
+//! Relations about what goes on: read anew each time a plan that names one runs, so that a plan kept for later shows
+//! what is then so. docs/views.md explains their columns.
 //!
-//! Source of the pg_stat_* and pg_locks shapes: PostgreSQL 15 documentation, chapters 28.2 and 54.13. What Terrace does not count
-//! is NULL.
+//! Source of the pg_stat_* and pg_locks shapes: PostgreSQL 15 documentation, chapters 28.2 and 54.13. What Terrace does
+//! not count is NULL.
 mod tiers;
 
 use super::*;
@@ -354,7 +354,7 @@ fn status(s: &System) -> Row {
     let waiting = s.engine.transactions().iter().filter(|t| t.waiting.is_some()).count();
     let (latency, wait, ended) = (s.observed.latency(), s.engine.commit_wait(), s.engine.ended());
     row! {
-        version: super::super::SERVER_VERSION, started: V::Ts(s.observed.started),
+        version: crate::settings::SERVER_VERSION, started: V::Ts(s.observed.started),
         uptime_s: (s.observed.now_micros() - s.observed.started) as f64 / 1e6, sessions: sessions.len(), active: active,
         waiting: waiting, statements: latency.count(), failed: s.observed.failed(), statement_ms: ms(latency.nanos),
         committed: ended.committed, rolled_back: ended.rolled_back, commit_wait_ms: ms(wait.nanos),

@@ -1,4 +1,5 @@
-//! The system relations themselves, as `pg_class` and `pg_attribute` tell of them (psql's `\dS`, `\d pg_stat_activity`).
+//! The system relations themselves, as `pg_class` and `pg_attribute` tell of them (psql's `\dS`,
+//! `\d pg_stat_activity`).
 use super::shapes::all;
 use super::*;
 

@@ -1,6 +1,7 @@
 //! Rows of the relations.
 use super::super::functions::index_definition;
 use super::*;
+use crate::values::typmod;
 
 /// Relations about objects that Terrace does not have: a query that reads one by an inner join has no rows.
 pub(crate) fn is_always_empty(name: &str) -> bool {
@@ -118,7 +119,7 @@ pub(crate) fn rows(catalog: &Catalog, schema: &str, name: &str) -> Vec<Row> {
             .collect(),
         ("pg_catalog", "pg_tables") => catalog
             .tables()
-            .filter(|t| !crate::sequence::is_sequence(t))
+            .filter(|t| !crate::values::is_sequence(t))
             .map(|t| {
                 row! {schemaname: "public", tablename: &*t.name, tableowner: OWNER, hasindexes: !t.indexes.is_empty()}
             })
@@ -132,7 +133,7 @@ pub(crate) fn rows(catalog: &Catalog, schema: &str, name: &str) -> Vec<Row> {
             .collect(),
         ("information_schema", "tables") => catalog
             .tables()
-            .filter(|t| !crate::sequence::is_sequence(t))
+            .filter(|t| !crate::values::is_sequence(t))
             .map(|t| {
                 row! {
                     table_catalog: DATABASE, table_schema: "public", table_name: &*t.name, table_type: "BASE TABLE",
@@ -204,7 +205,7 @@ fn class(table: &Table) -> Vec<Row> {
     let mut rows = vec![row! {
         oid: table.oid.0, relname: &*table.name, relnamespace: PUBLIC_OID, relowner: OWNER_OID, relam: HEAP_AM_OID,
         relfilenode: table.oid.0, reltuples: rows, relpages: pages, relhasindex: !table.indexes.is_empty(), relpersistence: "p",
-        relkind: if crate::sequence::is_sequence(table) { "S" } else { "r" }, relnatts: table.columns.len() as i16,
+        relkind: if crate::values::is_sequence(table) { "S" } else { "r" }, relnatts: table.columns.len() as i16,
         relchecks: table.checks.len() as i16, relispopulated: true, relreplident: "d",
     }];
     rows.extend(table.indexes.iter().map(|i| {
@@ -278,7 +279,7 @@ fn constraint(table: &Table, index: &Index) -> Row {
 
 fn checks(table: &Arc<Table>) -> Vec<Row> {
     let one = |(at, check): (usize, &terrace_engine::Check)| {
-        let named = crate::checks::columns_named(check);
+        let named = crate::parse::stored::columns_named(check);
         let columns: Vec<usize> =
             table.columns.iter().enumerate().filter(|(_, c)| named.contains(&c.name)).map(|(at, _)| at).collect();
         row! {

@@ -1,0 +1,164 @@
+//! How a running statement is stopped: by a cancel request, by its timeout, and by the allocator's count.
+//!
+//! 1. A statement asks its [`CancelToken`] between steps ([`CancelToken::check`]) and waits through it
+//!    ([`CancelToken::run`]), so that a wait ends when the statement is cancelled.
+//! 2. The first reason stays: what cancels a statement later does not change its error.
+use crate::error::no_memory;
+use parking_lot::Mutex;
+use std::future::{Future, poll_fn};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Weak};
+use std::task::Poll;
+use std::time::Duration;
+use terrace_engine::{Database, EngineError, Result};
+use terrace_env::memory::room;
+use terrace_env::{Env, Nanos};
+use tokio::sync::Notify;
+
+/// Cancels one statement.
+#[derive(Default)]
+pub(crate) struct CancelToken {
+    /// Why; 0: it is not cancelled.
+    cancelled: AtomicU8,
+    waiters: Notify,
+}
+
+/// Why a statement is cancelled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reason {
+    User = 1,
+    Timeout = 2,
+}
+
+/// Longest sleep of a session's watch, so that it does not outlive its session for long.
+const WATCH_MAX: Duration = Duration::from_secs(10);
+
+impl CancelToken {
+    pub(crate) fn cancel(&self, reason: Reason) {
+        // The first reason stays.
+        let _ = self.cancelled.compare_exchange(0, reason as u8, Ordering::SeqCst, Ordering::SeqCst);
+        self.waiters.notify_waiters();
+    }
+
+    /// Whether the statement may go on: it was not cancelled, and has not taken more memory than there is.
+    pub(crate) fn check(&self) -> Result<()> {
+        let why = match self.cancelled.load(Ordering::SeqCst) {
+            0 => return crate::cancel::check_room(),
+            why if why == Reason::Timeout as u8 => "statement timeout",
+            _ => "user request",
+        };
+        Err(EngineError::new("57014", format!("canceling statement due to {why}")))
+    }
+
+    /// Runs `work` until it is done or the statement is cancelled, whichever comes first. Work that is dropped half-way
+    /// must be followed by a rollback of its transaction.
+    pub(crate) async fn run<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        let notified = self.waiters.notified();
+        tokio::pin!(notified);
+        // Registered before the flag is read: a cancel in between is not lost.
+        notified.as_mut().enable();
+        self.check()?;
+        tokio::pin!(work);
+        let work = poll_fn(|context| match work.as_mut().poll(context) {
+            // Work that takes more and more is stopped where it next gives way.
+            Poll::Pending => match crate::cancel::check_room() {
+                Ok(()) => Poll::Pending,
+                Err(error) => Poll::Ready(Err(error)),
+            },
+            done => done,
+        });
+        match futures::future::select(notified, work).await {
+            futures::future::Either::Left(_) => Err(self.check().expect_err("woken by a cancel")),
+            futures::future::Either::Right((result, _)) => result,
+        }
+    }
+}
+
+/// 53200 where the work under way has taken more than there is, by the allocator's count.
+pub(crate) fn check_room() -> Result<()> {
+    match room() {
+        0.. => Ok(()),
+        beyond => Err(no_memory(format!("The statement holds {} bytes more than are left for it.", -beyond))),
+    }
+}
+
+/// Cancels what a session runs, from another task. Does nothing while nothing runs.
+#[derive(Clone, Default)]
+pub struct Canceller {
+    running: Arc<Mutex<Running>>,
+}
+
+#[derive(Default)]
+struct Running {
+    token: Option<Arc<CancelToken>>,
+    /// When it is cancelled.
+    deadline: Option<Nanos>,
+    /// The statement timeout of the session, which a task watches over.
+    watched: Option<Duration>,
+}
+
+impl Canceller {
+    pub fn cancel(&self) {
+        if let Some(token) = &self.running.lock().token {
+            token.cancel(Reason::User);
+        }
+    }
+
+    /// A statement begins; it may take that long.
+    pub(crate) fn begin(&self, engine: &Database, timeout: Option<Duration>) -> Arc<CancelToken> {
+        let env = engine.env();
+        let token = Arc::new(CancelToken::default());
+        let mut running = self.running.lock();
+        running.token = Some(token.clone());
+        running.deadline = timeout.map(|timeout| Nanos(env.now().0 + timeout.as_nanos() as u64));
+        if running.watched != timeout {
+            running.watched = timeout;
+            if let Some(timeout) = timeout {
+                engine.spawn("statement timeout", watch(env.clone(), Arc::downgrade(&self.running), timeout));
+            }
+        }
+        token
+    }
+
+    /// A statement goes on that others may have followed (a portal that was suspended).
+    pub(crate) fn resume(&self, token: &Arc<CancelToken>) {
+        let mut running = self.running.lock();
+        if !running.token.as_ref().is_some_and(|current| Arc::ptr_eq(current, token)) {
+            running.token = Some(token.clone());
+        }
+    }
+
+    /// It ended; another may have begun meanwhile.
+    pub(crate) fn end(&self, token: &Arc<CancelToken>) {
+        let mut running = self.running.lock();
+        if running.token.as_ref().is_some_and(|current| Arc::ptr_eq(current, token)) {
+            running.token = None;
+            running.deadline = None;
+        }
+    }
+}
+
+/// Cancels a session's statements that take longer than `timeout`; ends with the session, and when another timeout is
+/// set. One task for all statements: one that begins while it sleeps has a later deadline than its waking.
+async fn watch(env: Env, running: Weak<Mutex<Running>>, timeout: Duration) {
+    loop {
+        let wait = {
+            let Some(running) = running.upgrade() else { return };
+            let mut running = running.lock();
+            if running.watched != Some(timeout) {
+                return;
+            }
+            let now = env.now();
+            match (running.deadline, &running.token) {
+                (Some(deadline), Some(token)) if deadline <= now => {
+                    token.cancel(Reason::Timeout);
+                    running.deadline = None;
+                    timeout
+                }
+                (Some(deadline), Some(_)) => Duration::from_nanos(deadline.0 - now.0),
+                _ => timeout,
+            }
+        };
+        env.sleep(wait.min(WATCH_MAX)).await;
+    }
+}

@@ -1,0 +1,302 @@
+//! Arithmetic as PostgreSQL has it: integers keep their type and are checked, floats that leave their range are 22003,
+//! a division by zero is 22012, numerics are exact.
+//!
+//! 1. Both arguments have been made of one type, except that numerics keep their own precision and scale.
+//! 2. A numeric result has the scale that keeps it exact (the larger one; of a product the sum; of a quotient at least
+//!    18), cut to what 38 digits leave beside the digits before the point, but not below 18. A value that does not fit
+//!    is 22003.
+use datafusion::arrow::array::PrimitiveArray;
+use datafusion::arrow::array::{Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray, Decimal128Array};
+use datafusion::arrow::compute::kernels::arity;
+use datafusion::arrow::datatypes::{
+    DataType, Decimal128Type, Field, FieldRef, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, i256,
+};
+use datafusion::arrow::error::ArrowError;
+use datafusion::common::{Result, ScalarValue, internal_err};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use std::sync::{Arc, LazyLock};
+use terrace_engine::EngineError;
+use terrace_engine::types::{MAX_PRECISION, PLAIN_SCALE};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Function {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Modulo,
+}
+
+impl Function {
+    pub(crate) fn of(op: Operator) -> Option<Function> {
+        Some(match op {
+            Operator::Plus => Function::Add,
+            Operator::Minus => Function::Subtract,
+            Operator::Multiply => Function::Multiply,
+            Operator::Divide => Function::Divide,
+            Operator::Modulo => Function::Modulo,
+            _ => return None,
+        })
+    }
+
+    pub(crate) fn call(self, left: Expr, right: Expr) -> Expr {
+        Expr::ScalarFunction(ScalarFunction::new_udf(FUNCTIONS[self as usize].clone(), vec![left, right]))
+    }
+}
+
+/// Whether values of the type are computed with here.
+pub(crate) fn is_number(data_type: &DataType) -> bool {
+    use DataType::*;
+    matches!(data_type, Int16 | Int32 | Int64 | Float32 | Float64 | Decimal128(_, 0..))
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Checked {
+    function: Function,
+    signature: Signature,
+}
+
+static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 5]> = LazyLock::new(|| {
+    [Function::Add, Function::Subtract, Function::Multiply, Function::Divide, Function::Modulo].map(|function| {
+        let signature = Signature::any(2, Volatility::Immutable);
+        Arc::new(ScalarUDF::from(Checked { function, signature }))
+    })
+});
+
+impl ScalarUDFImpl for Checked {
+    fn name(&self) -> &str {
+        match self.function {
+            Function::Add => "checked_add",
+            Function::Subtract => "checked_subtract",
+            Function::Multiply => "checked_multiply",
+            Function::Divide => "checked_divide",
+            Function::Modulo => "checked_modulo",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        Ok(result_type(self.function, &types[0], &types[1]))
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let types = [args.arg_fields[0].data_type(), args.arg_fields[1].data_type()];
+        let nullable = args.arg_fields.iter().any(|f| f.is_nullable());
+        Ok(Arc::new(Field::new(self.name(), result_type(self.function, types[0], types[1]), nullable)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [left, right] = args.args.as_slice() else { return internal_err!("{} takes two arguments", self.name()) };
+        // A NULL of no type: DataFusion's optimizer asks what a condition makes of NULLs.
+        if args.args.iter().any(|a| a.data_type() == DataType::Null) {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from(args.return_field.data_type())?));
+        }
+        let scalar = matches!((left, right), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
+        let rows = if scalar { 1 } else { args.number_rows };
+        let result = compute(self.function, left, right, rows)?;
+        if scalar {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?));
+        }
+        Ok(ColumnarValue::Array(result))
+    }
+}
+
+fn result_type(function: Function, left: &DataType, right: &DataType) -> DataType {
+    let (DataType::Decimal128(p1, s1), DataType::Decimal128(p2, s2)) = (left, right) else {
+        return if *left == DataType::Null { right.clone() } else { left.clone() };
+    };
+    let (p1, s1, p2, s2) = (*p1 as i32, *s1 as i32, *p2 as i32, *s2 as i32);
+    let (before, scale) = match function {
+        Function::Add | Function::Subtract => ((p1 - s1).max(p2 - s2) + 1, s1.max(s2)),
+        Function::Multiply => (p1 - s1 + p2 - s2, s1 + s2),
+        // Divided by the least it can be, a number grows by the divisor's scale.
+        Function::Divide => (p1 - s1 + s2, s1.max(s2).max(PLAIN_SCALE.into())),
+        Function::Modulo => ((p1 - s1).max(p2 - s2), s1.max(s2)),
+    };
+    let most = i32::from(MAX_PRECISION);
+    let scale = if before + scale > most { scale.min((most - before).max(PLAIN_SCALE.into())) } else { scale };
+    let precision = if function == Function::Divide { most } else { (before + scale).clamp(1, most) };
+    DataType::Decimal128(precision as u8, scale as i8)
+}
+
+fn external(error: EngineError) -> ArrowError {
+    ArrowError::ExternalError(Box::new(error))
+}
+
+pub(crate) fn division_by_zero() -> EngineError {
+    EngineError::new("22012", "division by zero")
+}
+
+fn compute(function: Function, left: &ColumnarValue, right: &ColumnarValue, rows: usize) -> Result<ArrayRef> {
+    macro_rules! integers {
+        ($arrow:ty, $name:literal) => {
+            apply::<$arrow>(left, right, rows, |a, b| {
+                if b == 0 && matches!(function, Function::Divide | Function::Modulo) {
+                    return Err(external(division_by_zero()));
+                }
+                let result = match function {
+                    Function::Add => a.checked_add(b),
+                    Function::Subtract => a.checked_sub(b),
+                    Function::Multiply => a.checked_mul(b),
+                    Function::Divide => a.checked_div(b),
+                    Function::Modulo => Some(a.wrapping_rem(b)),
+                };
+                result.ok_or_else(|| external(EngineError::out_of_range($name)))
+            })
+        };
+    }
+    match (left.data_type(), right.data_type()) {
+        (DataType::Int16, DataType::Int16) => integers!(Int16Type, "smallint"),
+        (DataType::Int32, DataType::Int32) => integers!(Int32Type, "integer"),
+        (DataType::Int64, DataType::Int64) => integers!(Int64Type, "bigint"),
+        (DataType::Float64, DataType::Float64) => {
+            apply::<Float64Type>(left, right, rows, |a, b| float(function, a, b).map_err(external))
+        }
+        (DataType::Float32, DataType::Float32) => apply::<Float32Type>(left, right, rows, |a, b| {
+            let wide = float(function, a.into(), b.into()).map_err(external)?;
+            let narrow = wide as f32;
+            let vanishes = narrow == 0.0 && wide != 0.0;
+            float_result(narrow.into(), wide.is_infinite(), vanishes).map(|_| narrow).map_err(external)
+        }),
+        (DataType::Decimal128(_, s1), DataType::Decimal128(_, s2)) => {
+            let result = result_type(function, &left.data_type(), &right.data_type());
+            let DataType::Decimal128(precision, scale) = result else { return internal_err!("no decimal: {result}") };
+            let exact = Exact { function, left: s1 as u8, right: s2 as u8, precision, scale: scale as u8 };
+            let array = apply::<Decimal128Type>(left, right, rows, |a, b| exact.compute(a, b).map_err(external))?;
+            let array: &Decimal128Array = array.as_primitive();
+            Ok(Arc::new(array.clone().with_precision_and_scale(precision, scale)?))
+        }
+        (left, right) => internal_err!("{function:?} of {left} and {right}"),
+    }
+}
+
+/// Value by value; NULL with anything is NULL.
+fn apply<T: ArrowPrimitiveType>(
+    left: &ColumnarValue,
+    right: &ColumnarValue,
+    rows: usize,
+    f: impl Fn(T::Native, T::Native) -> Result<T::Native, ArrowError>,
+) -> Result<ArrayRef> {
+    let one = |value: &ColumnarValue| -> Result<Option<T::Native>> {
+        let array = value.to_array(1)?;
+        let array = array.as_primitive::<T>();
+        Ok(array.is_valid(0).then(|| array.value(0)))
+    };
+    let result: PrimitiveArray<T> = match (left, right) {
+        (ColumnarValue::Array(left), ColumnarValue::Scalar(_)) => match one(right)? {
+            Some(b) => arity::try_unary(left.as_primitive::<T>(), |a| f(a, b))?,
+            None => PrimitiveArray::new_null(left.len()),
+        },
+        (ColumnarValue::Scalar(_), ColumnarValue::Array(right)) => match one(left)? {
+            Some(a) => arity::try_unary(right.as_primitive::<T>(), |b| f(a, b))?,
+            None => PrimitiveArray::new_null(right.len()),
+        },
+        _ => {
+            let (left, right) = (left.to_array(rows)?, right.to_array(rows)?);
+            arity::try_binary(left.as_primitive::<T>(), right.as_primitive::<T>(), f)?
+        }
+    };
+    Ok(Arc::new(result))
+}
+
+fn float(function: Function, a: f64, b: f64) -> Result<f64, EngineError> {
+    if b == 0.0 && matches!(function, Function::Divide | Function::Modulo) && !a.is_nan() {
+        return Err(division_by_zero());
+    }
+    let (result, vanishes) = match function {
+        Function::Add => (a + b, false),
+        Function::Subtract => (a - b, false),
+        Function::Multiply => (a * b, a != 0.0 && b != 0.0),
+        Function::Divide => (a / b, a != 0.0 && b.is_finite()),
+        Function::Modulo => (a % b, false),
+    };
+    float_result(result, a.is_infinite() || b.is_infinite(), vanishes)
+}
+
+/// 22003 where finite numbers gave infinity (`infinite`: one of them was not finite), or where zero cannot be right
+/// (`vanishes`).
+pub(crate) fn float_result(result: f64, infinite: bool, vanishes: bool) -> Result<f64, EngineError> {
+    match () {
+        _ if result.is_infinite() && !infinite => Err(EngineError::new("22003", "value out of range: overflow")),
+        _ if result == 0.0 && vanishes => Err(EngineError::new("22003", "value out of range: underflow")),
+        _ => Ok(result),
+    }
+}
+
+/// One operation on decimals of known scales.
+struct Exact {
+    function: Function,
+    left: u8,
+    right: u8,
+    precision: u8,
+    scale: u8,
+}
+
+impl Exact {
+    fn compute(&self, a: i128, b: i128) -> Result<i128, EngineError> {
+        let overflow = || EngineError::new("22003", "value overflows numeric format");
+        if b == 0 && matches!(self.function, Function::Divide | Function::Modulo) {
+            return Err(division_by_zero());
+        }
+        let wide = self.wide(i256::from_i128(a), i256::from_i128(b)).ok_or_else(overflow)?;
+        let result = wide.to_i128().ok_or_else(overflow)?;
+        if result.unsigned_abs() >= 10u128.pow(self.precision.into()) {
+            return Err(overflow());
+        }
+        Ok(result)
+    }
+
+    /// In 256 bits; `None` where those overflow.
+    fn wide(&self, a: i256, b: i256) -> Option<i256> {
+        let (s1, s2, scale) = (u32::from(self.left), u32::from(self.right), u32::from(self.scale));
+        let common = s1.max(s2);
+        let (at, exact) = match self.function {
+            Function::Multiply => (s1 + s2, a.mul_checked(b).ok()?),
+            Function::Divide => {
+                // (a / 10^s1) / (b / 10^s2), times 10^scale.
+                let shift = scale as i64 + i64::from(s2) - i64::from(s1);
+                let (a, b) = if shift >= 0 {
+                    (a.mul_checked(power(shift as u32)?).ok()?, b)
+                } else {
+                    (a, b.mul_checked(power(-shift as u32)?).ok()?)
+                };
+                return divide_rounded(a, b);
+            }
+            function => {
+                let a = a.mul_checked(power(common - s1)?).ok()?;
+                let b = b.mul_checked(power(common - s2)?).ok()?;
+                let exact = match function {
+                    Function::Add => a.add_checked(b),
+                    Function::Subtract => a.sub_checked(b),
+                    _ => a.mod_checked(b),
+                };
+                (common, exact.ok()?)
+            }
+        };
+        if scale >= at { exact.mul_checked(power(scale - at)?).ok() } else { divide_rounded(exact, power(at - scale)?) }
+    }
+}
+
+pub(crate) fn power(n: u32) -> Option<i256> {
+    i256::from_i128(10).pow_checked(n).ok()
+}
+
+/// To the nearest, ties away from zero.
+pub(crate) fn divide_rounded(a: i256, b: i256) -> Option<i256> {
+    let zero = i256::from_i128(0);
+    let quotient = a.div_checked(b).ok()?;
+    let rest = a.mod_checked(b).ok()?;
+    let size = |v: i256| if v < zero { v.neg_checked().ok() } else { Some(v) };
+    let (rest, divisor) = (size(rest)?, size(b)?);
+    if rest < divisor.sub_checked(rest).ok()? {
+        return Some(quotient);
+    }
+    let away = if (a < zero) == (b < zero) { 1 } else { -1 };
+    quotient.add_checked(i256::from_i128(away)).ok()
+}

@@ -1,0 +1,592 @@
+//! Arrays, as far as there are any: as results, in `x = ANY (array)` and in `x <> ALL (array)`. No column is of an
+//! array type.
+//!
+//! 1. An array that a client gives (a literal or a parameter) is kept as PostgreSQL's text of it, `{1,"b c",NULL}`; its
+//!    items are read as what they are compared with.
+//! 2. `x = ANY (ARRAY[a, b])` is `x IN (a, b)`, and `x <> ALL` is `NOT IN`: so the same holds of NULL. `ANY` of a text
+//!    becomes [`Membership`], which is written out as IN once the text is known. `ANY (SELECT ...)` and `ANY
+//!    (ARRAY(SELECT ...))` are IN of the query.
+//!
+//! Source: PostgreSQL 15 documentation, "Arrays" (8.15.6) and "Row and Array Comparisons".
+use crate::error::tunnel;
+use crate::functions::convert::{convert, convert_array, convert_scalar};
+use crate::memory;
+use crate::parse::call;
+use crate::values::{array_oid, arrow_type, engine_type, field_type};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, StringArray};
+use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
+use datafusion::arrow::compute::interleave;
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
+use datafusion::logical_expr::expr::{InList, ScalarFunction};
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExprSchemable, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility,
+};
+use datafusion::sql::sqlparser::ast::{
+    ArrayElemTypeDef, BinaryOperator, CastKind, DataType as SqlType, ExactNumberInfo, Expr as Ast, Function,
+    FunctionArguments, Query, Statement, TimezoneInfo, Value, Visit, VisitMut, Visitor, VisitorMut,
+};
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use terrace_engine::{DataType, EngineError};
+
+/// Of the functions that stand for `= ANY` and `<> ALL`; arguments: the array, the value.
+const ANY: &str = "equals_any";
+const ALL: &str = "differs_from_all";
+
+/// `x = ANY (..)` and `x <> ALL (..)` as what can be planned (invariant 2); `None`: it stays. (Other comparisons with
+/// an array that is written out are `rules::write_out`'s.)
+pub(crate) fn rewritten(expr: &mut Ast) -> Option<Ast> {
+    let (left, op, right, all) = match expr {
+        Ast::AnyOp { left, compare_op, right, .. } => (left, compare_op, right, false),
+        Ast::AllOp { left, compare_op, right } => (left, compare_op, right, true),
+        _ => return None,
+    };
+    let as_in = matches!((&op, all), (BinaryOperator::Eq, false) | (BinaryOperator::NotEq, true));
+    let (mut array, mut item_type) = (right.as_mut(), None);
+    loop {
+        array = match array {
+            Ast::Nested(inner) => inner,
+            Ast::Cast { expr: inner, data_type: SqlType::Array(of), .. } => {
+                item_type.get_or_insert(of.clone());
+                inner
+            }
+            _ => break,
+        };
+    }
+    let take = |expr: &mut Ast| std::mem::replace(expr, Ast::Value(Value::Null.into()));
+    match array {
+        Ast::Array(items) if !items.elem.is_empty() => {
+            if let Some(ArrayElemTypeDef::SquareBracket(to, None)) = item_type {
+                items.elem.iter_mut().for_each(|item| *item = cast(take(item), (*to).clone()));
+            } else if are_texts(&items.elem) {
+                // `rules::write_out`'s too.
+                return None;
+            }
+            let list = std::mem::take(&mut items.elem);
+            if as_in {
+                return Some(Ast::InList { expr: Box::new(take(left)), list, negated: all });
+            }
+            // Without its cast, for `rules::write_out`.
+            **right = Ast::Array(datafusion::sql::sqlparser::ast::Array { elem: list, named: true });
+            None
+        }
+        Ast::Array(_) if !as_in => Some(Ast::Value(Value::Boolean(all).into())),
+        Ast::Array(_) => Some(call(if all { ALL } else { ANY }, vec![text("{}"), take(left)])),
+        _ if !as_in => None,
+        // What a cast makes an array of is one value.
+        Ast::Subquery(query) if item_type.is_none() => Some(in_subquery(take(left), query.clone(), all)),
+        Ast::Function(Function { name, args: FunctionArguments::Subquery(query), .. })
+            if name.to_string().eq_ignore_ascii_case("array") =>
+        {
+            Some(in_subquery(take(left), query.clone(), all))
+        }
+        Ast::Value(value) => match value.value {
+            Value::SingleQuotedString(_) | Value::Placeholder(_) | Value::Null => {
+                Some(call(if all { ALL } else { ANY }, vec![take(array), take(left)]))
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Whether an array is one of texts of which some end with blanks: these count beside a char(n) too, as they would not
+/// in IN.
+fn are_texts(list: &[Ast]) -> bool {
+    list.iter().any(|item| ending(item) == Some(true)) && list.iter().all(|item| ending(item).is_some())
+}
+
+/// The items of such an array as texts; whether it is one.
+pub(crate) fn as_texts(list: &mut [Ast]) -> bool {
+    let found = are_texts(list);
+    for item in list.iter_mut().filter(|item| found && ending(item) == Some(true)) {
+        *item = cast(std::mem::replace(item, Ast::Value(Value::Null.into())), SqlType::Text);
+    }
+    found
+}
+
+/// Whether a constant in quotes ends with a blank; `None`: it is none.
+fn ending(item: &Ast) -> Option<bool> {
+    let Ast::Value(value) = item else { return None };
+    match &value.value {
+        Value::SingleQuotedString(text) => Some(text.ends_with(' ')),
+        Value::Null => Some(false),
+        _ => None,
+    }
+}
+
+fn cast(expr: Ast, data_type: SqlType) -> Ast {
+    Ast::Cast { kind: CastKind::DoubleColon, expr: Box::new(expr), data_type, array: false, format: None }
+}
+
+/// Parameters within arrays that are written out, cast to their types: DataFusion plans the items of an array without
+/// what is known of parameters.
+pub(crate) fn type_parameters(statement: &mut Statement, types: &[Option<DataType>]) {
+    struct Within<'t>(&'t [Option<DataType>], usize);
+    impl VisitorMut for Within<'_> {
+        type Break = Infallible;
+
+        fn pre_visit_expr(&mut self, expr: &mut Ast) -> ControlFlow<Infallible> {
+            self.1 += usize::from(matches!(expr, Ast::Array(_)));
+            ControlFlow::Continue(())
+        }
+
+        fn post_visit_expr(&mut self, expr: &mut Ast) -> ControlFlow<Infallible> {
+            self.1 -= usize::from(matches!(expr, Ast::Array(_)));
+            if let Ast::Value(value) = expr
+                && let Value::Placeholder(name) = &value.value
+                && self.1 > 0
+                && let Some(number) = name.strip_prefix('$').and_then(|n| n.parse::<usize>().ok())
+                && let Some(Some(of)) = number.checked_sub(1).and_then(|at| self.0.get(at))
+            {
+                *expr = cast(std::mem::replace(expr, Ast::Value(Value::Null.into())), written(*of));
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    if types.iter().any(Option::is_some) {
+        let ControlFlow::Continue(()) = statement.visit(&mut Within(types, 0));
+    }
+}
+
+/// SQL's name of a type, without its length.
+fn written(data_type: DataType) -> SqlType {
+    match data_type {
+        DataType::Bool => SqlType::Boolean,
+        DataType::Int2 => SqlType::Int2(None),
+        DataType::Int4 => SqlType::Int4(None),
+        DataType::Int8 => SqlType::Int8(None),
+        DataType::Float4 => SqlType::Float4,
+        DataType::Float8 => SqlType::Float8,
+        DataType::Numeric(_) => SqlType::Numeric(ExactNumberInfo::None),
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => SqlType::Text,
+        DataType::Bytea => SqlType::Bytea,
+        DataType::Date => SqlType::Date,
+        DataType::Timestamp => SqlType::Timestamp(None, TimezoneInfo::None),
+        DataType::Timestamptz => SqlType::Timestamp(None, TimezoneInfo::Tz),
+        DataType::Uuid => SqlType::Uuid,
+    }
+}
+
+/// Refuses comparisons with arrays that [`rewritten`] left (0A000): DataFusion would plan them, and take NULL items for
+/// values.
+pub(crate) fn refuse_the_rest(statement: &Statement) -> Result<(), EngineError> {
+    struct Rest;
+    impl Visitor for Rest {
+        type Break = EngineError;
+
+        fn pre_visit_expr(&mut self, expr: &Ast) -> ControlFlow<EngineError> {
+            let (Ast::AnyOp { compare_op, right, .. } | Ast::AllOp { compare_op, right, .. }) = expr else {
+                return ControlFlow::Continue(());
+            };
+            if matches!(right.as_ref(), Ast::Subquery(_)) {
+                return ControlFlow::Continue(());
+            }
+            let name = if matches!(expr, Ast::AnyOp { .. }) { "ANY" } else { "ALL" };
+            let error = EngineError::unsupported(format!("{compare_op} {name} of this array is not supported"));
+            ControlFlow::Break(
+                error
+                    .with_hint("Write the array out: ARRAY[...]; = ANY and <> ALL also take a literal or a parameter."),
+            )
+        }
+    }
+    match statement.visit(&mut Rest) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(()),
+    }
+}
+
+fn in_subquery(value: Ast, subquery: Box<Query>, negated: bool) -> Ast {
+    Ast::InSubquery { expr: Box::new(value), subquery, negated }
+}
+
+fn text(text: &str) -> Ast {
+    Ast::Value(Value::SingleQuotedString(text.into()).into())
+}
+
+/// The functions that the rewriting calls.
+pub(crate) fn functions() -> [ScalarUDF; 2] {
+    [(ANY, false), (ALL, true)].map(|(name, negated)| {
+        let signature = Signature::any(2, Volatility::Immutable);
+        ScalarUDF::from(Membership { name, negated, of_char: false, signature })
+    })
+}
+
+/// A comparison with a text's items, once the type of what they are compared with is known.
+pub(crate) fn of_char(call: &mut ScalarFunction, schema: &DFSchema) -> Result<()> {
+    let Some(Membership { name, negated, .. }) = (call.func.inner().as_ref() as &dyn Any).downcast_ref() else {
+        return Ok(());
+    };
+    if let Some(DataType::Char(_)) = field_type(call.args[1].to_field(schema)?.1.as_ref()) {
+        let signature = Signature::any(2, Volatility::Immutable);
+        let membership = Membership { name, negated: *negated, of_char: true, signature };
+        call.func = Arc::new(ScalarUDF::from(membership));
+    }
+    Ok(())
+}
+
+/// The OIDs of the array types of parameters that are compared as arrays in a plan, by number from 1: arrays of what
+/// they are compared with.
+pub(crate) fn parameter_types(plan: &LogicalPlan) -> Result<BTreeMap<usize, u32>> {
+    let mut found = BTreeMap::new();
+    plan.apply_with_subqueries(|node| {
+        let schema = merge_schema(&node.inputs());
+        node.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                if let Expr::ScalarFunction(call) = expr
+                    && let [Expr::Placeholder(array)] = call.args.as_slice()
+                    && let Some(made) = (call.func.inner().as_ref() as &dyn Any).downcast_ref::<ToArray>()
+                    && let Some(number) = array.id.strip_prefix('$').and_then(|n| n.parse().ok())
+                    && let Some(oid) = array_oid(made.of.pg_oid())
+                {
+                    found.insert(number, oid);
+                }
+                if let Expr::ScalarFunction(call) = expr
+                    && matches!(call.name(), ANY | ALL)
+                    && let [Expr::Placeholder(array), value] = call.args.as_slice()
+                    && let Some(number) = array.id.strip_prefix('$').and_then(|n| n.parse().ok())
+                    && let Some(item) = value.get_type(&schema).ok().as_ref().and_then(engine_type)
+                    && let Some(oid) = array_oid(item.pg_oid())
+                {
+                    found.insert(number, oid);
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(found)
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Membership {
+    name: &'static str,
+    negated: bool,
+    /// Blanks at an item's end do not count.
+    of_char: bool,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Membership {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _types: &[ArrowType]) -> Result<ArrowType> {
+        Ok(ArrowType::Boolean)
+    }
+
+    fn simplify(&self, mut args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        let Expr::Literal(array, _) = &args[0] else { return Ok(ExprSimplifyResult::Original(args)) };
+        let Some(Some(array)) = array.try_as_str() else {
+            let unknown = Expr::Literal(ScalarValue::Boolean(None), None);
+            return Ok(ExprSimplifyResult::Simplified(unknown));
+        };
+        // Each of them becomes a literal of the plan.
+        let most = array.bytes().filter(|b| *b == b',').count() as u64 * memory::LISTED;
+        let _asked = memory::ask("an array", most).map_err(tunnel)?;
+        let items = items(array).map_err(tunnel)?;
+        let value = args.remove(1);
+        if items.is_empty() {
+            return Ok(ExprSimplifyResult::Simplified(Expr::Literal(ScalarValue::Boolean(Some(self.negated)), None)));
+        }
+        let given = info.get_data_type(&value)?;
+        let wanted = match engine_type(&given) {
+            // Each number has its own digits.
+            Some(DataType::Numeric(_)) => DataType::Numeric(None),
+            Some(wanted) => wanted,
+            None => return Err(tunnel(EngineError::unsupported(format!("arrays of {given} are not supported")))),
+        };
+        let item = |item: Option<String>| {
+            let item = item.map(|item| if self.of_char { item.trim_end_matches(' ').to_owned() } else { item });
+            let scalar = convert_scalar(&ScalarValue::Utf8(item), wanted)?;
+            Ok(Expr::Literal(scalar, None))
+        };
+        let mut list = items.into_iter().map(item).collect::<Result<Vec<_>>>()?;
+        let value = if given == arrow_type(wanted) { value } else { convert(value, wanted) };
+        let expr = match list.len() {
+            1 if self.negated => value.not_eq(list.remove(0)),
+            1 => value.eq(list.remove(0)),
+            _ => Expr::InList(InList { expr: Box::new(value), list, negated: self.negated }),
+        };
+        Ok(ExprSimplifyResult::Simplified(expr))
+    }
+
+    fn invoke_with_args(&self, _args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        internal_err!("{} is written out before it runs", self.name)
+    }
+}
+
+/// The items of an array's text; `None`: NULL. One dimension, as comparisons take. 22P02 where it is none.
+fn items(text: &str) -> Result<Vec<Option<String>>, EngineError> {
+    let malformed = |detail: &str| {
+        EngineError::new("22P02", format!("malformed array literal: \"{text}\"")).with_detail(detail.to_owned())
+    };
+    let body = text.trim();
+    let body = body
+        .strip_prefix('{')
+        .ok_or_else(|| malformed("Array value must start with \"{\"."))?
+        .strip_suffix('}')
+        .ok_or_else(|| malformed("Unexpected end of input."))?;
+    let (mut items, mut rest) = (vec![], body.chars());
+    if body.trim().is_empty() {
+        return Ok(items);
+    }
+    loop {
+        // Blanks around an item do not count, but those in quotes do.
+        let (mut item, mut kept, mut quoted, mut open) = (String::new(), 0, false, false);
+        let ended = loop {
+            let next = rest.next();
+            match next {
+                None | Some(',') if !open => break next.is_none(),
+                None => return Err(malformed("Unexpected end of input.")),
+                Some('"') => (open, quoted) = (!open, true),
+                Some('{' | '}') if !open => {
+                    return Err(EngineError::unsupported("arrays of arrays are not supported"));
+                }
+                Some(c) if !open && c.is_whitespace() && item.is_empty() => {}
+                Some('\\') => {
+                    item.push(rest.next().ok_or_else(|| malformed("Unexpected end of input."))?);
+                    (kept, quoted) = (item.len(), true);
+                }
+                Some(c) => {
+                    item.push(c);
+                    if open || !c.is_whitespace() {
+                        kept = item.len();
+                    }
+                }
+            }
+        };
+        item.truncate(kept);
+        match quoted {
+            false if item.is_empty() => return Err(malformed("Unexpected \",\" character or end of input.")),
+            false if item.eq_ignore_ascii_case("null") => items.push(None),
+            _ => items.push(Some(item)),
+        }
+        if ended {
+            return Ok(items);
+        }
+    }
+}
+
+/// `ARRAY[a, b, ..]`. The items are of one type, or become it: numbers the widest, quoted literals what is beside them.
+pub(crate) fn literal(items: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
+    let mut common: Option<ArrowType> = None;
+    for item in &items {
+        let given = item.get_type(schema)?;
+        if given == ArrowType::Null || matches!(item, Expr::Literal(ScalarValue::Utf8(_), _)) {
+            continue;
+        }
+        common = Some(match common {
+            Some(known) if known != given => wider(known, given)?,
+            _ => given,
+        });
+    }
+    let common = common.unwrap_or(ArrowType::Utf8);
+    let Some(to) = engine_type(&common) else {
+        return Err(tunnel(EngineError::unsupported(format!("arrays of {common} are not supported"))));
+    };
+    let item = |item: Expr| match (&item, item.get_type(schema)?) {
+        (_, given) if given == arrow_type(to) => Ok(item),
+        (Expr::Literal(scalar, _), _) => Ok(Expr::Literal(convert_scalar(scalar, to)?, None)),
+        _ => Ok(convert(item, to)),
+    };
+    let items = items.into_iter().map(item).collect::<Result<Vec<_>>>()?;
+    let make = MakeArray { of: arrow_type(to), signature: Signature::variadic_any(Volatility::Immutable) };
+    let make = match items.is_empty() {
+        true => MakeArray { signature: Signature::nullary(Volatility::Immutable), ..make },
+        false => make,
+    };
+    Ok(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(make)), items)))
+}
+
+/// Of two types of numbers.
+fn wider(a: ArrowType, b: ArrowType) -> Result<ArrowType> {
+    let rank = |t: &ArrowType| match t {
+        ArrowType::Int16 => Some(0),
+        ArrowType::Int32 => Some(1),
+        ArrowType::Int64 => Some(2),
+        ArrowType::Decimal128(..) => Some(3),
+        ArrowType::Float32 => Some(4),
+        ArrowType::Float64 => Some(5),
+        _ => None,
+    };
+    match (rank(&a), rank(&b)) {
+        (Some(3), Some(..=3)) | (Some(..=2), Some(3)) => Ok(arrow_type(DataType::Numeric(None))),
+        (Some(x), Some(y)) => Ok(if x >= y { a } else { b }),
+        _ => {
+            let name = |t: &ArrowType| engine_type(t).map_or_else(|| t.to_string(), |t| t.base_name().to_owned());
+            let message = format!("ARRAY types {} and {} cannot be matched", name(&a), name(&b));
+            Err(tunnel(EngineError::new("42804", message)))
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct MakeArray {
+    of: ArrowType,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for MakeArray {
+    fn name(&self) -> &str {
+        "array"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _types: &[ArrowType]) -> Result<ArrowType> {
+        Ok(ArrowType::new_list(self.of.clone(), true))
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let field = Field::new(self.name(), self.return_type(&[])?, true);
+        Ok(Arc::new(crate::functions::chars::array_field(field, args.arg_fields)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let (rows, width) = (args.number_rows, args.args.len());
+        let columns = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<Vec<ArrayRef>>>()?;
+        let values = if width == 0 {
+            datafusion::arrow::array::new_empty_array(&self.of)
+        } else {
+            let columns: Vec<&dyn Array> = columns.iter().map(|c| c.as_ref()).collect();
+            let places: Vec<(usize, usize)> = (0..rows).flat_map(|row| (0..width).map(move |c| (c, row))).collect();
+            interleave(&columns, &places)?
+        };
+        let field = Arc::new(Field::new_list_field(self.of.clone(), true));
+        let offsets = OffsetBuffer::from_lengths(std::iter::repeat_n(width, rows));
+        Ok(ColumnarValue::Array(Arc::new(ListArray::try_new(field, offsets, values, None)?)))
+    }
+}
+
+/// `expr` as an array of items of this type, where it is text or another array.
+pub(crate) fn to_array(expr: Expr, of: DataType) -> Expr {
+    let udf = ToArray { of, signature: Signature::any(1, Volatility::Immutable) };
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(udf)), vec![expr]))
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct ToArray {
+    of: DataType,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for ToArray {
+    fn name(&self) -> &str {
+        "to_array"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _types: &[ArrowType]) -> Result<ArrowType> {
+        Ok(ArrowType::new_list(arrow_type(self.of), true))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let scalar = matches!(args.args[0], ColumnarValue::Scalar(_));
+        let array = args.args[0].to_array(if scalar { 1 } else { args.number_rows })?;
+        let lists = match array.data_type() {
+            ArrowType::List(_) => {
+                let lists = array.as_list::<i32>();
+                let values = convert_array(lists.values(), self.of)?;
+                list(values, lists.offsets().clone(), lists.nulls().cloned())?
+            }
+            _ => self.read(&array)?,
+        };
+        if scalar {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&lists, 0)?));
+        }
+        Ok(ColumnarValue::Array(lists))
+    }
+}
+
+fn list(values: ArrayRef, offsets: OffsetBuffer<i32>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+    let field = Arc::new(Field::new_list_field(values.data_type().clone(), true));
+    Ok(Arc::new(ListArray::try_new(field, offsets, values, nulls)?))
+}
+
+impl ToArray {
+    /// Arrays from their texts.
+    fn read(&self, texts: &ArrayRef) -> Result<ArrayRef> {
+        let texts = datafusion::arrow::compute::cast(texts, &ArrowType::Utf8)?;
+        let (mut all, mut lengths): (Vec<Option<String>>, Vec<usize>) = (vec![], vec![]);
+        for text in texts.as_string::<i32>() {
+            let items = text.map(items).transpose().map_err(tunnel)?.unwrap_or_default();
+            lengths.push(items.len());
+            all.extend(items);
+        }
+        let read: ArrayRef = Arc::new(all.into_iter().collect::<StringArray>());
+        list(convert_array(&read, self.of)?, OffsetBuffer::from_lengths(lengths), texts.nulls().cloned())
+    }
+}
+
+/// Arrays as text: `{1,"b c",NULL}`.
+pub(crate) fn text_array(array: &ArrayRef) -> Result<ArrayRef> {
+    let lists = array.as_list::<i32>();
+    let text = |items: Option<ArrayRef>| -> Result<Option<String>> {
+        let Some(items) = items else { return Ok(None) };
+        let items = crate::functions::builtin::shown(&items, None)?;
+        let shown: Vec<String> =
+            items.as_string::<i32>().iter().map(|item| item.map_or("NULL".into(), quoted)).collect();
+        Ok(Some(format!("{{{}}}", shown.join(","))))
+    };
+    Ok(Arc::new(lists.iter().map(text).collect::<Result<StringArray>>()?))
+}
+
+/// An item as it stands within an array's text.
+fn quoted(item: &str) -> String {
+    let special = |c: char| "{},\"\\ \t\n\r\u{b}\u{c}".contains(c);
+    if !item.is_empty() && !item.contains(special) && !item.eq_ignore_ascii_case("null") {
+        return item.to_owned();
+    }
+    let mut quoted = String::from('"');
+    for c in item.chars() {
+        if matches!(c, '"' | '\\') {
+            quoted.push('\\');
+        }
+        quoted.push(c);
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> String {
+        match items(text) {
+            Ok(items) => format!("{items:?}"),
+            Err(error) => error.state.0.to_string(),
+        }
+    }
+
+    #[test]
+    fn texts_of_arrays() {
+        assert_eq!(read("{}"), "[]");
+        assert_eq!(read(" { } "), "[]");
+        assert_eq!(read("{1, 2 ,3}"), r#"[Some("1"), Some("2"), Some("3")]"#);
+        assert_eq!(read(r#"{a b, " c ",NULL,"null",nUlL}"#), r#"[Some("a b"), Some(" c "), None, Some("null"), None]"#);
+        assert_eq!(read(r#"{"a\"b","\\",x\,y,""}"#), r#"[Some("a\"b"), Some("\\"), Some("x,y"), Some("")]"#);
+        for bad in ["", "1,2", "{1,2", "{1,}", "{,}", "{\"a}", "{a\\", "}", "{"] {
+            assert_eq!(read(bad), "22P02", "{bad}");
+        }
+        assert_eq!(read("{{1},{2}}"), "0A000");
+    }
+}

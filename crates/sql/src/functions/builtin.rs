@@ -1,0 +1,729 @@
+//! Functions with PostgreSQL's names: which arguments they take, and what they answer where DataFusion's of the name
+//! answers something else.
+//!
+//! 1. A function that is not in [`table`] or [`known`] does not exist (42883), whatever DataFusion registers.
+//! 2. Arguments are taken as pg_proc has them: a function is chosen by what its arguments are, an argument may become
+//!    what is wanted by an implicit cast of pg_cast and by no other, and a quoted literal, NULL or untyped parameter
+//!    becomes whatever is wanted.
+//! 3. The choice is made once, right after planning ([`choose`]), so that types do not change when constants are folded
+//!    later. What a constant argument says of a result's scale is part of the choice.
+//! 4. What makes texts asks for them first, as [`crate::functions::bounded`] does.
+//! 5. Where a function is DataFusion's ([`Run::Theirs`]) only its arguments are seen to here.
+//!
+//! Sources: PostgreSQL 15 documentation, chapters 9 and 10.3; pg_proc and pg_cast.
+use crate::error::tunnel;
+use crate::functions::bounded::PIECE;
+use crate::functions::convert::{convert, convert_array, convert_scalar};
+use crate::functions::{bounded, chars};
+use crate::memory;
+use crate::values::{ColumnBuilder, array_datum, arrow_type, engine_array, engine_type, field_of, field_type};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray};
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
+use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
+use datafusion::execution::{FunctionRegistry, SessionState};
+use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
+};
+use std::any::Any;
+use std::sync::Arc;
+use terrace_engine::types::Numeric;
+use terrace_engine::{DataType, Datum, EngineError};
+
+mod bytes;
+mod floats;
+mod known;
+mod numbers;
+mod pattern;
+mod regex;
+mod text;
+mod times;
+
+pub(crate) use known::{is_known_aggregate, is_known_function, is_known_window};
+
+/// A name, and the functions that have it.
+#[derive(Debug)]
+pub(crate) struct Builtin {
+    name: &'static str,
+    overloads: &'static [Overload],
+}
+
+/// One of the functions of a name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Overload {
+    takes: &'static [Takes],
+    /// Any number of arguments more, each as the last.
+    more: bool,
+    gives: Gives,
+    run: Run,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Takes {
+    Is(DataType),
+    /// A numeric of any precision and scale, kept as it is.
+    Numeric,
+    /// Anything, as the text that it is shown as.
+    Shown,
+}
+
+type Digits = fn(&[(u8, u8)], Option<i64>) -> (u8, u8);
+
+#[derive(Clone, Copy)]
+pub(crate) enum Gives {
+    Is(DataType),
+    /// Precision and scale from those of the numeric arguments, and the second argument where it is a constant integer.
+    Numeric(Digits),
+}
+
+impl std::fmt::Debug for Gives {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Gives")
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Run {
+    /// NULL of NULL, else this.
+    Strict(fn(&[Datum]) -> terrace_engine::Result<Datum>),
+    /// The function that is registered under the name.
+    Theirs,
+}
+
+fn table() -> impl Iterator<Item = &'static Builtin> {
+    [numbers::TABLE, floats::TABLE, text::TABLE, bytes::TABLE, regex::TABLE, times::TABLE].into_iter().flatten()
+}
+
+fn find(name: &str) -> Option<&'static Builtin> {
+    table().find(|b| b.name == name)
+}
+
+/// Registers those that run here.
+pub(crate) fn register(state: &mut SessionState) {
+    for builtin in table().filter(|b| b.overloads.iter().any(|o| !matches!(o.run, Run::Theirs))) {
+        let theirs = state.scalar_functions().get(builtin.name).cloned();
+        let signature = Signature::user_defined(Volatility::Immutable);
+        let call = Call { builtin: builtin.name, chosen: None, theirs, signature };
+        state.register_udf(Arc::new(ScalarUDF::from(call))).expect("functions can be replaced");
+    }
+}
+
+/// How PostgreSQL names the type.
+pub(crate) fn type_name(given: &ArrowType) -> String {
+    match given {
+        ArrowType::Interval(_) | ArrowType::Duration(_) => "interval".to_owned(),
+        ArrowType::Null => "unknown".to_owned(),
+        ArrowType::List(item) => format!("{}[]", type_name(item.data_type())),
+        ArrowType::Struct(_) => "record".to_owned(),
+        ArrowType::UInt32 => "oid".to_owned(),
+        other => engine_type(other).map_or_else(|| other.to_string().to_lowercase(), |t| t.base_name().to_owned()),
+    }
+}
+
+/// The hint that PostgreSQL gives with 42883 of a function.
+pub(crate) fn with_hint(mut error: EngineError) -> EngineError {
+    let hint = "No function matches the given name and argument types. You might need to add explicit type casts.";
+    error.hint = Some(hint.to_owned());
+    error
+}
+
+/// What is known of an argument.
+#[derive(Clone, Debug)]
+enum Given {
+    /// A quoted literal, NULL, or a parameter whose type is open.
+    Open,
+    Known(DataType),
+    Other(ArrowType),
+}
+
+impl Given {
+    fn of(field: &Field, literal: Option<&ScalarValue>) -> Given {
+        match (field.data_type(), literal) {
+            (ArrowType::Null, _) => Given::Open,
+            (ArrowType::Utf8, Some(ScalarValue::Utf8(_))) if field.metadata().is_empty() => Given::Open,
+            // A number that stands as it was written: see [`crate::parse::literals`].
+            (ArrowType::Int64, Some(ScalarValue::Int64(Some(v)))) if i32::try_from(*v).is_ok() => {
+                Given::Known(DataType::Int4)
+            }
+            (ArrowType::UInt32, _) => Given::Other(ArrowType::UInt32),
+            (other, _) => field_type(field).map_or_else(|| Given::Other(other.clone()), Given::Known),
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Given::Open => "unknown".to_owned(),
+            Given::Known(t) => t.base_name().to_owned(),
+            Given::Other(t) => type_name(t),
+        }
+    }
+
+    /// How well it suits: 0 not at all, more is better.
+    fn suits(&self, wanted: Takes) -> u32 {
+        match (self, wanted) {
+            (_, Takes::Shown) => 1,
+            (Given::Open, Takes::Is(DataType::Text)) => 3,
+            (Given::Open, Takes::Is(DataType::Float8 | DataType::Timestamptz | DataType::Bool)) => 2,
+            (Given::Open, _) => 1,
+            (Given::Known(from), Takes::Is(to)) if from.base_name() == to.base_name() => 8,
+            (Given::Known(from), Takes::Is(to)) if is_implicit(*from, to) => {
+                if matches!(to, DataType::Float8 | DataType::Text | DataType::Timestamptz) { 4 } else { 2 }
+            }
+            (Given::Known(DataType::Numeric(_)), Takes::Numeric) => 8,
+            (Given::Known(DataType::Int2 | DataType::Int4 | DataType::Int8), Takes::Numeric) => 2,
+            _ => 0,
+        }
+    }
+}
+
+/// pg_cast's implicit casts.
+pub(crate) fn is_implicit(from: DataType, to: DataType) -> bool {
+    use DataType::*;
+    let rank = |t: DataType| match t {
+        Int2 => Some(0),
+        Int4 => Some(1),
+        Int8 => Some(2),
+        Numeric(_) => Some(3),
+        Float4 => Some(4),
+        Float8 => Some(5),
+        _ => None,
+    };
+    match (from, to) {
+        (a, b) if a.base_name() == b.base_name() => true,
+        (a, b) if a.is_text() && b.is_text() => true,
+        (Date, Timestamp | Timestamptz) | (Timestamp, Timestamptz) => true,
+        _ => matches!((rank(from), rank(to)), (Some(a), Some(b)) if a < b),
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Chosen {
+    overload: usize,
+    gives: ArrowType,
+}
+
+/// A call of a function of the table.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Call {
+    builtin: &'static str,
+    /// `None` until [`choose`] has seen it.
+    chosen: Option<Chosen>,
+    /// DataFusion's function of the name, which some of the overloads may be.
+    theirs: Option<Arc<ScalarUDF>>,
+    signature: Signature,
+}
+
+impl Builtin {
+    fn choose(&self, given: &[Given], constant: Option<i64>) -> Result<Chosen> {
+        let fits = |overload: &Overload| {
+            let arity =
+                if overload.more { given.len() >= overload.takes.len() } else { given.len() == overload.takes.len() };
+            let last = overload.takes.last();
+            let suits = given.iter().enumerate().map(|(at, given)| match overload.takes.get(at).or(last) {
+                Some(wanted) if arity => given.suits(*wanted),
+                _ => 0,
+            });
+            let suits: Vec<u32> = suits.collect();
+            (arity && !suits.contains(&0)).then(|| suits.iter().sum::<u32>() + 1)
+        };
+        let mut best: Option<(usize, u32)> = None;
+        for (at, overload) in self.overloads.iter().enumerate() {
+            // The first of equals.
+            if let Some(suits) = fits(overload)
+                && best.is_none_or(|(_, so_far)| suits > so_far)
+            {
+                best = Some((at, suits));
+            }
+        }
+        let Some((at, _)) = best else {
+            let types: Vec<String> = given.iter().map(Given::name).collect();
+            let message = format!("function {}({}) does not exist", self.name, types.join(", "));
+            return Err(tunnel(with_hint(EngineError::new("42883", message))));
+        };
+        let gives = match self.overloads[at].gives {
+            Gives::Is(data_type) => arrow_type(data_type),
+            Gives::Numeric(of) => {
+                let digits = |given: &Given| match given {
+                    Given::Known(known) => as_numeric(*known),
+                    Given::Open => Some((38, 18)),
+                    Given::Other(_) => None,
+                };
+                let digits: Vec<(u8, u8)> = given.iter().filter_map(digits).collect();
+                let (precision, scale) = of(&digits, constant);
+                ArrowType::Decimal128(precision.clamp(1, 38), scale as i8)
+            }
+        };
+        Ok(Chosen { overload: at, gives })
+    }
+}
+
+/// The digits of a type as a numeric.
+fn as_numeric(given: DataType) -> Option<(u8, u8)> {
+    match given {
+        DataType::Int2 => Some((5, 0)),
+        DataType::Int4 => Some((10, 0)),
+        DataType::Int8 => Some((19, 0)),
+        other => other.decimal(),
+    }
+}
+
+impl Call {
+    fn builtin(&self) -> &'static Builtin {
+        find(self.builtin).expect("calls are of functions in the table")
+    }
+
+    fn chosen(&self, fields: &[FieldRef], literals: &[Option<&ScalarValue>]) -> Result<Chosen> {
+        if let Some(chosen) = &self.chosen {
+            return Ok(chosen.clone());
+        }
+        let given: Vec<Given> =
+            fields.iter().enumerate().map(|(at, f)| Given::of(f, literals.get(at).copied().flatten())).collect();
+        self.builtin().choose(&given, literals.get(1).copied().flatten().and_then(integer))
+    }
+}
+
+fn integer(scalar: &ScalarValue) -> Option<i64> {
+    match scalar {
+        ScalarValue::Int16(v) => v.map(i64::from),
+        ScalarValue::Int32(v) => v.map(i64::from),
+        ScalarValue::Int64(v) => *v,
+        _ => None,
+    }
+}
+
+impl ScalarUDFImpl for Call {
+    fn name(&self) -> &str {
+        self.builtin
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, types: &[ArrowType]) -> Result<Vec<ArrowType>> {
+        Ok(types.to_vec())
+    }
+
+    fn return_type(&self, _types: &[ArrowType]) -> Result<ArrowType> {
+        internal_err!("{} has a field", self.builtin)
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let chosen = self.chosen(args.arg_fields, args.scalar_arguments)?;
+        Ok(Arc::new(Field::new(self.builtin, chosen.gives, true)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let literals: Vec<Option<ScalarValue>> = args
+            .args
+            .iter()
+            .map(|arg| match arg {
+                ColumnarValue::Scalar(scalar) => Some(scalar.clone()),
+                ColumnarValue::Array(_) => None,
+            })
+            .collect();
+        let borrowed: Vec<Option<&ScalarValue>> = literals.iter().map(Option::as_ref).collect();
+        let chosen = self.chosen(&args.arg_fields, &borrowed)?;
+        let overload = &self.builtin().overloads[chosen.overload];
+        let run = match overload.run {
+            Run::Strict(run) => run,
+            Run::Theirs => match &self.theirs {
+                Some(theirs) => return theirs.invoke_with_args(args),
+                None => return internal_err!("{} was not chosen before it ran", self.builtin),
+            },
+        };
+        let scalar = literals.iter().all(Option::is_some);
+        let rows = if scalar { 1 } else { args.number_rows };
+        let columns = args.args.iter().zip(&args.arg_fields).enumerate().map(|(at, (arg, field))| {
+            taken(
+                &arg.to_array(rows)?,
+                field,
+                *overload.takes.get(at).or(overload.takes.last()).expect("it takes some"),
+            )
+        });
+        let columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
+        let gives = engine_type(&chosen.gives).expect("functions give the engine's types");
+        let _asked = match gives {
+            DataType::Text | DataType::Bytea => Some(ask_for(self.builtin, &columns, rows)?),
+            _ => None,
+        };
+        let mut builder = ColumnBuilder::new(gives, rows);
+        let mut values = Vec::with_capacity(columns.len());
+        let (mut since_look, mut made) = (0, 0);
+        for row in 0..rows {
+            since_look += columns.iter().map(|column| length(column, row)).sum::<u64>();
+            if since_look >= PIECE {
+                since_look = 0;
+                memory::check().map_err(tunnel)?;
+            }
+            values.clear();
+            values.extend(columns.iter().map(|column| array_datum(column, row)));
+            let result = match values.contains(&Datum::Null) {
+                true => Datum::Null,
+                false => fitted(run(&values).map_err(tunnel)?, gives).map_err(tunnel)?,
+            };
+            made += match &result {
+                Datum::Text(text) => text.len(),
+                Datum::Bytea(bytes) => bytes.len(),
+                _ => 0,
+            };
+            if i32::try_from(made).is_err() {
+                let message = format!("the results of {} for a batch of rows exceed 2 GB", self.builtin);
+                return Err(tunnel(EngineError::new("54000", message)));
+            }
+            builder.push(result.as_ref());
+        }
+        let result = builder.finish();
+        if scalar {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?));
+        }
+        Ok(ColumnarValue::Array(result))
+    }
+}
+
+/// Bytes of a text or bytea; of anything else none to speak of.
+fn length(column: &ArrayRef, row: usize) -> u64 {
+    match column.data_type() {
+        _ if column.is_null(row) => 0,
+        ArrowType::Utf8 => column.as_string::<i32>().value_length(row) as u64,
+        ArrowType::Binary => column.as_binary::<i32>().value_length(row) as u64,
+        _ => 0,
+    }
+}
+
+/// Asks for what a function makes of these: results are no longer than the arguments together, or than so many times
+/// that.
+fn ask_for(name: &str, columns: &[ArrayRef], rows: usize) -> Result<memory::Asked> {
+    let times = match name {
+        // A byte may become `\ooo`.
+        "encode" | "as_text" => 4,
+        // A letter of two bytes may have a capital of three; what escapes nothing by itself is escaped.
+        "upper" | "lower" | "initcap" | text::LIKE_PATTERN => 2,
+        _ => 1,
+    };
+    let together = |row| columns.iter().map(|column| length(column, row)).sum::<u64>() * times;
+    bounded::ask_for(name, &(0..rows).map(together).collect::<Vec<u64>>())
+}
+
+/// Whether a function of this file makes texts of its own, which may be long.
+pub(crate) fn makes_texts(function: &ScalarUDF) -> bool {
+    let inner = function.inner().as_ref() as &dyn Any;
+    let made =
+        |call: &Call| call.chosen.as_ref().is_some_and(|c| matches!(c.gives, ArrowType::Utf8 | ArrowType::Binary));
+    inner.is::<Pad>() || inner.is::<AsText>() || inner.downcast_ref::<Call>().is_some_and(made)
+}
+
+/// A numeric at the scale that was chosen.
+fn fitted(value: Datum, gives: DataType) -> terrace_engine::Result<Datum> {
+    match (value, gives.decimal()) {
+        (Datum::Numeric(v), Some((precision, scale))) => match v.rescale(precision, scale) {
+            Ok(v) => Ok(Datum::Numeric(v)),
+            Err(_) => Err(EngineError::new("22003", "value overflows numeric format")),
+        },
+        (value, _) => Ok(value),
+    }
+}
+
+/// An argument as it is taken.
+fn taken(array: &ArrayRef, field: &Field, wanted: Takes) -> Result<ArrayRef> {
+    match wanted {
+        Takes::Is(data_type) => convert_array(array, data_type),
+        Takes::Numeric => match field_type(field).and_then(as_numeric) {
+            Some(_) if array.data_type().is_decimal() => Ok(array.clone()),
+            Some((precision, scale)) => convert_array(array, DataType::Numeric(Some((precision, scale)))),
+            None => convert_array(array, DataType::Numeric(None)),
+        },
+        Takes::Shown => shown(array, field_type(field)),
+    }
+}
+
+/// As the text that a client is shown. `data_type`: what the array does not say.
+pub(crate) fn shown(array: &ArrayRef, data_type: Option<DataType>) -> Result<ArrayRef> {
+    let array = match array.data_type() {
+        ArrowType::Interval(_) => return crate::functions::interval::text_array(array),
+        ArrowType::List(_) => return crate::functions::arrays::text_array(array),
+        ArrowType::Struct(_) => return row_text(array),
+        _ => engine_array(array).map_err(tunnel)?,
+    };
+    let _asked = match data_type {
+        // A character has four bytes at the most, a blank one.
+        Some(DataType::Char(n)) => {
+            let padded = |row| if array.is_null(row) { 0 } else { length(&array, row) + u64::from(n) };
+            bounded::ask_for("char", &(0..array.len()).map(padded).collect::<Vec<u64>>())?
+        }
+        _ => ask_for("as_text", std::slice::from_ref(&array), array.len())?,
+    };
+    let mut builder = ColumnBuilder::new(DataType::Text, array.len());
+    for row in 0..array.len() {
+        let text = match (array_datum(&array, row), data_type) {
+            (Datum::Null, _) => Datum::Null,
+            (Datum::Text(text), Some(DataType::Char(n))) => Datum::Text(padded(&text, n).into()),
+            (Datum::Text(text), _) => Datum::Text(text),
+            (Datum::Bool(value), _) => Datum::text(if value { "t" } else { "f" }),
+            (Datum::Numeric(v), _) if engine_type(array.data_type()) == Some(DataType::Numeric(None)) => {
+                Datum::text(v.trimmed().to_string())
+            }
+            (value, _) => Datum::text(value.to_string()),
+        };
+        builder.push(text.as_ref());
+    }
+    Ok(builder.finish())
+}
+
+/// A char(n)'s text with the blanks that are not stored.
+pub(crate) fn padded(text: &str, n: u32) -> String {
+    let missing = (n as usize).saturating_sub(text.chars().count());
+    let mut padded = text.to_owned();
+    padded.extend(std::iter::repeat_n(' ', missing));
+    padded
+}
+
+/// Chooses the function that a call names, once its arguments are planned (invariant 3). What is no call of a function
+/// in the table comes back as it is.
+pub(crate) fn choose(call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
+    let inner = call.func.inner().as_ref() as &dyn Any;
+    let ours = inner.downcast_ref::<Call>();
+    let Some(builtin) = find(call.func.name()) else { return Ok(Expr::ScalarFunction(call)) };
+    if ours.is_some_and(|ours| ours.chosen.is_some()) {
+        return Ok(Expr::ScalarFunction(call));
+    }
+    let fields = call.args.iter().map(|arg| Ok(arg.to_field(schema)?.1)).collect::<Result<Vec<FieldRef>>>()?;
+    let literals: Vec<Option<ScalarValue>> = call.args.iter().map(literal).collect();
+    let given: Vec<Given> = fields
+        .iter()
+        .zip(&literals)
+        .zip(&call.args)
+        .map(|((field, literal), arg)| match arg {
+            // A literal's type may be written.
+            Expr::Literal(ScalarValue::Utf8(_), None) => Given::Open,
+            Expr::Literal(ScalarValue::Utf8(_), Some(_)) => Given::Known(field_type(field).unwrap_or(DataType::Text)),
+            Expr::Placeholder(Placeholder { field: None, .. }) => Given::Open,
+            Expr::Literal(..) => Given::of(field, literal.as_ref()),
+            _ => Given::of(field, None),
+        })
+        .collect();
+    let constant = literals.get(1).and_then(|l| l.as_ref()).and_then(integer);
+    let chosen = builtin.choose(&given, constant)?;
+    let overload = &builtin.overloads[chosen.overload];
+    let wanted = (0..given.len()).map(|at| *overload.takes.get(at).or(overload.takes.last()).expect("it takes some"));
+    let args = call.args.into_iter().zip(given).zip(fields.iter()).zip(wanted);
+    let args = args.map(|(((arg, given), field), wanted)| argument(arg, &given, field, wanted, builtin.name));
+    let args = args.collect::<Result<Vec<Expr>>>()?;
+    let nothing = |arg: &Expr| matches!(arg, Expr::Literal(value, _) if value.is_null());
+    let strict = !overload.takes.contains(&Takes::Shown);
+    if matches!(overload.run, Run::Theirs) && strict && args.iter().any(nothing) {
+        return Ok(Expr::Literal(ScalarValue::try_from(&chosen.gives)?, None));
+    }
+    let func = match overload.run {
+        Run::Theirs => ours.and_then(|ours| ours.theirs.clone()).unwrap_or(call.func),
+        _ => {
+            let signature = Signature::user_defined(Volatility::Immutable);
+            let call = Call { builtin: builtin.name, chosen: Some(chosen), theirs: None, signature };
+            Arc::new(ScalarUDF::from(call))
+        }
+    };
+    Ok(Expr::ScalarFunction(ScalarFunction { func, args }))
+}
+
+/// A call of a function of the table.
+pub(crate) fn called(name: &'static str, args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
+    let signature = Signature::user_defined(Volatility::Immutable);
+    let call = Call { builtin: name, chosen: None, theirs: None, signature };
+    choose(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(call)), args), schema)
+}
+
+/// `substring(x from ..)`, of which it is not known yet what stands behind `from`.
+pub(crate) fn substring(args: Vec<Expr>) -> Expr {
+    let signature = Signature::user_defined(Volatility::Immutable);
+    let theirs = Some(datafusion::functions::unicode::substr());
+    let call = Call { builtin: "substring", chosen: None, theirs, signature };
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(call)), args))
+}
+
+/// The value of a constant, as far as it is one now.
+fn literal(expr: &Expr) -> Option<ScalarValue> {
+    crate::functions::convert::constant(expr)
+}
+
+/// An argument as the function takes it.
+fn argument(arg: Expr, given: &Given, field: &Field, wanted: Takes, function: &str) -> Result<Expr> {
+    let to = match wanted {
+        Takes::Is(to) => to,
+        Takes::Numeric => DataType::Numeric(None),
+        Takes::Shown => {
+            return Ok(match (given, arg) {
+                (Given::Open, Expr::Literal(value, _)) => Expr::Literal(convert_scalar(&value, DataType::Text)?, None),
+                (Given::Open, arg) => argument(arg, given, field, Takes::Is(DataType::Text), function)?,
+                (Given::Known(DataType::Text | DataType::Varchar(_)), arg) => arg,
+                (Given::Known(DataType::Char(n)), arg) => chars::with_blanks(arg, *n)?,
+                (_, _) if chars::is_array_of_char(field) => return Err(chars::array_refused()),
+                (_, arg) => as_text(arg),
+            });
+        }
+    };
+    Ok(match (given, arg) {
+        (Given::Open, Expr::Placeholder(Placeholder { id, field: None })) => {
+            Expr::Placeholder(Placeholder { id, field: Some(Arc::new(field_of("", to, true))) })
+        }
+        (Given::Open, Expr::Literal(value, _)) => Expr::Literal(convert_scalar(&value, to)?, None),
+        // The function counts blanks, or shows them.
+        (Given::Known(DataType::Char(n)), arg) if function == "octet_length" => chars::with_blanks(arg, *n)?,
+        (Given::Known(_), arg) if wanted == Takes::Numeric && field.data_type().is_decimal() => arg,
+        (Given::Known(from), arg) if wanted == Takes::Numeric => {
+            let digits = as_numeric(*from).expect("what suits a numeric has digits");
+            convert(arg, DataType::Numeric(Some(digits)))
+        }
+        (_, arg) if field.data_type() == &arrow_type(to) => arg,
+        (_, arg) => convert(arg, to),
+    })
+}
+
+/// `expr`, a char(n), as a text with the blanks at its end.
+pub(crate) fn pad(expr: Expr, n: u32) -> Expr {
+    let pad = Pad { n, signature: Signature::any(1, Volatility::Immutable) };
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(pad)), vec![expr]))
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Pad {
+    n: u32,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Pad {
+    fn name(&self) -> &str {
+        "pad_char"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _types: &[ArrowType]) -> Result<ArrowType> {
+        Ok(ArrowType::Utf8)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        match &args.args[0] {
+            ColumnarValue::Array(array) => Ok(ColumnarValue::Array(shown(array, Some(DataType::Char(self.n)))?)),
+            ColumnarValue::Scalar(value) => {
+                let padded = shown(&value.to_array()?, Some(DataType::Char(self.n)))?;
+                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&padded, 0)?))
+            }
+        }
+    }
+}
+
+/// `expr` as the text that it is shown as: arrays, intervals, rows.
+pub(crate) fn as_text(expr: Expr) -> Expr {
+    let shown = AsText { signature: Signature::any(1, Volatility::Immutable) };
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(shown)), vec![expr]))
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct AsText {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for AsText {
+    fn name(&self) -> &str {
+        "as_text"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _types: &[ArrowType]) -> Result<ArrowType> {
+        Ok(ArrowType::Utf8)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let scalar = matches!(args.args[0], ColumnarValue::Scalar(_));
+        let shown = shown(&args.args[0].to_array(if scalar { 1 } else { args.number_rows })?, None)?;
+        if scalar {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&shown, 0)?));
+        }
+        Ok(ColumnarValue::Array(shown))
+    }
+}
+
+/// Rows as text: `(1,"a b",)`.
+pub fn row_text(array: &ArrayRef) -> Result<ArrayRef> {
+    let rows = array.as_struct();
+    let columns = rows.columns().iter().map(|column| shown(column, None)).collect::<Result<Vec<ArrayRef>>>()?;
+    let row = |row: usize| {
+        if rows.is_null(row) {
+            return None;
+        }
+        let fields: Vec<String> = columns
+            .iter()
+            .map(|column| match column.is_null(row) {
+                true => String::new(),
+                false => quoted_field(column.as_string::<i32>().value(row)),
+            })
+            .collect();
+        Some(format!("({})", fields.join(",")))
+    };
+    Ok(Arc::new((0..rows.len()).map(row).collect::<StringArray>()))
+}
+
+/// A field as it stands within a row's text.
+fn quoted_field(field: &str) -> String {
+    let special = |c: char| matches!(c, '"' | '\\' | '(' | ')' | ',') || c.is_ascii_whitespace();
+    if !field.is_empty() && !field.contains(special) {
+        return field.to_owned();
+    }
+    let mut quoted = String::from('"');
+    for c in field.chars() {
+        if matches!(c, '"' | '\\') {
+            quoted.push(c);
+        }
+        quoted.push(c);
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// Arguments that mean something else to DataFusion's function are put as it takes them.
+pub(crate) fn prepare(call: &mut ScalarFunction, schema: &DFSchema) -> Result<()> {
+    regex::prepare(call, schema)
+}
+
+/// A regular expression, of an operator, as it is matched here. `any_case`: in small letters and capitals alike.
+pub(crate) fn pattern(expr: Expr, any_case: bool, schema: &DFSchema) -> Result<Expr> {
+    let flags = any_case.then(|| datafusion::logical_expr::lit("i"));
+    called(regex::PATTERN, std::iter::once(expr).chain(flags).collect(), schema)
+}
+
+/// The two sides of ILIKE as those of LIKE: PostgreSQL compares the small letters of both.
+pub(crate) fn in_small_letters(sides: [Expr; 2], schema: &DFSchema) -> Result<[Expr; 2]> {
+    let [text, pattern] = sides.map(|side| called("lower", vec![side], schema));
+    Ok([text?, pattern?])
+}
+
+/// A pattern of LIKE, as it is matched here: escaped by backslashes, one behind the other.
+pub(crate) fn like_pattern(expr: Expr, escape: Option<char>, schema: &DFSchema) -> Result<Expr> {
+    let is_made = |expr: &Expr| matches!(expr, Expr::ScalarFunction(call) if call.func.name() == text::LIKE_PATTERN);
+    let of_small_letters =
+        matches!(&expr, Expr::ScalarFunction(call) if call.func.name() == "lower" && call.args.iter().all(is_made));
+    if is_made(&expr) || of_small_letters {
+        return Ok(expr);
+    }
+    let escape = escape.map(|c| datafusion::logical_expr::lit(c.to_string()));
+    called(text::LIKE_PATTERN, std::iter::once(expr).chain(escape).collect(), schema)
+}
+
+/// What a kernel was promised of its arguments' types does not hold.
+fn wrong_arguments(values: &[Datum]) -> EngineError {
+    EngineError::internal(format!("a function was called with {values:?}"))
+}
+
+/// A numeric of an argument.
+fn numeric(value: &Datum) -> terrace_engine::Result<Numeric> {
+    match value {
+        Datum::Numeric(v) => Ok(*v),
+        other => Err(wrong_arguments(std::slice::from_ref(other))),
+    }
+}

@@ -1,0 +1,160 @@
+//! Functions of double precision, with PostgreSQL's errors where there is no answer. (Of numerics they answer double
+//! precision too.)
+use super::{Builtin, Gives, Overload, Run, Takes, wrong_arguments};
+use crate::functions::arithmetic::float_result;
+use terrace_engine::types::power_of_ten;
+use terrace_engine::{DataType, Datum, EngineError, Result};
+
+const fn one(run: fn(&[Datum]) -> Result<Datum>) -> Overload {
+    Overload {
+        takes: &[Takes::Is(DataType::Float8)],
+        more: false,
+        gives: Gives::Is(DataType::Float8),
+        run: Run::Strict(run),
+    }
+}
+
+const fn two(run: fn(&[Datum]) -> Result<Datum>) -> Overload {
+    let takes = &[Takes::Is(DataType::Float8), Takes::Is(DataType::Float8)];
+    Overload { takes, more: false, gives: Gives::Is(DataType::Float8), run: Run::Strict(run) }
+}
+
+const POWER: &[Overload] = &[
+    two(power),
+    Overload {
+        takes: &[Takes::Numeric, Takes::Numeric],
+        more: false,
+        gives: Gives::Is(DataType::Float8),
+        run: Run::Strict(power_of_numerics),
+    },
+];
+
+macro_rules! of_one {
+    ($($name:literal: $function:expr),* $(,)?) => {
+        &[
+            $(Builtin { name: $name, overloads: &[one(|v| apply(v, $function))] },)*
+            Builtin { name: "power", overloads: POWER },
+            Builtin { name: "pow", overloads: POWER },
+            Builtin { name: "atan2", overloads: &[two(|v| apply_two(v, |a, b| Ok(a.atan2(b))))] },
+            Builtin { name: "log", overloads: &[
+                one(|v| apply(v, |x| logarithm(x, f64::log10))),
+                // Of numerics only, the base first.
+                Overload {
+                    takes: &[Takes::Numeric, Takes::Numeric],
+                    more: false,
+                    gives: Gives::Is(DataType::Float8),
+                    run: Run::Strict(log_of),
+                },
+            ] },
+        ]
+    };
+}
+
+const RADIANS_PER_DEGREE: f64 = 0.017_453_292_519_943_295;
+
+pub(super) const TABLE: &[Builtin] = of_one! {
+    "sqrt": |x| match x < 0.0 {
+        true => Err(EngineError::new("2201F", "cannot take square root of a negative number")),
+        false => Ok(x.sqrt()),
+    },
+    "cbrt": |x| Ok(x.cbrt()),
+    "exp": |x| float_result(x.exp(), x.is_infinite(), x.is_finite()),
+    "ln": |x| logarithm(x, f64::ln),
+    "log10": |x| logarithm(x, f64::log10),
+    "sin": |x| finite(x, f64::sin),
+    "cos": |x| finite(x, f64::cos),
+    "tan": |x| finite(x, f64::tan),
+    "cot": |x| finite(x, |x| 1.0 / x.tan()),
+    "asin": |x| within(x, -1.0, 1.0, f64::asin),
+    "acos": |x| within(x, -1.0, 1.0, f64::acos),
+    "atan": |x| Ok(x.atan()),
+    "sinh": |x| Ok(x.sinh()),
+    "cosh": |x| Ok(x.cosh()),
+    "tanh": |x| Ok(x.tanh()),
+    "asinh": |x| Ok(if x.abs() > LARGE { (x.abs().ln() + std::f64::consts::LN_2).copysign(x) } else { x.asinh() }),
+    "acosh": |x| within(x, 1.0, f64::INFINITY, |x| if x > LARGE { x.ln() + std::f64::consts::LN_2 } else { x.acosh() }),
+    "atanh": |x| within(x, -1.0, 1.0, f64::atanh),
+    "degrees": |x| float_result(x / RADIANS_PER_DEGREE, x.is_infinite(), false),
+    "radians": |x| float_result(x * RADIANS_PER_DEGREE, x.is_infinite(), x != 0.0),
+};
+
+/// Beyond it `x * x + 1` is `x * x`, and may be infinite.
+const LARGE: f64 = 1e150;
+
+fn apply(values: &[Datum], f: impl Fn(f64) -> Result<f64>) -> Result<Datum> {
+    match values {
+        [Datum::Float8(v)] if v.is_nan() => Ok(Datum::Float8(f64::NAN)),
+        [Datum::Float8(v)] => f(*v).map(Datum::Float8),
+        other => Err(wrong_arguments(other)),
+    }
+}
+
+fn apply_two(values: &[Datum], f: impl Fn(f64, f64) -> Result<f64>) -> Result<Datum> {
+    match values {
+        [Datum::Float8(a), Datum::Float8(b)] => f(*a, *b).map(Datum::Float8),
+        other => Err(wrong_arguments(other)),
+    }
+}
+
+fn out_of_range() -> EngineError {
+    EngineError::new("22003", "input is out of range")
+}
+
+fn finite(x: f64, f: impl Fn(f64) -> f64) -> Result<f64> {
+    if x.is_infinite() { Err(out_of_range()) } else { Ok(f(x)) }
+}
+
+fn within(x: f64, least: f64, most: f64, f: impl Fn(f64) -> f64) -> Result<f64> {
+    if (least..=most).contains(&x) { Ok(f(x)) } else { Err(out_of_range()) }
+}
+
+fn logarithm(x: f64, f: impl Fn(f64) -> f64) -> Result<f64> {
+    match () {
+        _ if x == 0.0 => Err(EngineError::new("2201E", "cannot take logarithm of zero")),
+        _ if x < 0.0 => Err(EngineError::new("2201E", "cannot take logarithm of a negative number")),
+        _ => Ok(f(x)),
+    }
+}
+
+/// `log(base, x)`.
+fn log_of(values: &[Datum]) -> Result<Datum> {
+    let (base, x) = (super::numeric(&values[0])?.to_f64(), super::numeric(&values[1])?.to_f64());
+    let (base, x) = (logarithm(base, f64::ln)?, logarithm(x, f64::ln)?);
+    if base == 0.0 {
+        return Err(crate::functions::arithmetic::division_by_zero());
+    }
+    Ok(Datum::Float8(x / base))
+}
+
+fn power(values: &[Datum]) -> Result<Datum> {
+    apply_two(values, |a, b| match () {
+        _ if a == 0.0 && b < 0.0 => Err(EngineError::new("2201F", "zero raised to a negative power is undefined")),
+        _ if a < 0.0 && b.is_finite() && b.fract() != 0.0 => Err(complex()),
+        _ => {
+            let given = a.is_infinite() || b.is_infinite();
+            float_result(a.powf(b), given, a != 0.0 && a.is_finite() && b.is_finite())
+        }
+    })
+}
+
+/// Whether the exponent is whole, and odd, is asked of the numeric: as a double it may have lost these digits.
+fn power_of_numerics(values: &[Datum]) -> Result<Datum> {
+    let (a, b) = (super::numeric(&values[0])?, super::numeric(&values[1])?);
+    let (x, y) = (a.to_f64(), b.to_f64());
+    if a.unscaled >= 0 {
+        return power(&[Datum::Float8(x), Datum::Float8(y)]);
+    }
+    let one = power_of_ten(b.scale);
+    if b.unscaled % one != 0 {
+        return Err(complex());
+    }
+    let odd = b.unscaled / one % 2 != 0;
+    apply_two(&[Datum::Float8(-x), Datum::Float8(y)], |x, y| {
+        let size = float_result(x.powf(y), false, true)?;
+        Ok(if odd { -size } else { size })
+    })
+}
+
+fn complex() -> EngineError {
+    EngineError::new("2201F", "a negative number raised to a non-integer power yields a complex result")
+}

@@ -1,0 +1,173 @@
+//! Casts within queries: the type names of SQL, and a function per target type that converts as PostgreSQL does
+//! ([`crate::cast`]).
+//!
+//! An analyzer rule, run after type coercion, puts the function in the place of DataFusion's cast wherever the two
+//! differ, and the checked functions of [`crate::functions::arithmetic`] in the place of what is left of DataFusion's
+//! operators. Names of result columns stay.
+use crate::cast::cast_datum;
+use crate::error::tunnel;
+use crate::values::{ColumnBuilder, array_datum, engine_array, engine_type, field_of};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, TimestampMicrosecondType};
+use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
+use datafusion::logical_expr::expr::{Cast, Placeholder, ScalarFunction};
+use datafusion::logical_expr::planner::TypePlanner;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
+};
+use datafusion::sql::sqlparser::ast::DataType as SqlType;
+use std::sync::Arc;
+use terrace_engine::{DataType, Datum};
+
+/// SQL's names of types.
+#[derive(Debug)]
+pub(crate) struct Types;
+
+impl TypePlanner for Types {
+    fn plan_type_field(&self, sql: &SqlType) -> Result<Option<FieldRef>> {
+        match crate::parse::types::column_type(sql) {
+            // Arrow's type says all of a numeric, and a literal's digits are not to be told as a column's.
+            Ok(numeric @ DataType::Numeric(_)) => {
+                Ok(Some(Arc::new(Field::new("", crate::values::arrow_type(numeric), true))))
+            }
+            // A cast to a field without name and metadata keeps the metadata of what is cast: a char would stay one.
+            Ok(DataType::Text) => Ok(Some(Arc::new(field_of("text", DataType::Text, true)))),
+            Ok(data_type) => Ok(Some(Arc::new(field_of("", data_type, true)))),
+            // Intervals and arrays are DataFusion's. What else it knows (tinyint, int unsigned, string) is not
+            // PostgreSQL's.
+            Err(error) => match sql {
+                SqlType::Interval { .. } | SqlType::Array(_) => Ok(None),
+                _ => Err(tunnel(error)),
+            },
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Conversion {
+    to: DataType,
+    signature: Signature,
+}
+
+/// `expr` as a value of another type, explicitly.
+pub(crate) fn convert(expr: Expr, to: DataType) -> Expr {
+    let conversion = Conversion { to, signature: Signature::any(1, Volatility::Immutable) };
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(conversion)), vec![expr]))
+}
+
+impl ScalarUDFImpl for Conversion {
+    fn name(&self) -> &str {
+        "convert"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _types: &[ArrowType]) -> Result<ArrowType> {
+        Ok(crate::values::arrow_type(self.to))
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        Ok(Arc::new(field_of(self.name(), self.to, args.arg_fields[0].is_nullable())))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        match &args.args[0] {
+            ColumnarValue::Array(array) => Ok(ColumnarValue::Array(convert_array(array, self.to)?)),
+            ColumnarValue::Scalar(scalar) => Ok(ColumnarValue::Scalar(convert_scalar(scalar, self.to)?)),
+        }
+    }
+}
+
+pub(crate) fn convert_array(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
+    let array = engine_array(array).map_err(tunnel)?;
+    if array.data_type() == &crate::values::arrow_type(to) && !matches!(to, DataType::Varchar(1..) | DataType::Char(_))
+    {
+        return Ok(array);
+    }
+    let whole = |t: &ArrowType| matches!(t, ArrowType::Int16 | ArrowType::Int32 | ArrowType::Int64);
+    let target = crate::values::arrow_type(to);
+    if whole(array.data_type()) && whole(&target) {
+        // What does not fit becomes NULL, and is told below.
+        let made = datafusion::arrow::compute::cast(&array, &target)?;
+        if made.null_count() == array.null_count() {
+            return Ok(made);
+        }
+    }
+    let mut builder = ColumnBuilder::new(to, array.len());
+    for row in 0..array.len() {
+        let value = match array_datum(&array, row) {
+            // Plain numeric has no zeros at its end.
+            Datum::Numeric(v) if to.is_text() && engine_type(array.data_type()) == Some(DataType::Numeric(None)) => {
+                Datum::Numeric(v.trimmed())
+            }
+            value => value,
+        };
+        builder.push(cast_datum(value, to, true).map_err(tunnel)?.as_ref());
+    }
+    Ok(builder.finish())
+}
+
+pub(crate) fn convert_scalar(scalar: &ScalarValue, to: DataType) -> Result<ScalarValue> {
+    if scalar.is_null() {
+        return ScalarValue::try_from(&crate::values::arrow_type(to));
+    }
+    ScalarValue::try_from_array(&convert_array(&scalar.to_array()?, to)?, 0)
+}
+
+/// Whether the field says more than its Arrow type does.
+pub(crate) fn is_written(field: &Field) -> bool {
+    !field.metadata().is_empty()
+}
+
+/// The value of a constant, cast or not; `None` where it is none, or the cast fails (which then is told when it is
+/// evaluated).
+pub(crate) fn constant(expr: &Expr) -> Option<ScalarValue> {
+    match expr {
+        Expr::Literal(value, _) => Some(value.clone()),
+        Expr::Cast(Cast { expr, field }) if !is_written(field) => {
+            let value = constant(expr)?;
+            convert_scalar(&value, engine_type(field.data_type())?).ok()
+        }
+        _ => None,
+    }
+}
+
+/// A quoted literal, a parameter without a type, NULL.
+pub(crate) fn is_open(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal(ScalarValue::Utf8(_) | ScalarValue::Null, metadata) => metadata.is_none(),
+        Expr::Placeholder(Placeholder { field: None, .. }) => true,
+        _ => false,
+    }
+}
+
+/// The bigint that it is, or that it was made an integer of when it was a smallint.
+pub(crate) fn bigint_within<'e>(number: &'e Expr, schema: &DFSchema) -> Result<Option<&'e Expr>> {
+    let number = match number {
+        Expr::ScalarFunction(made) if made.func.name() == "convert" => &made.args[0],
+        other => other,
+    };
+    Ok((number.get_type(schema)? == ArrowType::Int64).then_some(number))
+}
+
+/// A date's midnight, a timestamp's microseconds.
+pub(crate) fn micros_of(array: &ArrayRef) -> Result<PrimitiveArray<TimestampMicrosecondType>> {
+    let array = match array.data_type() {
+        ArrowType::Timestamp(..) => engine_array(array).map_err(tunnel)?,
+        ArrowType::Date32 | ArrowType::Utf8 => convert_array(array, DataType::Timestamp)?,
+        ArrowType::Null => return Ok(PrimitiveArray::new_null(array.len())),
+        other => return internal_err!("{other} is no time"),
+    };
+    Ok(array.as_primitive::<TimestampMicrosecondType>().clone())
+}
+
+/// Of a timestamp with time zone, or what becomes one.
+pub(crate) fn moments_of(array: &ArrayRef) -> Result<PrimitiveArray<TimestampMicrosecondType>> {
+    match array.data_type() {
+        ArrowType::Null => micros_of(array),
+        _ => micros_of(&convert_array(array, DataType::Timestamptz)?),
+    }
+}

@@ -1,0 +1,485 @@
+//! Functions whose results are not what DataFusion's are: fields of times, arithmetic of days, the time of the
+//! transaction.
+use crate::error::tunnel;
+use crate::functions::arithmetic::Function;
+use crate::functions::calendar::{DAY, Part, moved};
+use crate::functions::convert::{convert_scalar, is_open, micros_of, moments_of};
+use crate::values::{UTC, arrow_type, engine_type, field_of};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array, Int32Array, PrimitiveArray};
+use datafusion::arrow::datatypes::{
+    DataType as ArrowType, Date32Type, Field, FieldRef, Int32Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
+    IntervalUnit, TimeUnit, TimestampMicrosecondType,
+};
+use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
+use datafusion::execution::{FunctionRegistry, SessionState};
+use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
+};
+use std::any::Any;
+use std::sync::Arc;
+use terrace_engine::types::{Zone, date_of_timestamp};
+use terrace_engine::{DataType, EngineError};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Kind {
+    /// numeric, of date, timestamps, interval.
+    Extract(Part),
+    /// double precision, the field being an argument.
+    DatePart,
+    DateTrunc,
+    /// `date_bin(stride, time, origin)`.
+    DateBin,
+    MoveDays(Function),
+    DaysBetween,
+    TimeBetween,
+    /// A timestamp with time zone and an interval, whose days are of the session's zone.
+    MoveTime(Function),
+    /// `timestamp AT TIME ZONE zone`, the zone first.
+    AtZone,
+    /// The beginning of the transaction, as this type.
+    Now(DataType),
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Native {
+    name: &'static str,
+    kind: Kind,
+    signature: Signature,
+    aliases: Vec<String>,
+}
+
+fn udf(name: &'static str, kind: Kind, aliases: &[&str]) -> ScalarUDF {
+    let signature = match kind {
+        Kind::Extract(_) => Signature::any(1, Volatility::Immutable),
+        Kind::DateBin => Signature::any(3, Volatility::Immutable),
+        Kind::Now(_) => Signature::nullary(Volatility::Stable),
+        _ => Signature::any(2, Volatility::Immutable),
+    };
+    ScalarUDF::from(Native { name, kind, signature, aliases: aliases.iter().map(|a| (*a).to_owned()).collect() })
+}
+
+/// Puts the functions that have names in the place of DataFusion's.
+pub(crate) fn register(state: &mut SessionState) {
+    let functions = [
+        udf("date_part", Kind::DatePart, &[]),
+        udf("date_trunc", Kind::DateTrunc, &[]),
+        udf("date_bin", Kind::DateBin, &[]),
+        udf("timezone", Kind::AtZone, &[]),
+        udf(
+            "now",
+            Kind::Now(DataType::Timestamptz),
+            &["current_timestamp", "transaction_timestamp", "statement_timestamp"],
+        ),
+        udf("localtimestamp", Kind::Now(DataType::Timestamp), &[]),
+        udf("current_date", Kind::Now(DataType::Date), &["today"]),
+    ];
+    // DataFusion's to_char has other patterns: it would answer 'YYYY' with "YYYY".
+    let others = crate::functions::arrays::functions().into_iter().chain([crate::functions::to_char::function()]);
+    for function in functions.into_iter().chain(others) {
+        state.register_udf(Arc::new(function)).expect("functions can be replaced");
+    }
+}
+
+fn call(kind: Kind, name: &'static str, args: Vec<Expr>) -> Expr {
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(udf(name, kind, &[])), args))
+}
+
+/// `extract(field FROM value)`.
+pub(crate) fn extract(field: &str, value: Expr) -> Result<Expr> {
+    let part = Part::named(field).ok_or_else(|| tunnel(unknown_part(field)))?;
+    Ok(call(Kind::Extract(part), "extract", vec![value]))
+}
+
+fn unknown_part(field: &str) -> EngineError {
+    EngineError::new("22023", format!("unit \"{}\" not recognized", field.to_lowercase()))
+}
+
+fn no_unit(part: Part, of: &str) -> EngineError {
+    let part = format!("{part:?}").to_lowercase();
+    EngineError::new("0A000", format!("unit \"{part}\" not supported for type {of}"))
+}
+
+/// `date + days`, `date - days`.
+pub(crate) fn move_days(date: Expr, days: Expr, function: Function) -> Expr {
+    call(Kind::MoveDays(function), "move_days", vec![date, days])
+}
+
+/// What a call of the former does.
+pub(crate) fn moves(call: &ScalarFunction) -> Option<Function> {
+    match (call.func.inner().as_ref() as &dyn Any).downcast_ref() {
+        Some(Native { kind: Kind::MoveDays(function), .. }) => Some(*function),
+        _ => None,
+    }
+}
+
+/// `date - date`.
+pub(crate) fn days_between(left: Expr, right: Expr) -> Expr {
+    call(Kind::DaysBetween, "days_between", vec![left, right])
+}
+
+/// `timestamp - timestamp`, an interval of days and time of day.
+pub(crate) fn time_between(left: Expr, right: Expr) -> Expr {
+    call(Kind::TimeBetween, "time_between", vec![left, right])
+}
+
+/// `timestamp with time zone + interval`, and minus.
+pub(crate) fn move_time(time: Expr, by: Expr, function: Function) -> Expr {
+    call(Kind::MoveTime(function), "move_time", vec![time, by])
+}
+
+impl ScalarUDFImpl for Native {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn aliases(&self) -> &[String] {
+        &self.aliases
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[ArrowType]) -> Result<ArrowType> {
+        Ok(match self.kind {
+            Kind::Extract(part) => {
+                time_like(self.name, &types[0])?;
+                if types[0] == ArrowType::Date32 && part.is_of_day() {
+                    return Err(tunnel(no_unit(part, "date")));
+                }
+                ArrowType::Decimal128(28, part.scale() as i8)
+            }
+            Kind::DatePart => {
+                time_like(self.name, &types[1])?;
+                ArrowType::Float64
+            }
+            Kind::DateTrunc => match &types[1] {
+                ArrowType::Date32 | ArrowType::Timestamp(_, Some(_)) => arrow_type(DataType::Timestamptz),
+                ArrowType::Timestamp(_, None) | ArrowType::Utf8 | ArrowType::Null => arrow_type(DataType::Timestamp),
+                other => return Err(tunnel(no_function(self.name, other))),
+            },
+            Kind::DateBin => {
+                match &types[0] {
+                    ArrowType::Interval(_) | ArrowType::Utf8 | ArrowType::Null => {}
+                    other => return Err(tunnel(no_function(self.name, other))),
+                }
+                types[1..].iter().try_for_each(|given| match given {
+                    ArrowType::Interval(_) => Err(tunnel(no_function(self.name, given))),
+                    given => time_like(self.name, given),
+                })?;
+                let zoned = |t: &ArrowType| matches!(t, ArrowType::Date32 | ArrowType::Timestamp(_, Some(_)));
+                let zoned = types[1..].iter().any(zoned);
+                arrow_type(if zoned { DataType::Timestamptz } else { DataType::Timestamp })
+            }
+            Kind::MoveTime(_) => arrow_type(DataType::Timestamptz),
+            Kind::AtZone => match &types[1] {
+                ArrowType::Timestamp(_, None) => arrow_type(DataType::Timestamptz),
+                ArrowType::Timestamp(_, Some(_)) | ArrowType::Date32 | ArrowType::Utf8 | ArrowType::Null => {
+                    arrow_type(DataType::Timestamp)
+                }
+                other => return Err(tunnel(no_function(self.name, other))),
+            },
+            Kind::MoveDays(_) => ArrowType::Date32,
+            Kind::DaysBetween => ArrowType::Int32,
+            Kind::TimeBetween => ArrowType::Interval(IntervalUnit::MonthDayNano),
+            Kind::Now(data_type) => arrow_type(data_type),
+        })
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let types: Vec<ArrowType> = args.arg_fields.iter().map(|f| f.data_type().clone()).collect();
+        let nullable = args.arg_fields.iter().any(|f| f.is_nullable());
+        Ok(Arc::new(Field::new(self.name, self.return_type(&types)?, nullable)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        // A NULL of no type: all functions here are strict. (DataFusion's optimizer asks what a condition makes of
+        // NULLs.)
+        if args.args.iter().any(|a| a.data_type() == ArrowType::Null) {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from(args.return_field.data_type())?));
+        }
+        let scalar = args.args.iter().all(|a| matches!(a, ColumnarValue::Scalar(_)));
+        let rows = if scalar { 1 } else { args.number_rows };
+        let array = |at: usize| args.args[at].to_array(rows);
+        let result: ArrayRef = match self.kind {
+            Kind::Extract(part) => Arc::new(extract_array(part, &array(0)?)?),
+            Kind::DatePart => {
+                let (part, of) = (self.part(&args.args[0])?, array(1)?);
+                if let (Part::Epoch, ArrowType::Interval(_)) = (part, of.data_type()) {
+                    let seconds = crate::functions::interval::intervals(&of)?.iter().map(|v| v.map(seconds)).collect();
+                    Arc::<Float64Array>::new(seconds)
+                } else {
+                    let exact = extract_array(part, &of)?;
+                    let divisor = 10f64.powi(part.scale().into());
+                    Arc::new(exact.iter().map(|v| v.map(|v| v as f64 / divisor)).collect::<Float64Array>())
+                }
+            }
+            Kind::DateBin => date_bin(&array(0)?, &array(1)?, &array(2)?, args.return_field.data_type())?,
+            Kind::DateTrunc => date_trunc(self.part(&args.args[0])?, &array(1)?, args.return_field.data_type())?,
+            Kind::MoveDays(function) => move_array(function, &array(0)?, &array(1)?)?,
+            Kind::DaysBetween => {
+                let (a, b) = (array(0)?, array(1)?);
+                let pairs = a.as_primitive::<Date32Type>().iter().zip(b.as_primitive::<Date32Type>());
+                let days = pairs.map(|(a, b)| days_apart(a, b)).collect::<Result<Int32Array>>()?;
+                Arc::new(days)
+            }
+            Kind::TimeBetween => time_array(&array(0)?, &array(1)?)?,
+            Kind::MoveTime(function) => move_times(function, &array(0)?, &array(1)?)?,
+            Kind::AtZone => at_zone(&array(0)?, &array(1)?)?,
+            Kind::Now(_) => return internal_err!("{} stands for a constant", self.name),
+        };
+        if scalar {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?));
+        }
+        Ok(ColumnarValue::Array(result))
+    }
+
+    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        let (Kind::Now(data_type), Some(now)) = (self.kind, info.query_execution_start_time()) else {
+            return Ok(ExprSimplifyResult::Original(args));
+        };
+        let micros = now.timestamp_micros();
+        let value = match data_type {
+            DataType::Date => ScalarValue::Date32(Some(date_of_timestamp(Zone::current().local(micros)))),
+            DataType::Timestamp => ScalarValue::TimestampMicrosecond(Some(Zone::current().local(micros)), None),
+            _ => ScalarValue::TimestampMicrosecond(Some(micros), Some(UTC.into())),
+        };
+        Ok(ExprSimplifyResult::Simplified(Expr::Literal(value, None)))
+    }
+}
+
+impl Native {
+    fn part(&self, argument: &ColumnarValue) -> Result<Part> {
+        match argument {
+            ColumnarValue::Scalar(value) => match value.try_as_str() {
+                Some(Some(name)) => Part::named(name).ok_or_else(|| tunnel(unknown_part(name))),
+                _ => Err(tunnel(EngineError::unsupported(format!("{} of no constant unit", self.name)))),
+            },
+            ColumnarValue::Array(_) => {
+                Err(tunnel(EngineError::unsupported(format!("{} of a unit that is no constant", self.name))))
+            }
+        }
+    }
+}
+
+/// What times functions are called with: a text is none (42883), and of constants without a type alone it is not known
+/// which they are (42725); `date_bin` prefers moments.
+pub(crate) fn refuse_texts(call: &mut ScalarFunction, schema: &DFSchema) -> Result<()> {
+    let Some(Native { name, kind, .. }) = (call.func.inner().as_ref() as &dyn Any).downcast_ref() else {
+        return Ok(());
+    };
+    let first = match kind {
+        Kind::Extract(_) => 0,
+        Kind::DatePart | Kind::DateTrunc | Kind::DateBin => 1,
+        _ => return Ok(()),
+    };
+    let of_extract = matches!(kind, Kind::Extract(_));
+    let shown = if of_extract { "pg_catalog.extract" } else { name };
+    let times = &mut call.args[first..];
+    let is_text = |arg: &Expr| -> Result<bool> { Ok(!is_open(arg) && arg.get_type(schema)? == ArrowType::Utf8) };
+    for arg in times.iter() {
+        if is_text(arg)? {
+            let message = format!("function {shown}(unknown, text) does not exist");
+            return Err(tunnel(crate::functions::builtin::with_hint(EngineError::new("42883", message))));
+        }
+    }
+    if !times.iter().all(is_open) {
+        return Ok(());
+    }
+    if !matches!(kind, Kind::DateBin) {
+        let message = format!("function {shown}(unknown, unknown) is not unique");
+        let hint = "Could not choose a best candidate function. You might need to add explicit type casts.";
+        return Err(tunnel(EngineError::new("42725", message).with_hint(hint)));
+    }
+    for arg in times {
+        *arg = match std::mem::take(arg) {
+            Expr::Literal(text, _) => Expr::Literal(convert_scalar(&text, DataType::Timestamptz)?, None),
+            Expr::Placeholder(Placeholder { id, .. }) => {
+                let moment = field_of("", DataType::Timestamptz, true);
+                Expr::Placeholder(Placeholder { id, field: Some(Arc::new(moment)) })
+            }
+            other => other,
+        };
+    }
+    Ok(())
+}
+
+fn no_function(name: &str, given: &ArrowType) -> EngineError {
+    let shown = engine_type(given).map_or_else(|| given.to_string().to_lowercase(), |t| t.base_name().to_owned());
+    EngineError::new("42883", format!("function {name}(unknown, {shown}) does not exist"))
+}
+
+fn time_like(name: &str, given: &ArrowType) -> Result<()> {
+    match given {
+        ArrowType::Date32 | ArrowType::Timestamp(..) | ArrowType::Interval(_) | ArrowType::Null => Ok(()),
+        // A quoted literal, taken as a timestamp.
+        ArrowType::Utf8 => Ok(()),
+        other => Err(tunnel(no_function(name, other))),
+    }
+}
+
+fn extract_array(part: Part, array: &ArrayRef) -> Result<Decimal128Array> {
+    let values: Decimal128Array = match array.data_type() {
+        ArrowType::Interval(_) => {
+            let target = ArrowType::Interval(IntervalUnit::MonthDayNano);
+            let intervals = datafusion::arrow::compute::cast(array, &target)?;
+            let value = |v: Option<IntervalMonthDayNano>| -> Result<Option<i128>> {
+                let Some(v) = v else { return Ok(None) };
+                let found = part.of_interval(v.months, v.days, v.nanoseconds / 1000);
+                found.map(Some).ok_or_else(|| tunnel(no_unit(part, "interval")))
+            };
+            intervals.as_primitive::<IntervalMonthDayNanoType>().iter().map(value).collect::<Result<_>>()?
+        }
+        ArrowType::Timestamp(_, Some(_)) => {
+            let zone = Zone::current();
+            micros_of(array)?.iter().map(|v| v.map(|v| part.of_moment(v, zone))).collect()
+        }
+        _ if part.is_of_zone() => return Err(tunnel(no_unit(part, "timestamp without time zone"))),
+        _ => micros_of(array)?.iter().map(|v| v.map(|v| part.of_timestamp(v))).collect(),
+    };
+    Ok(values.with_precision_and_scale(28, part.scale() as i8)?)
+}
+
+/// An interval's length, summed up in the order in which PostgreSQL does it, and so rounded as there.
+fn seconds(v: IntervalMonthDayNano) -> f64 {
+    let day = 86_400.0;
+    let time = (v.nanoseconds / 1000) as f64 / 1e6;
+    let years = time + day * 365.25 * f64::from(v.months / 12);
+    years + day * 30.0 * f64::from(v.months % 12) + day * f64::from(v.days)
+}
+
+/// The beginning of the stretch that a time lies in; stretches of `stride` follow each other from `origin` on, and come
+/// before it.
+fn date_bin(strides: &ArrayRef, times: &ArrayRef, origins: &ArrayRef, to: &ArrowType) -> Result<ArrayRef> {
+    let zoned = matches!(to, ArrowType::Timestamp(_, Some(_)));
+    let micros = |array| if zoned { moments_of(array) } else { micros_of(array) };
+    let (strides, times, origins) =
+        (crate::functions::interval::read_or_cast(strides)?, micros(times)?, micros(origins)?);
+    let binned = strides.iter().zip(&times).zip(&origins).map(|((stride, time), origin)| {
+        let (Some(stride), Some(time), Some(origin)) = (stride, time, origin) else { return Ok(None) };
+        if stride.months != 0 {
+            let why = "timestamps cannot be binned into intervals containing months or years";
+            return Err(tunnel(EngineError::unsupported(why)));
+        }
+        let size = i64::from(stride.days).checked_mul(DAY).and_then(|days| days.checked_add(stride.nanoseconds / 1000));
+        let size = size.ok_or_else(|| tunnel(EngineError::new("22008", "interval out of range")))?;
+        if size <= 0 {
+            return Err(tunnel(EngineError::new("22008", "stride must be greater than zero")));
+        }
+        let begin = time.checked_sub(origin).and_then(|since| time.checked_sub(since.rem_euclid(size)));
+        begin.map(Some).ok_or_else(|| tunnel(time_out_of_range()))
+    });
+    if zoned {
+        return moments_from(binned);
+    }
+    Ok(Arc::new(binned.collect::<Result<PrimitiveArray<TimestampMicrosecondType>>>()?))
+}
+
+fn date_trunc(part: Part, array: &ArrayRef, to: &ArrowType) -> Result<ArrayRef> {
+    let cut = |v: Option<i64>| -> Result<Option<i64>> {
+        let Some(v) = v else { return Ok(None) };
+        let begin = part.truncate(v);
+        begin.map(Some).ok_or_else(|| tunnel(EngineError::new("22023", format!("unit {part:?} cannot be cut to"))))
+    };
+    if !matches!(to, ArrowType::Timestamp(TimeUnit::Microsecond, Some(_))) {
+        let cut = micros_of(array)?.iter().map(cut).collect::<Result<PrimitiveArray<TimestampMicrosecondType>>>()?;
+        return Ok(Arc::new(cut));
+    }
+    // Units begin when they do in the session's zone.
+    let zone = Zone::current();
+    let moments = moments_of(array)?;
+    let cut = moments.iter().map(|v| match cut(v.map(|v| zone.local(v)))? {
+        Some(local) => zone.utc(local).map(Some).ok_or_else(|| tunnel(time_out_of_range())),
+        None => Ok(None),
+    });
+    moments_from(cut)
+}
+
+fn moments_from(values: impl Iterator<Item = Result<Option<i64>>>) -> Result<ArrayRef> {
+    let array = values.collect::<Result<PrimitiveArray<TimestampMicrosecondType>>>()?;
+    Ok(Arc::new(array.with_timezone(UTC)))
+}
+
+fn time_out_of_range() -> EngineError {
+    EngineError::new("22008", "timestamp out of range")
+}
+
+fn move_times(function: Function, times: &ArrayRef, by: &ArrayRef) -> Result<ArrayRef> {
+    let zone = Zone::current();
+    let by = datafusion::arrow::compute::cast(by, &ArrowType::Interval(IntervalUnit::MonthDayNano))?;
+    let times = moments_of(times)?;
+    let moved = times.iter().zip(by.as_primitive::<IntervalMonthDayNanoType>()).map(|(time, by)| {
+        let (Some(time), Some(by)) = (time, by) else { return Ok(None) };
+        let sign = if function == Function::Add { 1 } else { -1 };
+        // Months and days by the clock, what is left by the time that passes.
+        let day = match (by.months, by.days) {
+            (0, 0) => Some(time),
+            (months, days) => months
+                .checked_mul(sign)
+                .zip(days.checked_mul(sign))
+                .and_then(|(months, days)| moved(zone.local(time), months, days, 0))
+                .and_then(|local| zone.utc(local)),
+        };
+        let end = day.and_then(|day| day.checked_add(by.nanoseconds / 1000 * i64::from(sign)));
+        let end = end.filter(|end| *end >= crate::functions::interval::FIRST_TIMESTAMP);
+        end.map(Some).ok_or_else(|| tunnel(time_out_of_range()))
+    });
+    moments_from(moved)
+}
+
+/// What clocks show in a zone at a moment; or when clocks in a zone show a timestamp.
+fn at_zone(zones: &ArrayRef, times: &ArrayRef) -> Result<ArrayRef> {
+    let zones = datafusion::arrow::compute::cast(zones, &ArrowType::Utf8)?;
+    let to_moments = matches!(times.data_type(), ArrowType::Timestamp(_, None));
+    let times = if to_moments { micros_of(times)? } else { moments_of(times)? };
+    let values = zones.as_string::<i32>().iter().zip(times.iter()).map(|(name, time)| {
+        let (Some(name), Some(time)) = (name, time) else { return Ok(None) };
+        let unknown = || EngineError::new("22023", format!("time zone \"{name}\" not recognized"));
+        let zone = Zone::in_expression(name).ok_or_else(|| tunnel(unknown()))?;
+        if !to_moments {
+            return Ok(Some(zone.local(time)));
+        }
+        zone.utc(time).map(Some).ok_or_else(|| tunnel(time_out_of_range()))
+    });
+    if to_moments {
+        return moments_from(values);
+    }
+    Ok(Arc::new(values.collect::<Result<PrimitiveArray<TimestampMicrosecondType>>>()?))
+}
+
+/// From 4714-11-24 BC to 5874897-12-31, in days since 1970.
+const DATES: std::ops::Range<i32> = -2_440_588..2_145_042_906;
+
+fn date_out_of_range() -> EngineError {
+    EngineError::new("22008", "date out of range")
+}
+
+fn days_apart(a: Option<i32>, b: Option<i32>) -> Result<Option<i32>> {
+    let (Some(a), Some(b)) = (a, b) else { return Ok(None) };
+    a.checked_sub(b).map(Some).ok_or_else(|| tunnel(date_out_of_range()))
+}
+
+fn move_array(function: Function, dates: &ArrayRef, days: &ArrayRef) -> Result<ArrayRef> {
+    let pairs = dates.as_primitive::<Date32Type>().iter().zip(days.as_primitive::<Int32Type>());
+    let moved = pairs.map(|(date, days)| {
+        let (Some(date), Some(days)) = (date, days) else { return Ok(None) };
+        let moved = if function == Function::Add { date.checked_add(days) } else { date.checked_sub(days) };
+        let moved = moved.filter(|day| DATES.contains(day));
+        moved.map(Some).ok_or_else(|| tunnel(date_out_of_range()))
+    });
+    Ok(Arc::new(moved.collect::<Result<PrimitiveArray<Date32Type>>>()?))
+}
+
+fn time_array(left: &ArrayRef, right: &ArrayRef) -> Result<ArrayRef> {
+    let (left, right) = (micros_of(left)?, micros_of(right)?);
+    let between = left.iter().zip(right.iter()).map(|(a, b)| {
+        let (Some(a), Some(b)) = (a, b) else { return Ok(None) };
+        let apart = a.checked_sub(b).ok_or_else(|| tunnel(EngineError::new("22008", "interval out of range")))?;
+        // Days of 24 hours, and what is left of one, both of the same sign.
+        Ok(Some(IntervalMonthDayNano::new(0, (apart / DAY) as i32, apart % DAY * 1000)))
+    });
+    Ok(Arc::new(between.collect::<Result<PrimitiveArray<IntervalMonthDayNanoType>>>()?))
+}

@@ -1,0 +1,454 @@
+//! Operators as PostgreSQL resolves them, before DataFusion coerces types its own way.
+//!
+//! 1. A quoted literal beside a typed value is of that value's type; so is a parameter whose type is open.
+//! 2. Numbers: of two integer types the wider, numeric over integers, double precision over numeric and over mixed
+//!    floats.
+//! 3. Days: date + integer, date - date (integer); date and interval make a timestamp; timestamp - timestamp is an
+//!    interval.
+//! 4. char(n) compares without the blanks at a literal's end.
+use crate::error::tunnel;
+use crate::functions::arithmetic::{Function, is_number};
+use crate::functions::bits::Bits;
+use crate::functions::builtin::type_name;
+use crate::functions::chars::loose;
+use crate::functions::convert::{bigint_within, constant, convert, convert_scalar};
+use crate::functions::date_time;
+use crate::plan::choosers;
+use crate::plan::rules::{cut, is_deep};
+use crate::values::{arrow_type, engine_type, exact_datum, field_of, field_type, to_scalar};
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
+use datafusion::sql::sqlparser::ast::BinaryOperator;
+use std::sync::Arc;
+use terrace_engine::{DataType, EngineError};
+
+#[derive(Debug)]
+pub(crate) struct Operators;
+
+impl ExprPlanner for Operators {
+    fn plan_binary_op(&self, mut expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        crate::memory::check().map_err(tunnel)?;
+        if !matches!(expr.op, BinaryOperator::And | BinaryOperator::Or) {
+            // Their types are asked for below, and by each operator above.
+            for side in [&mut expr.left, &mut expr.right] {
+                if is_deep(side) {
+                    *side = cut(std::mem::take(side), schema)?;
+                }
+            }
+        }
+        if let Some(planned) = other_operator(&expr, schema)? {
+            return Ok(PlannerResult::Planned(planned));
+        }
+        let Some(op) = operator(&expr.op) else { return Ok(PlannerResult::Original(expr)) };
+        let RawBinaryExpr { op: sql_op, left, right } = expr;
+        // Numbers and constants as what they are, not as casts of text.
+        let (left, right) = (chosen(folded(left), schema)?, chosen(folded(right), schema)?);
+        let arithmetic = Function::of(op);
+        let (left, right) = resolve_open(arithmetic, left, right, schema)?;
+        let right = stripped(right, &left, schema);
+        let left = stripped(left, &right, schema);
+        let (Ok(lt), Ok(rt)) = (left.get_type(schema), right.get_type(schema)) else {
+            // A name that is not known (yet): DataFusion's to say.
+            return Ok(PlannerResult::Original(RawBinaryExpr { op: sql_op, left, right }));
+        };
+        let planned = match arithmetic {
+            Some(function) if lt == ArrowType::UInt32 || rt == ArrowType::UInt32 => {
+                return Err(tunnel(undefined(function, &lt, &rt)));
+            }
+            Some(Function::Modulo) if lt.is_floating() || rt.is_floating() => {
+                return Err(tunnel(undefined(Function::Modulo, &lt, &rt)));
+            }
+            Some(function) if is_number(&lt) && is_number(&rt) => {
+                let (left, right) = alike(left, &lt, right, &rt);
+                return Ok(PlannerResult::Planned(function.call(left, right)));
+            }
+            Some(function) => with_days(function, &left, &lt, &right, &rt)?,
+            None if choosers::cannot_be_compared(&lt, &rt) => {
+                let message = format!("operator does not exist: {} {op} {}", type_name(&lt), type_name(&rt));
+                return Err(tunnel(with_operator_hint(EngineError::new("42883", message))));
+            }
+            None => {
+                let (left, right) = compared(left, &lt, right, &rt, schema)?;
+                return Ok(PlannerResult::Original(RawBinaryExpr { op: sql_op, left, right }));
+            }
+        };
+        Ok(match planned {
+            Some(planned) => PlannerResult::Planned(planned),
+            None => PlannerResult::Original(RawBinaryExpr { op: sql_op, left, right }),
+        })
+    }
+
+    fn plan_array_literal(&self, exprs: Vec<Expr>, schema: &DFSchema) -> Result<PlannerResult<Vec<Expr>>> {
+        let exprs = exprs.into_iter().map(folded).collect();
+        Ok(PlannerResult::Planned(crate::functions::arrays::literal(exprs, schema)?))
+    }
+
+    fn plan_substring(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
+        Ok(PlannerResult::Planned(crate::functions::builtin::substring(args)))
+    }
+
+    fn plan_extract(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
+        match args.as_slice() {
+            [Expr::Literal(ScalarValue::Utf8(Some(field)), _), value] => {
+                Ok(PlannerResult::Planned(date_time::extract(field, value.clone())?))
+            }
+            _ => Ok(PlannerResult::Original(args)),
+        }
+    }
+}
+
+/// Operators of bits, and `||`; `None`: it is another, or a side has no type yet.
+fn other_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Result<Option<Expr>> {
+    let bits = Bits::of(&expr.op);
+    if let Some(op) = regex_operator(&expr.op) {
+        let any_case = matches!(expr.op, BinaryOperator::PGRegexIMatch | BinaryOperator::PGRegexNotIMatch);
+        let right = crate::functions::builtin::pattern(expr.right.clone(), any_case, schema)?;
+        let (left, right) = (Box::new(expr.left.clone()), Box::new(right));
+        return Ok(Some(Expr::BinaryExpr(BinaryExpr { left, op, right })));
+    }
+    if bits.is_none() && expr.op != BinaryOperator::StringConcat {
+        return Ok(None);
+    }
+    let (left, right) = (folded(expr.left.clone()), folded(expr.right.clone()));
+    let (Ok(lt), Ok(rt)) = (left.get_type(schema), right.get_type(schema)) else { return Ok(None) };
+    if let Some(bits) = bits {
+        return bits.plan(left, right, schema).map(Some);
+    }
+    let open = |expr: &Expr, t: &ArrowType| *t == ArrowType::Null || is_open(expr);
+    let is = |t: &ArrowType, kind: DataType| engine_type(t).is_some_and(|t| t.base_name() == kind.base_name());
+    let (lo, ro) = (open(&left, &lt), open(&right, &rt));
+    let bytes = |t: &ArrowType, open: bool| is(t, DataType::Bytea) && !open;
+    if (bytes(&lt, lo) && (ro || bytes(&rt, ro))) || (bytes(&rt, ro) && lo) {
+        return crate::functions::builtin::called("byteacat", vec![left, right], schema).map(Some);
+    }
+    let text = |t: &ArrowType, open: bool| open || is(t, DataType::Text);
+    // Something is text, or nothing is anything.
+    if matches!(lt, ArrowType::List(_)) || matches!(rt, ArrowType::List(_)) {
+        return Err(tunnel(EngineError::unsupported("|| of arrays is not supported")));
+    }
+    if !text(&lt, lo) && !text(&rt, ro) {
+        let message = format!("operator does not exist: {} || {}", type_name(&lt), type_name(&rt));
+        return Err(tunnel(with_operator_hint(EngineError::new("42883", message))));
+    }
+    let shown = |expr: Expr, t: &ArrowType| match t {
+        ArrowType::Utf8 | ArrowType::Null => expr,
+        ArrowType::Interval(_) | ArrowType::Struct(_) => crate::functions::builtin::as_text(expr),
+        _ if engine_type(t).is_some() => convert(expr, DataType::Text),
+        _ => expr,
+    };
+    let null = |expr: Expr, t: &ArrowType| match (&expr, t) {
+        (Expr::Literal(..), ArrowType::Null) => Expr::Literal(ScalarValue::Utf8(None), None),
+        (Expr::Placeholder(Placeholder { id, field: None }), _) => {
+            let field = Some(Arc::new(field_of("", DataType::Text, true)));
+            Expr::Placeholder(Placeholder { id: id.clone(), field })
+        }
+        _ => expr,
+    };
+    let (left, right) = (null(shown(left, &lt), &lt), null(shown(right, &rt), &rt));
+    Ok(Some(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op: Operator::StringConcat, right: Box::new(right) })))
+}
+
+/// (Which letters are the same but for their case, the pattern says.)
+fn regex_operator(op: &BinaryOperator) -> Option<Operator> {
+    Some(match op {
+        BinaryOperator::PGRegexMatch | BinaryOperator::PGRegexIMatch => Operator::RegexMatch,
+        BinaryOperator::PGRegexNotMatch | BinaryOperator::PGRegexNotIMatch => Operator::RegexNotMatch,
+        _ => return None,
+    })
+}
+
+pub(crate) fn with_operator_hint(mut error: EngineError) -> EngineError {
+    error.hint = Some(
+        "No operator matches the given name and argument types. You might need to add explicit type casts.".into(),
+    );
+    error
+}
+
+fn operator(op: &BinaryOperator) -> Option<Operator> {
+    Some(match op {
+        BinaryOperator::Plus => Operator::Plus,
+        BinaryOperator::Minus => Operator::Minus,
+        BinaryOperator::Multiply => Operator::Multiply,
+        BinaryOperator::Divide => Operator::Divide,
+        BinaryOperator::Modulo => Operator::Modulo,
+        BinaryOperator::Eq => Operator::Eq,
+        BinaryOperator::NotEq => Operator::NotEq,
+        BinaryOperator::Lt => Operator::Lt,
+        BinaryOperator::LtEq => Operator::LtEq,
+        BinaryOperator::Gt => Operator::Gt,
+        BinaryOperator::GtEq => Operator::GtEq,
+        _ => return None,
+    })
+}
+
+fn folded(expr: Expr) -> Expr {
+    match &expr {
+        // A text whose type is written is no open literal.
+        Expr::Cast(_) => match constant(&expr) {
+            Some(ScalarValue::Utf8(_)) | None => expr,
+            Some(value) => Expr::Literal(value, None),
+        },
+        _ => expr,
+    }
+}
+
+/// Arithmetic whose arguments have got other types since it was planned, as a UNION's columns do, or a CASE.
+pub(crate) fn realigned(mut call: ScalarFunction, schema: &DFSchema) -> Result<ScalarFunction> {
+    if let Some(bits) = Bits::named(call.func.name()) {
+        return bits.realigned(call, schema);
+    }
+    if call.func.name() == "move_days" && bigint_within(&call.args[1], schema)?.is_some() {
+        let function = date_time::moves(&call).unwrap_or(Function::Add);
+        return Err(tunnel(undefined(function, &ArrowType::Date32, &ArrowType::Int64)));
+    }
+    if !call.func.name().starts_with("checked_") {
+        return Ok(call);
+    }
+    let types = call.args.iter().map(|arg| arg.get_type(schema)).collect::<Result<Vec<ArrowType>>>()?;
+    if let [left, right] = types.as_slice()
+        && left != right
+        && is_number(left)
+        && is_number(right)
+        && !(left.is_decimal() && right.is_decimal())
+    {
+        let [a, b] = <[Expr; 2]>::try_from(call.args).expect("two arguments have two types");
+        call.args = <[Expr; 2]>::from(alike(a, left, b, right)).into();
+    }
+    Ok(call)
+}
+
+/// CASE with the type that all its branches will have: DataFusion tells the first one's. Where that is right it stays
+/// as it stands, so that it is still the same as in GROUP BY.
+fn chosen(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    if !matches!(expr, Expr::Case(_)) {
+        return Ok(expr);
+    }
+    let resolved = crate::plan::resolve::resolved(expr.clone(), schema)?;
+    Ok(if resolved.get_type(schema)? == expr.get_type(schema)? { expr } else { resolved })
+}
+
+/// Invariant 1. What stays open is DataFusion's to resolve.
+fn resolve_open(function: Option<Function>, left: Expr, right: Expr, schema: &DFSchema) -> Result<(Expr, Expr)> {
+    let close = |open: Expr, typed: &Expr| -> Result<Expr> {
+        let Ok((_, field)) = typed.to_field(schema) else { return Ok(open) };
+        // A quoted literal beside an interval is one; so it is where it is added to a timestamp.
+        let moved = matches!(field.data_type(), ArrowType::Timestamp(..)) && function == Some(Function::Add);
+        let compared = matches!(function, None | Some(Function::Add | Function::Subtract));
+        if moved || (compared && matches!(field.data_type(), ArrowType::Interval(_))) {
+            return match open {
+                Expr::Literal(ScalarValue::Utf8(Some(_)), _) => crate::functions::interval::from_text(open),
+                other => Ok(other),
+            };
+        }
+        let Some(wanted) = field_type(&field).and_then(|t| taken_as(function, t)) else { return Ok(open) };
+        Ok(match open {
+            Expr::Literal(ScalarValue::Utf8(Some(text)), _) => {
+                let scalar = ScalarValue::Utf8(Some(text));
+                match (wanted, &scalar) {
+                    (DataType::Char(_), ScalarValue::Utf8(Some(text))) => {
+                        Expr::Literal(ScalarValue::Utf8(Some(text.trim_end_matches(' ').into())), None)
+                    }
+                    (text, _) if text.is_text() => Expr::Literal(scalar, None),
+                    (other, _) => Expr::Literal(convert_scalar(&scalar, other)?, None),
+                }
+            }
+            Expr::Placeholder(Placeholder { id, field: None }) => {
+                let of = if wanted.is_text() { DataType::Text } else { wanted };
+                let parameter = Expr::Placeholder(Placeholder { id, field: Some(Arc::new(field_of("", of, true))) });
+                if let DataType::Char(_) = wanted { loose(parameter) } else { parameter }
+            }
+            other => other,
+        })
+    };
+    match (is_open(&left), is_open(&right)) {
+        (true, false) => Ok((close(left, &right)?, right)),
+        (false, true) => {
+            let closed = close(right, &left)?;
+            Ok((left, closed))
+        }
+        _ => Ok((left, right)),
+    }
+}
+
+fn is_open(expr: &Expr) -> bool {
+    matches!(expr, Expr::Literal(ScalarValue::Utf8(Some(_)), _) | Expr::Placeholder(Placeholder { field: None, .. }))
+}
+
+/// The type of something open beside a value of this type.
+fn taken_as(function: Option<Function>, beside: DataType) -> Option<DataType> {
+    match (function, beside) {
+        (_, DataType::Numeric(_)) => Some(DataType::Numeric(None)),
+        (Some(Function::Subtract), DataType::Date | DataType::Timestamp | DataType::Timestamptz) => Some(beside),
+        (Some(_), DataType::Int2 | DataType::Int4 | DataType::Int8 | DataType::Float4 | DataType::Float8) => {
+            Some(beside)
+        }
+        // An interval, mostly: DataFusion coerces to it.
+        (Some(_), _) => None,
+        (None, beside) => Some(beside),
+    }
+}
+
+fn scaled(data_type: &ArrowType) -> (u8, i8) {
+    match data_type {
+        ArrowType::Int16 => (5, 0),
+        ArrowType::Int32 => (10, 0),
+        ArrowType::Int64 => (19, 0),
+        ArrowType::Decimal128(precision, scale) => (*precision, *scale),
+        other => unreachable!("{other} is no exact number"),
+    }
+}
+
+/// Of one type (invariant 2); two numerics keep their precision and scale.
+fn alike(left: Expr, lt: &ArrowType, right: Expr, rt: &ArrowType) -> (Expr, Expr) {
+    use ArrowType::{Decimal128, Float32, Float64, Int16, Int32, Int64};
+    let common = match (lt, rt) {
+        (a, b) if a == b => return (left, right),
+        (Float64 | Float32, _) | (_, Float64 | Float32) => Float64,
+        (Decimal128(..), _) | (_, Decimal128(..)) => {
+            let exact = |expr: Expr, t: &ArrowType| match t {
+                Decimal128(..) => expr,
+                integer => {
+                    let (precision, scale) = scaled(integer);
+                    to_type(expr, integer, &Decimal128(precision, scale))
+                }
+            };
+            return (exact(left, lt), exact(right, rt));
+        }
+        (Int64, _) | (_, Int64) => Int64,
+        (Int32, _) | (_, Int32) => Int32,
+        _ => Int16,
+    };
+    (to_type(left, lt, &common), to_type(right, rt, &common))
+}
+
+fn to_type(expr: Expr, from: &ArrowType, to: &ArrowType) -> Expr {
+    if from == to {
+        return expr;
+    }
+    let target = engine_type(to).expect("a type of the engine's");
+    match &expr {
+        Expr::Literal(value, _) if let Ok(folded) = convert_scalar(value, target) => Expr::Literal(folded, None),
+        _ => convert(expr, target),
+    }
+}
+
+fn undefined(function: Function, lt: &ArrowType, rt: &ArrowType) -> EngineError {
+    let sign = match function {
+        Function::Add => "+",
+        Function::Subtract => "-",
+        Function::Multiply => "*",
+        Function::Divide => "/",
+        Function::Modulo => "%",
+    };
+    let message = format!("operator does not exist: {} {sign} {}", type_name(lt), type_name(rt));
+    with_operator_hint(EngineError::new("42883", message))
+}
+
+/// Invariant 3.
+fn with_days(function: Function, left: &Expr, lt: &ArrowType, right: &Expr, rt: &ArrowType) -> Result<Option<Expr>> {
+    use ArrowType::{Boolean, Date32, Int16, Int32, Int64, Interval, Timestamp, Utf8};
+    let whole = |t: &ArrowType| matches!(t, Int16 | Int32);
+    let timestamp = |e: &Expr| convert(e.clone(), DataType::Timestamp);
+    let intervals = |left: &Expr, lt: &ArrowType, right: &Expr, rt: &ArrowType| {
+        crate::functions::interval::operator(function, left, lt, right, rt)
+    };
+    let moment = arrow_type(DataType::Timestamp);
+    Ok(match (function, lt, rt) {
+        (Function::Add | Function::Subtract, Date32, days) if whole(days) => {
+            Some(date_time::move_days(left.clone(), to_type(right.clone(), days, &Int32), function))
+        }
+        (Function::Add, days, Date32) if whole(days) => {
+            Some(date_time::move_days(right.clone(), to_type(left.clone(), days, &Int32), function))
+        }
+        (Function::Subtract, Date32, Date32) => Some(date_time::days_between(left.clone(), right.clone())),
+        (Function::Subtract, Date32 | Timestamp(..), Date32 | Timestamp(..)) => {
+            let zoned = |t: &ArrowType| matches!(t, Timestamp(_, Some(_)));
+            let to = if zoned(lt) || zoned(rt) { DataType::Timestamptz } else { DataType::Timestamp };
+            Some(date_time::time_between(to_time(left, lt, to), to_time(right, rt, to)))
+        }
+        (Function::Add | Function::Subtract, Timestamp(_, Some(_)), Interval(_)) => {
+            Some(date_time::move_time(left.clone(), right.clone(), function))
+        }
+        (Function::Add, Interval(_), Timestamp(_, Some(_))) => {
+            Some(date_time::move_time(right.clone(), left.clone(), function))
+        }
+        (Function::Add | Function::Subtract, Date32, Interval(_)) => intervals(&timestamp(left), &moment, right, rt),
+        (Function::Add, Interval(_), Date32) => intervals(left, lt, &timestamp(right), &moment),
+        (_, Interval(_), _) | (_, _, Interval(_)) => match intervals(left, lt, right, rt) {
+            Some(planned) => Some(planned),
+            None => return Err(tunnel(undefined(function, lt, rt))),
+        },
+        (_, Int64, Date32) | (_, Date32, Int64) => return Err(tunnel(undefined(function, lt, rt))),
+        (_, Boolean | Utf8, other) | (_, other, Boolean | Utf8) if is_number(other) || *other == Boolean => {
+            return Err(tunnel(undefined(function, lt, rt)));
+        }
+        _ => None,
+    })
+}
+
+/// A date as its midnight, of the session's zone where the other side has one.
+fn to_time(expr: &Expr, t: &ArrowType, to: DataType) -> Expr {
+    if engine_type(t) == Some(to) { expr.clone() } else { convert(expr.clone(), to) }
+}
+
+/// A parameter beside a char(n) whose type was told before, and a varchar, which is compared as char(n) is; a text is
+/// not.
+pub(crate) fn stripped(expr: Expr, beside: &Expr, schema: &DFSchema) -> Expr {
+    let of = |expr: &Expr| expr.to_field(schema).ok().and_then(|(_, field)| field_type(&field));
+    let kept = match &expr {
+        Expr::Placeholder(Placeholder { field, .. }) => field.is_none(),
+        other => !matches!(of(other), Some(DataType::Varchar(_))),
+    };
+    match of(beside) {
+        Some(DataType::Char(_)) if !kept => loose(expr),
+        _ => expr,
+    }
+}
+
+/// Both sides of a comparison so that DataFusion compares as PostgreSQL would.
+fn compared(left: Expr, lt: &ArrowType, right: Expr, rt: &ArrowType, schema: &DFSchema) -> Result<(Expr, Expr)> {
+    use ArrowType::{Date32, Timestamp};
+    let time = |t: &ArrowType| engine_type(t).expect("a timestamp");
+    match (lt, rt) {
+        // DataFusion would go by nanoseconds, which end in 2262.
+        (Date32, Timestamp(..)) => return Ok((to_type(left, lt, &arrow_type(time(rt))), right)),
+        (Timestamp(..), Date32) => return Ok((left, to_type(right, rt, &arrow_type(time(lt))))),
+        _ if lt == rt || !is_number(lt) || !is_number(rt) => return Ok((left, right)),
+        _ => {}
+    }
+    let narrowed = |value: &Expr, column: &Expr| -> Option<Expr> {
+        let Expr::Literal(scalar, _) = value else { return None };
+        narrowed(scalar, &column.to_field(schema).ok()?.1).map(|value| Expr::Literal(value, None))
+    };
+    if let Some(value) = narrowed(&right, &left) {
+        return Ok((left, value));
+    }
+    if let Some(value) = narrowed(&left, &right) {
+        return Ok((value, right));
+    }
+    let float = |t: &ArrowType| matches!(t, ArrowType::Float32 | ArrowType::Float64);
+    if float(lt) || float(rt) {
+        let double = arrow_type(DataType::Float8);
+        return Ok((to_type(left, lt, &double), to_type(right, rt, &double)));
+    }
+    Ok((left, right))
+}
+
+/// A constant number as a value of the type of what it is compared with, where it is one: so an index serves it.
+pub(crate) fn narrowed(scalar: &ScalarValue, beside: &Field) -> Option<ScalarValue> {
+    let wanted = field_type(beside)?;
+    if matches!(wanted, DataType::Float4 | DataType::Float8) || scalar.is_null() || scalar.data_type().is_floating() {
+        return None;
+    }
+    let exact = convert_scalar(scalar, DataType::Numeric(None)).ok()?;
+    let datum = match wanted {
+        DataType::Numeric(_) => exact_datum(&exact, wanted)?,
+        integer => exact_datum(&convert_scalar(&exact, integer).ok()?, integer)?,
+    };
+    let narrowed = to_scalar(&datum, wanted);
+    let back = convert_scalar(&narrowed, DataType::Numeric(None)).ok()?;
+    (back == exact && convert_scalar(scalar, engine_type(&scalar.data_type())?).ok()? == *scalar).then_some(narrowed)
+}

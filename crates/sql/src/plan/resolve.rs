@@ -1,0 +1,678 @@
+//! Types as PostgreSQL resolves them, where no hook of DataFusion's planner asks: functions, lists, BETWEEN, CASE,
+//! casts of arrays and intervals, set operations.
+//!
+//! 1. It runs once, right after planning: parameters get their types here, and no type that is settled here changes
+//!    later.
+//! 2. What is compared is made of one type first: a quoted literal what is beside it, numbers exact or double
+//!    precision, times with a zone where one has. DataFusion would compare a numeric and a float as decimals of 15
+//!    digits, and take text in a list for the column's type.
+//! 3. Numbers that become one value (CASE, COALESCE, UNION, ...) become double precision where one of them is.
+use crate::cast::LOOSE;
+use crate::error::tunnel;
+use crate::functions::convert::{constant, convert, convert_scalar, is_open};
+use crate::functions::{builtin, chars, interval};
+use crate::plan::choosers::Chooser;
+use crate::plan::rules::Rewrite;
+use crate::plan::{choosers, operators, rules};
+use crate::values::{arrow_type, engine_type, field_of, field_type};
+use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, ExprSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::{
+    Case, Cast, InList, Placeholder, ScalarFunction, WindowFunctionDefinition, WindowFunctionParams,
+};
+use datafusion::logical_expr::{
+    Between, BinaryExpr, Distinct, Expr, ExprSchemable, Join, Like, LogicalPlan, LogicalPlanBuilder, Operator,
+    Projection, Union,
+};
+use std::sync::Arc;
+use terrace_engine::{DataType, EngineError};
+
+pub(crate) fn resolve(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let rewrite = Rewrite {
+        concerns,
+        expr: |expr: Expr, schema: &DFSchema| match rules::is_deep(&expr) {
+            true => Ok(Transformed::yes(rules::cut(expr, schema)?)),
+            false => expr.transform_up(|e| rewrite(e, schema)),
+        },
+        node,
+    };
+    rewrite.plan(plan)
+}
+
+fn node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPlan>> {
+    chars::refuse_stale(&plan, schema)?;
+    Ok(match plan {
+        LogicalPlan::Union(union) => Transformed::yes(align_union(union)?),
+        LogicalPlan::Join(join) if rules::is_of_sets(&join) => {
+            Transformed::yes(LogicalPlan::Join(align_sides(chars::intersected(join)?)?))
+        }
+        LogicalPlan::Unnest(unnest) => {
+            if unnest.exec_columns.iter().any(|c| schema.field_from_column(c).is_ok_and(|f| chars::is_array_of_char(f)))
+            {
+                return Err(chars::array_refused());
+            }
+            Transformed::no(LogicalPlan::Unnest(unnest))
+        }
+        LogicalPlan::Values(values) => {
+            refuse_mixed(&values.values)?;
+            Transformed::no(LogicalPlan::Values(values))
+        }
+        other => Transformed::no(other),
+    })
+}
+
+/// Whether [`rewrite`] may have an arm for it, or it makes an expression deep.
+fn concerns(expr: &Expr) -> bool {
+    !matches!(expr, Expr::Alias(_) | Expr::Column(_) | Expr::Literal(..) | Expr::OuterReferenceColumn(..))
+}
+
+pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    Ok(Transformed::yes(match expr {
+        Expr::ScalarFunction(call) => function(call, schema)?,
+        Expr::InList(list) => in_list(list, schema)?,
+        Expr::BinaryExpr(binary) if let Some(like) = like_operator(&binary) => {
+            return rewrite(Expr::Like(like), schema);
+        }
+        Expr::BinaryExpr(binary) if chars::concerns(binary.op) => Expr::BinaryExpr(chars::operator(binary, schema)?),
+        Expr::InSubquery(mut member) => {
+            chars::in_subquery(&mut member.expr, &mut member.subquery, schema)?;
+            Expr::InSubquery(member)
+        }
+        Expr::SetComparison(mut member) => {
+            chars::in_subquery(&mut member.expr, &mut member.subquery, schema)?;
+            Expr::SetComparison(member)
+        }
+        Expr::Between(Between { expr, negated, low, high }) => {
+            let mut aligned = aligned(vec![*expr, *low, *high], schema, For::Comparing)?.into_iter().map(Box::new);
+            let mut next = || aligned.next().expect("three come back of three");
+            Expr::Between(Between { expr: next(), negated, low: next(), high: next() })
+        }
+        Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: op @ (Operator::IsDistinctFrom | Operator::IsNotDistinctFrom),
+            right,
+        }) => {
+            let mut aligned = aligned(vec![*left, *right], schema, For::Comparing)?.into_iter().map(Box::new);
+            let mut next = || aligned.next().expect("two come back of two");
+            Expr::BinaryExpr(BinaryExpr { left: next(), op, right: next() })
+        }
+        Expr::Like(like) => Expr::Like(matched(like, schema)?),
+        Expr::Cast(cast) => return written_cast(cast, schema),
+        Expr::Case(case) => case_of(case, schema)?,
+        Expr::Negative(value) if is_interval(&value.get_type(schema)?) => {
+            interval::doing(interval::Doing::Negate, vec![*value])
+        }
+        Expr::Negative(value) if is_time(&value.get_type(schema)?) => {
+            let of = builtin::type_name(&value.get_type(schema)?);
+            let error = EngineError::new("42883", format!("operator does not exist: - {of}"));
+            return Err(tunnel(operators::with_operator_hint(error)));
+        }
+        Expr::IsNull(value) => null_test(*value, schema, false)?,
+        Expr::IsNotNull(value) => null_test(*value, schema, true)?,
+        Expr::WindowFunction(mut call) => {
+            refuse_window_arguments(call.fun.name(), &call.params)?;
+            if let WindowFunctionDefinition::WindowUDF(function) = &call.fun
+                && matches!(function.name(), "lag" | "lead")
+            {
+                align_default(function.name(), &mut call.params.args, schema)?;
+            }
+            for by in &call.params.order_by {
+                if is_interval(&by.expr.get_type(schema)?) {
+                    let error = EngineError::unsupported("OVER (ORDER BY an interval) is not supported");
+                    return Err(tunnel(error.with_hint("Order by a number of seconds: extract(epoch FROM interval).")));
+                }
+            }
+            if let WindowFunctionDefinition::AggregateUDF(function) = &call.fun {
+                check_aggregated(function.name(), &call.params.args, schema)?;
+            }
+            Expr::WindowFunction(call)
+        }
+        Expr::AggregateFunction(call) if matches!(call.func.name(), "string_agg" | "array_agg") => {
+            check_aggregated(call.func.name(), &call.params.args, schema)?;
+            return Ok(Transformed::no(Expr::AggregateFunction(call)));
+        }
+        Expr::AggregateFunction(call) if matches!(call.func.name(), "first_value" | "last_value" | "nth_value") => {
+            let message = format!("window function {} requires an OVER clause", call.func.name());
+            return Err(tunnel(EngineError::new("42809", message)));
+        }
+        other => return Ok(Transformed::no(other)),
+    }))
+}
+
+/// LIKE with its sides as they are matched; ILIKE becomes LIKE.
+fn matched(mut like: Like, schema: &DFSchema) -> Result<Like> {
+    if let Some(DataType::Char(n)) = field_type(like.expr.to_field(schema)?.1.as_ref()) {
+        *like.expr = chars::with_blanks(std::mem::take(like.expr.as_mut()), n)?;
+    }
+    let pattern = std::mem::take(like.pattern.as_mut());
+    *like.pattern = builtin::like_pattern(pattern, like.escape_char.take(), schema)?;
+    if std::mem::take(&mut like.case_insensitive) {
+        let sides = [std::mem::take(like.expr.as_mut()), std::mem::take(like.pattern.as_mut())];
+        [*like.expr, *like.pattern] = builtin::in_small_letters(sides, schema)?;
+    }
+    Ok(like)
+}
+
+/// `~~` is LIKE, and `~~*` ILIKE.
+fn like_operator(binary: &BinaryExpr) -> Option<Like> {
+    let (negated, any_case) = match binary.op {
+        Operator::LikeMatch => (false, false),
+        Operator::NotLikeMatch => (true, false),
+        Operator::ILikeMatch => (false, true),
+        Operator::NotILikeMatch => (true, true),
+        _ => return None,
+    };
+    Some(Like::new(negated, binary.left.clone(), binary.right.clone(), None, any_case))
+}
+
+/// What DataFusion would make texts of, or arrays of arrays' texts.
+fn check_aggregated(name: &str, args: &[Expr], schema: &DFSchema) -> Result<()> {
+    let types = args.iter().map(|arg| arg.get_type(schema)).collect::<Result<Vec<ArrowType>>>()?;
+    match (name, types.first()) {
+        ("array_agg", Some(ArrowType::List(_))) => {
+            Err(tunnel(EngineError::unsupported("array_agg of arrays is not supported")))
+        }
+        ("string_agg", Some(ArrowType::Binary)) => {
+            let error = EngineError::unsupported("string_agg of bytea is not supported");
+            Err(tunnel(error.with_hint("Aggregate encode(..., 'hex').")))
+        }
+        ("string_agg", Some(_)) if types.iter().any(|t| engine_type(t) != Some(DataType::Text)) => {
+            let names: Vec<String> = types.iter().map(builtin::type_name).collect();
+            let message = format!("function string_agg({}) does not exist", names.join(", "));
+            Err(tunnel(builtin::with_hint(EngineError::new("42883", message))))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_interval(data_type: &ArrowType) -> bool {
+    matches!(data_type, ArrowType::Interval(_))
+}
+
+fn is_time(data_type: &ArrowType) -> bool {
+    matches!(data_type, ArrowType::Date32 | ArrowType::Timestamp(..))
+}
+
+fn is_float(data_type: &ArrowType) -> bool {
+    matches!(data_type, ArrowType::Float32 | ArrowType::Float64)
+}
+
+fn is_number(data_type: &ArrowType) -> bool {
+    crate::functions::arithmetic::is_number(data_type)
+}
+
+fn function(call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
+    let mut call = operators::realigned(call, schema)?;
+    crate::functions::arrays::of_char(&mut call, schema)?;
+    crate::functions::date_time::refuse_texts(&mut call, schema)?;
+    if matches!(call.func.name(), "struct" | "named_struct") {
+        chars::show_blanks(&mut call.args, schema)?;
+    }
+    if let Some(resolved) = choosers::resolved(&call, schema)? {
+        return Ok(resolved);
+    }
+    let mut chosen = builtin::choose(call, schema)?;
+    if let Expr::ScalarFunction(call) = &mut chosen {
+        builtin::prepare(call, schema)?;
+    }
+    Ok(chosen)
+}
+
+/// An operand as it will be, where its type is asked for while the query is planned.
+pub(crate) fn resolved(operand: Expr, schema: &DFSchema) -> Result<Expr> {
+    Ok(operand.transform_up(|e| rewrite(e, schema))?.data)
+}
+
+/// Two expressions as they are compared.
+pub(crate) fn compared(exprs: Vec<Expr>, schema: &DFSchema) -> Result<Vec<Expr>> {
+    aligned(exprs, schema, For::Comparing)
+}
+
+/// The type that all are compared as (`becomes`: or become one value of), where they have different ones; open ones do
+/// not count.
+fn common(fields: &[FieldRef], open: &[bool], becomes: bool) -> Option<DataType> {
+    let typed = || fields.iter().zip(open).filter(|(_, open)| !**open).map(|(field, _)| field);
+    let all = |is: fn(&ArrowType) -> bool| typed().all(|field| is(field.data_type()));
+    let any = |is: fn(&ArrowType) -> bool| typed().any(|field| is(field.data_type()));
+    let time = |t: &ArrowType| matches!(t, ArrowType::Date32 | ArrowType::Timestamp(..));
+    let first = typed().next()?.data_type().clone();
+    if typed().all(|field| field.data_type() == &first) {
+        return None;
+    }
+    if all(is_number) {
+        // A real is compared with another number as doubles; in a list, and as a result, it stays one.
+        let single = becomes && !any(|t| matches!(t, ArrowType::Float64));
+        return any(is_float).then_some(if single { DataType::Float4 } else { DataType::Float8 });
+    }
+    if all(time) {
+        let zoned = any(|t| matches!(t, ArrowType::Timestamp(_, Some(_))));
+        return Some(if zoned { DataType::Timestamptz } else { DataType::Timestamp });
+    }
+    None
+}
+
+/// What expressions are made of one type for.
+#[derive(Clone, Copy, PartialEq)]
+enum For {
+    Comparing,
+    /// With what is in a list of two and more.
+    Listing,
+    /// `CASE x WHEN ..`
+    Case,
+}
+
+/// Expressions that are compared with each other, as such (invariant 2).
+fn aligned(exprs: Vec<Expr>, schema: &DFSchema, what_for: For) -> Result<Vec<Expr>> {
+    let exprs = chars::first_beside_others(exprs, schema, what_for == For::Case)?;
+    let fields = exprs.iter().map(|e| Ok(e.to_field(schema)?.1)).collect::<Result<Vec<FieldRef>>>()?;
+    let open: Vec<bool> = exprs.iter().map(is_open).collect();
+    let Some(first) = fields.iter().zip(&open).position(|(_, open)| !*open) else { return Ok(exprs) };
+    let to = common(&fields, &open, what_for == For::Listing);
+    let typed = || fields.iter().zip(&open).filter(|(_, open)| !**open).map(|(field, _)| field.data_type());
+    if let Some(other) = typed().find(|other| choosers::cannot_be_compared(fields[first].data_type(), other)) {
+        let (left, right) = (builtin::type_name(fields[first].data_type()), builtin::type_name(other));
+        let message = format!("operator does not exist: {left} = {right}");
+        let hint = "No operator matches the given name and argument types. You might need to add explicit type casts.";
+        return Err(tunnel(EngineError::new("42883", message).with_hint(hint)));
+    }
+    let beside = fields[first].clone();
+    let place = |((expr, field), open): ((Expr, FieldRef), bool)| -> Result<Expr> {
+        if open {
+            return close(expr, &beside, to);
+        }
+        match to {
+            Some(to) if field.data_type() != &arrow_type(to) => cast(expr, to),
+            _ => Ok(expr),
+        }
+    };
+    exprs.into_iter().zip(fields.clone()).zip(open).map(place).collect()
+}
+
+/// Something open beside a field, or as a type that was agreed on.
+fn close(expr: Expr, beside: &FieldRef, to: Option<DataType>) -> Result<Expr> {
+    let wanted = to.or_else(|| field_type(beside)).map(|wanted| match wanted {
+        DataType::Numeric(_) => DataType::Numeric(None),
+        other => other,
+    });
+    match (expr, wanted) {
+        (Expr::Literal(text @ ScalarValue::Utf8(Some(_)), None), None) if is_interval(beside.data_type()) => {
+            interval::from_text(Expr::Literal(text, None))
+        }
+        (Expr::Literal(ScalarValue::Utf8(Some(text)), None), Some(DataType::Char(_))) => {
+            Ok(Expr::Literal(ScalarValue::Utf8(Some(text.trim_end_matches(' ').into())), None))
+        }
+        (expr @ Expr::Literal(ScalarValue::Utf8(_), None), Some(text)) if text.is_text() => Ok(expr),
+        // What integers are compared with may have a fraction, or be out of their range: it is a number then.
+        (Expr::Literal(text @ ScalarValue::Utf8(_), None), Some(wanted)) => {
+            Ok(Expr::Literal(convert_scalar(&text, wanted)?, None))
+        }
+        (Expr::Placeholder(Placeholder { id, field: None }), Some(wanted)) => {
+            let of = if wanted.is_text() { DataType::Text } else { wanted };
+            let parameter = Expr::Placeholder(Placeholder { id, field: Some(Arc::new(field_of("", of, true))) });
+            Ok(if let DataType::Char(_) = wanted { chars::loose(parameter) } else { parameter })
+        }
+        (expr, _) => Ok(expr),
+    }
+}
+
+fn cast(expr: Expr, to: DataType) -> Result<Expr> {
+    match constant(&expr) {
+        Some(value) => Ok(Expr::Literal(convert_scalar(&value, to)?, None)),
+        None => Ok(convert(expr, to)),
+    }
+}
+
+fn case_of(case: Case, schema: &DFSchema) -> Result<Expr> {
+    let Case { expr, when_then_expr, else_expr } = case;
+    let (whens, thens): (Vec<Expr>, Vec<Expr>) = when_then_expr.into_iter().map(|(when, then)| (*when, *then)).unzip();
+    let (base, whens) = match expr {
+        None => {
+            whens.iter().try_for_each(|when| condition(when, schema))?;
+            (None, whens)
+        }
+        Some(base) => {
+            let mut compared = aligned(std::iter::once(*base).chain(whens).collect(), schema, For::Case)?.into_iter();
+            (compared.next().map(Box::new), compared.collect())
+        }
+    };
+    let has_else = else_expr.is_some();
+    // The result's type is ELSE's before that of the others.
+    let results = else_expr.map(|e| *e).into_iter().chain(thens).collect();
+    let (results, of) = choosers::of_one_type(Chooser::Case, results, schema)?;
+    let mut results = results.into_iter().map(Box::new);
+    let else_expr = if has_else { results.next() } else { None };
+    let when_then_expr: Vec<_> = whens.into_iter().map(Box::new).zip(results).collect();
+    Ok(choosers::answered(Expr::Case(Case { expr: base, when_then_expr, else_expr }), of.as_ref()))
+}
+
+/// What follows WHEN is a condition where CASE names no value. 42804
+fn condition(when: &Expr, schema: &DFSchema) -> Result<()> {
+    let of = when.get_type(schema)?;
+    if matches!(of, ArrowType::Boolean | ArrowType::Null) || is_open(when) {
+        return Ok(());
+    }
+    let message = format!("argument of CASE/WHEN must be type boolean, not type {}", builtin::type_name(&of));
+    Err(tunnel(EngineError::new("42804", message)))
+}
+
+/// `x IN (..)`: each item as what it is compared with. What the type of `x` cannot be is left out, for nothing equals
+/// it.
+fn in_list(list: InList, schema: &DFSchema) -> Result<Expr> {
+    let InList { expr, list, negated } = list;
+    let field = expr.to_field(schema)?.1;
+    let exact = |t: &ArrowType| is_number(t) && !is_float(t);
+    let numbers = exact(field.data_type()) && !is_open(&expr);
+    let count = list.len();
+    let listed = if count > 1 { For::Listing } else { For::Comparing };
+    let list = chars::listed(&field, list, schema)?;
+    let mut exprs = aligned(std::iter::once(*expr).chain(list).collect(), schema, listed)?;
+    let items = exprs.split_off(1);
+    let expr = exprs.pop().expect("the first stays");
+    if !numbers || expr.get_type(schema)? != *field.data_type() {
+        return Ok(Expr::InList(InList { expr: Box::new(expr), list: items, negated }));
+    }
+    let mut kept = Vec::with_capacity(count);
+    for item in items {
+        match constant(&item) {
+            Some(value) if !value.is_null() && exact(&value.data_type()) => {
+                kept.extend(operators::narrowed(&value, &field).map(|value| Expr::Literal(value, None)));
+            }
+            _ => kept.push(item),
+        }
+    }
+    if kept.is_empty() {
+        // NULL of NULL, else no (or yes).
+        return Ok(if negated { expr.clone().eq(expr) } else { expr.clone().not_eq(expr) });
+    }
+    Ok(Expr::InList(InList { expr: Box::new(expr), list: kept, negated }))
+}
+
+/// Casts that are not between the engine's types.
+fn written_cast(cast: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let source = cast.expr.to_field(schema)?.1;
+    let cannot = |to: &str| {
+        let message = format!("cannot cast type {} to {to}", builtin::type_name(source.data_type()));
+        Err(tunnel(EngineError::new("42846", message)))
+    };
+    let is_text = matches!(source.data_type(), ArrowType::Utf8 | ArrowType::Null);
+    Ok(match (source.data_type(), cast.field.data_type()) {
+        (ArrowType::Utf8, ArrowType::Binary) if let Some(DataType::Char(n)) = field_type(&source) => {
+            let expr = Box::new(chars::with_blanks(*cast.expr, n)?);
+            Transformed::yes(Expr::Cast(Cast { expr, field: cast.field }))
+        }
+        (_, ArrowType::Interval(_)) if is_interval(source.data_type()) => Transformed::yes(*cast.expr),
+        (_, ArrowType::Interval(_)) if is_text => {
+            let expr = match *cast.expr {
+                Expr::Placeholder(Placeholder { id, .. }) => {
+                    Expr::Placeholder(Placeholder { id, field: Some(Arc::new(field_of("", DataType::Text, true))) })
+                }
+                other => other,
+            };
+            Transformed::yes(interval::from_text(expr)?)
+        }
+        (_, ArrowType::Interval(_)) => return cannot("interval"),
+        (from, ArrowType::List(item)) => {
+            let Some(of) = field_type(item) else {
+                let message = format!("arrays of {} are not supported", builtin::type_name(item.data_type()));
+                return Err(tunnel(EngineError::unsupported(message)));
+            };
+            match from {
+                ArrowType::List(_) => {}
+                _ if is_text => {}
+                _ => return cannot(&format!("{}[]", of.base_name())),
+            }
+            let expr = match *cast.expr {
+                Expr::Placeholder(Placeholder { id, .. }) => {
+                    Expr::Placeholder(Placeholder { id, field: Some(Arc::new(field_of("", DataType::Text, true))) })
+                }
+                other => other,
+            };
+            Transformed::yes(crate::functions::arrays::to_array(expr, of))
+        }
+        (ArrowType::List(_) | ArrowType::Interval(_) | ArrowType::Struct(_), to) => match field_type(&cast.field) {
+            Some(text) if text.is_text() && chars::is_array_of_char(&source) => return Err(chars::array_refused()),
+            Some(text) if text.is_text() => {
+                let shown = builtin::as_text(*cast.expr);
+                Transformed::yes(if text == DataType::Text { shown } else { convert(shown, text) })
+            }
+            Some(other) => return cannot(other.base_name()),
+            None => return cannot(&to.to_string()),
+        },
+        _ => Transformed::no(Expr::Cast(cast)),
+    })
+}
+
+/// `row(..) IS NULL`: every field is. `row(..) IS NOT NULL`: no field is.
+fn null_test(value: Expr, schema: &DFSchema, not: bool) -> Result<Expr> {
+    let test = |value: Expr| if not { value.is_not_null() } else { value.is_null() };
+    if !matches!(value.get_type(schema)?, ArrowType::Struct(_)) {
+        return Ok(test(value));
+    }
+    let fields = match value {
+        Expr::ScalarFunction(call) if call.func.name() == "struct" => call.args,
+        Expr::ScalarFunction(call) if call.func.name() == "named_struct" => {
+            call.args.into_iter().skip(1).step_by(2).collect()
+        }
+        _ => return Err(tunnel(EngineError::unsupported("IS NULL of a row that is not written out is not supported"))),
+    };
+    let all = fields.into_iter().map(test).reduce(Expr::and);
+    Ok(all.unwrap_or_else(|| Expr::Literal(ScalarValue::Boolean(Some(true)), None)))
+}
+
+/// What DataFusion's window functions take for something else: NULL rows back, the value of no row, each value once.
+fn refuse_window_arguments(name: &str, params: &WindowFunctionParams) -> Result<()> {
+    if params.distinct {
+        return Err(tunnel(EngineError::unsupported("DISTINCT is not supported for window functions")));
+    }
+    let number = match params.args.get(1).and_then(constant) {
+        Some(number) if matches!(name, "lag" | "lead" | "nth_value") => number,
+        _ => return Ok(()),
+    };
+    if number.is_null() {
+        return Err(tunnel(EngineError::unsupported(format!("{name} of the row number NULL is not supported"))));
+    }
+    let is_positive = number.cast_to(&ArrowType::Int64).is_ok_and(|n| matches!(n, ScalarValue::Int64(Some(1..))));
+    if name == "nth_value" && !is_positive {
+        return Err(tunnel(EngineError::new("22016", "argument of nth_value must be greater than zero")));
+    }
+    Ok(())
+}
+
+/// The third argument of `lag` and `lead` is of the first one's type, or both become a wider number.
+fn align_default(name: &str, args: &mut [Expr], schema: &DFSchema) -> Result<()> {
+    if args.len() < 3 || is_open(&args[2]) && matches!(args[2], Expr::Literal(ScalarValue::Null, _)) {
+        return Ok(());
+    }
+    let (value, default) = (args[0].to_field(schema)?.1, args[2].to_field(schema)?.1);
+    if is_open(&args[2]) {
+        let char = chars::chosen([field_type(&value)].into_iter(), [chars::length_of(&args[2])].into_iter());
+        args[2] = close(args[2].clone(), &value, None)?;
+        if char == Some(LOOSE) {
+            args[0] = chars::labelled(std::mem::take(&mut args[0]), LOOSE);
+        }
+        return Ok(());
+    }
+    let (from, to) = (value.data_type(), default.data_type());
+    if from == to {
+        return Ok(());
+    }
+    if !is_number(from) || !is_number(to) {
+        let (value, default) = (builtin::type_name(from), builtin::type_name(to));
+        let message = format!("function {name}({value}, integer, {default}) does not exist");
+        return Err(tunnel(builtin::with_hint(EngineError::new("42883", message))));
+    }
+    let common = match rank(from).max(rank(to)) {
+        3 => DataType::Numeric(None),
+        _ if rank(from) >= rank(to) => engine_type(from).expect("a number's type"),
+        _ => engine_type(to).expect("a number's type"),
+    };
+    for at in [0, 2] {
+        args[at] = cast(std::mem::take(&mut args[at]), common)?;
+    }
+    Ok(())
+}
+
+/// Columns of floats beside other numbers become floats on all sides, and times the widest of them: DataFusion would go
+/// by nanoseconds. Columns of NULLs alone become texts.
+fn align_union(mut union: Union) -> Result<LogicalPlan> {
+    let open = |expr: &Expr| matches!(expr, Expr::Alias(alias) if is_open(&alias.expr)) || is_open(expr);
+    union.inputs = chars::united(typed_parameters(union.inputs)?, open)?;
+    let width = union.schema.fields().len();
+    let mut to: Vec<Option<DataType>> = vec![None; width];
+    for (at, to) in to.iter_mut().enumerate() {
+        let types: Vec<&ArrowType> =
+            union.inputs.iter().filter_map(|i| i.schema().fields().get(at)).map(|f| f.data_type()).collect();
+        let numbers = types.iter().all(|t| is_number(t) || **t == ArrowType::Null);
+        if numbers && types.iter().any(|t| is_float(t)) && types.iter().any(|t| is_number(t) && !is_float(t)) {
+            let double = types.contains(&&ArrowType::Float64);
+            *to = Some(if double { DataType::Float8 } else { DataType::Float4 });
+        }
+        // What has no type in any of them is text, also for a UNION around this one.
+        if union.inputs.iter().all(|input| is_null(input, at)) {
+            *to = Some(DataType::Text);
+        }
+        let time = |t: &ArrowType| matches!(t, ArrowType::Date32 | ArrowType::Timestamp(..));
+        if types.iter().all(|t| time(t)) && types.windows(2).any(|two| two[0] != two[1]) {
+            let zoned = types.iter().any(|t| matches!(t, ArrowType::Timestamp(_, Some(_))));
+            *to = Some(if zoned { DataType::Timestamptz } else { DataType::Timestamp });
+        }
+    }
+    let inputs = union.inputs.iter().map(|input| converted(input, &to)).collect::<Result<Vec<_>>>()?;
+    Ok(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?))
+}
+
+/// Queries of a UNION with each parameter whose type is open as what the other queries have in its column: the first
+/// type that is known, or text.
+fn typed_parameters(mut inputs: Vec<Arc<LogicalPlan>>) -> Result<Vec<Arc<LogicalPlan>>> {
+    let parameter = |expr: &Expr| match expr {
+        Expr::Alias(alias) => matches!(*alias.expr, Expr::Placeholder(Placeholder { field: None, .. })),
+        other => matches!(other, Expr::Placeholder(Placeholder { field: None, .. })),
+    };
+    for input in 0..inputs.len() {
+        let LogicalPlan::Projection(projection) = inputs[input].as_ref() else { continue };
+        if !projection.expr.iter().any(parameter) {
+            continue;
+        }
+        let known = |at: usize| {
+            let fields = inputs.iter().filter_map(|other| other.schema().fields().get(at));
+            let mut typed = fields.filter(|field| field.data_type() != &ArrowType::Null);
+            typed.find_map(|field| field_type(field)).unwrap_or(DataType::Text)
+        };
+        let typed = |(at, expr): (usize, &Expr)| {
+            let of = match known(at) {
+                DataType::Numeric(_) => DataType::Numeric(None),
+                text if text.is_text() => DataType::Text,
+                other => other,
+            };
+            let made = expr.clone().transform_up(|expr| match expr {
+                Expr::Placeholder(Placeholder { id, field: None }) => {
+                    let field = Some(Arc::new(field_of("", of, true)));
+                    Ok(Transformed::yes(Expr::Placeholder(Placeholder { id, field })))
+                }
+                other => Ok(Transformed::no(other)),
+            });
+            if parameter(expr) { made.map(|made| made.data) } else { Ok(expr.clone()) }
+        };
+        let exprs = projection.expr.iter().enumerate().map(typed).collect::<Result<Vec<Expr>>>()?;
+        let made = Projection::try_new(exprs, projection.input.clone())?;
+        inputs[input] = Arc::new(LogicalPlan::Projection(made));
+    }
+    Ok(inputs)
+}
+
+/// Whether a column has no type. (A UNION tells its first query's until it is settled.)
+fn is_null(query: &LogicalPlan, at: usize) -> bool {
+    match query {
+        LogicalPlan::Union(union) => union.inputs.iter().all(|input| is_null(input, at)),
+        other => other.schema().fields().get(at).is_some_and(|field| field.data_type() == &ArrowType::Null),
+    }
+}
+
+/// A query with the columns converted that have another type; `None`: a column stays.
+fn converted(input: &Arc<LogicalPlan>, to: &[Option<DataType>]) -> Result<Arc<LogicalPlan>> {
+    let schema = input.schema().clone();
+    let change = |at: usize| to[at].filter(|to| schema.field(at).data_type() != &arrow_type(*to));
+    if (0..to.len()).all(|at| change(at).is_none()) {
+        return Ok(input.clone());
+    }
+    let columns = schema.iter().enumerate().map(|(at, (qualifier, field))| {
+        let column = Expr::Column((qualifier, field).into());
+        match change(at) {
+            Some(to) => convert(column, to).alias_qualified(qualifier.cloned(), field.name()),
+            None => column,
+        }
+    });
+    let columns: Vec<Expr> = columns.collect();
+    Ok(Arc::new(LogicalPlanBuilder::from(input.as_ref().clone()).project(columns)?.build()?))
+}
+
+/// The sides of INTERSECT and EXCEPT: their columns become the wider number, or the wider time, of both. (DataFusion
+/// compares them as such, and answers the left one's.)
+fn align_sides(mut join: Join) -> Result<Join> {
+    let pairs = join.left.schema().fields().iter().zip(join.right.schema().fields());
+    let to: Vec<(Option<DataType>, Option<DataType>)> =
+        pairs.map(|(left, right)| wider(left.data_type(), right.data_type())).collect();
+    if to.iter().all(|pair| *pair == (None, None)) {
+        return Ok(join);
+    }
+    let (left, right): (Vec<_>, Vec<_>) = to.into_iter().unzip();
+    join.left = match join.left.as_ref() {
+        LogicalPlan::Distinct(Distinct::All(rows)) => {
+            Arc::new(LogicalPlan::Distinct(Distinct::All(converted(rows, &left)?)))
+        }
+        _ => converted(&join.left, &left)?,
+    };
+    join.right = converted(&join.right, &right)?;
+    Ok(join)
+}
+
+/// What two types become where both are numbers, or both times; `None`: one stays.
+fn wider(left: &ArrowType, right: &ArrowType) -> (Option<DataType>, Option<DataType>) {
+    let time = |t: &ArrowType| match t {
+        ArrowType::Date32 => Some((0, DataType::Date)),
+        ArrowType::Timestamp(_, None) => Some((1, DataType::Timestamp)),
+        ArrowType::Timestamp(_, Some(_)) => Some((2, DataType::Timestamptz)),
+        _ => None,
+    };
+    let number = |t: &ArrowType| match t {
+        ArrowType::Decimal128(..) => Some((rank(t), DataType::Numeric(None))),
+        _ if is_number(t) => Some((rank(t), engine_type(t)?)),
+        _ => None,
+    };
+    let both = time(left).zip(time(right)).or_else(|| number(left).zip(number(right)));
+    match both {
+        Some(((a, _), (b, to))) if a < b => (Some(to), None),
+        Some(((a, to), (b, _))) if a > b => (None, Some(to)),
+        _ => (None, None),
+    }
+}
+
+/// The wider of two numbers has the greater rank.
+fn rank(number: &ArrowType) -> u8 {
+    match number {
+        ArrowType::Int16 => 0,
+        ArrowType::Int32 => 1,
+        ArrowType::Int64 => 2,
+        ArrowType::Decimal128(..) => 3,
+        ArrowType::Float32 => 4,
+        _ => 5,
+    }
+}
+
+/// DataFusion has made decimals of 15 digits of the floats in a column of VALUES that has numerics too (0A000).
+fn refuse_mixed(rows: &[Vec<Expr>]) -> Result<()> {
+    let schema = DFSchema::empty();
+    for expr in rows.iter().flatten() {
+        if let Expr::Cast(Cast { expr, field }) = expr
+            && field.data_type().is_decimal()
+            && field.metadata().is_empty()
+            && expr.get_type(&schema).is_ok_and(|t| is_float(&t))
+        {
+            let error =
+                EngineError::unsupported("VALUES with numeric and double precision in one column are not supported");
+            return Err(tunnel(error.with_hint("Cast all of them to one type.")));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,494 @@
+//! Tables as DataFusion reads them: a provider, and the node that streams an engine scan into Arrow batches.
+//!
+//! 1. Nothing here is bound to a transaction: the stream finds it when it is polled first ([`StatementContext`]).
+//! 2. Filters are only narrowed to key ranges, never dropped: DataFusion evaluates each of them again (`Inexact`), so a
+//!    range may contain too much, never too little.
+//! 3. A *target* provider adds the row's address and version as hidden columns, for UPDATE and DELETE. A *given* one
+//!    has the table's columns and reads not the table but the rows that the statement is given: RETURNING, CHECK,
+//!    EXCLUDED.
+use crate::error::tunnel;
+use crate::plan::key_ranges::{choose, usable};
+use crate::transaction::StatementContext;
+use crate::values::{ColumnBuilder, live_columns, table_schema};
+use async_trait::async_trait;
+use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Builder};
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{DataFusionError, Result, Statistics, internal_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalSortExpr};
+use datafusion::physical_plan::execution_plan::{
+    Boundedness, ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions,
+};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
+};
+use futures::stream;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::fmt;
+use std::ops::Bound;
+use std::pin::pin;
+use std::sync::Arc;
+use terrace_engine::{Datum, IndexRange, RowBuf, RowView, Scan, ScanDirection, Scanner, Table, Version};
+use terrace_storage::{Reads, Rid, TxnId, UndoPtr, counting};
+
+/// Rows read from the engine at a time.
+const BATCH_ROWS: usize = 1024;
+
+/// Hidden columns of a target, after the table's own. No name a user can write contains a NUL.
+pub(crate) const RID: &str = "\0rid";
+pub(crate) const WRITER: &str = "\0writer";
+pub(crate) const UNDO: &str = "\0undo";
+
+pub(crate) fn rid_to_u64(rid: Rid) -> u64 {
+    (rid.page as u64) << 16 | rid.slot as u64
+}
+pub(crate) fn rid_from_u64(v: u64) -> Rid {
+    Rid { page: (v >> 16) as u32, slot: v as u16 }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Output {
+    /// A column of the row, by its position there.
+    Column(usize),
+    Rid,
+    Writer,
+    Undo,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Role {
+    Table,
+    Target,
+    Given,
+}
+
+#[derive(Debug)]
+pub(crate) struct TableScan {
+    table: Arc<Table>,
+    schema: SchemaRef,
+    outputs: Vec<Output>,
+    role: Role,
+}
+
+impl TableScan {
+    pub(crate) fn new(table: Arc<Table>) -> TableScan {
+        let schema = table_schema(&table);
+        let outputs = live_columns(&table).map(|(at, _)| Output::Column(at)).collect();
+        TableScan { table, schema, outputs, role: Role::Table }
+    }
+
+    pub(crate) fn target(table: Arc<Table>) -> TableScan {
+        let mut scan = TableScan::new(table);
+        let mut fields = scan.schema.fields().to_vec();
+        for (name, output) in [(RID, Output::Rid), (WRITER, Output::Writer), (UNDO, Output::Undo)] {
+            fields.push(Arc::new(Field::new(name, ArrowType::UInt64, false)));
+            scan.outputs.push(output);
+        }
+        scan.schema = Arc::new(Schema::new(fields));
+        scan.role = Role::Target;
+        scan
+    }
+
+    pub(crate) fn given(table: Arc<Table>) -> TableScan {
+        TableScan { role: Role::Given, ..TableScan::new(table) }
+    }
+}
+
+#[async_trait]
+impl TableProvider for TableScan {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        let supports = |filter: &&Expr| match usable(&self.table, filter) {
+            true => TableProviderFilterPushDown::Inexact,
+            false => TableProviderFilterPushDown::Unsupported,
+        };
+        Ok(filters.iter().map(supports).collect())
+    }
+
+    async fn scan(
+        &self,
+        _state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let (schema, outputs) = match projection {
+            Some(columns) => {
+                let outputs = columns.iter().map(|c| self.outputs[*c]).collect();
+                (Arc::new(self.schema.project(columns)?), outputs)
+            }
+            None => (self.schema.clone(), self.outputs.clone()),
+        };
+        let ranges = if self.role == Role::Given { None } else { choose(&self.table, filters) };
+        let scans = ranges.map_or(vec![Scan::Full], |ranges| ranges.into_iter().map(Scan::Index).collect());
+        // A limit over a range that may contain too much would lose rows (invariant 2).
+        let limit = limit.filter(|_| filters.is_empty());
+        Ok(Arc::new(ScanExec::new(self.table.clone(), scans, schema, outputs, limit, self.role)))
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct ScanExec {
+    table: Arc<Table>,
+    /// One after the other: the whole table, or ranges of one index in key order.
+    scans: Vec<Scan>,
+    outputs: Vec<Output>,
+    limit: Option<usize>,
+    role: Role,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+    /// Pages that its runs asked for.
+    reads: Arc<Mutex<Reads>>,
+}
+
+impl ScanExec {
+    pub(crate) fn table_name(&self) -> &str {
+        &self.table.name
+    }
+
+    /// The ranges of the index that it reads; none where it reads the table.
+    fn ranges(&self) -> Vec<&IndexRange> {
+        let range = |scan| match scan {
+            &Scan::Full => None,
+            Scan::Index(range) => Some(range),
+        };
+        self.scans.iter().filter_map(range).collect()
+    }
+
+    /// The index it reads, whether backward, and the ranges as a condition (empty: all of it).
+    pub(crate) fn index(&self) -> Option<(&str, bool, String)> {
+        let ranges = self.ranges();
+        let first = ranges.first()?;
+        let backward = first.direction == ScanDirection::Backward;
+        Some((&first.index.name, backward, conditions(&self.table, &ranges)))
+    }
+
+    pub(crate) fn reads(&self) -> Reads {
+        *self.reads.lock()
+    }
+
+    fn new(
+        table: Arc<Table>,
+        scans: Vec<Scan>,
+        schema: SchemaRef,
+        outputs: Vec<Output>,
+        limit: Option<usize>,
+        role: Role,
+    ) -> ScanExec {
+        let ordering = match scans.first() {
+            // The newest version of one row is in any order.
+            Some(Scan::Index(range)) => key_order(range, &schema, &outputs),
+            _ => None,
+        };
+        let equivalences = EquivalenceProperties::new_with_orderings(schema, ordering);
+        let properties = PlanProperties::new(
+            equivalences,
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        ScanExec {
+            table,
+            scans,
+            outputs,
+            limit,
+            role,
+            properties: Arc::new(properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+            reads: Arc::default(),
+        }
+    }
+}
+
+/// Ranges shown of many.
+const SHOWN: usize = 10;
+
+/// Ranges in SQL, e.g. `a IN (1, 2)`.
+fn conditions(table: &Table, ranges: &[&IndexRange]) -> String {
+    if let [one] = ranges {
+        return condition(table, one);
+    }
+    let more = if ranges.len() > SHOWN { format!(", ... ({} values)", ranges.len()) } else { String::new() };
+    let ranges = &ranges[..ranges.len().min(SHOWN)];
+    let single = |range: &&IndexRange| match (&range.from, &range.to) {
+        (Bound::Included(from), Bound::Included(to)) if from.len() == 1 && from == to => Some(shown(&from[0])),
+        _ => None,
+    };
+    if let Some(values) = ranges.iter().map(single).collect::<Option<Vec<_>>>() {
+        let column = &table.columns[ranges[0].index.columns[0]].name;
+        return format!("{column} IN ({}{more})", values.join(", "));
+    }
+    let all: Vec<String> = ranges.iter().map(|range| format!("({})", condition(table, range))).collect();
+    format!("{}{more}", all.join(" OR "))
+}
+
+/// A value in SQL.
+fn shown(datum: &Datum) -> String {
+    match datum {
+        Datum::Text(_)
+        | Datum::Bytea(_)
+        | Datum::Date(_)
+        | Datum::Timestamp(_)
+        | Datum::Timestamptz(_)
+        | Datum::Uuid(_) => {
+            format!("'{}'", datum.to_string().replace('\'', "''"))
+        }
+        number => number.to_string(),
+    }
+}
+
+/// A range in SQL, e.g. `a = 1 AND b >= 2 AND b < 5`.
+fn condition(table: &Table, range: &IndexRange) -> String {
+    let bound = |bound: &Bound<Vec<Datum>>, inclusive: &'static str, exclusive: &'static str| match bound {
+        Bound::Included(values) => (values.clone(), inclusive),
+        Bound::Excluded(values) => (values.clone(), exclusive),
+        Bound::Unbounded => (vec![], inclusive),
+    };
+    let (from, at_least) = bound(&range.from, ">=", ">");
+    let (to, at_most) = bound(&range.to, "<=", "<");
+    let name = |key: usize| table.columns[range.index.columns[key]].name.as_str();
+    let same = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
+    // Equal bounds that exclude themselves are no equality.
+    let same =
+        if from.len() == to.len() && same == from.len() && (at_least, at_most) != (">=", "<=") { 0 } else { same };
+    let mut parts: Vec<String> = (0..same).map(|key| format!("{} = {}", name(key), shown(&from[key]))).collect();
+    for (values, operator) in [(from, at_least), (to, at_most)] {
+        match values.len() - same.min(values.len()) {
+            0 => {}
+            1 => parts.push(format!("{} {operator} {}", name(same), shown(&values[same]))),
+            _ => {
+                let names: Vec<&str> = (same..values.len()).map(name).collect();
+                let values: Vec<String> = values[same..].iter().map(shown).collect();
+                parts.push(format!("({}) {operator} ({})", names.join(", "), values.join(", ")));
+            }
+        }
+    }
+    parts.join(" AND ")
+}
+
+/// The order of an index scan, as far as its key columns are in the output.
+fn key_order(range: &IndexRange, schema: &SchemaRef, outputs: &[Output]) -> Option<LexOrdering> {
+    let backward = range.direction == ScanDirection::Backward;
+    let options = datafusion::arrow::compute::SortOptions { descending: backward, nulls_first: backward };
+    let position = |key: &usize| outputs.iter().position(|o| matches!(o, Output::Column(c) if c == key));
+    let keys = range.index.columns.iter().map_while(position);
+    LexOrdering::new(keys.map(|at| PhysicalSortExpr {
+        expr: Arc::new(Column::new(schema.field(at).name(), at)) as Arc<dyn PhysicalExpr>,
+        options,
+    }))
+}
+
+impl DisplayAs for ScanExec {
+    fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.ranges().as_slice() {
+            [] => write!(f, "Scan: table={}", self.table.name)?,
+            [first, rest @ ..] => {
+                write!(f, "IndexScan: table={}, index={}", self.table.name, first.index.name)?;
+                write!(f, ", from={:?}, to={:?}", first.from, first.to)?;
+                if !rest.is_empty() {
+                    write!(f, ", and {} more", rest.len())?;
+                }
+            }
+        }
+        if let Some(limit) = self.limit {
+            write!(f, ", limit={limit}")?;
+        }
+        Ok(())
+    }
+}
+
+impl ExecutionPlan for ScanExec {
+    fn name(&self) -> &'static str {
+        "ScanExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![]
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if children.is_empty() { Ok(self) } else { internal_err!("a scan has no children") }
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    }
+
+    fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        assert_eq!(partition, 0, "a scan has one partition");
+        let context = StatementContext::of(&task)?;
+        let source = match (&context.target, self.role) {
+            (Some(one), Role::Target) => Source::Row(Some((one.rid, one.row.clone(), one.version))),
+            (_, Role::Given) => Source::Given(0),
+            _ => match context.try_scanners(&self.table, &self.scans) {
+                Some(scanners) => Source::Scanners(scanners),
+                None => Source::Unopened(self.scans.clone()),
+            },
+        };
+        let reading = Reading {
+            context,
+            table: self.table.clone(),
+            schema: self.schema(),
+            outputs: self.outputs.clone(),
+            left: self.limit.unwrap_or(usize::MAX),
+            source,
+            metrics: BaselineMetrics::new(&self.metrics, partition),
+            reads: self.reads.clone(),
+        };
+        let batches = stream::try_unfold(reading, |mut reading| async move {
+            let batch = reading.next().await?;
+            Ok(batch.map(|batch| (batch, reading)))
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)))
+    }
+
+    /// What ANALYZE found, where the whole table is read.
+    fn statistics_from_inputs(&self, _inputs: &[Arc<Statistics>], _args: &StatisticsArgs) -> Result<Arc<Statistics>> {
+        let mut statistics = Statistics::new_unknown(&self.schema());
+        if let ([Scan::Full], None, Some(found)) = (self.scans.as_slice(), self.limit, self.table.statistics)
+            && self.role != Role::Given
+        {
+            statistics.num_rows = Precision::Inexact(found.rows as usize);
+        }
+        Ok(Arc::new(statistics))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+}
+
+enum Source {
+    Unopened(Vec<Scan>),
+    /// Those that are left, the one that is read first.
+    Scanners(VecDeque<Scanner>),
+    Row(Option<(Rid, RowBuf, Version)>),
+    /// The next of the rows given.
+    Given(usize),
+}
+
+/// At most `max` rows; none at the end.
+async fn next_rows(scanners: &mut VecDeque<Scanner>, max: usize) -> terrace_engine::Result<Vec<FoundRow>> {
+    let mut rows = vec![];
+    while rows.len() < max
+        && let Some(scanner) = scanners.front_mut()
+    {
+        let more = scanner.next_batch(max - rows.len()).await?;
+        match (more.is_empty(), rows.is_empty()) {
+            (true, _) => drop(scanners.pop_front()),
+            (false, true) => rows = more,
+            (false, false) => rows.extend(more),
+        }
+    }
+    Ok(rows)
+}
+
+type FoundRow = (Rid, RowBuf, Version);
+
+struct Reading {
+    context: Arc<StatementContext>,
+    table: Arc<Table>,
+    schema: SchemaRef,
+    outputs: Vec<Output>,
+    /// Rows still wanted.
+    left: usize,
+    source: Source,
+    metrics: BaselineMetrics,
+    reads: Arc<Mutex<Reads>>,
+}
+
+impl Reading {
+    async fn next(&mut self) -> Result<Option<RecordBatch>, DataFusionError> {
+        self.context.cancel.check().map_err(tunnel)?;
+        // Waiting for devices included.
+        let time = self.metrics.elapsed_compute().clone();
+        let _timer = time.timer();
+        if self.left == 0 {
+            return Ok(None);
+        }
+        if let Source::Unopened(scans) = &self.source {
+            self.source = Source::Scanners(self.context.scanners(&self.table, scans).await?);
+        }
+        let rows = match &mut self.source {
+            Source::Scanners(scanners) => {
+                let mut reads = Reads::default();
+                let rows = counting(&mut reads, pin!(next_rows(scanners, BATCH_ROWS.min(self.left)))).await;
+                *self.reads.lock() += reads;
+                rows.map_err(tunnel)?
+            }
+            Source::Row(row) => row.take().into_iter().collect(),
+            Source::Given(next) => {
+                let rest = self.context.given.iter().skip(*next).take(BATCH_ROWS.min(self.left));
+                let rows: Vec<_> = rest.map(|row| (Rid::default(), row.clone(), version_from(0, 0))).collect();
+                *next += rows.len();
+                rows
+            }
+            Source::Unopened(_) => unreachable!("opened above"),
+        };
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        self.left -= rows.len().min(self.left);
+        self.metrics.record_output(rows.len());
+        Ok(Some(self.batch(&rows)?))
+    }
+
+    /// Column by column: one type test per column and batch would need a macro per type; the builder's match is cheap.
+    fn batch(&self, rows: &[FoundRow]) -> Result<RecordBatch> {
+        let numbers = |of: &dyn Fn(&FoundRow) -> u64| -> ArrayRef {
+            let mut builder = UInt64Builder::with_capacity(rows.len());
+            rows.iter().for_each(|row| builder.append_value(of(row)));
+            Arc::new(builder.finish())
+        };
+        let column = |output: &Output| match output {
+            Output::Column(at) => {
+                let mut builder = ColumnBuilder::new(self.table.columns[*at].data_type, rows.len());
+                for (_, row, _) in rows {
+                    builder.push(RowView { table: &self.table, bytes: &row.0 }.get(*at));
+                }
+                builder.finish()
+            }
+            Output::Rid => numbers(&|(rid, _, _)| rid_to_u64(*rid)),
+            Output::Writer => numbers(&|(_, _, version)| version.writer.0),
+            Output::Undo => numbers(&|(_, _, version)| version.undo.0),
+        };
+        let columns = self.outputs.iter().map(column).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+        Ok(RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?)
+    }
+}
+
+pub(crate) fn version_from(writer: u64, undo: u64) -> Version {
+    Version { writer: TxnId(writer), undo: UndoPtr(undo) }
+}

@@ -1,0 +1,99 @@
+//! `pg_sequence` and `pg_sequences`. What they show of a sequence is in its row, so a statement that names them reads
+//! the rows of all sequences in their place.
+use crate::parse::{fold, template};
+use crate::values::is_sequence;
+use datafusion::sql::sqlparser::ast::{Ident, Statement, TableAlias, TableFactor, VisitMut, VisitorMut};
+use std::ops::ControlFlow;
+use terrace_engine::{Catalog, EngineError, Result, Table};
+
+/// A serial column's: all others are bigint.
+const INTEGER_MAX: i32 = i32::MAX;
+
+/// Puts the sequences' rows where a query names one of the relations.
+pub(crate) fn replace(statement: &mut Statement, catalog: &Catalog) -> Result<()> {
+    struct Replace<'c>(&'c Catalog);
+    impl VisitorMut for Replace<'_> {
+        type Break = EngineError;
+        fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<EngineError> {
+            let TableFactor::Table { name, alias, args: None, .. } = factor else { return ControlFlow::Continue(()) };
+            let parts: Vec<String> = name.0.iter().filter_map(|part| part.as_ident()).map(fold).collect();
+            let relation = match parts.as_slice() {
+                [relation] => relation,
+                [schema, relation] if schema == "pg_catalog" => relation,
+                _ => return ControlFlow::Continue(()),
+            };
+            let row: fn(&Table) -> String = match relation.as_str() {
+                "pg_sequence" => sequence_row,
+                "pg_sequences" => sequences_row,
+                _ => return ControlFlow::Continue(()),
+            };
+            let subquery = match template(&all(self.0, row)) {
+                Ok(subquery) => subquery,
+                Err(error) => return ControlFlow::Break(error),
+            };
+            let alias = alias.take().unwrap_or_else(|| TableAlias {
+                explicit: true,
+                name: Ident::with_quote('"', relation.as_str()),
+                columns: vec![],
+                at: None,
+            });
+            *factor = TableFactor::Derived { lateral: false, subquery, alias: Some(alias), sample: None };
+            ControlFlow::Continue(())
+        }
+    }
+    match statement.visit(&mut Replace(catalog)) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(()),
+    }
+}
+
+fn all(catalog: &Catalog, row: fn(&Table) -> String) -> String {
+    let rows: Vec<String> = catalog.tables().filter(|t| is_sequence(t)).map(|t| row(t)).collect();
+    match rows.is_empty() {
+        false => rows.join(" UNION ALL "),
+        true => format!("{} WHERE false", row(&shape())),
+    }
+}
+
+/// Stands for a sequence where there is none: only the names and types of its row matter.
+fn shape() -> Table {
+    Table::new(terrace_storage::ObjectId(0), String::new(), vec![], vec![])
+}
+
+fn quoted(text: &str, mark: char) -> String {
+    let doubled: String = text.chars().flat_map(|c| std::iter::repeat_n(c, 1 + usize::from(c == mark))).collect();
+    format!("{mark}{doubled}{mark}")
+}
+
+/// Where a sequence's row is read from.
+fn source(table: &Table) -> String {
+    match table.name.as_str() {
+        "" => {
+            "(SELECT 0::bigint AS last_value, false AS is_called, 0::bigint AS start_value, 0::bigint AS increment_by, \
+               0::bigint AS min_value, 0::bigint AS max_value, false AS cycle) AS s"
+                .to_owned()
+        }
+        name => format!("public.{} AS s", quoted(name, '"')),
+    }
+}
+
+fn sequence_row(table: &Table) -> String {
+    format!(
+        "SELECT {}::bigint AS seqrelid, CASE WHEN max_value = {INTEGER_MAX} THEN 23::bigint ELSE 20::bigint END AS seqtypid, \
+         start_value AS seqstart, increment_by AS seqincrement, max_value AS seqmax, min_value AS seqmin, 1::bigint AS seqcache, \
+         cycle AS seqcycle FROM {}",
+        table.oid.0,
+        source(table)
+    )
+}
+
+fn sequences_row(table: &Table) -> String {
+    format!(
+        "SELECT 'public' AS schemaname, {} AS sequencename, '{}' AS sequenceowner, \
+         CASE WHEN max_value = {INTEGER_MAX} THEN 'integer' ELSE 'bigint' END AS data_type, start_value, min_value, max_value, \
+         increment_by, cycle, 1::bigint AS cache_size, CASE WHEN is_called THEN last_value END AS last_value FROM {}",
+        quoted(&table.name, '\''),
+        crate::pgcatalog::ROLE,
+        source(table)
+    )
+}

@@ -1,0 +1,178 @@
+//! Statements by key that end before anybody could notice that they run: look-ups of one row that are answered without
+//! a transaction of their own and without waiting, from the stored row to whoever sends it; and changes.
+//!
+//! 1. A look-up's answer is [`Session::execute`]'s. Whatever may make it another (a failed block, a snapshot that
+//!    stands still, a definition that changes, a wrong value, a page that must be read) makes it `execute`'s to give;
+//!    nothing has been done then.
+//! 2. The statement is in the books as any other. It is shown as running, and can be cancelled, from when it first has
+//!    to wait.
+use crate::by_key::{Bound, Fast, FastDone, batch};
+use crate::session::Session;
+use crate::session::prepared::Prepared;
+use crate::session::rows::rows_of;
+use crate::session::running::{Running, ran};
+use crate::statement::outcome::Outcome;
+use crate::statement::run::LazyState;
+use crate::transaction::Block;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::sql::sqlparser::ast::Statement;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use terrace_engine::types::Zone;
+use terrace_engine::{Datum, DatumRef, Isolation, Peek, Result, RowView};
+use terrace_storage::{Reads, counted, counting};
+
+/// The columns that a look-up shows, of the row it found.
+#[derive(Clone, Copy)]
+pub struct FoundRow<'a> {
+    row: RowView<'a>,
+    columns: &'a [usize],
+}
+
+impl<'a> FoundRow<'a> {
+    pub fn values(self) -> impl ExactSizeIterator<Item = DatumRef<'a>> {
+        self.columns.iter().map(move |column| self.row.get(*column))
+    }
+
+    /// As `execute` would answer it; `schema`: the statement's.
+    pub fn batch(self, schema: &SchemaRef) -> Result<RecordBatch> {
+        batch(self.row.table, self.columns, schema, [self.row].into_iter())
+    }
+}
+
+impl Session {
+    /// Runs a look-up of one row by its key, where that can be done at once; `show` sees the row, if there is one,
+    /// under a latch: it does not wait. Answers the number of rows; `None`: the statement is to be executed.
+    pub fn look_up(
+        &mut self,
+        statement: &Arc<Prepared>,
+        parameters: &[Datum],
+        show: impl FnOnce(FoundRow<'_>),
+    ) -> Option<u64> {
+        let fast = statement.fast.lock().clone()?;
+        if self.zone() != Zone::Utc || !fast.means(fast.version) {
+            return None;
+        }
+        if parameters.len() != statement.parameters.len() {
+            return None;
+        }
+        let block = self.shared.block();
+        let began = self.database.observed.env.now();
+        let (index, key, columns) = fast.look_up(Bound { parameters, now: 0 })?;
+        let key = key.ok()?;
+        let mut slot = self.shared.cell.try_lock().ok()?;
+        let mut reads = Reads::default();
+        let found = counted(&mut reads, || {
+            if key.contains(&Datum::Null) {
+                // Nothing equals NULL.
+                return Some(Peek::Missing);
+            }
+            match (&mut slot.txn, block) {
+                (None, Block::None | Block::Pipeline) => {
+                    let still = block == Block::Pipeline
+                        && self.shared.settings.lock().default_isolation() != Isolation::ReadCommitted;
+                    let show = |row: RowView<'_>| show(FoundRow { row, columns });
+                    let engine = &self.database.engine;
+                    (!still).then(|| engine.peek(fast.version, fast.table(), index, &key, show).ok())?
+                }
+                (Some(txn), Block::Pipeline | Block::Explicit) => {
+                    let usable = txn.try_lock_table(fast.table(), false) && txn.catalog().version() == fast.version;
+                    let show = |_, _, row: RowView<'_>| show(FoundRow { row, columns });
+                    usable.then(|| txn.peek(fast.table(), index, &key, show).ok())?
+                }
+                _ => None,
+            }
+        })?;
+        let rows = match found {
+            Peek::Found(()) => 1,
+            Peek::Missing => 0,
+            Peek::Unsure => return None,
+        };
+        slot.queried |= slot.txn.is_some();
+        drop(slot);
+        ran(&self.database.observed, &self.shared, statement, began, Some(rows), reads);
+        Some(rows)
+    }
+
+    /// What a statement is, where it is a change by key that `execute_change` may run.
+    pub(crate) fn change_by_key(&self, statement: &Prepared, parameters: &[Datum]) -> Option<Arc<Fast>> {
+        let fast = statement.fast.lock().clone().filter(|fast| fast.writes())?;
+        let ready = match self.shared.block() {
+            Block::Failed => false,
+            // Rows that nobody read to the end left their transaction open.
+            Block::None => self.shared.cell.try_lock().is_ok_and(|slot| slot.txn.is_none()),
+            Block::Pipeline | Block::Explicit => true,
+        };
+        let may = ready && parameters.len() == statement.parameters.len() && !self.shared.settings.lock().read_only();
+        may.then_some(fast)
+    }
+
+    /// Runs a change by key. It can be cancelled (by its token) from when it first waits for something.
+    pub(crate) async fn execute_change(
+        &mut self,
+        statement: &Arc<Prepared>,
+        ast: &Statement,
+        fast: Arc<Fast>,
+        parameters: &[Datum],
+    ) -> Changed {
+        let began = self.database.observed.env.now();
+        self.ensure_transaction().await;
+        let now = if fast.uses_now { LazyState::new(&self.database.state, &self.clock).now() } else { 0 };
+        let this = &*self;
+        let observed = &this.database.observed;
+        let begin = || Running::begin(observed, &this.shared, statement, began);
+        let (mut reads, mut running) = (Reads::default(), None);
+        let done = {
+            let work = pin!(this.by_key(statement, ast, fast, Bound { parameters, now }));
+            let mut work = pin!(counting(&mut reads, work));
+            match poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await {
+                Poll::Ready(done) => done,
+                Poll::Pending => {
+                    running = Some(begin());
+                    let timeout = this.shared.settings.lock().timeouts().statement;
+                    let token = this.canceller.begin(&this.database.engine, timeout);
+                    let done = token.run(work).await;
+                    this.canceller.end(&token);
+                    done
+                }
+            }
+        };
+        let result = match done {
+            Ok(None) => return Changed::General(running),
+            Ok(Some(FastDone::Rows(_))) => unreachable!("a change returns no rows"),
+            Ok(Some(FastDone::Tag(tag))) => {
+                if this.shared.block() == Block::None {
+                    // The commit waits for the log.
+                    running.get_or_insert_with(begin);
+                }
+                this.shared.succeed().await.map(|()| tag)
+            }
+            Err(error) => Err(error),
+        };
+        if result.is_err() {
+            this.shared.fail().await;
+        }
+        let rows = result.as_ref().ok().map(|tag| rows_of(tag));
+        match running {
+            None => ran(observed, &this.shared, statement, began, rows, reads),
+            Some(running) => {
+                running.read(reads);
+                match rows {
+                    Some(rows) => running.returned(rows),
+                    None => running.failed(),
+                }
+            }
+        }
+        Changed::Done(result.map(|tag| Outcome::Command { tag, notices: vec![] }))
+    }
+}
+
+/// What became of a change by key.
+pub(crate) enum Changed {
+    Done(Result<Outcome>),
+    /// Nothing: it must be executed in the general way. With it, if it had to wait, goes what shows it as running.
+    General(Option<Arc<Running>>),
+}

@@ -1,0 +1,316 @@
+//! Cursors: DECLARE, FETCH, MOVE, CLOSE.
+//!
+//! 1. A cursor is the stream of its query's rows, and what is left of a batch that was begun. It goes forward only.
+//! 2. It belongs to its transaction block and goes with it; ROLLBACK TO takes those that were declared since.
+//! 3. Its rows are of the snapshot that DECLARE took. (What its own transaction changes meanwhile may show.) One WITH
+//!    HOLD outlives the transaction that declared it, if that commits: before that, what is left of its rows is read
+//!    into memory (53200 where they do not fit), and without a block at once.
+//! 4. The parser's FETCH is not PostgreSQL's, so FETCH and MOVE are parsed here; the tree of a MOVE is a FETCH into
+//!    [`MOVE`], which nobody else can write.
+use crate::cancel::CancelToken;
+use crate::error::{from_datafusion, unsupported};
+use crate::parse::fold;
+use crate::session::Session;
+use crate::session::prepared::Prepared;
+use crate::statement::outcome::{Done, Outcome, command};
+use crate::transaction::Block;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
+use datafusion::sql::sqlparser::ast::{CloseCursor, FetchDirection, Ident, Statement};
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use std::pin::pin;
+use std::sync::Arc;
+use terrace_engine::{EngineError, Paused, Result, Underway};
+use terrace_storage::{Reads, counting};
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+pub(crate) struct Cursor {
+    schema: SchemaRef,
+    /// Held while rows of it are on their way.
+    rows: Arc<Mutex<Remaining>>,
+    /// The savepoints that there were.
+    savepoints: usize,
+    token: Arc<CancelToken>,
+    /// WITH HOLD.
+    hold: bool,
+    /// The transaction that declared it, as [`crate::transaction::TxnSlot`] numbers them.
+    transaction: u64,
+    /// That transaction has committed, and the cursor is held.
+    kept: bool,
+    /// The snapshot of its rows: that of an idle transaction but while a FETCH runs.
+    paused: Option<Paused>,
+}
+
+struct Remaining {
+    stream: BoxStream<'static, Result<RecordBatch>>,
+    begun: Option<RecordBatch>,
+    over: bool,
+    /// Of rows that are held.
+    memory: Option<MemoryReservation>,
+}
+
+impl Remaining {
+    /// Reads all rows into memory.
+    async fn hold(&mut self, pool: &Arc<dyn MemoryPool>) -> Result<()> {
+        if self.memory.is_some() {
+            return Ok(());
+        }
+        let memory = MemoryConsumer::new("rows of a cursor WITH HOLD").register(pool);
+        let mut batches = vec![];
+        while let Some(batch) = self.stream.next().await {
+            let batch = batch?;
+            memory.try_grow(batch.get_array_memory_size()).map_err(from_datafusion)?;
+            batches.push(Ok(batch));
+        }
+        self.stream = stream::iter(batches).boxed();
+        self.memory = Some(memory);
+        Ok(())
+    }
+
+    /// The next rows, at most so many; `None`: there are no more.
+    async fn next(&mut self, most: u64) -> Result<Option<RecordBatch>> {
+        let batch = match self.begun.take() {
+            Some(batch) => batch,
+            None if self.over => return Ok(None),
+            None => match self.stream.next().await.transpose() {
+                Ok(Some(batch)) => batch,
+                end => {
+                    self.over = true;
+                    return end;
+                }
+            },
+        };
+        let rows = batch.num_rows() as u64;
+        if rows > most {
+            self.begun = Some(batch.slice(most as usize, (rows - most) as usize));
+            return Ok(Some(batch.slice(0, most as usize)));
+        }
+        Ok(Some(batch))
+    }
+}
+
+/// How many rows forward. 55000 where it goes back.
+fn rows_forward(direction: &FetchDirection) -> Result<u64> {
+    let back = || {
+        EngineError::new("55000", "cursor can only scan forward")
+            .with_hint("Read what you need again with another query.")
+    };
+    let count = |text: String| match text.parse::<i64>() {
+        Ok(n) if n < 0 => Err(back()),
+        Ok(n) => Ok(n as u64),
+        Err(_) => Err(EngineError::new("22003", format!("\"{text}\" is no number of rows"))),
+    };
+    match direction {
+        FetchDirection::Next => Ok(1),
+        FetchDirection::All | FetchDirection::ForwardAll => Ok(u64::MAX),
+        FetchDirection::Count { limit } | FetchDirection::Forward { limit: Some(limit) } => {
+            count(limit.value.to_string())
+        }
+        FetchDirection::Forward { limit: None } => Ok(1),
+        FetchDirection::Absolute { .. } | FetchDirection::Relative { .. } => {
+            Err(unsupported(format!("FETCH {direction}")))
+        }
+        FetchDirection::First | FetchDirection::Last => Err(unsupported(format!("FETCH {direction}"))),
+        FetchDirection::Prior | FetchDirection::Backward { .. } | FetchDirection::BackwardAll => Err(back()),
+    }
+}
+
+fn no_cursor(name: &str) -> EngineError {
+    EngineError::new("34000", format!("cursor \"{name}\" does not exist"))
+}
+
+fn in_use(name: &str) -> EngineError {
+    EngineError::new("55006", format!("cursor \"{name}\" is being read"))
+}
+
+fn is_held(ast: &Statement) -> bool {
+    matches!(ast, Statement::Declare { stmts } if stmts.iter().any(|declare| declare.hold == Some(true)))
+}
+
+impl Session {
+    /// The columns of an open cursor, as FETCH returns them.
+    pub fn cursor_columns(&self, name: &str) -> Option<SchemaRef> {
+        self.cursors.get(name).map(|cursor| cursor.schema.clone())
+    }
+
+    /// The columns that a FETCH returns; `None` for other statements.
+    pub(crate) fn fetched_columns(&self, ast: &Statement) -> Result<Option<SchemaRef>> {
+        match ast {
+            Statement::Fetch { name, into: None, .. } => {
+                let name = fold(name);
+                self.cursor_columns(&name).map(Some).ok_or_else(|| no_cursor(&name))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// DECLARE: opens what `run` runs.
+    pub(crate) async fn declare(&mut self, name: &Ident, done: Done, prepared: &Prepared) -> Result<Outcome> {
+        let Done::Rows(rows) = done else { return Err(unsupported("a cursor for a query without rows")) };
+        let token = Arc::<CancelToken>::default();
+        // FETCH has statistics of its own.
+        let running = self.running.take();
+        let (schema, stream) = self.rows(rows, token.clone(), prepared.depth);
+        self.running = running;
+        let (savepoints, transaction, paused) = {
+            let mut slot = self.shared.cell.lock().await;
+            let paused = slot.txn.as_mut().map(|txn| txn.paused());
+            (slot.savepoints.len(), slot.number, paused)
+        };
+        let hold = prepared.statement.as_ref().is_some_and(is_held);
+        let mut remaining = Remaining { stream, begun: None, over: false, memory: None };
+        let block = self.shared.block();
+        if hold && block != Block::Explicit {
+            remaining.hold(self.pool()).await?;
+        }
+        // Alone, its transaction ended with its last row.
+        let kept = hold && block == Block::None;
+        let rows = Arc::new(Mutex::new(remaining));
+        self.cursors.insert(fold(name), Cursor { schema, rows, savepoints, token, hold, transaction, kept, paused });
+        Ok(command("DECLARE CURSOR"))
+    }
+
+    /// The number of the open transaction.
+    pub(crate) async fn transaction(&self) -> Option<u64> {
+        let slot = self.shared.cell.lock().await;
+        slot.txn.is_some().then_some(slot.number)
+    }
+
+    /// A transaction is about to commit: its cursors WITH HOLD shall need it no longer (invariant 2).
+    pub(crate) async fn hold_cursors(&self) -> Result<()> {
+        for (name, cursor) in self.cursors.iter().filter(|(_, cursor)| cursor.hold && !cursor.kept) {
+            let mut rows = cursor.rows.try_lock().map_err(|_| in_use(name))?;
+            rows.hold(self.pool()).await?;
+        }
+        Ok(())
+    }
+
+    /// A transaction is about to end; `committing`: it commits, and its cursors WITH HOLD may be needed still.
+    pub(crate) fn close_cursors_but_of(&mut self, committing: Option<u64>) {
+        self.cursors.retain(|_, cursor| cursor.kept || cursor.hold && Some(cursor.transaction) == committing);
+    }
+
+    /// No transaction is open any more. `committed`: the one that ended so.
+    pub(crate) fn end_cursors(&mut self, committed: Option<u64>) {
+        self.cursors.retain(|_, cursor| {
+            if cursor.hold && Some(cursor.transaction) == committed {
+                (cursor.kept, cursor.savepoints) = (true, 0);
+            }
+            cursor.kept
+        });
+    }
+
+    /// Whether a cursor of that name may be declared now.
+    pub(crate) fn may_declare(&self, name: &Ident, ast: &Statement) -> Result<()> {
+        let name = fold(name);
+        if self.shared.block() != Block::Explicit && !is_held(ast) {
+            return Err(EngineError::new("25P01", "DECLARE CURSOR can only be used in transaction blocks"));
+        }
+        match self.cursors.contains_key(&name) {
+            true => Err(EngineError::new("42P03", format!("cursor \"{name}\" already exists"))),
+            false => Ok(()),
+        }
+    }
+
+    /// FETCH and MOVE.
+    pub(crate) async fn fetch(&mut self, ast: &Statement, token: &Arc<CancelToken>) -> Result<Outcome> {
+        let Statement::Fetch { name, direction, into, .. } = ast else { unreachable!("the router sends it elsewhere") };
+        let name = fold(name);
+        let left = rows_forward(direction)?;
+        let cursor = self.cursors.get(&name).ok_or_else(|| no_cursor(&name))?;
+        let rows = cursor.rows.clone().try_lock_owned().map_err(|_| in_use(&name))?;
+        let mut fetching = Fetching {
+            rows,
+            left,
+            statement: token.clone(),
+            cursor: cursor.token.clone(),
+            canceller: self.canceller(),
+            running: self.running.clone(),
+            _underway: cursor.paused.as_ref().and_then(Paused::go_on),
+        };
+        if into.is_some() {
+            let mut moved = 0;
+            while let Some(batch) = fetching.next().await? {
+                moved += batch.num_rows();
+            }
+            return Ok(command(format!("MOVE {moved}")));
+        }
+        let stream = stream::unfold(Some(fetching), |fetching| async move {
+            let mut fetching = fetching?;
+            match fetching.next().await.transpose()? {
+                Ok(batch) => Some((Ok(batch), Some(fetching))),
+                Err(error) => Some((Err(error), None)),
+            }
+        });
+        Ok(Outcome::Rows { schema: cursor.schema.clone(), stream: stream.boxed() })
+    }
+
+    /// CLOSE.
+    pub(crate) fn close_cursor(&mut self, cursor: &CloseCursor) -> Result<Outcome> {
+        match cursor {
+            CloseCursor::All => {
+                self.cursors.clear();
+                Ok(command("CLOSE CURSOR ALL"))
+            }
+            CloseCursor::Specific { name } => {
+                let name = fold(name);
+                self.cursors.remove(&name).ok_or_else(|| no_cursor(&name))?;
+                Ok(command("CLOSE CURSOR"))
+            }
+        }
+    }
+
+    /// The block went back to its savepoint of that number, from 0 (invariant 2).
+    pub(crate) fn close_cursors_since(&mut self, savepoint: usize) {
+        self.cursors.retain(|_, cursor| cursor.savepoints <= savepoint);
+    }
+
+    /// The savepoint of that number, and those after it, are part of what is around them.
+    pub(crate) fn keep_cursors_of(&mut self, savepoint: usize) {
+        self.cursors.values_mut().for_each(|cursor| cursor.savepoints = cursor.savepoints.min(savepoint));
+    }
+}
+
+/// Rows of a cursor on their way.
+struct Fetching {
+    rows: OwnedMutexGuard<Remaining>,
+    left: u64,
+    /// Of the FETCH.
+    statement: Arc<CancelToken>,
+    cursor: Arc<CancelToken>,
+    canceller: crate::Canceller,
+    running: Option<Arc<crate::session::running::Running>>,
+    _underway: Option<Underway>,
+}
+
+impl Fetching {
+    async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        if self.left == 0 {
+            self.end();
+            return Ok(None);
+        }
+        let mut reads = Reads::default();
+        let batch = counting(&mut reads, pin!(self.rows.next(self.left))).await;
+        if let Some(running) = &self.running {
+            running.read(reads);
+            match &batch {
+                Ok(Some(batch)) => running.returned(batch.num_rows() as u64),
+                Ok(None) => {}
+                Err(_) => running.failed(),
+            }
+        }
+        match &batch {
+            Ok(Some(batch)) => self.left -= batch.num_rows() as u64,
+            _ => self.end(),
+        }
+        batch
+    }
+
+    /// The statement is over: nothing cancels the cursor while it rests.
+    fn end(&self) {
+        self.canceller.end(&self.cursor);
+        self.canceller.end(&self.statement);
+    }
+}

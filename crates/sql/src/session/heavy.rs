@@ -1,0 +1,57 @@
+//! Statements whose text is long: what parsing and planning them takes is counted for as long as their tree is there.
+mod text;
+
+use crate::cancel::CancelToken;
+use crate::error::from_datafusion;
+use crate::memory::Work;
+use crate::session::Session;
+use crate::session::prepared::Prepared;
+use crate::stack::on_stack;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
+use std::sync::Arc;
+use terrace_engine::Result;
+use terrace_env::Env;
+use text::weight;
+
+/// Bytes of a text that nobody needs to weigh.
+const LIGHT: usize = 8 << 10;
+
+/// A statement whose tree is large: what it takes is counted for as long as it is there.
+pub(crate) struct Heavy {
+    memory: MemoryReservation,
+    env: Env,
+}
+
+impl Drop for Prepared {
+    /// Giving back a million nodes takes long: nobody waits for it.
+    fn drop(&mut self) {
+        if let (Some(Heavy { memory, env }), Some(statement)) = (self.heavy.take(), self.statement.take()) {
+            let (own, depth) = (env.clone(), self.depth);
+            env.spawn("drop a statement", async move {
+                own.run_long(Box::pin(async move { on_stack(depth, || drop((statement, memory))) })).await;
+            });
+        }
+        on_stack(self.depth, || drop(self.statement.take()));
+    }
+}
+
+impl Session {
+    /// What parsing and planning a text will take, out of the budget of all queries (53200); none for a short one.
+    pub(crate) fn heavy(&self, sql: &str) -> Result<Option<Heavy>> {
+        if sql.len() < LIGHT {
+            return Ok(None);
+        }
+        let memory = MemoryConsumer::new("a statement's text").register(self.pool());
+        memory.try_grow(weight(sql)).map_err(from_datafusion)?;
+        Ok(Some(Heavy { memory, env: self.database.engine.env().clone() }))
+    }
+
+    pub(crate) fn pool(&self) -> &Arc<dyn MemoryPool> {
+        &self.database.state.runtime_env().memory_pool
+    }
+
+    /// What functions run for.
+    pub(crate) fn work(&self, token: Arc<CancelToken>) -> Arc<Work> {
+        Work::new(token, self.pool().clone())
+    }
+}

@@ -1,0 +1,323 @@
+//! Prepared statements by name: PREPARE, EXECUTE, DEALLOCATE, DISCARD, and the protocol's Parse and Close.
+//!
+//! 1. Those of PREPARE and those of the protocol are the same, in one space of names. The protocol's unnamed one is
+//!    called "".
+//! 2. They belong to the session: no rollback brings one back or takes one away.
+//! 3. EXECUTE runs the statement that it was described with, or fails.
+//! 4. What named ones take is bounded, for each session and for all together.
+use crate::cancel::CancelToken;
+use crate::database::Account;
+use crate::error::unsupported;
+use crate::parse::fold;
+use crate::parse::types::column_type;
+use crate::plan::changes::literal;
+use crate::session::prepared::Prepared;
+use crate::session::{Describing, Session};
+use crate::stack::on_stack_for;
+use crate::statement::outcome::{Outcome, command};
+use crate::statement::run::{LazyState, Run};
+use crate::transaction::Block;
+use datafusion::sql::sqlparser::ast::{DataType as SqlType, DiscardObject, Expr, Ident, ObjectName, Statement as Ast};
+use futures::future::BoxFuture;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use terrace_engine::{ColumnDef, DataType, Datum, EngineError, Result, Table};
+use terrace_storage::ObjectId;
+
+/// A prepared statement that has a name.
+pub struct Named {
+    pub prepared: Arc<Prepared>,
+    /// PostgreSQL's OIDs of the parameters' types as the client stated them, else as inferred.
+    pub parameters: Vec<u32>,
+}
+
+/// Bytes that the named statements of a session may take, about; and those of all sessions.
+const SESSION_BYTES: usize = 128 << 20;
+const ALL_BYTES: usize = 1 << 30;
+
+/// What a statement takes: measured, parsed and planned, of plain statements and of long lists of literals.
+fn bytes_of(sql: &str) -> usize {
+    (16 << 10) + 150 * sql.len()
+}
+
+/// A statement with a name, and what is charged for it.
+pub(crate) struct Kept {
+    statement: Arc<Named>,
+    bytes: usize,
+    accounts: [Account; 2],
+}
+
+impl Kept {
+    /// 54000 where a session has too many, 53200 where all have.
+    fn new(statement: Named, own: &Account, all: &Account) -> Result<Kept> {
+        let bytes = bytes_of(&statement.prepared.sql);
+        let refuse = |state, whose: &str, most: usize| {
+            let message = format!("the prepared statements of {whose} take more than {} MB", most >> 20);
+            let hint = "Close some (DEALLOCATE), or use the unnamed statement.";
+            EngineError::new(state, message).with_hint(hint)
+        };
+        // What is charged too much for a moment refuses somebody else at worst.
+        let kept = Kept { statement: Arc::new(statement), bytes, accounts: [own.clone(), all.clone()] };
+        let [own, all] = [own, all].map(|account| account.fetch_add(bytes, Ordering::Relaxed) + bytes);
+        match () {
+            _ if own > SESSION_BYTES => Err(refuse("54000", "the session", SESSION_BYTES)),
+            _ if all > ALL_BYTES => Err(refuse("53200", "all sessions", ALL_BYTES)),
+            _ => Ok(kept),
+        }
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        for account in &self.accounts {
+            account.fetch_sub(self.bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Session {
+    /// 26000 where there is none of that name.
+    pub fn named(&self, name: &str) -> Result<&Arc<Named>> {
+        if name.is_empty() {
+            let missing = || EngineError::new("26000", "unnamed prepared statement does not exist");
+            return self.unnamed.as_ref().ok_or_else(missing);
+        }
+        let missing = || EngineError::new("26000", format!("prepared statement \"{name}\" does not exist"));
+        self.named.get(name).map(|kept| &kept.statement).ok_or_else(missing)
+    }
+
+    /// Keeps a statement under a name that is free; 54000 or 53200 where there is no room for it.
+    pub fn keep(&mut self, name: String, statement: Named) -> Result<()> {
+        if name.is_empty() {
+            self.unnamed = Some(Arc::new(statement));
+            return Ok(());
+        }
+        let kept = Kept::new(statement, &self.named_bytes, &self.database.named_bytes)?;
+        let before = self.named.insert(name, kept);
+        assert!(before.is_none(), "refuse_taken came first");
+        Ok(())
+    }
+
+    /// 42P05 where a statement has that name. A new unnamed one replaces the one before.
+    pub fn refuse_taken(&mut self, name: &str) -> Result<()> {
+        if name.is_empty() {
+            self.unnamed = None;
+        }
+        match self.named.contains_key(name) {
+            true => Err(EngineError::new("42P05", format!("prepared statement \"{name}\" already exists"))),
+            false => Ok(()),
+        }
+    }
+
+    pub fn forget(&mut self, name: &str) {
+        if name.is_empty() {
+            self.unnamed = None;
+        } else {
+            self.named.remove(name);
+        }
+    }
+
+    /// PREPARE, DEALLOCATE, DISCARD. `depth`: a bound on the statement's.
+    pub(crate) async fn manage_statements(
+        &mut self,
+        ast: &Ast,
+        depth: usize,
+        token: &Arc<CancelToken>,
+    ) -> Result<Outcome> {
+        Ok(command(match ast {
+            Ast::Prepare { name, data_types, statement } => {
+                self.prepare_named(name, data_types, statement, (depth, token)).await?;
+                "PREPARE"
+            }
+            Ast::Deallocate { name, .. } if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all") => {
+                self.named.clear();
+                "DEALLOCATE ALL"
+            }
+            Ast::Deallocate { name, .. } => {
+                let name = fold(name);
+                self.named(&name)?;
+                self.named.remove(&name);
+                "DEALLOCATE"
+            }
+            Ast::Discard { object_type } => self.discard(object_type).await?,
+            other => unreachable!("the router sends {other} elsewhere"),
+        }))
+    }
+
+    /// `within`: a bound on the depth of the whole text, of which the statement is a part, and what cancels it.
+    async fn prepare_named(
+        &mut self,
+        name: &Ident,
+        types: &[SqlType],
+        statement: &Ast,
+        (depth, token): (usize, &Arc<CancelToken>),
+    ) -> Result<()> {
+        let name = fold(name);
+        if !matches!(statement, Ast::Query(_) | Ast::Insert(_) | Ast::Update { .. } | Ast::Delete(_)) {
+            let message = "syntax error: PREPARE takes SELECT, INSERT, UPDATE, DELETE or VALUES";
+            return Err(EngineError::new("42601", message));
+        }
+        self.refuse_taken(&name)?;
+        let stated = types.iter().map(stated_type).collect::<Result<Vec<_>>>()?;
+        // To be shown, not to be read again.
+        let sql = statement.to_string();
+        let describing = Describing::Within(token);
+        let prepared = Box::pin(self.prepare_parsed(&sql, Some(statement.clone()), depth, &stated, describing)).await?;
+        let parameters = prepared.parameters.iter().map(|t| t.pg_oid()).collect();
+        self.keep(name, Named { prepared, parameters })
+    }
+
+    async fn discard(&mut self, what: &DiscardObject) -> Result<&'static str> {
+        Ok(match what {
+            DiscardObject::ALL if self.in_block().await => {
+                return Err(EngineError::new("25001", "DISCARD ALL cannot run inside a transaction block"));
+            }
+            DiscardObject::ALL => {
+                self.named.clear();
+                self.cursors.clear();
+                self.forget_plans();
+                self.shared.cell.lock().await.given = Default::default();
+                self.shared.settings.lock().reset_all();
+                "DISCARD ALL"
+            }
+            DiscardObject::PLANS => {
+                self.forget_plans();
+                "DISCARD PLANS"
+            }
+            DiscardObject::SEQUENCES => {
+                self.shared.cell.lock().await.given = Default::default();
+                "DISCARD SEQUENCES"
+            }
+            // There are no temporary tables.
+            DiscardObject::TEMP => "DISCARD TEMP",
+        })
+    }
+
+    /// Whether what the client did before belongs to the same transaction.
+    async fn in_block(&self) -> bool {
+        match self.shared.block() {
+            Block::None => false,
+            Block::Pipeline => self.shared.cell.lock().await.txn.is_some(),
+            Block::Explicit | Block::Failed => true,
+        }
+    }
+
+    fn forget_plans(&mut self) {
+        self.shapes = Default::default();
+        self.parsed = Default::default();
+    }
+
+    /// What an EXECUTE of that name runs.
+    pub(crate) fn executed(&self, name: Option<&ObjectName>) -> Result<&Arc<Named>> {
+        let parts = name.map(|n| n.0.as_slice()).unwrap_or_default();
+        let name = match parts {
+            [part] => part.as_ident().map(fold),
+            _ => None,
+        };
+        let named = self.named(&name.ok_or_else(|| unsupported("this form of EXECUTE"))?)?;
+        match named.prepared.executes {
+            Some(_) => Err(unsupported("EXECUTE of an EXECUTE")),
+            None => Ok(named),
+        }
+    }
+
+    /// Runs what an EXECUTE names.
+    pub(crate) fn execute_inner<'e>(
+        &'e mut self,
+        inner: &'e Arc<Prepared>,
+        values: Vec<Datum>,
+        token: &'e Arc<CancelToken>,
+    ) -> BoxFuture<'e, Result<Outcome>> {
+        match &inner.statement {
+            None => Box::pin(std::future::ready(Ok(Outcome::Empty))),
+            Some(ast) => {
+                let work = Box::pin(self.try_execute(inner, ast, values, token));
+                Box::pin(on_stack_for(inner.depth, work))
+            }
+        }
+    }
+
+    /// The values of an EXECUTE's arguments.
+    pub(crate) async fn arguments(
+        &mut self,
+        ast: &Ast,
+        inner: &Arc<Prepared>,
+        token: &Arc<CancelToken>,
+    ) -> Result<Vec<Datum>> {
+        let Ast::Execute { name, parameters, into, using, immediate, output, default, .. } = ast else {
+            unreachable!("only EXECUTE executes")
+        };
+        if !into.is_empty() || !using.is_empty() || *immediate || *output || *default {
+            return Err(unsupported("this form of EXECUTE"));
+        }
+        if !Arc::ptr_eq(&self.executed(name.as_ref())?.prepared, inner) {
+            return Err(EngineError::new("0A000", "cached plan must not change result type"));
+        }
+        let wanted = &inner.parameters;
+        if parameters.len() != wanted.len() {
+            let name = name.as_ref().map(ToString::to_string).unwrap_or_default();
+            let message = format!("wrong number of parameters for prepared statement \"{name}\"");
+            let detail = format!("Expected {} parameters but got {}.", wanted.len(), parameters.len());
+            return Err(EngineError::new("42601", message).with_detail(detail));
+        }
+        let columns: Vec<ColumnDef> =
+            (1..).zip(wanted).map(|(n, data_type)| ColumnDef::new(&format!("${n}"), *data_type)).collect();
+        let literals: Option<Vec<Result<Datum>>> =
+            parameters.iter().zip(&columns).map(|(expr, column)| literal(expr, column)).collect();
+        match literals {
+            Some(values) => values.into_iter().collect(),
+            None => self.evaluated(parameters, columns, token).await,
+        }
+        .map_err(not_a_column)
+    }
+
+    async fn evaluated(
+        &mut self,
+        arguments: &Vec<Expr>,
+        columns: Vec<ColumnDef>,
+        token: &Arc<CancelToken>,
+    ) -> Result<Vec<Datum>> {
+        let number = self.ensure_transaction().await;
+        let state = LazyState::new(&self.database.state, &self.clock);
+        let run = Run {
+            engine: &self.database.engine,
+            state: &state,
+            info: &self.info,
+            cell: &self.shared.cell,
+            number,
+            cancel: token,
+            parameters: &[],
+            types: &[],
+            captured: None,
+        };
+        let positions: Vec<usize> = (0..columns.len()).collect();
+        let table = Arc::new(Table::new(ObjectId(0), "parameters".into(), columns, vec![]));
+        let rows = Box::pin(run.value_rows(&table, &positions, &[arguments])).await?;
+        Ok(rows.into_iter().next().expect("a row of values for a row of expressions"))
+    }
+}
+
+/// `unknown` leaves it to the server.
+fn stated_type(written: &SqlType) -> Result<Option<DataType>> {
+    match written {
+        // An array is its text.
+        SqlType::Array(_) => Ok(Some(DataType::Text)),
+        _ if written.to_string().eq_ignore_ascii_case("unknown") => Ok(None),
+        _ => column_type(written).map(Some),
+    }
+}
+
+/// An argument goes to a parameter where a value of INSERT goes to a column.
+fn not_a_column(mut error: EngineError) -> EngineError {
+    if error.state.0 == "42804"
+        && let Some(parameter) = error.column.take()
+    {
+        let rest =
+            error.message.split_once(" is of type ").and_then(|(_, r)| r.split_once(" but expression is of type "));
+        if let Some((wanted, given)) = rest {
+            error.message =
+                format!("parameter {parameter} of type {given} cannot be coerced to the expected type {wanted}");
+        }
+    }
+    error
+}

@@ -1,0 +1,63 @@
+//! A statement that was parsed, and described to its client.
+use crate::by_key::Fast;
+use crate::observe::Entry;
+use crate::session::heavy::Heavy;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::sql::sqlparser::ast::Statement;
+use parking_lot::Mutex;
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+use terrace_engine::{DataType, EngineError};
+
+/// A parsed (and, where it is a query, planned) statement with parameters.
+pub struct Prepared {
+    pub sql: Arc<str>,
+    /// Inferred or given.
+    pub parameters: Vec<DataType>,
+    /// OIDs of the types of parameters that are arrays (and come as text, `{1,2}`), by number from 1; only where the
+    /// client did not state them.
+    pub arrays: BTreeMap<usize, u32>,
+    /// Result columns, `None` where it returns no rows.
+    pub columns: Option<SchemaRef>,
+    /// What is to be told of its text, each time that it is run in the simple protocol, or is prepared.
+    pub notices: Vec<EngineError>,
+    /// `None`: the text held no statement.
+    pub(crate) statement: Option<Statement>,
+    /// A bound on its tree's depth.
+    pub(crate) depth: usize,
+    /// Where it is a statement on one row by its key, recognised against some version of the catalogue.
+    pub(crate) fast: Mutex<Option<Arc<Fast>>>,
+    /// Where it is EXECUTE: the statement that it runs.
+    pub(crate) executes: Option<Arc<Prepared>>,
+    /// What its tree takes, where that is much.
+    pub(crate) heavy: Option<Heavy>,
+    /// Where its runs are counted.
+    pub(crate) entry: OnceLock<Arc<Entry>>,
+    /// What whoever sends its rows keeps with it.
+    pub attached: OnceLock<Box<dyn Any + Send + Sync>>,
+}
+
+impl Prepared {
+    /// Whether it is a statement on one row by its key, which runs without DataFusion.
+    pub fn is_by_key(&self) -> bool {
+        self.fast.lock().is_some()
+    }
+
+    /// The command tag of rows, to which their count is added: of `EXPLAIN` and `SHOW` nothing is.
+    pub fn tag(&self, rows: u64) -> String {
+        if let Some(inner) = &self.executes {
+            return inner.tag(rows);
+        }
+        match &self.statement {
+            Some(Statement::Explain { .. }) => "EXPLAIN".to_owned(),
+            Some(Statement::ShowVariable { .. } | Statement::ShowVariables { .. }) => "SHOW".to_owned(),
+            Some(Statement::Copy { .. }) => format!("COPY {rows}"),
+            Some(Statement::Fetch { .. }) => format!("FETCH {rows}"),
+            Some(Statement::Insert(_)) => format!("INSERT 0 {rows}"),
+            Some(Statement::Update { .. }) => format!("UPDATE {rows}"),
+            Some(Statement::Delete(_)) => format!("DELETE {rows}"),
+            _ => format!("SELECT {rows}"),
+        }
+    }
+}

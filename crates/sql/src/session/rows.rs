@@ -1,0 +1,141 @@
+//! Rows of a statement on their way to the client; at their end the statement ends.
+use crate::cancel::{CancelToken, Canceller};
+use crate::error::from_datafusion;
+use crate::memory::Work;
+use crate::panics::caught;
+use crate::plan::naming::shown_schema;
+use crate::session::Session;
+use crate::session::running::Running;
+use crate::stack::{Deep, on_stack_for};
+use crate::statement::copy::{Behind, Copy, CopyIn};
+use crate::statement::outcome::{Done, Outcome};
+use crate::statement::shared::Shared;
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::execution::SendableRecordBatchStream;
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use parking_lot::Mutex;
+use std::pin::pin;
+use std::sync::Arc;
+use terrace_engine::Result;
+use terrace_env::Env;
+use terrace_storage::{Reads, counting};
+
+impl Session {
+    /// What was done, as it is handed out.
+    pub(crate) fn outcome(&self, done: Done, number: u64, depth: usize, token: &Arc<CancelToken>) -> Outcome {
+        match done {
+            Done::Command(outcome) => outcome,
+            Done::Rows(stream) => {
+                let (schema, stream) = self.rows(stream, token.clone(), depth);
+                Outcome::Rows { schema, stream }
+            }
+            Done::Copy(Copy::In(target)) => {
+                let behind = Behind {
+                    database: self.database.clone(),
+                    info: self.info.clone(),
+                    number,
+                    clock: Mutex::new(self.clock.lock().clone()),
+                };
+                let copy = CopyIn::new(target, self.shared.clone(), token.clone(), self.canceller.clone(), behind);
+                Outcome::CopyIn(Box::new(copy))
+            }
+            Done::Copy(Copy::Out(format, stream)) => {
+                let (schema, stream) = self.rows(stream, token.clone(), depth);
+                Outcome::CopyOut { schema, stream, format }
+            }
+        }
+    }
+
+    /// `depth`: a bound on that of the statement.
+    pub(crate) fn rows(
+        &self,
+        stream: SendableRecordBatchStream,
+        token: Arc<CancelToken>,
+        depth: usize,
+    ) -> (SchemaRef, BoxStream<'static, Result<RecordBatch>>) {
+        let schema = shown_schema(&stream.schema());
+        let rows = Rows {
+            stream,
+            schema: schema.clone(),
+            shared: self.shared.clone(),
+            canceller: self.canceller.clone(),
+            work: self.work(token.clone()),
+            token,
+            running: self.running.clone(),
+            env: self.database.engine.env().clone(),
+        };
+        let stream = stream::unfold(Some(Deep::new(depth, rows)), move |rows| async move {
+            let mut rows = rows?;
+            let next = on_stack_for(depth, Box::pin(rows.get().next())).await;
+            match next {
+                Ok(Some(batch)) => Some((Ok(batch), Some(rows))),
+                Ok(None) => None,
+                Err(error) => Some((Err(error), None)),
+            }
+        });
+        (schema, stream.boxed())
+    }
+}
+
+struct Rows {
+    stream: SendableRecordBatchStream,
+    schema: SchemaRef,
+    shared: Arc<Shared>,
+    canceller: Canceller,
+    token: Arc<CancelToken>,
+    work: Arc<Work>,
+    running: Option<Arc<Running>>,
+    env: Env,
+}
+
+impl Rows {
+    async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        self.canceller.resume(&self.token);
+        let mut reads = Reads::default();
+        let zone = self.shared.settings.lock().zone();
+        let next = pin!(self.token.run(caught(async { Ok(self.stream.next().await) })));
+        let next = {
+            let counted = pin!(counting(&mut reads, next));
+            let working = pin!(self.work.clone().over(counted));
+            self.env.run_long(pin!(zone.over(working))).await
+        };
+        if let Some(running) = &self.running {
+            running.read(reads);
+        }
+        let batch = match next {
+            Ok(batch) => batch.transpose().map_err(from_datafusion),
+            Err(error) => Err(error),
+        };
+        match batch {
+            Ok(Some(batch)) => {
+                if let Some(running) = &self.running {
+                    running.returned(batch.num_rows() as u64);
+                }
+                let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+                let renamed =
+                    RecordBatch::try_new_with_options(self.schema.clone(), batch.columns().to_vec(), &options);
+                renamed.map(Some).map_err(crate::error::from_arrow)
+            }
+            Ok(None) => {
+                let committed = self.shared.succeed().await;
+                self.canceller.end(&self.token);
+                committed.map(|()| None)
+            }
+            Err(error) => {
+                if let Some(running) = &self.running {
+                    running.failed();
+                }
+                self.shared.fail().await;
+                self.canceller.end(&self.token);
+                Err(error)
+            }
+        }
+    }
+}
+
+/// The count at the end of a command tag.
+pub(crate) fn rows_of(tag: &str) -> u64 {
+    tag.rsplit(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0)
+}

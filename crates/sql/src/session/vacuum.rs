@@ -1,0 +1,39 @@
+//! VACUUM: the part that needs no transaction.
+//!
+//! 1. VACUUM purges every finished transaction that no snapshot needs, of all tables: histories are kept by
+//!    transaction, not by table. If it is cancelled, purge goes on with the rest in the background. There is no FULL
+//!    (pages of a heap are not moved), and nothing to freeze (transaction ids do not wrap).
+use crate::error::{undefined_table, unsupported};
+use crate::parse::object_name;
+use crate::session::Session;
+use crate::transaction::Block;
+use datafusion::sql::sqlparser::ast::VacuumStatement;
+use terrace_engine::{EngineError, Result};
+use tokio::sync::oneshot;
+
+impl Session {
+    /// The part of VACUUM that needs no transaction. False where ANALYZE is to follow.
+    pub(crate) async fn vacuum(&mut self, vacuum: &VacuumStatement) -> Result<bool> {
+        if vacuum.full {
+            return Err(unsupported("VACUUM FULL").with_hint(
+                "VACUUM makes room within a table for new rows of it; TRUNCATE and DROP TABLE give a table's pages back.",
+            ));
+        }
+        if self.shared.block() == Block::Explicit {
+            return Err(EngineError::new("25001", "VACUUM cannot run inside a transaction block"));
+        }
+        if let Some(name) = &vacuum.table_name {
+            let name = object_name(name)?;
+            self.catalog().await.table(&name).ok_or_else(|| undefined_table(&name))?;
+        }
+        // In a task of its own: what is not purged now is purged in the background anyway, and nobody has to wait for
+        // where it can stop.
+        let (told, outcome) = oneshot::channel();
+        let engine = self.database.engine.clone();
+        self.database.engine.spawn("vacuum", async move {
+            drop(told.send(engine.purge().await)); // Nobody may listen any more.
+        });
+        outcome.await.map_err(|_| EngineError::new("57P01", "the server stops"))??;
+        Ok(!vacuum.boost)
+    }
+}

@@ -1,0 +1,26 @@
+//! What each statement does, once it is parsed: one file for each kind.
+//!
+//! [`dispatch`] says where a statement goes, [`describe`] what it is described as; both work on a [`run::Run`], which
+//! is all that a running statement may use. What a statement answers is an [`outcome::Outcome`].
+//!
+//! 1. A statement runs in the transaction that its session has opened for it, and never ends it.
+//! 2. What is not listed in [`dispatch`] is not supported, and says so (0A000).
+//! 3. All rows of a change are computed and checked before the first is written.
+pub(crate) mod alter;
+pub(crate) mod checks;
+pub(crate) mod conflict;
+pub(crate) mod copy;
+pub(crate) mod ddl;
+pub(crate) mod describe;
+pub(crate) mod dispatch;
+pub(crate) mod explain;
+pub(crate) mod insert;
+pub(crate) mod lock_rows;
+pub(crate) mod maintain;
+pub(crate) mod outcome;
+pub(crate) mod returning;
+pub(crate) mod roles;
+pub(crate) mod run;
+pub(crate) mod sequence;
+pub(crate) mod shared;
+pub(crate) mod update_delete;

@@ -1,0 +1,300 @@
+//! CHECK constraints.
+//!
+//! 1. A constraint is kept as SQL text over the table's columns, without the table's name, and evaluated by DataFusion
+//!    over all rows that a statement is about to write, before the first is written. NULL passes, as in PostgreSQL.
+//! 2. It may depend on nothing but its row: no subquery, no aggregate, no parameter.
+use crate::error::{from_datafusion, unsupported};
+use crate::parse::stored::{check_expr, columns_of};
+use crate::parse::{fold, template};
+use crate::stack::on_stack_for;
+use crate::statement::ddl::{check_name, choose_name};
+use crate::statement::returning::given_query;
+use crate::statement::run::Run;
+use crate::values::live_columns;
+use datafusion::arrow::array::{Array, AsArray};
+use datafusion::arrow::datatypes::DataType as ArrowType;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::sql::sqlparser::ast::{
+    CheckConstraint, ColumnOption, CreateTable, Expr, Ident, SelectItem, SetExpr, Statement, TableConstraint,
+    TableFactor, UnaryOperator, Value, VisitMut, VisitorMut,
+};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use terrace_engine::{Check, Datum, EngineError, Isolation, Result, RowBuf, Table, TableSpec};
+use terrace_storage::ObjectId;
+
+/// A bound on the depth of a table's constraints, which statements that are not deep meet.
+fn depth(table: &Table) -> usize {
+    let depths = table.checks.iter().filter_map(|check| crate::parse::tokens(&check.sql).ok());
+    depths.map(|(_, depth)| depth).max().unwrap_or(0)
+}
+
+/// Takes the table's name off its columns (invariant 1), and finds what invariant 2 forbids.
+struct Unqualified<'t>(&'t str);
+
+impl VisitorMut for Unqualified<'_> {
+    type Break = EngineError;
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<EngineError> {
+        match expr {
+            Expr::CompoundIdentifier(parts) if parts.len() == 2 && fold(&parts[0]) == self.0 => {
+                *expr = Expr::Identifier(parts[1].clone());
+                ControlFlow::Continue(())
+            }
+            Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => {
+                ControlFlow::Break(unsupported("a subquery in a check constraint"))
+            }
+            Expr::Value(value) if matches!(value.value, Value::Placeholder(_)) => {
+                ControlFlow::Break(EngineError::new("42P02", "there is no parameter in a check constraint"))
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// The other constraints with a column renamed.
+pub(crate) fn renamed(checks: &[Check], from: &str, to: &str) -> Result<Vec<Check>> {
+    struct Rename<'n>(&'n str, &'n str);
+    impl VisitorMut for Rename<'_> {
+        type Break = ();
+        fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+            if let Expr::Identifier(ident) = expr
+                && fold(ident) == self.0
+            {
+                *ident = Ident::with_quote('"', self.1);
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let rename = |check: &Check| {
+        let mut expr = check_expr(check)?;
+        let _ = VisitMut::visit(&mut expr, &mut Rename(from, to));
+        Ok(Check { name: check.name.clone(), sql: crate::parse::stored::text_of(&expr)? })
+    };
+    checks.iter().map(rename).collect()
+}
+
+/// Those that do not name the column.
+pub(crate) fn without(checks: &[Check], column: &str) -> Result<Vec<Check>> {
+    let mut kept = vec![];
+    for check in checks {
+        if !columns_of(&check_expr(check)?).iter().any(|name| name == column) {
+            kept.push(check.clone());
+        }
+    }
+    Ok(kept)
+}
+
+impl Run<'_> {
+    /// Those of CREATE TABLE, checked and named.
+    pub(crate) async fn new_checks(&self, create: &CreateTable, spec: &TableSpec) -> Result<Vec<Check>> {
+        let table = Arc::new(Table::new(ObjectId(0), spec.name.clone(), spec.columns.clone(), vec![]));
+        let mut checks: Vec<Check> = vec![];
+        let taken: Vec<String> = spec.indexes.iter().map(|i| i.name.clone()).collect();
+        for column in &create.columns {
+            for option in &column.options {
+                if let ColumnOption::Check(check) = &option.option {
+                    let given = option.name.as_ref().or(check.name.as_ref());
+                    let new = self.new_check(&table, check, given, Some(&fold(&column.name)), &checks, &taken).await?;
+                    checks.push(new);
+                }
+            }
+        }
+        for constraint in &create.constraints {
+            if let TableConstraint::Check(check) = constraint {
+                let new = self.new_check(&table, check, check.name.as_ref(), None, &checks, &taken).await?;
+                checks.push(new);
+            }
+        }
+        Ok(checks)
+    }
+
+    /// `others`, `taken`: names it may not have.
+    pub(crate) async fn new_check(
+        &self,
+        table: &Arc<Table>,
+        check: &CheckConstraint,
+        name: Option<&Ident>,
+        column: Option<&str>,
+        others: &[Check],
+        taken: &[String],
+    ) -> Result<Check> {
+        if check.enforced.is_some() {
+            return Err(unsupported("ENFORCED"));
+        }
+        let mut expr = check.expr.as_ref().clone();
+        // As pg_dump writes it.
+        while let Expr::Nested(inner) = expr {
+            expr = *inner;
+        }
+        if let ControlFlow::Break(error) = VisitMut::visit(&mut expr, &mut Unqualified(&table.name)) {
+            return Err(error);
+        }
+        let taken = |n: &str| others.iter().any(|c| c.name == n) || taken.iter().any(|t| t == n);
+        let name = match name.map(fold) {
+            Some(given) if taken(&given) => {
+                let message = format!("constraint \"{given}\" for relation \"{}\" already exists", table.name);
+                return Err(EngineError::new("42710", message));
+            }
+            Some(given) => given,
+            None => {
+                let columns = columns_of(&expr);
+                let one = column.or(match columns.as_slice() {
+                    [one] => Some(one.as_str()),
+                    _ => None,
+                });
+                let parts: Vec<&str> = [table.name.as_str()].into_iter().chain(one).collect();
+                choose_name(&parts, "check", &taken)
+            }
+        };
+        check_name(&name)?;
+        let check = Check { name, sql: crate::parse::stored::text_of(&expr)? };
+        let plan = self.check_plan(table, std::slice::from_ref(&check)).await?;
+        let mut aggregate = false;
+        let visited = plan.apply(|node| {
+            aggregate |= matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Window(_));
+            Ok(TreeNodeRecursion::Continue)
+        });
+        visited.map_err(from_datafusion)?;
+        if aggregate {
+            return Err(EngineError::new("42803", "aggregate functions are not allowed in check constraints"));
+        }
+        match plan.schema().field(0).data_type() {
+            ArrowType::Boolean | ArrowType::Null => Ok(check),
+            _ => Err(EngineError::new("42804", "argument of CHECK must be type boolean")),
+        }
+    }
+
+    async fn check_plan(&self, table: &Arc<Table>, checks: &[Check]) -> Result<LogicalPlan> {
+        let item = |(n, check): (usize, &Check)| {
+            let expr = check_expr(check)?;
+            Ok(SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', format!("c{n}")) })
+        };
+        let items = checks.iter().enumerate().map(item).collect::<Result<Vec<SelectItem>>>()?;
+        self.plan_alone(&given_query(&Ident::with_quote('"', table.name.as_str()), &items)?, table).await
+    }
+
+    /// 23514 where a row is against a constraint (invariant 1).
+    pub(crate) async fn check_rows<'r>(
+        &self,
+        table: &Arc<Table>,
+        rows: impl IntoIterator<Item = &'r [Datum]>,
+    ) -> Result<()> {
+        match self.violation(table, rows).await? {
+            Some((_, error)) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    /// As [`Run::check_rows`]; `plan`: what [`Run::checking`] answered.
+    pub(crate) async fn check_by<'r>(
+        &self,
+        table: &Arc<Table>,
+        plan: Arc<dyn ExecutionPlan>,
+        rows: impl IntoIterator<Item = &'r [Datum]>,
+    ) -> Result<()> {
+        match self.violation_by(table, plan, rows).await? {
+            Some((_, error)) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    /// The first row that is against a constraint, counted from 0, and the error it is.
+    pub(crate) async fn violation<'r>(
+        &self,
+        table: &Arc<Table>,
+        rows: impl IntoIterator<Item = &'r [Datum]>,
+    ) -> Result<Option<(usize, EngineError)>> {
+        match self.checking(table).await? {
+            Some(plan) => self.violation_by(table, plan, rows).await,
+            None => Ok(None),
+        }
+    }
+
+    /// What checks rows of the table, any number of times; `None`: it has no constraints.
+    pub(crate) async fn checking(&self, table: &Arc<Table>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        if table.checks.is_empty() {
+            return Ok(None);
+        }
+        let work = async {
+            let plan = self.check_plan(table, &table.checks).await?;
+            self.physical(&plan).await.map(Some)
+        };
+        on_stack_for(depth(table), Box::pin(work)).await
+    }
+
+    /// As [`Run::violation`]; `plan`: what [`Run::checking`] answered.
+    pub(crate) async fn violation_by<'r>(
+        &self,
+        table: &Arc<Table>,
+        plan: Arc<dyn ExecutionPlan>,
+        rows: impl IntoIterator<Item = &'r [Datum]>,
+    ) -> Result<Option<(usize, EngineError)>> {
+        let rows: Vec<RowBuf> = rows.into_iter().map(|row| RowBuf::encode(table, row)).collect::<Result<_>>()?;
+        let rows = Arc::new(rows);
+        let work = async { self.drain(self.stream_given(plan, None, rows.clone())?).await };
+        let checked = on_stack_for(depth(table), Box::pin(work)).await?;
+        let mut first = 0;
+        for batch in checked.iter() {
+            for row in 0..batch.num_rows() {
+                for (column, check) in batch.columns().iter().zip(&table.checks) {
+                    let Some(passed) = column.as_boolean_opt() else { continue };
+                    if passed.is_valid(row) && !passed.value(row) {
+                        return Ok(Some((first + row, violated(table, check, &rows[first + row]))));
+                    }
+                }
+            }
+            first += batch.num_rows();
+        }
+        Ok(None)
+    }
+
+    /// ALTER TABLE ADD CHECK: for the rows that are there as well. The table is this transaction's alone.
+    pub(crate) async fn add_check(
+        &self,
+        table: &Arc<Table>,
+        check: &CheckConstraint,
+        name: Option<&Ident>,
+        column: Option<&str>,
+    ) -> Result<Arc<Table>> {
+        if self.cell.lock().await.open().isolation() == Isolation::RepeatableRead {
+            // Its snapshot may not have the newest rows.
+            return Err(unsupported("adding a check constraint in a REPEATABLE READ transaction"));
+        }
+        let taken: Vec<String> = table.indexes.iter().map(|i| i.name.clone()).collect();
+        let new = self.new_check(table, check, name, column, &table.checks, &taken).await?;
+        let mut violating = template("SELECT 1 FROM t WHERE NOT (c) LIMIT 1")?;
+        if let SetExpr::Select(select) = violating.body.as_mut() {
+            if let TableFactor::Table { name, .. } = &mut select.from[0].relation {
+                *name = ["public", &table.name].map(|part| Ident::with_quote('"', part)).to_vec().into();
+            }
+            let broken = Expr::Nested(Box::new(check_expr(&new)?));
+            select.selection = Some(Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(broken) });
+        }
+        let plan = self.plan(&Statement::Query(violating), None).await?;
+        if self.collect(&plan, None).await?.iter().any(|b| b.num_rows() > 0) {
+            let (c, t) = (&new.name, &table.name);
+            let message = format!("check constraint \"{c}\" of relation \"{t}\" is violated by some row");
+            return Err(EngineError::new("23514", message).on_table(t).on_constraint(c));
+        }
+        let checks = table.checks.iter().cloned().chain([new]).collect();
+        self.set_checks(table, checks).await
+    }
+
+    pub(crate) async fn set_checks(&self, table: &Table, checks: Vec<Check>) -> Result<Arc<Table>> {
+        let set = async { self.cell.lock().await.open().set_checks(table, checks).await };
+        self.cancel.run(set).await
+    }
+}
+
+fn violated(table: &Table, check: &Check, row: &RowBuf) -> EngineError {
+    let view = row.view(table);
+    let values: Vec<String> =
+        live_columns(table).map(|(at, _)| crate::values::show(&view.get(at).to_datum())).collect();
+    let (c, t) = (&check.name, &table.name);
+    EngineError::new("23514", format!("new row for relation \"{t}\" violates check constraint \"{c}\""))
+        .with_detail(format!("Failing row contains ({}).", values.join(", ")))
+        .on_table(t)
+        .on_constraint(c)
+}

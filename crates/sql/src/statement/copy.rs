@@ -1,0 +1,500 @@
+//! COPY between a table or a query and the client.
+//!
+//! Data comes and goes through the protocol's copy messages, which belong to the server: here are the statement
+//! ([`options`]), the lines of incoming data ([`lines`]), their fields ([`fields`]) and the rows that they become.
+//!
+//! 1. Rows are stored as their lines arrive: memory holds one message's lines, not the data. Where a table has CHECK
+//!    constraints, or a column left out is numbered by a sequence, rows go in batches ([`BATCH_ROWS`]).
+//! 2. A COPY that does not reach its end leaves nothing: its transaction is rolled back, also where it is merely
+//!    dropped.
+//! 3. An error names table, line and, where one is concerned, column.
+//!
+//! FREEZE is accepted and changes nothing: rows are never rewritten to become visible.
+//!
+//! Source: PostgreSQL 15 documentation, COPY, "File Formats".
+pub(crate) mod fields;
+pub(crate) mod lines;
+pub(crate) mod options;
+
+use crate::cancel::{CancelToken, Canceller};
+use crate::database::SqlDatabase;
+use crate::error::{undefined_column, unsupported};
+use crate::parse::sequence_calls::sequence_of;
+use crate::parse::{fold, object_name};
+use crate::pgcatalog::SessionInfo;
+use crate::plan::changes::values_query;
+use crate::statement::run::{LazyState, Run};
+use crate::statement::shared::Shared;
+use crate::transaction::{Block, TxnSlot};
+use crate::values::{assign_datum, check_not_null, live_columns};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::logical_expr::execution_props::ExecutionProps;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::sql::sqlparser::ast::{CopySource, CopyTarget, Expr, Ident, SetExpr, Statement, TableFactor};
+use fields::Fields;
+use lines::Lines;
+pub use options::CopyFormat;
+use parking_lot::Mutex;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use terrace_engine::{Datum, EngineError, Result, Table, Txn};
+
+/// What a COPY does once it is planned.
+pub(crate) enum Copy {
+    In(Box<Target>),
+    Out(CopyFormat, SendableRecordBatchStream),
+}
+
+/// Rows and bytes of lines that are checked together.
+const BATCH_ROWS: usize = 1024;
+const BATCH_BYTES: usize = 1 << 20;
+
+/// A row, and the line that it was.
+type Numbered = (u64, Vec<Datum>);
+
+/// Where rows go.
+pub(crate) struct Target {
+    table: Arc<Table>,
+    /// Position in the row of each field.
+    columns: Vec<usize>,
+    /// A row with the other columns' defaults.
+    base: Vec<Datum>,
+    /// Positions of those that a sequence numbers, and its name.
+    numbered: Vec<(usize, String)>,
+    format: CopyFormat,
+}
+
+/// What evaluates expressions over rows that come later.
+pub(crate) struct Behind {
+    pub(crate) database: SqlDatabase,
+    pub(crate) info: SessionInfo,
+    /// The transaction's number and time.
+    pub(crate) number: u64,
+    pub(crate) clock: Mutex<Option<ExecutionProps>>,
+}
+
+/// `COPY ... FROM STDIN` that runs: give it the data as it comes, then [`CopyIn::finish`] it.
+pub struct CopyIn {
+    target: Box<Target>,
+    lines: Lines,
+    fields: Fields,
+    shared: Arc<Shared>,
+    token: Arc<CancelToken>,
+    canceller: Canceller,
+    behind: Behind,
+    /// What checks rows, once it is known; `None` within: nothing does.
+    checking: Option<Option<Arc<dyn ExecutionPlan>>>,
+    /// Rows stored.
+    count: u64,
+    over: bool,
+}
+
+impl Run<'_> {
+    pub(crate) async fn copy(&self, ast: &Statement) -> Result<Copy> {
+        let Statement::Copy { source, to, target, options, legacy_options, values } = ast else {
+            unreachable!("the router sends COPY here")
+        };
+        if !values.is_empty() {
+            return Err(EngineError::new("42601", "syntax error: data behind COPY ... FROM STDIN"));
+        }
+        if !matches!(target, CopyTarget::Stdin | CopyTarget::Stdout) {
+            return Err(unsupported("COPY to or from a file or program of the server")
+                .with_hint("psql's \\copy copies to and from the client's files."));
+        }
+        let format = options::format(options, legacy_options, *to)?;
+        match source {
+            CopySource::Table { table_name, columns } if !to => {
+                let table = self.write_table(&object_name(table_name)?).await?;
+                let columns = listed(&table, columns)?;
+                let numbered = numbered(&table, &columns);
+                let base = self.copy_defaults(&table, &columns, &numbered).await?;
+                let format = format.resolve(|name| at(&table, &columns, name))?;
+                Ok(Copy::In(Box::new(Target { table, columns, base, numbered, format })))
+            }
+            CopySource::Table { table_name, columns } => {
+                let name = object_name(table_name)?;
+                let catalog = self.begin_statement().await;
+                let table = catalog.table(&name).ok_or_else(|| crate::error::undefined_table(&name))?;
+                let positions = listed(table, columns)?;
+                let format = format.resolve(|name| at(table, &positions, name))?;
+                self.copy_out(&table_query(table, &positions)?, format).await
+            }
+            CopySource::Query(query) => {
+                let query = Statement::Query(query.clone());
+                self.copy_out(&query, format).await
+            }
+        }
+    }
+
+    async fn copy_out(&self, query: &Statement, format: CopyFormat) -> Result<Copy> {
+        let plan = self.plan(query, None).await?;
+        let names: Vec<String> =
+            plan.schema().fields().iter().map(|f| crate::plan::naming::shown(f.name()).to_string()).collect();
+        let format = format.resolve(|name| {
+            names.iter().position(|n| n == name).ok_or_else(|| {
+                EngineError::new("42703", format!("column \"{name}\" of the query of COPY does not exist"))
+            })
+        })?;
+        let physical = self.physical(&plan).await?;
+        Ok(Copy::Out(format, self.stream(physical, None)?))
+    }
+
+    /// A row of defaults for the columns that are neither copied nor numbered. Such defaults are constant within a
+    /// statement.
+    async fn copy_defaults(
+        &self,
+        table: &Arc<Table>,
+        columns: &[usize],
+        numbered: &[(usize, String)],
+    ) -> Result<Vec<Datum>> {
+        let rest: Vec<usize> = live_columns(table)
+            .filter(|(at, c)| {
+                c.default_sql.is_some() && !columns.contains(at) && !numbered.iter().any(|(n, _)| n == at)
+            })
+            .map(|(at, _)| at)
+            .collect();
+        if let Some(at) = self.varying_defaults(table, &rest).await?.first() {
+            let name = &table.columns[*at].name;
+            return Err(unsupported(format!("COPY without column \"{name}\", whose default differs from row to row"))
+                .with_hint("Copy the column too, or into another table, and INSERT ... SELECT from there."));
+        }
+        let others: Vec<usize> = columns.iter().copied().chain(numbered.iter().map(|(at, _)| *at)).collect();
+        let rows = self.value_rows(table, &others, &[&vec![null(); others.len()]]).await?;
+        Ok(rows.into_iter().next().expect("a row of values for a row of expressions"))
+    }
+}
+
+/// The columns that are not copied and that a sequence numbers.
+fn numbered(table: &Table, columns: &[usize]) -> Vec<(usize, String)> {
+    let unlisted = live_columns(table).filter(|(at, _)| !columns.contains(at));
+    unlisted.filter_map(|(at, c)| Some((at, sequence_of(c)?))).collect()
+}
+
+fn null() -> Expr {
+    Expr::Value(datafusion::sql::sqlparser::ast::Value::Null.into())
+}
+
+/// The position among the copied columns of the one of that name.
+fn at(table: &Table, columns: &[usize], name: &str) -> Result<usize> {
+    let position = live_columns(table).find(|(_, c)| c.name == name).map(|(at, _)| at);
+    let position = position.ok_or_else(|| undefined_column(name, &table.name))?;
+    columns.iter().position(|at| *at == position).ok_or_else(|| {
+        EngineError::new("42P10", format!("FORCE column \"{name}\" is not referenced by COPY")).on_table(&table.name)
+    })
+}
+
+/// Positions in the row of the columns named; all where none is.
+fn listed(table: &Table, names: &[Ident]) -> Result<Vec<usize>> {
+    if names.is_empty() {
+        return Ok(live_columns(table).map(|(at, _)| at).collect());
+    }
+    let mut columns = vec![];
+    for name in names.iter().map(fold) {
+        let at = live_columns(table).find(|(_, c)| c.name == name).map(|(at, _)| at);
+        let at = at.ok_or_else(|| undefined_column(&name, &table.name))?;
+        if columns.contains(&at) {
+            return Err(EngineError::new("42701", format!("column \"{name}\" specified more than once")));
+        }
+        columns.push(at);
+    }
+    Ok(columns)
+}
+
+/// `SELECT a, b FROM t`.
+fn table_query(table: &Table, columns: &[usize]) -> Result<Statement> {
+    let quoted = |name: &str| Ident::with_quote('"', name);
+    let mut query = values_query(std::iter::empty())?;
+    let mut from = crate::parse::parse_one("SELECT 1 FROM x")?.expect("the template is a query");
+    if let (Statement::Query(query), Statement::Query(from)) = (&mut query, &mut from)
+        && let (SetExpr::Select(select), SetExpr::Select(template)) = (query.body.as_mut(), from.body.as_mut())
+    {
+        select.from = std::mem::take(&mut template.from);
+        if let TableFactor::Table { name, .. } = &mut select.from[0].relation {
+            *name = vec![quoted(&table.name)].into();
+        }
+        let item = |at: &usize| {
+            let column = Expr::Identifier(quoted(&table.columns[*at].name));
+            datafusion::sql::sqlparser::ast::SelectItem::UnnamedExpr(column)
+        };
+        select.projection = columns.iter().map(item).collect();
+    }
+    Ok(query)
+}
+
+impl CopyIn {
+    pub(crate) fn new(
+        target: Box<Target>,
+        shared: Arc<Shared>,
+        token: Arc<CancelToken>,
+        canceller: Canceller,
+        behind: Behind,
+    ) -> CopyIn {
+        let lines = Lines::new(target.format.clone());
+        CopyIn {
+            target,
+            lines,
+            fields: Fields::default(),
+            shared,
+            token,
+            canceller,
+            behind,
+            checking: None,
+            count: 0,
+            over: false,
+        }
+    }
+
+    /// Fields of each line.
+    pub fn columns(&self) -> usize {
+        self.target.columns.len()
+    }
+
+    /// Done when the statement is cancelled; for waiting on data and a cancel at once.
+    pub async fn cancelled(&self) -> EngineError {
+        let never = std::future::pending::<Result<()>>();
+        self.token.run(never).await.expect_err("only a cancel ends this wait")
+    }
+
+    /// Takes the next part of the data, cut anywhere. After an error the COPY has failed and takes no more.
+    pub async fn data(&mut self, bytes: &[u8]) -> Result<()> {
+        assert!(!self.over, "a COPY that ended takes no data");
+        self.lines.push(bytes);
+        let stored = self.store(false).await;
+        self.checked(stored).await
+    }
+
+    /// The data is complete. Answers the command tag.
+    pub async fn finish(mut self) -> Result<String> {
+        assert!(!self.over, "a COPY ends once");
+        let stored = self.store(true).await;
+        self.checked(stored).await?;
+        self.over = true;
+        let committed = self.shared.succeed().await;
+        self.canceller.end(&self.token);
+        if committed.is_err() {
+            self.shared.fail().await;
+        }
+        committed.map(|()| format!("COPY {}", self.count))
+    }
+
+    /// The client gives up; answers the statement's error.
+    pub async fn fail(mut self, message: &str) -> EngineError {
+        let error = EngineError::new("57014", format!("COPY from stdin failed: {message}"));
+        let error = error.with_context(format!("COPY {}, line {}", self.target.table.name, self.lines.number() + 1));
+        match self.checked(Err(error)).await {
+            Err(error) => error,
+            Ok(()) => unreachable!("an error stays one"),
+        }
+    }
+
+    async fn checked(&mut self, result: Result<()>) -> Result<()> {
+        if result.is_err() {
+            self.over = true;
+            self.shared.fail().await;
+            self.canceller.end(&self.token);
+        }
+        result
+    }
+
+    /// Stores the rows of the lines that have come.
+    async fn store(&mut self, at_end: bool) -> Result<()> {
+        let token = self.token.clone();
+        let zone = self.shared.settings.lock().zone();
+        zone.over(pin!(token.run(pin!(self.store_lines(at_end))))).await
+    }
+
+    async fn store_lines(&mut self, at_end: bool) -> Result<()> {
+        if self.target.numbered.is_empty() && self.target.table.checks.is_empty() {
+            let shared = self.shared.clone();
+            let mut slot = shared.cell.lock().await;
+            let txn = still_open(&mut slot)?;
+            while let Some(row) = self.next_row(at_end)? {
+                self.store_row(txn, row).await?;
+            }
+            return Ok(());
+        }
+        loop {
+            let (rows, more) = self.batch(at_end);
+            self.store_batch(rows).await?;
+            if !more? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The row of the next line that has come.
+    fn next_row(&mut self, at_end: bool) -> Result<Option<Numbered>> {
+        loop {
+            let line = match self.lines.next(at_end) {
+                Ok(Some(line)) => line,
+                Ok(None) => return Ok(None),
+                Err(e) => return Err(self.target.at_line(self.lines.number(), e)),
+            };
+            let row = self.target.row(line, &mut self.fields);
+            let number = self.lines.number();
+            if let Some(row) = row.map_err(|e| self.target.at_line(number, e))? {
+                return Ok(Some((number, row)));
+            }
+        }
+    }
+
+    /// The next rows that have come, and whether there may be more, or what is wrong with the line behind them.
+    fn batch(&mut self, at_end: bool) -> (Vec<Numbered>, Result<bool>) {
+        let (mut rows, mut bytes) = (vec![], 0);
+        while rows.len() < BATCH_ROWS && bytes < BATCH_BYTES {
+            match self.next_row(at_end) {
+                Ok(Some(row)) => rows.push(row),
+                Ok(None) => return (rows, Ok(false)),
+                Err(e) => return (rows, Err(e)),
+            }
+            bytes += self.fields.bytes();
+        }
+        (rows, Ok(true))
+    }
+
+    /// Numbers rows, checks them, and stores them.
+    async fn store_batch(&mut self, mut rows: Vec<Numbered>) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let state = LazyState::new(&self.behind.database.state, &self.behind.clock);
+        let run = Run {
+            engine: &self.behind.database.engine,
+            state: &state,
+            info: &self.behind.info,
+            cell: &self.shared.cell,
+            number: self.behind.number,
+            cancel: &self.token,
+            parameters: &[],
+            types: &[],
+            captured: None,
+        };
+        let table = &self.target.table;
+        still_open(&mut *self.shared.cell.lock().await)?;
+        for (at, sequence) in &self.target.numbered {
+            let numbers = run.numbers(sequence, rows.len()).await?;
+            for ((line, row), number) in rows.iter_mut().zip(numbers) {
+                let value = assign_datum(Datum::Int8(number), table.columns[*at].data_type);
+                row[*at] = value.map_err(|e| self.target.at_line(*line, e))?;
+            }
+        }
+        for (line, row) in &rows {
+            check_not_null(table, row).map_err(|e| self.target.at_line(*line, e))?;
+        }
+        if self.checking.is_none() {
+            // Once for all batches: planning costs more than checking.
+            self.checking = Some(Box::pin(run.checking(table)).await?);
+        }
+        let all = rows.iter().map(|(_, row)| row.as_slice());
+        if let Some(Some(plan)) = &self.checking
+            && let Some((n, error)) = Box::pin(run.violation_by(table, plan.clone(), all)).await?
+        {
+            return Err(self.target.at_line(rows[n].0, error));
+        }
+        let shared = self.shared.clone();
+        let mut slot = shared.cell.lock().await;
+        let txn = still_open(&mut slot)?;
+        for row in rows {
+            self.store_row(txn, row).await?;
+        }
+        Ok(())
+    }
+
+    async fn store_row(&mut self, txn: &mut Txn, (line, row): Numbered) -> Result<()> {
+        let stored = match check_not_null(&self.target.table, &row) {
+            Ok(()) => txn.insert(&self.target.table, &row).await.map(|_| ()),
+            Err(e) => Err(e),
+        };
+        stored.map_err(|e| self.target.at_line(line, e))?;
+        self.count += 1;
+        // A page that is resident is changed without waiting: others must get their turn.
+        if self.count.is_multiple_of(256) {
+            turn().await;
+        }
+        Ok(())
+    }
+}
+
+fn still_open(slot: &mut TxnSlot) -> Result<&mut Txn> {
+    slot.txn.as_mut().ok_or_else(|| EngineError::new("25P01", "the transaction of this COPY has ended"))
+}
+
+impl Drop for CopyIn {
+    /// Invariant 2, where the client or the future vanished.
+    fn drop(&mut self) {
+        if self.over {
+            return;
+        }
+        let mut block = self.shared.block.lock();
+        match self.shared.cell.try_lock() {
+            // A transaction that is dropped is rolled back.
+            Ok(mut slot) => drop(slot.take()),
+            // Another stream of the session reads just now: nothing may be committed after it.
+            Err(_) => *block = Block::Failed,
+        }
+        if *block == Block::Explicit {
+            *block = Block::Failed;
+        }
+        self.canceller.end(&self.token);
+    }
+}
+
+impl Target {
+    /// An error says on which line it was.
+    fn at_line(&self, number: u64, error: EngineError) -> EngineError {
+        let rest = error.context.as_deref().unwrap_or_default();
+        let context = format!("COPY {}, line {number}{rest}", self.table.name);
+        EngineError { context: Some(context), ..error }
+    }
+
+    /// The row of a line; `None` where the line is a header that says nothing. An error's context begins behind the
+    /// line number.
+    fn row(&self, line: lines::Line<'_>, fields: &mut Fields) -> Result<Option<Vec<Datum>>> {
+        fields.split(line.bytes, &self.format)?;
+        if line.number == 1 && self.format.header {
+            return Ok(None);
+        }
+        let mut row = self.base.clone();
+        for (i, at) in self.columns.iter().enumerate() {
+            let column = &self.table.columns[*at];
+            let Some(field) = fields.get(i) else {
+                let message = format!("missing data for column \"{}\"", column.name);
+                return Err(EngineError::new("22P04", message).with_context(format!(": {}", line.shown())));
+            };
+            let text = field.map(|bytes| std::str::from_utf8(bytes).map_err(|_| not_utf8(bytes))).transpose();
+            let value = text.and_then(|text| text.map_or(Ok(Datum::Null), |text| column.data_type.parse(text)));
+            row[*at] = value.map_err(|e| {
+                let shown = field.map_or("null input".into(), lines::shown);
+                e.with_context(format!(", column {}: {shown}", column.name))
+            })?;
+        }
+        if fields.len() > self.columns.len() {
+            let extra = EngineError::new("22P04", "extra data after last expected column");
+            return Err(extra.with_context(format!(": {}", line.shown())));
+        }
+        Ok(Some(row))
+    }
+}
+
+fn not_utf8(bytes: &[u8]) -> EngineError {
+    let at = std::str::from_utf8(bytes).map_or_else(|e| e.valid_up_to(), |_| 0);
+    let byte = bytes.get(at).copied().unwrap_or_default();
+    EngineError::new("22021", format!("invalid byte sequence for encoding \"UTF8\": 0x{byte:02x}"))
+}
+
+/// Lets other tasks have a turn.
+async fn turn() {
+    let mut waited = false;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut waited, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests;

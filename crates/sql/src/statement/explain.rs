@@ -1,0 +1,242 @@
+//! EXPLAIN: the physical plan in PostgreSQL's words and shape; with ANALYZE, what running it took.
+//!
+//! 1. ANALYZE runs the statement, whatever it is, as it runs without EXPLAIN: its changes happen.
+//! 2. A node's time is its own, without its children's (PostgreSQL's contains them); a scan's contains waiting for
+//!    devices. The root's pages are the whole statement's, changes included; a scan's are its own.
+//! 3. Places to read from (see [`terrace_storage::Place`]) are named where something was read from them.
+mod show;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+use crate::error::{from_datafusion, unsupported};
+use crate::plan::changes::{delete_query, delete_target, insert_target, plain_values, update_query, update_target};
+use crate::statement::outcome::text_stream;
+use crate::statement::run::Run;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::sql::sqlparser::ast::{
+    AnalyzeFormat, AnalyzeFormatKind, DescribeAlias, Expr, Statement, UtilityOption, Value,
+};
+use futures::StreamExt;
+use parking_lot::Mutex;
+use show::Total;
+use std::pin::pin;
+use std::sync::Arc;
+use terrace_engine::{EngineError, Result};
+use terrace_storage::{Reads, counting};
+use tree::{Actual, Node, modifying, tree};
+
+/// What was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Options {
+    analyze: bool,
+    verbose: bool,
+    buffers: bool,
+    json: bool,
+    /// `None`: with ANALYZE only.
+    summary: Option<bool>,
+}
+
+/// ON, OFF, true, 1, ... of an option; alone it means on.
+fn switch(option: &UtilityOption) -> Result<bool> {
+    let Some(arg) = &option.arg else { return Ok(true) };
+    let word = arg.to_string().to_ascii_lowercase();
+    match word.trim_matches('\'') {
+        "on" | "true" | "1" | "yes" => Ok(true),
+        "off" | "false" | "0" | "no" => Ok(false),
+        other => {
+            let name = option.name.value.to_lowercase();
+            Err(EngineError::new("42601", format!("{name} requires a Boolean value, not \"{other}\"")))
+        }
+    }
+}
+
+fn is_json(format: &str) -> Result<bool> {
+    match format.to_ascii_lowercase().as_str() {
+        "text" => Ok(false),
+        "json" => Ok(true),
+        "xml" | "yaml" => Err(unsupported(format!("EXPLAIN (FORMAT {})", format.to_uppercase()))),
+        _ => Err(EngineError::new("22023", format!("unrecognized value for EXPLAIN option \"format\": \"{format}\""))),
+    }
+}
+
+impl Options {
+    fn of(explain: &Statement) -> Result<(Options, &Statement)> {
+        let Statement::Explain { describe_alias, analyze, verbose, query_plan, estimate, statement, format, options } =
+            explain
+        else {
+            return Err(EngineError::new("XX000", "not an EXPLAIN"));
+        };
+        if *describe_alias != DescribeAlias::Explain || *query_plan || *estimate {
+            return Err(unsupported("this form of EXPLAIN"));
+        }
+        let mut found = Options { analyze: *analyze, verbose: *verbose, buffers: false, json: false, summary: None };
+        if let Some(format) = format {
+            found.json = match format {
+                AnalyzeFormatKind::Keyword(AnalyzeFormat::JSON)
+                | AnalyzeFormatKind::Assignment(AnalyzeFormat::JSON) => true,
+                AnalyzeFormatKind::Keyword(AnalyzeFormat::TEXT)
+                | AnalyzeFormatKind::Assignment(AnalyzeFormat::TEXT) => false,
+                _ => return Err(unsupported("this format of EXPLAIN")),
+            };
+        }
+        for option in options.iter().flatten() {
+            match option.name.value.to_ascii_lowercase().as_str() {
+                "analyze" => found.analyze = switch(option)?,
+                "verbose" => found.verbose = switch(option)?,
+                "buffers" => found.buffers = switch(option)?,
+                "summary" => found.summary = Some(switch(option)?),
+                // There are no costs to show, and times are always taken.
+                "costs" | "timing" => drop(switch(option)?),
+                "format" => {
+                    let text = match &option.arg {
+                        Some(Expr::Value(value)) => match &value.value {
+                            Value::SingleQuotedString(text) => text.clone(),
+                            other => other.to_string(),
+                        },
+                        Some(other) => other.to_string(),
+                        None => String::new(),
+                    };
+                    found.json = is_json(&text)?;
+                }
+                "wal" | "settings" | "generic_plan" => {
+                    return Err(unsupported(format!("EXPLAIN ({})", option.name.value.to_uppercase())));
+                }
+                other => return Err(EngineError::new("42601", format!("unrecognized EXPLAIN option \"{other}\""))),
+            }
+        }
+        Ok((found, statement.as_ref()))
+    }
+}
+
+/// What is executed, and what changes: a verb and a table.
+type Planned = (Option<(&'static str, String)>, Option<Arc<dyn ExecutionPlan>>);
+
+impl Run<'_> {
+    pub(crate) async fn explain(&self, explain: &Statement) -> Result<SendableRecordBatchStream> {
+        let (options, statement) = Options::of(explain)?;
+        let env = self.engine.env();
+        let began = env.now();
+        let (root, total) = match options.analyze {
+            false => {
+                let (change, plan) = self.explain_plan(statement).await?;
+                let node = plan.as_ref().map(|plan| tree(plan, false, options.verbose));
+                (root(change, node), Total { planning: env.now().0 - began.0, execution: None })
+            }
+            true => self.explain_analyze(statement, options).await?,
+        };
+        let summary = options.summary.unwrap_or(options.analyze);
+        let lines = match options.json {
+            true => vec![show::json(&root, &total, options.buffers, summary)],
+            false => show::text(&root, &total, options.buffers, summary),
+        };
+        Ok(text_stream("QUERY PLAN", lines))
+    }
+
+    /// Runs the statement (invariant 1) and says what that took.
+    async fn explain_analyze(&self, statement: &Statement, options: Options) -> Result<(Node, Total)> {
+        let env = self.engine.env();
+        let began = env.now();
+        let captured = Mutex::new(vec![]);
+        let run = Run { captured: Some(&captured), ..*self };
+        let mut reads = Reads::default();
+        let (change, planned, rows) = match statement {
+            Statement::Query(_) => {
+                let (_, plan) = self.explain_plan(statement).await?;
+                let plan = plan.expect("a query has a plan");
+                let planned = env.now();
+                let rows = counting(&mut reads, pin!(self.run_out(&plan))).await?;
+                captured.lock().push(plan);
+                (None, planned, rows)
+            }
+            Statement::Insert(insert) => {
+                let table = insert_target(insert)?;
+                let rows = counting(&mut reads, Box::pin(run.insert(insert))).await?.count as u64;
+                (Some(("Insert", table)), began, rows)
+            }
+            Statement::Update(update) => {
+                let table = update_target(update)?.name;
+                let rows = counting(&mut reads, Box::pin(run.update(update))).await?.count as u64;
+                (Some(("Update", table)), began, rows)
+            }
+            Statement::Delete(delete) => {
+                let table = delete_target(delete)?.name;
+                let rows = counting(&mut reads, Box::pin(run.delete(delete))).await?.count as u64;
+                (Some(("Delete", table)), began, rows)
+            }
+            _ => return Err(unsupported("EXPLAIN of this statement")),
+        };
+        let execution = env.now().0 - planned.0;
+        // The first plan reads the rows; those after it compute defaults, or evaluate a changed row again.
+        let plan = captured.lock().first().cloned();
+        let node = plan.map(|plan| tree(&plan, true, options.verbose));
+        let mut root = root(change, node);
+        if root.actual.is_none() {
+            root.actual = Some(Actual { rows, nanos: execution });
+        }
+        // Planning of a change is within its execution.
+        Ok((root, Total { planning: planned.0 - began.0, execution: Some((execution, rows, reads)) }))
+    }
+
+    /// Runs a plan to its end; answers the number of rows.
+    async fn run_out(&self, plan: &Arc<dyn ExecutionPlan>) -> Result<u64> {
+        let mut stream = self.stream(plan.clone(), None)?;
+        let mut rows = 0;
+        while let Some(batch) = self.cancel.run(async { Ok(stream.next().await) }).await? {
+            rows += batch.map_err(from_datafusion)?.num_rows() as u64;
+        }
+        Ok(rows)
+    }
+
+    /// Plans without running.
+    async fn explain_plan(&self, statement: &Statement) -> Result<Planned> {
+        let (change, plan) = match statement {
+            query @ Statement::Query(_) => (None, Some(self.plan(query, None).await?)),
+            Statement::Update(update) => {
+                let target = update_target(update)?;
+                let table = self.write_table(&target.name).await?;
+                let (query, _) = update_query(update, &target, &table)?;
+                (Some(("Update", table.name.clone())), Some(self.plan(&query, Some(&table)).await?))
+            }
+            Statement::Delete(delete) => {
+                let target = delete_target(delete)?;
+                let table = self.write_table(&target.name).await?;
+                let plan = self.plan(&delete_query(delete, &target, &table), Some(&table)).await?;
+                (Some(("Delete", table.name.clone())), Some(plan))
+            }
+            Statement::Insert(insert) => {
+                let table = self.write_table(&insert_target(insert)?).await?;
+                let plan = match insert.source.as_deref() {
+                    Some(source) if plain_values(source).is_none() => {
+                        Some(self.plan(&Statement::Query(Box::new(source.clone())), None).await?)
+                    }
+                    _ => None,
+                };
+                (Some(("Insert", table.name.clone())), plan)
+            }
+            _ => return Err(unsupported("EXPLAIN of this statement")),
+        };
+        let plan = match plan {
+            Some(plan) => Some(self.physical(&plan).await?),
+            None => None,
+        };
+        Ok((change, plan))
+    }
+}
+
+fn root(change: Option<(&'static str, String)>, plan: Option<Node>) -> Node {
+    match (change, plan) {
+        (Some((verb, table)), plan) => modifying(verb, &table, plan.or_else(|| Some(values()))),
+        (None, Some(plan)) => plan,
+        (None, None) => values(),
+    }
+}
+
+/// Rows that the statement itself gives.
+fn values() -> Node {
+    let mut node = modifying("Values", "", None);
+    node.on.clear();
+    node.relation = None;
+    node
+}

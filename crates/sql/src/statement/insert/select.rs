@@ -1,0 +1,226 @@
+//! INSERT ... SELECT.
+//!
+//! 1. A query that does not read the target is stored batch by batch while it runs: its rows are never held all at
+//!    once. One that reads the target ends before the first row is stored, for scans see what their own transaction has
+//!    written; so does one beside defaults whose evaluation takes a new snapshot, and one with ON CONFLICT.
+//! 2. While a query runs its statement takes no new snapshot, as planning does: scans that open later would see another
+//!    state than those before.
+use super::is_volatile;
+use crate::error::from_datafusion;
+use crate::memory::row_bytes;
+use crate::parse::sequence_calls::{call_of, sequence_of};
+use crate::parse::stored::default_of;
+use crate::parse::template;
+use crate::plan::changes::{check_count, is_open_literal, literal, values_query};
+use crate::statement::returning::Changed;
+use crate::statement::run::{Collected, Run};
+use crate::values::{assign_array, assign_datum, check_assignable, check_not_null, live_columns};
+use datafusion::arrow::array::RecordBatch;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::sql::sqlparser::ast::{Expr, Ident, Insert, Query, SelectItem, SetExpr, Statement, Value};
+use std::sync::Arc;
+use terrace_engine::{Datum, Result, Table};
+
+/// What rows are made of: a query's, and the defaults of the columns that it does not fill.
+struct RowMaker<'a> {
+    table: &'a Arc<Table>,
+    /// Positions of the columns that the query fills.
+    columns: &'a [usize],
+    /// The columns beside them that have a default.
+    rest: Vec<usize>,
+    /// Those of `rest` whose default is of another value for each row; a sequence's next value is not among them.
+    varying: Vec<usize>,
+    /// A row with the defaults that are the same for each row.
+    constants: Vec<Datum>,
+}
+
+impl Run<'_> {
+    pub(super) async fn insert_select(
+        &self,
+        insert: &Insert,
+        table: &Arc<Table>,
+        alias: &Ident,
+        columns: &[usize],
+        source: &Query,
+    ) -> Result<Changed> {
+        let plan = self.plan(&Statement::Query(Box::new(source.clone())), None).await?;
+        let fields = plan.schema().fields();
+        check_count(fields.len(), columns, !insert.columns.is_empty())?;
+        let columns = &columns[..fields.len()];
+        for (number, at) in columns.iter().enumerate() {
+            check_assignable(fields[number].data_type(), &table.columns[*at], open_item(source, number))?;
+        }
+        let maker = Box::pin(self.row_maker(table, columns)).await?;
+        let memory = self.memory("rows to insert");
+        let keep = |row: &[Datum]| memory.try_grow(row_bytes(row)).map_err(from_datafusion);
+        if insert.on.is_some() {
+            let mut rows = vec![];
+            for batch in self.collect(&plan, None).await?.iter() {
+                let made = Box::pin(maker.rows(self, batch)).await?;
+                made.iter().try_for_each(|row| keep(row))?;
+                rows.extend(made);
+            }
+            return Box::pin(self.insert_rows(insert, table, alias, rows)).await;
+        }
+        let checking = self.checking(table).await?;
+        let (mut count, mut returned) = (0, vec![]);
+        let mut source = match !reads(&plan, table)? && maker.keeps_snapshot(self).await? {
+            true => Batches::Running(self.begin(&plan, None).await?),
+            false => Batches::Ended(self.collect(&plan, None).await?, 0),
+        };
+        while let Some(batch) = source.next(self).await? {
+            let rows = Box::pin(maker.rows(self, &batch)).await?;
+            for row in &rows {
+                check_not_null(table, row)?;
+            }
+            if let Some(checking) = &checking {
+                Box::pin(self.check_by(table, checking.clone(), rows.iter().map(Vec::as_slice))).await?;
+            }
+            for row in &rows {
+                self.store(table, row).await?;
+            }
+            count += rows.len();
+            if insert.returning.is_some() {
+                rows.iter().try_for_each(|row| keep(row))?;
+                returned.extend(rows);
+            }
+        }
+        Box::pin(self.changed(table, alias, insert.returning.as_deref(), count, returned)).await
+    }
+
+    async fn row_maker<'a>(&self, table: &'a Arc<Table>, columns: &'a [usize]) -> Result<RowMaker<'a>> {
+        let rest: Vec<usize> = live_columns(table)
+            .filter(|(at, c)| !columns.contains(at) && c.default_sql.is_some())
+            .map(|(at, _)| at)
+            .collect();
+        let varying = self.varying_defaults(table, &rest).await?;
+        let numbered = |at: &usize| sequence_of(&table.columns[*at]).is_some();
+        let with_default: Vec<usize> =
+            live_columns(table).filter(|(_, c)| c.default_sql.is_some()).map(|(at, _)| at).collect();
+        let of = |at: &usize| match rest.contains(at) && !numbered(at) {
+            true => Expr::Identifier(Ident::new("default")),
+            false => Expr::Value(Value::Null.with_empty_span()),
+        };
+        let constants = match rest.is_empty() {
+            true => vec![],
+            false => self.value_rows(table, &with_default, &[&with_default.iter().map(of).collect()]).await?.remove(0),
+        };
+        Ok(RowMaker { table, columns, rest, varying, constants })
+    }
+
+    /// Those of the columns whose defaults are volatile: of another value for each row. (A sequence's next value is not
+    /// among them.)
+    pub(crate) async fn varying_defaults(&self, table: &Table, columns: &[usize]) -> Result<Vec<usize>> {
+        let mut varying = vec![];
+        for at in columns {
+            let expr = default_of(table, *at)?;
+            if literal(&expr, &table.columns[*at]).is_none()
+                && call_of(&expr).is_none()
+                && is_volatile(&self.plan(&values_query([expr].into_iter())?, None).await?)?
+            {
+                varying.push(*at);
+            }
+        }
+        Ok(varying)
+    }
+
+    /// The defaults of these columns, for so many rows each.
+    async fn default_values(&self, table: &Table, columns: &[usize], rows: usize) -> Result<Vec<Vec<Datum>>> {
+        if columns.is_empty() {
+            return Ok(vec![]);
+        }
+        let exprs = columns.iter().map(|at| default_of(table, *at)).collect::<Result<Vec<_>>>()?;
+        let mut query = values_query(exprs.into_iter())?;
+        let mut each = template(&format!("SELECT 1 FROM generate_series(1, {rows})"))?;
+        if let Statement::Query(query) = &mut query
+            && let (SetExpr::Select(select), SetExpr::Select(each)) = (query.body.as_mut(), each.body.as_mut())
+        {
+            select.from = std::mem::take(&mut each.from);
+        }
+        let batches = self.collect(&self.plan(&query, None).await?, None).await?;
+        let mut values = vec![Vec::with_capacity(rows); columns.len()];
+        for batch in batches.iter() {
+            for (number, at) in columns.iter().enumerate() {
+                values[number].extend(assign_array(batch.column(number), &table.columns[*at])?);
+            }
+        }
+        Ok(values)
+    }
+}
+
+impl RowMaker<'_> {
+    /// Whether making rows leaves the statement's snapshot as it is (invariant 2).
+    async fn keeps_snapshot(&self, run: &Run<'_>) -> Result<bool> {
+        for name in self.rest.iter().filter_map(|at| sequence_of(&self.table.columns[*at])) {
+            if !run.numbers_apart(&name).await? {
+                return Ok(false);
+            }
+        }
+        Ok(self.varying.is_empty())
+    }
+
+    async fn rows(&self, run: &Run<'_>, batch: &RecordBatch) -> Result<Vec<Vec<Datum>>> {
+        run.cancel.check()?;
+        let table = self.table;
+        let mut rows = vec![vec![Datum::Null; table.columns.len()]; batch.num_rows()];
+        for (number, at) in self.columns.iter().enumerate() {
+            let values = assign_array(batch.column(number), &table.columns[*at])?;
+            rows.iter_mut().zip(values).for_each(|(row, value)| row[*at] = value);
+        }
+        for (at, values) in self.varying.iter().zip(run.default_values(table, &self.varying, rows.len()).await?) {
+            rows.iter_mut().zip(values).for_each(|(row, value)| row[*at] = value);
+        }
+        for at in self.rest.iter().filter(|at| !self.varying.contains(at)) {
+            match sequence_of(&table.columns[*at]) {
+                None => rows.iter_mut().for_each(|row| row[*at] = self.constants[*at].clone()),
+                Some(name) => {
+                    for (row, number) in rows.iter_mut().zip(run.numbers(&name, batch.num_rows()).await?) {
+                        row[*at] = assign_datum(Datum::Int8(number), table.columns[*at].data_type)?;
+                    }
+                }
+            }
+        }
+        Ok(rows)
+    }
+}
+
+/// What a query gives, a batch at a time.
+enum Batches {
+    Running(SendableRecordBatchStream),
+    /// And the number of the next batch.
+    Ended(Collected, usize),
+}
+
+impl Batches {
+    async fn next(&mut self, run: &Run<'_>) -> Result<Option<RecordBatch>> {
+        match self {
+            Batches::Running(stream) => run.next_batch(stream).await,
+            Batches::Ended(collected, next) => {
+                *next += 1;
+                Ok(collected.get(*next - 1).cloned())
+            }
+        }
+    }
+}
+
+/// Whether the plan reads the table, by its name: tables have one schema.
+fn reads(plan: &LogicalPlan, table: &Table) -> Result<bool> {
+    let mut found = false;
+    let visited = plan.apply_with_subqueries(|node| {
+        found |= matches!(node, LogicalPlan::TableScan(scan) if scan.table_name.table() == table.name);
+        Ok(TreeNodeRecursion::Continue)
+    });
+    visited.map_err(from_datafusion)?;
+    Ok(found)
+}
+
+/// Whether the source's item of that number is a quoted literal, whose type the column decides.
+fn open_item(source: &Query, number: usize) -> bool {
+    let SetExpr::Select(select) = source.body.as_ref() else { return false };
+    match select.projection.get(number) {
+        Some(SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) => is_open_literal(expr),
+        _ => false,
+    }
+}

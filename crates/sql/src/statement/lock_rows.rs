@@ -1,0 +1,254 @@
+//! SELECT ... FOR UPDATE, FOR SHARE (and FOR NO KEY UPDATE, FOR KEY SHARE, which lock as much as the stronger of each
+//! kind), NOWAIT and SKIP LOCKED.
+//!
+//! 1. Rows are locked in the order in which they come, before they are answered, and no more of them than LIMIT asks
+//!    for.
+//! 2. A row that another transaction has changed while this waited (READ COMMITTED) is evaluated again in its newest
+//!    version, and answered if it still qualifies. The order of the rows is that of the versions seen first, as in
+//!    PostgreSQL.
+//! 3. The query reads one table, row by row: no grouping, no DISTINCT, no set operation. It is a statement, or stands
+//!    in the WHERE of UPDATE or DELETE (see [`within`]).
+pub(crate) mod within;
+
+use crate::error::{from_arrow, from_datafusion, unsupported};
+use crate::parse::{fold, object_name};
+use crate::plan::changes::{TargetTable, column_of, source_query, target_table};
+use crate::plan::scan::{rid_from_u64, version_from};
+use crate::statement::outcome::Done;
+use crate::statement::run::Run;
+use crate::transaction::OneRow;
+use crate::values::live_columns;
+use datafusion::arrow::array::{AsArray, RecordBatch};
+use datafusion::arrow::datatypes::{Schema, SchemaRef, UInt64Type};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::sql::sqlparser::ast::{
+    Expr, GroupByExpr, LimitClause, LockClause, LockType, NonBlock, Query, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, Statement, Value,
+};
+use futures::{StreamExt, stream};
+use std::sync::Arc;
+use terrace_engine::{Datum, EngineError, LockWait, Result, RowLock, RowLockOutcome, Table};
+
+/// What is asked for.
+struct Locking {
+    lock: RowLock,
+    wait: LockWait,
+    limit: Option<usize>,
+    offset: usize,
+}
+
+fn select_of(query: &Query) -> Result<&Select> {
+    let not_with = |what: &str| EngineError::new("0A000", format!("FOR UPDATE is not allowed with {what}"));
+    let SetExpr::Select(select) = query.body.as_ref() else { return Err(not_with("UNION/INTERSECT/EXCEPT")) };
+    if query.with.is_some() {
+        return Err(unsupported("FOR UPDATE with WITH"));
+    }
+    if select.distinct.is_some() {
+        return Err(not_with("DISTINCT clause"));
+    }
+    let grouped = !matches!(&select.group_by, GroupByExpr::Expressions(by, rest) if by.is_empty() && rest.is_empty());
+    if grouped || select.having.is_some() {
+        return Err(not_with("GROUP BY clause"));
+    }
+    match select.from.as_slice() {
+        [one] if one.joins.is_empty() => Ok(select),
+        [] => Err(unsupported("FOR UPDATE without a table")),
+        _ => Err(unsupported("FOR UPDATE of a join")),
+    }
+}
+
+/// The items, with `*` spelt out: the target has columns that nobody asked for.
+fn items(select: &Select, target: &TargetTable, table: &Table) -> Result<Vec<SelectItem>> {
+    let mut items = vec![];
+    for item in &select.projection {
+        let options = match item {
+            SelectItem::Wildcard(options) => options,
+            SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
+                let own = name.0.len() == 1 && name.0[0].as_ident().is_some_and(|i| fold(i) == fold(&target.alias));
+                if !own {
+                    return Err(EngineError::new("42P01", format!("missing FROM-clause entry for table \"{name}\"")));
+                }
+                options
+            }
+            SelectItem::QualifiedWildcard(..) => return Err(unsupported("this form of *")),
+            item => {
+                items.push(item.clone());
+                continue;
+            }
+        };
+        if !options.to_string().is_empty() {
+            return Err(unsupported("this form of *"));
+        }
+        items.extend(live_columns(table).map(|(_, c)| column_of(target, &c.name)));
+    }
+    Ok(items)
+}
+
+/// Bytes that a batch of one row takes beside its values.
+const ROW: usize = 512;
+
+/// The rows that are locked, each a batch.
+struct LockedRows {
+    schema: SchemaRef,
+    rows: Vec<RecordBatch>,
+    /// What they take.
+    memory: MemoryReservation,
+}
+
+impl Run<'_> {
+    pub(crate) async fn select_locking(&self, query: &Query) -> Result<Done> {
+        let LockedRows { schema, rows, memory } = self.lock_rows(query).await?;
+        let rows = rows.into_iter().map(move |row| {
+            let _counted = &memory;
+            Ok(row)
+        });
+        let stream = RecordBatchStreamAdapter::new(schema, stream::iter(rows));
+        Ok(Done::Rows(Box::pin(stream)))
+    }
+
+    async fn lock_rows(&self, query: &Query) -> Result<LockedRows> {
+        let select = select_of(query)?;
+        let target = target_table(&select.from[0].relation)?;
+        let locking = self.locking(query, &target)?;
+        let table = self.locked_table(&target.name, false).await?;
+        let mut source = source_query(&target, items(select, &target, &table)?, &[], &select.selection);
+        if let Statement::Query(inner) = &mut source {
+            inner.order_by = query.order_by.clone();
+            crate::plan::naming::name_columns(&mut inner.body);
+        }
+        let plan = self.plan(&source, Some(&table)).await.map_err(|error| match error.state.0 {
+            // The row's address is no group's.
+            "42803" => EngineError::new("0A000", "FOR UPDATE is not allowed with aggregate functions"),
+            _ => error,
+        })?;
+        refuse_aggregates(&plan)?;
+        let fields: Vec<_> = plan.schema().as_arrow().fields().iter().skip(3).cloned().collect();
+        let schema = Arc::new(Schema::new(fields));
+        let mut rows: Vec<RecordBatch> = vec![];
+        let mut locked = 0;
+        let wanted = locking.limit.map_or(usize::MAX, |limit| limit.saturating_add(locking.offset));
+        let mut stream = self.stream(self.physical(&plan).await?, None)?;
+        let memory = self.memory("rows that are locked");
+        while locked < wanted {
+            let Some(batch) = self.cancel.run(async { Ok(stream.next().await) }).await? else { break };
+            let batch = batch.map_err(from_datafusion)?;
+            // A row keeps the batch that it is of.
+            let bytes = batch.get_array_memory_size() + batch.num_rows() * ROW;
+            memory.try_grow(bytes).map_err(from_datafusion)?;
+            for at in 0..batch.num_rows() {
+                if locked == wanted {
+                    break;
+                }
+                if let Some(row) = self.lock_one(&table, &plan, &locking, batch.slice(at, 1)).await? {
+                    locked += 1;
+                    if locked > locking.offset {
+                        rows.push(row);
+                    }
+                }
+            }
+        }
+        let output: Vec<usize> = (3..3 + schema.fields().len()).collect();
+        let rows = rows.into_iter().map(|row| row.project(&output)).collect::<Result<_, _>>();
+        Ok(LockedRows { schema, rows: rows.map_err(from_arrow)?, memory })
+    }
+
+    /// The row to answer (invariant 2).
+    async fn lock_one(
+        &self,
+        table: &Arc<Table>,
+        plan: &LogicalPlan,
+        locking: &Locking,
+        row: RecordBatch,
+    ) -> Result<Option<RecordBatch>> {
+        let number = |at: usize| row.column(at).as_primitive::<UInt64Type>().value(0);
+        let (rid, version) = (rid_from_u64(number(0)), version_from(number(1), number(2)));
+        let lock =
+            async { self.cell.lock().await.open().lock_row(table, rid, version, locking.lock, locking.wait).await };
+        match self.cancel.run(lock).await? {
+            RowLockOutcome::Locked => Ok(Some(row)),
+            RowLockOutcome::Gone | RowLockOutcome::Skipped => Ok(None),
+            RowLockOutcome::Changed { row, version } => {
+                let batches = self.collect(plan, Some(OneRow { rid, row, version })).await?;
+                Ok(batches.iter().find(|b| b.num_rows() > 0).map(|b| b.slice(0, 1)))
+            }
+        }
+    }
+
+    fn locking(&self, query: &Query, target: &TargetTable) -> Result<Locking> {
+        let [LockClause { lock_type, of, nonblock }] = query.locks.as_slice() else {
+            return Err(unsupported("several FOR UPDATE clauses"));
+        };
+        if let Some(of) = of
+            && !(of.0.len() == 1 && object_name(of)? == fold(&target.alias))
+        {
+            let message = format!("relation \"{of}\" in FOR UPDATE clause not found in FROM clause");
+            return Err(EngineError::new("42P01", message));
+        }
+        let lock = match lock_type {
+            LockType::Share => RowLock::Share,
+            LockType::Update => RowLock::Exclusive,
+        };
+        let wait = match nonblock {
+            None => LockWait::Wait,
+            Some(NonBlock::Nowait) => LockWait::NoWait,
+            Some(NonBlock::SkipLocked) => LockWait::Skip,
+        };
+        if query.fetch.is_some() {
+            return Err(unsupported("FETCH FIRST with FOR UPDATE"));
+        }
+        let (limit, offset) = match &query.limit_clause {
+            None => (None, None),
+            Some(LimitClause::LimitOffset { limit, offset, limit_by }) if limit_by.is_empty() => {
+                (limit.as_ref(), offset.as_ref().map(|o| &o.value))
+            }
+            Some(_) => return Err(unsupported("this form of LIMIT")),
+        };
+        let limit = limit.map(|l| self.count(l, "LIMIT")).transpose()?.flatten();
+        let offset = offset.map(|o| self.count(o, "OFFSET")).transpose()?.flatten().unwrap_or(0);
+        Ok(Locking { lock, wait, limit, offset })
+    }
+
+    /// `None`: NULL, or ALL.
+    fn count(&self, expr: &Expr, clause: &str) -> Result<Option<usize>> {
+        let Expr::Value(value) = expr else {
+            return Err(unsupported(format!("an expression in {clause} with FOR UPDATE")));
+        };
+        let number = match &value.value {
+            Value::Null => return Ok(None),
+            Value::Number(text, _) => text.parse::<i64>().ok(),
+            Value::Placeholder(name) => match self.parameter(name)? {
+                Datum::Null => return Ok(None),
+                Datum::Int8(n) => Some(n),
+                Datum::Int4(n) => Some(n.into()),
+                _ => None,
+            },
+            _ => None,
+        };
+        match number {
+            Some(n) if n >= 0 => Ok(Some(n as usize)),
+            Some(_) => {
+                let state = if clause == "LIMIT" { "2201W" } else { "2201X" };
+                Err(EngineError::new(state, format!("{clause} must not be negative")))
+            }
+            None => Err(unsupported(format!("{expr} in {clause} with FOR UPDATE"))),
+        }
+    }
+}
+
+fn refuse_aggregates(plan: &LogicalPlan) -> Result<()> {
+    let mut found = None;
+    let visited = plan.apply(|node| {
+        match node {
+            LogicalPlan::Aggregate(_) => found = Some("aggregate functions"),
+            LogicalPlan::Window(_) => found = Some("window functions"),
+            _ => {}
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    visited.map_err(from_datafusion)?;
+    let refused = |what| Err(EngineError::new("0A000", format!("FOR UPDATE is not allowed with {what}")));
+    found.map_or(Ok(()), refused)
+}

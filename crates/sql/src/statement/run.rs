@@ -1,0 +1,272 @@
+//! Runs one statement in the session's transaction.
+//!
+//! 1. Names are resolved, then tables are locked, then names are resolved again if a definition was committed
+//!    meanwhile: a statement runs on definitions that cannot change under it.
+//! 2. Everything that can wait can be cancelled; what follows a cancel is the transaction's rollback.
+use crate::cancel::CancelToken;
+use crate::error::{from_datafusion, unsupported};
+use crate::panics::{caught, caught_now};
+use crate::pgcatalog::SessionInfo;
+use crate::plan::planner::{Planner, task, typed};
+use crate::transaction::{OneRow, StatementContext, TxnCell};
+use crate::values::to_scalar;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::common::ParamValues;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, SessionState};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::execution_props::ExecutionProps;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::sql::sqlparser::ast::Statement;
+use futures::StreamExt;
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
+use terrace_engine::{Catalog, DataType, Database, Datum, EngineError, Result, RowBuf, Table};
+use terrace_storage::ObjectId;
+
+/// Configuration and functions for one statement, made when DataFusion is needed: a copy of them costs more than a
+/// statement that can do without.
+pub(crate) struct LazyState<'a> {
+    base: &'a SessionState,
+    /// Of the transaction: `now()` stands still in it.
+    clock: &'a Mutex<Option<ExecutionProps>>,
+    made: OnceLock<SessionState>,
+}
+
+impl<'a> LazyState<'a> {
+    pub(crate) fn new(base: &'a SessionState, clock: &'a Mutex<Option<ExecutionProps>>) -> LazyState<'a> {
+        LazyState { base, clock, made: OnceLock::new() }
+    }
+
+    pub(crate) fn get(&self) -> &SessionState {
+        self.made.get_or_init(|| {
+            let mut state = SessionState::clone(self.base);
+            let options = state.config_options().clone();
+            let props = state.execution_props_mut();
+            props.mark_start_execution(options);
+            let mut clock = self.clock.lock();
+            match clock.as_ref() {
+                Some(clock) => props.query_execution_start_time = clock.query_execution_start_time,
+                None => *clock = Some(props.clone()),
+            }
+            state
+        })
+    }
+
+    /// The transaction's time, in microseconds since 1970.
+    pub(crate) fn now(&self) -> i64 {
+        let mut clock = self.clock.lock();
+        let props = clock.get_or_insert_with(|| {
+            let mut props = ExecutionProps::new();
+            props.mark_start_execution(self.base.config_options().clone());
+            props
+        });
+        props.query_execution_start_time.expect("marked when it was made").timestamp_micros()
+    }
+}
+
+/// All rows of a query; they are counted for as long as this is there.
+pub(crate) struct Collected {
+    pub(crate) batches: Vec<RecordBatch>,
+    _memory: MemoryReservation,
+}
+
+impl Deref for Collected {
+    type Target = [RecordBatch];
+    fn deref(&self) -> &[RecordBatch] {
+        &self.batches
+    }
+}
+
+pub(crate) struct Run<'a> {
+    pub(crate) engine: &'a Database,
+    pub(crate) state: &'a LazyState<'a>,
+    pub(crate) info: &'a SessionInfo,
+    pub(crate) cell: &'a TxnCell,
+    /// Of the transaction in the cell.
+    pub(crate) number: u64,
+    pub(crate) cancel: &'a Arc<CancelToken>,
+    pub(crate) parameters: &'a [Datum],
+    pub(crate) types: &'a [DataType],
+    /// Where plans that are collected from are kept, for EXPLAIN ANALYZE.
+    pub(crate) captured: Option<&'a Mutex<Vec<Arc<dyn ExecutionPlan>>>>,
+}
+
+impl Run<'_> {
+    /// Takes the statement's snapshot and answers the catalogue it sees.
+    pub(crate) async fn begin_statement(&self) -> Arc<Catalog> {
+        let mut slot = self.cell.lock().await;
+        slot.queried = true;
+        let txn = slot.open();
+        txn.begin_statement();
+        txn.catalog()
+    }
+
+    pub(crate) async fn lock(&self, table: &Table, write: bool) -> Result<()> {
+        let lock = async { self.cell.lock().await.open().lock_table(table, write).await };
+        self.cancel.run(lock).await
+    }
+
+    /// Finds and locks a table to write to (invariant 1).
+    pub(crate) async fn write_table(&self, name: &str) -> Result<Arc<Table>> {
+        self.locked_table(name, true).await
+    }
+
+    /// The same, to write or to read.
+    pub(crate) async fn locked_table(&self, name: &str, write: bool) -> Result<Arc<Table>> {
+        loop {
+            let version = self.engine.catalog().version();
+            let catalog = self.begin_statement().await;
+            let table = catalog.table(name).ok_or_else(|| crate::error::undefined_table(name))?;
+            crate::statement::sequence::refuse_sequence(table)?;
+            let locked = self.lock(table, write).await;
+            if self.engine.catalog().version() == version {
+                return locked.map(|()| table.clone());
+            }
+            // TRUNCATE gives a table another identity: then the name is looked up again.
+            locked.or_else(|e| if e.state.0 == "42P01" { Ok(()) } else { Err(e) })?;
+        }
+    }
+
+    /// Plans a query and locks what it reads. `target`: the table that [`crate::plan::planner::TARGET`] stands for,
+    /// locked already.
+    pub(crate) async fn plan(&self, query: &Statement, target: Option<&Arc<Table>>) -> Result<LogicalPlan> {
+        loop {
+            let version = self.engine.catalog().version();
+            let catalog = self.begin_statement().await;
+            let planner = self.planner(&catalog, target).await;
+            let types: Vec<Option<DataType>> = self.types.iter().copied().map(Some).collect();
+            let planned = Box::pin(planner.plan(query.clone(), &types)).await?;
+            let mut locked = Ok(());
+            for table in &planned.tables {
+                locked = self.lock(table, false).await;
+                if locked.is_err() {
+                    break;
+                }
+            }
+            if self.engine.catalog().version() == version {
+                locked?;
+                return self.bind(planned.plan);
+            }
+            locked.or_else(|e| if e.state.0 == "42P01" { Ok(()) } else { Err(e) })?;
+        }
+    }
+
+    /// Plans a query over what the statement is given, and nothing that would have to be locked.
+    pub(crate) async fn plan_alone(&self, query: &Statement, given: &Arc<Table>) -> Result<LogicalPlan> {
+        let catalog = match &self.cell.lock().await.txn {
+            Some(txn) => txn.catalog(),
+            None => self.engine.catalog(),
+        };
+        let planned = Box::pin(self.planner(&catalog, Some(given)).await.plan(query.clone(), &[])).await?;
+        assert!(planned.tables.is_empty(), "it reads no table");
+        Ok(planned.plan)
+    }
+
+    pub(crate) async fn planner<'p>(&'p self, catalog: &'p Arc<Catalog>, target: Option<&Arc<Table>>) -> Planner<'p> {
+        Planner {
+            state: self.state.get(),
+            young: self.young(catalog).await,
+            catalog,
+            info: self.info,
+            target: target.cloned(),
+        }
+    }
+
+    /// The indexes that lack row versions which this statement sees: made after its snapshot.
+    async fn young(&self, catalog: &Catalog) -> BTreeSet<ObjectId> {
+        let mut slot = self.cell.lock().await;
+        let txn = slot.open();
+        let indexes = catalog.tables().flat_map(|table| &table.indexes);
+        indexes.filter(|index| !txn.can_use_index(index)).map(|index| index.oid).collect()
+    }
+
+    fn bind(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
+        if self.parameters.is_empty() {
+            return Ok(plan);
+        }
+        assert_eq!(self.parameters.len(), self.types.len(), "checked when the statement was bound");
+        let scalars: Vec<_> = self.parameters.iter().zip(self.types).map(|(d, t)| to_scalar(d, *t).into()).collect();
+        plan.with_param_values(ParamValues::List(scalars)).map_err(from_datafusion)
+    }
+
+    pub(crate) async fn physical(&self, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
+        let state = self.state.get();
+        let analyzed = typed(state, plan.clone())?;
+        let made = Box::pin(caught(async {
+            let best = state.optimizer().optimize(analyzed, state, |_, _| {}).map_err(from_datafusion)?;
+            state.query_planner().create_physical_plan(&best, state).await.map_err(from_datafusion)
+        }));
+        // Names are resolved by now: what is not found was lost where subqueries became joins.
+        crate::memory::planning(made).await.map_err(|error| match error.state.0 {
+            "42601" | "42701" | "42702" | "42703" | "42712" | "42P01" => {
+                unsupported(format!("this nesting of subqueries ({error})"))
+            }
+            _ => error,
+        })
+    }
+
+    pub(crate) fn stream(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        target: Option<OneRow>,
+    ) -> Result<SendableRecordBatchStream> {
+        self.stream_given(plan, target, Arc::default())
+    }
+
+    /// `given`: what [`crate::plan::planner::GIVEN`] holds.
+    pub(crate) fn stream_given(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        target: Option<OneRow>,
+        given: Arc<Vec<RowBuf>>,
+    ) -> Result<SendableRecordBatchStream> {
+        let (cell, cancel) = (self.cell.clone(), self.cancel.clone());
+        let context = StatementContext { cell, number: self.number, cancel, target, given };
+        caught_now(|| execute_stream(plan, task(self.state.get(), context)).map_err(from_datafusion))
+    }
+
+    pub(crate) async fn collect(&self, plan: &LogicalPlan, target: Option<OneRow>) -> Result<Collected> {
+        let stream = self.begin(plan, target).await?;
+        self.drain(stream).await
+    }
+
+    /// The stream of a plan, to be read with [`Run::next_batch`].
+    pub(crate) async fn begin(&self, plan: &LogicalPlan, target: Option<OneRow>) -> Result<SendableRecordBatchStream> {
+        let physical = self.physical(plan).await?;
+        if let Some(captured) = self.captured {
+            captured.lock().push(physical.clone());
+        }
+        self.stream(physical, target)
+    }
+
+    pub(crate) async fn next_batch(&self, stream: &mut SendableRecordBatchStream) -> Result<Option<RecordBatch>> {
+        let batch = self.cancel.run(caught(async { Ok(stream.next().await) })).await?;
+        self.cancel.check()?;
+        batch.transpose().map_err(from_datafusion)
+    }
+
+    pub(crate) async fn drain(&self, mut stream: SendableRecordBatchStream) -> Result<Collected> {
+        let mut batches = vec![];
+        let memory = self.memory("rows collected for a change");
+        while let Some(batch) = self.next_batch(&mut stream).await? {
+            memory.try_grow(batch.get_array_memory_size()).map_err(from_datafusion)?;
+            batches.push(batch);
+        }
+        Ok(Collected { batches, _memory: memory })
+    }
+
+    /// For what the statement keeps by itself, out of the budget of all queries.
+    pub(crate) fn memory(&self, what: &str) -> MemoryReservation {
+        MemoryConsumer::new(what).register(&self.state.get().runtime_env().memory_pool)
+    }
+
+    /// The value of a parameter `$n`.
+    pub(crate) fn parameter(&self, name: &str) -> Result<Datum> {
+        let number: Option<usize> = name.strip_prefix('$').and_then(|n| n.parse().ok());
+        let value = number.and_then(|n| self.parameters.get(n.checked_sub(1)?));
+        value.cloned().ok_or_else(|| EngineError::new("42P02", format!("there is no parameter {name}")))
+    }
+}

@@ -1,0 +1,92 @@
+//! The transaction of a session, as the session, its streams of rows and its COPY share it.
+//!
+//! 1. A statement that fails rolls its whole transaction back at once, or back to the newest savepoint where there is
+//!    one; within a transaction block the block then is `Failed` until the client ends it or goes back to a savepoint.
+//! 2. A commit is never cancelled.
+use crate::observe::Activity;
+use crate::settings::Settings;
+use crate::transaction::{Block, TxnCell};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use terrace_engine::Result;
+
+/// What streams of rows share with their session.
+pub(crate) struct Shared {
+    pub(crate) cell: TxnCell,
+    pub(crate) block: Mutex<Block>,
+    pub(crate) activity: Arc<Activity>,
+    pub(crate) settings: Arc<Mutex<Settings>>,
+}
+
+impl Shared {
+    pub(crate) fn block(&self) -> Block {
+        *self.block.lock()
+    }
+
+    /// A statement failed (invariant 1).
+    pub(crate) async fn fail(&self) {
+        let before = {
+            let mut block = self.block.lock();
+            let before = *block;
+            if before == Block::Explicit {
+                *block = Block::Failed;
+            }
+            before
+        };
+        let mut slot = self.cell.lock().await;
+        if let Some(mark) = slot.savepoints.last().map(|(_, mark)| *mark) {
+            self.settings.lock().back_to(slot.savepoints.len() - 1);
+            // A block that has failed before has nothing newer than its savepoint.
+            let undone = match before {
+                Block::Explicit => Box::pin(slot.open().rollback_to(mark)).await,
+                _ => Ok(()),
+            };
+            match undone {
+                Ok(()) => return slot.open().end_statement(),
+                Err(error) => tracing::warn!(%error, "rollback to a savepoint failed"),
+            }
+        }
+        drop(slot);
+        if let Err(error) = self.rollback().await {
+            // The engine goes on rolling back in the background; the statement's own error is the one to report.
+            tracing::warn!(%error, "rollback failed");
+        }
+    }
+
+    /// A statement succeeded: commits it where it stands alone.
+    pub(crate) async fn succeed(&self) -> Result<()> {
+        match self.block() {
+            Block::None => self.commit().await,
+            _ => {
+                // An idle transaction holds no snapshot it does not need.
+                if let Some(txn) = &mut self.cell.lock().await.txn {
+                    txn.end_statement();
+                }
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) async fn commit(&self) -> Result<()> {
+        let txn = self.cell.lock().await.take();
+        let durable = {
+            let mut settings = self.settings.lock();
+            let durable = settings.synchronous_commit();
+            settings.end(true);
+            durable
+        };
+        let Some(txn) = txn else { return Ok(()) };
+        let result = if durable { txn.commit().await } else { txn.commit_async().await };
+        self.activity.ended_transaction();
+        result
+    }
+
+    pub(crate) async fn rollback(&self) -> Result<()> {
+        let txn = self.cell.lock().await.take();
+        self.settings.lock().end(false);
+        let Some(txn) = txn else { return Ok(()) };
+        let result = Box::pin(txn.rollback()).await;
+        self.activity.ended_transaction();
+        result
+    }
+}

@@ -1,0 +1,191 @@
+//! UPDATE and DELETE.
+//!
+//! 1. The rows to change come from a SELECT over the target with its row addresses and versions, which DataFusion plans
+//!    and runs; all of it is collected before the first change (a change never meets its own effects).
+//! 2. A row that another transaction has changed meanwhile (READ COMMITTED) is evaluated again: the same query, with
+//!    the newest version of that row in place of the target's scan, and the other tables as the statement's snapshot
+//!    shows them. It is changed if it still qualifies. (PostgreSQL calls this EvalPlanQual.)
+//! 3. A row that joins to several is changed once.
+//! 4. Queries in the condition that lock rows have run before, when the target was locked already (see
+//!    [`crate::statement::lock_rows::within`]).
+use crate::error::from_datafusion;
+use crate::memory::row_bytes;
+use crate::plan::changes::{
+    assignments, delete_query, delete_target, is_default, is_open_literal, update_query, update_target,
+};
+use crate::plan::scan::{rid_from_u64, version_from};
+use crate::statement::returning::Changed;
+use crate::statement::run::Run;
+use crate::transaction::OneRow;
+use crate::values::{array_datum, assign_array, check_assignable, check_not_null, live_columns};
+use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch};
+use datafusion::arrow::datatypes::UInt64Type;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::sql::sqlparser::ast::{Assignment, Delete, Update};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use terrace_engine::{Datum, Result, Table, UpdateOutcome, Version};
+use terrace_storage::Rid;
+
+/// One row's change: `row` is what it becomes; of a row to be deleted, what it is.
+pub(crate) struct Change {
+    rid: Rid,
+    version: Version,
+    pub(crate) row: Vec<Datum>,
+}
+
+/// The query whose output the changes are read from.
+pub(crate) struct Source<'t> {
+    pub(crate) table: &'t Arc<Table>,
+    pub(crate) plan: LogicalPlan,
+    /// UPDATE: the assigned columns, in the order of their values after the old columns. DELETE: none.
+    pub(crate) assigned: Option<Vec<usize>>,
+}
+
+impl Run<'_> {
+    pub(crate) async fn update(&self, update: &Update) -> Result<Changed> {
+        let target = update_target(update)?;
+        let table = self.write_table(&target.name).await?;
+        if let Some(settled) = self.settle(&update.selection).await? {
+            let update = Update { selection: settled.condition.clone(), ..update.clone() };
+            return Box::pin(settled.run(self).update(&update)).await;
+        }
+        let (query, assigned) = update_query(update, &target, &table)?;
+        let plan = self.plan(&query, Some(&table)).await?;
+        check_types(&plan, &table, &assigned, &update.assignments)?;
+        let source = Source { table: &table, plan, assigned: Some(assigned) };
+        let (count, rows) = self.change(source, update.returning.is_some()).await?;
+        self.changed(&table, &target.alias, update.returning.as_deref(), count, rows).await
+    }
+
+    pub(crate) async fn delete(&self, delete: &Delete) -> Result<Changed> {
+        let target = delete_target(delete)?;
+        let table = self.write_table(&target.name).await?;
+        if let Some(settled) = self.settle(&delete.selection).await? {
+            let delete = Delete { selection: settled.condition.clone(), ..delete.clone() };
+            return Box::pin(settled.run(self).delete(&delete)).await;
+        }
+        let query = delete_query(delete, &target, &table);
+        let plan = self.plan(&query, Some(&table)).await?;
+        let source = Source { table: &table, plan, assigned: None };
+        let (count, rows) = self.change(source, delete.returning.is_some()).await?;
+        self.changed(&table, &target.alias, delete.returning.as_deref(), count, rows).await
+    }
+
+    /// How many rows it changed, and with `returning` those rows as they are now; deleted ones as they were. Each batch
+    /// is decoded twice, to be checked and to be applied: all rows decoded at once would take several times its memory.
+    async fn change(&self, source: Source<'_>, returning: bool) -> Result<(usize, Vec<Vec<Datum>>)> {
+        let collected = self.collect(&source.plan, None).await?;
+        let memory = self.memory("rows to change");
+        let mut first = BTreeSet::new();
+        for batch in collected.iter() {
+            self.cancel.check()?;
+            memory.try_grow(batch.num_rows() * 2 * size_of::<Rid>()).map_err(from_datafusion)?;
+            let mut changes = source.changes(batch)?;
+            changes.retain(|change| first.insert(change.rid.encode()));
+            if source.assigned.is_some() {
+                for change in &changes {
+                    check_not_null(source.table, &change.row)?;
+                }
+                self.check_rows(source.table, changes.iter().map(|c| c.row.as_slice())).await?;
+            }
+        }
+        let (mut count, mut rows) = (0, vec![]);
+        for batch in collected.iter() {
+            for change in source.changes(batch)? {
+                self.cancel.check()?;
+                // Of several changes of one row the first counts.
+                if !first.remove(&change.rid.encode()) {
+                    continue;
+                }
+                let Some(row) = self.apply(&source, change).await? else { continue };
+                count += 1;
+                if returning {
+                    memory.try_grow(size_of::<Vec<Datum>>() + row_bytes(&row)).map_err(from_datafusion)?;
+                    rows.push(row);
+                }
+            }
+        }
+        Ok((count, rows))
+    }
+
+    /// Changes one row, evaluating it again as often as it has changed. `None`: it was not changed.
+    async fn apply(&self, source: &Source<'_>, mut change: Change) -> Result<Option<Vec<Datum>>> {
+        loop {
+            let table: &Table = source.table;
+            let attempt = async {
+                let mut slot = self.cell.lock().await;
+                let txn = slot.open();
+                match source.assigned {
+                    Some(_) => txn.update(table, change.rid, change.version, &change.row).await,
+                    None => txn.delete(table, change.rid, change.version).await,
+                }
+            };
+            match self.cancel.run(attempt).await? {
+                UpdateOutcome::Done => return Ok(Some(change.row)),
+                UpdateOutcome::Gone => return Ok(None),
+                UpdateOutcome::Changed { row, version } => {
+                    let newest = OneRow { rid: change.rid, row, version };
+                    let batches = self.collect(&source.plan, Some(newest)).await?;
+                    let again = batches.iter().find(|b| b.num_rows() > 0);
+                    match again.map(|batch| source.changes(&batch.slice(0, 1))).transpose()? {
+                        Some(mut one) => change = one.pop().expect("one row gives one change"),
+                        None => return Ok(None),
+                    }
+                    if source.assigned.is_some() {
+                        check_not_null(table, &change.row)?;
+                        self.check_rows(source.table, [change.row.as_slice()]).await?;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Source<'_> {
+    pub(crate) fn changes(&self, batch: &RecordBatch) -> Result<Vec<Change>> {
+        let number = |at: usize| batch.column(at).as_primitive::<UInt64Type>();
+        let (rids, writers, undos) = (number(0), number(1), number(2));
+        let mut rows = self.new_rows(batch, self.assigned.as_deref().unwrap_or_default())?.into_iter();
+        let change = |at: usize| Change {
+            rid: rid_from_u64(rids.value(at)),
+            version: version_from(writers.value(at), undos.value(at)),
+            row: rows.next().expect("a new row for each old one"),
+        };
+        Ok((0..batch.num_rows()).map(change).collect())
+    }
+
+    /// The old rows with the assigned values in place.
+    fn new_rows(&self, batch: &RecordBatch, assigned: &[usize]) -> Result<Vec<Vec<Datum>>> {
+        let mut live: Vec<usize> = live_columns(self.table).map(|(at, _)| at).collect();
+        // A DELETE that returns nothing reads nothing of the row.
+        live.truncate(batch.num_columns() - 3 - assigned.len());
+        let old: Vec<(usize, &ArrayRef)> = live.iter().enumerate().map(|(i, at)| (*at, batch.column(3 + i))).collect();
+        let mut new: Vec<(usize, std::vec::IntoIter<Datum>)> = vec![];
+        for (i, at) in assigned.iter().enumerate() {
+            let values = assign_array(batch.column(3 + live.len() + i), &self.table.columns[*at])?;
+            new.push((*at, values.into_iter()));
+        }
+        let row = |number: usize| {
+            let mut row = vec![Datum::Null; self.table.columns.len()];
+            for (at, array) in &old {
+                row[*at] = array_datum(array, number);
+            }
+            for (at, values) in &mut new {
+                row[*at] = values.next().expect("a value for each row");
+            }
+            row
+        };
+        Ok((0..batch.num_rows()).map(row).collect())
+    }
+}
+
+pub(crate) fn check_types(plan: &LogicalPlan, table: &Table, assigned: &[usize], sets: &[Assignment]) -> Result<()> {
+    let first = 3 + live_columns(table).count();
+    let values = assignments(sets)?;
+    for (i, at) in assigned.iter().enumerate() {
+        let literal = is_open_literal(&values[i].1) || is_default(&values[i].1);
+        check_assignable(plan.schema().field(first + i).data_type(), &table.columns[*at], literal)?;
+    }
+    Ok(())
+}

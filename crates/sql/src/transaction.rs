@@ -1,0 +1,120 @@
+//! What a running statement stands on: the session's transaction, and the token that cancels it.
+//!
+//! Plans hold no transaction: scans find it through [`StatementContext`], an extension of the task's session
+//! configuration, so one plan serves many transactions.
+use crate::cancel::CancelToken;
+use crate::error::tunnel;
+use datafusion::common::DataFusionError;
+use datafusion::execution::TaskContext;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use terrace_engine::{EngineError, Result, RowBuf, Savepoint, Scan, Scanner, Table, Txn, Version};
+use terrace_storage::ObjectId;
+use terrace_storage::Rid;
+
+/// The session's open transaction, if any, numbered so that a stream of an older one does not read in a newer one.
+#[derive(Default)]
+pub(crate) struct TxnSlot {
+    pub(crate) number: u64,
+    pub(crate) txn: Option<Txn>,
+    /// Whether a statement has run in it.
+    pub(crate) queried: bool,
+    /// Its savepoints, oldest first.
+    pub(crate) savepoints: Vec<(String, Savepoint)>,
+    /// The database's sequences, and what the session was given of them: both outlive transactions.
+    pub(crate) sequences: Arc<Sequences>,
+    pub(crate) given: Given,
+}
+
+impl TxnSlot {
+    pub(crate) fn open(&mut self) -> &mut Txn {
+        // Callers begin a transaction before they run anything in it.
+        self.txn.as_mut().expect("a statement runs in a transaction")
+    }
+
+    /// Takes the transaction out, to be ended.
+    pub(crate) fn take(&mut self) -> Option<Txn> {
+        self.savepoints.clear();
+        self.txn.take()
+    }
+}
+
+pub(crate) type TxnCell = Arc<tokio::sync::Mutex<TxnSlot>>;
+
+/// One row that stands for a whole table: the newest version of a row whose condition is evaluated again.
+#[derive(Clone, Debug)]
+pub(crate) struct OneRow {
+    pub(crate) rid: Rid,
+    pub(crate) row: RowBuf,
+    pub(crate) version: Version,
+}
+
+pub(crate) struct StatementContext {
+    pub(crate) cell: TxnCell,
+    /// The transaction the statement belongs to.
+    pub(crate) number: u64,
+    pub(crate) cancel: Arc<CancelToken>,
+    /// Replaces the scan of the target of UPDATE and DELETE.
+    pub(crate) target: Option<OneRow>,
+    /// What [`crate::plan::planner::GIVEN`] holds.
+    pub(crate) given: Arc<Vec<RowBuf>>,
+}
+
+impl StatementContext {
+    pub(crate) fn of(task: &TaskContext) -> Result<Arc<StatementContext>, DataFusionError> {
+        task.session_config()
+            .get_extension::<StatementContext>()
+            .ok_or_else(|| DataFusionError::Internal("a table was scanned outside a statement".into()))
+    }
+
+    /// A scanner for each, at once, where nobody else uses the transaction at the moment: rows that are read later then
+    /// still come from this statement's snapshot.
+    pub(crate) fn try_scanners(&self, table: &Arc<Table>, scans: &[Scan]) -> Option<VecDeque<Scanner>> {
+        let mut slot = self.cell.try_lock().ok()?;
+        let current = slot.number == self.number && slot.txn.is_some();
+        current.then(|| scans.iter().map(|scan| slot.open().scan(table, scan.clone())).collect())
+    }
+
+    pub(crate) async fn scanners(
+        &self,
+        table: &Arc<Table>,
+        scans: &[Scan],
+    ) -> Result<VecDeque<Scanner>, DataFusionError> {
+        let mut slot = self.cell.lock().await;
+        if slot.number != self.number || slot.txn.is_none() {
+            return Err(tunnel(EngineError::new("25P01", "the transaction of this query has ended")));
+        }
+        Ok(scans.iter().map(|scan| slot.open().scan(table, scan.clone())).collect())
+    }
+}
+
+/// Values reserved and not yet given, the next one last.
+pub(crate) type Reserved = Arc<tokio::sync::Mutex<Vec<i64>>>;
+
+/// Of a database.
+#[derive(Default)]
+pub(crate) struct Sequences {
+    pub(crate) reserved: Mutex<BTreeMap<ObjectId, Reserved>>,
+}
+
+/// What a session has been given: for `currval` and `lastval`.
+#[derive(Default)]
+pub(crate) struct Given {
+    pub(crate) values: BTreeMap<ObjectId, i64>,
+    pub(crate) last: Option<i64>,
+}
+
+/// What the open transaction, if any, belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Block {
+    /// Single statements.
+    None,
+    /// Several statements up to `sync`.
+    Pipeline,
+    /// BEGIN.
+    Explicit,
+    /// BEGIN, and a statement failed: nothing is open any more but what a savepoint keeps.
+    Failed,
+}
