@@ -78,7 +78,7 @@ fn lines<'a>(area: &Area<'a>, figure: &Figure, curves: &Curves) -> Drawn<'a> {
         let line = [(6, y), (30, y)];
         match dashed(at) {
             false => legend.draw(&PathElement::new(line, style(at)))?,
-            true => legend.draw(&DashedPathElement::new(line.into_iter(), DASH, DASH, style(at)))?,
+            true => legend.draw(&DashedPathElement::new(line, DASH, DASH, style(at)))?,
         }
     }
     Ok(())
