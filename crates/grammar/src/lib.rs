@@ -5,4 +5,12 @@
 //!
 //! This crate knows no other crate of Terrace: no catalogue, no types, no plans.
 
+mod error;
+mod keyword;
+mod lexer;
+mod parser;
 pub mod statement;
+
+pub use error::SyntaxError;
+pub use lexer::Options;
+pub use parser::{Parsed, parse};

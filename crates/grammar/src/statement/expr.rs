@@ -9,8 +9,8 @@ pub struct Expr {
     pub kind: ExprKind,
 }
 
-/// What an expression is. `word_at` is the place of the operator's word (`IN`, `BETWEEN`, `::`): PostgreSQL's errors about
-/// types point there.
+/// What an expression is. `word_at` is the place of the operator's word (`IN`, `BETWEEN`, `::`): PostgreSQL's errors
+/// about types point there.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExprKind {
     /// A column, or a whole row of a table: which of them, the names in scope decide.

@@ -23,8 +23,8 @@ pub enum Body {
     Select(Box<Select>),
     /// At least one row. In an INSERT, a value may be DEFAULT.
     Values(Vec<Vec<Expr>>),
-    /// A chain of one operator is flat: `a UNION ALL b UNION ALL c` has three branches. A branch with an ORDER BY, LIMIT
-    /// or WITH of its own was in parentheses.
+    /// A chain of one operator is flat: `a UNION ALL b UNION ALL c` has three branches. A branch with an ORDER BY,
+    /// LIMIT or WITH of its own was in parentheses.
     Set {
         op: SetOperator,
         all: bool,

@@ -1,0 +1,266 @@
+//! INSERT, UPDATE, DELETE.
+
+use super::Parser;
+use crate::error::Result;
+use crate::keyword::Keyword as K;
+use crate::lexer::Kind;
+use crate::statement::{
+    Assignment, Conflict, ConflictAction, ConflictTarget, Delete, Expr, ExprKind, Ident, IndexElement, Insert, Item,
+    Name, Overriding, Query, Refused, Update, With,
+};
+
+impl Parser<'_> {
+    pub(super) fn insert(&mut self, with: Option<With>) -> Result<Insert> {
+        let at = self.expect_word(K::Insert)?;
+        self.expect_word(K::Into)?;
+        let target = self.relation_name()?;
+        let alias = if self.eat_word(K::As) { Some(self.ident()?) } else { None };
+        let (columns, overriding, source) = self.insert_rest()?;
+        let conflict = if self.at_word(K::On) { Some(self.conflict()?) } else { None };
+        let returning = self.maybe_returning()?;
+        Ok(Insert { at, with, target, alias, columns, overriding, source, conflict, returning })
+    }
+
+    /// The columns and what they get.
+    fn insert_rest(&mut self) -> Result<(Vec<Ident>, Option<Overriding>, Option<Query>)> {
+        if self.eat_word(K::Default) {
+            self.expect_word(K::Values)?;
+            return Ok((vec![], None, None));
+        }
+        let mut columns = vec![];
+        if self.at(Kind::LeftParen) && !self.query_in_parens_follows() {
+            columns = self.list_in_parens(Self::target)?;
+        }
+        let overriding = self.overriding()?;
+        if !self.at_any(&[K::Select, K::Values, K::With, K::Table]) && !self.at(Kind::LeftParen) {
+            return Err(self.unexpected());
+        }
+        Ok((columns, overriding, Some(self.query()?)))
+    }
+
+    /// Whether the parenthesis here holds a query, and no columns.
+    fn query_in_parens_follows(&self) -> bool {
+        let next = self.ahead(1);
+        match next.keyword {
+            Some(K::Select | K::With | K::Table) => true,
+            Some(K::Values) => self.ahead(2).kind == Kind::LeftParen,
+            _ => next.kind == Kind::LeftParen,
+        }
+    }
+
+    fn overriding(&mut self) -> Result<Option<Overriding>> {
+        if !self.eat_word(K::Overriding) {
+            return Ok(None);
+        }
+        let kind = match self.eat_word(K::System) {
+            true => Overriding::System,
+            false => {
+                self.expect_word(K::User)?;
+                Overriding::User
+            }
+        };
+        self.expect_word(K::Value)?;
+        Ok(Some(kind))
+    }
+
+    fn conflict(&mut self) -> Result<Conflict> {
+        let at = self.expect_word(K::On)?;
+        self.expect_word(K::Conflict)?;
+        let target_at = self.place();
+        let target = match () {
+            () if self.at(Kind::LeftParen) => {
+                let elements = self.list_in_parens(Self::index_element)?;
+                let filter = self.maybe_where()?;
+                Some(ConflictTarget::Elements { at: target_at, elements, filter })
+            }
+            () if self.eat_word(K::On) => {
+                self.expect_word(K::Constraint)?;
+                Some(ConflictTarget::Constraint(self.ident()?))
+            }
+            () => None,
+        };
+        self.expect_word(K::Do)?;
+        let action = match self.eat_word(K::Nothing) {
+            true => ConflictAction::Nothing,
+            false => {
+                self.expect_words(&[K::Update, K::Set])?;
+                let set = self.assignments()?;
+                ConflictAction::Update { set, filter: self.maybe_where()? }
+            }
+        };
+        Ok(Conflict { at, target, action })
+    }
+
+    /// A part of an index: a column, a function, or an expression in parentheses.
+    pub(super) fn index_element(&mut self) -> Result<IndexElement> {
+        let at = self.place();
+        let expr = match self.eat(Kind::LeftParen) {
+            true => {
+                let expr = self.expr()?;
+                self.expect(Kind::RightParen)?;
+                expr
+            }
+            false => match self.table_function()? {
+                Some(call) => call,
+                None => Expr { at, kind: ExprKind::Column(Name::one(self.ident()?)) },
+            },
+        };
+        let collation = if self.eat_word(K::Collate) { Some(self.any_name()?) } else { None };
+        let mut class = None;
+        let nulls = self.at_word(K::Nulls) && matches!(self.ahead(1).keyword, Some(K::First | K::Last));
+        if Self::is_column_name(self.token()) && !nulls {
+            class = Some(self.any_name()?);
+            if self.at(Kind::LeftParen) {
+                let at = self.place();
+                self.storage_options()?;
+                self.refuse(at, "an operator class with parameters");
+            }
+        }
+        let descending = !self.eat_word(K::Asc) && self.eat_word(K::Desc);
+        Ok(IndexElement { expr, collation, class, descending, nulls: self.nulls_order()? })
+    }
+
+    /// `(a = 1, b = 'x', c)`: passed by.
+    pub(super) fn storage_options(&mut self) -> Result<()> {
+        self.list_in_parens(|parser| {
+            parser.label()?;
+            if parser.eat(Kind::Dot) {
+                parser.label()?;
+            }
+            if parser.eat(Kind::Equal) {
+                parser.option_value()?;
+            }
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    /// The value of an option: a number, a string, a word.
+    pub(super) fn option_value(&mut self) -> Result<Expr> {
+        let token = self.token();
+        match token.kind {
+            _ if Self::is_label(token) => {
+                Ok(Expr { at: token.start, kind: ExprKind::Column(Name::one(self.label()?)) })
+            }
+            Kind::Integer | Kind::Number => self.primary(),
+            Kind::Plus | Kind::Minus if matches!(self.ahead(1).kind, Kind::Integer | Kind::Number) => {
+                self.simple_expr()
+            }
+            _ if self.at_string() => self.primary(),
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    /// What follows SET.
+    fn assignments(&mut self) -> Result<Vec<Assignment>> {
+        self.list(|parser| {
+            let at = parser.place();
+            if parser.at(Kind::LeftParen) {
+                let columns = parser.list_in_parens(Self::target)?;
+                parser.expect(Kind::Equal)?;
+                return Ok(Assignment::Many { at, columns, value: parser.expr()? });
+            }
+            let column = parser.target()?;
+            parser.expect(Kind::Equal)?;
+            Ok(Assignment::One { column, value: parser.expr()? })
+        })
+    }
+
+    /// The alias of a table that is changed. SET is none without AS.
+    fn target_alias(&mut self) -> Result<Option<Ident>> {
+        let bare = Self::is_column_name(self.token()) && !self.at_word(K::Set);
+        if self.eat_word(K::As) || bare { self.ident().map(Some) } else { Ok(None) }
+    }
+
+    pub(super) fn update(&mut self, with: Option<With>) -> Result<Update> {
+        let at = self.expect_word(K::Update)?;
+        let (target, only) = self.relation()?;
+        let alias = self.target_alias()?;
+        self.expect_word(K::Set)?;
+        let set = self.assignments()?;
+        let from = if self.eat_word(K::From) { self.from_items()? } else { vec![] };
+        let filter = self.maybe_where_or_current()?;
+        let returning = self.maybe_returning()?;
+        Ok(Update { at, with, target, only, alias, set, from, filter, returning })
+    }
+
+    pub(super) fn delete(&mut self, with: Option<With>) -> Result<Delete> {
+        let at = self.expect_word(K::Delete)?;
+        self.expect_word(K::From)?;
+        let (target, only) = self.relation()?;
+        let alias = self.target_alias()?;
+        let using = if self.eat_word(K::Using) { self.from_items()? } else { vec![] };
+        let filter = self.maybe_where_or_current()?;
+        let returning = self.maybe_returning()?;
+        Ok(Delete { at, with, target, only, alias, using, filter, returning })
+    }
+
+    /// MERGE, which Terrace has not.
+    pub(super) fn merge(&mut self) -> Result<Refused> {
+        let at = self.expect_word(K::Merge)?;
+        self.expect_word(K::Into)?;
+        self.relation()?;
+        self.target_alias()?;
+        self.expect_word(K::Using)?;
+        self.from_item()?;
+        self.expect_word(K::On)?;
+        self.expr()?;
+        loop {
+            self.expect_word(K::When)?;
+            let matched = !self.eat_word(K::Not);
+            self.expect_word(K::Matched)?;
+            if self.eat_word(K::And) {
+                self.expr()?;
+            }
+            self.expect_word(K::Then)?;
+            self.merge_action(matched)?;
+            if !self.at_word(K::When) {
+                break;
+            }
+        }
+        let hint = "Use INSERT ... ON CONFLICT, or UPDATE and INSERT in one transaction.";
+        self.refuse_with(at, "MERGE is not supported".to_owned(), Some(hint));
+        Ok(self.refused.clone().expect("it was just refused"))
+    }
+
+    fn merge_action(&mut self, matched: bool) -> Result<()> {
+        match self.token().keyword {
+            Some(K::Update) if matched => {
+                self.advance();
+                self.expect_word(K::Set)?;
+                self.assignments().map(drop)
+            }
+            Some(K::Insert) if !matched => {
+                self.advance();
+                if self.at(Kind::LeftParen) {
+                    self.list_in_parens(Self::target)?;
+                }
+                if self.eat_word(K::Default) {
+                    return self.expect_word(K::Values).map(drop);
+                }
+                self.overriding()?;
+                self.expect_word(K::Values)?;
+                self.list_in_parens(Self::expr).map(drop)
+            }
+            Some(K::Delete) if matched => self.expect_word(K::Delete).map(drop),
+            Some(K::Do) => self.expect_words(&[K::Do, K::Nothing]),
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    /// WHERE, `WHERE CURRENT OF cursor`, or nothing.
+    fn maybe_where_or_current(&mut self) -> Result<Option<Expr>> {
+        let current = self.ahead(1).keyword == Some(K::Current) && self.ahead(2).keyword == Some(K::Of);
+        if !self.at_word(K::Where) || !current {
+            return self.maybe_where();
+        }
+        let at = self.ahead(1).start;
+        self.next += 3;
+        Ok(Some(Expr { at, kind: ExprKind::CurrentOf(self.ident()?) }))
+    }
+
+    /// RETURNING, or nothing.
+    fn maybe_returning(&mut self) -> Result<Vec<Item>> {
+        if self.eat_word(K::Returning) { self.items() } else { Ok(vec![]) }
+    }
+}
