@@ -178,7 +178,7 @@ impl Parser<'_> {
         let alias = self.target_alias()?;
         self.expect_word(K::Set)?;
         let set = self.assignments()?;
-        let from = if self.eat_word(K::From) { self.from_items()? } else { vec![] };
+        let from = if self.eat_word(K::From) { self.sources()? } else { vec![] };
         let filter = self.maybe_where_or_current()?;
         let returning = self.maybe_returning()?;
         Ok(Update { at, with, target, only, alias, set, from, filter, returning })
@@ -189,7 +189,7 @@ impl Parser<'_> {
         self.expect_word(K::From)?;
         let (target, only) = self.relation()?;
         let alias = self.target_alias()?;
-        let using = if self.eat_word(K::Using) { self.from_items()? } else { vec![] };
+        let using = if self.eat_word(K::Using) { self.sources()? } else { vec![] };
         let filter = self.maybe_where_or_current()?;
         let returning = self.maybe_returning()?;
         Ok(Delete { at, with, target, only, alias, using, filter, returning })
@@ -202,7 +202,7 @@ impl Parser<'_> {
         self.relation()?;
         self.target_alias()?;
         self.expect_word(K::Using)?;
-        self.from_item()?;
+        self.source_item()?;
         self.expect_word(K::On)?;
         self.expr()?;
         loop {

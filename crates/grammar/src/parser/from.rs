@@ -9,12 +9,12 @@ use crate::statement::{
 };
 
 impl Parser<'_> {
-    pub(super) fn from_items(&mut self) -> Result<Vec<FromItem>> {
-        self.list(Self::from_item)
+    pub(super) fn sources(&mut self) -> Result<Vec<FromItem>> {
+        self.list(Self::source_item)
     }
 
     /// One item between commas.
-    pub(super) fn from_item(&mut self) -> Result<FromItem> {
+    pub(super) fn source_item(&mut self) -> Result<FromItem> {
         self.nested(|parser| {
             let first = parser.join_operand()?;
             parser.joins(first)
@@ -72,7 +72,7 @@ impl Parser<'_> {
         let at = token.start;
         let lateral = self.eat_word(K::Lateral);
         match self.token().keyword {
-            _ if self.at(Kind::LeftParen) => self.from_parens(at, lateral),
+            _ if self.at(Kind::LeftParen) => self.parens_in_from(at, lateral),
             Some(K::Rows) if self.ahead(1).keyword == Some(K::From) => self.rows_from(at, lateral),
             Some(K::Only) if !lateral => {
                 let (name, only) = self.relation()?;
@@ -171,10 +171,10 @@ impl Parser<'_> {
     }
 
     /// A query or a join in parentheses.
-    fn from_parens(&mut self, at: At, lateral: bool) -> Result<FromItem> {
+    fn parens_in_from(&mut self, at: At, lateral: bool) -> Result<FromItem> {
         let inside = self.nested(|parser| {
             parser.expect(Kind::LeftParen)?;
-            parser.from_inside()
+            parser.inside_from()
         })?;
         self.expect(Kind::RightParen)?;
         match inside {
@@ -190,7 +190,7 @@ impl Parser<'_> {
     }
 
     /// What stands in parentheses in FROM.
-    fn from_inside(&mut self) -> Result<Inside> {
+    fn inside_from(&mut self) -> Result<Inside> {
         if self.at_query() {
             return Ok(Inside::Query(Box::new(self.query()?)));
         }
@@ -200,7 +200,7 @@ impl Parser<'_> {
                 let at = self.place();
                 let inside = self.nested(|parser| {
                     parser.expect(Kind::LeftParen)?;
-                    parser.from_inside()
+                    parser.inside_from()
                 })?;
                 self.expect(Kind::RightParen)?;
                 match inside {

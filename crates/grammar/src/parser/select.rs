@@ -16,9 +16,9 @@ impl Parser<'_> {
             false => vec![],
         };
         if self.at_word(K::Into) {
-            self.into_clause(at)?;
+            self.select_into(at)?;
         }
-        let from = if self.eat_word(K::From) { self.from_items()? } else { vec![] };
+        let from = if self.eat_word(K::From) { self.sources()? } else { vec![] };
         let filter = self.maybe_where()?;
         let group = self.maybe_group()?;
         let having = if self.eat_word(K::Having) { Some(self.expr()?) } else { None };
@@ -145,7 +145,7 @@ impl Parser<'_> {
     }
 
     /// INTO of `SELECT ... INTO t`. It makes a table, so it can stand in the statement's first SELECT only.
-    fn into_clause(&mut self, select_at: At) -> Result<()> {
+    fn select_into(&mut self, select_at: At) -> Result<()> {
         let at = self.expect_word(K::Into)?;
         let temporary = match self.token().keyword {
             Some(K::Temporary | K::Temp) => {
