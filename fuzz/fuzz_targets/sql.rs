@@ -16,12 +16,14 @@ static SESSION: LazyLock<Mutex<(Runtime, Session)>> = LazyLock::new(|| {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let session = runtime.block_on(async {
         let devices = DeviceSet::from_fn(|name| Arc::new(MemoryDevice::new(name, 1 << 34)));
-        let storage = StorageConfig { pool_bytes: 32 << 20, segment_size: 1 << 20, log_buffer: 1 << 20, ..Default::default() };
+        let storage =
+            StorageConfig { pool_bytes: 32 << 20, segment_size: 1 << 20, log_buffer: 1 << 20, ..Default::default() };
         let env = Real::on(tokio::runtime::Handle::current());
         let engine = Database::create(env, devices, storage, EngineConfig::default()).await.unwrap();
         let mut session = SqlDatabase::new(engine).limit_memory(64 << 20).session("terrace");
         session.set("statement_timeout", "5s").unwrap();
-        for sql in ["CREATE TABLE t (a int PRIMARY KEY, b text)", "CREATE TABLE u (a int, b int)", "INSERT INTO t VALUES (1, 'a')"] {
+        let tables = ["CREATE TABLE t (a int PRIMARY KEY, b text)", "CREATE TABLE u (a int, b int)"];
+        for sql in tables.into_iter().chain(["INSERT INTO t VALUES (1, 'a')"]) {
             run(&mut session, sql).await.unwrap();
         }
         session

@@ -1,12 +1,14 @@
-//! Point reads and single-row updates of one table in one process: Terrace's typed table API, redb, SQLite, on the same work.
+//! Point reads and single-row updates of one table in one process: Terrace's typed table API, redb, SQLite, on the same
+//! work.
 //!
 //! ```sh
 //! cd bench/embedded && cargo run --release [-- SECONDS]
 //! ```
 //!
-//! 100,000 rows of an integer key, an integer and 84 bytes of text, all in memory. One thread reads or writes at random keys; each
-//! read and update is a transaction of its own, committed without waiting for the device (Terrace: `commit_async`; redb: `Durability::None`;
-//! SQLite: WAL, `synchronous = OFF`). Terrace's background work runs on a second thread.
+//! 100,000 rows of an integer key, an integer and 84 bytes of text, all in memory. One thread reads or writes at random
+//! keys; each read and update is a transaction of its own, committed without waiting for the device (Terrace:
+//! `commit_async`; redb: `Durability::None`; SQLite: WAL, `synchronous = OFF`). Terrace's background work runs on a
+//! second thread.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -109,11 +111,13 @@ async fn update(db: &Database, table: &Table, id: i64) -> terrace_engine::Result
 }
 
 fn terrace(dir: &Path, seconds: f64) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = runtime.expect("a runtime");
     let env = Real::on(runtime.handle().clone());
     runtime.block_on(async {
         let config = StorageConfig { pool_bytes: 512 << 20, ..StorageConfig::default() };
-        let db = Database::create(env, devices(dir), config, EngineConfig::default()).await.expect("an empty directory");
+        let db = Database::create(env, devices(dir), config, EngineConfig::default()).await;
+        let db = db.expect("an empty directory");
         let table = load(&db).await.expect("the rows fit");
         let handle = tokio::runtime::Handle::current();
         let (reads, updates) = tokio::task::block_in_place(|| {
@@ -191,7 +195,10 @@ fn sqlite(dir: &Path, seconds: f64) {
     }
     db.execute_batch("COMMIT").expect("it commits");
     let mut select = db.prepare("SELECT n FROM t WHERE id = ?1").expect("plain SQL");
-    let reads = rate(seconds, |id| assert!(select.query_row([id], |row| row.get::<_, i64>(0)).expect("it reads") >= id));
+    let reads = rate(seconds, |id| {
+        let read = select.query_row([id], |row| row.get::<_, i64>(0));
+        assert!(read.expect("it reads") >= id);
+    });
     let mut update = db.prepare("UPDATE t SET n = n + 1 WHERE id = ?1").expect("plain SQL");
     let updates = rate(seconds, |id| assert_eq!(update.execute([id]).expect("it writes"), 1));
     report("SQLite, prepared statements", reads, updates);

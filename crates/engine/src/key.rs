@@ -3,9 +3,9 @@
 //! ```text
 //! per column:  0x01 value | 0x02 (NULL, so it sorts last)         then the RID, 6 bytes big-endian
 //! bool         one byte 0 or 1
-//! int2, int4, int8        big-endian, sign bit flipped; as these: date (4 bytes), timestamp with and without zone (8 bytes)
+//! int2, int4, int8        big-endian, sign bit flipped; so are date (4 bytes) and both timestamps (8 bytes)
 //! numeric      its integer at the column's scale, 16 bytes big-endian, sign bit flipped
-//! float4, float8          big-endian bits; positive: sign bit flipped, negative: all bits flipped; -0 as 0, any NaN as the greatest
+//! float4, float8          big-endian bits; positive: sign flipped, negative: all flipped; -0 as 0, NaN the greatest
 //! text, bytea  its bytes, 0x00 as 0x01 0x01 and 0x01 as 0x01 0x02, then 0x00; char(n) without the blanks at its end
 //! uuid         16 bytes
 //! ```

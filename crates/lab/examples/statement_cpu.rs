@@ -1,5 +1,5 @@
-//! What a statement of TPC-C costs in CPU time, in real time with everything in memory: what experiments charge to the virtual cores.
-//! `cargo run --release -p terrace-lab --example statement_cpu`.
+//! What a statement of TPC-C costs in CPU time, in real time with everything in memory: what experiments charge to the
+//! virtual cores. `cargo run --release -p terrace-lab --example statement_cpu`.
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::error::Error;

@@ -1,8 +1,9 @@
 //! What an experiment is: cases that run a few seeds each, and a judgement that sets their numbers beside the paper's.
 //!
-//! An [`Experiment`] plans for a [`Scale`]; its [`Case`]s are independent of each other and of the order in which they run ([`run`]), and
-//! deterministic by their seed. [`Plan::judge`] turns the [`Results`] into [`Findings`]: rows (ours beside the paper's), shapes
-//! (what must hold, computed from the rows) and figures. [`report`] writes them down, [`plot`] draws them.
+//! An [`Experiment`] plans for a [`Scale`]; its [`Case`]s are independent of each other and of the order in which they
+//! run ([`run`]), and deterministic by their seed. [`Plan::judge`] turns the [`Results`] into [`Findings`]: rows (ours
+//! beside the paper's), shapes (what must hold, computed from the rows) and figures. [`report`] writes them down,
+//! [`plot`] draws them.
 //!
 //! 1. A row's number is the mean over the seeds, with the interval that holds it in 95 of 100 such runs (Student's t).
 //! 2. A shape is judged by rows alone, so that a reader can check it against the table.
@@ -73,7 +74,8 @@ pub type Runner = Box<dyn Fn(u64, &dyn Fn(f64)) -> Result<Numbers, String> + Sen
 /// One configuration, to be run with several seeds.
 pub struct Case {
     pub label: String,
-    /// How long it takes, in seconds of virtual time (or in any unit that all cases of the plan share): for the progress bar.
+    /// How long it takes, in seconds of virtual time (or in any unit that all cases of the plan share): for the
+    /// progress bar.
     pub work: f64,
     pub run: Runner,
 }

@@ -1,7 +1,7 @@
 //! Workloads on the engine itself, on emulated devices in virtual time, and the experiments made of them.
 //!
-//! In: device profiles, a seed, how many terminals for how long. Out: what was done in each window of time; the paper's numbers beside it.
-//! May use every room but `server`; only the command line uses it.
+//! In: device profiles, a seed, how many terminals for how long. Out: what was done in each window of time; the paper's
+//! numbers beside it. May use every room but `server`; only the command line uses it.
 //!
 //! Every number that comes from here was produced in virtual time on emulated devices, and is labelled so.
 

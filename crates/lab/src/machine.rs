@@ -1,10 +1,13 @@
-//! A machine in virtual time: emulated devices by profile, a database on them, terminals that run a workload for a while.
+//! A machine in virtual time: emulated devices by profile, a database on them, terminals that run a workload for a
+//! while.
 //!
-//! 1. Bytes lie in memory and cost nothing; time comes from the profiles' models and from the CPU that the workload charges.
-//! 2. Devices that the profile of one disk stands for share its queue: log and double-writes on one, control beside them. The flash tier
-//!    has a device of its own.
-//! 3. The database is loaded with all devices at once (no time is charged), closed, and only then put on the emulated ones, so that
-//!    every run begins from what a shut-down server left. What was loaded does not depend on the machine's seed: runs share it.
+//! 1. Bytes lie in memory and cost nothing; time comes from the profiles' models and from the CPU that the workload
+//!    charges.
+//! 2. Devices that the profile of one disk stands for share its queue: log and double-writes on one, control beside
+//!    them. The flash tier has a device of its own.
+//! 3. The database is loaded with all devices at once (no time is charged), closed, and only then put on the emulated
+//!    ones, so that every run begins from what a shut-down server left. What was loaded does not depend on the
+//!    machine's seed: runs share it.
 //! 4. A terminal ends with the transaction that it is in when time is up; conditions are checked when all have ended.
 mod session;
 
@@ -126,7 +129,8 @@ impl Timer for VirtualTime {
     }
 }
 
-/// A loaded database on media that are switched off. Cheap to run on again and again: each run has its own copy of what it writes.
+/// A loaded database on media that are switched off. Cheap to run on again and again: each run has its own copy of what
+/// it writes.
 #[derive(Clone)]
 pub struct Loaded {
     images: [Image; 5],
@@ -237,7 +241,8 @@ impl Machine {
         self.measure(&self.load(workload)?, workload, run, progress)
     }
 
-    /// Runs a workload that was loaded under the same sizes of pages and segments, and checks it. `progress` hears of the seconds run.
+    /// Runs a workload that was loaded under the same sizes of pages and segments, and checks it. `progress` hears of
+    /// the seconds run.
     pub fn measure<W: Workload>(
         &self,
         loaded: &Loaded,

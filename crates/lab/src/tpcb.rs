@@ -1,5 +1,6 @@
-//! TPC-B: one transaction that adds an amount to an account, its teller and its branch, and writes a line of history. (TPC Benchmark B,
-//! clause 1.2; rows per branch are a parameter, the 85/15 choice of the account's branch is as in clause 5.3.)
+//! TPC-B: one transaction that adds an amount to an account, its teller and its branch, and writes a line of history.
+//! (TPC Benchmark B, clause 1.2; rows per branch are a parameter, the 85/15 choice of the account's branch is as in
+//! clause 5.3.)
 use crate::workload::{Client, Outcome, Workload, add, create, fill, int, is_lost, named, number, table};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;

@@ -1,5 +1,6 @@
-//! A brokerage house after TPC-E (revision 1.12): customers with accounts order trades, a market executes them, everybody looks things up.
-//! Ten transactions in the specification's mix, 77% of them read-only; the metric counts trade results.
+//! A brokerage house after TPC-E (revision 1.12): customers with accounts order trades, a market executes them,
+//! everybody looks things up. Ten transactions in the specification's mix, 77% of them read-only; the metric counts
+//! trade results.
 //!
 //! Simplified: fourteen of the 33 tables, those that its transactions read or write most; what is left out is small
 //! (addresses, taxes, exchanges, industries, news) or like what is there (holding history, limit requests: all orders

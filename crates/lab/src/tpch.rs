@@ -1,9 +1,10 @@
-//! TPC-H's input and output (revision 2.17): its tables, 22 queries as what they read, refresh streams, power and throughput tests, QphH.
+//! TPC-H's input and output (revision 2.17): its tables, 22 queries as what they read, refresh streams, power and
+//! throughput tests, QphH.
 //!
-//! Simplified: a query is the scans and the index lookups that its usual plan in a row store does ([`queries`]), with CPU charged for each row;
-//! no values are computed, nothing is sorted or hashed, so there is no temporary space. Nation and region are columns. The orders of the query
-//! streams are drawn instead of taken from the specification's appendix. Orders deleted by a refresh are spread over all, those inserted have
-//! new keys above all.
+//! Simplified: a query is the scans and the index lookups that its usual plan in a row store does ([`queries`]), with
+//! CPU charged for each row; no values are computed, nothing is sorted or hashed, so there is no temporary space.
+//! Nation and region are columns. The orders of the query streams are drawn instead of taken from the specification's
+//! appendix. Orders deleted by a refresh are spread over all, those inserted have new keys above all.
 //!
 //! 1. A query's workers have a snapshot each: in it, an order has as many lines as it says.
 //! 2. Each refresh pair inserts and deletes one order in a thousand (clause 2.6), so that the size stays.

@@ -148,7 +148,8 @@ impl Client {
         self.locate(table, key).await?.ok_or_else(|| missing(table, key))
     }
 
-    /// Changes the row of a key that exists; on its newest version, however often that changes meanwhile. Returns it as written.
+    /// Changes the row of a key that exists; on its newest version, however often that changes meanwhile. Returns it as
+    /// written.
     pub(crate) async fn update(
         &mut self,
         table: &Table,

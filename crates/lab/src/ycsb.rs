@@ -1,11 +1,12 @@
-//! YCSB's core workloads A to F (B. Cooper et al., *Benchmarking Cloud Serving Systems with YCSB*, SoCC 2010): single-row operations on one table,
-//! keys by a Zipfian or the latest distribution.
+//! YCSB's core workloads A to F (B. Cooper et al., *Benchmarking Cloud Serving Systems with YCSB*, SoCC 2010):
+//! single-row operations on one table, keys by a Zipfian or the latest distribution.
 //!
-//! Simplified: keys are numbers instead of `user` and a number. An operation is a transaction. An update reads the row it changes, as one in SQL
-//! does.
+//! Simplified: keys are numbers instead of `user` and a number. An operation is a transaction. An update reads the row
+//! it changes, as one in SQL does.
 //!
 //! 1. Each record counts its changes: their sum is the number of updates that were acknowledged.
-//! 2. A field's content follows from its key, its place and the stamp it begins with: whoever reads it can tell whether it is whole.
+//! 2. A field's content follows from its key, its place and the stamp it begins with: whoever reads it can tell whether
+//!    it is whole.
 //! 3. Keys are given out in order; a key is read only when all up to it are committed.
 mod keys;
 

@@ -78,7 +78,8 @@ fn constant_expressions() {
         ("SELECT sum(x), sum(1.5 * x) FROM (VALUES (1, 1), (1, 5)) v(g, x) GROUP BY g", "6|9.0"),
         ("SELECT sum(x) FILTER (WHERE x > 1) FROM (VALUES (1, 1), (1, 5)) v(g, x) GROUP BY g", "5"),
         (
-            "SELECT max(s) FROM (SELECT sum(x) OVER (ORDER BY x ROWS 1 PRECEDING) AS s FROM (VALUES (1), (2), (4)) v(x)) w",
+            "SELECT max(s) FROM (SELECT sum(x) OVER (ORDER BY x ROWS 1 PRECEDING) AS s \
+             FROM (VALUES (1), (2), (4)) v(x)) w",
             "6",
         ),
     ] {
@@ -207,7 +208,8 @@ fn columns_have_postgresql_names() {
     let names = |sql| answer(sql).unwrap_or_else(|e: EngineError| panic!("{sql}: {e}")).0;
     assert_eq!(
         names(
-            "SELECT 1, x, x + 1, count(*), max(x), count(*), upper('a'), CAST(x AS text), 'a'::varchar, x AS \"X\" FROM (VALUES (1)) v(x) GROUP BY x"
+            "SELECT 1, x, x + 1, count(*), max(x), count(*), upper('a'), CAST(x AS text), \
+             'a'::varchar, x AS \"X\" FROM (VALUES (1)) v(x) GROUP BY x"
         ),
         ["?column?", "x", "?column?", "count", "max", "count", "upper", "x", "varchar", "X"]
     );
@@ -218,7 +220,8 @@ fn columns_have_postgresql_names() {
     // The outermost cast's type, unless something inside has a name of its own.
     assert_eq!(
         names(
-            "SELECT 1::bigint::real, CASE WHEN true THEN 1 ELSE 2::bigint END, CASE WHEN true THEN 1 ELSE x END, date '2024-01-01', \
+            "SELECT 1::bigint::real, CASE WHEN true THEN 1 ELSE 2::bigint END, \
+             CASE WHEN true THEN 1 ELSE x END, date '2024-01-01', \
              true, substr('ab', 1), substring('ab' from 1), trim(leading 'a'), (x::text)::int FROM (VALUES (1)) v(x)"
         ),
         ["float4", "case", "x", "date", "?column?", "substr", "substring", "ltrim", "x"]
@@ -228,7 +231,8 @@ fn columns_have_postgresql_names() {
 /// DataFusion's own table for this panics at NaN, which is not equal to itself.
 #[test]
 fn groups_with_nan_can_be_limited() {
-    let sql = "SELECT x FROM (VALUES ('NaN'::float8), (2::float8), (1::float8), (NULL), (2::float8)) v(x) GROUP BY x ORDER BY x LIMIT 1";
+    let sql = "SELECT x FROM (VALUES ('NaN'::float8), (2::float8), (1::float8), (NULL), (2::float8)) v(x) \
+               GROUP BY x ORDER BY x LIMIT 1";
     assert_eq!(answer(sql).unwrap().1, ["1.0"]);
     let sql = "SELECT DISTINCT x FROM (VALUES ('NaN'::float8), (2::float8), (1::float8)) v(x) ORDER BY x DESC LIMIT 2";
     assert_eq!(answer(sql).unwrap().1, ["NaN", "2.0"]);

@@ -32,7 +32,8 @@ pub enum StorageError {
     Device(#[from] DeviceError),
     /// Where the log reaches back far enough the page is made again from it instead.
     #[error(
-        "page {page} of tablespace {} is damaged: {why}; the log cannot make it again: restore the database from a backup",
+        "page {page} of tablespace {} is damaged: {why}; the log cannot make it again: restore the database from a \
+         backup",
         page.space.name()
     )]
     BadPage { page: PageId, why: BadPage },

@@ -64,7 +64,8 @@ pub(crate) fn look(header: &[u8], magic: u64, end: usize) -> Verdict {
 
 pub(crate) fn unknown_version(version: u32) -> String {
     format!(
-        "format version {version} is unknown (this terrace knows {VERSION}); open it with the terrace that wrote it, or upgrade"
+        "format version {version} is unknown (this terrace knows {VERSION}); open it with the terrace that wrote it, \
+         or upgrade"
     )
 }
 

@@ -151,7 +151,8 @@ impl Identity {
         if database != self.database {
             let (found, expected) = (database, self.database);
             return Err(foreign(format!(
-                "it belongs to database {found:032x}, the control file to {expected:032x}; bring the files of one database together"
+                "it belongs to database {found:032x}, the control file to {expected:032x}; bring the files of one \
+                 database together"
             )));
         }
         if found.role != role as u32 {
@@ -163,8 +164,8 @@ impl Identity {
         let epoch = found.epoch.get();
         if epoch != self.epoch && epoch != self.epoch + 1 {
             return Err(foreign(format!(
-                "it was last opened in epoch {epoch}, the control file in epoch {}: the files are copies from different times; \
-                 restore them together",
+                "it was last opened in epoch {epoch}, the control file in epoch {}: the files are copies from \
+                 different times; restore them together",
                 self.epoch
             )));
         }

@@ -200,7 +200,8 @@ impl Store {
             inner.log.check_end(redone.end, newest, &state).await?;
         } else if newest > redone.end {
             return Err(StorageError::Damaged(format!(
-                "a page is at {newest}, beyond {}, to where the log was to be repeated: a copy is of no one time before its end",
+                "a page is at {newest}, beyond {}, to where the log was to be repeated: a copy is of no one time \
+                 before its end",
                 redone.end
             )));
         }
@@ -594,7 +595,8 @@ fn check_config(config: &StorageConfig) -> Result<()> {
             format!("log segments of {segment} bytes; pages of {page} need {least} at least")
         }
         _ if bound < segment => format!(
-            "log.redo_bound of {bound} bytes; the log segments of this database have {segment} bytes, which is the least: raise it"
+            "log.redo_bound of {bound} bytes; the log segments of this database have {segment} bytes, \
+             which is the least: raise it"
         ),
         _ if buffer < least => {
             format!("memory.log_buffer of {buffer} bytes; pages of {page} need {least} at least: raise it")

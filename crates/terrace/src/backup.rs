@@ -101,8 +101,10 @@ impl Manifest {
 
     fn write(&self, dir: &Path) -> Result<(), Error> {
         let mut body = format!(
-            "# A backup of a Terrace database; `terrace restore` reads it.\nversion = {}\nterrace = {:?}\ndatabase = {:?}\nepoch = {}\n\
-             page_size = {}\nsegment_size = {}\nstart_lsn = {}\nend_lsn = {}\nend_time = {}\nnext_object = {}\ncreated = {}\n",
+            "# A backup of a Terrace database; `terrace restore` reads it.\nversion = {}\nterrace = {:?}\n\
+             database = {:?}\nepoch = {}\n\
+             page_size = {}\nsegment_size = {}\nstart_lsn = {}\nend_lsn = {}\nend_time = {}\nnext_object = {}\n\
+             created = {}\n",
             self.version,
             self.terrace,
             self.database,

@@ -405,8 +405,8 @@ impl Config {
         let suggestion = unknown::nearest(device, known.iter().copied())
             .map_or(String::new(), |name| format!("; did you mean {name:?}?"));
         Err(format!(
-            "{key} = {device:?} names a device that is not defined{suggestion} Defined: {}. Add a table [devices.{device}], or \
-             name another",
+            "{key} = {device:?} names a device that is not defined{suggestion} Defined: {}. Add a table \
+             [devices.{device}], or name another",
             known.join(", "),
         ))
     }

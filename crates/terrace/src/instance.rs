@@ -135,7 +135,8 @@ fn open_flash(dir: &Path, config: &Config) -> Option<DeviceRef> {
         Err(error) => {
             // Nothing on it is needed: what it held dirty is in the log.
             let path = part.path.display();
-            tracing::error!(%path, "the flash tier is off until the next start; the database works without it: {error}");
+            tracing::error!(%path, "the flash tier is off until the next start; the database works without it: \
+                                    {error}");
             None
         }
     }
@@ -384,8 +385,8 @@ impl Instance {
         let occupied = files.chain([temp(dir, config)]);
         if let Some(path) = occupied.into_iter().find(|path| path.exists()) {
             let problem = format!(
-                "{} exists already: another database uses that device; give this one places of its own (devices.*.path) in a \
-                 settings file, and name it with --config",
+                "{} exists already: another database uses that device; give this one places of its own \
+                 (devices.*.path) in a settings file, and name it with --config",
                 path.display()
             );
             return Err(in_directory(dir, problem));

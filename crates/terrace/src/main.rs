@@ -95,10 +95,8 @@ enum Command {
     /// Without --to and --to-lsn, up to the end of the log at hand. With them, transactions that had not committed by
     /// then are rolled back. What is restored is a database of its own: it archives its log apart from that of the one
     /// backed up.
-    #[command(
-        after_help = "Examples:\n  terrace restore /mnt/backups/2026-01-01 newdb\n  terrace restore /mnt/backups/2026-01-01 newdb \
-                            --archive /mnt/log --to '2026-01-01 12:00:00'"
-    )]
+    #[command(after_help = "Examples:\n  terrace restore /mnt/backups/2026-01-01 newdb\n  terrace restore \
+                      /mnt/backups/2026-01-01 newdb --archive /mnt/log --to '2026-01-01 12:00:00'")]
     Restore(copies::RestoreOptions),
     /// Runs SQL at a prompt, from a pipe or from the command line.
     ///

@@ -174,7 +174,8 @@ fn reached(request: &Request, report: &RecoveryReport) -> Result<(), Error> {
     };
     let last = report.last_commit.map_or("none".to_string(), crate::time::format_micros);
     let problem = format!(
-        "the log at hand ends at LSN {} (last commit: {last}), before {wanted}; add the archive that goes on, or restore without --to",
+        "the log at hand ends at LSN {} (last commit: {last}), before {wanted}; add the archive that goes on, \
+         or restore without --to",
         report.redo_to
     );
     Err(in_directory(request.archive.as_deref().unwrap_or(&request.backup), problem))

@@ -1,12 +1,13 @@
-//! The group-commit ceiling of a device: how many durable commits a second it can do at most, where N clients commit at the same time and
-//! one write and one sync serve them all.
+//! The group-commit ceiling of a device: how many durable commits a second it can do at most, where N clients commit at
+//! the same time and one write and one sync serve them all.
 //!
 //! ```sh
 //! cd bench/embedded && cargo run --release --bin ceiling -- DIRECTORY [BYTES_PER_COMMIT]
 //! ```
 //!
-//! Groups of 1, 8 and 32 commits are written one after the other to a log file of zeros, as Terrace's log writer does, each followed by
-//! `fdatasync`. No database can commit faster with that many clients on that device, where each waits for its commit.
+//! Groups of 1, 8 and 32 commits are written one after the other to a log file of zeros, as Terrace's log writer does,
+//! each followed by `fdatasync`. No database can commit faster with that many clients on that device, where each waits
+//! for its commit.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,9 +1,9 @@
-//! The floor under pgbench on this machine: a server that reads nothing and knows nothing. It answers pgbench's prepared statements
-//! (`-M prepared`, one column) with the bytes of a row that is always the same: what remains is the kernel's work and pgbench's. A thread for
-//! each client, as cheap as it gets.
+//! The floor under pgbench on this machine: a server that reads nothing and knows nothing. It answers pgbench's
+//! prepared statements (`-M prepared`, one column) with the bytes of a row that is always the same: what remains is the
+//! kernel's work and pgbench's. A thread for each client, as cheap as it gets.
 //!
-//! With a file, each client's every seventh statement (TPC-B's END) waits for 4 KiB written and synced there, one write for all who wait:
-//! what remains is that and the kernel's group commit.
+//! With a file, each client's every seventh statement (TPC-B's END) waits for 4 KiB written and synced there, one write
+//! for all who wait: what remains is that and the kernel's group commit.
 //!
 //! ```sh
 //! cargo run --release --bin floor -- 127.0.0.1:5599 [FILE] &

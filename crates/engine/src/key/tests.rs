@@ -44,7 +44,12 @@ proptest! {
     }
 
     #[test]
-    fn ranges_hold_what_they_say((types, a, b) in two_rows(), lengths in (0usize..4, 0usize..4), kinds in (0..3, 0..3), rid in any::<(u32, u16)>()) {
+    fn ranges_hold_what_they_say(
+        (types, a, b) in two_rows(),
+        lengths in (0usize..4, 0usize..4),
+        kinds in (0..3, 0..3),
+        rid in any::<(u32, u16)>(),
+    ) {
         let (t, i) = (table(&types), Arc::new(index((0..types.len()).collect())));
         let bound = |kind: i32, v: &[Datum], n: usize| match kind {
             0 => Bound::Unbounded,

@@ -79,7 +79,10 @@ pub(crate) fn same(a: &[Datum], b: &[Datum]) -> bool {
 
 proptest! {
     #[test]
-    fn rows_read_back_and_old_rows_are_prefixes(row in prop::collection::vec(any_value(), 0..20), extra in prop::collection::vec(any_value(), 0..10)) {
+    fn rows_read_back_and_old_rows_are_prefixes(
+        row in prop::collection::vec(any_value(), 0..20),
+        extra in prop::collection::vec(any_value(), 0..10),
+    ) {
         let types: Vec<DataType> = row.iter().map(|(t, _)| *t).collect();
         let values: Vec<Datum> = row.into_iter().map(|(_, d)| d).collect();
         let old = table(&types);

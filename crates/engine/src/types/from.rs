@@ -11,7 +11,8 @@ macro_rules! from {
     };
 }
 
-from!(bool => Bool, i16 => Int2, i32 => Int4, i64 => Int8, u32 => Int8, f32 => Float4, f64 => Float8, &str => Text, String => Text, Vec<u8> => Bytea);
+from!(bool => Bool, i16 => Int2, i32 => Int4, i64 => Int8, u32 => Int8, f32 => Float4, f64 => Float8);
+from!(&str => Text, String => Text, Vec<u8> => Bytea);
 
 /// `None` is NULL.
 impl<T: Into<Datum>> From<Option<T>> for Datum {

@@ -4,7 +4,7 @@
 //! ```text
 //! cargo test -p terrace-engine --test crash                     the default: 50 seeds, short sweeps
 //! TERRACE_SEEDS=2000 cargo test -p terrace-engine --test crash  the long run; from TERRACE_FROM on, if that is set
-//! scripts/seeds 2000                                            the same in parts that say how far they are, of the widest runs alone
+//! scripts/seeds 2000                                            the same in parts that report progress
 //! TERRACE_SEED=17 cargo test -p terrace-engine --test crash     replays one seed (of random runs and of sweeps)
 //! scripts/safeguards                                            removes each safeguard and shows that it is missed
 //! ```

@@ -10,7 +10,8 @@ const RANDOM: &[(u64, &str)] = &[
     (40, "a checkpoint spun on a page that somebody else was writing again"),
     (
         119,
-        "waiters for log room and the task that makes it woke each other for ever (also: sweep of long rows, seed 2013)",
+        "waiters for log room and the task that makes it woke each other for ever (also: sweep of long rows, \
+         seed 2013)",
     ),
     (144, "a REPEATABLE READ transaction used its own index, made later than its snapshot"),
     (

@@ -52,7 +52,10 @@ impl Finished {
         for figure in &self.findings.figures {
             let _ = write!(page, "<figure>{}</figure>", plot::svg(figure));
         }
-        page.push_str("<h2>Numbers</h2><table><tr><th>case</th><th>metric</th><th>ours</th><th>95% interval</th><th>paper</th><th>unit</th></tr>");
+        page.push_str(
+            "<h2>Numbers</h2><table><tr><th>case</th><th>metric</th><th>ours</th><th>95% \
+                       interval</th><th>paper</th><th>unit</th></tr>",
+        );
         for row in &self.findings.rows {
             let (label, metric) = (escape(&row.label), escape(&row.metric));
             let paper = row.paper.map_or_else(|| "-".into(), number);

@@ -49,7 +49,8 @@ impl<W: Workload> Loading<W> {
     }
 }
 
-/// A case of `workload` on `machine` (its seed is replaced). `steady`: the part of the run at its end that counts, 0 to 1.
+/// A case of `workload` on `machine` (its seed is replaced). `steady`: the part of the run at its end that counts, 0 to
+/// 1.
 pub fn case<W: Workload>(label: &str, machine: Machine, loading: &Arc<Loading<W>>, run: Run, steady: f64) -> Case {
     let loading = loading.clone();
     let runner: Runner = Box::new(move |seed, hear| {
@@ -254,7 +255,8 @@ pub(super) fn slowest_stretch(samples: &[Sample]) -> (f64, usize) {
     (sums.min().unwrap_or(0) as f64 / (mean * stretch as f64).max(1e-9), stretch)
 }
 
-/// The least of so many independent Poisson variables of this mean, over the mean, as expected: the sum over k of the probability that all reach k.
+/// The least of so many independent Poisson variables of this mean, over the mean, as expected: the sum over k of the
+/// probability that all reach k.
 fn least_of(mean: f64, count: i32) -> f64 {
     let (mut below, mut log_term, mut sum) = (0.0, -mean, 0.0);
     for k in 1..=(mean.ceil() as u32) {

@@ -1,4 +1,5 @@
-//! Telling scans from look-ups: J. Do's thesis, section 3.2.2, which compares asking the read-ahead with a rule by distance.
+//! Telling scans from look-ups: J. Do's thesis, section 3.2.2, which compares asking the read-ahead with a rule by
+//! distance.
 //!
 //! Scans of three of TPC-H's tables go on side by side, and look-ups between them. Each method says of each page, when
 //! it is read, whether it is part of a scan; who reads it is known, so what is called wrongly is counted for every
@@ -12,7 +13,8 @@ use terrace_engine::{Database, Result};
 
 pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "do/readahead",
-    shows: "Which reads are called parts of scans: by the reader's word (ours), by the read-ahead, by a distance of 64 pages",
+    shows: "Which reads are called parts of scans: by the reader's word (ours), \
+            by the read-ahead, by a distance of 64 pages",
     source: "J. Do, thesis (2012), section 3.2.2",
     plan,
 }];

@@ -8,8 +8,8 @@
 //! The tier does what chapter 3's does, and no more: no expanded reads (chapter 4), and no history of pages that
 //! changed in LRU-2 (section 3.3.1: the times of the last two accesses are the frame's).
 //!
-//! Different from the thesis: log, double-writes and undo lie on a fast device of their own (there the log had a disk of its own, and no
-//! double-writes); only pages of tables and indexes enter the tier.
+//! Different from the thesis: log, double-writes and undo lie on a fast device of their own (there the log had a disk
+//! of its own, and no double-writes); only pages of tables and indexes enter the tier.
 use super::case::{self, CW, DESIGNS, DW, LC, Loading, NONE, TAC, case, designed, named};
 use crate::experiment::{Case, Experiment, Findings, Plan, Results, Scale, Value};
 use crate::machine::{Machine, Run};
@@ -22,7 +22,8 @@ use terrace_storage::config::{FlashOrder, WritePolicy};
 pub(super) const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         id: "do/fig3.1-c",
-        shows: "TPC-C with each write policy of the flash tier against none: lazy cleaning wins, for it saves disk writes",
+        shows: "TPC-C with each write policy of the flash tier against none: lazy cleaning wins, \
+                for it saves disk writes",
         source: "J. Do, thesis (2012), figure 3.1 (a)-(c) and section 3.4.2",
         plan: designs,
     },
@@ -40,7 +41,8 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
     },
 ];
 
-/// Of the engine, without SQL: 3.85 us measured in real time by `examples/statement_cpu.rs` (2 cores of 2.x GHz, release build).
+/// Of the engine, without SQL: 3.85 us measured in real time by `examples/statement_cpu.rs` (2 cores of 2.x GHz,
+/// release build).
 pub(super) const STATEMENT_CPU: Duration = Duration::from_micros(4);
 pub(super) const STEADY_PART: &str = "steady state: last part of the run";
 pub(super) const WRITER: &str = "background writer's interval, s";
@@ -308,7 +310,8 @@ fn judge_lambda(results: &Results) -> Findings {
     }
     let rate = |label: &str, metric: &str| found.ours(label, metric).mean;
     let note = format!(
-        "Of the disks' operations at {ten} {:.0} a second are reads and {:.0} writes, at {ninety} {:.0} and {:.0}. In the thesis the cleaner alone did 808 of \
+        "Of the disks' operations at {ten} {:.0} a second are reads and {:.0} writes, \
+         at {ninety} {:.0} and {:.0}. In the thesis the cleaner alone did 808 of \
          the 895 writes a second that they can at 10%.",
         rate(ten, "disk reads"),
         rate(ten, "disk writes"),

@@ -5,9 +5,9 @@
 //! the newest fifty that a trade status shows are few of an account's; and as many brokers as the thesis's customers
 //! had, for each trade's result changes one of their rows.
 //!
-//! Checkpoints are the thesis's: all that is dirty goes home at once, every 40 minutes. The engine's own are indirect, spread out with as much log to
-//! repeat; `do/fig3.10` compares them. Different from the thesis: log, double-writes and undo lie on a fast device of their own (there the log had a
-//! disk of its own, and no double-writes).
+//! Checkpoints are the thesis's: all that is dirty goes home at once, every 40 minutes. The engine's own are indirect,
+//! spread out with as much log to repeat; `do/fig3.10` compares them. Different from the thesis: log, double-writes and
+//! undo lie on a fast device of their own (there the log had a disk of its own, and no double-writes).
 mod judge;
 
 use super::case::{self, CW, DESIGNS, DW, LC, Loading, NONE, TAC, designed, named, numbers};
@@ -42,7 +42,8 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         id: "do/fig3.10",
-        shows: "TPC-E under sharp checkpoints: each is a dip, deeper with lazy cleaning; indirect checkpoints have none",
+        shows: "TPC-E under sharp checkpoints: each is a dip, deeper with lazy cleaning; indirect checkpoints have \
+                none",
         source: "J. Do, thesis (2012), figure 3.10 and section 3.4.3.3",
         plan: checkpoints,
     },
@@ -211,7 +212,8 @@ impl Shrunk {
 const DISK_IOPS: [f64; 2] = [1015.0, 895.0];
 const FLASH_IOPS: [f64; 2] = [12_182.0, 12_374.0];
 
-/// Reads and writes together: `disk operations`, `disk MB`, `flash operations`; and `disk share`, `flash share` of what the device can, each by its own.
+/// Reads and writes together: `disk operations`, `disk MB`, `flash operations`; and `disk share`, `flash share` of what
+/// the device can, each by its own.
 fn sums(found: &mut Numbers) {
     let of = |found: &Numbers, name: &str| found.get(name).expect("every run measures its traffic");
     for (sum, one, other) in [
@@ -258,8 +260,9 @@ fn after_the_ramp(measured: &Measured, found: &mut Numbers) {
     found.set("least", case::slowest_stretch(&measured.samples[n / 4..n]).0);
 }
 
-/// What sharp checkpoints cost, in the last three quarters of the run. `checkpoint minutes`: how long one takes, in minutes of the thesis's machine; `during`:
-/// transactions per second in the windows that one touches over those in the others; `lost minutes`: both together.
+/// What sharp checkpoints cost, in the last three quarters of the run. `checkpoint minutes`: how long one takes, in
+/// minutes of the thesis's machine; `during`: transactions per second in the windows that one touches over those in the
+/// others; `lost minutes`: both together.
 fn checkpoints_of(measured: &Measured, run: Run, made: &[(f64, f64)], shrunk: Shrunk, found: &mut Numbers) {
     let n = measured.traffic.len().min(measured.samples.len());
     let width = run.window.as_secs_f64();

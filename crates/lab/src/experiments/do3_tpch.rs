@@ -1,8 +1,9 @@
 //! TPC-H with a flash tier: J. Do's thesis, section 3.4.4 (table 3.3, figure 3.1 g-h).
 //!
-//! The thesis's machine, shrunk: database, memory, flash tier and the log between checkpoints by the same factor, devices as they were. The metrics
-//! multiply by the scale factor what they divide by the time, so they compare with the thesis's as they are; how fast the thesis's processors and
-//! plans were is fitted nowhere, so what counts are ratios. The throughput test follows the power test on the running server.
+//! The thesis's machine, shrunk: database, memory, flash tier and the log between checkpoints by the same factor,
+//! devices as they were. The metrics multiply by the scale factor what they divide by the time, so they compare with
+//! the thesis's as they are; how fast the thesis's processors and plans were is fitted nowhere, so what counts are
+//! ratios. The throughput test follows the power test on the running server.
 use super::case::{self, CW, DESIGNS, DW, LC, Loading, NONE, TAC, designed, named};
 use crate::experiment::{Case, Experiment, Findings, Numbers, Plan, Results, Runner, Scale, Value};
 use crate::machine::Machine;
@@ -15,7 +16,8 @@ use terrace_storage::config::WritePolicy;
 
 pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "do/3.3",
-    shows: "TPC-H's power and throughput tests with the tier and without: about three times, throughput more than power",
+    shows: "TPC-H's power and throughput tests with the tier and without: about three times, \
+            throughput more than power",
     source: "J. Do, thesis (2012), table 3.3 and section 3.4.4",
     plan,
 }];

@@ -69,7 +69,8 @@ fn judge_no_cliff(results: &Results) -> Findings {
     }
     let none = found.ours(POLICIES[0].0, CHANCE).mean;
     found.notes.push(format!(
-        "Transactions that end independently of each other vary: without a tier chance alone takes the slowest stretch to {none:.2} of the mean."
+        "Transactions that end independently of each other vary: without a tier chance alone takes the slowest \
+         stretch to {none:.2} of the mean."
     ));
     case::health(&mut found, results, &[]);
     found.lines(results, "counted", "New orders per second, checkpoints on", "virtual seconds", "new orders/s");

@@ -1,7 +1,7 @@
 //! YCSB's core workloads on slow disks, with a flash tier and without.
 //!
-//! Memory holds a twentieth of the records, the tier a quarter. What is read by Zipf's law gains; what is read in scans, or was written lately, has
-//! less to gain and must lose nothing.
+//! Memory holds a twentieth of the records, the tier a quarter. What is read by Zipf's law gains; what is read in
+//! scans, or was written lately, has less to gain and must lose nothing.
 use super::case::{self, Loading, numbers};
 use super::own::{POLICIES, machine};
 use crate::experiment::{Case, Experiment, Findings, Plan, Results, Runner, Scale};
@@ -13,7 +13,8 @@ use terrace_storage::config::WritePolicy;
 
 pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment {
     id: "terrace/ycsb",
-    shows: "YCSB A to F with each write policy of the flash tier against none: Zipfian access gains, scans lose nothing",
+    shows: "YCSB A to F with each write policy of the flash tier against none: Zipfian access gains, \
+            scans lose nothing",
     source: "workloads: Cooper et al., SoCC 2010; a promise of Terrace",
     plan,
 }];

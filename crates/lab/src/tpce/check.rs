@@ -1,4 +1,5 @@
-//! The consistency conditions of clause 7.3.1 (brokers' trades, brokers' commissions, holdings), and that money and history agree with trades.
+//! The consistency conditions of clause 7.3.1 (brokers' trades, brokers' commissions, holdings), and that money and
+//! history agree with trades.
 use super::TpcE;
 use super::schema::{COMPLETED, account, broker, holding, settlement, summary, trade};
 use super::writes::money;

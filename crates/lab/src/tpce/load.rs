@@ -1,5 +1,5 @@
-//! The initial database, from a seed of its own: every machine loads the same rows. All initial trades are executed; what customers hold, and
-//! what brokers and accounts have come to, follows from them.
+//! The initial database, from a seed of its own: every machine loads the same rows. All initial trades are executed;
+//! what customers hold, and what brokers and accounts have come to, follows from them.
 use super::schema::{COMPLETED, SUBMITTED};
 use super::writes::{commission, money};
 use super::{ACCOUNTS, TpcE, schema};

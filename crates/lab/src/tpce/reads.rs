@@ -1,4 +1,5 @@
-//! The six transactions that only read (clauses 3.3.1, 3.3.2, 3.3.4 to 3.3.6 and 3.3.9), and the lookup that updates begin with.
+//! The six transactions that only read (clauses 3.3.1, 3.3.2, 3.3.4 to 3.3.6 and 3.3.9), and the lookup that updates
+//! begin with.
 use super::LOOKED_UP;
 use super::input::About;
 use super::schema::{BY_ACCOUNT, BY_CUSTOMER, BY_SECURITY, account, security, summary, trade};

@@ -79,7 +79,8 @@ pub(super) async fn trade_result(database: &Database, client: &mut Client, id: u
     client.update(&named(database, "broker"), &row[trade::BROKER..=trade::BROKER], earn).await.map(drop)
 }
 
-/// What is sold comes from the oldest holdings; what is not there is owed, as a holding below zero. The account is locked (invariant 2).
+/// What is sold comes from the oldest holdings; what is not there is owed, as a holding below zero. The account is
+/// locked (invariant 2).
 async fn change_holdings(
     database: &Database,
     client: &mut Client,

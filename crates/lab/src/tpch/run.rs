@@ -1,4 +1,5 @@
-//! The power test, the throughput test, and what they come to (clause 5.4). Times are those of the database's environment.
+//! The power test, the throughput test, and what they come to (clause 5.4). Times are those of the database's
+//! environment.
 use super::TpcH;
 use futures::FutureExt;
 use futures::future::{BoxFuture, try_join_all};
@@ -28,7 +29,8 @@ pub struct Throughput {
 }
 
 impl Power {
-    /// Power@Size: queries per hour of one user times the scale factor, by the geometric mean of all times (clause 5.4.1).
+    /// Power@Size: queries per hour of one user times the scale factor, by the geometric mean of all times (clause
+    /// 5.4.1).
     pub fn metric(&self) -> f64 {
         let times = self.queries.iter().chain(&self.refreshes).map(Duration::as_secs_f64);
         // A time below a thousandth of the longest counts as that (clause 5.4.1.4).

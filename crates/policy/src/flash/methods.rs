@@ -134,7 +134,8 @@ impl WritePolicy {
             return Ok(());
         }
         Err(format!(
-            "write_policy = \"{}\" gives frames out in turn and leaves nothing to choose: it needs replacement = \"{}\", not \"{}\"",
+            "write_policy = \"{}\" gives frames out in turn and leaves nothing to choose: it needs replacement = \
+             \"{}\", not \"{}\"",
             self.name(),
             FlashOrder::Fifo.name(),
             order.name()

@@ -1,4 +1,5 @@
-//! What drivers do beyond statements and rows: they follow the session's time zone, send arrays, describe cursors, set options.
+//! What drivers do beyond statements and rows: they follow the session's time zone, send arrays, describe cursors, set
+//! options.
 use crate::common::raw::*;
 use crate::common::{Server, state};
 use tokio_postgres::types::Type;
@@ -21,14 +22,20 @@ fn firsts(messages: &Messages) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_is_told_of_its_time_zone() {
     let server = Server::start().await;
-    let body = b"\0\x03\0\0user\0terrace\0database\0terrace\0TimeZone\0Asia/Tokyo\0options\0-c application_name=a\\ b --statement-timeout=5s\0\0";
+    let body = b"\0\x03\0\0user\0terrace\0database\0terrace\0TimeZone\0Asia/Tokyo\0options\0-c application_name=a\\ b \
+                 --statement-timeout=5s\0\0";
     let mut raw = startup(&server, body).await;
     let opened = statuses(&until_ready(&mut raw).await);
     assert!(opened.contains(&"TimeZone=Asia/Tokyo".to_owned()) && opened.contains(&"application_name=a b".to_owned()));
     raw_query(&mut raw, "SHOW statement_timeout").await;
     assert_eq!(firsts(&until_ready(&mut raw).await), ["5s"]);
     // Each statement of a string is in the zone that holds when it runs.
-    raw_query(&mut raw, "SELECT '2024-07-01 12:00+00'::timestamptz; SET TimeZone = 'Europe/Berlin'; SELECT '2024-07-01 12:00+00'::timestamptz").await;
+    raw_query(
+        &mut raw,
+        "SELECT '2024-07-01 12:00+00'::timestamptz; SET TimeZone = 'Europe/Berlin'; \
+                         SELECT '2024-07-01 12:00+00'::timestamptz",
+    )
+    .await;
     let answer = until_ready(&mut raw).await;
     assert_eq!(firsts(&answer), ["2024-07-01 21:00:00+09", "2024-07-01 14:00:00+02"]);
     assert_eq!(statuses(&answer), ["TimeZone=Europe/Berlin"]);

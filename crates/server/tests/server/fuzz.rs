@@ -1,4 +1,5 @@
-//! Bytes that no client means: sessions cut, changed and put together at random. The server answers or closes, and serves on.
+//! Bytes that no client means: sessions cut, changed and put together at random. The server answers or closes, and
+//! serves on.
 //!
 //! `TERRACE_FUZZ_SEED` and `TERRACE_FUZZ_RUNS` repeat or prolong a run; a failure names its seed.
 

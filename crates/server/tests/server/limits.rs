@@ -230,7 +230,8 @@ async fn many_clients_and_one_too_many() {
 async fn memory_is_limited() {
     let server = Server::of(database().await.limit_memory(4 << 20), Limits::default()).await;
     let c = server.client().await;
-    let groups = "SELECT count(*) FROM (SELECT v::bigint * 7919 % 399989 AS k, count(*) FROM generate_series(1, 400000) g(v) GROUP BY 1) x";
+    let groups = "SELECT count(*) FROM (SELECT v::bigint * 7919 % 399989 AS k, count(*) \
+                  FROM generate_series(1, 400000) g(v) GROUP BY 1) x";
     assert_eq!(state(rows(&c, groups).await), "53200");
     c.batch_execute("CREATE TABLE t (v int, w text)").await.unwrap();
     // Stored while the series is read; what the target itself gives is collected.

@@ -21,7 +21,8 @@ async fn psql(server: &Server, script: &'static str) -> String {
     soon(tokio::task::spawn_blocking(run)).await.expect("psql is installed")
 }
 
-/// Where there is no psql (it is not part of a Rust toolchain) these tests say so and pass; the project's CI installs it.
+/// Where there is no psql (it is not part of a Rust toolchain) these tests say so and pass; the project's CI installs
+/// it.
 fn psql_is_missing() -> bool {
     let missing = Command::new("psql").arg("--version").output().is_err();
     if missing {

@@ -110,8 +110,8 @@ async fn every_type_in_text_and_binary() {
     let server = Server::start().await;
     let c = server.client().await;
     c.batch_execute(
-        "CREATE TABLE t (id int PRIMARY KEY, s smallint, r real, n numeric(8, 2), p numeric, c char(4), b bytea, d date, \
-         z timestamptz, u uuid)",
+        "CREATE TABLE t (id int PRIMARY KEY, s smallint, r real, n numeric(8, 2), p numeric, c char(4), \
+         b bytea, d date, z timestamptz, u uuid)",
     )
     .await
     .unwrap();

@@ -10,7 +10,10 @@ pub(crate) const ALL: &str = "\0*";
 /// `FORMAT 'csv'`, `FORCE_QUOTE *`. Does nothing to statements other than COPY.
 pub(crate) fn normalize(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
     let significant = |t: &TokenWithSpan| !matches!(t.token, Token::Whitespace(_));
-    let is = |t: &Token, word: &str| matches!(t, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word));
+    let is = |t: &Token, word: &str| match t {
+        Token::Word(w) => w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word),
+        _ => false,
+    };
     if !tokens.iter().find(|t| significant(t)).is_some_and(|t| is(&t.token, "copy")) {
         return Ok(());
     }

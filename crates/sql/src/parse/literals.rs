@@ -180,12 +180,15 @@ fn cast(expr: Expr, data_type: SqlType) -> Expr {
     Expr::Cast { kind: CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
 }
 
+fn is_number(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(value) if matches!(value.value, Value::Number(..)))
+}
+
 /// What [`typed`] made of a number, with a minus before it.
 fn negate(typed: &mut Expr) -> Option<Expr> {
     let nothing = || Expr::Value(Value::Null.into());
     match typed {
-        Expr::Cast { expr, data_type: SqlType::Int4(None), .. } if matches!(expr.as_ref(), Expr::Value(v) if matches!(v.value, Value::Number(..))) =>
-        {
+        Expr::Cast { expr, data_type: SqlType::Int4(None), .. } if is_number(expr) => {
             let number = std::mem::replace(expr.as_mut(), nothing());
             Some(integer_cast(Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number) }))
         }

@@ -35,7 +35,8 @@ pub(crate) struct PgType {
 }
 
 macro_rules! types {
-    ($(($oid:literal, $name:literal, $sql:literal, $len:literal, $by_value:literal, $cat:literal, $array:literal, $elem:literal, $coll:literal);)*) => {
+    ($(($oid:literal, $name:literal, $sql:literal, $len:literal, $by_value:literal,
+        $cat:literal, $array:literal, $elem:literal, $coll:literal);)*) => {
         pub(crate) const TYPES: &[PgType] = &[$(PgType {
             oid: $oid, name: $name, sql_name: $sql, len: $len, by_value: $by_value, category: $cat, array: $array,
             element: $elem, collation: $coll,

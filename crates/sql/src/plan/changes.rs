@@ -163,7 +163,10 @@ pub(crate) fn assignments(assignments: &[Assignment]) -> Result<Vec<(Ident, Expr
 }
 
 pub(crate) fn is_default(expr: &Expr) -> bool {
-    matches!(expr, Expr::Identifier(ident) if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
+    match expr {
+        Expr::Identifier(ident) => ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"),
+        _ => false,
+    }
 }
 
 /// A literal whose type is still open: a quoted string, or a parameter.

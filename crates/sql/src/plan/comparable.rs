@@ -23,7 +23,7 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, DataFusionError, JoinConstraint, Result, ScalarValue};
 use datafusion::logical_expr::expr::{
-    AggregateFunction, Alias, Case, InList, InSubquery, ScalarFunction, WindowFunctionDefinition,
+    AggregateFunction, Alias, Case, InList, InSubquery, ScalarFunction, WindowFunction, WindowFunctionDefinition,
 };
 use datafusion::logical_expr::{
     Between, BinaryExpr, ColumnarValue, Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator,
@@ -255,22 +255,11 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
             Expr::AggregateFunction(call)
         }
         Expr::WindowFunction(mut call) => {
+            let extreme = refuse_in_window(&call, schema)?;
             let params = &mut call.params;
-            if let WindowFunctionDefinition::AggregateUDF(function) = &call.fun {
-                let aggregate = AggregateFunction::new_udf(
-                    function.clone(),
-                    params.args.clone(),
-                    params.distinct,
-                    None,
-                    vec![],
-                    None,
-                );
-                refuse_extremes(&aggregate, schema)?;
-                if matches!(function.name(), "min" | "max") {
-                    all(&mut params.args.iter_mut())?;
-                }
+            if extreme {
+                all(&mut params.args.iter_mut())?;
             }
-            refuse_order(params.order_by.iter().map(|by| &by.expr), schema)?;
             all(&mut params.partition_by.iter_mut())?;
             all(&mut params.order_by.iter_mut().map(|by| &mut by.expr))?;
             Expr::WindowFunction(call)
@@ -282,6 +271,20 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
         other => other,
     };
     Ok(Transformed::new_transformed(expr, changed))
+}
+
+/// Refuses what a window function cannot compare or order by. Whether it is `min` or `max`.
+fn refuse_in_window(call: &WindowFunction, schema: &DFSchema) -> Result<bool> {
+    let params = &call.params;
+    let mut extreme = false;
+    if let WindowFunctionDefinition::AggregateUDF(function) = &call.fun {
+        let (function, args) = (function.clone(), params.args.clone());
+        extreme = matches!(function.name(), "min" | "max");
+        let aggregate = AggregateFunction::new_udf(function, args, params.distinct, None, vec![], None);
+        refuse_extremes(&aggregate, schema)?;
+    }
+    refuse_order(params.order_by.iter().map(|by| &by.expr), schema)?;
+    Ok(extreme)
 }
 
 fn refuse_extremes(call: &AggregateFunction, schema: &DFSchema) -> Result<()> {

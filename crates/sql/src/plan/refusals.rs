@@ -90,12 +90,22 @@ fn fetch_is_limit(query: &mut Query) {
 }
 
 fn refuse_query(query: &Query) -> Result<()> {
-    let Query { with, body, order_by, limit_clause, fetch, locks, for_clause, settings, format_clause, pipe_operators } =
-        query;
+    let Query {
+        with,
+        body,
+        order_by,
+        limit_clause,
+        fetch,
+        locks,
+        for_clause,
+        settings,
+        format_clause,
+        pipe_operators: pipes,
+    } = query;
     if let Some(lock) = locks.first() {
         return Err(unsupported(format!("SELECT FOR {}", lock.lock_type)));
     }
-    let other = for_clause.is_some() || settings.is_some() || format_clause.is_some() || !pipe_operators.is_empty();
+    let other = for_clause.is_some() || settings.is_some() || format_clause.is_some() || !pipes.is_empty();
     not_postgres(&[(other, "this clause of SELECT")])?;
     if let Some(fetch) = fetch {
         let what = if fetch.with_ties { "FETCH FIRST ... WITH TIES" } else { "FETCH FIRST" };

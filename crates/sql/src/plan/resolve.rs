@@ -19,7 +19,7 @@ use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ExprSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{
-    Case, Cast, InList, Placeholder, ScalarFunction, WindowFunctionDefinition, WindowFunctionParams,
+    Case, Cast, InList, Placeholder, ScalarFunction, WindowFunction, WindowFunctionDefinition, WindowFunctionParams,
 };
 use datafusion::logical_expr::{
     Between, BinaryExpr, Distinct, Expr, ExprSchemable, Join, Like, LogicalPlan, LogicalPlanBuilder, Operator,
@@ -111,21 +111,7 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
         Expr::IsNull(value) => null_test(*value, schema, false)?,
         Expr::IsNotNull(value) => null_test(*value, schema, true)?,
         Expr::WindowFunction(mut call) => {
-            refuse_window_arguments(call.fun.name(), &call.params)?;
-            if let WindowFunctionDefinition::WindowUDF(function) = &call.fun
-                && matches!(function.name(), "lag" | "lead")
-            {
-                align_default(function.name(), &mut call.params.args, schema)?;
-            }
-            for by in &call.params.order_by {
-                if is_interval(&by.expr.get_type(schema)?) {
-                    let error = EngineError::unsupported("OVER (ORDER BY an interval) is not supported");
-                    return Err(tunnel(error.with_hint("Order by a number of seconds: extract(epoch FROM interval).")));
-                }
-            }
-            if let WindowFunctionDefinition::AggregateUDF(function) = &call.fun {
-                check_aggregated(function.name(), &call.params.args, schema)?;
-            }
+            window(&mut call, schema)?;
             Expr::WindowFunction(call)
         }
         Expr::AggregateFunction(call) if matches!(call.func.name(), "string_agg" | "array_agg") => {
@@ -138,6 +124,28 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
         }
         other => return Ok(Transformed::no(other)),
     }))
+}
+
+/// Refuses what a window function cannot do with its arguments, and gives a default the type of what it stands for.
+fn window(call: &mut WindowFunction, schema: &DFSchema) -> Result<()> {
+    refuse_window_arguments(call.fun.name(), &call.params)?;
+    if let WindowFunctionDefinition::WindowUDF(function) = &call.fun
+        && matches!(function.name(), "lag" | "lead")
+    {
+        align_default(function.name(), &mut call.params.args, schema)?;
+    }
+    for by in &call.params.order_by {
+        if is_interval(&by.expr.get_type(schema)?) {
+            let error = EngineError::unsupported("OVER (ORDER BY an interval) is not supported");
+            return Err(tunnel(error.with_hint("Order by a number of seconds: extract(epoch FROM interval).")));
+        }
+    }
+    match &call.fun {
+        WindowFunctionDefinition::AggregateUDF(function) => {
+            check_aggregated(function.name(), &call.params.args, schema)
+        }
+        WindowFunctionDefinition::WindowUDF(_) => Ok(()),
+    }
 }
 
 /// LIKE with its sides as they are matched; ILIKE becomes LIKE.

@@ -79,9 +79,9 @@ fn source(table: &Table) -> String {
 
 fn sequence_row(table: &Table) -> String {
     format!(
-        "SELECT {}::bigint AS seqrelid, CASE WHEN max_value = {INTEGER_MAX} THEN 23::bigint ELSE 20::bigint END AS seqtypid, \
-         start_value AS seqstart, increment_by AS seqincrement, max_value AS seqmax, min_value AS seqmin, 1::bigint AS seqcache, \
-         cycle AS seqcycle FROM {}",
+        "SELECT {}::bigint AS seqrelid, CASE WHEN max_value = {INTEGER_MAX} THEN 23::bigint ELSE 20::bigint END AS \
+         seqtypid, start_value AS seqstart, increment_by AS seqincrement, max_value AS seqmax, min_value AS seqmin, \
+         1::bigint AS seqcache, cycle AS seqcycle FROM {}",
         table.oid.0,
         source(table)
     )
@@ -90,8 +90,9 @@ fn sequence_row(table: &Table) -> String {
 fn sequences_row(table: &Table) -> String {
     format!(
         "SELECT 'public' AS schemaname, {} AS sequencename, '{}' AS sequenceowner, \
-         CASE WHEN max_value = {INTEGER_MAX} THEN 'integer' ELSE 'bigint' END AS data_type, start_value, min_value, max_value, \
-         increment_by, cycle, 1::bigint AS cache_size, CASE WHEN is_called THEN last_value END AS last_value FROM {}",
+         CASE WHEN max_value = {INTEGER_MAX} THEN 'integer' ELSE 'bigint' END AS data_type, start_value, min_value, \
+         max_value, increment_by, cycle, 1::bigint AS cache_size, CASE WHEN is_called THEN last_value END AS \
+         last_value FROM {}",
         quoted(&table.name, '\''),
         crate::pgcatalog::ROLE,
         source(table)

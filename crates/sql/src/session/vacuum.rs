@@ -16,7 +16,8 @@ impl Session {
     pub(crate) async fn vacuum(&mut self, vacuum: &VacuumStatement) -> Result<bool> {
         if vacuum.full {
             return Err(unsupported("VACUUM FULL").with_hint(
-                "VACUUM makes room within a table for new rows of it; TRUNCATE and DROP TABLE give a table's pages back.",
+                "VACUUM makes room within a table for new rows of it; \
+                 TRUNCATE and DROP TABLE give a table's pages back.",
             ));
         }
         if self.shared.block() == Block::Explicit {

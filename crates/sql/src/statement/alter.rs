@@ -71,23 +71,7 @@ impl Run<'_> {
             }
             Op::DropConstraint { if_exists, name, drop_behavior } => {
                 refuse_cascade(drop_behavior)?;
-                let name = fold(name);
-                if table.checks.iter().any(|c| c.name == name) {
-                    let kept = table.checks.iter().filter(|c| c.name != name).cloned().collect();
-                    return self.set_checks(table, kept).await;
-                }
-                match table.indexes.iter().find(|i| i.unique && i.name == name) {
-                    Some(index) => {
-                        let drop = async { self.cell.lock().await.open().drop_key(table, index.oid).await };
-                        self.cancel.run(drop).await
-                    }
-                    None if *if_exists => {
-                        notices
-                            .push(notice("42704", format!("{}, skipping", undefined_constraint(&name, table).message)));
-                        Ok(table.clone())
-                    }
-                    None => Err(undefined_constraint(&name, table)),
-                }
+                self.drop_constraint(table, name, *if_exists, notices).await
             }
             Op::RenameColumn { old_column_name, new_column_name } => {
                 let at = self.column(table, old_column_name)?;
@@ -102,23 +86,7 @@ impl Run<'_> {
                 let rename = async { self.cell.lock().await.open().rename_table(table, &name).await };
                 self.cancel.run(rename).await
             }
-            Op::RenameConstraint { old_name, new_name } => {
-                let (old, new) = (fold(old_name), fold(new_name));
-                check_name(&new)?;
-                if let Some(at) = table.checks.iter().position(|c| c.name == old) {
-                    if table.checks.iter().any(|c| c.name == new) {
-                        let message = format!("constraint \"{new}\" for relation \"{}\" already exists", table.name);
-                        return Err(EngineError::new("42710", message));
-                    }
-                    let mut checks = table.checks.clone();
-                    checks[at].name = new;
-                    return self.set_checks(table, checks).await;
-                }
-                let index = table.indexes.iter().find(|i| i.unique && i.name == old);
-                let oid = index.ok_or_else(|| undefined_constraint(&old, table))?.oid;
-                let rename = async { self.cell.lock().await.open().rename_index(table, oid, &new).await };
-                self.cancel.run(rename).await
-            }
+            Op::RenameConstraint { old_name, new_name } => self.rename_constraint(table, old_name, new_name).await,
             Op::AlterColumn { column_name, op } => self.alter_column(table, column_name, op).await,
             Op::SetOptionsParens { options } => {
                 let is_fillfactor =
@@ -131,6 +99,49 @@ impl Run<'_> {
             }
             other => Err(unsupported(format!("ALTER TABLE {other}"))),
         }
+    }
+
+    async fn drop_constraint(
+        &self,
+        table: &Arc<Table>,
+        name: &Ident,
+        if_exists: bool,
+        notices: &mut Notices,
+    ) -> Result<Arc<Table>> {
+        let name = fold(name);
+        if table.checks.iter().any(|c| c.name == name) {
+            let kept = table.checks.iter().filter(|c| c.name != name).cloned().collect();
+            return self.set_checks(table, kept).await;
+        }
+        match table.indexes.iter().find(|i| i.unique && i.name == name) {
+            Some(index) => {
+                let drop = async { self.cell.lock().await.open().drop_key(table, index.oid).await };
+                self.cancel.run(drop).await
+            }
+            None if if_exists => {
+                notices.push(notice("42704", format!("{}, skipping", undefined_constraint(&name, table).message)));
+                Ok(table.clone())
+            }
+            None => Err(undefined_constraint(&name, table)),
+        }
+    }
+
+    async fn rename_constraint(&self, table: &Arc<Table>, old_name: &Ident, new_name: &Ident) -> Result<Arc<Table>> {
+        let (old, new) = (fold(old_name), fold(new_name));
+        check_name(&new)?;
+        if let Some(at) = table.checks.iter().position(|c| c.name == old) {
+            if table.checks.iter().any(|c| c.name == new) {
+                let message = format!("constraint \"{new}\" for relation \"{}\" already exists", table.name);
+                return Err(EngineError::new("42710", message));
+            }
+            let mut checks = table.checks.clone();
+            checks[at].name = new;
+            return self.set_checks(table, checks).await;
+        }
+        let index = table.indexes.iter().find(|i| i.unique && i.name == old);
+        let oid = index.ok_or_else(|| undefined_constraint(&old, table))?.oid;
+        let rename = async { self.cell.lock().await.open().rename_index(table, oid, &new).await };
+        self.cancel.run(rename).await
     }
 
     fn column(&self, table: &Table, name: &Ident) -> Result<usize> {

@@ -181,9 +181,12 @@ async fn a_wait_can_be_cancelled() {
 async fn rows_on_their_way_can_be_cancelled() {
     let (_db, mut a, _) = accounts().await;
     for _ in 0..5 {
-        a.run("INSERT INTO accounts SELECT max.m + a.id, a.owner, 1 FROM accounts a, (SELECT max(id) AS m FROM accounts) max")
-            .await
-            .unwrap();
+        a.run(
+            "INSERT INTO accounts SELECT max.m + a.id, a.owner, 1 FROM accounts a, (SELECT max(id) AS m \
+               FROM accounts) max",
+        )
+        .await
+        .unwrap();
     }
     let sql = "SELECT a.id FROM accounts a, accounts b, accounts c";
     let statement = a.session.prepare(sql, &[]).await.unwrap();

@@ -1,4 +1,5 @@
-//! SQL text that nobody meant: statements put together and broken at random. No panic, no hang; a session goes on after each.
+//! SQL text that nobody meant: statements put together and broken at random. No panic, no hang; a session goes on after
+//! each.
 //!
 //! `TERRACE_FUZZ_SEED` and `TERRACE_FUZZ_RUNS` repeat or prolong a run; a failure names its seed.
 

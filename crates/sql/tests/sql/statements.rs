@@ -38,10 +38,15 @@ async fn client() -> Client {
 
 async fn people() -> Client {
     let mut c = client().await;
-    c.ok("CREATE TABLE people (id int PRIMARY KEY, name text NOT NULL, city varchar(5), born timestamp, tall bool, kg float8, pay bigint DEFAULT 100)", "CREATE TABLE").await;
     c.ok(
-        "INSERT INTO people (id, name, city, born, tall, kg) VALUES (1, 'Ann', 'Rome', '1970-01-02 03:04:05', true, 60.5), \
-         (2, 'Bob', 'Oslo', NULL, false, 81), (3, 'Cem', NULL, '2000-01-01', NULL, -1e3)",
+        "CREATE TABLE people (id int PRIMARY KEY, name text NOT NULL, city varchar(5), \
+          born timestamp, tall bool, kg float8, pay bigint DEFAULT 100)",
+        "CREATE TABLE",
+    )
+    .await;
+    c.ok(
+        "INSERT INTO people (id, name, city, born, tall, kg) VALUES (1, 'Ann', 'Rome', '1970-01-02 03:04:05', true, \
+         60.5), (2, 'Bob', 'Oslo', NULL, false, 81), (3, 'Cem', NULL, '2000-01-01', NULL, -1e3)",
         "INSERT 0 3",
     )
     .await;
@@ -226,8 +231,12 @@ async fn semantics() {
 #[tokio::test]
 async fn insert() {
     let mut c = client().await;
-    c.ok("CREATE TABLE t (a int PRIMARY KEY, b varchar(3) DEFAULT 'x', c int8 NOT NULL DEFAULT 1 + 1, d timestamp DEFAULT now())", "CREATE TABLE")
-        .await;
+    c.ok(
+        "CREATE TABLE t (a int PRIMARY KEY, b varchar(3) DEFAULT 'x', c int8 NOT NULL DEFAULT 1 + 1, \
+          d timestamp DEFAULT now())",
+        "CREATE TABLE",
+    )
+    .await;
     c.ok("INSERT INTO t (a) VALUES (1)", "INSERT 0 1").await;
     c.ok(
         "INSERT INTO t VALUES (2, 'ab   ', 1 + 2 * 3, NULL), (3, DEFAULT, '7', '2001-02-03 04:05:06.7')",

@@ -34,8 +34,8 @@ async fn sessions_show_what_they_run() {
     b.ok("SET application_name = 'reports'", "SET").await;
     b.ok("BEGIN", "BEGIN").await;
     b.rows("SELECT count(*) FROM t", &["1000"]).await;
-    let shown = "SELECT state, query, usename, application_name, xact_start IS NOT NULL, wait_event FROM pg_stat_activity \
-                 WHERE pid <> pg_backend_pid()";
+    let shown = "SELECT state, query, usename, application_name, xact_start IS NOT NULL, wait_event \
+                 FROM pg_stat_activity WHERE pid <> pg_backend_pid()";
     a.rows(shown, &["idle in transaction|SELECT count(*) FROM t|terrace|reports|true|ClientRead"]).await;
     b.fails("SELECT nothing", "42703").await;
     a.rows("SELECT state FROM pg_stat_activity WHERE application_name = 'reports'", &["idle in transaction (aborted)"])
@@ -59,7 +59,12 @@ async fn blocked_sessions_name_their_blockers() {
     #[expect(clippy::disallowed_methods, reason = "tests run on tokio")]
     let task = tokio::spawn(async move { b.run("UPDATE t SET v = 2 WHERE id = 5").await });
     pause().await;
-    let waits = cells(&mut c, "SELECT pid, wait_event_type, wait_event, state FROM pg_stat_activity WHERE state = 'active' AND pid <> pg_backend_pid()").await;
+    let waits = cells(
+        &mut c,
+        "SELECT pid, wait_event_type, wait_event, state FROM pg_stat_activity \
+                               WHERE state = 'active' AND pid <> pg_backend_pid()",
+    )
+    .await;
     assert_eq!(waits, [[waiter.as_str(), "Lock", "transactionid", "active"]]);
     let blocking = cells(&mut c, &format!("SELECT pg_blocking_pids({waiter})")).await;
     assert_eq!(blocking, [[format!("[{pid}]")]]);

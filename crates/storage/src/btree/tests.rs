@@ -174,7 +174,10 @@ proptest! {
 
     #[test]
     fn a_guess_narrows_to_where_the_key_is(
-        keys in prop::collection::btree_set(prop_oneof![key(), (any::<u16>()).prop_map(|n| n.to_be_bytes().to_vec())], 17..400),
+        keys in prop::collection::btree_set(
+            prop_oneof![key(), (any::<u16>()).prop_map(|n| n.to_be_bytes().to_vec())],
+            17..400,
+        ),
         sought in key(),
         number: u16,
     ) {

@@ -66,7 +66,8 @@ impl FlashHome {
     fn give_up(&self, error: &StorageError) {
         let why = format!("pages of the lost flash tier cannot be made again while the server runs: {error}");
         if self.check().is_ok() && self.hopeless.set(StorageError::Damaged(why)).is_ok() {
-            tracing::error!(%error, "pages of the lost flash tier cannot be made again; storage stops, and must recover");
+            tracing::error!(%error, "pages of the lost flash tier cannot be made again; storage stops, \
+                                     and must recover");
             self.wake_cleaner.notify_one();
             self.progress.notify_waiters();
         }

@@ -162,7 +162,8 @@ impl FlashHome {
             damaged,
             dropped,
             dirty,
-            "the flash tier is off until it is switched on again, or the next start: {why}; its dirty pages are made again from the log"
+            "the flash tier is off until it is switched on again, or the next start: {why}; its dirty pages are made \
+             again from the log"
         );
         self.wake_cleaner.notify_one();
     }

@@ -142,8 +142,8 @@ impl FlashHome {
         let records = frames.saturating_mul(frame_bytes(config.replacement) as u64);
         if records > self.pool_bytes as u64 {
             return Err(StorageError::Config(format!(
-                "a flash tier of {} bytes takes {records} bytes of memory for the records of its frames, more than the buffer pool itself: \
-                 {} bytes; make the tier smaller, or the pool larger",
+                "a flash tier of {} bytes takes {records} bytes of memory for the records of its frames, \
+                 more than the buffer pool itself: {} bytes; make the tier smaller, or the pool larger",
                 config.size, self.pool_bytes
             )));
         }
@@ -159,7 +159,8 @@ impl FlashHome {
         let identity = self.identity.get().ok_or(StorageError::ShuttingDown)?;
         if let Some(owner) = owner(device).await.filter(|owner| *owner != identity.database) {
             let problem = format!(
-                "it is the flash tier of database {owner:032x}, this is {:032x}; name another device or directory, or remove it",
+                "it is the flash tier of database {owner:032x}, this is {:032x}; name another device or directory, \
+                 or remove it",
                 identity.database
             );
             return Err(StorageError::Foreign { file: device.name().to_string(), problem });

@@ -98,18 +98,19 @@ impl Log {
         };
         Err(StorageError::Damaged(match (unreadable.first(), batches > 0 || beyond.is_some()) {
             (Some(at), _) => format!(
-                "the log ends at {end} for want of sectors that cannot be read (offset {at} of {}), and it went on: {evidence}; \
-                 what is missing was committed: restore the database from a backup",
+                "the log ends at {end} for want of sectors that cannot be read (offset {at} of {}), \
+                 and it went on: {evidence}; what is missing was committed: restore the database from a backup",
                 core.device.name()
             ),
             (None, true) => format!(
-                "the log is damaged at {end} (segment {number} of {}), and it went on: {evidence}, {batches} batches behind the damage \
+                "the log is damaged at {end} (segment {number} of {}), \
+                 and it went on: {evidence}, {batches} batches behind the damage \
                  check; what is missing was committed: restore the database from a backup",
                 core.device.name()
             ),
             (None, false) => format!(
-                "a page is at {newest}, beyond the log's end {end}: the log file is older than the data files, or damaged there; bring the \
-                 files of one time together, or restore a backup"
+                "a page is at {newest}, beyond the log's end {end}: the log file is older than the data files, \
+                 or damaged there; bring the files of one time together, or restore a backup"
             ),
         }))
     }

@@ -203,7 +203,8 @@ impl Core {
         let (name, size) = (self.device.name(), self.device.size());
         StorageError::LogFull(match self.tail.lock().slots.unarchived() {
             Some(number) => format!(
-                "{name} holds {size} bytes of log that the archive does not have, from segment {number} on; look for the reason in the \
+                "{name} holds {size} bytes of log that the archive does not have, \
+                 from segment {number} on; look for the reason in the \
                  server's log, or give the log more room"
             ),
             None => format!("{name} holds {size} bytes of log that is still needed; give it more room"),

@@ -2,7 +2,7 @@
 //! address.
 //!
 //! ```text
-//! reading 1   the whole log from the redo LSN: its end, a point-in-time stop, which pages have changes; gathers pages a..k
+//! reading 1   the whole log from the redo LSN: its end, a point-in-time stop, pages with changes; gathers pages a..k
 //! visit       a..k: read in long runs, all changes of a page applied at once, written in long runs
 //! reading 2   segments whose index names pages from k on; gathers k..s; visit; and so on
 //! ```
@@ -343,7 +343,8 @@ impl Sweep<'_> {
         futures::stream::iter(&self.runs)
             .for_each_concurrent(IN_FLIGHT, |&(first, count)| async move {
                 match count {
-                    1 => drop(pool.fetch(first, Access::Random).await), // A failure shows again where it can be dealt with.
+                    // A failure shows again where it can be dealt with.
+                    1 => drop(pool.fetch(first, Access::Random).await),
                     _ => pool.prefetch(first.space, first.no, count).await,
                 }
             })

@@ -15,8 +15,8 @@ pub(crate) fn opened(report: &OpenReport) {
         say!("opened in {took}: the last run ended cleanly");
     } else {
         say!(
-            "recovered in {took}: redid the log from {} to {} ({} in {} batches, {} page changes repeated), restored {} torn pages, \
-             rolled back {} unfinished transactions",
+            "recovered in {took}: redid the log from {} to {} ({} in {} batches, {} page changes repeated), \
+             restored {} torn pages, rolled back {} unfinished transactions",
             storage.redo_from,
             storage.redo_to,
             bytes(storage.bytes),
@@ -32,7 +32,8 @@ pub(crate) fn opened(report: &OpenReport) {
 pub(crate) fn flash(tier: &FlashStats) {
     let reads = tier.hits + tier.misses;
     say!(
-        "flash tier: {} of {} reads ({:.0}%), {} of {} frames in use, {} dirty; let in {} clean and {} dirty pages, brought {} home, wrote {}",
+        "flash tier: {} of {} reads ({:.0}%), {} of {} frames in use, {} dirty; let in {} clean and {} dirty pages, \
+         brought {} home, wrote {}",
         tier.hits,
         reads,
         100.0 * tier.hits as f64 / reads.max(1) as f64,

@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-const SMALL: &str = "[memory]\npool = \"8MB\"\nlog_buffer = \"1MB\"\n[log]\nsegment_size = \"1MB\"\nredo_bound = \"16MB\"\nretention = \"16MB\"\n";
+const SMALL: &str = "[memory]\npool = \"8MB\"\nlog_buffer = \"1MB\"\n[log]\nsegment_size = \"1MB\"\n\
+                     redo_bound = \"16MB\"\nretention = \"16MB\"\n";
 
 #[track_caller]
 fn bad(arguments: &[&str], input: &str, expected: &str) {
@@ -37,39 +38,40 @@ fn count(dir: &str, sql: &str) -> i64 {
     out.lines().nth(1).unwrap().parse().unwrap()
 }
 
+/// Inserts rows in order, one commit each, until it is told to stop.
+fn insert_until(stop: Arc<AtomicBool>, made: Arc<AtomicU32>, address: String) -> std::thread::JoinHandle<()> {
+    std::thread::spawn(move || {
+        let mut shell = Command::new(env!("CARGO_BIN_EXE_terrace"))
+            .args(["shell", "--connect", &address])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (mut input, output) = (shell.stdin.take().unwrap(), BufReader::new(shell.stdout.take().unwrap()));
+        let filler = "x".repeat(3000);
+        // Somebody must read the answers, or the shell stops writing them.
+        let reader = std::thread::spawn(move || output.lines().map_while(Result::ok).count());
+        let mut k = 0;
+        while !stop.load(Ordering::Acquire) {
+            k += 1;
+            writeln!(input, "INSERT INTO t VALUES ({k}, '{filler}');").unwrap();
+            made.store(k, Ordering::Release);
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        drop(input);
+        shell.wait().unwrap();
+        reader.join().unwrap();
+    })
+}
+
 #[test]
 fn a_backup_under_load_is_restored_to_its_end_and_to_points_in_time() {
     let scratch = Scratch::new("load");
     let (db, archive) = (make(&scratch), scratch.at("archive"));
     let server = Served::start(&db);
     server.sql("CREATE TABLE t (k bigint PRIMARY KEY, v text); CREATE TABLE marks (name text PRIMARY KEY);");
-    // Inserts in order, one commit each, until told to stop.
     let (stop, made) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
-    let writer = {
-        let (stop, made, address) = (stop.clone(), made.clone(), server.1.clone());
-        std::thread::spawn(move || {
-            let mut shell = Command::new(env!("CARGO_BIN_EXE_terrace"))
-                .args(["shell", "--connect", &address])
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .spawn()
-                .unwrap();
-            let (mut input, output) = (shell.stdin.take().unwrap(), BufReader::new(shell.stdout.take().unwrap()));
-            let filler = "x".repeat(3000);
-            // Somebody must read the answers, or the shell stops writing them.
-            let reader = std::thread::spawn(move || output.lines().map_while(Result::ok).count());
-            let mut k = 0;
-            while !stop.load(Ordering::Acquire) {
-                k += 1;
-                writeln!(input, "INSERT INTO t VALUES ({k}, '{filler}');").unwrap();
-                made.store(k, Ordering::Release);
-                std::thread::sleep(std::time::Duration::from_millis(1));
-            }
-            drop(input);
-            shell.wait().unwrap();
-            reader.join().unwrap();
-        })
-    };
+    let writer = insert_until(stop.clone(), made.clone(), server.1.clone());
     while made.load(Ordering::Acquire) < 300 {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
@@ -156,7 +158,9 @@ fn damaged_backups_are_refused() {
 fn the_shell_runs_scripts_prints_tables_and_stops_at_errors() {
     let scratch = Scratch::new("shell");
     let db = make(&scratch);
-    let script = "CREATE TABLE t (id int PRIMARY KEY,\n  name text);\nINSERT INTO t VALUES (1, 'one; and'), (2, NULL);\n\\dt\n\\d t\n\\di\n\\x\nSELECT * FROM t WHERE id = 1;\n\\x\n-- a comment;\nSELECT id, name\nFROM t ORDER BY id;\n";
+    let script = "CREATE TABLE t (id int PRIMARY KEY,\n  name text);\n\
+                  INSERT INTO t VALUES (1, 'one; and'), (2, NULL);\n\\dt\n\\d t\n\\di\n\\x\n\
+                  SELECT * FROM t WHERE id = 1;\n\\x\n-- a comment;\nSELECT id, name\nFROM t ORDER BY id;\n";
     let out = good(&["shell", &db], script);
     for expected in [
         "CREATE TABLE\n",
@@ -189,7 +193,8 @@ fn the_shell_copies_from_and_to_its_own_files() {
     let (from, to) = (scratch.at("from.csv"), scratch.at("to.csv"));
     std::fs::write(&from, "3,three\n4,\"fo,ur\"\n").unwrap();
     // Data follows its statement, up to \.
-    let script = "CREATE TABLE t (id int PRIMARY KEY, name text);\nCOPY t FROM STDIN;\n1\tone\n2\t\\N\n\\.\nSELECT count(*) FROM t;\n";
+    let script = "CREATE TABLE t (id int PRIMARY KEY, name text);\nCOPY t FROM STDIN;\n1\tone\n2\t\\N\n\\.\n\
+                  SELECT count(*) FROM t;\n";
     let out = good(&["shell", &db], script);
     assert!(out.contains("COPY 2\n") && out.contains("(1 row)"), "{out}");
     assert_eq!(good(&["shell", &db, "-c", &format!("\\copy t from '{from}' with (format csv)")], ""), "COPY 2\n");

@@ -33,7 +33,8 @@ impl Drop for Scratch {
 }
 
 /// Small enough that a test does not fill the disk.
-const SMALL: &str = "[memory]\npool = \"8MB\"\nlog_buffer = \"1MB\"\n[log]\nsegment_size = \"1MB\"\nredo_bound = \"16MB\"\nretention = \"16MB\"\n";
+const SMALL: &str = "[memory]\npool = \"8MB\"\nlog_buffer = \"1MB\"\n[log]\nsegment_size = \"1MB\"\n\
+                     redo_bound = \"16MB\"\nretention = \"16MB\"\n";
 
 fn command(arguments: &[&str], dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_terrace"));
@@ -160,7 +161,8 @@ fn a_failed_init_leaves_nothing_and_takes_nothing() {
     let scratch = Scratch::new("failed-init");
     fs::create_dir(scratch.0.join("ssd")).unwrap();
     // Its data tablespace finds no room: everything made before goes, on other devices too.
-    let settings = "[devices.main]\n[devices.ssd]\npath = \"../../ssd\"\n[tablespaces]\nlog.device = \"ssd\"\ndata.capacity = \"64KB\"\n";
+    let settings = "[devices.main]\n[devices.ssd]\npath = \"../../ssd\"\n[tablespaces]\nlog.device = \"ssd\"\n\
+                    data.capacity = \"64KB\"\n";
     let settings = scratch.write("settings.toml", &format!("{SMALL}{settings}"));
     let deep = scratch.0.join("new/db");
     let make = ["init", "--config", settings.to_str().unwrap()];
@@ -195,7 +197,8 @@ fn tablespaces_lie_on_the_devices_that_settings_name() {
     fs::create_dir(&ssd).unwrap();
     fs::create_dir(&hdd).unwrap();
     let devices = format!(
-        "{SMALL}[devices.ssd]\npath = {ssd:?}\n[devices.hdd]\npath = {hdd:?}\nbackend = \"threads\"\ndirect = false\n[tablespaces]\n\
+        "{SMALL}[devices.ssd]\npath = {ssd:?}\n[devices.hdd]\npath = {hdd:?}\nbackend = \"threads\"\ndirect = false\n\
+         [tablespaces]\n\
          log.device = \"ssd\"\nundo.device = \"ssd\"\ndata.device = \"hdd\"\ntemp.device = \"hdd\"\n"
     );
     let settings = scratch.write("settings.toml", &devices);

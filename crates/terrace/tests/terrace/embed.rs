@@ -23,7 +23,8 @@ impl Drop for Scratch {
     }
 }
 
-const SMALL: &str = "[memory]\npool = \"8MB\"\nlog_buffer = \"1MB\"\n[log]\nsegment_size = \"1MB\"\nredo_bound = \"16MB\"\nretention = \"16MB\"\n";
+const SMALL: &str = "[memory]\npool = \"8MB\"\nlog_buffer = \"1MB\"\n[log]\nsegment_size = \"1MB\"\n\
+                     redo_bound = \"16MB\"\nretention = \"16MB\"\n";
 
 fn options() -> Options {
     Options::create_with(SMALL)
@@ -51,7 +52,8 @@ fn sessions_prepare_bind_and_roll_back() {
         assert_eq!(Database::open(&scratch.0, Options::existing()).await.err().unwrap().sqlstate(), "55000");
         let db = Database::open(&scratch.0, options()).await.unwrap();
         let mut session = db.session().unwrap();
-        let script = "CREATE TABLE t (k bigint PRIMARY KEY, v text, x double precision); INSERT INTO t VALUES (1, 'one', 1), (2, 'two', 2)";
+        let script = "CREATE TABLE t (k bigint PRIMARY KEY, v text, x double precision); \
+                      INSERT INTO t VALUES (1, 'one', 1), (2, 'two', 2)";
         assert_eq!(session.execute(script, &[]).await.unwrap(), 2);
         // Parameters take their columns' types; NULL; text for anything.
         let insert = session.prepare("INSERT INTO t VALUES ($1, $2, $3)").await.unwrap();

@@ -43,8 +43,8 @@ async fn run(session: &mut Session, sql: &str, temp: &Path) -> Result<(usize, u6
 
 const ROWS: usize = 60_000;
 /// Long enough that sorting the table takes some 12 MB.
-const LOAD: &str = "INSERT INTO t SELECT a.n + 1000 * b.n, 'a value that is long enough to fill the memory of a sort, with its own number ' \
-                    || (a.n * 7919 + b.n * 104729) FROM digits a, digits b WHERE b.n = ";
+const LOAD: &str = "INSERT INTO t SELECT a.n + 1000 * b.n, 'a value that is long enough to fill the memory of a sort, \
+                    with its own number ' || (a.n * 7919 + b.n * 104729) FROM digits a, digits b WHERE b.n = ";
 
 async fn open(dir: &Path) -> (Instance, Session) {
     let instance = Instance::open(dir).await.unwrap();
@@ -65,7 +65,8 @@ fn sorts_and_aggregates_spill_to_the_temp_tablespace() {
     runtime.block_on(async {
         let dir = scratch.0.join("db");
         let settings = scratch.0.join("settings.toml");
-        let config = "[memory]\npool = \"16MB\"\nqueries = \"4MB\"\n[log]\nsegment_size = \"4MB\"\nredo_bound = \"32MB\"\nretention = \"32MB\"\n\
+        let config = "[memory]\npool = \"16MB\"\nqueries = \"4MB\"\n[log]\nsegment_size = \"4MB\"\n\
+                      redo_bound = \"32MB\"\nretention = \"32MB\"\n\
                       [devices.main]\n[devices.fast]\npath = \"../fast\"\n[tablespaces]\ntemp.device = \"fast\"\n";
         fs::write(&settings, config).unwrap();
         Instance::create(&dir, Some(&settings)).await.unwrap();
@@ -96,7 +97,8 @@ fn sorts_and_aggregates_spill_to_the_temp_tablespace() {
         instance.close().await.unwrap();
 
         // Where the files may not grow, the query fails and the database goes on.
-        fs::write(dir.join("terrace.toml"), config.replace("temp.device", "temp.capacity = \"1MB\"\ntemp.device")).unwrap();
+        let small = config.replace("temp.device", "temp.capacity = \"1MB\"\ntemp.device");
+        fs::write(dir.join("terrace.toml"), small).unwrap();
         let (instance, mut session) = open(&dir).await;
         assert_eq!(run(&mut session, sorted, &temp).await, Err("53100"));
         assert_eq!(run(&mut session, "SELECT count(*) FROM t", &temp).await, Ok((1, 0)));

@@ -10,8 +10,10 @@ const ROWS: u32 = 20_000;
 
 fn settings(main: &str, other: &str) -> String {
     format!(
-        "[memory]\npool = \"8MB\"\nlog_buffer = \"1MB\"\n[log]\nsegment_size = \"1MB\"\nredo_bound = \"16MB\"\nretention = \"16MB\"\n\
-         [devices.main]\npath = \".\"\n[devices.one]\npath = {main:?}\n[devices.other]\npath = {other:?}\n[flash_tier]\ndevice = \"one\"\nsize = \"4MB\"\n"
+        "[memory]\npool = \"8MB\"\nlog_buffer = \"1MB\"\n[log]\nsegment_size = \"1MB\"\nredo_bound = \"16MB\"\n\
+         retention = \"16MB\"\n\
+         [devices.main]\npath = \".\"\n[devices.one]\npath = {main:?}\n[devices.other]\npath = {other:?}\n\
+         [flash_tier]\ndevice = \"one\"\nsize = \"4MB\"\n"
     )
 }
 

@@ -68,7 +68,8 @@ pub enum Metric {
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ProfileError {
-    #[error("there is no device profile {0:?}; there are {list}", list = Profile::names().collect::<Vec<_>>().join(", "))]
+    #[error("there is no device profile {0:?}; there are \
+             {list}", list = Profile::names().collect::<Vec<_>>().join(", "))]
     Unknown(String),
     #[error("device profile: {0}")]
     Malformed(String),

@@ -15,7 +15,9 @@ impl Flat {
 
 proptest! {
     #[test]
-    fn behaves_like_a_vector(steps in prop::collection::vec((0..3u8, 0..40_000usize, 1..20_000usize, any::<u8>()), 1..40)) {
+    fn behaves_like_a_vector(
+        steps in prop::collection::vec((0..3u8, 0..40_000usize, 1..20_000usize, any::<u8>()), 1..40),
+    ) {
         let (mut image, mut flat) = (Image::new(), Flat::default());
         let mut older: Vec<(Image, Vec<u8>)> = Vec::new();
         for (step, offset, len, byte) in steps {

@@ -69,8 +69,9 @@ fn order_of_sizes(found: &mut Findings, results: &Results) {
     let flash = |size: &str| found.ours(&format!("{size} {DW}"), "flash reads").mean / FLASH_IOPS;
     let none = |size: &str| found.ours(&format!("{size} {NONE}"), "transactions").mean;
     let mut note = format!(
-        "Without a tier 10K does {:.1} times as many transactions as 20K. With dual writes the flash device reads {:.0}% of what it can at 10K, {:.0}% at \
-         20K. Where the flash device is the limit, the gain is what it is quicker than the disks, {:.1} times by table 3.1, whatever memory holds.",
+        "Without a tier 10K does {:.1} times as many transactions as 20K. With dual writes the flash device reads \
+         {:.0}% of what it can at 10K, {:.0}% at 20K. Where the flash device is the limit, \
+         the gain is what it is quicker than the disks, {:.1} times by table 3.1, whatever memory holds.",
         none("10K") / none("20K"),
         100.0 * flash("10K"),
         100.0 * flash("20K"),

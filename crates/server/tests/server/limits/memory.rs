@@ -14,7 +14,8 @@ async fn f3_what_nobody_asks_for_is_counted() {
     db.memory = Limit::new(Some(32 << 20));
     let server = Server::of(db, Limits::default()).await;
     let c = server.client().await;
-    let window = "SELECT sum(all_of + n) FROM (SELECT g.n, count(*) OVER () AS all_of FROM generate_series(1::bigint, 6000000) AS g(n)) w";
+    let window = "SELECT sum(all_of + n) FROM (SELECT g.n, count(*) OVER () AS all_of \
+                  FROM generate_series(1::bigint, 6000000) AS g(n)) w";
     assert_eq!(state(rows(&c, window).await), "53200");
     let small = window.replace("6000000", "2000");
     assert_eq!(rows(&c, &small).await.unwrap(), ["6001000"], "what it took was given back");

@@ -83,7 +83,10 @@ fn by_pattern(name: &str, values: &[Datum]) -> Result<i64> {
     let refused = || {
         let error =
             EngineError::unsupported(format!("{name} of \"{given}\" by the pattern \"{pattern}\" is not supported"));
-        error.with_hint("YYYY, MM, DD, HH24, MI and SS are read, with all of their digits; or cast the text to a date or timestamp.")
+        error.with_hint(
+            "YYYY, MM, DD, HH24, MI and SS are read, with all of their digits; or cast the text to a date \
+                         or timestamp.",
+        )
     };
     const FIELDS: [(&str, usize); 6] = [("YYYY", 4), ("MM", 2), ("DD", 2), ("HH24", 2), ("MI", 2), ("SS", 2)];
     let mut found: [Option<i64>; 6] = [None; 6];

@@ -17,24 +17,67 @@ use terrace_storage::{DATA, Distribution, ObjectId};
 /// Columns, as in `shapes`.
 #[rustfmt::skip]
 pub(super) const SHAPES: &[(&str, &str, &str)] = &[
-    ("pg_catalog", "pg_stat_activity", "datid:oid datname:name pid:int4 leader_pid:int4 usesysid:oid usename:name application_name:text client_addr:text client_hostname:text client_port:int4 backend_start:timestamptz xact_start:timestamptz query_start:timestamptz state_change:timestamptz wait_event_type:text wait_event:text state:text backend_xid:int8 backend_xmin:int8 query_id:int8 query:text backend_type:text"),
-    ("pg_catalog", "pg_locks", "locktype:text database:oid relation:oid page:int4 tuple:int4 virtualxid:text transactionid:int8 classid:oid objid:oid objsubid:int2 virtualtransaction:text pid:int4 mode:text granted:bool fastpath:bool waitstart:timestamptz"),
-    ("pg_catalog", "pg_stat_database", "datid:oid datname:name numbackends:int4 xact_commit:int8 xact_rollback:int8 blks_read:int8 blks_hit:int8 tup_returned:int8 tup_fetched:int8 tup_inserted:int8 tup_updated:int8 tup_deleted:int8 conflicts:int8 temp_files:int8 temp_bytes:int8 deadlocks:int8 blk_read_time:float8 blk_write_time:float8 sessions:int8 stats_reset:timestamptz"),
-    ("pg_catalog", "pg_stat_statements", "userid:oid dbid:oid toplevel:bool queryid:int8 query:text calls:int8 total_exec_time:float8 min_exec_time:float8 max_exec_time:float8 mean_exec_time:float8 rows:int8 shared_blks_hit:int8 shared_blks_read:int8 blk_read_time:float8"),
-    ("pg_catalog", "pg_stat_user_tables", "relid:oid schemaname:name relname:name seq_scan:int8 seq_tup_read:int8 idx_scan:int8 idx_tup_fetch:int8 n_tup_ins:int8 n_tup_upd:int8 n_tup_del:int8 n_tup_hot_upd:int8 n_live_tup:int8 n_dead_tup:int8 last_vacuum:timestamptz last_autovacuum:timestamptz last_analyze:timestamptz last_autoanalyze:timestamptz"),
-    ("pg_catalog", "pg_stat_user_indexes", "relid:oid indexrelid:oid schemaname:name relname:name indexrelname:name idx_scan:int8 idx_tup_read:int8 idx_tup_fetch:int8"),
-    ("terrace", "status", "version:text started:timestamptz uptime_s:float8 sessions:int8 active:int8 waiting:int8 statements:int8 failed:int8 statement_ms:float8 committed:int8 rolled_back:int8 commit_wait_ms:float8"),
-    ("terrace", "transactions", "number:int8 xid:int8 pid:int4 isolation:text stage:text age_s:float8 waiting_for:text waiting_s:float8 blocked_by:text query:text"),
-    ("terrace", "undo", "bytes:int8 limit_bytes:int8 histories:int8 snapshots:int8 oldest_snapshot_s:float8 snapshot_age_limit_s:float8 snapshots_cancelled:int8 horizon:int8 purge_failures:int8 last_purge_failure:timestamptz last_purge_error:text"),
-    ("terrace", "pool", "page_size:int8 capacity:int8 resident:int8 dirty:int8 hits:int8 random_reads:int8 sequential_reads:int8 joined:int8 hit_rate:float8 evictions:int8 dirty_evictions:int8 written:int8"),
-    ("terrace", "log", "end_lsn:int8 durable_lsn:int8 redo_lsn:int8 retain_lsn:int8 redo_bytes:int8 redo_bound:int8 segment_size:int8 segments:int8 free_segments:int8 capacity_segments:int8 reserved_bytes:int8 unwritten_bytes:int8 waiting:int8 archive:text archived_lsn:int8 unarchived_segments:int8 archive_failures:int8 last_archive_failure:timestamptz last_archive_error:text"),
-    ("terrace", "checkpoints", "recorded:int8 last:timestamptz redo_lsn:int8 redo_bytes:int8 redo_bound:int8 dirty_pages:int8 pages_written:int8"),
-    ("terrace", "io", "device:text purpose:text reads:int8 read_bytes:int8 read_ms:float8 writes:int8 write_bytes:int8 write_ms:float8 syncs:int8 sync_ms:float8"),
+    ("pg_catalog", "pg_stat_activity", "datid:oid datname:name pid:int4 leader_pid:int4 usesysid:oid usename:name \
+                                        application_name:text client_addr:text client_hostname:text client_port:int4 \
+                                        backend_start:timestamptz xact_start:timestamptz query_start:timestamptz \
+                                        state_change:timestamptz wait_event_type:text wait_event:text state:text \
+                                        backend_xid:int8 backend_xmin:int8 query_id:int8 query:text backend_type:text"),
+    ("pg_catalog", "pg_locks", "locktype:text database:oid relation:oid page:int4 tuple:int4 virtualxid:text \
+                                transactionid:int8 classid:oid objid:oid objsubid:int2 virtualtransaction:text \
+                                pid:int4 mode:text granted:bool fastpath:bool waitstart:timestamptz"),
+    ("pg_catalog", "pg_stat_database", "datid:oid datname:name numbackends:int4 xact_commit:int8 xact_rollback:int8 \
+                                        blks_read:int8 blks_hit:int8 tup_returned:int8 tup_fetched:int8 \
+                                        tup_inserted:int8 tup_updated:int8 tup_deleted:int8 conflicts:int8 \
+                                        temp_files:int8 temp_bytes:int8 deadlocks:int8 blk_read_time:float8 \
+                                        blk_write_time:float8 sessions:int8 stats_reset:timestamptz"),
+    ("pg_catalog", "pg_stat_statements", "userid:oid dbid:oid toplevel:bool queryid:int8 query:text calls:int8 \
+                                          total_exec_time:float8 min_exec_time:float8 max_exec_time:float8 \
+                                          mean_exec_time:float8 rows:int8 shared_blks_hit:int8 shared_blks_read:int8 \
+                                          blk_read_time:float8"),
+    ("pg_catalog", "pg_stat_user_tables", "relid:oid schemaname:name relname:name seq_scan:int8 seq_tup_read:int8 \
+                                           idx_scan:int8 idx_tup_fetch:int8 n_tup_ins:int8 n_tup_upd:int8 \
+                                           n_tup_del:int8 n_tup_hot_upd:int8 n_live_tup:int8 n_dead_tup:int8 \
+                                           last_vacuum:timestamptz last_autovacuum:timestamptz \
+                                           last_analyze:timestamptz last_autoanalyze:timestamptz"),
+    ("pg_catalog", "pg_stat_user_indexes", "relid:oid indexrelid:oid schemaname:name relname:name indexrelname:name \
+                                            idx_scan:int8 idx_tup_read:int8 idx_tup_fetch:int8"),
+    ("terrace", "status", "version:text started:timestamptz uptime_s:float8 sessions:int8 active:int8 waiting:int8 \
+                           statements:int8 failed:int8 statement_ms:float8 committed:int8 rolled_back:int8 \
+                           commit_wait_ms:float8"),
+    ("terrace", "transactions", "number:int8 xid:int8 pid:int4 isolation:text stage:text age_s:float8 \
+                                 waiting_for:text waiting_s:float8 blocked_by:text query:text"),
+    ("terrace", "undo", "bytes:int8 limit_bytes:int8 histories:int8 snapshots:int8 oldest_snapshot_s:float8 \
+                         snapshot_age_limit_s:float8 snapshots_cancelled:int8 horizon:int8 purge_failures:int8 \
+                         last_purge_failure:timestamptz last_purge_error:text"),
+    ("terrace", "pool", "page_size:int8 capacity:int8 resident:int8 dirty:int8 hits:int8 random_reads:int8 \
+                         sequential_reads:int8 joined:int8 hit_rate:float8 evictions:int8 dirty_evictions:int8 \
+                         written:int8"),
+    ("terrace", "log", "end_lsn:int8 durable_lsn:int8 redo_lsn:int8 retain_lsn:int8 redo_bytes:int8 redo_bound:int8 \
+                        segment_size:int8 segments:int8 free_segments:int8 capacity_segments:int8 reserved_bytes:int8 \
+                        unwritten_bytes:int8 waiting:int8 archive:text archived_lsn:int8 unarchived_segments:int8 \
+                        archive_failures:int8 last_archive_failure:timestamptz last_archive_error:text"),
+    ("terrace", "checkpoints", "recorded:int8 last:timestamptz redo_lsn:int8 redo_bytes:int8 redo_bound:int8 \
+                                dirty_pages:int8 pages_written:int8"),
+    ("terrace", "io", "device:text purpose:text reads:int8 read_bytes:int8 read_ms:float8 writes:int8 \
+                       write_bytes:int8 write_ms:float8 syncs:int8 sync_ms:float8"),
     ("terrace", "latencies", "name:text le_ms:float8 count:int8"),
-    ("terrace", "percentiles", "name:text count:int8 mean_ms:float8 p50_ms:float8 p90_ms:float8 p99_ms:float8 p999_ms:float8"),
-    ("terrace", "flash_tier", "state:text problem:text write_policy:text replacement:text size_bytes:int8 frames:int8 used:int8 dirty:int8 hits:int8 misses:int8 hit_rate:float8 dirty_hits:int8 throttled_reads:int8 admitted_clean:int8 admitted_dirty:int8 rejected_sequential:int8 rejected_throttled:int8 rejected_policy:int8 rejected_old:int8 rejected_dirty:int8 rejected_cold:int8 rejected_no_frame:int8 rejected_budget:int8 evicted:int8 invalidated:int8 forgotten:int8 taken_over:int8 cleaned:int8 cleaning_groups:int8 cleaned_per_s:float8 time_to_clean_s:float8 oldest_dirty_lsn:int8 redo_lsn:int8 retain_lsn:int8 bad_frames:int8 device_errors:int8 replayed:int8 written_bytes:int8 written_per_transaction:float8 written_per_day:float8 write_budget:int8 write_budget_left:int8 endurance:int8 life_days:float8"),
-    ("terrace", "statements", "query:text calls:int8 failed:int8 total_ms:float8 mean_ms:float8 min_ms:float8 max_ms:float8 rows:int8 pages_hit:int8 pages_read:int8 read_ms:float8 read_data:int8 read_undo:int8 read_flash:int8"),
-    ("terrace", "tables", "oid:oid name:name scans:int8 rows_read:int8 index_scans:int8 index_rows_read:int8 inserted:int8 updated:int8 deleted:int8 pages:int8 bytes:int8 index_bytes:int8"),
+    ("terrace", "percentiles", "name:text count:int8 mean_ms:float8 p50_ms:float8 p90_ms:float8 p99_ms:float8 \
+                                p999_ms:float8"),
+    ("terrace", "flash_tier", "state:text problem:text write_policy:text replacement:text size_bytes:int8 frames:int8 \
+                               used:int8 dirty:int8 hits:int8 misses:int8 hit_rate:float8 dirty_hits:int8 \
+                               throttled_reads:int8 admitted_clean:int8 admitted_dirty:int8 rejected_sequential:int8 \
+                               rejected_throttled:int8 rejected_policy:int8 rejected_old:int8 rejected_dirty:int8 \
+                               rejected_cold:int8 rejected_no_frame:int8 rejected_budget:int8 evicted:int8 \
+                               invalidated:int8 forgotten:int8 taken_over:int8 cleaned:int8 cleaning_groups:int8 \
+                               cleaned_per_s:float8 time_to_clean_s:float8 oldest_dirty_lsn:int8 redo_lsn:int8 \
+                               retain_lsn:int8 bad_frames:int8 device_errors:int8 replayed:int8 written_bytes:int8 \
+                               written_per_transaction:float8 written_per_day:float8 write_budget:int8 \
+                               write_budget_left:int8 endurance:int8 life_days:float8"),
+    ("terrace", "statements", "query:text calls:int8 failed:int8 total_ms:float8 mean_ms:float8 min_ms:float8 \
+                               max_ms:float8 rows:int8 pages_hit:int8 pages_read:int8 read_ms:float8 read_data:int8 \
+                               read_undo:int8 read_flash:int8"),
+    ("terrace", "tables", "oid:oid name:name scans:int8 rows_read:int8 index_scans:int8 index_rows_read:int8 \
+                           inserted:int8 updated:int8 deleted:int8 pages:int8 bytes:int8 index_bytes:int8"),
     ("terrace", "indexes", "oid:oid name:name table_name:name scans:int8 rows_read:int8 pages:int8 bytes:int8"),
 ];
 
@@ -270,7 +313,8 @@ fn database(s: &System, catalog: &Catalog) -> Row {
         blks_read: pool.random_reads + pool.sequential_reads, blks_hit: pool.hits, tup_returned: returned,
         tup_fetched: fetched, tup_inserted: inserted, tup_updated: updated, tup_deleted: deleted, conflicts: V::Null,
         temp_files: V::Null, temp_bytes: V::Null, deadlocks: V::Null,
-        blk_read_time: ms(data().map(|u| u.reads.nanos).sum()), blk_write_time: ms(data().map(|u| u.writes.nanos).sum()),
+        blk_read_time: ms(data().map(|u| u.reads.nanos).sum()),
+        blk_write_time: ms(data().map(|u| u.writes.nanos).sum()),
         sessions: V::Null, stats_reset: V::Ts(s.observed.started),
     }
 }
@@ -278,7 +322,8 @@ fn database(s: &System, catalog: &Catalog) -> Row {
 fn pg_statements(s: &System) -> Vec<Row> {
     let row = |(user, text, t): (Arc<str>, Arc<str>, crate::observe::StatementTotals)| {
         row! {
-            userid: oid_of(s, &user), dbid: DATABASE_OID, toplevel: true, queryid: V::Null, query: &*text, calls: t.calls,
+            userid: oid_of(s, &user), dbid: DATABASE_OID, toplevel: true, queryid: V::Null, query: &*text,
+            calls: t.calls,
             total_exec_time: ms(t.total), min_exec_time: ms(t.min), max_exec_time: ms(t.max),
             mean_exec_time: ms(t.total) / t.calls as f64, rows: t.rows, shared_blks_hit: t.reads.hits(),
             shared_blks_read: t.reads.total_pages(), blk_read_time: ms(t.reads.total_nanos()),
@@ -291,7 +336,8 @@ fn statements(s: &System) -> Vec<Row> {
     let row = |(text, t): (Arc<str>, crate::observe::StatementTotals)| {
         let [data, undo, flash] = t.reads.pages;
         row! {
-            query: &*text, calls: t.calls, failed: t.failed, total_ms: ms(t.total), mean_ms: ms(t.total) / t.calls as f64,
+            query: &*text, calls: t.calls, failed: t.failed, total_ms: ms(t.total),
+            mean_ms: ms(t.total) / t.calls as f64,
             min_ms: ms(t.min), max_ms: ms(t.max), rows: t.rows, pages_hit: t.reads.hits(),
             pages_read: t.reads.total_pages(), read_ms: ms(t.reads.total_nanos()), read_data: data, read_undo: undo,
             read_flash: flash,
@@ -334,7 +380,8 @@ fn table_row(s: &System, t: &Table) -> Row {
     let (pages, bytes) = size(s, t.oid);
     row! {
         oid: t.oid.0, name: &*t.name, scans: counts.scans, rows_read: counts.rows, index_scans: scans,
-        index_rows_read: rows, inserted: counts.inserted, updated: counts.updated, deleted: counts.deleted, pages: pages,
+        index_rows_read: rows, inserted: counts.inserted, updated: counts.updated, deleted: counts.deleted,
+        pages: pages,
         bytes: bytes, index_bytes: indexes_size(s, t),
     }
 }
@@ -417,7 +464,8 @@ fn io(s: &System) -> Vec<Row> {
     let row = |u: terrace_storage::IoUsage| {
         row! {
             device: &*u.device, purpose: u.purpose.name(), reads: u.reads.count(), read_bytes: u.read_bytes,
-            read_ms: ms(u.reads.nanos), writes: u.writes.count(), write_bytes: u.write_bytes, write_ms: ms(u.writes.nanos),
+            read_ms: ms(u.reads.nanos), writes: u.writes.count(), write_bytes: u.write_bytes,
+            write_ms: ms(u.writes.nanos),
             syncs: u.syncs.count(), sync_ms: ms(u.syncs.nanos),
         }
     };

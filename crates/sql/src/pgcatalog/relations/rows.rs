@@ -2,6 +2,7 @@
 use super::super::functions::index_definition;
 use super::*;
 use crate::values::typmod;
+use terrace_engine::Role;
 
 /// Relations about objects that Terrace does not have: a query that reads one by an inner join has no rows.
 pub(crate) fn is_always_empty(name: &str) -> bool {
@@ -55,83 +56,69 @@ pub(crate) fn is_always_empty(name: &str) -> bool {
     )
 }
 
+/// What a relation holds; nothing where there is nothing to hold.
 pub(crate) fn rows(catalog: &Catalog, schema: &str, name: &str) -> Vec<Row> {
-    match (schema, name) {
-        ("pg_catalog", "pg_am") => vec![
+    match schema {
+        "pg_catalog" => catalog_rows(catalog, name),
+        "information_schema" => standard_rows(catalog, name),
+        _ => vec![],
+    }
+}
+
+fn catalog_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
+    match name {
+        "pg_am" => vec![
             row! {oid: HEAP_AM_OID, amname: "heap", amtype: "t"},
             row! {oid: BTREE_AM_OID, amname: "btree", amtype: "i"},
         ],
-        ("pg_catalog", "pg_attrdef") => catalog.tables().flat_map(|t| attrdef(t)).collect(),
-        ("pg_catalog", "pg_attribute") => {
-            catalog.tables().flat_map(|t| attribute_rows(t)).chain(own::attributes()).collect()
+        "pg_attrdef" => catalog.tables().flat_map(|t| attrdef(t)).collect(),
+        "pg_attribute" => catalog.tables().flat_map(|t| attribute_rows(t)).chain(own::attributes()).collect(),
+        "pg_authid" | "pg_roles" => catalog.roles().map(|role| role_row(&role)).collect(),
+        "pg_user" => catalog.roles().filter(|role| role.login).map(|role| user_row(&role)).collect(),
+        "pg_class" => catalog.tables().flat_map(|t| class(t)).chain(own::classes()).collect(),
+        "pg_collation" => {
+            [collation(DEFAULT_COLLATION_OID, "default", "d"), collation(C_COLLATION_OID, "C", "c")].into()
         }
-        ("pg_catalog", "pg_authid" | "pg_roles") => catalog
-            .roles()
-            .map(|role| {
-                let mut row = row! {
-                    oid: role.oid, rolname: &*role.name, rolsuper: role.superuser, rolinherit: true,
-                    rolcreaterole: role.superuser, rolcreatedb: false, rolcanlogin: role.login, rolreplication: false,
-                    rolbypassrls: role.superuser, rolconnlimit: -1,
-                };
-                if role.verifier.is_some() {
-                    // Nobody's to read.
-                    row.extend(row! {rolpassword: "********"});
-                }
-                row
-            })
-            .collect(),
-        ("pg_catalog", "pg_user") => catalog
-            .roles()
-            .filter(|role| role.login)
-            .map(|role| {
-                row! {
-                    usename: &*role.name, usesysid: role.oid, usecreatedb: false, usesuper: role.superuser,
-                    usebypassrls: role.superuser,
-                }
-            })
-            .collect(),
-        ("pg_catalog", "pg_class") => catalog.tables().flat_map(|t| class(t)).chain(own::classes()).collect(),
-        ("pg_catalog", "pg_collation") => [(DEFAULT_COLLATION_OID, "default", "d"), (C_COLLATION_OID, "C", "c")]
-            .into_iter()
-            .map(|(oid, name, provider)| {
-                row! {
-                    oid: oid, collname: name, collnamespace: PG_CATALOG_OID, collowner: OWNER_OID, collprovider: provider,
-                    collisdeterministic: true, collencoding: -1, collcollate: "C", collctype: "C",
-                }
-            })
-            .collect(),
-        ("pg_catalog", "pg_constraint") => {
+        "pg_constraint" => {
             let checks = catalog.tables().flat_map(checks);
             constraints(catalog).map(|(t, i)| constraint(&t, &i)).chain(checks).collect()
         }
-        ("pg_catalog", "pg_database") => vec![row! {
-            oid: DATABASE_OID, datname: DATABASE, datdba: OWNER_OID, encoding: 6, datlocprovider: "c", datallowconn: true,
-            datconnlimit: -1, dattablespace: DEFAULT_TABLESPACE_OID, datcollate: "C", datctype: "C",
+        "pg_database" => vec![row! {
+            oid: DATABASE_OID, datname: DATABASE, datdba: OWNER_OID, encoding: 6, datlocprovider: "c",
+            datallowconn: true, datconnlimit: -1, dattablespace: DEFAULT_TABLESPACE_OID, datcollate: "C", datctype: "C",
         }],
-        ("pg_catalog", "pg_index") => indexes(catalog).map(|(t, i)| index(&t, &i)).collect(),
-        ("pg_catalog", "pg_indexes") => indexes(catalog)
+        "pg_index" => indexes(catalog).map(|(t, i)| index(&t, &i)).collect(),
+        "pg_indexes" => indexes(catalog)
             .map(|(t, i)| {
-                row! {schemaname: "public", tablename: &*t.name, indexname: &*i.name, indexdef: index_definition(&t, &i)}
+                row! {
+                    schemaname: "public", tablename: &*t.name, indexname: &*i.name,
+                    indexdef: index_definition(&t, &i),
+                }
             })
             .collect(),
-        ("pg_catalog", "pg_namespace") => schemas()
-            .map(|(oid, name)| row! {oid: oid, nspname: name, nspowner: OWNER_OID})
-            .collect(),
-        ("pg_catalog", "pg_tables") => catalog
+        "pg_namespace" => schemas().map(|(oid, name)| row! {oid: oid, nspname: name, nspowner: OWNER_OID}).collect(),
+        "pg_tables" => catalog
             .tables()
             .filter(|t| !crate::values::is_sequence(t))
             .map(|t| {
                 row! {schemaname: "public", tablename: &*t.name, tableowner: OWNER, hasindexes: !t.indexes.is_empty()}
             })
             .collect(),
-        ("pg_catalog", "pg_tablespace") => {
+        "pg_tablespace" => {
             vec![row! {oid: DEFAULT_TABLESPACE_OID, spcname: "pg_default", spcowner: OWNER_OID}]
         }
-        ("pg_catalog", "pg_type") => TYPES.iter().map(type_row).collect(),
-        ("information_schema", "schemata") => schemas()
-            .map(|(_, name)| row! {catalog_name: DATABASE, schema_name: name, schema_owner: OWNER})
-            .collect(),
-        ("information_schema", "tables") => catalog
+        "pg_type" => TYPES.iter().map(type_row).collect(),
+        _ => vec![],
+    }
+}
+
+/// Of `information_schema`.
+fn standard_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
+    match name {
+        "schemata" => {
+            schemas().map(|(_, name)| row! {catalog_name: DATABASE, schema_name: name, schema_owner: OWNER}).collect()
+        }
+        "tables" => catalog
             .tables()
             .filter(|t| !crate::values::is_sequence(t))
             .map(|t| {
@@ -141,8 +128,8 @@ pub(crate) fn rows(catalog: &Catalog, schema: &str, name: &str) -> Vec<Row> {
                 }
             })
             .collect(),
-        ("information_schema", "columns") => catalog.tables().flat_map(|t| standard_columns(t)).collect(),
-        ("information_schema", "table_constraints") => constraints(catalog)
+        "columns" => catalog.tables().flat_map(|t| standard_columns(t)).collect(),
+        "table_constraints" => constraints(catalog)
             .map(|(t, i)| (t, i.name.clone(), if i.primary { "PRIMARY KEY" } else { "UNIQUE" }))
             .chain(catalog.tables().flat_map(|t| t.checks.iter().map(|c| (t.clone(), c.name.clone(), "CHECK"))))
             .map(|(t, name, kind)| {
@@ -153,10 +140,35 @@ pub(crate) fn rows(catalog: &Catalog, schema: &str, name: &str) -> Vec<Row> {
                 }
             })
             .collect(),
-        ("information_schema", "key_column_usage") => {
-            constraints(catalog).flat_map(|(t, i)| key_columns(&t, &i)).collect()
-        }
-        _ => Vec::new(),
+        "key_column_usage" => constraints(catalog).flat_map(|(t, i)| key_columns(&t, &i)).collect(),
+        _ => vec![],
+    }
+}
+
+fn role_row(role: &Role) -> Row {
+    let mut row = row! {
+        oid: role.oid, rolname: &*role.name, rolsuper: role.superuser, rolinherit: true,
+        rolcreaterole: role.superuser, rolcreatedb: false, rolcanlogin: role.login, rolreplication: false,
+        rolbypassrls: role.superuser, rolconnlimit: -1,
+    };
+    if role.verifier.is_some() {
+        // Nobody's to read.
+        row.extend(row! {rolpassword: "********"});
+    }
+    row
+}
+
+fn user_row(role: &Role) -> Row {
+    row! {
+        usename: &*role.name, usesysid: role.oid, usecreatedb: false, usesuper: role.superuser,
+        usebypassrls: role.superuser,
+    }
+}
+
+fn collation(oid: u32, name: &'static str, provider: &'static str) -> Row {
+    row! {
+        oid: oid, collname: name, collnamespace: PG_CATALOG_OID, collowner: OWNER_OID, collprovider: provider,
+        collisdeterministic: true, collencoding: -1, collcollate: "C", collctype: "C",
     }
 }
 
@@ -204,7 +216,8 @@ fn class(table: &Table) -> Vec<Row> {
     let pages = table.statistics.map_or(0, |s| i32::try_from(s.pages).unwrap_or(i32::MAX));
     let mut rows = vec![row! {
         oid: table.oid.0, relname: &*table.name, relnamespace: PUBLIC_OID, relowner: OWNER_OID, relam: HEAP_AM_OID,
-        relfilenode: table.oid.0, reltuples: rows, relpages: pages, relhasindex: !table.indexes.is_empty(), relpersistence: "p",
+        relfilenode: table.oid.0, reltuples: rows, relpages: pages, relhasindex: !table.indexes.is_empty(),
+        relpersistence: "p",
         relkind: if crate::values::is_sequence(table) { "S" } else { "r" }, relnatts: table.columns.len() as i16,
         relchecks: table.checks.len() as i16, relispopulated: true, relreplident: "d",
     }];
@@ -251,7 +264,10 @@ fn attrdef(table: &Table) -> Vec<Row> {
     let with_default = attributes(table).filter_map(|(n, c)| Some((n, c.default_sql.as_deref()?)));
     with_default
         // Its own OID matters to nobody; it only has to be the same each time.
-        .map(|(n, sql)| row! {oid: table.oid.0.wrapping_mul(2048).wrapping_add(n as u32), adrelid: table.oid.0, adnum: n, adbin: sql})
+        .map(|(n, sql)| {
+            row! {oid: table.oid.0.wrapping_mul(2048).wrapping_add(n as u32), adrelid: table.oid.0,
+            adnum: n, adbin: sql}
+        })
         .collect()
 }
 
@@ -270,7 +286,8 @@ fn index(table: &Table, index: &Index) -> Row {
 
 fn constraint(table: &Table, index: &Index) -> Row {
     row! {
-        oid: index.oid.0, conname: &*index.name, connamespace: PUBLIC_OID, contype: if index.primary { "p" } else { "u" },
+        oid: index.oid.0, conname: &*index.name, connamespace: PUBLIC_OID,
+        contype: if index.primary { "p" } else { "u" },
         convalidated: true, conrelid: table.oid.0, conindid: index.oid.0, confupdtype: "", confdeltype: "",
         confmatchtype: "", conislocal: true, connoinherit: true, conkey: numbers(&index.columns),
         conbin: V::Null,
@@ -305,7 +322,8 @@ fn key_columns(table: &Table, index: &Index) -> Vec<Row> {
 fn type_row(t: &PgType) -> Row {
     let subscript = t.category == "A";
     row! {
-        oid: t.oid, typname: t.name, typnamespace: PG_CATALOG_OID, typowner: OWNER_OID, typlen: t.len, typbyval: t.by_value,
+        oid: t.oid, typname: t.name, typnamespace: PG_CATALOG_OID, typowner: OWNER_OID, typlen: t.len,
+        typbyval: t.by_value,
         typtype: if t.name == "unknown" { "p" } else { "b" }, typcategory: t.category, typispreferred: false,
         typisdefined: true, typdelim: ",", typelem: t.element, typarray: t.array, typinput: 0u32,
         typalign: if t.len == 8 { "d" } else { "i" }, typstorage: if t.len < 0 && !subscript { "x" } else { "p" },

@@ -6,7 +6,8 @@ async fn client() -> Client {
     let mut c = Client::new(&database().await);
     c.ok("CREATE TABLE t (id int PRIMARY KEY, v text, n numeric(6,2), d date, c char(4))", "CREATE TABLE").await;
     c.ok(
-        "INSERT INTO t VALUES (1, 'a', 1.5, '2024-01-01', 'x'), (2, 'b,\"', 2.25, '2024-02-29', 'yy'), (3, NULL, NULL, NULL, NULL)",
+        "INSERT INTO t VALUES (1, 'a', 1.5, '2024-01-01', 'x'), (2, 'b,\"', 2.25, '2024-02-29', 'yy'), \
+         (3, NULL, NULL, NULL, NULL)",
         "INSERT 0 3",
     )
     .await;

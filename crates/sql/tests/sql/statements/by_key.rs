@@ -1,15 +1,17 @@
-//! Statements by key answer as the planner's way does: the same statements through both, and through the shapes of texts.
+//! Statements by key answer as the planner's way does: the same statements through both, and through the shapes of
+//! texts.
 use crate::common::{Client, Reply, database};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use terrace_engine::{DataType, Datum};
 use terrace_sql::Prepared;
 
-const COLUMNS: &str = "(a int, b text, n int, m bigint DEFAULT 7, f float8, v varchar(3), w timestamp, t bool DEFAULT true, \
-                        PRIMARY KEY (a, b), UNIQUE (m))";
+const COLUMNS: &str = "(a int, b text, n int, m bigint DEFAULT 7, f float8, v varchar(3), \
+                       w timestamp, t bool DEFAULT true, PRIMARY KEY (a, b), UNIQUE (m))";
 const ROWS: &str = "(1, 'x', 5, 50, 1.5, 'v', '2001-01-01', true), (1, 'y', 6, 51, 0.5, 'u', NULL, false), \
-                    (1, 'z', NULL, 52, 0.5, NULL, NULL, NULL), (2, 'x', NULL, 60, NULL, NULL, NULL, NULL), (3, 'x', 6, NULL, 1, '', NULL, true), \
-                    (2147483647, 'y', 2147483647, 9223372036854775807, 1e300, 'abc', '1999-12-31 23:59:59.999999', false)";
+                    (1, 'z', NULL, 52, 0.5, NULL, NULL, NULL), (2, 'x', NULL, 60, NULL, NULL, NULL, NULL), \
+                    (3, 'x', 6, NULL, 1, '', NULL, true), (2147483647, 'y', 2147483647, 9223372036854775807, 1e300, \
+                    'abc', '1999-12-31 23:59:59.999999', false)";
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Way {

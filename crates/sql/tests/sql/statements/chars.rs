@@ -210,7 +210,10 @@ async fn n49_pairs_in_sliding_windows() {
     c.rows("SELECT regr_r2(a, b) FROM (VALUES (1::float8, 1::float8), (1, 2), (1, 3)) v(a, b)", &["1.0"]).await;
     let of = "FROM (VALUES (1::float8, 1::float8), (2, 3), (4, NULL), (7, 5)) v(y, x)";
     c.rows(
-        &format!("SELECT regr_count(y, x), regr_avgy(y, x), regr_sxy(y, x), regr_slope(y, x), regr_intercept(y, x), corr(y, x) {of}"),
+        &format!(
+            "SELECT regr_count(y, x), regr_avgy(y, x), regr_sxy(y, x), regr_slope(y, x), regr_intercept(y, x), \
+                  corr(y, x) {of}"
+        ),
         &["3|3.3333333333333335|12.0|1.5|-1.1666666666666667|0.9332565252573828"],
     )
     .await;

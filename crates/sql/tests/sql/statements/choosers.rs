@@ -45,7 +45,8 @@ async fn n4_types_of_results() {
 #[tokio::test]
 async fn n6_the_first_of_equals() {
     let mut c = client().await;
-    let sql = "SELECT least(f8, 0)::text, greatest(0, f8)::text, greatest(f4, 0::real)::text, least(NULL, f8, 1)::text FROM t WHERE id = 2";
+    let sql = "SELECT least(f8, 0)::text, greatest(0, f8)::text, greatest(f4, 0::real)::text, least(NULL, f8, \
+               1)::text FROM t WHERE id = 2";
     c.rows(sql, &["-0|0|-0|-0"]).await;
     c.rows("SELECT greatest('NaN'::float8, 'inf', 1)::text, least('NaN'::float8, NULL)::text", &["NaN|NaN"]).await;
     c.rows(
@@ -86,9 +87,13 @@ async fn n12_constants_beside_any_type() {
             &["NULL"],
         )
         .await;
-        c.rows(&format!("SELECT count(*) FROM t WHERE {column} IN ('{constant}') OR {column} BETWEEN '{constant}' AND '{constant}'"), &[
-            if column == "b" { "1" } else { "0" },
-        ])
+        c.rows(
+            &format!(
+                "SELECT count(*) FROM t WHERE {column} IN ('{constant}') OR {column} BETWEEN '{constant}' \
+                         AND '{constant}'"
+            ),
+            &[if column == "b" { "1" } else { "0" }],
+        )
         .await;
     }
     c.fails("SELECT coalesce(i, 'seven') FROM t", "22P02").await;
@@ -111,7 +116,8 @@ fn kind(column: &str) -> &'static str {
 #[tokio::test]
 async fn n13_far_times() {
     let mut c = client().await;
-    let sql = "SELECT coalesce(d, ts)::text, greatest(d, tz)::text, CASE WHEN true THEN d ELSE ts END::text FROM t WHERE id = 2";
+    let sql = "SELECT coalesce(d, ts)::text, greatest(d, tz)::text, CASE WHEN true THEN d ELSE ts END::text \
+               FROM t WHERE id = 2";
     c.rows(sql, &["1600-01-01 00:00:00|1600-01-01 01:00:00+00|1600-01-01 00:00:00"]).await;
     c.rows(
         "SELECT x::text FROM (SELECT d FROM t WHERE id = 2 UNION SELECT ts FROM t WHERE id = 2) v(x) ORDER BY x",

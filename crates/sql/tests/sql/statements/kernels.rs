@@ -19,7 +19,12 @@ async fn bound(c: &mut Client, sql: &str, given: &[&str]) -> Vec<String> {
 async fn q1_sums_do_not_wrap() {
     let mut c = client().await;
     c.ok("CREATE TABLE t (id int PRIMARY KEY, n numeric, w numeric(38, 0), b bigint)", "CREATE TABLE").await;
-    c.ok("INSERT INTO t SELECT g, 1e18, 99999999999999999999999999999999999999, 9223372036854775807 FROM generate_series(1, 200) g", "INSERT 0 200").await;
+    c.ok(
+        "INSERT INTO t SELECT g, 1e18, 99999999999999999999999999999999999999, 9223372036854775807 \
+          FROM generate_series(1, 200) g",
+        "INSERT 0 200",
+    )
+    .await;
     refusals(
         &mut c,
         &[
@@ -39,13 +44,18 @@ async fn q1_sums_do_not_wrap() {
         &[
             ("SELECT sum(n)::text, avg(n)::text FROM t WHERE id <= 50", "50000000000000000000|1000000000000000000"),
             ("SELECT sum(b) FROM t", "1844674407370955161400"),
-            ("SELECT sum(b) OVER (ORDER BY id ROWS 1 PRECEDING) FROM t ORDER BY id DESC LIMIT 1", "18446744073709551614"),
+            (
+                "SELECT sum(b) OVER (ORDER BY id ROWS 1 PRECEDING) FROM t \
+              ORDER BY id DESC LIMIT 1",
+                "18446744073709551614",
+            ),
             ("SELECT sum(DISTINCT b), sum(b) FILTER (WHERE id = 1) FROM t", "9223372036854775807|9223372036854775807"),
             ("SELECT sum(n - n) FROM t", "0.000000000000000000"),
             ("SELECT sum(n) FROM t WHERE false", "NULL"),
             // Not by subtraction of what left the window.
             (
-                "SELECT sum(x) OVER (ORDER BY i ROWS 1 PRECEDING) FROM (VALUES (1, 1e20::float8), (2, 1), (3, 2)) v(i, x) ORDER BY i DESC LIMIT 1",
+                "SELECT sum(x) OVER (ORDER BY i ROWS 1 PRECEDING) FROM (VALUES (1, 1e20::float8), (2, 1), \
+                 (3, 2)) v(i, x) ORDER BY i DESC LIMIT 1",
                 "3.0",
             ),
         ],
@@ -507,7 +517,11 @@ async fn n10_n14_n28_functions() {
         &mut c,
         &[
             (r"SELECT length('\xc3a4'::bytea), octet_length('\xc3a4'::bytea), bit_length('\x61'::bytea)", "2|2|8"),
-            ("SELECT split_part('a,b,c', ',', 2), split_part('a,b,c', ',', -1), split_part('a', '', 1), split_part('a', ',', 5)", "b|c|a|"),
+            (
+                "SELECT split_part('a,b,c', ',', 2), split_part('a,b,c', ',', -1), split_part('a', '', 1), \
+              split_part('a', ',', 5)",
+                "b|c|a|",
+            ),
             ("SELECT ~3::smallint, ~3, ~(-1::bigint), - ~0", "-4|-4|0|1"),
             ("SELECT every(x > 0), bool_and(x > 1) FROM (VALUES (1), (2)) v(x)", "true|false"),
         ],
@@ -544,7 +558,8 @@ async fn q27_extremes_of_nan() {
 #[tokio::test]
 async fn p12_operators_that_do_not_exist() {
     let mut c = client().await;
-    let from = "FROM (VALUES (1, 'a', true, date '2020-01-01', '\x61'::bytea, 'ab '::varchar(4), 'ab'::char(4))) v(i, s, b, d, y, v, c)";
+    let from = "FROM (VALUES (1, 'a', true, date '2020-01-01', '\x61'::bytea, 'ab '::varchar(4), \
+                'ab'::char(4))) v(i, s, b, d, y, v, c)";
     for condition in [
         "i = s",
         "d = s",

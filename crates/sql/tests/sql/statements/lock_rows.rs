@@ -143,7 +143,8 @@ async fn jobs_are_taken_by_one_statement() {
     b.ok("EXECUTE finish(3)", "DELETE 3").await;
     b.ok("ROLLBACK", "ROLLBACK").await;
     // A job that is done with goes by the same means.
-    let done = "DELETE FROM jobs WHERE id = (SELECT id FROM jobs ORDER BY id DESC LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id";
+    let done = "DELETE FROM jobs WHERE id = (SELECT id FROM jobs ORDER BY id DESC LIMIT 1 FOR UPDATE SKIP LOCKED) \
+                RETURNING id";
     a.rows(done, &["6"]).await;
 }
 
@@ -157,7 +158,8 @@ async fn workers_take_jobs_by_one_statement() {
     let work = |mut c: Client| async move {
         let mut taken = vec![];
         let take = "UPDATE jobs SET state = 'running', tries = tries + 1 WHERE id = ANY (ARRAY( \
-                    SELECT id FROM jobs WHERE state = 'ready' ORDER BY id LIMIT 2 FOR UPDATE SKIP LOCKED)) RETURNING id";
+                    SELECT id FROM jobs WHERE state = 'ready' ORDER BY id LIMIT 2 FOR UPDATE SKIP LOCKED)) \
+                    RETURNING id";
         loop {
             let Reply::Rows(ids) = c.run(take).await.unwrap() else { panic!("rows") };
             if ids.is_empty() {

@@ -77,7 +77,8 @@ async fn f3_results_of_the_functions_made_here() {
         ("SELECT rpad('hi', 5, 'xy'), rpad('hello', 3), rpad('hi', 4) || '|', rpad('hi', 4, '')", "hixyx|hel|hi  ||hi"),
         ("SELECT lpad('ä', 3, 'öü'), rpad('ä', 4, 'öü')", "öüä|äöüö"),
         (
-            "SELECT replace('abcabc', 'b', 'xx'), replace('abc', '', 'x'), replace('aaa', 'aa', 'b'), replace('a', NULL, 'b')",
+            "SELECT replace('abcabc', 'b', 'xx'), replace('abc', '', 'x'), replace('aaa', 'aa', 'b'), \
+             replace('a', NULL, 'b')",
             "axxcaxxc|abc|ba|NULL",
         ),
         (

@@ -69,14 +69,18 @@ async fn n29_an_inner_with_query_hides_an_outer_one() {
     )
     .await;
     c.rows(
-        "WITH n AS (SELECT 7 AS x) SELECT * FROM (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3) \
-         SELECT count(*) FROM n) q, n",
+        "WITH n AS (SELECT 7 AS x) SELECT * FROM (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n \
+         WHERE i < 3) SELECT count(*) FROM n) q, n",
         &["3|7"],
     )
     .await;
     // It hides a table, too, but not in its own definition.
-    c.rows("WITH t AS (SELECT id FROM t WHERE id > 1) SELECT (WITH t AS (SELECT id * 2 AS id FROM t) SELECT id FROM t) FROM t", &["4"])
-        .await;
+    c.rows(
+        "WITH t AS (SELECT id FROM t WHERE id > 1) SELECT (WITH t AS (SELECT id * 2 AS id FROM t) SELECT id \
+            FROM t) FROM t",
+        &["4"],
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -92,8 +96,12 @@ async fn lists_and_bounds_of_every_form() {
         &["true|false|true"],
     )
     .await;
-    c.rows("SELECT 2 BETWEEN SYMMETRIC NULL AND 1, 0 BETWEEN SYMMETRIC 1 + 1 AND 1 AND true, NOT 1 BETWEEN SYMMETRIC 2 AND 0", &["NULL|false|false"])
-        .await;
+    c.rows(
+        "SELECT 2 BETWEEN SYMMETRIC NULL AND 1, 0 BETWEEN SYMMETRIC 1 + 1 AND 1 \
+            AND true, NOT 1 BETWEEN SYMMETRIC 2 AND 0",
+        &["NULL|false|false"],
+    )
+    .await;
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-//! Plans whose answers DataFusion alone would get wrong: NULLs in memberships, conditions on aggregates, UNION ALL, outer joins.
+//! Plans whose answers DataFusion alone would get wrong: NULLs in memberships, conditions on aggregates, UNION ALL,
+//! outer joins.
 use crate::common::{Client, database};
 
 /// As the tables that the statements below were tried on in PostgreSQL.
@@ -9,8 +10,8 @@ async fn tables() -> Client {
         let sql = format!("CREATE TABLE {table} (id int PRIMARY KEY, a int, b int, s {s}, d date)");
         c.ok(&sql, "CREATE TABLE").await;
     }
-    let rows = "INSERT INTO u VALUES (1, 1, 10, 'a', '2020-01-01'), (2, NULL, 20, 'b', '2020-02-01'), (3, 5, NULL, 'c', NULL), \
-                (4, 5, 10, 'd', '2019-01-01')";
+    let rows = "INSERT INTO u VALUES (1, 1, 10, 'a', '2020-01-01'), (2, NULL, 20, 'b', '2020-02-01'), \
+                (3, 5, NULL, 'c', NULL), (4, 5, 10, 'd', '2019-01-01')";
     c.ok(rows, "INSERT 0 4").await;
     c.ok("INSERT INTO w VALUES (1, 5, 10, 'a', '2020-01-01'), (2, NULL, 20, NULL, '2020-02-01')", "INSERT 0 2").await;
     let rows =
@@ -116,7 +117,8 @@ async fn q9_multiplicities_of_intersect_and_except_all() {
     c.rows("SELECT b FROM u EXCEPT ALL SELECT b FROM w2", &["10", "NULL"]).await;
     c.rows("SELECT a FROM u INTERSECT SELECT a FROM w2", &["1", "5", "NULL"]).await;
     c.rows("SELECT b FROM u EXCEPT SELECT b FROM w2", &["NULL"]).await;
-    let both = "(SELECT b, 1 FROM u EXCEPT ALL SELECT b, 1 FROM w) UNION ALL (SELECT a, 2 FROM u INTERSECT ALL SELECT a, 2 FROM u)";
+    let both = "(SELECT b, 1 FROM u EXCEPT ALL SELECT b, 1 FROM w) UNION ALL (SELECT a, 2 FROM u INTERSECT ALL \
+                SELECT a, 2 FROM u)";
     c.rows(both, &["10|1", "1|2", "5|2", "5|2", "NULL|1", "NULL|2"]).await;
 }
 

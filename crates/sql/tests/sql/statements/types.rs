@@ -152,8 +152,8 @@ async fn casts_round_and_cut() {
     .await;
 }
 
-#[tokio::test]
-async fn columns_of_every_type() {
+/// A table with a column of each type, and three rows.
+async fn every_type() -> Client {
     let mut c = client().await;
     c.ok(
         "CREATE TABLE t (id int PRIMARY KEY, s smallint, r real, n numeric(8, 2), p numeric, c char(4), b bytea, \
@@ -169,11 +169,18 @@ async fn columns_of_every_type() {
         "INSERT 0 3",
     )
     .await;
+    c
+}
+
+#[tokio::test]
+async fn columns_of_every_type() {
+    let mut c = every_type().await;
     c.rows(
         "SELECT id, s, r, n, p::text, c, b::text, d, z::text, u::text FROM t ORDER BY id",
         &[
             "1|7|0.5|2.35|1.5|ab|\\xdeadbeef|2020-02-29|2020-01-01 10:00:00+00|a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
-            "2|-7|-1000.0|-0.01|12345678901234567890|abcd|\\x|1999-12-31|1999-12-31 23:59:59.5+00|00000000-0000-0000-0000-000000000000",
+            "2|-7|-1000.0|-0.01|12345678901234567890|abcd|\\x|1999-12-31|\
+             1999-12-31 23:59:59.5+00|00000000-0000-0000-0000-000000000000",
             "3|NULL|NULL|NULL|NULL|NULL|NULL|NULL|NULL|NULL",
         ],
     )

@@ -50,7 +50,8 @@ impl Partition {
                 found = Some((self.record(frame).rec(), frame));
                 break;
             }
-            passed.push(frame); // Being written or cleaned. It stays counted: who looks without the latch is to find it.
+            // Being written or cleaned. It stays counted, so that a reader without the latch finds it.
+            passed.push(frame);
             self.heap_remove(frame);
         }
         passed.into_iter().for_each(|frame| self.heap_push(frame));

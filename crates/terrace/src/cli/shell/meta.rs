@@ -20,26 +20,30 @@ const HELP: &str = "\\d [NAME]          all relations, or one's columns, indexes
 \\conninfo          whom this talks to
 \\?                 this help
 \\q                 leave
-Statements end with a semicolon and may have several lines. Tab completes words and names, the arrows and Ctrl-R find earlier lines,
-Ctrl-C cancels the statement that runs or is typed, Ctrl-D leaves.";
+Statements end with a semicolon and may have several lines. Tab completes words and names, the arrows
+and Ctrl-R find earlier lines, Ctrl-C cancels the statement that runs or is typed, Ctrl-D leaves.";
 
-const RELATIONS: &str = "SELECT n.nspname AS \"Schema\", c.relname AS \"Name\", CASE c.relkind WHEN 'r' THEN 'table' WHEN 'i' THEN 'index' \
+const RELATIONS: &str = "SELECT n.nspname AS \"Schema\", c.relname AS \"Name\", \
+                         CASE c.relkind WHEN 'r' THEN 'table' WHEN 'i' THEN 'index' \
                          WHEN 'S' THEN 'sequence' WHEN 'v' THEN 'view' END AS \"Type\" FROM pg_catalog.pg_class c \
                          JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
                          WHERE n.nspname NOT IN ('pg_catalog', 'information_schema')";
 
 const SCHEMAS: &str = "SELECT nspname AS \"Name\" FROM pg_catalog.pg_namespace ORDER BY 1";
 
-const ROLES: &str = "SELECT rolname AS \"Role\", rolsuper AS \"Superuser\", rolcanlogin AS \"Login\" FROM pg_catalog.pg_roles ORDER BY 1";
+const ROLES: &str = "SELECT rolname AS \"Role\", rolsuper AS \"Superuser\", rolcanlogin AS \"Login\" \
+                     FROM pg_catalog.pg_roles ORDER BY 1";
 
 const DATABASES: &str = "SELECT datname AS \"Name\", pg_catalog.pg_get_userbyid(datdba) AS \"Owner\", \
-                         pg_catalog.pg_encoding_to_char(encoding) AS \"Encoding\" FROM pg_catalog.pg_database ORDER BY 1";
+                         pg_catalog.pg_encoding_to_char(encoding) AS \"Encoding\" FROM pg_catalog.pg_database \
+                         ORDER BY 1";
 
 /// What Tab completes: relations as SQL finds them, and their columns.
-pub(super) const NAMES: &str = "SELECT CASE n.nspname WHEN 'terrace' THEN 'terrace.' || c.relname ELSE c.relname END FROM pg_catalog.pg_class c \
-                                JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
-                                WHERE n.nspname IN ('public', 'terrace') OR c.relname LIKE 'pg_stat%' OR c.relname = 'pg_locks' \
-                                UNION SELECT a.attname FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid \
+pub(super) const NAMES: &str = "SELECT CASE n.nspname WHEN 'terrace' THEN 'terrace.' || c.relname ELSE c.relname END \
+                                FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+                                WHERE n.nspname IN ('public', 'terrace') OR c.relname LIKE 'pg_stat%' \
+                                OR c.relname = 'pg_locks' UNION SELECT a.attname FROM pg_catalog.pg_attribute a \
+                                JOIN pg_catalog.pg_class c ON c.oid = a.attrelid \
                                 WHERE c.relnamespace = 2200 AND a.attnum > 0 AND NOT a.attisdropped";
 
 impl Shell {
@@ -143,10 +147,12 @@ impl Shell {
             "SELECT a.attname AS \"Column\", pg_catalog.format_type(a.atttypid, a.atttypmod) AS \"Type\", \
              CASE WHEN a.attnotnull THEN 'not null' END AS \"Nullable\", d.adbin AS \"Default\" \
              FROM pg_catalog.pg_attribute a \
-             LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum WHERE a.attrelid = {class} AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
+             LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum \
+             WHERE a.attrelid = {class} AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
         );
         let indexes = format!(
-            "SELECT pg_catalog.pg_get_indexdef(i.indexrelid) AS \"Indexes\" FROM pg_catalog.pg_index i WHERE i.indrelid = {class}"
+            "SELECT pg_catalog.pg_get_indexdef(i.indexrelid) AS \"Indexes\" FROM pg_catalog.pg_index i \
+             WHERE i.indrelid = {class}"
         );
         let checks = format!(
             "SELECT conname || ' ' || pg_catalog.pg_get_constraintdef(oid, true) FROM pg_catalog.pg_constraint \

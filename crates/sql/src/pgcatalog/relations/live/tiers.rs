@@ -74,7 +74,8 @@ pub(super) fn percentiles(s: &System) -> Vec<Row> {
     let told = all(s).into_iter().filter(|(_, d)| d.count() > 0);
     told.map(|(name, d)| {
         row! {
-            name: &*name, count: d.count(), mean_ms: ms(d.mean()), p50_ms: ms(d.quantile(0.5)), p90_ms: ms(d.quantile(0.9)),
+            name: &*name, count: d.count(), mean_ms: ms(d.mean()), p50_ms: ms(d.quantile(0.5)),
+            p90_ms: ms(d.quantile(0.9)),
             p99_ms: ms(d.quantile(0.99)), p999_ms: ms(d.quantile(0.999)),
         }
     })
