@@ -91,7 +91,7 @@ enum Action {
 }
 
 #[derive(Debug)]
-pub(crate) struct Fast {
+pub(crate) struct ByKey {
     /// Of the catalogue it was recognised against.
     pub(crate) version: u64,
     /// Whether it asks for the transaction's time.
@@ -102,7 +102,7 @@ pub(crate) struct Fast {
     action: Action,
 }
 
-pub(crate) enum FastDone {
+pub(crate) enum ByKeyDone {
     Rows(RecordBatch),
     Tag(String),
 }
@@ -176,6 +176,8 @@ fn compute(op: Arithmetic, left: Datum, right: Datum) -> Result<Datum> {
 
 impl Key {
     fn values(&self, bound: Bound<'_>) -> Result<Vec<Datum>> {
+        debug_assert!(self.index.unique, "a key names one row");
+        debug_assert_eq!(self.values.len(), self.index.columns.len(), "all columns of the index");
         self.values.iter().map(|given| given.value(bound)).collect()
     }
 }
@@ -185,7 +187,7 @@ type LookUp<'f> = (&'f Index, Result<Vec<Datum>>, &'f [usize]);
 
 type Found = (terrace_storage::Rid, RowBuf, terrace_engine::Version);
 
-impl Fast {
+impl ByKey {
     /// Whether it still is what its text says.
     pub(crate) fn means(&self, version: u64) -> bool {
         self.version == version && self.zone == Zone::current()
@@ -217,9 +219,9 @@ impl Fast {
     }
 
     /// `None`: the general way is needed after all (nothing has been done). The table is locked.
-    pub(crate) async fn run(&self, txn: &mut Txn, bound: Bound<'_>) -> Result<Option<FastDone>> {
+    pub(crate) async fn run(&self, txn: &mut Txn, bound: Bound<'_>) -> Result<Option<ByKeyDone>> {
         let key = match &self.action {
-            Action::Range(range) => return Ok(range.run(&self.table, txn, bound).await?.map(FastDone::Rows)),
+            Action::Range(range) => return Ok(range.run(&self.table, txn, bound).await?.map(ByKeyDone::Rows)),
             Action::Insert { rows } => return self.insert(txn, rows, bound).await.map(Some),
             Action::Select { key, .. } | Action::Update { key, .. } | Action::Delete { key } => key,
         };
@@ -238,7 +240,7 @@ impl Fast {
         let (verb, sets) = match &self.action {
             Action::Select { columns, schema, .. } => {
                 let row = found.iter().map(|found| found.1.view(&self.table));
-                return Ok(Some(FastDone::Rows(batch(&self.table, columns, schema, row)?)));
+                return Ok(Some(ByKeyDone::Rows(batch(&self.table, columns, schema, row)?)));
             }
             Action::Update { sets, .. } => ("UPDATE", Some(sets)),
             _ => ("DELETE", None),
@@ -247,10 +249,10 @@ impl Fast {
             Some(found) => self.change(txn, found, (&key.index, &values), sets, bound).await?,
             None => false,
         };
-        Ok(Some(FastDone::Tag(format!("{verb} {}", changed as u8))))
+        Ok(Some(ByKeyDone::Tag(format!("{verb} {}", changed as u8))))
     }
 
-    async fn insert(&self, txn: &mut Txn, rows: &[Vec<Given>], bound: Bound<'_>) -> Result<FastDone> {
+    async fn insert(&self, txn: &mut Txn, rows: &[Vec<Given>], bound: Bound<'_>) -> Result<ByKeyDone> {
         let row = |row: &Vec<Given>| row.iter().map(|given| given.value(bound)).collect::<Result<Vec<Datum>>>();
         // All values before the first row, as the general way has it: which error comes first is part of the answer.
         let rows = rows.iter().map(row).collect::<Result<Vec<_>>>()?;
@@ -261,7 +263,7 @@ impl Fast {
             check_not_null(&self.table, row)?;
             txn.insert(&self.table, row).await?;
         }
-        Ok(FastDone::Tag(format!("INSERT 0 {}", rows.len())))
+        Ok(ByKeyDone::Tag(format!("INSERT 0 {}", rows.len())))
     }
 
     /// Updates (`sets`) or deletes the row, evaluating the statement again on each newer version that another
@@ -312,6 +314,7 @@ pub(crate) fn batch<'a>(
     for view in rows {
         columns.iter().zip(&mut builders).for_each(|(at, builder)| builder.push(view.get(*at)));
     }
+    debug_assert_eq!(columns.len(), schema.fields().len(), "a column for each field");
     let options = RecordBatchOptions::new().with_row_count(Some(count));
     let arrays = builders.into_iter().map(ColumnBuilder::finish).collect();
     RecordBatch::try_new_with_options(schema.clone(), arrays, &options).map_err(from_arrow)

@@ -37,6 +37,7 @@ impl CancelToken {
     pub(crate) fn cancel(&self, reason: Reason) {
         // The first reason stays.
         let _ = self.cancelled.compare_exchange(0, reason as u8, Ordering::SeqCst, Ordering::SeqCst);
+        debug_assert_ne!(self.cancelled.load(Ordering::SeqCst), 0, "invariant 2: a cancel is never taken back");
         self.waiters.notify_waiters();
     }
 
@@ -141,6 +142,7 @@ impl Canceller {
 /// Cancels a session's statements that take longer than `timeout`; ends with the session, and when another timeout is
 /// set. One task for all statements: one that begins while it sleeps has a later deadline than its waking.
 async fn watch(env: Env, running: Weak<Mutex<Running>>, timeout: Duration) {
+    assert!(!timeout.is_zero(), "a timeout of 0 is none");
     loop {
         let wait = {
             let Some(running) = running.upgrade() else { return };

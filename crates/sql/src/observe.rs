@@ -143,7 +143,8 @@ impl Observed {
             }
         };
         let activity = Arc::new(Activity::new(pid, user, self.env.unix_micros()));
-        sessions.insert(pid, activity.clone());
+        let before = sessions.insert(pid, activity.clone());
+        assert!(before.is_none(), "a process id is one session's");
         activity
     }
 }
@@ -162,7 +163,8 @@ impl Present {
 
 impl Drop for Present {
     fn drop(&mut self) {
-        self.observed.sessions.lock().remove(&self.activity.pid);
+        let left = self.observed.sessions.lock().remove(&self.activity.pid);
+        debug_assert!(left.is_some_and(|activity| Arc::ptr_eq(&activity, &self.activity)), "it was there");
         self.observed.latency.add(&self.activity.latency.read());
     }
 }

@@ -5,30 +5,30 @@
 //! 2. Outside a block, a statement commits by itself, or (after [`Session::begin_pipeline`]) at `sync`.
 //! 3. A commit is never cancelled.
 pub(crate) mod alter_system;
-pub(crate) mod at_once;
 pub(crate) mod control;
 pub(crate) mod cursor;
 pub(crate) mod heavy;
 pub(crate) mod named;
 pub(crate) mod prepared;
 pub(crate) mod rows;
+pub(crate) mod run_by_key;
 pub(crate) mod running;
 pub(crate) mod savepoint;
 pub(crate) mod shapes;
 pub(crate) mod vacuum;
 
-use crate::by_key::{Bound, Fast, FastDone};
+use crate::by_key::{Bound, ByKey, ByKeyDone};
 use crate::cancel::{CancelToken, Canceller};
 use crate::database::{Account, SqlDatabase};
 use crate::observe::Present;
 use crate::parse::cursors::declared;
 use crate::pgcatalog::{SessionInfo, System};
 use crate::plan::refusals;
-use crate::session::at_once::Changed;
 use crate::session::cursor::Cursor;
 use crate::session::named::{Kept, Named};
 use crate::session::prepared::Prepared;
 use crate::session::rows::rows_of;
+use crate::session::run_by_key::Changed;
 use crate::session::running::Running;
 use crate::session::shapes::{Parsed, Shapes};
 use crate::settings::{Reported, Settings};
@@ -315,7 +315,7 @@ impl Session {
         types: &[Option<DataType>],
         describing: Describing<'_>,
     ) -> Result<Arc<Prepared>> {
-        let (mut described, mut fast, mut executes) = (Described::default(), None, None);
+        let (mut described, mut by_key, mut executes) = (Described::default(), None, None);
         if let Some(Statement::Execute { name, .. }) = &statement {
             let inner = self.executed(name.as_ref())?.prepared.clone();
             described.columns = inner.columns.clone();
@@ -323,11 +323,13 @@ impl Session {
         } else if let Some(statement) = &statement {
             let catalog = self.catalog().await;
             let mut known = types.to_vec();
-            fast = if self.by_key { by_key::recognise(statement, &catalog, &mut known).map(Arc::new) } else { None };
-            described = match &fast {
-                Some(fast) => Described {
+            by_key = if self.by_key { by_key::recognise(statement, &catalog, &mut known).map(Arc::new) } else { None };
+            let open = by_key.is_some() && known.iter().any(Option::is_none);
+            assert!(!open, "recognise.rs, invariant 2: every parameter has a type");
+            described = match &by_key {
+                Some(by_key) => Described {
                     parameters: known.into_iter().flatten().collect(),
-                    columns: fast.columns(),
+                    columns: by_key.columns(),
                     ..Described::default()
                 },
                 None => match self.fetched_columns(statement)? {
@@ -337,7 +339,7 @@ impl Session {
             };
         }
         let Described { parameters, arrays, columns } = described;
-        let fast = Mutex::new(fast);
+        let by_key = Mutex::new(by_key);
         let (entry, attached) = (OnceLock::new(), OnceLock::new());
         Ok(Arc::new(Prepared {
             sql: sql.into(),
@@ -347,7 +349,7 @@ impl Session {
             notices: crate::parse::lexical::cut_names(sql),
             statement,
             depth,
-            fast,
+            by_key,
             executes,
             heavy: None,
             entry,
@@ -402,10 +404,10 @@ impl Session {
     pub async fn execute(&mut self, statement: &Arc<Prepared>, parameters: Vec<Datum>) -> Result<Outcome> {
         let Some(ast) = &statement.statement else { return Ok(Outcome::Empty) };
         let mut waited = None;
-        if let Some(fast) = self.change_by_key(statement, &parameters) {
+        if let Some(by_key) = self.change_by_key(statement, &parameters) {
             // Boxed as below.
             let zone = self.zone();
-            match zone.over(Box::pin(self.execute_change(statement, ast, fast, &parameters))).await {
+            match zone.over(Box::pin(self.execute_change(statement, ast, by_key, &parameters))).await {
                 Changed::Done(done) => return done,
                 Changed::General(running) => waited = running,
             }
@@ -505,11 +507,11 @@ impl Session {
     ) -> Result<Outcome> {
         let number = self.ensure_transaction().await;
         let state = LazyState::new(&self.database.state, &self.clock);
-        let fast = prepared.fast.lock().clone();
-        if let Some(fast) = fast {
-            let now = if fast.uses_now { state.now() } else { 0 };
+        let by_key = prepared.by_key.lock().clone();
+        if let Some(by_key) = by_key {
+            let now = if by_key.uses_now { state.now() } else { 0 };
             let bound = Bound { parameters, now };
-            if let Some(outcome) = self.run_fast(prepared, ast, fast, bound, token).await? {
+            if let Some(outcome) = self.run_by_key_in_transaction(prepared, ast, by_key, bound, token).await? {
                 return Ok(outcome);
             }
         }
@@ -533,18 +535,18 @@ impl Session {
     }
 
     /// `None`: the general way is needed after all.
-    async fn run_fast(
+    async fn run_by_key_in_transaction(
         &self,
         prepared: &Prepared,
         ast: &Statement,
-        fast: Arc<Fast>,
+        by_key: Arc<ByKey>,
         bound: Bound<'_>,
         token: &Arc<CancelToken>,
     ) -> Result<Option<Outcome>> {
-        Ok(match token.run(self.by_key(prepared, ast, fast, bound)).await? {
+        Ok(match token.run(self.by_key(prepared, ast, by_key, bound)).await? {
             None => None,
-            Some(FastDone::Tag(tag)) => Some(Outcome::Command { tag, notices: vec![] }),
-            Some(FastDone::Rows(batch)) => {
+            Some(ByKeyDone::Tag(tag)) => Some(Outcome::Command { tag, notices: vec![] }),
+            Some(ByKeyDone::Rows(batch)) => {
                 // All of it is here: the statement is over.
                 self.shared.succeed().await?;
                 if let Some(running) = &self.running {
@@ -561,31 +563,31 @@ impl Session {
         &self,
         prepared: &Prepared,
         ast: &Statement,
-        mut fast: Arc<Fast>,
+        mut by_key: Arc<ByKey>,
         bound: Bound<'_>,
-    ) -> Result<Option<FastDone>> {
+    ) -> Result<Option<ByKeyDone>> {
         let mut slot = self.shared.cell.lock().await;
         slot.queried = true;
         let txn = slot.open();
         loop {
             txn.begin_statement();
             let catalog = txn.catalog();
-            if !fast.means(catalog.version()) {
+            if !by_key.means(catalog.version()) {
                 let mut types: Vec<Option<DataType>> = prepared.parameters.iter().copied().map(Some).collect();
                 let again = by_key::recognise(ast, &catalog, &mut types)
-                    .filter(|f| f.columns() == prepared.columns && f.uses_now == fast.uses_now);
+                    .filter(|f| f.columns() == prepared.columns && f.uses_now == by_key.uses_now);
                 let Some(again) = again else { return Ok(None) };
-                fast = Arc::new(again);
-                *prepared.fast.lock() = Some(fast.clone());
+                by_key = Arc::new(again);
+                *prepared.by_key.lock() = Some(by_key.clone());
             }
-            match txn.lock_table(fast.table(), fast.writes()).await {
+            match txn.lock_table(by_key.table(), by_key.writes()).await {
                 // Dropped, or given another identity by TRUNCATE, meanwhile: the name is looked up again.
-                Err(error) if error.state.0 == "42P01" && txn.catalog().version() != fast.version => continue,
+                Err(error) if error.state.0 == "42P01" && txn.catalog().version() != by_key.version => continue,
                 locked => locked?,
             }
             // Locked: from here on the definition stays. It may have changed while this waited.
-            if txn.catalog().version() == fast.version {
-                return fast.run(txn, bound).await;
+            if txn.catalog().version() == by_key.version {
+                return by_key.run(txn, bound).await;
             }
         }
     }

@@ -170,11 +170,13 @@ impl Settings {
 
     /// Forgets the savepoint of that number, from 0, and those after it.
     pub(crate) fn release(&mut self, at: usize) {
+        debug_assert!(at < self.savepoints.len(), "invariant 1: a savepoint of the transaction is one here");
         self.savepoints.truncate(at);
     }
 
     /// As it was at the savepoint of that number, which stays.
     pub(crate) fn back_to(&mut self, at: usize) {
+        debug_assert!(at < self.savepoints.len(), "invariant 1: a savepoint of the transaction is one here");
         self.savepoints.truncate(at + 1);
         if let Some(state) = self.savepoints.last().cloned() {
             self.restore(state);

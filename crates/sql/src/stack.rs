@@ -10,6 +10,9 @@ use std::task::{Context, Poll};
 /// Bytes of stack: so many, and for each level so many more. Only what is touched becomes memory.
 const STACK: (usize, usize) = if cfg!(debug_assertions) { (2 << 20, 256 << 10) } else { (512 << 10, 128 << 10) };
 
+/// Bytes that the frames of [`on_stack`] itself may take.
+const FRAMES: usize = 64 << 10;
+
 /// Invariant 1.
 pub(crate) const fn stack_for(depth: usize) -> usize {
     STACK.0 + depth * STACK.1
@@ -19,7 +22,14 @@ pub(crate) const fn stack_for(depth: usize) -> usize {
 pub(crate) fn on_stack<T>(depth: usize, work: impl FnOnce() -> T) -> T {
     let bytes = stack_for(depth);
     // A quarter more, so that what asks again further in finds enough.
-    stacker::maybe_grow(bytes, bytes + bytes / 4, work)
+    stacker::maybe_grow(bytes, bytes + bytes / 4, || {
+        let left = stacker::remaining_stack();
+        debug_assert!(
+            left.is_none_or(|left| left + FRAMES >= bytes),
+            "invariant 1: {left:?} of {bytes} bytes are left"
+        );
+        work()
+    })
 }
 
 /// A statement's work, polled and dropped on a stack that suits its depth. (Boxed: a statement's future is a big one,

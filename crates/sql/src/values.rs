@@ -80,7 +80,10 @@ pub(crate) fn field_of(name: &str, data_type: DataType, nullable: bool) -> Field
     let modifier =
         (typmod(data_type) >= 0 && data_type != LOOSE).then(|| (PG_TYPMOD.to_owned(), typmod(data_type).to_string()));
     let metadata = name_of_type.into_iter().chain(modifier).collect();
-    Field::new(name, arrow_type(data_type), nullable).with_metadata(metadata)
+    let field = Field::new(name, arrow_type(data_type), nullable).with_metadata(metadata);
+    let told = field_type(&field);
+    debug_assert!(told == Some(data_type) || told == Some(DataType::Numeric(None)), "invariant 1: {told:?}");
+    field
 }
 
 /// The columns a user sees, with their positions in the row.
@@ -292,6 +295,7 @@ pub(crate) fn engine_array(array: &ArrayRef) -> Result<ArrayRef> {
 /// The value in a row of an array that has one of the engine's own Arrow types.
 pub(crate) fn array_datum(array: &ArrayRef, row: usize) -> Datum {
     use datafusion::arrow::datatypes::*;
+    debug_assert!(row < array.len(), "row {row} of {}", array.len());
     if array.is_null(row) {
         return Datum::Null;
     }
@@ -351,6 +355,7 @@ pub(crate) fn is_sequence(table: &Table) -> bool {
 
 /// 23502, as PostgreSQL words it.
 pub(crate) fn check_not_null(table: &Table, row: &[Datum]) -> Result<()> {
+    assert_eq!(row.len(), table.columns.len(), "a row has a value for each column, those dropped included");
     let Some((_, column)) = live_columns(table).find(|(at, c)| c.not_null && row[*at] == Datum::Null) else {
         return Ok(());
     };

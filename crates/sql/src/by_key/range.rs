@@ -76,6 +76,7 @@ impl Range {
                 rows.extend(found.into_iter().map(|(_, row, _)| row));
             }
         }
+        assert!(rows.len() <= MOST + 1, "invariant 1: one more tells that the range is longer");
         if rows.len() > MOST {
             return Ok(None);
         }
@@ -91,6 +92,8 @@ impl Range {
 
     /// `None`: a bound is NULL, so nothing lies within.
     fn bounds(&self, bound: Binding<'_>) -> Result<Option<IndexRange>> {
+        let bounds = usize::from(self.low.is_some() || self.high.is_some());
+        debug_assert!(self.prefix.len() + bounds <= self.index.columns.len(), "columns of the index");
         let mut prefix = self.prefix.iter().map(|given| given.value(bound)).collect::<Result<Vec<Datum>>>()?;
         let value = |end: &Option<(Given, bool)>| -> Result<Option<(Datum, bool)>> {
             end.as_ref().map(|(given, included)| Ok((given.value(bound)?, *included))).transpose()

@@ -6,7 +6,7 @@
 //! 3. Values that are compared are of the column's own type; values that are assigned go through the general way's own
 //!    assignment.
 use super::range::{Output, Range};
-use super::{Action, Arithmetic, Fast, Given, Key, Literal, NewValue};
+use super::{Action, Arithmetic, ByKey, Given, Key, Literal, NewValue};
 use crate::parse::{fold, type_parameter};
 use crate::plan::changes::{
     check_count, delete_target, insert_columns, insert_target, is_default, literal, plain_values, update_target,
@@ -56,11 +56,11 @@ struct Seen {
 type Comparison = (usize, BinaryOperator, Given);
 
 /// `types`: the parameters' as stated; those of a recognised statement are completed.
-pub(crate) fn recognise(ast: &Statement, catalog: &Catalog, types: &mut Vec<Option<DataType>>) -> Option<Fast> {
+pub(crate) fn recognise(ast: &Statement, catalog: &Catalog, types: &mut Vec<Option<DataType>>) -> Option<ByKey> {
     let mut seen = Seen { types: types.clone(), uses: None, now: false };
-    let fast = fast(ast, catalog, &mut seen)?;
+    let by_key = by_key(ast, catalog, &mut seen)?;
     *types = seen.types;
-    Some(fast)
+    Some(by_key)
 }
 
 /// As `recognise`, for a text whose parameters stand for as many literals. Answers what they are for and their types.
@@ -68,14 +68,16 @@ pub(crate) fn recognise_literals(
     ast: &Statement,
     catalog: &Catalog,
     count: usize,
-) -> Option<(Fast, Vec<Use>, Vec<DataType>)> {
+) -> Option<(ByKey, Vec<Use>, Vec<DataType>)> {
     let mut seen = Seen { types: vec![None; count], uses: Some(vec![None; count]), now: false };
-    let fast = fast(ast, catalog, &mut seen)?;
+    let by_key = by_key(ast, catalog, &mut seen)?;
     let uses = seen.uses?.into_iter().collect::<Option<Vec<Use>>>()?;
-    Some((fast, uses, seen.types.into_iter().collect::<Option<_>>()?))
+    let types = seen.types.into_iter().collect::<Option<Vec<DataType>>>()?;
+    assert_eq!((uses.len(), types.len()), (count, count), "invariant 2: a use and a type for each literal");
+    Some((by_key, uses, types))
 }
 
-fn fast(ast: &Statement, catalog: &Catalog, seen: &mut Seen) -> Option<Fast> {
+fn by_key(ast: &Statement, catalog: &Catalog, seen: &mut Seen) -> Option<ByKey> {
     let (table, action) = match ast {
         Statement::Query(query) => select(query, catalog, seen),
         Statement::Insert(insert) => self::insert(insert, catalog, seen),
@@ -84,7 +86,7 @@ fn fast(ast: &Statement, catalog: &Catalog, seen: &mut Seen) -> Option<Fast> {
         _ => None,
     }?;
     seen.types.iter().all(Option::is_some).then_some(())?;
-    Some(Fast { version: catalog.version(), zone: Zone::current(), uses_now: seen.now, table, action })
+    Some(ByKey { version: catalog.version(), zone: Zone::current(), uses_now: seen.now, table, action })
 }
 
 fn update(update: &Update, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Table>, Action)> {
@@ -635,7 +637,7 @@ fn limit_literal(value: &Expr) -> Option<Datum> {
 impl Use {
     /// The literal's value as the parameter that stands for it; `None` where the statement with it is the general
     /// way's.
-    pub(crate) fn value(self, fast: &Fast, literal: &Literal<'_>) -> Option<Datum> {
+    pub(crate) fn value(self, by_key: &ByKey, literal: &Literal<'_>) -> Option<Datum> {
         let value = match literal {
             Literal::Number(text) => Value::Number((*text).to_owned(), false),
             Literal::Text(text) => Value::SingleQuotedString(text.clone().into_owned()),
@@ -645,12 +647,12 @@ impl Use {
             expr = Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(expr) };
         }
         match self.place {
-            Place::Compared(at) => compared_literal(&fast.table, at, &expr),
-            Place::Assigned(at) => crate::plan::changes::literal(&expr, &fast.table.columns[at])?.ok(),
+            Place::Compared(at) => compared_literal(&by_key.table, at, &expr),
+            Place::Assigned(at) => crate::plan::changes::literal(&expr, &by_key.table.columns[at])?.ok(),
             Place::Limit => limit_literal(&expr),
             Place::Operand(at) => {
-                let datum = operand_literal(&fast.table, at, &expr)?;
-                match (fast.table.columns[at].data_type, datum) {
+                let datum = operand_literal(&by_key.table, at, &expr)?;
+                match (by_key.table.columns[at].data_type, datum) {
                     (DataType::Int4, Datum::Int8(v)) => i32::try_from(v).ok().map(Datum::Int4),
                     (_, datum) => Some(datum),
                 }

@@ -404,7 +404,10 @@ impl<T: Total> GroupsAccumulator for Groups<T> {
     }
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
-        T::results(&self.task, &emit_to.take_needed(&mut self.totals))
+        let totals = emit_to.take_needed(&mut self.totals);
+        let results = T::results(&self.task, &totals)?;
+        assert_eq!(results.len(), totals.len(), "a result for each group");
+        Ok(results)
     }
 
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
@@ -413,6 +416,7 @@ impl<T: Total> GroupsAccumulator for Groups<T> {
 
     fn merge_batch(&mut self, states: &[ArrayRef], groups: &[usize], total: usize) -> Result<()> {
         self.totals.resize(total, T::default());
+        assert!(states.iter().all(|state| state.len() == groups.len()), "each state has a group");
         let merge = |(row, group): (usize, &usize)| self.totals[*group].merge(&self.task, &T::from_states(states, row));
         groups.iter().enumerate().try_for_each(merge)
     }

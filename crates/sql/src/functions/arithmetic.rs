@@ -122,6 +122,7 @@ fn result_type(function: Function, left: &DataType, right: &DataType) -> DataTyp
     let most = i32::from(MAX_PRECISION);
     let scale = if before + scale > most { scale.min((most - before).max(PLAIN_SCALE.into())) } else { scale };
     let precision = if function == Function::Divide { most } else { (before + scale).clamp(1, most) };
+    debug_assert!((0..=most).contains(&scale) && precision <= most, "invariant 2: numeric({precision}, {scale})");
     DataType::Decimal128(precision as u8, scale as i8)
 }
 

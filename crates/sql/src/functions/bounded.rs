@@ -182,6 +182,7 @@ impl Bounded {
             pieces.push(self.inner.invoke_with_args(piece)?.to_array(until - from)?);
             from = until;
         }
+        assert_eq!(pieces.iter().map(|piece| piece.len()).sum::<usize>(), rows, "a result for each row");
         match pieces.len() {
             1 => Ok(pieces.remove(0)),
             _ => Ok(concat(&pieces.iter().map(AsRef::as_ref).collect::<Vec<&dyn Array>>())?),

@@ -107,7 +107,9 @@ pub(crate) fn convert_array(array: &ArrayRef, to: DataType) -> Result<ArrayRef> 
         };
         builder.push(cast_datum(value, to, true).map_err(tunnel)?.as_ref());
     }
-    Ok(builder.finish())
+    let made = builder.finish();
+    debug_assert_eq!((made.len(), made.data_type()), (array.len(), &target), "a value for each row");
+    Ok(made)
 }
 
 pub(crate) fn convert_scalar(scalar: &ScalarValue, to: DataType) -> Result<ScalarValue> {

@@ -102,6 +102,8 @@ pub(crate) fn tokenize(sql: &str) -> Result<Vec<TokenWithSpan>> {
         };
         exact.push(TokenWithSpan { token, span: *span });
     }
+    let fits = |t: &TokenWithSpan| !matches!(&t.token, Token::Word(word) if word.value.len() > NAME_MAX);
+    debug_assert!(exact.iter().all(fits), "invariant 4");
     Ok(exact)
 }
 

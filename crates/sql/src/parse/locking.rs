@@ -120,5 +120,6 @@ pub(crate) fn replaced(condition: &Option<Expr>, values: Vec<Vec<Expr>>) -> Opti
         };
     };
     let _ = condition.visit(&mut Each { depth: 0, each });
+    assert!(values.next().is_none(), "values for each query that was found, and no more");
     condition
 }

@@ -148,8 +148,9 @@ pub(crate) fn replaced(query: &Query, values: &[i64]) -> Result<Statement> {
     };
     // The first is taken from the end.
     let values = values.iter().rev().map(value).collect::<Result<Vec<Expr>>>()?;
-    let mut query = query.clone();
-    let _ = VisitMut::visit(&mut query, &mut Replace(values));
+    let (mut query, mut replace) = (query.clone(), Replace(values));
+    let _ = VisitMut::visit(&mut query, &mut replace);
+    assert!(replace.0.is_empty(), "a call for each value");
     Ok(Statement::Query(Box::new(query)))
 }
 

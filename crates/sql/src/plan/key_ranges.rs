@@ -135,6 +135,12 @@ fn compare(table: &Table, name: &str, op: Operator, value: &ScalarValue) -> Opti
     Some(Comparison { column, op, values: vec![exact_datum(value, definition.data_type)?] })
 }
 
+/// Whether a prefix of a key comes before another of as many columns.
+fn is_below(a: &[Datum], b: &[Datum]) -> bool {
+    let orders = a.iter().zip(b).map(|(a, b)| a.as_ref().cmp_key(b.as_ref()));
+    orders.into_iter().find(|order| order.is_ne()) == Some(Ordering::Less)
+}
+
 /// The ranges, and how much they are narrowed: two for each leading equality, one for each bound on the column after
 /// them.
 fn narrow(index: &Arc<Index>, comparisons: &[Comparison]) -> Option<(Vec<IndexRange>, usize)> {
@@ -164,9 +170,13 @@ fn narrow(index: &Arc<Index>, comparisons: &[Comparison]) -> Option<(Vec<IndexRa
         None => {
             let low = next.and_then(|column| on(*column, &[Operator::Gt, Operator::GtEq]));
             let high = next.and_then(|column| on(*column, &[Operator::Lt, Operator::LtEq]));
+            let one = |c: &&Comparison| c.values.len() == 1;
+            assert!(low.iter().chain(&high).all(one), "only equality compares with several values");
             (low.map(|c| (c.op, c.least())), high.map(|c| (c.op, c.greatest())))
         }
     };
+    assert!((1..=MOST_RANGES).contains(&prefixes.len()), "invariant 2: {} ranges", prefixes.len());
+    debug_assert!(prefixes.windows(2).all(|pair| is_below(&pair[0], &pair[1])), "invariant 2: in key order");
     let score = 2 * equal + usize::from(low.is_some()) + usize::from(high.is_some());
     if score == 0 {
         return None;

@@ -97,6 +97,7 @@ pub(crate) struct PiecesExec {
 
 impl PiecesExec {
     fn over(input: Arc<dyn ExecutionPlan>, most: usize) -> Arc<dyn ExecutionPlan> {
+        assert!((1..=MOST).contains(&most), "a piece has a row at least");
         let properties = input.properties().clone();
         Arc::new(PiecesExec { input, most, properties })
     }
@@ -177,6 +178,7 @@ impl Cut {
 }
 
 fn next_rows(rows: usize, made: u64, most: usize) -> usize {
+    assert!((1..=most).contains(&rows), "invariant 2: pieces of {rows} rows, at most {most}");
     match made {
         // Twice as much as wanted, or more.
         _ if made >= 2 * WANTED => (rows as u64 * WANTED / made).max(1) as usize,
@@ -193,6 +195,7 @@ impl Stream for Cut {
             return Poll::Ready(Some(Err(tunnel(error))));
         }
         self.adapt();
+        debug_assert!((1..=self.most).contains(&self.rows), "invariant 2");
         let batch = match self.cut.take() {
             Some(batch) => batch,
             None => match ready!(self.input.poll_next_unpin(context)) {

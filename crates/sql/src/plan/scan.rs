@@ -191,6 +191,8 @@ impl ScanExec {
         limit: Option<usize>,
         role: Role,
     ) -> ScanExec {
+        assert!(!scans.is_empty(), "a scan reads the table, or a range of it at least");
+        assert_eq!(schema.fields().len(), outputs.len(), "an output for each column");
         let ordering = match scans.first() {
             // The newest version of one row is in any order.
             Some(Scan::Index(range)) => key_order(range, &schema, &outputs),
@@ -411,6 +413,7 @@ async fn next_rows(scanners: &mut VecDeque<Scanner>, max: usize) -> terrace_engi
             (false, false) => rows.extend(more),
         }
     }
+    assert!(rows.len() <= max, "a scanner answers no more than it is asked for");
     Ok(rows)
 }
 
@@ -459,7 +462,8 @@ impl Reading {
         if rows.is_empty() {
             return Ok(None);
         }
-        self.left -= rows.len().min(self.left);
+        assert!(rows.len() <= self.left, "no more rows than are wanted");
+        self.left -= rows.len();
         self.metrics.record_output(rows.len());
         Ok(Some(self.batch(&rows)?))
     }
@@ -483,6 +487,7 @@ impl Reading {
             Output::Writer => numbers(&|(_, _, version)| version.writer.0),
             Output::Undo => numbers(&|(_, _, version)| version.undo.0),
         };
+        debug_assert!(!rows.is_empty(), "a batch has rows");
         let columns = self.outputs.iter().map(column).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
         Ok(RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?)

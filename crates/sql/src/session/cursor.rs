@@ -64,6 +64,7 @@ impl Remaining {
             memory.try_grow(batch.get_array_memory_size()).map_err(from_datafusion)?;
             batches.push(Ok(batch));
         }
+        assert!(self.memory.is_none(), "invariant 3: rows are read into memory once");
         self.stream = stream::iter(batches).boxed();
         self.memory = Some(memory);
         Ok(())
@@ -71,6 +72,7 @@ impl Remaining {
 
     /// The next rows, at most so many; `None`: there are no more.
     async fn next(&mut self, most: u64) -> Result<Option<RecordBatch>> {
+        assert!(most > 0, "a FETCH that has its rows asks for no more");
         let batch = match self.begun.take() {
             Some(batch) => batch,
             None if self.over => return Ok(None),
@@ -168,7 +170,9 @@ impl Session {
         // Alone, its transaction ended with its last row.
         let kept = hold && block == Block::None;
         let rows = Arc::new(Mutex::new(remaining));
-        self.cursors.insert(fold(name), Cursor { schema, rows, savepoints, token, hold, transaction, kept, paused });
+        let cursor = Cursor { schema, rows, savepoints, token, hold, transaction, kept, paused };
+        let before = self.cursors.insert(fold(name), cursor);
+        assert!(before.is_none(), "may_declare came first");
         Ok(command("DECLARE CURSOR"))
     }
 
@@ -200,6 +204,8 @@ impl Session {
             }
             cursor.kept
         });
+        let held = |cursor: &Cursor| cursor.hold && cursor.savepoints == 0;
+        assert!(self.cursors.values().all(held), "invariants 2 and 3: without a transaction there are those WITH HOLD");
     }
 
     /// Whether a cursor of that name may be declared now.
@@ -302,7 +308,11 @@ impl Fetching {
             }
         }
         match &batch {
-            Ok(Some(batch)) => self.left -= batch.num_rows() as u64,
+            Ok(Some(batch)) => {
+                let rows = batch.num_rows() as u64;
+                assert!(rows <= self.left, "no more rows than are left to fetch");
+                self.left -= rows;
+            }
             _ => self.end(),
         }
         batch

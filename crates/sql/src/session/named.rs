@@ -70,7 +70,8 @@ impl Kept {
 impl Drop for Kept {
     fn drop(&mut self) {
         for account in &self.accounts {
-            account.fetch_sub(self.bytes, Ordering::Relaxed);
+            let before = account.fetch_sub(self.bytes, Ordering::Relaxed);
+            debug_assert!(before >= self.bytes, "invariant 4: what is given back was charged");
         }
     }
 }
@@ -228,6 +229,7 @@ impl Session {
         values: Vec<Datum>,
         token: &'e Arc<CancelToken>,
     ) -> BoxFuture<'e, Result<Outcome>> {
+        assert!(inner.executes.is_none(), "an EXECUTE of an EXECUTE was refused");
         match &inner.statement {
             None => Box::pin(std::future::ready(Ok(Outcome::Empty))),
             Some(ast) => {

@@ -1,5 +1,5 @@
 //! A statement that was parsed, and described to its client.
-use crate::by_key::Fast;
+use crate::by_key::ByKey;
 use crate::observe::Entry;
 use crate::session::heavy::Heavy;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -27,7 +27,7 @@ pub struct Prepared {
     /// A bound on its tree's depth.
     pub(crate) depth: usize,
     /// Where it is a statement on one row by its key, recognised against some version of the catalogue.
-    pub(crate) fast: Mutex<Option<Arc<Fast>>>,
+    pub(crate) by_key: Mutex<Option<Arc<ByKey>>>,
     /// Where it is EXECUTE: the statement that it runs.
     pub(crate) executes: Option<Arc<Prepared>>,
     /// What its tree takes, where that is much.
@@ -41,7 +41,7 @@ pub struct Prepared {
 impl Prepared {
     /// Whether it is a statement on one row by its key, which runs without DataFusion.
     pub fn is_by_key(&self) -> bool {
-        self.fast.lock().is_some()
+        self.by_key.lock().is_some()
     }
 
     /// The command tag of rows, to which their count is added: of `EXPLAIN` and `SHOW` nothing is.

@@ -47,8 +47,8 @@ pub(crate) struct Parsed(FxHashMap<String, (Vec<Option<DataType>>, Arc<Prepared>
 impl Prepared {
     /// Invariant 1.
     fn still_means(&self, catalog: &Catalog) -> bool {
-        match &*self.fast.lock() {
-            Some(fast) => fast.means(catalog.version()),
+        match &*self.by_key.lock() {
+            Some(by_key) => by_key.means(catalog.version()),
             None => self.statement.as_ref().is_some_and(is_plain_control),
         }
     }
@@ -72,6 +72,7 @@ impl Parsed {
             self.0.clear();
         }
         self.0.insert(prepared.sql.to_string(), (types.to_vec(), prepared.clone()));
+        assert!(self.0.len() <= MOST, "invariant 2");
     }
 }
 
@@ -110,6 +111,7 @@ impl Session {
                     self.shapes.known.clear();
                 }
                 self.shapes.known.insert(text.clone(), made.clone());
+                assert!(self.shapes.known.len() <= MOST, "invariant 2");
                 made?
             }
         };
@@ -127,13 +129,13 @@ impl Shape {
             refusals::prepare(&mut statement).ok()?;
             Some(statement)
         })?;
-        let (mut uses, mut parameters, mut columns, mut fast) = (vec![], vec![], None, None);
+        let (mut uses, mut parameters, mut columns, mut by_key) = (vec![], vec![], None, None);
         if literals > 0 || !is_plain_control(&statement) {
             let recognised = by_key::recognise_literals(&statement, catalog, literals)?;
             columns = recognised.0.columns();
-            (fast, uses, parameters) = (Some(Arc::new(recognised.0)), recognised.1, recognised.2);
+            (by_key, uses, parameters) = (Some(Arc::new(recognised.0)), recognised.1, recognised.2);
         }
-        let fast = Mutex::new(fast);
+        let by_key = Mutex::new(by_key);
         let sql = text.into();
         let (statement, executes) = (Some(statement), None);
         let (entry, attached) = (OnceLock::new(), OnceLock::new());
@@ -147,7 +149,7 @@ impl Shape {
             notices,
             statement,
             depth,
-            fast,
+            by_key,
             executes,
             heavy,
             entry,
@@ -160,7 +162,8 @@ impl Shape {
         if literals.is_empty() {
             return Some(vec![]);
         }
-        let fast = self.prepared.fast.lock().clone()?;
-        self.uses.iter().zip(literals).map(|(of, literal)| of.value(&fast, literal)).collect()
+        assert_eq!(self.uses.len(), literals.len(), "one text without literals, as many literals");
+        let by_key = self.prepared.by_key.lock().clone()?;
+        self.uses.iter().zip(literals).map(|(of, literal)| of.value(&by_key, literal)).collect()
     }
 }

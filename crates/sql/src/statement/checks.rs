@@ -172,6 +172,7 @@ impl Run<'_> {
             Ok(SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', format!("c{n}")) })
         };
         let items = checks.iter().enumerate().map(item).collect::<Result<Vec<SelectItem>>>()?;
+        assert_eq!(items.len(), checks.len(), "a column for each constraint");
         self.plan_alone(&given_query(&Ident::with_quote('"', table.name.as_str()), &items)?, table).await
     }
 
@@ -237,6 +238,7 @@ impl Run<'_> {
         let checked = on_stack_for(depth(table), Box::pin(work)).await?;
         let mut first = 0;
         for batch in checked.iter() {
+            assert_eq!(batch.num_columns(), table.checks.len(), "a column for each constraint");
             for row in 0..batch.num_rows() {
                 for (column, check) in batch.columns().iter().zip(&table.checks) {
                     let Some(passed) = column.as_boolean_opt() else { continue };
@@ -247,6 +249,7 @@ impl Run<'_> {
             }
             first += batch.num_rows();
         }
+        assert_eq!(first, rows.len(), "invariant 1: every row has been checked");
         Ok(None)
     }
 

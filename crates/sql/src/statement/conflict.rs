@@ -129,6 +129,8 @@ impl Run<'_> {
         rows: Vec<Vec<Datum>>,
     ) -> Result<Vec<Vec<Datum>>> {
         let arbiters = arbiters(conflict, table)?;
+        let unique = |oid: &ObjectId| table.indexes.iter().any(|index| index.oid == *oid && index.unique);
+        assert!(arbiters.iter().all(unique), "invariant 3: conflicts are with unique indexes");
         let mut updating = match &conflict.action {
             OnConflictAction::DoNothing => None,
             OnConflictAction::DoUpdate(update) => {
@@ -147,7 +149,8 @@ impl Run<'_> {
                 match (self.cancel.run(insert).await?, &mut updating) {
                     (InsertOutcome::Done(rid), updating) => {
                         if let Some(updating) = updating {
-                            updating.touched.insert(rid.encode());
+                            let new = updating.touched.insert(rid.encode());
+                            assert!(new, "invariant 2: no other row of the statement is there");
                         }
                         written.push(row);
                         break;
@@ -195,7 +198,7 @@ impl Run<'_> {
         let update = async { self.cell.lock().await.open().update(table, rid, version, &change.row).await };
         match self.cancel.run(update).await? {
             UpdateOutcome::Done => {
-                updating.touched.insert(rid.encode());
+                assert!(updating.touched.insert(rid.encode()), "invariant 2: looked up above");
                 Ok(Conflicting::Updated(change.row))
             }
             _ => Ok(Conflicting::Changed),

@@ -350,6 +350,7 @@ impl CopyIn {
             }
             bytes += self.fields.bytes();
         }
+        assert!(rows.len() <= BATCH_ROWS, "invariant 1: a batch, not the data");
         (rows, Ok(true))
     }
 
@@ -374,6 +375,7 @@ impl CopyIn {
         still_open(&mut *self.shared.cell.lock().await)?;
         for (at, sequence) in &self.target.numbered {
             let numbers = run.numbers(sequence, rows.len()).await?;
+            assert_eq!(numbers.len(), rows.len(), "a number for each row");
             for ((line, row), number) in rows.iter_mut().zip(numbers) {
                 let value = assign_datum(Datum::Int8(number), table.columns[*at].data_type);
                 row[*at] = value.map_err(|e| self.target.at_line(*line, e))?;

@@ -34,7 +34,10 @@ impl Described {
 
     fn planned(plan: &LogicalPlan, types: &[Option<DataType>], columns: Option<SchemaRef>) -> Result<Described> {
         let arrays = crate::functions::arrays::parameter_types(plan).map_err(from_datafusion)?;
-        Ok(Described { parameters: parameters(plan, types)?, arrays, columns })
+        let parameters = parameters(plan, types)?;
+        let among = |number: &usize| (1..=parameters.len()).contains(number);
+        debug_assert!(arrays.keys().all(among), "arrays are among the parameters");
+        Ok(Described { parameters, arrays, columns })
     }
 }
 

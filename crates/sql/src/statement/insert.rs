@@ -87,6 +87,7 @@ impl Run<'_> {
         columns: &[usize],
         rows: &[&Vec<Expr>],
     ) -> Result<Vec<Vec<Datum>>> {
+        assert!(rows.iter().all(|row| row.len() == columns.len()), "the values were counted before");
         let mut computed: Vec<(usize, Expr)> = vec![];
         let unlisted: Vec<usize> = live_columns(table)
             .filter(|(at, c)| !columns.contains(at) && c.default_sql.is_some())
@@ -165,6 +166,7 @@ impl Run<'_> {
         let batches = self.collect(&plan, None).await?;
         let row: &RecordBatch =
             batches.iter().find(|b| b.num_rows() == 1).expect("a SELECT without FROM gives one row");
+        assert_eq!(row.num_columns(), cells.len(), "a column for each cell");
         let value = |(number, (at, _)): (usize, &(usize, Expr))| {
             let mut values = assign_array(row.column(number), &table.columns[*at])?;
             Ok(values.pop().expect("one row"))

@@ -150,6 +150,8 @@ impl Run<'_> {
                 }
             }
         }
+        assert!(locked <= wanted, "invariant 1: no more than LIMIT asks for");
+        assert_eq!(rows.len(), locked.saturating_sub(locking.offset), "invariant 1: those behind OFFSET are answered");
         let output: Vec<usize> = (3..3 + schema.fields().len()).collect();
         let rows = rows.into_iter().map(|row| row.project(&output)).collect::<Result<_, _>>();
         Ok(LockedRows { schema, rows: rows.map_err(from_arrow)?, memory })
@@ -163,6 +165,7 @@ impl Run<'_> {
         locking: &Locking,
         row: RecordBatch,
     ) -> Result<Option<RecordBatch>> {
+        assert_eq!(row.num_rows(), 1, "a row at a time");
         let number = |at: usize| row.column(at).as_primitive::<UInt64Type>().value(0);
         let (rid, version) = (rid_from_u64(number(0)), version_from(number(1), number(2)));
         let lock =

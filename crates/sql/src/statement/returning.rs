@@ -78,6 +78,7 @@ impl Run<'_> {
         rows: Vec<Vec<Datum>>,
     ) -> Result<Changed> {
         let Some(items) = returning else { return Ok(Changed { count, returned: None }) };
+        assert_eq!(rows.len(), count, "a row to return for each that was changed");
         let plan = self.plan(&given_query(alias, items)?, Some(table)).await?;
         let rows = rows.iter().map(|row| RowBuf::encode(table, row)).collect::<Result<Vec<RowBuf>>>()?;
         let returned = self.stream_given(self.physical(&plan).await?, None, Arc::new(rows))?;

@@ -345,6 +345,7 @@ impl Run<'_> {
     pub(crate) async fn numbers(&self, name: &str, count: usize) -> Result<Vec<i64>> {
         let table = self.locked_sequence(name).await?;
         let values = self.next_values(&table, count).await?;
+        assert_eq!(values.len(), count, "as many as were asked for, or an error");
         if let Some(last) = values.last() {
             let mut slot = self.cell.lock().await;
             slot.given.values.insert(table.oid, *last);
@@ -374,6 +375,7 @@ impl Run<'_> {
                 if values.len() == count {
                     return Ok(values);
                 }
+                assert!(ahead.is_empty(), "invariant 2: what is reserved is given before more is");
                 let mut txn = self.engine.begin(Isolation::ReadCommitted);
                 let mut more = advance(&mut txn, table, AHEAD.max(count - values.len())).await?;
                 txn.commit().await?;
@@ -423,11 +425,13 @@ fn int(datum: &Datum) -> i64 {
 
 /// The next `count` values, or as many as there are.
 async fn advance(txn: &mut Txn, table: &Arc<Table>, count: usize) -> Result<Vec<i64>> {
+    assert!(count > 0, "nobody asks for no values");
     let mut values = vec![];
     change_row(txn, table, |row| {
         values.clear();
         let (increment, min, max) = (int(&row[3]), int(&row[4]), int(&row[5]));
         let cycle = row[6] == Datum::Bool(true);
+        assert!(increment != 0 && min < max, "invariant 1: as it was created");
         while values.len() < count {
             let last = int(&row[0]);
             let next = match row[1] == Datum::Bool(true) {
@@ -456,11 +460,13 @@ async fn advance(txn: &mut Txn, table: &Arc<Table>, count: usize) -> Result<Vec<
         Ok(())
     })
     .await?;
+    assert!((1..=count).contains(&values.len()), "one at least, and no more than were asked for");
     Ok(values)
 }
 
 /// The row of a sequence.
 async fn only_row(txn: &mut Txn, table: &Arc<Table>) -> Result<((Rid, Version), Vec<Datum>)> {
+    assert!(is_sequence(table), "invariant 1: {} is none", table.name);
     let found = txn.scan(table, Scan::Full).next_batch(1).await?.pop();
     let (rid, row, version) =
         found.ok_or_else(|| EngineError::new("XX001", format!("sequence \"{}\" has no row", table.name)))?;

@@ -68,6 +68,7 @@ impl Shared {
     }
 
     pub(crate) async fn commit(&self) -> Result<()> {
+        debug_assert_ne!(self.block(), Block::Failed, "invariant 1: what failed is rolled back");
         let txn = self.cell.lock().await.take();
         let durable = {
             let mut settings = self.settings.lock();

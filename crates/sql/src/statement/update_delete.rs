@@ -106,6 +106,7 @@ impl Run<'_> {
                 }
             }
         }
+        assert!(first.is_empty(), "invariant 3: each row has been changed once");
         Ok((count, rows))
     }
 
@@ -129,7 +130,11 @@ impl Run<'_> {
                     let batches = self.collect(&source.plan, Some(newest)).await?;
                     let again = batches.iter().find(|b| b.num_rows() > 0);
                     match again.map(|batch| source.changes(&batch.slice(0, 1))).transpose()? {
-                        Some(mut one) => change = one.pop().expect("one row gives one change"),
+                        Some(mut one) => {
+                            let again = one.pop().expect("one row gives one change");
+                            assert_eq!(again.rid, change.rid, "invariant 2: the row stands in its table's place");
+                            change = again;
+                        }
                         None => return Ok(None),
                     }
                     if source.assigned.is_some() {
@@ -159,7 +164,9 @@ impl Source<'_> {
     fn new_rows(&self, batch: &RecordBatch, assigned: &[usize]) -> Result<Vec<Vec<Datum>>> {
         let mut live: Vec<usize> = live_columns(self.table).map(|(at, _)| at).collect();
         // A DELETE that returns nothing reads nothing of the row.
-        live.truncate(batch.num_columns() - 3 - assigned.len());
+        let values = batch.num_columns().checked_sub(3 + assigned.len());
+        live.truncate(values.expect("changes.rs, invariant 2: address and version, and the assigned values"));
+        assert_eq!(3 + live.len() + assigned.len(), batch.num_columns(), "changes.rs, invariant 2");
         let old: Vec<(usize, &ArrayRef)> = live.iter().enumerate().map(|(i, at)| (*at, batch.column(3 + i))).collect();
         let mut new: Vec<(usize, std::vec::IntoIter<Datum>)> = vec![];
         for (i, at) in assigned.iter().enumerate() {
@@ -183,6 +190,8 @@ impl Source<'_> {
 pub(crate) fn check_types(plan: &LogicalPlan, table: &Table, assigned: &[usize], sets: &[Assignment]) -> Result<()> {
     let first = 3 + live_columns(table).count();
     let values = assignments(sets)?;
+    assert_eq!(plan.schema().fields().len(), first + assigned.len(), "changes.rs, invariant 2");
+    assert_eq!(values.len(), assigned.len(), "a value for each assigned column");
     for (i, at) in assigned.iter().enumerate() {
         let literal = is_open_literal(&values[i].1) || is_default(&values[i].1);
         check_assignable(plan.schema().field(first + i).data_type(), &table.columns[*at], literal)?;

@@ -62,6 +62,7 @@ impl Total for Exact {
     }
 
     fn remove(&mut self, task: &Task, value: i128) -> Result<()> {
+        debug_assert!(self.count > 0, "what leaves a window was in it");
         self.count -= 1;
         self.sum = self.sum.checked_sub(value).ok_or_else(overflow)?;
         if task.spreads() {
@@ -193,6 +194,7 @@ fn quotient_in_parts(above: i256, below: i256, at: u32, scale: u32) -> Option<i2
 /// The nearest integer to the square root of a number that is not negative.
 fn square_root(of: i256) -> Option<i256> {
     let (zero, one) = (i256::from_i128(0), i256::from_i128(1));
+    debug_assert!(of >= zero, "n * squares is never below sum * sum: {of}");
     if of == zero {
         return Some(zero);
     }

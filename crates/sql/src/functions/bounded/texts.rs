@@ -118,6 +118,7 @@ impl Out {
             self.bytes.extend_from_within(start..start + piece);
             self.look(piece)?;
         }
+        debug_assert_eq!(self.bytes.len(), end, "as many times as were asked for");
         Ok(())
     }
 }
@@ -151,9 +152,12 @@ fn make(
     let mut offsets = Vec::with_capacity(rows + 1);
     offsets.push(0);
     for (row, valid) in valid.iter().enumerate() {
+        let before = out.bytes.len();
         if *valid {
             write(row, &mut out)?;
         }
+        let made = (out.bytes.len() - before) as u64;
+        debug_assert!(made <= lengths[row], "bounded.rs, invariant 1: {made} bytes, {} were asked for", lengths[row]);
         offsets.push(out.bytes.len() as i32);
     }
     let nulls = valid.contains(&false).then(|| NullBuffer::from(valid));

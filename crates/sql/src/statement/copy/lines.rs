@@ -76,10 +76,17 @@ impl Lines {
         if self.over {
             return;
         }
+        self.check();
         self.buffer.drain(..self.begun);
         self.scanned -= self.begun;
         self.begun = 0;
         self.buffer.extend_from_slice(bytes);
+    }
+
+    /// What is looked through has come, and belongs to the line that is looked for.
+    fn check(&self) {
+        let (begun, scanned, come) = (self.begun, self.scanned, self.buffer.len());
+        assert!(begun <= scanned && scanned <= come, "{begun} <= {scanned} <= {come}");
     }
 
     /// Of the line that was found last, or that an error is in.
@@ -106,9 +113,11 @@ impl Lines {
             }
             return Ok(None);
         };
+        assert!(!self.quoted, "invariant 2: a line does not end within quotes");
         let from = self.begun;
         self.begun += length + end;
         self.scanned = self.begun;
+        self.check();
         let bytes = &self.buffer[from..from + length];
         if bytes == b"\\." {
             self.over = true;

@@ -176,7 +176,9 @@ impl RowMaker<'_> {
             match sequence_of(&table.columns[*at]) {
                 None => rows.iter_mut().for_each(|row| row[*at] = self.constants[*at].clone()),
                 Some(name) => {
-                    for (row, number) in rows.iter_mut().zip(run.numbers(&name, batch.num_rows()).await?) {
+                    let numbers = run.numbers(&name, rows.len()).await?;
+                    assert_eq!(numbers.len(), rows.len(), "a number for each row");
+                    for (row, number) in rows.iter_mut().zip(numbers) {
                         row[*at] = assign_datum(Datum::Int8(number), table.columns[*at].data_type)?;
                     }
                 }

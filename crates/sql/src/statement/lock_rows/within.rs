@@ -79,6 +79,7 @@ impl Run<'_> {
             let placeholder = |n: usize| Expr::Value(Value::Placeholder(format!("${n}")).into());
             values.push((first..=parameters.len()).map(placeholder).collect());
         }
+        assert_eq!(parameters.len(), types.len(), "invariant 2: each value stands as a parameter of its type");
         Ok(Some(Settled { condition: replaced(condition, values), parameters, types, _memory: memory }))
     }
 

@@ -6,7 +6,7 @@
 //!    nothing has been done then.
 //! 2. The statement is in the books as any other. It is shown as running, and can be cancelled, from when it first has
 //!    to wait.
-use crate::by_key::{Bound, Fast, FastDone, batch};
+use crate::by_key::{Bound, ByKey, ByKeyDone, batch};
 use crate::session::Session;
 use crate::session::prepared::Prepared;
 use crate::session::rows::rows_of;
@@ -52,8 +52,8 @@ impl Session {
         parameters: &[Datum],
         show: impl FnOnce(FoundRow<'_>),
     ) -> Option<u64> {
-        let fast = statement.fast.lock().clone()?;
-        if self.zone() != Zone::Utc || !fast.means(fast.version) {
+        let by_key = statement.by_key.lock().clone()?;
+        if self.zone() != Zone::Utc || !by_key.means(by_key.version) {
             return None;
         }
         if parameters.len() != statement.parameters.len() {
@@ -61,7 +61,7 @@ impl Session {
         }
         let block = self.shared.block();
         let began = self.database.observed.env.now();
-        let (index, key, columns) = fast.look_up(Bound { parameters, now: 0 })?;
+        let (index, key, columns) = by_key.look_up(Bound { parameters, now: 0 })?;
         let key = key.ok()?;
         let mut slot = self.shared.cell.try_lock().ok()?;
         let mut reads = Reads::default();
@@ -76,12 +76,12 @@ impl Session {
                         && self.shared.settings.lock().default_isolation() != Isolation::ReadCommitted;
                     let show = |row: RowView<'_>| show(FoundRow { row, columns });
                     let engine = &self.database.engine;
-                    (!still).then(|| engine.peek(fast.version, fast.table(), index, &key, show).ok())?
+                    (!still).then(|| engine.peek(by_key.version, by_key.table(), index, &key, show).ok())?
                 }
                 (Some(txn), Block::Pipeline | Block::Explicit) => {
-                    let usable = txn.try_lock_table(fast.table(), false) && txn.catalog().version() == fast.version;
+                    let usable = txn.try_lock_table(by_key.table(), false) && txn.catalog().version() == by_key.version;
                     let show = |_, _, row: RowView<'_>| show(FoundRow { row, columns });
-                    usable.then(|| txn.peek(fast.table(), index, &key, show).ok())?
+                    usable.then(|| txn.peek(by_key.table(), index, &key, show).ok())?
                 }
                 _ => None,
             }
@@ -98,8 +98,8 @@ impl Session {
     }
 
     /// What a statement is, where it is a change by key that `execute_change` may run.
-    pub(crate) fn change_by_key(&self, statement: &Prepared, parameters: &[Datum]) -> Option<Arc<Fast>> {
-        let fast = statement.fast.lock().clone().filter(|fast| fast.writes())?;
+    pub(crate) fn change_by_key(&self, statement: &Prepared, parameters: &[Datum]) -> Option<Arc<ByKey>> {
+        let by_key = statement.by_key.lock().clone().filter(|by_key| by_key.writes())?;
         let ready = match self.shared.block() {
             Block::Failed => false,
             // Rows that nobody read to the end left their transaction open.
@@ -107,7 +107,7 @@ impl Session {
             Block::Pipeline | Block::Explicit => true,
         };
         let may = ready && parameters.len() == statement.parameters.len() && !self.shared.settings.lock().read_only();
-        may.then_some(fast)
+        may.then_some(by_key)
     }
 
     /// Runs a change by key. It can be cancelled (by its token) from when it first waits for something.
@@ -115,18 +115,18 @@ impl Session {
         &mut self,
         statement: &Arc<Prepared>,
         ast: &Statement,
-        fast: Arc<Fast>,
+        by_key: Arc<ByKey>,
         parameters: &[Datum],
     ) -> Changed {
         let began = self.database.observed.env.now();
         self.ensure_transaction().await;
-        let now = if fast.uses_now { LazyState::new(&self.database.state, &self.clock).now() } else { 0 };
+        let now = if by_key.uses_now { LazyState::new(&self.database.state, &self.clock).now() } else { 0 };
         let this = &*self;
         let observed = &this.database.observed;
         let begin = || Running::begin(observed, &this.shared, statement, began);
         let (mut reads, mut running) = (Reads::default(), None);
         let done = {
-            let work = pin!(this.by_key(statement, ast, fast, Bound { parameters, now }));
+            let work = pin!(this.by_key(statement, ast, by_key, Bound { parameters, now }));
             let mut work = pin!(counting(&mut reads, work));
             match poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await {
                 Poll::Ready(done) => done,
@@ -142,8 +142,8 @@ impl Session {
         };
         let result = match done {
             Ok(None) => return Changed::General(running),
-            Ok(Some(FastDone::Rows(_))) => unreachable!("a change returns no rows"),
-            Ok(Some(FastDone::Tag(tag))) => {
+            Ok(Some(ByKeyDone::Rows(_))) => unreachable!("a change returns no rows"),
+            Ok(Some(ByKeyDone::Tag(tag))) => {
                 if this.shared.block() == Block::None {
                     // The commit waits for the log.
                     running.get_or_insert_with(begin);
