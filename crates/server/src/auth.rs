@@ -1,9 +1,8 @@
 //! Who a client is.
 //!
 //! 1. A client that must prove its role does so with SCRAM-SHA-256; there is no other way, and no way down.
-//! 2. A role that does not exist, may not log in, or has no password, and a wrong password are told apart by nothing
-//!    that the client sees before it proves anything; the exchange runs to its end with a verifier that nothing
-//!    satisfies.
+//! 2. A client cannot tell these apart: the role does not exist, it may not log in, it has no password, the password is
+//!    wrong. In each case the exchange runs to its end, with a verifier that no password satisfies.
 //!
 //! Channel binding is not offered.
 //!

@@ -16,8 +16,7 @@
 //! 3. A statement whose client is gone is dropped and rolled back, also while it waits for a lock.
 //! 4. A connection's panic or protocol error ends that connection only.
 //!
-//! Not there: SCRAM channel binding, client certificates, LISTEN, protocol 3.2's long cancel keys, binary `numeric` and
-//! `interval` (0A000).
+//! Not there: SCRAM channel binding, client certificates, LISTEN, protocol 3.2's long cancel keys.
 //!
 //! Source: PostgreSQL 15 documentation, chapter 55 (Frontend/Backend Protocol).
 mod auth;

@@ -1,7 +1,7 @@
 //! Connections that are not sessions yet: they have not started up, are logging in, or only cancel.
 //!
-//! 1. They have places of their own, apart from those of sessions: whoever holds these open keeps nobody from logging
-//!    in or cancelling.
+//! 1. They have places of their own, apart from those of sessions. So nobody can keep others from logging in or
+//!    cancelling by holding such connections open.
 //! 2. A new one is always let in. Where all places are taken, the oldest goes.
 use parking_lot::Mutex;
 use std::collections::BTreeMap;

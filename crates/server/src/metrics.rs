@@ -1,8 +1,8 @@
 //! `GET /metrics` for Prometheus: the numbers of the views, as counters, gauges and histograms.
 //!
 //! 1. A scrape reads what is counted anyway and takes only short locks; it never waits for a device or a transaction.
-//! 2. Neither statements nor names of tables are told: labels are devices, purposes and states, so their number is
-//!    bounded.
+//! 2. Labels are devices, purposes and states, so their number is bounded. Statements and names of tables are not
+//!    exported.
 //!
 //! The text format is small enough to be written here; one request a connection, as scrapers at this rate need no more.
 //!

@@ -1,12 +1,13 @@
-//! Statements by key, run straight on the engine: SELECT of one row or of a short range of an index, INSERT of VALUES,
-//! UPDATE and DELETE of one row. They are most of what a transactional client sends, and planning them costs many times
-//! what they do.
+//! Statements by key, which run straight on the engine: SELECT of one row or of a short range of an index, INSERT of
+//! VALUES, UPDATE and DELETE of one row. A transactional client sends hardly anything else, and planning such a
+//! statement costs many times what running it does.
 //!
-//! 1. Recognised once (`recognise`), against one version of the catalogue and in one time zone; others recognise again,
-//!    or take the general way.
-//! 2. The answer is the general way's, in values, types, names and errors. What is not certain to be is not recognised.
-//! 3. A range that turns out to be long is given back to the general way: an answer here is one batch.
-//! 4. `now()` is a value of the transaction, never of the statement that was recognised.
+//! 1. A statement is recognised once (`recognise`), for one version of the catalogue and one time zone. In another one
+//!    it is recognised again, or it is planned.
+//! 2. The answer is the one that planning would give, in values, types, names and errors. A statement for which this is
+//!    not certain is not recognised.
+//! 3. An answer is one batch. A range that turns out to be long is left to the planner.
+//! 4. `now()` is a value of the transaction, never of the recognised statement.
 use crate::error::from_arrow;
 use crate::functions::arithmetic::float_result;
 use crate::values::{ColumnBuilder, assign_datum, check_not_null};
@@ -92,11 +93,11 @@ enum Action {
 
 #[derive(Debug)]
 pub(crate) struct ByKey {
-    /// Of the catalogue it was recognised against.
+    /// The version of the catalogue that it was recognised for.
     pub(crate) version: u64,
-    /// Whether it asks for the transaction's time.
-    /// In which its constants were read.
+    /// The time zone in which its constants were read.
     pub(crate) zone: Zone,
+    /// Whether it asks for the transaction's time.
     pub(crate) uses_now: bool,
     table: Arc<Table>,
     action: Action,

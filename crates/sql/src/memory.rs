@@ -1,13 +1,13 @@
-//! Memory of what a statement drives: values, and lists of them.
+//! Memory for the values that a statement makes.
 //!
 //! 1. No value is longer than [`LARGEST`] (54000), as in PostgreSQL.
-//! 2. Whoever is about to make a large value, or many, asks first ([`ask`]): what is asked for is taken from the budget
-//!    of all queries, and there must be room for it by the allocator's count ([`terrace_env::memory`]); else the
-//!    statement fails with 53200 before anything is made.
-//! 3. Work within functions looks ([`check`]) whether its statement was cancelled, has timed out, or has taken too
-//!    much. It learns which statement it belongs to from its thread: [`Work::over`] says so for each poll of a future,
-//!    as [`terrace_engine::types::Zone`] does.
-//! 4. A constant that is large is not made while a query is planned: plans are copied and printed.
+//! 2. Code that is about to make a large value, or many values, asks first ([`ask`]). The bytes are taken from the
+//!    budget of all queries, and the allocator's count must leave room for them ([`terrace_env::memory`]). Otherwise
+//!    the statement fails with 53200 before anything is made.
+//! 3. Work within functions checks ([`check`]) whether its statement was cancelled, has timed out, or has taken too
+//!    much. A thread knows the statement that it works for: [`Work::over`] sets it for each poll of a future, as
+//!    [`terrace_engine::types::Zone`] does.
+//! 4. A large constant is not made while a query is planned, because plans are copied and printed.
 use crate::cancel::{CancelToken, check_room};
 use crate::error::no_memory;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};

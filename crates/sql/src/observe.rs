@@ -1,10 +1,11 @@
-//! What goes on: sessions and what they run, statements and what they cost. Views, metrics and logs read it.
+//! What sessions run, and what statements cost. Views, metrics and logs read it. It is told by the session, and asks
+//! nobody.
 //!
-//! 1. A statement is counted once, when the last that belongs to it (its execution, its stream of rows) is dropped:
-//!    however it ends, it is in the books.
-//! 2. A statement pays a few readings of the clock, one small allocation, a few short locks that only its own session
-//!    and readers of views take, and one that it shares with runs of the same text, which is normalised once for each
-//!    prepared statement.
+//! 1. A statement is counted once, however it ends: when the last part of it (its execution, its stream of rows) is
+//!    dropped.
+//! 2. A statement pays a few readings of the clock, one small allocation, and a few short locks. Only its own session
+//!    and readers of views take these locks; one more is shared with other runs of the same text. A text is normalised
+//!    once for each prepared statement.
 mod activity;
 mod locks;
 mod statements;

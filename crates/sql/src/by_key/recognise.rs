@@ -1,10 +1,10 @@
 //! Which statements run straight on the engine, and what they do.
 //!
-//! 1. What a statement says beyond what is understood here makes it the general way's: a query is built again from what
-//!    was understood and must be the same.
+//! 1. A statement that says more than is understood here is left to the planner. To be sure, a query is built again
+//!    from what was understood, and must be equal to the statement.
 //! 2. Every parameter of a recognised statement has a type: its column's.
-//! 3. Values that are compared are of the column's own type; values that are assigned go through the general way's own
-//!    assignment.
+//! 3. Values that are compared have the column's own type. Values that are assigned are converted by the same function
+//!    as in planned statements.
 use super::range::{Output, Range};
 use super::{Action, Arithmetic, ByKey, Given, Key, Literal, NewValue};
 use crate::parse::{fold, type_parameter};

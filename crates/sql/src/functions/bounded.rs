@@ -1,13 +1,13 @@
-//! Functions of text whose results may be longer than what they are made of.
+//! Functions of text whose results may be longer than their arguments.
 //!
-//! 1. How long a batch of results will be is known before the first is made: [`crate::memory`] is asked for that much,
-//!    and no result is longer than a value may be (54000).
-//! 2. They work in pieces, and look between them whether the statement may go on: a timeout or a cancel ends one within
-//!    a function.
-//! 3. `repeat`, `lpad`, `rpad`, `replace`, `translate` are made here ([`texts`]), as PostgreSQL does. The others are
-//!    DataFusion's, given [`PIECE`] bytes at a time.
-//! 4. All else about a function (its name, signature, types) is DataFusion's; but not how it simplifies itself, which
-//!    would put DataFusion's own function in this one's place.
+//! 1. The length of a batch of results is known before the first is made. [`crate::memory`] is asked for that much, and
+//!    no result is longer than a value may be (54000).
+//! 2. They work in pieces. Between two pieces they check whether the statement may go on, so a timeout or a cancel ends
+//!    the statement within a function.
+//! 3. `repeat`, `lpad`, `rpad`, `replace` and `translate` are made here ([`texts`]), as PostgreSQL makes them. The
+//!    others are DataFusion's; they get [`PIECE`] bytes at a time.
+//! 4. Name, signature and types are those of DataFusion's function. How it simplifies itself is not: that would put
+//!    DataFusion's own function in this one's place.
 use crate::error::tunnel;
 use crate::memory;
 use crate::memory::FOLDED;

@@ -1,11 +1,11 @@
-//! Batches cut into pieces before functions make long texts of their rows.
+//! Batches are cut into pieces before functions make long texts of their rows.
 //!
-//! 1. Expressions are evaluated for all rows of a batch at once: eight thousand texts of a megabyte each would be made
-//!    where one after the other is wanted. A physical rule puts [`PiecesExec`] below each node that evaluates a
-//!    function of [`crate::functions::bounded`], or a long constant.
-//! 2. The first piece is small. Each next one is as long as what was made of the last lets expect [`WANTED`] bytes of
-//!    it.
-//! 3. Between two pieces the statement is looked at: it may have been cancelled, or have taken too much memory.
+//! 1. DataFusion evaluates an expression for all rows of a batch at once. Of eight thousand rows with a text of a
+//!    megabyte each, all texts would be made, where one after the other would do. So a physical rule puts a
+//!    [`PiecesExec`] below each node that evaluates a function of [`crate::functions::bounded`], or a long constant.
+//! 2. The first piece is small. The next is as long as its results will take about [`WANTED`] bytes, judged by what was
+//!    made of the last one.
+//! 3. Between two pieces the statement may end: it may have been cancelled, or have taken too much memory.
 use crate::error::tunnel;
 use crate::functions::bounded::is_bounded;
 use crate::memory;

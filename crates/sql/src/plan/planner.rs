@@ -96,7 +96,7 @@ pub(crate) struct Planner<'a> {
     pub(crate) catalog: &'a Arc<Catalog>,
     pub(crate) info: &'a SessionInfo,
     /// Indexes that the statement must not use.
-    pub(crate) young: BTreeSet<ObjectId>,
+    pub(crate) unusable_indexes: BTreeSet<ObjectId>,
     /// The table that [`TARGET`] stands for, and whose shape [`GIVEN`] has.
     pub(crate) target: Option<Arc<Table>>,
 }
@@ -167,12 +167,12 @@ impl Planner<'_> {
     }
 
     /// The table with the indexes that may be used.
-    fn without_young(&self, table: &Arc<Table>) -> Arc<Table> {
-        if table.indexes.iter().all(|index| !self.young.contains(&index.oid)) {
+    fn without_unusable(&self, table: &Arc<Table>) -> Arc<Table> {
+        if table.indexes.iter().all(|index| !self.unusable_indexes.contains(&index.oid)) {
             return table.clone();
         }
         let mut old = Table::clone(table);
-        old.indexes.retain(|index| !self.young.contains(&index.oid));
+        old.indexes.retain(|index| !self.unusable_indexes.contains(&index.oid));
         Arc::new(old)
     }
 
@@ -180,7 +180,7 @@ impl Planner<'_> {
     async fn resolve(&self, name: &TableReference) -> Result<Option<(Arc<dyn TableProvider>, Option<Arc<Table>>)>> {
         if name.table() == TARGET {
             let table = self.target.clone().expect("only UPDATE and DELETE name the target");
-            return Ok(Some((Arc::new(TableScan::target(self.without_young(&table))), Some(table))));
+            return Ok(Some((Arc::new(TableScan::target(self.without_unusable(&table))), Some(table))));
         }
         if name.table() == GIVEN {
             let table = self.target.clone().expect("only statements with a target name what they are given");
@@ -194,7 +194,7 @@ impl Planner<'_> {
         for schema in schemas {
             if *schema == "public" {
                 if let Some(table) = self.catalog.table(name.table()) {
-                    return Ok(Some((Arc::new(TableScan::new(self.without_young(table))), Some(table.clone()))));
+                    return Ok(Some((Arc::new(TableScan::new(self.without_unusable(table))), Some(table.clone()))));
                 }
             } else if let Some(schema) = pgcatalog::schema(schema, self.catalog, self.info)
                 && let Some(table) = schema.table(name.table()).await.map_err(from_datafusion)?

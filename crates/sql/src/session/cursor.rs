@@ -1,12 +1,10 @@
 //! Cursors: DECLARE, FETCH, MOVE, CLOSE.
 //!
 //! 1. A cursor is the stream of its query's rows, and what is left of a batch that was begun. It goes forward only.
-//! 2. It belongs to its transaction block and goes with it; ROLLBACK TO takes those that were declared since.
-//! 3. Its rows are of the snapshot that DECLARE took. (What its own transaction changes meanwhile may show.) One WITH
-//!    HOLD outlives the transaction that declared it, if that commits: before that, what is left of its rows is read
-//!    into memory (53200 where they do not fit), and without a block at once.
-//! 4. The parser's FETCH is not PostgreSQL's, so FETCH and MOVE are parsed here; the tree of a MOVE is a FETCH into
-//!    [`MOVE`], which nobody else can write.
+//! 2. It belongs to its transaction block and is closed with it. ROLLBACK TO closes those that were declared since.
+//! 3. Its rows are of the snapshot that DECLARE took. (Later changes of its own transaction may show.) A cursor WITH
+//!    HOLD outlives its transaction if that commits. The rest of its rows is read into memory before the commit, or at
+//!    once if there is no block (53200 if they do not fit).
 use crate::cancel::CancelToken;
 use crate::error::{from_datafusion, unsupported};
 use crate::parse::fold;

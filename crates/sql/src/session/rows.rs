@@ -7,7 +7,7 @@ use crate::plan::naming::shown_schema;
 use crate::session::Session;
 use crate::session::running::Running;
 use crate::stack::{Deep, on_stack_for};
-use crate::statement::copy::{Behind, Copy, CopyIn};
+use crate::statement::copy::{Copy, CopyContext, CopyIn};
 use crate::statement::outcome::{Done, Outcome};
 use crate::statement::shared::Shared;
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
@@ -32,13 +32,13 @@ impl Session {
                 Outcome::Rows { schema, stream }
             }
             Done::Copy(Copy::In(target)) => {
-                let behind = Behind {
+                let context = CopyContext {
                     database: self.database.clone(),
                     info: self.info.clone(),
                     number,
                     clock: Mutex::new(self.clock.lock().clone()),
                 };
-                let copy = CopyIn::new(target, self.shared.clone(), token.clone(), self.canceller.clone(), behind);
+                let copy = CopyIn::new(target, self.shared.clone(), token.clone(), self.canceller.clone(), context);
                 Outcome::CopyIn(Box::new(copy))
             }
             Done::Copy(Copy::Out(format, stream)) => {

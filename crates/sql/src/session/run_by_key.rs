@@ -1,11 +1,11 @@
-//! Statements by key that end before anybody could notice that they run: look-ups of one row that are answered without
-//! a transaction of their own and without waiting, from the stored row to whoever sends it; and changes.
+//! Running statements by key without the steps that other statements need. A look-up of one row needs no transaction of
+//! its own and does not wait: the stored row is shown to the sender under its page's latch. A change by key is shown as
+//! running only if it has to wait.
 //!
-//! 1. A look-up's answer is [`Session::execute`]'s. Whatever may make it another (a failed block, a snapshot that
-//!    stands still, a definition that changes, a wrong value, a page that must be read) makes it `execute`'s to give;
-//!    nothing has been done then.
-//! 2. The statement is in the books as any other. It is shown as running, and can be cancelled, from when it first has
-//!    to wait.
+//! 1. A look-up answers what [`Session::execute`] would answer. Where it might not (a failed block, a snapshot that
+//!    stands still, a definition that changes, a wrong value, a page that must be read), the look-up does nothing, and
+//!    the caller executes the statement.
+//! 2. The statement is counted as any other. From its first wait on, it is shown as running and can be cancelled.
 use crate::by_key::{Bound, ByKey, ByKeyDone, batch};
 use crate::session::Session;
 use crate::session::prepared::Prepared;

@@ -1,9 +1,9 @@
-//! Statements that a session has seen before, so that they are not parsed again: by their text (the extended protocol's
-//! unnamed statement is parsed anew each time it runs), and by their text without its literals (the simple protocol).
+//! Statements that a session need not parse again. They are found by their text (the extended protocol's unnamed
+//! statement is parsed each time it runs), or by their text without its literals (the simple protocol).
 //!
-//! 1. Only what means the same whatever has happened since is kept: statements by key, which name the version of the
-//!    catalogue they were recognised against, and BEGIN, COMMIT and ROLLBACK.
-//! 2. Bounded: when [`MOST`] are kept, all are dropped. (A client has a few shapes, or any number of them.)
+//! 1. A statement is kept only if its meaning cannot change: statements by key, which name the version of the catalogue
+//!    that they were recognised for, and BEGIN, COMMIT and ROLLBACK.
+//! 2. At most [`MOST`] are kept; then all are dropped. (A client has a few shapes, or any number of them.)
 use crate::by_key::{Literal, Use};
 use crate::plan::refusals;
 use crate::session::Session;

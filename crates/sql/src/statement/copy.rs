@@ -66,7 +66,7 @@ pub(crate) struct Target {
 }
 
 /// What evaluates expressions over rows that come later.
-pub(crate) struct Behind {
+pub(crate) struct CopyContext {
     pub(crate) database: SqlDatabase,
     pub(crate) info: SessionInfo,
     /// The transaction's number and time.
@@ -82,7 +82,7 @@ pub struct CopyIn {
     shared: Arc<Shared>,
     token: Arc<CancelToken>,
     canceller: Canceller,
-    behind: Behind,
+    context: CopyContext,
     /// What checks rows, once it is known; `None` within: nothing does.
     checking: Option<Option<Arc<dyn ExecutionPlan>>>,
     /// Rows stored.
@@ -228,7 +228,7 @@ impl CopyIn {
         shared: Arc<Shared>,
         token: Arc<CancelToken>,
         canceller: Canceller,
-        behind: Behind,
+        context: CopyContext,
     ) -> CopyIn {
         let lines = Lines::new(target.format.clone());
         CopyIn {
@@ -238,7 +238,7 @@ impl CopyIn {
             shared,
             token,
             canceller,
-            behind,
+            context,
             checking: None,
             count: 0,
             over: false,
@@ -359,13 +359,13 @@ impl CopyIn {
         if rows.is_empty() {
             return Ok(());
         }
-        let state = LazyState::new(&self.behind.database.state, &self.behind.clock);
+        let state = LazyState::new(&self.context.database.state, &self.context.clock);
         let run = Run {
-            engine: &self.behind.database.engine,
+            engine: &self.context.database.engine,
             state: &state,
-            info: &self.behind.info,
+            info: &self.context.info,
             cell: &self.shared.cell,
-            number: self.behind.number,
+            number: self.context.number,
             cancel: &self.token,
             parameters: &[],
             types: &[],

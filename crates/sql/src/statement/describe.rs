@@ -50,7 +50,13 @@ pub(crate) struct Sources<'s> {
 
 impl Sources<'_> {
     pub(crate) fn planner(&self, target: Option<Arc<Table>>) -> Planner<'_> {
-        Planner { state: self.state.get(), catalog: self.catalog, info: self.info, young: BTreeSet::new(), target }
+        Planner {
+            state: self.state.get(),
+            catalog: self.catalog,
+            info: self.info,
+            unusable_indexes: BTreeSet::new(),
+            target,
+        }
     }
 
     pub(crate) fn table(&self, name: &str) -> Result<Arc<Table>> {

@@ -1,9 +1,8 @@
 //! TRUNCATE, VACUUM, ANALYZE.
 //!
 //! 1. VACUUM purges every finished transaction that no snapshot needs, of all tables: histories are kept by
-//!    transaction, not by table. Who cancels it does not wait for the rest, which purge does in its time. There is no
+//!    transaction, not by table. If it is cancelled, purge goes on in the background. There is no
 //!    FULL (pages of a heap are not moved), and nothing to freeze (transaction ids do not wrap).
-//! 2. The parser's VACUUM is not PostgreSQL's, so it is parsed here; its tree carries ANALYZE as `boost`.
 use crate::error::{undefined_table, unsupported};
 use crate::parse::object_name;
 use crate::statement::ddl::find_index;

@@ -168,7 +168,7 @@ impl Run<'_> {
     pub(crate) async fn planner<'p>(&'p self, catalog: &'p Arc<Catalog>, target: Option<&Arc<Table>>) -> Planner<'p> {
         Planner {
             state: self.state.get(),
-            young: self.young(catalog).await,
+            unusable_indexes: self.unusable_indexes(catalog).await,
             catalog,
             info: self.info,
             target: target.cloned(),
@@ -176,7 +176,7 @@ impl Run<'_> {
     }
 
     /// The indexes that lack row versions which this statement sees: made after its snapshot.
-    async fn young(&self, catalog: &Catalog) -> BTreeSet<ObjectId> {
+    async fn unusable_indexes(&self, catalog: &Catalog) -> BTreeSet<ObjectId> {
         let mut slot = self.cell.lock().await;
         let txn = slot.open();
         let indexes = catalog.tables().flat_map(|table| &table.indexes);

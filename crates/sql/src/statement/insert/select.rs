@@ -1,10 +1,11 @@
 //! INSERT ... SELECT.
 //!
-//! 1. A query that does not read the target is stored batch by batch while it runs: its rows are never held all at
-//!    once. One that reads the target ends before the first row is stored, for scans see what their own transaction has
-//!    written; so does one beside defaults whose evaluation takes a new snapshot, and one with ON CONFLICT.
-//! 2. While a query runs its statement takes no new snapshot, as planning does: scans that open later would see another
-//!    state than those before.
+//! 1. If the query does not read the target, its rows are stored batch by batch while it runs, so they are never held
+//!    all at once. Otherwise the query ends before the first row is stored, because scans see what their own
+//!    transaction has written. The same holds if defaults take a new snapshot when they are evaluated, and with ON
+//!    CONFLICT.
+//! 2. While the query runs, its statement takes no new snapshot (planning would take one). Scans that open later would
+//!    see another state than those before.
 use super::is_volatile;
 use crate::error::from_datafusion;
 use crate::memory::row_bytes;
