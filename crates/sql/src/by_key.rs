@@ -210,7 +210,7 @@ impl ByKey {
         }
     }
 
-    /// Result columns, as [`crate::Prepared::columns`].
+    /// Result columns, as those of a prepared statement.
     pub(crate) fn columns(&self) -> Option<SchemaRef> {
         match &self.action {
             Action::Select { schema, .. } => Some(schema.clone()),

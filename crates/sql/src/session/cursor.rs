@@ -284,7 +284,7 @@ struct Fetching {
     /// Of the FETCH.
     statement: Arc<CancelToken>,
     cursor: Arc<CancelToken>,
-    canceller: crate::Canceller,
+    canceller: crate::cancel::Canceller,
     running: Option<Arc<crate::session::running::Running>>,
     _underway: Option<Underway>,
 }
