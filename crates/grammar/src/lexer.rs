@@ -114,7 +114,7 @@ pub(crate) const NAME_MAX: usize = 63;
 
 /// Reads a text to its end, or to what cannot be read.
 pub(crate) fn lex(sql: &str, options: Options) -> Lexed {
-    let mut lexer = Lexer { sql, bytes: sql.as_bytes(), options };
+    let lexer = Lexer::new(sql, options);
     let mut tokens = Vec::with_capacity(sql.len() / 4 + 4);
     let mut at = 0;
     if sql.len() > LONGEST {
@@ -140,7 +140,8 @@ pub(crate) fn lex(sql: &str, options: Options) -> Lexed {
     }
 }
 
-struct Lexer<'s> {
+/// What reads a text's tokens.
+pub(crate) struct Lexer<'s> {
     sql: &'s str,
     bytes: &'s [u8],
     options: Options,
@@ -178,9 +179,13 @@ fn is_operator_part(byte: u8) -> bool {
     )
 }
 
-impl Lexer<'_> {
+impl<'s> Lexer<'s> {
+    pub(crate) fn new(sql: &'s str, options: Options) -> Lexer<'s> {
+        Lexer { sql, bytes: sql.as_bytes(), options }
+    }
+
     /// The token that begins at or behind a place.
-    fn next(&mut self, at: usize) -> Result<Token> {
+    pub(crate) fn next(&self, at: usize) -> Result<Token> {
         let start = skip_space(self.bytes, at).map_err(|comment| self.unterminated("/* comment", comment))?;
         let Some(&byte) = self.bytes.get(start) else {
             return Ok(token(Kind::End, start, start));
@@ -236,7 +241,7 @@ impl Lexer<'_> {
     }
 
     /// A word; or a literal or a name that a letter introduces.
-    fn word(&mut self, start: usize, first: u8) -> Result<Token> {
+    fn word(&self, start: usize, first: u8) -> Result<Token> {
         let second = self.bytes.get(start + 1).copied();
         match (first, second) {
             (b'e' | b'E', Some(b'\'')) => {
@@ -264,7 +269,7 @@ impl Lexer<'_> {
         Ok(Token { keyword, ..token(Kind::Word, start, end) })
     }
 
-    fn unicode_string(&mut self, start: usize) -> Result<Token> {
+    fn unicode_string(&self, start: usize) -> Result<Token> {
         if !self.options.standard_conforming_strings {
             let message = "unsafe use of string constant with Unicode escapes";
             return Err(SyntaxError::with_state("0A000", message, start as u32).detail(
@@ -274,7 +279,7 @@ impl Lexer<'_> {
         self.string(Kind::UnicodeText, start, start + 2, false, "quoted string")
     }
 
-    fn number(&mut self, start: usize) -> Result<Token> {
+    fn number(&self, start: usize) -> Result<Token> {
         let mut end = self.digits(start);
         let mut kind = Kind::Integer;
         // `1..2` is a number and two points.
@@ -300,7 +305,7 @@ impl Lexer<'_> {
     }
 
     /// A string whose first quote stands at `quote`.
-    fn string(&mut self, kind: Kind, start: usize, quote: usize, escapes: bool, what: &str) -> Result<Token> {
+    fn string(&self, kind: Kind, start: usize, quote: usize, escapes: bool, what: &str) -> Result<Token> {
         match quoted_end(self.sql, quote, escapes)? {
             Some(end) => Ok(token(kind, start, end)),
             None => Err(self.unterminated(what, start)),
@@ -308,7 +313,7 @@ impl Lexer<'_> {
     }
 
     /// A name in quotes, the first of which stands at `quote`.
-    fn name(&mut self, kind: Kind, start: usize, quote: usize) -> Result<Token> {
+    fn name(&self, kind: Kind, start: usize, quote: usize) -> Result<Token> {
         let mut at = quote + 1;
         loop {
             match self.bytes.get(at) {
@@ -325,7 +330,7 @@ impl Lexer<'_> {
     }
 
     /// A parameter, or a string between dollars.
-    fn dollar(&mut self, start: usize) -> Result<Token> {
+    fn dollar(&self, start: usize) -> Result<Token> {
         if self.digit_at(start + 1) {
             let end = self.digits(start + 1);
             if self.bytes.get(end).is_some_and(|&byte| is_name_start(byte)) {
@@ -343,7 +348,7 @@ impl Lexer<'_> {
         }
     }
 
-    fn operator(&mut self, start: usize) -> Result<Token> {
+    fn operator(&self, start: usize) -> Result<Token> {
         let mut end = start + 1;
         while self.bytes.get(end).is_some_and(|&byte| is_operator_part(byte)) {
             // A comment ends an operator.

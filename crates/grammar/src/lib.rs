@@ -9,8 +9,10 @@ mod error;
 mod keyword;
 mod lexer;
 mod parser;
+mod shape;
 pub mod statement;
 
 pub use error::SyntaxError;
 pub use lexer::Options;
 pub use parser::{Parsed, parse};
+pub use shape::{Shape, ShapeKind, ShapeLiteral, shape};

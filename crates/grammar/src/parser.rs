@@ -9,16 +9,21 @@
 //! 3. What PostgreSQL has and Terrace has not is parsed to its end and then refused ([`Parser::refuse`]): a syntax
 //!    error in the same statement comes first.
 
+mod alter;
 mod call;
 mod change;
 mod expr;
 mod from;
 mod names;
+mod object;
+mod prepared;
 mod primary;
 mod query;
 mod select;
+mod settings;
 mod special;
 mod statement;
+mod table;
 mod types;
 mod window;
 

@@ -11,6 +11,8 @@
 mod change;
 mod expr;
 mod query;
+mod session;
+mod table;
 
 pub use change::{
     Assignment, Conflict, ConflictAction, ConflictTarget, Delete, IndexElement, Insert, Overriding, Update,
@@ -24,6 +26,17 @@ pub use query::{
     LockWait, Locking, NamedWindow, Query, Select, SetOperator, TableFunction, With,
 };
 
+pub use session::{
+    AlterSystem, Copy, CopySource, CopyTarget, Declare, Direction, Discard, Execute, Explain, Fetch, Isolation,
+    Maintain, MaintainedTable, NamedOption, OfSetting, OptionValue, Prepare, Role, RoleOption, RoleOptionKind, Set,
+    SetTransaction, Setting, SettingValue, SettingValueKind, Transaction, TransactionKind, TransactionMode,
+};
+pub use table::{
+    AlterAction, AlterSequence, AlterTable, Column, ColumnConstraint, ColumnConstraintKind, CreateIndex,
+    CreateSequence, CreateTable, Deferral, Drop, Index, ObjectKind, Reference, ReferenceAction, Rename, RenamedPart,
+    SequenceOption, SequenceOptionKind, StorageOption, TableConstraint, TableConstraintKind, Truncate,
+};
+
 /// A place in the text: the offset of a byte.
 pub type At = u32;
 
@@ -35,6 +48,38 @@ pub enum Statement {
     Insert(Box<Insert>),
     Update(Box<Update>),
     Delete(Box<Delete>),
+    CreateTable(Box<CreateTable>),
+    CreateIndex(Box<CreateIndex>),
+    CreateSequence(Box<CreateSequence>),
+    CreateRole(Role),
+    AlterTable(Box<AlterTable>),
+    AlterSequence(Box<AlterSequence>),
+    AlterRole(Role),
+    AlterSystem(AlterSystem),
+    Rename(Rename),
+    Drop(Drop),
+    Truncate(Truncate),
+    Vacuum(Maintain),
+    Analyze(Maintain),
+    Checkpoint(At),
+    Copy(Box<Copy>),
+    Explain(Box<Explain>),
+    Prepare(Box<Prepare>),
+    Execute(Execute),
+    /// None: ALL.
+    Deallocate(Option<Ident>),
+    Declare(Box<Declare>),
+    /// FETCH and MOVE.
+    Fetch(Fetch),
+    /// None: ALL.
+    Close(Option<Ident>),
+    /// BEGIN, COMMIT, ROLLBACK, savepoints.
+    Transaction(Transaction),
+    SetTransaction(SetTransaction),
+    Set(Set),
+    Reset(OfSetting),
+    Show(OfSetting),
+    Discard(Discard),
     /// PostgreSQL has it, Terrace has not.
     Refused(Refused),
 }

@@ -112,27 +112,12 @@ impl Parser<'_> {
             class = Some(self.any_name()?);
             if self.at(Kind::LeftParen) {
                 let at = self.place();
-                self.storage_options()?;
+                self.storage()?;
                 self.refuse(at, "an operator class with parameters");
             }
         }
         let descending = !self.eat_word(K::Asc) && self.eat_word(K::Desc);
         Ok(IndexElement { expr, collation, class, descending, nulls: self.nulls_order()? })
-    }
-
-    /// `(a = 1, b = 'x', c)`: passed by.
-    pub(super) fn storage_options(&mut self) -> Result<()> {
-        self.list_in_parens(|parser| {
-            parser.label()?;
-            if parser.eat(Kind::Dot) {
-                parser.label()?;
-            }
-            if parser.eat(Kind::Equal) {
-                parser.option_value()?;
-            }
-            Ok(())
-        })?;
-        Ok(())
     }
 
     /// The value of an option: a number, a string, a word.

@@ -460,7 +460,7 @@ fn is_test(arg: Expr, test: Test, negated: bool) -> Expr {
 }
 
 /// A sign before an operand. That of a number belongs to the number.
-fn signed(op: Operator, arg: Expr) -> Expr {
+pub(super) fn signed(op: Operator, arg: Expr) -> Expr {
     let at = op.at;
     let minus = op.symbol == "-";
     let kind = match arg.kind {

@@ -247,6 +247,11 @@ impl Parser<'_> {
         }
     }
 
+    /// A type that stands before a constant.
+    pub(super) fn type_before_constant(&mut self) -> Result<TypeName> {
+        self.simple_type(true)
+    }
+
     /// `timestamp '2020-01-01'`, `interval '1' day`.
     pub(super) fn typed_constant(&mut self) -> Result<Expr> {
         let to = self.simple_type(true)?;

@@ -1,0 +1,468 @@
+//! CREATE TABLE: columns and constraints.
+
+use super::Parser;
+use crate::error::{Result, SyntaxError};
+use crate::keyword::Keyword as K;
+use crate::lexer::Kind;
+use crate::statement::{
+    At, Column, ColumnConstraint, ColumnConstraintKind, CreateTable, Deferral, Expr, Ident, Index, Reference,
+    ReferenceAction, Statement, StorageOption, TableConstraint, TableConstraintKind,
+};
+
+impl Parser<'_> {
+    /// What follows `CREATE TABLE`.
+    pub(super) fn create_table(&mut self, at: At) -> Result<Statement> {
+        let if_not_exists = self.eat_words(&[K::If, K::Not, K::Exists]);
+        let name = self.relation_name()?;
+        let listed = self.at(Kind::LeftParen)
+            && Self::is_column_name(self.ahead(1))
+            && matches!(self.ahead(2).kind, Kind::Comma | Kind::RightParen);
+        if listed || self.at_any(&[K::As, K::Using, K::With, K::On, K::Tablespace]) {
+            return self.refuse_rest(at, "CREATE TABLE AS", Some("Use CREATE TABLE, and INSERT with the query."));
+        }
+        if self.at_word(K::Of) {
+            return self.refuse_rest(at, "CREATE TABLE OF", None);
+        }
+        if self.at_word(K::Partition) {
+            return self.refuse_rest(at, "PARTITION OF", None);
+        }
+        let mut table = CreateTable { at, if_not_exists, name, columns: vec![], constraints: vec![], storage: vec![] };
+        self.expect(Kind::LeftParen)?;
+        if !self.at(Kind::RightParen) {
+            self.list(|parser| parser.table_element(&mut table))?;
+        }
+        self.expect(Kind::RightParen)?;
+        self.table_tail(&mut table)?;
+        Ok(Statement::CreateTable(Box::new(table)))
+    }
+
+    fn table_element(&mut self, table: &mut CreateTable) -> Result<()> {
+        let at = self.place();
+        match self.token().keyword {
+            Some(K::Like) => {
+                self.advance();
+                self.relation_name()?;
+                while self.eat_word(K::Including) || self.eat_word(K::Excluding) {
+                    self.label()?;
+                }
+                self.refuse(at, "LIKE in CREATE TABLE");
+            }
+            Some(K::Constraint | K::Check | K::Unique | K::Primary | K::Exclude | K::Foreign)
+                if self.at_constraint() =>
+            {
+                let constraint = self.table_constraint()?;
+                table.constraints.extend(constraint);
+            }
+            _ => table.columns.push(self.column()?),
+        }
+        Ok(())
+    }
+
+    /// EXCLUDE may also be the name of a column.
+    fn at_constraint(&self) -> bool {
+        !self.at_word(K::Exclude) || self.ahead(1).kind == Kind::LeftParen || self.ahead(1).keyword == Some(K::Using)
+    }
+
+    /// What follows the columns.
+    fn table_tail(&mut self, table: &mut CreateTable) -> Result<()> {
+        let at = self.place();
+        if self.eat_word(K::Inherits) {
+            self.list_in_parens(Self::relation_name)?;
+            self.refuse(at, "INHERITS");
+        }
+        let at = self.place();
+        if self.eat_word(K::Partition) {
+            self.expect_word(K::By)?;
+            self.ident()?;
+            self.list_in_parens(Self::index_element)?;
+            self.refuse(at, "PARTITION BY");
+        }
+        let at = self.place();
+        if self.eat_word(K::Using) {
+            self.ident()?;
+            self.refuse(at, "USING in CREATE TABLE");
+        }
+        if self.eat_word(K::Without) {
+            self.expect_word(K::Oids)?;
+        } else if self.eat_word(K::With) {
+            table.storage = self.storage()?;
+        }
+        let at = self.place();
+        if self.eat_words(&[K::On, K::Commit]) {
+            match self.token().keyword {
+                Some(K::Drop) => drop(self.advance()),
+                Some(K::Delete | K::Preserve) => {
+                    self.advance();
+                    self.expect_word(K::Rows)?;
+                }
+                _ => return Err(self.unexpected()),
+            }
+            self.refuse(at, "ON COMMIT");
+        }
+        self.maybe_tablespace()
+    }
+
+    pub(super) fn maybe_tablespace(&mut self) -> Result<()> {
+        let at = self.place();
+        if self.eat_word(K::Tablespace) {
+            self.ident()?;
+            self.refuse(at, "TABLESPACE");
+        }
+        Ok(())
+    }
+
+    /// `(a = 1, b.c = 'x', d)`.
+    pub(super) fn storage(&mut self) -> Result<Vec<StorageOption>> {
+        self.list_in_parens(|parser| {
+            let mut name = parser.label()?;
+            if parser.eat(Kind::Dot) {
+                name.name = format!("{}.{}", name.name, parser.label()?.name);
+            }
+            let value = if parser.eat(Kind::Equal) { Some(parser.option_value()?) } else { None };
+            Ok(StorageOption { name, value })
+        })
+    }
+
+    /// A column and what it is bound to.
+    pub(super) fn column(&mut self) -> Result<Column> {
+        let name = self.ident()?;
+        let data_type = self.type_name()?;
+        let mut column = Column { name, data_type, collation: None, constraints: vec![] };
+        let at = self.place();
+        if self.eat_word(K::Compression) {
+            if !self.eat_word(K::Default) {
+                self.ident()?;
+            }
+            self.refuse(at, "COMPRESSION");
+        }
+        loop {
+            if self.eat_word(K::Collate) {
+                column.collation = Some(self.any_name()?);
+            } else if let Some(deferral) = self.deferral(column.constraints.last().map(|last| last.deferral))? {
+                // Without a constraint before it, PostgreSQL finds it misplaced.
+                match column.constraints.last_mut() {
+                    Some(last) => last.deferral = deferral,
+                    None => self.refuse(at, "DEFERRABLE without a constraint"),
+                }
+            } else if let Some(constraint) = self.column_constraint()? {
+                column.constraints.push(constraint);
+            } else {
+                return Ok(column);
+            }
+        }
+    }
+
+    /// DEFERRABLE and its kind, added to what was said before.
+    fn deferral(&mut self, before: Option<Deferral>) -> Result<Option<Deferral>> {
+        let mut deferral = before.unwrap_or_default();
+        match self.token().keyword {
+            Some(K::Deferrable) => {
+                self.advance();
+                deferral.deferrable = true;
+            }
+            Some(K::Not) if self.ahead(1).keyword == Some(K::Deferrable) => {
+                self.next += 2;
+                deferral.deferrable = false;
+            }
+            Some(K::Initially) => {
+                self.advance();
+                deferral.initially_deferred = self.eat_word(K::Deferred);
+                if !deferral.initially_deferred {
+                    self.expect_word(K::Immediate)?;
+                }
+                deferral.deferrable |= deferral.initially_deferred;
+            }
+            _ => return Ok(None),
+        }
+        Ok(Some(deferral))
+    }
+
+    pub(super) fn column_constraint(&mut self) -> Result<Option<ColumnConstraint>> {
+        let at = self.place();
+        let name = if self.eat_word(K::Constraint) { Some(self.ident()?) } else { None };
+        let Some(keyword) = self.token().keyword else {
+            return if name.is_some() { Err(self.unexpected()) } else { Ok(None) };
+        };
+        let starts = [K::Not, K::Null, K::Unique, K::Primary, K::Check, K::Default, K::Generated, K::References];
+        if !starts.contains(&keyword) {
+            return if name.is_some() { Err(self.unexpected()) } else { Ok(None) };
+        }
+        self.advance();
+        let kind = match keyword {
+            K::Not => {
+                self.expect_word(K::Null)?;
+                ColumnConstraintKind::NotNull
+            }
+            K::Null => ColumnConstraintKind::Null,
+            K::Unique => ColumnConstraintKind::Unique(self.unique_index(true)?),
+            K::Primary => {
+                self.expect_word(K::Key)?;
+                ColumnConstraintKind::PrimaryKey(self.unique_index(false)?)
+            }
+            K::Check => {
+                let expr = self.expr_in_parens()?;
+                let no_inherit = self.eat_words(&[K::No, K::Inherit]);
+                ColumnConstraintKind::Check { expr, no_inherit }
+            }
+            K::Default => ColumnConstraintKind::Default(self.simple_expr()?),
+            K::Generated => self.generated()?,
+            _ => ColumnConstraintKind::References(self.reference()?),
+        };
+        Ok(Some(ColumnConstraint { at, name, kind, deferral: Deferral::default() }))
+    }
+
+    pub(super) fn expr_in_parens(&mut self) -> Result<Expr> {
+        self.expect(Kind::LeftParen)?;
+        let expr = self.expr()?;
+        self.expect(Kind::RightParen)?;
+        Ok(expr)
+    }
+
+    fn generated(&mut self) -> Result<ColumnConstraintKind> {
+        let at = self.place();
+        let always = self.eat_word(K::Always);
+        if !always {
+            self.expect_words(&[K::By, K::Default])?;
+        }
+        self.expect_word(K::As)?;
+        if !self.eat_word(K::Identity) {
+            let expr = self.expr_in_parens()?;
+            self.expect_word(K::Stored)?;
+            if !always {
+                let message = "for a generated column, GENERATED ALWAYS must be specified";
+                return Err(SyntaxError::new(message, at));
+            }
+            return Ok(ColumnConstraintKind::Generated(expr));
+        }
+        let mut options = vec![];
+        if self.eat(Kind::LeftParen) {
+            options = self.sequence_options()?;
+            if options.is_empty() {
+                return Err(self.unexpected());
+            }
+            self.expect(Kind::RightParen)?;
+        }
+        Ok(ColumnConstraintKind::Identity { always, options })
+    }
+
+    /// What follows UNIQUE or PRIMARY KEY of a column.
+    fn unique_index(&mut self, unique: bool) -> Result<Index> {
+        let nulls_not_distinct = unique && self.nulls_not_distinct()?;
+        let mut index = Index { nulls_not_distinct, ..Index::default() };
+        self.index_tail(&mut index)?;
+        Ok(index)
+    }
+
+    /// NULLS NOT DISTINCT; NULLS DISTINCT is what holds anyway.
+    pub(super) fn nulls_not_distinct(&mut self) -> Result<bool> {
+        if !self.eat_word(K::Nulls) {
+            return Ok(false);
+        }
+        let not = self.eat_word(K::Not);
+        self.expect_word(K::Distinct)?;
+        Ok(not)
+    }
+
+    /// WITH and USING INDEX TABLESPACE of a key.
+    fn index_tail(&mut self, index: &mut Index) -> Result<()> {
+        if self.eat_word(K::With) {
+            index.storage = self.storage()?;
+        }
+        let at = self.place();
+        if self.eat_words(&[K::Using, K::Index]) {
+            self.expect_word(K::Tablespace)?;
+            self.ident()?;
+            self.refuse(at, "TABLESPACE");
+        }
+        Ok(())
+    }
+
+    /// A constraint of a table. None: it was refused.
+    pub(super) fn table_constraint(&mut self) -> Result<Option<TableConstraint>> {
+        let at = self.place();
+        let name = if self.eat_word(K::Constraint) { Some(self.ident()?) } else { None };
+        let kind = match self.token().keyword {
+            Some(K::Check) => {
+                self.advance();
+                let expr = self.expr_in_parens()?;
+                TableConstraintKind::Check { expr, no_inherit: false }
+            }
+            Some(K::Unique) => {
+                self.advance();
+                match self.key(true)? {
+                    Some((columns, index)) => TableConstraintKind::Unique { columns, index },
+                    None => return self.constraint_refused(),
+                }
+            }
+            Some(K::Primary) => {
+                self.advance();
+                self.expect_word(K::Key)?;
+                match self.key(false)? {
+                    Some((columns, index)) => TableConstraintKind::PrimaryKey { columns, index },
+                    None => return self.constraint_refused(),
+                }
+            }
+            Some(K::Foreign) => {
+                self.advance();
+                self.expect_word(K::Key)?;
+                let columns = self.idents_in_parens()?;
+                self.expect_word(K::References)?;
+                TableConstraintKind::ForeignKey { columns, reference: self.reference()? }
+            }
+            Some(K::Exclude) => {
+                self.exclude_constraint(at)?;
+                return self.constraint_refused();
+            }
+            _ => return Err(self.unexpected()),
+        };
+        let mut constraint = TableConstraint { at, name, kind, deferral: Deferral::default(), not_valid: false };
+        self.constraint_attributes(&mut constraint)?;
+        Ok(Some(constraint))
+    }
+
+    /// What follows a constraint that was refused.
+    fn constraint_refused(&mut self) -> Result<Option<TableConstraint>> {
+        while self.deferral(None)?.is_some() {}
+        Ok(None)
+    }
+
+    fn constraint_attributes(&mut self, constraint: &mut TableConstraint) -> Result<()> {
+        loop {
+            if let Some(deferral) = self.deferral(Some(constraint.deferral))? {
+                constraint.deferral = deferral;
+            } else if self.eat_words(&[K::Not, K::Valid]) {
+                constraint.not_valid = true;
+            } else if self.at_word(K::No) {
+                let at = self.place();
+                self.expect_words(&[K::No, K::Inherit])?;
+                match &mut constraint.kind {
+                    TableConstraintKind::Check { no_inherit, .. } => *no_inherit = true,
+                    _ => self.refuse(at, "NO INHERIT here"),
+                }
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The columns of a key and its index. None: it uses an index that is there, which was refused.
+    fn key(&mut self, unique: bool) -> Result<Option<(Vec<Ident>, Index)>> {
+        let at = self.place();
+        if self.eat_word(K::Using) {
+            self.expect_word(K::Index)?;
+            self.ident()?;
+            self.refuse(at, "USING INDEX");
+            return Ok(None);
+        }
+        let nulls_not_distinct = unique && self.nulls_not_distinct()?;
+        let columns = self.idents_in_parens()?;
+        let include = if self.eat_word(K::Include) { self.idents_in_parens()? } else { vec![] };
+        let mut index = Index { nulls_not_distinct, include, ..Index::default() };
+        self.index_tail(&mut index)?;
+        Ok(Some((columns, index)))
+    }
+
+    fn exclude_constraint(&mut self, at: At) -> Result<()> {
+        self.expect_word(K::Exclude)?;
+        if self.eat_word(K::Using) {
+            self.ident()?;
+        }
+        self.list_in_parens(|parser| {
+            parser.index_element()?;
+            parser.expect_word(K::With)?;
+            match parser.at_word(K::Operator) {
+                true => parser.named_operator().map(drop),
+                false => parser.schema_operator().map(drop),
+            }
+        })?;
+        if self.eat_word(K::Include) {
+            self.idents_in_parens()?;
+        }
+        self.index_tail(&mut Index::default())?;
+        if self.eat_word(K::Where) {
+            self.expr_in_parens()?;
+        }
+        self.refuse(at, "EXCLUDE");
+        Ok(())
+    }
+
+    /// What follows REFERENCES.
+    fn reference(&mut self) -> Result<Reference> {
+        let table = self.relation_name()?;
+        let columns = self.maybe_idents_in_parens()?;
+        let mut reference = Reference {
+            table,
+            columns,
+            full: false,
+            on_delete: ReferenceAction::NoAction,
+            on_update: ReferenceAction::NoAction,
+        };
+        if self.eat_word(K::Match) {
+            let at = self.place();
+            match self.token().keyword {
+                Some(K::Full) => reference.full = true,
+                Some(K::Simple) => {}
+                Some(K::Partial) => self.refuse(at, "MATCH PARTIAL"),
+                _ => return Err(self.unexpected()),
+            }
+            self.advance();
+        }
+        loop {
+            let at = self.place();
+            if !self.eat_word(K::On) {
+                return Ok(reference);
+            }
+            match self.token().keyword {
+                Some(K::Delete) => {
+                    self.advance();
+                    reference.on_delete = self.reference_action()?;
+                }
+                Some(K::Update) => {
+                    self.advance();
+                    reference.on_update = self.reference_action()?;
+                    check_update_action(&reference.on_update, at)?;
+                }
+                _ => return Err(self.unexpected()),
+            }
+        }
+    }
+
+    fn reference_action(&mut self) -> Result<ReferenceAction> {
+        match self.token().keyword {
+            Some(K::No) => {
+                self.expect_words(&[K::No, K::Action])?;
+                Ok(ReferenceAction::NoAction)
+            }
+            Some(K::Restrict) => {
+                self.advance();
+                Ok(ReferenceAction::Restrict)
+            }
+            Some(K::Cascade) => {
+                self.advance();
+                Ok(ReferenceAction::Cascade)
+            }
+            Some(K::Set) => {
+                self.advance();
+                match self.eat_word(K::Null) {
+                    true => Ok(ReferenceAction::SetNull(self.maybe_idents_in_parens()?)),
+                    false => {
+                        self.expect_word(K::Default)?;
+                        Ok(ReferenceAction::SetDefault(self.maybe_idents_in_parens()?))
+                    }
+                }
+            }
+            _ => Err(self.unexpected()),
+        }
+    }
+}
+
+/// Only what a deletion sets may be some of the columns.
+fn check_update_action(action: &ReferenceAction, at: At) -> Result<()> {
+    let what = match action {
+        ReferenceAction::SetNull(columns) if !columns.is_empty() => "NULL",
+        ReferenceAction::SetDefault(columns) if !columns.is_empty() => "DEFAULT",
+        _ => return Ok(()),
+    };
+    let message = format!("a column list with SET {what} is only supported for ON DELETE actions");
+    Err(SyntaxError::with_state("0A000", message, at))
+}

@@ -1,0 +1,303 @@
+//! Tables, indexes and sequences: what makes, changes and drops them.
+
+use super::{At, Expr, Ident, IndexElement, Name, TypeName};
+
+/// CREATE TABLE.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateTable {
+    pub at: At,
+    pub if_not_exists: bool,
+    pub name: Name,
+    pub columns: Vec<Column>,
+    pub constraints: Vec<TableConstraint>,
+    /// `WITH (a = 1)`.
+    pub storage: Vec<StorageOption>,
+}
+
+/// A column's definition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    pub name: Ident,
+    pub data_type: TypeName,
+    pub collation: Option<Name>,
+    /// In the order in which they are written. One kind may be there twice: PostgreSQL finds that later.
+    pub constraints: Vec<ColumnConstraint>,
+}
+
+/// What a column is bound to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnConstraint {
+    pub at: At,
+    pub name: Option<Ident>,
+    pub kind: ColumnConstraintKind,
+    pub deferral: Deferral,
+}
+
+/// The kinds of [`ColumnConstraint`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum ColumnConstraintKind {
+    NotNull,
+    /// NULL: nothing.
+    Null,
+    Default(Expr),
+    Check {
+        expr: Expr,
+        no_inherit: bool,
+    },
+    Unique(Index),
+    PrimaryKey(Index),
+    References(Reference),
+    /// `GENERATED ALWAYS AS IDENTITY`, or `BY DEFAULT`.
+    Identity {
+        always: bool,
+        options: Vec<SequenceOption>,
+    },
+    /// `GENERATED ALWAYS AS (...) STORED`.
+    Generated(Expr),
+}
+
+/// What a table is bound to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableConstraint {
+    pub at: At,
+    pub name: Option<Ident>,
+    pub kind: TableConstraintKind,
+    pub deferral: Deferral,
+    /// NOT VALID: the rows that are there are not checked.
+    pub not_valid: bool,
+}
+
+/// The kinds of [`TableConstraint`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum TableConstraintKind {
+    Check { expr: Expr, no_inherit: bool },
+    Unique { columns: Vec<Ident>, index: Index },
+    PrimaryKey { columns: Vec<Ident>, index: Index },
+    ForeignKey { columns: Vec<Ident>, reference: Reference },
+}
+
+/// The index of a UNIQUE or PRIMARY KEY.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Index {
+    pub nulls_not_distinct: bool,
+    pub include: Vec<Ident>,
+    pub storage: Vec<StorageOption>,
+}
+
+/// When a constraint is checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Deferral {
+    pub deferrable: bool,
+    pub initially_deferred: bool,
+}
+
+/// REFERENCES.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reference {
+    pub table: Name,
+    /// Empty: the table's primary key.
+    pub columns: Vec<Ident>,
+    /// MATCH FULL.
+    pub full: bool,
+    pub on_delete: ReferenceAction,
+    pub on_update: ReferenceAction,
+}
+
+/// What a change of a referenced row does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ReferenceAction {
+    NoAction,
+    Restrict,
+    Cascade,
+    /// The columns, or none for all.
+    SetNull(Vec<Ident>),
+    SetDefault(Vec<Ident>),
+}
+
+/// `a = 1`, as WITH has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StorageOption {
+    /// With a dot in it where there is one: `toast.autovacuum_enabled`.
+    pub name: Ident,
+    /// A literal, or a word as `ExprKind::Column`.
+    pub value: Option<Expr>,
+}
+
+/// CREATE INDEX.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateIndex {
+    pub at: At,
+    pub unique: bool,
+    pub concurrently: bool,
+    pub if_not_exists: bool,
+    pub name: Option<Ident>,
+    pub table: Name,
+    pub only: bool,
+    /// USING.
+    pub method: Option<Ident>,
+    pub elements: Vec<IndexElement>,
+    pub include: Vec<IndexElement>,
+    pub nulls_not_distinct: bool,
+    pub storage: Vec<StorageOption>,
+    pub filter: Option<Expr>,
+}
+
+/// CREATE SEQUENCE.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateSequence {
+    pub at: At,
+    pub if_not_exists: bool,
+    pub name: Name,
+    pub options: Vec<SequenceOption>,
+}
+
+/// ALTER SEQUENCE.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AlterSequence {
+    pub at: At,
+    pub if_exists: bool,
+    pub name: Name,
+    /// At least one.
+    pub options: Vec<SequenceOption>,
+}
+
+/// An option of a sequence.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SequenceOption {
+    pub at: At,
+    pub kind: SequenceOptionKind,
+}
+
+/// The kinds of [`SequenceOption`]. Numbers are literals. None stands for NO.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SequenceOptionKind {
+    As(TypeName),
+    Increment(Expr),
+    MinValue(Option<Expr>),
+    MaxValue(Option<Expr>),
+    Start(Expr),
+    /// Where it begins again; None: where it began.
+    Restart(Option<Expr>),
+    Cache(Expr),
+    Cycle(bool),
+    OwnedBy(Name),
+    SequenceName(Name),
+}
+
+/// ALTER TABLE.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AlterTable {
+    pub at: At,
+    pub if_exists: bool,
+    pub only: bool,
+    pub name: Name,
+    /// At least one.
+    pub actions: Vec<AlterAction>,
+}
+
+/// What ALTER TABLE does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AlterAction {
+    AddColumn {
+        if_not_exists: bool,
+        column: Box<Column>,
+    },
+    DropColumn {
+        if_exists: bool,
+        column: Ident,
+        cascade: bool,
+    },
+    SetDefault {
+        column: Ident,
+        value: Expr,
+    },
+    DropDefault {
+        column: Ident,
+    },
+    SetNotNull {
+        column: Ident,
+    },
+    DropNotNull {
+        column: Ident,
+    },
+    SetType {
+        column: Ident,
+        data_type: Box<TypeName>,
+        collation: Option<Name>,
+        using: Option<Expr>,
+    },
+    AddIdentity {
+        column: Ident,
+        always: bool,
+        options: Vec<SequenceOption>,
+    },
+    DropIdentity {
+        column: Ident,
+        if_exists: bool,
+    },
+    AddConstraint(Box<TableConstraint>),
+    DropConstraint {
+        if_exists: bool,
+        name: Ident,
+        cascade: bool,
+    },
+    ValidateConstraint(Ident),
+    /// `OWNER TO`.
+    Owner(Ident),
+    SetStorage(Vec<StorageOption>),
+    ResetStorage(Vec<StorageOption>),
+}
+
+/// `ALTER ... RENAME`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rename {
+    pub at: At,
+    pub kind: ObjectKind,
+    pub if_exists: bool,
+    pub name: Name,
+    pub part: RenamedPart,
+    pub to: Ident,
+}
+
+/// What gets another name.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RenamedPart {
+    Whole,
+    Column(Ident),
+    Constraint(Ident),
+}
+
+/// Kinds of what has a name.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ObjectKind {
+    Table,
+    Index,
+    Sequence,
+    View,
+    Schema,
+    Type,
+    Domain,
+    Role,
+}
+
+/// DROP.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Drop {
+    pub at: At,
+    pub kind: ObjectKind,
+    pub concurrently: bool,
+    pub if_exists: bool,
+    /// At least one.
+    pub names: Vec<Name>,
+    pub cascade: bool,
+}
+
+/// TRUNCATE.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Truncate {
+    pub at: At,
+    /// At least one; with ONLY, or not.
+    pub tables: Vec<(Name, bool)>,
+    pub restart_identity: bool,
+    pub cascade: bool,
+}
