@@ -1,12 +1,13 @@
 //! Reads texts with a zero byte between them, and says of each whether it parses: `OK`, the number of statements and
 //! what is refused, or `ERR`, the place, the SQLSTATE and the message.
 //!
-//! `verdict depth KIND COUNT` and `verdict time` measure.
+//! `verdict time SQL...` measures how long a text takes to parse, and to be told apart from its literals. `verdict show
+//! SQL` shows what it is.
 
 use std::hint::black_box;
 use std::io::Read;
 use terrace_grammar::statement::Statement;
-use terrace_grammar::{Options, Parsed, SyntaxError, parse};
+use terrace_grammar::{Options, Parsed, SyntaxError, parse, shape};
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -59,6 +60,25 @@ fn time(texts: &[&str]) {
             }
             best = best.min(start.elapsed().as_secs_f64() / 500.0);
         }
-        println!("{:8.2} µs  {}", best * 1e6, &sql[..sql.len().min(60)]);
+        println!(
+            "parse {:8.2} µs, shape {:8.2} µs  {}",
+            best * 1e6,
+            shape_time(sql) * 1e6,
+            sql.lines().next().unwrap_or("")
+        );
     }
+}
+
+/// The least time that a shape takes, in seconds.
+#[allow(clippy::disallowed_methods)]
+fn shape_time(sql: &str) -> f64 {
+    let (mut best, mut text) = (f64::MAX, String::new());
+    for _ in 0..40 {
+        let start = std::time::Instant::now();
+        for _ in 0..500 {
+            black_box(shape(black_box(sql), Options::default(), 4_096, &mut text));
+        }
+        best = best.min(start.elapsed().as_secs_f64() / 500.0);
+    }
+    best
 }

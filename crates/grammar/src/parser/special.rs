@@ -1,4 +1,6 @@
 //! Functions that have a grammar of their own.
+//!
+//! That of XML is not known here: it is refused where it begins (0A000).
 
 use super::Parser;
 use crate::error::{Result, SyntaxError};
