@@ -28,6 +28,9 @@ class Scope:
         self.outer = outer
         self.grouped = None  # [(text, type)] in a grouped query, outside of aggregates
         self.windows = None  # names and parts of the WINDOW clause, where window functions may stand
+        # Whether no two rows are alike in all columns; whether rows that are so are alike in all else; how many window
+        # functions there are whose answers go by a row's place.
+        self.unique, self.alike, self.places = False, True, 0
 
     def of(self, type):
         return [name for name, its in self.columns if its == type]
@@ -237,7 +240,13 @@ class Expressions:
         ]
         if not ranks + folds:
             return None
+        # Which of two rows that are alike comes first is open. That shows where a second function goes by places too.
+        if not scope.unique and (scope.places or not scope.alike):
+            ranks = [line for line in ranks if not line[3]]
+        if not ranks + folds:
+            return None
         line = self.rng.choice(ranks + folds)
+        scope.places += len(line) == 4 and line[3]
         inner = Scope(scope.columns, scope.outer)
         inner.grouped = scope.grouped
         kinds = {"A": type if line[0] == "A" else self.some_type(), "B": type}

@@ -8,10 +8,11 @@ from tree import Items, Literal, Maybe, Node, Query, Tail
 
 
 class Relation:
-    """What stands in FROM: `columns` are (as an expression names it, bare name, type), in the order of `*`."""
+    """What stands in FROM: `columns` are (as an expression names it, bare name, type), in the order of `*`. `unique`: no
+    two rows are alike in all of them."""
 
-    def __init__(self, node, columns):
-        self.node, self.columns = node, columns
+    def __init__(self, node, columns, unique=False):
+        self.node, self.columns, self.unique = node, columns, unique
 
     def scope(self):
         return [(reference, type) for reference, _, type in self.columns]
@@ -71,7 +72,7 @@ class Generator(Expressions):
         table = self.rng.choice(self.tables)
         alias = self.alias("t")
         return Relation(
-            Node(f"{table.name} AS {alias}", type="from"), [(f"{alias}.{n}", n, t) for n, t in table.fields()]
+            Node(f"{table.name} AS {alias}", type="from"), [(f"{alias}.{n}", n, t) for n, t in table.fields()], True
         )
 
     def relation(self, depth, outer):
@@ -88,7 +89,7 @@ class Generator(Expressions):
         if self.chance(0.04, "series"):
             alias = self.alias("g")
             call = f"generate_series({self.rng.choice(['1, 3', '0, 2', '3, 1, -1', '1, 0'])}) AS {alias}(x)"
-            return Relation(Node(call, type="from"), [(f"{alias}.x", "x", "int4")])
+            return Relation(Node(call, type="from"), [(f"{alias}.x", "x", "int4")], True)
         return self.table()
 
     def derived(self, query, named=False, lateral=""):
@@ -125,15 +126,15 @@ class Generator(Expressions):
             ["LEFT JOIN", "RIGHT JOIN", "FULL JOIN"] if self.chance(0.6, "outer") else ["INNER JOIN", "CROSS JOIN", ","]
         )
         word = self.rng.choice(words)
-        both = left.columns + right.columns
+        both, unique = left.columns + right.columns, left.unique and right.unique
         if word in ("CROSS JOIN", ","):
             # A comma binds less than JOIN: what follows could not see the left side.
-            return Relation(Node(left.node, " CROSS JOIN ", right.node, type="from"), both)
+            return Relation(Node(left.node, " CROSS JOIN ", right.node, type="from"), both, unique)
         shared = self.shared(left, right)
         if shared and self.chance(0.3, "using"):
             return self.merged(word, left, right, shared)
         on = self.on(word, left, right, outer)
-        return Relation(Node(left.node, f" {word} ", right.node, " ON ", on, type="from"), both)
+        return Relation(Node(left.node, f" {word} ", right.node, " ON ", on, type="from"), both, unique)
 
     def shared(self, left, right):
         names = [n for _, n, _ in left.columns]
@@ -156,7 +157,9 @@ class Generator(Expressions):
             node = Node(left.node, f" {word} ", right.node, f" USING ({', '.join(n for n, _ in chosen)})", type="from")
         names = {n for n, _ in chosen}
         columns = [(n, n, t) for n, t in chosen]
-        return Relation(node, columns + [c for c in left.columns + right.columns if c[1] not in names])
+        # Of a FULL join, rows of both sides without a partner may be alike in what is merged.
+        unique = left.unique and right.unique and word != "FULL JOIN"
+        return Relation(node, columns + [c for c in left.columns + right.columns if c[1] not in names], unique)
 
     def on(self, word, left, right, outer):
         pairs = [(a, b) for a, _, t in left.columns for b, _, u in right.columns if u in families(t)]
@@ -261,6 +264,7 @@ class Generator(Expressions):
     def select_body(self, parts, outer, depth, types, top, ordered):
         source = self.source(depth, outer) if not self.chance(0.04) else None
         scope = Scope(source.scope() if source else [], outer)
+        scope.unique = source is None or source.unique
         parts.append("SELECT ")
         where = (
             Maybe(" WHERE ", self.condition(Scope(scope.columns, outer), max(depth, 1)))
@@ -329,6 +333,8 @@ class Generator(Expressions):
         if not texts:
             return ""
         kind = self.rng.random()
+        # Of grouping sets, several rows may have the same groups (NULL stands for all of them), and other aggregates.
+        scope.unique, scope.alike = kind < 0.6, kind < 0.6
         if kind < 0.6:
             return Node(" GROUP BY ", Items([Node(text) for text in texts]))
         if kind < 0.75:

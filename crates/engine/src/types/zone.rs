@@ -6,11 +6,12 @@
 //! 2. A local time that a clock set back shows twice is the later one (standard time); one that a clock set forward
 //!    passes by is told as if the clock had not been set. So PostgreSQL has it.
 //!
-//! Rules are the IANA database's as chrono-tz has it: changes of clocks that it does not list, in the far future, are
-//! unknown.
+//! 3. The last rule of a zone goes on for ever, as POSIX has it.
+//!
+//! Rules are the IANA database's as chrono-tz has it, which lists changes of clocks until [`LISTED`].
 use super::timestamp::{hours_and_minutes, show_offset};
 use chrono::offset::Offset;
-use chrono::{DateTime, TimeZone};
+use chrono::{DateTime, Datelike, NaiveDate, TimeZone};
 use chrono_tz::{TZ_VARIANTS, Tz};
 use std::cell::Cell;
 use std::fmt;
@@ -29,6 +30,15 @@ pub enum Zone {
 
 const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400 * SECOND;
+
+/// The first year whose changes of clocks are not listed.
+const LISTED: i32 = 2100;
+
+/// Years in which zones follow their last rules, none of them with a 29th of February. Their days fall on all weekdays.
+const PLAIN_YEARS: [i32; 9] = [2089, 2090, 2091, 2093, 2094, 2095, 2097, 2098, 2099];
+
+/// Days after which the calendar repeats itself.
+const CYCLE: i64 = 146_097;
 
 /// The farthest from UTC that a text can state, in seconds.
 pub(super) const FARTHEST: i64 = 16 * 3600 - 1;
@@ -160,7 +170,7 @@ impl Zone {
             Zone::Named(tz) => {
                 // What chrono's calendar does not reach has the rules of its nearest year.
                 let far = if utc < 0 { DateTime::<chrono::Utc>::MIN_UTC } else { DateTime::<chrono::Utc>::MAX_UTC };
-                let moment = DateTime::from_timestamp_micros(utc).unwrap_or(far);
+                let moment = DateTime::from_timestamp_micros(listed(utc)).unwrap_or(far);
                 tz.offset_from_utc_datetime(&moment.naive_utc()).fix().local_minus_utc()
             }
         }
@@ -179,6 +189,26 @@ impl Zone {
         let late = at(after)?;
         if before == after || self.offset_at(late) == after { Some(late) } else { at(before) }
     }
+}
+
+/// A moment at which clocks show what they do at this one, in a year whose changes are listed (invariant 3): rules name
+/// months and weekdays, so it is on the same day of a year in which that is the same weekday.
+fn listed(utc: i64) -> i64 {
+    let Some(begin) = NaiveDate::from_yo_opt(LISTED, 1) else { return utc };
+    let begin = i64::from(begin.to_epoch_days());
+    let day = utc.div_euclid(DAY);
+    if day < begin {
+        return utc;
+    }
+    let near = begin + (day - begin) % CYCLE;
+    let alike = i32::try_from(near).ok().and_then(NaiveDate::from_epoch_days).and_then(|date| {
+        let on = |year| {
+            let leap_day = (date.month(), date.day()) == (2, 29);
+            NaiveDate::from_ymd_opt(year, date.month(), if leap_day { 28 } else { date.day() })
+        };
+        PLAIN_YEARS.into_iter().filter_map(on).find(|known| known.weekday() == date.weekday())
+    });
+    alike.map_or(utc, |known| utc - (day - i64::from(known.to_epoch_days())) * DAY)
 }
 
 /// As SHOW tells it.

@@ -61,6 +61,9 @@ pub(super) fn error(message: &str) -> Option<EngineError> {
     if message.starts_with("Window expressions should not contain a mixed of outer references") {
         return Some(unsupported("a window function of columns of the outer query and of the subquery"));
     }
+    if message.contains("does not satisfy order requirements") {
+        return Some(unsupported("the order of rows that this statement needs"));
+    }
     if message.starts_with("WITH query name ") {
         return error("42712", message.into());
     }

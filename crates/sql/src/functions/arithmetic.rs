@@ -1,7 +1,8 @@
 //! Arithmetic as PostgreSQL has it: integers keep their type and are checked, floats that leave their range are 22003,
 //! a division by zero is 22012, numerics are exact.
 //!
-//! 1. Both arguments have been made of one type, except that numerics keep their own precision and scale.
+//! 1. Both arguments have been made of one type before they are computed with, except that numerics keep their own
+//!    precision and scale. While a query is planned they may still be of two: the result's type is told all the same.
 //! 2. A numeric result has the scale that keeps it exact (the larger one; of a product the sum; of a quotient at least
 //!    18), cut to what 38 digits leave beside the digits before the point, but not below 18. A value that does not fit
 //!    is 22003.
@@ -42,6 +43,22 @@ impl Function {
         })
     }
 
+    /// That a call of a function here is of.
+    pub(crate) fn named(name: &str) -> Option<Function> {
+        use Function::{Add, Divide, Modulo, Multiply, Subtract};
+        [Add, Subtract, Multiply, Divide, Modulo].into_iter().find(|function| function.name() == name)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Function::Add => "checked_add",
+            Function::Subtract => "checked_subtract",
+            Function::Multiply => "checked_multiply",
+            Function::Divide => "checked_divide",
+            Function::Modulo => "checked_modulo",
+        }
+    }
+
     pub(crate) fn call(self, left: Expr, right: Expr) -> Expr {
         Expr::ScalarFunction(ScalarFunction::new_udf(FUNCTIONS[self as usize].clone(), vec![left, right]))
     }
@@ -68,13 +85,7 @@ static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 5]> = LazyLock::new(|| {
 
 impl ScalarUDFImpl for Checked {
     fn name(&self) -> &str {
-        match self.function {
-            Function::Add => "checked_add",
-            Function::Subtract => "checked_subtract",
-            Function::Multiply => "checked_multiply",
-            Function::Divide => "checked_divide",
-            Function::Modulo => "checked_modulo",
-        }
+        self.function.name()
     }
 
     fn signature(&self) -> &Signature {
@@ -107,11 +118,40 @@ impl ScalarUDFImpl for Checked {
     }
 }
 
+/// The type that two types of numbers become: of integers and floats the wider, numeric over integers, double precision
+/// over whatever else a float stands beside.
+pub(crate) fn common(left: &DataType, right: &DataType) -> DataType {
+    use DataType::{Decimal128, Float32, Float64, Int16, Int32, Int64};
+    match (left, right) {
+        (a, b) if a == b => a.clone(),
+        (Float64 | Float32, _) | (_, Float64 | Float32) => Float64,
+        (Decimal128(..), _) | (_, Decimal128(..)) => Decimal128(MAX_PRECISION, PLAIN_SCALE as i8),
+        (Int64, _) | (_, Int64) => Int64,
+        (Int32, _) | (_, Int32) => Int32,
+        _ => Int16,
+    }
+}
+
+/// An exact number's precision and scale.
+pub(crate) fn digits(number: &DataType) -> Option<(u8, i8)> {
+    match number {
+        DataType::Int16 => Some((5, 0)),
+        DataType::Int32 => Some((10, 0)),
+        DataType::Int64 => Some((19, 0)),
+        DataType::Decimal128(precision, scale) => Some((*precision, *scale)),
+        _ => None,
+    }
+}
+
 fn result_type(function: Function, left: &DataType, right: &DataType) -> DataType {
-    let (DataType::Decimal128(p1, s1), DataType::Decimal128(p2, s2)) = (left, right) else {
-        return if *left == DataType::Null { right.clone() } else { left.clone() };
+    let exact = if left.is_decimal() || right.is_decimal() { digits(left).zip(digits(right)) } else { None };
+    let Some(((p1, s1), (p2, s2))) = exact else {
+        return match (left, right) {
+            (DataType::Null, other) | (other, DataType::Null) => other.clone(),
+            (left, right) => common(left, right),
+        };
     };
-    let (p1, s1, p2, s2) = (*p1 as i32, *s1 as i32, *p2 as i32, *s2 as i32);
+    let (p1, s1, p2, s2) = (i32::from(p1), i32::from(s1), i32::from(p2), i32::from(s2));
     let (before, scale) = match function {
         Function::Add | Function::Subtract => ((p1 - s1).max(p2 - s2) + 1, s1.max(s2)),
         Function::Multiply => (p1 - s1 + p2 - s2, s1 + s2),

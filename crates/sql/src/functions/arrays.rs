@@ -41,6 +41,10 @@ use terrace_engine::{DataType, EngineError};
 const ANY: &str = "equals_any";
 const ALL: &str = "differs_from_all";
 
+/// What is sought in an array, by a name that no user can write: `x = ANY (ARRAY[a, b])` is `x IN (a, b)`, but for how
+/// types are settled.
+pub(crate) const OF_ARRAY: &str = "\0of array";
+
 /// `x = ANY (..)` and `x <> ALL (..)` as what can be planned (invariant 2); `None`: it stays. (Other comparisons with
 /// an array that is written out are `rules::write_out`'s.)
 pub(crate) fn rewritten(expr: &mut Ast) -> Option<Ast> {
@@ -72,7 +76,7 @@ pub(crate) fn rewritten(expr: &mut Ast) -> Option<Ast> {
             }
             let list = std::mem::take(&mut items.elem);
             if as_in {
-                return Some(Ast::InList { expr: Box::new(take(left)), list, negated: all });
+                return Some(Ast::InList { expr: Box::new(sought(take(left), &list)), list, negated: all });
             }
             // Without its cast, for `rules::write_out`.
             **right = Ast::Array(datafusion::sql::sqlparser::ast::Array { elem: list, named: true });
@@ -96,6 +100,23 @@ pub(crate) fn rewritten(expr: &mut Ast) -> Option<Ast> {
         },
         _ => None,
     }
+}
+
+/// What is sought among the items of an array, which are made one type without it: it says so, where that may matter.
+pub(crate) fn sought(value: Ast, items: &[Ast]) -> Ast {
+    let whole = |item: &Ast| match item {
+        Ast::Value(value) => !matches!(&value.value, Value::Number(n, _) if n.contains(['.', 'e', 'E'])),
+        _ => false,
+    };
+    let row = match &value {
+        Ast::Tuple(_) => true,
+        Ast::Function(function) => function.name.to_string().eq_ignore_ascii_case("row"),
+        _ => false,
+    };
+    if items.iter().all(whole) || items.len() < 2 || row {
+        return value;
+    }
+    call(OF_ARRAY, vec![value])
 }
 
 /// Whether an array is one of texts of which some end with blanks: these count beside a char(n) too, as they would not

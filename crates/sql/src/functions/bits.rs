@@ -71,23 +71,32 @@ impl Bits {
         }
     }
 
-    /// A call whose arguments have got other types since it was planned.
+    /// A call with its sides as they must be, now that their types are settled.
     pub(crate) fn realigned(self, call: ScalarFunction, schema: &DFSchema) -> Result<ScalarFunction> {
-        let [left, right] = call.args.as_slice() else { return internal_err!("{} takes two arguments", self.name()) };
-        let (lt, rt) = (left.get_type(schema)?, right.get_type(schema)?);
-        let wide = if self.shifts() { crate::functions::convert::bigint_within(right, schema)? } else { None };
-        let fits = if self.shifts() { rt == ArrowType::Int32 } else { lt == rt };
-        if fits && wide.is_none() {
-            return Ok(call);
-        }
-        match self.plan(left.clone(), wide.unwrap_or(right).clone(), schema)? {
-            Expr::ScalarFunction(again) => Ok(again),
-            other => internal_err!("{other} is no call"),
-        }
+        let Ok([left, right]) = <[Expr; 2]>::try_from(call.args) else {
+            return internal_err!("{} takes two arguments", self.name());
+        };
+        let (to_left, to_right) = self.sides(&left, &right, schema)?;
+        let cast = |expr: Expr, to: &ArrowType| -> Result<Expr> {
+            match &expr {
+                Expr::Literal(..) => closed(expr, to),
+                _ if expr.get_type(schema)? == *to => Ok(expr),
+                _ => Ok(crate::functions::convert::convert(expr, engine_type(to).expect("an integer type"))),
+            }
+        };
+        Ok(ScalarFunction { func: call.func, args: vec![cast(left, &to_left)?, cast(right, &to_right)?] })
     }
 
-    /// The operator with its sides as they must be; `None` where a side's type is not known yet.
+    /// The operator, of sides that [`Self::realigned`] makes what they must be. 42883 where there is none.
     pub(crate) fn plan(self, left: Expr, right: Expr, schema: &DFSchema) -> Result<Expr> {
+        let (to_left, to_right) = self.sides(&left, &right, schema)?;
+        let (left, right) = (closed(left, &to_left)?, closed(right, &to_right)?);
+        let udf = Bitwise { bits: self, signature: Signature::any(2, Volatility::Immutable) };
+        Ok(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(udf)), vec![left, right])))
+    }
+
+    /// The types that the two sides become.
+    fn sides(self, left: &Expr, right: &Expr, schema: &DFSchema) -> Result<(ArrowType, ArrowType)> {
         let (lt, rt) = (left.get_type(schema)?, right.get_type(schema)?);
         let open = |expr: &Expr, t: &ArrowType| {
             *t == ArrowType::Null || matches!(expr, Expr::Literal(ScalarValue::Utf8(_), None))
@@ -98,8 +107,8 @@ impl Bits {
             ArrowType::Int64 => Some(2),
             _ => None,
         };
-        let types = (open(&left, &lt), rank(&lt), open(&right, &rt), rank(&rt));
-        let (to_left, to_right) = match types {
+        let types = (open(left, &lt), rank(&lt), open(right, &rt), rank(&rt));
+        Ok(match types {
             // Of one type, or an integer to shift by.
             (false, Some(a), false, Some(b)) if !self.shifts() => {
                 let wider = if a >= b { lt.clone() } else { rt.clone() };
@@ -117,29 +126,11 @@ impl Bits {
                     self.sign(),
                     crate::functions::builtin::type_name(&rt)
                 );
-                let mut error = EngineError::new("42883", message);
-                error.hint = Some(
-                    "No operator matches the given name and argument types. You might need to add explicit type casts."
-                        .into(),
-                );
-                return Err(tunnel(error));
+                let hint = "No operator matches the given name and argument types. \
+                            You might need to add explicit type casts.";
+                return Err(tunnel(EngineError::new("42883", message).with_hint(hint)));
             }
-        };
-        let cast = |expr: Expr, from: &ArrowType, to: &ArrowType| -> Result<Expr> {
-            if from == to {
-                return Ok(expr);
-            }
-            let target = engine_type(to).expect("an integer type");
-            match &expr {
-                Expr::Literal(value, _) => {
-                    Ok(Expr::Literal(crate::functions::convert::convert_scalar(value, target)?, None))
-                }
-                _ => Ok(crate::functions::convert::convert(expr, target)),
-            }
-        };
-        let args = vec![cast(left, &lt, &to_left)?, cast(right, &rt, &to_right)?];
-        let udf = Bitwise { bits: self, signature: Signature::any(2, Volatility::Immutable) };
-        Ok(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(udf)), args)))
+        })
     }
 
     fn wide(self, a: i64, b: i64) -> i64 {
@@ -173,6 +164,17 @@ impl Bits {
     }
 }
 
+/// A constant as one of this type.
+fn closed(expr: Expr, to: &ArrowType) -> Result<Expr> {
+    match &expr {
+        Expr::Literal(value, _) if value.data_type() != *to => {
+            let target = engine_type(to).expect("an integer type");
+            Ok(Expr::Literal(crate::functions::convert::convert_scalar(value, target)?, None))
+        }
+        _ => Ok(expr),
+    }
+}
+
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Bitwise {
     bits: Bits,
@@ -189,7 +191,10 @@ impl ScalarUDFImpl for Bitwise {
     }
 
     fn return_type(&self, types: &[ArrowType]) -> Result<ArrowType> {
-        Ok(types[0].clone())
+        Ok(match types {
+            [left, right] if !self.bits.shifts() => crate::functions::arithmetic::common(left, right),
+            _ => types[0].clone(),
+        })
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

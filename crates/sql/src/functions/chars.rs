@@ -15,7 +15,7 @@ use crate::cast::LOOSE;
 use crate::error::tunnel;
 use crate::functions::builtin;
 use crate::functions::convert::convert;
-use crate::values::{PG_TYPE, field_of, field_type};
+use crate::values::{PG_TYPE, engine_type, field_of, field_type};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ExprSchema, NullEquality, Result, ScalarValue};
@@ -167,7 +167,7 @@ pub(crate) fn first_beside_others(exprs: Vec<Expr>, schema: &DFSchema, as_text: 
 
 /// The items of a list beside a char. Several constants are made one array, of chars even where they are texts.
 pub(crate) fn listed(beside: &Field, list: Vec<Expr>, schema: &DFSchema) -> Result<Vec<Expr>> {
-    let constant = |item: &Expr| !item.any_column_refs();
+    let constant = |item: &Expr| !crate::functions::convert::reads_row(item);
     if !is_char(beside) || list.iter().filter(|item| constant(item)).count() < 2 {
         return Ok(list);
     }
@@ -278,16 +278,29 @@ pub(crate) fn intersected(mut join: Join) -> Result<Join> {
     Ok(join)
 }
 
+/// Whether what was planned for the one type is wrong for the other.
+fn is_stale(then: &Field, now: &Field) -> bool {
+    let (a, b) = (then.data_type(), now.data_type());
+    ((is_char(now) || is_char(then)) && field_type(now) != field_type(then))
+        || (a != b && !(a.is_decimal() && b.is_decimal()) && (a == &ArrowType::Null || !is_text(a) || !is_text(b)))
+}
+
+fn is_text(of: &ArrowType) -> bool {
+    engine_type(of).is_some_and(DataType::is_text)
+}
+
 /// A column of the outer query whose type was told otherwise when the subquery was planned.
 pub(crate) fn refuse_stale(plan: &LogicalPlan, schema: &DFSchema) -> Result<()> {
     let check = |subquery: &Subquery, schema: &DFSchema| {
         for outer in &subquery.outer_ref_columns {
             if let Expr::OuterReferenceColumn(then, column) = outer
                 && let Ok(now) = schema.field_from_column(column)
-                && (is_char(now) || is_char(then))
-                && field_type(now) != field_type(then)
+                && is_stale(then, now)
             {
-                return Err(refused(&format!("the char value \"{}\" of an outer query", column.name())));
+                let what =
+                    format!("\"{}\" of the outer query, whose type a set operation or CASE tells,", column.name());
+                let error = crate::error::unsupported(what);
+                return Err(tunnel(error.with_hint("Cast it to its type where it is made.")));
             }
         }
         Ok(())

@@ -9,12 +9,12 @@ use crate::error::tunnel;
 use crate::values::{ColumnBuilder, array_datum, engine_array, engine_type, field_of};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, TimestampMicrosecondType};
-use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
-use datafusion::logical_expr::expr::{Cast, Placeholder, ScalarFunction};
+use datafusion::common::tree_node::TreeNode;
+use datafusion::common::{Result, ScalarValue, internal_err};
+use datafusion::logical_expr::expr::{Cast, Exists, InSubquery, Placeholder, ScalarFunction, SetComparison};
 use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::sql::sqlparser::ast::DataType as SqlType;
 use std::sync::Arc;
@@ -146,13 +146,19 @@ pub(crate) fn is_open(expr: &Expr) -> bool {
     }
 }
 
-/// The bigint that it is, or that it was made an integer of when it was a smallint.
-pub(crate) fn bigint_within<'e>(number: &'e Expr, schema: &DFSchema) -> Result<Option<&'e Expr>> {
-    let number = match number {
-        Expr::ScalarFunction(made) if made.func.name() == "convert" => &made.args[0],
-        other => other,
-    };
-    Ok((number.get_type(schema)? == ArrowType::Int64).then_some(number))
+/// Whether an expression depends on the row: PostgreSQL compares such an item of a list by itself.
+pub(crate) fn reads_row(item: &Expr) -> bool {
+    let reads = item.exists(|expr| {
+        Ok(match expr {
+            Expr::Column(_) => true,
+            Expr::ScalarSubquery(subquery)
+            | Expr::Exists(Exists { subquery, .. })
+            | Expr::InSubquery(InSubquery { subquery, .. })
+            | Expr::SetComparison(SetComparison { subquery, .. }) => !subquery.outer_ref_columns.is_empty(),
+            _ => false,
+        })
+    });
+    reads.unwrap_or(true)
 }
 
 /// A date's midnight, a timestamp's microseconds.

@@ -104,7 +104,8 @@ fn no_unit(part: Part, of: &str) -> EngineError {
 
 /// `date + days`, `date - days`.
 pub(crate) fn move_days(date: Expr, days: Expr, function: Function) -> Expr {
-    call(Kind::MoveDays(function), "move_days", vec![date, days])
+    let name = if function == Function::Add { "move_days" } else { "move_days_back" };
+    call(Kind::MoveDays(function), name, vec![date, days])
 }
 
 /// What a call of the former does.
@@ -127,7 +128,8 @@ pub(crate) fn time_between(left: Expr, right: Expr) -> Expr {
 
 /// `timestamp with time zone + interval`, and minus.
 pub(crate) fn move_time(time: Expr, by: Expr, function: Function) -> Expr {
-    call(Kind::MoveTime(function), "move_time", vec![time, by])
+    let name = if function == Function::Add { "move_time" } else { "move_time_back" };
+    call(Kind::MoveTime(function), name, vec![time, by])
 }
 
 impl ScalarUDFImpl for Native {

@@ -140,7 +140,8 @@ fn category(data_type: &ArrowType) -> Option<Category> {
     use ArrowType::*;
     Some(match data_type {
         _ if is_number(data_type) => Category::Number,
-        Utf8 => Category::Text,
+        // `string_agg` answers the large one.
+        Utf8 | LargeUtf8 => Category::Text,
         Date32 | Timestamp(..) => Category::Time,
         Boolean | Interval(_) | Binary | FixedSizeBinary(16) => Category::Alone,
         _ => return None,
@@ -192,7 +193,8 @@ fn common(chooser: Chooser, fields: &[FieldRef], open: &[bool], read: bool) -> R
                 _ => arrow_type(DataType::Timestamp),
             }
         }
-        _ => (*first).clone(),
+        Category::Text => ArrowType::Utf8,
+        Category::Alone => (*first).clone(),
     }))
 }
 
@@ -360,6 +362,8 @@ fn nullif(args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
         // Compared as chars, a text becomes one with the blanks that it has.
         [false, true] if open[0] || matches!(field_type(&a), Some(DataType::Varchar(_))) => chars::loose(chosen),
         [true, _] => answered(chosen, Some(of.as_ref())),
+        // Varchars are compared as texts.
+        _ if matches!(field_type(&of), Some(DataType::Varchar(_))) => chars::labelled(chosen, DataType::Text),
         _ => chosen,
     })
 }

@@ -7,11 +7,11 @@
 //!    interval.
 //! 4. char(n) compares without the blanks at a literal's end.
 use crate::error::tunnel;
-use crate::functions::arithmetic::{Function, is_number};
+use crate::functions::arithmetic::{self, Function, is_number};
 use crate::functions::bits::Bits;
 use crate::functions::builtin::type_name;
-use crate::functions::chars::loose;
-use crate::functions::convert::{bigint_within, constant, convert, convert_scalar};
+use crate::functions::chars::{self, loose};
+use crate::functions::convert::{constant, convert, convert_scalar};
 use crate::functions::date_time;
 use crate::plan::choosers;
 use crate::plan::rules::{cut, is_deep};
@@ -62,7 +62,7 @@ impl ExprPlanner for Operators {
                 return Err(tunnel(undefined(Function::Modulo, &lt, &rt)));
             }
             Some(function) if is_number(&lt) && is_number(&rt) => {
-                let (left, right) = alike(left, &lt, right, &rt);
+                // They are made of one type when it is known what a UNION's columns are: see [`realigned`].
                 return Ok(PlannerResult::Planned(function.call(left, right)));
             }
             Some(function) => with_days(function, &left, &lt, &right, &rt)?,
@@ -195,29 +195,90 @@ fn folded(expr: Expr) -> Expr {
     }
 }
 
-/// Arithmetic whose arguments have got other types since it was planned, as a UNION's columns do, or a CASE.
+/// Operators over types that are settled: a UNION's columns, and a CASE, may have been told otherwise when they were
+/// planned. Numbers are made of one type here.
 pub(crate) fn realigned(mut call: ScalarFunction, schema: &DFSchema) -> Result<ScalarFunction> {
     if let Some(bits) = Bits::named(call.func.name()) {
         return bits.realigned(call, schema);
     }
-    if call.func.name() == "move_days" && bigint_within(&call.args[1], schema)?.is_some() {
-        let function = date_time::moves(&call).unwrap_or(Function::Add);
-        return Err(tunnel(undefined(function, &ArrowType::Date32, &ArrowType::Int64)));
-    }
-    if !call.func.name().starts_with("checked_") {
-        return Ok(call);
-    }
+    refuse_stale_times(&call, schema)?;
+    let Some(function) = Function::named(call.func.name()) else { return Ok(call) };
     let types = call.args.iter().map(|arg| arg.get_type(schema)).collect::<Result<Vec<ArrowType>>>()?;
     if let [left, right] = types.as_slice()
-        && left != right
         && is_number(left)
         && is_number(right)
-        && !(left.is_decimal() && right.is_decimal())
     {
-        let [a, b] = <[Expr; 2]>::try_from(call.args).expect("two arguments have two types");
-        call.args = <[Expr; 2]>::from(alike(a, left, b, right)).into();
+        if function == Function::Modulo && (left.is_floating() || right.is_floating()) {
+            return Err(tunnel(undefined(function, left, right)));
+        }
+        if left != right && !(left.is_decimal() && right.is_decimal()) {
+            let [a, b] = <[Expr; 2]>::try_from(call.args).expect("two arguments have two types");
+            call.args = <[Expr; 2]>::from(alike(a, left, b, right)).into();
+        }
     }
     Ok(call)
+}
+
+/// What was planned as arithmetic of days or times, and is of other types. Days are moved by integers: 42883.
+fn refuse_stale_times(call: &ScalarFunction, schema: &DFSchema) -> Result<()> {
+    use ArrowType::{Date32, Int16, Int32, Null, Timestamp};
+    let name = call.func.name();
+    let moves = matches!(name, "move_days" | "move_days_back");
+    if !moves && !matches!(name, "days_between" | "time_between" | "timestamp_later" | "timestamp_earlier") {
+        return Ok(());
+    }
+    // Of what it was made of when it was planned.
+    let own = |at: usize| {
+        let made = match &call.args[at] {
+            Expr::ScalarFunction(made) if made.func.name() == "convert" => &made.args[0],
+            other => other,
+        };
+        made.get_type(schema)
+    };
+    let (left, right) = (own(0)?, own(1)?);
+    let date = |t: &ArrowType| matches!(t, Date32 | Null);
+    let to = |at: usize| call.args[at].get_type(schema);
+    // A timestamp with time zone that became one without, or stands beside one.
+    let mixed = |at: usize, own: &ArrowType| -> Result<bool> {
+        let zoned = |t: &ArrowType| matches!(t, Timestamp(_, Some(_)));
+        Ok(zoned(own) && (name != "time_between" || !zoned(&to(at)?) || !zoned(&to(1 - at)?)))
+    };
+    let fits = match name {
+        _ if moves => {
+            if date(&left) && !matches!(right, Int16 | Int32 | Null) {
+                let function = date_time::moves(call).unwrap_or(Function::Add);
+                return Err(tunnel(undefined(function, &left, &right)));
+            }
+            date(&left)
+        }
+        "days_between" => date(&left) && date(&right),
+        "time_between" => !mixed(0, &left)? && !mixed(1, &right)?,
+        _ => !mixed(0, &left)?,
+    };
+    if fits {
+        return Ok(());
+    }
+    let error = crate::error::unsupported("arithmetic of times that a set operation gives another type");
+    Err(tunnel(error.with_hint("Cast the columns of its queries to one type.")))
+}
+
+/// An operator that was planned as DataFusion's, for want of a type, as what it is now that the types are known.
+pub(crate) fn retyped(binary: BinaryExpr, schema: &DFSchema) -> Result<Expr> {
+    let BinaryExpr { left, op, right } = binary;
+    let (Ok(lt), Ok(rt)) = (left.get_type(schema), right.get_type(schema)) else {
+        return Ok(Expr::BinaryExpr(BinaryExpr { left, op, right }));
+    };
+    match Function::of(op) {
+        Some(function) if is_number(&lt) && is_number(&rt) => match function.call(*left, *right) {
+            Expr::ScalarFunction(call) => realigned(call, schema).map(Expr::ScalarFunction),
+            other => Ok(other),
+        },
+        None if chars::concerns(op) && lt != rt => {
+            let (left, right) = compared(*left, &lt, *right, &rt, schema)?;
+            Ok(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) }))
+        }
+        _ => Ok(Expr::BinaryExpr(BinaryExpr { left, op, right })),
+    }
 }
 
 /// CASE with the type that all its branches will have: DataFusion tells the first one's. Where that is right it stays
@@ -291,37 +352,14 @@ fn taken_as(function: Option<Function>, beside: DataType) -> Option<DataType> {
     }
 }
 
-fn scaled(data_type: &ArrowType) -> (u8, i8) {
-    match data_type {
-        ArrowType::Int16 => (5, 0),
-        ArrowType::Int32 => (10, 0),
-        ArrowType::Int64 => (19, 0),
-        ArrowType::Decimal128(precision, scale) => (*precision, *scale),
-        other => unreachable!("{other} is no exact number"),
-    }
-}
-
 /// Of one type (invariant 2); two numerics keep their precision and scale.
 fn alike(left: Expr, lt: &ArrowType, right: Expr, rt: &ArrowType) -> (Expr, Expr) {
-    use ArrowType::{Decimal128, Float32, Float64, Int16, Int32, Int64};
-    let common = match (lt, rt) {
-        (a, b) if a == b => return (left, right),
-        (Float64 | Float32, _) | (_, Float64 | Float32) => Float64,
-        (Decimal128(..), _) | (_, Decimal128(..)) => {
-            let exact = |expr: Expr, t: &ArrowType| match t {
-                Decimal128(..) => expr,
-                integer => {
-                    let (precision, scale) = scaled(integer);
-                    to_type(expr, integer, &Decimal128(precision, scale))
-                }
-            };
-            return (exact(left, lt), exact(right, rt));
-        }
-        (Int64, _) | (_, Int64) => Int64,
-        (Int32, _) | (_, Int32) => Int32,
-        _ => Int16,
+    let common = arithmetic::common(lt, rt);
+    let to = |t: &ArrowType| match (&common, arithmetic::digits(t)) {
+        (ArrowType::Decimal128(..), Some((precision, scale))) => ArrowType::Decimal128(precision, scale),
+        (common, _) => common.clone(),
     };
-    (to_type(left, lt, &common), to_type(right, rt, &common))
+    (to_type(left, lt, &to(lt)), to_type(right, rt, &to(rt)))
 }
 
 fn to_type(expr: Expr, from: &ArrowType, to: &ArrowType) -> Expr {

@@ -7,20 +7,27 @@
 //!    precision, times with a zone where one has. DataFusion would compare a numeric and a float as decimals of 15
 //!    digits, and take text in a list for the column's type.
 //! 3. Numbers that become one value (CASE, COALESCE, UNION, ...) become double precision where one of them is.
+//! 4. Of `x IN (..)`, items that depend on the row are compared with x one by one; the others, where there are several,
+//!    become one type first, x among them, and are compared with x then. So do all items of an array, but without x.
+//!
+//! Source of 4: PostgreSQL 15 documentation, "Row and Array Comparisons" (9.24), and what the server answers.
 use crate::cast::LOOSE;
 use crate::error::tunnel;
-use crate::functions::convert::{constant, convert, convert_scalar, is_open};
+use crate::functions::arithmetic::Function;
+use crate::functions::arrays::OF_ARRAY;
+use crate::functions::convert::{constant, convert, convert_scalar, is_open, reads_row};
 use crate::functions::{builtin, chars, interval};
 use crate::plan::choosers::Chooser;
 use crate::plan::rules::Rewrite;
 use crate::plan::{choosers, operators, rules};
 use crate::values::{arrow_type, engine_type, field_of, field_type};
-use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef};
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ExprSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{
     Case, Cast, InList, Placeholder, ScalarFunction, WindowFunction, WindowFunctionDefinition, WindowFunctionParams,
 };
+use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 use datafusion::logical_expr::{
     Between, BinaryExpr, Distinct, Expr, ExprSchemable, Join, Like, LogicalPlan, LogicalPlanBuilder, Operator,
     Projection, Union,
@@ -74,7 +81,9 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
         Expr::BinaryExpr(binary) if let Some(like) = like_operator(&binary) => {
             return rewrite(Expr::Like(like), schema);
         }
-        Expr::BinaryExpr(binary) if chars::concerns(binary.op) => Expr::BinaryExpr(chars::operator(binary, schema)?),
+        Expr::BinaryExpr(binary) if chars::concerns(binary.op) => {
+            operators::retyped(chars::operator(binary, schema)?, schema)?
+        }
         Expr::InSubquery(mut member) => {
             chars::in_subquery(&mut member.expr, &mut member.subquery, schema)?;
             Expr::InSubquery(member)
@@ -97,6 +106,7 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
             let mut next = || aligned.next().expect("two come back of two");
             Expr::BinaryExpr(BinaryExpr { left: next(), op, right: next() })
         }
+        Expr::BinaryExpr(binary) if Function::of(binary.op).is_some() => operators::retyped(binary, schema)?,
         Expr::Like(like) => Expr::Like(matched(like, schema)?),
         Expr::Cast(cast) => return written_cast(cast, schema),
         Expr::Case(case) => case_of(case, schema)?,
@@ -211,6 +221,7 @@ fn is_number(data_type: &ArrowType) -> bool {
 }
 
 fn function(call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
+    rules::refuse_stale(&call, schema)?;
     let mut call = operators::realigned(call, schema)?;
     crate::functions::arrays::of_char(&mut call, schema)?;
     crate::functions::date_time::refuse_texts(&mut call, schema)?;
@@ -266,6 +277,8 @@ enum For {
     Comparing,
     /// With what is in a list of two and more.
     Listing,
+    /// As the items of one array.
+    Array,
     /// `CASE x WHEN ..`
     Case,
 }
@@ -276,7 +289,12 @@ fn aligned(exprs: Vec<Expr>, schema: &DFSchema, what_for: For) -> Result<Vec<Exp
     let fields = exprs.iter().map(|e| Ok(e.to_field(schema)?.1)).collect::<Result<Vec<FieldRef>>>()?;
     let open: Vec<bool> = exprs.iter().map(is_open).collect();
     let Some(first) = fields.iter().zip(&open).position(|(_, open)| !*open) else { return Ok(exprs) };
-    let to = common(&fields, &open, what_for == For::Listing);
+    let to = common(&fields, &open, matches!(what_for, For::Listing | For::Array));
+    // Reals in a list are reals also where they are compared with another number, as doubles then.
+    let single = what_for == For::Listing
+        && to == Some(DataType::Float4)
+        && !open[0]
+        && fields[0].data_type() != &ArrowType::Float32;
     let typed = || fields.iter().zip(&open).filter(|(_, open)| !**open).map(|(field, _)| field.data_type());
     if let Some(other) = typed().find(|other| choosers::cannot_be_compared(fields[first].data_type(), other)) {
         let (left, right) = (builtin::type_name(fields[first].data_type()), builtin::type_name(other));
@@ -294,7 +312,13 @@ fn aligned(exprs: Vec<Expr>, schema: &DFSchema, what_for: For) -> Result<Vec<Exp
             _ => Ok(expr),
         }
     };
-    exprs.into_iter().zip(fields.clone()).zip(open).map(place).collect()
+    let sought = exprs[0].clone();
+    let mut placed = exprs.into_iter().zip(fields.clone()).zip(open).map(place).collect::<Result<Vec<Expr>>>()?;
+    if single {
+        placed[0] = sought;
+        return placed.into_iter().map(|expr| cast(expr, DataType::Float8)).collect();
+    }
+    Ok(placed)
 }
 
 /// Something open beside a field, or as a type that was agreed on.
@@ -364,27 +388,83 @@ fn condition(when: &Expr, schema: &DFSchema) -> Result<()> {
     Err(tunnel(EngineError::new("42804", message)))
 }
 
-/// `x IN (..)`: each item as what it is compared with. What the type of `x` cannot be is left out, for nothing equals
-/// it.
+/// `x IN (..)` (invariant 4).
 fn in_list(list: InList, schema: &DFSchema) -> Result<Expr> {
-    let InList { expr, list, negated } = list;
+    let InList { expr, mut list, negated } = list;
     let field = expr.to_field(schema)?.1;
-    let exact = |t: &ArrowType| is_number(t) && !is_float(t);
-    let numbers = exact(field.data_type()) && !is_open(&expr);
-    let count = list.len();
-    let listed = if count > 1 { For::Listing } else { For::Comparing };
+    if let Expr::ScalarFunction(call) = expr.as_ref()
+        && call.func.name() == OF_ARRAY
+    {
+        let typed = list.iter().filter(|item| !is_open(item)).map(|item| item.get_type(schema));
+        let types = typed.collect::<Result<Vec<ArrowType>>>()?;
+        if types.iter().all(|t| is_number(t) || is_time(t)) && !types.is_empty() {
+            list = aligned(list, schema, For::Array)?;
+        }
+        let all = call.args.iter().cloned().chain(chars::listed(&field, list, schema)?).collect();
+        return listed(&field, aligned(all, schema, For::Comparing)?, negated, schema);
+    }
     let list = chars::listed(&field, list, schema)?;
-    let mut exprs = aligned(std::iter::once(*expr).chain(list).collect(), schema, listed)?;
+    if !differ(&field, &list, schema)? {
+        let all = std::iter::once(*expr).chain(list).collect::<Vec<Expr>>();
+        let what_for = if all.len() > 2 { For::Listing } else { For::Comparing };
+        return listed(&field, aligned(all, schema, what_for)?, negated, schema);
+    }
+    if expr.is_volatile() {
+        let message = "IN of what is volatile, among values of several types, is not supported";
+        return Err(tunnel(EngineError::unsupported(message)));
+    }
+    let (single, together): (Vec<Expr>, Vec<Expr>) = list.into_iter().partition(reads_row);
+    let groups = match together.len() {
+        0 | 1 => vec![],
+        _ => vec![(together.clone(), For::Listing)],
+    };
+    let alone = if together.len() == 1 { together } else { vec![] };
+    let singles = single.into_iter().chain(alone).map(|item| (vec![item], For::Comparing));
+    let part = |(items, what_for): (Vec<Expr>, For)| {
+        let all = std::iter::once(expr.as_ref().clone()).chain(items).collect();
+        listed(&field, aligned(all, schema, what_for)?, negated, schema)
+    };
+    let parts = groups.into_iter().chain(singles).map(part).collect::<Result<Vec<Expr>>>()?;
+    Ok(joined(parts, if negated { Operator::And } else { Operator::Or }))
+}
+
+/// Whether it matters which items of a list are compared in one type.
+fn differ(field: &Field, list: &[Expr], schema: &DFSchema) -> Result<bool> {
+    if !list.iter().any(reads_row) {
+        return Ok(false);
+    }
+    let mut types = vec![field.data_type().clone()];
+    for item in list.iter().filter(|item| !is_open(item)) {
+        types.push(item.get_type(schema)?);
+    }
+    let apart = types.iter().any(|t| *t != types[0]);
+    Ok(apart && (types.iter().any(is_float) || types.iter().any(is_time)))
+}
+
+/// Halved again and again, so that the tree of many is not deep.
+fn joined(mut parts: Vec<Expr>, op: Operator) -> Expr {
+    if parts.len() < 2 {
+        return parts.pop().unwrap_or_else(|| Expr::Literal(ScalarValue::Boolean(Some(op == Operator::And)), None));
+    }
+    let right = parts.split_off(parts.len() / 2);
+    let (left, right) = (Box::new(joined(parts, op)), Box::new(joined(right, op)));
+    Expr::BinaryExpr(BinaryExpr { left, op, right })
+}
+
+/// A list whose items, behind what is looked for among them, are as they are compared. What its type, `field`, cannot
+/// be is left out, for nothing equals it.
+fn listed(field: &Field, mut exprs: Vec<Expr>, negated: bool, schema: &DFSchema) -> Result<Expr> {
+    let exact = |t: &ArrowType| is_number(t) && !is_float(t);
     let items = exprs.split_off(1);
     let expr = exprs.pop().expect("the first stays");
-    if !numbers || expr.get_type(schema)? != *field.data_type() {
+    if !exact(field.data_type()) || is_open(&expr) || expr.get_type(schema)? != *field.data_type() {
         return Ok(Expr::InList(InList { expr: Box::new(expr), list: items, negated }));
     }
-    let mut kept = Vec::with_capacity(count);
+    let mut kept = Vec::with_capacity(items.len());
     for item in items {
         match constant(&item) {
             Some(value) if !value.is_null() && exact(&value.data_type()) => {
-                kept.extend(operators::narrowed(&value, &field).map(|value| Expr::Literal(value, None)));
+                kept.extend(operators::narrowed(&value, field).map(|value| Expr::Literal(value, None)));
             }
             _ => kept.push(item),
         }
@@ -547,7 +627,31 @@ fn align_union(mut union: Union) -> Result<LogicalPlan> {
         }
     }
     let inputs = union.inputs.iter().map(|input| converted(input, &to)).collect::<Result<Vec<_>>>()?;
-    Ok(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?))
+    let Union { inputs, schema } = Union::try_new_with_loose_types(inputs)?;
+    let schema = Arc::new(told(&inputs, &schema)?);
+    Ok(LogicalPlan::Union(Union { inputs, schema }))
+}
+
+/// The columns of a UNION as they will be, for what stands above it: DataFusion tells those of the first query until it
+/// coerces types.
+fn told(inputs: &[Arc<LogicalPlan>], schema: &DFSchema) -> Result<DFSchema> {
+    let will_be = |at: usize| -> Option<ArrowType> {
+        let types = inputs.iter().map(|input| input.schema().field(at).data_type());
+        let mut typed = types.filter(|t| **t != ArrowType::Null);
+        let first = typed.next()?.clone();
+        if !is_number(&first) {
+            return (first != ArrowType::Utf8 && typed.all(|t| *t == first)).then_some(first);
+        }
+        typed.try_fold(first, |wide, next| if is_number(next) { type_union_coercion(&wide, next) } else { None })
+    };
+    let fields = schema.iter().enumerate().map(|(at, (qualifier, field))| {
+        let field = match will_be(at) {
+            Some(of) if of != *field.data_type() => Arc::new(field.as_ref().clone().with_data_type(of)),
+            _ => field.clone(),
+        };
+        (qualifier.cloned(), field)
+    });
+    DFSchema::new_with_metadata(fields.collect(), schema.metadata().clone())
 }
 
 /// Queries of a UNION with each parameter whose type is open as what the other queries have in its column: the first

@@ -26,6 +26,7 @@ mod sequence;
 mod settings;
 mod times;
 mod types;
+mod unions;
 mod zones;
 
 use crate::common::{Client, Reply, database};

@@ -127,3 +127,28 @@ fn a_zone_holds_over_the_polls_of_its_work_alone() {
     let std::task::Poll::Ready(seen) = work.as_mut().poll(&mut context) else { panic!("it is done") };
     assert_eq!(seen, (Zone::Fixed(10_800), Zone::Fixed(10_800)));
 }
+
+/// W1: no summer time was known after 2099.
+#[test]
+fn the_last_rule_of_a_zone_goes_on() {
+    for (text, zone, shown) in [
+        ("3021-03-30 22:00:00.000001+00", "Europe/Rome", "3021-03-31 00:00:00.000001+02"),
+        ("3021-01-30 22:00:00+00", "Europe/Rome", "3021-01-30 23:00:00+01"),
+        ("2100-07-01 00:00:00+00", "America/New_York", "2100-06-30 20:00:00-04"),
+        ("2104-02-29 12:00:00+00", "America/New_York", "2104-02-29 07:00:00-05"),
+        ("2104-02-29 12:00:00+00", "Australia/Sydney", "2104-02-29 23:00:00+11"),
+        ("2400-03-26 00:59:59+00", "Europe/Berlin", "2400-03-26 01:59:59+01"),
+        ("2400-03-26 01:00:00+00", "Europe/Berlin", "2400-03-26 03:00:00+02"),
+        ("2400-10-29 00:59:59+00", "Europe/Berlin", "2400-10-29 02:59:59+02"),
+        ("2400-10-29 01:00:00+00", "Europe/Berlin", "2400-10-29 02:00:00+01"),
+        ("2300-07-01 00:00:00+00", "Africa/Casablanca", "2300-07-01 01:00:00+01"),
+        ("200000-07-01 00:00:00+00", "Europe/Berlin", "200000-07-01 02:00:00+02"),
+        ("290000-07-01 00:00:00+00", "Europe/Berlin", "290000-07-01 02:00:00+02"),
+        ("290000-01-01 00:00:00+00", "Asia/Tokyo", "290000-01-01 09:00:00+09"),
+    ] {
+        assert_eq!(across(text, "UTC", zone), shown, "{text} in {zone}");
+        assert_eq!(across(shown, zone, "UTC"), text, "{shown} in {zone}");
+    }
+    let local = "3021-03-31 12:00:00";
+    assert_eq!(across(local, "Europe/Rome", "UTC"), "3021-03-31 10:00:00+00");
+}

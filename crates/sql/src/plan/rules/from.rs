@@ -4,17 +4,22 @@ use super::scope::{Cte, Names, Resolver};
 use super::syntax::{call, chain};
 use crate::error::unsupported;
 use crate::parse::fold;
+use crate::values::field_type;
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::logical_expr::TableSource;
 use datafusion::sql::planner::object_name_to_table_reference;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Ident, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectItem, SetExpr,
-    TableAlias, TableFactor, TableWithJoins, visit_expressions,
+    BinaryOperator, CaseWhen, Expr, Ident, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectItem,
+    SetExpr, TableAlias, TableFactor, TableWithJoins, Value, ValueWithSpan, helpers::attached_token::AttachedToken,
+    visit_expressions,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use terrace_engine::{EngineError, Result};
+use terrace_engine::{DataType, EngineError, Result};
+
+/// Of a column: Arrow's type, and what that does not say (a text is a char, say).
+type Type = (ArrowType, Option<DataType>);
 
 /// What names in FROM stand for.
 pub(crate) struct Relations<'r> {
@@ -42,7 +47,7 @@ pub(super) struct From {
     /// The merged columns.
     pub(super) merged: BTreeMap<String, Expr>,
     /// Of tables' columns, by what they are.
-    types: BTreeMap<String, ArrowType>,
+    types: BTreeMap<String, Type>,
     pub(super) has_outer_join: bool,
 }
 
@@ -302,7 +307,7 @@ impl Resolver<'_> {
     }
 
     /// Of a table's columns; none are told of a WITH query's.
-    fn column_types(&self, name: &ObjectName) -> Vec<ArrowType> {
+    fn column_types(&self, name: &ObjectName) -> Vec<Type> {
         let own = name.0.last().and_then(|part| part.as_ident()).map(fold).unwrap_or_default();
         if name.0.len() == 1 && self.cte(&own).is_some() {
             return vec![];
@@ -311,7 +316,7 @@ impl Resolver<'_> {
         let source = key.ok().and_then(|key| self.relations.sources.get(&key));
         let schema = source.map(|source| source.schema());
         let fields = schema.iter().flat_map(|schema| schema.fields().iter()).filter(|f| !f.name().contains('\0'));
-        fields.map(|field| field.data_type().clone()).collect()
+        fields.map(|field| (field.data_type().clone(), field_type(field))).collect()
     }
 
     /// The names that mean a query's own columns.
@@ -421,12 +426,20 @@ fn merge(left: &mut From, right: From, merged: &Merged, keeps_left: bool, keeps_
         let expr = match (keeps_left, keeps_right) {
             (true, true) => call(Ident::new("coalesce"), vec![a.clone(), b.clone()]),
             (keeps_left, keeps_right) => {
-                let types = (left.types.get(&a.to_string()), right.types.get(&b.to_string()));
-                let (kept, other) = if keeps_right && !keeps_left { (b, a) } else { (a, b) };
-                match types {
-                    // Where one is NULL so is the other, but the type is that of both.
-                    (Some(a), Some(b)) if a != b => call(Ident::new("coalesce"), vec![kept.clone(), other.clone()]),
-                    _ => kept.clone(),
+                let right_one = keeps_right && !keeps_left;
+                match (left.types.get(&a.to_string()), right.types.get(&b.to_string())) {
+                    // Of two kinds of text it is the left one's.
+                    (Some((its, kind)), Some((other, kind_of_other)))
+                        if its == other && (its != &ArrowType::Utf8 || kind == kind_of_other || !right_one) =>
+                    {
+                        (if right_one { b } else { a }).clone()
+                    }
+                    // Where one is NULL so is the other.
+                    (Some((its, _)), Some((other, _))) if its != other => {
+                        let (kept, other) = if right_one { (b, a) } else { (a, b) };
+                        call(Ident::new("coalesce"), vec![kept.clone(), other.clone()])
+                    }
+                    _ => of_both(a, b, right_one),
                 }
             }
         };
@@ -441,6 +454,20 @@ fn merge(left: &mut From, right: From, merged: &Merged, keeps_left: bool, keeps_
     left.merged.extend(columns.iter().cloned());
     columns.extend(rest);
     left.order = Some(columns);
+}
+
+/// The value of one of two, as of the type that both become: the left one's comes first.
+fn of_both(left: &Expr, right: &Expr, right_one: bool) -> Expr {
+    let when =
+        CaseWhen { condition: Expr::Value(ValueWithSpan::from(Value::Boolean(right_one))), result: right.clone() };
+    let missing = AttachedToken::empty;
+    Expr::Case {
+        case_token: missing(),
+        end_token: missing(),
+        operand: None,
+        conditions: vec![when],
+        else_result: Some(Box::new(left.clone())),
+    }
 }
 
 fn condition(merged: &Merged) -> Expr {

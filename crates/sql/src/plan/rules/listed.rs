@@ -6,15 +6,12 @@
 //! Upstream: `InListExpr::try_new` evaluates the items over no rows, and takes one that answers a scalar for a
 //! constant. CASE does, where its results are literals: `1 IN (CASE i WHEN 1 THEN 7 ELSE 1 END, 5)` is then true for
 //! every row.
-use datafusion::arrow::datatypes::{DataType, FieldRef};
+use super::marks::Mark;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{
-    ColumnarValue, Expr, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
-};
+use datafusion::logical_expr::{Expr, LogicalPlan, ScalarUDF};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use std::sync::{Arc, LazyLock};
 
@@ -75,33 +72,4 @@ fn per_row(expr: Expr) -> Result<Transformed<Expr>> {
     Ok(if changed { Transformed::yes(listed) } else { Transformed::no(listed) })
 }
 
-static PER_ROW: LazyLock<Arc<ScalarUDF>> =
-    LazyLock::new(|| Arc::new(ScalarUDF::from(PerRow { signature: Signature::any(1, Volatility::Immutable) })));
-
-/// Answers its argument, as a column.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct PerRow {
-    signature: Signature,
-}
-
-impl ScalarUDFImpl for PerRow {
-    fn name(&self) -> &str {
-        "per_row"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        Ok(types[0].clone())
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        Ok(args.arg_fields[0].clone())
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        Ok(ColumnarValue::Array(args.args[0].clone().into_array(args.number_rows)?))
-    }
-}
+static PER_ROW: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(ScalarUDF::from(Mark::per_row("per_row"))));

@@ -8,16 +8,14 @@
 //! Upstream: `simplify_expressions` merges `a IN (...) AND a IN (...)`, `a IN (...) AND a NOT IN (...)` and
 //! `a NOT IN (...) OR a NOT IN (...)` by the items' texts. `a NOT IN (1, NULL) AND a IN (2, 3)` becomes
 //! `a IN (2, 3)`, though it is never true. `a IN (b) AND a IN (c)` becomes false. Where nothing is left of the lists,
-//! the answer is false (or true), though it is NULL where `a` is.
-use datafusion::arrow::datatypes::{DataType, FieldRef};
+//! the answer is false (or true), though it is NULL where `a` is. `a = 5` is taken for a list too, and what is not
+//! computed yet for another item: `a NOT IN (abs(-5)) AND a = 5` becomes `a = 5`.
+use super::marks::Mark;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{
-    BinaryExpr, ColumnarValue, Expr, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, ScalarUDF, Volatility};
 use datafusion::optimizer::simplify_expressions::SimplifyExpressions;
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use std::sync::{Arc, LazyLock};
@@ -70,14 +68,27 @@ impl OptimizerRule for ListsApart {
     }
 }
 
-/// Whether there is more than one list, or chain of ORs, in an expression.
+/// Whether there is more than one list, or chain of ORs, in an expression; or a list beside `column = constant`, which
+/// counts as one.
 fn has_several(expr: &Expr) -> Result<bool> {
-    let mut count = 0;
+    let (mut lists, mut equal) = (0, false);
     expr.apply(|e| {
-        count += usize::from(matches!(e, Expr::InList(_)) || is_or(e));
-        Ok(if count > 1 { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        lists += usize::from(matches!(e, Expr::InList(_)) || is_or(e));
+        equal |= is_list_of_one(e);
+        Ok(if lists > 1 { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
-    Ok(count > 1)
+    Ok(lists > 1 || (lists == 1 && equal))
+}
+
+/// `column = constant`, or what may become one.
+fn is_list_of_one(expr: &Expr) -> bool {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => match (left.as_ref(), right.as_ref()) {
+            (Expr::Column(_), other) | (other, Expr::Column(_)) => !other.any_column_refs(),
+            _ => false,
+        },
+        _ => false,
+    }
 }
 
 fn is_or(expr: &Expr) -> bool {
@@ -122,32 +133,4 @@ fn show(expr: Expr) -> Transformed<Expr> {
 
 /// Volatile, so that the simplifier neither computes it nor thinks two calls alike.
 static APART: LazyLock<Arc<ScalarUDF>> =
-    LazyLock::new(|| Arc::new(ScalarUDF::from(Apart { signature: Signature::any(1, Volatility::Volatile) })));
-
-/// Answers its argument.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Apart {
-    signature: Signature,
-}
-
-impl ScalarUDFImpl for Apart {
-    fn name(&self) -> &str {
-        "apart"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        Ok(types[0].clone())
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        Ok(args.arg_fields[0].clone())
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        Ok(args.args[0].clone())
-    }
-}
+    LazyLock::new(|| Arc::new(ScalarUDF::from(Mark::new("apart", Volatility::Volatile))));

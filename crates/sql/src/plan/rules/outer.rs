@@ -2,7 +2,8 @@
 //!
 //! 1. An aggregate belongs to the innermost query that has a column of its arguments. One of outer columns only is the
 //!    outer query's, which PostgreSQL then groups, or refuses: here it is refused (0A000).
-//! 2. A name in a window that nobody uses has to be there too (42703).
+//! 2. A name in a window that nobody uses has to be there too (42703). A query in such a window is refused (0A000):
+//!    nothing would look at it.
 //! 3. `x.c` is a column of a table `x` around the query, also where the query has a column `x`.
 //!
 //! Upstream: `SqlToRel` computes an aggregate in the query in which it stands, and takes `x.c` for a field of the
@@ -15,7 +16,7 @@ use crate::parse::fold;
 use crate::plan::refusals::has_call;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, Ident, NamedWindowDefinition, NamedWindowExpr, OrderBy, OrderByKind, Query, Select, SelectItem,
-    Visit, VisitMut, Visitor, VisitorMut,
+    Visit, VisitMut, Visitor, VisitorMut, WindowSpec, WindowType,
 };
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -98,9 +99,12 @@ impl Resolver<'_> {
     /// `from`: the query's own. (Around it are those of [`Resolver::scopes`].)
     pub(super) fn check_names(&self, select: &Select, order_by: Option<&OrderBy>, from: &From) -> Result<()> {
         let own = Scope::of(from);
-        for NamedWindowDefinition(_, window) in &select.named_window {
+        for NamedWindowDefinition(name, window) in &select.named_window {
             let NamedWindowExpr::WindowSpec(spec) = window else { continue };
             let known = |parts: &[Ident]| self.known(parts, &own);
+            if has_query(spec) && !is_used(spec, select, order_by) {
+                return Err(unsupported(format!("a query in the window \"{}\", which is not used,", fold(name))));
+            }
             if let ControlFlow::Break(parts) = spec.visit(&mut Columns { depth: 0, each: known }) {
                 let name: Vec<String> = parts.iter().map(fold).collect();
                 return Err(EngineError::new("42703", format!("column \"{}\" does not exist", name.join("."))));
@@ -119,7 +123,9 @@ impl Resolver<'_> {
         };
         let aggregate = |call: &Function| name_of(call).is_some_and(|name| (self.relations.aggregate)(&name));
         let outer = |call: &Function| call.over.is_none() && aggregate(call) && self.is_outer(call, &own);
-        match items.chain(&select.having).chain(ordered.iter().map(|by| &by.expr)).any(|expr| has_call(expr, &outer)) {
+        let in_windows = has_call(&select.named_window, &outer);
+        let mut exprs = items.chain(&select.having).chain(ordered.iter().map(|by| &by.expr));
+        match in_windows || exprs.any(|expr| has_call(expr, &outer)) {
             true => Err(unsupported("an aggregate of columns of the outer query only")),
             false => Ok(()),
         }
@@ -137,6 +143,30 @@ impl Resolver<'_> {
         };
         call.visit(&mut Columns { depth: 0, each: inner }).is_continue() && found
     }
+}
+
+/// Whether a query is within.
+fn has_query(node: &impl Visit) -> bool {
+    struct Queries;
+    impl Visitor for Queries {
+        type Break = ();
+
+        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            ControlFlow::Break(())
+        }
+    }
+    node.visit(&mut Queries).is_break()
+}
+
+/// Whether a function is over this window, which has been written out where it is named.
+fn is_used(window: &WindowSpec, select: &Select, order_by: Option<&OrderBy>) -> bool {
+    let over = |call: &Function| match &call.over {
+        Some(WindowType::WindowSpec(spec)) => {
+            spec.partition_by == window.partition_by && (window.order_by.is_empty() || spec.order_by == window.order_by)
+        }
+        _ => false,
+    };
+    has_call(&select.projection, &over) || order_by.is_some_and(|order_by| has_call(order_by, &over))
 }
 
 /// Stops at a column for which `each` is false; queries within are not looked at.

@@ -2,7 +2,7 @@
 //!
 //! 1. `JOIN ... USING` and `NATURAL JOIN` merge columns: the merged ones come first in `*`, a bare name means the
 //!    merged column, and that is the left one's value, of a RIGHT join the right one's, of a FULL join whichever is not
-//!    NULL. They are written out as ON, and `*` and bare names as what they mean.
+//!    NULL, as of the type that both become. They are written out as ON, and `*` and bare names as what they mean.
 //! 2. A bare name that two columns of FROM have may not be used (42702), whatever the queries around have under that
 //!    name. A name that a subquery in FROM gives two of its columns may not be used with the subquery's name either.
 //! 3. `count(t.*)` counts the rows of t, not those that an outer join pads; over a window it is refused beside GROUP
@@ -22,9 +22,10 @@
 //! columns first, whatever it is.
 use super::from::{From, Relation, Relations, aliased};
 use super::outer::Scope;
-use super::syntax::calls_volatile;
+use super::syntax::{calls_volatile, name_of};
 use crate::error::unsupported;
 use crate::parse::fold;
+use crate::plan::refusals::has_call;
 use datafusion::sql::sqlparser::ast::{
     Distinct, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident,
     NamedWindowDefinition, NamedWindowExpr, ObjectName, OrderBy, OrderByKind, Query, Select, SelectItem,
@@ -300,8 +301,16 @@ impl Resolver<'_> {
         from: &From,
         names: &Names,
     ) -> Result<()> {
-        let grouped =
-            select.having.is_some() || !matches!(&select.group_by, GroupByExpr::Expressions(by, _) if by.is_empty());
+        let aggregate = |call: &Function| {
+            call.over.is_none() && name_of(call).is_some_and(|name| (self.relations.aggregate)(&name))
+        };
+        let grouped = select.having.is_some()
+            || !matches!(&select.group_by, GroupByExpr::Expressions(by, _) if by.is_empty())
+            || has_call(&select.projection, &aggregate)
+            || order_by.as_deref().is_some_and(|order_by| has_call(order_by, &aggregate));
+        if grouped {
+            refuse_computed(select, order_by.as_deref(), from)?;
+        }
         let mut writer = Columns::new(from, self);
         writer.grouped = grouped;
         let position = |name: &str| {
@@ -325,6 +334,49 @@ impl Resolver<'_> {
                 ControlFlow::Continue(()) => Ok(()),
             }
         })
+    }
+}
+
+/// A merged column that is computed, in a query within what is grouped: PostgreSQL does not find it among the groups.
+fn refuse_computed(select: &Select, order_by: Option<&OrderBy>, from: &From) -> Result<()> {
+    let computed = |(name, expr): (&String, &Expr)| matches!(expr, Expr::Function(_)).then(|| name.clone());
+    let computed: BTreeSet<String> = from.merged.iter().filter_map(computed).collect();
+    if computed.is_empty() {
+        return Ok(());
+    }
+    let mut visitor = Computed { names: &computed, depth: 0 };
+    let found = select.projection.visit(&mut visitor).is_break()
+        || select.having.visit(&mut visitor).is_break()
+        || order_by.is_some_and(|order_by| order_by.visit(&mut visitor).is_break());
+    match found {
+        true => Err(unsupported("a column that a join merges, in a query beside GROUP BY")),
+        false => Ok(()),
+    }
+}
+
+struct Computed<'n> {
+    names: &'n BTreeSet<String>,
+    depth: usize,
+}
+
+impl Visitor for Computed<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::Identifier(ident) if self.depth > 0 && self.names.contains(&fold(ident)) => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
     }
 }
 

@@ -78,7 +78,7 @@ impl VisitorMut for Casts<'_> {
 }
 
 /// A call of a function.
-pub(super) fn call(name: Ident, arguments: Vec<Expr>) -> Expr {
+pub(crate) fn call(name: Ident, arguments: Vec<Expr>) -> Expr {
     let args = arguments.into_iter().map(|argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))).collect();
     let list = FunctionArgumentList { duplicate_treatment: None, args, clauses: vec![] };
     Expr::Function(Function {
@@ -374,8 +374,10 @@ impl Writer<'_> {
         let of_texts = crate::functions::arrays::as_texts(&mut list);
         let left = Box::new(left.clone());
         Ok(Some(match (op, any) {
-            (BinaryOperator::Eq, true) if !of_texts => nested(Expr::InList { expr: left, list, negated: false }),
-            (BinaryOperator::NotEq, false) if !of_texts => nested(Expr::InList { expr: left, list, negated: true }),
+            (BinaryOperator::Eq, true) | (BinaryOperator::NotEq, false) if !of_texts => {
+                let expr = Box::new(crate::functions::arrays::sought(*left, &list));
+                nested(Expr::InList { expr, list, negated: !any })
+            }
             _ => {
                 if calls_volatile(left.as_ref(), self.functions.volatile) {
                     return Err(unsupported("a volatile function that is compared with the items of an array"));

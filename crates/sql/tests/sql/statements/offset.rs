@@ -78,3 +78,19 @@ async fn n80_lists_are_not_merged() {
     c.rows("SELECT id FROM t WHERE id IN (1, 3, 7) AND id IN (3, 7, 9) AND b IN (3) ORDER BY 1", &["3", "7"]).await;
     c.rows("SELECT a IN (1, 2, 4, 5) AND id IN (1, 2) AS named FROM t WHERE true AND id = 1", &["true"]).await;
 }
+
+/// `a = 5` counts as a list, and `abs(-5)` was another item than 5.
+#[tokio::test]
+async fn n90_lists_beside_equalities() {
+    let mut c = Client::new(&database().await);
+    c.ok("CREATE TABLE t (id int PRIMARY KEY, a int, c char(3))", "CREATE TABLE").await;
+    c.ok("INSERT INTO t VALUES (1, 5, 'ab'), (2, 6, 'b'), (3, NULL, NULL)", "INSERT 0 3").await;
+    for condition in
+        ["a NOT IN (abs(-5)) AND a = 5", "a = 5 AND a NOT IN (abs(-5), 7)", "id IN (abs(-1), 7) AND id = 2"]
+    {
+        c.rows(&format!("SELECT id FROM t WHERE {condition}"), &[]).await;
+        c.ok(&format!("DELETE FROM t WHERE {condition}"), "DELETE 0").await;
+    }
+    c.rows("SELECT id FROM t WHERE a IN (abs(-5), 7) AND a = 5", &["1"]).await;
+    c.rows("SELECT id FROM t WHERE id IN (1, 2, 3, 4, 5) AND a = 6", &["2"]).await;
+}
