@@ -592,3 +592,15 @@ async fn n84_memberships_in_conditions_of_joins() {
     }
     c.rows("SELECT count(w.id) FROM u LEFT JOIN w ON w.id NOT IN (SELECT NULL::int)", &["0"]).await;
 }
+
+/// Joins by IS NOT DISTINCT FROM beside others lost the rows of NULLs, or found them by `=`.
+#[tokio::test]
+async fn n92_joins_that_take_nulls_for_equal() {
+    let mut c = tables().await;
+    let same = "a.a IS NOT DISTINCT FROM b.a";
+    c.rows(&format!("SELECT count(*) FROM u a JOIN u b ON {same}"), &["6"]).await;
+    c.rows(&format!("SELECT count(*) FROM u a JOIN u b ON {same} CROSS JOIN w"), &["12"]).await;
+    c.rows(&format!("SELECT count(*) FROM u a JOIN u b ON {same} JOIN u d ON d.a = b.a"), &["9"]).await;
+    c.rows(&format!("SELECT count(*) FROM u d JOIN u a ON d.a = a.a JOIN u b ON {same}"), &["9"]).await;
+    c.rows(&format!("SELECT count(*) FROM u a, u b, w WHERE {same} AND a.id = w.id"), &["2"]).await;
+}
