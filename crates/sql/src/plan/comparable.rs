@@ -9,11 +9,14 @@
 //! 4. Arrays and rows have no order here: Arrow puts NULL items first, and PostgreSQL last. Those that hold floats or
 //!    intervals are not compared at all. Both are refused (0A000).
 //!
+//! 5. Equal constants are equal expressions ([`value_alone`]).
+//!
 //! An analyzer rule, run last, so that the types are known.
 //!
 //! Report for Arrow 59 and DataFusion 55.2: `eq` of floats is bitwise but for nothing, so that `0.0 = -0.0` is false,
 //! in filters, joins and GROUP BY; SQL wants IEEE 754's equality there.
 use crate::error::tunnel;
+use crate::functions::convert::value_alone;
 use crate::functions::interval;
 use crate::plan::rules::Rewrite;
 use datafusion::arrow::array::{ArrayRef, AsArray, PrimitiveArray};
@@ -223,7 +226,9 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
             if matches!(op, Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq) {
                 refuse_order([left.as_ref()], schema)?;
             }
-            all(&mut [left.as_mut(), right.as_mut()].into_iter())?;
+            let mut sides = [left.as_mut(), right.as_mut()];
+            all(&mut sides.iter_mut().map(|side| &mut **side))?;
+            sides.into_iter().for_each(|side| changed |= value_alone(side));
             Expr::BinaryExpr(BinaryExpr { left, op, right })
         }
         Expr::Between(Between { mut expr, negated, mut low, mut high }) => {
@@ -233,6 +238,7 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
         }
         Expr::InList(InList { mut expr, mut list, negated }) => {
             all(&mut std::iter::once(expr.as_mut()).chain(list.iter_mut()))?;
+            std::iter::once(expr.as_mut()).chain(list.iter_mut()).for_each(|item| changed |= value_alone(item));
             Expr::InList(InList { expr, list, negated })
         }
         Expr::Case(Case { expr: Some(mut base), mut when_then_expr, else_expr }) => {

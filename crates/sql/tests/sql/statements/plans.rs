@@ -604,3 +604,26 @@ async fn n92_joins_that_take_nulls_for_equal() {
     c.rows(&format!("SELECT count(*) FROM u d JOIN u a ON d.a = a.a JOIN u b ON {same}"), &["9"]).await;
     c.rows(&format!("SELECT count(*) FROM u a, u b, w WHERE {same} AND a.id = w.id"), &["2"]).await;
 }
+
+/// A constant with a written type and the same one without were taken for two: the second condition hid the first.
+#[tokio::test]
+async fn n93_a_constant_has_one_value_whatever_type_is_written() {
+    let mut c = tables().await;
+    c.ok("CREATE TABLE texts (id int PRIMARY KEY, c char(3), v varchar(3), t text)", "CREATE TABLE").await;
+    c.ok("INSERT INTO texts VALUES (1, 'ab', 'ab', 'ab'), (2, 'b', 'b', 'b')", "INSERT 0 2").await;
+    for (column, written) in
+        [("c", "char(3)"), ("v", "varchar(3)"), ("t", "varchar(3)"), ("t", "text"), ("c", "char(2)")]
+    {
+        for condition in [
+            format!("{column} <> 'ab'::{written} AND {column} = 'ab'"),
+            format!("{column} NOT IN ('ab'::{written}) AND {column} = 'ab'"),
+            format!("{column} NOT IN ('ab'::{written}, 'x') AND {column} IN ('ab', 'y')"),
+            format!("NOT ({column} = 'ab'::{written}) AND {column} IN ('ab')"),
+        ] {
+            c.rows(&format!("SELECT id FROM texts WHERE {condition}"), &[]).await;
+        }
+        let both = format!("SELECT id FROM texts WHERE {column} = 'ab'::{written} AND {column} = 'ab'");
+        c.rows(&both, &["1"]).await;
+    }
+    c.rows("SELECT id FROM texts WHERE t <> CAST('ab' AS varchar(5)) AND t = 'ab'::varchar(3)", &[]).await;
+}
