@@ -226,16 +226,23 @@ impl<'s> Parser<'s> {
         self.token().keyword.is_some_and(|keyword| keywords.contains(&keyword))
     }
 
+    // These have branches, and do not add the test's result to `next`: rustc 1.95 makes code of that which, optimised,
+    // ends a list at its first comma.
+
     fn eat(&mut self, kind: Kind) -> bool {
-        let there = self.at(kind);
-        self.next += usize::from(there);
-        there
+        if !self.at(kind) {
+            return false;
+        }
+        self.next += 1;
+        true
     }
 
     fn eat_word(&mut self, keyword: Keyword) -> bool {
-        let there = self.at_word(keyword);
-        self.next += usize::from(there);
-        there
+        if !self.at_word(keyword) {
+            return false;
+        }
+        self.next += 1;
+        true
     }
 
     /// Consumes these keywords where all of them follow.

@@ -133,7 +133,9 @@ impl Parser<'_> {
         let signed = matches!(self.token().kind, Kind::Plus | Kind::Minus);
         let number = if signed { self.ahead(1) } else { self.token() };
         if !matches!(number.kind, Kind::Integer | Kind::Number) {
-            self.next += usize::from(signed);
+            if signed {
+                self.advance();
+            }
             return Err(self.unexpected());
         }
         let plus = self.eat(Kind::Plus);

@@ -148,7 +148,9 @@ impl Parser<'_> {
         };
         // LOCAL and SESSION may be the names of settings as well.
         let local = self.at_word(K::Local) && !named(self);
-        self.next += usize::from(local);
+        if local {
+            self.advance();
+        }
         let next = self.ahead(1).keyword;
         if !local && self.at_word(K::Session) && !matches!(next, Some(K::Authorization)) {
             if next == Some(K::Characteristics) {
