@@ -64,6 +64,11 @@ pub fn schema(name: &str, catalog: &Arc<Catalog>, info: &SessionInfo) -> Option<
     Some(Arc::new(SystemSchema { name, catalog: catalog.clone(), system: info.system.clone() }))
 }
 
+/// Whether a bare name means a relation of `pg_catalog`.
+pub(crate) fn is_relation(name: &str) -> bool {
+    relations::shape("pg_catalog", name).is_some()
+}
+
 #[derive(Debug)]
 struct SystemSchema {
     name: &'static str,

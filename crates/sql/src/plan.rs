@@ -1,13 +1,17 @@
 //! From a statement's tree to a plan that can run.
 //!
-//! The order of a query: [`refusals`] refuses what nobody would carry out and names the result columns; [`rules`]
-//! writes out the names of columns where DataFusion's scopes are not PostgreSQL's; [`planner`] hands the tree to
-//! DataFusion, with [`operators`] in the place of its operators; [`resolve`] and [`choosers`] give literals and results
-//! PostgreSQL's types; [`semantics`] puts PostgreSQL's casts in; [`key_ranges`] turns conditions into ranges of an
-//! index; [`scan`] reads them.
+//! A query is bound from its own tree by [`bind`], and planned by DataFusion from the parser's tree only where there is
+//! something in it that [`bind`] does not know yet.
+//!
+//! The order of a query on that older way: [`refusals`] refuses what nobody would carry out and names the result
+//! columns; [`rules`] writes out the names of columns where DataFusion's scopes are not PostgreSQL's; [`planner`]
+//! hands the tree to DataFusion, with [`operators`] in the place of its operators; [`resolve`] and [`choosers`]
+//! give literals and results PostgreSQL's types; [`semantics`] puts PostgreSQL's casts in; [`key_ranges`] turns
+//! conditions into ranges of an index; [`scan`] reads them.
 //!
 //! 1. A plan holds no transaction: scans find it in the task's [`crate::transaction::StatementContext`].
 //! 2. What would give another answer than PostgreSQL's is refused while the query is planned, not while it runs.
+pub(crate) mod bind;
 pub(crate) mod changes;
 pub(crate) mod choosers;
 pub(crate) mod comparable;

@@ -23,6 +23,7 @@ use crate::database::{Account, SqlDatabase};
 use crate::observe::Present;
 use crate::parse::cursors::declared;
 use crate::pgcatalog::{SessionInfo, System};
+use crate::plan::bind::{Binding, Tree};
 use crate::plan::refusals;
 use crate::session::cursor::Cursor;
 use crate::session::named::{Kept, Named};
@@ -103,6 +104,7 @@ pub struct Session {
     pub(crate) running: Option<Arc<Running>>,
     _present: Present,
     pub(crate) by_key: bool,
+    pub(crate) binding: Binding,
     pub(crate) shapes: Shapes,
     pub(crate) parsed: Parsed,
 }
@@ -151,6 +153,7 @@ impl Session {
             running: None,
             _present: present,
             by_key: true,
+            binding: Binding::default(),
             shapes: Shapes::default(),
             parsed: Parsed::default(),
         }
@@ -210,6 +213,12 @@ impl Session {
     /// others are. The answers are the same: for tests and measurements.
     pub fn run_by_key(&mut self, by_key: bool) {
         self.by_key = by_key;
+        self.parsed = Parsed::default();
+    }
+
+    /// Which way queries are planned from now on. The answers are the same: for tests.
+    pub fn bind_queries(&mut self, binding: Binding) {
+        self.binding = binding;
         self.parsed = Parsed::default();
     }
 
@@ -303,14 +312,16 @@ impl Session {
             self.refuse_if_failed(statement)?;
         }
         let describing = if described { Describing::Alone } else { Describing::Later };
-        self.prepare_parsed(sql, statement, depth, types, describing).await
+        let query = matches!(&statement, Some(Statement::Query(query)) if query.locks.is_empty());
+        let tree = if query { Tree::of(sql, self.binding) } else { None };
+        self.prepare_parsed(sql, (statement, tree), depth, types, describing).await
     }
 
     /// `depth`: a bound on that of the statement's tree.
     pub(crate) async fn prepare_parsed(
         &mut self,
         sql: &str,
-        statement: Option<Statement>,
+        (statement, tree): (Option<Statement>, Option<Tree>),
         depth: usize,
         types: &[Option<DataType>],
         describing: Describing<'_>,
@@ -334,7 +345,7 @@ impl Session {
                 },
                 None => match self.fetched_columns(statement)? {
                     Some(columns) => Described::of(columns),
-                    None => self.described(statement, types, describing).await?,
+                    None => self.described(statement, tree.as_ref(), types, describing).await?,
                 },
             };
         }
@@ -348,6 +359,7 @@ impl Session {
             columns,
             notices: crate::parse::lexical::cut_names(sql),
             statement,
+            tree,
             depth,
             by_key,
             executes,
@@ -361,6 +373,7 @@ impl Session {
     async fn described(
         &mut self,
         statement: &Statement,
+        tree: Option<&Tree>,
         types: &[Option<DataType>],
         describing: Describing<'_>,
     ) -> Result<Described> {
@@ -374,7 +387,7 @@ impl Session {
             Describing::Within(token) => token.clone(),
         };
         let work = self.work(token.clone());
-        let described = env.run_long(pin!(work.over(pin!(self.describe(statement, types))))).await;
+        let described = env.run_long(pin!(work.over(pin!(self.describe(statement, tree, types))))).await;
         if !matches!(describing, Describing::Within(_)) {
             self.canceller.end(&token);
         }
@@ -524,6 +537,7 @@ impl Session {
             cancel: token,
             parameters,
             types: &prepared.parameters,
+            tree: prepared.tree.as_ref(),
             captured: None,
         };
         let statement = self.work(token.clone()).over(Box::pin(run.statement(ast)));

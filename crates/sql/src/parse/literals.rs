@@ -247,7 +247,7 @@ fn typed(text: &str) -> Option<Expr> {
 }
 
 /// Precision and scale of a number; `None` where it has more than 38 digits.
-fn digits(text: &str) -> Option<(usize, usize)> {
+pub(crate) fn digits(text: &str) -> Option<(usize, usize)> {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, exponent.parse::<i64>().ok()?),
         None => (text, 0),

@@ -14,6 +14,11 @@ pub(crate) fn shown(name: &str) -> &str {
     name.split(MARK).next().unwrap_or(name)
 }
 
+/// A name of this title that no other has whose number differs.
+pub(crate) fn numbered(title: &str, number: usize) -> String {
+    format!("{title}{MARK}{number}")
+}
+
 /// Gives every unnamed item of the SELECT lists in a query body its name.
 pub(crate) fn name_columns(body: &mut SetExpr) {
     match body {

@@ -6,6 +6,7 @@ use crate::panics::{caught, caught_now};
 use crate::parse::literals;
 use crate::pgcatalog;
 use crate::pgcatalog::SessionInfo;
+use crate::plan::bind::{self, Binding, Fault, Tree, Whole};
 use crate::plan::comparable::Comparable;
 use crate::plan::operators::Operators;
 use crate::plan::pieces::Pieces;
@@ -113,6 +114,36 @@ impl Planner<'_> {
         caught(self.plan_query(statement, types)).await
     }
 
+    /// Plans a query from its tree, or else from the statement.
+    pub(crate) async fn plan_either(
+        &self,
+        tree: Option<&Tree>,
+        statement: Statement,
+        types: &[Option<DataType>],
+    ) -> Result<Planned> {
+        if let Some(tree) = tree
+            && let Some(planned) = self.bind(tree, types)?
+        {
+            return Ok(planned);
+        }
+        self.plan(statement, types).await
+    }
+
+    /// Plans a query from its tree; `None`: it takes the old way.
+    fn bind(&self, tree: &Tree, types: &[Option<DataType>]) -> Result<Option<Planned>> {
+        caught_now(|| match bind::bind(self, tree.query(), types) {
+            Ok(Whole { bound, tables }) => {
+                let plan = rules::settle(bound.plan, true).map_err(from_datafusion)?;
+                Ok(Some(Planned { plan, tables }))
+            }
+            Err(Fault::Unsupported(what)) if tree.binding == Binding::Only => {
+                Err(unsupported(format!("not bound: {what}")))
+            }
+            Err(Fault::Unsupported(_)) => Ok(None),
+            Err(Fault::Wrong { error, .. }) => Err(*error),
+        })
+    }
+
     async fn plan_query(&self, mut statement: Statement, types: &[Option<DataType>]) -> Result<Planned> {
         assert!(matches!(statement, Statement::Query(_)), "DataFusion plans queries only");
         crate::plan::sequence_relations::replace(&mut statement, self.catalog)?;
@@ -156,6 +187,33 @@ impl Planner<'_> {
         Ok(Planned { plan, tables })
     }
 
+    /// The scalar function of that name.
+    pub(crate) fn scalar(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        let name = unqualified(name);
+        if name.starts_with('\0') {
+            return Some(rules::named(name));
+        }
+        if let ("pg_sleep", Some(system)) = (name, &self.info.system) {
+            return Some(crate::functions::sleep::function(system.engine.env().clone()));
+        }
+        if let Some(chooser) = crate::plan::choosers::function(name) {
+            return Some(chooser);
+        }
+        // Ours first: where both know a name, ours is PostgreSQL's.
+        pgcatalog::function(name, self.catalog, self.info)
+            .or_else(|| builtin::is_known_function(name).then(|| self.state.scalar_functions().get(name).cloned())?)
+    }
+
+    pub(crate) fn aggregate(&self, name: &str) -> Option<Arc<AggregateUDF>> {
+        let name = known_as(unqualified(name));
+        builtin::is_known_aggregate(name).then(|| self.state.aggregate_functions().get(name).cloned())?
+    }
+
+    pub(crate) fn window(&self, name: &str) -> Option<Arc<WindowUDF>> {
+        let name = unqualified(name);
+        builtin::is_known_window(name).then(|| self.state.window_functions().get(name).cloned())?
+    }
+
     fn is_aggregate(&self, name: &str) -> bool {
         self.state.aggregate_functions().contains_key(known_as(name))
     }
@@ -167,7 +225,7 @@ impl Planner<'_> {
     }
 
     /// The table with the indexes that may be used.
-    fn without_unusable(&self, table: &Arc<Table>) -> Arc<Table> {
+    pub(crate) fn without_unusable(&self, table: &Arc<Table>) -> Arc<Table> {
         if table.indexes.iter().all(|index| !self.unusable_indexes.contains(&index.oid)) {
             return table.clone();
         }
@@ -288,20 +346,7 @@ impl ContextProvider for Names<'_> {
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
-        let name = unqualified(name);
-        if name.starts_with('\0') {
-            return Some(rules::named(name));
-        }
-        if let ("pg_sleep", Some(system)) = (name, &self.planner.info.system) {
-            return Some(crate::functions::sleep::function(system.engine.env().clone()));
-        }
-        if let Some(chooser) = crate::plan::choosers::function(name) {
-            return Some(chooser);
-        }
-        // Ours first: where both know a name, ours is PostgreSQL's.
-        pgcatalog::function(name, self.planner.catalog, self.planner.info).or_else(|| {
-            builtin::is_known_function(name).then(|| self.planner.state.scalar_functions().get(name).cloned())?
-        })
+        self.planner.scalar(name)
     }
 
     fn get_higher_order_meta(&self, _name: &str) -> Option<Arc<HigherOrderUDF>> {
@@ -310,13 +355,11 @@ impl ContextProvider for Names<'_> {
     }
 
     fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
-        let name = known_as(unqualified(name));
-        builtin::is_known_aggregate(name).then(|| self.planner.state.aggregate_functions().get(name).cloned())?
+        self.planner.aggregate(name)
     }
 
     fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
-        let name = unqualified(name);
-        builtin::is_known_window(name).then(|| self.planner.state.window_functions().get(name).cloned())?
+        self.planner.window(name)
     }
 
     fn get_variable_type(&self, _names: &[String]) -> Option<ArrowType> {

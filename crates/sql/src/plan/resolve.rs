@@ -47,7 +47,8 @@ pub(crate) fn resolve(plan: LogicalPlan) -> Result<LogicalPlan> {
     rewrite.plan(plan)
 }
 
-fn node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPlan>> {
+/// A node as it is settled, over what its expressions are over.
+pub(crate) fn node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPlan>> {
     chars::refuse_stale(&plan, schema)?;
     Ok(match plan {
         LogicalPlan::Union(union) => Transformed::yes(align_union(union)?),

@@ -23,7 +23,7 @@ mod shapes;
 mod syntax;
 
 pub(crate) use chunks::{cut, is_deep, refuse_stale};
-pub(crate) use common_types::settle;
+pub(crate) use common_types::{settle, settle_window, settled_union};
 pub(crate) use expressions::Rewrite;
 pub(crate) use from::Relations;
 pub(crate) use marks::{named, optional};

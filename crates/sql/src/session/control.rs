@@ -3,6 +3,7 @@
 use crate::cancel::CancelToken;
 use crate::error::unsupported;
 use crate::parse::fold;
+use crate::plan::bind::Tree;
 use crate::session::Session;
 use crate::statement::describe::{Described, Sources};
 use crate::statement::outcome::{Outcome, command, notice, text_rows};
@@ -20,13 +21,18 @@ use terrace_engine::{DataType, EngineError, Isolation, Result};
 
 impl Session {
     /// Parameters and result columns of a statement.
-    pub(crate) async fn describe(&mut self, ast: &Statement, types: &[Option<DataType>]) -> Result<Described> {
+    pub(crate) async fn describe(
+        &mut self,
+        ast: &Statement,
+        tree: Option<&Tree>,
+        types: &[Option<DataType>],
+    ) -> Result<Described> {
         if let Statement::ShowVariable { variable } = ast {
             return Ok(Described::of(self.show(variable)?.0));
         }
         let catalog = self.catalog().await;
         let state = LazyState::new(&self.database.state, &self.clock);
-        Sources { state: &state, catalog: &catalog, info: &self.info }.describe(ast, types).await
+        Sources { state: &state, catalog: &catalog, info: &self.info, tree }.describe(ast, types).await
     }
 
     /// What needs no transaction, or makes and ends one. Commits and rollbacks are never cancelled.

@@ -163,7 +163,8 @@ impl Session {
         // To be shown, not to be read again.
         let sql = statement.to_string();
         let describing = Describing::Within(token);
-        let prepared = Box::pin(self.prepare_parsed(&sql, Some(statement.clone()), depth, &stated, describing)).await?;
+        let prepared =
+            Box::pin(self.prepare_parsed(&sql, (Some(statement.clone()), None), depth, &stated, describing)).await?;
         let parameters = prepared.parameters.iter().map(|t| t.pg_oid()).collect();
         self.keep(name, Named { prepared, parameters })
     }
@@ -290,6 +291,7 @@ impl Session {
             cancel: token,
             parameters: &[],
             types: &[],
+            tree: None,
             captured: None,
         };
         let positions: Vec<usize> = (0..columns.len()).collect();

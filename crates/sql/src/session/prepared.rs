@@ -1,6 +1,7 @@
 //! A statement that was parsed, and described to its client.
 use crate::by_key::ByKey;
 use crate::observe::Entry;
+use crate::plan::bind::Tree;
 use crate::session::heavy::Heavy;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::sql::sqlparser::ast::Statement;
@@ -24,6 +25,8 @@ pub struct Prepared {
     pub notices: Vec<EngineError>,
     /// `None`: the text held no statement.
     pub(crate) statement: Option<Statement>,
+    /// Where it is a query that may be bound.
+    pub(crate) tree: Option<Tree>,
     /// A bound on its tree's depth.
     pub(crate) depth: usize,
     /// Where it is a statement on one row by its key, recognised against some version of the catalogue.

@@ -142,6 +142,7 @@ impl Shape {
         let arrays = Default::default();
         let (heavy, notices) = (None, vec![]);
         let prepared = Prepared {
+            tree: None,
             sql,
             parameters,
             arrays,

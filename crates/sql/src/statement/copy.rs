@@ -369,6 +369,7 @@ impl CopyIn {
             cancel: &self.token,
             parameters: &[],
             types: &[],
+            tree: None,
             captured: None,
         };
         let table = &self.target.table;

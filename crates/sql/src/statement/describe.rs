@@ -2,6 +2,7 @@
 use crate::error::{from_datafusion, undefined_table, unsupported};
 use crate::parse::{sequence_calls, type_cast_parameters, type_parameter};
 use crate::pgcatalog::SessionInfo;
+use crate::plan::bind::Tree;
 use crate::plan::changes::{
     check_count, delete_query, delete_target, insert_columns, insert_target, literal, plain_values, update_query,
     update_target, values_query,
@@ -46,6 +47,8 @@ pub(crate) struct Sources<'s> {
     pub(crate) state: &'s LazyState<'s>,
     pub(crate) catalog: &'s Arc<Catalog>,
     pub(crate) info: &'s SessionInfo,
+    /// Of the statement, where it is a query that may be bound.
+    pub(crate) tree: Option<&'s Tree>,
 }
 
 impl Sources<'_> {
@@ -63,14 +66,19 @@ impl Sources<'_> {
         self.catalog.table(name).cloned().ok_or_else(|| undefined_table(name))
     }
 
-    async fn describe_query(&self, query: &Query, types: &[Option<DataType>]) -> Result<Described> {
+    async fn describe_query(
+        &self,
+        tree: Option<&Tree>,
+        query: &Query,
+        types: &[Option<DataType>],
+    ) -> Result<Described> {
         let mut query = Box::new(query.clone());
         query.locks.clear();
         let query = match sequence_calls::calls(&query)?.len() {
             0 => Statement::Query(query),
             n => sequence_calls::replaced(&query, &vec![0; n])?,
         };
-        let plan = self.planner(None).plan(query, types).await?.plan;
+        let plan = self.planner(None).plan_either(tree, query, types).await?.plan;
         // As it will be after type coercion.
         let typed = crate::plan::planner::typed(self.state.get(), plan.clone())?;
         Described::planned(&plan, types, Some(shown_schema(typed.schema().as_arrow())))
@@ -134,7 +142,7 @@ impl Sources<'_> {
         let mut types = types.to_vec();
         type_cast_parameters(ast, &mut types);
         match ast {
-            Statement::Query(query) => self.describe_query(query, &types).await,
+            Statement::Query(query) => self.describe_query(self.tree, query, &types).await,
             Statement::Update(update) => {
                 let target = update_target(update)?;
                 let table = self.table(&target.name)?;
@@ -154,7 +162,10 @@ impl Sources<'_> {
             Statement::Declare { .. } => {
                 let query = crate::parse::cursors::declared(ast).transpose()?.map(|(_, query)| query);
                 let query = query.ok_or_else(|| unsupported("this form of DECLARE"))?;
-                Ok(Described { columns: None, ..Box::pin(self.describe_source(&query, &types)).await? })
+                Ok(Described {
+                    columns: None,
+                    ..Box::pin(Sources { tree: None, ..*self }.describe_source(&query, &types)).await?
+                })
             }
             Statement::Explain { .. } => Ok(Described::of(text_schema(&["QUERY PLAN"]))),
             _ => Ok(Described::default()),

@@ -21,7 +21,8 @@ impl Run<'_> {
                     true => None,
                     false => Some(self.with_values(query).await?),
                 };
-                let plan = self.plan(with_values.as_ref().unwrap_or(ast), None).await?;
+                let tree = self.tree.filter(|_| with_values.is_none());
+                let plan = self.plan_either(tree, with_values.as_ref().unwrap_or(ast), None).await?;
                 let physical = self.physical(&plan).await?;
                 return Ok(Done::Rows(self.stream(physical, None)?));
             }

@@ -7,6 +7,7 @@ use crate::cancel::CancelToken;
 use crate::error::{from_datafusion, unsupported};
 use crate::panics::{caught, caught_now};
 use crate::pgcatalog::SessionInfo;
+use crate::plan::bind::Tree;
 use crate::plan::planner::{Planner, task, typed};
 use crate::transaction::{OneRow, StatementContext, TxnCell};
 use crate::values::to_scalar;
@@ -90,6 +91,8 @@ pub(crate) struct Run<'a> {
     pub(crate) cancel: &'a Arc<CancelToken>,
     pub(crate) parameters: &'a [Datum],
     pub(crate) types: &'a [DataType],
+    /// Of the statement, where it is a query that may be bound.
+    pub(crate) tree: Option<&'a Tree>,
     /// Where plans that are collected from are kept, for EXPLAIN ANALYZE.
     pub(crate) captured: Option<&'a Mutex<Vec<Arc<dyn ExecutionPlan>>>>,
 }
@@ -133,12 +136,22 @@ impl Run<'_> {
     /// Plans a query and locks what it reads. `target`: the table that [`crate::plan::planner::TARGET`] stands for,
     /// locked already.
     pub(crate) async fn plan(&self, query: &Statement, target: Option<&Arc<Table>>) -> Result<LogicalPlan> {
+        self.plan_either(None, query, target).await
+    }
+
+    /// The same, of a query whose tree may be bound.
+    pub(crate) async fn plan_either(
+        &self,
+        tree: Option<&Tree>,
+        query: &Statement,
+        target: Option<&Arc<Table>>,
+    ) -> Result<LogicalPlan> {
         loop {
             let version = self.engine.catalog().version();
             let catalog = self.begin_statement().await;
             let planner = self.planner(&catalog, target).await;
             let types: Vec<Option<DataType>> = self.types.iter().copied().map(Some).collect();
-            let planned = Box::pin(planner.plan(query.clone(), &types)).await?;
+            let planned = Box::pin(planner.plan_either(tree, query.clone(), &types)).await?;
             let mut locked = Ok(());
             for table in &planned.tables {
                 locked = self.lock(table, false).await;

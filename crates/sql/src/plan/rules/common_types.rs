@@ -38,7 +38,7 @@ pub(crate) fn settle(plan: LogicalPlan, branches: bool) -> Result<LogicalPlan> {
 }
 
 /// A window without offsets that is ordered by what DataFusion cannot add to: RANGE goes by peers then, as GROUPS does.
-fn settle_window(mut call: Box<WindowFunction>, schema: &DFSchema) -> Result<Expr> {
+pub(crate) fn settle_window(mut call: Box<WindowFunction>, schema: &DFSchema) -> Result<Expr> {
     let WindowFrame { units, start_bound, end_bound, .. } = &call.params.window_frame;
     let ordered = call.params.order_by.first().and_then(|by| by.expr.get_type(schema).ok());
     if *units == WindowFrameUnits::Range
@@ -204,6 +204,14 @@ fn take_type(expr: &mut Expr, field: &Field) -> Result<()> {
         }
         Expr::Alias(alias) => take_type(&mut alias.expr, field),
         _ => Ok(()),
+    }
+}
+
+/// A UNION as [`settle`] leaves it.
+pub(crate) fn settled_union(plan: LogicalPlan) -> Result<LogicalPlan> {
+    match plan {
+        LogicalPlan::Union(union) => Ok(settle_union(union)?.data),
+        other => Ok(other),
     }
 }
 

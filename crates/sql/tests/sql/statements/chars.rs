@@ -253,7 +253,7 @@ async fn n53_n58_types_of_ntile_and_unions() {
         &["0.25|2.0", "0.5|1.0", "1.0|0.5"],
     )
     .await;
-    c.fails("SELECT u FROM (VALUES ('00000000-0000-0000-0000-000000000001'::uuid), ('a')) v(u)", "0A000").await;
+    c.fails("SELECT u FROM (VALUES ('00000000-0000-0000-0000-000000000001'::uuid), ('a')) v(u)", "22P02").await;
     c.fails("VALUES ('ab'::char(5)), ('x'::char(3))", "0A000").await;
     c.rows("SELECT x = 'a'::char(3) FROM (VALUES ('a '), ('b'::varchar), (NULL)) v(x)", &["NULL", "false", "true"])
         .await;

@@ -401,16 +401,9 @@ async fn p11_and_q31_small_ones() {
     .await;
     c.rows("SELECT 1.5 UNION ALL SELECT avg(x) FROM (VALUES (1), (2)) v(x)", &["1.500000000000000000"; 2]).await;
     c.rows("SELECT 1.5 UNION ALL SELECT 1e-20::float8", &["1.5", "1e-20"]).await;
+    c.rows("SELECT * FROM (VALUES (1.5), (1e-20::float8)) v(x)", &["1.5", "1e-20"]).await;
     assert_eq!(bound(&mut c, "SELECT $1::varchar(3)", &["abcdef"]).await, ["abc"]);
-    refusals(
-        &mut c,
-        &[
-            ("SELECT chr(0)", "54000"),
-            ("SELECT chr(-1)", "22023"),
-            ("SELECT * FROM (VALUES (1.5), (1e-20::float8)) v(x)", "0A000"),
-        ],
-    )
-    .await;
+    refusals(&mut c, &[("SELECT chr(0)", "54000"), ("SELECT chr(-1)", "22023")]).await;
 }
 
 #[tokio::test]

@@ -1,0 +1,288 @@
+//! From the tree of a query to DataFusion's logical plan, as PostgreSQL reads the query: names, joins, grouping,
+//! windows and orders are bound here, and DataFusion meets columns whose names cannot be mistaken.
+//!
+//! 1. No two columns of a plan are called the same: what a query computes is called by its title and a number, with a
+//!    NUL between them ([`naming`]); a relation whose name another one has got is told from it in the same way. No name
+//!    a user can write contains a NUL.
+//! 2. The titles that a client is shown travel beside the plan ([`Bound`]). What stands before the NUL is the title
+//!    too, for those who show a plan's schema.
+//! 3. A name is resolved once, by its place in the text ([`scope`]).
+//! 4. What no arm takes is [`Fault::Unsupported`] and never passed over: then the statement takes the old way.
+//! 5. AND, OR and UNION are flat until they are bound; then they are halved again and again.
+//! 6. An expression's type is settled when it is bound ([`types`]), by what settles whole plans on the old way.
+//!
+//! Rooms: [`query`] (WITH, sets, LIMIT), [`select`] with [`group`] and [`windows`], [`from`], [`scope`], [`expr`] with
+//! [`rows`], [`types`], [`call`] and [`subquery`], and [`titles`].
+mod call;
+mod expr;
+mod from;
+mod group;
+mod query;
+mod rows;
+mod scope;
+mod select;
+mod subquery;
+mod titles;
+mod types;
+mod windows;
+
+use crate::error::from_datafusion;
+use crate::plan::naming::{self, shown};
+use crate::plan::planner::Planner;
+use datafusion::common::DataFusionError;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::expr::Placeholder;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use scope::Ctes;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use terrace_engine::{DataType, EngineError, Table};
+use terrace_grammar::statement::{At, Query, Statement};
+use terrace_grammar::{Options, Parsed};
+
+/// Why a query was not bound.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// It is wrong, or Terrace cannot carry it out. The place is a byte of the text.
+    Wrong { error: Box<EngineError>, at: Option<At> },
+    /// No arm takes it (invariant 4).
+    Unsupported(&'static str),
+}
+
+pub(crate) type Result<T> = std::result::Result<T, Fault>;
+
+fn wrong<T>(at: At, state: &'static str, message: impl Into<String>) -> Result<T> {
+    fail(at, EngineError::new(state, message))
+}
+
+fn fail<T>(at: At, error: EngineError) -> Result<T> {
+    Err(Fault::Wrong { error: Box::new(error), at: Some(at) })
+}
+
+fn unsupported<T>(what: &'static str) -> Result<T> {
+    Err(Fault::Unsupported(what))
+}
+
+impl From<DataFusionError> for Fault {
+    fn from(error: DataFusionError) -> Fault {
+        Fault::Wrong { error: Box::new(from_datafusion(error)), at: None }
+    }
+}
+
+impl From<EngineError> for Fault {
+    fn from(error: EngineError) -> Fault {
+        Fault::Wrong { error: Box::new(error), at: None }
+    }
+}
+
+/// Says where what failed stands.
+trait Placed<T> {
+    fn at(self, at: At) -> Result<T>;
+}
+
+impl<T, E: Into<Fault>> Placed<T> for std::result::Result<T, E> {
+    fn at(self, at: At) -> Result<T> {
+        self.map_err(|error| match error.into() {
+            Fault::Wrong { error, at: None } => Fault::Wrong { error, at: Some(at) },
+            fault => fault,
+        })
+    }
+}
+
+/// Which way queries are planned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Binding {
+    /// By DataFusion's SQL planner.
+    Never,
+    /// By the binder, as far as it has an arm for all that is in a query.
+    #[default]
+    First,
+    /// By the binder or not at all: what it has no arm for is refused (0A000).
+    Only,
+}
+
+/// A query as it is bound.
+///
+/// Invariant: the statement is a query.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    parsed: Parsed,
+    pub(crate) binding: Binding,
+}
+
+impl Tree {
+    /// The tree of a text that is one query; `None`: it is none, or is not to be bound.
+    pub(crate) fn of(sql: &str, binding: Binding) -> Option<Tree> {
+        if binding == Binding::Never {
+            return None;
+        }
+        let mut statements = terrace_grammar::parse(sql, Options::default()).ok()?;
+        let parsed = statements.pop().filter(|_| statements.is_empty())?;
+        matches!(parsed.statement(), Statement::Query(_)).then_some(Tree { parsed, binding })
+    }
+
+    pub(crate) fn query(&self) -> &Query {
+        match self.parsed.statement() {
+            Statement::Query(query) => query,
+            other => unreachable!("{other:?} is no query"),
+        }
+    }
+}
+
+/// A query that is bound.
+pub(crate) struct Bound {
+    pub(crate) plan: LogicalPlan,
+    /// Of its columns, by position.
+    pub(crate) titles: Vec<String>,
+}
+
+impl Bound {
+    fn new(plan: LogicalPlan, titles: Vec<String>) -> Bound {
+        let fields = plan.schema().fields();
+        assert_eq!(fields.len(), titles.len(), "every column has a title (invariant 2)");
+        let called = fields.iter().zip(&titles).all(|(field, title)| shown(field.name()) == title);
+        assert!(called, "a column's name begins with its title (invariant 2)");
+        Bound { plan, titles }
+    }
+}
+
+/// A query that is bound, and the user's tables that it reads.
+pub(crate) struct Whole {
+    pub(crate) bound: Bound,
+    pub(crate) tables: Vec<Arc<Table>>,
+}
+
+/// Binds a query. `types`: of its parameters, as far as they are known.
+pub(crate) fn bind(planner: &Planner<'_>, query: &Query, types: &[Option<DataType>]) -> Result<Whole> {
+    let mut known = types.to_vec();
+    loop {
+        let binder = Binder::new(planner, known);
+        let bound = binder.query(query, None, &Ctes::none())?;
+        binder.note_parameters(&bound.plan)?;
+        let Binder { types, tables, mistaken, .. } = binder;
+        if !mistaken.get() {
+            return Ok(Whole { bound, tables: tables.into_inner() });
+        }
+        // A parameter's type was told by what stands behind another of its places: that one is bound again.
+        known = types.into_inner();
+    }
+}
+
+/// What is known while one query is bound.
+struct Binder<'b> {
+    planner: &'b Planner<'b>,
+    /// How many columns have been named.
+    named: Cell<usize>,
+    /// Names that relations have got.
+    relations: RefCell<BTreeSet<String>>,
+    /// Of parameters, the first at 0.
+    types: RefCell<Vec<Option<DataType>>>,
+    /// Parameters that were bound without a type.
+    open: RefCell<BTreeSet<usize>>,
+    /// Whether one of them has got a type since.
+    mistaken: Cell<bool>,
+    tables: RefCell<Vec<Arc<Table>>>,
+}
+
+impl<'b> Binder<'b> {
+    fn new(planner: &'b Planner<'b>, types: Vec<Option<DataType>>) -> Binder<'b> {
+        Binder {
+            planner,
+            named: Cell::new(0),
+            relations: RefCell::default(),
+            types: RefCell::new(types),
+            open: RefCell::default(),
+            mistaken: Cell::new(false),
+            tables: RefCell::default(),
+        }
+    }
+
+    fn number(&self) -> usize {
+        let number = self.named.get();
+        self.named.set(number + 1);
+        number
+    }
+
+    /// The name of a column that is computed (invariant 1).
+    fn column_name(&self, title: &str) -> String {
+        naming::numbered(title, self.number())
+    }
+
+    /// The name of a relation that the query calls so.
+    fn relation_name(&self, own: &str) -> String {
+        let mut names = self.relations.borrow_mut();
+        if names.insert(own.to_owned()) {
+            return own.to_owned();
+        }
+        let name = naming::numbered(own, self.number());
+        let fresh = names.insert(name.clone());
+        assert!(fresh, "a number is given once");
+        name
+    }
+
+    fn type_of(&self, number: usize) -> Option<DataType> {
+        self.types.borrow().get(number - 1).copied().flatten()
+    }
+
+    /// A parameter's type is known now; the first one stays.
+    fn settle_parameter(&self, number: usize, of: DataType) {
+        let mut types = self.types.borrow_mut();
+        if types.len() < number {
+            types.resize(number, None);
+        }
+        if types[number - 1].is_none() {
+            types[number - 1] = Some(of);
+            if self.open.borrow().contains(&number) {
+                self.mistaken.set(true);
+            }
+        }
+    }
+
+    /// Learns the types that parameters have got in the plan.
+    fn note_parameters(&self, plan: &LogicalPlan) -> Result<()> {
+        if self.open.borrow().is_empty() {
+            return Ok(());
+        }
+        plan.apply_with_subqueries(|node| {
+            node.apply_expressions(|expr| {
+                expr.apply(|expr| {
+                    if let Expr::Placeholder(Placeholder { id, field: Some(field) }) = expr
+                        && let Some(number) = id.strip_prefix('$').and_then(|n| n.parse().ok())
+                        && let Some(of) = crate::values::field_type(field)
+                        && self.type_of(number).is_none()
+                    {
+                        let of = match of {
+                            DataType::Numeric(_) => DataType::Numeric(None),
+                            text if text.is_text() => DataType::Text,
+                            other => other,
+                        };
+                        self.settle_parameter(number, of);
+                    }
+                    Ok(TreeNodeRecursion::Continue)
+                })
+            })
+        })?;
+        // One that stands at one place only has its type there.
+        let twice = self.stands_open(plan)?;
+        self.mistaken.set(self.mistaken.get() && twice);
+        Ok(())
+    }
+
+    /// Whether a parameter whose type is known stands somewhere without it.
+    fn stands_open(&self, plan: &LogicalPlan) -> Result<bool> {
+        let mut found = false;
+        plan.apply_with_subqueries(|node| {
+            node.apply_expressions(|expr| {
+                expr.apply(|expr| {
+                    if let Expr::Placeholder(Placeholder { id, field: None }) = expr {
+                        let number = id.strip_prefix('$').and_then(|n| n.parse().ok());
+                        found |= number.is_some_and(|number| self.type_of(number).is_some());
+                    }
+                    Ok(TreeNodeRecursion::Continue)
+                })
+            })
+        })?;
+        Ok(found)
+    }
+}

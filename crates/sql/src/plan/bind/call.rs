@@ -1,0 +1,264 @@
+//! Calls: functions, aggregates and window functions.
+//!
+//! 1. A name is a function's before it is an aggregate's; with OVER it is an aggregate's or a window function's. Which
+//!    functions there are, and which arguments they take, is [`builtin`](crate::functions::builtin)'s to say.
+//! 2. An aggregate belongs to the innermost query that has a column of its arguments. One of outer columns only would
+//!    be the outer query's: the old way refuses it.
+//! 3. Aggregates and windows stand where PostgreSQL lets them (42803, 42P20).
+use super::scope::{Clause, Scope};
+use super::select::Order;
+use super::{Binder, Placed, Result, unsupported, wrong};
+use crate::functions::builtin;
+use crate::functions::date_time;
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction, Sort as By, WindowFunction};
+use datafusion::logical_expr::{AggregateUDF, Expr, ExprSchemable, WindowFrame, WindowFunctionDefinition, lit};
+use std::sync::Arc;
+use terrace_engine::EngineError;
+use terrace_grammar::statement::{self as tree, At, Call, ExprKind, Literal, Over, Sort, SpecialFunction};
+
+/// Functions that the old way knows how to plan.
+const LEFT_TO_THE_OLD_WAY: &[&str] = &[
+    "nextval",
+    "currval",
+    "lastval",
+    "setval",
+    "unnest",
+    "generate_series",
+    "generate_subscripts",
+    "regexp_matches",
+    "regexp_split_to_table",
+    "string_to_table",
+    "row",
+];
+
+impl Binder<'_> {
+    /// A function that is known to be there, of these arguments.
+    pub(super) fn function_of(&self, name: &str, args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
+        match self.planner.scalar(name) {
+            Some(function) => self.made(Expr::ScalarFunction(ScalarFunction::new_udf(function, args)), schema),
+            None => unsupported("this function"),
+        }
+    }
+
+    pub(super) fn special(
+        &self,
+        function: SpecialFunction,
+        args: &[tree::Expr],
+        at: At,
+        scope: &Scope<'_>,
+    ) -> Result<Expr> {
+        use SpecialFunction::{Coalesce, Greatest, Least, NullIf};
+        if !matches!(function, Coalesce | Greatest | Least | NullIf) && !args.is_empty() {
+            return unsupported("the precision of a time");
+        }
+        let args = self.exprs(args, scope)?;
+        self.function_of(function.name(), args, &scope.schema).at(at)
+    }
+
+    pub(super) fn call(&self, call: &Call, at: At, scope: &Scope<'_>) -> Result<Expr> {
+        let name = match call.name.parts() {
+            [name] => name.name.as_str(),
+            [schema, name] if schema.name == "pg_catalog" => name.name.as_str(),
+            _ => return unsupported("a function of another schema"),
+        };
+        if call.variadic || call.args.iter().any(|arg| arg.name.is_some()) {
+            return unsupported("an argument by name, or VARIADIC");
+        }
+        if LEFT_TO_THE_OLD_WAY.contains(&name) {
+            return unsupported("this function");
+        }
+        if let Some(over) = &call.over {
+            return self.window_call(name, call, over, at, scope);
+        }
+        if self.planner.scalar(name).is_some() || matches!(name, "extract" | "position") {
+            return self.function(name, call, at, scope);
+        }
+        match self.planner.aggregate(name) {
+            Some(function) => self.aggregate(name, function, call, at, scope),
+            None if self.planner.window(name).is_some() => {
+                wrong(at, "42809", format!("window function {name} requires an OVER clause"))
+            }
+            None => self.unknown(name, call, at, scope),
+        }
+    }
+
+    fn unknown<T>(&self, name: &str, call: &Call, at: At, scope: &Scope<'_>) -> Result<T> {
+        let mut types = vec![];
+        for arg in &call.args {
+            let arg = self.expr(&arg.value, scope)?;
+            let open = crate::functions::convert::is_open(&arg);
+            types.push(if open { "unknown".to_owned() } else { builtin::type_name(&arg.get_type(&scope.schema)?) });
+        }
+        let message = format!("function {name}({}) does not exist", types.join(", "));
+        let error = builtin::with_hint(EngineError::new("42883", message));
+        Err(error).at(at)
+    }
+
+    fn function(&self, name: &str, call: &Call, at: At, scope: &Scope<'_>) -> Result<Expr> {
+        let found = [
+            (call.distinct, "DISTINCT"),
+            (!call.within.is_empty(), "WITHIN GROUP"),
+            (!call.order.is_empty(), "ORDER BY"),
+            (call.filter.is_some(), "FILTER"),
+        ];
+        if let Some((_, what)) = found.iter().find(|(is, _)| *is) {
+            let message = format!("{what} specified, but {name} is not an aggregate function");
+            return wrong(at, "42809", message);
+        }
+        if call.star {
+            let message = format!("{name}(*) specified, but {name} is not an aggregate function");
+            return wrong(at, "42809", message);
+        }
+        if name == "extract"
+            && let [field, value] = call.args.as_slice()
+            && let ExprKind::Literal(Literal::Text(field)) = &field.value.kind
+        {
+            let value = self.expr(&value.value, scope)?;
+            let extracted = date_time::extract(field, value).at(at)?;
+            return self.made(extracted, &scope.schema).at(at);
+        }
+        let args = call.args.iter().map(|arg| self.expr(&arg.value, scope)).collect::<Result<Vec<Expr>>>()?;
+        match name {
+            "extract" => unsupported("this form of EXTRACT"),
+            "position" => self.function_of("strpos", args, &scope.schema).at(at),
+            _ => self.function_of(name, args, &scope.schema).at(at),
+        }
+    }
+
+    fn aggregate(
+        &self,
+        name: &str,
+        function: Arc<AggregateUDF>,
+        call: &Call,
+        at: At,
+        scope: &Scope<'_>,
+    ) -> Result<Expr> {
+        let clause = scope.clause.get();
+        let bind = || -> Result<(Vec<Expr>, Vec<By>, Vec<By>)> {
+            let args = self.arguments(name, call, scope)?;
+            Ok((args, self.keys(&call.order, scope)?, self.keys(&call.within, scope)?))
+        };
+        let (mut args, mut order, within) = scope.within(Clause::Aggregate, bind)?;
+        let filter = call
+            .filter
+            .as_ref()
+            .map(|filter| scope.within(Clause::Filter, || self.condition(filter, "FILTER", scope)).map(Box::new));
+        let filter = filter.transpose()?;
+        let parts = args.iter().chain(filter.as_deref()).chain(order.iter().map(|by| &by.expr));
+        if parts.clone().any(Expr::contains_outer) && !parts.clone().any(Expr::any_column_refs) {
+            return unsupported("an aggregate of columns of the outer query only");
+        }
+        match clause {
+            Clause::Items | Clause::Having | Clause::Order | Clause::DistinctOn | Clause::Window => {}
+            Clause::Definition => {}
+            Clause::Aggregate => return wrong(at, "42803", "aggregate function calls cannot be nested"),
+            clause => {
+                let message = format!("aggregate functions are not allowed in {}", clause.name());
+                return wrong(at, "42803", message);
+            }
+        }
+        if matches!(name, "first_value" | "last_value" | "nth_value") {
+            return wrong(at, "42809", format!("window function {name} requires an OVER clause"));
+        }
+        if !within.is_empty() || name == "percentile_cont" {
+            let ([key], true) = (within.as_slice(), name == "percentile_cont" && order.is_empty()) else {
+                return unsupported("this form of WITHIN GROUP");
+            };
+            args.insert(0, key.expr.clone());
+            order = within;
+        } else if call.distinct && order.iter().any(|by| !args.contains(&by.expr)) {
+            let message = "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list";
+            return wrong(at, "42P10", message);
+        }
+        let made = AggregateFunction::new_udf(function, args, call.distinct, filter, order, None);
+        self.made(Expr::AggregateFunction(made), &scope.schema).at(at)
+    }
+
+    /// The arguments of an aggregate or a window function.
+    fn arguments(&self, name: &str, call: &Call, scope: &Scope<'_>) -> Result<Vec<Expr>> {
+        if call.star {
+            return match name {
+                "count" => Ok(vec![lit(ScalarValue::Int64(Some(1)))]),
+                _ => unsupported("* for the arguments of this function"),
+            };
+        }
+        if name == "count" && call.args.len() != 1 {
+            return unsupported("count of several arguments, or of none");
+        }
+        let arg = |arg: &tree::Argument| match &arg.value.kind {
+            ExprKind::Star(Some(table)) if name == "count" && !call.distinct && table.qualifier().is_empty() => {
+                self.rows_of(&table.last().name, scope)
+            }
+            _ => self.expr(&arg.value, scope),
+        };
+        call.args.iter().map(arg).collect()
+    }
+
+    /// `count(t.*)` counts the rows of t, not those that an outer join pads: a column that is never NULL.
+    fn rows_of(&self, table: &str, scope: &Scope<'_>) -> Result<Expr> {
+        let relation = scope.source.relations.iter().find(|relation| relation.name == table);
+        let column = relation.and_then(|relation| Some(relation.columns[relation.never_null?].1.clone()));
+        column.map_or_else(|| unsupported("a row of a table as a value"), Ok)
+    }
+
+    fn keys(&self, keys: &[Sort], scope: &Scope<'_>) -> Result<Vec<By>> {
+        keys.iter().map(|by| Ok(Order::of(by)?.sort(self.expr(&by.expr, scope)?))).collect()
+    }
+
+    fn window_call(&self, name: &str, call: &Call, over: &Over, at: At, scope: &Scope<'_>) -> Result<Expr> {
+        let by_value = matches!(name, "first_value" | "last_value" | "nth_value");
+        let function: WindowFunctionDefinition = match (self.planner.aggregate(name), self.planner.window(name)) {
+            (Some(aggregate), _) if !by_value => aggregate.into(),
+            (_, Some(window)) => window.into(),
+            _ if self.planner.scalar(name).is_some() => {
+                let message = format!("OVER specified, but {name} is not a window function nor an aggregate function");
+                return wrong(at, "42809", message);
+            }
+            _ => return self.unknown(name, call, at, scope),
+        };
+        match scope.clause.get() {
+            Clause::Items | Clause::Order | Clause::DistinctOn => {}
+            Clause::Window => return wrong(at, "42P20", "window function calls cannot be nested"),
+            Clause::Aggregate => {
+                return wrong(at, "42803", "aggregate function calls cannot contain window function calls");
+            }
+            clause => {
+                return wrong(at, "42P20", format!("window functions are not allowed in {}", clause.name()));
+            }
+        }
+        if !call.order.is_empty() {
+            return wrong(at, "0A000", "aggregate ORDER BY is not implemented for window functions");
+        }
+        let of_window = matches!(function, WindowFunctionDefinition::WindowUDF(_));
+        if !call.within.is_empty() || (of_window && (call.distinct || call.filter.is_some())) {
+            return unsupported("this clause of a window function");
+        }
+        let args = scope.within(Clause::Window, || self.arguments(name, call, scope))?;
+        let filter = call
+            .filter
+            .as_ref()
+            .map(|filter| scope.within(Clause::Filter, || self.condition(filter, "FILTER", scope)).map(Box::new));
+        let defined = self.over(over, scope)?;
+        let mut made = WindowFunction::new(function, args);
+        let params = &mut made.params;
+        params.filter = filter.transpose()?;
+        params.distinct = call.distinct;
+        let framed = defined.frame.unwrap_or_else(|| WindowFrame::new((!defined.order.is_empty()).then_some(false)));
+        params.window_frame = framed;
+        (params.partition_by, params.order_by) = (defined.partition, defined.order);
+        let made = self.made(Expr::WindowFunction(Box::new(made)), &scope.schema).at(at)?;
+        let Expr::WindowFunction(made) = made else { return Ok(made) };
+        Ok(crate::plan::rules::settle_window(made, &scope.schema)?)
+    }
+
+    pub(super) fn grouping(&self, args: &[tree::Expr], at: At, scope: &Scope<'_>) -> Result<Expr> {
+        if !matches!(scope.clause.get(), Clause::Items | Clause::Having | Clause::Order | Clause::DistinctOn) {
+            return unsupported("GROUPING here");
+        }
+        let Some(function) = self.planner.aggregate("grouping") else { return unsupported("GROUPING") };
+        let args = self.exprs(args, scope)?;
+        let made = AggregateFunction::new_udf(function, args, false, None, vec![], None);
+        self.made(Expr::AggregateFunction(made), &scope.schema).at(at)
+    }
+}

@@ -1,0 +1,275 @@
+//! Expressions, one arm a kind.
+//!
+//! 1. An operand is bound before what stands above it, with its type settled.
+//! 2. AND and OR are halved, so that the tree of many is not deep; what is deep within them is cut first.
+use super::query::deeper;
+use super::scope::Scope;
+use super::{Binder, Placed, Result, unsupported, wrong};
+use crate::functions::arithmetic::is_number;
+use crate::functions::arrays;
+use crate::plan::operators::Operators;
+use crate::plan::rules;
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::logical_expr::expr::{Case, InList};
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult};
+use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Like, Operator as DfOperator};
+use terrace_grammar::statement::{self as tree, ExprKind, Literal, Match, Operator, Test, When};
+
+impl Binder<'_> {
+    pub(super) fn expr(&self, expr: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
+        deeper(|| self.kind(expr, scope))
+    }
+
+    pub(super) fn exprs(&self, exprs: &[tree::Expr], scope: &Scope<'_>) -> Result<Vec<Expr>> {
+        exprs.iter().map(|expr| self.expr(expr, scope)).collect()
+    }
+
+    fn boxed(&self, expr: &tree::Expr, scope: &Scope<'_>) -> Result<Box<Expr>> {
+        Ok(Box::new(self.expr(expr, scope)?))
+    }
+
+    fn kind(&self, expr: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
+        let schema = &scope.schema;
+        match &expr.kind {
+            ExprKind::Column(name) => scope.column(name),
+            ExprKind::Literal(literal) => self.literal(literal).at(expr.at),
+            ExprKind::Parameter(number) => self.parameter(*number),
+            ExprKind::Unary { op, arg } => self.unary(op, arg, scope),
+            ExprKind::Binary { op, args } => self.binary(op, args, scope),
+            ExprKind::And(args) => self.conditions(args, DfOperator::And, scope),
+            ExprKind::Or(args) => self.conditions(args, DfOperator::Or, scope),
+            ExprKind::Not(arg) => {
+                let arg = self.condition(arg, "NOT", scope)?;
+                self.made(Expr::Not(Box::new(arg)), schema)
+            }
+            ExprKind::Is { arg, test, negated } => self.test(arg, *test, *negated, scope),
+            ExprKind::Distinct { args, negated, word_at } => self.distinct(args, *negated, scope).at(*word_at),
+            ExprKind::Between { args, negated, symmetric: false, word_at } => {
+                let (value, low) = (self.boxed(&args[0], scope)?, self.boxed(&args[1], scope)?);
+                let between = Between::new(value, *negated, low, self.boxed(&args[2], scope)?);
+                self.made(Expr::Between(between), schema).at(*word_at)
+            }
+            ExprKind::InList { arg, list, negated, word_at } => self.in_list(arg, list, *negated, scope).at(*word_at),
+            ExprKind::InQuery { arg, query, negated, word_at } => {
+                self.in_query(arg, query, *negated, scope).at(*word_at)
+            }
+            ExprKind::Quantified { op, quantifier, left, right } => {
+                self.quantified(op, *quantifier, left, right, scope).at(op.at)
+            }
+            ExprKind::Match { kind, negated, args, escape, word_at } => {
+                let escape = escape.as_deref().map(escape_of).transpose()?;
+                self.matched(*kind, *negated, args, escape, scope).at(*word_at)
+            }
+            ExprKind::Cast { arg, to, word_at } => self.cast(arg, to, *word_at, scope),
+            ExprKind::AtTimeZone { args, word_at } => {
+                let args = vec![self.expr(&args[1], scope)?, self.expr(&args[0], scope)?];
+                self.function_of("timezone", args, schema).at(*word_at)
+            }
+            ExprKind::Case { operand, whens, otherwise } => {
+                self.case(operand.as_deref(), whens, otherwise.as_deref(), scope).at(expr.at)
+            }
+            ExprKind::Call(call) => self.call(call, expr.at, scope),
+            ExprKind::Special { function, args } => self.special(*function, args, expr.at, scope),
+            ExprKind::Array(items) => self.array(items, scope).at(expr.at),
+            ExprKind::Exists(query) => self.exists(query, scope),
+            ExprKind::Scalar(query) => self.scalar(query, scope),
+            ExprKind::Grouping(args) => self.grouping(args, expr.at, scope),
+            ExprKind::Default => wrong(expr.at, "42601", "DEFAULT is not allowed in this context"),
+            ExprKind::Between { .. }
+            | ExprKind::Star(_)
+            | ExprKind::Collate { .. }
+            | ExprKind::Row { .. }
+            | ExprKind::ArrayQuery(_)
+            | ExprKind::Subscript { .. }
+            | ExprKind::Field { .. }
+            | ExprKind::AllFields(_)
+            | ExprKind::CurrentOf(_) => unsupported("this expression"),
+        }
+    }
+
+    fn unary(&self, op: &Operator, arg: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
+        let bound = self.expr(arg, scope)?;
+        match symbol(op)? {
+            "-" => self.made(Expr::Negative(Box::new(bound)), &scope.schema).at(op.at),
+            "~" => {
+                // A smallint makes nothing wider.
+                let ones = Expr::Literal(ScalarValue::Int16(Some(-1)), None);
+                self.compared("#", bound, ones, &scope.schema).at(op.at)
+            }
+            "+" if is_number(&bound.get_type(&scope.schema)?) => Ok(bound),
+            _ => unsupported("this operator before a value"),
+        }
+    }
+
+    fn binary(&self, op: &Operator, args: &[tree::Expr; 2], scope: &Scope<'_>) -> Result<Expr> {
+        let symbol = symbol(op)?;
+        if let [left, right] = args
+            && (is_row(left) || is_row(right))
+        {
+            let (left, right) = (self.row(left, scope)?, self.row(right, scope)?);
+            return self.rows(symbol, left, right, &scope.schema).at(op.at);
+        }
+        // A chain of one operator leans to the left: it is bound from its beginning on.
+        let (mut chain, mut first) = (vec![(op, &args[1])], &args[0]);
+        while let ExprKind::Binary { op, args } = &first.kind
+            && !is_row(&args[0])
+            && !is_row(&args[1])
+        {
+            chain.push((op, &args[1]));
+            first = &args[0];
+        }
+        let mut left = self.expr(first, scope)?;
+        while let Some((op, right)) = chain.pop() {
+            let right = self.expr(right, scope)?;
+            left = self.compared(self::symbol(op)?, left, right, &scope.schema).at(op.at)?;
+        }
+        Ok(left)
+    }
+
+    /// Invariant 2.
+    fn conditions(&self, args: &[tree::Expr], op: DfOperator, scope: &Scope<'_>) -> Result<Expr> {
+        let what = if op == DfOperator::And { "AND" } else { "OR" };
+        let mut bound = vec![];
+        for arg in args {
+            let condition = self.condition(arg, what, scope)?;
+            bound.push(if rules::is_deep(&condition) { rules::cut(condition, &scope.schema)? } else { condition });
+        }
+        Ok(halved(bound, op))
+    }
+
+    fn test(&self, arg: &tree::Expr, test: Test, negated: bool, scope: &Scope<'_>) -> Result<Expr> {
+        if test == Test::Null && is_row(arg) {
+            return self.null_row(arg, negated, scope);
+        }
+        let what = match (test, negated) {
+            (Test::Null, _) => {
+                let arg = self.boxed(arg, scope)?;
+                let made = if negated { Expr::IsNotNull(arg) } else { Expr::IsNull(arg) };
+                return self.made(made, &scope.schema);
+            }
+            (Test::True, false) => "IS TRUE",
+            (Test::True, true) => "IS NOT TRUE",
+            (Test::False, false) => "IS FALSE",
+            (Test::False, true) => "IS NOT FALSE",
+            (Test::Unknown, false) => "IS UNKNOWN",
+            (Test::Unknown, true) => "IS NOT UNKNOWN",
+        };
+        let arg = Box::new(self.condition(arg, what, scope)?);
+        let made = match (test, negated) {
+            (Test::True, false) => Expr::IsTrue(arg),
+            (Test::True, true) => Expr::IsNotTrue(arg),
+            (Test::False, false) => Expr::IsFalse(arg),
+            (Test::False, true) => Expr::IsNotFalse(arg),
+            (_, false) => Expr::IsUnknown(arg),
+            (_, true) => Expr::IsNotUnknown(arg),
+        };
+        self.made(made, &scope.schema)
+    }
+
+    fn distinct(&self, args: &[tree::Expr; 2], negated: bool, scope: &Scope<'_>) -> Result<Expr> {
+        if is_row(&args[0]) || is_row(&args[1]) {
+            let (left, right) = (self.row(&args[0], scope)?, self.row(&args[1], scope)?);
+            return self.rows_distinct(left, right, negated, &scope.schema);
+        }
+        let (left, right) = (self.expr(&args[0], scope)?, self.expr(&args[1], scope)?);
+        self.apart(left, right, negated, &scope.schema)
+    }
+
+    /// IS DISTINCT FROM.
+    pub(super) fn apart(&self, left: Expr, right: Expr, negated: bool, schema: &DFSchema) -> Result<Expr> {
+        let op = if negated { DfOperator::IsNotDistinctFrom } else { DfOperator::IsDistinctFrom };
+        let binary = BinaryExpr { left: Box::new(left), op, right: Box::new(right) };
+        self.made(Expr::BinaryExpr(binary), schema)
+    }
+
+    fn in_list(&self, arg: &tree::Expr, list: &[tree::Expr], negated: bool, scope: &Scope<'_>) -> Result<Expr> {
+        if is_row(arg) {
+            return self.row_in_list(arg, list, negated, scope);
+        }
+        let (arg, list) = (self.expr(arg, scope)?, self.exprs(list, scope)?);
+        self.listed(arg, list, negated, &scope.schema)
+    }
+
+    pub(super) fn listed(&self, arg: Expr, list: Vec<Expr>, negated: bool, schema: &DFSchema) -> Result<Expr> {
+        self.made(Expr::InList(InList { expr: Box::new(arg), list, negated }), schema)
+    }
+
+    fn matched(
+        &self,
+        kind: Match,
+        negated: bool,
+        args: &[tree::Expr; 2],
+        escape: Option<char>,
+        scope: &Scope<'_>,
+    ) -> Result<Expr> {
+        if kind == Match::Similar {
+            return unsupported("SIMILAR TO");
+        }
+        let (text, pattern) = (self.boxed(&args[0], scope)?, self.boxed(&args[1], scope)?);
+        let like = Like::new(negated, text, pattern, escape, kind == Match::ILike);
+        self.made(Expr::Like(like), &scope.schema)
+    }
+
+    fn case(
+        &self,
+        operand: Option<&tree::Expr>,
+        whens: &[When],
+        otherwise: Option<&tree::Expr>,
+        scope: &Scope<'_>,
+    ) -> Result<Expr> {
+        let condition = |when: &When| match operand {
+            Some(_) => self.expr(&when.condition, scope),
+            None => self.condition(&when.condition, "CASE/WHEN", scope),
+        };
+        let when = |when: &When| Ok((Box::new(condition(when)?), self.boxed(&when.result, scope)?));
+        let case = Case {
+            expr: operand.map(|operand| self.boxed(operand, scope)).transpose()?,
+            when_then_expr: whens.iter().map(when).collect::<Result<_>>()?,
+            else_expr: otherwise.map(|otherwise| self.boxed(otherwise, scope)).transpose()?,
+        };
+        self.made(Expr::Case(case), &scope.schema)
+    }
+
+    fn array(&self, items: &[tree::Expr], scope: &Scope<'_>) -> Result<Expr> {
+        let items = self.exprs(items, scope)?;
+        match Operators.plan_array_literal(items, &scope.schema)? {
+            PlannerResult::Planned(array) => Ok(array),
+            PlannerResult::Original(items) => Ok(arrays::literal(items, &scope.schema)?),
+        }
+    }
+}
+
+/// The symbol of an operator of `pg_catalog`, which alone are known.
+pub(super) fn symbol(op: &Operator) -> Result<&str> {
+    match op.schema.as_slice() {
+        [] => Ok(&op.symbol),
+        [schema] if schema.name == "pg_catalog" => Ok(&op.symbol),
+        _ => unsupported("an operator of another schema"),
+    }
+}
+
+pub(super) fn is_row(expr: &tree::Expr) -> bool {
+    matches!(expr.kind, ExprKind::Row { .. })
+}
+
+/// What stands behind ESCAPE: one character.
+fn escape_of(expr: &tree::Expr) -> Result<char> {
+    let ExprKind::Literal(Literal::Text(text)) = &expr.kind else { return unsupported("this ESCAPE") };
+    let mut characters = text.chars();
+    match (characters.next(), characters.next()) {
+        (Some(escape), None) if escape.is_ascii() => Ok(escape),
+        _ => unsupported("this ESCAPE"),
+    }
+}
+
+/// Conditions beside each other, as a tree of small depth (invariant 2). Their order stays.
+pub(super) fn halved(mut conditions: Vec<Expr>, op: DfOperator) -> Expr {
+    match conditions.len() {
+        0 => Expr::Literal(ScalarValue::Boolean(Some(op == DfOperator::And)), None),
+        1 => conditions.remove(0),
+        count => {
+            let right = Box::new(halved(conditions.split_off(count.div_ceil(2)), op));
+            Expr::BinaryExpr(BinaryExpr { left: Box::new(halved(conditions, op)), op, right })
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! FROM: tables, queries, functions and joins.
+//!
+//! 1. `USING` and `NATURAL` merge columns: the merged ones come first in `*`, in the left side's order; each is the
+//!    left one's value, of a RIGHT join the right one's, of a FULL join whichever is not NULL, and of the type that
+//!    both have in common.
+//! 2. No two items of FROM are called the same (42712); an alias of a join hides what it joins.
+//! 3. A LATERAL query is bound among the columns of what stands before it, which are columns of an outer query to it.
+use super::query::Around;
+use super::scope::{Clause, Ctes, Kind, Scope};
+use super::{Binder, Placed, Result, fail, unsupported, wrong};
+use crate::error::undefined_table;
+use crate::pgcatalog;
+use crate::plan::choosers::{self, Chooser};
+use crate::plan::resolve;
+use crate::plan::scan::TableScan;
+use datafusion::catalog::TableProvider;
+use datafusion::common::{Column, DFSchema, JoinType, Spans, TableReference};
+use datafusion::datasource::provider_as_source;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Subquery, SubqueryAlias};
+use std::sync::Arc;
+use terrace_grammar::statement::{Alias, At, Call, ExprKind, FromItem, Ident, JoinKind, JoinOn, Name};
+
+/// What an item of FROM, or all of it, offers.
+#[derive(Clone)]
+pub(super) struct Source {
+    pub(super) plan: LogicalPlan,
+    pub(super) relations: Vec<Relation>,
+    /// What `*` means, in order.
+    pub(super) visible: Vec<(String, Expr)>,
+    /// Whether there is an item at all.
+    pub(super) given: bool,
+}
+
+/// What has a name in FROM.
+#[derive(Clone)]
+pub(super) struct Relation {
+    pub(super) name: String,
+    pub(super) columns: Vec<(String, Expr)>,
+    /// Columns that tell its rows apart, by number; none where that is not known.
+    pub(super) key: Vec<usize>,
+    /// A column that is NULL only where an outer join pads it.
+    pub(super) never_null: Option<usize>,
+}
+
+impl Source {
+    /// One row without columns.
+    pub(super) fn nothing() -> Result<Source> {
+        let plan = LogicalPlanBuilder::empty(true).build()?;
+        Ok(Source { plan, relations: vec![], visible: vec![], given: false })
+    }
+
+    fn of(plan: LogicalPlan, relation: Relation) -> Source {
+        let visible = relation.columns.clone();
+        Source { plan, relations: vec![relation], visible, given: true }
+    }
+}
+
+impl Binder<'_> {
+    pub(super) fn from(&self, items: &[FromItem], around: Around<'_>) -> Result<Source> {
+        let mut all: Option<Source> = None;
+        for item in items {
+            all = Some(match all {
+                None => self.item(item, around, None)?,
+                Some(left) => {
+                    let right = self.behind(item, &left, around)?;
+                    self.joined(left, right, JoinKind::Cross, &JoinOn::Nothing, (around, place(item)))?
+                }
+            });
+        }
+        all.map_or_else(Source::nothing, Ok)
+    }
+
+    /// An item that may be LATERAL, behind `left`.
+    fn behind(&self, item: &FromItem, left: &Source, around: Around<'_>) -> Result<Source> {
+        let scope = Scope::new(left, around.scope, around.ctes);
+        self.item(item, around, Some(&scope))
+    }
+
+    /// `before`: what stands before it, for LATERAL.
+    fn item(&self, item: &FromItem, around: Around<'_>, before: Option<&Scope<'_>>) -> Result<Source> {
+        match item {
+            FromItem::Table { name, alias, .. } => self.table(name, alias.as_ref(), around.ctes),
+            FromItem::Query { lateral, query, alias, .. } => {
+                let scope = if *lateral { before.or(around.scope) } else { around.scope };
+                let bound = self.query(query, scope, around.ctes)?;
+                let plan = if *lateral { apart(bound.plan) } else { bound.plan };
+                self.derived(plan, bound.titles, &alias.name.name, Some(alias))
+            }
+            FromItem::Functions { functions, ordinality: false, rows_from: false, alias, .. } => {
+                let [function] = functions.as_slice() else { return unsupported("several functions in FROM") };
+                match &function.call.kind {
+                    ExprKind::Call(call) if function.columns.is_empty() => {
+                        let scope = before.or(around.scope);
+                        self.series(call, alias.as_ref(), Around { scope, ..around }, function.call.at)
+                    }
+                    _ => unsupported("this function in FROM"),
+                }
+            }
+            FromItem::Functions { .. } => unsupported("ROWS FROM and WITH ORDINALITY"),
+            FromItem::Join { at, kind, sides, on, alias } => {
+                let left = self.item(&sides[0], around, before)?;
+                let right = self.right_side(&sides[1], &left, around, before, *kind)?;
+                let joined = self.joined(left, right, *kind, on, (around, *at))?;
+                match alias {
+                    None => Ok(joined),
+                    Some(alias) => self.hidden(joined, alias),
+                }
+            }
+        }
+    }
+
+    /// The right side of a join.
+    fn right_side(
+        &self,
+        item: &FromItem,
+        left: &Source,
+        around: Around<'_>,
+        before: Option<&Scope<'_>>,
+        kind: JoinKind,
+    ) -> Result<Source> {
+        if matches!(kind, JoinKind::Right | JoinKind::Full) && is_lateral(item) {
+            return unsupported("LATERAL in a RIGHT or FULL join");
+        }
+        let scope = Scope::new(left, before.or(around.scope), around.ctes);
+        self.item(item, around, Some(&scope))
+    }
+
+    /// A table, a query of WITH, or a relation of the system.
+    pub(super) fn table(&self, name: &Name, alias: Option<&Alias>, ctes: &Ctes<'_>) -> Result<Source> {
+        let at = name.at();
+        let parts: Vec<&str> = name.parts().iter().map(|part| part.name.as_str()).collect();
+        if let [own] = parts.as_slice()
+            && let Some(cte) = ctes.find(own)
+        {
+            cte.reads.set(cte.reads.get() + 1);
+            if cte.kind == Kind::Volatile && cte.reads.get() > 1 {
+                return unsupported("a volatile query of WITH that is read twice");
+            }
+            let shown = alias.map_or(*own, |alias| alias.name.name.as_str());
+            return self.derived(LogicalPlan::clone(&cte.plan), cte.titles, shown, alias);
+        }
+        let own = match parts.as_slice() {
+            [own] if pgcatalog::is_relation(own) => return unsupported("a relation of the system"),
+            [own] | ["public", own] => *own,
+            _ => return unsupported("a relation of another schema"),
+        };
+        let Some(table) = self.planner.catalog.table(own) else { return fail(at, undefined_table(name.shown())) };
+        if crate::values::is_sequence(table) {
+            return unsupported("a sequence in FROM");
+        }
+        self.tables.borrow_mut().push(table.clone());
+        let shown = alias.map_or(own, |alias| alias.name.name.as_str());
+        let provider: Arc<dyn TableProvider> = Arc::new(TableScan::new(self.planner.without_unusable(table)));
+        let called = TableReference::bare(self.relation_name(shown));
+        let plan = LogicalPlanBuilder::scan(called, provider_as_source(provider), None)?.build()?;
+        let live: Vec<usize> = crate::values::live_columns(table).map(|(at, _)| at).collect();
+        let key = table.indexes.iter().find(|index| index.primary).map(|index| &index.columns);
+        let key = key.and_then(|key| key.iter().map(|column| live.iter().position(|at| at == column)).collect());
+        self.named(plan, None, shown, alias, key.unwrap_or_default())
+    }
+
+    /// A query in FROM.
+    fn derived(&self, plan: LogicalPlan, titles: Vec<String>, shown: &str, alias: Option<&Alias>) -> Result<Source> {
+        let called = TableReference::bare(self.relation_name(shown));
+        let plan = SubqueryAlias::try_new(Arc::new(plan), called).map(LogicalPlan::SubqueryAlias)?;
+        self.named(plan, Some(titles), shown, alias, vec![])
+    }
+
+    /// A relation of a plan's columns, as they are called, or as the alias calls them.
+    fn named(
+        &self,
+        plan: LogicalPlan,
+        titles: Option<Vec<String>>,
+        shown: &str,
+        alias: Option<&Alias>,
+        key: Vec<usize>,
+    ) -> Result<Source> {
+        let schema = plan.schema();
+        let mut titles = titles.unwrap_or_else(|| schema.fields().iter().map(|field| field.name().clone()).collect());
+        let available = titles.len();
+        for (at, name) in alias.iter().flat_map(|alias| &alias.columns).enumerate() {
+            let Some(title) = titles.get_mut(at) else {
+                let given = alias.map_or(0, |alias| alias.columns.len());
+                let message =
+                    format!("table \"{shown}\" has {available} columns available but {given} columns specified");
+                return wrong(name.at, "42P10", message);
+            };
+            *title = name.name.clone();
+        }
+        let columns = titles.into_iter().zip(schema.columns().into_iter().map(Expr::Column)).collect();
+        let never_null = schema.fields().iter().position(|field| !field.is_nullable());
+        let relation = Relation { name: shown.to_owned(), columns, key, never_null };
+        Ok(Source::of(plan, relation))
+    }
+
+    /// A join with a name (invariant 2). Its columns get names of their own.
+    fn hidden(&self, joined: Source, alias: &Alias) -> Result<Source> {
+        let titles: Vec<String> = joined.visible.iter().map(|(title, _)| title.clone()).collect();
+        let columns = joined.visible.iter().map(|(title, expr)| expr.clone().alias(self.column_name(title)));
+        let columns: Vec<Expr> = columns.collect();
+        let plan = LogicalPlanBuilder::from(joined.plan).project(columns)?.build()?;
+        self.derived(plan, titles, &alias.name.name, Some(alias))
+    }
+
+    /// A function in FROM: a series of integers.
+    fn series(&self, call: &Call, alias: Option<&Alias>, around: Around<'_>, at: At) -> Result<Source> {
+        let plain = call.args.iter().all(|arg| arg.name.is_none())
+            && !(call.star || call.distinct || call.variadic)
+            && (call.order.is_empty() && call.within.is_empty() && call.filter.is_none() && call.over.is_none());
+        if !plain || call.name.last().name != "generate_series" {
+            return unsupported("this function in FROM");
+        }
+        let nothing = Source::nothing()?;
+        let scope = Scope::new(&nothing, around.scope, around.ctes);
+        scope.clause.set(Clause::Function);
+        let args = call.args.iter().map(|arg| self.expr(&arg.value, &scope)).collect::<Result<Vec<Expr>>>()?;
+        if args.iter().any(Expr::contains_outer) {
+            return unsupported("a series beside what it is made of");
+        }
+        let provider = crate::functions::series::table(self.planner.state, args).at(at)?;
+        let shown = alias.map_or("generate_series", |alias| alias.name.name.as_str());
+        let called = TableReference::bare(self.relation_name(shown));
+        let plan = LogicalPlanBuilder::scan(called, provider_as_source(provider), None)?.build()?;
+        self.named(plan, Some(vec![shown.to_owned()]), shown, alias, vec![])
+    }
+
+    fn joined(
+        &self,
+        left: Source,
+        right: Source,
+        kind: JoinKind,
+        on: &JoinOn,
+        (around, at): (Around<'_>, At),
+    ) -> Result<Source> {
+        let known = |name: &str| left.relations.iter().any(|relation| relation.name == name);
+        if let Some(twice) = right.relations.iter().find(|relation| known(&relation.name)) {
+            let message = format!("table name \"{}\" specified more than once", twice.name);
+            return wrong(at, "42712", message);
+        }
+        let both = Arc::new(left.plan.schema().join(right.plan.schema())?);
+        let (mut conditions, mut merged) = (vec![], vec![]);
+        let natural: Vec<Ident>;
+        let keys = match on {
+            JoinOn::Using { columns, alias: None } => columns.as_slice(),
+            JoinOn::Using { .. } => return unsupported("a name for merged columns"),
+            JoinOn::Natural => {
+                natural = common(&left, &right, at);
+                &natural
+            }
+            JoinOn::Nothing | JoinOn::On(_) => &[],
+        };
+        for (number, key) in keys.iter().enumerate() {
+            if keys[..number].iter().any(|other| other.name == key.name) {
+                let message = format!("column name \"{}\" appears more than once in USING clause", key.name);
+                return wrong(key.at, "42701", message);
+            }
+            let (a, b) = (side(&left, key, "left")?, side(&right, key, "right")?);
+            let equal = self.compared("=", a.clone(), b.clone(), &both).at(key.at)?;
+            conditions.push(equal);
+            merged.push((key.name.clone(), merge(kind, a, b, &both).at(key.at)?));
+        }
+        let is_merged = |name: &str| keys.iter().any(|key| key.name == name);
+        let rest = left.visible.iter().chain(&right.visible).filter(|(name, _)| !is_merged(name)).cloned();
+        let visible = merged.into_iter().chain(rest).collect();
+        let relations = left.relations.iter().chain(&right.relations).cloned().collect();
+        let (left, right) = (left.plan, right.plan);
+        let mut source = Source { plan: left, relations, visible, given: true };
+        if let JoinOn::On(condition) = on {
+            let scope = Scope::over(&source, both, around.scope, around.ctes);
+            scope.clause.set(Clause::On);
+            conditions.push(self.condition(condition, "JOIN/ON", &scope)?);
+        }
+        source.plan = join(source.plan, right, kind, conditions)?;
+        Ok(source)
+    }
+}
+
+fn join(left: LogicalPlan, right: LogicalPlan, kind: JoinKind, on: Vec<Expr>) -> Result<LogicalPlan> {
+    let builder = LogicalPlanBuilder::from(left);
+    let joined = match kind {
+        JoinKind::Cross => builder.cross_join(right)?,
+        JoinKind::Inner if on.is_empty() => builder.cross_join(right)?,
+        JoinKind::Inner => builder.join_on(right, JoinType::Inner, on)?,
+        JoinKind::Left => builder.join_on(right, JoinType::Left, on)?,
+        JoinKind::Right => builder.join_on(right, JoinType::Right, on)?,
+        JoinKind::Full => builder.join_on(right, JoinType::Full, on)?,
+    };
+    Ok(joined.build()?)
+}
+
+fn is_lateral(item: &FromItem) -> bool {
+    match item {
+        FromItem::Query { lateral, .. } | FromItem::Functions { lateral, .. } => *lateral,
+        FromItem::Table { .. } | FromItem::Join { .. } => false,
+    }
+}
+
+/// A LATERAL query, for DataFusion to make a join of; one that names nothing before it is as any other.
+fn apart(plan: LogicalPlan) -> LogicalPlan {
+    let outer_ref_columns = plan.all_out_ref_exprs();
+    if outer_ref_columns.is_empty() {
+        return plan;
+    }
+    LogicalPlan::Subquery(Subquery { subquery: Arc::new(plan), outer_ref_columns, spans: Spans::new() })
+}
+
+/// The names that both sides have, in the left one's order.
+fn common(left: &Source, right: &Source, at: At) -> Vec<Ident> {
+    let mut names: Vec<Ident> = vec![];
+    for (name, _) in &left.visible {
+        let both = right.visible.iter().any(|(other, _)| other == name);
+        if both && !names.iter().any(|known| known.name == *name) {
+            names.push(Ident { at, name: name.clone() });
+        }
+    }
+    names
+}
+
+/// A side's column of that name.
+fn side(source: &Source, key: &Ident, which: &str) -> Result<Expr> {
+    let mut found = source.visible.iter().filter(|(name, _)| *name == key.name);
+    match (found.next(), found.next()) {
+        (Some((_, column)), None) => Ok(column.clone()),
+        (None, _) => {
+            let message = format!("column \"{}\" specified in USING clause does not exist in {which} table", key.name);
+            wrong(key.at, "42703", message)
+        }
+        _ => {
+            let message = format!("common column name \"{}\" appears more than once in {which} table", key.name);
+            wrong(key.at, "42702", message)
+        }
+    }
+}
+
+/// Invariant 1.
+fn merge(kind: JoinKind, left: Expr, right: Expr, both: &DFSchema) -> Result<Expr> {
+    if kind == JoinKind::Full {
+        let coalesce = choosers::function("coalesce").expect("it is one of them");
+        let call = Expr::ScalarFunction(ScalarFunction::new_udf(coalesce, vec![left, right]));
+        return Ok(resolve::rewrite(call, both)?.data);
+    }
+    let (made, _) = choosers::of_one_type(Chooser::Coalesce, vec![left, right], both)?;
+    let [left, right] = <[Expr; 2]>::try_from(made).expect("two come back of two");
+    Ok(if kind == JoinKind::Right { right } else { left })
+}
+
+/// Where an item begins.
+fn place(item: &FromItem) -> At {
+    match item {
+        FromItem::Table { name, .. } => name.at(),
+        FromItem::Query { at, .. } | FromItem::Functions { at, .. } | FromItem::Join { at, .. } => *at,
+    }
+}
+
+/// A relation's columns, as `t.*` means them.
+pub(super) fn columns_of(relation: &Relation) -> impl Iterator<Item = (String, Expr)> {
+    relation.columns.iter().cloned()
+}
+
+/// A plan's own columns.
+pub(super) fn columns(plan: &LogicalPlan) -> impl Iterator<Item = Expr> {
+    plan.schema().columns().into_iter().map(|column: Column| Expr::Column(column))
+}

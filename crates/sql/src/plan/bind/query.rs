@@ -1,0 +1,434 @@
+//! A query: WITH, its body, the order of its result, and how much of it is wanted.
+//!
+//! 1. A query of WITH is bound once, whether it is read or not; what is volatile may be read once (else the statement
+//!    is refused elsewhere).
+//! 2. A recursive query is a UNION whose last part reads it once, in its FROM.
+//! 3. The result of VALUES, and of sets, is ordered by its columns, by name or number.
+//! 4. The columns of UNION, INTERSECT and EXCEPT, and of VALUES, are of one type each, as PostgreSQL finds it.
+use super::scope::{Clause, Cte, Ctes, Kind, Scope};
+use super::select::Order;
+use super::{Binder, Bound, Fault, Placed, Result, fail, from, from::Source, unsupported, wrong};
+use crate::cast::cast_datum;
+use crate::functions::arithmetic::is_number;
+use crate::functions::builtin;
+use crate::functions::convert::{convert, is_open};
+use crate::plan::resolve;
+use crate::plan::rules;
+use crate::values::arrow_type;
+use datafusion::arrow::datatypes::{DataType as ArrowType, Schema};
+use datafusion::catalog::TableProvider;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{DFSchema, ScalarValue, TableReference};
+use datafusion::datasource::cte_worktable::CteWorkTable;
+use datafusion::datasource::provider_as_source;
+use datafusion::logical_expr::expr::Sort;
+use datafusion::logical_expr::expr_rewriter::coerce_plan_expr_for_schema;
+use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Projection, Union};
+use datafusion::optimizer::analyzer::type_coercion::coerce_union_schema;
+use std::rc::Rc;
+use std::sync::Arc;
+use terrace_engine::{DataType, EngineError};
+use terrace_grammar::statement::{self as tree, At, Body, ExprKind, Literal, Query, SetOperator, Statement, With};
+
+/// What stands around a part of a query.
+#[derive(Clone, Copy)]
+pub(super) struct Around<'a> {
+    pub(super) scope: Option<&'a Scope<'a>>,
+    pub(super) ctes: &'a Ctes<'a>,
+}
+
+/// Stack that one level of a query or an expression may take.
+const RED_ZONE: usize = 128 << 10;
+const MORE_STACK: usize = 4 << 20;
+
+/// Runs what may recurse.
+pub(super) fn deeper<T>(work: impl FnOnce() -> T) -> T {
+    stacker::maybe_grow(RED_ZONE, MORE_STACK, work)
+}
+
+impl Binder<'_> {
+    pub(super) fn query(&self, query: &Query, around: Option<&Scope<'_>>, ctes: &Ctes<'_>) -> Result<Bound> {
+        crate::memory::check()?;
+        deeper(|| {
+            let own = Ctes::within(ctes);
+            if let Some(with) = &query.with {
+                self.with(with, around, &own)?;
+            }
+            if !query.locking.is_empty() {
+                return unsupported("FOR UPDATE");
+            }
+            self.body(query, Around { scope: around, ctes: &own })
+        })
+    }
+
+    fn body(&self, query: &Query, around: Around<'_>) -> Result<Bound> {
+        let bound = match &query.body {
+            Body::Select(select) => return self.select(query, select, around),
+            Body::Values(rows) => self.values(rows, query.at, around)?,
+            Body::Set { op, all, branches } => self.set(*op, *all, branches, query.at, around)?,
+        };
+        let columns = bound.titles.iter().cloned().zip(from::columns(&bound.plan)).collect::<Vec<_>>();
+        let mut sorts = vec![];
+        for by in &query.order {
+            let Some(expr) = self.output(&by.expr, &columns, Clause::Order)? else {
+                let error = EngineError::new("0A000", "invalid UNION/INTERSECT/EXCEPT ORDER BY clause");
+                let detail = "Only result column names can be used, not expressions or functions.";
+                return fail(by.expr.at, error.with_detail(detail));
+            };
+            sorts.push(Order::of(by)?.sort(expr));
+        }
+        let mut plan = LogicalPlanBuilder::from(bound.plan);
+        if !sorts.is_empty() {
+            plan = plan.sort(sorts)?;
+        }
+        Ok(Bound::new(self.limited(plan.build()?, query, around)?, bound.titles))
+    }
+
+    fn with(&self, with: &With, around: Option<&Scope<'_>>, ctes: &Ctes<'_>) -> Result<()> {
+        for cte in &with.ctes {
+            let name = &cte.name.name;
+            if ctes.has(name) {
+                let message = format!("WITH query name \"{name}\" specified more than once");
+                return wrong(cte.name.at, "42712", message);
+            }
+            let Statement::Query(query) = cte.statement.as_ref() else {
+                return unsupported("a change within WITH");
+            };
+            let recursive = match with.recursive {
+                true => self.recursive(query, cte, around, ctes)?,
+                false => None,
+            };
+            let mut bound = match recursive {
+                Some(bound) => bound,
+                None => self.query(query, around, ctes)?,
+            };
+            if cte.columns.len() > bound.titles.len() {
+                let (has, given) = (bound.titles.len(), cte.columns.len());
+                let message =
+                    format!("WITH query \"{name}\" has {has} columns available but {given} columns specified");
+                return wrong(cte.name.at, "42P10", message);
+            }
+            for (title, column) in bound.titles.iter_mut().zip(&cte.columns) {
+                *title = column.name.clone();
+            }
+            let kind = if is_volatile(&bound.plan)? { Kind::Volatile } else { Kind::Plain };
+            let plan = Arc::new(bound.plan);
+            ctes.add(Cte { name: name.clone(), plan, titles: bound.titles, kind, reads: Rc::default() });
+        }
+        Ok(())
+    }
+
+    /// Invariant 2; `None`: it does not read itself.
+    fn recursive(
+        &self,
+        query: &Query,
+        cte: &tree::Cte,
+        around: Option<&Scope<'_>>,
+        ctes: &Ctes<'_>,
+    ) -> Result<Option<Bound>> {
+        let Body::Set { op: SetOperator::Union, all, branches } = &query.body else { return Ok(None) };
+        let [first @ .., last] = branches.as_slice() else { return Ok(None) };
+        if query.with.is_some() {
+            return unsupported("WITH in a query of WITH RECURSIVE");
+        }
+        let place = Around { scope: around, ctes };
+        let start = match first {
+            [] => return Ok(None),
+            [one] => self.query(one, around, ctes)?,
+            several => self.set(SetOperator::Union, *all, several, query.at, place)?,
+        };
+        let working = self.relation_name(&cte.name.name);
+        let reads: Rc<std::cell::Cell<usize>> = Rc::default();
+        let mut titles = start.titles.clone();
+        for (title, column) in titles.iter_mut().zip(&cte.columns) {
+            *title = column.name.clone();
+        }
+        let plan = Arc::new(self.working(&working, &start.plan)?);
+        let reads_it = reads.clone();
+        ctes.add(Cte { name: cte.name.name.clone(), plan, titles, kind: Kind::Working, reads });
+        let step = self.query(last, around, ctes);
+        ctes.remove();
+        if reads_it.get() == 0 {
+            return Ok(None);
+        }
+        let step = step?;
+        let ends = !query.order.is_empty() || query.limit.is_some() || query.offset.is_some();
+        if ends || reads_it.get() > 1 || step.titles.len() != start.titles.len() {
+            return unsupported("this form of WITH RECURSIVE");
+        }
+        let fields = start.plan.schema().fields().iter().zip(step.plan.schema().fields());
+        if fields.clone().any(|(start, step)| start.data_type() != step.data_type()) {
+            return unsupported("parts of WITH RECURSIVE of different types");
+        }
+        let plan = LogicalPlanBuilder::from(start.plan).to_recursive_query(working, step.plan, !*all)?.build()?;
+        Ok(Some(Bound::new(plan, start.titles)))
+    }
+
+    /// The rows of the round before, of which any column may be NULL.
+    fn working(&self, name: &str, start: &LogicalPlan) -> Result<LogicalPlan> {
+        let fields = start.schema().fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let table: Arc<dyn TableProvider> = Arc::new(CteWorkTable::new(name, schema));
+        Ok(LogicalPlanBuilder::scan(TableReference::bare(name), provider_as_source(table), None)?.build()?)
+    }
+
+    fn set(&self, op: SetOperator, all: bool, branches: &[Query], at: At, around: Around<'_>) -> Result<Bound> {
+        let bound = branches.iter().map(|branch| self.query(branch, around.scope, around.ctes));
+        let bound = bound.collect::<Result<Vec<Bound>>>()?;
+        let titles = bound[0].titles.clone();
+        let name = match op {
+            SetOperator::Union => "UNION",
+            SetOperator::Intersect => "INTERSECT",
+            SetOperator::Except => "EXCEPT",
+        };
+        if let Some(other) = bound.iter().position(|other| other.titles.len() != titles.len()) {
+            let message = format!("each {name} query must have the same number of columns");
+            return wrong(first_place(&branches[other]), "42601", message);
+        }
+        let mut plans = bound.into_iter().map(|bound| Arc::new(bound.plan));
+        let plan = if op == SetOperator::Union {
+            let united = self.united(plans.collect()).at(at)?;
+            let united = self.renamed(united, &titles)?;
+            if all { united } else { LogicalPlan::Distinct(Distinct::All(Arc::new(united))) }
+        } else {
+            let mut left = Arc::unwrap_or_clone(plans.next().expect("a set has branches"));
+            for right in plans {
+                left = beside(op, left, Arc::unwrap_or_clone(right), all).at(at)?;
+            }
+            self.renamed(left, &titles)?
+        };
+        Ok(Bound::new(plan, titles))
+    }
+
+    /// A plan with columns of these titles, where it has lost them.
+    fn renamed(&self, plan: LogicalPlan, titles: &[String]) -> Result<LogicalPlan> {
+        let called = plan.schema().fields().iter().map(|field| crate::plan::naming::shown(field.name()));
+        if called.eq(titles.iter().map(String::as_str)) {
+            return Ok(plan);
+        }
+        let columns = from::columns(&plan).zip(titles).map(|(column, title)| column.alias(self.column_name(title)));
+        let columns: Vec<Expr> = columns.collect();
+        Ok(LogicalPlanBuilder::from(plan).project(columns)?.build()?)
+    }
+
+    /// Upstream: DataFusion's rules for UNION look for columns by their names in all of its queries. So these are
+    /// called alike.
+    fn united(&self, mut plans: Vec<Arc<LogicalPlan>>) -> Result<LogicalPlan> {
+        refuse_late_types(&plans)?;
+        let names: Vec<String> = plans[0].schema().fields().iter().map(|field| field.name().clone()).collect();
+        for plan in &mut plans[1..] {
+            *plan = Arc::new(called_as(LogicalPlan::clone(plan), &names)?);
+        }
+        let union = LogicalPlan::Union(Union::try_new_with_loose_types(plans)?);
+        let schema = union.schema().clone();
+        let union = resolve::node(union, &schema)?.data;
+        match rules::settled_union(union)? {
+            // What the columns are beside one another is known now, and told to the queries around.
+            LogicalPlan::Union(Union { inputs, schema }) => {
+                let schema = common_schema(&inputs, &schema)?;
+                let typed = inputs.into_iter().map(|input| {
+                    let input = coerce_plan_expr_for_schema(Arc::unwrap_or_clone(input), &schema)?;
+                    Ok(Arc::new(input))
+                });
+                Ok(LogicalPlan::Union(Union { inputs: typed.collect::<Result<_>>()?, schema: Arc::new(schema) }))
+            }
+            other => Ok(other),
+        }
+    }
+
+    fn values(&self, rows: &[Vec<tree::Expr>], at: At, around: Around<'_>) -> Result<Bound> {
+        let nothing = Source::nothing()?;
+        let scope = Scope::new(&nothing, around.scope, around.ctes);
+        scope.clause.set(Clause::Values);
+        let width = rows.first().map_or(0, Vec::len);
+        if let Some(row) = rows.iter().find(|row| row.len() != width) {
+            let place = row.first().map_or(at, |value| value.at);
+            return wrong(place, "42601", "VALUES lists must all be the same length");
+        }
+        let mut bound: Vec<Vec<Expr>> = Vec::with_capacity(rows.len());
+        for row in rows {
+            if row.iter().any(|value| matches!(value.kind, ExprKind::Default)) {
+                return unsupported("DEFAULT in VALUES");
+            }
+            bound.push(row.iter().map(|value| self.expr(value, &scope)).collect::<Result<_>>()?);
+        }
+        self.one_type_each(&mut bound, &scope)?;
+        if bound.iter().flatten().any(Expr::contains_outer) {
+            return unsupported("a column of an outer query in VALUES");
+        }
+        let plan = LogicalPlanBuilder::values(bound)?.build()?;
+        let titles: Vec<String> = (1..=width).map(|number| format!("column{number}")).collect();
+        Ok(Bound::new(plan, titles))
+    }
+
+    /// LIMIT and OFFSET.
+    pub(super) fn limited(&self, plan: LogicalPlan, query: &Query, around: Around<'_>) -> Result<LogicalPlan> {
+        if query.with_ties {
+            return unsupported("WITH TIES");
+        }
+        if query.limit.is_none() && query.offset.is_none() {
+            return Ok(plan);
+        }
+        let limit = query.limit.as_ref().map(|count| self.count(count, Clause::Limit, around)).transpose()?;
+        let offset = query.offset.as_ref().map(|count| self.count(count, Clause::Offset, around)).transpose()?;
+        let (limit, offset) = (limit.flatten(), offset.flatten());
+        if limit.is_none() && offset.is_none() {
+            return Ok(plan);
+        }
+        Ok(LogicalPlanBuilder::from(plan).limit_by_expr(offset, limit)?.build()?)
+    }
+
+    /// A number of rows, as a bigint; `None`: NULL, which is no bound.
+    fn count(&self, count: &tree::Expr, clause: Clause, around: Around<'_>) -> Result<Option<Expr>> {
+        let nothing = Source::nothing()?;
+        let scope = Scope::new(&nothing, None, around.ctes);
+        scope.clause.set(clause);
+        let whole = |value: i64| Ok(Some(Expr::Literal(ScalarValue::Int64(Some(value)), None)));
+        let value = match &count.kind {
+            ExprKind::Literal(Literal::Int(value)) => Some(*value),
+            ExprKind::Literal(Literal::Null) => return Ok(None),
+            ExprKind::Literal(Literal::Text(text)) => match DataType::Int8.parse(text).at(count.at)? {
+                terrace_engine::Datum::Int8(value) => Some(value),
+                _ => None,
+            },
+            ExprKind::Literal(Literal::Number(text)) => {
+                let out_of_range = |_| EngineError::out_of_range("bigint");
+                let exact = DataType::Numeric(None).parse(text).map_err(out_of_range).at(count.at)?;
+                match cast_datum(exact, DataType::Int8, false).at(count.at)? {
+                    terrace_engine::Datum::Int8(value) => Some(value),
+                    _ => None,
+                }
+            }
+            ExprKind::Parameter(number) => {
+                self.settle_parameter(parameter_number(*number)?, DataType::Int8);
+                None
+            }
+            ExprKind::Scalar(_) | ExprKind::Exists(_) => return unsupported("a query in LIMIT"),
+            _ => None,
+        };
+        if let Some(value) = value {
+            // What is below zero is refused when it is counted.
+            return whole(value);
+        }
+        let bound = self.expr(count, &scope).map_err(|fault| match fault {
+            Fault::Wrong { error, at } if error.state.0 == "42703" || error.state.0 == "42P01" => {
+                let message = format!("argument of {} must not contain variables", clause.name());
+                Fault::Wrong { error: Box::new(EngineError::new("42P10", message)), at }
+            }
+            fault => fault,
+        })?;
+        let of = bound.get_type(&scope.schema)?;
+        if !is_number(&of) && !is_open(&bound) {
+            let name = builtin::type_name(&of);
+            let message = format!("argument of {} must be type bigint, not type {name}", clause.name());
+            return wrong(count.at, "42804", message);
+        }
+        Ok(Some(if of == arrow_type(DataType::Int8) { bound } else { convert(bound, DataType::Int8) }))
+    }
+}
+
+/// The number of a parameter that may be sent.
+pub(super) fn parameter_number(number: u32) -> Result<usize> {
+    match number {
+        1..=65_535 => Ok(number as usize),
+        _ => unsupported("a parameter of this number"),
+    }
+}
+
+/// The columns of a UNION, each of the type that all its queries have in common, with what was told of them before.
+fn common_schema(inputs: &[Arc<LogicalPlan>], told: &DFSchema) -> Result<DFSchema> {
+    let common = coerce_union_schema(inputs)?;
+    let fields = common.iter().zip(told.fields()).map(|((qualifier, field), told)| {
+        let field = field.as_ref().clone().with_metadata(told.metadata().clone());
+        (qualifier.cloned(), Arc::new(field))
+    });
+    Ok(DFSchema::new_with_metadata(fields.collect(), common.metadata().clone())?)
+}
+
+/// A plan with columns of these names.
+fn called_as(plan: LogicalPlan, names: &[String]) -> Result<LogicalPlan> {
+    let rename = |(expr, name): (Expr, &String)| match expr {
+        Expr::Column(column) if column.name == *name => Expr::Column(column),
+        expr => expr.unalias().alias(name),
+    };
+    Ok(match plan {
+        LogicalPlan::Projection(Projection { expr, input, .. }) => {
+            let columns = expr.into_iter().zip(names).map(rename).collect();
+            LogicalPlan::Projection(Projection::try_new(columns, input)?)
+        }
+        LogicalPlan::Distinct(Distinct::All(rows)) => {
+            LogicalPlan::Distinct(Distinct::All(Arc::new(called_as(Arc::unwrap_or_clone(rows), names)?)))
+        }
+        LogicalPlan::Union(Union { inputs, schema }) => {
+            let inputs = inputs.into_iter().map(|input| Ok(Arc::new(called_as(Arc::unwrap_or_clone(input), names)?)));
+            let inputs = inputs.collect::<Result<Vec<_>>>()?;
+            let renamed = inputs[0].schema().iter().zip(schema.fields()).map(|((qualifier, first), told)| {
+                (qualifier.cloned(), Arc::new(told.as_ref().clone().with_name(first.name())))
+            });
+            let schema = DFSchema::new_with_metadata(renamed.collect(), schema.metadata().clone())?;
+            LogicalPlan::Union(Union { inputs, schema: Arc::new(schema) })
+        }
+        plan => {
+            let columns: Vec<Expr> = from::columns(&plan).zip(names).map(rename).collect();
+            LogicalPlanBuilder::from(plan).project(columns)?.build()?
+        }
+    })
+}
+
+/// INTERSECT or EXCEPT of two queries.
+fn beside(op: SetOperator, left: LogicalPlan, right: LogicalPlan, all: bool) -> Result<LogicalPlan> {
+    let joined = match op {
+        SetOperator::Intersect => LogicalPlanBuilder::intersect(left, right, all)?,
+        _ => LogicalPlanBuilder::except(left, right, all)?,
+    };
+    let schema = joined.schema().clone();
+    Ok(resolve::node(joined, &schema)?.data.recompute_schema()?)
+}
+
+/// PostgreSQL settles the types of a chain of UNION two by two: what has none in the first two is text from there on.
+/// Where a later one is another, it says so; here the old way does.
+fn refuse_late_types(plans: &[Arc<LogicalPlan>]) -> Result<()> {
+    let [first, second, rest @ ..] = plans else { return Ok(()) };
+    let open = |plan: &LogicalPlan, at: usize| match plan {
+        LogicalPlan::Projection(projection) => match &projection.expr[at] {
+            Expr::Alias(alias) => is_open(&alias.expr),
+            expr => is_open(expr),
+        },
+        other => other.schema().field(at).data_type() == &ArrowType::Null,
+    };
+    let late = |at: usize| {
+        let typed =
+            |plan: &Arc<LogicalPlan>| !open(plan, at) && plan.schema().field(at).data_type() != &ArrowType::Utf8;
+        open(first, at) && open(second, at) && rest.iter().any(typed)
+    };
+    match (0..first.schema().fields().len()).any(late) {
+        true => unsupported("a UNION whose type is told late"),
+        false => Ok(()),
+    }
+}
+
+fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            found |= expr.is_volatile();
+            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })
+    })?;
+    Ok(found)
+}
+
+/// Where a query's first item stands.
+fn first_place(query: &Query) -> At {
+    match &query.body {
+        Body::Select(select) => select.items.first().map_or(query.at, |item| item.expr.at),
+        _ => query.at,
+    }
+}
+
+/// One key of an order over a column.
+impl Order {
+    pub(super) fn sort(self, expr: Expr) -> Sort {
+        Sort::new(expr, !self.descending, self.nulls_first)
+    }
+}

@@ -1,0 +1,259 @@
+//! Where names are looked up.
+//!
+//! 1. A bare name means the one column of FROM's `*` that has it: of columns that a join merges only the merged one is
+//!    there. Where two have it, it may not be used (42702), whatever the queries around have under it.
+//! 2. What FROM does not have is looked for in the queries around, the nearest first, and is theirs: a column of the
+//!    outer query.
+//! 3. `t.c` is a column of what FROM calls t; where nothing there is called so, 42P01, and where it has no c, 42703.
+//! 4. A WITH query is seen by those behind it and by the query that it belongs to, and hides a table of its name.
+use super::from::Source;
+use super::{Result, unsupported, windows, wrong};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, DFSchemaRef, ExprSchema};
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use terrace_grammar::statement::{At, Ident, Name};
+
+/// Which part of a query is bound: aggregates and windows may not stand everywhere.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Clause {
+    Items,
+    Where,
+    On,
+    Group,
+    Having,
+    Order,
+    DistinctOn,
+    Values,
+    Limit,
+    Offset,
+    Function,
+    Filter,
+    Definition,
+    /// The arguments of an aggregate.
+    Aggregate,
+    /// The arguments of a window function.
+    Window,
+}
+
+impl Clause {
+    /// As PostgreSQL calls it where something may not stand in it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Clause::Items => "SELECT",
+            Clause::Where => "WHERE",
+            Clause::On => "JOIN conditions",
+            Clause::Group => "GROUP BY",
+            Clause::Having => "HAVING",
+            Clause::Order => "ORDER BY",
+            Clause::DistinctOn => "DISTINCT ON",
+            Clause::Values => "VALUES",
+            Clause::Limit => "LIMIT",
+            Clause::Offset => "OFFSET",
+            Clause::Function => "functions in FROM",
+            Clause::Filter => "FILTER",
+            Clause::Definition => "window definitions",
+            Clause::Aggregate => "aggregates",
+            Clause::Window => "window functions",
+        }
+    }
+}
+
+pub(super) struct Scope<'s> {
+    pub(super) source: &'s Source,
+    /// What expressions are over.
+    pub(super) schema: DFSchemaRef,
+    pub(super) around: Option<&'s Scope<'s>>,
+    pub(super) ctes: &'s Ctes<'s>,
+    pub(super) clause: Cell<Clause>,
+    /// The windows of the WINDOW clause.
+    pub(super) windows: RefCell<Vec<(String, windows::Defined)>>,
+    /// Columns of FROM that were named, here and in queries within, and where.
+    pub(super) named: RefCell<Vec<(Column, At)>>,
+}
+
+impl<'s> Scope<'s> {
+    pub(super) fn new(source: &'s Source, around: Option<&'s Scope<'s>>, ctes: &'s Ctes<'s>) -> Scope<'s> {
+        Scope::over(source, source.plan.schema().clone(), around, ctes)
+    }
+
+    pub(super) fn over(
+        source: &'s Source,
+        schema: DFSchemaRef,
+        around: Option<&'s Scope<'s>>,
+        ctes: &'s Ctes<'s>,
+    ) -> Scope<'s> {
+        Scope {
+            source,
+            schema,
+            around,
+            ctes,
+            clause: Cell::new(Clause::Items),
+            windows: RefCell::default(),
+            named: RefCell::default(),
+        }
+    }
+
+    /// Binds a part of the query that is of this clause.
+    pub(super) fn within<T>(&self, clause: Clause, bind: impl FnOnce() -> Result<T>) -> Result<T> {
+        let before = self.clause.replace(clause);
+        let bound = bind();
+        self.clause.set(before);
+        bound
+    }
+
+    /// What a name means.
+    pub(super) fn column(&self, name: &Name) -> Result<Expr> {
+        let at = name.at();
+        if let Some(own) = self.own(name)? {
+            self.note(&own, at);
+            return Ok(own);
+        }
+        let mut around = self.around;
+        while let Some(scope) = around {
+            if let Some(found) = scope.own(name)? {
+                scope.note(&found, at);
+                return outer(found, scope);
+            }
+            around = scope.around;
+        }
+        match name.parts() {
+            // A table's name may stand for its whole row.
+            [one] if self.calls(&one.name) => unsupported("a row of a table as a value"),
+            [one] => wrong(at, "42703", format!("column \"{}\" does not exist", one.name)),
+            [table, _] => wrong(at, "42P01", format!("missing FROM-clause entry for table \"{}\"", table.name)),
+            _ => unsupported("a name of three parts"),
+        }
+    }
+
+    /// Whether a relation here or around is called so.
+    fn calls(&self, name: &str) -> bool {
+        let here = self.source.relations.iter().any(|relation| relation.name == name);
+        here || self.around.is_some_and(|around| around.calls(name))
+    }
+
+    /// The same among this query's own columns.
+    fn own(&self, name: &Name) -> Result<Option<Expr>> {
+        match name.parts() {
+            [one] => self.bare(one),
+            [table, column] => self.qualified(table, column),
+            _ => unsupported("a name of three parts"),
+        }
+    }
+
+    /// Whether FROM itself has a column of that name.
+    pub(super) fn has_own(&self, name: &Name) -> Result<bool> {
+        Ok(self.own(name)?.is_some())
+    }
+
+    /// Invariant 1.
+    fn bare(&self, name: &Ident) -> Result<Option<Expr>> {
+        let mut found = self.source.visible.iter().filter(|(visible, _)| *visible == name.name);
+        match (found.next(), found.next()) {
+            (Some(_), Some(_)) => wrong(name.at, "42702", format!("column reference \"{}\" is ambiguous", name.name)),
+            (found, _) => Ok(found.map(|(_, column)| column.clone())),
+        }
+    }
+
+    /// Invariant 3.
+    fn qualified(&self, table: &Ident, column: &Ident) -> Result<Option<Expr>> {
+        let Some(relation) = self.source.relations.iter().find(|relation| relation.name == table.name) else {
+            return Ok(None);
+        };
+        let mut found = relation.columns.iter().filter(|(own, _)| *own == column.name);
+        match (found.next(), found.next()) {
+            (Some(_), Some(_)) => {
+                wrong(table.at, "42702", format!("column reference \"{}\" is ambiguous", column.name))
+            }
+            (Some((_, column)), None) => Ok(Some(column.clone())),
+            (None, _) => wrong(table.at, "42703", format!("column {}.{} does not exist", table.name, column.name)),
+        }
+    }
+
+    fn note(&self, expr: &Expr, at: At) {
+        self.named.borrow_mut().extend(expr.column_refs().into_iter().map(|column| (column.clone(), at)));
+    }
+
+    /// Where a column was named.
+    pub(super) fn place(&self, column: &Column) -> Option<At> {
+        self.named.borrow().iter().find(|(named, _)| named == column).map(|(_, at)| *at)
+    }
+
+    /// A column as messages show it.
+    pub(super) fn shown(&self, column: &Column) -> String {
+        let of = self.source.relations.iter().find_map(|relation| {
+            let own = relation.columns.iter().find(|(_, expr)| expr.try_as_col() == Some(column));
+            own.map(|(name, _)| format!("{}.{name}", relation.name))
+        });
+        of.unwrap_or_else(|| crate::plan::naming::shown(&column.name).to_owned())
+    }
+}
+
+/// A column of a query around (invariant 2).
+fn outer(expr: Expr, scope: &Scope<'_>) -> Result<Expr> {
+    let made = expr.transform_up(|expr| match expr {
+        Expr::Column(column) => {
+            let field = scope.schema.field_from_column(&column)?.clone();
+            Ok(Transformed::yes(Expr::OuterReferenceColumn(field, column)))
+        }
+        other => Ok(Transformed::no(other)),
+    })?;
+    Ok(made.data)
+}
+
+/// A query of WITH.
+#[derive(Clone)]
+pub(super) struct Cte {
+    pub(super) name: String,
+    pub(super) plan: Arc<LogicalPlan>,
+    pub(super) titles: Vec<String>,
+    pub(super) kind: Kind,
+    /// How often it has been read.
+    pub(super) reads: std::rc::Rc<Cell<usize>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Plain,
+    /// It answers something else each time that it is read.
+    Volatile,
+    /// The rows of the round before, of a recursive query.
+    Working,
+}
+
+/// The queries of WITH that can be named.
+pub(super) struct Ctes<'s> {
+    list: RefCell<Vec<Cte>>,
+    around: Option<&'s Ctes<'s>>,
+}
+
+impl<'s> Ctes<'s> {
+    pub(super) fn none() -> Ctes<'s> {
+        Ctes { list: RefCell::default(), around: None }
+    }
+
+    pub(super) fn within(around: &'s Ctes<'s>) -> Ctes<'s> {
+        Ctes { list: RefCell::default(), around: Some(around) }
+    }
+
+    /// Whether one of this WITH is called so.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.list.borrow().iter().any(|cte| cte.name == name)
+    }
+
+    pub(super) fn add(&self, cte: Cte) {
+        self.list.borrow_mut().push(cte);
+    }
+
+    pub(super) fn remove(&self) {
+        let removed = self.list.borrow_mut().pop();
+        assert!(removed.is_some(), "what is removed was added");
+    }
+
+    /// Invariant 4.
+    pub(super) fn find(&self, name: &str) -> Option<Cte> {
+        let own = self.list.borrow().iter().rev().find(|cte| cte.name == name).cloned();
+        own.or_else(|| self.around?.find(name))
+    }
+}

@@ -1,0 +1,178 @@
+//! Queries within expressions.
+//!
+//! 1. What a query takes from the queries around it are columns of an outer query in its plan, each once in the list
+//!    that DataFusion is given.
+//! 2. `= ANY` and `<> ALL` of a query or an array are IN and NOT IN, so the same holds of NULL.
+//! 3. Of an array that is written out, other comparisons are made with each item.
+use super::expr::{halved, symbol};
+use super::query::parameter_number;
+use super::scope::Scope;
+use super::{Binder, Result, unsupported, wrong};
+use crate::functions::builtin;
+use crate::functions::convert::is_open;
+use crate::plan::choosers;
+use crate::plan::operators::with_operator_hint;
+use crate::plan::resolve;
+use datafusion::common::{ScalarValue, Spans};
+use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuantifier};
+use datafusion::logical_expr::{Expr, ExprSchemable, Operator as DfOperator, Subquery};
+use std::sync::Arc;
+use terrace_engine::{DataType, EngineError};
+use terrace_grammar::statement::{self as tree, ExprKind, Literal, Members, Operator, Quantifier, Query};
+
+impl Binder<'_> {
+    fn subquery(&self, query: &Query, scope: &Scope<'_>) -> Result<Subquery> {
+        let bound = self.query(query, Some(scope), scope.ctes)?;
+        let outer_ref_columns = bound.plan.all_out_ref_exprs();
+        Ok(Subquery { subquery: Arc::new(bound.plan), outer_ref_columns, spans: Spans::new() })
+    }
+
+    fn one_column(&self, query: &Query, scope: &Scope<'_>, too_many: &str) -> Result<Subquery> {
+        let subquery = self.subquery(query, scope)?;
+        match subquery.subquery.schema().fields().len() {
+            1 => Ok(subquery),
+            _ => wrong(query.at, "42601", too_many),
+        }
+    }
+
+    pub(super) fn exists(&self, query: &Query, scope: &Scope<'_>) -> Result<Expr> {
+        Ok(Expr::Exists(Exists { subquery: self.subquery(query, scope)?, negated: false }))
+    }
+
+    pub(super) fn scalar(&self, query: &Query, scope: &Scope<'_>) -> Result<Expr> {
+        Ok(Expr::ScalarSubquery(self.one_column(query, scope, "subquery must return only one column")?))
+    }
+
+    pub(super) fn in_query(&self, arg: &tree::Expr, query: &Query, negated: bool, scope: &Scope<'_>) -> Result<Expr> {
+        if matches!(arg.kind, ExprKind::Row { .. }) {
+            return unsupported("a row before IN (SELECT ...)");
+        }
+        let subquery = self.one_column(query, scope, "subquery has too many columns")?;
+        let arg = self.expr(arg, scope)?;
+        let arg = self.with_column(arg, "=", &subquery, scope)?;
+        self.made(Expr::InSubquery(InSubquery::new(Box::new(arg), subquery, negated)), &scope.schema)
+    }
+
+    /// What is compared with a query's column: what has no type is of the column's.
+    fn with_column(&self, arg: Expr, symbol: &str, subquery: &Subquery, scope: &Scope<'_>) -> Result<Expr> {
+        let schema = subquery.subquery.schema();
+        let column = schema.columns().remove(0);
+        let field = schema.fields()[0].clone();
+        if is_open(&arg) {
+            let column = Expr::OuterReferenceColumn(field, column);
+            return Ok(resolve::compared(vec![arg, column], &scope.schema)?.remove(0));
+        }
+        let (left, right) = (arg.get_type(&scope.schema)?, field.data_type());
+        if choosers::cannot_be_compared(&left, right) {
+            let (left, right) = (builtin::type_name(&left), builtin::type_name(right));
+            let message = format!("operator does not exist: {left} {symbol} {right}");
+            return Err(with_operator_hint(EngineError::new("42883", message)).into());
+        }
+        Ok(arg)
+    }
+
+    pub(super) fn quantified(
+        &self,
+        op: &Operator,
+        quantifier: Quantifier,
+        left: &tree::Expr,
+        right: &Members,
+        scope: &Scope<'_>,
+    ) -> Result<Expr> {
+        let (symbol, all) = (symbol(op)?, quantifier == Quantifier::All);
+        let as_in = matches!((symbol, all), ("=", false) | ("<>", true));
+        let array = match right {
+            Members::Query(query) if as_in => return self.in_query(left, query, all, scope),
+            Members::Query(query) => return self.set_comparison(symbol, all, left, query, scope),
+            Members::Array(array) => array.as_ref(),
+        };
+        match &array.kind {
+            ExprKind::ArrayQuery(query) if as_in => self.in_query(left, query, all, scope),
+            ExprKind::Array(items) if !items.is_empty() => {
+                let bound = self.exprs(items, scope)?;
+                self.with_items((symbol, all), left, (items, bound), scope)
+            }
+            ExprKind::Cast { arg, to, word_at } if to.dimensions.len() == 1 => match &arg.kind {
+                ExprKind::Array(items) if !items.is_empty() => {
+                    let mut of = to.as_ref().clone();
+                    of.dimensions.clear();
+                    let bound = items.iter().map(|item| self.cast(item, &of, *word_at, scope));
+                    let bound = bound.collect::<Result<Vec<Expr>>>()?;
+                    self.with_items((symbol, all), left, (&[], bound), scope)
+                }
+                _ => unsupported("this array"),
+            },
+            ExprKind::Literal(Literal::Text(_) | Literal::Null) | ExprKind::Parameter(_) if as_in => {
+                self.with_text(all, left, array, scope)
+            }
+            _ => unsupported("this array"),
+        }
+    }
+
+    /// An array that is written out. `items`: as they were written, where they were not cast.
+    fn with_items(
+        &self,
+        (symbol, all): (&str, bool),
+        left: &tree::Expr,
+        (items, bound): (&[tree::Expr], Vec<Expr>),
+        scope: &Scope<'_>,
+    ) -> Result<Expr> {
+        // Blanks at the ends of texts count in an array, and do not in IN.
+        let ends = |item: &tree::Expr| matches!(&item.kind, ExprKind::Literal(Literal::Text(t)) if t.ends_with(' '));
+        if items.iter().any(ends) || items.iter().any(|item| matches!(item.kind, ExprKind::Array(_))) {
+            return unsupported("this array");
+        }
+        let left = self.expr(left, scope)?;
+        if matches!((symbol, all), ("=", false) | ("<>", true)) {
+            return self.listed(left, bound, all, &scope.schema);
+        }
+        if left.is_volatile() {
+            return unsupported("a volatile function beside an array");
+        }
+        let compared = bound.into_iter().map(|item| self.compared(symbol, left.clone(), item, &scope.schema));
+        let op = if all { DfOperator::And } else { DfOperator::Or };
+        Ok(halved(compared.collect::<Result<_>>()?, op))
+    }
+
+    /// An array's text, which is read once it is known.
+    fn with_text(&self, all: bool, left: &tree::Expr, array: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
+        if let ExprKind::Parameter(number) = array.kind {
+            self.settle_parameter(parameter_number(number)?, DataType::Text);
+        }
+        let array = match self.expr(array, scope)? {
+            Expr::Literal(ScalarValue::Null, _) => Expr::Literal(ScalarValue::Utf8(None), None),
+            other => other,
+        };
+        let left = self.expr(left, scope)?;
+        let name = if all { "differs_from_all" } else { "equals_any" };
+        self.function_of(name, vec![array, left], &scope.schema)
+    }
+
+    fn set_comparison(
+        &self,
+        symbol: &str,
+        all: bool,
+        left: &tree::Expr,
+        query: &Query,
+        scope: &Scope<'_>,
+    ) -> Result<Expr> {
+        let op = match symbol {
+            "=" => DfOperator::Eq,
+            "<>" => DfOperator::NotEq,
+            "<" => DfOperator::Lt,
+            "<=" => DfOperator::LtEq,
+            ">" => DfOperator::Gt,
+            ">=" => DfOperator::GtEq,
+            _ => return unsupported("this operator before ANY"),
+        };
+        if matches!(left.kind, ExprKind::Row { .. }) {
+            return unsupported("a row before ANY (SELECT ...)");
+        }
+        let subquery = self.one_column(query, scope, "subquery has too many columns")?;
+        let left = self.expr(left, scope)?;
+        let left = self.with_column(left, symbol, &subquery, scope)?;
+        let quantifier = if all { SetQuantifier::All } else { SetQuantifier::Any };
+        let made = SetComparison::new(Box::new(left), subquery, op, quantifier);
+        self.made(Expr::SetComparison(made), &scope.schema)
+    }
+}

@@ -1,0 +1,283 @@
+//! Types: of literals and parameters, of operators, of casts, and of what becomes one value.
+//!
+//! 1. How PostgreSQL resolves types is said in [`operators`](crate::plan::operators), [`resolve`], [`choosers`] and
+//!    [`chars`](crate::functions::chars). Each expression goes through them once, when it is bound over expressions that have gone
+//!    through them already.
+//! 2. An expression that gets deep is cut when it is bound: what stands above it asks for its type again.
+//! 3. A parameter that is cast at once is of the type that it is cast to; one that is a condition is boolean.
+use super::query::parameter_number;
+use super::scope::Scope;
+use super::{Binder, Fault, Placed, Result, unsupported, wrong};
+use crate::cast::LOOSE;
+use crate::functions::builtin;
+use crate::functions::chars::labelled;
+use crate::functions::convert::convert_scalar;
+use crate::functions::interval::INTERVAL;
+use crate::parse::literals;
+use crate::plan::choosers::{self, Chooser};
+use crate::plan::operators::Operators;
+use crate::plan::{resolve, rules};
+use crate::values::{arrow_type, field_of, field_type};
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::logical_expr::expr::{Cast, Placeholder};
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
+use datafusion::sql::sqlparser::ast::BinaryOperator;
+use std::sync::Arc;
+use terrace_engine::{DataType, EngineError};
+use terrace_grammar::statement::{self as tree, At, ExprKind, Literal, TypeName};
+
+/// What a value may be cast to.
+enum Target {
+    Engine(DataType),
+    Interval,
+    Array(DataType),
+}
+
+impl Binder<'_> {
+    /// An expression with its type settled, over expressions that have theirs (invariants 1 and 2).
+    pub(super) fn made(&self, expr: Expr, schema: &DFSchema) -> Result<Expr> {
+        let expr = resolve::rewrite(expr, schema)?.data;
+        Ok(if rules::is_deep(&expr) { rules::cut(expr, schema)? } else { expr })
+    }
+
+    pub(super) fn literal(&self, literal: &Literal) -> Result<Expr> {
+        let value = match literal {
+            Literal::Null => ScalarValue::Null,
+            Literal::Bool(value) => ScalarValue::Boolean(Some(*value)),
+            Literal::Int(value) => match i32::try_from(*value) {
+                Ok(value) => ScalarValue::Int32(Some(value)),
+                Err(_) => ScalarValue::Int64(Some(*value)),
+            },
+            Literal::Number(text) => number(text)?,
+            Literal::Text(text) => ScalarValue::Utf8(Some(text.clone())),
+            Literal::Bits { .. } => return unsupported("a constant of bits"),
+        };
+        Ok(Expr::Literal(value, None))
+    }
+
+    pub(super) fn parameter(&self, number: u32) -> Result<Expr> {
+        let number = parameter_number(number)?;
+        let id = format!("${number}");
+        let Some(of) = self.type_of(number) else {
+            self.open.borrow_mut().insert(number);
+            return Ok(Expr::Placeholder(Placeholder { id, field: None }));
+        };
+        Ok(Expr::Placeholder(Placeholder { id, field: Some(Arc::new(field_of("", of, true))) }))
+    }
+
+    /// Two values beside an operator.
+    pub(super) fn compared(&self, symbol: &str, left: Expr, right: Expr, schema: &DFSchema) -> Result<Expr> {
+        let Some((written, operator)) = operator(symbol) else { return unsupported("this operator") };
+        let raw = RawBinaryExpr { op: written, left, right };
+        let planned = match Operators.plan_binary_op(raw, schema)? {
+            PlannerResult::Planned(planned) => planned,
+            PlannerResult::Original(RawBinaryExpr { left, right, .. }) => {
+                Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op: operator, right: Box::new(right) })
+            }
+        };
+        self.made(planned, schema)
+    }
+
+    /// A condition: what is none is refused. `what`: the part of the statement that it is.
+    pub(super) fn condition(&self, expr: &tree::Expr, what: &'static str, scope: &Scope<'_>) -> Result<Expr> {
+        if let ExprKind::Parameter(number) = expr.kind {
+            self.settle_parameter(parameter_number(number)?, DataType::Bool);
+        }
+        let bound = self.expr(expr, scope)?;
+        self.boolean(bound, what, expr.at, &scope.schema)
+    }
+
+    fn boolean(&self, bound: Expr, what: &str, at: At, schema: &DFSchema) -> Result<Expr> {
+        if let Expr::Literal(value @ (ScalarValue::Utf8(_) | ScalarValue::Null), None) = &bound {
+            return Ok(Expr::Literal(convert_scalar(value, DataType::Bool).at(at)?, None));
+        }
+        let of = bound.get_type(schema)?;
+        if matches!(of, ArrowType::Boolean | ArrowType::Null) {
+            return Ok(bound);
+        }
+        let name = builtin::type_name(&of);
+        wrong(at, "42804", format!("argument of {what} must be type boolean, not type {name}"))
+    }
+
+    pub(super) fn cast(&self, arg: &tree::Expr, to: &TypeName, at: At, scope: &Scope<'_>) -> Result<Expr> {
+        let target = target(to)?;
+        if let (ExprKind::Parameter(number), Target::Engine(of)) = (&arg.kind, &target) {
+            // What is written behind it cuts or rounds the value, which comes as it is.
+            let of = match of {
+                DataType::Varchar(_) | DataType::Char(_) => DataType::Text,
+                DataType::Numeric(_) => DataType::Numeric(None),
+                other => *other,
+            };
+            self.settle_parameter(parameter_number(*number)?, of);
+        }
+        let bound = match (&arg.kind, &to.fields) {
+            (ExprKind::Literal(Literal::Text(text)), Some(unit)) => with_unit(text, unit)?,
+            (_, Some(_)) => return unsupported("fields of an interval"),
+            _ => self.expr(arg, scope)?,
+        };
+        let field = target.field();
+        let cast = Expr::Cast(Cast::new_from_field(Box::new(bound), field));
+        self.made(cast, &scope.schema).at(at)
+    }
+
+    /// The columns of VALUES, each of one type.
+    pub(super) fn one_type_each(&self, rows: &mut [Vec<Expr>], scope: &Scope<'_>) -> Result<()> {
+        if rows.len() < 2 {
+            return Ok(());
+        }
+        for column in 0..rows[0].len() {
+            let exprs: Vec<Expr> = rows.iter_mut().map(|row| std::mem::take(&mut row[column])).collect();
+            let made = choosers::of_one_type(Chooser::Case, exprs, &scope.schema);
+            let (made, of) = made.map_err(|error| match Fault::from(error) {
+                Fault::Wrong { mut error, at } => {
+                    error.message = error.message.replacen("CASE types", "VALUES types", 1);
+                    Fault::Wrong { error, at }
+                }
+                fault => fault,
+            })?;
+            if of.as_ref().and_then(field_type) == Some(LOOSE) {
+                return unsupported("chars of different lengths in VALUES");
+            }
+            let of_text = of.as_ref().and_then(field_type) == Some(DataType::Text);
+            for (row, expr) in rows.iter_mut().zip(made) {
+                let field = expr.to_field(&scope.schema)?.1;
+                row[column] = match field_type(&field) {
+                    Some(DataType::Varchar(_)) if of_text => labelled(expr, DataType::Text),
+                    _ => choosers::answered(expr, of.as_ref()),
+                };
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A number with a point or an exponent, or one that no bigint holds.
+fn number(text: &str) -> Result<ScalarValue> {
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", text.strip_prefix('+').unwrap_or(text)),
+    };
+    if let Ok(whole) = text.parse::<i64>() {
+        return Ok(ScalarValue::Int64(Some(whole)));
+    }
+    let of = match literals::digits(digits) {
+        Some((precision, scale)) => DataType::Numeric(Some((precision as u8, scale as u8))),
+        None => DataType::Float8,
+    };
+    Ok(convert_scalar(&ScalarValue::Utf8(Some(format!("{sign}{digits}"))), of)?)
+}
+
+/// `interval '1' day`: the text with its unit in it.
+fn with_unit(text: &str, unit: &str) -> Result<Expr> {
+    if text.trim().parse::<i64>().is_err() || unit.contains(' ') || unit.contains('(') {
+        return unsupported("fields of an interval");
+    }
+    Ok(Expr::Literal(ScalarValue::Utf8(Some(format!("{text} {unit}"))), None))
+}
+
+impl Target {
+    /// As [`crate::functions::convert::Types`] tells the fields of casts.
+    fn field(&self) -> FieldRef {
+        Arc::new(match self {
+            Target::Engine(numeric @ DataType::Numeric(_)) => Field::new("", arrow_type(*numeric), true),
+            Target::Engine(DataType::Text) => field_of("text", DataType::Text, true),
+            Target::Engine(of) => field_of("", *of, true),
+            Target::Interval => Field::new("", INTERVAL, true),
+            Target::Array(of) => {
+                let item = field_of(Field::LIST_FIELD_DEFAULT_NAME, *of, true);
+                Field::new("", ArrowType::List(Arc::new(item)), true)
+            }
+        })
+    }
+}
+
+pub(super) fn is_interval(name: &TypeName) -> bool {
+    matches!(target(name), Ok(Target::Interval)) && name.fields.is_none()
+}
+
+fn target(name: &TypeName) -> Result<Target> {
+    if name.set_of || name.of_column {
+        return unsupported("this type");
+    }
+    match (name.dimensions.len(), single(name)?) {
+        (0, single) => Ok(single),
+        (1, Target::Engine(of)) => Ok(Target::Array(of)),
+        _ => unsupported("arrays of arrays, or of intervals"),
+    }
+}
+
+/// A type that is no array. What is none of Terrace's is refused by the old way.
+fn single(name: &TypeName) -> Result<Target> {
+    let parts: Vec<&str> = name.name.parts().iter().map(|part| part.name.as_str()).collect();
+    let (of_system, own) = match parts.as_slice() {
+        ["pg_catalog", own] => (true, *own),
+        [own] => (false, *own),
+        _ => return unsupported("a type of another schema"),
+    };
+    let modifier = |expr: &tree::Expr| match expr.kind {
+        ExprKind::Literal(Literal::Int(value)) => Some(value),
+        _ => None,
+    };
+    let modifiers: Option<Vec<i64>> = name.modifiers.iter().map(modifier).collect();
+    let Some(modifiers) = modifiers else { return unsupported("this modifier of a type") };
+    let of = match (own, modifiers.as_slice()) {
+        ("int2", []) => DataType::Int2,
+        ("int4", []) => DataType::Int4,
+        ("int8", []) => DataType::Int8,
+        ("float4", []) => DataType::Float4,
+        ("float8", []) => DataType::Float8,
+        ("bool", []) => DataType::Bool,
+        ("text", []) => DataType::Text,
+        ("bytea", []) => DataType::Bytea,
+        ("date", []) => DataType::Date,
+        ("uuid", []) => DataType::Uuid,
+        ("timestamp", [] | [6]) => DataType::Timestamp,
+        ("timestamptz", [] | [6]) => DataType::Timestamptz,
+        ("numeric", []) => DataType::Numeric(None),
+        ("numeric", [precision @ 1..=38]) => DataType::Numeric(Some((*precision as u8, 0))),
+        ("numeric", [precision @ 1..=38, scale]) if (0..=*precision).contains(scale) => {
+            DataType::Numeric(Some((*precision as u8, *scale as u8)))
+        }
+        ("varchar", []) => DataType::Varchar(0),
+        ("varchar", [length @ 1..=0xFFFF_FFFF]) => DataType::Varchar(*length as u32),
+        ("bpchar", [length @ 1..=0xFFFF_FFFF]) if of_system || own == "bpchar" => DataType::Char(*length as u32),
+        ("interval", []) => return Ok(Target::Interval),
+        _ => return unsupported("this type"),
+    };
+    of.check().map_err(|error: EngineError| Fault::from(error)).at(name.at)?;
+    Ok(Target::Engine(of))
+}
+
+/// An operator as [`Operators`] knows it, and as DataFusion does.
+fn operator(symbol: &str) -> Option<(BinaryOperator, Operator)> {
+    Some(match symbol {
+        "=" => (BinaryOperator::Eq, Operator::Eq),
+        "<>" => (BinaryOperator::NotEq, Operator::NotEq),
+        "<" => (BinaryOperator::Lt, Operator::Lt),
+        "<=" => (BinaryOperator::LtEq, Operator::LtEq),
+        ">" => (BinaryOperator::Gt, Operator::Gt),
+        ">=" => (BinaryOperator::GtEq, Operator::GtEq),
+        "+" => (BinaryOperator::Plus, Operator::Plus),
+        "-" => (BinaryOperator::Minus, Operator::Minus),
+        "*" => (BinaryOperator::Multiply, Operator::Multiply),
+        "/" => (BinaryOperator::Divide, Operator::Divide),
+        "%" => (BinaryOperator::Modulo, Operator::Modulo),
+        "||" => (BinaryOperator::StringConcat, Operator::StringConcat),
+        "&" => (BinaryOperator::BitwiseAnd, Operator::BitwiseAnd),
+        "|" => (BinaryOperator::BitwiseOr, Operator::BitwiseOr),
+        "#" => (BinaryOperator::PGBitwiseXor, Operator::BitwiseXor),
+        "<<" => (BinaryOperator::PGBitwiseShiftLeft, Operator::BitwiseShiftLeft),
+        ">>" => (BinaryOperator::PGBitwiseShiftRight, Operator::BitwiseShiftRight),
+        "~" => (BinaryOperator::PGRegexMatch, Operator::RegexMatch),
+        "~*" => (BinaryOperator::PGRegexIMatch, Operator::RegexIMatch),
+        "!~" => (BinaryOperator::PGRegexNotMatch, Operator::RegexNotMatch),
+        "!~*" => (BinaryOperator::PGRegexNotIMatch, Operator::RegexNotIMatch),
+        "~~" => (BinaryOperator::PGLikeMatch, Operator::LikeMatch),
+        "~~*" => (BinaryOperator::PGILikeMatch, Operator::ILikeMatch),
+        "!~~" => (BinaryOperator::PGNotLikeMatch, Operator::NotLikeMatch),
+        "!~~*" => (BinaryOperator::PGNotILikeMatch, Operator::NotILikeMatch),
+        _ => return None,
+    })
+}
