@@ -22,6 +22,8 @@ pub struct EngineError {
     pub table: Option<String>,
     pub column: Option<String>,
     pub constraint: Option<String>,
+    /// The character of the statement's text that it points at, counted from 1.
+    pub position: Option<u32>,
 }
 
 impl EngineError {
@@ -35,7 +37,14 @@ impl EngineError {
             table: None,
             column: None,
             constraint: None,
+            position: None,
         }
+    }
+    /// Points at a byte of the statement's text.
+    pub fn at(mut self, sql: &str, byte: usize) -> EngineError {
+        let before = sql.get(..byte).map_or(0, |before| before.chars().count());
+        self.position = Some(before as u32 + 1);
+        self
     }
     pub fn with_detail(mut self, detail: impl Into<String>) -> EngineError {
         self.detail = Some(detail.into());

@@ -53,9 +53,11 @@ fn fields(e: &EngineError, severity: &str) -> Vec<(u8, String)> {
         (b'M', clean(&e.message)),
     ];
     let schema = e.table.as_ref().map(|_| "public".to_owned());
+    let position = e.position.map(|position| position.to_string());
     let optional = [
         (b'D', &e.detail),
         (b'H', &e.hint),
+        (b'P', &position),
         (b'W', &e.context),
         (b's', &schema),
         (b't', &e.table),

@@ -30,6 +30,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use std::ops::ControlFlow;
 use terrace_engine::{DataType, EngineError, Result};
+use terrace_grammar::Options;
 
 /// Levels of nested expressions or queries. The parser takes some levels for each pair of parentheses, CASE or query.
 const NESTING_MAX: usize = 1000;
@@ -97,6 +98,30 @@ pub(crate) fn parse_tokens(tokens: Vec<TokenWithSpan>) -> Result<Option<Statemen
 pub(crate) fn parse_one(sql: &str) -> Result<Option<Statement>> {
     let (tokens, depth) = tokens(sql)?;
     crate::stack::on_stack(depth, || parse_tokens(tokens))
+}
+
+/// The statements of a text, which is refused as PostgreSQL refuses it, at the same place. Empty ones are left out.
+pub(crate) fn statements(sql: &str) -> Result<Vec<&str>> {
+    match terrace_grammar::parse(sql, Options::default()) {
+        Ok(all) => Ok(all.iter().map(|parsed| &sql[parsed.range.clone()]).collect()),
+        Err(error) => {
+            let mut refused = EngineError::new(error.sqlstate, error.message);
+            refused.detail = error.detail.map(str::to_owned);
+            refused.hint = error.hint.map(str::to_owned);
+            Err(match error.at {
+                Some(at) => refused.at(sql, at as usize),
+                None => refused,
+            })
+        }
+    }
+}
+
+/// PostgreSQL's error in place of the old parser's, where both refuse a text for its syntax.
+pub(crate) fn exact(sql: &str, error: EngineError) -> EngineError {
+    match (error.state.0 == "42601").then(|| statements(sql)) {
+        Some(Err(exact)) => exact,
+        _ => error,
+    }
 }
 
 /// What a join's ON says.

@@ -231,7 +231,7 @@ impl Session {
     /// Splits a simple-protocol string into statements' texts (42601 on a syntax error).
     pub fn split(&self, sql: &str) -> Result<Vec<String>> {
         let _counted = self.heavy(sql)?;
-        crate::parse::lexical::split(sql)
+        Ok(parse::statements(sql)?.into_iter().map(str::to_owned).collect())
     }
 
     /// How long the client may leave the session alone, as it is now: a setting's name, and the time.
@@ -286,7 +286,7 @@ impl Session {
             return Ok(known);
         }
         let heavy = self.heavy(sql)?;
-        let (tokens, depth) = parse::tokens(sql)?;
+        let (tokens, depth) = parse::tokens(sql).map_err(|error| parse::exact(sql, error))?;
         // Where there are parameters, it is told that they cannot be.
         let described = described || tokens.iter().any(|t| matches!(t.token, Token::Placeholder(_)));
         let preparing = Box::pin(self.prepare_tokens(sql, tokens, depth, types, described));
@@ -306,7 +306,7 @@ impl Session {
         types: &[Option<DataType>],
         described: bool,
     ) -> Result<Arc<Prepared>> {
-        let mut statement = parse::parse_tokens(tokens)?;
+        let mut statement = parse::parse_tokens(tokens).map_err(|error| parse::exact(sql, error))?;
         if let Some(statement) = &mut statement {
             refusals::prepare(statement)?;
             self.refuse_if_failed(statement)?;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use terrace_server::Limits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio_postgres::error::ErrorPosition;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{NoTls, SimpleQueryMessage};
 
@@ -177,6 +178,27 @@ async fn errors_carry_what_drivers_read() {
         assert_eq!(state(c.prepare(sql).await), wanted, "{sql}");
     }
     assert_eq!(rows(&c, "SELECT b FROM t").await.unwrap(), ["x"], "the session goes on");
+}
+
+/// psql shows the line and points at the place.
+#[tokio::test(flavor = "multi_thread")]
+async fn syntax_errors_have_their_place() {
+    let server = Server::start().await;
+    let c = server.client().await;
+    for (sql, message, position) in [
+        ("SELEC 1", "syntax error at or near \"SELEC\"", 1),
+        ("SELECT 'ü' FROM", "syntax error at end of input", 16),
+        ("SELECT 'ü', 'a", "unterminated quoted string at or near \"'a\"", 13),
+        ("SELECT a b c", "syntax error at or near \"c\"", 12),
+    ] {
+        let simple = c.batch_execute(&format!("SELECT 1; {sql}")).await.unwrap_err();
+        let extended = c.prepare(sql).await.unwrap_err();
+        for (error, before) in [(simple, 10), (extended, 0)] {
+            let error = error.as_db_error().unwrap();
+            assert_eq!((error.code().code(), error.message()), ("42601", message), "{sql}");
+            assert_eq!(error.position(), Some(&ErrorPosition::Original(position + before)), "{sql}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

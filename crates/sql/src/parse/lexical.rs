@@ -1,6 +1,6 @@
 //! From text to tokens, by PostgreSQL's lexical rules with `standard_conforming_strings` on (it cannot be off).
 //!
-//! 1. Text is never printed from tokens: a string of statements is cut where its semicolons stand in the source.
+//! 1. Text is never printed from tokens.
 //! 2. A string literal is its value from here on, however it was quoted (`'...'`, `E'...'`, `$$...$$`, `U&'...'`):
 //!    nobody reads it twice.
 //! 3. Where the tokenizer reads a text otherwise than PostgreSQL, the tokens are put right, or the text is refused.
@@ -9,8 +9,7 @@
 use crate::error::{from_parser, unsupported};
 use crate::parse::grammar::Grammar;
 use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer, Whitespace, Word};
-use std::str::Chars;
+use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan, Tokenizer, Whitespace, Word};
 use terrace_engine::{EngineError, Result};
 
 /// Bytes of the longest name.
@@ -18,50 +17,6 @@ pub(crate) const NAME_MAX: usize = 63;
 
 fn read(sql: &str) -> Result<Vec<TokenWithSpan>> {
     Tokenizer::new(&Grammar, sql).tokenize_with_location().map_err(|e| from_parser(e.into()))
-}
-
-/// Splits a string of statements at its top-level semicolons. Empty statements are left out.
-pub(crate) fn split(sql: &str) -> Result<Vec<String>> {
-    let mut place = Place { rest: sql.chars(), line: 1, column: 1 };
-    let (mut statements, mut start, mut empty) = (vec![], 0, true);
-    for token in read(sql)? {
-        match token.token {
-            Token::SemiColon => {
-                let end = sql.len() - place.after(token.span.start);
-                if !std::mem::replace(&mut empty, true) {
-                    statements.push(sql[start..end].trim_ascii().to_owned());
-                }
-                start = end + 1;
-            }
-            Token::Whitespace(_) | Token::EOF => {}
-            _ => empty = false,
-        }
-    }
-    if !empty {
-        statements.push(sql[start..].trim_ascii().to_owned());
-    }
-    Ok(statements)
-}
-
-/// Where in the source one stands, as the tokenizer counts: `\n` ends a line, every other character is a column.
-struct Place<'s> {
-    rest: Chars<'s>,
-    line: u64,
-    column: u64,
-}
-
-impl Place<'_> {
-    /// Goes on to a place that is not behind this one; answers how many bytes follow it.
-    fn after(&mut self, place: Location) -> usize {
-        while (self.line, self.column) < (place.line, place.column) {
-            match self.rest.next() {
-                Some('\n') => (self.line, self.column) = (self.line + 1, 1),
-                Some(_) => self.column += 1,
-                None => break,
-            }
-        }
-        self.rest.as_str().len()
-    }
 }
 
 /// The tokens of a statement's text.

@@ -1,4 +1,5 @@
-use super::{cut_names, split, tokenize};
+use super::{cut_names, tokenize};
+use crate::parse::statements as split;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 /// The string literals of a text.
