@@ -11,8 +11,10 @@ mod lexer;
 mod parser;
 mod shape;
 pub mod statement;
+mod words;
 
 pub use error::SyntaxError;
 pub use lexer::Options;
 pub use parser::{Parsed, parse};
 pub use shape::{Shape, ShapeKind, ShapeLiteral, shape};
+pub use words::{Cut, cut, cut_names, name_of, statement_end, token_end, within_quotes, without_parens};

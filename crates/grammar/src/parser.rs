@@ -30,7 +30,7 @@ mod window;
 use crate::error::{Result, SyntaxError};
 use crate::keyword::Keyword;
 use crate::lexer::{Kind, Lexed, Options, Token, lex};
-use crate::statement::{At, Refused, Statement};
+use crate::statement::{At, Expr, Refused, Statement, Written};
 use std::ops::Range;
 
 /// A statement of a text.
@@ -44,6 +44,8 @@ pub struct Parsed {
     pub range: Range<usize>,
     /// How many levels the tree has at most, counted in operators, calls, queries and parentheses.
     pub height: u32,
+    /// The highest parameter: `$3` is 3.
+    pub parameters: u32,
 }
 
 impl Parsed {
@@ -93,6 +95,7 @@ pub fn parse(sql: &str, options: Options) -> std::result::Result<Vec<Parsed>, Sy
         items: None,
         substring: None,
         height: 0,
+        parameters: 0,
         first_select: None,
         refused: None,
     };
@@ -116,6 +119,8 @@ struct Parser<'s> {
     substring: Option<u32>,
     /// The height of the highest tree that was made since the innermost of those was opened.
     height: u32,
+    /// The highest parameter of the statement.
+    parameters: u32,
     /// Where the statement's first SELECT begins, if it begins with one.
     first_select: Option<At>,
     /// The first thing that Terrace does not support in the statement.
@@ -131,7 +136,7 @@ impl<'s> Parser<'s> {
                 return Ok(all);
             }
             let first = self.next;
-            (self.height, self.refused) = (0, None);
+            (self.height, self.parameters, self.refused) = (0, 0, None);
             let parsed = self.statement()?;
             if !self.at(Kind::Semicolon) && !self.at(Kind::End) {
                 return Err(self.unexpected());
@@ -139,12 +144,14 @@ impl<'s> Parser<'s> {
             let statement = match self.refused.take() {
                 None => parsed,
                 Some(refused) => {
-                    drop(Parsed { statement: Some(parsed), range: 0..0, height: self.height });
+                    let (height, parameters) = (self.height, self.parameters);
+                    drop(Parsed { statement: Some(parsed), range: 0..0, height, parameters });
                     Statement::Refused(refused)
                 }
             };
             let range = self.tokens[first].start as usize..self.tokens[self.next - 1].end as usize;
-            all.push(Parsed { statement: Some(statement), range, height: self.height });
+            let (height, parameters) = (self.height, self.parameters);
+            all.push(Parsed { statement: Some(statement), range, height, parameters });
         }
     }
 
@@ -284,6 +291,29 @@ impl<'s> Parser<'s> {
         let items = self.list(item)?;
         self.expect(Kind::RightParen)?;
         Ok(items)
+    }
+
+    /// What is parsed, and where it stands.
+    fn placed<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T>) -> Result<(T, Range<At>)> {
+        let start = self.place();
+        let parsed = parse(self)?;
+        Ok((parsed, start..self.tokens[self.next - 1].end))
+    }
+
+    /// An expression with its text.
+    fn written(&mut self, parse: impl FnOnce(&mut Self) -> Result<Expr>) -> Result<Written> {
+        let first = self.next;
+        let expr = parse(self)?;
+        let mut text = String::new();
+        let mut end = self.tokens[first].start;
+        for token in &self.tokens[first..self.next] {
+            if token.start > end {
+                text.push(' ');
+            }
+            text.push_str(self.text(*token));
+            end = token.end;
+        }
+        Ok(Written { expr, text })
     }
 
     /// The error that no statement goes on with the next token.

@@ -13,13 +13,14 @@ mod expr;
 mod query;
 mod session;
 mod table;
+mod walk;
 
 pub use change::{
     Assignment, Conflict, ConflictAction, ConflictTarget, Delete, IndexElement, Insert, Overriding, Update,
 };
 pub use expr::{
     Argument, Call, Exclude, Expr, ExprKind, Frame, FrameBound, Literal, Match, Members, NullsOrder, Operator, Over,
-    Quantifier, Sort, SpecialFunction, Subscript, Test, TypeName, Units, When, Window,
+    Quantifier, Sort, SpecialFunction, Subscript, Test, TypeName, Units, When, Window, Written,
 };
 pub use query::{
     Alias, Body, ColumnDefinition, Cte, Distinct, FromItem, Group, GroupBy, Item, JoinKind, JoinOn, LockStrength,
@@ -36,6 +37,7 @@ pub use table::{
     CreateSequence, CreateTable, Deferral, Drop, Index, ObjectKind, Reference, ReferenceAction, Rename, RenamedPart,
     SequenceOption, SequenceOptionKind, StorageOption, TableConstraint, TableConstraintKind, Truncate,
 };
+pub use walk::{Node, walk};
 
 /// A place in the text: the offset of a byte.
 pub type At = u32;

@@ -374,9 +374,6 @@ impl Connection {
             wire.put(Answer::EmptyQueryResponse(EmptyQueryResponse::new()));
         }
         let several = statements.len() > 1;
-        if several {
-            Box::pin(self.session.check_syntax(&statements)).await?;
-        }
         for sql in statements {
             if several {
                 // Also after a COMMIT among them.

@@ -20,13 +20,9 @@ use terrace_env::yield_now;
 
 mod range;
 mod recognise;
-#[cfg(test)]
-mod tests;
-mod text;
 
 use range::Range;
 pub(crate) use recognise::{Use, recognise, recognise_literals};
-pub(crate) use text::{Literal, normalise};
 
 /// Rows that an INSERT stores before it lets other sessions have the thread for a moment.
 const ROWS_AT_ONCE: usize = 64;

@@ -1,22 +1,18 @@
-//! From text to statements.
+//! From text to statements: the grammar parses what a client sends ([`parsed`]). Queries and changes of rows are parsed
+//! once more, for DataFusion's SQL planner, where they take that way.
 //!
 //! 1. Nesting is capped (54001): neither the parser nor what walks its trees may exhaust a stack.
 //! 2. What would be accepted and then ignored (FOR UPDATE but where rows are locked, SELECT INTO, a DML statement in
 //!    WITH) is refused before it is planned ([`crate::plan::refusals`]).
-pub(crate) mod alter_system;
-pub(crate) mod copy_options;
-pub(crate) mod cursors;
+pub(crate) mod constants;
 pub(crate) mod depth;
 pub(crate) mod grammar;
 pub(crate) mod lexical;
 pub(crate) mod literals;
 pub(crate) mod locking;
-pub(crate) mod roles;
 pub(crate) mod sequence_calls;
-pub(crate) mod sequence_options;
 pub(crate) mod stored;
 pub(crate) mod types;
-pub(crate) mod vacuum;
 
 use crate::error::{from_parser, unsupported};
 use crate::parse::depth::doubling;
@@ -27,10 +23,11 @@ use datafusion::sql::sqlparser::ast::{
     Visitor,
 };
 use datafusion::sql::sqlparser::parser::Parser;
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+use datafusion::sql::sqlparser::tokenizer::TokenWithSpan;
 use std::ops::ControlFlow;
 use terrace_engine::{DataType, EngineError, Result};
-use terrace_grammar::Options;
+use terrace_grammar::statement::Name;
+use terrace_grammar::{Cut, Options, Parsed};
 
 /// Levels of nested expressions or queries. The parser takes some levels for each pair of parentheses, CASE or query.
 const NESTING_MAX: usize = 1000;
@@ -38,49 +35,13 @@ const NESTING_MAX: usize = 1000;
 /// The tokens of a statement's text, and a bound on the depth of its tree.
 pub(crate) fn tokens(sql: &str) -> Result<(Vec<TokenWithSpan>, usize)> {
     let mut tokens = lexical::tokenize(sql)?;
-    refuse_other_systems(&tokens)?;
     let depth = depth::measure(tokens.iter().map(|t| &t.token))?;
-    // ABORT is PostgreSQL's other word for ROLLBACK; the parser does not know it.
-    if let Some(first) = tokens.iter_mut().find(|t| !matches!(t.token, Token::Whitespace(_)))
-        && matches!(&first.token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case("abort"))
-    {
-        first.token = Token::make_keyword("ROLLBACK");
-    }
-    crate::parse::copy_options::normalize(&mut tokens)?;
-    crate::parse::locking::normalize(&mut tokens);
-    crate::parse::roles::normalize(&mut tokens);
-    crate::parse::sequence_options::normalize(&mut tokens);
+    locking::normalize(&mut tokens);
     Ok((tokens, depth))
-}
-
-/// What the parser takes for a statement, for other systems know it. 42601
-fn refuse_other_systems(tokens: &[TokenWithSpan]) -> Result<()> {
-    let words = [
-        "assert", "attach", "cache", "case", "deny", "desc", "describe", "detach", "exec", "export", "flush", "if",
-        "install", "kill", "list", "msck", "open", "optimize", "pragma", "print", "put", "raise", "remove", "rename",
-        "replace", "return", "throw", "uncache", "unload", "unlock", "use", "waitfor", "while",
-    ];
-    match tokens.iter().map(|t| &t.token).find(|token| !matches!(token, Token::Whitespace(_))) {
-        Some(Token::Word(word))
-            if word.quote_style.is_none() && words.iter().any(|other| word.value.eq_ignore_ascii_case(other)) =>
-        {
-            Err(EngineError::new("42601", format!("syntax error at or near \"{}\"", word.value)))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Parses one statement; `None` where there is none.
 pub(crate) fn parse_tokens(tokens: Vec<TokenWithSpan>) -> Result<Option<Statement>> {
-    if let Some(statement) = crate::parse::vacuum::parse(&tokens)? {
-        return Ok(Some(statement));
-    }
-    if let Some(statement) = crate::parse::cursors::parse(&tokens)? {
-        return Ok(Some(statement));
-    }
-    if let Some(statement) = crate::parse::alter_system::parse(&tokens)? {
-        return Ok(Some(statement));
-    }
     let count = tokens.len();
     let may_double = doubling::may_double(tokens.iter().map(|t| &t.token));
     let mut parser = Parser::new(&Grammar).with_recursion_limit(NESTING_MAX).with_tokens_with_locations(tokens);
@@ -101,26 +62,51 @@ pub(crate) fn parse_one(sql: &str) -> Result<Option<Statement>> {
 }
 
 /// The statements of a text, which is refused as PostgreSQL refuses it, at the same place. Empty ones are left out.
-pub(crate) fn statements(sql: &str) -> Result<Vec<&str>> {
-    match terrace_grammar::parse(sql, Options::default()) {
-        Ok(all) => Ok(all.iter().map(|parsed| &sql[parsed.range.clone()]).collect()),
-        Err(error) => {
-            let mut refused = EngineError::new(error.sqlstate, error.message);
-            refused.detail = error.detail.map(str::to_owned);
-            refused.hint = error.hint.map(str::to_owned);
-            Err(match error.at {
-                Some(at) => refused.at(sql, at as usize),
-                None => refused,
-            })
+pub(crate) fn parsed(sql: &str) -> Result<Vec<Parsed>> {
+    terrace_grammar::parse(sql, Options::default()).map_err(|error| {
+        let mut refused = EngineError::new(error.sqlstate, error.message);
+        refused.detail = error.detail.map(str::to_owned);
+        refused.hint = error.hint.map(str::to_owned);
+        match error.at {
+            Some(at) => refused.at(sql, at as usize),
+            None => refused,
         }
+    })
+}
+
+/// The one statement of a text; `None`: there is none.
+pub(crate) fn statement(sql: &str) -> Result<Option<Parsed>> {
+    let mut all = parsed(sql)?;
+    match all.len() {
+        0 | 1 => Ok(all.pop()),
+        _ => Err(EngineError::new("42601", "cannot insert multiple commands into a prepared statement")),
     }
 }
 
-/// PostgreSQL's error in place of the old parser's, where both refuse a text for its syntax.
-pub(crate) fn exact(sql: &str, error: EngineError) -> EngineError {
-    match (error.state.0 == "42601").then(|| statements(sql)) {
-        Some(Err(exact)) => exact,
-        _ => error,
+/// A notice for each name of a text that is cut.
+pub(crate) fn cut_names(sql: &str) -> Vec<EngineError> {
+    let notice = |Cut { written, kept }: Cut| {
+        EngineError::new("42622", format!("identifier \"{written}\" will be truncated to \"{kept}\""))
+    };
+    terrace_grammar::cut_names(sql).into_iter().map(notice).collect()
+}
+
+/// The name of a relation that must be in schema `public`, which may be written or not.
+pub(crate) fn relation(name: &Name) -> Result<String> {
+    let parts: Vec<&str> = name.parts().iter().map(|part| part.name.as_str()).collect();
+    match parts.as_slice() {
+        [table] => Ok((*table).to_owned()),
+        ["public", table] | [_, "public", table] => Ok((*table).to_owned()),
+        ["pg_catalog" | "information_schema" | "terrace", _]
+        | [_, "pg_catalog" | "information_schema" | "terrace", _] => {
+            let message = format!("permission denied: \"{}\" is a system catalog", name.shown());
+            Err(EngineError::new("42501", message))
+        }
+        [schema, _] | [_, schema, _] => Err(EngineError::new("3F000", format!("schema \"{schema}\" does not exist"))),
+        _ => {
+            let message = format!("improper qualified name (too many dotted names): {}", name.shown());
+            Err(EngineError::new("42601", message))
+        }
     }
 }
 
@@ -226,13 +212,6 @@ pub(crate) fn type_parameter(value: &Expr, data_type: DataType, types: &mut Vec<
     }
     types[number - 1].get_or_insert(data_type);
     true
-}
-
-/// The name that a text is, `a.b` or `"A"."B"`; `None` where it is something else.
-pub(crate) fn parse_name(text: &str) -> Option<ObjectName> {
-    let mut parser = Parser::new(&Grammar).with_tokens_with_locations(lexical::tokenize(text).ok()?);
-    let name = parser.parse_object_name(false).ok()?;
-    (parser.peek_token_ref().token == Token::EOF).then_some(name)
 }
 
 /// As PostgreSQL folds identifiers: to lower case, unless quoted.

@@ -21,28 +21,28 @@ use crate::by_key::{Bound, ByKey, ByKeyDone};
 use crate::cancel::{CancelToken, Canceller};
 use crate::database::{Account, SqlDatabase};
 use crate::observe::Present;
-use crate::parse::cursors::declared;
 use crate::pgcatalog::{SessionInfo, System};
 use crate::plan::bind::{Binding, Tree};
-use crate::plan::refusals;
 use crate::session::cursor::Cursor;
 use crate::session::named::{Kept, Named};
 use crate::session::prepared::Prepared;
-use crate::session::rows::rows_of;
+use crate::session::rows::{Worked, rows_of};
 use crate::session::run_by_key::Changed;
 use crate::session::running::Running;
 use crate::session::shapes::{Parsed, Shapes};
 use crate::settings::{Reported, Settings};
 use crate::stack::on_stack_for;
-use crate::statement::describe::Described;
-use crate::statement::outcome::Outcome;
+use crate::statement::describe::{Described, Sources};
+use crate::statement::dispatch::refuse_write;
+use crate::statement::kind::{Command, Kind, Returns, Task, Work};
+use crate::statement::old::{self, Old};
+use crate::statement::outcome::{Outcome, text_schema};
 use crate::statement::run::{LazyState, Run};
 use crate::statement::shared::Shared;
 use crate::transaction::{Block, TxnSlot};
 use crate::{by_key, parse};
 use datafusion::logical_expr::execution_props::ExecutionProps;
-use datafusion::sql::sqlparser::ast::{Ident, Statement};
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+use datafusion::sql::sqlparser::ast::Statement as Ast;
 use futures::stream;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -74,13 +74,13 @@ pub(crate) enum Describing<'t> {
 }
 
 /// Whether running a statement without parameters tells all that describing it would, errors included.
-fn plans_when_run(statement: &Statement) -> bool {
-    let locks = |condition| !crate::parse::locking::queries(condition).is_empty();
-    match statement {
-        Statement::Query(_) => true,
-        Statement::Insert(insert) => insert.returning.is_none(),
-        Statement::Update(update) => update.returning.is_none() && !locks(&update.selection),
-        Statement::Delete(delete) => delete.returning.is_none() && !locks(&delete.selection),
+fn plans_when_run(kind: &Kind<'_>, old: Option<&Ast>) -> bool {
+    let locks = |condition| !parse::locking::queries(condition).is_empty();
+    match (kind.returns, old) {
+        (Returns::Query, _) => true,
+        (Returns::Changes, Some(Ast::Insert(insert))) => insert.returning.is_none(),
+        (Returns::Changes, Some(Ast::Update(update))) => update.returning.is_none() && !locks(&update.selection),
+        (Returns::Changes, Some(Ast::Delete(delete))) => delete.returning.is_none() && !locks(&delete.selection),
         _ => false,
     }
 }
@@ -231,7 +231,7 @@ impl Session {
     /// Splits a simple-protocol string into statements' texts (42601 on a syntax error).
     pub fn split(&self, sql: &str) -> Result<Vec<String>> {
         let _counted = self.heavy(sql)?;
-        Ok(parse::statements(sql)?.into_iter().map(str::to_owned).collect())
+        Ok(parse::parsed(sql)?.into_iter().map(|parsed| sql[parsed.range.clone()].to_owned()).collect())
     }
 
     /// How long the client may leave the session alone, as it is now: a setting's name, and the time.
@@ -241,15 +241,6 @@ impl Session {
             TxnStatus::Idle => timeouts.idle_session.map(|t| ("idle_session_timeout", t)),
             _ => timeouts.idle_in_transaction.map(|t| ("idle_in_transaction_session_timeout", t)),
         }
-    }
-
-    /// Whether each statement of a string can be parsed: nothing of a string with an error in it is carried out.
-    pub async fn check_syntax(&mut self, statements: &[String]) -> Result<()> {
-        for sql in statements {
-            let (tokens, depth) = parse::tokens(sql)?;
-            on_stack_for(depth, Box::pin(async { parse::parse_tokens(tokens).map(|_| ()) })).await?;
-        }
-        Ok(())
     }
 
     /// From here to `sync`, statements outside a block are one transaction: a simple query of several statements, or
@@ -286,11 +277,13 @@ impl Session {
             return Ok(known);
         }
         let heavy = self.heavy(sql)?;
-        let (tokens, depth) = parse::tokens(sql).map_err(|error| parse::exact(sql, error))?;
+        let text: Arc<str> = sql.into();
+        let parsed = parse::statement(sql)?;
         // Where there are parameters, it is told that they cannot be.
-        let described = described || tokens.iter().any(|t| matches!(t.token, Token::Placeholder(_)));
-        let preparing = Box::pin(self.prepare_tokens(sql, tokens, depth, types, described));
-        let mut prepared = on_stack_for(depth, preparing).await?;
+        let described = described || parsed.as_ref().is_some_and(|parsed| parsed.parameters > 0);
+        let describing = if described { Describing::Alone } else { Describing::Later };
+        let tree = parsed.map(|parsed| Tree::new(parsed, text.clone(), self.binding));
+        let mut prepared = Box::pin(self.prepare_tree(text, tree, types, describing)).await?;
         if let Some(prepared) = Arc::get_mut(&mut prepared) {
             prepared.heavy = heavy;
         }
@@ -298,68 +291,66 @@ impl Session {
         Ok(prepared)
     }
 
-    async fn prepare_tokens(
+    /// `sql`: how the statement is shown. `tree`: none where there is no statement.
+    pub(crate) async fn prepare_tree(
         &mut self,
-        sql: &str,
-        tokens: Vec<TokenWithSpan>,
-        depth: usize,
-        types: &[Option<DataType>],
-        described: bool,
-    ) -> Result<Arc<Prepared>> {
-        let mut statement = parse::parse_tokens(tokens).map_err(|error| parse::exact(sql, error))?;
-        if let Some(statement) = &mut statement {
-            refusals::prepare(statement)?;
-            self.refuse_if_failed(statement)?;
-        }
-        let describing = if described { Describing::Alone } else { Describing::Later };
-        let query = matches!(&statement, Some(Statement::Query(query)) if query.locks.is_empty());
-        let tree = if query { Tree::of(sql, self.binding) } else { None };
-        self.prepare_parsed(sql, (statement, tree), depth, types, describing).await
-    }
-
-    /// `depth`: a bound on that of the statement's tree.
-    pub(crate) async fn prepare_parsed(
-        &mut self,
-        sql: &str,
-        (statement, tree): (Option<Statement>, Option<Tree>),
-        depth: usize,
+        sql: Arc<str>,
+        tree: Option<Tree>,
         types: &[Option<DataType>],
         describing: Describing<'_>,
     ) -> Result<Arc<Prepared>> {
         let (mut described, mut by_key, mut executes) = (Described::default(), None, None);
-        if let Some(Statement::Execute { name, .. }) = &statement {
-            let inner = self.executed(name.as_ref())?.prepared.clone();
-            described.columns = inner.columns.clone();
-            executes = Some(inner);
-        } else if let Some(statement) = &statement {
+        let (mut old, mut depth) = (None, 0);
+        if let Some(tree) = &tree {
+            let kind = Kind::of(tree.statement());
+            self.refuse_if_failed(&kind)?;
+            if let Some(refusal) = kind.refusal(tree.text()) {
+                return Err(refusal);
+            }
+            if let Work::Session(Command::Execute(execute)) = kind.work {
+                executes = Some(self.executed(&execute.name.name)?.prepared.clone());
+            }
             let catalog = self.catalog().await;
             let mut known = types.to_vec();
-            by_key = if self.by_key { by_key::recognise(statement, &catalog, &mut known).map(Arc::new) } else { None };
+            by_key = match self.by_key {
+                true => by_key::recognise(tree.statement(), &catalog, &mut known).map(Arc::new),
+                false => None,
+            };
+            (old, depth) = match by_key {
+                Some(_) => (Old::later(tree), tree.height() as usize),
+                None => match Old::of(tree)? {
+                    Some((old, depth)) => (Some(old), depth),
+                    None => (None, old::depth_of(tree.text(), tree.height())?),
+                },
+            };
             let open = by_key.is_some() && known.iter().any(Option::is_none);
             assert!(!open, "recognise.rs, invariant 2: every parameter has a type");
-            described = match &by_key {
-                Some(by_key) => Described {
+            described = match (&by_key, &executes) {
+                (Some(by_key), _) => Described {
                     parameters: known.into_iter().flatten().collect(),
                     columns: by_key.columns(),
                     ..Described::default()
                 },
-                None => match self.fetched_columns(statement)? {
-                    Some(columns) => Described::of(columns),
-                    None => self.described(statement, tree.as_ref(), types, describing).await?,
-                },
+                (None, Some(inner)) => Described { columns: inner.columns.clone(), ..Described::default() },
+                (None, None) => {
+                    let describe = Box::pin(self.described(tree, old.as_ref(), types, describing));
+                    on_stack_for(depth, describe).await?
+                }
             };
         }
         let Described { parameters, arrays, columns } = described;
         let by_key = Mutex::new(by_key);
         let (entry, attached) = (OnceLock::new(), OnceLock::new());
+        let notices = parse::cut_names(&sql);
+        let statement = tree;
         Ok(Arc::new(Prepared {
-            sql: sql.into(),
+            sql,
             parameters,
             arrays,
             columns,
-            notices: crate::parse::lexical::cut_names(sql),
+            notices,
             statement,
-            tree,
+            old,
             depth,
             by_key,
             executes,
@@ -372,14 +363,17 @@ impl Session {
     /// What a client is told; planning for that ends as running would: by a cancel, and by the statement's timeout.
     async fn described(
         &mut self,
-        statement: &Statement,
-        tree: Option<&Tree>,
+        tree: &Tree,
+        old: Option<&Old>,
         types: &[Option<DataType>],
         describing: Describing<'_>,
     ) -> Result<Described> {
         let env = self.database.engine.env().clone();
+        let kind = Kind::of(tree.statement());
         let token = match describing {
-            Describing::Later if plans_when_run(statement) => return Ok(Described::default()),
+            Describing::Later if plans_when_run(&kind, old.map(Old::tree).transpose()?) => {
+                return Ok(Described::default());
+            }
             Describing::Later | Describing::Alone => {
                 let timeout = self.shared.settings.lock().timeouts().statement;
                 self.canceller.begin(&self.database.engine, timeout)
@@ -387,11 +381,38 @@ impl Session {
             Describing::Within(token) => token.clone(),
         };
         let work = self.work(token.clone());
-        let described = env.run_long(pin!(work.over(pin!(self.describe(statement, tree, types))))).await;
+        let described = env.run_long(pin!(work.over(pin!(self.describe(&kind, tree, old, types))))).await;
         if !matches!(describing, Describing::Within(_)) {
             self.canceller.end(&token);
         }
         described
+    }
+
+    /// Parameters and result columns of a statement.
+    async fn describe(
+        &mut self,
+        kind: &Kind<'_>,
+        tree: &Tree,
+        old: Option<&Old>,
+        types: &[Option<DataType>],
+    ) -> Result<Described> {
+        match (kind.work, kind.returns) {
+            (Work::Session(Command::Show(show)), _) => return Ok(Described::of(self.show(show)?.0)),
+            (Work::Session(Command::Fetch(fetch)), _) => {
+                return Ok(self.fetched_columns(fetch)?.map_or_else(Described::default, Described::of));
+            }
+            (_, Returns::Plan) => return Ok(Described::of(text_schema(&["QUERY PLAN"]))),
+            (Work::Session(Command::Declare(declare)), _) => cursor::refuse_form(declare)?,
+            (_, Returns::Query | Returns::Changes) => {}
+            _ => return Ok(Described::default()),
+        }
+        let Some(old) = old else { return Ok(Described::default()) };
+        let catalog = self.catalog().await;
+        let state = LazyState::new(&self.database.state, &self.clock);
+        let sources = Sources { state: &state, catalog: &catalog, info: &self.info, tree: Some(tree) };
+        let described = sources.describe(old.tree()?, types).await?;
+        let columns = if kind.returns == Returns::Nothing { None } else { described.columns };
+        Ok(Described { columns, ..described })
     }
 
     /// The catalogue that the next statement would see.
@@ -402,9 +423,8 @@ impl Session {
         }
     }
 
-    pub(crate) fn refuse_if_failed(&self, statement: &Statement) -> Result<()> {
-        let ends = matches!(statement, Statement::Commit { .. } | Statement::Rollback { .. });
-        if self.shared.block() == Block::Failed && !ends {
+    fn refuse_if_failed(&self, kind: &Kind<'_>) -> Result<()> {
+        if self.shared.block() == Block::Failed && !kind.in_failed_block {
             let message = "current transaction is aborted, commands ignored until end of transaction block";
             return Err(EngineError::new("25P02", message));
         }
@@ -415,12 +435,12 @@ impl Session {
     /// done (for rows: when the stream ends). A failed statement inside one makes the status Failed (25P02 until rolled
     /// back).
     pub async fn execute(&mut self, statement: &Arc<Prepared>, parameters: Vec<Datum>) -> Result<Outcome> {
-        let Some(ast) = &statement.statement else { return Ok(Outcome::Empty) };
+        let Some(tree) = &statement.statement else { return Ok(Outcome::Empty) };
         let mut waited = None;
         if let Some(by_key) = self.change_by_key(statement, &parameters) {
             // Boxed as below.
             let zone = self.zone();
-            match zone.over(Box::pin(self.execute_change(statement, ast, by_key, &parameters))).await {
+            match zone.over(Box::pin(self.execute_change(statement, by_key, &parameters))).await {
                 Changed::Done(done) => return done,
                 Changed::General(running) => waited = running,
             }
@@ -432,7 +452,7 @@ impl Session {
         let token = self.canceller.begin(&self.database.engine, self.shared.settings.lock().timeouts().statement);
         let mut reads = Reads::default();
         let zone = self.zone();
-        let work = on_stack_for(statement.depth, Box::pin(self.try_execute(statement, ast, parameters, &token)));
+        let work = on_stack_for(statement.depth, Box::pin(self.try_execute(statement, tree, parameters, &token)));
         let result = zone.over(pin!(counting(&mut reads, pin!(work)))).await;
         running.read(reads);
         if !matches!(result, Ok(Outcome::CopyIn(_))) {
@@ -467,11 +487,12 @@ impl Session {
     pub(crate) async fn try_execute(
         &mut self,
         prepared: &Prepared,
-        ast: &Statement,
+        tree: &Tree,
         parameters: Vec<Datum>,
         token: &Arc<CancelToken>,
     ) -> Result<Outcome> {
-        self.refuse_if_failed(ast)?;
+        let kind = Kind::of(tree.statement());
+        self.refuse_if_failed(&kind)?;
         if parameters.len() != prepared.parameters.len() {
             let message = format!(
                 "bind message supplies {} parameters, but prepared statement requires {}",
@@ -484,48 +505,35 @@ impl Session {
             // Rows that nobody read to the end left their transaction open.
             self.shared.commit().await?;
         }
-        if let Statement::Fetch { .. } = ast {
-            return self.fetch(ast, token).await;
-        }
-        if let Some(outcome) = self.control(ast, prepared.depth, token).await? {
-            if matches!(ast, Statement::Set(_) | Statement::Reset(_)) {
-                self.shared.activity.set_application(&self.setting("application_name")?);
-            }
-            return Ok(outcome);
-        }
-        if let Some(inner) = &prepared.executes {
-            let values = self.arguments(ast, inner, token).await?;
-            return self.execute_inner(inner, values, token).await;
-        }
-        let cursor = declared(ast).transpose()?;
-        if let Some((name, _)) = &cursor {
-            self.may_declare(name, ast)?;
-        }
-        let ast = cursor.as_ref().map_or(ast, |(_, query)| query);
         if self.shared.settings.lock().read_only() {
-            crate::statement::dispatch::refuse_write(ast)?;
+            refuse_write(tree.statement(), prepared.old.as_ref())?;
         }
-        let cursor = cursor.as_ref().map(|(name, _)| *name);
-        self.in_transaction(prepared, ast, cursor, &parameters, token).await
+        match kind.work {
+            Work::Session(command) => Box::pin(self.command(prepared, command, &parameters, token)).await,
+            Work::Transaction(task) => {
+                let done = self.in_transaction(prepared, (kind.tag, task), &parameters, token).await?;
+                Ok(done.into_outcome(self, prepared.depth, token))
+            }
+            Work::Refused(_) | Work::Missing => Err(kind.refusal(tree.text()).expect("it is refused")),
+        }
     }
 
-    /// What runs in a transaction. `cursor`: the one that it is the query of.
-    async fn in_transaction(
+    /// What runs in a transaction: a task, and what the statement is called.
+    pub(crate) async fn in_transaction(
         &mut self,
         prepared: &Prepared,
-        ast: &Statement,
-        cursor: Option<&Ident>,
+        task: (&'static str, Task<'_>),
         parameters: &[Datum],
         token: &Arc<CancelToken>,
-    ) -> Result<Outcome> {
+    ) -> Result<Worked> {
         let number = self.ensure_transaction().await;
         let state = LazyState::new(&self.database.state, &self.clock);
         let by_key = prepared.by_key.lock().clone();
         if let Some(by_key) = by_key {
             let now = if by_key.uses_now { state.now() } else { 0 };
             let bound = Bound { parameters, now };
-            if let Some(outcome) = self.run_by_key_in_transaction(prepared, ast, by_key, bound, token).await? {
-                return Ok(outcome);
+            if let Some(outcome) = self.run_by_key_in_transaction(prepared, by_key, bound, token).await? {
+                return Ok(Worked::Handed(outcome));
             }
         }
         let run = Run {
@@ -537,27 +545,24 @@ impl Session {
             cancel: token,
             parameters,
             types: &prepared.parameters,
-            tree: prepared.tree.as_ref(),
+            tree: prepared.statement.as_ref(),
+            old: prepared.old.as_ref(),
             captured: None,
         };
-        let statement = self.work(token.clone()).over(Box::pin(run.statement(ast)));
+        let statement = self.work(token.clone()).over(Box::pin(run.statement(task)));
         let done = self.database.engine.env().run_long(Box::pin(statement)).await?;
-        match cursor {
-            Some(name) => self.declare(name, done, prepared).await,
-            None => Ok(self.outcome(done, number, prepared.depth, token)),
-        }
+        Ok(Worked::Done { done, number })
     }
 
     /// `None`: the general way is needed after all.
     async fn run_by_key_in_transaction(
         &self,
         prepared: &Prepared,
-        ast: &Statement,
         by_key: Arc<ByKey>,
         bound: Bound<'_>,
         token: &Arc<CancelToken>,
     ) -> Result<Option<Outcome>> {
-        Ok(match token.run(self.by_key(prepared, ast, by_key, bound)).await? {
+        Ok(match token.run(self.by_key(prepared, by_key, bound)).await? {
             None => None,
             Some(ByKeyDone::Tag(tag)) => Some(Outcome::Command { tag, notices: vec![] }),
             Some(ByKeyDone::Rows(batch)) => {
@@ -576,7 +581,6 @@ impl Session {
     pub(crate) async fn by_key(
         &self,
         prepared: &Prepared,
-        ast: &Statement,
         mut by_key: Arc<ByKey>,
         bound: Bound<'_>,
     ) -> Result<Option<ByKeyDone>> {
@@ -588,7 +592,8 @@ impl Session {
             let catalog = txn.catalog();
             if !by_key.means(catalog.version()) {
                 let mut types: Vec<Option<DataType>> = prepared.parameters.iter().copied().map(Some).collect();
-                let again = by_key::recognise(ast, &catalog, &mut types)
+                let Some(tree) = &prepared.statement else { return Ok(None) };
+                let again = by_key::recognise(tree.statement(), &catalog, &mut types)
                     .filter(|f| f.columns() == prepared.columns && f.uses_now == by_key.uses_now);
                 let Some(again) = again else { return Ok(None) };
                 by_key = Arc::new(again);

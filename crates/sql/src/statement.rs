@@ -1,10 +1,11 @@
 //! What each statement does, once it is parsed: one file for each kind.
 //!
-//! [`dispatch`] says where a statement goes, [`describe`] what it is described as; both work on a [`run::Run`], which
-//! is all that a running statement may use. What a statement answers is an [`outcome::Outcome`].
+//! [`kind`] is the table of what each statement is: who carries it out, and what it is described as. [`dispatch`]
+//! carries out what runs in a transaction, on a [`run::Run`], which is all that a running statement may use;
+//! [`describe`] finds the columns and parameters. What a statement answers is an [`outcome::Outcome`].
 //!
 //! 1. A statement runs in the transaction that its session has opened for it, and never ends it.
-//! 2. What is not listed in [`dispatch`] is not supported, and says so (0A000).
+//! 2. What nobody carries out says so (0A000): [`kind`] names every statement.
 //! 3. All rows of a change are computed and checked before the first is written.
 pub(crate) mod alter;
 pub(crate) mod checks;
@@ -15,8 +16,11 @@ pub(crate) mod describe;
 pub(crate) mod dispatch;
 pub(crate) mod explain;
 pub(crate) mod insert;
+pub(crate) mod kind;
 pub(crate) mod lock_rows;
 pub(crate) mod maintain;
+pub(crate) mod old;
+pub(crate) mod options;
 pub(crate) mod outcome;
 pub(crate) mod returning;
 pub(crate) mod roles;

@@ -160,7 +160,7 @@ impl Parser<'_> {
         let action = match (first, second) {
             (Some(K::Set), Some(K::Default)) => {
                 self.next += 2;
-                AlterAction::SetDefault { column, value: self.expr()? }
+                AlterAction::SetDefault { column, value: self.written(Self::expr)? }
             }
             (Some(K::Drop), Some(K::Default)) => {
                 self.next += 2;

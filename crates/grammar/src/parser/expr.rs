@@ -191,8 +191,9 @@ impl Parser<'_> {
             },
             _ => return None,
         };
-        // A keyword before the end of an item is the item's title: `SELECT 1 is, 2 and FROM t`.
-        (token.kind != Kind::Word || !self.ends_item(self.ahead(1))).then_some(level)
+        // A keyword before the end of an item is the item's title: `SELECT 1 is, 2 and FROM t`. ISNULL is none.
+        let whole = matches!(token.keyword, Some(K::Isnull | K::Notnull));
+        (token.kind != Kind::Word || whole || !self.ends_item(self.ahead(1))).then_some(level)
     }
 
     /// NOT before BETWEEN, IN, LIKE...

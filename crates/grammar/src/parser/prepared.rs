@@ -18,14 +18,15 @@ impl Parser<'_> {
         let name = self.ident()?;
         let types = if self.at(Kind::LeftParen) { self.list_in_parens(Self::type_name)? } else { vec![] };
         self.expect_word(K::As)?;
-        let statement = self.preparable()?;
-        Ok(Statement::Prepare(Box::new(Prepare { at, name, types, statement })))
+        let (statement, place) = self.placed(Self::preparable)?;
+        Ok(Statement::Prepare(Box::new(Prepare { at, name, types, statement, place })))
     }
 
     /// What follows EXECUTE.
     pub(super) fn execute(&mut self, at: At) -> Result<Statement> {
         let name = self.ident()?;
-        let args = if self.at(Kind::LeftParen) { self.list_in_parens(Self::expr)? } else { vec![] };
+        let args =
+            if self.at(Kind::LeftParen) { self.list_in_parens(|parser| parser.written(Self::expr))? } else { vec![] };
         Ok(Statement::Execute(Execute { at, name, args }))
     }
 
@@ -72,8 +73,9 @@ impl Parser<'_> {
             self.expect_word(K::Hold)?;
         }
         self.expect_word(K::For)?;
-        let query = Box::new(self.query()?);
-        Ok(Statement::Declare(Box::new(Declare { at, name, binary, insensitive, scroll, hold, query })))
+        let (query, place) = self.placed(Self::query)?;
+        let query = Box::new(query);
+        Ok(Statement::Declare(Box::new(Declare { at, name, binary, insensitive, scroll, hold, query, place })))
     }
 
     /// What follows FETCH or MOVE.
@@ -162,8 +164,8 @@ impl Parser<'_> {
                 }
             }
         }
-        let statement = self.explainable()?;
-        Ok(Statement::Explain(Box::new(Explain { at, options, statement })))
+        let (statement, place) = self.placed(Self::explainable)?;
+        Ok(Statement::Explain(Box::new(Explain { at, options, statement, place })))
     }
 
     /// What EXPLAIN can explain.
@@ -240,12 +242,12 @@ impl Parser<'_> {
     pub(super) fn copy(&mut self, at: At) -> Result<Statement> {
         if self.at(Kind::LeftParen) {
             self.advance();
-            let statement = Box::new(self.preparable()?);
+            let (statement, place) = self.placed(Self::preparable)?;
             self.expect(Kind::RightParen)?;
             self.expect_word(K::To)?;
             let target = self.copy_target()?;
             let options = self.copy_options()?;
-            let source = CopySource::Query(statement);
+            let source = CopySource::Query(Box::new(statement), place);
             return Ok(Statement::Copy(Box::new(Copy { at, source, from: false, target, options, filter: None })));
         }
         let mut options = vec![];

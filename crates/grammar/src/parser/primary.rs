@@ -44,6 +44,7 @@ impl Parser<'_> {
                 self.advance();
                 // PostgreSQL refuses such a number later, because there is no such parameter.
                 let number = self.text(token)[1..].parse().unwrap_or(u32::MAX);
+                self.parameters = self.parameters.max(number);
                 self.indirection(Expr { at, kind: ExprKind::Parameter(number) })
             }
             Kind::LeftParen => match self.parens(true)? {

@@ -6,7 +6,7 @@ use crate::keyword::Keyword as K;
 use crate::lexer::Kind;
 use crate::statement::{
     At, Column, ColumnConstraint, ColumnConstraintKind, CreateTable, Deferral, Expr, Ident, Index, Reference,
-    ReferenceAction, Statement, StorageOption, TableConstraint, TableConstraintKind,
+    ReferenceAction, Statement, StorageOption, TableConstraint, TableConstraintKind, Written,
 };
 
 impl Parser<'_> {
@@ -200,11 +200,11 @@ impl Parser<'_> {
                 ColumnConstraintKind::PrimaryKey(self.unique_index(false)?)
             }
             K::Check => {
-                let expr = self.expr_in_parens()?;
+                let expr = self.written_in_parens()?;
                 let no_inherit = self.eat_words(&[K::No, K::Inherit]);
                 ColumnConstraintKind::Check { expr, no_inherit }
             }
-            K::Default => ColumnConstraintKind::Default(self.simple_expr()?),
+            K::Default => ColumnConstraintKind::Default(self.written(Self::simple_expr)?),
             K::Generated => self.generated()?,
             _ => ColumnConstraintKind::References(self.reference()?),
         };
@@ -216,6 +216,13 @@ impl Parser<'_> {
         let expr = self.expr()?;
         self.expect(Kind::RightParen)?;
         Ok(expr)
+    }
+
+    fn written_in_parens(&mut self) -> Result<Written> {
+        self.expect(Kind::LeftParen)?;
+        let written = self.written(Self::expr)?;
+        self.expect(Kind::RightParen)?;
+        Ok(written)
     }
 
     fn generated(&mut self) -> Result<ColumnConstraintKind> {
@@ -284,7 +291,7 @@ impl Parser<'_> {
         let kind = match self.token().keyword {
             Some(K::Check) => {
                 self.advance();
-                let expr = self.expr_in_parens()?;
+                let expr = self.written_in_parens()?;
                 TableConstraintKind::Check { expr, no_inherit: false }
             }
             Some(K::Unique) => {

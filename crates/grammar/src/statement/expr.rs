@@ -9,6 +9,13 @@ pub struct Expr {
     pub kind: ExprKind,
 }
 
+/// An expression, and how it is written: with one space where there is white space or a comment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Written {
+    pub expr: Expr,
+    pub text: String,
+}
+
 /// What an expression is. `word_at` is the place of the operator's word (`IN`, `BETWEEN`, `::`): PostgreSQL's errors
 /// about types point there.
 #[derive(Clone, Debug, PartialEq)]

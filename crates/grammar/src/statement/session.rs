@@ -1,6 +1,7 @@
 //! What a session does besides queries: transactions, settings, cursors, prepared statements, COPY, maintenance, roles.
 
-use super::{At, Expr, Ident, Name, Query, Statement, TypeName};
+use super::{At, Expr, Ident, Name, Query, Statement, TypeName, Written};
+use std::ops::Range;
 
 /// Transactions.
 #[derive(Clone, Debug, PartialEq)]
@@ -124,6 +125,8 @@ pub struct Prepare {
     pub name: Ident,
     pub types: Vec<TypeName>,
     pub statement: Statement,
+    /// Where the statement stands.
+    pub place: Range<At>,
 }
 
 /// EXECUTE.
@@ -131,7 +134,7 @@ pub struct Prepare {
 pub struct Execute {
     pub at: At,
     pub name: Ident,
-    pub args: Vec<Expr>,
+    pub args: Vec<Written>,
 }
 
 /// DECLARE.
@@ -145,6 +148,8 @@ pub struct Declare {
     pub scroll: Option<bool>,
     pub hold: bool,
     pub query: Box<Query>,
+    /// Where the query stands.
+    pub place: Range<At>,
 }
 
 /// FETCH, or MOVE.
@@ -172,6 +177,8 @@ pub struct Explain {
     pub at: At,
     pub options: Vec<NamedOption>,
     pub statement: Statement,
+    /// Where the statement stands.
+    pub place: Range<At>,
 }
 
 /// An option with a name: of EXPLAIN, VACUUM, ANALYZE and COPY.
@@ -232,8 +239,12 @@ pub struct Copy {
 /// What is copied.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CopySource {
-    Table { name: Name, columns: Vec<Ident> },
-    Query(Box<Statement>),
+    Table {
+        name: Name,
+        columns: Vec<Ident>,
+    },
+    /// And where it stands.
+    Query(Box<Statement>, Range<At>),
 }
 
 /// Where rows come from or go to.

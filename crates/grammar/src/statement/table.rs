@@ -1,6 +1,6 @@
 //! Tables, indexes and sequences: what makes, changes and drops them.
 
-use super::{At, Expr, Ident, IndexElement, Name, TypeName};
+use super::{At, Expr, Ident, IndexElement, Name, TypeName, Written};
 
 /// CREATE TABLE.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,9 +39,9 @@ pub enum ColumnConstraintKind {
     NotNull,
     /// NULL: nothing.
     Null,
-    Default(Expr),
+    Default(Written),
     Check {
-        expr: Expr,
+        expr: Written,
         no_inherit: bool,
     },
     Unique(Index),
@@ -70,7 +70,7 @@ pub struct TableConstraint {
 /// The kinds of [`TableConstraint`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum TableConstraintKind {
-    Check { expr: Expr, no_inherit: bool },
+    Check { expr: Written, no_inherit: bool },
     Unique { columns: Vec<Ident>, index: Index },
     PrimaryKey { columns: Vec<Ident>, index: Index },
     ForeignKey { columns: Vec<Ident>, reference: Reference },
@@ -209,7 +209,7 @@ pub enum AlterAction {
     },
     SetDefault {
         column: Ident,
-        value: Expr,
+        value: Written,
     },
     DropDefault {
         column: Ident,

@@ -21,7 +21,7 @@ fn a_table_has_columns_and_constraints() {
         table.columns.iter().map(|column| column.constraints.iter().map(|one| &one.kind).collect()).collect();
     assert!(matches!(&kinds[0][..], [Of::Identity { always: true, options }, Of::PrimaryKey(_)] if options.len() == 2));
     assert!(matches!(&kinds[1][..], [Of::NotNull, Of::Default(value), Of::Check { no_inherit: true, .. }]
-        if shown(value) == "('x' || 'y')"));
+        if shown(&value.expr) == "('x' || 'y')" && value.text == "'x' || 'y'"));
     assert_eq!(table.columns[1].constraints[0].name.as_ref().expect("a name").name, "c1");
     let [Of::References(reference)] = &kinds[2][..] else { panic!("a reference") };
     assert!(reference.full && reference.on_update == ReferenceAction::Cascade);

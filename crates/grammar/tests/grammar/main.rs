@@ -9,3 +9,4 @@ mod sessions;
 mod shape;
 mod shown;
 mod soup;
+mod words;

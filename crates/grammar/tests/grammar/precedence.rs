@@ -6,6 +6,12 @@ use terrace_grammar::statement::{Body, SetOperator};
 use terrace_grammar::{Options, parse};
 
 #[test]
+fn isnull_ends_an_item() {
+    assert_eq!(understood("1 isnull"), "(1 is Null)");
+    assert_eq!(understood("1 notnull isnull"), "((1 is not Null) is Null)");
+}
+
+#[test]
 fn operators_bind_as_in_postgresql() {
     for (expr, meant) in [
         ("a + b * c", "(a + (b * c))"),

@@ -1,26 +1,23 @@
 //! Which statements run straight on the engine, and what they do.
 //!
-//! 1. A statement that says more than is understood here is left to the planner. To be sure, a query is built again
-//!    from what was understood, and must be equal to the statement.
+//! 1. A statement that says more than is understood here is left to the planner: each part of its tree is looked at.
 //! 2. Every parameter of a recognised statement has a type: its column's.
 //! 3. Values that are compared have the column's own type. Values that are assigned are converted by the same function
 //!    as in planned statements.
 use super::range::{Output, Range};
-use super::{Action, Arithmetic, ByKey, Given, Key, Literal, NewValue};
-use crate::parse::{fold, type_parameter};
-use crate::plan::changes::{
-    check_count, delete_target, insert_columns, insert_target, is_default, literal, plain_values, update_target,
-};
-use crate::plan::naming::shown;
+use super::{Action, Arithmetic, ByKey, Given, Key, NewValue};
+use crate::parse::constants::{constant, of_literal};
+use crate::parse::stored::Stored;
 use crate::values::{field_of, is_sequence, live_columns};
 use datafusion::arrow::datatypes::Schema;
-use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Delete, Distinct, Expr, FromTable, FunctionArguments, Ident, Insert, LimitClause, ObjectName,
-    OrderByKind, Query, SelectItem, SetExpr, Statement, TableAlias, TableFactor, UnaryOperator, Update, Value,
-};
 use std::sync::Arc;
 use terrace_engine::types::Zone;
-use terrace_engine::{Catalog, DataType, Datum, Index, ScanDirection, Table};
+use terrace_engine::{Catalog, ColumnDef, DataType, Datum, Index, ScanDirection, Table};
+use terrace_grammar::statement::{
+    Alias, Assignment, Body, Call, Delete, Distinct, Expr, ExprKind, FromItem, Ident, Insert, Item, Literal, Name,
+    Query, Select, SpecialFunction, Statement, Update,
+};
+use terrace_grammar::{ShapeKind, ShapeLiteral};
 
 /// What a literal is for, by the number of the column that it meets; `negated`: there is a minus before it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,7 +37,7 @@ enum Place {
 /// The table of a statement, with the name its columns may be qualified by.
 struct Scope<'a> {
     table: &'a Arc<Table>,
-    alias: String,
+    alias: &'a str,
     seen: &'a mut Seen,
 }
 
@@ -52,33 +49,43 @@ struct Seen {
     now: bool,
 }
 
+/// How a column is compared.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Comparing {
+    Equal,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+}
+
 /// A column, how it is compared, and with what.
-type Comparison = (usize, BinaryOperator, Given);
+type Comparison = (usize, Comparing, Given);
 
 /// `types`: the parameters' as stated; those of a recognised statement are completed.
-pub(crate) fn recognise(ast: &Statement, catalog: &Catalog, types: &mut Vec<Option<DataType>>) -> Option<ByKey> {
+pub(crate) fn recognise(statement: &Statement, catalog: &Catalog, types: &mut Vec<Option<DataType>>) -> Option<ByKey> {
     let mut seen = Seen { types: types.clone(), uses: None, now: false };
-    let by_key = by_key(ast, catalog, &mut seen)?;
+    let by_key = by_key(statement, catalog, &mut seen)?;
     *types = seen.types;
     Some(by_key)
 }
 
 /// As `recognise`, for a text whose parameters stand for as many literals. Answers what they are for and their types.
 pub(crate) fn recognise_literals(
-    ast: &Statement,
+    statement: &Statement,
     catalog: &Catalog,
     count: usize,
 ) -> Option<(ByKey, Vec<Use>, Vec<DataType>)> {
     let mut seen = Seen { types: vec![None; count], uses: Some(vec![None; count]), now: false };
-    let by_key = by_key(ast, catalog, &mut seen)?;
+    let by_key = by_key(statement, catalog, &mut seen)?;
     let uses = seen.uses?.into_iter().collect::<Option<Vec<Use>>>()?;
     let types = seen.types.into_iter().collect::<Option<Vec<DataType>>>()?;
     assert_eq!((uses.len(), types.len()), (count, count), "invariant 2: a use and a type for each literal");
     Some((by_key, uses, types))
 }
 
-fn by_key(ast: &Statement, catalog: &Catalog, seen: &mut Seen) -> Option<ByKey> {
-    let (table, action) = match ast {
+fn by_key(statement: &Statement, catalog: &Catalog, seen: &mut Seen) -> Option<ByKey> {
+    let (table, action) = match statement {
         Statement::Query(query) => select(query, catalog, seen),
         Statement::Insert(insert) => self::insert(insert, catalog, seen),
         Statement::Update(update) => self::update(update, catalog, seen),
@@ -90,40 +97,66 @@ fn by_key(ast: &Statement, catalog: &Catalog, seen: &mut Seen) -> Option<ByKey> 
 }
 
 fn update(update: &Update, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Table>, Action)> {
-    update_target(update).ok()?;
-    (update.from.is_none() && update.returning.is_none()).then_some(())?;
-    let (table, alias) = plain_table(&update.table.relation, catalog)?;
+    let Update { at: _, with: None, target, only: false, alias, set, from, filter: Some(filter), returning } = update
+    else {
+        return None;
+    };
+    (from.is_empty() && returning.is_empty()).then_some(())?;
+    let table = user_table(target, catalog)?;
     table.checks.is_empty().then_some(())?;
-    let mut scope = Scope { table: &table, alias, seen };
-    let key = scope.key(update.selection.as_ref()?)?;
+    let mut scope = Scope { table: &table, alias: called(target, alias.as_ref()), seen };
+    let key = scope.key(filter)?;
     let mut sets: Vec<(usize, NewValue)> = vec![];
-    for (column, value) in crate::plan::changes::assignments(&update.assignments).ok()? {
-        let at = table.column(&fold(&column))?;
+    for (column, value) in assignments(set)? {
+        let at = table.column(&column.name)?;
         sets.iter().all(|(other, _)| *other != at).then_some(())?;
-        sets.push((at, scope.new_value(at, &value)?));
+        sets.push((at, scope.new_value(at, value)?));
     }
     Some((table, Action::Update { key, sets }))
 }
 
+/// One column and value each; `(a, b) = (1, 2)` is taken apart.
+fn assignments(set: &[Assignment]) -> Option<Vec<(&Ident, &Expr)>> {
+    let mut all = vec![];
+    for assignment in set {
+        match assignment {
+            Assignment::One { column, value } => all.push((column, value)),
+            Assignment::Many { at: _, columns, value } => {
+                let ExprKind::Row { fields, explicit: false } = &value.kind else { return None };
+                (columns.len() == fields.len()).then_some(())?;
+                all.extend(columns.iter().zip(fields));
+            }
+        }
+    }
+    Some(all)
+}
+
 fn delete(delete: &Delete, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Table>, Action)> {
-    delete_target(delete).ok()?;
-    (delete.using.is_none() && delete.returning.is_none()).then_some(())?;
-    let FromTable::WithFromKeyword(from) = &delete.from else { return None };
-    let (table, alias) = plain_table(&from.first()?.relation, catalog)?;
-    let key = Scope { table: &table, alias, seen }.key(delete.selection.as_ref()?)?;
+    let Delete { at: _, with: None, target, only: false, alias, using, filter: Some(filter), returning } = delete
+    else {
+        return None;
+    };
+    (using.is_empty() && returning.is_empty()).then_some(())?;
+    let table = user_table(target, catalog)?;
+    let key = Scope { table: &table, alias: called(target, alias.as_ref()), seen }.key(filter)?;
     Some((table, Action::Delete { key }))
 }
 
 fn insert(insert: &Insert, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Table>, Action)> {
-    (insert.returning.is_none() && insert.on.is_none()).then_some(())?;
-    let table = catalog.table(&insert_target(insert).ok()?)?.clone();
-    (!is_sequence(&table)).then_some(())?;
+    let Insert { at: _, with: None, target, alias: _, columns, overriding: None, source, conflict: None, returning } =
+        insert
+    else {
+        return None;
+    };
+    returning.is_empty().then_some(())?;
+    let rows = plain_values(source.as_ref()?)?;
+    let table = user_table(target, catalog)?;
     table.checks.is_empty().then_some(())?;
-    let columns = insert_columns(insert, &table).ok()?;
-    let rows = plain_values(insert.source.as_deref()?)?;
-    let mut scope = Scope { table: &table, alias: String::new(), seen };
+    let named = !columns.is_empty();
+    let columns = inserted(columns, &table)?;
+    let mut scope = Scope { table: &table, alias: "", seen };
     let width = rows.first()?.len();
-    check_count(width, &columns, !insert.columns.is_empty()).ok()?;
+    (width == columns.len() || width < columns.len() && !named).then_some(())?;
     let columns = &columns[..width];
     // What a row has where VALUES says nothing.
     let mut rest = vec![Given::Constant(Datum::Null); table.columns.len()];
@@ -142,42 +175,67 @@ fn insert(insert: &Insert, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Ta
     Some((table, Action::Insert { rows: all }))
 }
 
-fn select(query: &Query, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Table>, Action)> {
-    let SetExpr::Select(select) = query.body.as_ref() else { return None };
-    // Rebuilt from what is understood (invariant 1).
-    let mut plain = crate::parse::parse_one("SELECT 1").ok()??;
-    if let Statement::Query(plain_query) = &mut plain
-        && let SetExpr::Select(plain_select) = plain_query.body.as_mut()
-    {
-        plain_select.projection = select.projection.clone();
-        plain_select.from = select.from.clone();
-        plain_select.selection = select.selection.clone();
-        plain_select.distinct = select.distinct.clone();
-        plain_query.order_by = query.order_by.clone();
-        plain_query.limit_clause = query.limit_clause.clone();
-        if plain_query.as_ref() != query {
-            return None;
-        }
+/// Positions of the columns that values go to.
+fn inserted(names: &[Ident], table: &Table) -> Option<Vec<usize>> {
+    if names.is_empty() {
+        return Some(live_columns(table).map(|(at, _)| at).collect());
     }
-    let [from] = select.from.as_slice() else { return None };
-    from.joins.is_empty().then_some(())?;
-    let (table, alias) = plain_table(&from.relation, catalog)?;
-    let mut scope = Scope { table: &table, alias, seen };
-    let comparisons = scope.comparisons(select.selection.as_ref()?)?;
-    let (output, names, types) = scope.output(&select.projection)?;
-    let fields = names.iter().zip(types).map(|(name, t)| field_of(shown(name), t, true));
-    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-    let distinct = match select.distinct {
-        None => false,
-        Some(Distinct::Distinct) => true,
-        Some(_) => return None,
+    let mut columns = vec![];
+    for name in names {
+        let at = table.column(&name.name)?;
+        (!columns.contains(&at)).then_some(())?;
+        columns.push(at);
+    }
+    Some(columns)
+}
+
+/// The rows of a source that is nothing but VALUES.
+fn plain_values(source: &Query) -> Option<&Vec<Vec<Expr>>> {
+    match source {
+        Query { at: _, with: None, body: Body::Values(rows), order, limit: None, offset: None, locking, .. }
+            if order.is_empty() && locking.is_empty() =>
+        {
+            Some(rows)
+        }
+        _ => None,
+    }
+}
+
+fn select(query: &Query, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Table>, Action)> {
+    let Query { at: _, with: None, body: Body::Select(select), order, limit, with_ties: false, offset: None, locking } =
+        query
+    else {
+        return None;
     };
-    let alone = query.order_by.is_none() && query.limit_clause.is_none() && !distinct;
+    let Select { at: _, distinct, items, from, filter: Some(filter), group: None, having: None, windows } =
+        select.as_ref()
+    else {
+        return None;
+    };
+    (locking.is_empty() && windows.is_empty()).then_some(())?;
+    let [FromItem::Table { name, only: false, alias }] = from.as_slice() else { return None };
+    let alias = match alias {
+        Some(Alias { name, columns }) if columns.is_empty() => Some(name),
+        Some(_) => return None,
+        None => None,
+    };
+    let table = user_table(name, catalog)?;
+    let mut scope = Scope { table: &table, alias: called(name, alias), seen };
+    let comparisons = scope.comparisons(filter)?;
+    let (output, names, types) = scope.output(items)?;
+    let fields = names.iter().zip(types).map(|(name, t)| field_of(name, t, true));
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    let distinct = match distinct {
+        Distinct::No => false,
+        Distinct::Rows => true,
+        Distinct::On(_) => return None,
+    };
+    let alone = order.is_empty() && limit.is_none() && !distinct;
     match (scope.full_key(&comparisons), output) {
         (Some(key), Output::Columns(columns)) if alone => Some((table, Action::Select { key, columns, schema })),
         (_, output) => {
             let sort = scope.sort(query, &output, &names)?;
-            let limit = scope.limit(query)?;
+            let limit = scope.limit(limit.as_ref())?;
             let (index, prefix, low, high) = scope.bounds(&comparisons)?;
             let mut range = Range {
                 index,
@@ -222,49 +280,30 @@ impl Range {
     }
 }
 
-/// A user's table, named plainly: nothing but a name in `public` and an alias without columns.
-fn plain_table(factor: &TableFactor, catalog: &Catalog) -> Option<(Arc<Table>, String)> {
-    let TableFactor::Table { name, alias, .. } = factor else { return None };
-    let plain = match alias {
-        Some(TableAlias { name: alias, .. }) => format!("SELECT 1 FROM {name} AS {alias}"),
-        None => format!("SELECT 1 FROM {name}"),
-    };
-    let Statement::Query(plain) = crate::parse::parse_one(&plain).ok()?? else { return None };
-    let plain = match *plain.body {
-        SetExpr::Select(mut select) => select.from.pop()?.relation,
+/// A user's table, named plainly. An unqualified name may be one of pg_catalog's, which come first; those begin with
+/// pg_, and no user's table does.
+fn user_table(name: &Name, catalog: &Catalog) -> Option<Arc<Table>> {
+    let table = match name.parts() {
+        [table] => table,
+        [schema, table] if schema.name == "public" => table,
         _ => return None,
     };
-    // AS may be written or not.
-    if plain.to_string().replace(" AS ", " ") != factor.to_string().replace(" AS ", " ") {
-        return None;
-    }
-    let folded = public_name(name)?;
-    let alias = alias.as_ref().map_or_else(|| folded.clone(), |a| fold(&a.name));
-    let table = catalog.table(&folded).filter(|table| !is_sequence(table))?;
-    Some((table.clone(), alias))
+    catalog.table(&table.name).filter(|table| !is_sequence(table)).cloned()
 }
 
-/// An unqualified name may be one of pg_catalog's, which come first; those begin with pg_, and no user's table does.
-fn public_name(name: &ObjectName) -> Option<String> {
-    let parts: Vec<String> = name.0.iter().map(|p| p.as_ident().map(fold)).collect::<Option<_>>()?;
-    match parts.as_slice() {
-        [table] => Some(table.clone()),
-        [schema, table] if schema == "public" => Some(table.clone()),
-        _ => None,
-    }
+/// What a table is called within its statement.
+fn called<'n>(name: &'n Name, alias: Option<&'n Ident>) -> &'n str {
+    &alias.unwrap_or(name.last()).name
 }
 
 impl Scope<'_> {
     fn column(&self, expr: &Expr) -> Option<usize> {
-        let name: &Ident = match expr {
-            Expr::Identifier(name) => name,
-            Expr::CompoundIdentifier(parts) => match parts.as_slice() {
-                [table, name] if fold(table) == self.alias => name,
-                _ => return None,
-            },
-            _ => return None,
-        };
-        self.table.column(&fold(name))
+        let ExprKind::Column(name) = &expr.kind else { return None };
+        match name.parts() {
+            [column] => self.table.column(&column.name),
+            [table, column] if table.name == self.alias => self.table.column(&column.name),
+            _ => None,
+        }
     }
 
     fn data_type(&self, at: usize) -> DataType {
@@ -274,26 +313,25 @@ impl Scope<'_> {
     /// A condition that is nothing but comparisons of columns with given values, all of which must hold.
     fn comparisons(&mut self, condition: &Expr) -> Option<Vec<Comparison>> {
         let mut found = vec![];
-        let mut terms = vec![condition];
-        while let Some(term) = terms.pop() {
-            match term {
-                Expr::Nested(inner) => terms.push(inner),
-                Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
-                    terms.extend([right.as_ref(), left.as_ref()])
-                }
-                Expr::BinaryOp { left, op, right } => {
-                    let (at, op, value) = match (self.column(left), self.column(right)) {
-                        (Some(at), None) => (at, op.clone(), right),
-                        (None, Some(at)) => (at, swapped(op)?, left),
+        let one = std::slice::from_ref(condition);
+        let terms = if let ExprKind::And(terms) = &condition.kind { terms.as_slice() } else { one };
+        for term in terms {
+            match &term.kind {
+                ExprKind::Binary { op, args } if op.schema.is_empty() => {
+                    let [left, right] = args.as_ref();
+                    let comparing = Comparing::of(&op.symbol)?;
+                    let (at, comparing, value) = match (self.column(left), self.column(right)) {
+                        (Some(at), None) => (at, comparing, right),
+                        (None, Some(at)) => (at, comparing.swapped(), left),
                         _ => return None,
                     };
-                    swapped(&op)?;
-                    found.push((at, op, self.compared(at, value)?));
+                    found.push((at, comparing, self.compared(at, value)?));
                 }
-                Expr::Between { expr, negated: false, low, high } => {
-                    let at = self.column(expr)?;
-                    found.push((at, BinaryOperator::GtEq, self.compared(at, low)?));
-                    found.push((at, BinaryOperator::LtEq, self.compared(at, high)?));
+                ExprKind::Between { args, negated: false, symmetric: false, word_at: _ } => {
+                    let [value, low, high] = args.as_ref();
+                    let at = self.column(value)?;
+                    found.push((at, Comparing::GreaterEqual, self.compared(at, low)?));
+                    found.push((at, Comparing::LessEqual, self.compared(at, high)?));
                 }
                 _ => return None,
             }
@@ -311,7 +349,7 @@ impl Scope<'_> {
         let equal = |column: usize| {
             let mut on = comparisons.iter().filter(move |(at, ..)| *at == column);
             match (on.next(), on.next()) {
-                (Some((_, BinaryOperator::Eq, given)), None) => Some(given.clone()),
+                (Some((_, Comparing::Equal, given)), None) => Some(given.clone()),
                 _ => None,
             }
         };
@@ -342,61 +380,62 @@ impl Scope<'_> {
         if let Some(parameter) = self.parameter(value, data_type, Place::Compared(at)) {
             return Some(parameter);
         }
-        compared_literal(self.table, at, value).map(Given::Constant)
+        compared_literal(self.table, at, literal(value)?).map(Given::Constant)
     }
 
     /// A parameter whose type is this, or (but as an operand) another integer's where this is one, or open: then it is
     /// this from now on.
     fn parameter(&mut self, value: &Expr, data_type: DataType, place: Place) -> Option<Given> {
-        let (value, negated) = match value {
-            Expr::UnaryOp { op: UnaryOperator::Minus, expr } if self.seen.uses.is_some() => (expr.as_ref(), true),
-            value => (value, false),
+        let (value, negated) = match &value.kind {
+            ExprKind::Unary { op, arg }
+                if self.seen.uses.is_some() && op.schema.is_empty() && op.symbol.as_str() == "-" =>
+            {
+                (arg.as_ref(), true)
+            }
+            _ => (value, false),
         };
-        let Expr::Value(v) = value else { return None };
-        let Value::Placeholder(name) = &v.value else { return None };
-        let number: usize = name.strip_prefix('$')?.parse().ok()?;
-        type_parameter(value, data_type, &mut self.seen.types).then_some(())?;
+        let ExprKind::Parameter(number) = value.kind else { return None };
+        // More parameters than the protocol can carry do not get a place.
+        let at = (number as usize).checked_sub(1).filter(|at| *at < 65_535)?;
+        if self.seen.types.len() <= at {
+            self.seen.types.resize(at + 1, None);
+        }
+        let is = *self.seen.types[at].get_or_insert(data_type);
         // Some drivers state bigint for every integer: what does not fit then takes the general way.
         let integer = |t: DataType| matches!(t, DataType::Int2 | DataType::Int4 | DataType::Int8);
-        let is = self.seen.types[number - 1]?;
         let converted = integer(is) && integer(data_type) && !matches!(place, Place::Operand(_));
         (is == data_type || converted).then_some(())?;
         if let Some(uses) = &mut self.seen.uses {
-            uses[number - 1] = Some(Use { place, negated });
+            uses[at] = Some(Use { place, negated });
         }
-        Some(Given::Parameter(number - 1, data_type))
+        Some(Given::Parameter(at, data_type))
     }
 
     fn default(&mut self, at: usize) -> Option<Given> {
         let column = &self.table.columns[at];
-        if column.default_sql.is_none() {
-            return Some(Given::Constant(Datum::Null));
-        }
-        let default = crate::parse::stored::default_of(self.table, at).ok()?;
-        match self.now(at, &default) {
+        let Some(sql) = &column.default_sql else { return Some(Given::Constant(Datum::Null)) };
+        let default = Stored::read(sql)?;
+        match self.now(at, default.expr()) {
             Some(now) => Some(now),
-            None => Some(Given::Constant(literal(&default, column)?.ok()?)),
+            None => Some(Given::Constant(constant(default.expr(), column)?.ok()?)),
         }
     }
 
     /// The transaction's time, where the column is a timestamp.
     fn now(&mut self, at: usize, value: &Expr) -> Option<Given> {
-        let Expr::Function(function) = value else { return None };
-        let name = function.name.to_string().to_lowercase();
-        let plain = match &function.args {
-            FunctionArguments::None => name == "current_timestamp",
-            FunctionArguments::List(list) => name == "now" && list.args.is_empty() && list.clauses.is_empty(),
-            FunctionArguments::Subquery(_) => false,
+        let is_now = match &value.kind {
+            ExprKind::Special { function: SpecialFunction::CurrentTimestamp, args } => args.is_empty(),
+            ExprKind::Call(call) => is_plain(call) && called_plainly(call, "now") && call.args.is_empty() && !call.star,
+            _ => false,
         };
-        let bare = function.over.is_none() && function.filter.is_none() && function.within_group.is_empty();
-        (plain && bare && self.data_type(at) == DataType::Timestamp).then_some(())?;
+        (is_now && self.data_type(at) == DataType::Timestamp).then_some(())?;
         self.seen.now = true;
         Some(Given::Now)
     }
 
     /// A value that is given to a column and depends on no row.
     fn assigned(&mut self, at: usize, value: &Expr) -> Option<Given> {
-        if is_default(value) {
+        if matches!(value.kind, ExprKind::Default) {
             return self.default(at);
         }
         if let Some(parameter) = self.parameter(value, self.data_type(at), Place::Assigned(at)) {
@@ -405,20 +444,20 @@ impl Scope<'_> {
         if let Some(now) = self.now(at, value) {
             return Some(now);
         }
-        Some(Given::Constant(literal(value, &self.table.columns[at])?.ok()?))
+        Some(Given::Constant(constant(value, &self.table.columns[at])?.ok()?))
     }
 
     fn new_value(&mut self, at: usize, value: &Expr) -> Option<NewValue> {
         let to = self.data_type(at);
-        match value {
-            Expr::Nested(inner) => self.new_value(at, inner),
-            Expr::BinaryOp { left, op, right } => {
-                let op = match op {
-                    BinaryOperator::Plus => Arithmetic::Add,
-                    BinaryOperator::Minus => Arithmetic::Subtract,
-                    BinaryOperator::Multiply => Arithmetic::Multiply,
+        match &value.kind {
+            ExprKind::Binary { op, args } if op.schema.is_empty() => {
+                let op = match op.symbol.as_str() {
+                    "+" => Arithmetic::Add,
+                    "-" => Arithmetic::Subtract,
+                    "*" => Arithmetic::Multiply,
                     _ => return None,
                 };
+                let [left, right] = args.as_ref();
                 let (operand, given, flipped) = match (self.column(left), self.column(right)) {
                     (Some(operand), None) => (operand, right, false),
                     (None, Some(operand)) => (operand, left, true),
@@ -436,13 +475,13 @@ impl Scope<'_> {
                 let value = self.operand(given, operand)?;
                 Some(NewValue::Computed { column: operand, op, value, flipped })
             }
-            value if !is_default(value) && self.column(value).is_some() => {
+            ExprKind::Column(_) => {
                 let other = self.column(value)?;
                 let from = self.data_type(other);
                 let integers = is_integer(from) && is_integer(to);
                 (integers || from == to).then_some(NewValue::Column(other))
             }
-            value => self.assigned(at, value).map(NewValue::Given),
+            _ => self.assigned(at, value).map(NewValue::Given),
         }
     }
 
@@ -450,73 +489,66 @@ impl Scope<'_> {
     fn operand(&mut self, value: &Expr, column: usize) -> Option<Given> {
         match self.parameter(value, self.data_type(column), Place::Operand(column)) {
             Some(parameter) => Some(parameter),
-            None => operand_literal(self.table, column, value).map(Given::Constant),
+            None => operand_literal(self.table, column, literal(value)?).map(Given::Constant),
         }
     }
 
     /// What is shown, with names and types.
-    fn output(&self, projection: &[SelectItem]) -> Option<(Output, Vec<String>, Vec<DataType>)> {
-        if let [SelectItem::ExprWithAlias { expr: Expr::Function(_), alias }] = projection {
-            let SelectItem::ExprWithAlias { expr, .. } = &projection[0] else { return None };
-            return Some((self.aggregate(expr)?, vec![fold(alias)], vec![DataType::Int8]));
+    fn output(&self, items: &[Item]) -> Option<(Output, Vec<String>, Vec<DataType>)> {
+        if let [Item { expr: Expr { kind: ExprKind::Call(call), .. }, alias }] = items {
+            let name = alias.as_ref().unwrap_or(call.name.last()).name.clone();
+            return Some((self.aggregate(call)?, vec![name], vec![DataType::Int8]));
         }
         let (mut columns, mut names) = (vec![], vec![]);
-        for item in projection {
-            match item {
-                SelectItem::Wildcard(options) if options.to_string().is_empty() => {
-                    for (at, column) in live_columns(self.table) {
-                        columns.push(at);
-                        names.push(column.name.clone());
-                    }
-                }
-                SelectItem::UnnamedExpr(expr) => {
-                    let at = self.column(expr)?;
+        for Item { expr, alias } in items {
+            if let ExprKind::Star(None) = &expr.kind {
+                for (at, column) in live_columns(self.table) {
                     columns.push(at);
-                    names.push(self.table.columns[at].name.clone());
+                    names.push(column.name.clone());
                 }
-                SelectItem::ExprWithAlias { expr, alias } => {
-                    columns.push(self.column(expr)?);
-                    names.push(fold(alias));
-                }
-                _ => return None,
+                continue;
             }
+            let at = self.column(expr)?;
+            columns.push(at);
+            names.push(alias.as_ref().map_or(&self.table.columns[at].name, |alias| &alias.name).clone());
         }
         let types = columns.iter().map(|at| self.data_type(*at)).collect();
         Some((Output::Columns(columns), names, types))
     }
 
     /// `count(*)`, or the `sum` of an int4 column.
-    fn aggregate(&self, expr: &Expr) -> Option<Output> {
-        let text = expr.to_string().to_lowercase();
-        if text == "count(*)" {
+    fn aggregate(&self, call: &Call) -> Option<Output> {
+        is_plain(call).then_some(())?;
+        if called_plainly(call, "count") && call.star {
             return Some(Output::Count);
         }
-        let name = text.strip_prefix("sum(")?.strip_suffix(')')?;
-        let column = |(_, c): &(usize, &terrace_engine::ColumnDef)| c.name == name && c.data_type == DataType::Int4;
-        live_columns(self.table).find(column).map(|(at, _)| Output::Sum(at))
+        let [argument] = call.args.as_slice() else { return None };
+        (called_plainly(call, "sum") && !call.star && argument.name.is_none()).then_some(())?;
+        let at = self.column(&argument.value)?;
+        (self.data_type(at) == DataType::Int4).then_some(Output::Sum(at))
     }
 
     /// The columns of ORDER BY, and whether downwards.
     fn sort(&self, query: &Query, output: &Output, names: &[String]) -> Option<Vec<(usize, bool)>> {
-        let Some(order_by) = &query.order_by else { return Some(vec![]) };
-        let (OrderByKind::Expressions(terms), None) = (&order_by.kind, &order_by.interpolate) else { return None };
+        if query.order.is_empty() {
+            return Some(vec![]);
+        }
         let Output::Columns(columns) = output else { return None };
         let mut sort: Vec<(usize, bool)> = vec![];
-        for term in terms {
-            (term.with_fill.is_none() && term.options.nulls_first.is_none()).then_some(())?;
-            let down = term.options.asc == Some(false);
+        for term in &query.order {
+            (term.nulls.is_none() && term.using.is_none()).then_some(())?;
             // A name is an output column's first.
             let named = |name: &Ident| {
-                let same = |(shown, at): (&String, &usize)| (*shown == fold(name)).then_some(*at);
+                let same = |(shown, at): (&String, &usize)| (*shown == name.name).then_some(*at);
                 names.iter().zip(columns).filter_map(same).collect::<Vec<usize>>()
             };
-            let at = match &term.expr {
-                Expr::Identifier(name) => match named(name).as_slice() {
+            let at = match &term.expr.kind {
+                ExprKind::Column(name) if name.parts().len() == 1 => match named(name.last()).as_slice() {
                     [] => self.column(&term.expr)?,
                     [at] => *at,
                     _ => return None,
                 },
-                other => self.column(other)?,
+                _ => self.column(&term.expr)?,
             };
             let ordered = matches!(
                 self.data_type(at),
@@ -528,25 +560,33 @@ impl Scope<'_> {
                     | DataType::Timestamp
             );
             ordered.then_some(())?;
-            sort.push((at, down));
+            sort.push((at, term.descending));
         }
         Some(sort)
     }
 
     /// The outer `None`: it is not plain.
-    fn limit(&mut self, query: &Query) -> Option<Option<Given>> {
-        let limit = match &query.limit_clause {
-            None => return Some(None),
-            Some(LimitClause::LimitOffset { limit: Some(limit), offset: None, limit_by }) if limit_by.is_empty() => {
-                limit
-            }
-            Some(_) => return None,
-        };
+    fn limit(&mut self, limit: Option<&Expr>) -> Option<Option<Given>> {
+        let Some(limit) = limit else { return Some(None) };
         if let Some(parameter) = self.parameter(limit, DataType::Int8, Place::Limit) {
             return Some(Some(parameter));
         }
-        limit_literal(limit).map(|n| Some(Given::Constant(n)))
+        limit_literal(literal(limit)?).map(|n| Some(Given::Constant(n)))
     }
+}
+
+/// A call with nothing but arguments.
+fn is_plain(call: &Call) -> bool {
+    let Call { name: _, args: _, star: _, distinct, variadic, order, within, filter, over } = call;
+    !distinct && !variadic && order.is_empty() && within.is_empty() && filter.is_none() && over.is_none()
+}
+
+fn called_plainly(call: &Call, function: &str) -> bool {
+    matches!(call.name.parts(), [name] if name.name == function)
+}
+
+fn literal(expr: &Expr) -> Option<&Literal> {
+    if let ExprKind::Literal(literal) = &expr.kind { Some(literal) } else { None }
 }
 
 type Bounds = (Arc<Index>, Vec<Given>, Option<(Given, bool)>, Option<(Given, bool)>);
@@ -557,7 +597,7 @@ fn bounds_of(index: &Arc<Index>, comparisons: &[Comparison]) -> Option<Bounds> {
     let mut prefix = vec![];
     let mut columns = index.columns.iter().peekable();
     while let Some(column) = columns.peek() {
-        let Some(at) = left.iter().position(|(c, op, _)| c == *column && *op == BinaryOperator::Eq) else { break };
+        let Some(at) = left.iter().position(|(c, op, _)| c == *column && *op == Comparing::Equal) else { break };
         prefix.push(left.remove(at).2.clone());
         columns.next();
     }
@@ -565,11 +605,11 @@ fn bounds_of(index: &Arc<Index>, comparisons: &[Comparison]) -> Option<Bounds> {
     for (at, op, given) in left {
         (Some(&at) == columns.peek()).then_some(())?;
         let (end, included) = match op {
-            BinaryOperator::Gt => (&mut low, false),
-            BinaryOperator::GtEq => (&mut low, true),
-            BinaryOperator::Lt => (&mut high, false),
-            BinaryOperator::LtEq => (&mut high, true),
-            _ => return None,
+            Comparing::Greater => (&mut low, false),
+            Comparing::GreaterEqual => (&mut low, true),
+            Comparing::Less => (&mut high, false),
+            Comparing::LessEqual => (&mut high, true),
+            Comparing::Equal => return None,
         };
         end.replace((given.clone(), included)).is_none().then_some(())?;
     }
@@ -577,81 +617,85 @@ fn bounds_of(index: &Arc<Index>, comparisons: &[Comparison]) -> Option<Bounds> {
     narrowed.then(|| (index.clone(), prefix, low, high))
 }
 
-/// The operator with its sides exchanged; only comparisons that an index serves.
-fn swapped(op: &BinaryOperator) -> Option<BinaryOperator> {
-    Some(match op {
-        BinaryOperator::Eq => BinaryOperator::Eq,
-        BinaryOperator::Lt => BinaryOperator::Gt,
-        BinaryOperator::LtEq => BinaryOperator::GtEq,
-        BinaryOperator::Gt => BinaryOperator::Lt,
-        BinaryOperator::GtEq => BinaryOperator::LtEq,
-        _ => return None,
-    })
+impl Comparing {
+    /// Only comparisons that an index serves.
+    fn of(symbol: &str) -> Option<Comparing> {
+        Some(match symbol {
+            "=" => Comparing::Equal,
+            "<" => Comparing::Less,
+            "<=" => Comparing::LessEqual,
+            ">" => Comparing::Greater,
+            ">=" => Comparing::GreaterEqual,
+            _ => return None,
+        })
+    }
+
+    /// With its sides exchanged.
+    fn swapped(self) -> Comparing {
+        match self {
+            Comparing::Equal => Comparing::Equal,
+            Comparing::Less => Comparing::Greater,
+            Comparing::LessEqual => Comparing::GreaterEqual,
+            Comparing::Greater => Comparing::Less,
+            Comparing::GreaterEqual => Comparing::LessEqual,
+        }
+    }
 }
 
 fn is_integer(data_type: DataType) -> bool {
     matches!(data_type, DataType::Int4 | DataType::Int8)
 }
 
-fn compared_literal(table: &Table, at: usize, value: &Expr) -> Option<Datum> {
-    let column = &table.columns[at];
-    let (inner, is_integer) = match value {
-        Expr::UnaryOp { op: UnaryOperator::Minus, expr } if is_integer(column.data_type) => (expr.as_ref(), true),
-        value => (value, is_integer(column.data_type)),
+fn compared_literal(table: &Table, at: usize, literal: &Literal) -> Option<Datum> {
+    let column: &ColumnDef = &table.columns[at];
+    let fits = match literal {
+        Literal::Int(_) => is_integer(column.data_type),
+        Literal::Text(_) => matches!(column.data_type, DataType::Text | DataType::Varchar(0)),
+        Literal::Bool(_) => column.data_type == DataType::Bool,
+        Literal::Null | Literal::Number(_) | Literal::Bits { .. } => false,
     };
-    let Expr::Value(v) = inner else { return None };
-    match &v.value {
-        Value::Number(text, false) if is_integer && text.parse::<i64>().is_ok() => literal(value, column)?.ok(),
-        Value::SingleQuotedString(_) if matches!(column.data_type, DataType::Text | DataType::Varchar(0)) => {
-            literal(value, column)?.ok()
+    fits.then_some(())?;
+    of_literal(literal, column)?.ok()
+}
+
+fn operand_literal(table: &Table, at: usize, literal: &Literal) -> Option<Datum> {
+    let column = &table.columns[at];
+    match (column.data_type, literal) {
+        (DataType::Float8, Literal::Int(_) | Literal::Number(_)) => of_literal(literal, column)?.ok(),
+        // As PostgreSQL types it.
+        (DataType::Int4 | DataType::Int8, Literal::Int(value)) => {
+            Some(i32::try_from(*value).map_or(Datum::Int8(*value), Datum::Int4))
         }
-        Value::Boolean(_) if column.data_type == DataType::Bool => literal(value, column)?.ok(),
         _ => None,
     }
 }
 
-fn operand_literal(table: &Table, at: usize, value: &Expr) -> Option<Datum> {
-    let column = &table.columns[at];
-    let (inner, sign) = match value {
-        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => (expr.as_ref(), -1),
-        value => (value, 1),
-    };
-    let Expr::Value(v) = inner else { return None };
-    let Value::Number(text, false) = &v.value else { return None };
-    match column.data_type {
-        DataType::Float8 => literal(value, column)?.ok(),
-        // As PostgreSQL types it.
-        _ => {
-            let value = sign * text.parse::<i64>().ok()?;
-            Some(i32::try_from(value).map_or(Datum::Int8(value), Datum::Int4))
-        }
+fn limit_literal(literal: &Literal) -> Option<Datum> {
+    match literal {
+        Literal::Int(count @ 0..) => Some(Datum::Int8(*count)),
+        _ => None,
     }
-}
-
-fn limit_literal(value: &Expr) -> Option<Datum> {
-    let Expr::Value(v) = value else { return None };
-    let Value::Number(text, false) = &v.value else { return None };
-    Some(Datum::Int8(text.parse().ok()?))
 }
 
 impl Use {
     /// The literal's value as the parameter that stands for it; `None` where the statement with it is the general
     /// way's.
-    pub(crate) fn value(self, by_key: &ByKey, literal: &Literal<'_>) -> Option<Datum> {
-        let value = match literal {
-            Literal::Number(text) => Value::Number((*text).to_owned(), false),
-            Literal::Text(text) => Value::SingleQuotedString(text.clone().into_owned()),
+    pub(crate) fn value(self, by_key: &ByKey, literal: &ShapeLiteral<'_>) -> Option<Datum> {
+        let sign = if self.negated { "-" } else { "" };
+        let literal = match literal.kind {
+            ShapeKind::Integer | ShapeKind::Number => {
+                let text = format!("{sign}{}", literal.value);
+                text.parse().map_or_else(|_| Literal::Number(text), Literal::Int)
+            }
+            ShapeKind::Text if !self.negated => Literal::Text(literal.value.clone().into_owned()),
+            ShapeKind::Text | ShapeKind::Other => return None,
         };
-        let mut expr = Expr::Value(value.with_empty_span());
-        if self.negated {
-            expr = Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(expr) };
-        }
         match self.place {
-            Place::Compared(at) => compared_literal(&by_key.table, at, &expr),
-            Place::Assigned(at) => crate::plan::changes::literal(&expr, &by_key.table.columns[at])?.ok(),
-            Place::Limit => limit_literal(&expr),
+            Place::Compared(at) => compared_literal(&by_key.table, at, &literal),
+            Place::Assigned(at) => of_literal(&literal, &by_key.table.columns[at])?.ok(),
+            Place::Limit => limit_literal(&literal),
             Place::Operand(at) => {
-                let datum = operand_literal(&by_key.table, at, &expr)?;
+                let datum = operand_literal(&by_key.table, at, &literal)?;
                 match (by_key.table.columns[at].data_type, datum) {
                     (DataType::Int4, Datum::Int8(v)) => i32::try_from(v).ok().map(Datum::Int4),
                     (_, datum) => Some(datum),

@@ -4,8 +4,7 @@
 //! 2. A string literal is its value from here on, however it was quoted (`'...'`, `E'...'`, `$$...$$`, `U&'...'`):
 //!    nobody reads it twice.
 //! 3. Where the tokenizer reads a text otherwise than PostgreSQL, the tokens are put right, or the text is refused.
-//! 4. A name has at most [`NAME_MAX`] bytes from here on: what is beyond them is cut off, as PostgreSQL does it
-//!    ([`cut_names`] tells of it).
+//! 4. A name has at most [`NAME_MAX`] bytes from here on: what is beyond them is cut off, as PostgreSQL does it.
 use crate::error::{from_parser, unsupported};
 use crate::parse::grammar::Grammar;
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -48,7 +47,7 @@ pub(crate) fn tokenize(sql: &str) -> Result<Vec<TokenWithSpan>> {
                 continue;
             }
             Token::Word(word) if word.value.len() > NAME_MAX => {
-                Token::Word(Word { value: cut(&word.value).to_owned(), ..word.clone() })
+                Token::Word(Word { value: terrace_grammar::cut(&word.value).to_owned(), ..word.clone() })
             }
             other => {
                 refuse(other, *span, &tokens[at + 1..])?;
@@ -60,31 +59,6 @@ pub(crate) fn tokenize(sql: &str) -> Result<Vec<TokenWithSpan>> {
     let fits = |t: &TokenWithSpan| !matches!(&t.token, Token::Word(word) if word.value.len() > NAME_MAX);
     debug_assert!(exact.iter().all(fits), "invariant 4");
     Ok(exact)
-}
-
-/// As many whole characters of a name as it may have.
-pub(crate) fn cut(name: &str) -> &str {
-    &name[..name.floor_char_boundary(NAME_MAX)]
-}
-
-/// A notice for each name of a text that is cut (invariant 4).
-pub(crate) fn cut_names(sql: &str) -> Vec<EngineError> {
-    let is_part = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'$' || b > 127;
-    // Quoted names may have anything in them.
-    if sql.len() <= NAME_MAX
-        || !(sql.contains('"') || sql.as_bytes().split(|b| !is_part(*b)).any(|w| w.len() > NAME_MAX))
-    {
-        return vec![];
-    }
-    let names = read(sql).unwrap_or_default().into_iter().filter_map(|t| match t.token {
-        Token::Word(word) if word.value.len() > NAME_MAX => Some(word),
-        _ => None,
-    });
-    let notice = |word: Word| {
-        let name = if word.quote_style.is_some() { word.value } else { word.value.to_ascii_lowercase() };
-        EngineError::new("42622", format!("identifier \"{name}\" will be truncated to \"{}\"", cut(&name)))
-    };
-    names.map(notice).collect()
 }
 
 /// The text of the string that the next one continues: `'a'`, white space with the end of a line in it, `'b'`.

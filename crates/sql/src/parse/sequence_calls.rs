@@ -1,13 +1,15 @@
 //! `nextval`, `currval`, `lastval` and `setval` in a statement's tree. They stand where a statement evaluates them
 //! once: in VALUES, in a default, in a SELECT without FROM.
 use crate::error::unsupported;
-use crate::parse::{fold, object_name, parse_name, template};
+use crate::parse::stored::Stored;
+use crate::parse::{fold, relation, template};
 use datafusion::sql::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Query, SelectItem, SetExpr, Statement, UnaryOperator, Value,
     Visit, VisitMut, Visitor, VisitorMut,
 };
 use std::ops::ControlFlow;
 use terrace_engine::{ColumnDef, EngineError, Result};
+use terrace_grammar::statement::{self as tree, ExprKind, Literal};
 
 /// A function of sequences, with its arguments.
 #[derive(Clone, Debug)]
@@ -36,7 +38,7 @@ fn literal_text(expr: &Expr) -> Option<&str> {
     }
 }
 
-pub(crate) fn literal_number(expr: &Expr) -> Option<i64> {
+fn literal_number(expr: &Expr) -> Option<i64> {
     match expr {
         Expr::Nested(inner) => literal_number(inner),
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match expr.as_ref() {
@@ -58,15 +60,58 @@ fn is_true(expr: &Expr) -> Option<bool> {
     }
 }
 
+/// The sequence that a literal names.
+fn named(function: &str, text: Option<&str>) -> Result<String> {
+    let text = text.ok_or_else(|| unsupported(format!("{function} of anything but a literal name")))?;
+    let invalid = || EngineError::new("42602", format!("invalid name syntax: {text}"));
+    relation(&terrace_grammar::name_of(text).ok_or_else(invalid)?)
+}
+
+fn is_function(name: &str) -> bool {
+    matches!(name, "nextval" | "currval" | "lastval" | "setval")
+}
+
 /// The call that an expression is.
-pub(crate) fn call_of(expr: &Expr) -> Option<Result<Call>> {
+pub(crate) fn call_of(expr: &tree::Expr) -> Option<Result<Call>> {
+    let ExprKind::Call(call) = &expr.kind else { return None };
+    let name = call.name.last().name.as_str();
+    if !is_function(name) {
+        return None;
+    }
+    fn text(expr: &tree::Expr) -> Option<&str> {
+        match &expr.kind {
+            ExprKind::Literal(Literal::Text(text)) => Some(text),
+            ExprKind::Cast { arg, .. } => text(arg),
+            _ => None,
+        }
+    }
+    let arguments: Vec<&tree::Expr> = call.args.iter().map(|arg| &arg.value).collect();
+    let sequence = |expr: &tree::Expr| named(name, text(expr));
+    Some(match (name, arguments.as_slice()) {
+        ("nextval", [of]) => sequence(of).map(Call::Next),
+        ("currval", [of]) => sequence(of).map(Call::Current),
+        ("lastval", []) => Ok(Call::Last),
+        ("setval", [of, value, rest @ ..]) if rest.len() <= 1 => {
+            match (&value.kind, rest.first().map_or(&ExprKind::Literal(Literal::Bool(true)), |called| &called.kind)) {
+                (ExprKind::Literal(Literal::Int(value)), ExprKind::Literal(Literal::Bool(called))) => {
+                    sequence(of).map(|name| Call::Set(name, *value, *called))
+                }
+                _ => Err(unsupported("setval of anything but literals")),
+            }
+        }
+        _ => Err(EngineError::new("42883", format!("function {name} with these arguments does not exist"))),
+    })
+}
+
+/// The call that an expression of the old way is.
+pub(crate) fn old_call_of(expr: &Expr) -> Option<Result<Call>> {
     let function = match expr {
-        Expr::Nested(inner) => return call_of(inner),
+        Expr::Nested(inner) => return old_call_of(inner),
         Expr::Function(function) => function,
         _ => return None,
     };
     let name = function.name.0.last()?.as_ident().map(fold)?;
-    if !matches!(name.as_str(), "nextval" | "currval" | "lastval" | "setval") {
+    if !is_function(&name) {
         return None;
     }
     let FunctionArguments::List(list) = &function.args else { return None };
@@ -78,11 +123,7 @@ pub(crate) fn call_of(expr: &Expr) -> Option<Result<Call>> {
             _ => None,
         })
         .collect();
-    let sequence = |expr: &Expr| -> Result<String> {
-        let text = literal_text(expr).ok_or_else(|| unsupported(format!("{name} of anything but a literal name")))?;
-        let invalid = || EngineError::new("42602", format!("invalid name syntax: {text}"));
-        object_name(&parse_name(text).ok_or_else(invalid)?)
-    };
+    let sequence = |expr: &Expr| named(&name, literal_text(expr));
     Some(match (name.as_str(), arguments.as_slice()) {
         ("nextval", [of]) => sequence(of).map(Call::Next),
         ("currval", [of]) => sequence(of).map(Call::Current),
@@ -103,7 +144,7 @@ pub(crate) fn calls(query: &Query) -> Result<Vec<Call>> {
     impl Visitor for Calls {
         type Break = EngineError;
         fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<EngineError> {
-            match (expr, call_of(expr)) {
+            match (expr, old_call_of(expr)) {
                 (Expr::Nested(_), _) | (_, None) => ControlFlow::Continue(()),
                 (_, Some(Err(error))) => ControlFlow::Break(error),
                 (_, Some(Ok(call))) => {
@@ -130,7 +171,7 @@ pub(crate) fn replaced(query: &Query, values: &[i64]) -> Result<Statement> {
     impl VisitorMut for Replace {
         type Break = ();
         fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-            if !matches!(expr, Expr::Nested(_)) && call_of(expr).is_some() {
+            if !matches!(expr, Expr::Nested(_)) && old_call_of(expr).is_some() {
                 *expr = self.0.pop().expect("a value for each call");
             }
             ControlFlow::Continue(())
@@ -157,7 +198,7 @@ pub(crate) fn replaced(query: &Query, values: &[i64]) -> Result<Statement> {
 /// The sequence that a column's default takes its value from.
 pub(crate) fn sequence_of(column: &ColumnDef) -> Option<String> {
     let sql = column.default_sql.as_deref().filter(|sql| sql.contains("nextval"))?;
-    match call_of(&crate::parse::stored::parsed(sql).ok()??)?.ok()? {
+    match call_of(Stored::read(sql)?.expr())?.ok()? {
         Call::Next(name) => Some(name),
         _ => None,
     }

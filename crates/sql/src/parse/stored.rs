@@ -1,87 +1,151 @@
 //! Expressions that the catalogue keeps as text: defaults and check constraints.
 //!
-//! 1. What is read back is what was written: an expression whose text would be read otherwise is refused.
+//! 1. A text is kept as it was written, with single spaces. It is changed in the places of names only, so that what is
+//!    read back is what was written.
 use crate::error::unsupported;
-use crate::parse::{fold, template};
-use datafusion::sql::sqlparser::ast::Visit;
-use datafusion::sql::sqlparser::ast::Visitor;
-use datafusion::sql::sqlparser::ast::{Expr, SelectItem, SetExpr, Value, ValueWithSpan, VisitMut, VisitorMut};
-use std::ops::ControlFlow;
-use terrace_engine::Check;
-use terrace_engine::Table;
-use terrace_engine::{EngineError, Result};
+use std::ops::Range;
+use terrace_engine::{Check, EngineError, Result};
+use terrace_grammar::statement::{Body, Expr, ExprKind, Node, Statement, walk};
+use terrace_grammar::{Parsed, token_end};
 
-/// The text of an expression. Refused where reading it would give another one.
-pub(crate) fn text_of(expr: &Expr) -> Result<String> {
-    let mut quoted = expr.clone();
-    let _ = VisitMut::visit(&mut quoted, &mut Quote);
-    let text = quoted.to_string();
-    if parsed(&text).ok().flatten().as_ref() != Some(expr) {
-        let hint = "Write it in another way, with plain names and literals.";
-        return Err(unsupported(format!("keeping the expression {text}")).with_hint(hint));
-    }
-    Ok(text)
+const BEFORE: &str = "SELECT ";
+
+/// An expression that was kept, with the text that its places are places of.
+pub(crate) struct Stored {
+    text: String,
+    parsed: Parsed,
 }
 
-/// The expression of a text; `None` where it is none.
-pub(crate) fn parsed(text: &str) -> Result<Option<Expr>> {
-    let query = template(&format!("SELECT {text}"))?;
-    let SetExpr::Select(mut select) = *query.body else { return Ok(None) };
-    match (select.projection.pop(), select.projection.is_empty()) {
-        (Some(SelectItem::UnnamedExpr(expr)), true) => Ok(Some(expr)),
-        _ => Ok(None),
+impl Stored {
+    /// `None` where the text is no expression.
+    pub(crate) fn read(text: &str) -> Option<Stored> {
+        let text = format!("{BEFORE}{text}");
+        let mut all = crate::parse::parsed(&text).ok()?;
+        let parsed = all.pop().filter(|_| all.is_empty())?;
+        item(&parsed)?;
+        Some(Stored { text, parsed })
     }
-}
 
-/// The parser prints a plain string as if its quotes might have been escaped already. Where that would tell, `E'...'`
-/// is exact.
-struct Quote;
+    pub(crate) fn expr(&self) -> &Expr {
+        item(&self.parsed).expect("it was looked at when it was read")
+    }
 
-impl VisitorMut for Quote {
-    type Break = EngineError;
-
-    fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<EngineError> {
-        if let Value::SingleQuotedString(text) = &value.value
-            && (text.contains("''") || text.contains("\\'"))
-        {
-            value.value = Value::EscapedStringLiteral(text.clone());
+    /// The text with other texts in some places, which are in order.
+    fn edited(&self, edits: &[(Range<usize>, String)]) -> String {
+        let (mut text, mut at) = (String::new(), BEFORE.len());
+        for (place, new) in edits {
+            text.push_str(&self.text[at..place.start]);
+            text.push_str(new);
+            at = place.end;
         }
-        ControlFlow::Continue(())
+        text.push_str(&self.text[at..]);
+        text
     }
 }
 
-pub(crate) fn default_of(table: &Table, column: usize) -> Result<Expr> {
-    let sql = table.columns[column].default_sql.as_deref().unwrap_or("NULL");
-    let broken = || EngineError::new("XX000", format!("the default {sql} is not an expression"));
-    parsed(sql)?.ok_or_else(broken)
+/// The one item of a SELECT.
+fn item(parsed: &Parsed) -> Option<&Expr> {
+    let Statement::Query(query) = parsed.statement() else { return None };
+    let Body::Select(select) = &query.body else { return None };
+    match select.items.as_slice() {
+        [item] if item.alias.is_none() => Some(&item.expr),
+        _ => None,
+    }
 }
 
-/// The expression of a stored constraint.
-pub(crate) fn check_expr(check: &Check) -> Result<Expr> {
+fn stored(check: &Check) -> Result<Stored> {
     let broken = || EngineError::new("XX000", format!("the constraint {} is not an expression", check.name));
-    parsed(&check.sql)?.ok_or_else(broken)
+    Stored::read(&check.sql).ok_or_else(broken)
 }
 
-/// The folded names of the columns that an expression names.
+/// The names of the columns that an expression names.
 pub(crate) fn columns_of(expr: &Expr) -> Vec<String> {
-    struct Names(Vec<String>);
-    impl Visitor for Names {
-        type Break = ();
-        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-            if let Expr::Identifier(ident) = expr {
-                self.0.push(fold(ident));
-            }
-            ControlFlow::Continue(())
+    let mut names = vec![];
+    walk(Node::Expr(expr), &mut |node| {
+        if let Node::Expr(Expr { kind: ExprKind::Column(name), .. }) = node
+            && let [column] = name.parts()
+        {
+            names.push(column.name.clone());
         }
-    }
-    let mut names = Names(vec![]);
-    let _ = Visit::visit(expr, &mut names);
-    names.0.sort();
-    names.0.dedup();
-    names.0
+        true
+    });
+    names.sort();
+    names.dedup();
+    names
 }
 
 /// The names of the columns that a stored constraint is about.
 pub(crate) fn columns_named(check: &Check) -> Vec<String> {
-    check_expr(check).map_or(vec![], |expr| columns_of(&expr))
+    stored(check).map_or(vec![], |stored| columns_of(stored.expr()))
 }
+
+/// The text of a new constraint, with the table's name taken off its columns. What depends on more than its row is
+/// refused.
+pub(crate) fn constraint(text: &str, table: &str) -> Result<String> {
+    let stored = Stored::read(terrace_grammar::without_parens(text));
+    let stored = stored.ok_or_else(|| EngineError::new("XX000", format!("{text} is not an expression")))?;
+    let (mut edits, mut refused) = (vec![], None);
+    walk(Node::Expr(stored.expr()), &mut |node| {
+        match node {
+            Node::Query(_) => refused = Some(unsupported("a subquery in a check constraint")),
+            Node::Expr(expr) => match &expr.kind {
+                ExprKind::Parameter(_) => {
+                    let message = "there is no parameter in a check constraint";
+                    refused = Some(EngineError::new("42P02", message));
+                }
+                ExprKind::Column(name) => {
+                    if let [of, column] = name.parts()
+                        && of.name == table
+                    {
+                        edits.push((of.at as usize..column.at as usize, String::new()));
+                    }
+                }
+                _ => {}
+            },
+        }
+        refused.is_none()
+    });
+    match refused {
+        Some(error) => Err(error),
+        None => {
+            edits.sort_by_key(|(place, _)| place.start);
+            Ok(stored.edited(&edits))
+        }
+    }
+}
+
+/// Constraints with a column renamed.
+pub(crate) fn renamed(checks: &[Check], from: &str, to: &str) -> Result<Vec<Check>> {
+    let quoted = format!("\"{}\"", to.replace('"', "\"\""));
+    let rename = |check: &Check| {
+        let stored = stored(check)?;
+        let mut edits = vec![];
+        walk(Node::Expr(stored.expr()), &mut |node| {
+            if let Node::Expr(Expr { kind: ExprKind::Column(name), .. }) = node
+                && let [column] = name.parts()
+                && column.name == from
+            {
+                let place = column.at as usize..token_end(&stored.text, column.at) as usize;
+                edits.push((place, quoted.clone()));
+            }
+            true
+        });
+        edits.sort_by_key(|(place, _)| place.start);
+        Ok(Check { name: check.name.clone(), sql: stored.edited(&edits) })
+    };
+    checks.iter().map(rename).collect()
+}
+
+/// Those that do not name the column.
+pub(crate) fn without(checks: &[Check], column: &str) -> Result<Vec<Check>> {
+    let mut kept = vec![];
+    for check in checks {
+        if !columns_of(stored(check)?.expr()).iter().any(|name| name == column) {
+            kept.push(check.clone());
+        }
+    }
+    Ok(kept)
+}
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,181 @@ use datafusion::sql::sqlparser::ast::{
     CharacterLength, DataType as SqlType, ExactNumberInfo, ObjectName, TimezoneInfo,
 };
 use terrace_engine::{DataType, EngineError, Result};
+use terrace_grammar::statement::{ExprKind, Literal, TypeName};
+
+/// The type that a name stands for, as far as there is one.
+pub(crate) fn data_type(name: &TypeName) -> Result<DataType> {
+    if name.set_of || name.of_column {
+        return Err(unsupported(format!("the type {}", shown(name))));
+    }
+    let modifier = |expr: &terrace_grammar::statement::Expr| match &expr.kind {
+        ExprKind::Literal(Literal::Int(value)) => Some(*value),
+        _ => None,
+    };
+    let modifiers: Option<Vec<i64>> = name.modifiers.iter().map(modifier).collect();
+    let modifiers = modifiers.ok_or_else(|| EngineError::new("42601", "type modifiers must be simple constants"))?;
+    let plain = if name.dimensions.is_empty() { own_name(name) } else { None };
+    Ok(match (plain, modifiers.as_slice()) {
+        (Some("int2"), []) => DataType::Int2,
+        (Some("int4"), []) => DataType::Int4,
+        (Some("int8"), []) => DataType::Int8,
+        (Some("float4"), []) => DataType::Float4,
+        (Some("float8"), []) => DataType::Float8,
+        (Some("bool"), []) => DataType::Bool,
+        (Some("text"), []) => DataType::Text,
+        (Some("bytea"), []) => DataType::Bytea,
+        (Some("date"), []) => DataType::Date,
+        (Some("uuid"), []) => DataType::Uuid,
+        (Some("timestamp"), [] | [6]) => DataType::Timestamp,
+        (Some("timestamptz"), [] | [6]) => DataType::Timestamptz,
+        (Some("numeric"), []) => DataType::Numeric(None),
+        (Some("numeric"), [precision]) => exact(*precision, 0)?,
+        (Some("numeric"), [precision, scale]) => exact(*precision, *scale)?,
+        (Some("varchar"), []) => DataType::Varchar(0),
+        (Some("varchar"), [length]) => of_length("varchar", *length)?,
+        (Some("bpchar"), [length]) => of_length("char", *length)?,
+        // As long as the value, and compared without its blanks: there is no such type here. char(1) would cut values.
+        (Some("bpchar"), []) => {
+            return Err(unsupported("bpchar without a length").with_hint("Use char(n), or text."));
+        }
+        _ => return Err(no_type(name)),
+    })
+}
+
+/// The name of a type that is one of the system's, without the schema.
+fn own_name(name: &TypeName) -> Option<&str> {
+    match name.name.parts() {
+        [own] => Some(&own.name),
+        [schema, own] if schema.name == "pg_catalog" => Some(&own.name),
+        _ => None,
+    }
+}
+
+/// The type as messages show it.
+fn shown(name: &TypeName) -> String {
+    let own = match own_name(name) {
+        Some("int4") => "integer",
+        Some("int8") => "bigint",
+        Some("int2") => "smallint",
+        Some("float8") => "double precision",
+        Some("float4") => "real",
+        Some("bool") => "boolean",
+        Some("varbit") => "bit varying",
+        Some("timetz") => "time with time zone",
+        Some("timestamptz") => "timestamp with time zone",
+        Some(own) => own,
+        None => return name.name.shown(),
+    };
+    format!("{own}{}", "[]".repeat(name.dimensions.len()))
+}
+
+fn exact(precision: i64, scale: i64) -> Result<DataType> {
+    if (39..=1000).contains(&precision) {
+        let error = unsupported(format!("numeric of precision {precision}"));
+        return Err(error.with_hint("Use a precision of at most 38."));
+    }
+    let outside = |what: &str, value: i64, limits: &str| {
+        EngineError::new("22023", format!("NUMERIC {what} {value} must be between {limits}"))
+    };
+    let narrow = u8::try_from(precision).map_err(|_| outside("precision", precision, "1 and 1000"))?;
+    let small = u8::try_from(scale).map_err(|_| outside("scale", scale, &format!("0 and precision {precision}")))?;
+    let data_type = DataType::Numeric(Some((narrow, small)));
+    data_type.check().map(|()| data_type)
+}
+
+fn of_length(name: &str, length: i64) -> Result<DataType> {
+    if length < 1 {
+        // The engine's varchar of length 0 is one without a length.
+        return Err(EngineError::new("22023", format!("length for type {name} must be at least 1")));
+    }
+    let length = u32::try_from(length).unwrap_or(u32::MAX);
+    let data_type = if name == "char" { DataType::Char(length) } else { DataType::Varchar(length) };
+    data_type.check().map(|()| data_type)
+}
+
+fn no_type(name: &TypeName) -> EngineError {
+    let use_instead = match own_name(name) {
+        Some("serial" | "serial2" | "serial4" | "serial8" | "smallserial" | "bigserial") => {
+            "bigint, with keys from the client"
+        }
+        Some("timestamp") => "timestamp without time zone",
+        Some("timestamptz") => "timestamp with time zone",
+        Some("time" | "timetz") => "timestamp or text",
+        Some(own) if DATA_TYPES.contains(&own) => "text",
+        _ => return EngineError::new("42704", format!("type \"{}\" does not exist", shown(name))),
+    };
+    unsupported(format!("type {}", shown(name))).with_hint(format!("Use {use_instead}."))
+}
+
+/// Types of PostgreSQL that are none here, and those that are, for arrays of them.
+const DATA_TYPES: &[&str] = &[
+    "bit",
+    "bool",
+    "box",
+    "bpchar",
+    "bytea",
+    "char",
+    "cid",
+    "cidr",
+    "circle",
+    "citext",
+    "date",
+    "daterange",
+    "float4",
+    "float8",
+    "hstore",
+    "inet",
+    "int2",
+    "int2vector",
+    "int4",
+    "int4range",
+    "int8",
+    "int8range",
+    "interval",
+    "json",
+    "jsonb",
+    "jsonpath",
+    "line",
+    "lseg",
+    "macaddr",
+    "macaddr8",
+    "money",
+    "name",
+    "numeric",
+    "numrange",
+    "oid",
+    "oidvector",
+    "path",
+    "pg_lsn",
+    "pg_snapshot",
+    "point",
+    "polygon",
+    "refcursor",
+    "regclass",
+    "regcollation",
+    "regconfig",
+    "regdictionary",
+    "regnamespace",
+    "regoper",
+    "regoperator",
+    "regproc",
+    "regprocedure",
+    "regrole",
+    "regtype",
+    "text",
+    "tid",
+    "tsquery",
+    "tsrange",
+    "tstzrange",
+    "tsvector",
+    "txid_snapshot",
+    "uuid",
+    "varbit",
+    "varchar",
+    "xid",
+    "xid8",
+    "xml",
+];
 
 /// The type of a column or a cast, as far as there is one.
 pub(crate) fn column_type(sql: &SqlType) -> Result<DataType> {

@@ -346,7 +346,7 @@ fn class_name(catalog: &Catalog, oid: u32) -> String {
 
 /// The OID that `name::regclass` means.
 fn class_oid(catalog: &Catalog, name: &str) -> Option<u32> {
-    let name = crate::parse::lexical::cut(name.strip_prefix("public.").unwrap_or(name).trim_matches('"'));
+    let name = terrace_grammar::cut(name.strip_prefix("public.").unwrap_or(name).trim_matches('"'));
     if let Ok(oid) = name.parse() {
         return Some(oid);
     }

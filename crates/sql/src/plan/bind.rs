@@ -36,10 +36,11 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use scope::Ctes;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 use terrace_engine::{DataType, EngineError, Table};
+use terrace_grammar::Parsed;
 use terrace_grammar::statement::{At, Query, Statement};
-use terrace_grammar::{Options, Parsed};
 
 /// Why a query was not bound.
 #[derive(Debug)]
@@ -102,30 +103,57 @@ pub enum Binding {
     Only,
 }
 
-/// A query as it is bound.
-///
-/// Invariant: the statement is a query.
-#[derive(Debug)]
+/// A statement as it was parsed, with its text.
+#[derive(Clone, Debug)]
 pub(crate) struct Tree {
-    parsed: Parsed,
+    parsed: Arc<Parsed>,
+    text: Arc<str>,
+    /// It is the statement within a PREPARE.
+    prepared: bool,
     pub(crate) binding: Binding,
 }
 
 impl Tree {
-    /// The tree of a text that is one query; `None`: it is none, or is not to be bound.
-    pub(crate) fn of(sql: &str, binding: Binding) -> Option<Tree> {
-        if binding == Binding::Never {
-            return None;
-        }
-        let mut statements = terrace_grammar::parse(sql, Options::default()).ok()?;
-        let parsed = statements.pop().filter(|_| statements.is_empty())?;
-        matches!(parsed.statement(), Statement::Query(_)).then_some(Tree { parsed, binding })
+    pub(crate) fn new(parsed: Parsed, text: Arc<str>, binding: Binding) -> Tree {
+        Tree { parsed: Arc::new(parsed), text, prepared: false, binding }
     }
 
-    pub(crate) fn query(&self) -> &Query {
+    /// The statement that a PREPARE keeps.
+    pub(crate) fn of_prepared(&self) -> Option<Tree> {
+        let prepares = matches!(self.parsed.statement(), Statement::Prepare(_)) && !self.prepared;
+        prepares.then(|| Tree { prepared: true, ..self.clone() })
+    }
+
+    pub(crate) fn statement(&self) -> &Statement {
         match self.parsed.statement() {
-            Statement::Query(query) => query,
-            other => unreachable!("{other:?} is no query"),
+            Statement::Prepare(prepare) if self.prepared => &prepare.statement,
+            statement => statement,
+        }
+    }
+
+    /// What places in the tree are places of.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Where the statement stands in the text.
+    pub(crate) fn place(&self) -> Range<At> {
+        match self.parsed.statement() {
+            Statement::Prepare(prepare) if self.prepared => prepare.place.clone(),
+            _ => self.parsed.range.start as At..self.parsed.range.end as At,
+        }
+    }
+
+    /// How many levels the tree has at most.
+    pub(crate) fn height(&self) -> u32 {
+        self.parsed.height
+    }
+
+    /// The query that the statement is.
+    pub(crate) fn query(&self) -> Option<&Query> {
+        match self.statement() {
+            Statement::Query(query) if query.locking.is_empty() => Some(query),
+            _ => None,
         }
     }
 }

@@ -4,7 +4,6 @@
 //! 2. The query of a change begins with the row's address and version ([`source_query`]); then come the old columns,
 //!    then the assigned values.
 use crate::error::{undefined_column, unsupported};
-use crate::parse::stored::default_of;
 use crate::parse::{fold, object_name, template};
 use crate::plan::planner::TARGET;
 use crate::plan::scan::{RID, UNDO, WRITER};
@@ -139,6 +138,28 @@ pub(crate) fn assigning_query(
         assigned.push(at);
     }
     Ok((source_query(target, items, others, selection), assigned))
+}
+
+/// The expression of a text, as the old way reads it.
+pub(crate) fn expr_of(text: &str) -> Result<Expr> {
+    let broken = || EngineError::new("0A000", format!("the expression {text} is not supported yet"));
+    let mut statement = crate::parse::parse_one(&format!("SELECT {text}")).map_err(|error| match error.state.0 {
+        "42601" => broken().with_detail(error.message),
+        _ => error,
+    })?;
+    let statement = statement.as_mut().ok_or_else(broken)?;
+    crate::plan::refusals::prepare(statement)?;
+    let Statement::Query(query) = statement else { return Err(broken()) };
+    let SetExpr::Select(select) = query.body.as_mut() else { return Err(broken()) };
+    match (select.projection.pop(), select.projection.is_empty()) {
+        (Some(SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }), true) => Ok(expr),
+        _ => Err(broken()),
+    }
+}
+
+/// The default of a column; NULL where it has none.
+pub(crate) fn default_of(table: &Table, column: usize) -> Result<Expr> {
+    expr_of(table.columns[column].default_sql.as_deref().unwrap_or("NULL"))
 }
 
 /// One column and value each; `(a, b) = (1, 2)` is taken apart.

@@ -131,7 +131,8 @@ impl Planner<'_> {
 
     /// Plans a query from its tree; `None`: it takes the old way.
     fn bind(&self, tree: &Tree, types: &[Option<DataType>]) -> Result<Option<Planned>> {
-        caught_now(|| match bind::bind(self, tree.query(), types) {
+        let Some(query) = tree.query().filter(|_| tree.binding != Binding::Never) else { return Ok(None) };
+        caught_now(|| match bind::bind(self, query, types) {
             Ok(Whole { bound, tables }) => {
                 let plan = rules::settle(bound.plan, true).map_err(from_datafusion)?;
                 Ok(Some(Planned { plan, tables }))

@@ -2,96 +2,77 @@
 //! kind go.
 use crate::cancel::CancelToken;
 use crate::error::unsupported;
-use crate::parse::fold;
-use crate::plan::bind::Tree;
 use crate::session::Session;
-use crate::statement::describe::{Described, Sources};
+use crate::session::prepared::Prepared;
+use crate::statement::kind::{Command, Task};
 use crate::statement::outcome::{Outcome, command, notice, text_rows};
-use crate::statement::run::LazyState;
 use crate::transaction::Block;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::sql::sqlparser::ast::{
-    ContextModifier, Expr, Ident, Reset, Set, Statement, TransactionAccessMode, TransactionIsolationLevel,
-    TransactionMode, Value,
-};
 use futures::stream;
 use std::sync::Arc;
-use terrace_engine::{DataType, EngineError, Isolation, Result};
+use terrace_engine::{Datum, EngineError, Isolation, Result};
+use terrace_grammar::statement::{
+    Isolation as Level, OfSetting, Set, SetTransaction, SettingValue, SettingValueKind, Transaction, TransactionKind,
+    TransactionMode,
+};
 
 impl Session {
-    /// Parameters and result columns of a statement.
-    pub(crate) async fn describe(
+    /// What the session carries out: it needs no transaction, or makes and ends one. Commits and rollbacks are never
+    /// cancelled.
+    pub(crate) async fn command(
         &mut self,
-        ast: &Statement,
-        tree: Option<&Tree>,
-        types: &[Option<DataType>],
-    ) -> Result<Described> {
-        if let Statement::ShowVariable { variable } = ast {
-            return Ok(Described::of(self.show(variable)?.0));
+        prepared: &Prepared,
+        command: Command<'_>,
+        parameters: &[Datum],
+        token: &Arc<CancelToken>,
+    ) -> Result<Outcome> {
+        match command {
+            Command::Transaction(transaction) => self.transaction_command(transaction).await,
+            Command::SetTransaction(set) => self.set_transaction(set).await,
+            Command::Set(set) => self.set_statement(set),
+            Command::Reset(reset) => self.reset(reset),
+            Command::Show(show) => {
+                let (schema, batch) = self.show(show)?;
+                let rows = stream::iter([Ok(batch)]);
+                Ok(Outcome::Rows { schema, stream: Box::pin(rows) })
+            }
+            Command::Discard(what) => self.discard(what).await,
+            Command::Prepare(prepare) => self.prepare_named(prepared, prepare, token).await,
+            Command::Execute(execute) => {
+                let inner = prepared.executes.as_ref().expect("an EXECUTE knows what it executes");
+                let values = self.arguments(execute, inner, token).await?;
+                self.execute_inner(inner, values, token).await
+            }
+            Command::Deallocate(name) => self.deallocate(name),
+            Command::Declare(declare) => self.declare(prepared, declare, parameters, token).await,
+            Command::Fetch(fetch) => self.fetch(fetch, token).await,
+            Command::Close(name) => self.close_cursor(name),
+            Command::Vacuum(vacuum) => match token.run(self.vacuum(vacuum)).await? {
+                false => Ok(self::command("VACUUM")),
+                true => {
+                    let done = self.in_transaction(prepared, ("VACUUM", Task::Analyze(vacuum)), parameters, token);
+                    Ok(done.await?.into_outcome(self, prepared.depth, token))
+                }
+            },
+            Command::AlterSystem(alter) => token.run(Box::pin(self.alter_system(alter))).await,
         }
-        let catalog = self.catalog().await;
-        let state = LazyState::new(&self.database.state, &self.clock);
-        Sources { state: &state, catalog: &catalog, info: &self.info, tree }.describe(ast, types).await
     }
 
-    /// What needs no transaction, or makes and ends one. Commits and rollbacks are never cancelled.
-    /// `depth`: a bound on the statement's.
-    pub(crate) async fn control(
-        &mut self,
-        ast: &Statement,
-        depth: usize,
-        token: &Arc<CancelToken>,
-    ) -> Result<Option<Outcome>> {
-        Ok(Some(match ast {
-            Statement::StartTransaction { modes, begin, modifier, statements, exception, .. } => {
-                if modifier.is_some() || !statements.is_empty() || exception.is_some() {
-                    return Err(unsupported("this form of BEGIN"));
-                }
-                let tag = if *begin { "BEGIN" } else { "START TRANSACTION" };
-                self.begin(modes, tag).await?
+    async fn transaction_command(&mut self, transaction: &Transaction) -> Result<Outcome> {
+        match &transaction.kind {
+            TransactionKind::Begin { start, modes } => {
+                self.begin(modes, if *start { "START TRANSACTION" } else { "BEGIN" }).await
             }
-            Statement::Commit { chain, modifier, .. } => {
-                if *chain || modifier.is_some() {
-                    return Err(unsupported("AND CHAIN"));
-                }
-                self.end(true).await?
+            TransactionKind::Commit { chain: true } | TransactionKind::Rollback { chain: true } => {
+                Err(unsupported("AND CHAIN"))
             }
-            Statement::Savepoint { .. }
-            | Statement::ReleaseSavepoint { .. }
-            | Statement::Rollback { chain: false, savepoint: Some(_) } => return self.savepoint(ast).await,
-            Statement::Rollback { chain, .. } => {
-                if *chain {
-                    return Err(unsupported("AND CHAIN"));
-                }
-                self.end(false).await?
-            }
-            Statement::Prepare { .. } | Statement::Deallocate { .. } | Statement::Discard { .. } => {
-                self.manage_statements(ast, depth, token).await?
-            }
-            Statement::Close { cursor } => self.close_cursor(cursor)?,
-            Statement::Vacuum(vacuum) => match token.run(self.vacuum(vacuum)).await? {
-                true => command("VACUUM"),
-                false => return Ok(None),
-            },
-            Statement::Pragma { .. } => return token.run(Box::pin(self.alter_system(ast))).await,
-            Statement::Set(set) => self.set_statement(set).await?,
-            Statement::Reset(reset) => {
-                match &reset.reset {
-                    Reset::ALL => self.shared.settings.lock().reset_all(),
-                    Reset::ConfigurationParameter(name) => {
-                        self.shared.settings.lock().reset(&name.to_string(), false)?;
-                    }
-                }
-                command("RESET")
-            }
-            Statement::ShowVariable { variable } => {
-                let (schema, batch) = self.show(variable)?;
-                let rows = stream::iter([Ok(batch)]);
-                Outcome::Rows { schema, stream: Box::pin(rows) }
-            }
-            _ => return Ok(None),
-        }))
+            TransactionKind::Commit { chain: false } => self.end(true).await,
+            TransactionKind::Rollback { chain: false } => self.end(false).await,
+            TransactionKind::Savepoint(name) => self.savepoint(&name.name).await,
+            TransactionKind::Release(name) => self.release(&name.name).await,
+            TransactionKind::RollbackTo(name) => self.rollback_to(&name.name).await,
+        }
     }
 
     async fn begin(&mut self, modes: &[TransactionMode], tag: &str) -> Result<Outcome> {
@@ -149,46 +130,43 @@ impl Session {
         Ok(Outcome::Command { tag: tag.into(), notices })
     }
 
-    async fn set_statement(&mut self, set: &Set) -> Result<Outcome> {
-        match set {
-            Set::SingleAssignment { scope, hivevar: false, variable, values } => {
-                let local = match scope {
-                    Some(ContextModifier::Global) => return Err(unsupported("SET GLOBAL")),
-                    scope => *scope == Some(ContextModifier::Local),
-                };
-                let name = variable.to_string();
-                let values: Vec<String> = values.iter().map(setting_value).collect::<Result<_>>()?;
-                return self.assign(&name, &values.join(", "), local);
-            }
-            Set::SetTimeZone { local, value } => return self.assign("TimeZone", &setting_value(value)?, *local),
-            Set::SetNames { charset_name, collation_name: None } => {
-                return self.assign("client_encoding", &charset_name.value, false);
-            }
-            Set::SetNamesDefault {} => {}
-            Set::SetTransaction { modes, snapshot: None, session } => {
-                return self.set_transaction(modes, *session).await;
-            }
-            other => return Err(unsupported(format!("the statement {other}"))),
+    fn set_statement(&mut self, set: &Set) -> Result<Outcome> {
+        let name = set.name.name.as_str();
+        match name {
+            "role" => return Err(unsupported("SET ROLE")),
+            "session_authorization" => return Err(unsupported("SET SESSION AUTHORIZATION")),
+            _ => {}
         }
-        Ok(command("SET"))
-    }
-
-    fn assign(&mut self, name: &str, value: &str, local: bool) -> Result<Outcome> {
-        let outside = local && self.shared.block() == Block::None;
-        let mut settings = self.shared.settings.lock();
-        let is_zone = name.eq_ignore_ascii_case("TimeZone");
-        match value.to_ascii_lowercase().as_str() {
-            "local" if is_zone => settings.reset(name, local)?,
-            "default" => settings.reset(name, local)?,
-            _ => settings.set(name, value, local)?,
+        let outside = set.local && self.shared.block() == Block::None;
+        match &set.value {
+            None => self.shared.settings.lock().reset(name, set.local)?,
+            Some(values) => {
+                let values = values.iter().map(setting_value).collect::<Result<Vec<&str>>>()?;
+                self.shared.settings.lock().set(name, &values.join(", "), set.local)?;
+            }
         }
+        self.tell_application()?;
         let outside = outside.then(|| notice("25P01", "SET LOCAL can only be used in transaction blocks"));
         Ok(Outcome::Command { tag: "SET".into(), notices: outside.into_iter().collect() })
     }
 
-    async fn set_transaction(&mut self, modes: &[TransactionMode], session: bool) -> Result<Outcome> {
+    fn reset(&mut self, reset: &OfSetting) -> Result<Outcome> {
+        match &reset.name {
+            None => self.shared.settings.lock().reset_all(),
+            Some(name) => self.shared.settings.lock().reset(&name.name, false)?,
+        }
+        self.tell_application()?;
+        Ok(command("RESET"))
+    }
+
+    fn tell_application(&self) -> Result<()> {
+        self.shared.activity.set_application(&self.setting("application_name")?);
+        Ok(())
+    }
+
+    async fn set_transaction(&mut self, SetTransaction { modes, session, at: _ }: &SetTransaction) -> Result<Outcome> {
         let isolation = isolation(modes)?;
-        if session {
+        if *session {
             if let Some(isolation) = isolation {
                 self.shared.settings.lock().set("default_transaction_isolation", isolation_name(isolation), false)?;
             }
@@ -208,26 +186,23 @@ impl Session {
         Ok(command("SET"))
     }
 
-    fn show(&self, variable: &[Ident]) -> Result<(SchemaRef, RecordBatch)> {
-        let words: Vec<String> = variable.iter().map(fold).collect();
-        let name = words.join("_");
+    pub(crate) fn show(&self, show: &OfSetting) -> Result<(SchemaRef, RecordBatch)> {
         let one = |name: &str, value: String| text_rows(&[name], vec![vec![value]]);
-        match name.as_str() {
-            "all" => {
-                let settings = self.shared.settings.lock();
-                let mut rows: Vec<_> =
-                    settings.all().map(|(n, v)| vec![n.to_string(), v.to_string(), String::new()]).collect();
-                rows.sort_by_key(|row| row[0].to_lowercase());
-                Ok(text_rows(&["name", "setting", "description"], rows))
-            }
-            "transaction_isolation_level" | "transaction_isolation" => {
+        let Some(name) = &show.name else {
+            let settings = self.shared.settings.lock();
+            let mut rows: Vec<_> =
+                settings.all().map(|(n, v)| vec![n.to_string(), v.to_string(), String::new()]).collect();
+            rows.sort_by_key(|row| row[0].to_lowercase());
+            return Ok(text_rows(&["name", "setting", "description"], rows));
+        };
+        match name.name.as_str() {
+            "transaction_isolation" => {
                 let isolation = self.isolation.unwrap_or_else(|| self.shared.settings.lock().default_isolation());
                 Ok(one("transaction_isolation", isolation_name(isolation).into()))
             }
             "session_authorization" => Ok(one("session_authorization", self.info.user.clone())),
-            "time_zone" | "timezone" => Ok(one("TimeZone", self.setting("TimeZone")?)),
-            _ => {
-                let (shown, value) = self.shared.settings.lock().show(&words.join("."))?;
+            name => {
+                let (shown, value) = self.shared.settings.lock().show(name)?;
                 Ok(one(shown, value))
             }
         }
@@ -241,23 +216,20 @@ fn isolation_name(isolation: Isolation) -> &'static str {
     }
 }
 
+/// The last level that is written.
 fn isolation(modes: &[TransactionMode]) -> Result<Option<Isolation>> {
     let mut isolation = None;
     for mode in modes {
         match mode {
-            TransactionMode::IsolationLevel(level) => {
-                isolation = Some(match level {
-                    TransactionIsolationLevel::ReadUncommitted | TransactionIsolationLevel::ReadCommitted => {
-                        Isolation::ReadCommitted
-                    }
-                    TransactionIsolationLevel::RepeatableRead => Isolation::RepeatableRead,
-                    TransactionIsolationLevel::Serializable => {
-                        return Err(unsupported("isolation level SERIALIZABLE"));
-                    }
-                    TransactionIsolationLevel::Snapshot => return Err(unsupported("isolation level SNAPSHOT")),
-                });
+            TransactionMode::Isolation(Level::ReadUncommitted | Level::ReadCommitted) => {
+                isolation = Some(Isolation::ReadCommitted);
             }
-            TransactionMode::AccessMode(_) => {}
+            TransactionMode::Isolation(Level::RepeatableRead) => isolation = Some(Isolation::RepeatableRead),
+            TransactionMode::Isolation(Level::Serializable) => {
+                return Err(unsupported("isolation level SERIALIZABLE"));
+            }
+            // It is about SERIALIZABLE alone.
+            TransactionMode::ReadOnly(_) | TransactionMode::Deferrable(_) => {}
         }
     }
     Ok(isolation)
@@ -266,21 +238,15 @@ fn isolation(modes: &[TransactionMode]) -> Result<Option<Isolation>> {
 /// READ ONLY or READ WRITE, as a setting.
 fn access(modes: &[TransactionMode]) -> Option<&'static str> {
     modes.iter().rev().find_map(|mode| match mode {
-        TransactionMode::AccessMode(TransactionAccessMode::ReadOnly) => Some("on"),
-        TransactionMode::AccessMode(TransactionAccessMode::ReadWrite) => Some("off"),
-        TransactionMode::IsolationLevel(_) => None,
+        TransactionMode::ReadOnly(true) => Some("on"),
+        TransactionMode::ReadOnly(false) => Some("off"),
+        TransactionMode::Isolation(_) | TransactionMode::Deferrable(_) => None,
     })
 }
 
-fn setting_value(expr: &Expr) -> Result<String> {
-    match expr {
-        Expr::Value(value) => match &value.value {
-            Value::SingleQuotedString(text) | Value::DoubleQuotedString(text) => Ok(text.clone()),
-            Value::Number(text, _) => Ok(text.clone()),
-            Value::Boolean(value) => Ok(if *value { "on" } else { "off" }.into()),
-            _ => Err(EngineError::new("42601", format!("syntax error at \"{expr}\""))),
-        },
-        Expr::Identifier(ident) => Ok(ident.value.clone()),
-        other => Ok(other.to_string()),
+fn setting_value(value: &SettingValue) -> Result<&str> {
+    match &value.kind {
+        SettingValueKind::Text(text) | SettingValueKind::Number(text) => Ok(text),
+        SettingValueKind::Interval(..) => Err(unsupported("an interval as a time zone")),
     }
 }

@@ -7,20 +7,21 @@
 //!    once if there is no block (53200 if they do not fit).
 use crate::cancel::CancelToken;
 use crate::error::{from_datafusion, unsupported};
-use crate::parse::fold;
 use crate::session::Session;
 use crate::session::prepared::Prepared;
+use crate::session::rows::Worked;
+use crate::statement::kind::Task;
 use crate::statement::outcome::{Done, Outcome, command};
 use crate::transaction::Block;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
-use datafusion::sql::sqlparser::ast::{CloseCursor, FetchDirection, Ident, Statement};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use std::pin::pin;
 use std::sync::Arc;
-use terrace_engine::{EngineError, Paused, Result, Underway};
+use terrace_engine::{Datum, EngineError, Paused, Result, Underway};
+use terrace_grammar::statement::{Declare, Direction, Fetch, Ident};
 use terrace_storage::{Reads, counting};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
@@ -92,28 +93,19 @@ impl Remaining {
 }
 
 /// How many rows forward. 55000 where it goes back.
-fn rows_forward(direction: &FetchDirection) -> Result<u64> {
-    let back = || {
-        EngineError::new("55000", "cursor can only scan forward")
-            .with_hint("Read what you need again with another query.")
-    };
-    let count = |text: String| match text.parse::<i64>() {
-        Ok(n) if n < 0 => Err(back()),
-        Ok(n) => Ok(n as u64),
-        Err(_) => Err(EngineError::new("22003", format!("\"{text}\" is no number of rows"))),
-    };
+fn rows_forward(direction: Direction) -> Result<u64> {
     match direction {
-        FetchDirection::Next => Ok(1),
-        FetchDirection::All | FetchDirection::ForwardAll => Ok(u64::MAX),
-        FetchDirection::Count { limit } | FetchDirection::Forward { limit: Some(limit) } => {
-            count(limit.value.to_string())
+        Direction::Forward(i64::MAX) => Ok(u64::MAX),
+        Direction::Forward(count @ 0..) => Ok(count as u64),
+        Direction::Backward(count @ ..0) => Ok(count.unsigned_abs()),
+        Direction::Forward(_) | Direction::Backward(_) => {
+            Err(EngineError::new("55000", "cursor can only scan forward")
+                .with_hint("Read what you need again with another query."))
         }
-        FetchDirection::Forward { limit: None } => Ok(1),
-        FetchDirection::Absolute { .. } | FetchDirection::Relative { .. } => {
-            Err(unsupported(format!("FETCH {direction}")))
-        }
-        FetchDirection::First | FetchDirection::Last => Err(unsupported(format!("FETCH {direction}"))),
-        FetchDirection::Prior | FetchDirection::Backward { .. } | FetchDirection::BackwardAll => Err(back()),
+        Direction::Absolute(1) => Err(unsupported("FETCH FIRST")),
+        Direction::Absolute(-1) => Err(unsupported("FETCH LAST")),
+        Direction::Absolute(_) => Err(unsupported("FETCH ABSOLUTE")),
+        Direction::Relative(_) => Err(unsupported("FETCH RELATIVE")),
     }
 }
 
@@ -121,12 +113,22 @@ fn no_cursor(name: &str) -> EngineError {
     EngineError::new("34000", format!("cursor \"{name}\" does not exist"))
 }
 
-fn in_use(name: &str) -> EngineError {
-    EngineError::new("55006", format!("cursor \"{name}\" is being read"))
+/// Refuses what a cursor cannot be.
+pub(crate) fn refuse_form(declare: &Declare) -> Result<()> {
+    let locked = declare.hold && !declare.query.locking.is_empty();
+    let refused = [
+        (declare.binary, "DECLARE ... BINARY"),
+        (declare.scroll == Some(true), "DECLARE ... SCROLL"),
+        (locked, "DECLARE ... WITH HOLD of rows that are locked"),
+    ];
+    match refused.iter().find(|(is, _)| *is) {
+        Some((_, what)) => Err(unsupported(what)),
+        None => Ok(()),
+    }
 }
 
-fn is_held(ast: &Statement) -> bool {
-    matches!(ast, Statement::Declare { stmts } if stmts.iter().any(|declare| declare.hold == Some(true)))
+fn in_use(name: &str) -> EngineError {
+    EngineError::new("55006", format!("cursor \"{name}\" is being read"))
 }
 
 impl Session {
@@ -135,20 +137,34 @@ impl Session {
         self.cursors.get(name).map(|cursor| cursor.schema.clone())
     }
 
-    /// The columns that a FETCH returns; `None` for other statements.
-    pub(crate) fn fetched_columns(&self, ast: &Statement) -> Result<Option<SchemaRef>> {
-        match ast {
-            Statement::Fetch { name, into: None, .. } => {
-                let name = fold(name);
-                self.cursor_columns(&name).map(Some).ok_or_else(|| no_cursor(&name))
-            }
-            _ => Ok(None),
+    /// The columns that a FETCH returns; `None`: a MOVE.
+    pub(crate) fn fetched_columns(&self, fetch: &Fetch) -> Result<Option<SchemaRef>> {
+        let name = &fetch.cursor.name;
+        match fetch.moves {
+            true => Ok(None),
+            false => self.cursor_columns(name).map(Some).ok_or_else(|| no_cursor(name)),
         }
     }
 
-    /// DECLARE: opens what `run` runs.
-    pub(crate) async fn declare(&mut self, name: &Ident, done: Done, prepared: &Prepared) -> Result<Outcome> {
-        let Done::Rows(rows) = done else { return Err(unsupported("a cursor for a query without rows")) };
+    /// DECLARE.
+    pub(crate) async fn declare(
+        &mut self,
+        prepared: &Prepared,
+        declare: &Declare,
+        parameters: &[Datum],
+        token: &Arc<CancelToken>,
+    ) -> Result<Outcome> {
+        refuse_form(declare)?;
+        self.may_declare(declare)?;
+        let task = ("SELECT", Task::Query);
+        let done = self.in_transaction(prepared, task, parameters, token).await?;
+        self.open_cursor(declare, done, prepared).await
+    }
+
+    async fn open_cursor(&mut self, declare: &Declare, done: Worked, prepared: &Prepared) -> Result<Outcome> {
+        let Worked::Done { done: Done::Rows(rows), .. } = done else {
+            return Err(unsupported("a cursor for a query without rows"));
+        };
         let token = Arc::<CancelToken>::default();
         // FETCH has statistics of its own.
         let running = self.running.take();
@@ -159,7 +175,7 @@ impl Session {
             let paused = slot.txn.as_mut().map(|txn| txn.paused());
             (slot.savepoints.len(), slot.number, paused)
         };
-        let hold = prepared.statement.as_ref().is_some_and(is_held);
+        let hold = declare.hold;
         let mut remaining = Remaining { stream, begun: None, over: false, memory: None };
         let block = self.shared.block();
         if hold && block != Block::Explicit {
@@ -169,7 +185,7 @@ impl Session {
         let kept = hold && block == Block::None;
         let rows = Arc::new(Mutex::new(remaining));
         let cursor = Cursor { schema, rows, savepoints, token, hold, transaction, kept, paused };
-        let before = self.cursors.insert(fold(name), cursor);
+        let before = self.cursors.insert(declare.name.name.clone(), cursor);
         assert!(before.is_none(), "may_declare came first");
         Ok(command("DECLARE CURSOR"))
     }
@@ -207,22 +223,21 @@ impl Session {
     }
 
     /// Whether a cursor of that name may be declared now.
-    pub(crate) fn may_declare(&self, name: &Ident, ast: &Statement) -> Result<()> {
-        let name = fold(name);
-        if self.shared.block() != Block::Explicit && !is_held(ast) {
+    fn may_declare(&self, declare: &Declare) -> Result<()> {
+        let name = &declare.name.name;
+        if self.shared.block() != Block::Explicit && !declare.hold {
             return Err(EngineError::new("25P01", "DECLARE CURSOR can only be used in transaction blocks"));
         }
-        match self.cursors.contains_key(&name) {
+        match self.cursors.contains_key(name) {
             true => Err(EngineError::new("42P03", format!("cursor \"{name}\" already exists"))),
             false => Ok(()),
         }
     }
 
     /// FETCH and MOVE.
-    pub(crate) async fn fetch(&mut self, ast: &Statement, token: &Arc<CancelToken>) -> Result<Outcome> {
-        let Statement::Fetch { name, direction, into, .. } = ast else { unreachable!("the router sends it elsewhere") };
-        let name = fold(name);
-        let left = rows_forward(direction)?;
+    pub(crate) async fn fetch(&mut self, fetch: &Fetch, token: &Arc<CancelToken>) -> Result<Outcome> {
+        let name = fetch.cursor.name.clone();
+        let left = rows_forward(fetch.direction)?;
         let cursor = self.cursors.get(&name).ok_or_else(|| no_cursor(&name))?;
         let rows = cursor.rows.clone().try_lock_owned().map_err(|_| in_use(&name))?;
         let mut fetching = Fetching {
@@ -234,7 +249,7 @@ impl Session {
             running: self.running.clone(),
             _underway: cursor.paused.as_ref().and_then(Paused::go_on),
         };
-        if into.is_some() {
+        if fetch.moves {
             let mut moved = 0;
             while let Some(batch) = fetching.next().await? {
                 moved += batch.num_rows();
@@ -251,16 +266,15 @@ impl Session {
         Ok(Outcome::Rows { schema: cursor.schema.clone(), stream: stream.boxed() })
     }
 
-    /// CLOSE.
-    pub(crate) fn close_cursor(&mut self, cursor: &CloseCursor) -> Result<Outcome> {
-        match cursor {
-            CloseCursor::All => {
+    /// CLOSE. `None`: ALL.
+    pub(crate) fn close_cursor(&mut self, name: Option<&Ident>) -> Result<Outcome> {
+        match name {
+            None => {
                 self.cursors.clear();
                 Ok(command("CLOSE CURSOR ALL"))
             }
-            CloseCursor::Specific { name } => {
-                let name = fold(name);
-                self.cursors.remove(&name).ok_or_else(|| no_cursor(&name))?;
+            Some(Ident { name, .. }) => {
+                self.cursors.remove(name).ok_or_else(|| no_cursor(name))?;
                 Ok(command("CLOSE CURSOR"))
             }
         }

@@ -25,13 +25,17 @@ pub(crate) struct Heavy {
 impl Drop for Prepared {
     /// Giving back a million nodes takes long: nobody waits for it.
     fn drop(&mut self) {
-        if let (Some(Heavy { memory, env }), Some(statement)) = (self.heavy.take(), self.statement.take()) {
-            let (own, depth) = (env.clone(), self.depth);
-            env.spawn("drop a statement", async move {
-                own.run_long(Box::pin(async move { on_stack(depth, || drop((statement, memory))) })).await;
-            });
+        let trees = (self.statement.take(), self.old.take());
+        let depth = self.depth;
+        match self.heavy.take() {
+            None => on_stack(depth, || drop(trees)),
+            Some(Heavy { memory, env }) => {
+                let own = env.clone();
+                env.spawn("drop a statement", async move {
+                    own.run_long(Box::pin(async move { on_stack(depth, || drop((trees, memory))) })).await;
+                });
+            }
         }
-        on_stack(self.depth, || drop(self.statement.take()));
     }
 }
 

@@ -8,20 +8,20 @@
 use crate::cancel::CancelToken;
 use crate::database::Account;
 use crate::error::unsupported;
-use crate::parse::fold;
-use crate::parse::types::column_type;
-use crate::plan::changes::literal;
+use crate::parse::constants::constant;
+use crate::parse::types::data_type;
+use crate::plan::changes::expr_of;
 use crate::session::prepared::Prepared;
 use crate::session::{Describing, Session};
 use crate::stack::on_stack_for;
 use crate::statement::outcome::{Outcome, command};
 use crate::statement::run::{LazyState, Run};
 use crate::transaction::Block;
-use datafusion::sql::sqlparser::ast::{DataType as SqlType, DiscardObject, Expr, Ident, ObjectName, Statement as Ast};
 use futures::future::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use terrace_engine::{ColumnDef, DataType, Datum, EngineError, Result, Table};
+use terrace_grammar::statement::{Discard, Execute, Ident, Prepare, TypeName, Written};
 use terrace_storage::ObjectId;
 
 /// A prepared statement that has a name.
@@ -118,63 +118,44 @@ impl Session {
         }
     }
 
-    /// PREPARE, DEALLOCATE, DISCARD. `depth`: a bound on the statement's.
-    pub(crate) async fn manage_statements(
+    /// DEALLOCATE. `None`: ALL.
+    pub(crate) fn deallocate(&mut self, name: Option<&Ident>) -> Result<Outcome> {
+        let Some(Ident { name, .. }) = name else {
+            self.named.clear();
+            return Ok(command("DEALLOCATE ALL"));
+        };
+        self.named(name)?;
+        self.named.remove(name);
+        Ok(command("DEALLOCATE"))
+    }
+
+    /// PREPARE. `within`: the statement that it is, and what cancels it.
+    pub(crate) async fn prepare_named(
         &mut self,
-        ast: &Ast,
-        depth: usize,
+        within: &Prepared,
+        prepare: &Prepare,
         token: &Arc<CancelToken>,
     ) -> Result<Outcome> {
-        Ok(command(match ast {
-            Ast::Prepare { name, data_types, statement } => {
-                self.prepare_named(name, data_types, statement, (depth, token)).await?;
-                "PREPARE"
-            }
-            Ast::Deallocate { name, .. } if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all") => {
-                self.named.clear();
-                "DEALLOCATE ALL"
-            }
-            Ast::Deallocate { name, .. } => {
-                let name = fold(name);
-                self.named(&name)?;
-                self.named.remove(&name);
-                "DEALLOCATE"
-            }
-            Ast::Discard { object_type } => self.discard(object_type).await?,
-            other => unreachable!("the router sends {other} elsewhere"),
-        }))
-    }
-
-    /// `within`: a bound on the depth of the whole text, of which the statement is a part, and what cancels it.
-    async fn prepare_named(
-        &mut self,
-        name: &Ident,
-        types: &[SqlType],
-        statement: &Ast,
-        (depth, token): (usize, &Arc<CancelToken>),
-    ) -> Result<()> {
-        let name = fold(name);
-        if !matches!(statement, Ast::Query(_) | Ast::Insert(_) | Ast::Update { .. } | Ast::Delete(_)) {
-            let message = "syntax error: PREPARE takes SELECT, INSERT, UPDATE, DELETE or VALUES";
-            return Err(EngineError::new("42601", message));
-        }
+        let name = prepare.name.name.clone();
         self.refuse_taken(&name)?;
-        let stated = types.iter().map(stated_type).collect::<Result<Vec<_>>>()?;
-        // To be shown, not to be read again.
-        let sql = statement.to_string();
+        let stated = prepare.types.iter().map(stated_type).collect::<Result<Vec<_>>>()?;
+        let tree = within.statement.as_ref().and_then(|tree| tree.of_prepared());
+        let tree = tree.expect("a PREPARE has a statement in it");
+        let place = tree.place();
+        let sql = tree.text()[place.start as usize..place.end as usize].into();
         let describing = Describing::Within(token);
-        let prepared =
-            Box::pin(self.prepare_parsed(&sql, (Some(statement.clone()), None), depth, &stated, describing)).await?;
+        let prepared = Box::pin(self.prepare_tree(sql, Some(tree), &stated, describing)).await?;
         let parameters = prepared.parameters.iter().map(|t| t.pg_oid()).collect();
-        self.keep(name, Named { prepared, parameters })
+        self.keep(name, Named { prepared, parameters })?;
+        Ok(command("PREPARE"))
     }
 
-    async fn discard(&mut self, what: &DiscardObject) -> Result<&'static str> {
-        Ok(match what {
-            DiscardObject::ALL if self.in_block().await => {
+    pub(crate) async fn discard(&mut self, what: Discard) -> Result<Outcome> {
+        Ok(command(match what {
+            Discard::All if self.in_block().await => {
                 return Err(EngineError::new("25001", "DISCARD ALL cannot run inside a transaction block"));
             }
-            DiscardObject::ALL => {
+            Discard::All => {
                 self.named.clear();
                 self.cursors.clear();
                 self.forget_plans();
@@ -182,17 +163,17 @@ impl Session {
                 self.shared.settings.lock().reset_all();
                 "DISCARD ALL"
             }
-            DiscardObject::PLANS => {
+            Discard::Plans => {
                 self.forget_plans();
                 "DISCARD PLANS"
             }
-            DiscardObject::SEQUENCES => {
+            Discard::Sequences => {
                 self.shared.cell.lock().await.given = Default::default();
                 "DISCARD SEQUENCES"
             }
             // There are no temporary tables.
-            DiscardObject::TEMP => "DISCARD TEMP",
-        })
+            Discard::Temporary => "DISCARD TEMP",
+        }))
     }
 
     /// Whether what the client did before belongs to the same transaction.
@@ -210,13 +191,8 @@ impl Session {
     }
 
     /// What an EXECUTE of that name runs.
-    pub(crate) fn executed(&self, name: Option<&ObjectName>) -> Result<&Arc<Named>> {
-        let parts = name.map(|n| n.0.as_slice()).unwrap_or_default();
-        let name = match parts {
-            [part] => part.as_ident().map(fold),
-            _ => None,
-        };
-        let named = self.named(&name.ok_or_else(|| unsupported("this form of EXECUTE"))?)?;
+    pub(crate) fn executed(&self, name: &str) -> Result<&Arc<Named>> {
+        let named = self.named(name)?;
         match named.prepared.executes {
             Some(_) => Err(unsupported("EXECUTE of an EXECUTE")),
             None => Ok(named),
@@ -233,8 +209,8 @@ impl Session {
         assert!(inner.executes.is_none(), "an EXECUTE of an EXECUTE was refused");
         match &inner.statement {
             None => Box::pin(std::future::ready(Ok(Outcome::Empty))),
-            Some(ast) => {
-                let work = Box::pin(self.try_execute(inner, ast, values, token));
+            Some(tree) => {
+                let work = Box::pin(self.try_execute(inner, tree, values, token));
                 Box::pin(on_stack_for(inner.depth, work))
             }
         }
@@ -243,43 +219,38 @@ impl Session {
     /// The values of an EXECUTE's arguments.
     pub(crate) async fn arguments(
         &mut self,
-        ast: &Ast,
+        execute: &Execute,
         inner: &Arc<Prepared>,
         token: &Arc<CancelToken>,
     ) -> Result<Vec<Datum>> {
-        let Ast::Execute { name, parameters, into, using, immediate, output, default, .. } = ast else {
-            unreachable!("only EXECUTE executes")
-        };
-        if !into.is_empty() || !using.is_empty() || *immediate || *output || *default {
-            return Err(unsupported("this form of EXECUTE"));
-        }
-        if !Arc::ptr_eq(&self.executed(name.as_ref())?.prepared, inner) {
+        let name = &execute.name.name;
+        if !Arc::ptr_eq(&self.executed(name)?.prepared, inner) {
             return Err(EngineError::new("0A000", "cached plan must not change result type"));
         }
         let wanted = &inner.parameters;
-        if parameters.len() != wanted.len() {
-            let name = name.as_ref().map(ToString::to_string).unwrap_or_default();
+        if execute.args.len() != wanted.len() {
             let message = format!("wrong number of parameters for prepared statement \"{name}\"");
-            let detail = format!("Expected {} parameters but got {}.", wanted.len(), parameters.len());
+            let detail = format!("Expected {} parameters but got {}.", wanted.len(), execute.args.len());
             return Err(EngineError::new("42601", message).with_detail(detail));
         }
         let columns: Vec<ColumnDef> =
             (1..).zip(wanted).map(|(n, data_type)| ColumnDef::new(&format!("${n}"), *data_type)).collect();
-        let literals: Option<Vec<Result<Datum>>> =
-            parameters.iter().zip(&columns).map(|(expr, column)| literal(expr, column)).collect();
-        match literals {
+        let constants: Option<Vec<Result<Datum>>> =
+            execute.args.iter().zip(&columns).map(|(arg, column)| constant(&arg.expr, column)).collect();
+        match constants {
             Some(values) => values.into_iter().collect(),
-            None => self.evaluated(parameters, columns, token).await,
+            None => self.evaluated(&execute.args, columns, token).await,
         }
         .map_err(not_a_column)
     }
 
     async fn evaluated(
         &mut self,
-        arguments: &Vec<Expr>,
+        arguments: &[Written],
         columns: Vec<ColumnDef>,
         token: &Arc<CancelToken>,
     ) -> Result<Vec<Datum>> {
+        let arguments = arguments.iter().map(|arg| expr_of(&arg.text)).collect::<Result<Vec<_>>>()?;
         let number = self.ensure_transaction().await;
         let state = LazyState::new(&self.database.state, &self.clock);
         let run = Run {
@@ -292,22 +263,23 @@ impl Session {
             parameters: &[],
             types: &[],
             tree: None,
+            old: None,
             captured: None,
         };
         let positions: Vec<usize> = (0..columns.len()).collect();
         let table = Arc::new(Table::new(ObjectId(0), "parameters".into(), columns, vec![]));
-        let rows = Box::pin(run.value_rows(&table, &positions, &[arguments])).await?;
+        let rows = Box::pin(run.value_rows(&table, &positions, &[&arguments])).await?;
         Ok(rows.into_iter().next().expect("a row of values for a row of expressions"))
     }
 }
 
 /// `unknown` leaves it to the server.
-fn stated_type(written: &SqlType) -> Result<Option<DataType>> {
-    match written {
+fn stated_type(written: &TypeName) -> Result<Option<DataType>> {
+    match written.name.parts() {
         // An array is its text.
-        SqlType::Array(_) => Ok(Some(DataType::Text)),
-        _ if written.to_string().eq_ignore_ascii_case("unknown") => Ok(None),
-        _ => column_type(written).map(Some),
+        _ if !written.dimensions.is_empty() => Ok(Some(DataType::Text)),
+        [name] if name.name == "unknown" => Ok(None),
+        _ => data_type(written).map(Some),
     }
 }
 

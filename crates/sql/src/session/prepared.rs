@@ -3,8 +3,9 @@ use crate::by_key::ByKey;
 use crate::observe::Entry;
 use crate::plan::bind::Tree;
 use crate::session::heavy::Heavy;
+use crate::statement::kind::Kind;
+use crate::statement::old::Old;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::sql::sqlparser::ast::Statement;
 use parking_lot::Mutex;
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -24,9 +25,9 @@ pub struct Prepared {
     /// What is to be told of its text, each time that it is run in the simple protocol, or is prepared.
     pub notices: Vec<EngineError>,
     /// `None`: the text held no statement.
-    pub(crate) statement: Option<Statement>,
-    /// Where it is a query that may be bound.
-    pub(crate) tree: Option<Tree>,
+    pub(crate) statement: Option<Tree>,
+    /// The query or change in it, for the old way.
+    pub(crate) old: Option<Old>,
     /// A bound on its tree's depth.
     pub(crate) depth: usize,
     /// Where it is a statement on one row by its key, recognised against some version of the catalogue.
@@ -53,14 +54,8 @@ impl Prepared {
             return inner.tag(rows);
         }
         match &self.statement {
-            Some(Statement::Explain { .. }) => "EXPLAIN".to_owned(),
-            Some(Statement::ShowVariable { .. } | Statement::ShowVariables { .. }) => "SHOW".to_owned(),
-            Some(Statement::Copy { .. }) => format!("COPY {rows}"),
-            Some(Statement::Fetch { .. }) => format!("FETCH {rows}"),
-            Some(Statement::Insert(_)) => format!("INSERT 0 {rows}"),
-            Some(Statement::Update { .. }) => format!("UPDATE {rows}"),
-            Some(Statement::Delete(_)) => format!("DELETE {rows}"),
-            _ => format!("SELECT {rows}"),
+            Some(tree) => Kind::of(tree.statement()).tag_of_rows(rows),
+            None => format!("SELECT {rows}"),
         }
     }
 }

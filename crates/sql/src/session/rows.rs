@@ -22,9 +22,27 @@ use terrace_engine::Result;
 use terrace_env::Env;
 use terrace_storage::{Reads, counting};
 
+/// What came of a statement's work in its transaction.
+pub(crate) enum Worked {
+    /// It is handed out as it is: a statement by key has run.
+    Handed(Outcome),
+    /// In the transaction of that number.
+    Done { done: Done, number: u64 },
+}
+
+impl Worked {
+    /// `depth`: a bound on that of the statement.
+    pub(crate) fn into_outcome(self, session: &Session, depth: usize, token: &Arc<CancelToken>) -> Outcome {
+        match self {
+            Worked::Handed(outcome) => outcome,
+            Worked::Done { done, number } => session.outcome(done, number, depth, token),
+        }
+    }
+}
+
 impl Session {
     /// What was done, as it is handed out.
-    pub(crate) fn outcome(&self, done: Done, number: u64, depth: usize, token: &Arc<CancelToken>) -> Outcome {
+    fn outcome(&self, done: Done, number: u64, depth: usize, token: &Arc<CancelToken>) -> Outcome {
         match done {
             Done::Command(outcome) => outcome,
             Done::Rows(stream) => {

@@ -16,7 +16,6 @@ use crate::statement::run::LazyState;
 use crate::transaction::Block;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::sql::sqlparser::ast::Statement;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
@@ -114,7 +113,6 @@ impl Session {
     pub(crate) async fn execute_change(
         &mut self,
         statement: &Arc<Prepared>,
-        ast: &Statement,
         by_key: Arc<ByKey>,
         parameters: &[Datum],
     ) -> Changed {
@@ -126,7 +124,7 @@ impl Session {
         let begin = || Running::begin(observed, &this.shared, statement, began);
         let (mut reads, mut running) = (Reads::default(), None);
         let done = {
-            let work = pin!(this.by_key(statement, ast, by_key, Bound { parameters, now }));
+            let work = pin!(this.by_key(statement, by_key, Bound { parameters, now }));
             let mut work = pin!(counting(&mut reads, work));
             match poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await {
                 Poll::Ready(done) => done,

@@ -4,18 +4,19 @@
 //! 1. A statement is kept only if its meaning cannot change: statements by key, which name the version of the catalogue
 //!    that they were recognised for, and BEGIN, COMMIT and ROLLBACK.
 //! 2. At most [`MOST`] are kept; then all are dropped. (A client has a few shapes, or any number of them.)
-use crate::by_key::{Literal, Use};
-use crate::plan::refusals;
+use crate::by_key::Use;
+use crate::plan::bind::{Binding, Tree};
 use crate::session::Session;
 use crate::session::prepared::Prepared;
-use crate::stack::on_stack;
+use crate::statement::kind::Kind;
+use crate::statement::old::Old;
 use crate::{by_key, parse};
-use datafusion::sql::sqlparser::ast::Statement;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use terrace_engine::{Catalog, DataType, Datum};
+use terrace_grammar::{Options, ShapeKind, ShapeLiteral};
 
 /// Statements kept of each kind.
 const MOST: usize = 256;
@@ -24,7 +25,7 @@ const MOST: usize = 256;
 const LONGEST: usize = 4096;
 
 /// Depth of the deepest kept: what is by key has no more.
-const SHALLOW: usize = 12;
+const SHALLOW: u32 = 12;
 
 /// By text without literals; `None`: parsing it anew is the way.
 #[derive(Default)]
@@ -55,11 +56,8 @@ impl Prepared {
 }
 
 /// BEGIN, COMMIT, ROLLBACK and their like.
-fn is_plain_control(statement: &Statement) -> bool {
-    matches!(
-        statement,
-        Statement::StartTransaction { .. } | Statement::Commit { .. } | Statement::Rollback { savepoint: None, .. }
-    )
+fn is_plain_control(tree: &Tree) -> bool {
+    Kind::of(tree.statement()).is_plain_control()
 }
 
 impl Parsed {
@@ -98,7 +96,7 @@ impl Session {
 
     async fn find_shape(&mut self, sql: &str, text: &mut String) -> Option<(Arc<Prepared>, Vec<Datum>)> {
         self.by_key.then_some(())?;
-        let literals = by_key::normalise(sql, text)?;
+        let literals = literals(sql, text)?;
         let catalog = self.catalog().await;
         let known = self.shapes.known.get(text.as_str());
         let shape = match known {
@@ -120,35 +118,48 @@ impl Session {
     }
 }
 
+/// The literals of a text, without which it is written to `shape`. `None`: it is not looked for.
+fn literals<'s>(sql: &'s str, shape: &mut String) -> Option<Vec<ShapeLiteral<'s>>> {
+    if sql.len() > LONGEST {
+        return None;
+    }
+    let sql = sql.trim_ascii();
+    let sql = sql.strip_suffix(';').unwrap_or(sql).trim_ascii_end();
+    let found = terrace_grammar::shape(sql, Options::default(), LONGEST, shape);
+    let plain = found.whole && found.statements == 1 && found.parameters == 0;
+    let known = |literal: &ShapeLiteral<'_>| literal.kind != ShapeKind::Other;
+    (plain && found.literals.iter().all(known)).then_some(found.literals)
+}
+
 impl Shape {
     fn make(text: &str, literals: usize, catalog: &Catalog) -> Option<Shape> {
-        let (tokens, depth) = parse::tokens(text).ok()?;
-        (depth <= SHALLOW).then_some(())?;
-        let statement = on_stack(depth, || {
-            let mut statement = parse::parse_tokens(tokens).ok()??;
-            refusals::prepare(&mut statement).ok()?;
-            Some(statement)
-        })?;
+        let parsed = parse::statement(text).ok()??;
+        // What is to be told of a text is told by the general way.
+        parse::cut_names(text).is_empty().then_some(())?;
+        (parsed.height <= SHALLOW).then_some(())?;
+        let sql: Arc<str> = text.into();
+        let depth = parsed.height as usize;
+        let tree = Tree::new(parsed, sql.clone(), Binding::default());
+        let old = Old::later(&tree);
         let (mut uses, mut parameters, mut columns, mut by_key) = (vec![], vec![], None, None);
-        if literals > 0 || !is_plain_control(&statement) {
-            let recognised = by_key::recognise_literals(&statement, catalog, literals)?;
+        if literals > 0 || !is_plain_control(&tree) {
+            let recognised = by_key::recognise_literals(tree.statement(), catalog, literals)?;
             columns = recognised.0.columns();
             (by_key, uses, parameters) = (Some(Arc::new(recognised.0)), recognised.1, recognised.2);
         }
         let by_key = Mutex::new(by_key);
-        let sql = text.into();
-        let (statement, executes) = (Some(statement), None);
+        let (statement, executes) = (Some(tree), None);
         let (entry, attached) = (OnceLock::new(), OnceLock::new());
         let arrays = Default::default();
         let (heavy, notices) = (None, vec![]);
         let prepared = Prepared {
-            tree: None,
             sql,
             parameters,
             arrays,
             columns,
             notices,
             statement,
+            old,
             depth,
             by_key,
             executes,
@@ -159,7 +170,7 @@ impl Shape {
         Some(Shape { prepared: Arc::new(prepared), uses })
     }
 
-    fn values(&self, literals: &[Literal<'_>]) -> Option<Vec<Datum>> {
+    fn values(&self, literals: &[ShapeLiteral<'_>]) -> Option<Vec<Datum>> {
         if literals.is_empty() {
             return Some(vec![]);
         }

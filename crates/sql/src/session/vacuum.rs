@@ -4,17 +4,19 @@
 //!    transaction, not by table. If it is cancelled, purge goes on with the rest in the background. There is no FULL
 //!    (pages of a heap are not moved), and nothing to freeze (transaction ids do not wrap).
 use crate::error::{undefined_table, unsupported};
-use crate::parse::object_name;
+use crate::parse;
 use crate::session::Session;
+use crate::statement::maintain::Options;
 use crate::transaction::Block;
-use datafusion::sql::sqlparser::ast::VacuumStatement;
 use terrace_engine::{EngineError, Result};
+use terrace_grammar::statement::Maintain;
 use tokio::sync::oneshot;
 
 impl Session {
-    /// The part of VACUUM that needs no transaction. False where ANALYZE is to follow.
-    pub(crate) async fn vacuum(&mut self, vacuum: &VacuumStatement) -> Result<bool> {
-        if vacuum.full {
+    /// The part of VACUUM that needs no transaction. Whether ANALYZE is to follow.
+    pub(crate) async fn vacuum(&mut self, vacuum: &Maintain) -> Result<bool> {
+        let options = Options::of("VACUUM", vacuum)?;
+        if options.full {
             return Err(unsupported("VACUUM FULL").with_hint(
                 "VACUUM makes room within a table for new rows of it; \
                  TRUNCATE and DROP TABLE give a table's pages back.",
@@ -23,8 +25,8 @@ impl Session {
         if self.shared.block() == Block::Explicit {
             return Err(EngineError::new("25001", "VACUUM cannot run inside a transaction block"));
         }
-        if let Some(name) = &vacuum.table_name {
-            let name = object_name(name)?;
+        for table in &vacuum.tables {
+            let name = parse::relation(&table.name)?;
             self.catalog().await.table(&name).ok_or_else(|| undefined_table(&name))?;
         }
         // In a task of its own: what is not purged now is purged in the background anyway, and nobody has to wait for
@@ -35,6 +37,6 @@ impl Session {
             drop(told.send(engine.purge().await)); // Nobody may listen any more.
         });
         outcome.await.map_err(|_| EngineError::new("57P01", "the server stops"))??;
-        Ok(!vacuum.boost)
+        Ok(options.analyze)
     }
 }

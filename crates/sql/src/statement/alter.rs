@@ -5,110 +5,151 @@
 //! 2. A default given with a new column is evaluated once, for the rows that are there; so it must give the same for
 //!    all of them.
 use crate::error::{undefined_column, unsupported};
+use crate::parse::constants::constant;
 use crate::parse::sequence_calls::call_of;
-use crate::parse::{fold, object_name};
-use crate::plan::changes::{literal, values_query};
-use crate::statement::checks;
+use crate::parse::{relation, stored};
+use crate::plan::changes::{expr_of, values_query};
 use crate::statement::ddl::{
-    Key, check_name, choose_name, column_def, duplicate, position, relation_exists, table_key,
+    Key, check_name, choose_name, column_def, duplicate, position, relation_exists, storage_options, table_key,
 };
 use crate::statement::insert::is_volatile;
 use crate::statement::outcome::notice;
 use crate::statement::run::Run;
 use crate::values::{assign_array, check_assignable};
-use datafusion::sql::sqlparser::ast::{
-    AlterColumnOperation, AlterTable, AlterTableOperation, ColumnDef as SqlColumn, ColumnOption, DropBehavior, Expr,
-    Ident, RenameTableNameKind, SqlOption, TableConstraint,
-};
 use std::sync::Arc;
 use terrace_engine::{ColumnDef, Datum, EngineError, IndexSpec, Result, Table};
+use terrace_grammar::statement::{
+    AlterAction, AlterTable, Column, ColumnConstraintKind, Ident, Name, ObjectKind, Rename, RenamedPart,
+    TableConstraintKind, Written,
+};
 
 type Notices = Vec<EngineError>;
 
 impl Run<'_> {
     pub(crate) async fn alter_table(&self, alter: &AlterTable) -> Result<Notices> {
-        let AlterTable { name, if_exists, only: _, operations, location, on_cluster, table_type, end_token: _ } = alter;
-        if location.is_some() || on_cluster.is_some() || table_type.is_some() {
-            return Err(unsupported("this form of ALTER TABLE"));
-        }
-        let name = object_name(name)?;
-        let mut table = match self.alone(&name).await {
-            Err(error) if *if_exists && error.state.0 == "42P01" => {
-                return Ok(vec![notice("42P01", format!("relation \"{name}\" does not exist, skipping"))]);
-            }
-            other => other?,
-        };
         let mut notices = vec![];
-        for operation in operations {
-            table = Box::pin(self.alter_one(&table, operation, &mut notices)).await?;
+        let Some(mut table) = self.altered(&alter.name, alter.if_exists, &mut notices).await? else {
+            return Ok(notices);
+        };
+        for action in &alter.actions {
+            table = Box::pin(self.alter_one(&table, action, &mut notices)).await?;
         }
         Ok(notices)
     }
 
-    async fn alter_one(
-        &self,
-        table: &Arc<Table>,
-        operation: &AlterTableOperation,
-        notices: &mut Notices,
-    ) -> Result<Arc<Table>> {
-        use AlterTableOperation as Op;
-        match operation {
-            Op::AddConstraint { constraint: TableConstraint::Check(check), not_valid: false } => {
-                self.add_check(table, check, check.name.as_ref(), None).await
+    /// The table to be changed; `None`: there is none, and need not be.
+    async fn altered(&self, name: &Name, if_exists: bool, notices: &mut Notices) -> Result<Option<Arc<Table>>> {
+        let name = relation(name)?;
+        match self.alone(&name).await {
+            Err(error) if if_exists && error.state.0 == "42P01" => {
+                notices.push(notice("42P01", format!("relation \"{name}\" does not exist, skipping")));
+                Ok(None)
             }
-            Op::AddConstraint { constraint, not_valid: false } => {
-                self.add_key(table, table_key(constraint, &table.columns)?).await
+            other => other.map(Some),
+        }
+    }
+
+    /// RENAME of a table, or of a part of one.
+    pub(crate) async fn rename(&self, rename: &Rename) -> Result<Notices> {
+        let Rename { at: _, kind, if_exists, name, part, to } = rename;
+        match kind {
+            ObjectKind::Table => {}
+            ObjectKind::Index => return Err(unsupported("ALTER INDEX")),
+            ObjectKind::Sequence => return Err(unsupported("ALTER SEQUENCE")),
+            ObjectKind::View | ObjectKind::Schema | ObjectKind::Type | ObjectKind::Domain | ObjectKind::Role => {
+                return Err(unsupported("RENAME of this"));
             }
-            Op::AddColumn { if_not_exists, column_def, column_position: None, .. } => {
-                self.add_column(table, column_def, *if_not_exists, notices).await
+        }
+        let mut notices = vec![];
+        let Some(table) = self.altered(name, *if_exists, &mut notices).await? else { return Ok(notices) };
+        let to = &to.name;
+        match part {
+            RenamedPart::Whole => {
+                check_name(to)?;
+                let rename = async { self.cell.lock().await.open().rename_table(&table, to).await };
+                self.cancel.run(rename).await?;
             }
-            Op::DropColumn { column_names, if_exists, drop_behavior, .. } => {
-                let mut table = table.clone();
-                for column in column_names {
-                    table = self.drop_column(&table, column, *if_exists, drop_behavior, notices).await?;
+            RenamedPart::Column(old) => {
+                let at = self.column(&table, old)?;
+                let checks = stored::renamed(&table.checks, &table.columns[at].name, to)?;
+                let column = ColumnDef { name: to.clone(), ..table.columns[at].clone() };
+                let table = self.change_column(&table, at, column).await?;
+                if !checks.is_empty() {
+                    self.set_checks(&table, checks).await?;
                 }
-                Ok(table)
             }
-            Op::DropConstraint { if_exists, name, drop_behavior } => {
-                refuse_cascade(drop_behavior)?;
-                self.drop_constraint(table, name, *if_exists, notices).await
-            }
-            Op::RenameColumn { old_column_name, new_column_name } => {
-                let at = self.column(table, old_column_name)?;
-                let name = fold(new_column_name);
-                let checks = checks::renamed(&table.checks, &table.columns[at].name, &name)?;
-                let table = self.change_column(table, at, ColumnDef { name, ..table.columns[at].clone() }).await?;
-                if checks.is_empty() { Ok(table) } else { self.set_checks(&table, checks).await }
-            }
-            Op::RenameTable { table_name: RenameTableNameKind::To(name) } => {
-                let name = object_name(name)?;
-                check_name(&name)?;
-                let rename = async { self.cell.lock().await.open().rename_table(table, &name).await };
-                self.cancel.run(rename).await
-            }
-            Op::RenameConstraint { old_name, new_name } => self.rename_constraint(table, old_name, new_name).await,
-            Op::AlterColumn { column_name, op } => self.alter_column(table, column_name, op).await,
-            Op::SetOptionsParens { options } => {
-                let is_fillfactor =
-                    |o: &SqlOption| matches!(o, SqlOption::KeyValue { key, .. } if fold(key) == "fillfactor");
-                match options.iter().all(is_fillfactor) {
-                    true => notices.push(notice("01000", "pages are always filled: fillfactor has no effect")),
-                    false => return Err(unsupported("this storage parameter")),
+            RenamedPart::Constraint(old) => drop(self.rename_constraint(&table, &old.name, to).await?),
+        }
+        Ok(notices)
+    }
+
+    async fn alter_one(&self, table: &Arc<Table>, action: &AlterAction, notices: &mut Notices) -> Result<Arc<Table>> {
+        match action {
+            AlterAction::AddConstraint(constraint) if constraint.not_valid => Err(unsupported("NOT VALID")),
+            AlterAction::AddConstraint(constraint) => match &constraint.kind {
+                TableConstraintKind::Check { expr, no_inherit } => {
+                    let name = constraint.name.as_ref().map(|name| name.name.as_str());
+                    self.add_check(table, expr, (*no_inherit, constraint.deferral), name, None).await
                 }
+                _ => self.add_key(table, table_key(constraint, &table.columns)?).await,
+            },
+            AlterAction::AddColumn { if_not_exists, column } => {
+                self.add_column(table, column, *if_not_exists, notices).await
+            }
+            AlterAction::DropColumn { column, if_exists, cascade } => {
+                refuse_cascade(*cascade)?;
+                self.drop_column(table, &column.name, *if_exists, notices).await
+            }
+            AlterAction::DropConstraint { if_exists, name, cascade } => {
+                refuse_cascade(*cascade)?;
+                self.drop_constraint(table, &name.name, *if_exists, notices).await
+            }
+            AlterAction::SetNotNull { column } => {
+                let (at, definition) = self.definition(table, column)?;
+                self.change_column(table, at, ColumnDef { not_null: true, ..definition }).await
+            }
+            AlterAction::DropNotNull { column } => {
+                let (at, definition) = self.definition(table, column)?;
+                if table.primary_key().is_some_and(|key| key.columns.contains(&at)) {
+                    let message = format!("column \"{}\" is in a primary key", definition.name);
+                    return Err(EngineError::new("42P16", message));
+                }
+                self.change_column(table, at, ColumnDef { not_null: false, ..definition }).await
+            }
+            AlterAction::SetDefault { column, value } => {
+                let (at, definition) = self.definition(table, column)?;
+                self.check_default(value, &definition).await?;
+                self.change_column(table, at, ColumnDef { default_sql: Some(value.text.clone()), ..definition }).await
+            }
+            AlterAction::DropDefault { column } => {
+                let (at, definition) = self.definition(table, column)?;
+                self.change_column(table, at, ColumnDef { default_sql: None, ..definition }).await
+            }
+            AlterAction::SetStorage(options) => {
+                notices.extend(storage_options(options)?);
                 Ok(table.clone())
             }
-            other => Err(unsupported(format!("ALTER TABLE {other}"))),
+            AlterAction::SetType { .. } => Err(unsupported("ALTER COLUMN TYPE")),
+            AlterAction::AddIdentity { .. } => Err(unsupported("ALTER COLUMN ADD GENERATED")),
+            AlterAction::DropIdentity { .. } => Err(unsupported("ALTER COLUMN DROP IDENTITY")),
+            AlterAction::ValidateConstraint(_) => Err(unsupported("VALIDATE CONSTRAINT")),
+            AlterAction::Owner(_) => Err(unsupported("OWNER TO")),
+            AlterAction::ResetStorage(_) => Err(unsupported("RESET of storage parameters")),
         }
+    }
+
+    fn definition(&self, table: &Table, column: &Ident) -> Result<(usize, ColumnDef)> {
+        let at = self.column(table, column)?;
+        Ok((at, table.columns[at].clone()))
     }
 
     async fn drop_constraint(
         &self,
         table: &Arc<Table>,
-        name: &Ident,
+        name: &str,
         if_exists: bool,
         notices: &mut Notices,
     ) -> Result<Arc<Table>> {
-        let name = fold(name);
         if table.checks.iter().any(|c| c.name == name) {
             let kept = table.checks.iter().filter(|c| c.name != name).cloned().collect();
             return self.set_checks(table, kept).await;
@@ -119,62 +160,38 @@ impl Run<'_> {
                 self.cancel.run(drop).await
             }
             None if if_exists => {
-                notices.push(notice("42704", format!("{}, skipping", undefined_constraint(&name, table).message)));
+                notices.push(notice("42704", format!("{}, skipping", undefined_constraint(name, table).message)));
                 Ok(table.clone())
             }
-            None => Err(undefined_constraint(&name, table)),
+            None => Err(undefined_constraint(name, table)),
         }
     }
 
-    async fn rename_constraint(&self, table: &Arc<Table>, old_name: &Ident, new_name: &Ident) -> Result<Arc<Table>> {
-        let (old, new) = (fold(old_name), fold(new_name));
-        check_name(&new)?;
+    async fn rename_constraint(&self, table: &Arc<Table>, old: &str, new: &str) -> Result<Arc<Table>> {
+        check_name(new)?;
         if let Some(at) = table.checks.iter().position(|c| c.name == old) {
             if table.checks.iter().any(|c| c.name == new) {
                 let message = format!("constraint \"{new}\" for relation \"{}\" already exists", table.name);
                 return Err(EngineError::new("42710", message));
             }
             let mut checks = table.checks.clone();
-            checks[at].name = new;
+            checks[at].name = new.to_owned();
             return self.set_checks(table, checks).await;
         }
         let index = table.indexes.iter().find(|i| i.unique && i.name == old);
-        let oid = index.ok_or_else(|| undefined_constraint(&old, table))?.oid;
-        let rename = async { self.cell.lock().await.open().rename_index(table, oid, &new).await };
+        let oid = index.ok_or_else(|| undefined_constraint(old, table))?.oid;
+        let rename = async { self.cell.lock().await.open().rename_index(table, oid, new).await };
         self.cancel.run(rename).await
     }
 
     fn column(&self, table: &Table, name: &Ident) -> Result<usize> {
-        let name = fold(name);
-        table.column(&name).ok_or_else(|| undefined_column(&name, &table.name))
+        table.column(&name.name).ok_or_else(|| undefined_column(&name.name, &table.name))
     }
 
     async fn change_column(&self, table: &Table, at: usize, column: ColumnDef) -> Result<Arc<Table>> {
         check_name(&column.name)?;
         let change = async { self.cell.lock().await.open().alter_column(table, at, column).await };
         self.cancel.run(change).await
-    }
-
-    async fn alter_column(&self, table: &Table, name: &Ident, op: &AlterColumnOperation) -> Result<Arc<Table>> {
-        let at = self.column(table, name)?;
-        let mut column = table.columns[at].clone();
-        match op {
-            AlterColumnOperation::SetNotNull => column.not_null = true,
-            AlterColumnOperation::DropNotNull => {
-                if table.primary_key().is_some_and(|key| key.columns.contains(&at)) {
-                    return Err(EngineError::new("42P16", format!("column \"{}\" is in a primary key", column.name)));
-                }
-                column.not_null = false;
-            }
-            AlterColumnOperation::SetDefault { value } => {
-                self.check_default(value, &column).await?;
-                column.default_sql = Some(crate::parse::stored::text_of(value)?);
-            }
-            AlterColumnOperation::DropDefault => column.default_sql = None,
-            AlterColumnOperation::SetDataType { .. } => return Err(unsupported("ALTER COLUMN TYPE")),
-            AlterColumnOperation::AddGenerated { .. } => return Err(unsupported("ALTER COLUMN ADD GENERATED")),
-        }
-        self.change_column(table, at, column).await
     }
 
     /// PRIMARY KEY or UNIQUE.
@@ -205,7 +222,7 @@ impl Run<'_> {
     async fn add_column(
         &self,
         table: &Arc<Table>,
-        column: &SqlColumn,
+        column: &Column,
         if_not_exists: bool,
         notices: &mut Notices,
     ) -> Result<Arc<Table>> {
@@ -218,10 +235,10 @@ impl Run<'_> {
             return Ok(table.clone());
         }
         check_name(&definition.name)?;
-        for option in &column.options {
-            if let ColumnOption::Default(expr) = &option.option {
-                self.check_default(expr, &definition).await?;
-                definition.missing = self.constant(expr, &definition).await?;
+        for constraint in &column.constraints {
+            if let ColumnConstraintKind::Default(default) = &constraint.kind {
+                self.check_default(default, &definition).await?;
+                definition.missing = self.value_of(default, &definition).await?;
             }
         }
         if keys.iter().any(|key| key.primary) && table.primary_key().is_some() {
@@ -233,24 +250,25 @@ impl Run<'_> {
         for key in keys {
             table = self.add_key(&table, key).await?;
         }
-        for option in &column.options {
-            if let ColumnOption::Check(check) = &option.option {
-                let name = option.name.as_ref().or(check.name.as_ref());
-                table = self.add_check(&table, check, name, Some(&fold(&column.name))).await?;
+        for constraint in &column.constraints {
+            if let ColumnConstraintKind::Check { expr, no_inherit } = &constraint.kind {
+                let name = constraint.name.as_ref().map(|name| name.name.as_str());
+                let form = (*no_inherit, constraint.deferral);
+                table = self.add_check(&table, expr, form, name, Some(&column.name.name)).await?;
             }
         }
         Ok(table)
     }
 
     /// The value of a default for rows that are there (invariant 2).
-    async fn constant(&self, expr: &Expr, column: &ColumnDef) -> Result<Datum> {
-        if let Some(value) = literal(expr, column) {
+    async fn value_of(&self, default: &Written, column: &ColumnDef) -> Result<Datum> {
+        if let Some(value) = constant(&default.expr, column) {
             return value;
         }
-        if call_of(expr).is_some() {
+        if call_of(&default.expr).is_some() {
             return Err(unsupported("a new column with a default that differs from row to row"));
         }
-        let plan = self.plan(&values_query([expr.clone()].into_iter())?, None).await?;
+        let plan = self.plan(&values_query([expr_of(&default.text)?].into_iter())?, None).await?;
         check_assignable(plan.schema().field(0).data_type(), column, false)?;
         if is_volatile(&plan)? {
             return Err(unsupported("a new column with a default that differs from row to row"));
@@ -263,22 +281,19 @@ impl Run<'_> {
     async fn drop_column(
         &self,
         table: &Arc<Table>,
-        name: &Ident,
+        name: &str,
         if_exists: bool,
-        behavior: &Option<DropBehavior>,
         notices: &mut Notices,
     ) -> Result<Arc<Table>> {
-        refuse_cascade(behavior)?;
-        let folded = fold(name);
-        let Some(at) = position(&table.columns, &folded) else {
-            let missing = undefined_column(&folded, &table.name);
+        let Some(at) = position(&table.columns, name) else {
+            let missing = undefined_column(name, &table.name);
             if if_exists {
                 notices.push(notice("00000", format!("{}, skipping", missing.message)));
                 return Ok(table.clone());
             }
             return Err(missing);
         };
-        let checks = checks::without(&table.checks, &folded)?;
+        let checks = stored::without(&table.checks, name)?;
         let drop = async { self.cell.lock().await.open().drop_column(table, at).await };
         let dropped = table.columns[at].clone();
         let table = self.cancel.run(drop).await?;
@@ -288,11 +303,8 @@ impl Run<'_> {
 }
 
 /// Nothing depends on a column or a constraint but what goes with it anyway; still, who writes CASCADE expects more.
-fn refuse_cascade(behavior: &Option<DropBehavior>) -> Result<()> {
-    match behavior {
-        Some(DropBehavior::Cascade) => Err(unsupported("CASCADE")),
-        _ => Ok(()),
-    }
+fn refuse_cascade(cascade: bool) -> Result<()> {
+    if cascade { Err(unsupported("CASCADE")) } else { Ok(()) }
 }
 
 fn undefined_constraint(name: &str, table: &Table) -> EngineError {

@@ -4,8 +4,9 @@
 //!    over all rows that a statement is about to write, before the first is written. NULL passes, as in PostgreSQL.
 //! 2. It may depend on nothing but its row: no subquery, no aggregate, no parameter.
 use crate::error::{from_datafusion, unsupported};
-use crate::parse::stored::{check_expr, columns_of};
-use crate::parse::{fold, template};
+use crate::parse::stored::{self, Stored, columns_of};
+use crate::parse::template;
+use crate::plan::changes::expr_of;
 use crate::stack::on_stack_for;
 use crate::statement::ddl::{check_name, choose_name};
 use crate::statement::returning::given_query;
@@ -16,13 +17,10 @@ use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::sql::sqlparser::ast::{
-    CheckConstraint, ColumnOption, CreateTable, Expr, Ident, SelectItem, SetExpr, Statement, TableConstraint,
-    TableFactor, UnaryOperator, Value, VisitMut, VisitorMut,
-};
-use std::ops::ControlFlow;
+use datafusion::sql::sqlparser::ast::{Expr, Ident, SelectItem, SetExpr, Statement, TableFactor, UnaryOperator};
 use std::sync::Arc;
 use terrace_engine::{Check, Datum, EngineError, Isolation, Result, RowBuf, Table, TableSpec};
+use terrace_grammar::statement::{ColumnConstraintKind, CreateTable, Deferral, TableConstraintKind, Written};
 use terrace_storage::ObjectId;
 
 /// A bound on the depth of a table's constraints, which statements that are not deep meet.
@@ -31,59 +29,26 @@ fn depth(table: &Table) -> usize {
     depths.map(|(_, depth)| depth).max().unwrap_or(0)
 }
 
-/// Takes the table's name off its columns (invariant 1), and finds what invariant 2 forbids.
-struct Unqualified<'t>(&'t str);
+/// What a constraint says beside its condition: NO INHERIT, and when it is checked.
+type Form = (bool, Deferral);
 
-impl VisitorMut for Unqualified<'_> {
-    type Break = EngineError;
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<EngineError> {
-        match expr {
-            Expr::CompoundIdentifier(parts) if parts.len() == 2 && fold(&parts[0]) == self.0 => {
-                *expr = Expr::Identifier(parts[1].clone());
-                ControlFlow::Continue(())
-            }
-            Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => {
-                ControlFlow::Break(unsupported("a subquery in a check constraint"))
-            }
-            Expr::Value(value) if matches!(value.value, Value::Placeholder(_)) => {
-                ControlFlow::Break(EngineError::new("42P02", "there is no parameter in a check constraint"))
-            }
-            _ => ControlFlow::Continue(()),
-        }
-    }
+/// A constraint that is to be made.
+struct NewCheck<'n> {
+    condition: &'n Written,
+    form: Form,
+    name: Option<&'n str>,
+    /// The column that it was written with.
+    column: Option<&'n str>,
 }
 
-/// The other constraints with a column renamed.
-pub(crate) fn renamed(checks: &[Check], from: &str, to: &str) -> Result<Vec<Check>> {
-    struct Rename<'n>(&'n str, &'n str);
-    impl VisitorMut for Rename<'_> {
-        type Break = ();
-        fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-            if let Expr::Identifier(ident) = expr
-                && fold(ident) == self.0
-            {
-                *ident = Ident::with_quote('"', self.1);
-            }
-            ControlFlow::Continue(())
+impl NewCheck<'_> {
+    fn refuse_form(&self) -> Result<()> {
+        match self.form {
+            (true, _) => Err(unsupported("NO INHERIT")),
+            (false, deferral) if deferral != Deferral::default() => Err(unsupported("DEFERRABLE")),
+            _ => Ok(()),
         }
     }
-    let rename = |check: &Check| {
-        let mut expr = check_expr(check)?;
-        let _ = VisitMut::visit(&mut expr, &mut Rename(from, to));
-        Ok(Check { name: check.name.clone(), sql: crate::parse::stored::text_of(&expr)? })
-    };
-    checks.iter().map(rename).collect()
-}
-
-/// Those that do not name the column.
-pub(crate) fn without(checks: &[Check], column: &str) -> Result<Vec<Check>> {
-    let mut kept = vec![];
-    for check in checks {
-        if !columns_of(&check_expr(check)?).iter().any(|name| name == column) {
-            kept.push(check.clone());
-        }
-    }
-    Ok(kept)
 }
 
 impl Run<'_> {
@@ -93,54 +58,45 @@ impl Run<'_> {
         let mut checks: Vec<Check> = vec![];
         let taken: Vec<String> = spec.indexes.iter().map(|i| i.name.clone()).collect();
         for column in &create.columns {
-            for option in &column.options {
-                if let ColumnOption::Check(check) = &option.option {
-                    let given = option.name.as_ref().or(check.name.as_ref());
-                    let new = self.new_check(&table, check, given, Some(&fold(&column.name)), &checks, &taken).await?;
-                    checks.push(new);
+            for constraint in &column.constraints {
+                if let ColumnConstraintKind::Check { expr, no_inherit } = &constraint.kind {
+                    let name = constraint.name.as_ref().map(|name| name.name.as_str());
+                    let form = (*no_inherit, constraint.deferral);
+                    let new = NewCheck { condition: expr, form, name, column: Some(&column.name.name) };
+                    checks.push(self.new_check(&table, new, &checks, &taken).await?);
                 }
             }
         }
         for constraint in &create.constraints {
-            if let TableConstraint::Check(check) = constraint {
-                let new = self.new_check(&table, check, check.name.as_ref(), None, &checks, &taken).await?;
-                checks.push(new);
+            if let TableConstraintKind::Check { expr, no_inherit } = &constraint.kind {
+                let name = constraint.name.as_ref().map(|name| name.name.as_str());
+                let new = NewCheck { condition: expr, form: (*no_inherit, constraint.deferral), name, column: None };
+                checks.push(self.new_check(&table, new, &checks, &taken).await?);
             }
         }
         Ok(checks)
     }
 
     /// `others`, `taken`: names it may not have.
-    pub(crate) async fn new_check(
+    async fn new_check(
         &self,
         table: &Arc<Table>,
-        check: &CheckConstraint,
-        name: Option<&Ident>,
-        column: Option<&str>,
+        new: NewCheck<'_>,
         others: &[Check],
         taken: &[String],
     ) -> Result<Check> {
-        if check.enforced.is_some() {
-            return Err(unsupported("ENFORCED"));
-        }
-        let mut expr = check.expr.as_ref().clone();
-        // As pg_dump writes it.
-        while let Expr::Nested(inner) = expr {
-            expr = *inner;
-        }
-        if let ControlFlow::Break(error) = VisitMut::visit(&mut expr, &mut Unqualified(&table.name)) {
-            return Err(error);
-        }
+        new.refuse_form()?;
+        let sql = stored::constraint(&new.condition.text, &table.name)?;
         let taken = |n: &str| others.iter().any(|c| c.name == n) || taken.iter().any(|t| t == n);
-        let name = match name.map(fold) {
+        let name = match new.name.map(str::to_owned) {
             Some(given) if taken(&given) => {
                 let message = format!("constraint \"{given}\" for relation \"{}\" already exists", table.name);
                 return Err(EngineError::new("42710", message));
             }
             Some(given) => given,
             None => {
-                let columns = columns_of(&expr);
-                let one = column.or(match columns.as_slice() {
+                let columns = Stored::read(&sql).map_or(vec![], |stored| columns_of(stored.expr()));
+                let one = new.column.or(match columns.as_slice() {
                     [one] => Some(one.as_str()),
                     _ => None,
                 });
@@ -149,7 +105,7 @@ impl Run<'_> {
             }
         };
         check_name(&name)?;
-        let check = Check { name, sql: crate::parse::stored::text_of(&expr)? };
+        let check = Check { name, sql };
         let plan = self.check_plan(table, std::slice::from_ref(&check)).await?;
         let mut aggregate = false;
         let visited = plan.apply(|node| {
@@ -168,7 +124,7 @@ impl Run<'_> {
 
     async fn check_plan(&self, table: &Arc<Table>, checks: &[Check]) -> Result<LogicalPlan> {
         let item = |(n, check): (usize, &Check)| {
-            let expr = check_expr(check)?;
+            let expr = expr_of(&check.sql)?;
             Ok(SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', format!("c{n}")) })
         };
         let items = checks.iter().enumerate().map(item).collect::<Result<Vec<SelectItem>>>()?;
@@ -257,8 +213,9 @@ impl Run<'_> {
     pub(crate) async fn add_check(
         &self,
         table: &Arc<Table>,
-        check: &CheckConstraint,
-        name: Option<&Ident>,
+        condition: &Written,
+        form: Form,
+        name: Option<&str>,
         column: Option<&str>,
     ) -> Result<Arc<Table>> {
         if self.cell.lock().await.open().isolation() == Isolation::RepeatableRead {
@@ -266,13 +223,14 @@ impl Run<'_> {
             return Err(unsupported("adding a check constraint in a REPEATABLE READ transaction"));
         }
         let taken: Vec<String> = table.indexes.iter().map(|i| i.name.clone()).collect();
-        let new = self.new_check(table, check, name, column, &table.checks, &taken).await?;
+        let new = NewCheck { condition, form, name, column };
+        let new = self.new_check(table, new, &table.checks, &taken).await?;
         let mut violating = template("SELECT 1 FROM t WHERE NOT (c) LIMIT 1")?;
         if let SetExpr::Select(select) = violating.body.as_mut() {
             if let TableFactor::Table { name, .. } = &mut select.from[0].relation {
                 *name = ["public", &table.name].map(|part| Ident::with_quote('"', part)).to_vec().into();
             }
-            let broken = Expr::Nested(Box::new(check_expr(&new)?));
+            let broken = Expr::Nested(Box::new(expr_of(&new.sql)?));
             select.selection = Some(Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(broken) });
         }
         let plan = self.plan(&Statement::Query(violating), None).await?;

@@ -19,8 +19,8 @@ pub(crate) mod options;
 use crate::cancel::{CancelToken, Canceller};
 use crate::database::SqlDatabase;
 use crate::error::{undefined_column, unsupported};
+use crate::parse::relation;
 use crate::parse::sequence_calls::sequence_of;
-use crate::parse::{fold, object_name};
 use crate::pgcatalog::SessionInfo;
 use crate::plan::changes::values_query;
 use crate::statement::run::{LazyState, Run};
@@ -30,7 +30,7 @@ use crate::values::{assign_datum, check_not_null, live_columns};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::sql::sqlparser::ast::{CopySource, CopyTarget, Expr, Ident, SetExpr, Statement, TableFactor};
+use datafusion::sql::sqlparser::ast::{Expr, Ident as OldIdent, SetExpr, Statement, TableFactor};
 use fields::Fields;
 use lines::Lines;
 pub use options::CopyFormat;
@@ -39,6 +39,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use terrace_engine::{Datum, EngineError, Result, Table, Txn};
+use terrace_grammar::statement::{self as tree, CopySource, CopyTarget, Ident};
 
 /// What a COPY does once it is planned.
 pub(crate) enum Copy {
@@ -91,39 +92,36 @@ pub struct CopyIn {
 }
 
 impl Run<'_> {
-    pub(crate) async fn copy(&self, ast: &Statement) -> Result<Copy> {
-        let Statement::Copy { source, to, target, options, legacy_options, values } = ast else {
-            unreachable!("the router sends COPY here")
-        };
-        if !values.is_empty() {
-            return Err(EngineError::new("42601", "syntax error: data behind COPY ... FROM STDIN"));
-        }
-        if !matches!(target, CopyTarget::Stdin | CopyTarget::Stdout) {
+    pub(crate) async fn copy(&self, copy: &tree::Copy) -> Result<Copy> {
+        if copy.target != CopyTarget::Client {
             return Err(unsupported("COPY to or from a file or program of the server")
                 .with_hint("psql's \\copy copies to and from the client's files."));
         }
-        let format = options::format(options, legacy_options, *to)?;
-        match source {
-            CopySource::Table { table_name, columns } if !to => {
-                let table = self.write_table(&object_name(table_name)?).await?;
+        if copy.filter.is_some() {
+            return Err(unsupported("COPY FROM ... WHERE"));
+        }
+        let format = options::format(&copy.options, !copy.from)?;
+        match &copy.source {
+            CopySource::Table { name, columns } if copy.from => {
+                let table = self.write_table(&relation(name)?).await?;
                 let columns = listed(&table, columns)?;
                 let numbered = numbered(&table, &columns);
                 let base = self.copy_defaults(&table, &columns, &numbered).await?;
                 let format = format.resolve(|name| at(&table, &columns, name))?;
                 Ok(Copy::In(Box::new(Target { table, columns, base, numbered, format })))
             }
-            CopySource::Table { table_name, columns } => {
-                let name = object_name(table_name)?;
+            CopySource::Table { name, columns } => {
+                let name = relation(name)?;
                 let catalog = self.begin_statement().await;
                 let table = catalog.table(&name).ok_or_else(|| crate::error::undefined_table(&name))?;
                 let positions = listed(table, columns)?;
                 let format = format.resolve(|name| at(table, &positions, name))?;
                 self.copy_out(&table_query(table, &positions)?, format).await
             }
-            CopySource::Query(query) => {
-                let query = Statement::Query(query.clone());
-                self.copy_out(&query, format).await
-            }
+            CopySource::Query(statement, _) => match statement.as_ref() {
+                tree::Statement::Query(_) => self.copy_out(self.old()?, format).await,
+                _ => Err(unsupported("COPY of a change of rows")),
+            },
         }
     }
 
@@ -190,9 +188,9 @@ fn listed(table: &Table, names: &[Ident]) -> Result<Vec<usize>> {
         return Ok(live_columns(table).map(|(at, _)| at).collect());
     }
     let mut columns = vec![];
-    for name in names.iter().map(fold) {
-        let at = live_columns(table).find(|(_, c)| c.name == name).map(|(at, _)| at);
-        let at = at.ok_or_else(|| undefined_column(&name, &table.name))?;
+    for name in names.iter().map(|name| &name.name) {
+        let at = live_columns(table).find(|(_, c)| c.name == *name).map(|(at, _)| at);
+        let at = at.ok_or_else(|| undefined_column(name, &table.name))?;
         if columns.contains(&at) {
             return Err(EngineError::new("42701", format!("column \"{name}\" specified more than once")));
         }
@@ -203,7 +201,7 @@ fn listed(table: &Table, names: &[Ident]) -> Result<Vec<usize>> {
 
 /// `SELECT a, b FROM t`.
 fn table_query(table: &Table, columns: &[usize]) -> Result<Statement> {
-    let quoted = |name: &str| Ident::with_quote('"', name);
+    let quoted = |name: &str| OldIdent::with_quote('"', name);
     let mut query = values_query(std::iter::empty())?;
     let mut from = crate::parse::parse_one("SELECT 1 FROM x")?.expect("the template is a query");
     if let (Statement::Query(query), Statement::Query(from)) = (&mut query, &mut from)
@@ -370,6 +368,7 @@ impl CopyIn {
             parameters: &[],
             types: &[],
             tree: None,
+            old: None,
             captured: None,
         };
         let table = &self.target.table;

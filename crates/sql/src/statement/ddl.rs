@@ -1,17 +1,15 @@
-//! CREATE and DROP of tables and indexes: from the AST to the engine's specifications.
+//! CREATE and DROP of tables and indexes: from the tree to the engine's specifications.
 //!
-//! A statement is taken apart and compared with what was understood of it: whatever else it says is refused, never
-//! ignored.
+//! What a statement says and nobody would carry out is refused, never ignored.
 use crate::error::{undefined_column, undefined_table, unsupported};
-use crate::parse::types::column_type;
-use crate::parse::{fold, object_name};
-use datafusion::sql::sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
-use datafusion::sql::sqlparser::ast::{
-    ColumnDef as SqlColumn, ColumnOption, CreateIndex, CreateTable, CreateTableOptions, Expr, Ident, IndexColumn,
-    IndexType, SqlOption, TableConstraint,
-};
+use crate::parse::relation;
+use crate::parse::types::data_type;
 use std::sync::Arc;
 use terrace_engine::{Catalog, ColumnDef, Datum, EngineError, Index, IndexSpec, Result, Table, TableSpec};
+use terrace_grammar::statement::{
+    Column, ColumnConstraintKind, CreateIndex, CreateTable, Deferral, ExprKind, Ident, Index as KeyIndex, IndexElement,
+    Literal, NullsOrder, StorageOption, TableConstraint, TableConstraintKind,
+};
 
 /// PostgreSQL's limit on the bytes of an identifier.
 const NAME_MAX: usize = 63;
@@ -25,24 +23,7 @@ pub(crate) struct Key {
 
 /// Builds the specification. Defaults are text; the caller has checked that they can be evaluated.
 pub(crate) fn table_spec(create: &CreateTable, catalog: &Catalog) -> Result<TableSpec> {
-    let understood = CreateTableBuilder::new(create.name.clone())
-        .columns(create.columns.clone())
-        .constraints(create.constraints.clone())
-        .if_not_exists(create.if_not_exists)
-        .table_options(create.table_options.clone())
-        .build();
-    if understood != *create {
-        let clause = match () {
-            _ if create.temporary => "CREATE TEMPORARY TABLE",
-            _ if create.query.is_some() => "CREATE TABLE AS",
-            _ if create.like.is_some() => "CREATE TABLE LIKE",
-            _ if create.inherits.is_some() => "INHERITS",
-            _ if create.partition_by.is_some() || create.partition_of.is_some() => "PARTITION BY",
-            _ => "an option of this CREATE TABLE",
-        };
-        return Err(unsupported(clause));
-    }
-    let name = object_name(&create.name)?;
+    let name = relation(&create.name)?;
     check_name(&name)?;
     let mut columns: Vec<ColumnDef> = vec![];
     let mut keys: Vec<Key> = vec![];
@@ -54,7 +35,7 @@ pub(crate) fn table_spec(create: &CreateTable, catalog: &Catalog) -> Result<Tabl
         columns.push(definition);
     }
     // `checks` looks at the others.
-    for constraint in create.constraints.iter().filter(|c| !matches!(c, TableConstraint::Check(_))) {
+    for constraint in create.constraints.iter().filter(|c| !matches!(c.kind, TableConstraintKind::Check { .. })) {
         keys.push(table_key(constraint, &columns)?);
     }
     if keys.iter().filter(|k| k.primary).count() > 1 {
@@ -84,29 +65,24 @@ pub(crate) fn table_spec(create: &CreateTable, catalog: &Catalog) -> Result<Tabl
 }
 
 /// `WITH (fillfactor = n)`: pages are always filled, which is said where anything else is asked for.
-pub(crate) fn storage_options(options: &CreateTableOptions) -> Result<Vec<EngineError>> {
-    let CreateTableOptions::With(options) = options else {
-        return match options {
-            CreateTableOptions::None => Ok(vec![]),
-            _ => Err(unsupported("an option of this CREATE TABLE")),
-        };
-    };
+pub(crate) fn storage_options(options: &[StorageOption]) -> Result<Vec<EngineError>> {
     let mut notices = vec![];
-    for option in options {
-        let SqlOption::KeyValue { key, value } = option else {
-            return Err(unsupported(format!("the option {option}")));
-        };
-        if fold(key) != "fillfactor" {
-            return Err(unsupported(format!("the storage parameter \"{}\"", fold(key))));
+    for StorageOption { name, value } in options {
+        if name.name != "fillfactor" {
+            return Err(unsupported(format!("the storage parameter \"{}\"", name.name)));
         }
-        match value.to_string().trim_matches('\'').parse::<u32>() {
+        let value = match value.as_ref().map(|value| &value.kind) {
+            Some(ExprKind::Literal(Literal::Int(value))) => value.to_string(),
+            Some(ExprKind::Literal(Literal::Number(text) | Literal::Text(text))) => text.clone(),
+            _ => String::new(),
+        };
+        match value.parse::<u32>() {
             Ok(100) => {}
             Ok(10..100) => notices.push(EngineError::new("01000", "pages are always filled: fillfactor has no effect")),
             _ => {
                 let message = format!("value {value} out of bounds for option \"fillfactor\"");
-                let mut error = EngineError::new("22023", message);
-                error.detail = Some("Valid values are between \"10\" and \"100\".".into());
-                return Err(error);
+                let error = EngineError::new("22023", message);
+                return Err(error.with_detail("Valid values are between \"10\" and \"100\"."));
             }
         }
     }
@@ -126,46 +102,59 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
     }
 }
 
-pub(crate) fn column_def(column: &SqlColumn, at: usize, keys: &mut Vec<Key>) -> Result<ColumnDef> {
-    let name = fold(&column.name);
-    match name.as_str() {
-        "" => return Err(EngineError::new("42601", "zero-length delimited identifier")),
-        long if long.len() > NAME_MAX => {
-            return Err(EngineError::new("42622", format!("identifier \"{long}\" is longer than {NAME_MAX} bytes")));
-        }
-        _ => {}
+fn refuse_deferral(deferral: Deferral) -> Result<()> {
+    if deferral == Deferral::default() { Ok(()) } else { Err(unsupported("DEFERRABLE")) }
+}
+
+fn refuse_index_options(index: &KeyIndex) -> Result<()> {
+    let refused = [
+        (index.nulls_not_distinct, "NULLS NOT DISTINCT"),
+        (!index.include.is_empty(), "INCLUDE"),
+        (!index.storage.is_empty(), "an option of this index"),
+    ];
+    match refused.iter().find(|(is, _)| *is) {
+        Some((_, what)) => Err(unsupported(what)),
+        None => Ok(()),
     }
+}
+
+pub(crate) fn column_def(column: &Column, at: usize, keys: &mut Vec<Key>) -> Result<ColumnDef> {
     let mut definition = ColumnDef {
-        name,
-        data_type: column_type(&column.data_type)?,
+        name: column.name.name.clone(),
+        data_type: data_type(&column.data_type)?,
         not_null: false,
         default_sql: None,
         missing: Datum::Null,
         dropped: false,
     };
+    if column.collation.is_some() {
+        return Err(unsupported("COLLATE"));
+    }
     let mut null = false;
-    for option in &column.options {
-        let constraint = option.name.as_ref().map(fold);
-        match &option.option {
-            ColumnOption::Null => null = true,
-            ColumnOption::NotNull => definition.not_null = true,
-            ColumnOption::Default(expr) => definition.default_sql = Some(crate::parse::stored::text_of(expr)?),
-            ColumnOption::PrimaryKey(key) if key.characteristics.is_none() && key.index_options.is_empty() => {
-                keys.push(Key { name: constraint, columns: vec![at], primary: true });
+    for constraint in &column.constraints {
+        refuse_deferral(constraint.deferral)?;
+        let name = constraint.name.as_ref().map(|name| name.name.clone());
+        let key = |index: &KeyIndex, primary| {
+            keys.push(Key { name, columns: vec![at], primary });
+            refuse_index_options(index)
+        };
+        match &constraint.kind {
+            ColumnConstraintKind::Null => null = true,
+            ColumnConstraintKind::NotNull => definition.not_null = true,
+            ColumnConstraintKind::Default(default) => {
+                if definition.default_sql.replace(default.text.clone()).is_some() {
+                    let message = format!("multiple default values specified for column \"{}\"", definition.name);
+                    return Err(EngineError::new("42601", message));
+                }
             }
-            ColumnOption::Unique(key)
-                if key.characteristics.is_none()
-                    && key.index_options.is_empty()
-                    && !key.nulls_distinct.to_string().contains("NOT") =>
-            {
-                keys.push(Key { name: constraint, columns: vec![at], primary: false });
-            }
+            ColumnConstraintKind::PrimaryKey(index) => key(index, true)?,
+            ColumnConstraintKind::Unique(index) => key(index, false)?,
             // `checks` looks at it.
-            ColumnOption::Check(_) => {}
-            ColumnOption::ForeignKey(_) => return Err(unsupported("REFERENCES")),
-            ColumnOption::Generated { .. } => return Err(unsupported("GENERATED")),
-            ColumnOption::Collation(_) => return Err(unsupported("COLLATE")),
-            other => return Err(unsupported(format!("the column option {other}"))),
+            ColumnConstraintKind::Check { .. } => {}
+            ColumnConstraintKind::References(_) => return Err(unsupported("REFERENCES")),
+            ColumnConstraintKind::Generated(_) | ColumnConstraintKind::Identity { .. } => {
+                return Err(unsupported("GENERATED"));
+            }
         }
     }
     if null && definition.not_null {
@@ -176,43 +165,20 @@ pub(crate) fn column_def(column: &SqlColumn, at: usize, keys: &mut Vec<Key>) -> 
 }
 
 pub(crate) fn table_key(constraint: &TableConstraint, columns: &[ColumnDef]) -> Result<Key> {
-    let positions = |key: &[IndexColumn]| -> Result<Vec<usize>> {
-        key.iter()
-            .map(|c| {
-                let ident = plain_column(c)?;
-                position(columns, &fold(ident)).ok_or_else(|| {
-                    EngineError::new("42703", format!("column \"{}\" named in key does not exist", fold(ident)))
-                })
-            })
-            .collect::<Result<Vec<usize>>>()
-            .and_then(distinct)
+    refuse_deferral(constraint.deferral)?;
+    let (names, index, primary) = match &constraint.kind {
+        TableConstraintKind::PrimaryKey { columns, index } => (columns, index, true),
+        TableConstraintKind::Unique { columns, index } => (columns, index, false),
+        TableConstraintKind::ForeignKey { .. } => return Err(unsupported("FOREIGN KEY")),
+        TableConstraintKind::Check { .. } => return Err(unsupported("CHECK")),
     };
-    let index_name = match constraint {
-        TableConstraint::PrimaryKey(key) => key.index_name.as_ref(),
-        TableConstraint::Unique(key) => key.index_name.as_ref(),
-        _ => None,
+    refuse_index_options(index)?;
+    let of = |name: &Ident| {
+        let missing = || EngineError::new("42703", format!("column \"{}\" named in key does not exist", name.name));
+        position(columns, &name.name).ok_or_else(missing)
     };
-    if let Some(name) = index_name {
-        return Err(EngineError::new("42601", format!("syntax error at or near \"{name}\"")));
-    }
-    match constraint {
-        TableConstraint::PrimaryKey(key)
-            if key.characteristics.is_none() && key.index_options.is_empty() && key.index_type.is_none() =>
-        {
-            Ok(Key { name: key.name.as_ref().map(fold), columns: positions(&key.columns)?, primary: true })
-        }
-        TableConstraint::Unique(key)
-            if key.characteristics.is_none()
-                && key.index_options.is_empty()
-                && key.index_type.is_none()
-                && !key.nulls_distinct.to_string().contains("NOT") =>
-        {
-            Ok(Key { name: key.name.as_ref().map(fold), columns: positions(&key.columns)?, primary: false })
-        }
-        TableConstraint::ForeignKey(_) => Err(unsupported("FOREIGN KEY")),
-        TableConstraint::Check(_) => Err(unsupported("CHECK")),
-        other => Err(unsupported(format!("the constraint {other}"))),
-    }
+    let columns = names.iter().map(of).collect::<Result<Vec<usize>>>().and_then(distinct)?;
+    Ok(Key { name: constraint.name.as_ref().map(|name| name.name.clone()), columns, primary })
 }
 
 pub(crate) fn position(columns: &[ColumnDef], name: &str) -> Option<usize> {
@@ -228,19 +194,18 @@ fn distinct(columns: Vec<usize>) -> Result<Vec<usize>> {
 }
 
 /// An index column that is a column's name and nothing else, ascending.
-fn plain_column(column: &IndexColumn) -> Result<&Ident> {
-    if column.operator_class.is_some() {
-        return Err(unsupported("an operator class"));
+fn plain_column(element: &IndexElement) -> Result<&str> {
+    let refused = [
+        (element.collation.is_some(), "COLLATE in an index"),
+        (element.class.is_some(), "an operator class"),
+        (element.descending, "DESC in an index"),
+        (element.nulls == Some(NullsOrder::First), "NULLS FIRST in an index"),
+    ];
+    if let Some((_, what)) = refused.iter().find(|(is, _)| *is) {
+        return Err(unsupported(what));
     }
-    let options = &column.column.options;
-    if options.asc == Some(false) {
-        return Err(unsupported("DESC in an index"));
-    }
-    if options.nulls_first == Some(true) || column.column.with_fill.is_some() {
-        return Err(unsupported("NULLS FIRST in an index"));
-    }
-    match &column.column.expr {
-        Expr::Identifier(ident) => Ok(ident),
+    match &element.expr.kind {
+        ExprKind::Column(name) if name.parts().len() == 1 => Ok(&name.last().name),
         _ => Err(unsupported("an index on an expression")),
     }
 }
@@ -253,49 +218,32 @@ pub(crate) enum NewIndex {
 }
 
 pub(crate) fn index_spec(create: &CreateIndex, catalog: &Catalog) -> Result<NewIndex> {
-    let CreateIndex {
-        name,
-        table_name,
-        using,
-        columns,
-        unique,
-        concurrently,
-        if_not_exists,
-        include,
-        nulls_distinct,
-        with,
-        predicate,
-        index_options,
-        alter_options,
-    } = create;
+    let method = create.method.as_ref().map(|method| method.name.as_str());
     let refused = [
-        (!matches!(using, None | Some(IndexType::BTree)), "an index method other than btree"),
-        (*concurrently, "CONCURRENTLY"),
-        (!include.is_empty(), "INCLUDE"),
-        (*nulls_distinct == Some(false), "NULLS NOT DISTINCT"),
-        (!with.is_empty() || !index_options.is_empty() || !alter_options.is_empty(), "an option of this index"),
-        (predicate.is_some(), "a partial index"),
+        (!matches!(method, None | Some("btree")), "an index method other than btree"),
+        (create.concurrently, "CONCURRENTLY"),
+        (!create.include.is_empty(), "INCLUDE"),
+        (create.nulls_not_distinct, "NULLS NOT DISTINCT"),
+        (!create.storage.is_empty(), "an option of this index"),
+        (create.filter.is_some(), "a partial index"),
     ];
     if let Some((_, what)) = refused.iter().find(|(is, _)| *is) {
         return Err(unsupported(what));
     }
-    let table_name = object_name(table_name)?;
+    let table_name = relation(&create.table)?;
     let table = catalog.table(&table_name).ok_or_else(|| undefined_table(&table_name))?;
-    let positions = columns
-        .iter()
-        .map(|c| {
-            let column = fold(plain_column(c)?);
-            position(&table.columns, &column).ok_or_else(|| undefined_column(&column, &table_name))
-        })
-        .collect::<Result<Vec<usize>>>()
-        .and_then(distinct)?;
+    let of = |element: &IndexElement| {
+        let column = plain_column(element)?;
+        position(&table.columns, column).ok_or_else(|| undefined_column(column, &table_name))
+    };
+    let positions = create.elements.iter().map(of).collect::<Result<Vec<usize>>>().and_then(distinct)?;
     let taken = |n: &str| relation_exists(catalog, n);
-    let name = match name {
+    let name = match &create.name {
         Some(given) => {
-            let given = object_name(given)?;
+            let given = given.name.clone();
             check_name(&given)?;
             if taken(&given) {
-                return if *if_not_exists { Ok(NewIndex::Exists(given)) } else { Err(duplicate(&given)) };
+                return if create.if_not_exists { Ok(NewIndex::Exists(given)) } else { Err(duplicate(&given)) };
             }
             given
         }
@@ -305,7 +253,7 @@ pub(crate) fn index_spec(create: &CreateIndex, catalog: &Catalog) -> Result<NewI
             choose_name(&parts, "idx", &taken)
         }
     };
-    Ok(NewIndex::On(table.clone(), IndexSpec { name, columns: positions, unique: *unique, primary: false }))
+    Ok(NewIndex::On(table.clone(), IndexSpec { name, columns: positions, unique: create.unique, primary: false }))
 }
 
 /// `a_b_suffix`, with a number where that is taken, cut to fit.

@@ -1,5 +1,5 @@
 //! What a client is told of a statement before it runs: the types of its parameters, and the columns that it returns.
-use crate::error::{from_datafusion, undefined_table, unsupported};
+use crate::error::{from_datafusion, undefined_table};
 use crate::parse::{sequence_calls, type_cast_parameters, type_parameter};
 use crate::pgcatalog::SessionInfo;
 use crate::plan::bind::Tree;
@@ -10,7 +10,6 @@ use crate::plan::changes::{
 use crate::plan::naming::shown_schema;
 use crate::plan::planner::{Planner, parameters};
 use crate::statement::lock_rows::within::refuse_correlated;
-use crate::statement::outcome::text_schema;
 use crate::statement::run::LazyState;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::logical_expr::LogicalPlan;
@@ -47,7 +46,6 @@ pub(crate) struct Sources<'s> {
     pub(crate) state: &'s LazyState<'s>,
     pub(crate) catalog: &'s Arc<Catalog>,
     pub(crate) info: &'s SessionInfo,
-    /// Of the statement, where it is a query that may be bound.
     pub(crate) tree: Option<&'s Tree>,
 }
 
@@ -118,7 +116,7 @@ impl Sources<'_> {
                 if !type_parameter(value, column.data_type, &mut types)
                     && !crate::plan::changes::is_default(value)
                     && literal(value, column).is_none()
-                    && sequence_calls::call_of(value).is_none()
+                    && sequence_calls::old_call_of(value).is_none()
                 {
                     others.push(value.clone());
                 }
@@ -131,7 +129,7 @@ impl Sources<'_> {
         Described::planned(&plan, &types, None)
     }
 
-    /// Parameters and result columns of a statement.
+    /// Parameters and result columns of a query or a change.
     pub(crate) async fn describe(&self, ast: &Statement, types: &[Option<DataType>]) -> Result<Described> {
         let described = self.describe_source(ast, types).await?;
         let returned = self.describe_returning(ast, &described.parameters).await?;
@@ -159,15 +157,6 @@ impl Sources<'_> {
                 self.describe_change(table, query, &delete.selection, &types).await
             }
             Statement::Insert(insert) => self.describe_insert(insert, types).await,
-            Statement::Declare { .. } => {
-                let query = crate::parse::cursors::declared(ast).transpose()?.map(|(_, query)| query);
-                let query = query.ok_or_else(|| unsupported("this form of DECLARE"))?;
-                Ok(Described {
-                    columns: None,
-                    ..Box::pin(Sources { tree: None, ..*self }.describe_source(&query, &types)).await?
-                })
-            }
-            Statement::Explain { .. } => Ok(Described::of(text_schema(&["QUERY PLAN"]))),
             _ => Ok(Described::default()),
         }
     }

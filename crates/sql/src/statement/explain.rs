@@ -11,19 +11,19 @@ mod tree;
 
 use crate::error::{from_datafusion, unsupported};
 use crate::plan::changes::{delete_query, delete_target, insert_target, plain_values, update_query, update_target};
+use crate::statement::options::{switch, text};
 use crate::statement::outcome::text_stream;
 use crate::statement::run::Run;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::sql::sqlparser::ast::{
-    AnalyzeFormat, AnalyzeFormatKind, DescribeAlias, Expr, Statement, UtilityOption, Value,
-};
+use datafusion::sql::sqlparser::ast::Statement;
 use futures::StreamExt;
 use parking_lot::Mutex;
 use show::Total;
 use std::pin::pin;
 use std::sync::Arc;
 use terrace_engine::{EngineError, Result};
+use terrace_grammar::statement::{self as tree_of, Explain};
 use terrace_storage::{Reads, counting};
 use tree::{Actual, Node, modifying, tree};
 
@@ -38,20 +38,6 @@ struct Options {
     summary: Option<bool>,
 }
 
-/// ON, OFF, true, 1, ... of an option; alone it means on.
-fn switch(option: &UtilityOption) -> Result<bool> {
-    let Some(arg) = &option.arg else { return Ok(true) };
-    let word = arg.to_string().to_ascii_lowercase();
-    match word.trim_matches('\'') {
-        "on" | "true" | "1" | "yes" => Ok(true),
-        "off" | "false" | "0" | "no" => Ok(false),
-        other => {
-            let name = option.name.value.to_lowercase();
-            Err(EngineError::new("42601", format!("{name} requires a Boolean value, not \"{other}\"")))
-        }
-    }
-}
-
 fn is_json(format: &str) -> Result<bool> {
     match format.to_ascii_lowercase().as_str() {
         "text" => Ok(false),
@@ -61,52 +47,30 @@ fn is_json(format: &str) -> Result<bool> {
     }
 }
 
+/// Whether the statement is run.
+pub(crate) fn analyzes(explain: &Explain) -> Result<bool> {
+    Options::of(explain).map(|options| options.analyze)
+}
+
 impl Options {
-    fn of(explain: &Statement) -> Result<(Options, &Statement)> {
-        let Statement::Explain { describe_alias, analyze, verbose, query_plan, estimate, statement, format, options } =
-            explain
-        else {
-            return Err(EngineError::new("XX000", "not an EXPLAIN"));
-        };
-        if *describe_alias != DescribeAlias::Explain || *query_plan || *estimate {
-            return Err(unsupported("this form of EXPLAIN"));
-        }
-        let mut found = Options { analyze: *analyze, verbose: *verbose, buffers: false, json: false, summary: None };
-        if let Some(format) = format {
-            found.json = match format {
-                AnalyzeFormatKind::Keyword(AnalyzeFormat::JSON)
-                | AnalyzeFormatKind::Assignment(AnalyzeFormat::JSON) => true,
-                AnalyzeFormatKind::Keyword(AnalyzeFormat::TEXT)
-                | AnalyzeFormatKind::Assignment(AnalyzeFormat::TEXT) => false,
-                _ => return Err(unsupported("this format of EXPLAIN")),
-            };
-        }
-        for option in options.iter().flatten() {
-            match option.name.value.to_ascii_lowercase().as_str() {
+    fn of(explain: &Explain) -> Result<Options> {
+        let mut found = Options { analyze: false, verbose: false, buffers: false, json: false, summary: None };
+        for option in &explain.options {
+            match option.name.name.as_str() {
                 "analyze" => found.analyze = switch(option)?,
                 "verbose" => found.verbose = switch(option)?,
                 "buffers" => found.buffers = switch(option)?,
                 "summary" => found.summary = Some(switch(option)?),
                 // There are no costs to show, and times are always taken.
                 "costs" | "timing" => drop(switch(option)?),
-                "format" => {
-                    let text = match &option.arg {
-                        Some(Expr::Value(value)) => match &value.value {
-                            Value::SingleQuotedString(text) => text.clone(),
-                            other => other.to_string(),
-                        },
-                        Some(other) => other.to_string(),
-                        None => String::new(),
-                    };
-                    found.json = is_json(&text)?;
-                }
-                "wal" | "settings" | "generic_plan" => {
-                    return Err(unsupported(format!("EXPLAIN ({})", option.name.value.to_uppercase())));
+                "format" => found.json = is_json(text(option)?)?,
+                known @ ("wal" | "settings" | "generic_plan") => {
+                    return Err(unsupported(format!("EXPLAIN ({})", known.to_uppercase())));
                 }
                 other => return Err(EngineError::new("42601", format!("unrecognized EXPLAIN option \"{other}\""))),
             }
         }
-        Ok((found, statement.as_ref()))
+        Ok(found)
     }
 }
 
@@ -114,8 +78,13 @@ impl Options {
 type Planned = (Option<(&'static str, String)>, Option<Arc<dyn ExecutionPlan>>);
 
 impl Run<'_> {
-    pub(crate) async fn explain(&self, explain: &Statement) -> Result<SendableRecordBatchStream> {
-        let (options, statement) = Options::of(explain)?;
+    pub(crate) async fn explain(&self, explain: &Explain) -> Result<SendableRecordBatchStream> {
+        use tree_of::Statement as Of;
+        let options = Options::of(explain)?;
+        let (Of::Query(_) | Of::Insert(_) | Of::Update(_) | Of::Delete(_)) = &explain.statement else {
+            return Err(unsupported("EXPLAIN of this statement"));
+        };
+        let statement = self.old()?;
         let env = self.engine.env();
         let began = env.now();
         let (root, total) = match options.analyze {

@@ -3,10 +3,10 @@
 //! A cell of VALUES that is a literal or a parameter becomes a value of its column's type at once, as PostgreSQL types
 //! it; other cells and defaults are evaluated by DataFusion, all of a statement's in one query. INSERT ... SELECT:
 //! [`select`].
-use crate::parse::sequence_calls::{Call, call_of};
-use crate::parse::stored::default_of;
+use crate::parse::sequence_calls::{Call, old_call_of};
 use crate::plan::changes::{
-    check_count, insert_alias, insert_columns, insert_target, is_default, literal, plain_values, values_query,
+    check_count, default_of, insert_alias, insert_columns, insert_target, is_default, literal, plain_values,
+    values_query,
 };
 use crate::statement::returning::Changed;
 use crate::statement::run::Run;
@@ -146,7 +146,7 @@ impl Run<'_> {
             }
             _ => expr.clone(),
         };
-        if let Some(call) = call_of(&expr) {
+        if let Some(call) = old_call_of(&expr) {
             return Ok(Cell::Sequence(call?));
         }
         computed.push((at, expr));

@@ -4,12 +4,49 @@
 //!    transaction, not by table. If it is cancelled, purge goes on in the background. There is no
 //!    FULL (pages of a heap are not moved), and nothing to freeze (transaction ids do not wrap).
 use crate::error::{undefined_table, unsupported};
-use crate::parse::object_name;
+use crate::parse;
 use crate::statement::ddl::find_index;
+use crate::statement::options::switch;
 use crate::statement::run::Run;
-use datafusion::sql::sqlparser::ast::{CascadeOption, ObjectName, Truncate, TruncateIdentityOption};
 use std::sync::Arc;
 use terrace_engine::{EngineError, Result, Table};
+use terrace_grammar::statement::{Maintain, Truncate};
+
+/// What VACUUM and ANALYZE are asked for.
+#[derive(Default)]
+pub(crate) struct Options {
+    pub(crate) full: bool,
+    pub(crate) analyze: bool,
+}
+
+impl Options {
+    /// `verb`: VACUUM or ANALYZE.
+    pub(crate) fn of(verb: &str, maintain: &Maintain) -> Result<Options> {
+        let mut options = Options::default();
+        for option in &maintain.options {
+            match (verb, option.name.name.as_str()) {
+                ("VACUUM", "full") => options.full = switch(option)?,
+                ("VACUUM", "analyze") => options.analyze = switch(option)?,
+                // There is nothing to tell, and nothing to freeze.
+                (_, "verbose") | ("VACUUM", "freeze") => drop(switch(option)?),
+                (
+                    "VACUUM",
+                    name @ ("disable_page_skipping" | "index_cleanup" | "parallel" | "process_toast" | "truncate"),
+                )
+                | (_, name @ "skip_locked") => {
+                    return Err(unsupported(format!("the option {} of {verb}", name.to_uppercase())));
+                }
+                (_, other) => {
+                    return Err(EngineError::new("42601", format!("unrecognized {verb} option \"{other}\"")));
+                }
+            }
+        }
+        if maintain.tables.iter().any(|table| !table.columns.is_empty()) {
+            return Err(unsupported("a list of columns here"));
+        }
+        Ok(options)
+    }
+}
 
 impl Run<'_> {
     /// Waits until the table of that name is this transaction's alone, and answers it as it is then.
@@ -40,45 +77,39 @@ impl Run<'_> {
         }
     }
 
-    pub(crate) async fn truncate(&self, truncate: &Truncate) -> Result<()> {
-        let Truncate { table_names, partitions, table: _, if_exists, identity, cascade, on_cluster } = truncate;
-        let refused = [
-            (partitions.is_some() || *if_exists || on_cluster.is_some(), "this form of TRUNCATE"),
-            (matches!(cascade, Some(CascadeOption::Cascade)), "CASCADE"),
-        ];
-        if let Some((_, what)) = refused.iter().find(|(is, _)| *is) {
-            return Err(unsupported(what));
+    pub(crate) async fn truncate(&self, truncate: &Truncate) -> Result<Vec<EngineError>> {
+        if truncate.cascade {
+            return Err(unsupported("CASCADE"));
         }
         let mut done: Vec<String> = vec![];
-        for target in table_names {
-            let name = object_name(&target.name)?;
+        for (target, _only) in &truncate.tables {
+            let name = parse::relation(target)?;
             if done.contains(&name) {
                 continue;
             }
             let table = self.alone(&name).await?;
             let empty = async { self.cell.lock().await.open().truncate_table(&table).await };
             self.cancel.run(empty).await?;
-            if matches!(identity, Some(TruncateIdentityOption::Restart)) {
+            if truncate.restart_identity {
                 self.restart_owned(&table.columns).await?;
             }
             done.push(name);
         }
-        Ok(())
+        Ok(vec![])
     }
 
-    /// One table, or all.
-    pub(crate) async fn analyze(&self, name: Option<&ObjectName>) -> Result<()> {
+    /// Some tables, or all.
+    pub(crate) async fn analyze(&self, maintain: &Maintain) -> Result<Vec<EngineError>> {
+        let named = maintain.tables.iter().map(|table| parse::relation(&table.name)).collect::<Result<Vec<_>>>()?;
+        let all = named.is_empty();
         let catalog = self.begin_statement().await;
-        let names: Vec<String> = match name {
-            Some(name) => vec![object_name(name)?],
-            None => catalog.tables().map(|t| t.name.clone()).collect(),
-        };
+        let names = if all { catalog.tables().map(|t| t.name.clone()).collect() } else { named };
         for one in names {
             loop {
                 let version = self.engine.catalog().version();
                 let catalog = self.begin_statement().await;
                 let Some(table) = catalog.table(&one) else {
-                    if name.is_some() {
+                    if !all {
                         return Err(undefined_table(&one));
                     }
                     break;
@@ -91,6 +122,6 @@ impl Run<'_> {
                 }
             }
         }
-        Ok(())
+        Ok(vec![])
     }
 }

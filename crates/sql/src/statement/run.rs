@@ -9,6 +9,7 @@ use crate::panics::{caught, caught_now};
 use crate::pgcatalog::SessionInfo;
 use crate::plan::bind::Tree;
 use crate::plan::planner::{Planner, task, typed};
+use crate::statement::old::Old;
 use crate::transaction::{OneRow, StatementContext, TxnCell};
 use crate::values::to_scalar;
 use datafusion::arrow::array::RecordBatch;
@@ -91,8 +92,9 @@ pub(crate) struct Run<'a> {
     pub(crate) cancel: &'a Arc<CancelToken>,
     pub(crate) parameters: &'a [Datum],
     pub(crate) types: &'a [DataType],
-    /// Of the statement, where it is a query that may be bound.
     pub(crate) tree: Option<&'a Tree>,
+    /// The query or change in the statement, for the old way.
+    pub(crate) old: Option<&'a Old>,
     /// Where plans that are collected from are kept, for EXPLAIN ANALYZE.
     pub(crate) captured: Option<&'a Mutex<Vec<Arc<dyn ExecutionPlan>>>>,
 }
@@ -131,6 +133,11 @@ impl Run<'_> {
             // TRUNCATE gives a table another identity: then the name is looked up again.
             locked.or_else(|e| if e.state.0 == "42P01" { Ok(()) } else { Err(e) })?;
         }
+    }
+
+    /// The query or change in the statement.
+    pub(crate) fn old(&self) -> Result<&Statement> {
+        self.old.expect("a query or a change has one").tree()
     }
 
     /// Plans a query and locks what it reads. `target`: the table that [`crate::plan::planner::TARGET`] stands for,

@@ -11,20 +11,24 @@
 //!    they are unknown.
 
 use crate::error::{undefined_table, unsupported};
-use crate::parse::sequence_calls::{Call, calls, literal_number, replaced, sequence_of};
-use crate::parse::{fold, object_name, template};
-use crate::statement::ddl::{check_name, choose_name, duplicate, relation_exists};
+use crate::parse::relation;
+use crate::parse::sequence_calls::{Call, calls, replaced, sequence_of};
+use crate::parse::stored::Stored;
+use crate::parse::types::data_type;
+use crate::statement::ddl::{check_name, choose_name, relation_exists};
+use crate::statement::dispatch::skip_existing;
 use crate::statement::run::Run;
 use crate::transaction::Reserved;
 use crate::values::is_sequence;
-use datafusion::sql::sqlparser::ast::{
-    ColumnDef as SqlColumn, ColumnOption, ColumnOptionDef, CreateTable, DataType as SqlType, Expr, GeneratedAs, Query,
-    SelectItem, SequenceOptions, SetExpr, Statement,
-};
+use datafusion::sql::sqlparser::ast::{Query, Statement as Ast};
 use std::sync::Arc;
 use terrace_engine::{
     Catalog, ColumnDef, DataType, Datum, EngineError, Isolation, Result, Scan, Table, TableSpec, Txn, UpdateOutcome,
     Version,
+};
+use terrace_grammar::statement::{
+    Column, ColumnConstraint, ColumnConstraintKind, CreateSequence, CreateTable, Deferral, Expr, ExprKind, Literal,
+    Name, SequenceOption, SequenceOptionKind as Kind, TypeName, Written,
 };
 use terrace_storage::Rid;
 
@@ -55,23 +59,29 @@ pub(crate) struct NewSequence {
 }
 
 impl NewSequence {
-    fn new(name: String, max: i64, options: &[SequenceOptions]) -> Result<NewSequence> {
+    fn new(name: String, max: i64, options: &[SequenceOption]) -> Result<NewSequence> {
         let invalid = |message: String| EngineError::new("22023", message);
-        let number = |expr: &Expr| {
-            literal_number(expr).ok_or_else(|| EngineError::new("42601", format!("syntax error at \"{expr}\"")))
-        };
         let (mut start, mut increment, mut least, mut most, mut cycle) = (None, 1, None, None, false);
-        for option in options {
-            match option {
-                SequenceOptions::IncrementBy(by, _) => increment = number(by)?,
-                SequenceOptions::MinValue(value) => least = value.as_ref().map(&number).transpose()?,
-                SequenceOptions::MaxValue(value) => most = value.as_ref().map(&number).transpose()?,
-                SequenceOptions::StartWith(value, _) => start = Some(number(value)?),
-                SequenceOptions::Cycle(no) => cycle = !no,
+        for (at, option) in options.iter().enumerate() {
+            let same =
+                |other: &SequenceOption| std::mem::discriminant(&other.kind) == std::mem::discriminant(&option.kind);
+            if options[..at].iter().any(same) {
+                return Err(EngineError::new("42601", "conflicting or redundant options"));
+            }
+            match &option.kind {
+                Kind::Increment(by) => increment = number(by)?,
+                Kind::MinValue(value) => least = value.as_ref().map(number).transpose()?,
+                Kind::MaxValue(value) => most = value.as_ref().map(number).transpose()?,
+                Kind::Start(value) => start = Some(number(value)?),
+                Kind::Cycle(on) => cycle = *on,
                 // Values are always reserved ahead.
-                SequenceOptions::Cache(value) => {
-                    number(value)?;
-                }
+                Kind::Cache(value) => drop(number(value)?),
+                // It was looked at before.
+                Kind::As(_) => {}
+                Kind::OwnedBy(name) if name.parts().len() == 1 && name.last().name == "none" => {}
+                Kind::OwnedBy(_) => return Err(unsupported("OWNED BY")),
+                Kind::Restart(_) => return Err(unsupported("RESTART here")),
+                Kind::SequenceName(_) => return Err(unsupported("SEQUENCE NAME")),
             }
         }
         if increment == 0 {
@@ -119,58 +129,63 @@ impl NewSequence {
     }
 }
 
+fn number(expr: &Expr) -> Result<i64> {
+    match &expr.kind {
+        ExprKind::Literal(Literal::Int(value)) => Ok(*value),
+        ExprKind::Literal(Literal::Number(text)) => {
+            Err(EngineError::new("22003", format!("value \"{text}\" is out of range for type bigint")))
+        }
+        _ => Err(EngineError::new("22023", "an option of a sequence is a number")),
+    }
+}
+
 /// Takes SERIAL and IDENTITY apart: plain columns with defaults, and the sequences behind them.
 pub(crate) fn expand(create: &CreateTable, catalog: &Catalog) -> Result<(CreateTable, Vec<NewSequence>)> {
     let mut create = create.clone();
-    let table = object_name(&create.name)?;
+    let table = relation(&create.name)?;
     let mut sequences: Vec<NewSequence> = vec![];
     for column in &mut create.columns {
         let Some((max, options)) = numbered(column) else { continue };
         let name = {
             let taken = |n: &str| n == table || relation_exists(catalog, n) || sequences.iter().any(|s| s.name == n);
-            choose_name(&[&table, &fold(&column.name)], "seq", &taken)
+            choose_name(&[&table, &column.name.name], "seq", &taken)
         };
-        let default = template(&format!("SELECT nextval('\"{}\"')", name.replace('"', "\"\"").replace('\'', "''")))?;
-        let SetExpr::Select(mut select) = *default.body else { unreachable!("the template is a SELECT") };
-        let SelectItem::UnnamedExpr(call) = select.projection.remove(0) else { unreachable!("it has no alias") };
-        column.options.push(ColumnOptionDef { name: None, option: ColumnOption::Default(call) });
-        if !column.options.iter().any(|o| matches!(o.option, ColumnOption::NotNull)) {
-            column.options.push(ColumnOptionDef { name: None, option: ColumnOption::NotNull });
-        }
+        let text = format!("nextval('\"{}\"')", name.replace('"', "\"\"").replace('\'', "''"));
+        let call = Stored::read(&text).expect("a call of a function is an expression");
+        let default = ColumnConstraintKind::Default(Written { expr: call.expr().clone(), text });
+        let at = column.name.at;
+        let plain = |kind| ColumnConstraint { at, name: None, kind, deferral: Deferral::default() };
+        column.constraints.push(plain(default));
+        column.constraints.push(plain(ColumnConstraintKind::NotNull));
         sequences.push(NewSequence { owned: true, ..NewSequence::new(name, max, &options)? });
     }
     Ok((create, sequences))
 }
 
 /// Where a column is numbered: the largest number, and the options; the column loses what said so.
-fn numbered(column: &mut SqlColumn) -> Option<(i64, Vec<SequenceOptions>)> {
-    let plain = match &column.data_type {
-        SqlType::Custom(name, _) => match name.to_string().to_lowercase().as_str() {
-            "serial" | "serial4" => Some(SqlType::Integer(None)),
-            "bigserial" | "serial8" => Some(SqlType::BigInt(None)),
+fn numbered(column: &mut Column) -> Option<(i64, Vec<SequenceOption>)> {
+    let plain = match column.data_type.name.parts() {
+        [own] if column.data_type.dimensions.is_empty() => match own.name.as_str() {
+            "serial" | "serial4" => Some("int4"),
+            "bigserial" | "serial8" => Some("int8"),
             _ => None,
         },
         _ => None,
     };
-    let max = |data_type: &SqlType| match data_type {
-        SqlType::BigInt(_) | SqlType::Int8(_) => i64::MAX,
+    let max = |data_type: &TypeName| match data_type.name.last().name.as_str() {
+        "int8" => i64::MAX,
         _ => i32::MAX.into(),
     };
     if let Some(plain) = plain {
-        column.data_type = plain;
+        column.data_type.name = Name::system(column.data_type.at, plain);
         return Some((max(&column.data_type), vec![]));
     }
-    let identity = |option: &ColumnOptionDef| match &option.option {
-        ColumnOption::Generated {
-            generated_as: GeneratedAs::ByDefault,
-            sequence_options,
-            generation_expr: None,
-            ..
-        } => Some(sequence_options.clone().unwrap_or_default()),
+    let identity = |constraint: &ColumnConstraint| match &constraint.kind {
+        ColumnConstraintKind::Identity { always: false, options } => Some(options.clone()),
         _ => None,
     };
-    let at = column.options.iter().position(|o| identity(o).is_some())?;
-    let options = identity(&column.options.remove(at))?;
+    let at = column.constraints.iter().position(|constraint| identity(constraint).is_some())?;
+    let options = identity(&column.constraints.remove(at))?;
     Some((max(&column.data_type), options))
 }
 
@@ -184,29 +199,26 @@ impl Run<'_> {
         self.cancel.run(create).await
     }
 
-    /// CREATE SEQUENCE. False where it is there already, and may be.
-    pub(crate) async fn create_sequence_statement(&self, ast: &Statement) -> Result<(String, bool)> {
-        let Statement::CreateSequence { temporary, if_not_exists, name, data_type, sequence_options, owned_by } = ast
-        else {
-            unreachable!("the router sends CREATE SEQUENCE here")
-        };
-        let owned = owned_by.as_ref().is_some_and(|by| !by.to_string().eq_ignore_ascii_case("none"));
-        if *temporary || owned {
-            return Err(unsupported(if *temporary { "CREATE TEMPORARY SEQUENCE" } else { "OWNED BY" }));
-        }
-        let max = match data_type.as_ref().map(crate::parse::types::column_type).transpose()? {
+    /// CREATE SEQUENCE.
+    pub(crate) async fn create_sequence_statement(&self, create: &CreateSequence) -> Result<Vec<EngineError>> {
+        let stated = create.options.iter().find_map(|option| match &option.kind {
+            Kind::As(name) => Some(name),
+            _ => None,
+        });
+        let max = match stated.map(data_type).transpose()? {
             None | Some(DataType::Int8) => i64::MAX,
             Some(DataType::Int4) => i32::MAX.into(),
+            Some(DataType::Int2) => i16::MAX.into(),
             Some(_) => return Err(EngineError::new("22023", "sequence type must be smallint, integer, or bigint")),
         };
-        let name = object_name(name)?;
+        let name = relation(&create.name)?;
         check_name(&name)?;
         let catalog = self.begin_statement().await;
         if relation_exists(&catalog, &name) {
-            return if *if_not_exists { Ok((name, false)) } else { Err(duplicate(&name)) };
+            return skip_existing(&name, create.if_not_exists);
         }
-        self.create_sequence(&NewSequence::new(name.clone(), max, sequence_options)?).await?;
-        Ok((name, true))
+        self.create_sequence(&NewSequence::new(name, max, &create.options)?).await?;
+        Ok(vec![])
     }
 
     /// 2BP01 where a default needs it.
@@ -268,7 +280,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    pub(crate) async fn with_values(&self, query: &Query) -> Result<Statement> {
+    pub(crate) async fn with_values(&self, query: &Query) -> Result<Ast> {
         let mut values = vec![];
         for call in calls(query)? {
             values.push(self.sequence(&call).await?);

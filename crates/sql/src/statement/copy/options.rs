@@ -1,9 +1,8 @@
 //! COPY's options: `WITH (FORMAT csv, ...)`, and the older form without parentheses.
 use crate::error::unsupported;
-use crate::parse::copy_options::ALL;
-use crate::parse::fold;
-use datafusion::sql::sqlparser::ast::{CopyLegacyCsvOption, CopyLegacyOption, CopyOption, Ident};
+use crate::statement::options::{switch, text};
 use terrace_engine::{EngineError, Result};
+use terrace_grammar::statement::{NamedOption, OptionValue};
 
 /// How fields and lines are written.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,10 +45,14 @@ impl Columns {
         }
     }
 
-    fn of(names: &[Ident]) -> Columns {
-        match names {
-            [all] if all.value == ALL => Columns::All,
-            names => Columns::Named(names.iter().map(fold).collect()),
+    fn of(option: &NamedOption) -> Result<Columns> {
+        match &option.value {
+            OptionValue::All => Ok(Columns::All),
+            OptionValue::List(names) => Ok(Columns::Named(names.iter().map(|name| name.name.clone()).collect())),
+            OptionValue::None | OptionValue::Text(_) | OptionValue::Number(_) => {
+                let message = format!("argument to option \"{}\" must be a list of column names", option.name.name);
+                Err(EngineError::new("22023", message))
+            }
         }
     }
 
@@ -100,53 +103,48 @@ fn once<T>(place: &mut Option<T>, value: T) -> Result<()> {
     }
 }
 
+/// The one character of an option.
+fn character(option: &NamedOption) -> Result<char> {
+    let mut characters = text(option)?.chars();
+    match (characters.next(), characters.next()) {
+        (Some(one), None) => Ok(one),
+        _ => {
+            let message = format!("COPY {} must be a single one-byte character", option.name.name);
+            Err(EngineError::new("0A000", message))
+        }
+    }
+}
+
 /// The format that a statement's options ask for.
-pub(crate) fn format(options: &[CopyOption], legacy: &[CopyLegacyOption], to: bool) -> Result<CopyFormat> {
+pub(crate) fn format(options: &[NamedOption], to: bool) -> Result<CopyFormat> {
     let mut given = Given::default();
     options.iter().try_for_each(|option| given.option(option))?;
-    legacy.iter().try_for_each(|option| given.legacy(option))?;
     given.format(to)
 }
 
 impl Given {
-    fn option(&mut self, option: &CopyOption) -> Result<()> {
-        match option {
-            CopyOption::Format(name) => match name.value.to_lowercase().as_str() {
+    fn option(&mut self, option: &NamedOption) -> Result<()> {
+        match option.name.name.as_str() {
+            "format" => match text(option)? {
                 "text" => once(&mut self.csv, false),
                 "csv" => once(&mut self.csv, true),
                 "binary" => Err(unsupported("the binary format of COPY")),
                 other => Err(EngineError::new("22023", format!("COPY format \"{other}\" not recognized"))),
             },
-            CopyOption::Freeze(freeze) => once(&mut self.freeze, *freeze),
-            CopyOption::Delimiter(c) => once(&mut self.delimiter, *c),
-            CopyOption::Null(text) => once(&mut self.null, text.clone()),
-            CopyOption::Header(header) => once(&mut self.header, *header),
-            CopyOption::Quote(c) => once(&mut self.quote, *c),
-            CopyOption::Escape(c) => once(&mut self.escape, *c),
-            CopyOption::ForceQuote(columns) => once(&mut self.force_quote, Columns::of(columns)),
-            CopyOption::ForceNotNull(columns) => once(&mut self.force_not_null, Columns::of(columns)),
-            CopyOption::ForceNull(columns) => once(&mut self.force_null, Columns::of(columns)),
-            CopyOption::Encoding(name) => once(&mut self.encoding, name.clone()),
-        }
-    }
-
-    fn legacy(&mut self, option: &CopyLegacyOption) -> Result<()> {
-        match option {
-            CopyLegacyOption::Delimiter(c) => once(&mut self.delimiter, *c),
-            CopyLegacyOption::Null(text) => once(&mut self.null, text.clone()),
-            CopyLegacyOption::Header => once(&mut self.header, true),
-            CopyLegacyOption::Binary => Err(unsupported("the binary format of COPY")),
-            CopyLegacyOption::Csv(options) => {
-                once(&mut self.csv, true)?;
-                options.iter().try_for_each(|option| match option {
-                    CopyLegacyCsvOption::Header => once(&mut self.header, true),
-                    CopyLegacyCsvOption::Quote(c) => once(&mut self.quote, *c),
-                    CopyLegacyCsvOption::Escape(c) => once(&mut self.escape, *c),
-                    CopyLegacyCsvOption::ForceQuote(columns) => once(&mut self.force_quote, Columns::of(columns)),
-                    CopyLegacyCsvOption::ForceNotNull(columns) => once(&mut self.force_not_null, Columns::of(columns)),
-                })
+            "header" if matches!(&option.value, OptionValue::Text(text) if text.eq_ignore_ascii_case("match")) => {
+                Err(unsupported("HEADER MATCH"))
             }
-            other => Err(EngineError::new("42601", format!("syntax error: COPY has no option {other}"))),
+            "freeze" => once(&mut self.freeze, switch(option)?),
+            "delimiter" => once(&mut self.delimiter, character(option)?),
+            "null" => once(&mut self.null, text(option)?.to_owned()),
+            "header" => once(&mut self.header, switch(option)?),
+            "quote" => once(&mut self.quote, character(option)?),
+            "escape" => once(&mut self.escape, character(option)?),
+            "force_quote" => once(&mut self.force_quote, Columns::of(option)?),
+            "force_not_null" => once(&mut self.force_not_null, Columns::of(option)?),
+            "force_null" => once(&mut self.force_null, Columns::of(option)?),
+            "encoding" => once(&mut self.encoding, text(option)?.to_owned()),
+            other => Err(EngineError::new("42601", format!("option \"{other}\" not recognized"))),
         }
     }
 

@@ -2,9 +2,8 @@
 use super::fields::Fields;
 use super::lines::Lines;
 use super::options::{self, CopyFormat};
-use crate::parse::parse_one;
-use datafusion::sql::sqlparser::ast::Statement;
 use terrace_engine::Result;
+use terrace_grammar::statement::Statement;
 
 type Row = Vec<Option<String>>;
 
@@ -12,8 +11,9 @@ fn format(options: &str) -> Result<CopyFormat> {
     let to = options.starts_with("TO");
     let options = options.trim_start_matches("TO");
     let sql = format!("COPY t {} {options}", if to { "TO STDOUT" } else { "FROM STDIN" });
-    let Some(Statement::Copy { options, legacy_options, .. }) = parse_one(&sql)? else { panic!("{sql}") };
-    options::format(&options, &legacy_options, to)?.resolve(|name| Ok(usize::from(name == "b")))
+    let parsed = crate::parse::statement(&sql)?.expect("a statement");
+    let Statement::Copy(copy) = parsed.statement() else { panic!("{sql}") };
+    options::format(&copy.options, to)?.resolve(|name| Ok(usize::from(name == "b")))
 }
 
 /// Reads the data in parts of each size from one byte on: the answer does not depend on it.

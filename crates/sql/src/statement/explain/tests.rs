@@ -60,8 +60,9 @@ fn json_nests_plans() {
 }
 
 fn options(sql: &str) -> Result<Options> {
-    let statement = crate::parse::parse_one(sql)?.expect("a statement");
-    Options::of(&statement).map(|(options, _)| options)
+    let parsed = crate::parse::statement(sql)?.expect("a statement");
+    let tree_of::Statement::Explain(explain) = parsed.statement() else { panic!("{sql}") };
+    Options::of(explain)
 }
 
 #[test]

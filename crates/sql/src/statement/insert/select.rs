@@ -9,10 +9,9 @@
 use super::is_volatile;
 use crate::error::from_datafusion;
 use crate::memory::row_bytes;
-use crate::parse::sequence_calls::{call_of, sequence_of};
-use crate::parse::stored::default_of;
+use crate::parse::sequence_calls::{old_call_of, sequence_of};
 use crate::parse::template;
-use crate::plan::changes::{check_count, is_open_literal, literal, values_query};
+use crate::plan::changes::{check_count, default_of, is_open_literal, literal, values_query};
 use crate::statement::returning::Changed;
 use crate::statement::run::{Collected, Run};
 use crate::values::{assign_array, assign_datum, check_assignable, check_not_null, live_columns};
@@ -118,7 +117,7 @@ impl Run<'_> {
         for at in columns {
             let expr = default_of(table, *at)?;
             if literal(&expr, &table.columns[*at]).is_none()
-                && call_of(&expr).is_none()
+                && old_call_of(&expr).is_none()
                 && is_volatile(&self.plan(&values_query([expr].into_iter())?, None).await?)?
             {
                 varying.push(*at);

@@ -221,7 +221,7 @@ async fn n48_a_timeout_ends_planning() {
     let wide = format!("SELECT {} FROM t", columns.join(", "));
     let tables: Vec<String> = (0..150).map(|n| format!("t t{n}")).collect();
     let joined = format!("SELECT 1 FROM {}", tables.join(", "));
-    c.ok("SET statement_timeout = '300ms'", "SET").await;
+    c.ok("SET statement_timeout = '100ms'", "SET").await;
     for (sql, described) in [(&wide, true), (&wide, false), (&joined, false)] {
         let begun = std::time::Instant::now();
         let outcome = match described {

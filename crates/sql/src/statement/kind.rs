@@ -1,0 +1,268 @@
+//! What each statement is: who carries it out, what a client is told of it before it runs, what it is called, and where
+//! it may run.
+//!
+//! 1. There is one table, [`Kind::of`], and it names every statement of the grammar: a new one does not compile before
+//!    it has its line here. So what carries statements out and what describes them cannot disagree.
+//! 2. Who carries out a [`Command`] or a [`Task`] takes all of them: there is no "other statement" behind this table.
+use crate::error::unsupported;
+use terrace_engine::EngineError;
+use terrace_grammar::statement::{
+    AlterSystem, AlterTable, Copy, CreateIndex, CreateSequence, CreateTable, Declare, Discard, Drop, Execute, Explain,
+    Fetch, Ident, Maintain, ObjectKind, OfSetting, Prepare, Refused, Rename, Role, Set, SetTransaction, Statement,
+    Transaction, TransactionKind, Truncate,
+};
+
+/// What a statement is.
+pub(crate) struct Kind<'s> {
+    /// PostgreSQL's name of it: its command tag, and what errors call it.
+    pub(crate) tag: &'static str,
+    pub(crate) work: Work<'s>,
+    pub(crate) returns: Returns,
+    pub(crate) writes: Writes,
+    /// Whether it may run in a block that failed.
+    pub(crate) in_failed_block: bool,
+}
+
+/// Who carries a statement out.
+#[derive(Clone, Copy)]
+pub(crate) enum Work<'s> {
+    /// The session, which opens a transaction where that is needed.
+    Session(Command<'s>),
+    /// A transaction, which is there already.
+    Transaction(Task<'s>),
+    /// Nobody: PostgreSQL has it, Terrace has not.
+    Refused(&'s Refused),
+    /// The same, of what the grammar has a tree for.
+    Missing,
+}
+
+/// What a session does.
+#[derive(Clone, Copy)]
+pub(crate) enum Command<'s> {
+    Transaction(&'s Transaction),
+    SetTransaction(&'s SetTransaction),
+    Set(&'s Set),
+    Reset(&'s OfSetting),
+    Show(&'s OfSetting),
+    Discard(Discard),
+    Prepare(&'s Prepare),
+    Execute(&'s Execute),
+    Deallocate(Option<&'s Ident>),
+    Declare(&'s Declare),
+    Fetch(&'s Fetch),
+    Close(Option<&'s Ident>),
+    Vacuum(&'s Maintain),
+    AlterSystem(&'s AlterSystem),
+}
+
+/// What is done in a transaction.
+#[derive(Clone, Copy)]
+pub(crate) enum Task<'s> {
+    Query,
+    Insert,
+    Update,
+    Delete,
+    Explain(&'s Explain),
+    Copy(&'s Copy),
+    CreateTable(&'s CreateTable),
+    CreateIndex(&'s CreateIndex),
+    CreateSequence(&'s CreateSequence),
+    CreateRole(&'s Role),
+    AlterTable(&'s AlterTable),
+    AlterRole(&'s Role),
+    Rename(&'s Rename),
+    Drop(&'s Drop),
+    Truncate(&'s Truncate),
+    Analyze(&'s Maintain),
+}
+
+/// The columns that a statement returns, and where they are found.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Returns {
+    Nothing,
+    /// Those of the query that it is.
+    Query,
+    /// Those of RETURNING.
+    Changes,
+    /// Lines of a plan.
+    Plan,
+    /// The setting's value.
+    Setting,
+    /// The cursor's.
+    Cursor,
+    /// Those of the statement that it executes.
+    Executed,
+}
+
+/// Whether a statement may run in a read-only transaction.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Writes {
+    /// It may.
+    Never,
+    /// It may not.
+    Always,
+    /// It may, but for a query, or a cursor's, that locks rows, or takes or sets the number of a sequence.
+    AsQuery,
+    /// It may, but for ANALYZE of a statement that may not.
+    AsExplained,
+}
+
+impl<'s> Kind<'s> {
+    /// The table (invariant 1).
+    pub(crate) fn of(statement: &'s Statement) -> Kind<'s> {
+        use Command as C;
+        use Task as T;
+        match statement {
+            Statement::Query(query) if query.locking.is_empty() => Kind::query("SELECT"),
+            Statement::Query(_) => Kind::query("SELECT FOR UPDATE"),
+            Statement::Insert(_) => Kind::task("INSERT", T::Insert).returns(Returns::Changes),
+            Statement::Update(_) => Kind::task("UPDATE", T::Update).returns(Returns::Changes),
+            Statement::Delete(_) => Kind::task("DELETE", T::Delete).returns(Returns::Changes),
+            Statement::Explain(explain) => {
+                Kind::task("EXPLAIN", T::Explain(explain)).returns(Returns::Plan).writes(Writes::AsExplained)
+            }
+            Statement::Copy(copy) if copy.from => Kind::task("COPY FROM", T::Copy(copy)),
+            Statement::Copy(copy) => Kind::task("COPY", T::Copy(copy)).writes(Writes::Never),
+            Statement::CreateTable(create) => Kind::task("CREATE TABLE", T::CreateTable(create)),
+            Statement::CreateIndex(create) => Kind::task("CREATE INDEX", T::CreateIndex(create)),
+            Statement::CreateSequence(create) => Kind::task("CREATE SEQUENCE", T::CreateSequence(create)),
+            Statement::CreateRole(role) => Kind::task("CREATE ROLE", T::CreateRole(role)),
+            Statement::AlterTable(alter) => Kind::task("ALTER TABLE", T::AlterTable(alter)),
+            Statement::AlterSequence(_) => Kind::missing("ALTER SEQUENCE"),
+            Statement::AlterRole(role) => Kind::task("ALTER ROLE", T::AlterRole(role)),
+            Statement::AlterSystem(alter) => Kind::session("ALTER SYSTEM", C::AlterSystem(alter)),
+            Statement::Rename(rename) => Kind::task(altered(rename.kind), T::Rename(rename)),
+            Statement::Drop(drop) => Kind::task(dropped(drop.kind), T::Drop(drop)),
+            Statement::Truncate(truncate) => Kind::task("TRUNCATE TABLE", T::Truncate(truncate)),
+            Statement::Vacuum(vacuum) => Kind::session("VACUUM", C::Vacuum(vacuum)),
+            // As in PostgreSQL, for it leaves what the tables hold as it is.
+            Statement::Analyze(analyze) => Kind::task("ANALYZE", T::Analyze(analyze)).writes(Writes::Never),
+            Statement::Checkpoint(_) => Kind::missing("CHECKPOINT"),
+            Statement::Prepare(prepare) => Kind::session("PREPARE", C::Prepare(prepare)),
+            Statement::Execute(execute) => Kind::session("EXECUTE", C::Execute(execute)).returns(Returns::Executed),
+            Statement::Deallocate(None) => Kind::session("DEALLOCATE ALL", C::Deallocate(None)),
+            Statement::Deallocate(name) => Kind::session("DEALLOCATE", C::Deallocate(name.as_ref())),
+            Statement::Declare(declare) => Kind::session("DECLARE CURSOR", C::Declare(declare)).writes(Writes::AsQuery),
+            Statement::Fetch(fetch) if fetch.moves => Kind::session("MOVE", C::Fetch(fetch)),
+            Statement::Fetch(fetch) => Kind::session("FETCH", C::Fetch(fetch)).returns(Returns::Cursor),
+            Statement::Close(None) => Kind::session("CLOSE CURSOR ALL", C::Close(None)),
+            Statement::Close(name) => Kind::session("CLOSE CURSOR", C::Close(name.as_ref())),
+            Statement::Transaction(transaction) => Kind::transaction(transaction),
+            Statement::SetTransaction(set) => Kind::session("SET", C::SetTransaction(set)),
+            Statement::Set(set) => Kind::session("SET", C::Set(set)),
+            Statement::Reset(reset) => Kind::session("RESET", C::Reset(reset)),
+            Statement::Show(show) => Kind::session("SHOW", C::Show(show)).returns(Returns::Setting),
+            Statement::Discard(discard) => Kind::session(discarded(*discard), C::Discard(*discard)),
+            Statement::Refused(refused) => Kind::new("", Work::Refused(refused), Writes::Never),
+        }
+    }
+
+    fn new(tag: &'static str, work: Work<'s>, writes: Writes) -> Kind<'s> {
+        Kind { tag, work, returns: Returns::Nothing, writes, in_failed_block: false }
+    }
+
+    fn session(tag: &'static str, command: Command<'s>) -> Kind<'s> {
+        Kind::new(tag, Work::Session(command), Writes::Never)
+    }
+
+    fn task(tag: &'static str, task: Task<'s>) -> Kind<'s> {
+        Kind::new(tag, Work::Transaction(task), Writes::Always)
+    }
+
+    fn missing(tag: &'static str) -> Kind<'s> {
+        Kind::new(tag, Work::Missing, Writes::Never)
+    }
+
+    fn query(tag: &'static str) -> Kind<'s> {
+        Kind::task(tag, Task::Query).returns(Returns::Query).writes(Writes::AsQuery)
+    }
+
+    fn transaction(transaction: &'s Transaction) -> Kind<'s> {
+        let (tag, ends) = match &transaction.kind {
+            TransactionKind::Begin { start: true, .. } => ("START TRANSACTION", false),
+            TransactionKind::Begin { start: false, .. } => ("BEGIN", false),
+            TransactionKind::Commit { .. } => ("COMMIT", true),
+            TransactionKind::Rollback { .. } | TransactionKind::RollbackTo(_) => ("ROLLBACK", true),
+            TransactionKind::Savepoint(_) => ("SAVEPOINT", false),
+            TransactionKind::Release(_) => ("RELEASE", false),
+        };
+        Kind { in_failed_block: ends, ..Kind::session(tag, Command::Transaction(transaction)) }
+    }
+
+    fn returns(self, returns: Returns) -> Kind<'s> {
+        Kind { returns, ..self }
+    }
+
+    fn writes(self, writes: Writes) -> Kind<'s> {
+        Kind { writes, ..self }
+    }
+
+    /// The error of what Terrace has not. `sql`: the statement's text.
+    pub(crate) fn refusal(&self, sql: &str) -> Option<EngineError> {
+        match self.work {
+            Work::Refused(refused) => {
+                let mut error = EngineError::new(refused.sqlstate, refused.message.clone());
+                error.hint = refused.hint.clone();
+                Some(error.at(sql, refused.at as usize))
+            }
+            Work::Missing => Some(unsupported(self.tag)),
+            Work::Session(_) | Work::Transaction(_) => None,
+        }
+    }
+
+    /// The command tag of a result with so many rows.
+    pub(crate) fn tag_of_rows(&self, rows: u64) -> String {
+        match (self.work, self.returns) {
+            (_, Returns::Plan | Returns::Setting) => self.tag.to_owned(),
+            (Work::Transaction(Task::Insert), _) => format!("INSERT 0 {rows}"),
+            (Work::Transaction(Task::Query), _) => format!("SELECT {rows}"),
+            _ => format!("{} {rows}", self.tag),
+        }
+    }
+
+    /// BEGIN, COMMIT, ROLLBACK: the same whatever is in the catalogue.
+    pub(crate) fn is_plain_control(&self) -> bool {
+        match self.work {
+            Work::Session(Command::Transaction(transaction)) => matches!(
+                transaction.kind,
+                TransactionKind::Begin { .. } | TransactionKind::Commit { .. } | TransactionKind::Rollback { .. }
+            ),
+            _ => false,
+        }
+    }
+}
+
+fn altered(kind: ObjectKind) -> &'static str {
+    match kind {
+        ObjectKind::Table => "ALTER TABLE",
+        ObjectKind::Index => "ALTER INDEX",
+        ObjectKind::Sequence => "ALTER SEQUENCE",
+        ObjectKind::View => "ALTER VIEW",
+        ObjectKind::Schema => "ALTER SCHEMA",
+        ObjectKind::Type => "ALTER TYPE",
+        ObjectKind::Domain => "ALTER DOMAIN",
+        ObjectKind::Role => "ALTER ROLE",
+    }
+}
+
+fn dropped(kind: ObjectKind) -> &'static str {
+    match kind {
+        ObjectKind::Table => "DROP TABLE",
+        ObjectKind::Index => "DROP INDEX",
+        ObjectKind::Sequence => "DROP SEQUENCE",
+        ObjectKind::View => "DROP VIEW",
+        ObjectKind::Schema => "DROP SCHEMA",
+        ObjectKind::Type => "DROP TYPE",
+        ObjectKind::Domain => "DROP DOMAIN",
+        ObjectKind::Role => "DROP ROLE",
+    }
+}
+
+fn discarded(what: Discard) -> &'static str {
+    match what {
+        Discard::All => "DISCARD ALL",
+        Discard::Plans => "DISCARD PLANS",
+        Discard::Sequences => "DISCARD SEQUENCES",
+        Discard::Temporary => "DISCARD TEMP",
+    }
+}
