@@ -112,7 +112,8 @@ def difference(statement, terrace, postgres):
             return Difference("error", " ".join(ours.error), show(theirs), step)
         if theirs.error:
             # What no row needs Terrace does not compute, so that it may not meet the value that PostgreSQL fails at.
-            if theirs.error[0].startswith("22") and not ours.rows and not re.search(r" [1-9]\d*$", ours.tag or ""):
+            value = theirs.error[0].startswith("22") or theirs.error[0] == "54000"
+            if value and not ours.rows and not re.search(r" [1-9]\d*$", ours.tag or ""):
                 return Difference("unneeded", show(ours), " ".join(theirs.error), step)
             return Difference("accepted", show(ours), " ".join(theirs.error), step)
         main = step == (1 if statement.changes else 0)

@@ -221,8 +221,7 @@ impl Planner<'_> {
 
     /// Whether a function is evaluated anew for each row.
     fn is_volatile(&self, name: &str) -> bool {
-        let function = self.state.scalar_functions().get(unqualified(name));
-        function.is_some_and(|function| function.signature().volatility == Volatility::Volatile)
+        self.scalar(name).is_some_and(|function| function.signature().volatility == Volatility::Volatile)
     }
 
     /// The table with the indexes that may be used.

@@ -260,3 +260,29 @@ fn a_restart_finds_losers_and_histories_over_many_segments() {
         assert_eq!(st.undo().check(&st, &[]).await.unwrap(), Vec::<String>::new());
     });
 }
+
+#[test]
+fn a_directory_without_its_special_area_is_damage() {
+    let devices = devices();
+    let sim = Sim::new(5, 1);
+    let (env, d) = (sim.env(), devices.clone());
+    sim.run(async move {
+        let st = create(env, d).await;
+        let directory = st.pool().fetch(PageId::new(UNDO, 1), Access::Random).await.unwrap();
+        let permit = st.reserve(UndoSpace::log_bytes(0)).await.unwrap();
+        let lsn = {
+            let mut mtr = st.mtr(permit);
+            let at = mtr.latch(&directory);
+            mtr.apply(at, PageOp::Format { kind: PageKind::UndoDirectory, owner: ObjectId(0), special: 0 });
+            mtr.commit()
+        };
+        st.log().flush_to(lsn).await.unwrap();
+    });
+    let sim = Sim::new(6, 1);
+    let env = sim.env();
+    sim.run(async move {
+        let (st, _) = Store::open(env, devices, config()).await.unwrap();
+        let refused = st.undo().recover(&st).await.err();
+        assert!(matches!(refused, Some(StorageError::Damaged(_))), "{refused:?}");
+    });
+}

@@ -145,7 +145,8 @@ impl Binder<'_> {
             .as_ref()
             .map(|filter| scope.within(Clause::Filter, || self.condition(filter, "FILTER", scope)).map(Box::new));
         let filter = filter.transpose()?;
-        let parts = args.iter().chain(filter.as_deref()).chain(order.iter().map(|by| &by.expr));
+        let keys = order.iter().chain(&within).map(|by| &by.expr);
+        let parts = args.iter().chain(filter.as_deref()).chain(keys);
         if parts.clone().any(Expr::contains_outer) && !parts.clone().any(Expr::any_column_refs) {
             return unsupported("an aggregate of columns of the outer query only");
         }
@@ -188,7 +189,7 @@ impl Binder<'_> {
         }
         let arg = |arg: &tree::Argument| match &arg.value.kind {
             ExprKind::Star(Some(table)) if name == "count" && !call.distinct && table.qualifier().is_empty() => {
-                self.rows_of(&table.last().name, scope)
+                self.rows_of(&table.last().name, arg.value.at, scope)
             }
             _ => self.expr(&arg.value, scope),
         };
@@ -196,8 +197,11 @@ impl Binder<'_> {
     }
 
     /// `count(t.*)` counts the rows of t, not those that an outer join pads: a column that is never NULL.
-    fn rows_of(&self, table: &str, scope: &Scope<'_>) -> Result<Expr> {
+    fn rows_of(&self, table: &str, at: At, scope: &Scope<'_>) -> Result<Expr> {
         let relation = scope.source.relations.iter().find(|relation| relation.name == table);
+        if scope.clause.get() == Clause::Window {
+            scope.rows.borrow_mut().push((table.to_owned(), at));
+        }
         let column = relation.and_then(|relation| Some(relation.columns[relation.never_null?].1.clone()));
         column.map_or_else(|| unsupported("a row of a table as a value"), Ok)
     }

@@ -9,16 +9,19 @@ use super::query::Around;
 use super::scope::{Clause, Ctes, Kind, Scope};
 use super::{Binder, Placed, Result, fail, unsupported, wrong};
 use crate::error::undefined_table;
+use crate::functions::chars;
 use crate::pgcatalog;
 use crate::plan::choosers::{self, Chooser};
 use crate::plan::resolve;
 use crate::plan::scan::TableScan;
+use crate::values::field_type;
 use datafusion::catalog::TableProvider;
 use datafusion::common::{Column, DFSchema, JoinType, Spans, TableReference};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Subquery, SubqueryAlias};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Subquery, SubqueryAlias};
 use std::sync::Arc;
+use terrace_engine::DataType;
 use terrace_grammar::statement::{Alias, At, Call, ExprKind, FromItem, Ident, JoinKind, JoinOn, Name};
 
 /// What an item of FROM, or all of it, offers.
@@ -130,6 +133,9 @@ impl Binder<'_> {
     pub(super) fn table(&self, name: &Name, alias: Option<&Alias>, ctes: &Ctes<'_>) -> Result<Source> {
         let at = name.at();
         let parts: Vec<&str> = name.parts().iter().map(|part| part.name.as_str()).collect();
+        if parts.len() == 1 {
+            ctes.check_awaited(name.last())?;
+        }
         if let [own] = parts.as_slice()
             && let Some(cte) = ctes.find(own)
         {
@@ -340,9 +346,18 @@ fn merge(kind: JoinKind, left: Expr, right: Expr, both: &DFSchema) -> Result<Exp
         let call = Expr::ScalarFunction(ScalarFunction::new_udf(coalesce, vec![left, right]));
         return Ok(resolve::rewrite(call, both)?.data);
     }
-    let (made, _) = choosers::of_one_type(Chooser::Coalesce, vec![left, right], both)?;
+    let (made, common) = choosers::of_one_type(Chooser::Coalesce, vec![left, right], both)?;
     let [left, right] = <[Expr; 2]>::try_from(made).expect("two come back of two");
-    Ok(if kind == JoinKind::Right { right } else { left })
+    let merged = if kind == JoinKind::Right { right } else { left };
+    let has = field_type(&merged.to_field(both)?.1);
+    Ok(match (common.as_ref().and_then(field_type), has) {
+        // Of two kinds of texts the left one's. No value has the blanks of char(n).
+        (Some(text @ DataType::Text), Some(DataType::Varchar(_) | DataType::Char(_)))
+        | (Some(text @ DataType::Varchar(_)), Some(DataType::Text | DataType::Char(_))) => {
+            chars::labelled(merged, text)
+        }
+        _ => merged,
+    })
 }
 
 /// Where an item begins.

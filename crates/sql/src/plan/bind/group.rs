@@ -154,6 +154,7 @@ impl Binder<'_> {
             add_decided(&mut sets[0], scope, before);
         }
         check_grouping(&aggregates, &sets)?;
+        check_rows(&sets, scope)?;
         let keys = match many {
             true => vec![Expr::GroupingSet(GroupingSet::GroupingSets(sets))],
             false => sets.remove(0),
@@ -228,6 +229,23 @@ fn add_decided(keys: &mut Vec<Expr>, scope: &Scope<'_>, before: usize) {
             }
         }
     }
+}
+
+/// A window above the groups reads whole rows of a table only where its primary key is grouped by.
+fn check_rows(sets: &[Vec<Expr>], scope: &Scope<'_>) -> Result<()> {
+    for (table, at) in scope.rows.borrow().iter() {
+        let relation = scope.source.relations.iter().find(|relation| relation.name == *table);
+        let decided = relation.is_some_and(|relation| {
+            let has = |at: &usize| sets.iter().all(|set| set.contains(&relation.columns[*at].1));
+            !relation.key.is_empty() && relation.key.iter().all(has)
+        });
+        if !decided {
+            let message =
+                format!("column \"{table}.*\" must appear in the GROUP BY clause or be used in an aggregate function");
+            return wrong(*at, "42803", message);
+        }
+    }
+    Ok(())
 }
 
 /// The arguments of GROUPING are grouped by.

@@ -85,6 +85,9 @@ impl Binder<'_> {
     }
 
     fn with(&self, with: &With, around: Option<&Scope<'_>>, ctes: &Ctes<'_>) -> Result<()> {
+        if with.recursive {
+            ctes.awaits(with.ctes.iter().map(|cte| cte.name.name.as_str()));
+        }
         for cte in &with.ctes {
             let name = &cte.name.name;
             if ctes.has(name) {
@@ -113,6 +116,7 @@ impl Binder<'_> {
             }
             let kind = if is_volatile(&bound.plan)? { Kind::Volatile } else { Kind::Plain };
             let plan = Arc::new(bound.plan);
+            ctes.came();
             ctes.add(Cte { name: name.clone(), plan, titles: bound.titles, kind, reads: Rc::default() });
         }
         Ok(())

@@ -37,7 +37,8 @@ impl Parts {
 
     pub(super) fn change(&mut self, change: &mut dyn FnMut(Expr) -> Result<Expr>) -> Result<()> {
         let order = self.order.iter_mut().map(|(expr, ..)| expr);
-        for expr in self.items.iter_mut().chain(&mut self.having).chain(&mut self.on).chain(order) {
+        let rest = self.on.iter_mut().chain(order).chain(&mut self.windows);
+        for expr in self.items.iter_mut().chain(&mut self.having).chain(rest) {
             *expr = change(std::mem::take(expr))?;
         }
         Ok(())

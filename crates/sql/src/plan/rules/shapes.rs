@@ -4,10 +4,11 @@
 //! where nothing between the condition and the subquery's result depends on which rows there are.
 //!
 //! Upstream: `PullUpCorrelatedExpr` pulls a correlated filter through window functions, through the side of an outer
-//! join that is filled with NULLs, through aggregates without groups in EXISTS and IN (`EXISTS (SELECT count(*) ...)`
-//! is always true), through `OFFSET` and through a `LIMIT` beside it. The subquery then gets a name for all its columns
-//! (`__correlated_sq_1`, or the LATERAL's own): of two columns of one name that moved conditions read, or of one that
-//! they read and one of the result, the same one is read twice (`1 > u.id - a.id` becomes `1 > q.id - q.id`).
+//! join that is filled with NULLs, out of an outer join's ON, through aggregates without groups in EXISTS and IN
+//! (`EXISTS (SELECT count(*) ...)` is always true), through `OFFSET` and through a `LIMIT` beside it. The subquery then
+//! gets a name for all its columns (`__correlated_sq_1`, or the LATERAL's own): of two columns of one name that moved
+//! conditions read, or of one that they read and one of the result, the same one is read twice (`1 > u.id - a.id`
+//! becomes `1 > q.id - q.id`).
 //! The answers are wrong without an error.
 use crate::error::{tunnel, unsupported};
 use datafusion::arrow::datatypes::DataType;
@@ -109,8 +110,17 @@ impl Walk {
                 if of_sets || (!left && is_correlated(&join.left)) || (!right && is_correlated(&join.right)) {
                     return refused("an outer join, INTERSECT or EXCEPT");
                 }
+                let keys = join.on.iter().flat_map(|(left, right)| [left, right]);
+                let conditions = keys.chain(join.filter.iter().flat_map(split_conjunction));
+                let moved: Vec<&Expr> = conditions.filter(|part| part.contains_outer()).collect();
+                if !moved.is_empty() && join.join_type != JoinType::Inner {
+                    return refused("an outer join");
+                }
                 self.node(&join.left, false)?;
-                self.node(&join.right, false)
+                self.node(&join.right, false)?;
+                self.moved |= !moved.is_empty();
+                self.read.extend(moved.into_iter().flat_map(Expr::column_refs).cloned());
+                Ok(())
             }
             LogicalPlan::Limit(_) => refused("LIMIT or OFFSET"),
             LogicalPlan::Window(_) => refused("a window function"),

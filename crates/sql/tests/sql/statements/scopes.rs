@@ -286,3 +286,74 @@ async fn d5_merged_columns_in_lateral_are_refused() {
     c.rows(&format!("SELECT count(*) {from} (SELECT true WHERE t.id IS NULL) q ON true WHERE false"), &["0"]).await;
     c.rows(&format!("SELECT count(*) {from} (SELECT id FROM ta) q ON true WHERE false"), &["0"]).await;
 }
+
+/// What aggregates, windows and whole rows read is looked at wherever it stands.
+#[tokio::test]
+async fn n94_ungrouped_columns_in_unused_places() {
+    let mut c = tables().await;
+    for sql in [
+        "SELECT sum((SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY t.f) FROM ta)) FROM t",
+        "SELECT count(*) FROM t WINDOW w AS (ORDER BY t.f)",
+        "SELECT i FROM t GROUP BY i WINDOW w AS (PARTITION BY f)",
+        "SELECT count(q.*) OVER () FROM (SELECT 1 AS a, 2 AS b) q GROUP BY a, b",
+        "SELECT count(ta.*) OVER () FROM ta GROUP BY id, f",
+    ] {
+        let error = c.run(sql).await.expect_err(sql);
+        assert!(matches!(error.state.0, "42803" | "0A000"), "{sql}: {error}");
+    }
+    c.rows("SELECT count(t.*) OVER () FROM t GROUP BY id", &["3", "3", "3"]).await;
+    c.rows("SELECT i FROM t WHERE i > 0 GROUP BY i WINDOW w AS (PARTITION BY i) ORDER BY i", &["1", "2"]).await;
+}
+
+/// What ON of an outer join asks of the outer query was asked of all the subquery's rows.
+#[tokio::test]
+async fn n95_outer_columns_in_on_of_an_outer_join() {
+    let mut c = tables().await;
+    for sql in [
+        "SELECT id FROM t WHERE NOT EXISTS (SELECT 1 FROM ta LEFT JOIN tb ON tb.f = t.f AND tb.i = ta.id)",
+        "SELECT (SELECT count(*) FROM ta LEFT JOIN tb ON tb.f = t.f) FROM t",
+        "SELECT id FROM t WHERE id IN (SELECT ta.id FROM ta LEFT JOIN tb ON tb.f = t.f)",
+        "SELECT id FROM t WHERE id NOT IN (SELECT ta.id FROM ta LEFT JOIN tb ON tb.f = t.f)",
+        "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM ta RIGHT JOIN tb ON ta.f = t.id)",
+        "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM ta FULL JOIN tb ON ta.f = t.id)",
+        "SELECT 1 FROM t, LATERAL (SELECT 1 FROM ta LEFT JOIN tb ON tb.f = t.f) q",
+        "UPDATE t SET i = (SELECT count(*) FROM ta LEFT JOIN tb ON tb.f = t.f)",
+        "DELETE FROM t WHERE EXISTS (SELECT 1 FROM ta RIGHT JOIN tb ON ta.f = t.id)",
+    ] {
+        c.fails(sql, "0A000").await;
+    }
+    c.rows("SELECT id FROM t WHERE EXISTS (SELECT 1 FROM ta JOIN tb ON tb.f = t.f AND ta.f = tb.f)", &["1"]).await;
+    c.rows("SELECT (SELECT count(*) FROM ta JOIN tb ON tb.f = t.f) FROM t ORDER BY id", &["2", "0", "0"]).await;
+}
+
+/// A query of WITH is computed once, also if a function of Terrace's own is volatile.
+#[tokio::test]
+async fn n96_volatile_queries_of_with() {
+    let mut c = tables().await;
+    for function in ["random()", "gen_random_uuid()", "clock_timestamp()"] {
+        c.fails(&format!("WITH w AS (SELECT {function} AS r) SELECT a.r = b.r FROM w a, w b"), "0A000").await;
+    }
+}
+
+/// In WITH RECURSIVE all of its names are known to all of its queries.
+#[tokio::test]
+async fn n97_names_of_with_recursive() {
+    let mut c = tables().await;
+    for (sql, state) in [
+        ("WITH RECURSIVE ta AS (SELECT * FROM ta) SELECT * FROM ta", "42P19"),
+        (
+            "WITH RECURSIVE ta AS (SELECT id FROM ta UNION ALL SELECT id + 1 FROM ta WHERE id < 3) SELECT * FROM ta",
+            "42P19",
+        ),
+        ("WITH RECURSIVE q AS (SELECT 1 x UNION SELECT x FROM q UNION SELECT 2) SELECT * FROM q", "42P19"),
+        ("WITH RECURSIVE q AS (SELECT * FROM tb), tb AS (SELECT 1 AS one) SELECT * FROM q", "0A000"),
+        ("WITH RECURSIVE q AS (SELECT (SELECT max(id) FROM ta)), ta AS (SELECT 1 AS id) SELECT * FROM q", "0A000"),
+    ] {
+        c.fails(sql, state).await;
+    }
+    c.rows("WITH RECURSIVE q AS (SELECT 1 x UNION SELECT x + 1 FROM q WHERE x < 3) SELECT * FROM q", &["1", "2", "3"])
+        .await;
+    c.rows("WITH RECURSIVE q AS (WITH ta AS (SELECT 7 id) SELECT * FROM ta), ta AS (SELECT 1) SELECT * FROM q", &["7"])
+        .await;
+    c.rows("WITH ta AS (SELECT id FROM ta WHERE id = 2) SELECT * FROM ta", &["2"]).await;
+}

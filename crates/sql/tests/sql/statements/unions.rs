@@ -163,6 +163,16 @@ async fn n88_types_of_merged_columns() {
         assert_eq!(c.columns(sql).await[0].1, of, "{sql}");
         c.run(sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
     }
+    // Of a text and a varchar it is of the left one's type.
+    c.ok("CREATE TABLE l (v varchar(5))", "CREATE TABLE").await;
+    for join in ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"] {
+        for (left, right, is_text) in [("l", "(SELECT 'x'::text v) q", false), ("(SELECT 'x'::text v) q", "l", true)] {
+            let sql = format!("SELECT v FROM {left} {join} {right} USING (v)");
+            let statement = c.session.prepare(&sql, &[]).await.expect(&sql);
+            let field = statement.columns.as_ref().expect("it is a query").field(0).clone();
+            assert_eq!(field.metadata().is_empty(), is_text, "{sql}: {field:?}");
+        }
+    }
     // The blanks of char(n) are no part of a text or varchar.
     answers(
         &mut c,

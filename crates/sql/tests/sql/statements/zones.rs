@@ -90,6 +90,10 @@ async fn at_time_zone() {
             "2024-07-01T04:00:00",
         ),
         ("NULL::timestamptz AT TIME ZONE 'UTC'", "NULL"),
+        // A zone's last rule goes on for ever: summer in Berlin is two hours ahead of UTC in any year.
+        ("'9999-07-01 12:00+00'::timestamptz AT TIME ZONE 'Europe/Berlin'", "9999-07-01T14:00:00"),
+        ("'9999-01-01 12:00+00'::timestamptz AT TIME ZONE 'Europe/Berlin'", "9999-01-01T13:00:00"),
+        ("('9999-07-01 12:00'::timestamp AT TIME ZONE 'America/New_York')::text", "9999-07-01 18:00:00+02"),
     ] {
         c.rows(&format!("SELECT {expression}"), &[value]).await;
     }
