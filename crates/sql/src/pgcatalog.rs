@@ -64,9 +64,24 @@ pub fn schema(name: &str, catalog: &Arc<Catalog>, info: &SessionInfo) -> Option<
     Some(Arc::new(SystemSchema { name, catalog: catalog.clone(), system: info.system.clone() }))
 }
 
-/// Whether a bare name means a relation of `pg_catalog`.
-pub(crate) fn is_relation(name: &str) -> bool {
-    relations::shape("pg_catalog", name).is_some()
+/// Whether a schema is one of the system's.
+pub(crate) fn is_schema(name: &str) -> bool {
+    matches!(name, "pg_catalog" | "information_schema" | "terrace")
+}
+
+/// The relation of that name.
+pub(crate) fn relation(
+    schema: &str,
+    name: &str,
+    catalog: &Arc<Catalog>,
+    info: &SessionInfo,
+) -> Result<Option<Arc<dyn TableProvider>>> {
+    relations::table(catalog, info.system.as_ref(), schema, name)
+}
+
+/// Whether a relation of `pg_catalog` never has rows.
+pub(crate) fn is_always_empty(name: &str) -> bool {
+    relations::is_always_empty(name)
 }
 
 #[derive(Debug)]

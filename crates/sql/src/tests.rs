@@ -28,8 +28,15 @@ async fn answer_on_stack(tokens: Vec<TokenWithSpan>) -> Result<(Vec<String>, Vec
     crate::plan::refusals::prepare(&mut statement)?;
     let state = base_state(Arc::new(RuntimeEnv::default()), 10 << 20);
     let (catalog, info) = (Arc::new(Catalog::default()), SessionInfo::default());
-    let planner =
-        Planner { state: &state, catalog: &catalog, info: &info, unusable_indexes: Default::default(), target: None };
+    let planner = Planner {
+        state: &state,
+        catalog: &catalog,
+        info: &info,
+        unusable_indexes: Default::default(),
+        target: None,
+        text: None,
+        numbers: None,
+    };
     let plan = planner.plan(statement, &[]).await?.plan;
     let physical = state.create_physical_plan(&plan).await.map_err(from_datafusion)?;
     let names = shown_schema(&physical.schema()).fields().iter().map(|f| f.name().clone()).collect();
@@ -254,6 +261,8 @@ fn parameters_have_types() {
                 info: &info,
                 unusable_indexes: Default::default(),
                 target: None,
+                text: None,
+                numbers: None,
             };
             parameters(&planner.plan(statement, &stated).await?.plan, &stated)
         })

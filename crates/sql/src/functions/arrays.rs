@@ -350,7 +350,7 @@ impl ScalarUDFImpl for Membership {
 }
 
 /// The items of an array's text; `None`: NULL. One dimension, as comparisons take. 22P02 where it is none.
-fn items(text: &str) -> Result<Vec<Option<String>>, EngineError> {
+pub(crate) fn items(text: &str) -> Result<Vec<Option<String>>, EngineError> {
     let malformed = |detail: &str| {
         EngineError::new("22P02", format!("malformed array literal: \"{text}\"")).with_detail(detail.to_owned())
     };

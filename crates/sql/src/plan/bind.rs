@@ -11,22 +11,29 @@
 //! 5. AND, OR and UNION are flat until they are bound; then they are halved again and again.
 //! 6. An expression's type is settled when it is bound ([`types`]), by what settles whole plans on the old way.
 //!
-//! Rooms: [`query`] (WITH, sets, LIMIT), [`select`] with [`group`] and [`windows`], [`from`], [`scope`], [`expr`] with
-//! [`rows`], [`types`], [`call`] and [`subquery`], and [`titles`].
+//! Rooms: [`query`] (WITH, sets, LIMIT), [`select`] with [`group`], [`windows`] and [`unnest`], [`from`], [`scope`],
+//! [`expr`] with [`rows`], [`types`], [`call`], [`sequences`] and [`subquery`], [`titles`], [`system`] for the system's
+//! relations and types, and [`over`] for expressions outside of queries.
 mod call;
 mod expr;
 mod from;
 mod group;
+#[allow(dead_code, reason = "statements come here as they go over to the grammar's tree")]
+pub(crate) mod over;
 mod query;
 mod rows;
 mod scope;
 mod select;
+mod sequences;
 mod subquery;
+mod system;
 mod titles;
 mod types;
+mod unnest;
 mod windows;
 
 use crate::error::from_datafusion;
+use crate::parse::sequence_calls::Call;
 use crate::plan::naming::{self, shown};
 use crate::plan::planner::Planner;
 use datafusion::common::DataFusionError;
@@ -40,7 +47,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use terrace_engine::{DataType, EngineError, Table};
 use terrace_grammar::Parsed;
-use terrace_grammar::statement::{At, Query, Statement};
+use terrace_grammar::statement::{self as tree, At, CopySource, ExprKind, Literal, Query, Statement};
 
 /// Why a query was not bound.
 #[derive(Debug)]
@@ -65,6 +72,19 @@ fn unsupported<T>(what: &'static str) -> Result<T> {
     Err(Fault::Unsupported(what))
 }
 
+impl Fault {
+    /// As it is told to the client. `text`: what places are places of.
+    pub(crate) fn error(self, text: Option<&str>) -> EngineError {
+        match (self, text) {
+            (Fault::Wrong { error, at: Some(at) }, Some(text)) if error.position.is_none() => {
+                error.at(text, at as usize)
+            }
+            (Fault::Wrong { error, .. }, _) => *error,
+            (Fault::Unsupported(what), _) => crate::error::unsupported(what),
+        }
+    }
+}
+
 impl From<DataFusionError> for Fault {
     fn from(error: DataFusionError) -> Fault {
         Fault::Wrong { error: Box::new(from_datafusion(error)), at: None }
@@ -79,16 +99,49 @@ impl From<EngineError> for Fault {
 
 /// Says where what failed stands.
 trait Placed<T> {
+    /// What is wrong with a value that is computed (class 22) stands nowhere.
     fn at(self, at: At) -> Result<T>;
+
+    /// Of a constant that is read as a value.
+    fn at_value(self, at: At) -> Result<T>;
+
+    /// What is wrong with a value stands at the constant in quotes among these.
+    fn at_value_of(self, args: &[&tree::Expr]) -> Result<T>
+    where
+        Self: Sized,
+    {
+        let text = args.iter().find(|arg| matches!(arg.kind, ExprKind::Literal(Literal::Text(_))));
+        match text {
+            Some(text) => self.at_value(text.at),
+            None => self.at_nowhere(),
+        }
+    }
+
+    fn at_nowhere(self) -> Result<T>;
 }
 
 impl<T, E: Into<Fault>> Placed<T> for std::result::Result<T, E> {
     fn at(self, at: At) -> Result<T> {
         self.map_err(|error| match error.into() {
-            Fault::Wrong { error, at: None } => Fault::Wrong { error, at: Some(at) },
+            Fault::Wrong { error, at: None } if !is_of_value(&error) => Fault::Wrong { error, at: Some(at) },
             fault => fault,
         })
     }
+
+    fn at_value(self, at: At) -> Result<T> {
+        self.map_err(|error| match error.into() {
+            Fault::Wrong { error, at: None } if is_of_value(&error) => Fault::Wrong { error, at: Some(at) },
+            fault => fault,
+        })
+    }
+
+    fn at_nowhere(self) -> Result<T> {
+        self.map_err(Into::into)
+    }
+}
+
+fn is_of_value(error: &EngineError) -> bool {
+    error.state.0.starts_with("22")
 }
 
 /// Which way queries are planned.
@@ -131,11 +184,6 @@ impl Tree {
         }
     }
 
-    /// What places in the tree are places of.
-    pub(crate) fn text(&self) -> &str {
-        &self.text
-    }
-
     /// Where the statement stands in the text.
     pub(crate) fn place(&self) -> Range<At> {
         match self.parsed.statement() {
@@ -144,17 +192,34 @@ impl Tree {
         }
     }
 
+    /// What places in the tree are places of.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// How many levels the tree has at most.
     pub(crate) fn height(&self) -> u32 {
         self.parsed.height
     }
 
-    /// The query that the statement is.
+    /// The query that the statement is, explains, copies, declares a cursor for, or inserts the rows of.
     pub(crate) fn query(&self) -> Option<&Query> {
-        match self.statement() {
-            Statement::Query(query) if query.locking.is_empty() => Some(query),
-            _ => None,
-        }
+        // What locks rows is carried out otherwise.
+        query_of(self.statement()).filter(|query| query.locking.is_empty())
+    }
+}
+
+fn query_of(statement: &Statement) -> Option<&Query> {
+    match statement {
+        Statement::Query(query) => Some(query),
+        Statement::Explain(explain) => query_of(&explain.statement),
+        Statement::Declare(declare) => Some(&declare.query),
+        Statement::Insert(insert) if insert.with.is_none() => insert.source.as_ref(),
+        Statement::Copy(copy) => match &copy.source {
+            CopySource::Query(statement, _) => query_of(statement),
+            CopySource::Table { .. } => None,
+        },
+        _ => None,
     }
 }
 
@@ -179,18 +244,35 @@ impl Bound {
 pub(crate) struct Whole {
     pub(crate) bound: Bound,
     pub(crate) tables: Vec<Arc<Table>>,
+    /// It reads a relation of the system.
+    pub(crate) of_system: bool,
+    /// The functions of sequences that it calls, in the order of their places.
+    pub(crate) calls: Vec<(At, Call)>,
 }
 
 /// Binds a query. `types`: of its parameters, as far as they are known.
 pub(crate) fn bind(planner: &Planner<'_>, query: &Query, types: &[Option<DataType>]) -> Result<Whole> {
+    settled(planner, types, |binder| binder.query(query, None, &Ctes::none()))
+}
+
+/// Binds once, and again where a parameter's type was learnt too late.
+fn settled(
+    planner: &Planner<'_>,
+    types: &[Option<DataType>],
+    bind: impl Fn(&Binder<'_>) -> Result<Bound>,
+) -> Result<Whole> {
     let mut known = types.to_vec();
     loop {
         let binder = Binder::new(planner, known);
-        let bound = binder.query(query, None, &Ctes::none())?;
+        let bound = bind(&binder)?;
         binder.note_parameters(&bound.plan)?;
-        let Binder { types, tables, mistaken, .. } = binder;
+        let Binder { types, tables, mistaken, of_system, calls, .. } = binder;
         if !mistaken.get() {
-            return Ok(Whole { bound, tables: tables.into_inner() });
+            let mut calls = calls.into_inner();
+            // What is bound twice is called once.
+            calls.sort_by_key(|(at, _)| *at);
+            calls.dedup_by_key(|(at, _)| *at);
+            return Ok(Whole { bound, tables: tables.into_inner(), of_system: of_system.get(), calls });
         }
         // A parameter's type was told by what stands behind another of its places: that one is bound again.
         known = types.into_inner();
@@ -211,6 +293,10 @@ struct Binder<'b> {
     /// Whether one of them has got a type since.
     mistaken: Cell<bool>,
     tables: RefCell<Vec<Arc<Table>>>,
+    /// Whether a relation of the system was named.
+    of_system: Cell<bool>,
+    /// Functions of sequences, and where.
+    calls: RefCell<Vec<(At, Call)>>,
 }
 
 impl<'b> Binder<'b> {
@@ -223,6 +309,8 @@ impl<'b> Binder<'b> {
             open: RefCell::default(),
             mistaken: Cell::new(false),
             tables: RefCell::default(),
+            of_system: Cell::new(false),
+            calls: RefCell::default(),
         }
     }
 

@@ -387,7 +387,7 @@ fn undefined(function: Function, lt: &ArrowType, rt: &ArrowType) -> EngineError 
 
 /// Invariant 3.
 fn with_days(function: Function, left: &Expr, lt: &ArrowType, right: &Expr, rt: &ArrowType) -> Result<Option<Expr>> {
-    use ArrowType::{Boolean, Date32, Int16, Int32, Int64, Interval, Timestamp, Utf8};
+    use ArrowType::{Boolean, Date32, Int16, Int32, Interval, Timestamp, Utf8};
     let whole = |t: &ArrowType| matches!(t, Int16 | Int32);
     let timestamp = |e: &Expr| convert(e.clone(), DataType::Timestamp);
     let intervals = |left: &Expr, lt: &ArrowType, right: &Expr, rt: &ArrowType| {
@@ -419,7 +419,9 @@ fn with_days(function: Function, left: &Expr, lt: &ArrowType, right: &Expr, rt: 
             Some(planned) => Some(planned),
             None => return Err(tunnel(undefined(function, lt, rt))),
         },
-        (_, Int64, Date32) | (_, Date32, Int64) => return Err(tunnel(undefined(function, lt, rt))),
+        (_, n, Date32 | Timestamp(..)) | (_, Date32 | Timestamp(..), n) if is_number(n) => {
+            return Err(tunnel(undefined(function, lt, rt)));
+        }
         (_, Boolean | Utf8, other) | (_, other, Boolean | Utf8) if is_number(other) || *other == Boolean => {
             return Err(tunnel(undefined(function, lt, rt)));
         }

@@ -4,8 +4,10 @@ use crate::functions::builtin;
 use crate::functions::convert::Types;
 use crate::panics::{caught, caught_now};
 use crate::parse::literals;
+use crate::parse::sequence_calls::Call;
 use crate::pgcatalog;
 use crate::pgcatalog::SessionInfo;
+use crate::plan::bind::over::{Over, bind_over};
 use crate::plan::bind::{self, Binding, Fault, Tree, Whole};
 use crate::plan::comparable::Comparable;
 use crate::plan::operators::Operators;
@@ -35,6 +37,7 @@ use datafusion::sql::sqlparser::ast::Statement;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use terrace_engine::{Catalog, DataType, EngineError, Result, Table};
+use terrace_grammar::statement::{At, Query};
 use terrace_storage::ObjectId;
 
 /// Stands for the target of UPDATE and DELETE, with its hidden columns. No name a user can write contains a NUL.
@@ -100,12 +103,29 @@ pub(crate) struct Planner<'a> {
     pub(crate) unusable_indexes: BTreeSet<ObjectId>,
     /// The table that [`TARGET`] stands for, and whose shape [`GIVEN`] has.
     pub(crate) target: Option<Arc<Table>>,
+    /// The statement's, where errors shall point into it.
+    pub(crate) text: Option<&'a str>,
+    /// What the functions of sequences have answered, by their places; before they were called, nothing.
+    pub(crate) numbers: Option<&'a BTreeMap<At, i64>>,
+}
+
+/// What is planned.
+#[derive(Clone, Copy)]
+pub(crate) enum Asked<'q> {
+    /// The query of a statement, from its tree if it can be bound.
+    Either(Option<&'q Tree>, &'q Statement),
+    #[allow(dead_code, reason = "as those of `over`")]
+    Query(&'q Query),
+    #[allow(dead_code, reason = "as those of `over`")]
+    Over(&'q Over<'q>),
 }
 
 /// A planned query, and the user's tables it reads.
 pub(crate) struct Planned {
     pub(crate) plan: LogicalPlan,
     pub(crate) tables: Vec<Arc<Table>>,
+    /// The functions of sequences that it calls, in the order of their places.
+    pub(crate) calls: Vec<(At, Call)>,
 }
 
 impl Planner<'_> {
@@ -114,7 +134,16 @@ impl Planner<'_> {
         caught(self.plan_query(statement, types)).await
     }
 
-    /// Plans a query from its tree, or else from the statement.
+    /// Plans what is asked for.
+    pub(crate) async fn plan_asked(&self, asked: Asked<'_>, types: &[Option<DataType>]) -> Result<Planned> {
+        match asked {
+            Asked::Either(tree, statement) => self.plan_either(tree, statement.clone(), types).await,
+            Asked::Query(query) => self.plan_tree(query, types),
+            Asked::Over(over) => self.plan_over(over, types),
+        }
+    }
+
+    /// Plans a statement's query from its tree, or else from the statement.
     pub(crate) async fn plan_either(
         &self,
         tree: Option<&Tree>,
@@ -122,26 +151,36 @@ impl Planner<'_> {
         types: &[Option<DataType>],
     ) -> Result<Planned> {
         if let Some(tree) = tree
-            && let Some(planned) = self.bind(tree, types)?
+            && let Some(query) = tree.query().filter(|_| tree.binding != Binding::Never)
+            && let Some(planned) = self.bound(tree.binding, || bind::bind(self, query, types))?
         {
             return Ok(planned);
         }
         self.plan(statement, types).await
     }
 
-    /// Plans a query from its tree; `None`: it takes the old way.
-    fn bind(&self, tree: &Tree, types: &[Option<DataType>]) -> Result<Option<Planned>> {
-        let Some(query) = tree.query().filter(|_| tree.binding != Binding::Never) else { return Ok(None) };
-        caught_now(|| match bind::bind(self, query, types) {
-            Ok(Whole { bound, tables }) => {
-                let plan = rules::settle(bound.plan, true).map_err(from_datafusion)?;
-                Ok(Some(Planned { plan, tables }))
+    /// Plans a query from its tree.
+    pub(crate) fn plan_tree(&self, query: &Query, types: &[Option<DataType>]) -> Result<Planned> {
+        let planned = self.bound(Binding::Only, || bind::bind(self, query, types))?;
+        Ok(planned.expect("what is not bound is refused"))
+    }
+
+    /// Plans expressions over a table.
+    pub(crate) fn plan_over(&self, over: &Over<'_>, types: &[Option<DataType>]) -> Result<Planned> {
+        let planned = self.bound(Binding::Only, || bind_over(self, over, types))?;
+        Ok(planned.expect("what is not bound is refused"))
+    }
+
+    /// What is bound, as a plan; `None`: it takes the old way.
+    fn bound(&self, binding: Binding, bind: impl FnOnce() -> bind::Result<Whole>) -> Result<Option<Planned>> {
+        caught_now(|| match bind() {
+            Ok(Whole { bound, tables, of_system, calls }) => {
+                // The system relations have types of Arrow's where PostgreSQL has others.
+                let plan = rules::settle(bound.plan, !of_system).map_err(from_datafusion)?;
+                Ok(Some(Planned { plan, tables, calls }))
             }
-            Err(Fault::Unsupported(what)) if tree.binding == Binding::Only => {
-                Err(unsupported(format!("not bound: {what}")))
-            }
-            Err(Fault::Unsupported(_)) => Ok(None),
-            Err(Fault::Wrong { error, .. }) => Err(*error),
+            Err(Fault::Unsupported(_)) if binding != Binding::Only => Ok(None),
+            Err(fault) => Err(fault.error(self.text)),
         })
     }
 
@@ -185,7 +224,7 @@ impl Planner<'_> {
         refuse_side_effects(&plan)?;
         // The system relations have types of Arrow's where PostgreSQL has others.
         let plan = rules::settle(plan, !of_system).map_err(from_datafusion)?;
-        Ok(Planned { plan, tables })
+        Ok(Planned { plan, tables, calls: vec![] })
     }
 
     /// The scalar function of that name.

@@ -389,6 +389,16 @@ fn condition(when: &Expr, schema: &DFSchema) -> Result<()> {
     Err(tunnel(EngineError::new("42804", message)))
 }
 
+/// The items of an array that is written out, of one type where they are numbers or times.
+pub(crate) fn items_of_array(list: Vec<Expr>, schema: &DFSchema) -> Result<Vec<Expr>> {
+    let typed = list.iter().filter(|item| !is_open(item)).map(|item| item.get_type(schema));
+    let types = typed.collect::<Result<Vec<ArrowType>>>()?;
+    match types.iter().all(|t| is_number(t) || is_time(t)) && !types.is_empty() {
+        true => aligned(list, schema, For::Array),
+        false => Ok(list),
+    }
+}
+
 /// `x IN (..)` (invariant 4).
 fn in_list(list: InList, schema: &DFSchema) -> Result<Expr> {
     let InList { expr, mut list, negated } = list;
@@ -396,11 +406,7 @@ fn in_list(list: InList, schema: &DFSchema) -> Result<Expr> {
     if let Expr::ScalarFunction(call) = expr.as_ref()
         && call.func.name() == OF_ARRAY
     {
-        let typed = list.iter().filter(|item| !is_open(item)).map(|item| item.get_type(schema));
-        let types = typed.collect::<Result<Vec<ArrowType>>>()?;
-        if types.iter().all(|t| is_number(t) || is_time(t)) && !types.is_empty() {
-            list = aligned(list, schema, For::Array)?;
-        }
+        list = items_of_array(list, schema)?;
         let all = call.args.iter().cloned().chain(chars::listed(&field, list, schema)?).collect();
         return listed(&field, aligned(all, schema, For::Comparing)?, negated, schema);
     }

@@ -17,6 +17,7 @@ use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result, Statistics, internal_err};
+use datafusion::datasource::source_as_provider;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_expr::expressions::Column;
@@ -32,6 +33,7 @@ use datafusion::physical_plan::{
 };
 use futures::stream;
 use parking_lot::Mutex;
+use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Bound;
@@ -101,6 +103,13 @@ impl TableScan {
     pub(crate) fn given(table: Arc<Table>) -> TableScan {
         TableScan { role: Role::Given, ..TableScan::new(table) }
     }
+}
+
+/// Whether a node of a plan reads the rows of that table.
+pub(crate) fn reads(scan: &datafusion::logical_expr::TableScan, table: &Table) -> bool {
+    let Ok(provider) = source_as_provider(&scan.source) else { return false };
+    let scan = (provider.as_ref() as &dyn Any).downcast_ref::<TableScan>();
+    scan.is_some_and(|scan| scan.table.oid == table.oid && scan.role != Role::Given)
 }
 
 #[async_trait]

@@ -9,6 +9,15 @@ use terrace_engine::{Catalog, EngineError, Result, Table};
 /// A serial column's: all others are bigint.
 const INTEGER_MAX: i32 = i32::MAX;
 
+/// The query that stands for a relation of that name.
+pub(crate) fn text_of(relation: &str, catalog: &Catalog) -> Option<String> {
+    match relation {
+        "pg_sequence" => Some(all(catalog, sequence_row)),
+        "pg_sequences" => Some(all(catalog, sequences_row)),
+        _ => None,
+    }
+}
+
 /// Puts the sequences' rows where a query names one of the relations.
 pub(crate) fn replace(statement: &mut Statement, catalog: &Catalog) -> Result<()> {
     struct Replace<'c>(&'c Catalog);

@@ -28,6 +28,7 @@ use crate::statement::shared::Shared;
 use crate::transaction::{Block, TxnSlot};
 use crate::values::{assign_datum, check_not_null, live_columns};
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::sqlparser::ast::{Expr, Ident as OldIdent, SetExpr, Statement, TableFactor};
@@ -116,17 +117,20 @@ impl Run<'_> {
                 let table = catalog.table(&name).ok_or_else(|| crate::error::undefined_table(&name))?;
                 let positions = listed(table, columns)?;
                 let format = format.resolve(|name| at(table, &positions, name))?;
-                self.copy_out(&table_query(table, &positions)?, format).await
+                let plan = self.plan(&table_query(table, &positions)?, None).await?;
+                self.copy_out(plan, format).await
             }
             CopySource::Query(statement, _) => match statement.as_ref() {
-                tree::Statement::Query(_) => self.copy_out(self.old()?, format).await,
+                tree::Statement::Query(_) => {
+                    let plan = self.plan_own(self.old()?, true).await?;
+                    self.copy_out(plan, format).await
+                }
                 _ => Err(unsupported("COPY of a change of rows")),
             },
         }
     }
 
-    async fn copy_out(&self, query: &Statement, format: CopyFormat) -> Result<Copy> {
-        let plan = self.plan(query, None).await?;
+    async fn copy_out(&self, plan: LogicalPlan, format: CopyFormat) -> Result<Copy> {
         let names: Vec<String> =
             plan.schema().fields().iter().map(|f| crate::plan::naming::shown(f.name()).to_string()).collect();
         let format = format.resolve(|name| {

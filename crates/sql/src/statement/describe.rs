@@ -2,7 +2,7 @@
 use crate::error::{from_datafusion, undefined_table};
 use crate::parse::{sequence_calls, type_cast_parameters, type_parameter};
 use crate::pgcatalog::SessionInfo;
-use crate::plan::bind::Tree;
+use crate::plan::bind::{Binding, Tree};
 use crate::plan::changes::{
     check_count, delete_query, delete_target, insert_columns, insert_target, literal, plain_values, update_query,
     update_target, values_query,
@@ -57,6 +57,8 @@ impl Sources<'_> {
             info: self.info,
             unusable_indexes: BTreeSet::new(),
             target,
+            text: self.tree.map(Tree::text),
+            numbers: None,
         }
     }
 
@@ -73,8 +75,10 @@ impl Sources<'_> {
         let mut query = Box::new(query.clone());
         query.locks.clear();
         let query = match sequence_calls::calls(&query)?.len() {
-            0 => Statement::Query(query),
-            n => sequence_calls::replaced(&query, &vec![0; n])?,
+            n if n > 0 && tree.is_none_or(|tree| tree.binding == Binding::Never) => {
+                sequence_calls::replaced(&query, &vec![0; n])?
+            }
+            _ => Statement::Query(query),
         };
         let plan = self.planner(None).plan_either(tree, query, types).await?.plan;
         // As it will be after type coercion.
@@ -105,7 +109,7 @@ impl Sources<'_> {
         let Some(source) = insert.source.as_deref() else { return Ok(Described::default()) };
         let Some(rows) = plain_values(source) else {
             let query = Statement::Query(Box::new(source.clone()));
-            let plan = self.planner(None).plan(query, &types).await?.plan;
+            let plan = self.planner(None).plan_either(self.tree, query, &types).await?.plan;
             return Described::planned(&plan, &types, None);
         };
         let mut others = vec![];

@@ -54,12 +54,10 @@ impl Run<'_> {
         if !query.locks.is_empty() {
             return Box::pin(self.select_locking(query)).await;
         }
-        let with_values = match sequence_calls::calls(query)?.is_empty() {
-            true => None,
-            false => Some(self.with_values(query).await?),
+        let plan = match self.binds() || sequence_calls::calls(query)?.is_empty() {
+            true => self.plan_own(ast, true).await?,
+            false => self.plan(&self.with_values(query).await?, None).await?,
         };
-        let tree = self.tree.filter(|_| with_values.is_none());
-        let plan = self.plan_either(tree, with_values.as_ref().unwrap_or(ast), None).await?;
         let physical = self.physical(&plan).await?;
         Ok(Done::Rows(self.stream(physical, None)?))
     }

@@ -89,7 +89,7 @@ impl Run<'_> {
         let began = env.now();
         let (root, total) = match options.analyze {
             false => {
-                let (change, plan) = self.explain_plan(statement).await?;
+                let (change, plan) = self.explain_plan(statement, false).await?;
                 let node = plan.as_ref().map(|plan| tree(plan, false, options.verbose));
                 (root(change, node), Total { planning: env.now().0 - began.0, execution: None })
             }
@@ -112,7 +112,7 @@ impl Run<'_> {
         let mut reads = Reads::default();
         let (change, planned, rows) = match statement {
             Statement::Query(_) => {
-                let (_, plan) = self.explain_plan(statement).await?;
+                let (_, plan) = self.explain_plan(statement, true).await?;
                 let plan = plan.expect("a query has a plan");
                 let planned = env.now();
                 let rows = counting(&mut reads, pin!(self.run_out(&plan))).await?;
@@ -158,10 +158,10 @@ impl Run<'_> {
         Ok(rows)
     }
 
-    /// Plans without running.
-    async fn explain_plan(&self, statement: &Statement) -> Result<Planned> {
+    /// Plans without running. `calls`: functions of sequences are called.
+    async fn explain_plan(&self, statement: &Statement, calls: bool) -> Result<Planned> {
         let (change, plan) = match statement {
-            query @ Statement::Query(_) => (None, Some(self.plan(query, None).await?)),
+            query @ Statement::Query(_) => (None, Some(self.plan_own(query, calls).await?)),
             Statement::Update(update) => {
                 let target = update_target(update)?;
                 let table = self.write_table(&target.name).await?;
@@ -178,7 +178,7 @@ impl Run<'_> {
                 let table = self.write_table(&insert_target(insert)?).await?;
                 let plan = match insert.source.as_deref() {
                     Some(source) if plain_values(source).is_none() => {
-                        Some(self.plan(&Statement::Query(Box::new(source.clone())), None).await?)
+                        Some(self.plan_own(&Statement::Query(Box::new(source.clone())), false).await?)
                     }
                     _ => None,
                 };

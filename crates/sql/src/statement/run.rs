@@ -6,9 +6,11 @@
 use crate::cancel::CancelToken;
 use crate::error::{from_datafusion, unsupported};
 use crate::panics::{caught, caught_now};
+use crate::parse::sequence_calls::Call;
 use crate::pgcatalog::SessionInfo;
-use crate::plan::bind::Tree;
-use crate::plan::planner::{Planner, task, typed};
+use crate::plan::bind::over::Over;
+use crate::plan::bind::{Binding, Tree};
+use crate::plan::planner::{Asked, Planner, task, typed};
 use crate::statement::old::Old;
 use crate::transaction::{OneRow, StatementContext, TxnCell};
 use crate::values::to_scalar;
@@ -22,10 +24,11 @@ use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::sql::sqlparser::ast::Statement;
 use futures::StreamExt;
 use parking_lot::Mutex;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use terrace_engine::{Catalog, DataType, Database, Datum, EngineError, Result, RowBuf, Table};
+use terrace_grammar::statement::{At, Query};
 use terrace_storage::ObjectId;
 
 /// Configuration and functions for one statement, made when DataFusion is needed: a copy of them costs more than a
@@ -143,22 +146,39 @@ impl Run<'_> {
     /// Plans a query and locks what it reads. `target`: the table that [`crate::plan::planner::TARGET`] stands for,
     /// locked already.
     pub(crate) async fn plan(&self, query: &Statement, target: Option<&Arc<Table>>) -> Result<LogicalPlan> {
-        self.plan_either(None, query, target).await
+        self.plan_asked(Asked::Either(None, query), target, true).await
     }
 
-    /// The same, of a query whose tree may be bound.
-    pub(crate) async fn plan_either(
-        &self,
-        tree: Option<&Tree>,
-        query: &Statement,
-        target: Option<&Arc<Table>>,
-    ) -> Result<LogicalPlan> {
+    /// Plans the statement's query, from its tree if it can be bound. `calls`: functions of sequences are called.
+    pub(crate) async fn plan_own(&self, query: &Statement, calls: bool) -> Result<LogicalPlan> {
+        self.plan_asked(Asked::Either(self.tree, query), None, calls).await
+    }
+
+    #[allow(dead_code, reason = "statements come here as they go over to the grammar's tree")]
+    /// Plans a query from its tree, and locks what it reads.
+    pub(crate) async fn plan_tree(&self, query: &Query) -> Result<LogicalPlan> {
+        self.plan_asked(Asked::Query(query), None, true).await
+    }
+
+    #[allow(dead_code, reason = "statements come here as they go over to the grammar's tree")]
+    /// Plans expressions over a table that is locked already, and locks what they read beside it.
+    pub(crate) async fn plan_over(&self, over: &Over<'_>) -> Result<LogicalPlan> {
+        self.plan_asked(Asked::Over(over), None, true).await
+    }
+
+    /// Whether the statement's query may be bound.
+    pub(crate) fn binds(&self) -> bool {
+        self.tree.is_some_and(|tree| tree.binding != Binding::Never && tree.query().is_some())
+    }
+
+    async fn plan_asked(&self, asked: Asked<'_>, target: Option<&Arc<Table>>, calls: bool) -> Result<LogicalPlan> {
+        let mut numbers: Option<BTreeMap<At, i64>> = None;
         loop {
             let version = self.engine.catalog().version();
             let catalog = self.begin_statement().await;
-            let planner = self.planner(&catalog, target).await;
+            let planner = Planner { numbers: numbers.as_ref(), ..self.planner(&catalog, target).await };
             let types: Vec<Option<DataType>> = self.types.iter().copied().map(Some).collect();
-            let planned = Box::pin(planner.plan_either(tree, query.clone(), &types)).await?;
+            let planned = Box::pin(planner.plan_asked(asked, &types)).await?;
             let mut locked = Ok(());
             for table in &planned.tables {
                 locked = self.lock(table, false).await;
@@ -168,10 +188,41 @@ impl Run<'_> {
             }
             if self.engine.catalog().version() == version {
                 locked?;
+                if calls && numbers.is_none() && !planned.calls.is_empty() {
+                    // It is planned again, with what the calls have answered.
+                    numbers = Some(self.numbers_of(&planned.calls).await?);
+                    continue;
+                }
                 return self.bind(planned.plan);
             }
             locked.or_else(|e| if e.state.0 == "42P01" { Ok(()) } else { Err(e) })?;
         }
+    }
+
+    /// Calls functions of sequences, in order.
+    async fn numbers_of(&self, calls: &[(At, Call)]) -> Result<BTreeMap<At, i64>> {
+        let mut numbers = BTreeMap::new();
+        let read_only = self.info.system.as_ref().is_some_and(|system| system.settings.lock().read_only());
+        for (at, call) in calls {
+            if read_only && call.writes() {
+                let message = "cannot execute nextval() or setval() in a read-only transaction";
+                return Err(EngineError::new("25006", message));
+            }
+            numbers.insert(*at, self.sequence(call).await?);
+        }
+        Ok(numbers)
+    }
+
+    #[allow(dead_code, reason = "statements come here as they go over to the grammar's tree")]
+    /// Plans expressions over what the statement is given, and nothing that would have to be locked.
+    pub(crate) async fn plan_over_alone(&self, over: &Over<'_>) -> Result<LogicalPlan> {
+        let catalog = match &self.cell.lock().await.txn {
+            Some(txn) => txn.catalog(),
+            None => self.engine.catalog(),
+        };
+        let planned = self.planner(&catalog, None).await.plan_over(over, &[])?;
+        assert!(planned.tables.is_empty(), "it reads no table");
+        Ok(planned.plan)
     }
 
     /// Plans a query over what the statement is given, and nothing that would have to be locked.
@@ -192,6 +243,8 @@ impl Run<'_> {
             catalog,
             info: self.info,
             target: target.cloned(),
+            text: self.tree.map(Tree::text),
+            numbers: None,
         }
     }
 

@@ -76,7 +76,8 @@ impl Tally {
         let new = answer(client, sql, Binding::Only).await;
         client.session.bind_queries(Binding::Never);
         if let Err(error) = &new
-            && error.message.starts_with("not bound: ")
+            && error.state.0 == "0A000"
+            && old.is_ok()
         {
             *self.unbound.entry(error.message.clone()).or_default() += 1;
             if show {

@@ -8,5 +8,6 @@ mod concurrency;
 mod explain;
 mod fuzz;
 mod partitioning;
+mod places;
 mod statements;
 mod views;

@@ -132,8 +132,15 @@ async fn run(sql: &str) -> Result<(), EngineError> {
     crate::plan::refusals::prepare(&mut statement)?;
     let state = base_state(Arc::new(RuntimeEnv::default()), 10 << 20);
     let (catalog, info) = (Arc::new(Catalog::default()), SessionInfo::default());
-    let planner =
-        Planner { state: &state, catalog: &catalog, info: &info, unusable_indexes: Default::default(), target: None };
+    let planner = Planner {
+        state: &state,
+        catalog: &catalog,
+        info: &info,
+        unusable_indexes: Default::default(),
+        target: None,
+        text: None,
+        numbers: None,
+    };
     let plan = planner.plan(statement.clone(), &[]).await?.plan;
     let physical = state.create_physical_plan(&plan).await.map_err(from_datafusion)?;
     let rows = datafusion::physical_plan::collect(physical, state.task_ctx()).await.map_err(from_datafusion)?;

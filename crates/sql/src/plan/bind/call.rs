@@ -7,7 +7,7 @@
 //! 3. Aggregates and windows stand where PostgreSQL lets them (42803, 42P20).
 use super::scope::{Clause, Scope};
 use super::select::Order;
-use super::{Binder, Placed, Result, unsupported, wrong};
+use super::{Binder, Fault, Placed, Result, system, unsupported, wrong};
 use crate::functions::builtin;
 use crate::functions::date_time;
 use datafusion::common::{DFSchema, ScalarValue};
@@ -17,20 +17,9 @@ use std::sync::Arc;
 use terrace_engine::EngineError;
 use terrace_grammar::statement::{self as tree, At, Call, ExprKind, Literal, Over, Sort, SpecialFunction};
 
-/// Functions that the old way knows how to plan.
-const LEFT_TO_THE_OLD_WAY: &[&str] = &[
-    "nextval",
-    "currval",
-    "lastval",
-    "setval",
-    "unnest",
-    "generate_series",
-    "generate_subscripts",
-    "regexp_matches",
-    "regexp_split_to_table",
-    "string_to_table",
-    "row",
-];
+/// Functions that answer rows, which Terrace has not.
+const SETS: &[&str] =
+    &["generate_series", "regexp_matches", "regexp_split_to_table", "string_to_table", "jsonb_array_elements"];
 
 impl Binder<'_> {
     /// A function that is known to be there, of these arguments.
@@ -52,8 +41,11 @@ impl Binder<'_> {
         if !matches!(function, Coalesce | Greatest | Least | NullIf) && !args.is_empty() {
             return unsupported("the precision of a time");
         }
-        let args = self.exprs(args, scope)?;
-        self.function_of(function.name(), args, &scope.schema).at(at)
+        let bound = self.exprs(args, scope)?;
+        let other = if function == NullIf { None } else { self.mismatched(&bound, &scope.schema) };
+        let at = other.map_or(at, |number| args[number].at);
+        let made = self.function_of(function.name(), bound, &scope.schema);
+        made.at_value_of(&args.iter().collect::<Vec<_>>()).at(at)
     }
 
     pub(super) fn call(&self, call: &Call, at: At, scope: &Scope<'_>) -> Result<Expr> {
@@ -65,8 +57,14 @@ impl Binder<'_> {
         if call.variadic || call.args.iter().any(|arg| arg.name.is_some()) {
             return unsupported("an argument by name, or VARIADIC");
         }
-        if LEFT_TO_THE_OLD_WAY.contains(&name) {
-            return unsupported("this function");
+        match name {
+            "unnest" if call.over.is_none() => return self.unnest(call, at, scope),
+            "generate_subscripts" => return self.subscripts(call, at, scope),
+            "array_to_string" if self.of_system.get() && system::is_of_options(call) => {
+                return Ok(Expr::Literal(ScalarValue::Utf8(Some(String::new())), None));
+            }
+            _ if SETS.contains(&name) => return unsupported("this function that answers rows"),
+            _ => {}
         }
         if let Some(over) = &call.over {
             return self.window_call(name, call, over, at, scope);
@@ -83,7 +81,7 @@ impl Binder<'_> {
         }
     }
 
-    fn unknown<T>(&self, name: &str, call: &Call, at: At, scope: &Scope<'_>) -> Result<T> {
+    pub(super) fn unknown<T>(&self, name: &str, call: &Call, at: At, scope: &Scope<'_>) -> Result<T> {
         let mut types = vec![];
         for arg in &call.args {
             let arg = self.expr(&arg.value, scope)?;
@@ -122,7 +120,10 @@ impl Binder<'_> {
         match name {
             "extract" => unsupported("this form of EXTRACT"),
             "position" => self.function_of("strpos", args, &scope.schema).at(at),
-            _ => self.function_of(name, args, &scope.schema).at(at),
+            _ => {
+                let written: Vec<&tree::Expr> = call.args.iter().map(|arg| &arg.value).collect();
+                self.function_of(name, args, &scope.schema).at_value_of(&written).at(at)
+            }
         }
     }
 
@@ -154,6 +155,7 @@ impl Binder<'_> {
             Clause::Items | Clause::Having | Clause::Order | Clause::DistinctOn | Clause::Window => {}
             Clause::Definition => {}
             Clause::Aggregate => return wrong(at, "42803", "aggregate function calls cannot be nested"),
+            Clause::Locking => return wrong(at, "0A000", "FOR UPDATE is not allowed with aggregate functions"),
             clause => {
                 let message = format!("aggregate functions are not allowed in {}", clause.name());
                 return wrong(at, "42803", message);
@@ -173,7 +175,13 @@ impl Binder<'_> {
             return wrong(at, "42P10", message);
         }
         let made = AggregateFunction::new_udf(function, args, call.distinct, filter, order, None);
-        self.made(Expr::AggregateFunction(made), &scope.schema).at(at)
+        let made = self.made(Expr::AggregateFunction(made), &scope.schema);
+        // Whether there is one of these types is told with the type of its result.
+        let typed = made.and_then(|made| Ok(made.get_type(&scope.schema).map(|_| made)?));
+        match typed {
+            Err(Fault::Wrong { error, .. }) if error.state.0 == "42883" => self.unknown(name, call, at, scope),
+            made => made.at(at),
+        }
     }
 
     /// The arguments of an aggregate or a window function.
@@ -184,8 +192,12 @@ impl Binder<'_> {
                 _ => unsupported("* for the arguments of this function"),
             };
         }
-        if name == "count" && call.args.len() != 1 {
-            return unsupported("count of several arguments, or of none");
+        if name == "count" && call.args.is_empty() {
+            let message = "count(*) must be used to call a parameterless aggregate function";
+            return wrong(call.name.at(), "42809", message);
+        }
+        if name == "count" && call.args.len() > 1 {
+            return self.unknown(name, call, call.name.at(), scope);
         }
         let arg = |arg: &tree::Argument| match &arg.value.kind {
             ExprKind::Star(Some(table)) if name == "count" && !call.distinct && table.qualifier().is_empty() => {
@@ -202,8 +214,13 @@ impl Binder<'_> {
         if scope.clause.get() == Clause::Window {
             scope.rows.borrow_mut().push((table.to_owned(), at));
         }
-        let column = relation.and_then(|relation| Some(relation.columns[relation.never_null?].1.clone()));
-        column.map_or_else(|| unsupported("a row of a table as a value"), Ok)
+        let Some(relation) = relation else { return unsupported("a row of a table as a value") };
+        match (relation.never_null, relation.columns.first()) {
+            (Some(column), _) => Ok(relation.columns[column].1.clone()),
+            // Each row counts.
+            (None, Some((_, column))) if !relation.padded => Ok(column.clone().is_null()),
+            _ => unsupported("a row of a table as a value"),
+        }
     }
 
     fn keys(&self, keys: &[Sort], scope: &Scope<'_>) -> Result<Vec<By>> {
@@ -224,6 +241,7 @@ impl Binder<'_> {
         match scope.clause.get() {
             Clause::Items | Clause::Order | Clause::DistinctOn => {}
             Clause::Window => return wrong(at, "42P20", "window function calls cannot be nested"),
+            Clause::Locking => return wrong(at, "0A000", "FOR UPDATE is not allowed with window functions"),
             Clause::Aggregate => {
                 return wrong(at, "42803", "aggregate function calls cannot contain window function calls");
             }

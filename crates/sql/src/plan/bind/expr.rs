@@ -3,17 +3,22 @@
 //! 1. An operand is bound before what stands above it, with its type settled.
 //! 2. AND and OR are halved, so that the tree of many is not deep; what is deep within them is cut first.
 use super::query::deeper;
-use super::scope::Scope;
-use super::{Binder, Placed, Result, unsupported, wrong};
+use super::scope::{Clause, Scope};
+use super::{Binder, Placed, Result, fail, types, unsupported, wrong};
 use crate::functions::arithmetic::is_number;
 use crate::functions::arrays;
+use crate::functions::convert::is_open;
+use crate::parse::sequence_calls;
 use crate::plan::operators::Operators;
-use crate::plan::rules;
+use crate::plan::{choosers, rules};
+use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{DFSchema, ScalarValue};
-use datafusion::logical_expr::expr::{Case, InList};
+use datafusion::functions::core::r#struct;
+use datafusion::logical_expr::expr::{Case, InList, ScalarFunction};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult};
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Like, Operator as DfOperator};
-use terrace_grammar::statement::{self as tree, ExprKind, Literal, Match, Operator, Test, When};
+use terrace_engine::EngineError;
+use terrace_grammar::statement::{self as tree, At, ExprKind, Literal, Match, Name, Operator, Test, When};
 
 impl Binder<'_> {
     pub(super) fn expr(&self, expr: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
@@ -33,6 +38,9 @@ impl Binder<'_> {
         match &expr.kind {
             ExprKind::Column(name) => scope.column(name),
             ExprKind::Literal(literal) => self.literal(literal).at(expr.at),
+            ExprKind::Parameter(number) if matches!(scope.clause.get(), Clause::Check | Clause::Default) => {
+                wrong(expr.at, "42P02", format!("there is no parameter ${number}"))
+            }
             ExprKind::Parameter(number) => self.parameter(*number),
             ExprKind::Unary { op, arg } => self.unary(op, arg, scope),
             ExprKind::Binary { op, args } => self.binary(op, args, scope),
@@ -44,14 +52,14 @@ impl Binder<'_> {
             }
             ExprKind::Is { arg, test, negated } => self.test(arg, *test, *negated, scope),
             ExprKind::Distinct { args, negated, word_at } => self.distinct(args, *negated, scope).at(*word_at),
-            ExprKind::Between { args, negated, symmetric: false, word_at } => {
-                let (value, low) = (self.boxed(&args[0], scope)?, self.boxed(&args[1], scope)?);
-                let between = Between::new(value, *negated, low, self.boxed(&args[2], scope)?);
-                self.made(Expr::Between(between), schema).at(*word_at)
+            ExprKind::Between { args, negated, symmetric, word_at } => {
+                let bound = self.exprs(args.as_slice(), scope)?;
+                let made = self.between(bound, *negated, *symmetric, schema);
+                made.at_value_of(&args.iter().collect::<Vec<_>>()).at(*word_at)
             }
             ExprKind::InList { arg, list, negated, word_at } => self.in_list(arg, list, *negated, scope).at(*word_at),
             ExprKind::InQuery { arg, query, negated, word_at } => {
-                self.in_query(arg, query, *negated, scope).at(*word_at)
+                self.in_query(arg, query, (*negated, *word_at), scope).at(*word_at)
             }
             ExprKind::Quantified { op, quantifier, left, right } => {
                 self.quantified(op, *quantifier, left, right, scope).at(op.at)
@@ -68,18 +76,20 @@ impl Binder<'_> {
             ExprKind::Case { operand, whens, otherwise } => {
                 self.case(operand.as_deref(), whens, otherwise.as_deref(), scope).at(expr.at)
             }
-            ExprKind::Call(call) => self.call(call, expr.at, scope),
+            ExprKind::Call(call) => match sequence_calls::call_of(expr) {
+                Some(of_sequence) => self.sequence_call(of_sequence, expr.at, scope),
+                None => self.call(call, expr.at, scope),
+            },
             ExprKind::Special { function, args } => self.special(*function, args, expr.at, scope),
             ExprKind::Array(items) => self.array(items, scope).at(expr.at),
             ExprKind::Exists(query) => self.exists(query, scope),
-            ExprKind::Scalar(query) => self.scalar(query, scope),
+            ExprKind::Scalar(query) => self.scalar(query, expr.at, scope),
             ExprKind::Grouping(args) => self.grouping(args, expr.at, scope),
             ExprKind::Default => wrong(expr.at, "42601", "DEFAULT is not allowed in this context"),
-            ExprKind::Between { .. }
-            | ExprKind::Star(_)
-            | ExprKind::Collate { .. }
-            | ExprKind::Row { .. }
-            | ExprKind::ArrayQuery(_)
+            ExprKind::Collate { arg, collation, word_at } => self.collated(arg, collation, *word_at, scope),
+            ExprKind::ArrayQuery(query) => self.array_of_query(query, scope),
+            ExprKind::Row { fields, .. } => self.record(fields, scope).at(expr.at),
+            ExprKind::Star(_)
             | ExprKind::Subscript { .. }
             | ExprKind::Field { .. }
             | ExprKind::AllFields(_)
@@ -87,16 +97,82 @@ impl Binder<'_> {
         }
     }
 
+    /// `x BETWEEN SYMMETRIC a AND b` is `x BETWEEN a AND b OR x BETWEEN b AND a`.
+    fn between(&self, args: Vec<Expr>, negated: bool, symmetric: bool, schema: &DFSchema) -> Result<Expr> {
+        let [value, low, high] = <[Expr; 3]>::try_from(args).expect("BETWEEN has three operands");
+        for (bound, symbol, opposite) in [(&low, ">=", "<"), (&high, "<=", ">")] {
+            let (of, than) = (value.get_type(schema)?, bound.get_type(schema)?);
+            if !is_open(&value) && !is_open(bound) && choosers::cannot_be_compared(&of, &than) {
+                let symbol = if negated { opposite } else { symbol };
+                return types::no_operator(symbol, &[value.clone(), bound.clone()], schema);
+            }
+        }
+        let one = |low: Expr, high: Expr| {
+            let between = Between::new(Box::new(value.clone()), negated, Box::new(low), Box::new(high));
+            self.made(Expr::Between(between), schema)
+        };
+        if !symmetric {
+            return one(low, high);
+        }
+        if [&value, &low, &high].iter().any(|arg| arg.is_volatile()) {
+            return unsupported("a volatile function in BETWEEN SYMMETRIC");
+        }
+        let both = vec![one(low.clone(), high.clone())?, one(high, low)?];
+        Ok(halved(both, if negated { DfOperator::And } else { DfOperator::Or }))
+    }
+
+    /// There is one collation, by several names.
+    fn collated(&self, arg: &tree::Expr, collation: &Name, at: At, scope: &Scope<'_>) -> Result<Expr> {
+        let bound = self.expr(arg, scope)?;
+        let known = matches!(collation.last().name.as_str(), "default" | "C" | "POSIX" | "ucs_basic");
+        let of_system = matches!(collation.qualifier(), [] | [_])
+            && collation.qualifier().iter().all(|schema| schema.name == "pg_catalog");
+        if !known || !of_system {
+            return unsupported("a collation other than C");
+        }
+        match bound.get_type(&scope.schema)? {
+            ArrowType::Utf8 | ArrowType::Null => Ok(bound),
+            of => {
+                let of = crate::functions::builtin::type_name(&of);
+                wrong(at, "42804", format!("collations are not supported by type {of}"))
+            }
+        }
+    }
+
+    /// A row as a value.
+    fn record(&self, fields: &[tree::Expr], scope: &Scope<'_>) -> Result<Expr> {
+        if fields.is_empty() {
+            return unsupported("a row without columns");
+        }
+        let fields = self.exprs(fields, scope)?;
+        let row = Expr::ScalarFunction(ScalarFunction::new_udf(r#struct(), fields));
+        self.made(row, &scope.schema)
+    }
+
     fn unary(&self, op: &Operator, arg: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
         let bound = self.expr(arg, scope)?;
-        match symbol(op)? {
+        let symbol = symbol(op)?;
+        let of = bound.get_type(&scope.schema)?;
+        let fits =
+            is_number(&of) || matches!(of, ArrowType::Null) || (symbol == "-" && matches!(of, ArrowType::Interval(_)));
+        if !fits && !is_open(&bound) && matches!(symbol, "-" | "+" | "~") {
+            let of = crate::functions::builtin::type_name(&of);
+            let error = EngineError::new("42883", format!("operator does not exist: {symbol} {of}"));
+            let hint =
+                "No operator matches the given name and argument type. You might need to add an explicit type cast.";
+            return fail(op.at, error.with_hint(hint));
+        }
+        match symbol {
             "-" => self.made(Expr::Negative(Box::new(bound)), &scope.schema).at(op.at),
             "~" => {
                 // A smallint makes nothing wider.
                 let ones = Expr::Literal(ScalarValue::Int16(Some(-1)), None);
                 self.compared("#", bound, ones, &scope.schema).at(op.at)
             }
-            "+" if is_number(&bound.get_type(&scope.schema)?) => Ok(bound),
+            "+" if is_number(&of) => Ok(bound),
+            "|/" => self.function_of("sqrt", vec![bound], &scope.schema).at(op.at),
+            "||/" => self.function_of("cbrt", vec![bound], &scope.schema).at(op.at),
+            "@" => self.function_of("abs", vec![bound], &scope.schema).at(op.at),
             _ => unsupported("this operator before a value"),
         }
     }
@@ -119,9 +195,10 @@ impl Binder<'_> {
             first = &args[0];
         }
         let mut left = self.expr(first, scope)?;
-        while let Some((op, right)) = chain.pop() {
-            let right = self.expr(right, scope)?;
-            left = self.compared(self::symbol(op)?, left, right, &scope.schema).at(op.at)?;
+        while let Some((op, written)) = chain.pop() {
+            let right = self.expr(written, scope)?;
+            let compared = self.compared(self::symbol(op)?, left, right, &scope.schema);
+            left = compared.at_value_of(&[first, written]).at(op.at)?;
         }
         Ok(left)
     }
@@ -186,8 +263,8 @@ impl Binder<'_> {
         if is_row(arg) {
             return self.row_in_list(arg, list, negated, scope);
         }
-        let (arg, list) = (self.expr(arg, scope)?, self.exprs(list, scope)?);
-        self.listed(arg, list, negated, &scope.schema)
+        let (arg, items) = (self.expr(arg, scope)?, self.exprs(list, scope)?);
+        self.listed(arg, items, negated, &scope.schema).at_value_of(&list.iter().collect::<Vec<_>>())
     }
 
     pub(super) fn listed(&self, arg: Expr, list: Vec<Expr>, negated: bool, schema: &DFSchema) -> Result<Expr> {
@@ -206,6 +283,13 @@ impl Binder<'_> {
             return unsupported("SIMILAR TO");
         }
         let (text, pattern) = (self.boxed(&args[0], scope)?, self.boxed(&args[1], scope)?);
+        let symbol = match (kind == Match::ILike, negated) {
+            (false, false) => "~~",
+            (false, true) => "!~~",
+            (true, false) => "~~*",
+            (true, true) => "!~~*",
+        };
+        types::texts(symbol, &[text.as_ref(), pattern.as_ref()], &scope.schema)?;
         let like = Like::new(negated, text, pattern, escape, kind == Match::ILike);
         self.made(Expr::Like(like), &scope.schema)
     }
@@ -227,14 +311,28 @@ impl Binder<'_> {
             when_then_expr: whens.iter().map(when).collect::<Result<_>>()?,
             else_expr: otherwise.map(|otherwise| self.boxed(otherwise, scope)).transpose()?,
         };
-        self.made(Expr::Case(case), &scope.schema)
+        let results = case.else_expr.iter().map(AsRef::as_ref);
+        let results = results.chain(case.when_then_expr.iter().map(|(_, then)| then.as_ref()));
+        let other = self.mismatched(results, &scope.schema);
+        let mut written = otherwise.into_iter().chain(whens.iter().map(|when| &when.result));
+        let made = self.made(Expr::Case(case), &scope.schema);
+        match other.and_then(|number| written.nth(number)) {
+            Some(other) => made.at(other.at),
+            None => made,
+        }
     }
 
     fn array(&self, items: &[tree::Expr], scope: &Scope<'_>) -> Result<Expr> {
-        let items = self.exprs(items, scope)?;
-        match Operators.plan_array_literal(items, &scope.schema)? {
-            PlannerResult::Planned(array) => Ok(array),
-            PlannerResult::Original(items) => Ok(arrays::literal(items, &scope.schema)?),
+        let bound = self.exprs(items, scope)?;
+        let other = self.mismatched(&bound, &scope.schema).map(|number| items[number].at);
+        let made = match Operators.plan_array_literal(bound, &scope.schema) {
+            Ok(PlannerResult::Planned(array)) => Ok(array),
+            Ok(PlannerResult::Original(items)) => arrays::literal(items, &scope.schema),
+            Err(error) => Err(error),
+        };
+        match other {
+            Some(other) => made.at(other),
+            None => Ok(made?),
         }
     }
 }

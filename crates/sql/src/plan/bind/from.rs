@@ -7,21 +7,19 @@
 //! 3. A LATERAL query is bound among the columns of what stands before it, which are columns of an outer query to it.
 use super::query::Around;
 use super::scope::{Clause, Ctes, Kind, Scope};
-use super::{Binder, Placed, Result, fail, unsupported, wrong};
+use super::{Binder, Placed, Result, fail, unsupported};
 use crate::error::undefined_table;
 use crate::functions::chars;
-use crate::pgcatalog;
 use crate::plan::choosers::{self, Chooser};
 use crate::plan::resolve;
 use crate::plan::scan::TableScan;
 use crate::values::field_type;
-use datafusion::catalog::TableProvider;
 use datafusion::common::{Column, DFSchema, JoinType, Spans, TableReference};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Subquery, SubqueryAlias};
 use std::sync::Arc;
-use terrace_engine::DataType;
+use terrace_engine::{DataType, EngineError};
 use terrace_grammar::statement::{Alias, At, Call, ExprKind, FromItem, Ident, JoinKind, JoinOn, Name};
 
 /// What an item of FROM, or all of it, offers.
@@ -33,29 +31,37 @@ pub(super) struct Source {
     pub(super) visible: Vec<(String, Expr)>,
     /// Whether there is an item at all.
     pub(super) given: bool,
+    /// It never has rows.
+    pub(super) empty: bool,
 }
 
 /// What has a name in FROM.
 #[derive(Clone)]
 pub(super) struct Relation {
     pub(super) name: String,
+    /// The schema that it may be named with: of a table that has no other name.
+    pub(super) schema: Option<&'static str>,
+    /// The table, where it has another name here.
+    pub(super) hidden: Option<String>,
     pub(super) columns: Vec<(String, Expr)>,
     /// Columns that tell its rows apart, by number; none where that is not known.
     pub(super) key: Vec<usize>,
     /// A column that is NULL only where an outer join pads it.
     pub(super) never_null: Option<usize>,
+    /// An outer join may pad its rows.
+    pub(super) padded: bool,
 }
 
 impl Source {
     /// One row without columns.
     pub(super) fn nothing() -> Result<Source> {
         let plan = LogicalPlanBuilder::empty(true).build()?;
-        Ok(Source { plan, relations: vec![], visible: vec![], given: false })
+        Ok(Source { plan, relations: vec![], visible: vec![], given: false, empty: false })
     }
 
-    fn of(plan: LogicalPlan, relation: Relation) -> Source {
+    pub(super) fn of(plan: LogicalPlan, relation: Relation) -> Source {
         let visible = relation.columns.clone();
-        Source { plan, relations: vec![relation], visible, given: true }
+        Source { plan, relations: vec![relation], visible, given: true, empty: false }
     }
 }
 
@@ -67,7 +73,7 @@ impl Binder<'_> {
                 None => self.item(item, around, None)?,
                 Some(left) => {
                     let right = self.behind(item, &left, around)?;
-                    self.joined(left, right, JoinKind::Cross, &JoinOn::Nothing, (around, place(item)))?
+                    self.joined(left, right, JoinKind::Cross, &JoinOn::Nothing, around)?
                 }
             });
         }
@@ -75,7 +81,7 @@ impl Binder<'_> {
     }
 
     /// An item that may be LATERAL, behind `left`.
-    fn behind(&self, item: &FromItem, left: &Source, around: Around<'_>) -> Result<Source> {
+    pub(super) fn behind(&self, item: &FromItem, left: &Source, around: Around<'_>) -> Result<Source> {
         let scope = Scope::new(left, around.scope, around.ctes);
         self.item(item, around, Some(&scope))
     }
@@ -95,16 +101,16 @@ impl Binder<'_> {
                 match &function.call.kind {
                     ExprKind::Call(call) if function.columns.is_empty() => {
                         let scope = before.or(around.scope);
-                        self.series(call, alias.as_ref(), Around { scope, ..around }, function.call.at)
+                        self.function_in_from(call, alias.as_ref(), Around { scope, ..around }, function.call.at)
                     }
                     _ => unsupported("this function in FROM"),
                 }
             }
             FromItem::Functions { .. } => unsupported("ROWS FROM and WITH ORDINALITY"),
-            FromItem::Join { at, kind, sides, on, alias } => {
+            FromItem::Join { kind, sides, on, alias, .. } => {
                 let left = self.item(&sides[0], around, before)?;
                 let right = self.right_side(&sides[1], &left, around, before, *kind)?;
-                let joined = self.joined(left, right, *kind, on, (around, *at))?;
+                let joined = self.joined(left, right, *kind, on, around)?;
                 match alias {
                     None => Ok(joined),
                     Some(alias) => self.hidden(joined, alias),
@@ -146,58 +152,55 @@ impl Binder<'_> {
             let shown = alias.map_or(*own, |alias| alias.name.name.as_str());
             return self.derived(LogicalPlan::clone(&cte.plan), cte.titles, shown, alias);
         }
-        let own = match parts.as_slice() {
-            [own] if pgcatalog::is_relation(own) => return unsupported("a relation of the system"),
-            [own] | ["public", own] => *own,
-            _ => return unsupported("a relation of another schema"),
-        };
-        let Some(table) = self.planner.catalog.table(own) else { return fail(at, undefined_table(name.shown())) };
-        if crate::values::is_sequence(table) {
-            return unsupported("a sequence in FROM");
+        if let Some(source) = self.of_system(&parts, alias, at)? {
+            return Ok(source);
         }
+        let (["public", own] | [own]) = parts.as_slice() else { return fail(at, undefined_table(name.shown())) };
+        let Some(table) = self.planner.catalog.table(own) else { return fail(at, undefined_table(name.shown())) };
         self.tables.borrow_mut().push(table.clone());
-        let shown = alias.map_or(own, |alias| alias.name.name.as_str());
-        let provider: Arc<dyn TableProvider> = Arc::new(TableScan::new(self.planner.without_unusable(table)));
-        let called = TableReference::bare(self.relation_name(shown));
-        let plan = LogicalPlanBuilder::scan(called, provider_as_source(provider), None)?.build()?;
-        let live: Vec<usize> = crate::values::live_columns(table).map(|(at, _)| at).collect();
-        let key = table.indexes.iter().find(|index| index.primary).map(|index| &index.columns);
-        let key = key.and_then(|key| key.iter().map(|column| live.iter().position(|at| at == column)).collect());
-        self.named(plan, None, shown, alias, key.unwrap_or_default())
+        let shown = alias.map_or(*own, |alias| alias.name.name.as_str());
+        let scanned = self.scanned(TableScan::new(self.planner.without_unusable(table)), shown, table)?;
+        let mut source = renamed(scanned, alias)?;
+        source.relations[0].schema = alias.is_none().then_some("public");
+        source.relations[0].hidden = alias.is_some().then(|| (*own).to_owned());
+        Ok(source)
     }
 
     /// A query in FROM.
-    fn derived(&self, plan: LogicalPlan, titles: Vec<String>, shown: &str, alias: Option<&Alias>) -> Result<Source> {
+    pub(super) fn derived(
+        &self,
+        plan: LogicalPlan,
+        titles: Vec<String>,
+        shown: &str,
+        alias: Option<&Alias>,
+    ) -> Result<Source> {
         let called = TableReference::bare(self.relation_name(shown));
         let plan = SubqueryAlias::try_new(Arc::new(plan), called).map(LogicalPlan::SubqueryAlias)?;
-        self.named(plan, Some(titles), shown, alias, vec![])
+        self.named(plan, Some(titles), shown, alias)
     }
 
     /// A relation of a plan's columns, as they are called, or as the alias calls them.
-    fn named(
+    pub(super) fn named(
         &self,
         plan: LogicalPlan,
         titles: Option<Vec<String>>,
         shown: &str,
         alias: Option<&Alias>,
-        key: Vec<usize>,
     ) -> Result<Source> {
         let schema = plan.schema();
-        let mut titles = titles.unwrap_or_else(|| schema.fields().iter().map(|field| field.name().clone()).collect());
-        let available = titles.len();
-        for (at, name) in alias.iter().flat_map(|alias| &alias.columns).enumerate() {
-            let Some(title) = titles.get_mut(at) else {
-                let given = alias.map_or(0, |alias| alias.columns.len());
-                let message =
-                    format!("table \"{shown}\" has {available} columns available but {given} columns specified");
-                return wrong(name.at, "42P10", message);
-            };
-            *title = name.name.clone();
-        }
+        let titles = titles.unwrap_or_else(|| schema.fields().iter().map(|field| field.name().clone()).collect());
         let columns = titles.into_iter().zip(schema.columns().into_iter().map(Expr::Column)).collect();
         let never_null = schema.fields().iter().position(|field| !field.is_nullable());
-        let relation = Relation { name: shown.to_owned(), columns, key, never_null };
-        Ok(Source::of(plan, relation))
+        let relation = Relation {
+            name: shown.to_owned(),
+            schema: None,
+            hidden: None,
+            columns,
+            key: vec![],
+            never_null,
+            padded: false,
+        };
+        renamed(Source::of(plan, relation), alias)
     }
 
     /// A join with a name (invariant 2). Its columns get names of their own.
@@ -209,17 +212,19 @@ impl Binder<'_> {
         self.derived(plan, titles, &alias.name.name, Some(alias))
     }
 
-    /// A function in FROM: a series of integers.
-    fn series(&self, call: &Call, alias: Option<&Alias>, around: Around<'_>, at: At) -> Result<Source> {
+    /// A function in FROM: a series of integers, or the items of arrays.
+    fn function_in_from(&self, call: &Call, alias: Option<&Alias>, around: Around<'_>, at: At) -> Result<Source> {
         let plain = call.args.iter().all(|arg| arg.name.is_none())
             && !(call.star || call.distinct || call.variadic)
             && (call.order.is_empty() && call.within.is_empty() && call.filter.is_none() && call.over.is_none());
-        if !plain || call.name.last().name != "generate_series" {
-            return unsupported("this function in FROM");
-        }
         let nothing = Source::nothing()?;
         let scope = Scope::new(&nothing, around.scope, around.ctes);
         scope.clause.set(Clause::Function);
+        match call.name.last().name.as_str() {
+            "unnest" if plain => return self.unnest_in_from(call, alias, &scope, at),
+            "generate_series" if plain => {}
+            _ => return unsupported("this function in FROM"),
+        }
         let args = call.args.iter().map(|arg| self.expr(&arg.value, &scope)).collect::<Result<Vec<Expr>>>()?;
         if args.iter().any(Expr::contains_outer) {
             return unsupported("a series beside what it is made of");
@@ -228,21 +233,21 @@ impl Binder<'_> {
         let shown = alias.map_or("generate_series", |alias| alias.name.name.as_str());
         let called = TableReference::bare(self.relation_name(shown));
         let plan = LogicalPlanBuilder::scan(called, provider_as_source(provider), None)?.build()?;
-        self.named(plan, Some(vec![shown.to_owned()]), shown, alias, vec![])
+        self.named(plan, Some(vec![shown.to_owned()]), shown, alias)
     }
 
-    fn joined(
+    pub(super) fn joined(
         &self,
         left: Source,
         right: Source,
         kind: JoinKind,
         on: &JoinOn,
-        (around, at): (Around<'_>, At),
+        around: Around<'_>,
     ) -> Result<Source> {
         let known = |name: &str| left.relations.iter().any(|relation| relation.name == name);
         if let Some(twice) = right.relations.iter().find(|relation| known(&relation.name)) {
             let message = format!("table name \"{}\" specified more than once", twice.name);
-            return wrong(at, "42712", message);
+            return Err(EngineError::new("42712", message).into());
         }
         let both = Arc::new(left.plan.schema().join(right.plan.schema())?);
         let (mut conditions, mut merged) = (vec![], vec![]);
@@ -251,7 +256,7 @@ impl Binder<'_> {
             JoinOn::Using { columns, alias: None } => columns.as_slice(),
             JoinOn::Using { .. } => return unsupported("a name for merged columns"),
             JoinOn::Natural => {
-                natural = common(&left, &right, at);
+                natural = common(&left, &right);
                 &natural
             }
             JoinOn::Nothing | JoinOn::On(_) => &[],
@@ -259,7 +264,7 @@ impl Binder<'_> {
         for (number, key) in keys.iter().enumerate() {
             if keys[..number].iter().any(|other| other.name == key.name) {
                 let message = format!("column name \"{}\" appears more than once in USING clause", key.name);
-                return wrong(key.at, "42701", message);
+                return Err(EngineError::new("42701", message).into());
             }
             let (a, b) = (side(&left, key, "left")?, side(&right, key, "right")?);
             let equal = self.compared("=", a.clone(), b.clone(), &both).at(key.at)?;
@@ -269,9 +274,21 @@ impl Binder<'_> {
         let is_merged = |name: &str| keys.iter().any(|key| key.name == name);
         let rest = left.visible.iter().chain(&right.visible).filter(|(name, _)| !is_merged(name)).cloned();
         let visible = merged.into_iter().chain(rest).collect();
-        let relations = left.relations.iter().chain(&right.relations).cloned().collect();
+        let padded = |relations: &[Relation], by: &[JoinKind]| {
+            let pad =
+                |relation: &Relation| Relation { padded: relation.padded || by.contains(&kind), ..relation.clone() };
+            relations.iter().map(pad).collect::<Vec<Relation>>()
+        };
+        let mut relations = padded(&left.relations, &[JoinKind::Right, JoinKind::Full]);
+        relations.extend(padded(&right.relations, &[JoinKind::Left, JoinKind::Full]));
+        let empty = match kind {
+            JoinKind::Cross | JoinKind::Inner => left.empty || right.empty,
+            JoinKind::Left => left.empty,
+            JoinKind::Right => right.empty,
+            JoinKind::Full => left.empty && right.empty,
+        };
         let (left, right) = (left.plan, right.plan);
-        let mut source = Source { plan: left, relations, visible, given: true };
+        let mut source = Source { plan: left, relations, visible, given: true, empty };
         if let JoinOn::On(condition) = on {
             let scope = Scope::over(&source, both, around.scope, around.ctes);
             scope.clause.set(Clause::On);
@@ -280,6 +297,22 @@ impl Binder<'_> {
         source.plan = join(source.plan, right, kind, conditions)?;
         Ok(source)
     }
+}
+
+/// A relation with its columns as the alias calls them.
+fn renamed(mut source: Source, alias: Option<&Alias>) -> Result<Source> {
+    let [relation] = source.relations.as_mut_slice() else { unreachable!("one relation was made") };
+    let available = relation.columns.len();
+    for (at, name) in alias.iter().flat_map(|alias| &alias.columns).enumerate() {
+        let Some((title, _)) = relation.columns.get_mut(at) else {
+            let (shown, given) = (&relation.name, alias.map_or(0, |alias| alias.columns.len()));
+            let message = format!("table \"{shown}\" has {available} columns available but {given} columns specified");
+            return Err(EngineError::new("42P10", message).into());
+        };
+        title.clone_from(&name.name);
+    }
+    source.visible.clone_from(&relation.columns);
+    Ok(source)
 }
 
 fn join(left: LogicalPlan, right: LogicalPlan, kind: JoinKind, on: Vec<Expr>) -> Result<LogicalPlan> {
@@ -312,12 +345,12 @@ fn apart(plan: LogicalPlan) -> LogicalPlan {
 }
 
 /// The names that both sides have, in the left one's order.
-fn common(left: &Source, right: &Source, at: At) -> Vec<Ident> {
+fn common(left: &Source, right: &Source) -> Vec<Ident> {
     let mut names: Vec<Ident> = vec![];
     for (name, _) in &left.visible {
         let both = right.visible.iter().any(|(other, _)| other == name);
         if both && !names.iter().any(|known| known.name == *name) {
-            names.push(Ident { at, name: name.clone() });
+            names.push(Ident { at: 0, name: name.clone() });
         }
     }
     names
@@ -330,11 +363,11 @@ fn side(source: &Source, key: &Ident, which: &str) -> Result<Expr> {
         (Some((_, column)), None) => Ok(column.clone()),
         (None, _) => {
             let message = format!("column \"{}\" specified in USING clause does not exist in {which} table", key.name);
-            wrong(key.at, "42703", message)
+            Err(EngineError::new("42703", message).into())
         }
         _ => {
             let message = format!("common column name \"{}\" appears more than once in {which} table", key.name);
-            wrong(key.at, "42702", message)
+            Err(EngineError::new("42702", message).into())
         }
     }
 }
@@ -358,14 +391,6 @@ fn merge(kind: JoinKind, left: Expr, right: Expr, both: &DFSchema) -> Result<Exp
         }
         _ => merged,
     })
-}
-
-/// Where an item begins.
-fn place(item: &FromItem) -> At {
-    match item {
-        FromItem::Table { name, .. } => name.at(),
-        FromItem::Query { at, .. } | FromItem::Functions { at, .. } | FromItem::Join { at, .. } => *at,
-    }
 }
 
 /// A relation's columns, as `t.*` means them.

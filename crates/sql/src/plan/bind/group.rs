@@ -7,13 +7,14 @@
 //! 3. A column that is grouped by keeps its name: what refers to it from a subquery goes on doing so.
 use super::scope::{Clause, Scope};
 use super::select::Parts;
-use super::{Binder, Result, unsupported, wrong};
+use super::{Binder, Result, fail, unsupported, wrong};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::logical_expr::expr::{AggregateFunction, Exists, GroupingSet, InSubquery, SetComparison};
 use datafusion::logical_expr::utils::grouping_set_to_exprlist;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Subquery, lit};
+use terrace_engine::EngineError;
 use terrace_grammar::statement::{self as tree, At, ExprKind, Group, Literal, Select};
 
 /// PostgreSQL's bounds.
@@ -55,7 +56,14 @@ impl Binder<'_> {
             *set = once;
         }
         if select.group.as_ref().is_some_and(|group| group.distinct) {
-            return unsupported("GROUP BY DISTINCT");
+            let within = |set: &[Expr], other: &[Expr]| set.iter().all(|key| other.contains(key));
+            let mut once: Vec<Vec<Expr>> = vec![];
+            for set in std::mem::take(&mut sets) {
+                if !once.iter().any(|known| within(known, &set) && within(&set, known)) {
+                    once.push(set);
+                }
+            }
+            sets = once;
         }
         Ok(Groups { sets, written: select.group.is_some() })
     }
@@ -153,7 +161,7 @@ impl Binder<'_> {
         if !many {
             add_decided(&mut sets[0], scope, before);
         }
-        check_grouping(&aggregates, &sets)?;
+        check_grouping(&aggregates, &sets, scope)?;
         check_rows(&sets, scope)?;
         let keys = match many {
             true => vec![Expr::GroupingSet(GroupingSet::GroupingSets(sets))],
@@ -171,8 +179,8 @@ impl Binder<'_> {
             )));
         }
         let listed: Vec<Expr> = grouping_set_to_exprlist(&keys)?.into_iter().cloned().collect();
-        refuse_alike(&listed)?;
-        let computed = self.told_apart(&listed, aggregates.clone());
+        let keys = if many { refuse_alike(&listed).map(|()| keys)? } else { self.told_apart(&[], keys) };
+        let computed = self.told_apart(&keys, aggregates.clone());
         let plan = LogicalPlanBuilder::from(plan).aggregate(keys, computed)?.build()?;
         let columns = plan.schema().columns();
         // Behind the groups of several sets stands which set it is.
@@ -191,10 +199,10 @@ impl Binder<'_> {
         Ok(plan)
     }
 
-    /// Aggregates whose names differ: DataFusion leaves casts out of them.
-    fn told_apart(&self, keys: &[Expr], aggregates: Vec<Expr>) -> Vec<Expr> {
-        let mut names: Vec<String> = keys.iter().map(|key| key.schema_name().to_string()).collect();
-        let named = aggregates.into_iter().map(|aggregate| {
+    /// Expressions whose names differ, also from these: DataFusion leaves casts out of names.
+    fn told_apart(&self, others: &[Expr], exprs: Vec<Expr>) -> Vec<Expr> {
+        let mut names: Vec<String> = others.iter().map(|key| key.schema_name().to_string()).collect();
+        let named = exprs.into_iter().map(|aggregate| {
             let name = aggregate.schema_name().to_string();
             if names.contains(&name) {
                 return aggregate.alias(self.column_name(&name));
@@ -249,13 +257,18 @@ fn check_rows(sets: &[Vec<Expr>], scope: &Scope<'_>) -> Result<()> {
 }
 
 /// The arguments of GROUPING are grouped by.
-fn check_grouping(aggregates: &[Expr], sets: &[Vec<Expr>]) -> Result<()> {
+fn check_grouping(aggregates: &[Expr], sets: &[Vec<Expr>], scope: &Scope<'_>) -> Result<()> {
     for aggregate in aggregates {
         if let Expr::AggregateFunction(call) = aggregate
             && call.func.name() == "grouping"
-            && !call.params.args.iter().all(|arg| sets.iter().any(|set| set.contains(arg)))
+            && let Some(other) = call.params.args.iter().find(|arg| !sets.iter().any(|set| set.contains(arg)))
         {
-            return unsupported("GROUPING of what is not grouped by");
+            let message = "arguments to GROUPING must be grouping expressions of the associated query level";
+            let error = EngineError::new("42803", message);
+            return match other.try_as_col().and_then(|column| scope.place(column)) {
+                Some(at) => fail(at, error),
+                None => Err(error.into()),
+            };
         }
     }
     Ok(())

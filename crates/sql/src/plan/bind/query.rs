@@ -12,8 +12,7 @@ use crate::cast::cast_datum;
 use crate::functions::arithmetic::is_number;
 use crate::functions::builtin;
 use crate::functions::convert::{convert, is_open};
-use crate::plan::resolve;
-use crate::plan::rules;
+use crate::plan::{choosers, resolve, rules};
 use crate::values::arrow_type;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Schema};
 use datafusion::catalog::TableProvider;
@@ -28,7 +27,9 @@ use datafusion::optimizer::analyzer::type_coercion::coerce_union_schema;
 use std::rc::Rc;
 use std::sync::Arc;
 use terrace_engine::{DataType, EngineError};
-use terrace_grammar::statement::{self as tree, At, Body, ExprKind, Literal, Query, SetOperator, Statement, With};
+use terrace_grammar::statement::{
+    self as tree, At, Body, ExprKind, Ident, Literal, Query, SetOperator, Statement, With,
+};
 
 /// What stands around a part of a query.
 #[derive(Clone, Copy)]
@@ -71,6 +72,11 @@ impl Binder<'_> {
         let mut sorts = vec![];
         for by in &query.order {
             let Some(expr) = self.output(&by.expr, &columns, Clause::Order)? else {
+                if let ExprKind::Column(name) = &by.expr.kind
+                    && name.qualifier().is_empty()
+                {
+                    return wrong(by.expr.at, "42703", format!("column \"{}\" does not exist", name.shown()));
+                }
                 let error = EngineError::new("0A000", "invalid UNION/INTERSECT/EXCEPT ORDER BY clause");
                 let detail = "Only result column names can be used, not expressions or functions.";
                 return fail(by.expr.at, error.with_detail(detail));
@@ -84,7 +90,7 @@ impl Binder<'_> {
         Ok(Bound::new(self.limited(plan.build()?, query, around)?, bound.titles))
     }
 
-    fn with(&self, with: &With, around: Option<&Scope<'_>>, ctes: &Ctes<'_>) -> Result<()> {
+    pub(super) fn with(&self, with: &With, around: Option<&Scope<'_>>, ctes: &Ctes<'_>) -> Result<()> {
         if with.recursive {
             ctes.awaits(with.ctes.iter().map(|cte| cte.name.name.as_str()));
         }
@@ -160,11 +166,8 @@ impl Binder<'_> {
         if ends || reads_it.get() > 1 || step.titles.len() != start.titles.len() {
             return unsupported("this form of WITH RECURSIVE");
         }
-        let fields = start.plan.schema().fields().iter().zip(step.plan.schema().fields());
-        if fields.clone().any(|(start, step)| start.data_type() != step.data_type()) {
-            return unsupported("parts of WITH RECURSIVE of different types");
-        }
-        let plan = LogicalPlanBuilder::from(start.plan).to_recursive_query(working, step.plan, !*all)?.build()?;
+        let step = stepping(&start.plan, step.plan, &cte.name)?;
+        let plan = LogicalPlanBuilder::from(start.plan).to_recursive_query(working, step, !*all)?.build()?;
         Ok(Some(Bound::new(plan, start.titles)))
     }
 
@@ -189,9 +192,11 @@ impl Binder<'_> {
             let message = format!("each {name} query must have the same number of columns");
             return wrong(first_place(&branches[other]), "42601", message);
         }
+        let at = other_kind(&bound).and_then(|(branch, item)| item_place(&branches[branch], item)).unwrap_or(at);
         let mut plans = bound.into_iter().map(|bound| Arc::new(bound.plan));
         let plan = if op == SetOperator::Union {
-            let united = self.united(plans.collect()).at(at)?;
+            let united = self.united(plans.collect(), branches, at);
+            let united = united.at_value_of(&listed(branches)).at(at)?;
             let united = self.renamed(united, &titles)?;
             if all { united } else { LogicalPlan::Distinct(Distinct::All(Arc::new(united))) }
         } else {
@@ -217,8 +222,12 @@ impl Binder<'_> {
 
     /// Upstream: DataFusion's rules for UNION look for columns by their names in all of its queries. So these are
     /// called alike.
-    fn united(&self, mut plans: Vec<Arc<LogicalPlan>>) -> Result<LogicalPlan> {
-        refuse_late_types(&plans)?;
+    fn united(&self, mut plans: Vec<Arc<LogicalPlan>>, branches: &[Query], at: At) -> Result<LogicalPlan> {
+        if let Some((late, of)) = late_type(&plans) {
+            let message = format!("UNION types text and {of} cannot be matched");
+            let branches = branches.get(late.0).and_then(|branch| item_place(branch, late.1));
+            return wrong(branches.unwrap_or(at), "42804", message);
+        }
         let names: Vec<String> = plans[0].schema().fields().iter().map(|field| field.name().clone()).collect();
         for plan in &mut plans[1..] {
             *plan = Arc::new(called_as(LogicalPlan::clone(plan), &names)?);
@@ -291,14 +300,14 @@ impl Binder<'_> {
         let value = match &count.kind {
             ExprKind::Literal(Literal::Int(value)) => Some(*value),
             ExprKind::Literal(Literal::Null) => return Ok(None),
-            ExprKind::Literal(Literal::Text(text)) => match DataType::Int8.parse(text).at(count.at)? {
+            ExprKind::Literal(Literal::Text(text)) => match DataType::Int8.parse(text).at_value(count.at)? {
                 terrace_engine::Datum::Int8(value) => Some(value),
                 _ => None,
             },
             ExprKind::Literal(Literal::Number(text)) => {
                 let out_of_range = |_| EngineError::out_of_range("bigint");
-                let exact = DataType::Numeric(None).parse(text).map_err(out_of_range).at(count.at)?;
-                match cast_datum(exact, DataType::Int8, false).at(count.at)? {
+                let exact = DataType::Numeric(None).parse(text).map_err(out_of_range)?;
+                match cast_datum(exact, DataType::Int8, false)? {
                     terrace_engine::Datum::Int8(value) => Some(value),
                     _ => None,
                 }
@@ -329,6 +338,35 @@ impl Binder<'_> {
         }
         Ok(Some(if of == arrow_type(DataType::Int8) { bound } else { convert(bound, DataType::Int8) }))
     }
+}
+
+/// What a recursive query adds, of the types that it began with. 42804
+fn stepping(start: &LogicalPlan, step: LogicalPlan, cte: &Ident) -> Result<LogicalPlan> {
+    let same = |start: &LogicalPlan, step: &LogicalPlan| {
+        let mut fields = start.schema().fields().iter().zip(step.schema().fields());
+        fields.position(|(start, step)| start.data_type() != step.data_type())
+    };
+    if same(start, &step).is_none() {
+        return Ok(step);
+    }
+    let both = [Arc::new(start.clone()), Arc::new(step.clone())];
+    for (number, (start, step)) in start.schema().fields().iter().zip(step.schema().fields()).enumerate() {
+        let common = match choosers::cannot_be_compared(start.data_type(), step.data_type()) {
+            true => step.clone(),
+            false => coerce_union_schema(&both)?.fields()[number].clone(),
+        };
+        if common.data_type() != start.data_type() {
+            let (began, whole) = (builtin::type_name(start.data_type()), builtin::type_name(common.data_type()));
+            let message = format!(
+                "recursive query \"{}\" column {} has type {began} in non-recursive term but type {whole} overall",
+                cte.name,
+                number + 1
+            );
+            let hint = "Cast the output of the non-recursive term to the correct type.";
+            return fail(cte.at, EngineError::new("42804", message).with_hint(hint));
+        }
+    }
+    Ok(coerce_plan_expr_for_schema(step, start.schema())?)
 }
 
 /// The number of a parameter that may be sent.
@@ -390,9 +428,9 @@ fn beside(op: SetOperator, left: LogicalPlan, right: LogicalPlan, all: bool) -> 
 }
 
 /// PostgreSQL settles the types of a chain of UNION two by two: what has none in the first two is text from there on.
-/// Where a later one is another, it says so; here the old way does.
-fn refuse_late_types(plans: &[Arc<LogicalPlan>]) -> Result<()> {
-    let [first, second, rest @ ..] = plans else { return Ok(()) };
+/// Which later column is of another type.
+fn late_type(plans: &[Arc<LogicalPlan>]) -> Option<((usize, usize), String)> {
+    let [first, second, rest @ ..] = plans else { return None };
     let open = |plan: &LogicalPlan, at: usize| match plan {
         LogicalPlan::Projection(projection) => match &projection.expr[at] {
             Expr::Alias(alias) => is_open(&alias.expr),
@@ -403,12 +441,10 @@ fn refuse_late_types(plans: &[Arc<LogicalPlan>]) -> Result<()> {
     let late = |at: usize| {
         let typed =
             |plan: &Arc<LogicalPlan>| !open(plan, at) && plan.schema().field(at).data_type() != &ArrowType::Utf8;
-        open(first, at) && open(second, at) && rest.iter().any(typed)
+        let later = rest.iter().position(typed).filter(|_| open(first, at) && open(second, at))?;
+        Some(((later + 2, at), builtin::type_name(rest[later].schema().field(at).data_type())))
     };
-    match (0..first.schema().fields().len()).any(late) {
-        true => unsupported("a UNION whose type is told late"),
-        false => Ok(()),
-    }
+    (0..first.schema().fields().len()).find_map(late)
 }
 
 fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
@@ -420,6 +456,34 @@ fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
         })
     })?;
     Ok(found)
+}
+
+/// The first column of the queries of a set that is of another kind than those before it.
+fn other_kind(bound: &[Bound]) -> Option<(usize, usize)> {
+    let of = |branch: usize, item: usize| bound[branch].plan.schema().field(item).data_type();
+    let pairs = (1..bound.len()).flat_map(|branch| (0..bound[0].titles.len()).map(move |item| (branch, item)));
+    let mut pairs = pairs.filter(|(branch, item)| of(*branch, *item) != &ArrowType::Null);
+    pairs.find(|(branch, item)| choosers::cannot_be_compared(of(0, *item), of(*branch, *item)))
+}
+
+/// What the queries of a set list.
+fn listed(branches: &[Query]) -> Vec<&tree::Expr> {
+    fn of(branch: &Query) -> Vec<&tree::Expr> {
+        match &branch.body {
+            Body::Select(select) => select.items.iter().map(|item| &item.expr).collect(),
+            Body::Values(rows) => rows.iter().flatten().collect(),
+            Body::Set { branches, .. } => listed(branches),
+        }
+    }
+    branches.iter().flat_map(of).collect()
+}
+
+fn item_place(query: &Query, item: usize) -> Option<At> {
+    match &query.body {
+        Body::Select(select) => select.items.get(item).map(|item| item.expr.at),
+        Body::Values(rows) => rows.first()?.get(item).map(|value| value.at),
+        Body::Set { branches, .. } => item_place(branches.first()?, item),
+    }
 }
 
 /// Where a query's first item stands.

@@ -8,6 +8,7 @@ use super::scope::Scope;
 use super::{Binder, Result, unsupported, wrong};
 use datafusion::common::DFSchema;
 use datafusion::logical_expr::{Expr, Operator};
+use terrace_engine::EngineError;
 use terrace_grammar::statement::{self as tree, At, ExprKind};
 
 /// Columns of rows that are compared by `<` and the like: what is written out for one holds what is for the next.
@@ -44,7 +45,7 @@ impl Binder<'_> {
             (Value::Row(left, at), Value::Row(right, _)) => (left, right, at),
             _ => return unsupported("a row beside a value"),
         };
-        let pairs = pairs(left, right, at)?;
+        let pairs = pairs(left, right)?;
         let count = pairs.len();
         let all = |symbol: &str, op| -> Result<Expr> {
             let pairs = pairs.iter().cloned().map(|(left, right)| self.rows(symbol, left, right, schema));
@@ -73,12 +74,12 @@ impl Binder<'_> {
     }
 
     pub(super) fn rows_distinct(&self, left: Value, right: Value, negated: bool, schema: &DFSchema) -> Result<Expr> {
-        let (left, right, at) = match (left, right) {
+        let (left, right) = match (left, right) {
             (Value::One(left), Value::One(right)) => return self.apart(left, right, negated, schema),
-            (Value::Row(left, at), Value::Row(right, _)) => (left, right, at),
+            (Value::Row(left, _), Value::Row(right, _)) => (left, right),
             _ => return unsupported("a row beside a value"),
         };
-        let parts = pairs(left, right, at)?;
+        let parts = pairs(left, right)?;
         let parts = parts.into_iter().map(|(left, right)| self.rows_distinct(left, right, negated, schema));
         Ok(halved(parts.collect::<Result<_>>()?, if negated { Operator::And } else { Operator::Or }))
     }
@@ -113,9 +114,9 @@ impl Binder<'_> {
     }
 }
 
-fn pairs(left: Vec<Value>, right: Vec<Value>, at: At) -> Result<Vec<(Value, Value)>> {
+fn pairs(left: Vec<Value>, right: Vec<Value>) -> Result<Vec<(Value, Value)>> {
     if left.len() != right.len() {
-        return wrong(at, "42601", "unequal number of entries in row expressions");
+        return Err(EngineError::new("42601", "unequal number of entries in row expressions").into());
     }
     if left.is_empty() {
         return unsupported("rows without columns");

@@ -6,13 +6,14 @@
 //!    outer query.
 //! 3. `t.c` is a column of what FROM calls t; where nothing there is called so, 42P01, and where it has no c, 42703.
 //! 4. A WITH query is seen by those behind it and by the query that it belongs to, and hides a table of its name.
-use super::from::Source;
-use super::{Result, unsupported, windows, wrong};
+use super::from::{Relation, Source};
+use super::{Result, fail, over, unsupported, windows, wrong};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchemaRef, ExprSchema};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
+use terrace_engine::EngineError;
 use terrace_grammar::statement::{At, Ident, Name};
 
 /// Which part of a query is bound: aggregates and windows may not stand everywhere.
@@ -35,6 +36,13 @@ pub(super) enum Clause {
     Aggregate,
     /// The arguments of a window function.
     Window,
+    /// What follows is outside of queries.
+    Update,
+    Returning,
+    Check,
+    Default,
+    /// A SELECT that locks rows.
+    Locking,
 }
 
 impl Clause {
@@ -56,6 +64,11 @@ impl Clause {
             Clause::Definition => "window definitions",
             Clause::Aggregate => "aggregates",
             Clause::Window => "window functions",
+            Clause::Update => "UPDATE",
+            Clause::Returning => "RETURNING",
+            Clause::Check => "check constraints",
+            Clause::Default => "DEFAULT expressions",
+            Clause::Locking => "FOR UPDATE",
         }
     }
 }
@@ -121,13 +134,31 @@ impl<'s> Scope<'s> {
             }
             around = scope.around;
         }
+        if self.clause.get() == Clause::Default {
+            return over::no_column(at);
+        }
         match name.parts() {
             // A table's name may stand for its whole row.
             [one] if self.calls(&one.name) => unsupported("a row of a table as a value"),
             [one] => wrong(at, "42703", format!("column \"{}\" does not exist", one.name)),
-            [table, _] => wrong(at, "42P01", format!("missing FROM-clause entry for table \"{}\"", table.name)),
+            [table, _] | [_, table, _] => self.missing(table, at),
             _ => unsupported("a name of three parts"),
         }
+    }
+
+    /// Nothing is called so. 42P01
+    pub(super) fn missing<T>(&self, table: &Ident, at: At) -> Result<T> {
+        let mut scope = Some(self);
+        while let Some(here) = scope {
+            let hidden = |relation: &&Relation| relation.hidden.as_ref() == Some(&table.name);
+            if let Some(relation) = here.source.relations.iter().find(hidden) {
+                let message = format!("invalid reference to FROM-clause entry for table \"{}\"", table.name);
+                let hint = format!("Perhaps you meant to reference the table alias \"{}\".", relation.name);
+                return fail(at, EngineError::new("42P01", message).with_hint(hint));
+            }
+            scope = here.around;
+        }
+        wrong(at, "42P01", format!("missing FROM-clause entry for table \"{}\"", table.name))
     }
 
     /// Whether a relation here or around is called so.
@@ -140,7 +171,8 @@ impl<'s> Scope<'s> {
     fn own(&self, name: &Name) -> Result<Option<Expr>> {
         match name.parts() {
             [one] => self.bare(one),
-            [table, column] => self.qualified(table, column),
+            [table, column] => self.qualified(None, table, column),
+            [schema, table, column] => self.qualified(Some(schema), table, column),
             _ => unsupported("a name of three parts"),
         }
     }
@@ -159,18 +191,21 @@ impl<'s> Scope<'s> {
         }
     }
 
+    /// What FROM calls so.
+    pub(super) fn relation(&self, schema: Option<&Ident>, table: &Ident) -> Option<&Relation> {
+        let of = |relation: &&Relation| schema.is_none_or(|schema| relation.schema == Some(&schema.name));
+        self.source.relations.iter().filter(of).find(|relation| relation.name == table.name)
+    }
+
     /// Invariant 3.
-    fn qualified(&self, table: &Ident, column: &Ident) -> Result<Option<Expr>> {
-        let Some(relation) = self.source.relations.iter().find(|relation| relation.name == table.name) else {
-            return Ok(None);
-        };
+    fn qualified(&self, schema: Option<&Ident>, table: &Ident, column: &Ident) -> Result<Option<Expr>> {
+        let Some(relation) = self.relation(schema, table) else { return Ok(None) };
+        let at = schema.unwrap_or(table).at;
         let mut found = relation.columns.iter().filter(|(own, _)| *own == column.name);
         match (found.next(), found.next()) {
-            (Some(_), Some(_)) => {
-                wrong(table.at, "42702", format!("column reference \"{}\" is ambiguous", column.name))
-            }
+            (Some(_), Some(_)) => wrong(at, "42702", format!("column reference \"{}\" is ambiguous", column.name)),
             (Some((_, column)), None) => Ok(Some(column.clone())),
-            (None, _) => wrong(table.at, "42703", format!("column {}.{} does not exist", table.name, column.name)),
+            (None, _) => wrong(at, "42703", format!("column {}.{} does not exist", table.name, column.name)),
         }
     }
 

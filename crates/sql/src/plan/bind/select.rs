@@ -6,13 +6,15 @@
 //!    expression; GROUP BY means a column of FROM before an item.
 //! 3. What is only ordered by is a column behind the items, and goes once rows are ordered.
 //! 4. An item that is a column of FROM keeps its name, unless another item has got it.
+use super::expr::symbol;
 use super::query::Around;
 use super::scope::{Clause, Scope};
-use super::{Binder, Bound, Result, from, titles, unsupported, wrong};
+use super::{Binder, Bound, Result, fail, from, system, titles, unsupported, wrong};
 use crate::plan::naming::shown;
 use datafusion::common::Column;
 use datafusion::logical_expr::expr::Sort as By;
 use datafusion::logical_expr::{Distinct as DfDistinct, Expr, LogicalPlan, LogicalPlanBuilder};
+use terrace_engine::EngineError;
 use terrace_grammar::statement::{
     self as tree, At, Distinct, ExprKind, Item, Literal, Name, NullsOrder, Query, Select, Sort,
 };
@@ -54,11 +56,18 @@ pub(super) struct Order {
 
 impl Order {
     pub(super) fn of(by: &Sort) -> Result<Order> {
-        if by.using.is_some() {
-            return unsupported("ORDER BY USING");
-        }
-        let nulls_first = by.nulls.map_or(by.descending, |nulls| nulls == NullsOrder::First);
-        Ok(Order { descending: by.descending, nulls_first })
+        let descending = match by.using.as_ref().map(|op| (symbol(op), op)) {
+            None => by.descending,
+            Some((Ok("<"), _)) => false,
+            Some((Ok(">"), _)) => true,
+            Some((_, op)) => {
+                let message = format!("operator {} is not a valid ordering operator", op.symbol);
+                let hint = "Ordering operators must be \"<\" or \">\" members of btree operator families.";
+                return fail(op.at, EngineError::new("42809", message).with_hint(hint));
+            }
+        };
+        let nulls_first = by.nulls.map_or(descending, |nulls| nulls == NullsOrder::First);
+        Ok(Order { descending, nulls_first })
     }
 }
 
@@ -66,9 +75,15 @@ impl Binder<'_> {
     pub(super) fn select(&self, query: &Query, select: &Select, around: Around<'_>) -> Result<Bound> {
         let source = self.from(&select.from, around)?;
         let scope = Scope::new(&source, around.scope, around.ctes);
+        if source.empty
+            && let Some(nothing) = self.without_rows(select, &scope)?
+        {
+            return Ok(nothing);
+        }
         let mut plan = source.plan.clone();
         if let Some(filter) = &select.filter {
             let filter = scope.within(Clause::Where, || self.condition(filter, "WHERE", &scope))?;
+            let filter = if self.of_system.get() { system::without_implied(filter) } else { filter };
             plan = LogicalPlanBuilder::from(plan).filter(filter)?.build()?;
         }
         let before = scope.named.borrow().len();
@@ -79,6 +94,7 @@ impl Binder<'_> {
             plan = LogicalPlanBuilder::from(plan).having(having)?.build()?;
         }
         plan = self.windowed(plan, &mut parts)?;
+        plan = self.unnested(plan, &mut parts)?;
         match &select.distinct {
             Distinct::On(_) => self.distinct_on(plan, parts, query, around),
             distinct => self.projected(plan, parts, *distinct == Distinct::Rows, query, around),
@@ -107,7 +123,7 @@ impl Binder<'_> {
     }
 
     /// The items, with `*` written out.
-    fn items(&self, items: &[Item], scope: &Scope<'_>) -> Result<(Vec<String>, Vec<Expr>)> {
+    pub(super) fn items(&self, items: &[Item], scope: &Scope<'_>) -> Result<(Vec<String>, Vec<Expr>)> {
         if items.is_empty() {
             return unsupported("SELECT of nothing");
         }
@@ -122,7 +138,8 @@ impl Binder<'_> {
                 }
                 _ => {
                     titles.push(titles::title(item));
-                    exprs.push(self.expr(&item.expr, scope)?);
+                    let bound = self.expr(&item.expr, scope)?;
+                    exprs.push(self.shown_class(&item.expr, bound, scope)?);
                 }
             }
         }
@@ -229,12 +246,10 @@ fn star(of: Option<&Name>, scope: &Scope<'_>, at: At) -> Result<Vec<(String, Exp
             return wrong(at, "42601", "SELECT * with no tables specified is not valid");
         }
         None => scope.source.visible.clone(),
-        Some(name) if !name.qualifier().is_empty() => return unsupported("a name of three parts"),
-        Some(name) => match scope.source.relations.iter().find(|relation| relation.name == name.last().name) {
+        Some(name) if name.qualifier().len() > 1 => return unsupported("a name of several schemas"),
+        Some(name) => match scope.relation(name.qualifier().first(), name.last()) {
             Some(relation) => from::columns_of(relation).collect(),
-            None => {
-                return wrong(at, "42P01", format!("missing FROM-clause entry for table \"{}\"", name.shown()));
-            }
+            None => return scope.missing(name.last(), at),
         },
     };
     let mut named = scope.named.borrow_mut();

@@ -7,47 +7,66 @@
 use super::expr::{halved, symbol};
 use super::query::parameter_number;
 use super::scope::Scope;
-use super::{Binder, Result, unsupported, wrong};
+use super::{Binder, Placed, Result, over, types, unsupported, wrong};
+use crate::functions::arrays::{self, OF_ARRAY};
 use crate::functions::builtin;
 use crate::functions::convert::is_open;
 use crate::plan::choosers;
 use crate::plan::operators::with_operator_hint;
-use crate::plan::resolve;
+use crate::plan::{resolve, rules};
+use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{ScalarValue, Spans};
-use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuantifier};
+use datafusion::logical_expr::expr::{Cast, Exists, InSubquery, ScalarFunction, SetComparison, SetQuantifier};
 use datafusion::logical_expr::{Expr, ExprSchemable, Operator as DfOperator, Subquery};
 use std::sync::Arc;
 use terrace_engine::{DataType, EngineError};
-use terrace_grammar::statement::{self as tree, ExprKind, Literal, Members, Operator, Quantifier, Query};
+use terrace_grammar::statement::{self as tree, At, ExprKind, Literal, Members, Operator, Quantifier, Query, TypeName};
 
 impl Binder<'_> {
     fn subquery(&self, query: &Query, scope: &Scope<'_>) -> Result<Subquery> {
+        over::refuse_subquery(scope.clause.get(), query.at)?;
         let bound = self.query(query, Some(scope), scope.ctes)?;
         let outer_ref_columns = bound.plan.all_out_ref_exprs();
         Ok(Subquery { subquery: Arc::new(bound.plan), outer_ref_columns, spans: Spans::new() })
     }
 
-    fn one_column(&self, query: &Query, scope: &Scope<'_>, too_many: &str) -> Result<Subquery> {
+    fn one_column(&self, query: &Query, at: At, scope: &Scope<'_>, too_many: &str) -> Result<Subquery> {
         let subquery = self.subquery(query, scope)?;
         match subquery.subquery.schema().fields().len() {
             1 => Ok(subquery),
-            _ => wrong(query.at, "42601", too_many),
+            _ => wrong(at, "42601", too_many),
         }
     }
 
     pub(super) fn exists(&self, query: &Query, scope: &Scope<'_>) -> Result<Expr> {
-        Ok(Expr::Exists(Exists { subquery: self.subquery(query, scope)?, negated: false }))
+        let subquery = self.subquery(query, scope)?;
+        if let Some(counted) = self.counted(subquery.clone(), scope)? {
+            return Ok(counted);
+        }
+        Ok(Expr::Exists(Exists { subquery, negated: false }))
     }
 
-    pub(super) fn scalar(&self, query: &Query, scope: &Scope<'_>) -> Result<Expr> {
-        Ok(Expr::ScalarSubquery(self.one_column(query, scope, "subquery must return only one column")?))
+    pub(super) fn scalar(&self, query: &Query, at: At, scope: &Scope<'_>) -> Result<Expr> {
+        if self.of_system.get()
+            && let Some(known) = self.known_of_system(query)
+        {
+            return Ok(known);
+        }
+        let subquery = self.one_column(query, at, scope, "subquery must return only one column")?;
+        Ok(Expr::ScalarSubquery(self.least(query, subquery, scope)?))
     }
 
-    pub(super) fn in_query(&self, arg: &tree::Expr, query: &Query, negated: bool, scope: &Scope<'_>) -> Result<Expr> {
+    pub(super) fn in_query(
+        &self,
+        arg: &tree::Expr,
+        query: &Query,
+        (negated, at): (bool, At),
+        scope: &Scope<'_>,
+    ) -> Result<Expr> {
         if matches!(arg.kind, ExprKind::Row { .. }) {
             return unsupported("a row before IN (SELECT ...)");
         }
-        let subquery = self.one_column(query, scope, "subquery has too many columns")?;
+        let subquery = self.one_column(query, at, scope, "subquery has too many columns")?;
         let arg = self.expr(arg, scope)?;
         let arg = self.with_column(arg, "=", &subquery, scope)?;
         self.made(Expr::InSubquery(InSubquery::new(Box::new(arg), subquery, negated)), &scope.schema)
@@ -79,31 +98,29 @@ impl Binder<'_> {
         right: &Members,
         scope: &Scope<'_>,
     ) -> Result<Expr> {
-        let (symbol, all) = (symbol(op)?, quantifier == Quantifier::All);
+        let (at, symbol, all) = (op.at, symbol(op)?, quantifier == Quantifier::All);
         let as_in = matches!((symbol, all), ("=", false) | ("<>", true));
         let array = match right {
-            Members::Query(query) if as_in => return self.in_query(left, query, all, scope),
-            Members::Query(query) => return self.set_comparison(symbol, all, left, query, scope),
+            Members::Query(query) if as_in => return self.in_query(left, query, (all, at), scope),
+            Members::Query(query) => return self.set_comparison((symbol, at), all, left, query, scope),
             Members::Array(array) => array.as_ref(),
         };
         match &array.kind {
-            ExprKind::ArrayQuery(query) if as_in => self.in_query(left, query, all, scope),
+            ExprKind::ArrayQuery(query) if as_in => self.in_query(left, query, (all, at), scope),
             ExprKind::Array(items) if !items.is_empty() => {
                 let bound = self.exprs(items, scope)?;
                 self.with_items((symbol, all), left, (items, bound), scope)
             }
-            ExprKind::Cast { arg, to, word_at } if to.dimensions.len() == 1 => match &arg.kind {
-                ExprKind::Array(items) if !items.is_empty() => {
-                    let mut of = to.as_ref().clone();
-                    of.dimensions.clear();
-                    let bound = items.iter().map(|item| self.cast(item, &of, *word_at, scope));
-                    let bound = bound.collect::<Result<Vec<Expr>>>()?;
-                    self.with_items((symbol, all), left, (&[], bound), scope)
-                }
-                _ => unsupported("this array"),
-            },
+            ExprKind::Array(_) => wrong(array.at, "42P18", "cannot determine type of empty array"),
+            ExprKind::Cast { arg, to, word_at } if to.dimensions.len() == 1 => {
+                self.with_cast((symbol, all), left, (arg, to, *word_at), scope)
+            }
             ExprKind::Literal(Literal::Text(_) | Literal::Null) | ExprKind::Parameter(_) if as_in => {
                 self.with_text(all, left, array, scope)
+            }
+            _ if self.of_system.get() && (symbol, all) == ("=", false) => {
+                let args = vec![self.expr(array, scope)?, self.expr(left, scope)?];
+                self.function_of("pg_array_contains", args, &scope.schema)
             }
             _ => unsupported("this array"),
         }
@@ -117,21 +134,101 @@ impl Binder<'_> {
         (items, bound): (&[tree::Expr], Vec<Expr>),
         scope: &Scope<'_>,
     ) -> Result<Expr> {
-        // Blanks at the ends of texts count in an array, and do not in IN.
-        let ends = |item: &tree::Expr| matches!(&item.kind, ExprKind::Literal(Literal::Text(t)) if t.ends_with(' '));
-        if items.iter().any(ends) || items.iter().any(|item| matches!(item.kind, ExprKind::Array(_))) {
-            return unsupported("this array");
+        if items.iter().any(|item| matches!(item.kind, ExprKind::Array(_))) {
+            return unsupported("an array of arrays");
         }
+        let ends = |item: &tree::Expr| matches!(&item.kind, ExprKind::Literal(Literal::Text(t)) if t.ends_with(' '));
+        let text = |item: &tree::Expr| matches!(item.kind, ExprKind::Literal(Literal::Text(_) | Literal::Null));
+        let blanks = items.iter().any(ends) && items.iter().all(text);
+        let bound = if blanks { self.with_blanks(items, bound, scope)? } else { bound };
+        let whole = |item: &tree::Expr| match &item.kind {
+            ExprKind::Literal(literal) => !matches!(literal, Literal::Number(_)),
+            _ => false,
+        };
         let left = self.expr(left, scope)?;
-        if matches!((symbol, all), ("=", false) | ("<>", true)) {
+        if matches!((symbol, all), ("=", false) | ("<>", true)) && !blanks {
+            // The items are made one type without what is sought among them.
+            let plain = bound.len() < 2 || (!items.is_empty() && items.iter().all(whole));
+            let sought = || Expr::ScalarFunction(ScalarFunction::new_udf(rules::named(OF_ARRAY), vec![left.clone()]));
+            let left = if plain { left } else { sought() };
             return self.listed(left, bound, all, &scope.schema);
         }
         if left.is_volatile() {
             return unsupported("a volatile function beside an array");
         }
+        let bound = resolve::items_of_array(bound, &scope.schema)?;
         let compared = bound.into_iter().map(|item| self.compared(symbol, left.clone(), item, &scope.schema));
         let op = if all { DfOperator::And } else { DfOperator::Or };
         Ok(halved(compared.collect::<Result<_>>()?, op))
+    }
+
+    /// An array that is cast.
+    fn with_cast(
+        &self,
+        (symbol, all): (&str, bool),
+        left: &tree::Expr,
+        (array, to, at): (&tree::Expr, &TypeName, At),
+        scope: &Scope<'_>,
+    ) -> Result<Expr> {
+        let mut of = to.clone();
+        of.dimensions.clear();
+        match &array.kind {
+            ExprKind::Array(items) if items.is_empty() => self.with_nothing(all, left, scope),
+            ExprKind::Array(items) => {
+                let bound = items.iter().map(|item| self.cast(item, &of, at, scope));
+                let bound = bound.collect::<Result<Vec<Expr>>>()?;
+                self.with_items((symbol, all), left, (&[], bound), scope)
+            }
+            ExprKind::Literal(Literal::Text(text)) => {
+                let items = arrays::items(text).at_value(array.at)?;
+                if items.is_empty() {
+                    return self.with_nothing(all, left, scope);
+                }
+                let item = |item: Option<String>| {
+                    let literal = item.map_or(Literal::Null, Literal::Text);
+                    self.cast(&tree::Expr { at: array.at, kind: ExprKind::Literal(literal) }, &of, at, scope)
+                };
+                let bound = items.into_iter().map(item).collect::<Result<Vec<Expr>>>()?;
+                self.with_items((symbol, all), left, (&[], bound), scope)
+            }
+            ExprKind::Parameter(_) | ExprKind::Literal(Literal::Null)
+                if matches!((symbol, all), ("=", false) | ("<>", true)) =>
+            {
+                let null = Expr::Cast(Cast::new_from_field(
+                    Box::new(Expr::Literal(ScalarValue::Null, None)),
+                    types::field_of_type(&of)?,
+                ));
+                let (item, value) = (null.get_type(&scope.schema)?, self.expr(left, scope)?);
+                let value = value.get_type(&scope.schema)?;
+                if choosers::cannot_be_compared(&value, &item) {
+                    let (value, item) = (builtin::type_name(&value), builtin::type_name(&item));
+                    let message = format!("operator does not exist: {value} {symbol} {item}");
+                    return Err(with_operator_hint(EngineError::new("42883", message)).into());
+                }
+                let whole = |of: &ArrowType| matches!(of, ArrowType::Int16 | ArrowType::Int32 | ArrowType::Int64);
+                if value != item && !(whole(&value) && whole(&item)) && value != ArrowType::Null {
+                    return unsupported("an array of another type than what is sought in it");
+                }
+                self.with_text(all, left, array, scope)
+            }
+            _ => unsupported("this array"),
+        }
+    }
+
+    /// An array without items: the value must be one, and does not matter.
+    fn with_nothing(&self, all: bool, left: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
+        self.expr(left, scope)?;
+        Ok(Expr::Literal(ScalarValue::Boolean(Some(all)), None))
+    }
+
+    /// Blanks at the ends of texts count in an array, and do not in IN.
+    fn with_blanks(&self, items: &[tree::Expr], bound: Vec<Expr>, scope: &Scope<'_>) -> Result<Vec<Expr>> {
+        let ends = |item: &tree::Expr| matches!(&item.kind, ExprKind::Literal(Literal::Text(t)) if t.ends_with(' '));
+        let made = items.iter().zip(bound).map(|(item, bound)| match ends(item) {
+            true => self.cast_to(bound, DataType::Text, &scope.schema),
+            false => Ok(bound),
+        });
+        made.collect()
     }
 
     /// An array's text, which is read once it is known.
@@ -150,7 +247,7 @@ impl Binder<'_> {
 
     fn set_comparison(
         &self,
-        symbol: &str,
+        (symbol, at): (&str, At),
         all: bool,
         left: &tree::Expr,
         query: &Query,
@@ -168,7 +265,7 @@ impl Binder<'_> {
         if matches!(left.kind, ExprKind::Row { .. }) {
             return unsupported("a row before ANY (SELECT ...)");
         }
-        let subquery = self.one_column(query, scope, "subquery has too many columns")?;
+        let subquery = self.one_column(query, at, scope, "subquery has too many columns")?;
         let left = self.expr(left, scope)?;
         let left = self.with_column(left, symbol, &subquery, scope)?;
         let quantifier = if all { SetQuantifier::All } else { SetQuantifier::Any };

@@ -1,17 +1,17 @@
 //! Types: of literals and parameters, of operators, of casts, and of what becomes one value.
 //!
 //! 1. How PostgreSQL resolves types is said in [`operators`](crate::plan::operators), [`resolve`], [`choosers`] and
-//!    [`chars`](crate::functions::chars). Each expression goes through them once, when it is bound over expressions that have gone
-//!    through them already.
+//!    [`chars`](crate::functions::chars). Each expression goes through them once, when it is bound over expressions
+//!    that have gone through them already.
 //! 2. An expression that gets deep is cut when it is bound: what stands above it asks for its type again.
 //! 3. A parameter that is cast at once is of the type that it is cast to; one that is a condition is boolean.
 use super::query::parameter_number;
 use super::scope::Scope;
-use super::{Binder, Fault, Placed, Result, unsupported, wrong};
+use super::{Binder, Fault, Placed, Result, system, unsupported, wrong};
 use crate::cast::LOOSE;
 use crate::functions::builtin;
 use crate::functions::chars::labelled;
-use crate::functions::convert::convert_scalar;
+use crate::functions::convert::{convert_scalar, is_open};
 use crate::functions::interval::INTERVAL;
 use crate::parse::literals;
 use crate::plan::choosers::{self, Chooser};
@@ -69,7 +69,15 @@ impl Binder<'_> {
 
     /// Two values beside an operator.
     pub(super) fn compared(&self, symbol: &str, left: Expr, right: Expr, schema: &DFSchema) -> Result<Expr> {
-        let Some((written, operator)) = operator(symbol) else { return unsupported("this operator") };
+        if symbol == "^" {
+            return self.function_of("power", vec![left, right], schema);
+        }
+        if matches!(symbol, "~" | "~*" | "!~" | "!~*" | "~~" | "~~*" | "!~~" | "!~~*") {
+            texts(symbol, &[&left, &right], schema)?;
+        }
+        let Some((written, operator)) = operator(symbol) else {
+            return unknown_operator(symbol, &[left, right], schema);
+        };
         let raw = RawBinaryExpr { op: written, left, right };
         let planned = match Operators.plan_binary_op(raw, schema)? {
             PlannerResult::Planned(planned) => planned,
@@ -91,7 +99,7 @@ impl Binder<'_> {
 
     fn boolean(&self, bound: Expr, what: &str, at: At, schema: &DFSchema) -> Result<Expr> {
         if let Expr::Literal(value @ (ScalarValue::Utf8(_) | ScalarValue::Null), None) = &bound {
-            return Ok(Expr::Literal(convert_scalar(value, DataType::Bool).at(at)?, None));
+            return Ok(Expr::Literal(convert_scalar(value, DataType::Bool).at_value(at)?, None));
         }
         let of = bound.get_type(schema)?;
         if matches!(of, ArrowType::Boolean | ArrowType::Null) {
@@ -102,7 +110,14 @@ impl Binder<'_> {
     }
 
     pub(super) fn cast(&self, arg: &tree::Expr, to: &TypeName, at: At, scope: &Scope<'_>) -> Result<Expr> {
+        if let Some(cast) = self.cast_to_system(arg, to, at, scope)? {
+            return Ok(cast);
+        }
         let target = target(to)?;
+        if system::is_vector(arg) && matches!(target, Target::Engine(DataType::Text)) {
+            let args = vec![self.expr(arg, scope)?, Expr::Literal(ScalarValue::Utf8(Some(" ".into())), None)];
+            return self.function_of("array_to_string", args, &scope.schema).at(at);
+        }
         if let (ExprKind::Parameter(number), Target::Engine(of)) = (&arg.kind, &target) {
             // What is written behind it cuts or rounds the value, which comes as it is.
             let of = match of {
@@ -117,9 +132,28 @@ impl Binder<'_> {
             (_, Some(_)) => return unsupported("fields of an interval"),
             _ => self.expr(arg, scope)?,
         };
+        if let (ExprKind::Literal(Literal::Text(text)), Target::Engine(of)) = (&arg.kind, &target)
+            && !of.is_text()
+        {
+            // A constant is read at once.
+            convert_scalar(&ScalarValue::Utf8(Some(text.clone())), *of).map(drop).at_value(arg.at)?;
+        }
         let field = target.field();
         let cast = Expr::Cast(Cast::new_from_field(Box::new(bound), field));
-        self.made(cast, &scope.schema).at(at)
+        self.made(cast, &scope.schema).at_value_of(&[arg]).at(at)
+    }
+
+    pub(super) fn cast_to(&self, expr: Expr, to: DataType, schema: &DFSchema) -> Result<Expr> {
+        let cast = Expr::Cast(Cast::new_from_field(Box::new(expr), Target::Engine(to).field()));
+        self.made(cast, schema)
+    }
+
+    /// Which of several is of another kind than the first that has a type.
+    pub(super) fn mismatched<'e>(&self, exprs: impl IntoIterator<Item = &'e Expr>, schema: &DFSchema) -> Option<usize> {
+        let types = exprs.into_iter().enumerate().filter(|(_, expr)| !is_open(expr));
+        let mut types = types.filter_map(|(at, expr)| Some((at, expr.get_type(schema).ok()?)));
+        let (_, first) = types.next()?;
+        types.find(|(_, other)| choosers::cannot_be_compared(&first, other)).map(|(at, _)| at)
     }
 
     /// The columns of VALUES, each of one type.
@@ -193,6 +227,11 @@ impl Target {
     }
 }
 
+/// The field of what is cast to a type.
+pub(super) fn field_of_type(name: &TypeName) -> Result<FieldRef> {
+    Ok(target(name)?.field())
+}
+
 pub(super) fn is_interval(name: &TypeName) -> bool {
     matches!(target(name), Ok(Target::Interval)) && name.fields.is_none()
 }
@@ -208,7 +247,89 @@ fn target(name: &TypeName) -> Result<Target> {
     }
 }
 
-/// A type that is no array. What is none of Terrace's is refused by the old way.
+/// Those that Terrace has, as far as they take other modifiers than Terrace's.
+const KNOWN: &[&str] = &[
+    "int2",
+    "int4",
+    "int8",
+    "float4",
+    "float8",
+    "bool",
+    "text",
+    "bytea",
+    "date",
+    "uuid",
+    "timestamp",
+    "timestamptz",
+    "numeric",
+    "varchar",
+    "bpchar",
+    "interval",
+    "oid",
+    "name",
+    "char",
+    "xid",
+    "regclass",
+    "regtype",
+    "regproc",
+    "regprocedure",
+    "regnamespace",
+    "regrole",
+];
+
+/// PostgreSQL's types that Terrace has not.
+const OTHERS: &[&str] = &[
+    "json",
+    "jsonb",
+    "jsonpath",
+    "time",
+    "timetz",
+    "money",
+    "inet",
+    "cidr",
+    "macaddr",
+    "macaddr8",
+    "point",
+    "line",
+    "lseg",
+    "box",
+    "path",
+    "polygon",
+    "circle",
+    "bit",
+    "varbit",
+    "xml",
+    "tsvector",
+    "tsquery",
+    "int4range",
+    "int8range",
+    "numrange",
+    "tsrange",
+    "tstzrange",
+    "daterange",
+    "record",
+    "refcursor",
+    "tid",
+    "cid",
+    "xid8",
+    "pg_lsn",
+    "int2vector",
+    "oidvector",
+    "regoper",
+    "regoperator",
+    "regconfig",
+    "regdictionary",
+    "regcollation",
+    "void",
+    "unknown",
+    "cstring",
+    "aclitem",
+    "pg_node_tree",
+    "anyarray",
+    "anyelement",
+];
+
+/// A type that is no array.
 fn single(name: &TypeName) -> Result<Target> {
     let parts: Vec<&str> = name.name.parts().iter().map(|part| part.name.as_str()).collect();
     let (of_system, own) = match parts.as_slice() {
@@ -244,10 +365,56 @@ fn single(name: &TypeName) -> Result<Target> {
         ("varchar", [length @ 1..=0xFFFF_FFFF]) => DataType::Varchar(*length as u32),
         ("bpchar", [length @ 1..=0xFFFF_FFFF]) if of_system || own == "bpchar" => DataType::Char(*length as u32),
         ("interval", []) => return Ok(Target::Interval),
-        _ => return unsupported("this type"),
+        ("varchar" | "bpchar", [length]) if *length < 1 => {
+            let shown = if own == "bpchar" { "char" } else { own };
+            return wrong(name.at, "22023", format!("length for type {shown} must be at least 1"));
+        }
+        _ if OTHERS.contains(&own) || KNOWN.contains(&own) => return unsupported("this type"),
+        _ => return wrong(name.at, "42704", format!("type \"{}\" does not exist", name.name.shown())),
     };
     of.check().map_err(|error: EngineError| Fault::from(error)).at(name.at)?;
     Ok(Target::Engine(of))
+}
+
+/// PostgreSQL's operators that Terrace has not.
+const OTHER_OPERATORS: &[&str] = &[
+    "->", "->>", "#>", "#>>", "#-", "@>", "<@", "?", "?|", "?&", "&&", "@@", "@@@", "@?", "<->", "-|-", "<<|", "|>>",
+    "&<", "&>", "&<|", "|&>", "<^", ">^", "?#", "?-", "?-|", "?||", "~=", "@-@", "##", "<<=", ">>=", "!!", "^@", "~<~",
+    "~>~", "~<=~", "~>=~", "*=", "*<>", "*<", "*>", "*<=", "*>=",
+];
+
+/// 42883 where PostgreSQL has none of that name.
+fn unknown_operator(symbol: &str, sides: &[Expr], schema: &DFSchema) -> Result<Expr> {
+    match OTHER_OPERATORS.contains(&symbol) {
+        true => unsupported("this operator"),
+        false => no_operator(symbol, sides, schema),
+    }
+}
+
+/// What LIKE and regular expressions are given: texts. 42883
+pub(super) fn texts(symbol: &str, sides: &[&Expr; 2], schema: &DFSchema) -> Result<()> {
+    for side in sides {
+        let of = side.get_type(schema)?;
+        if !is_open(side) && !matches!(of, ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Null) {
+            let sides = sides.map(Expr::clone);
+            return no_operator(symbol, &sides, schema).map(drop);
+        }
+    }
+    Ok(())
+}
+
+/// 42883
+pub(super) fn no_operator(symbol: &str, sides: &[Expr], schema: &DFSchema) -> Result<Expr> {
+    let mut names = vec![];
+    for side in sides {
+        names.push(if is_open(side) { "unknown".to_owned() } else { builtin::type_name(&side.get_type(schema)?) });
+    }
+    let shown = match names.as_slice() {
+        [left, right] => format!("{left} {symbol} {right}"),
+        _ => format!("{symbol} {}", names.concat()),
+    };
+    let error = EngineError::new("42883", format!("operator does not exist: {shown}"));
+    Err(crate::plan::operators::with_operator_hint(error).into())
 }
 
 /// An operator as [`Operators`] knows it, and as DataFusion does.

@@ -30,7 +30,7 @@ impl Binder<'_> {
         let mut named = vec![];
         for NamedWindow { name, window } in windows {
             if scope.windows.borrow().iter().any(|(known, _)| *known == name.name) {
-                return wrong(name.at, "42P20", format!("window \"{}\" is already defined", name.name));
+                return wrong(window.at, "42P20", format!("window \"{}\" is already defined", name.name));
             }
             let defined = self.defined(window, scope)?;
             named.extend(defined.partition.iter().cloned());

@@ -45,7 +45,7 @@ impl Run<'_> {
         columns: &[usize],
         source: &Query,
     ) -> Result<Changed> {
-        let plan = self.plan(&Statement::Query(Box::new(source.clone())), None).await?;
+        let plan = self.plan_own(&Statement::Query(Box::new(source.clone())), true).await?;
         let fields = plan.schema().fields();
         check_count(fields.len(), columns, !insert.columns.is_empty())?;
         let columns = &columns[..fields.len()];
@@ -207,11 +207,11 @@ impl Batches {
     }
 }
 
-/// Whether the plan reads the table, by its name: tables have one schema.
+/// Whether the plan reads the table.
 fn reads(plan: &LogicalPlan, table: &Table) -> Result<bool> {
     let mut found = false;
     let visited = plan.apply_with_subqueries(|node| {
-        found |= matches!(node, LogicalPlan::TableScan(scan) if scan.table_name.table() == table.name);
+        found |= matches!(node, LogicalPlan::TableScan(scan) if crate::plan::scan::reads(scan, table));
         Ok(TreeNodeRecursion::Continue)
     });
     visited.map_err(from_datafusion)?;

@@ -217,7 +217,7 @@ async fn insert_select_beside_a_sequence_of_its_own() {
 async fn n48_a_timeout_ends_planning() {
     let mut c = Client::new(&database().await);
     c.ok("CREATE TABLE t (a int)", "CREATE TABLE").await;
-    let columns: Vec<String> = (0..4000).map(|n| format!("a + {n} AS c{n}")).collect();
+    let columns: Vec<String> = (0..9000).map(|n| format!("a + {n} AS c{n}")).collect();
     let wide = format!("SELECT {} FROM t", columns.join(", "));
     let tables: Vec<String> = (0..150).map(|n| format!("t t{n}")).collect();
     let joined = format!("SELECT 1 FROM {}", tables.join(", "));

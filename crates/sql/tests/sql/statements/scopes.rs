@@ -56,7 +56,7 @@ async fn n17_order_by_a_qualified_name_that_an_alias_hides() {
 #[tokio::test]
 async fn n19_rows_of_a_group_and_unused_windows() {
     let mut c = tables().await;
-    c.fails("SELECT count(ta.*) OVER w FROM ta GROUP BY f WINDOW w AS (ORDER BY f)", "0A000").await;
+    c.fails("SELECT count(ta.*) OVER w FROM ta GROUP BY f WINDOW w AS (ORDER BY f)", "42803").await;
     c.fails("SELECT 1 FROM ta, tb WINDOW w AS (PARTITION BY f)", "42702").await;
     c.fails("SELECT 1 FROM ta, tb WINDOW w AS (ORDER BY i, f)", "42702").await;
     c.rows("SELECT count(ta.*) OVER () FROM ta", &["2", "2"]).await;

@@ -69,9 +69,7 @@ async fn n86_arithmetic_with_columns_of_set_operations() {
         &[
             (&format!("SELECT c0 % 2 FROM (SELECT {double}) q"), "42883"),
             ("SELECT date '2020-01-01' + c0 FROM (SELECT 1 c0 UNION ALL SELECT 1.5) q", "42883"),
-            ("SELECT c0 + 1 FROM (SELECT date '2020-01-01' c0 UNION ALL SELECT timestamp '2020-01-01') q", "0A000"),
-            ("SELECT c0 - c0 FROM (SELECT date '2020-01-01' c0 UNION ALL SELECT timestamp '2020-01-01') q", "0A000"),
-            ("SELECT c0 + '1 day'::interval FROM (SELECT date '2020-01-01' c0 UNION ALL SELECT now()) q", "0A000"),
+            ("SELECT c0 + 1 FROM (SELECT date '2020-01-01' c0 UNION ALL SELECT timestamp '2020-01-01') q", "42883"),
             (&format!("SELECT (SELECT 1 + q.c0 WHERE q.c0 > 1) FROM (SELECT {double}) q"), "0A000"),
         ],
     )
@@ -107,7 +105,7 @@ async fn n86_deep_expressions_over_set_operations() {
     let mut c = client().await;
     let sum = vec!["c0"; 60].join(" + ");
     c.rows(&format!("SELECT {sum} FROM (SELECT 1 c0 UNION ALL SELECT 2) q ORDER BY 1"), &["60", "120"]).await;
-    c.fails(&format!("SELECT {sum} FROM (SELECT 1::int2 c0 UNION ALL SELECT 1.5::float8) q"), "0A000").await;
+    c.rows(&format!("SELECT {sum} FROM (SELECT 1::int2 c0 UNION ALL SELECT 1.5::float8) q"), &["60.0", "90.0"]).await;
 }
 
 /// Items of a list that depend on the row are compared one by one, constants in their common type.

@@ -1,0 +1,285 @@
+//! Expressions outside of queries: what UPDATE and DELETE change, what RETURNING answers, constraints, defaults, VALUES
+//! of an INSERT, rows that are locked.
+//!
+//! 1. They are bound over one table, as [`Rows`] says, and what stands in FROM or USING beside it.
+//! 2. The plan's columns are what [`Wanted`] lists, in its order; before them stand a target's address and version.
+//! 3. Aggregates, windows and, in what the catalogue keeps, subqueries and parameters are refused.
+use super::from::{Relation, Source};
+use super::query::{Around, parameter_number};
+use super::scope::{Clause, Ctes, Scope};
+use super::select::Order;
+use super::{Binder, Bound, Fault, Placed, Result, Whole, fail, settled, titles, wrong};
+use crate::functions::convert::is_open;
+use crate::plan::planner::Planner;
+use crate::plan::scan::{RID, TableScan, UNDO, WRITER};
+use crate::values::{check_assignable, live_columns};
+use datafusion::arrow::datatypes::DataType as ArrowType;
+use datafusion::catalog::TableProvider;
+use datafusion::common::{Column, TableReference};
+use datafusion::datasource::provider_as_source;
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlanBuilder};
+use std::sync::Arc;
+use terrace_engine::{ColumnDef, DataType, EngineError, Table};
+use terrace_grammar::statement::{self as tree, ExprKind, FromItem, Ident, Item, JoinKind, JoinOn, Sort, With};
+use terrace_grammar::{Options, parse};
+
+/// Which rows of the table are meant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Rows {
+    /// Those of the table.
+    All,
+    /// The same, to be changed or locked: with addresses and versions.
+    Target,
+    /// Those that the statement is given.
+    Given,
+    /// A target, and the row `excluded` that it is in conflict with.
+    Conflict,
+    /// One row without columns: the table is not read.
+    None,
+}
+
+/// Which part of a statement it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Part {
+    Update,
+    Delete,
+    Returning,
+    Check,
+    Default,
+    Values,
+    /// SELECT ... FOR UPDATE.
+    Locking,
+}
+
+/// A column of the plan.
+pub(crate) enum Wanted<'q> {
+    /// All columns of the table, one after the other.
+    Row,
+    /// An item of a list; `*` is written out.
+    Item(&'q Item),
+    /// What a column becomes.
+    Value { column: &'q ColumnDef, value: &'q tree::Expr },
+    /// The default of a column, NULL where it has none.
+    Default(&'q ColumnDef),
+    /// A constraint.
+    Condition(&'q tree::Expr),
+}
+
+/// What is to be bound.
+pub(crate) struct Over<'q> {
+    pub(crate) table: &'q Arc<Table>,
+    /// What the statement calls the table.
+    pub(crate) called: &'q Ident,
+    pub(crate) rows: Rows,
+    pub(crate) part: Part,
+    pub(crate) with: Option<&'q With>,
+    /// FROM of UPDATE, USING of DELETE.
+    pub(crate) from: &'q [FromItem],
+    pub(crate) filter: Option<&'q tree::Expr>,
+    pub(crate) order: &'q [Sort],
+    pub(crate) wanted: Vec<Wanted<'q>>,
+    /// Places in it are not places in the statement's text: the catalogue keeps it.
+    pub(crate) kept: bool,
+}
+
+/// Binds it. `types`: of the statement's parameters, as far as they are known.
+pub(crate) fn bind_over(planner: &Planner<'_>, over: &Over<'_>, types: &[Option<DataType>]) -> Result<Whole> {
+    settled(
+        planner,
+        types,
+        |binder| if over.kept { unplaced(binder.bound_over(over)) } else { binder.bound_over(over) },
+    )
+}
+
+impl Part {
+    fn clause(self) -> Clause {
+        match self {
+            Part::Update | Part::Delete => Clause::Update,
+            Part::Returning => Clause::Returning,
+            Part::Check => Clause::Check,
+            Part::Default => Clause::Default,
+            Part::Values => Clause::Values,
+            Part::Locking => Clause::Locking,
+        }
+    }
+}
+
+impl Binder<'_> {
+    fn bound_over(&self, over: &Over<'_>) -> Result<Bound> {
+        let ctes = Ctes::none();
+        if let Some(with) = over.with {
+            self.with(with, None, &ctes)?;
+        }
+        let around = Around { scope: None, ctes: &ctes };
+        let mut source = self.rows_over(over)?;
+        for item in over.from {
+            let right = self.behind(item, &source, around)?;
+            source = self.joined(source, right, JoinKind::Cross, &JoinOn::Nothing, around)?;
+        }
+        let scope = Scope::new(&source, None, &ctes);
+        let mut plan = LogicalPlanBuilder::from(source.plan.clone());
+        if let Some(filter) = over.filter {
+            plan = plan.filter(scope.within(Clause::Where, || self.condition(filter, "WHERE", &scope))?)?;
+        }
+        let (mut titles, mut exprs) = (vec![], vec![]);
+        if matches!(over.rows, Rows::Target | Rows::Conflict) {
+            let table = source.plan.schema().qualified_field(0).0.cloned();
+            for name in [RID, WRITER, UNDO] {
+                titles.push(String::new());
+                exprs.push(Expr::Column(Column::new(table.clone(), name)));
+            }
+        }
+        let addresses = exprs.len();
+        scope.within(over.part.clause(), || {
+            over.wanted.iter().try_for_each(|wanted| self.wanted(wanted, &scope, &mut titles, &mut exprs))
+        })?;
+        if !over.order.is_empty() {
+            let items: Vec<(String, Expr)> =
+                titles[addresses..].iter().cloned().zip(exprs[addresses..].iter().cloned()).collect();
+            let by = scope.within(over.part.clause(), || self.order_over(over.order, &items, &scope))?;
+            plan = plan.sort(by)?;
+        }
+        let columns = self.called(&titles, exprs);
+        Ok(Bound::new(plan.project(columns)?.build()?, titles))
+    }
+
+    fn order_over(
+        &self,
+        order: &[Sort],
+        items: &[(String, Expr)],
+        scope: &Scope<'_>,
+    ) -> Result<Vec<datafusion::logical_expr::expr::Sort>> {
+        let by = order.iter().map(|key| {
+            let expr = match self.output(&key.expr, items, Clause::Order)? {
+                Some(item) => item,
+                None => self.expr(&key.expr, scope)?,
+            };
+            Ok(Order::of(key)?.sort(expr))
+        });
+        by.collect()
+    }
+
+    /// Invariant 1.
+    fn rows_over(&self, over: &Over<'_>) -> Result<Source> {
+        let table = || self.planner.without_unusable(over.table);
+        let given = || TableScan::given(over.table.clone());
+        let called = over.called.name.as_str();
+        Ok(match over.rows {
+            Rows::None => Source::nothing()?,
+            Rows::All => self.scanned(TableScan::new(table()), called, over.table)?,
+            Rows::Given => self.scanned(given(), called, over.table)?,
+            Rows::Target => self.scanned(TableScan::target(table()), called, over.table)?,
+            Rows::Conflict => {
+                let target = self.scanned(TableScan::target(table()), called, over.table)?;
+                let excluded = self.scanned(given(), "excluded", over.table)?;
+                let around = Around { scope: None, ctes: &Ctes::none() };
+                self.joined(target, excluded, JoinKind::Cross, &JoinOn::Nothing, around)?
+            }
+        })
+    }
+
+    /// A table of FROM: what it offers are its own columns, not those that are hidden.
+    pub(super) fn scanned(&self, scan: TableScan, called: &str, table: &Arc<Table>) -> Result<Source> {
+        let provider: Arc<dyn TableProvider> = Arc::new(scan);
+        let name = TableReference::bare(self.relation_name(called));
+        let plan = LogicalPlanBuilder::scan(name, provider_as_source(provider), None)?.build()?;
+        let live: Vec<usize> = live_columns(table).map(|(at, _)| at).collect();
+        let key = table.indexes.iter().find(|index| index.primary).map(|index| &index.columns);
+        let key = key.and_then(|key| key.iter().map(|column| live.iter().position(|at| at == column)).collect());
+        let columns = plan.schema().columns().into_iter().take(live.len());
+        let columns = columns.map(|column| (column.name.clone(), Expr::Column(column))).collect();
+        let never_null = plan.schema().fields().iter().take(live.len()).position(|field| !field.is_nullable());
+        let hidden = (table.name != called).then(|| table.name.clone());
+        let (name, schema) = (called.to_owned(), None);
+        let relation =
+            Relation { name, schema, hidden, columns, key: key.unwrap_or_default(), never_null, padded: false };
+        Ok(Source::of(plan, relation))
+    }
+
+    fn wanted(
+        &self,
+        wanted: &Wanted<'_>,
+        scope: &Scope<'_>,
+        titles: &mut Vec<String>,
+        exprs: &mut Vec<Expr>,
+    ) -> Result<()> {
+        match wanted {
+            Wanted::Row => {
+                let row = scope.source.relations.first().expect("a row is of a table");
+                let (names, columns): (Vec<String>, Vec<Expr>) = row.columns.iter().cloned().unzip();
+                titles.extend(names);
+                exprs.extend(columns);
+            }
+            Wanted::Item(item) if matches!(item.expr.kind, ExprKind::Star(_)) => {
+                let (names, columns) = self.items(std::slice::from_ref(item), scope)?;
+                titles.extend(names);
+                exprs.extend(columns);
+            }
+            Wanted::Item(item) => {
+                titles.push(titles::title(item));
+                exprs.push(self.expr(&item.expr, scope)?);
+            }
+            Wanted::Value { column, value } => {
+                titles.push(column.name.clone());
+                exprs.push(self.value_of(column, value, scope)?);
+            }
+            Wanted::Default(column) => {
+                titles.push(column.name.clone());
+                let kept = kept(column.default_sql.as_deref().unwrap_or("NULL"))?;
+                exprs.push(unplaced(self.value_of(column, &kept, scope))?);
+            }
+            Wanted::Condition(condition) => {
+                titles.push(String::new());
+                exprs.push(self.condition(condition, "CHECK", scope)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// A value that a column can take. 42804
+    fn value_of(&self, column: &ColumnDef, value: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
+        if let ExprKind::Parameter(number) = value.kind {
+            self.settle_parameter(parameter_number(number)?, column.data_type);
+        }
+        let bound = self.expr(value, scope)?;
+        let of = if is_open(&bound) { ArrowType::Null } else { bound.get_type(&scope.schema)? };
+        check_assignable(&of, column, false).at(value.at)?;
+        Ok(bound)
+    }
+}
+
+/// The expression of a text that the catalogue keeps.
+pub(crate) fn kept(text: &str) -> std::result::Result<tree::Expr, EngineError> {
+    let broken = || EngineError::new("XX000", format!("{text}, which the catalogue keeps, is no expression"));
+    let mut statements = parse(&format!("SELECT {text}"), Options::default()).map_err(|_| broken())?;
+    let statement = statements.pop().ok_or_else(broken)?.into_statement();
+    let tree::Statement::Query(query) = statement else { return Err(broken()) };
+    let tree::Body::Select(select) = query.body else { return Err(broken()) };
+    let mut items = select.items;
+    match (items.pop(), items.is_empty()) {
+        (Some(item), true) => Ok(item.expr),
+        _ => Err(broken()),
+    }
+}
+
+/// What fails in a text that the catalogue keeps has no place in the statement's.
+fn unplaced<T>(result: Result<T>) -> Result<T> {
+    result.map_err(|fault| match fault {
+        Fault::Wrong { error, .. } => Fault::Wrong { error, at: None },
+        fault => fault,
+    })
+}
+
+/// Of a column in an expression that may have none.
+pub(super) fn no_column<T>(at: tree::At) -> Result<T> {
+    fail(at, EngineError::new("0A000", "cannot use column reference in DEFAULT expression"))
+}
+
+/// Invariant 3, of subqueries.
+pub(super) fn refuse_subquery(clause: Clause, at: tree::At) -> Result<()> {
+    match clause {
+        Clause::Check => wrong(at, "0A000", "cannot use subquery in check constraint"),
+        Clause::Default => wrong(at, "0A000", "cannot use subquery in DEFAULT expression"),
+        _ => Ok(()),
+    }
+}

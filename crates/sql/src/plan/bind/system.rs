@@ -1,0 +1,297 @@
+//! What asks about the system: its relations, its types, and what psql and drivers ask of them.
+//!
+//! 1. A relation is looked for in `pg_catalog`, then among the user's tables; with a schema, there alone.
+//! 2. `::regclass` and its kind make a name of an object its OID, and an OID the name that is shown.
+//! 3. SELECT from a relation that never has rows has none, whatever stands in it: it may call what Terrace has not.
+//! 4. DataFusion makes joins only of subqueries that aggregate. Of queries on the system, which are never about more
+//!    than one row, the least value is taken, and EXISTS in a list of SELECT counts.
+use super::from::Source;
+use super::query::{Around, parameter_number};
+use super::scope::{Clause, Ctes, Scope};
+use super::{Binder, Bound, Fault, Result, fail, from, titles, unsupported};
+use crate::error::undefined_table;
+use crate::pgcatalog;
+use crate::plan::sequence_relations;
+use datafusion::arrow::datatypes::DataType as ArrowType;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{ScalarValue, Spans, TableReference};
+use datafusion::datasource::provider_as_source;
+use datafusion::functions_aggregate::expr_fn::{count, min};
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, lit,
+};
+use std::sync::Arc;
+use terrace_engine::DataType;
+use terrace_grammar::statement::{
+    self as tree, Alias, At, Body, ExprKind, Literal, Name, Query, Select, Statement, TypeName,
+};
+use terrace_grammar::{Options, parse};
+
+impl Binder<'_> {
+    /// A relation of the system (invariant 1).
+    pub(super) fn of_system(&self, parts: &[&str], alias: Option<&Alias>, at: At) -> Result<Option<Source>> {
+        let (schema, own) = match parts {
+            [own] => ("pg_catalog", *own),
+            [schema, own] if pgcatalog::is_schema(schema) => (*schema, *own),
+            _ => return Ok(None),
+        };
+        let shown = alias.map_or(own, |alias| alias.name.name.as_str());
+        if let ("pg_catalog", Some(text)) = (schema, sequence_relations::text_of(own, self.planner.catalog)) {
+            return self.of_sequences(&text, shown, alias).map(Some);
+        }
+        let Some(provider) = pgcatalog::relation(schema, own, self.planner.catalog, self.planner.info)? else {
+            return match parts {
+                [_] => Ok(None),
+                _ => fail(at, undefined_table(parts.join("."))),
+            };
+        };
+        self.of_system.set(true);
+        let called = TableReference::bare(self.relation_name(shown));
+        let plan = LogicalPlanBuilder::scan(called, provider_as_source(provider), None)?.build()?;
+        let mut source = self.named(plan, None, shown, alias)?;
+        let schemas = ["pg_catalog", "information_schema", "terrace"].into_iter();
+        source.relations[0].schema = schemas.filter(|_| alias.is_none()).find(|known| *known == schema);
+        source.empty = schema == "pg_catalog" && pgcatalog::is_always_empty(own);
+        Ok(Some(source))
+    }
+
+    /// A relation that a query over the rows of all sequences gives.
+    fn of_sequences(&self, text: &str, shown: &str, alias: Option<&Alias>) -> Result<Source> {
+        let mut statements = parse(text, Options::default()).map_err(|_| broken(text))?;
+        let statement = statements.pop().ok_or_else(|| broken(text))?.into_statement();
+        let Statement::Query(query) = statement else { return Err(broken(text)) };
+        let bound = self.query(&query, None, &Ctes::none())?;
+        self.of_system.set(true);
+        self.derived(bound.plan, bound.titles, shown, alias)
+    }
+
+    /// Invariant 2; `None`: the type is none of the system's.
+    pub(super) fn cast_to_system(
+        &self,
+        arg: &tree::Expr,
+        to: &TypeName,
+        at: At,
+        scope: &Scope<'_>,
+    ) -> Result<Option<Expr>> {
+        let Some(kind) = system_type(to) else { return Ok(None) };
+        let is_name = match &arg.kind {
+            ExprKind::Parameter(number) => {
+                self.settle_parameter(parameter_number(*number)?, DataType::Text);
+                true
+            }
+            ExprKind::Literal(Literal::Text(_)) => true,
+            _ => false,
+        };
+        let schema = &scope.schema;
+        let bound = self.expr(arg, scope)?;
+        let call = |name: &str, args: Vec<Expr>| self.function_of(name, args, schema);
+        let made = match (kind, is_name) {
+            ("regclass", true) => call("regclass_oid", vec![bound]),
+            ("regclass", false) => call("regclass_name", vec![bound]),
+            ("regtype", true) => call("regtype_oid", vec![bound]),
+            ("regtype", false) => call("format_type", vec![bound, Expr::Literal(ScalarValue::Null, None)]),
+            ("regnamespace", false) => call("regnamespace_name", vec![bound]),
+            ("oid", _) => call("to_oid", vec![bound]),
+            ("xid", _) => self.cast_to(bound, DataType::Int8, schema),
+            _ => self.cast_to(bound, DataType::Text, schema),
+        };
+        super::Placed::at(made, at).map(Some)
+    }
+
+    /// `'name'::regclass` as an item of a statement shows the name.
+    pub(super) fn shown_class(&self, item: &tree::Expr, bound: Expr, scope: &Scope<'_>) -> Result<Expr> {
+        match &item.kind {
+            ExprKind::Cast { arg, to, .. }
+                if scope.around.is_none()
+                    && system_type(to) == Some("regclass")
+                    && matches!(arg.kind, ExprKind::Literal(Literal::Text(_))) =>
+            {
+                self.function_of("regclass_name", vec![bound], &scope.schema)
+            }
+            _ => Ok(bound),
+        }
+    }
+
+    /// Invariant 3; `None`: it is bound as any other.
+    pub(super) fn without_rows(&self, select: &Select, scope: &Scope<'_>) -> Result<Option<Bound>> {
+        if select.group.is_some() || select.having.is_some() {
+            return Ok(None);
+        }
+        let (mut names, mut types) = (vec![], vec![]);
+        for item in &select.items {
+            if matches!(item.expr.kind, ExprKind::Star(_)) {
+                let (titles, columns) = self.items(std::slice::from_ref(item), scope)?;
+                names.extend(titles);
+                for column in columns {
+                    types.push(column.get_type(&scope.schema)?);
+                }
+                continue;
+            }
+            names.push(titles::title(item));
+            types.push(match self.expr(&item.expr, scope) {
+                Ok(bound) if has_aggregate(&bound)? => return Ok(None),
+                Ok(bound) => match bound.get_type(&scope.schema)? {
+                    ArrowType::Null => ArrowType::Utf8,
+                    of => of,
+                },
+                Err(fault) if is_missing(&fault) => ArrowType::Utf8,
+                Err(fault) => return Err(fault),
+            });
+        }
+        let columns = names.iter().zip(&types).map(|(name, of)| {
+            let null = Expr::Literal(ScalarValue::try_from(of)?, None);
+            Ok(null.alias(self.column_name(name)))
+        });
+        let columns = columns.collect::<Result<Vec<Expr>>>()?;
+        let plan = LogicalPlanBuilder::empty(false).project(columns)?.build()?;
+        Ok(Some(Bound::new(plan, names)))
+    }
+
+    /// Invariant 4: a value of a query about the system that takes something of the queries around it.
+    pub(super) fn least(&self, query: &Query, subquery: Subquery, scope: &Scope<'_>) -> Result<Subquery> {
+        let aggregates = matches!(&*subquery.subquery, LogicalPlan::Projection(p) if is_aggregate(&p.input));
+        if !self.of_system.get() || subquery.outer_ref_columns.is_empty() || aggregates {
+            return Ok(subquery);
+        }
+        let mut query = query.clone();
+        (query.order, query.limit, query.offset) = (vec![], None, None);
+        let bound = self.query(&query, Some(scope), scope.ctes)?;
+        let column = from::columns(&bound.plan).next().expect("a value has one column");
+        let none: Vec<Expr> = vec![];
+        let plan = LogicalPlanBuilder::from(bound.plan).aggregate(none, vec![min(column)])?.build()?;
+        Ok(of(plan))
+    }
+
+    /// Invariant 4: EXISTS of a query about the system, outside of WHERE.
+    pub(super) fn counted(&self, subquery: Subquery, scope: &Scope<'_>) -> Result<Option<Expr>> {
+        if !self.of_system.get() || scope.clause.get() != Clause::Items {
+            return Ok(None);
+        }
+        let none: Vec<Expr> = vec![];
+        let rows = LogicalPlanBuilder::from(Arc::unwrap_or_clone(subquery.subquery));
+        let plan = rows.aggregate(none, vec![count(lit(1i64))])?.build()?;
+        let (left, right) = (Box::new(Expr::ScalarSubquery(of(plan))), Box::new(lit(0i64)));
+        Ok(Some(Expr::BinaryExpr(BinaryExpr { left, op: Operator::Gt, right })))
+    }
+
+    /// An array of what a query answers that has no rows, as psql asks for privileges and options.
+    pub(super) fn array_of_query(&self, query: &Query, scope: &Scope<'_>) -> Result<Expr> {
+        if let Body::Select(select) = &query.body {
+            let around = Around { scope: Some(scope), ctes: scope.ctes };
+            // No column has privileges of its own, and there are no domains to be constrained.
+            let of_nothing = select.filter.as_ref().is_some_and(|filter| mentions(filter, &["attacl", "contypid"]));
+            let source = self.from(&select.from, around)?;
+            if self.of_system.get() && (source.empty || of_nothing) {
+                return self.function_of("no_items", vec![], &scope.schema);
+            }
+        }
+        unsupported("an array of a query's rows")
+    }
+
+    /// What is known of columns of the system without a query.
+    pub(super) fn known_of_system(&self, query: &Query) -> Option<Expr> {
+        let Body::Select(select) = &query.body else { return None };
+        let filter = select.filter.as_ref()?;
+        // A column's collation is its type's, for there is one. Columns that are numbered have a default, none is an
+        // identity.
+        let of_identity = mentions(filter, &["attidentity"]);
+        (compares_collations(filter) || of_identity).then(|| Expr::Literal(ScalarValue::Utf8(None), None))
+    }
+}
+
+fn of(plan: LogicalPlan) -> Subquery {
+    let outer_ref_columns = plan.all_out_ref_exprs();
+    Subquery { subquery: Arc::new(plan), outer_ref_columns, spans: Spans::new() }
+}
+
+fn is_aggregate(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty())
+}
+
+fn broken(text: &str) -> Fault {
+    terrace_engine::EngineError::new("XX000", format!("{text} is no query")).into()
+}
+
+fn has_aggregate(expr: &Expr) -> Result<bool> {
+    let mut found = false;
+    expr.apply(|expr| {
+        found |= matches!(expr, Expr::AggregateFunction(_));
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+/// Whether it failed for something that Terrace has not.
+fn is_missing(fault: &Fault) -> bool {
+    match fault {
+        Fault::Unsupported(_) => true,
+        Fault::Wrong { error, .. } => matches!(error.state.0, "42883" | "0A000" | "42704" | "42P01"),
+    }
+}
+
+/// Whether a condition asks for a collation that is another's.
+fn compares_collations(expr: &tree::Expr) -> bool {
+    let collation = |arg: &tree::Expr| match &arg.kind {
+        ExprKind::Column(name) => name.last().name.ends_with("collation"),
+        _ => false,
+    };
+    match &expr.kind {
+        ExprKind::And(args) => args.iter().any(compares_collations),
+        ExprKind::Binary { op, args } => op.symbol == "<>" && args.iter().all(collation),
+        _ => false,
+    }
+}
+
+/// Whether a condition names one of these columns, through what psql's conditions are made of.
+fn mentions(expr: &tree::Expr, columns: &[&str]) -> bool {
+    match &expr.kind {
+        ExprKind::Column(name) => columns.contains(&name.last().name.as_str()),
+        ExprKind::And(args) | ExprKind::Or(args) => args.iter().any(|arg| mentions(arg, columns)),
+        ExprKind::Binary { args, .. } => args.iter().any(|arg| mentions(arg, columns)),
+        ExprKind::Not(arg) | ExprKind::Is { arg, .. } | ExprKind::Cast { arg, .. } => mentions(arg, columns),
+        ExprKind::Unary { arg, .. } => mentions(arg, columns),
+        _ => false,
+    }
+}
+
+/// `array_to_string` of a table's storage options, of which there are none.
+pub(super) fn is_of_options(call: &tree::Call) -> bool {
+    call.name.last().name == "array_to_string"
+        && call.args.first().is_some_and(|arg| mentions(&arg.value, &["reloptions"]))
+}
+
+/// Takes `a.atthasdef` of an outer query out of a condition: pg_attrdef has a row exactly where it is true, and a
+/// condition on the outer query alone would keep DataFusion from making a join.
+pub(super) fn without_implied(condition: Expr) -> Expr {
+    let implied = |e: &Expr| matches!(e, Expr::OuterReferenceColumn(_, column) if column.name == "atthasdef");
+    match condition {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
+            let (left, right) = (without_implied(*left), without_implied(*right));
+            match (implied(&left), implied(&right)) {
+                (_, true) => left,
+                (true, false) => right,
+                _ => Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op: Operator::And, right: Box::new(right) }),
+            }
+        }
+        other => other,
+    }
+}
+
+/// The type, if it is one of the system's that Arrow does not have.
+pub(super) fn system_type(to: &TypeName) -> Option<&'static str> {
+    let plain = to.modifiers.is_empty() && to.dimensions.is_empty() && !to.set_of && !to.of_column;
+    let own = match to.name.parts() {
+        [own] => own.name.as_str(),
+        [schema, own] if schema.name == "pg_catalog" && own.name != "text" => own.name.as_str(),
+        _ => return None,
+    };
+    let known =
+        ["regclass", "regtype", "regnamespace", "regproc", "regprocedure", "regrole", "oid", "xid", "name", "char"];
+    known.into_iter().find(|known| plain && *known == own)
+}
+
+/// A column of type int2vector, whose text is `1 2`.
+pub(super) fn is_vector(expr: &tree::Expr) -> bool {
+    let of = |name: &Name| matches!(name.last().name.as_str(), "indkey" | "indoption");
+    matches!(&expr.kind, ExprKind::Column(name) if of(name))
+}

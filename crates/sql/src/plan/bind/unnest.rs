@@ -1,0 +1,114 @@
+//! Functions that answer rows: `unnest`, in the list of SELECT and in FROM.
+//!
+//! 1. Those of a list of SELECT go row by row beside each other. Where one has ended before another, it is NULL.
+//! 2. They are computed behind groups and windows, before DISTINCT, ORDER BY and LIMIT.
+//! 3. Of no items, and of NULL, there are no rows.
+use super::from::Source;
+use super::group::{collect, replaced};
+use super::scope::{Clause, Scope};
+use super::select::Parts;
+use super::{Binder, Placed, Result, unsupported, wrong};
+use crate::functions::convert::is_open;
+use crate::plan::resolve;
+use datafusion::arrow::datatypes::DataType as ArrowType;
+use datafusion::common::{Column, NullHandling, UnnestOptions};
+use datafusion::logical_expr::expr::Unnest;
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
+use terrace_grammar::statement::{Alias, At, Call};
+
+impl Binder<'_> {
+    /// `unnest(array)` as an expression.
+    pub(super) fn unnest(&self, call: &Call, at: At, scope: &Scope<'_>) -> Result<Expr> {
+        let clause = scope.clause.get();
+        if !matches!(clause, Clause::Items | Clause::Order) {
+            let message = format!("set-returning functions are not allowed in {}", clause.name());
+            return wrong(at, "0A000", message);
+        }
+        let [array] = call.args.as_slice() else { return self.unknown("unnest", call, at, scope) };
+        let array = self.array_of(&array.value, call, at, scope)?;
+        Ok(Expr::Unnest(Unnest::new(array)))
+    }
+
+    /// `generate_subscripts(array, 1)`: the places of the array's items.
+    pub(super) fn subscripts(&self, call: &Call, at: At, scope: &Scope<'_>) -> Result<Expr> {
+        match call.args.first() {
+            Some(array) if self.of_system.get() && scope.clause.get() == Clause::Items => {
+                let array = self.expr(&array.value, scope)?;
+                let places = self.function_of("pg_subscripts", vec![array], &scope.schema).at(at)?;
+                Ok(Expr::Unnest(Unnest::new(places)))
+            }
+            _ => unsupported("generate_subscripts"),
+        }
+    }
+
+    fn array_of(&self, arg: &terrace_grammar::statement::Expr, call: &Call, at: At, scope: &Scope<'_>) -> Result<Expr> {
+        let array = self.expr(arg, scope)?;
+        if is_open(&array) {
+            return wrong(at, "42804", "could not determine polymorphic type because input has type unknown");
+        }
+        match array.get_type(&scope.schema)? {
+            ArrowType::List(_) => Ok(array),
+            _ => self.unknown("unnest", call, at, scope),
+        }
+    }
+
+    /// Invariants 1 and 2.
+    pub(super) fn unnested(&self, plan: LogicalPlan, parts: &mut Parts) -> Result<LogicalPlan> {
+        let mut found: Vec<Expr> = vec![];
+        for expr in parts.all() {
+            collect(expr, &mut found, &|expr| matches!(expr, Expr::Unnest(_)))?;
+        }
+        if found.is_empty() {
+            return Ok(plan);
+        }
+        let mut columns: Vec<Expr> = super::from::columns(&plan).collect();
+        let (mut known, mut names) = (vec![], vec![]);
+        for expr in found {
+            let Expr::Unnest(Unnest { expr: array, .. }) = &expr else { unreachable!("they were collected") };
+            let name = self.column_name("unnest");
+            columns.push(array.as_ref().clone().alias(&name));
+            let column = Column::new_unqualified(name);
+            known.push((expr, Expr::Column(column.clone())));
+            names.push(column);
+        }
+        let plan = spread(LogicalPlanBuilder::from(plan).project(columns)?, names)?;
+        parts.change(&mut |expr| replaced(expr, &known))?;
+        Ok(plan)
+    }
+
+    /// `unnest(a, b)` in FROM.
+    pub(super) fn unnest_in_from(
+        &self,
+        call: &Call,
+        alias: Option<&Alias>,
+        scope: &Scope<'_>,
+        at: At,
+    ) -> Result<Source> {
+        let mut columns = vec![];
+        for arg in &call.args {
+            columns.push(self.array_of(&arg.value, call, at, scope)?);
+        }
+        if columns.is_empty() {
+            return self.unknown("unnest", call, at, scope);
+        }
+        if columns.iter().any(Expr::contains_outer) {
+            return unsupported("unnest of what stands before it in FROM");
+        }
+        let shown = alias.map_or("unnest", |alias| alias.name.name.as_str());
+        let title = if columns.len() == 1 { shown } else { "unnest" };
+        let names: Vec<Column> = columns.iter().map(|_| Column::new_unqualified(self.column_name(title))).collect();
+        let titles = names.iter().map(|_| title.to_owned()).collect();
+        let columns: Vec<Expr> = columns.into_iter().zip(&names).map(|(expr, name)| expr.alias(&name.name)).collect();
+        let plan = spread(LogicalPlanBuilder::empty(true).project(columns)?, names)?;
+        self.derived(plan, titles, shown, alias)
+    }
+}
+
+/// Invariant 3.
+fn spread(rows: LogicalPlanBuilder, columns: Vec<Column>) -> Result<LogicalPlan> {
+    let options = UnnestOptions::new().with_null_handling(NullHandling::Drop);
+    let rows = rows.build()?;
+    let schema = rows.schema().clone();
+    let plan = LogicalPlanBuilder::from(rows).unnest_columns_with_options(columns, options)?.build()?;
+    Ok(resolve::node(plan, &schema)?.data)
+}
