@@ -37,7 +37,7 @@ pub use table::{
     CreateSequence, CreateTable, Deferral, Drop, Index, ObjectKind, Reference, ReferenceAction, Rename, RenamedPart,
     SequenceOption, SequenceOptionKind, StorageOption, TableConstraint, TableConstraintKind, Truncate,
 };
-pub use walk::{Node, walk};
+pub use walk::{Node, children_mut, walk};
 
 /// A place in the text: the offset of a byte.
 pub type At = u32;

@@ -14,13 +14,12 @@ pub(crate) mod sequence_calls;
 pub(crate) mod stored;
 pub(crate) mod types;
 
-use crate::error::{from_parser, unsupported};
+use crate::error::from_parser;
 use crate::parse::depth::doubling;
 use crate::parse::grammar::Grammar;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
-    JoinConstraint, JoinOperator, LimitClause, ObjectName, Query, Select, Statement, UnaryOperator, Value, Visit,
-    Visitor,
+    JoinConstraint, JoinOperator, LimitClause, Query, Select, Statement, UnaryOperator, Value, Visit, Visitor,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::TokenWithSpan;
@@ -201,7 +200,7 @@ impl Visitor for Casts<'_> {
 }
 
 /// Where the value is a parameter whose type is open, it is this. Whether the value is a parameter.
-pub(crate) fn type_parameter(value: &Expr, data_type: DataType, types: &mut Vec<Option<DataType>>) -> bool {
+fn type_parameter(value: &Expr, data_type: DataType, types: &mut Vec<Option<DataType>>) -> bool {
     let Expr::Value(value) = value else { return false };
     let Value::Placeholder(name) = &value.value else { return false };
     let number = name.strip_prefix('$').and_then(|n| n.parse::<usize>().ok());
@@ -219,21 +218,6 @@ pub(crate) fn fold(ident: &Ident) -> String {
     match ident.quote_style {
         Some(_) => ident.value.clone(),
         None => ident.value.to_lowercase(),
-    }
-}
-
-/// The folded name of an object that must be in schema `public`, which may be written or not.
-pub(crate) fn object_name(name: &ObjectName) -> Result<String> {
-    let parts: Option<Vec<String>> = name.0.iter().map(|part| part.as_ident().map(fold)).collect();
-    let parts = parts.ok_or_else(|| unsupported(format!("the name {name}")))?;
-    match parts.as_slice() {
-        [table] => Ok(table.clone()),
-        [schema, table] | [_, schema, table] if schema == "public" => Ok(table.clone()),
-        [schema, _] | [_, schema, _] if ["pg_catalog", "information_schema", "terrace"].contains(&schema.as_str()) => {
-            Err(EngineError::new("42501", format!("permission denied: \"{name}\" is a system catalog")))
-        }
-        [schema, _] | [_, schema, _] => Err(EngineError::new("3F000", format!("schema \"{schema}\" does not exist"))),
-        _ => Err(EngineError::new("42601", format!("improper qualified name (too many dotted names): {name}"))),
     }
 }
 

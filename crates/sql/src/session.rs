@@ -35,6 +35,7 @@ use crate::stack::on_stack_for;
 use crate::statement::describe::{Described, Sources};
 use crate::statement::dispatch::refuse_write;
 use crate::statement::kind::{Command, Kind, Returns, Task, Work};
+use crate::statement::lock_rows::within::queries as locking_queries;
 use crate::statement::old::{self, Old};
 use crate::statement::outcome::{Outcome, text_schema};
 use crate::statement::run::{LazyState, Run};
@@ -42,7 +43,6 @@ use crate::statement::shared::Shared;
 use crate::transaction::{Block, TxnSlot};
 use crate::{by_key, parse};
 use datafusion::logical_expr::execution_props::ExecutionProps;
-use datafusion::sql::sqlparser::ast::Statement as Ast;
 use futures::stream;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -74,15 +74,15 @@ pub(crate) enum Describing<'t> {
 }
 
 /// Whether running a statement without parameters tells all that describing it would, errors included.
-fn plans_when_run(kind: &Kind<'_>, old: Option<&Ast>) -> bool {
-    let locks = |condition| !parse::locking::queries(condition).is_empty();
-    match (kind.returns, old) {
-        (Returns::Query, _) => true,
-        (Returns::Changes, Some(Ast::Insert(insert))) => insert.returning.is_none(),
-        (Returns::Changes, Some(Ast::Update(update))) => update.returning.is_none() && !locks(&update.selection),
-        (Returns::Changes, Some(Ast::Delete(delete))) => delete.returning.is_none() && !locks(&delete.selection),
-        _ => false,
-    }
+fn plans_when_run(kind: &Kind<'_>) -> bool {
+    let (returning, filter) = match kind.work {
+        Work::Transaction(Task::Query(_)) => return true,
+        Work::Transaction(Task::Insert(insert)) => (&insert.returning, None),
+        Work::Transaction(Task::Update(update)) => (&update.returning, update.filter.as_ref()),
+        Work::Transaction(Task::Delete(delete)) => (&delete.returning, delete.filter.as_ref()),
+        _ => return false,
+    };
+    returning.is_empty() && locking_queries(filter).is_empty()
 }
 
 pub struct Session {
@@ -371,9 +371,7 @@ impl Session {
         let env = self.database.engine.env().clone();
         let kind = Kind::of(tree.statement());
         let token = match describing {
-            Describing::Later if plans_when_run(&kind, old.map(Old::tree).transpose()?) => {
-                return Ok(Described::default());
-            }
+            Describing::Later if plans_when_run(&kind) => return Ok(Described::default()),
             Describing::Later | Describing::Alone => {
                 let timeout = self.shared.settings.lock().timeouts().statement;
                 self.canceller.begin(&self.database.engine, timeout)
@@ -406,11 +404,10 @@ impl Session {
             (_, Returns::Query | Returns::Changes) => {}
             _ => return Ok(Described::default()),
         }
-        let Some(old) = old else { return Ok(Described::default()) };
         let catalog = self.catalog().await;
         let state = LazyState::new(&self.database.state, &self.clock);
         let sources = Sources { state: &state, catalog: &catalog, info: &self.info, tree: Some(tree) };
-        let described = sources.describe(old.tree()?, types).await?;
+        let described = sources.describe(tree.statement(), old, types).await?;
         let columns = if kind.returns == Returns::Nothing { None } else { described.columns };
         Ok(Described { columns, ..described })
     }
@@ -506,7 +503,7 @@ impl Session {
             self.shared.commit().await?;
         }
         if self.shared.settings.lock().read_only() {
-            refuse_write(tree.statement(), prepared.old.as_ref())?;
+            refuse_write(tree.statement())?;
         }
         match kind.work {
             Work::Session(command) => Box::pin(self.command(prepared, command, &parameters, token)).await,

@@ -5,9 +5,10 @@ use crate::error::Result;
 use crate::keyword::Keyword as K;
 use crate::lexer::Kind;
 use crate::statement::{
-    Assignment, Conflict, ConflictAction, ConflictTarget, Delete, Expr, ExprKind, Ident, IndexElement, Insert, Item,
-    Name, Overriding, Query, Refused, Update, With,
+    Assignment, At, Conflict, ConflictAction, ConflictTarget, Delete, Expr, ExprKind, Ident, IndexElement, Insert,
+    Item, Name, Overriding, Query, Refused, Update, With,
 };
+use std::ops::Range;
 
 impl Parser<'_> {
     pub(super) fn insert(&mut self, with: Option<With>) -> Result<Insert> {
@@ -15,14 +16,15 @@ impl Parser<'_> {
         self.expect_word(K::Into)?;
         let target = self.relation_name()?;
         let alias = if self.eat_word(K::As) { Some(self.ident()?) } else { None };
-        let (columns, overriding, source) = self.insert_rest()?;
+        let mut place = 0..0;
+        let (columns, overriding, source) = self.insert_rest(&mut place)?;
         let conflict = if self.at_word(K::On) { Some(self.conflict()?) } else { None };
         let returning = self.maybe_returning()?;
-        Ok(Insert { at, with, target, alias, columns, overriding, source, conflict, returning })
+        Ok(Insert { at, with, target, alias, columns, overriding, source, place, conflict, returning })
     }
 
-    /// The columns and what they get.
-    fn insert_rest(&mut self) -> Result<(Vec<Ident>, Option<Overriding>, Option<Query>)> {
+    /// The columns and what they get. `place`: to be set to where that stands.
+    fn insert_rest(&mut self, place: &mut Range<At>) -> Result<(Vec<Ident>, Option<Overriding>, Option<Query>)> {
         if self.eat_word(K::Default) {
             self.expect_word(K::Values)?;
             return Ok((vec![], None, None));
@@ -35,7 +37,9 @@ impl Parser<'_> {
         if !self.at_any(&[K::Select, K::Values, K::With, K::Table]) && !self.at(Kind::LeftParen) {
             return Err(self.unexpected());
         }
-        Ok((columns, overriding, Some(self.query()?)))
+        let (query, stands) = self.placed(Self::query)?;
+        *place = stands;
+        Ok((columns, overriding, Some(query)))
     }
 
     /// Whether the parenthesis here holds a query, and no columns.

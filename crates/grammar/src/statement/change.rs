@@ -1,6 +1,7 @@
 //! Changes of rows: INSERT, UPDATE, DELETE.
 
 use super::{At, Expr, FromItem, Ident, Item, Name, NullsOrder, Query, With};
+use std::ops::Range;
 
 /// INSERT.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +15,8 @@ pub struct Insert {
     pub overriding: Option<Overriding>,
     /// None: DEFAULT VALUES.
     pub source: Option<Query>,
+    /// Where the source stands.
+    pub place: Range<At>,
     pub conflict: Option<Conflict>,
     pub returning: Vec<Item>,
 }

@@ -199,3 +199,62 @@ impl<'t> Walk<'_, 't> {
         }
     }
 }
+
+/// Each expression that stands right in another one, in the order of [`walk`]. Queries are not gone into.
+pub fn children_mut(expr: &mut Expr, each: &mut dyn FnMut(&mut Expr)) {
+    match &mut expr.kind {
+        ExprKind::Column(_)
+        | ExprKind::Star(_)
+        | ExprKind::Literal(_)
+        | ExprKind::Parameter(_)
+        | ExprKind::Default
+        | ExprKind::CurrentOf(_)
+        | ExprKind::ArrayQuery(_)
+        | ExprKind::Exists(_)
+        | ExprKind::Scalar(_) => {}
+        ExprKind::Unary { arg, .. }
+        | ExprKind::Not(arg)
+        | ExprKind::Is { arg, .. }
+        | ExprKind::Collate { arg, .. }
+        | ExprKind::Field { arg, .. }
+        | ExprKind::InQuery { arg, .. }
+        | ExprKind::AllFields(arg)
+        | ExprKind::Cast { arg, .. } => each(arg),
+        ExprKind::Binary { args, .. } | ExprKind::Distinct { args, .. } | ExprKind::AtTimeZone { args, .. } => {
+            args.iter_mut().for_each(each);
+        }
+        ExprKind::And(all) | ExprKind::Or(all) | ExprKind::Array(all) | ExprKind::Grouping(all) => {
+            all.iter_mut().for_each(each);
+        }
+        ExprKind::Row { fields, .. } => fields.iter_mut().for_each(each),
+        ExprKind::Special { args, .. } => args.iter_mut().for_each(each),
+        ExprKind::Between { args, .. } => args.iter_mut().for_each(each),
+        ExprKind::InList { arg, list, .. } => [arg.as_mut()].into_iter().chain(list).for_each(each),
+        ExprKind::Quantified { left, right, .. } => {
+            each(left);
+            if let Members::Array(array) = right {
+                each(array);
+            }
+        }
+        ExprKind::Match { args, escape, .. } => args.iter_mut().chain(escape.as_deref_mut()).for_each(each),
+        ExprKind::Case { operand, whens, otherwise } => {
+            operand.as_deref_mut().into_iter().for_each(&mut *each);
+            whens.iter_mut().flat_map(|when| [&mut when.condition, &mut when.result]).for_each(&mut *each);
+            otherwise.as_deref_mut().into_iter().for_each(each);
+        }
+        ExprKind::Call(call) => {
+            call.args.iter_mut().map(|arg| &mut arg.value).for_each(&mut *each);
+            call.order.iter_mut().chain(&mut call.within).map(|sort| &mut sort.expr).for_each(&mut *each);
+            call.filter.iter_mut().for_each(each);
+        }
+        ExprKind::Subscript { arg, subscript } => {
+            each(arg);
+            match subscript {
+                Subscript::Index(index) => each(index),
+                Subscript::Slice(from, to) => {
+                    from.as_deref_mut().into_iter().chain(to.as_deref_mut()).for_each(each);
+                }
+            }
+        }
+    }
+}

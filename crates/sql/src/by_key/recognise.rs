@@ -143,8 +143,18 @@ fn delete(delete: &Delete, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Ta
 }
 
 fn insert(insert: &Insert, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Table>, Action)> {
-    let Insert { at: _, with: None, target, alias: _, columns, overriding: None, source, conflict: None, returning } =
-        insert
+    let Insert {
+        at: _,
+        with: None,
+        target,
+        alias: _,
+        columns,
+        overriding: None,
+        source,
+        place: _,
+        conflict: None,
+        returning,
+    } = insert
     else {
         return None;
     };

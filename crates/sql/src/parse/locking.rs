@@ -1,8 +1,7 @@
-//! The syntax of FOR UPDATE and FOR SHARE, and the locking queries that stand in a condition.
-use datafusion::sql::sqlparser::ast::{Expr, Query, Value, VisitMut, VisitorMut};
+//! The syntax of FOR UPDATE and FOR SHARE.
+use datafusion::sql::sqlparser::ast::{Expr, Query};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
-use std::ops::ControlFlow;
 
 /// The parser does not know `FOR NO KEY UPDATE` and `FOR KEY SHARE`: the words that make them weaker are taken out. Nor
 /// does it know LIMIT and OFFSET behind FOR UPDATE: they change places.
@@ -67,59 +66,4 @@ pub(crate) fn query_of(expr: &mut Expr) -> Option<&mut Query> {
         Expr::Subquery(query) | Expr::InSubquery { subquery: query, .. } => Some(query),
         _ => None,
     }
-}
-
-pub(crate) struct Each<F> {
-    /// Of queries: those within another are not the statement's own.
-    depth: usize,
-    each: F,
-}
-
-impl<F: FnMut(&mut Expr)> VisitorMut for Each<F> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if self.depth == 0 && query_of(expr).is_some_and(|query| !query.locks.is_empty()) {
-            (self.each)(expr);
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-/// The locking queries of a condition, in the order in which [`replaced`] takes their values; whether each is a list.
-pub(crate) fn queries(condition: &Option<Expr>) -> Vec<(Query, bool)> {
-    let mut found = vec![];
-    let each = |expr: &mut Expr| {
-        let is_list = matches!(expr, Expr::InSubquery { .. });
-        found.extend(query_of(expr).map(|query| (query.clone(), is_list)));
-    };
-    let _ = condition.clone().visit(&mut Each { depth: 0, each });
-    found
-}
-
-/// `values`: what each query stands for, as placeholders.
-pub(crate) fn replaced(condition: &Option<Expr>, values: Vec<Vec<Expr>>) -> Option<Expr> {
-    let mut values = values.into_iter();
-    let mut condition = condition.clone();
-    let each = |expr: &mut Expr| {
-        let mut list = values.next().expect("values for each query that was found");
-        *expr = match std::mem::replace(expr, Expr::Value(Value::Null.into())) {
-            Expr::InSubquery { negated, .. } if list.is_empty() => Expr::Value(Value::Boolean(negated).into()),
-            Expr::InSubquery { expr, negated, .. } => Expr::InList { expr, list, negated },
-            _ => list.pop().expect("a value has one, NULL where there is no row"),
-        };
-    };
-    let _ = condition.visit(&mut Each { depth: 0, each });
-    assert!(values.next().is_none(), "values for each query that was found, and no more");
-    condition
 }

@@ -53,7 +53,8 @@ fn item(parsed: &Parsed) -> Option<&Expr> {
     }
 }
 
-fn stored(check: &Check) -> Result<Stored> {
+/// The condition of a constraint.
+pub(crate) fn of_check(check: &Check) -> Result<Stored> {
     let broken = || EngineError::new("XX000", format!("the constraint {} is not an expression", check.name));
     Stored::read(&check.sql).ok_or_else(broken)
 }
@@ -76,7 +77,7 @@ pub(crate) fn columns_of(expr: &Expr) -> Vec<String> {
 
 /// The names of the columns that a stored constraint is about.
 pub(crate) fn columns_named(check: &Check) -> Vec<String> {
-    stored(check).map_or(vec![], |stored| columns_of(stored.expr()))
+    of_check(check).map_or(vec![], |stored| columns_of(stored.expr()))
 }
 
 /// The text of a new constraint, with the table's name taken off its columns. What depends on more than its row is
@@ -118,7 +119,7 @@ pub(crate) fn constraint(text: &str, table: &str) -> Result<String> {
 pub(crate) fn renamed(checks: &[Check], from: &str, to: &str) -> Result<Vec<Check>> {
     let quoted = format!("\"{}\"", to.replace('"', "\"\""));
     let rename = |check: &Check| {
-        let stored = stored(check)?;
+        let stored = of_check(check)?;
         let mut edits = vec![];
         walk(Node::Expr(stored.expr()), &mut |node| {
             if let Node::Expr(Expr { kind: ExprKind::Column(name), .. }) = node
@@ -140,7 +141,7 @@ pub(crate) fn renamed(checks: &[Check], from: &str, to: &str) -> Result<Vec<Chec
 pub(crate) fn without(checks: &[Check], column: &str) -> Result<Vec<Check>> {
     let mut kept = vec![];
     for check in checks {
-        if !columns_of(stored(check)?.expr()).iter().any(|name| name == column) {
+        if !columns_of(of_check(check)?.expr()).iter().any(|name| name == column) {
             kept.push(check.clone());
         }
     }

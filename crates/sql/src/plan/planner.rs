@@ -109,11 +109,14 @@ pub(crate) struct Planner<'a> {
     pub(crate) numbers: Option<&'a BTreeMap<At, i64>>,
 }
 
+/// Reads a query for the old way.
+pub(crate) type OldWay<'q> = &'q (dyn Fn() -> Result<Statement> + Sync);
+
 /// What is planned.
 #[derive(Clone, Copy)]
 pub(crate) enum Asked<'q> {
     /// The query of a statement, from its tree if it can be bound.
-    Either(Option<&'q Tree>, &'q Statement),
+    Either(Option<&'q Tree>, OldWay<'q>),
     #[allow(dead_code, reason = "as those of `over`")]
     Query(&'q Query),
     #[allow(dead_code, reason = "as those of `over`")]
@@ -137,7 +140,7 @@ impl Planner<'_> {
     /// Plans what is asked for.
     pub(crate) async fn plan_asked(&self, asked: Asked<'_>, types: &[Option<DataType>]) -> Result<Planned> {
         match asked {
-            Asked::Either(tree, statement) => self.plan_either(tree, statement.clone(), types).await,
+            Asked::Either(tree, old) => self.plan_either(tree, old, types).await,
             Asked::Query(query) => self.plan_tree(query, types),
             Asked::Over(over) => self.plan_over(over, types),
         }
@@ -147,7 +150,7 @@ impl Planner<'_> {
     pub(crate) async fn plan_either(
         &self,
         tree: Option<&Tree>,
-        statement: Statement,
+        old: OldWay<'_>,
         types: &[Option<DataType>],
     ) -> Result<Planned> {
         if let Some(tree) = tree
@@ -156,7 +159,9 @@ impl Planner<'_> {
         {
             return Ok(planned);
         }
-        self.plan(statement, types).await
+        let (statement, mut types) = (old()?, types.to_vec());
+        crate::parse::type_cast_parameters(&statement, &mut types);
+        self.plan(statement, &types).await
     }
 
     /// Plans a query from its tree.

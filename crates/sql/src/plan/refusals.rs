@@ -7,7 +7,7 @@ mod grouping;
 mod limit;
 mod places;
 
-pub(crate) use places::{has_call, refuse_windows_in};
+pub(crate) use places::has_call;
 
 use crate::error::unsupported;
 use crate::parse::literals::interval_text;

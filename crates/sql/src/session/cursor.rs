@@ -156,7 +156,7 @@ impl Session {
     ) -> Result<Outcome> {
         refuse_form(declare)?;
         self.may_declare(declare)?;
-        let task = ("SELECT", Task::Query);
+        let task = ("SELECT", Task::Query(&declare.query));
         let done = self.in_transaction(prepared, task, parameters, token).await?;
         self.open_cursor(declare, done, prepared).await
     }

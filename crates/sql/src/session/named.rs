@@ -10,7 +10,6 @@ use crate::database::Account;
 use crate::error::unsupported;
 use crate::parse::constants::constant;
 use crate::parse::types::data_type;
-use crate::plan::changes::expr_of;
 use crate::session::prepared::Prepared;
 use crate::session::{Describing, Session};
 use crate::stack::on_stack_for;
@@ -21,7 +20,7 @@ use futures::future::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use terrace_engine::{ColumnDef, DataType, Datum, EngineError, Result, Table};
-use terrace_grammar::statement::{Discard, Execute, Ident, Prepare, TypeName, Written};
+use terrace_grammar::statement::{Discard, Execute, Expr, Ident, Prepare, TypeName, Written};
 use terrace_storage::ObjectId;
 
 /// A prepared statement that has a name.
@@ -250,7 +249,7 @@ impl Session {
         columns: Vec<ColumnDef>,
         token: &Arc<CancelToken>,
     ) -> Result<Vec<Datum>> {
-        let arguments = arguments.iter().map(|arg| expr_of(&arg.text)).collect::<Result<Vec<_>>>()?;
+        let arguments: Vec<Expr> = arguments.iter().map(|arg| arg.expr.clone()).collect();
         let number = self.ensure_transaction().await;
         let state = LazyState::new(&self.database.state, &self.clock);
         let run = Run {
@@ -268,7 +267,7 @@ impl Session {
         };
         let positions: Vec<usize> = (0..columns.len()).collect();
         let table = Arc::new(Table::new(ObjectId(0), "parameters".into(), columns, vec![]));
-        let rows = Box::pin(run.value_rows(&table, &positions, &[&arguments])).await?;
+        let rows = Box::pin(run.value_rows(&table, &positions, &[arguments])).await?;
         Ok(rows.into_iter().next().expect("a row of values for a row of expressions"))
     }
 }

@@ -26,7 +26,7 @@ pub struct Prepared {
     pub notices: Vec<EngineError>,
     /// `None`: the text held no statement.
     pub(crate) statement: Option<Tree>,
-    /// The query or change in it, for the old way.
+    /// The query in it, for the old way.
     pub(crate) old: Option<Old>,
     /// A bound on its tree's depth.
     pub(crate) depth: usize,

@@ -8,14 +8,13 @@ use crate::error::{undefined_column, unsupported};
 use crate::parse::constants::constant;
 use crate::parse::sequence_calls::call_of;
 use crate::parse::{relation, stored};
-use crate::plan::changes::{expr_of, values_query};
 use crate::statement::ddl::{
     Key, check_name, choose_name, column_def, duplicate, position, relation_exists, storage_options, table_key,
 };
 use crate::statement::insert::is_volatile;
 use crate::statement::outcome::notice;
 use crate::statement::run::Run;
-use crate::values::{assign_array, check_assignable};
+use crate::values::assign_array;
 use std::sync::Arc;
 use terrace_engine::{ColumnDef, Datum, EngineError, IndexSpec, Result, Table};
 use terrace_grammar::statement::{
@@ -268,8 +267,7 @@ impl Run<'_> {
         if call_of(&default.expr).is_some() {
             return Err(unsupported("a new column with a default that differs from row to row"));
         }
-        let plan = self.plan(&values_query([expr_of(&default.text)?].into_iter())?, None).await?;
-        check_assignable(plan.schema().field(0).data_type(), column, false)?;
+        let plan = self.plan_default(default, column).await?;
         if is_volatile(&plan)? {
             return Err(unsupported("a new column with a default that differs from row to row"));
         }

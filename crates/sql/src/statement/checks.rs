@@ -5,22 +5,19 @@
 //! 2. It may depend on nothing but its row: no subquery, no aggregate, no parameter.
 use crate::error::{from_datafusion, unsupported};
 use crate::parse::stored::{self, Stored, columns_of};
-use crate::parse::template;
-use crate::plan::changes::expr_of;
+use crate::plan::bind::over::{Over, Part, Rows, Wanted};
 use crate::stack::on_stack_for;
 use crate::statement::ddl::{check_name, choose_name};
-use crate::statement::returning::given_query;
 use crate::statement::run::Run;
 use crate::values::live_columns;
 use datafusion::arrow::array::{Array, AsArray};
-use datafusion::arrow::datatypes::DataType as ArrowType;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::sql::sqlparser::ast::{Expr, Ident, SelectItem, SetExpr, Statement, TableFactor, UnaryOperator};
 use std::sync::Arc;
 use terrace_engine::{Check, Datum, EngineError, Isolation, Result, RowBuf, Table, TableSpec};
-use terrace_grammar::statement::{ColumnConstraintKind, CreateTable, Deferral, TableConstraintKind, Written};
+use terrace_grammar::statement::{
+    ColumnConstraintKind, CreateTable, Deferral, Expr, ExprKind, Ident, TableConstraintKind, Written,
+};
 use terrace_storage::ObjectId;
 
 /// A bound on the depth of a table's constraints, which statements that are not deep meet.
@@ -106,30 +103,17 @@ impl Run<'_> {
         };
         check_name(&name)?;
         let check = Check { name, sql };
-        let plan = self.check_plan(table, std::slice::from_ref(&check)).await?;
-        let mut aggregate = false;
-        let visited = plan.apply(|node| {
-            aggregate |= matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Window(_));
-            Ok(TreeNodeRecursion::Continue)
-        });
-        visited.map_err(from_datafusion)?;
-        if aggregate {
-            return Err(EngineError::new("42803", "aggregate functions are not allowed in check constraints"));
-        }
-        match plan.schema().field(0).data_type() {
-            ArrowType::Boolean | ArrowType::Null => Ok(check),
-            _ => Err(EngineError::new("42804", "argument of CHECK must be type boolean")),
-        }
+        self.check_plan(table, std::slice::from_ref(&check)).await?;
+        Ok(check)
     }
 
+    /// A column for each constraint, over the rows that the statement is given.
     async fn check_plan(&self, table: &Arc<Table>, checks: &[Check]) -> Result<LogicalPlan> {
-        let item = |(n, check): (usize, &Check)| {
-            let expr = expr_of(&check.sql)?;
-            Ok(SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', format!("c{n}")) })
-        };
-        let items = checks.iter().enumerate().map(item).collect::<Result<Vec<SelectItem>>>()?;
-        assert_eq!(items.len(), checks.len(), "a column for each constraint");
-        self.plan_alone(&given_query(&Ident::with_quote('"', table.name.as_str()), &items)?, table).await
+        let stored = checks.iter().map(stored::of_check).collect::<Result<Vec<Stored>>>()?;
+        let called = Ident { at: 0, name: table.name.clone() };
+        let wanted: Vec<Wanted<'_>> = stored.iter().map(|stored| Wanted::Condition(stored.expr())).collect();
+        assert_eq!(wanted.len(), checks.len(), "a column for each constraint");
+        self.plan_over_alone(&checking_over((table, &called), Rows::Given, wanted)).await
     }
 
     /// 23514 where a row is against a constraint (invariant 1).
@@ -225,15 +209,12 @@ impl Run<'_> {
         let taken: Vec<String> = table.indexes.iter().map(|i| i.name.clone()).collect();
         let new = NewCheck { condition, form, name, column };
         let new = self.new_check(table, new, &table.checks, &taken).await?;
-        let mut violating = template("SELECT 1 FROM t WHERE NOT (c) LIMIT 1")?;
-        if let SetExpr::Select(select) = violating.body.as_mut() {
-            if let TableFactor::Table { name, .. } = &mut select.from[0].relation {
-                *name = ["public", &table.name].map(|part| Ident::with_quote('"', part)).to_vec().into();
-            }
-            let broken = Expr::Nested(Box::new(expr_of(&new.sql)?));
-            select.selection = Some(Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(broken) });
-        }
-        let plan = self.plan(&Statement::Query(violating), None).await?;
+        let broken = stored::of_check(&new)?.expr().clone();
+        let broken = Expr { at: broken.at, kind: ExprKind::Not(Box::new(broken)) };
+        let called = Ident { at: 0, name: table.name.clone() };
+        let over = Over { filter: Some(&broken), ..checking_over((table, &called), Rows::All, vec![Wanted::Row]) };
+        let plan = LogicalPlanBuilder::from(self.plan_over(&over).await?).limit(0, Some(1));
+        let plan = plan.and_then(LogicalPlanBuilder::build).map_err(from_datafusion)?;
         if self.collect(&plan, None).await?.iter().any(|b| b.num_rows() > 0) {
             let (c, t) = (&new.name, &table.name);
             let message = format!("check constraint \"{c}\" of relation \"{t}\" is violated by some row");
@@ -247,6 +228,11 @@ impl Run<'_> {
         let set = async { self.cell.lock().await.open().set_checks(table, checks).await };
         self.cancel.run(set).await
     }
+}
+
+fn checking_over<'q>((table, called): (&'q Arc<Table>, &'q Ident), rows: Rows, wanted: Vec<Wanted<'q>>) -> Over<'q> {
+    let (part, filter) = (Part::Check, None);
+    Over { table, called, rows, part, with: None, from: &[], filter, order: &[], wanted, kept: true }
 }
 
 fn violated(table: &Table, check: &Check, row: &RowBuf) -> EngineError {

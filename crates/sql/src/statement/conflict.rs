@@ -7,51 +7,47 @@
 //! 3. The conflict's target names the columns of a unique index, in any order, or a constraint; without one, DO NOTHING
 //!    heeds them all.
 use crate::error::{from_datafusion, unsupported};
-use crate::parse::{fold, object_name, template, type_parameter};
-use crate::plan::changes::{TargetTable, assigning_query, insert_alias, target_table};
-use crate::plan::planner::GIVEN;
+use crate::plan::bind::over::{Over, Part, Rows};
+use crate::statement::changes::{Assigned, assigned, wanted};
 use crate::statement::run::Run;
-use crate::statement::update_delete::{Source, check_types};
+use crate::statement::update_delete::Source;
 use crate::transaction::OneRow;
-use crate::values::{check_not_null, engine_type};
-use datafusion::logical_expr::LogicalPlan;
+use crate::values::check_not_null;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::execution_plan::reset_plan_states;
-use datafusion::sql::sqlparser::ast::{
-    ConflictTarget, DoUpdate, Ident, Insert, ObjectName, OnConflict, OnConflictAction, OnInsert, SetExpr, Statement,
-    TableFactor, TableWithJoins,
-};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use terrace_engine::{
-    DataType, Datum, EngineError, InsertOutcome, LockWait, Result, RowBuf, RowLock, RowLockOutcome, Table,
-    UpdateOutcome,
+    Datum, EngineError, InsertOutcome, LockWait, Result, RowBuf, RowLock, RowLockOutcome, Table, UpdateOutcome,
 };
+use terrace_grammar::statement::{Conflict, ConflictAction, ConflictTarget, Expr, ExprKind, Ident, IndexElement};
 use terrace_storage::ObjectId;
 
 /// The unique indexes whose conflicts count (invariant 3).
-fn arbiters(conflict: &OnConflict, table: &Table) -> Result<Vec<ObjectId>> {
+pub(crate) fn arbiters(conflict: &Conflict, table: &Table) -> Result<Vec<ObjectId>> {
     let unique = || table.indexes.iter().filter(|i| i.unique);
-    match &conflict.conflict_target {
-        None if matches!(conflict.action, OnConflictAction::DoUpdate(_)) => {
+    match &conflict.target {
+        None if matches!(conflict.action, ConflictAction::Update { .. }) => {
             let message = "ON CONFLICT DO UPDATE requires inference specification or constraint name";
             Err(EngineError::new("42601", message))
         }
         None => Ok(unique().map(|i| i.oid).collect()),
-        Some(ConflictTarget::OnConstraint(name)) => {
-            let name = object_name(name)?;
+        Some(ConflictTarget::Constraint(Ident { name, .. })) => {
             let missing = || {
                 EngineError::new("42704", format!("constraint \"{name}\" for table \"{}\" does not exist", table.name))
             };
-            Ok(vec![unique().find(|i| i.name == name).ok_or_else(missing)?.oid])
+            Ok(vec![unique().find(|i| i.name == *name).ok_or_else(missing)?.oid])
         }
-        Some(ConflictTarget::Columns(columns)) => {
-            let position = |c: &Ident| {
-                let name = fold(c);
+        Some(ConflictTarget::Elements { at: _, elements, filter }) => {
+            if filter.is_some() {
+                return Err(unsupported("ON CONFLICT (...) WHERE"));
+            }
+            let position = |element: &IndexElement| {
+                let name = plain_column(element)?;
                 let missing = || EngineError::new("42703", format!("column \"{name}\" does not exist"));
-                table.column(&name).ok_or_else(missing)
+                table.column(name).ok_or_else(missing)
             };
-            let wanted: BTreeSet<usize> = columns.iter().map(position).collect::<Result<_>>()?;
+            let wanted: BTreeSet<usize> = elements.iter().map(position).collect::<Result<_>>()?;
             let matching = |columns: &[usize]| columns.iter().copied().collect::<BTreeSet<usize>>() == wanted;
             let found: Vec<ObjectId> = unique().filter(|i| matching(&i.columns)).map(|i| i.oid).collect();
             if found.is_empty() {
@@ -63,52 +59,39 @@ fn arbiters(conflict: &OnConflict, table: &Table) -> Result<Vec<ObjectId>> {
     }
 }
 
-fn target(table: &Table, alias: &Ident) -> Result<TargetTable> {
-    let name = Ident::with_quote('"', table.name.as_str());
-    let mut query = template(&format!("SELECT 1 FROM {name} AS {alias}"))?;
-    let SetExpr::Select(select) = query.body.as_mut() else { unreachable!("the template is a SELECT") };
-    target_table(&select.from.remove(0).relation)
+/// The column that an element of the conflict's target is.
+fn plain_column(element: &IndexElement) -> Result<&str> {
+    if element.descending || element.nulls.is_some() {
+        let message = "ASC/DESC is not allowed in ON CONFLICT clause";
+        return Err(EngineError::new("42P10", message));
+    }
+    if element.collation.is_some() || element.class.is_some() {
+        return Err(unsupported("COLLATE or an operator class in ON CONFLICT"));
+    }
+    match &element.expr.kind {
+        ExprKind::Column(name) if name.parts().len() == 1 => Ok(&name.last().name),
+        _ => Err(unsupported("an expression in ON CONFLICT (...)")),
+    }
 }
 
-/// `SELECT <old>, <new> FROM <target>, <given> AS excluded WHERE ...`, and the assigned columns.
-fn conflict_query(update: &DoUpdate, table: &Table, alias: &Ident) -> Result<(Statement, Vec<usize>)> {
-    let mut query = template("SELECT 1 FROM x AS excluded")?;
-    let SetExpr::Select(select) = query.body.as_mut() else { unreachable!("the template is a SELECT") };
-    let mut excluded: TableWithJoins = select.from.remove(0);
-    if let TableFactor::Table { name, .. } = &mut excluded.relation {
-        *name = ObjectName::from(vec![Ident::with_quote('"', GIVEN)]);
+/// DO UPDATE of the row that is there, beside the row `excluded` that was to be inserted.
+pub(crate) fn conflict_over<'q>(
+    (table, called): (&'q Arc<Table>, &'q Ident),
+    filter: Option<&'q Expr>,
+    assigned: &[Assigned<'q>],
+) -> Over<'q> {
+    Over {
+        table,
+        called,
+        rows: Rows::Conflict,
+        part: Part::Update,
+        with: None,
+        from: &[],
+        filter,
+        order: &[],
+        wanted: wanted(table, assigned),
+        kept: false,
     }
-    assigning_query(&update.assignments, &[excluded], &update.selection, &target(table, alias)?, table)
-}
-
-/// The query behind DO UPDATE, to learn its parameters from; those assigned to a column at once are typed here.
-pub(crate) fn update_query(
-    insert: &Insert,
-    table: &Table,
-    types: &mut Vec<Option<DataType>>,
-) -> Result<Option<Statement>> {
-    let Some(OnInsert::OnConflict(conflict)) = &insert.on else { return Ok(None) };
-    arbiters(conflict, table)?;
-    let OnConflictAction::DoUpdate(update) = &conflict.action else { return Ok(None) };
-    let (query, assigned) = conflict_query(update, table, &insert_alias(insert, &table.name))?;
-    for ((_, value), at) in crate::plan::changes::assignments(&update.assignments)?.iter().zip(&assigned) {
-        type_parameter(value, table.columns[*at].data_type, types);
-    }
-    Ok(Some(query))
-}
-
-/// Notes the types that a plan gives its parameters.
-pub(crate) fn type_parameters(plan: &LogicalPlan, types: &mut Vec<Option<DataType>>) -> Result<()> {
-    for (id, arrow) in plan.get_parameter_types().map_err(from_datafusion)? {
-        let number = id.strip_prefix('$').and_then(|n| n.parse::<usize>().ok());
-        let (Some(number), Some(arrow)) = (number.filter(|n| (1..=65_535).contains(n)), arrow) else { continue };
-        if types.len() < number {
-            types.resize(number, None);
-        }
-        let unknown = || unsupported(format!("a parameter of type {arrow}"));
-        types[number - 1].get_or_insert(engine_type(&arrow).ok_or_else(unknown)?);
-    }
-    Ok(())
 }
 
 /// DO UPDATE, planned once for all rows of the statement.
@@ -123,20 +106,19 @@ impl Run<'_> {
     /// Inserts rows that have been checked; answers those inserted or updated, as they are now.
     pub(crate) async fn insert_or(
         &self,
-        conflict: &OnConflict,
-        table: &Arc<Table>,
-        alias: &Ident,
+        conflict: &Conflict,
+        (table, called): (&Arc<Table>, &Ident),
         rows: Vec<Vec<Datum>>,
     ) -> Result<Vec<Vec<Datum>>> {
         let arbiters = arbiters(conflict, table)?;
         let unique = |oid: &ObjectId| table.indexes.iter().any(|index| index.oid == *oid && index.unique);
         assert!(arbiters.iter().all(unique), "invariant 3: conflicts are with unique indexes");
         let mut updating = match &conflict.action {
-            OnConflictAction::DoNothing => None,
-            OnConflictAction::DoUpdate(update) => {
-                let (query, assigned) = conflict_query(update, table, alias)?;
-                let plan = self.plan(&query, Some(table)).await?;
-                check_types(&plan, table, &assigned, &update.assignments)?;
+            ConflictAction::Nothing => None,
+            ConflictAction::Update { set, filter } => {
+                let assigned = assigned(set, table)?;
+                let plan = self.plan_over(&conflict_over((table, called), filter.as_ref(), &assigned)).await?;
+                let assigned = assigned.iter().map(|(at, _)| *at).collect();
                 let physical = self.physical(&plan).await?;
                 let source = Source { table, plan, assigned: Some(assigned) };
                 Some(Updating { source, physical, touched: BTreeSet::new() })

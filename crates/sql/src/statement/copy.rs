@@ -22,7 +22,6 @@ use crate::error::{undefined_column, unsupported};
 use crate::parse::relation;
 use crate::parse::sequence_calls::sequence_of;
 use crate::pgcatalog::SessionInfo;
-use crate::plan::changes::values_query;
 use crate::statement::run::{LazyState, Run};
 use crate::statement::shared::Shared;
 use crate::transaction::{Block, TxnSlot};
@@ -31,7 +30,6 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::sql::sqlparser::ast::{Expr, Ident as OldIdent, SetExpr, Statement, TableFactor};
 use fields::Fields;
 use lines::Lines;
 pub use options::CopyFormat;
@@ -117,12 +115,15 @@ impl Run<'_> {
                 let table = catalog.table(&name).ok_or_else(|| crate::error::undefined_table(&name))?;
                 let positions = listed(table, columns)?;
                 let format = format.resolve(|name| at(table, &positions, name))?;
-                let plan = self.plan(&table_query(table, &positions)?, None).await?;
+                let text = table_query(table, &positions);
+                let parsed = crate::parse::statement(&text)?.expect("a query is a statement");
+                let tree::Statement::Query(query) = parsed.statement() else { unreachable!("{text} is a query") };
+                let plan = self.plan_tree(query).await?;
                 self.copy_out(plan, format).await
             }
             CopySource::Query(statement, _) => match statement.as_ref() {
                 tree::Statement::Query(_) => {
-                    let plan = self.plan_own(self.old()?, true).await?;
+                    let plan = self.plan_own(true).await?;
                     self.copy_out(plan, format).await
                 }
                 _ => Err(unsupported("COPY of a change of rows")),
@@ -162,7 +163,7 @@ impl Run<'_> {
                 .with_hint("Copy the column too, or into another table, and INSERT ... SELECT from there."));
         }
         let others: Vec<usize> = columns.iter().copied().chain(numbered.iter().map(|(at, _)| *at)).collect();
-        let rows = self.value_rows(table, &others, &[&vec![null(); others.len()]]).await?;
+        let rows = self.value_rows(table, &others, &[vec![null(); others.len()]]).await?;
         Ok(rows.into_iter().next().expect("a row of values for a row of expressions"))
     }
 }
@@ -173,8 +174,8 @@ fn numbered(table: &Table, columns: &[usize]) -> Vec<(usize, String)> {
     unlisted.filter_map(|(at, c)| Some((at, sequence_of(c)?))).collect()
 }
 
-fn null() -> Expr {
-    Expr::Value(datafusion::sql::sqlparser::ast::Value::Null.into())
+fn null() -> tree::Expr {
+    tree::Expr { at: 0, kind: tree::ExprKind::Literal(tree::Literal::Null) }
 }
 
 /// The position among the copied columns of the one of that name.
@@ -204,24 +205,10 @@ fn listed(table: &Table, names: &[Ident]) -> Result<Vec<usize>> {
 }
 
 /// `SELECT a, b FROM t`.
-fn table_query(table: &Table, columns: &[usize]) -> Result<Statement> {
-    let quoted = |name: &str| OldIdent::with_quote('"', name);
-    let mut query = values_query(std::iter::empty())?;
-    let mut from = crate::parse::parse_one("SELECT 1 FROM x")?.expect("the template is a query");
-    if let (Statement::Query(query), Statement::Query(from)) = (&mut query, &mut from)
-        && let (SetExpr::Select(select), SetExpr::Select(template)) = (query.body.as_mut(), from.body.as_mut())
-    {
-        select.from = std::mem::take(&mut template.from);
-        if let TableFactor::Table { name, .. } = &mut select.from[0].relation {
-            *name = vec![quoted(&table.name)].into();
-        }
-        let item = |at: &usize| {
-            let column = Expr::Identifier(quoted(&table.columns[*at].name));
-            datafusion::sql::sqlparser::ast::SelectItem::UnnamedExpr(column)
-        };
-        select.projection = columns.iter().map(item).collect();
-    }
-    Ok(query)
+fn table_query(table: &Table, columns: &[usize]) -> String {
+    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    let columns: Vec<String> = columns.iter().map(|at| quoted(&table.columns[*at].name)).collect();
+    format!("SELECT {} FROM public.{}", columns.join(", "), quoted(&table.name))
 }
 
 impl CopyIn {

@@ -1,22 +1,27 @@
 //! What a client is told of a statement before it runs: the types of its parameters, and the columns that it returns.
-use crate::error::{from_datafusion, undefined_table};
-use crate::parse::{sequence_calls, type_cast_parameters, type_parameter};
+use crate::error::{from_datafusion, undefined_table, unsupported};
+use crate::parse::constants::constant;
+use crate::parse::relation;
+use crate::parse::sequence_calls::call_of;
 use crate::pgcatalog::SessionInfo;
-use crate::plan::bind::{Binding, Tree};
-use crate::plan::changes::{
-    check_count, delete_query, delete_target, insert_columns, insert_target, literal, plain_values, update_query,
-    update_target, values_query,
-};
+use crate::plan::bind::Tree;
+use crate::plan::bind::over::{Over, Part, Wanted};
 use crate::plan::naming::shown_schema;
 use crate::plan::planner::{Planner, parameters};
-use crate::statement::lock_rows::within::refuse_correlated;
+use crate::statement::changes::{
+    alone_over, assigned, called, check_count, delete_over, insert_columns, plain_values, update_over,
+};
+use crate::statement::conflict::{arbiters, conflict_over};
+use crate::statement::lock_rows::within::{refuse_correlated, without_locks};
+use crate::statement::old::Old;
 use crate::statement::run::LazyState;
+use crate::values::engine_type;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::sql::sqlparser::ast::{Expr, Insert, Query, Statement};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use terrace_engine::{Catalog, DataType, Result, Table};
+use terrace_grammar::statement::{ConflictAction, Delete, Expr, ExprKind, Ident, Insert, Query, Statement, Update};
 
 /// What a client is told of a statement before it runs.
 #[derive(Default)]
@@ -66,102 +71,140 @@ impl Sources<'_> {
         self.catalog.table(name).cloned().ok_or_else(|| undefined_table(name))
     }
 
-    async fn describe_query(
-        &self,
-        tree: Option<&Tree>,
-        query: &Query,
-        types: &[Option<DataType>],
-    ) -> Result<Described> {
-        let mut query = Box::new(query.clone());
-        query.locks.clear();
-        let query = match sequence_calls::calls(&query)?.len() {
-            n if n > 0 && tree.is_none_or(|tree| tree.binding == Binding::Never) => {
-                sequence_calls::replaced(&query, &vec![0; n])?
+    /// A query; with `old`, as the old way reads it.
+    async fn describe_query(&self, query: &Query, old: Option<&Old>, types: &[Option<DataType>]) -> Result<Described> {
+        let planner = self.planner(None);
+        let plan = match old {
+            _ if !query.locking.is_empty() => {
+                planner.plan_tree(&Query { locking: vec![], ..query.clone() }, types)?.plan
             }
-            _ => Statement::Query(query),
+            Some(old) => planner.plan_either(self.tree, &|| old.statement(), types).await?.plan,
+            None => planner.plan_tree(query, types)?.plan,
         };
-        let plan = self.planner(None).plan_either(tree, query, types).await?.plan;
         // As it will be after type coercion.
         let typed = crate::plan::planner::typed(self.state.get(), plan.clone())?;
         Described::planned(&plan, types, Some(shown_schema(typed.schema().as_arrow())))
     }
 
     /// UPDATE and DELETE, which change the rows of a query.
-    async fn describe_change(
+    fn describe_change(
         &self,
-        table: Arc<Table>,
-        query: Statement,
-        condition: &Option<Expr>,
+        over: &Over<'_>,
+        condition: Option<&Expr>,
         types: &[Option<DataType>],
     ) -> Result<Described> {
-        let plan = self.planner(Some(table)).plan(query, types).await?.plan;
-        refuse_correlated(&self.planner(None), condition, types).await?;
+        let planner = self.planner(None);
+        let plan = planner.plan_over(over, types)?.plan;
+        refuse_correlated(&planner, condition, types)?;
         Described::planned(&plan, types, None)
     }
 
-    async fn describe_insert(&self, insert: &Insert, mut types: Vec<Option<DataType>>) -> Result<Described> {
-        let table = self.table(&insert_target(insert)?)?;
-        let columns = insert_columns(insert, &table)?;
-        if let Some(query) = crate::statement::conflict::update_query(insert, &table, &mut types)? {
-            let plan = self.planner(Some(table.clone())).plan(query, &types).await?.plan;
-            crate::statement::conflict::type_parameters(&plan, &mut types)?;
+    async fn describe_insert(
+        &self,
+        insert: &Insert,
+        old: Option<&Old>,
+        mut types: Vec<Option<DataType>>,
+    ) -> Result<Described> {
+        let table = self.table(&relation(&insert.target)?)?;
+        let called = called(&insert.target, insert.alias.as_ref());
+        let columns = insert_columns(&insert.columns, &table)?;
+        let planner = self.planner(None);
+        if let Some(conflict) = &insert.conflict {
+            arbiters(conflict, &table)?;
+            if let ConflictAction::Update { set, filter } = &conflict.action {
+                let assigned = assigned(set, &table)?;
+                let over = conflict_over((&table, &called), filter.as_ref(), &assigned);
+                note_types(&planner.plan_over(&over, &types)?.plan, &mut types)?;
+            }
         }
-        let Some(source) = insert.source.as_deref() else { return Ok(Described::default()) };
+        let Some(source) = &insert.source else { return Ok(Described::default()) };
         let Some(rows) = plain_values(source) else {
-            let query = Statement::Query(Box::new(source.clone()));
-            let plan = self.planner(None).plan_either(self.tree, query, &types).await?.plan;
-            return Described::planned(&plan, &types, None);
+            return Ok(Described { columns: None, ..self.describe_query(source, old, &types).await? });
         };
         let mut others = vec![];
         for row in rows {
             check_count(row.len(), &columns, !insert.columns.is_empty())?;
             for (value, at) in row.iter().zip(&columns) {
                 let column = &table.columns[*at];
-                if !type_parameter(value, column.data_type, &mut types)
-                    && !crate::plan::changes::is_default(value)
-                    && literal(value, column).is_none()
-                    && sequence_calls::old_call_of(value).is_none()
-                {
-                    others.push(value.clone());
+                let open = !matches!(value.kind, ExprKind::Default);
+                if open && constant(value, column).is_none() && call_of(value).is_none() {
+                    others.push(Wanted::Value { column, value });
                 }
             }
         }
         if others.is_empty() && types.iter().all(Option::is_some) {
             return Ok(Described { parameters: types.into_iter().flatten().collect(), ..Described::default() });
         }
-        let plan = self.planner(None).plan(values_query(others.into_iter())?, &types).await?.plan;
-        Described::planned(&plan, &types, None)
+        let over = alone_over(&table, &called, Part::Values, others);
+        Described::planned(&planner.plan_over(&over, &types)?.plan, &types, None)
     }
 
-    /// Parameters and result columns of a query or a change.
-    pub(crate) async fn describe(&self, ast: &Statement, types: &[Option<DataType>]) -> Result<Described> {
-        let described = self.describe_source(ast, types).await?;
-        let returned = self.describe_returning(ast, &described.parameters).await?;
-        Ok(Described { columns: described.columns.or(returned), ..described })
-    }
-
-    async fn describe_source(&self, ast: &Statement, types: &[Option<DataType>]) -> Result<Described> {
-        let mut types = types.to_vec();
-        type_cast_parameters(ast, &mut types);
-        match ast {
-            Statement::Query(query) => self.describe_query(self.tree, query, &types).await,
-            Statement::Update(update) => {
-                let target = update_target(update)?;
-                let table = self.table(&target.name)?;
-                let (query, assigned) = update_query(update, &target, &table)?;
-                for ((_, value), at) in crate::plan::changes::assignments(&update.assignments)?.iter().zip(&assigned) {
-                    type_parameter(value, table.columns[*at].data_type, &mut types);
-                }
-                self.describe_change(table, query, &update.selection, &types).await
+    /// Parameters and result columns of a query or a change, and of those in other statements.
+    pub(crate) async fn describe(
+        &self,
+        statement: &Statement,
+        old: Option<&Old>,
+        types: &[Option<DataType>],
+    ) -> Result<Described> {
+        match statement {
+            Statement::Query(query) => self.describe_query(query, old, types).await,
+            Statement::Declare(declare) => self.describe_query(&declare.query, old, types).await,
+            Statement::Insert(insert) => {
+                let described = self.describe_insert(insert, old, types.to_vec()).await?;
+                let called = called(&insert.target, insert.alias.as_ref());
+                self.returning((relation(&insert.target)?, called), &[], &insert.returning, described)
             }
-            Statement::Delete(delete) => {
-                let target = delete_target(delete)?;
-                let table = self.table(&target.name)?;
-                let query = delete_query(delete, &target, &table);
-                self.describe_change(table, query, &delete.selection, &types).await
-            }
-            Statement::Insert(insert) => self.describe_insert(insert, types).await,
+            Statement::Update(update) => self.describe_update(update, types),
+            Statement::Delete(delete) => self.describe_delete(delete, types),
             _ => Ok(Described::default()),
         }
     }
+
+    fn describe_update(&self, update: &Update, types: &[Option<DataType>]) -> Result<Described> {
+        let name = relation(&update.target)?;
+        let table = self.table(&name)?;
+        let called = called(&update.target, update.alias.as_ref());
+        let assigned = assigned(&update.set, &table)?;
+        let filter = update.filter.as_ref().map(without_locks);
+        let over = update_over(update, (&table, &called), filter.as_ref(), &assigned);
+        let described = self.describe_change(&over, update.filter.as_ref(), types)?;
+        self.returning((name, called), &update.from, &update.returning, described)
+    }
+
+    fn describe_delete(&self, delete: &Delete, types: &[Option<DataType>]) -> Result<Described> {
+        let name = relation(&delete.target)?;
+        let table = self.table(&name)?;
+        let called = called(&delete.target, delete.alias.as_ref());
+        let filter = delete.filter.as_ref().map(without_locks);
+        let over = delete_over(delete, (&table, &called), filter.as_ref());
+        let described = self.describe_change(&over, delete.filter.as_ref(), types)?;
+        self.returning((name, called), &delete.using, &delete.returning, described)
+    }
+
+    /// With the columns of RETURNING.
+    fn returning(
+        &self,
+        (name, called): (String, Ident),
+        others: &[terrace_grammar::statement::FromItem],
+        items: &[terrace_grammar::statement::Item],
+        described: Described,
+    ) -> Result<Described> {
+        let table = self.table(&name)?;
+        let columns = self.describe_returning((&table, &called), others, items, &described.parameters)?;
+        Ok(Described { columns, ..described })
+    }
+}
+
+/// Notes the types that a plan gives its parameters.
+fn note_types(plan: &LogicalPlan, types: &mut Vec<Option<DataType>>) -> Result<()> {
+    for (id, arrow) in plan.get_parameter_types().map_err(from_datafusion)? {
+        let number = id.strip_prefix('$').and_then(|n| n.parse::<usize>().ok());
+        let (Some(number), Some(arrow)) = (number.filter(|n| (1..=65_535).contains(n)), arrow) else { continue };
+        if types.len() < number {
+            types.resize(number, None);
+        }
+        let unknown = || unsupported(format!("a parameter of type {arrow}"));
+        types[number - 1].get_or_insert(engine_type(&arrow).ok_or_else(unknown)?);
+    }
+    Ok(())
 }

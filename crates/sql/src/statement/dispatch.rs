@@ -2,22 +2,24 @@
 use crate::error::unsupported;
 use crate::parse;
 use crate::parse::constants::constant;
-use crate::parse::sequence_calls::{self, Call, call_of};
-use crate::plan::changes::{expr_of, values_query};
+use crate::parse::sequence_calls::{Call, call_of};
+use crate::plan::bind::over::{Over, Part, Wanted};
+use crate::statement::changes::alone_over;
 use crate::statement::ddl::{NewIndex, duplicate, find_index, relation_exists};
 use crate::statement::kind::{Kind, Task, Writes};
 use crate::statement::maintain::Options;
-use crate::statement::old::Old;
 use crate::statement::outcome::{Done, Outcome, notice};
 use crate::statement::roles::role_name;
 use crate::statement::run::Run;
 use crate::statement::{ddl, explain, sequence};
-use crate::values::{check_assignable, is_sequence};
-use datafusion::sql::sqlparser::ast::Statement as Ast;
-use terrace_engine::{Catalog, ColumnDef, DataType, EngineError, Result};
+use crate::values::is_sequence;
+use datafusion::logical_expr::LogicalPlan;
+use std::sync::Arc;
+use terrace_engine::{Catalog, ColumnDef, DataType, EngineError, Result, Table};
 use terrace_grammar::statement::{
-    ColumnConstraintKind, CreateIndex, CreateTable, Drop, ExprKind, ObjectKind, Statement, Written,
+    ColumnConstraintKind, CreateIndex, CreateTable, Drop, ExprKind, Ident, ObjectKind, Query, Statement, Written,
 };
+use terrace_storage::ObjectId;
 
 fn commanded(tag: &str, notices: Vec<EngineError>) -> Done {
     Done::Command(Outcome::Command { tag: tag.into(), notices })
@@ -27,8 +29,10 @@ impl Run<'_> {
     /// Carries a task out. `tag`: what the statement is called.
     pub(crate) async fn statement(&self, (tag, task): (&'static str, Task<'_>)) -> Result<Done> {
         let notices = match task {
-            Task::Query => return Box::pin(self.query()).await,
-            Task::Insert | Task::Update | Task::Delete => return Box::pin(self.change_rows()).await,
+            Task::Query(query) => return Box::pin(self.query(query)).await,
+            Task::Insert(insert) => return Ok(Box::pin(self.insert(insert)).await?.done("INSERT 0")),
+            Task::Update(update) => return Ok(Box::pin(self.update(update)).await?.done("UPDATE")),
+            Task::Delete(delete) => return Ok(Box::pin(self.delete(delete)).await?.done("DELETE")),
             Task::Explain(explain) => return Ok(Done::Rows(Box::pin(self.explain(explain)).await?)),
             Task::Copy(copy) => return Ok(Done::Copy(Box::pin(self.copy(copy)).await?)),
             Task::CreateTable(create) => Box::pin(self.create_table(create)).await?,
@@ -48,27 +52,13 @@ impl Run<'_> {
         Ok(commanded(tag, notices))
     }
 
-    async fn query(&self) -> Result<Done> {
-        let ast = self.old()?;
-        let Ast::Query(query) = ast else { unreachable!("the old tree of a query is one") };
-        if !query.locks.is_empty() {
+    async fn query(&self, query: &Query) -> Result<Done> {
+        if !query.locking.is_empty() {
             return Box::pin(self.select_locking(query)).await;
         }
-        let plan = match self.binds() || sequence_calls::calls(query)?.is_empty() {
-            true => self.plan_own(ast, true).await?,
-            false => self.plan(&self.with_values(query).await?, None).await?,
-        };
+        let plan = self.plan_own(true).await?;
         let physical = self.physical(&plan).await?;
         Ok(Done::Rows(self.stream(physical, None)?))
-    }
-
-    async fn change_rows(&self) -> Result<Done> {
-        match self.old()? {
-            Ast::Insert(insert) => Ok(Box::pin(self.insert(insert)).await?.done("INSERT 0")),
-            Ast::Update(update) => Ok(Box::pin(self.update(update)).await?.done("UPDATE")),
-            Ast::Delete(delete) => Ok(Box::pin(self.delete(delete)).await?.done("DELETE")),
-            other => Err(unsupported(format!("this form of a change ({other})"))),
-        }
     }
 
     async fn create_table(&self, create: &CreateTable) -> Result<Vec<EngineError>> {
@@ -118,12 +108,16 @@ impl Run<'_> {
         if matches!(default.expr.kind, ExprKind::Parameter(_)) {
             return Err(EngineError::new("42P02", "there is no parameter in a DEFAULT"));
         }
-        let query = values_query([expr_of(&default.text)?].into_iter())?;
-        let plan = self.plan(&query, None).await.map_err(|error| match error.state.0 {
-            "42703" => EngineError::new("0A000", "cannot use column reference in DEFAULT expression"),
-            _ => error,
-        })?;
-        check_assignable(plan.schema().field(0).data_type(), column, false)
+        self.plan_default(default, column).await.map(drop)
+    }
+
+    /// A default, planned: it is of a type that the column takes.
+    pub(crate) async fn plan_default(&self, default: &Written, column: &ColumnDef) -> Result<LogicalPlan> {
+        let table = Arc::new(Table::new(ObjectId(0), "defaults".into(), vec![column.clone()], vec![]));
+        let called = Ident { at: default.expr.at, name: table.name.clone() };
+        let wanted = vec![Wanted::Value { column, value: &default.expr }];
+        let over = Over { kept: false, ..alone_over(&table, &called, Part::Default, wanted) };
+        self.plan_over(&over).await
     }
 
     async fn create_index(&self, create: &CreateIndex) -> Result<Vec<EngineError>> {
@@ -207,24 +201,18 @@ pub(crate) fn skip_existing(name: &str, may_exist: bool) -> Result<Vec<EngineErr
     }
 }
 
-/// 25006 for what a read-only transaction may not do. `old`: the query in the statement.
-pub(crate) fn refuse_write(statement: &Statement, old: Option<&Old>) -> Result<()> {
+/// 25006 for what a read-only transaction may not do. (Calls of sequences' functions are found when they are made.)
+pub(crate) fn refuse_write(statement: &Statement) -> Result<()> {
     let kind = Kind::of(statement);
     let what = match (kind.writes, statement) {
         (Writes::Never, _) => return Ok(()),
         (Writes::Always, _) => kind.tag,
         (Writes::AsExplained, Statement::Explain(explain)) if explain::analyzes(explain)? => {
-            return refuse_write(&explain.statement, old);
+            return refuse_write(&explain.statement);
         }
-        (Writes::AsExplained, _) => return Ok(()),
         (Writes::AsQuery, Statement::Query(query)) if !query.locking.is_empty() => "SELECT FOR UPDATE",
         (Writes::AsQuery, Statement::Declare(declare)) if !declare.query.locking.is_empty() => "SELECT FOR UPDATE",
-        (Writes::AsQuery, _) => match old.map(Old::tree).transpose()? {
-            Some(Ast::Query(query)) if sequence_calls::calls(query)?.iter().any(Call::writes) => {
-                "nextval() or setval()"
-            }
-            _ => return Ok(()),
-        },
+        (Writes::AsExplained | Writes::AsQuery, _) => return Ok(()),
     };
     Err(EngineError::new("25006", format!("cannot execute {what} in a read-only transaction")))
 }

@@ -10,20 +10,21 @@ mod tests;
 mod tree;
 
 use crate::error::{from_datafusion, unsupported};
-use crate::plan::changes::{delete_query, delete_target, insert_target, plain_values, update_query, update_target};
+use crate::parse::relation;
+use crate::statement::changes::{assigned, called, delete_over, plain_values, update_over};
+use crate::statement::lock_rows::within::without_locks;
 use crate::statement::options::{switch, text};
 use crate::statement::outcome::text_stream;
 use crate::statement::run::Run;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::sql::sqlparser::ast::Statement;
 use futures::StreamExt;
 use parking_lot::Mutex;
 use show::Total;
 use std::pin::pin;
 use std::sync::Arc;
 use terrace_engine::{EngineError, Result};
-use terrace_grammar::statement::{self as tree_of, Explain};
+use terrace_grammar::statement::{Explain, Statement};
 use terrace_storage::{Reads, counting};
 use tree::{Actual, Node, modifying, tree};
 
@@ -79,17 +80,13 @@ type Planned = (Option<(&'static str, String)>, Option<Arc<dyn ExecutionPlan>>);
 
 impl Run<'_> {
     pub(crate) async fn explain(&self, explain: &Explain) -> Result<SendableRecordBatchStream> {
-        use tree_of::Statement as Of;
         let options = Options::of(explain)?;
-        let (Of::Query(_) | Of::Insert(_) | Of::Update(_) | Of::Delete(_)) = &explain.statement else {
-            return Err(unsupported("EXPLAIN of this statement"));
-        };
-        let statement = self.old()?;
+        let statement = &explain.statement;
         let env = self.engine.env();
         let began = env.now();
         let (root, total) = match options.analyze {
             false => {
-                let (change, plan) = self.explain_plan(statement, false).await?;
+                let (change, plan) = self.explain_plan(statement).await?;
                 let node = plan.as_ref().map(|plan| tree(plan, false, options.verbose));
                 (root(change, node), Total { planning: env.now().0 - began.0, execution: None })
             }
@@ -112,7 +109,7 @@ impl Run<'_> {
         let mut reads = Reads::default();
         let (change, planned, rows) = match statement {
             Statement::Query(_) => {
-                let (_, plan) = self.explain_plan(statement, true).await?;
+                let (_, plan) = self.explain_plan(statement).await?;
                 let plan = plan.expect("a query has a plan");
                 let planned = env.now();
                 let rows = counting(&mut reads, pin!(self.run_out(&plan))).await?;
@@ -120,17 +117,17 @@ impl Run<'_> {
                 (None, planned, rows)
             }
             Statement::Insert(insert) => {
-                let table = insert_target(insert)?;
+                let table = relation(&insert.target)?;
                 let rows = counting(&mut reads, Box::pin(run.insert(insert))).await?.count as u64;
                 (Some(("Insert", table)), began, rows)
             }
             Statement::Update(update) => {
-                let table = update_target(update)?.name;
+                let table = relation(&update.target)?;
                 let rows = counting(&mut reads, Box::pin(run.update(update))).await?.count as u64;
                 (Some(("Update", table)), began, rows)
             }
             Statement::Delete(delete) => {
-                let table = delete_target(delete)?.name;
+                let table = relation(&delete.target)?;
                 let rows = counting(&mut reads, Box::pin(run.delete(delete))).await?.count as u64;
                 (Some(("Delete", table)), began, rows)
             }
@@ -158,28 +155,31 @@ impl Run<'_> {
         Ok(rows)
     }
 
-    /// Plans without running. `calls`: functions of sequences are called.
-    async fn explain_plan(&self, statement: &Statement, calls: bool) -> Result<Planned> {
+    /// Plans without running.
+    async fn explain_plan(&self, statement: &Statement) -> Result<Planned> {
         let (change, plan) = match statement {
-            query @ Statement::Query(_) => (None, Some(self.plan_own(query, calls).await?)),
+            Statement::Query(query) if !query.locking.is_empty() => {
+                return Err(unsupported("EXPLAIN of SELECT FOR UPDATE"));
+            }
+            Statement::Query(_) => (None, Some(self.plan_own(false).await?)),
             Statement::Update(update) => {
-                let target = update_target(update)?;
-                let table = self.write_table(&target.name).await?;
-                let (query, _) = update_query(update, &target, &table)?;
-                (Some(("Update", table.name.clone())), Some(self.plan(&query, Some(&table)).await?))
+                let table = self.write_table(&relation(&update.target)?).await?;
+                let called = called(&update.target, update.alias.as_ref());
+                let (assigned, filter) = (assigned(&update.set, &table)?, update.filter.as_ref().map(without_locks));
+                let over = update_over(update, (&table, &called), filter.as_ref(), &assigned);
+                (Some(("Update", table.name.clone())), Some(self.plan_over(&over).await?))
             }
             Statement::Delete(delete) => {
-                let target = delete_target(delete)?;
-                let table = self.write_table(&target.name).await?;
-                let plan = self.plan(&delete_query(delete, &target, &table), Some(&table)).await?;
-                (Some(("Delete", table.name.clone())), Some(plan))
+                let table = self.write_table(&relation(&delete.target)?).await?;
+                let called = called(&delete.target, delete.alias.as_ref());
+                let filter = delete.filter.as_ref().map(without_locks);
+                let over = delete_over(delete, (&table, &called), filter.as_ref());
+                (Some(("Delete", table.name.clone())), Some(self.plan_over(&over).await?))
             }
             Statement::Insert(insert) => {
-                let table = self.write_table(&insert_target(insert)?).await?;
-                let plan = match insert.source.as_deref() {
-                    Some(source) if plain_values(source).is_none() => {
-                        Some(self.plan_own(&Statement::Query(Box::new(source.clone())), false).await?)
-                    }
+                let table = self.write_table(&relation(&insert.target)?).await?;
+                let plan = match &insert.source {
+                    Some(source) if plain_values(source).is_none() => Some(self.plan_own(false).await?),
                     _ => None,
                 };
                 (Some(("Insert", table.name.clone())), plan)

@@ -3,20 +3,22 @@
 //! A cell of VALUES that is a literal or a parameter becomes a value of its column's type at once, as PostgreSQL types
 //! it; other cells and defaults are evaluated by DataFusion, all of a statement's in one query. INSERT ... SELECT:
 //! [`select`].
-use crate::parse::sequence_calls::{Call, old_call_of};
-use crate::plan::changes::{
-    check_count, default_of, insert_alias, insert_columns, insert_target, is_default, literal, plain_values,
-    values_query,
-};
+use crate::error::unsupported;
+use crate::parse::constants::constant;
+use crate::parse::relation;
+use crate::parse::sequence_calls::{Call, call_of};
+use crate::parse::stored::Stored;
+use crate::plan::bind::over::{Part, Wanted};
+use crate::statement::changes::{alone_over, called, check_count, insert_columns, plain_values};
 use crate::statement::returning::Changed;
 use crate::statement::run::Run;
-use crate::values::{assign_array, assign_datum, check_assignable, check_not_null, live_columns};
+use crate::values::{assign_array, assign_datum, check_not_null, live_columns};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::sql::sqlparser::ast::{Expr, Ident, Insert, OnInsert, Value};
 use std::sync::Arc;
 use terrace_engine::{Datum, EngineError, Result, Table};
+use terrace_grammar::statement::{Expr, ExprKind, Ident, Insert};
 
 mod select;
 
@@ -29,15 +31,25 @@ enum Cell {
     Computed(usize),
 }
 
+/// A cell to be computed: its column, and its expression or the column's default.
+type Computed<'c> = (usize, Option<&'c Expr>);
+
 impl Run<'_> {
     pub(crate) async fn insert(&self, insert: &Insert) -> Result<Changed> {
-        let name = insert_target(insert)?;
-        let table = self.write_table(&name).await?;
-        let columns = insert_columns(insert, &table)?;
+        if insert.with.is_some() {
+            return Err(
+                unsupported("WITH before INSERT").with_hint("Write it before the query: INSERT ... WITH ... SELECT.")
+            );
+        }
+        if insert.overriding.is_some() {
+            return Err(unsupported("OVERRIDING"));
+        }
+        let table = self.write_table(&relation(&insert.target)?).await?;
+        let columns = insert_columns(&insert.columns, &table)?;
         let listed = !insert.columns.is_empty();
-        let alias = insert_alias(insert, &name);
-        let rows = match insert.source.as_deref() {
-            None => self.value_rows(&table, &[], &[&vec![]]).await?,
+        let called = called(&insert.target, insert.alias.as_ref());
+        let rows = match &insert.source {
+            None => self.value_rows(&table, &[], &[vec![]]).await?,
             Some(source) => match plain_values(source) {
                 Some(rows) => {
                     let width = rows.first().map_or(0, |row| row.len());
@@ -45,35 +57,33 @@ impl Run<'_> {
                         return Err(EngineError::new("42601", "VALUES lists must all be the same length"));
                     }
                     check_count(width, &columns, listed)?;
-                    self.value_rows(&table, &columns[..width], &rows).await?
+                    self.value_rows(&table, &columns[..width], rows).await?
                 }
-                None => return Box::pin(self.insert_select(insert, &table, &alias, &columns, source)).await,
+                None => return Box::pin(self.insert_select(insert, (&table, &called), &columns, source)).await,
             },
         };
-        Box::pin(self.insert_rows(insert, &table, &alias, rows)).await
+        Box::pin(self.insert_rows(insert, (&table, &called), rows)).await
     }
 
     /// Rows that are there all at once.
     async fn insert_rows(
         &self,
         insert: &Insert,
-        table: &Arc<Table>,
-        alias: &Ident,
+        (table, called): (&Arc<Table>, &Ident),
         rows: Vec<Vec<Datum>>,
     ) -> Result<Changed> {
         for row in &rows {
             check_not_null(table, row)?;
         }
         self.check_rows(table, rows.iter().map(Vec::as_slice)).await?;
-        let returning = insert.returning.as_deref();
-        if let Some(OnInsert::OnConflict(conflict)) = &insert.on {
-            let rows = Box::pin(self.insert_or(conflict, table, alias, rows)).await?;
-            return self.changed(table, alias, returning, rows.len(), rows).await;
+        if let Some(conflict) = &insert.conflict {
+            let rows = Box::pin(self.insert_or(conflict, (table, called), rows)).await?;
+            return self.changed(table, called, &insert.returning, rows.len(), rows).await;
         }
         for row in &rows {
             self.store(table, row).await?;
         }
-        self.changed(table, alias, returning, rows.len(), rows).await
+        self.changed(table, called, &insert.returning, rows.len(), rows).await
     }
 
     async fn store(&self, table: &Table, row: &[Datum]) -> Result<()> {
@@ -81,26 +91,27 @@ impl Run<'_> {
         self.cancel.run(store).await.map(drop)
     }
 
+    /// Rows of values, each for its column; the other columns get their defaults.
     pub(crate) async fn value_rows(
         &self,
         table: &Arc<Table>,
         columns: &[usize],
-        rows: &[&Vec<Expr>],
+        rows: &[Vec<Expr>],
     ) -> Result<Vec<Vec<Datum>>> {
         assert!(rows.iter().all(|row| row.len() == columns.len()), "the values were counted before");
-        let mut computed: Vec<(usize, Expr)> = vec![];
+        let mut computed: Vec<Computed<'_>> = vec![];
         let unlisted: Vec<usize> = live_columns(table)
             .filter(|(at, c)| !columns.contains(at) && c.default_sql.is_some())
             .map(|(at, _)| at)
             .collect();
         let mut cells: Vec<Vec<(usize, Cell)>> = vec![];
         for row in rows {
-            let default = [Expr::Identifier(Ident::new("default"))];
-            let listed = columns.iter().copied().zip(row.iter());
-            let defaults = unlisted.iter().map(|at| (*at, &default[0]));
             let mut out = vec![];
-            for (at, expr) in listed.chain(defaults) {
+            for (at, expr) in columns.iter().copied().zip(row) {
                 out.push((at, self.cell_of(table, at, expr, &mut computed)?));
+            }
+            for at in &unlisted {
+                out.push((*at, self.default_cell(table, *at, &mut computed)?));
             }
             cells.push(out);
         }
@@ -125,49 +136,57 @@ impl Run<'_> {
         Ok(cells.into_iter().map(fill).collect())
     }
 
-    fn cell_of(&self, table: &Table, at: usize, expr: &Expr, computed: &mut Vec<(usize, Expr)>) -> Result<Cell> {
+    fn cell_of<'c>(&self, table: &Table, at: usize, expr: &'c Expr, computed: &mut Vec<Computed<'c>>) -> Result<Cell> {
         let column = &table.columns[at];
-        if let Some(known) = literal(expr, column).transpose()? {
+        if let Some(known) = constant(expr, column).transpose()? {
             return Ok(Cell::Known(known));
         }
-        let expr = match expr {
-            Expr::Value(value) => match &value.value {
-                Value::Placeholder(name) => {
-                    return Ok(Cell::Known(assign_datum(self.parameter(name)?, column.data_type)?));
-                }
-                _ => expr.clone(),
-            },
-            default if is_default(default) => {
-                let default = default_of(table, at)?;
-                if let Some(known) = literal(&default, column).transpose()? {
-                    return Ok(Cell::Known(known));
-                }
-                default
+        match expr.kind {
+            ExprKind::Parameter(number) => {
+                return Ok(Cell::Known(assign_datum(self.parameter(number)?, column.data_type)?));
             }
-            _ => expr.clone(),
-        };
-        if let Some(call) = old_call_of(&expr) {
+            ExprKind::Default => return self.default_cell(table, at, computed),
+            _ => {}
+        }
+        if let Some(call) = call_of(expr) {
             return Ok(Cell::Sequence(call?));
         }
-        computed.push((at, expr));
+        computed.push((at, Some(expr)));
         Ok(Cell::Computed(computed.len() - 1))
     }
 
-    /// Evaluates expressions, each for the column it goes to.
-    async fn compute(&self, table: &Table, cells: Vec<(usize, Expr)>) -> Result<Vec<Datum>> {
+    fn default_cell(&self, table: &Table, at: usize, computed: &mut Vec<Computed<'_>>) -> Result<Cell> {
+        let column = &table.columns[at];
+        let Some(sql) = &column.default_sql else { return Ok(Cell::Known(Datum::Null)) };
+        let broken = || EngineError::new("XX000", format!("the default {sql} is not an expression"));
+        let default = Stored::read(sql).ok_or_else(broken)?;
+        if let Some(known) = constant(default.expr(), column).transpose()? {
+            return Ok(Cell::Known(known));
+        }
+        if let Some(call) = call_of(default.expr()) {
+            return Ok(Cell::Sequence(call?));
+        }
+        computed.push((at, None));
+        Ok(Cell::Computed(computed.len() - 1))
+    }
+
+    /// Evaluates expressions and defaults, each for the column it goes to.
+    async fn compute(&self, table: &Arc<Table>, cells: Vec<Computed<'_>>) -> Result<Vec<Datum>> {
         if cells.is_empty() {
             return Ok(vec![]);
         }
-        let query = values_query(cells.iter().map(|(_, expr)| expr.clone()))?;
-        let plan = self.plan(&query, None).await?;
-        for (number, (at, _)) in cells.iter().enumerate() {
-            check_assignable(plan.schema().field(number).data_type(), &table.columns[*at], false)?;
-        }
+        let wanted = cells.iter().map(|(at, value)| match value {
+            Some(value) => Wanted::Value { column: &table.columns[*at], value },
+            None => Wanted::Default(&table.columns[*at]),
+        });
+        let called = Ident { at: 0, name: table.name.clone() };
+        let over = alone_over(table, &called, Part::Values, wanted.collect());
+        let plan = self.plan_over(&over).await?;
         let batches = self.collect(&plan, None).await?;
         let row: &RecordBatch =
             batches.iter().find(|b| b.num_rows() == 1).expect("a SELECT without FROM gives one row");
         assert_eq!(row.num_columns(), cells.len(), "a column for each cell");
-        let value = |(number, (at, _)): (usize, &(usize, Expr))| {
+        let value = |(number, (at, _)): (usize, &Computed<'_>)| {
             let mut values = assign_array(row.column(number), &table.columns[*at])?;
             Ok(values.pop().expect("one row"))
         };

@@ -7,9 +7,9 @@
 use crate::error::unsupported;
 use terrace_engine::EngineError;
 use terrace_grammar::statement::{
-    AlterSystem, AlterTable, Copy, CreateIndex, CreateSequence, CreateTable, Declare, Discard, Drop, Execute, Explain,
-    Fetch, Ident, Maintain, ObjectKind, OfSetting, Prepare, Refused, Rename, Role, Set, SetTransaction, Statement,
-    Transaction, TransactionKind, Truncate,
+    AlterSystem, AlterTable, Copy, CreateIndex, CreateSequence, CreateTable, Declare, Delete, Discard, Drop, Execute,
+    Explain, Fetch, Ident, Insert, Maintain, ObjectKind, OfSetting, Prepare, Query, Refused, Rename, Role, Set,
+    SetTransaction, Statement, Transaction, TransactionKind, Truncate, Update,
 };
 
 /// What a statement is.
@@ -58,10 +58,10 @@ pub(crate) enum Command<'s> {
 /// What is done in a transaction.
 #[derive(Clone, Copy)]
 pub(crate) enum Task<'s> {
-    Query,
-    Insert,
-    Update,
-    Delete,
+    Query(&'s Query),
+    Insert(&'s Insert),
+    Update(&'s Update),
+    Delete(&'s Delete),
     Explain(&'s Explain),
     Copy(&'s Copy),
     CreateTable(&'s CreateTable),
@@ -113,11 +113,11 @@ impl<'s> Kind<'s> {
         use Command as C;
         use Task as T;
         match statement {
-            Statement::Query(query) if query.locking.is_empty() => Kind::query("SELECT"),
-            Statement::Query(_) => Kind::query("SELECT FOR UPDATE"),
-            Statement::Insert(_) => Kind::task("INSERT", T::Insert).returns(Returns::Changes),
-            Statement::Update(_) => Kind::task("UPDATE", T::Update).returns(Returns::Changes),
-            Statement::Delete(_) => Kind::task("DELETE", T::Delete).returns(Returns::Changes),
+            Statement::Query(query) if query.locking.is_empty() => Kind::query("SELECT", query),
+            Statement::Query(query) => Kind::query("SELECT FOR UPDATE", query),
+            Statement::Insert(insert) => Kind::task("INSERT", T::Insert(insert)).returns(Returns::Changes),
+            Statement::Update(update) => Kind::task("UPDATE", T::Update(update)).returns(Returns::Changes),
+            Statement::Delete(delete) => Kind::task("DELETE", T::Delete(delete)).returns(Returns::Changes),
             Statement::Explain(explain) => {
                 Kind::task("EXPLAIN", T::Explain(explain)).returns(Returns::Plan).writes(Writes::AsExplained)
             }
@@ -173,8 +173,8 @@ impl<'s> Kind<'s> {
         Kind::new(tag, Work::Missing, Writes::Never)
     }
 
-    fn query(tag: &'static str) -> Kind<'s> {
-        Kind::task(tag, Task::Query).returns(Returns::Query).writes(Writes::AsQuery)
+    fn query(tag: &'static str, query: &'s Query) -> Kind<'s> {
+        Kind::task(tag, Task::Query(query)).returns(Returns::Query).writes(Writes::AsQuery)
     }
 
     fn transaction(transaction: &'s Transaction) -> Kind<'s> {
@@ -214,8 +214,8 @@ impl<'s> Kind<'s> {
     pub(crate) fn tag_of_rows(&self, rows: u64) -> String {
         match (self.work, self.returns) {
             (_, Returns::Plan | Returns::Setting) => self.tag.to_owned(),
-            (Work::Transaction(Task::Insert), _) => format!("INSERT 0 {rows}"),
-            (Work::Transaction(Task::Query), _) => format!("SELECT {rows}"),
+            (Work::Transaction(Task::Insert(_)), _) => format!("INSERT 0 {rows}"),
+            (Work::Transaction(Task::Query(_)), _) => format!("SELECT {rows}"),
             _ => format!("{} {rows}", self.tag),
         }
     }

@@ -11,26 +11,26 @@
 pub(crate) mod within;
 
 use crate::error::{from_arrow, from_datafusion, unsupported};
-use crate::parse::{fold, object_name};
-use crate::plan::changes::{TargetTable, column_of, source_query, target_table};
+use crate::parse::relation;
+use crate::plan::bind::over::{Over, Part, Rows, Wanted};
 use crate::plan::scan::{rid_from_u64, version_from};
+use crate::statement::changes::called;
 use crate::statement::outcome::Done;
 use crate::statement::run::Run;
 use crate::transaction::OneRow;
-use crate::values::live_columns;
 use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::datatypes::{Schema, SchemaRef, UInt64Type};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, LimitClause, LockClause, LockType, NonBlock, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, Statement, Value,
-};
 use futures::{StreamExt, stream};
 use std::sync::Arc;
 use terrace_engine::{Datum, EngineError, LockWait, Result, RowLock, RowLockOutcome, Table};
+use terrace_grammar::statement::{
+    Body, Distinct, Expr, ExprKind, FromItem, Ident, Literal, LockStrength, LockWait as Wait, Locking as Clause, Name,
+    Query, Select,
+};
 
 /// What is asked for.
 struct Locking {
@@ -40,51 +40,32 @@ struct Locking {
     offset: usize,
 }
 
-fn select_of(query: &Query) -> Result<&Select> {
+/// The SELECT that a locking query is, and its table with what it is called.
+fn select_of(query: &Query) -> Result<(&Select, &Name, Ident)> {
     let not_with = |what: &str| EngineError::new("0A000", format!("FOR UPDATE is not allowed with {what}"));
-    let SetExpr::Select(select) = query.body.as_ref() else { return Err(not_with("UNION/INTERSECT/EXCEPT")) };
+    let Body::Select(select) = &query.body else { return Err(not_with("UNION/INTERSECT/EXCEPT")) };
     if query.with.is_some() {
         return Err(unsupported("FOR UPDATE with WITH"));
     }
-    if select.distinct.is_some() {
+    if select.distinct != Distinct::No {
         return Err(not_with("DISTINCT clause"));
     }
-    let grouped = !matches!(&select.group_by, GroupByExpr::Expressions(by, rest) if by.is_empty() && rest.is_empty());
-    if grouped || select.having.is_some() {
+    if select.group.is_some() || select.having.is_some() {
         return Err(not_with("GROUP BY clause"));
     }
+    if !select.windows.is_empty() {
+        return Err(not_with("window functions"));
+    }
     match select.from.as_slice() {
-        [one] if one.joins.is_empty() => Ok(select),
+        [FromItem::Table { name, only: _, alias: None }] => Ok((select, name, called(name, None))),
+        [FromItem::Table { name, only: _, alias: Some(alias) }] if alias.columns.is_empty() => {
+            Ok((select, name, alias.name.clone()))
+        }
+        [FromItem::Table { .. }] => Err(unsupported("column aliases of a target")),
         [] => Err(unsupported("FOR UPDATE without a table")),
+        [FromItem::Query { .. } | FromItem::Functions { .. }] => Err(unsupported("this target")),
         _ => Err(unsupported("FOR UPDATE of a join")),
     }
-}
-
-/// The items, with `*` spelt out: the target has columns that nobody asked for.
-fn items(select: &Select, target: &TargetTable, table: &Table) -> Result<Vec<SelectItem>> {
-    let mut items = vec![];
-    for item in &select.projection {
-        let options = match item {
-            SelectItem::Wildcard(options) => options,
-            SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
-                let own = name.0.len() == 1 && name.0[0].as_ident().is_some_and(|i| fold(i) == fold(&target.alias));
-                if !own {
-                    return Err(EngineError::new("42P01", format!("missing FROM-clause entry for table \"{name}\"")));
-                }
-                options
-            }
-            SelectItem::QualifiedWildcard(..) => return Err(unsupported("this form of *")),
-            item => {
-                items.push(item.clone());
-                continue;
-            }
-        };
-        if !options.to_string().is_empty() {
-            return Err(unsupported("this form of *"));
-        }
-        items.extend(live_columns(table).map(|(_, c)| column_of(target, &c.name)));
-    }
-    Ok(items)
 }
 
 /// Bytes that a batch of one row takes beside its values.
@@ -110,16 +91,22 @@ impl Run<'_> {
     }
 
     async fn lock_rows(&self, query: &Query) -> Result<LockedRows> {
-        let select = select_of(query)?;
-        let target = target_table(&select.from[0].relation)?;
-        let locking = self.locking(query, &target)?;
-        let table = self.locked_table(&target.name, false).await?;
-        let mut source = source_query(&target, items(select, &target, &table)?, &[], &select.selection);
-        if let Statement::Query(inner) = &mut source {
-            inner.order_by = query.order_by.clone();
-            crate::plan::naming::name_columns(&mut inner.body);
-        }
-        let plan = self.plan(&source, Some(&table)).await.map_err(|error| match error.state.0 {
+        let (select, name, called) = select_of(query)?;
+        let locking = self.locking(query, &called)?;
+        let table = self.locked_table(&relation(name)?, false).await?;
+        let over = Over {
+            table: &table,
+            called: &called,
+            rows: Rows::Target,
+            part: Part::Locking,
+            with: None,
+            from: &[],
+            filter: select.filter.as_ref(),
+            order: &query.order,
+            wanted: select.items.iter().map(Wanted::Item).collect(),
+            kept: false,
+        };
+        let plan = self.plan_over(&over).await.map_err(|error| match error.state.0 {
             // The row's address is no group's.
             "42803" => EngineError::new("0A000", "FOR UPDATE is not allowed with aggregate functions"),
             _ => error,
@@ -180,49 +167,37 @@ impl Run<'_> {
         }
     }
 
-    fn locking(&self, query: &Query, target: &TargetTable) -> Result<Locking> {
-        let [LockClause { lock_type, of, nonblock }] = query.locks.as_slice() else {
+    fn locking(&self, query: &Query, called: &Ident) -> Result<Locking> {
+        let [Clause { at: _, strength, of, wait }] = query.locking.as_slice() else {
             return Err(unsupported("several FOR UPDATE clauses"));
         };
-        if let Some(of) = of
-            && !(of.0.len() == 1 && object_name(of)? == fold(&target.alias))
-        {
-            let message = format!("relation \"{of}\" in FOR UPDATE clause not found in FROM clause");
+        if let Some(of) = of.iter().find(|of| of.parts().len() > 1 || of.last().name != called.name) {
+            let message = format!("relation \"{}\" in FOR UPDATE clause not found in FROM clause", of.shown());
             return Err(EngineError::new("42P01", message));
         }
-        let lock = match lock_type {
-            LockType::Share => RowLock::Share,
-            LockType::Update => RowLock::Exclusive,
+        let lock = match strength {
+            LockStrength::KeyShare | LockStrength::Share => RowLock::Share,
+            LockStrength::NoKeyUpdate | LockStrength::Update => RowLock::Exclusive,
         };
-        let wait = match nonblock {
-            None => LockWait::Wait,
-            Some(NonBlock::Nowait) => LockWait::NoWait,
-            Some(NonBlock::SkipLocked) => LockWait::Skip,
+        let wait = match wait {
+            Wait::Wait => LockWait::Wait,
+            Wait::NoWait => LockWait::NoWait,
+            Wait::SkipLocked => LockWait::Skip,
         };
-        if query.fetch.is_some() {
-            return Err(unsupported("FETCH FIRST with FOR UPDATE"));
+        if query.with_ties {
+            return Err(unsupported("FETCH FIRST ... WITH TIES"));
         }
-        let (limit, offset) = match &query.limit_clause {
-            None => (None, None),
-            Some(LimitClause::LimitOffset { limit, offset, limit_by }) if limit_by.is_empty() => {
-                (limit.as_ref(), offset.as_ref().map(|o| &o.value))
-            }
-            Some(_) => return Err(unsupported("this form of LIMIT")),
-        };
-        let limit = limit.map(|l| self.count(l, "LIMIT")).transpose()?.flatten();
-        let offset = offset.map(|o| self.count(o, "OFFSET")).transpose()?.flatten().unwrap_or(0);
+        let limit = query.limit.as_ref().map(|l| self.count(l, "LIMIT")).transpose()?.flatten();
+        let offset = query.offset.as_ref().map(|o| self.count(o, "OFFSET")).transpose()?.flatten().unwrap_or(0);
         Ok(Locking { lock, wait, limit, offset })
     }
 
     /// `None`: NULL, or ALL.
     fn count(&self, expr: &Expr, clause: &str) -> Result<Option<usize>> {
-        let Expr::Value(value) = expr else {
-            return Err(unsupported(format!("an expression in {clause} with FOR UPDATE")));
-        };
-        let number = match &value.value {
-            Value::Null => return Ok(None),
-            Value::Number(text, _) => text.parse::<i64>().ok(),
-            Value::Placeholder(name) => match self.parameter(name)? {
+        let number = match &expr.kind {
+            ExprKind::Literal(Literal::Null) => return Ok(None),
+            ExprKind::Literal(Literal::Int(number)) => Some(*number),
+            ExprKind::Parameter(number) => match self.parameter(*number)? {
                 Datum::Null => return Ok(None),
                 Datum::Int8(n) => Some(n),
                 Datum::Int4(n) => Some(n.into()),
@@ -236,7 +211,7 @@ impl Run<'_> {
                 let state = if clause == "LIMIT" { "2201W" } else { "2201X" };
                 Err(EngineError::new(state, format!("{clause} must not be negative")))
             }
-            None => Err(unsupported(format!("{expr} in {clause} with FOR UPDATE"))),
+            None => Err(unsupported(format!("an expression in {clause} with FOR UPDATE"))),
         }
     }
 }

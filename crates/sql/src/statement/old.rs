@@ -1,20 +1,21 @@
-//! The trees that DataFusion's SQL planner reads. They are made of what still takes that way: of queries that the
-//! binder has no arm for, and of changes of rows.
+//! The trees that DataFusion's SQL planner reads. They are made of queries that the binder has no arm for.
 //!
 //! 1. The text was parsed by the grammar before: whatever is refused here is valid SQL that Terrace does not take
 //!    (0A000).
+use crate::error::unsupported;
 use crate::parse;
 use crate::plan::bind::Tree;
 use crate::plan::refusals;
 use crate::stack::on_stack;
+use crate::statement::changes::plain_values;
 use datafusion::sql::sqlparser::ast::Statement as Ast;
 use datafusion::sql::sqlparser::tokenizer::TokenWithSpan;
 use std::ops::Range;
 use std::sync::OnceLock;
 use terrace_engine::{EngineError, Result};
-use terrace_grammar::statement::{At, CopySource, Statement};
+use terrace_grammar::statement::{At, CopySource, Insert, Statement};
 
-/// The query or change of a statement, as the old way reads it.
+/// The query of a statement, as the old way reads it.
 pub(crate) struct Old {
     text: String,
     tree: OnceLock<Ast>,
@@ -36,7 +37,15 @@ impl Old {
         Some(Old { text, tree: OnceLock::new() })
     }
 
-    pub(crate) fn tree(&self) -> Result<&Ast> {
+    /// The query, to be planned. One that locks rows is not planned as it stands.
+    pub(crate) fn statement(&self) -> Result<Ast> {
+        match self.tree()? {
+            Ast::Query(query) if !query.locks.is_empty() => Err(unsupported("SELECT FOR UPDATE within this statement")),
+            query => Ok(query.clone()),
+        }
+    }
+
+    fn tree(&self) -> Result<&Ast> {
         if let Some(tree) = self.tree.get() {
             return Ok(tree);
         }
@@ -55,10 +64,14 @@ fn read(tokens: Vec<TokenWithSpan>) -> Result<Ast> {
 
 /// A bound on the depth of a statement of which nothing is planned as it stands. `height`: its tree's.
 pub(crate) fn depth_of(sql: &str, height: u32) -> Result<usize> {
-    match height {
-        low @ 0..=LOW => Ok(low as usize),
-        _ => parse::tokens(sql).map(|(_, depth)| depth).map_err(not_taken),
+    if height <= LOW {
+        return Ok(height as usize);
     }
+    let (tokens, depth) = parse::tokens(sql).map_err(not_taken)?;
+    if parse::depth::doubling::may_double(tokens.iter().map(|token| &token.token)) {
+        on_stack(depth, || parse::parse_tokens(tokens)).map_err(not_taken)?;
+    }
+    Ok(depth)
 }
 
 /// Trees that nobody needs to measure otherwise.
@@ -72,15 +85,19 @@ fn not_taken(error: EngineError) -> EngineError {
     }
 }
 
-/// Where a query or a change stands in a statement, whose other parts are not planned.
+/// Where a query stands in a statement, whose other parts are planned otherwise.
 fn planned(tree: &Tree) -> Option<Range<At>> {
+    fn of_insert(insert: &Insert) -> Option<Range<At>> {
+        let query = insert.source.as_ref().is_some_and(|source| plain_values(source).is_none());
+        query.then(|| insert.place.clone())
+    }
     match tree.statement() {
-        Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => Some(tree.place()),
+        Statement::Query(_) => Some(tree.place()),
+        Statement::Insert(insert) => of_insert(insert),
         Statement::Declare(declare) => Some(declare.place.clone()),
         Statement::Explain(explain) => match &explain.statement {
-            Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
-                Some(explain.place.clone())
-            }
+            Statement::Query(_) => Some(explain.place.clone()),
+            Statement::Insert(insert) => of_insert(insert),
             _ => None,
         },
         Statement::Copy(copy) => match &copy.source {

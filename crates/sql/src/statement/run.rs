@@ -8,8 +8,8 @@ use crate::error::{from_datafusion, unsupported};
 use crate::panics::{caught, caught_now};
 use crate::parse::sequence_calls::Call;
 use crate::pgcatalog::SessionInfo;
+use crate::plan::bind::Tree;
 use crate::plan::bind::over::Over;
-use crate::plan::bind::{Binding, Tree};
 use crate::plan::planner::{Asked, Planner, task, typed};
 use crate::statement::old::Old;
 use crate::transaction::{OneRow, StatementContext, TxnCell};
@@ -21,7 +21,6 @@ use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
-use datafusion::sql::sqlparser::ast::Statement;
 use futures::StreamExt;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -138,45 +137,29 @@ impl Run<'_> {
         }
     }
 
-    /// The query or change in the statement.
-    pub(crate) fn old(&self) -> Result<&Statement> {
-        self.old.expect("a query or a change has one").tree()
+    /// Plans the statement's query, from its tree if it can be bound, and locks what it reads. `calls`: functions of
+    /// sequences are called.
+    pub(crate) async fn plan_own(&self, calls: bool) -> Result<LogicalPlan> {
+        let old = self.old.expect("a query has its text");
+        self.plan_asked(Asked::Either(self.tree, &|| old.statement()), calls).await
     }
 
-    /// Plans a query and locks what it reads. `target`: the table that [`crate::plan::planner::TARGET`] stands for,
-    /// locked already.
-    pub(crate) async fn plan(&self, query: &Statement, target: Option<&Arc<Table>>) -> Result<LogicalPlan> {
-        self.plan_asked(Asked::Either(None, query), target, true).await
-    }
-
-    /// Plans the statement's query, from its tree if it can be bound. `calls`: functions of sequences are called.
-    pub(crate) async fn plan_own(&self, query: &Statement, calls: bool) -> Result<LogicalPlan> {
-        self.plan_asked(Asked::Either(self.tree, query), None, calls).await
-    }
-
-    #[allow(dead_code, reason = "statements come here as they go over to the grammar's tree")]
     /// Plans a query from its tree, and locks what it reads.
     pub(crate) async fn plan_tree(&self, query: &Query) -> Result<LogicalPlan> {
-        self.plan_asked(Asked::Query(query), None, true).await
+        self.plan_asked(Asked::Query(query), true).await
     }
 
-    #[allow(dead_code, reason = "statements come here as they go over to the grammar's tree")]
     /// Plans expressions over a table that is locked already, and locks what they read beside it.
     pub(crate) async fn plan_over(&self, over: &Over<'_>) -> Result<LogicalPlan> {
-        self.plan_asked(Asked::Over(over), None, true).await
+        self.plan_asked(Asked::Over(over), true).await
     }
 
-    /// Whether the statement's query may be bound.
-    pub(crate) fn binds(&self) -> bool {
-        self.tree.is_some_and(|tree| tree.binding != Binding::Never && tree.query().is_some())
-    }
-
-    async fn plan_asked(&self, asked: Asked<'_>, target: Option<&Arc<Table>>, calls: bool) -> Result<LogicalPlan> {
+    async fn plan_asked(&self, asked: Asked<'_>, calls: bool) -> Result<LogicalPlan> {
         let mut numbers: Option<BTreeMap<At, i64>> = None;
         loop {
             let version = self.engine.catalog().version();
             let catalog = self.begin_statement().await;
-            let planner = Planner { numbers: numbers.as_ref(), ..self.planner(&catalog, target).await };
+            let planner = Planner { numbers: numbers.as_ref(), ..self.planner(&catalog).await };
             let types: Vec<Option<DataType>> = self.types.iter().copied().map(Some).collect();
             let planned = Box::pin(planner.plan_asked(asked, &types)).await?;
             let mut locked = Ok(());
@@ -213,36 +196,24 @@ impl Run<'_> {
         Ok(numbers)
     }
 
-    #[allow(dead_code, reason = "statements come here as they go over to the grammar's tree")]
     /// Plans expressions over what the statement is given, and nothing that would have to be locked.
     pub(crate) async fn plan_over_alone(&self, over: &Over<'_>) -> Result<LogicalPlan> {
         let catalog = match &self.cell.lock().await.txn {
             Some(txn) => txn.catalog(),
             None => self.engine.catalog(),
         };
-        let planned = self.planner(&catalog, None).await.plan_over(over, &[])?;
+        let planned = self.planner(&catalog).await.plan_over(over, &[])?;
         assert!(planned.tables.is_empty(), "it reads no table");
         Ok(planned.plan)
     }
 
-    /// Plans a query over what the statement is given, and nothing that would have to be locked.
-    pub(crate) async fn plan_alone(&self, query: &Statement, given: &Arc<Table>) -> Result<LogicalPlan> {
-        let catalog = match &self.cell.lock().await.txn {
-            Some(txn) => txn.catalog(),
-            None => self.engine.catalog(),
-        };
-        let planned = Box::pin(self.planner(&catalog, Some(given)).await.plan(query.clone(), &[])).await?;
-        assert!(planned.tables.is_empty(), "it reads no table");
-        Ok(planned.plan)
-    }
-
-    pub(crate) async fn planner<'p>(&'p self, catalog: &'p Arc<Catalog>, target: Option<&Arc<Table>>) -> Planner<'p> {
+    pub(crate) async fn planner<'p>(&'p self, catalog: &'p Arc<Catalog>) -> Planner<'p> {
         Planner {
             state: self.state.get(),
             unusable_indexes: self.unusable_indexes(catalog).await,
             catalog,
             info: self.info,
-            target: target.cloned(),
+            target: None,
             text: self.tree.map(Tree::text),
             numbers: None,
         }
@@ -337,9 +308,8 @@ impl Run<'_> {
     }
 
     /// The value of a parameter `$n`.
-    pub(crate) fn parameter(&self, name: &str) -> Result<Datum> {
-        let number: Option<usize> = name.strip_prefix('$').and_then(|n| n.parse().ok());
-        let value = number.and_then(|n| self.parameters.get(n.checked_sub(1)?));
-        value.cloned().ok_or_else(|| EngineError::new("42P02", format!("there is no parameter {name}")))
+    pub(crate) fn parameter(&self, number: u32) -> Result<Datum> {
+        let value = (number as usize).checked_sub(1).and_then(|at| self.parameters.get(at));
+        value.cloned().ok_or_else(|| EngineError::new("42P02", format!("there is no parameter ${number}")))
     }
 }

@@ -12,7 +12,7 @@
 
 use crate::error::{undefined_table, unsupported};
 use crate::parse::relation;
-use crate::parse::sequence_calls::{Call, calls, replaced, sequence_of};
+use crate::parse::sequence_calls::{Call, sequence_of};
 use crate::parse::stored::Stored;
 use crate::parse::types::data_type;
 use crate::statement::ddl::{check_name, choose_name, relation_exists};
@@ -20,7 +20,6 @@ use crate::statement::dispatch::skip_existing;
 use crate::statement::run::Run;
 use crate::transaction::Reserved;
 use crate::values::is_sequence;
-use datafusion::sql::sqlparser::ast::{Query, Statement as Ast};
 use std::sync::Arc;
 use terrace_engine::{
     Catalog, ColumnDef, DataType, Datum, EngineError, Isolation, Result, Scan, Table, TableSpec, Txn, UpdateOutcome,
@@ -278,14 +277,6 @@ impl Run<'_> {
             self.cancel.run(drop).await?;
         }
         Ok(())
-    }
-
-    pub(crate) async fn with_values(&self, query: &Query) -> Result<Ast> {
-        let mut values = vec![];
-        for call in calls(query)? {
-            values.push(self.sequence(&call).await?);
-        }
-        replaced(query, &values)
     }
 
     /// Carries a call out.

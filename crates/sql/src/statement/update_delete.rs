@@ -8,23 +8,23 @@
 //! 3. A row that joins to several is changed once.
 //! 4. Queries in the condition that lock rows have run before, when the target was locked already (see
 //!    [`crate::statement::lock_rows::within`]).
-use crate::error::from_datafusion;
+use crate::error::{from_datafusion, unsupported};
 use crate::memory::row_bytes;
-use crate::plan::changes::{
-    assignments, delete_query, delete_target, is_default, is_open_literal, update_query, update_target,
-};
+use crate::parse::relation;
 use crate::plan::scan::{rid_from_u64, version_from};
+use crate::statement::changes::{assigned, called, delete_over, update_over};
+use crate::statement::lock_rows::within::queries;
 use crate::statement::returning::Changed;
 use crate::statement::run::Run;
 use crate::transaction::OneRow;
-use crate::values::{array_datum, assign_array, check_assignable, check_not_null, live_columns};
+use crate::values::{array_datum, assign_array, check_not_null, live_columns};
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::UInt64Type;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::sql::sqlparser::ast::{Assignment, Delete, Update};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use terrace_engine::{Datum, Result, Table, UpdateOutcome, Version};
+use terrace_grammar::statement::{Delete, Expr, Update, With};
 use terrace_storage::Rid;
 
 /// One row's change: `row` is what it becomes; of a row to be deleted, what it is.
@@ -42,34 +42,39 @@ pub(crate) struct Source<'t> {
     pub(crate) assigned: Option<Vec<usize>>,
 }
 
+/// A locking query runs by itself: it would take a name of WITH for a table's.
+fn refuse_locks_beside(with: Option<&With>, condition: Option<&Expr>) -> Result<()> {
+    match with.is_some() && !queries(condition).is_empty() {
+        true => Err(unsupported("FOR UPDATE in the condition of a statement with WITH")),
+        false => Ok(()),
+    }
+}
+
 impl Run<'_> {
     pub(crate) async fn update(&self, update: &Update) -> Result<Changed> {
-        let target = update_target(update)?;
-        let table = self.write_table(&target.name).await?;
-        if let Some(settled) = self.settle(&update.selection).await? {
-            let update = Update { selection: settled.condition.clone(), ..update.clone() };
-            return Box::pin(settled.run(self).update(&update)).await;
-        }
-        let (query, assigned) = update_query(update, &target, &table)?;
-        let plan = self.plan(&query, Some(&table)).await?;
-        check_types(&plan, &table, &assigned, &update.assignments)?;
-        let source = Source { table: &table, plan, assigned: Some(assigned) };
-        let (count, rows) = self.change(source, update.returning.is_some()).await?;
-        self.changed(&table, &target.alias, update.returning.as_deref(), count, rows).await
+        let table = self.write_table(&relation(&update.target)?).await?;
+        let called = called(&update.target, update.alias.as_ref());
+        refuse_locks_beside(update.with.as_ref(), update.filter.as_ref())?;
+        let settled = self.settle(update.filter.as_ref()).await?;
+        let run = settled.run(self);
+        let assigned = assigned(&update.set, &table)?;
+        let plan = run.plan_over(&update_over(update, (&table, &called), settled.condition(), &assigned)).await?;
+        let positions = assigned.iter().map(|(at, _)| *at).collect();
+        let source = Source { table: &table, plan, assigned: Some(positions) };
+        let (count, rows) = run.change(source, !update.returning.is_empty()).await?;
+        run.changed(&table, &called, &update.returning, count, rows).await
     }
 
     pub(crate) async fn delete(&self, delete: &Delete) -> Result<Changed> {
-        let target = delete_target(delete)?;
-        let table = self.write_table(&target.name).await?;
-        if let Some(settled) = self.settle(&delete.selection).await? {
-            let delete = Delete { selection: settled.condition.clone(), ..delete.clone() };
-            return Box::pin(settled.run(self).delete(&delete)).await;
-        }
-        let query = delete_query(delete, &target, &table);
-        let plan = self.plan(&query, Some(&table)).await?;
+        let table = self.write_table(&relation(&delete.target)?).await?;
+        let called = called(&delete.target, delete.alias.as_ref());
+        refuse_locks_beside(delete.with.as_ref(), delete.filter.as_ref())?;
+        let settled = self.settle(delete.filter.as_ref()).await?;
+        let run = settled.run(self);
+        let plan = run.plan_over(&delete_over(delete, (&table, &called), settled.condition())).await?;
         let source = Source { table: &table, plan, assigned: None };
-        let (count, rows) = self.change(source, delete.returning.is_some()).await?;
-        self.changed(&table, &target.alias, delete.returning.as_deref(), count, rows).await
+        let (count, rows) = run.change(source, !delete.returning.is_empty()).await?;
+        run.changed(&table, &called, &delete.returning, count, rows).await
     }
 
     /// How many rows it changed, and with `returning` those rows as they are now; deleted ones as they were. Each batch
@@ -185,16 +190,4 @@ impl Source<'_> {
         };
         Ok((0..batch.num_rows()).map(row).collect())
     }
-}
-
-pub(crate) fn check_types(plan: &LogicalPlan, table: &Table, assigned: &[usize], sets: &[Assignment]) -> Result<()> {
-    let first = 3 + live_columns(table).count();
-    let values = assignments(sets)?;
-    assert_eq!(plan.schema().fields().len(), first + assigned.len(), "changes.rs, invariant 2");
-    assert_eq!(values.len(), assigned.len(), "a value for each assigned column");
-    for (i, at) in assigned.iter().enumerate() {
-        let literal = is_open_literal(&values[i].1) || is_default(&values[i].1);
-        check_assignable(plan.schema().field(first + i).data_type(), &table.columns[*at], literal)?;
-    }
-    Ok(())
 }

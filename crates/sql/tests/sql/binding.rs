@@ -132,7 +132,8 @@ async fn queries_of_slt_are_bound_as_they_were_planned() {
         let mut client = Client::new(&database);
         client.session.run_by_key(false);
         client.session.bind_queries(Binding::Never);
-        for sql in statements {
+        // The old way knows no functions of sequences.
+        for sql in statements.into_iter().filter(|sql| !sql.contains("currval(") && !sql.contains("lastval(")) {
             tally.compare(&mut client, &sql, show).await;
         }
     }

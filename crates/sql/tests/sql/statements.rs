@@ -10,6 +10,7 @@ mod cursors;
 mod deep;
 mod given_up;
 mod kernels;
+mod kinds;
 mod letters;
 mod lock_rows;
 mod memory;

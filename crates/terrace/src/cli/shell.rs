@@ -4,14 +4,13 @@
 //! alike.
 //!
 //! 1. Input that is not typed stops at its first error, with exit code 1.
-//! 2. What is sent is whole statements: the lexer finds the semicolons that end them.
+//! 2. What is sent is whole statements: the grammar's lexer finds the semicolons that end them.
 
 #![allow(clippy::disallowed_methods, reason = "a prompt has files and a clock")]
 
 mod client;
 mod complete;
 mod copy;
-mod lexer;
 mod meta;
 mod print;
 
@@ -218,7 +217,7 @@ impl Shell {
             }
             text.push_str(&line);
             text.push('\n');
-            while let Some(end) = lexer::statement_end(&text) {
+            while let Some(end) = terrace_grammar::statement_end(&text) {
                 let rest = text.split_off(end);
                 let statement = std::mem::replace(&mut text, rest);
                 self.statement_or_copy(&statement, &mut read).await?;
@@ -309,7 +308,7 @@ enum Going {
 fn going(text: &str) -> Going {
     match text.trim().is_empty() {
         true => Going::Fresh,
-        false if lexer::within_quotes(text) => Going::Quoted,
+        false if terrace_grammar::within_quotes(text) => Going::Quoted,
         false => Going::Statement,
     }
 }

@@ -61,7 +61,7 @@ fn json_nests_plans() {
 
 fn options(sql: &str) -> Result<Options> {
     let parsed = crate::parse::statement(sql)?.expect("a statement");
-    let tree_of::Statement::Explain(explain) = parsed.statement() else { panic!("{sql}") };
+    let Statement::Explain(explain) = parsed.statement() else { panic!("{sql}") };
     Options::of(explain)
 }
 

@@ -9,9 +9,11 @@
 use super::is_volatile;
 use crate::error::from_datafusion;
 use crate::memory::row_bytes;
-use crate::parse::sequence_calls::{old_call_of, sequence_of};
-use crate::parse::template;
-use crate::plan::changes::{check_count, default_of, is_open_literal, literal, values_query};
+use crate::parse::constants::constant;
+use crate::parse::sequence_calls::{call_of, sequence_of};
+use crate::parse::stored::Stored;
+use crate::plan::bind::over::{Over, Part, Rows, Wanted};
+use crate::statement::changes::{alone_over, check_count};
 use crate::statement::returning::Changed;
 use crate::statement::run::{Collected, Run};
 use crate::values::{assign_array, assign_datum, check_assignable, check_not_null, live_columns};
@@ -19,9 +21,9 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::sql::sqlparser::ast::{Expr, Ident, Insert, Query, SelectItem, SetExpr, Statement, Value};
 use std::sync::Arc;
-use terrace_engine::{Datum, Result, Table};
+use terrace_engine::{Datum, EngineError, Result, RowBuf, Table};
+use terrace_grammar::statement::{Body, Expr, ExprKind, Ident, Insert, Literal, Query};
 
 /// What rows are made of: a query's, and the defaults of the columns that it does not fill.
 struct RowMaker<'a> {
@@ -40,12 +42,11 @@ impl Run<'_> {
     pub(super) async fn insert_select(
         &self,
         insert: &Insert,
-        table: &Arc<Table>,
-        alias: &Ident,
+        (table, called): (&Arc<Table>, &Ident),
         columns: &[usize],
         source: &Query,
     ) -> Result<Changed> {
-        let plan = self.plan_own(&Statement::Query(Box::new(source.clone())), true).await?;
+        let plan = self.plan_own(true).await?;
         let fields = plan.schema().fields();
         check_count(fields.len(), columns, !insert.columns.is_empty())?;
         let columns = &columns[..fields.len()];
@@ -55,14 +56,14 @@ impl Run<'_> {
         let maker = Box::pin(self.row_maker(table, columns)).await?;
         let memory = self.memory("rows to insert");
         let keep = |row: &[Datum]| memory.try_grow(row_bytes(row)).map_err(from_datafusion);
-        if insert.on.is_some() {
+        if insert.conflict.is_some() {
             let mut rows = vec![];
             for batch in self.collect(&plan, None).await?.iter() {
                 let made = Box::pin(maker.rows(self, batch)).await?;
                 made.iter().try_for_each(|row| keep(row))?;
                 rows.extend(made);
             }
-            return Box::pin(self.insert_rows(insert, table, alias, rows)).await;
+            return Box::pin(self.insert_rows(insert, (table, called), rows)).await;
         }
         let checking = self.checking(table).await?;
         let (mut count, mut returned) = (0, vec![]);
@@ -82,12 +83,12 @@ impl Run<'_> {
                 self.store(table, row).await?;
             }
             count += rows.len();
-            if insert.returning.is_some() {
+            if !insert.returning.is_empty() {
                 rows.iter().try_for_each(|row| keep(row))?;
                 returned.extend(rows);
             }
         }
-        Box::pin(self.changed(table, alias, insert.returning.as_deref(), count, returned)).await
+        Box::pin(self.changed(table, called, &insert.returning, count, returned)).await
     }
 
     async fn row_maker<'a>(&self, table: &'a Arc<Table>, columns: &'a [usize]) -> Result<RowMaker<'a>> {
@@ -100,47 +101,58 @@ impl Run<'_> {
         let with_default: Vec<usize> =
             live_columns(table).filter(|(_, c)| c.default_sql.is_some()).map(|(at, _)| at).collect();
         let of = |at: &usize| match rest.contains(at) && !numbered(at) {
-            true => Expr::Identifier(Ident::new("default")),
-            false => Expr::Value(Value::Null.with_empty_span()),
+            true => Expr { at: 0, kind: ExprKind::Default },
+            false => Expr { at: 0, kind: ExprKind::Literal(Literal::Null) },
         };
         let constants = match rest.is_empty() {
             true => vec![],
-            false => self.value_rows(table, &with_default, &[&with_default.iter().map(of).collect()]).await?.remove(0),
+            false => self.value_rows(table, &with_default, &[with_default.iter().map(of).collect()]).await?.remove(0),
         };
         Ok(RowMaker { table, columns, rest, varying, constants })
     }
 
     /// Those of the columns whose defaults are volatile: of another value for each row. (A sequence's next value is not
     /// among them.)
-    pub(crate) async fn varying_defaults(&self, table: &Table, columns: &[usize]) -> Result<Vec<usize>> {
+    pub(crate) async fn varying_defaults(&self, table: &Arc<Table>, columns: &[usize]) -> Result<Vec<usize>> {
         let mut varying = vec![];
         for at in columns {
-            let expr = default_of(table, *at)?;
-            if literal(&expr, &table.columns[*at]).is_none()
-                && old_call_of(&expr).is_none()
-                && is_volatile(&self.plan(&values_query([expr].into_iter())?, None).await?)?
-            {
+            let column = &table.columns[*at];
+            let Some(sql) = &column.default_sql else { continue };
+            let broken = || EngineError::new("XX000", format!("the default {sql} is not an expression"));
+            let default = Stored::read(sql).ok_or_else(broken)?;
+            if constant(default.expr(), column).is_some() || call_of(default.expr()).is_some() {
+                continue;
+            }
+            let called = Ident { at: 0, name: table.name.clone() };
+            let over = alone_over(table, &called, Part::Default, vec![Wanted::Default(column)]);
+            if is_volatile(&self.plan_over(&over).await?)? {
                 varying.push(*at);
             }
         }
         Ok(varying)
     }
 
-    /// The defaults of these columns, for so many rows each.
-    async fn default_values(&self, table: &Table, columns: &[usize], rows: usize) -> Result<Vec<Vec<Datum>>> {
+    /// The defaults of these columns, one for each row.
+    async fn default_values(
+        &self,
+        table: &Arc<Table>,
+        columns: &[usize],
+        rows: &[Vec<Datum>],
+    ) -> Result<Vec<Vec<Datum>>> {
         if columns.is_empty() {
             return Ok(vec![]);
         }
-        let exprs = columns.iter().map(|at| default_of(table, *at)).collect::<Result<Vec<_>>>()?;
-        let mut query = values_query(exprs.into_iter())?;
-        let mut each = template(&format!("SELECT 1 FROM generate_series(1, {rows})"))?;
-        if let Statement::Query(query) = &mut query
-            && let (SetExpr::Select(select), SetExpr::Select(each)) = (query.body.as_mut(), each.body.as_mut())
-        {
-            select.from = std::mem::take(&mut each.from);
-        }
-        let batches = self.collect(&self.plan(&query, None).await?, None).await?;
-        let mut values = vec![Vec::with_capacity(rows); columns.len()];
+        // The rows are not whole yet.
+        let mut nullable = Table::clone(table);
+        nullable.columns.iter_mut().for_each(|column| column.not_null = false);
+        let nullable = Arc::new(nullable);
+        let called = Ident { at: 0, name: table.name.clone() };
+        let wanted = columns.iter().map(|at| Wanted::Default(&table.columns[*at])).collect();
+        let over = Over { rows: Rows::Given, ..alone_over(&nullable, &called, Part::Default, wanted) };
+        let physical = self.physical(&self.plan_over(&over).await?).await?;
+        let given = rows.iter().map(|row| RowBuf::encode(&nullable, row)).collect::<Result<Vec<RowBuf>>>()?;
+        let batches = self.drain(self.stream_given(physical, None, Arc::new(given))?).await?;
+        let mut values = vec![Vec::with_capacity(rows.len()); columns.len()];
         for batch in batches.iter() {
             for (number, at) in columns.iter().enumerate() {
                 values[number].extend(assign_array(batch.column(number), &table.columns[*at])?);
@@ -169,7 +181,7 @@ impl RowMaker<'_> {
             let values = assign_array(batch.column(number), &table.columns[*at])?;
             rows.iter_mut().zip(values).for_each(|(row, value)| row[*at] = value);
         }
-        for (at, values) in self.varying.iter().zip(run.default_values(table, &self.varying, rows.len()).await?) {
+        for (at, values) in self.varying.iter().zip(run.default_values(table, &self.varying, &rows).await?) {
             rows.iter_mut().zip(values).for_each(|(row, value)| row[*at] = value);
         }
         for at in self.rest.iter().filter(|at| !self.varying.contains(at)) {
@@ -218,11 +230,10 @@ fn reads(plan: &LogicalPlan, table: &Table) -> Result<bool> {
     Ok(found)
 }
 
-/// Whether the source's item of that number is a quoted literal, whose type the column decides.
+/// Whether the source's item of that number is a quoted literal or a parameter, whose type the column decides.
 fn open_item(source: &Query, number: usize) -> bool {
-    let SetExpr::Select(select) = source.body.as_ref() else { return false };
-    match select.projection.get(number) {
-        Some(SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) => is_open_literal(expr),
-        _ => false,
-    }
+    let Body::Select(select) = &source.body else { return false };
+    select.items.get(number).is_some_and(|item| {
+        matches!(item.expr.kind, ExprKind::Literal(Literal::Text(_) | Literal::Null) | ExprKind::Parameter(_))
+    })
 }

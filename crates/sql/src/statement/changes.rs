@@ -1,0 +1,161 @@
+//! What INSERT, UPDATE and DELETE say: their columns and values, and what of them is planned.
+//!
+//! 1. What is not understood of a statement is refused (0A000), never passed over.
+//! 2. The plan of a change begins with the row's address and version; then come the old columns, then the assigned
+//!    values.
+use crate::error::{undefined_column, unsupported};
+use crate::plan::bind::over::{Over, Part, Rows, Wanted};
+use crate::values::live_columns;
+use std::sync::Arc;
+use terrace_engine::{EngineError, Result, Table};
+use terrace_grammar::statement::{Assignment, Body, Delete, Expr, ExprKind, FromItem, Ident, Name, Query, Update};
+
+/// A column that is assigned to, and its value.
+pub(crate) type Assigned<'q> = (usize, &'q Expr);
+
+/// What the target is called within the statement.
+pub(crate) fn called(target: &Name, alias: Option<&Ident>) -> Ident {
+    alias.unwrap_or(target.last()).clone()
+}
+
+/// The columns of SET and their values; `(a, b) = (1, 2)` is taken apart.
+pub(crate) fn assigned<'q>(set: &'q [Assignment], table: &Table) -> Result<Vec<Assigned<'q>>> {
+    let mut pairs: Vec<(&Ident, &Expr)> = vec![];
+    for assignment in set {
+        match assignment {
+            Assignment::One { column, value } => pairs.push((column, value)),
+            Assignment::Many { at: _, columns, value } => match &value.kind {
+                ExprKind::Row { fields, .. } if fields.len() == columns.len() => {
+                    pairs.extend(columns.iter().zip(fields));
+                }
+                _ => return Err(unsupported("assignment of a row")),
+            },
+        }
+    }
+    let mut all: Vec<Assigned<'q>> = vec![];
+    for (Ident { name, .. }, value) in pairs {
+        let at = live_columns(table).find(|(_, c)| c.name == *name).map(|(at, _)| at);
+        let at = at.ok_or_else(|| undefined_column(name, &table.name))?;
+        if all.iter().any(|(other, _)| *other == at) {
+            return Err(EngineError::new("42601", format!("multiple assignments to same column \"{name}\"")));
+        }
+        all.push((at, value));
+    }
+    Ok(all)
+}
+
+/// What an assigned column becomes.
+pub(crate) fn wanted<'q>(table: &'q Table, assigned: &[Assigned<'q>]) -> Vec<Wanted<'q>> {
+    let value = |(at, value): &Assigned<'q>| match value.kind {
+        ExprKind::Default => Wanted::Default(&table.columns[*at]),
+        _ => Wanted::Value { column: &table.columns[*at], value },
+    };
+    [Wanted::Row].into_iter().chain(assigned.iter().map(value)).collect()
+}
+
+/// The rows that an UPDATE changes, and what they become. `filter`: its condition, or what it became.
+pub(crate) fn update_over<'q>(
+    update: &'q Update,
+    (table, called): (&'q Arc<Table>, &'q Ident),
+    filter: Option<&'q Expr>,
+    assigned: &[Assigned<'q>],
+) -> Over<'q> {
+    Over {
+        table,
+        called,
+        rows: Rows::Target,
+        part: Part::Update,
+        with: update.with.as_ref(),
+        from: &update.from,
+        filter,
+        order: &[],
+        wanted: wanted(table, assigned),
+        kept: false,
+    }
+}
+
+/// The rows that a DELETE removes. The old row is for RETURNING alone.
+pub(crate) fn delete_over<'q>(
+    delete: &'q Delete,
+    (table, called): (&'q Arc<Table>, &'q Ident),
+    filter: Option<&'q Expr>,
+) -> Over<'q> {
+    Over {
+        table,
+        called,
+        rows: Rows::Target,
+        part: Part::Delete,
+        with: delete.with.as_ref(),
+        from: &delete.using,
+        filter,
+        order: &[],
+        wanted: if delete.returning.is_empty() { vec![] } else { vec![Wanted::Row] },
+        kept: false,
+    }
+}
+
+/// Expressions that read no row.
+pub(crate) fn alone_over<'q>(
+    table: &'q Arc<Table>,
+    called: &'q Ident,
+    part: Part,
+    wanted: Vec<Wanted<'q>>,
+) -> Over<'q> {
+    let (with, filter, kept) = (None, None, part == Part::Default);
+    Over { table, called, rows: Rows::None, part, with, from: &[], filter, order: &[], wanted, kept }
+}
+
+/// Positions of the columns that the source's values go to.
+pub(crate) fn insert_columns(names: &[Ident], table: &Table) -> Result<Vec<usize>> {
+    if names.is_empty() {
+        return Ok(live_columns(table).map(|(at, _)| at).collect());
+    }
+    let mut columns = vec![];
+    for Ident { name, .. } in names {
+        let at = live_columns(table).find(|(_, c)| c.name == *name).map(|(at, _)| at);
+        let at = at.ok_or_else(|| undefined_column(name, &table.name))?;
+        if columns.contains(&at) {
+            return Err(EngineError::new("42701", format!("column \"{name}\" specified more than once")));
+        }
+        columns.push(at);
+    }
+    Ok(columns)
+}
+
+/// The rows of a source that is nothing but VALUES.
+pub(crate) fn plain_values(source: &Query) -> Option<&Vec<Vec<Expr>>> {
+    match source {
+        Query {
+            at: _,
+            with: None,
+            body: Body::Values(rows),
+            order,
+            limit: None,
+            with_ties: _,
+            offset: None,
+            locking,
+        } if order.is_empty() && locking.is_empty() => Some(rows),
+        _ => None,
+    }
+}
+
+pub(crate) fn check_count(values: usize, columns: &[usize], listed: bool) -> Result<()> {
+    if values > columns.len() {
+        return Err(EngineError::new("42601", "INSERT has more expressions than target columns"));
+    }
+    if values < columns.len() && listed {
+        return Err(EngineError::new("42601", "INSERT has more target columns than expressions"));
+    }
+    Ok(())
+}
+
+/// The tables that stand in FROM or USING, by their names.
+pub(crate) fn tables_of<'q>(from: &'q [FromItem], found: &mut Vec<&'q Name>) {
+    for item in from {
+        match item {
+            FromItem::Table { name, .. } => found.push(name),
+            FromItem::Join { sides, .. } => tables_of(sides.as_slice(), found),
+            FromItem::Query { .. } | FromItem::Functions { .. } => {}
+        }
+    }
+}
