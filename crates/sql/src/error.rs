@@ -49,7 +49,7 @@ pub(crate) fn from_datafusion(error: DataFusionError) -> EngineError {
         DataFusionError::ArrowError(arrow, _) => from_arrow(*arrow),
         DataFusionError::SQL(parser, _) => from_parser(*parser),
         DataFusionError::SchemaError(schema, _) => from_schema(*schema),
-        DataFusionError::NotImplemented(message) => EngineError::new("0A000", strip(&message)),
+        DataFusionError::NotImplemented(message) => planning::not_implemented(&message),
         DataFusionError::Plan(message) | DataFusionError::Execution(message) => from_message(&message, "42601"),
         DataFusionError::ResourcesExhausted(message) => exhausted(&message),
         DataFusionError::IoError(io) => EngineError::new("58030", io.to_string()),

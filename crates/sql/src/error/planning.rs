@@ -2,6 +2,21 @@
 use super::unsupported;
 use terrace_engine::EngineError;
 
+/// What DataFusion has not, in the words of SQL where it shows its own structures.
+pub(super) fn not_implemented(message: &str) -> EngineError {
+    let has = |needle: &str| message.contains(needle);
+    if has("OuterReferenceColumn(") || has("undecorrelated Subquery") {
+        return unsupported("a subquery that refers to the outer query in this place");
+    }
+    if ["InSubquery(", "Exists(", "ScalarSubquery(", "SetComparison("].into_iter().any(has) {
+        return unsupported("a query in this place");
+    }
+    if has("GetFieldAccess not supported") {
+        return unsupported("a subscript that is no constant");
+    }
+    EngineError::new("0A000", super::strip(message))
+}
+
 /// `None`: it is no mistake that PostgreSQL has a code of its own for.
 pub(super) fn error(message: &str) -> Option<EngineError> {
     let message = message.strip_prefix("Error during planning: ").unwrap_or(message);
@@ -61,7 +76,9 @@ pub(super) fn error(message: &str) -> Option<EngineError> {
     if message.starts_with("Window expressions should not contain a mixed of outer references") {
         return Some(unsupported("a window function of columns of the outer query and of the subquery"));
     }
-    if message.contains("does not satisfy order requirements") {
+    if message.contains("does not satisfy order requirements")
+        || message.starts_with("Expects PARTITION BY expression to be ordered")
+    {
         return Some(unsupported("the order of rows that this statement needs"));
     }
     if message.starts_with("WITH query name ") {

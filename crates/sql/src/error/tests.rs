@@ -31,3 +31,21 @@ fn f6_a_full_temp_device_is_told_as_such() {
     let own = EngineError::new("53100", "the data device is full");
     assert_eq!(from_datafusion(tunnel(own)).message, "the data device is full");
 }
+
+#[test]
+fn what_datafusion_has_not_is_told_in_words_of_sql() {
+    for (message, said) in [
+        (
+            "Physical plan does not support logical expression OuterReferenceColumn(Field { .. }, Column { .. })",
+            "a subquery that refers to the outer query in this place is not supported yet",
+        ),
+        (
+            "Physical plan does not support logical expression InSubquery(InSubquery { expr: .. })",
+            "a query in this place is not supported yet",
+        ),
+        ("something else", "something else"),
+    ] {
+        let error = from_datafusion(DataFusionError::NotImplemented(message.into()));
+        assert_eq!((error.state.0, error.message.as_str()), ("0A000", said));
+    }
+}

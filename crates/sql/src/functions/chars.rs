@@ -241,7 +241,10 @@ pub(crate) fn united(inputs: Vec<Arc<LogicalPlan>>, is_open: impl Fn(&Expr) -> b
     let kind = |at: usize| {
         let first = inputs.iter().find(|input| !open(input, at))?.schema().field(at).clone();
         let some = inputs.iter().any(|input| told(input.schema().field(at)));
-        field_type(&first).filter(|first| some && first.is_text())
+        let of = field_type(&first).filter(|first| some && first.is_text())?;
+        // Of two lengths, or beside a constant, it has none.
+        let alike = |input: &Arc<LogicalPlan>| !open(input, at) && field_type(input.schema().field(at)) == Some(of);
+        Some(if matches!(of, DataType::Char(_)) && !inputs.iter().all(alike) { LOOSE } else { of })
     };
     // `None`: all inputs have texts there, or what is none.
     let kinds: Vec<Option<DataType>> = (0..width).map(kind).collect();
@@ -249,7 +252,8 @@ pub(crate) fn united(inputs: Vec<Arc<LogicalPlan>>, is_open: impl Fn(&Expr) -> b
         let own = input.schema().field(at);
         match (*kinds.get(at)?)? {
             _ if own.data_type() != &ArrowType::Utf8 => None,
-            DataType::Char(_) => (!is_char(own)).then(|| loose(column)),
+            LOOSE => (field_type(own) != Some(LOOSE)).then(|| loose(column)),
+            DataType::Char(_) => None,
             DataType::Varchar(_) => (!is_varchar(own)).then(|| labelled(column, VARCHAR)),
             _ => told(own).then(|| labelled(column, DataType::Text)),
         }

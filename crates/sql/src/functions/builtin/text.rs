@@ -36,7 +36,6 @@ const PART_OR_PATTERN: &[Overload] = &[
     // What a regular expression matches first.
     ours(&[TEXT, TEXT], DataType::Text, super::regex::substring),
 ];
-const CHANGED: &[Overload] = &[theirs(&[TEXT], DataType::Text)];
 
 /// What LIKE gets for a pattern.
 pub(super) const LIKE_PATTERN: &str = "like_pattern";
@@ -86,7 +85,8 @@ pub(super) const TABLE: &[Builtin] = &[
         name: LIKE_PATTERN,
         overloads: &[ours(&[TEXT], DataType::Text, like_pattern), ours(&[TEXT, TEXT], DataType::Text, like_pattern)],
     },
-    Builtin { name: "reverse", overloads: CHANGED },
+    // DataFusion's panics at a NULL without a type, with which its optimiser tries conditions above outer joins.
+    Builtin { name: "reverse", overloads: &[ours(&[TEXT], DataType::Text, reverse)] },
     Builtin { name: "left", overloads: &[ours(&[TEXT, INT], DataType::Text, left)] },
     Builtin { name: "right", overloads: &[ours(&[TEXT, INT], DataType::Text, right)] },
     Builtin { name: "btrim", overloads: TRIM },
@@ -115,6 +115,10 @@ pub(super) fn text(value: &Datum) -> Result<&str> {
         Datum::Text(text) => Ok(text),
         other => Err(wrong_arguments(std::slice::from_ref(other))),
     }
+}
+
+fn reverse(args: &[Datum]) -> Result<Datum> {
+    Ok(Datum::text(text(&args[0])?.chars().rev().collect::<String>()))
 }
 
 pub(super) fn bytes(value: &Datum) -> Result<&[u8]> {

@@ -295,7 +295,24 @@ impl Binder<'_> {
             conditions.push(self.condition(condition, "JOIN/ON", &scope)?);
         }
         source.plan = join(source.plan, right, kind, conditions)?;
+        if kind == JoinKind::Full && !keys.is_empty() {
+            self.compute_merged(&mut source, keys.len())?;
+        }
         Ok(source)
+    }
+
+    /// The first `count` columns of a FULL join become columns of its plan: a join above merges them again, and written
+    /// out they would double with each.
+    fn compute_merged(&self, source: &mut Source, count: usize) -> Result<()> {
+        let mut columns: Vec<Expr> = columns(&source.plan).collect();
+        for (title, merged) in &mut source.visible[..count] {
+            let name = self.column_name(title);
+            columns.push(std::mem::take(merged).alias(&name));
+            *merged = Expr::Column(Column::new_unqualified(name));
+        }
+        let plan = std::mem::replace(&mut source.plan, LogicalPlanBuilder::empty(false).build()?);
+        source.plan = LogicalPlanBuilder::from(plan).project(columns)?.build()?;
+        Ok(())
     }
 }
 

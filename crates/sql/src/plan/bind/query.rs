@@ -16,7 +16,7 @@ use crate::plan::{choosers, resolve, rules};
 use crate::values::arrow_type;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Schema};
 use datafusion::catalog::TableProvider;
-use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ScalarValue, TableReference};
 use datafusion::datasource::cte_worktable::CteWorkTable;
 use datafusion::datasource::provider_as_source;
@@ -28,7 +28,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use terrace_engine::{DataType, EngineError};
 use terrace_grammar::statement::{
-    self as tree, At, Body, ExprKind, Ident, Literal, Query, SetOperator, Statement, With,
+    self as tree, At, Body, ExprKind, FromItem, Ident, JoinKind, Literal, Query, SetOperator, Statement, With,
 };
 
 /// What stands around a part of a query.
@@ -41,6 +41,9 @@ pub(super) struct Around<'a> {
 /// Stack that one level of a query or an expression may take.
 const RED_ZONE: usize = 128 << 10;
 const MORE_STACK: usize = 4 << 20;
+
+/// Queries of one INTERSECT or EXCEPT, each a join within the next one.
+const SETS_MAX: usize = 128;
 
 /// Runs what may recurse.
 pub(super) fn deeper<T>(work: impl FnOnce() -> T) -> T {
@@ -162,6 +165,12 @@ impl Binder<'_> {
             return Ok(None);
         }
         let step = step?;
+        let name = &cte.name.name;
+        check_reads(last, name, reads_it.get())?;
+        if aggregates(&step.plan, &working)? {
+            let message = "aggregate functions are not allowed in a recursive query's recursive term";
+            return wrong(last.at, "42P19", message);
+        }
         let ends = !query.order.is_empty() || query.limit.is_some() || query.offset.is_some();
         if ends || reads_it.get() > 1 || step.titles.len() != start.titles.len() {
             return unsupported("this form of WITH RECURSIVE");
@@ -180,6 +189,10 @@ impl Binder<'_> {
     }
 
     fn set(&self, op: SetOperator, all: bool, branches: &[Query], at: At, around: Around<'_>) -> Result<Bound> {
+        if op != SetOperator::Union && branches.len() > SETS_MAX {
+            let message = format!("more than {SETS_MAX} queries of INTERSECT or EXCEPT");
+            return wrong(at, "54001", message);
+        }
         let bound = branches.iter().map(|branch| self.query(branch, around.scope, around.ctes));
         let bound = bound.collect::<Result<Vec<Bound>>>()?;
         let titles = bound[0].titles.clone();
@@ -445,6 +458,52 @@ fn late_type(plans: &[Arc<LogicalPlan>]) -> Option<((usize, usize), String)> {
         Some(((later + 2, at), builtin::type_name(rest[later].schema().field(at).data_type())))
     };
     (0..first.schema().fields().len()).find_map(late)
+}
+
+/// Where a recursive query may read itself: in its FROM, not on the side of a join that is filled with NULLs, and not
+/// in an expression. `reads`: how often it does.
+fn check_reads(query: &Query, name: &str, reads: usize) -> Result<()> {
+    let refused = |at: At, within: &str| {
+        let message = format!("recursive reference to query \"{name}\" must not appear within {within}");
+        wrong(at, "42P19", message)
+    };
+    let mut found = 0;
+    let mut items: Vec<(&FromItem, bool)> = match &query.body {
+        Body::Select(select) => select.from.iter().map(|item| (item, false)).collect(),
+        _ => vec![],
+    };
+    while let Some((item, padded)) = items.pop() {
+        match item {
+            FromItem::Table { name: table, .. } if table.parts().len() == 1 && table.last().name == name => {
+                if padded {
+                    return refused(table.at(), "an outer join");
+                }
+                found += 1;
+            }
+            FromItem::Join { kind, sides, .. } => {
+                let left = padded || matches!(kind, JoinKind::Right | JoinKind::Full);
+                let right = padded || matches!(kind, JoinKind::Left | JoinKind::Full);
+                items.extend([(&sides[0], left), (&sides[1], right)]);
+            }
+            // What its own WITH calls so is something else, and then it is counted too often, which is refused below.
+            FromItem::Query { query, .. } => match &query.body {
+                Body::Select(select) => items.extend(select.from.iter().map(|item| (item, padded))),
+                _ => return unsupported("a set of queries in the FROM of WITH RECURSIVE"),
+            },
+            FromItem::Table { .. } | FromItem::Functions { .. } => {}
+        }
+    }
+    if found == reads { Ok(()) } else { refused(query.at, "a subquery") }
+}
+
+/// Whether an aggregate is computed over the rows of the round before.
+fn aggregates(plan: &LogicalPlan, working: &str) -> Result<bool> {
+    Ok(plan.exists(|node| match node {
+        LogicalPlan::Aggregate(aggregate) if !aggregate.aggr_expr.is_empty() => aggregate
+            .input
+            .exists(|below| Ok(matches!(below, LogicalPlan::TableScan(scan) if scan.table_name.table() == working))),
+        _ => Ok(false),
+    })?)
 }
 
 fn is_volatile(plan: &LogicalPlan) -> Result<bool> {

@@ -9,7 +9,8 @@
 //! gets a name for all its columns (`__correlated_sq_1`, or the LATERAL's own): of two columns of one name that moved
 //! conditions read, or of one that they read and one of the result, the same one is read twice (`1 > u.id - a.id`
 //! becomes `1 > q.id - q.id`).
-//! The answers are wrong without an error.
+//! What is volatile in a correlated subquery is computed once for each of its rows, in ON of an outer join once for one
+//! side's. Of a LATERAL aggregate without rows, constants beside it are NULL. The answers are wrong without an error.
 use crate::error::{tunnel, unsupported};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -23,6 +24,8 @@ enum Kind {
     Exists,
     /// Its rows, or its one value.
     Rows,
+    /// Its rows, of LATERAL.
+    Lateral,
 }
 
 /// Refuses a node one of whose subqueries would be planned wrongly.
@@ -30,8 +33,14 @@ pub(crate) fn check(plan: &LogicalPlan) -> Result<()> {
     for input in plan.inputs() {
         // LATERAL; within an expression it is met below.
         if let LogicalPlan::Subquery(lateral) = input {
-            Walk::new(Kind::Rows).subquery(&lateral.subquery)?;
+            Walk::new(Kind::Lateral).subquery(&lateral.subquery)?;
         }
+    }
+    if let LogicalPlan::Join(join) = plan
+        && join.join_type.is_outer()
+        && join.filter.as_ref().is_some_and(Expr::is_volatile)
+    {
+        return Err(tunnel(unsupported("a volatile function in the condition of an outer join")));
     }
     plan.apply_expressions(|expr| {
         expr.apply(|expr| {
@@ -75,6 +84,9 @@ impl Walk {
         if !is_correlated(plan) {
             return Ok(());
         }
+        if has_volatile(plan)? {
+            return refused("or beside a volatile function");
+        }
         self.node(plan, true)?;
         refuse_alike(&self.read, &self.read)?;
         refuse_alike(&self.read, &results(plan))
@@ -86,6 +98,13 @@ impl Walk {
             return if self.moved && has_limit(plan)? { refused("something beside a LIMIT") } else { Ok(()) };
         }
         match plan {
+            LogicalPlan::Projection(projection)
+                if self.kind == Kind::Lateral
+                    && is_one_group(&projection.input)
+                    && projection.expr.iter().any(|item| !item.any_column_refs()) =>
+            {
+                refused("an aggregate without GROUP BY that stands beside a constant")
+            }
             LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => self.node(plan.inputs()[0], plain),
             LogicalPlan::Filter(filter) => {
                 self.node(&filter.input, false)?;
@@ -189,6 +208,14 @@ fn whole(expr: &Expr) -> Option<i64> {
         },
         _ => None,
     }
+}
+
+fn is_one_group(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty())
+}
+
+fn has_volatile(plan: &LogicalPlan) -> Result<bool> {
+    plan.exists(|node| Ok(node.expressions().iter().any(Expr::is_volatile)))
 }
 
 fn has_limit(plan: &LogicalPlan) -> Result<bool> {

@@ -573,3 +573,13 @@ async fn p12_operators_that_do_not_exist() {
     )
     .await;
 }
+
+/// The optimiser tries conditions above outer joins with a NULL that has no type.
+#[tokio::test]
+async fn n98_reverse_above_a_full_join() {
+    let mut c = client().await;
+    c.ok("CREATE TABLE a (id int, v varchar)", "CREATE TABLE").await;
+    c.ok("INSERT INTO a VALUES (1, 'ab'), (2, 'é!')", "INSERT 0 2").await;
+    c.rows("SELECT reverse(v) FROM a b FULL JOIN a USING (v, id) WHERE reverse(v) NOT LIKE 'b%'", &["!é"]).await;
+    answers(&mut c, &[("SELECT reverse(''), reverse(NULL), reverse('äöü')", "|NULL|üöä")]).await;
+}

@@ -351,9 +351,60 @@ async fn n97_names_of_with_recursive() {
     ] {
         c.fails(sql, state).await;
     }
+    for step in [
+        "SELECT (SELECT x + 1 FROM q) FROM q WHERE x < 3",
+        "SELECT ta.id FROM ta LEFT JOIN q ON q.x = ta.id",
+        "SELECT ta.id FROM q RIGHT JOIN ta ON q.x = ta.id",
+        "SELECT id FROM ta WHERE id IN (SELECT x FROM q)",
+        "SELECT max(x) + 1 FROM q WHERE x < 3",
+    ] {
+        c.fails(&format!("WITH RECURSIVE q AS (SELECT 1 x UNION ALL {step}) SELECT * FROM q"), "42P19").await;
+    }
+    let step = "SELECT s.x + 1 FROM (SELECT x FROM q) s LEFT JOIN ta ON ta.id = s.x WHERE s.x < 3";
+    let nested = format!("WITH RECURSIVE q AS (SELECT 1 x UNION ALL {step}) SELECT * FROM q ORDER BY x");
+    c.rows(&nested, &["1", "2", "3"]).await;
     c.rows("WITH RECURSIVE q AS (SELECT 1 x UNION SELECT x + 1 FROM q WHERE x < 3) SELECT * FROM q", &["1", "2", "3"])
         .await;
     c.rows("WITH RECURSIVE q AS (WITH ta AS (SELECT 7 id) SELECT * FROM ta), ta AS (SELECT 1) SELECT * FROM q", &["7"])
         .await;
     c.rows("WITH ta AS (SELECT id FROM ta WHERE id = 2) SELECT * FROM ta", &["2"]).await;
+}
+
+/// What is volatile, and an aggregate without rows, in subqueries that are joined.
+#[tokio::test]
+async fn n99_volatile_functions_and_constants_in_joined_subqueries() {
+    let mut c = tables().await;
+    for sql in [
+        "SELECT count(one) FROM t LEFT JOIN (SELECT 1 AS one) o ON random() < 0.5",
+        "SELECT (SELECT random() WHERE t.id > 0) FROM t",
+        "SELECT 1 FROM t, LATERAL (SELECT random() r WHERE t.id > 0) q",
+        "SELECT t.id, q.k FROM t, LATERAL (SELECT 5 AS k, max(ta.f) FROM ta WHERE ta.id = t.id) q",
+    ] {
+        c.fails(sql, "0A000").await;
+    }
+    c.rows(
+        "SELECT t.id, q.n FROM t, LATERAL (SELECT count(*) AS n, max(f) FROM ta WHERE ta.id = t.id) q ORDER BY 1",
+        &["1|1", "2|1", "3|0"],
+    )
+    .await;
+    c.rows("SELECT id, (SELECT random() > 2) FROM t ORDER BY id LIMIT 1", &["1|false"]).await;
+}
+
+/// Planning took twice as long with each table.
+#[tokio::test]
+async fn n100_long_chains_of_full_joins_and_intersect() {
+    let mut c = tables().await;
+    let joins: String = (0..30).map(|n| format!(" FULL JOIN ta a{n} USING (id)")).collect();
+    c.rows(&format!("SELECT id FROM ta{joins} ORDER BY id"), &["1", "2"]).await;
+    let sets = vec!["SELECT id FROM ta"; 128].join(" INTERSECT ");
+    c.rows(&format!("{sets} ORDER BY id"), &["1", "2"]).await;
+    c.fails(&format!("{sets} INTERSECT SELECT 1"), "54001").await;
+}
+
+#[tokio::test]
+async fn n101_constants_of_many_digits() {
+    let mut c = tables().await;
+    c.fails("SELECT 100000000000000000000000000000000000001 = 100000000000000000000000000000000000000", "22003").await;
+    c.rows("SELECT 10000000000000000000000000000000000001 = 10000000000000000000000000000000000000", &["false"]).await;
+    c.rows("SELECT 1e300::float8 > 1e299", &["true"]).await;
 }
