@@ -298,7 +298,12 @@ pub(crate) fn of_one_type(chooser: Chooser, exprs: Vec<Expr>, schema: &DFSchema)
         return Ok((made.collect(), Some(beside)));
     }
     let each = exprs.into_iter().zip(fields).zip(open);
-    let made = each.map(|((expr, field), open)| as_type(expr, &field, open, &to));
+    let made = each.map(|((expr, field), open)| {
+        let made = as_type(expr, &field, open, &to)?;
+        // A constant that stands for all of them, once the others are left out, tells the type too.
+        let other = told.is_none() && matches!(field_type(&field), Some(DataType::Varchar(_) | DataType::Char(_)));
+        Ok(if other && to == ArrowType::Utf8 { chars::labelled(made, DataType::Text) } else { made })
+    });
     let made = made.collect::<Result<Vec<Expr>>>()?;
     let field = told.map_or_else(|| Field::new(chooser.name(), to, true), |told| field_of(chooser.name(), told, true));
     Ok((made, Some(field)))

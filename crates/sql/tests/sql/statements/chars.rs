@@ -1,5 +1,7 @@
 //! char(n) and varchar in expressions: which blanks count. Expected: PostgreSQL 15's.
 use crate::common::{Client, database};
+use futures::StreamExt;
+use terrace_sql::Outcome;
 
 async fn client() -> Client {
     let mut c = Client::new(&database().await);
@@ -258,4 +260,24 @@ async fn n53_n58_types_of_ntile_and_unions() {
     c.rows("SELECT x = 'a'::char(3) FROM (VALUES ('a '), ('b'::varchar), (NULL)) v(x)", &["NULL", "false", "true"])
         .await;
     c.rows("SELECT x = 'a'::char(3) FROM (VALUES ('a '::text), ('a'::varchar(5))) v(x)", &["false", "true"]).await;
+}
+
+/// What is left of a CASE has the type of the whole.
+#[tokio::test]
+async fn n102_a_branch_that_is_left_of_case() {
+    let mut c = Client::new(&database().await);
+    c.ok("CREATE TABLE n102 (v varchar(5))", "CREATE TABLE").await;
+    c.ok("INSERT INTO n102 VALUES ('x')", "INSERT 0 1").await;
+    for sql in [
+        "SELECT CASE WHEN true THEN 'a'::varchar ELSE 'b'::text END",
+        "SELECT CASE WHEN true THEN NULL::varchar ELSE max('b'::varchar) END FROM n102",
+        "SELECT CASE WHEN true THEN v ELSE 'b'::text END FROM n102",
+    ] {
+        let statement = c.session.prepare(sql, &[]).await.expect(sql);
+        let Outcome::Rows { mut stream, .. } = c.session.execute(&statement, vec![]).await.expect(sql) else {
+            panic!("{sql} is a query");
+        };
+        let batch = stream.next().await.expect("it has a row").expect(sql);
+        assert!(batch.schema().field(0).metadata().is_empty(), "{sql}: {:?}", batch.schema());
+    }
 }
