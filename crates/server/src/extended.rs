@@ -5,7 +5,7 @@ use crate::encode::Shown;
 use crate::error::{Failure, protocol};
 use crate::frontend::Target;
 use crate::rows::Rows;
-use crate::types::{BPCHAR, row_description};
+use crate::types::{BPCHAR, TEXT, VARCHAR, row_description, wire};
 use bytes::Bytes;
 use pgwire::messages::PgWireBackendMessage as Answer;
 use pgwire::messages::data::{NoData, ParameterDescription};
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
 use terrace_engine::{DataType, Datum, EngineError};
-use terrace_sql::arrow::datatypes::SchemaRef;
+use terrace_sql::arrow::datatypes::{Field, SchemaRef};
 use terrace_sql::pgcatalog::{data_type_of_oid, item_oid};
 use terrace_sql::{LOOSE, Named, Outcome, Prepared};
 
@@ -216,11 +216,17 @@ impl Connection {
     }
 }
 
-/// Whether columns are others than a client was told. (Their types are not looked at: those of parameters in the select
-/// list are known only from their values.)
+/// Whether columns are others than a client was told: others' names, or types whose values it would read wrongly.
 fn changed(described: &SchemaRef, now: &SchemaRef) -> bool {
-    let names = |schema: &SchemaRef| schema.fields().iter().map(|f| f.name().clone()).collect::<Vec<_>>();
-    !Arc::ptr_eq(described, now) && names(described) != names(now)
+    // Texts of all kinds look alike on the wire.
+    let form = |field: &Field| match wire(field).oid {
+        BPCHAR | VARCHAR => TEXT,
+        oid => oid,
+    };
+    let told = |schema: &SchemaRef| -> Vec<(String, u32)> {
+        schema.fields().iter().map(|field| (field.name().clone(), form(field))).collect()
+    };
+    !Arc::ptr_eq(described, now) && told(described) != told(now)
 }
 
 fn no_portal(name: &str) -> EngineError {

@@ -18,7 +18,7 @@ pub(crate) const OID: u32 = 26;
 pub(crate) const TEXT: u32 = 25;
 const RECORD: u32 = 2249;
 pub(crate) const BPCHAR: u32 = 1042;
-const VARCHAR: u32 = 1043;
+pub(crate) const VARCHAR: u32 = 1043;
 const NUMERIC: u32 = 1700;
 
 pub(crate) fn wire(field: &Field) -> Wire {

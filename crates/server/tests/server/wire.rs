@@ -78,6 +78,22 @@ async fn prepared_statements_in_binary() {
     assert_eq!(state(c.execute(&insert, &[&true, &9i32, &1i64, &0.5f64, &"s", &"toolong"]).await), "22001");
 }
 
+/// A client that was told integers is not sent texts.
+#[tokio::test(flavor = "multi_thread")]
+async fn n103_prepared_statements_whose_columns_became_others() {
+    let server = Server::start().await;
+    let c = server.client().await;
+    c.batch_execute("CREATE TABLE t (id int PRIMARY KEY, c int); INSERT INTO t VALUES (1, 2)").await.unwrap();
+    let planned = c.prepare("SELECT c FROM t").await.unwrap();
+    let by_key = c.prepare("SELECT c FROM t WHERE id = $1").await.unwrap();
+    assert_eq!(c.query_one(&planned, &[]).await.unwrap().get::<_, i32>(0), 2);
+    assert_eq!(c.query_one(&by_key, &[&1i32]).await.unwrap().get::<_, i32>(0), 2);
+    c.batch_execute("ALTER TABLE t DROP COLUMN c; ALTER TABLE t ADD COLUMN c text DEFAULT 'abc'").await.unwrap();
+    assert_eq!(state(c.query(&planned, &[]).await), "0A000");
+    assert_eq!(state(c.query(&by_key, &[&1i32]).await), "0A000");
+    assert_eq!(c.query_one("SELECT c FROM t WHERE id = $1", &[&1i32]).await.unwrap().get::<_, &str>(0), "abc");
+}
+
 /// A value's binary form, whatever its type.
 #[derive(Debug)]
 struct Raw(Vec<u8>);
