@@ -3,7 +3,8 @@
 //! Invariants:
 //! 1. A shape is told from the tokens alone; the text need not parse.
 //! 2. The shape's text has single spaces where the text has white space or comments, and a parameter in place of each
-//!    literal. The parameters go on behind those that the text has itself.
+//!    literal, and between what would become one token without them. The parameters go on behind those that the text
+//!    has itself.
 //! 3. A text and its shape with the literals as parameters mean the same, if the shape parses. (Where PostgreSQL wants
 //!    a literal, as in `date '2020-01-01'`, the shape does not parse.)
 
@@ -62,7 +63,10 @@ pub fn shape<'s>(sql: &'s str, options: Options, most: usize, out: &mut String) 
         if out.len() >= most {
             return shape;
         }
-        if start > end && !out.is_empty() {
+        let literal = literal(sql, token);
+        let first = if literal.is_some() { '$' } else { sql[start..].chars().next().unwrap_or(' ') };
+        let glued = is_of_word(first) && out.chars().next_back().is_some_and(is_of_word);
+        if (start > end || glued) && !out.is_empty() {
             out.push(' ');
         }
         end = token.end as usize;
@@ -71,7 +75,7 @@ pub fn shape<'s>(sql: &'s str, options: Options, most: usize, out: &mut String) 
         } else if std::mem::take(&mut empty) {
             shape.statements += 1;
         }
-        match literal(sql, token) {
+        match literal {
             None => out.push_str(&sql[start..end]),
             Some(literal) => {
                 shape.literals.push(literal);
@@ -88,6 +92,11 @@ fn placeholder(out: &mut String, number: u64) {
         0..=9 => out.push((b'0' + number as u8) as char),
         _ => write!(out, "{number}").expect("a string takes what is written"),
     }
+}
+
+/// Whether a character goes on with the name or the parameter before it: `a$'b'` is no name `a$$1`.
+fn is_of_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '$' || !c.is_ascii()
 }
 
 /// The literal that a token is.

@@ -17,6 +17,8 @@ fn literals_become_parameters() {
         ("select E'a\\'b', $$c$$, b'1', t1.a2, \"x 1\", 'a'\n'b'", "select $1, $2, $3, t1.a2, \"x 1\", $4"),
         ("select -1, a[1:2], a::int", "select -$1, a[$2:$3], a::int"),
         ("select 'a", "select"),
+        // Of what stands together nothing becomes one token.
+        ("select a$'b', 'c'd, 1.e5'f', $1'g'", "select a$ $2, $3 d, $4 $5, $1 $6"),
         ("", ""),
     ] {
         assert_eq!(shaped(sql).0.trim_end(), text, "{sql}");
