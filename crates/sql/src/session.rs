@@ -318,6 +318,8 @@ impl Session {
             };
             (old, depth) = match by_key {
                 Some(_) => (Old::later(tree), tree.height() as usize),
+                // What is bound is read in no other way.
+                None if tree.binding == Binding::Only => (Old::later(tree), old::depth_of(tree.text(), tree.height())?),
                 None => match Old::of(tree)? {
                     Some((old, depth)) => (Some(old), depth),
                     None => (None, old::depth_of(tree.text(), tree.height())?),

@@ -7,18 +7,18 @@
 //! 2. The titles that a client is shown travel beside the plan ([`Bound`]). What stands before the NUL is the title
 //!    too, for those who show a plan's schema.
 //! 3. A name is resolved once, by its place in the text ([`scope`]).
-//! 4. What no arm takes is [`Fault::Unsupported`] and never passed over: then the statement takes the old way.
+//! 4. What no arm takes is [`Fault::Unsupported`] and never passed over: it is refused (0A000).
 //! 5. AND, OR and UNION are flat until they are bound; then they are halved again and again.
 //! 6. An expression's type is settled when it is bound ([`types`]), by what settles whole plans on the old way.
 //!
-//! Rooms: [`query`] (WITH, sets, LIMIT), [`select`] with [`group`], [`windows`] and [`unnest`], [`from`], [`scope`],
-//! [`expr`] with [`rows`], [`types`], [`call`], [`sequences`] and [`subquery`], [`titles`], [`system`] for the system's
-//! relations and types, and [`over`] for expressions outside of queries.
+//! Rooms: [`bounds`], [`query`] (WITH, sets, LIMIT), [`select`] with [`group`], [`windows`] and [`unnest`], [`from`],
+//! [`scope`], [`expr`] with [`rows`], [`types`], [`call`], [`sequences`] and [`subquery`], [`titles`], [`system`] for
+//! the system's relations and types, and [`over`] for expressions outside of queries.
+mod bounds;
 mod call;
 mod expr;
 mod from;
 mod group;
-#[allow(dead_code, reason = "statements come here as they go over to the grammar's tree")]
 pub(crate) mod over;
 mod query;
 mod rows;
@@ -150,9 +150,9 @@ pub enum Binding {
     /// By DataFusion's SQL planner.
     Never,
     /// By the binder, as far as it has an arm for all that is in a query.
-    #[default]
     First,
     /// By the binder or not at all: what it has no arm for is refused (0A000).
+    #[default]
     Only,
 }
 
@@ -297,6 +297,7 @@ struct Binder<'b> {
     of_system: Cell<bool>,
     /// Functions of sequences, and where.
     calls: RefCell<Vec<(At, Call)>>,
+    bounds: bounds::Bounds,
 }
 
 impl<'b> Binder<'b> {
@@ -311,6 +312,7 @@ impl<'b> Binder<'b> {
             tables: RefCell::default(),
             of_system: Cell::new(false),
             calls: RefCell::default(),
+            bounds: bounds::Bounds::default(),
         }
     }
 

@@ -117,9 +117,7 @@ pub(crate) type OldWay<'q> = &'q (dyn Fn() -> Result<Statement> + Sync);
 pub(crate) enum Asked<'q> {
     /// The query of a statement, from its tree if it can be bound.
     Either(Option<&'q Tree>, OldWay<'q>),
-    #[allow(dead_code, reason = "as those of `over`")]
     Query(&'q Query),
-    #[allow(dead_code, reason = "as those of `over`")]
     Over(&'q Over<'q>),
 }
 

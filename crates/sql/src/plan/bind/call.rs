@@ -41,7 +41,12 @@ impl Binder<'_> {
         if !matches!(function, Coalesce | Greatest | Least | NullIf) && !args.is_empty() {
             return unsupported("the precision of a time");
         }
-        let bound = self.exprs(args, scope)?;
+        let twice = matches!(function, Coalesce | NullIf);
+        let arg = |(number, arg): (usize, &tree::Expr)| match twice && number + 1 < args.len() {
+            true => self.doubled(|| self.expr(arg, scope)),
+            false => self.expr(arg, scope),
+        };
+        let bound = args.iter().enumerate().map(arg).collect::<Result<Vec<Expr>>>()?;
         let other = if function == NullIf { None } else { self.mismatched(&bound, &scope.schema) };
         let at = other.map_or(at, |number| args[number].at);
         let made = self.function_of(function.name(), bound, &scope.schema);

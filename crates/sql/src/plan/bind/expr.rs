@@ -53,7 +53,7 @@ impl Binder<'_> {
             ExprKind::Is { arg, test, negated } => self.test(arg, *test, *negated, scope),
             ExprKind::Distinct { args, negated, word_at } => self.distinct(args, *negated, scope).at(*word_at),
             ExprKind::Between { args, negated, symmetric, word_at } => {
-                let bound = self.exprs(args.as_slice(), scope)?;
+                let bound = self.doubled(|| self.exprs(args.as_slice(), scope))?;
                 let made = self.between(bound, *negated, *symmetric, schema);
                 made.at_value_of(&args.iter().collect::<Vec<_>>()).at(*word_at)
             }
@@ -305,7 +305,7 @@ impl Binder<'_> {
             Some(_) => self.expr(&when.condition, scope),
             None => self.condition(&when.condition, "CASE/WHEN", scope),
         };
-        let when = |when: &When| Ok((Box::new(condition(when)?), self.boxed(&when.result, scope)?));
+        let when = |when: &When| Ok((Box::new(self.doubled(|| condition(when))?), self.boxed(&when.result, scope)?));
         let case = Case {
             expr: operand.map(|operand| self.boxed(operand, scope)).transpose()?,
             when_then_expr: whens.iter().map(when).collect::<Result<_>>()?,

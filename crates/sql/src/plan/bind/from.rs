@@ -7,7 +7,7 @@
 //! 3. A LATERAL query is bound among the columns of what stands before it, which are columns of an outer query to it.
 use super::query::Around;
 use super::scope::{Clause, Ctes, Kind, Scope};
-use super::{Binder, Placed, Result, fail, unsupported};
+use super::{Binder, Placed, Result, fail, unsupported, wrong};
 use crate::error::undefined_table;
 use crate::functions::chars;
 use crate::plan::choosers::{self, Chooser};
@@ -97,9 +97,13 @@ impl Binder<'_> {
                 self.derived(plan, bound.titles, &alias.name.name, Some(alias))
             }
             FromItem::Functions { functions, ordinality: false, rows_from: false, alias, .. } => {
+                if let Some(column) = functions.iter().flat_map(|function| &function.columns).next() {
+                    let message = "a column definition list is only allowed for functions returning \"record\"";
+                    return wrong(column.name.at, "42601", message);
+                }
                 let [function] = functions.as_slice() else { return unsupported("several functions in FROM") };
                 match &function.call.kind {
-                    ExprKind::Call(call) if function.columns.is_empty() => {
+                    ExprKind::Call(call) => {
                         let scope = before.or(around.scope);
                         self.function_in_from(call, alias.as_ref(), Around { scope, ..around }, function.call.at)
                     }
@@ -146,6 +150,7 @@ impl Binder<'_> {
             && let Some(cte) = ctes.find(own)
         {
             cte.reads.set(cte.reads.get() + 1);
+            self.reads(cte.copies)?;
             if cte.kind == Kind::Volatile && cte.reads.get() > 1 {
                 return unsupported("a volatile query of WITH that is read twice");
             }

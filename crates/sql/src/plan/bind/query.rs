@@ -31,6 +31,9 @@ use terrace_grammar::statement::{
     self as tree, At, Body, ExprKind, FromItem, Ident, JoinKind, Literal, Query, SetOperator, Statement, With,
 };
 
+/// Queries of one UNION.
+const UNION_MAX: usize = 2000;
+
 /// What stands around a part of a query.
 #[derive(Clone, Copy)]
 pub(super) struct Around<'a> {
@@ -106,14 +109,16 @@ impl Binder<'_> {
             let Statement::Query(query) = cte.statement.as_ref() else {
                 return unsupported("a change within WITH");
             };
-            let recursive = match with.recursive {
-                true => self.recursive(query, cte, around, ctes)?,
-                false => None,
-            };
-            let mut bound = match recursive {
-                Some(bound) => bound,
-                None => self.query(query, around, ctes)?,
-            };
+            let (mut bound, copies) = self.copied(|| {
+                let recursive = match with.recursive {
+                    true => self.recursive(query, cte, around, ctes)?,
+                    false => None,
+                };
+                match recursive {
+                    Some(bound) => Ok(bound),
+                    None => self.query(query, around, ctes),
+                }
+            })?;
             if cte.columns.len() > bound.titles.len() {
                 let (has, given) = (bound.titles.len(), cte.columns.len());
                 let message =
@@ -126,7 +131,7 @@ impl Binder<'_> {
             let kind = if is_volatile(&bound.plan)? { Kind::Volatile } else { Kind::Plain };
             let plan = Arc::new(bound.plan);
             ctes.came();
-            ctes.add(Cte { name: name.clone(), plan, titles: bound.titles, kind, reads: Rc::default() });
+            ctes.add(Cte { name: name.clone(), plan, titles: bound.titles, kind, copies, reads: Rc::default() });
         }
         Ok(())
     }
@@ -158,7 +163,7 @@ impl Binder<'_> {
         }
         let plan = Arc::new(self.working(&working, &start.plan)?);
         let reads_it = reads.clone();
-        ctes.add(Cte { name: cte.name.name.clone(), plan, titles, kind: Kind::Working, reads });
+        ctes.add(Cte { name: cte.name.name.clone(), plan, titles, kind: Kind::Working, copies: 1, reads });
         let step = self.query(last, around, ctes);
         ctes.remove();
         if reads_it.get() == 0 {
@@ -189,9 +194,10 @@ impl Binder<'_> {
     }
 
     fn set(&self, op: SetOperator, all: bool, branches: &[Query], at: At, around: Around<'_>) -> Result<Bound> {
-        if op != SetOperator::Union && branches.len() > SETS_MAX {
-            let message = format!("more than {SETS_MAX} queries of INTERSECT or EXCEPT");
-            return wrong(at, "54001", message);
+        let most = if op == SetOperator::Union { UNION_MAX } else { SETS_MAX };
+        if branches.len() > most {
+            let of = if op == SetOperator::Union { "UNION" } else { "INTERSECT or EXCEPT" };
+            return wrong(at, "54001", format!("more than {most} queries of {of}"));
         }
         let bound = branches.iter().map(|branch| self.query(branch, around.scope, around.ctes));
         let bound = bound.collect::<Result<Vec<Bound>>>()?;

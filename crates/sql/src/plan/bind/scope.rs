@@ -247,6 +247,8 @@ pub(super) struct Cte {
     pub(super) plan: Arc<LogicalPlan>,
     pub(super) titles: Vec<String>,
     pub(super) kind: Kind,
+    /// How many readings of WITH queries a copy of it is.
+    pub(super) copies: usize,
     /// How often it has been read.
     pub(super) reads: std::rc::Rc<Cell<usize>>,
 }

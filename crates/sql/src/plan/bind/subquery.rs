@@ -25,7 +25,7 @@ use terrace_grammar::statement::{self as tree, At, ExprKind, Literal, Members, O
 impl Binder<'_> {
     fn subquery(&self, query: &Query, scope: &Scope<'_>) -> Result<Subquery> {
         over::refuse_subquery(scope.clause.get(), query.at)?;
-        let bound = self.query(query, Some(scope), scope.ctes)?;
+        let bound = self.doubled(|| self.query(query, Some(scope), scope.ctes))?;
         let outer_ref_columns = bound.plan.all_out_ref_exprs();
         Ok(Subquery { subquery: Arc::new(bound.plan), outer_ref_columns, spans: Spans::new() })
     }

@@ -187,12 +187,11 @@ async fn p10_clauses_are_refused_not_passed_over() {
         ("SELECT id FROM t QUALIFY row_number() OVER () = 1", "42601"),
         ("SELECT try_cast('x' AS int)", "42601"),
         ("SELECT X'1f'", "0A000"),
-        ("SELECT 1 == 1", "0A000"),
-        ("SELECT 1 <=> 1", "0A000"),
+        ("SELECT 1 == 1", "42883"),
+        ("SELECT 1 <=> 1", "42883"),
         ("SELECT 0b101", "42601"),
         ("SELECT interval(2) '1.239 seconds'", "0A000"),
         ("SELECT count(id, v) FROM t", "42883"),
-        ("SELECT * FROM (t JOIN t u USING (id)) AS j", "0A000"),
         ("SELECT nextval('t union select 1')", "42602"),
     ] {
         c.fails(sql, state).await;

@@ -1,0 +1,61 @@
+//! What planning doubles with each level of nesting is bounded before it is planned.
+//!
+//! 1. Of subqueries in expressions, WITH queries, BETWEENs, conditions of CASE and arguments of COALESCE and NULLIF
+//!    (but for the last) at most [`NESTED_MAX`] stand in each other.
+//! 2. The WITH queries of a statement, each copied to wherever it is read, come to at most [`COPIES_MAX`] readings.
+//!
+//! Upstream: `LogicalPlan::check_invariants` looks at each subquery from each query around it. The simplifier makes
+//! `a >= b AND a <= c` of BETWEEN, and `(x AND y) OR (NOT x AND z)` of a CASE of booleans, with two copies of what may
+//! hold the same again; COALESCE and NULLIF become CASEs that hold an argument twice. Every rule walks each copy of a
+//! WITH query.
+use super::{Binder, Result};
+use std::cell::Cell;
+use terrace_engine::EngineError;
+
+const NESTED_MAX: usize = 10;
+
+const COPIES_MAX: usize = 500;
+
+#[derive(Default)]
+pub(super) struct Bounds {
+    nested: Cell<usize>,
+    /// Of WITH queries, in the WITH query or the statement that is bound.
+    readings: Cell<usize>,
+}
+
+impl Binder<'_> {
+    /// Binds what is planned twice (invariant 1).
+    pub(super) fn doubled<T>(&self, bind: impl FnOnce() -> Result<T>) -> Result<T> {
+        let nested = self.bounds.nested.get();
+        if nested == NESTED_MAX {
+            let what = "subqueries, WITH queries, BETWEENs, conditions of CASE or arguments of COALESCE and NULLIF";
+            let hint = "Compute the inner ones in a subquery of FROM.";
+            let error = EngineError::new("54001", format!("more than {NESTED_MAX} {what} stand in each other"));
+            return Err(error.with_hint(hint).into());
+        }
+        self.bounds.nested.set(nested + 1);
+        let bound = bind();
+        self.bounds.nested.set(nested);
+        bound
+    }
+
+    /// Binds a WITH query; answers how many readings each copy of it is.
+    pub(super) fn copied<T>(&self, bind: impl FnOnce() -> Result<T>) -> Result<(T, usize)> {
+        let around = self.bounds.readings.replace(0);
+        let bound = self.doubled(bind);
+        let own = self.bounds.readings.replace(around);
+        Ok((bound?, own.max(1)))
+    }
+
+    /// A WITH query is read (invariant 2).
+    pub(super) fn reads(&self, copies: usize) -> Result<()> {
+        let readings = self.bounds.readings.get().saturating_add(copies);
+        self.bounds.readings.set(readings);
+        if readings > COPIES_MAX {
+            let message = format!("the WITH queries of the statement are read more than {COPIES_MAX} times");
+            let detail = "A WITH query is planned anew for each place that reads it, with those that it reads.";
+            return Err(EngineError::new("54001", message).with_detail(detail).into());
+        }
+        Ok(())
+    }
+}
