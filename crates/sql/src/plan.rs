@@ -1,7 +1,7 @@
 //! From a statement's tree to a plan that can run.
 //!
-//! A query is bound from its own tree by [`bind`], and planned by DataFusion from the parser's tree only where there is
-//! something in it that [`bind`] does not know yet.
+//! Queries and changes of rows are bound from their own trees by [`bind`]. The older way, by DataFusion's SQL planner
+//! from another parser's tree, is there for tests that compare the two, until it goes.
 //!
 //! The order of a query on that older way: [`refusals`] refuses what nobody would carry out and names the result
 //! columns; [`rules`] writes out the names of columns where DataFusion's scopes are not PostgreSQL's; [`planner`]
