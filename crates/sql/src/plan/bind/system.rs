@@ -12,9 +12,10 @@ use super::{Binder, Bound, Fault, Result, fail, from, titles, unsupported};
 use crate::error::undefined_table;
 use crate::pgcatalog;
 use crate::plan::sequence_relations;
+use crate::values::PG_TYPE;
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{ScalarValue, Spans, TableReference};
+use datafusion::common::{DFSchema, ScalarValue, Spans, TableReference};
 use datafusion::datasource::provider_as_source;
 use datafusion::functions_aggregate::expr_fn::{count, min};
 use datafusion::logical_expr::{
@@ -23,7 +24,7 @@ use datafusion::logical_expr::{
 use std::sync::Arc;
 use terrace_engine::DataType;
 use terrace_grammar::statement::{
-    self as tree, Alias, At, Body, ExprKind, Literal, Name, Query, Select, Statement, TypeName,
+    self as tree, Alias, At, Body, ExprKind, Literal, Query, Select, Statement, TypeName,
 };
 use terrace_grammar::{Options, parse};
 
@@ -290,8 +291,8 @@ pub(super) fn system_type(to: &TypeName) -> Option<&'static str> {
     known.into_iter().find(|known| plain && *known == own)
 }
 
-/// A column of type int2vector, whose text is `1 2`.
-pub(super) fn is_vector(expr: &tree::Expr) -> bool {
-    let of = |name: &Name| matches!(name.last().name.as_str(), "indkey" | "indoption");
-    matches!(&expr.kind, ExprKind::Column(name) if of(name))
+/// Whether it is of type int2vector, whose text is `1 2`.
+pub(super) fn is_vector(expr: &Expr, schema: &DFSchema) -> Result<bool> {
+    let (_, field) = expr.to_field(schema)?;
+    Ok(field.metadata().get(PG_TYPE).is_some_and(|name| name == "int2vector"))
 }

@@ -114,9 +114,16 @@ impl Binder<'_> {
             return Ok(cast);
         }
         let target = target(to)?;
-        if system::is_vector(arg) && matches!(target, Target::Engine(DataType::Text)) {
-            let args = vec![self.expr(arg, scope)?, Expr::Literal(ScalarValue::Utf8(Some(" ".into())), None)];
-            return self.function_of("array_to_string", args, &scope.schema).at(at);
+        let column = match (&target, &arg.kind) {
+            (Target::Engine(of), ExprKind::Column(_)) if of.is_text() => Some((*of, self.expr(arg, scope)?)),
+            _ => None,
+        };
+        if let Some((of, column)) = column
+            && system::is_vector(&column, &scope.schema)?
+        {
+            let args = vec![column, Expr::Literal(ScalarValue::Utf8(Some(" ".into())), None)];
+            let shown = self.function_of("array_to_string", args, &scope.schema).at(at)?;
+            return if of == DataType::Text { Ok(shown) } else { self.cast_to(shown, of, &scope.schema).at(at) };
         }
         if let (ExprKind::Parameter(number), Target::Engine(of)) = (&arg.kind, &target) {
             // What is written behind it cuts or rounds the value, which comes as it is.

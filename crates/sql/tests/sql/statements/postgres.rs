@@ -197,3 +197,14 @@ async fn p10_clauses_are_refused_not_passed_over() {
         c.fails(sql, state).await;
     }
 }
+
+/// What SQLAlchemy asks of an index: the columns' numbers, as text of either kind.
+#[tokio::test]
+async fn vectors_of_the_catalogue_are_texts() {
+    let mut c = client().await;
+    c.ok("CREATE TABLE k (a int, b int, PRIMARY KEY (b, a))", "CREATE TABLE").await;
+    let of_k = "FROM pg_index WHERE indrelid = 'k'::regclass";
+    c.rows(&format!("SELECT indkey::varchar, indkey::text, indkey::varchar(1) {of_k}"), &["2 1|2 1|2"]).await;
+    c.rows("SELECT indkey::varchar FROM (SELECT 'x' AS indkey) q", &["x"]).await;
+    c.rows("SELECT indkey::text FROM (SELECT ARRAY[2, 1] AS indkey) q", &["{2,1}"]).await;
+}
