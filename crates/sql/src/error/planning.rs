@@ -77,7 +77,7 @@ pub(super) fn error(message: &str) -> Option<EngineError> {
         return Some(unsupported("a window function of columns of the outer query and of the subquery"));
     }
     if message.contains("does not satisfy order requirements")
-        || message.starts_with("Expects PARTITION BY expression to be ordered")
+        || message.contains("Expects PARTITION BY expression to be ordered")
     {
         return Some(unsupported("the order of rows that this statement needs"));
     }

@@ -49,3 +49,10 @@ fn what_datafusion_has_not_is_told_in_words_of_sql() {
         assert_eq!((error.state.0, error.message.as_str()), ("0A000", said));
     }
 }
+
+#[test]
+fn windows_whose_order_datafusion_loses_are_not_supported() {
+    let inner = DataFusionError::Execution("Expects PARTITION BY expression to be ordered".into());
+    let shared = DataFusionError::Shared(std::sync::Arc::new(inner));
+    assert_eq!(from_datafusion(shared).state.0, "0A000");
+}
