@@ -223,10 +223,9 @@ fn changed(described: &SchemaRef, now: &SchemaRef) -> bool {
         BPCHAR | VARCHAR => TEXT,
         oid => oid,
     };
-    let told = |schema: &SchemaRef| -> Vec<(String, u32)> {
-        schema.fields().iter().map(|field| (field.name().clone(), form(field))).collect()
-    };
-    !Arc::ptr_eq(described, now) && told(described) != told(now)
+    let same = |(told, now): (&Arc<Field>, &Arc<Field>)| told.name() == now.name() && form(told) == form(now);
+    let (told, now_told) = (described.fields(), now.fields());
+    !Arc::ptr_eq(described, now) && (told.len() != now_told.len() || !told.iter().zip(now_told).all(same))
 }
 
 fn no_portal(name: &str) -> EngineError {

@@ -9,7 +9,7 @@
 //! 3. A name is resolved once, by its place in the text ([`scope`]).
 //! 4. What no arm takes is [`Fault::Unsupported`] and never passed over: it is refused (0A000).
 //! 5. AND, OR and UNION are flat until they are bound; then they are halved again and again.
-//! 6. An expression's type is settled when it is bound ([`types`]), by what settles whole plans on the old way.
+//! 6. An expression's type is settled when it is bound ([`types`]), by the same rules that settle whole plans.
 //!
 //! Rooms: [`bounds`], [`query`] (WITH, sets, LIMIT), [`select`] with [`group`], [`windows`] and [`unnest`], [`from`],
 //! [`scope`], [`expr`] with [`rows`], [`types`], [`call`], [`sequences`] and [`subquery`], [`titles`], [`system`] for

@@ -32,7 +32,7 @@ pub(crate) use set_operations::is_of_sets;
 pub(crate) use syntax::{Functions, name_of, write_out};
 
 use datafusion::common::Result;
-use datafusion::common::tree_node::Transformed;
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -84,4 +84,16 @@ impl Semantics {
         shapes::check(&plan.data)?;
         Ok(plan)
     }
+}
+
+/// Whether something in a plan, its subqueries included, is computed anew each time.
+pub(crate) fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
+    let mut volatile = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            volatile |= expr.is_volatile();
+            Ok(if volatile { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })
+    })?;
+    Ok(volatile)
 }

@@ -4,14 +4,14 @@
 //!    left.
 //! 2. A default given with a new column is evaluated once, for the rows that are there; so it must give the same for
 //!    all of them.
-use crate::error::{undefined_column, unsupported};
+use crate::error::{from_datafusion, undefined_column, unsupported};
 use crate::parse::constants::constant;
 use crate::parse::sequence_calls::call_of;
 use crate::parse::{relation, stored};
+use crate::plan::rules::is_volatile;
 use crate::statement::ddl::{
     Key, check_name, choose_name, column_def, duplicate, position, relation_exists, storage_options, table_key,
 };
-use crate::statement::insert::is_volatile;
 use crate::statement::outcome::notice;
 use crate::statement::run::Run;
 use crate::values::assign_array;
@@ -268,7 +268,7 @@ impl Run<'_> {
             return Err(unsupported("a new column with a default that differs from row to row"));
         }
         let plan = self.plan_default(default, column).await?;
-        if is_volatile(&plan)? {
+        if is_volatile(&plan).map_err(from_datafusion)? {
             return Err(unsupported("a new column with a default that differs from row to row"));
         }
         let batches = self.collect(&plan, None).await?;

@@ -105,8 +105,8 @@ pub(crate) fn alone_over<'q>(
     Over { table, called, rows: Rows::None, part, with, from: &[], filter, order: &[], wanted, kept }
 }
 
-/// Positions of the columns that the source's values go to.
-pub(crate) fn insert_columns(names: &[Ident], table: &Table) -> Result<Vec<usize>> {
+/// Positions of the columns that INSERT or COPY names; of all where none is named.
+pub(crate) fn named_columns(names: &[Ident], table: &Table) -> Result<Vec<usize>> {
     if names.is_empty() {
         return Ok(live_columns(table).map(|(at, _)| at).collect());
     }

@@ -22,6 +22,7 @@ use crate::error::{undefined_column, unsupported};
 use crate::parse::relation;
 use crate::parse::sequence_calls::sequence_of;
 use crate::pgcatalog::SessionInfo;
+use crate::statement::changes::named_columns;
 use crate::statement::run::{LazyState, Run};
 use crate::statement::shared::Shared;
 use crate::transaction::{Block, TxnSlot};
@@ -38,7 +39,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use terrace_engine::{Datum, EngineError, Result, Table, Txn};
-use terrace_grammar::statement::{self as tree, CopySource, CopyTarget, Ident};
+use terrace_grammar::statement::{self as tree, CopySource, CopyTarget};
 
 /// What a COPY does once it is planned.
 pub(crate) enum Copy {
@@ -103,7 +104,7 @@ impl Run<'_> {
         match &copy.source {
             CopySource::Table { name, columns } if copy.from => {
                 let table = self.write_table(&relation(name)?).await?;
-                let columns = listed(&table, columns)?;
+                let columns = named_columns(columns, &table)?;
                 let numbered = numbered(&table, &columns);
                 let base = self.copy_defaults(&table, &columns, &numbered).await?;
                 let format = format.resolve(|name| at(&table, &columns, name))?;
@@ -113,7 +114,7 @@ impl Run<'_> {
                 let name = relation(name)?;
                 let catalog = self.begin_statement().await;
                 let table = catalog.table(&name).ok_or_else(|| crate::error::undefined_table(&name))?;
-                let positions = listed(table, columns)?;
+                let positions = named_columns(columns, table)?;
                 let format = format.resolve(|name| at(table, &positions, name))?;
                 let text = table_query(table, &positions);
                 let parsed = crate::parse::statement(&text)?.expect("a query is a statement");
@@ -185,23 +186,6 @@ fn at(table: &Table, columns: &[usize], name: &str) -> Result<usize> {
     columns.iter().position(|at| *at == position).ok_or_else(|| {
         EngineError::new("42P10", format!("FORCE column \"{name}\" is not referenced by COPY")).on_table(&table.name)
     })
-}
-
-/// Positions in the row of the columns named; all where none is.
-fn listed(table: &Table, names: &[Ident]) -> Result<Vec<usize>> {
-    if names.is_empty() {
-        return Ok(live_columns(table).map(|(at, _)| at).collect());
-    }
-    let mut columns = vec![];
-    for name in names.iter().map(|name| &name.name) {
-        let at = live_columns(table).find(|(_, c)| c.name == *name).map(|(at, _)| at);
-        let at = at.ok_or_else(|| undefined_column(name, &table.name))?;
-        if columns.contains(&at) {
-            return Err(EngineError::new("42701", format!("column \"{name}\" specified more than once")));
-        }
-        columns.push(at);
-    }
-    Ok(columns)
 }
 
 /// `SELECT a, b FROM t`.

@@ -9,7 +9,7 @@ use crate::plan::bind::over::{Over, Part, Wanted};
 use crate::plan::naming::shown_schema;
 use crate::plan::planner::{Planner, parameters};
 use crate::statement::changes::{
-    alone_over, assigned, called, check_count, delete_over, insert_columns, plain_values, update_over,
+    alone_over, assigned, called, check_count, delete_over, named_columns, plain_values, update_over,
 };
 use crate::statement::conflict::{arbiters, conflict_over};
 use crate::statement::lock_rows::within::{refuse_correlated, without_locks};
@@ -107,7 +107,7 @@ impl Sources<'_> {
     ) -> Result<Described> {
         let table = self.table(&relation(&insert.target)?)?;
         let called = called(&insert.target, insert.alias.as_ref());
-        let columns = insert_columns(&insert.columns, &table)?;
+        let columns = named_columns(&insert.columns, &table)?;
         let planner = self.planner(None);
         if let Some(conflict) = &insert.conflict {
             arbiters(conflict, &table)?;

@@ -9,13 +9,11 @@ use crate::parse::relation;
 use crate::parse::sequence_calls::{Call, call_of};
 use crate::parse::stored::Stored;
 use crate::plan::bind::over::{Part, Wanted};
-use crate::statement::changes::{alone_over, called, check_count, insert_columns, plain_values};
+use crate::statement::changes::{alone_over, called, check_count, named_columns, plain_values};
 use crate::statement::returning::Changed;
 use crate::statement::run::Run;
 use crate::values::{assign_array, assign_datum, check_not_null, live_columns};
 use datafusion::arrow::array::RecordBatch;
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::logical_expr::LogicalPlan;
 use std::sync::Arc;
 use terrace_engine::{Datum, EngineError, Result, Table};
 use terrace_grammar::statement::{Expr, ExprKind, Ident, Insert};
@@ -45,7 +43,7 @@ impl Run<'_> {
             return Err(unsupported("OVERRIDING"));
         }
         let table = self.write_table(&relation(&insert.target)?).await?;
-        let columns = insert_columns(&insert.columns, &table)?;
+        let columns = named_columns(&insert.columns, &table)?;
         let listed = !insert.columns.is_empty();
         let called = called(&insert.target, insert.alias.as_ref());
         let rows = match &insert.source {
@@ -192,15 +190,4 @@ impl Run<'_> {
         };
         cells.iter().enumerate().map(value).collect()
     }
-}
-
-/// Whether something in the plan is volatile: each row may get another value.
-pub(crate) fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
-    let mut volatile = false;
-    let visited = plan.apply_with_subqueries(|node| {
-        volatile |= node.expressions().iter().any(|e| e.is_volatile());
-        Ok(TreeNodeRecursion::Continue)
-    });
-    visited.map_err(crate::error::from_datafusion)?;
-    Ok(volatile)
 }

@@ -1,4 +1,4 @@
-//! The trees that DataFusion's SQL planner reads. They are made of queries that the binder has no arm for.
+//! The trees that DataFusion's SQL planner reads. They are made for tests that compare both ways.
 //!
 //! 1. The text was parsed by the grammar before: whatever is refused here is valid SQL that Terrace does not take
 //!    (0A000).

@@ -3,7 +3,7 @@
 //! 1. A name is a function's before it is an aggregate's; with OVER it is an aggregate's or a window function's. Which
 //!    functions there are, and which arguments they take, is [`builtin`](crate::functions::builtin)'s to say.
 //! 2. An aggregate belongs to the innermost query that has a column of its arguments. One of outer columns only would
-//!    be the outer query's: the old way refuses it.
+//!    be the outer query's: it is refused (0A000).
 //! 3. Aggregates and windows stand where PostgreSQL lets them (42803, 42P20).
 use super::scope::{Clause, Scope};
 use super::select::Order;

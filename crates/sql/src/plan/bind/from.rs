@@ -144,7 +144,7 @@ impl Binder<'_> {
         let at = name.at();
         let parts: Vec<&str> = name.parts().iter().map(|part| part.name.as_str()).collect();
         if parts.len() == 1 {
-            ctes.check_awaited(name.last())?;
+            ctes.check_bound(name.last())?;
         }
         if let [own] = parts.as_slice()
             && let Some(cte) = ctes.find(own)

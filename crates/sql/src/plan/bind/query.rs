@@ -16,7 +16,7 @@ use crate::plan::{choosers, resolve, rules};
 use crate::values::arrow_type;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Schema};
 use datafusion::catalog::TableProvider;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, ScalarValue, TableReference};
 use datafusion::datasource::cte_worktable::CteWorkTable;
 use datafusion::datasource::provider_as_source;
@@ -98,7 +98,7 @@ impl Binder<'_> {
 
     pub(super) fn with(&self, with: &With, around: Option<&Scope<'_>>, ctes: &Ctes<'_>) -> Result<()> {
         if with.recursive {
-            ctes.awaits(with.ctes.iter().map(|cte| cte.name.name.as_str()));
+            ctes.expect_names(with.ctes.iter().map(|cte| cte.name.name.as_str()));
         }
         for cte in &with.ctes {
             let name = &cte.name.name;
@@ -128,9 +128,9 @@ impl Binder<'_> {
             for (title, column) in bound.titles.iter_mut().zip(&cte.columns) {
                 *title = column.name.clone();
             }
-            let kind = if is_volatile(&bound.plan)? { Kind::Volatile } else { Kind::Plain };
+            let kind = if rules::is_volatile(&bound.plan)? { Kind::Volatile } else { Kind::Plain };
             let plan = Arc::new(bound.plan);
-            ctes.came();
+            ctes.next_is_bound();
             ctes.add(Cte { name: name.clone(), plan, titles: bound.titles, kind, copies, reads: Rc::default() });
         }
         Ok(())
@@ -172,7 +172,7 @@ impl Binder<'_> {
         let step = step?;
         let name = &cte.name.name;
         check_reads(last, name, reads_it.get())?;
-        if aggregates(&step.plan, &working)? {
+        if aggregates_rounds(&step.plan, &working)? {
             let message = "aggregate functions are not allowed in a recursive query's recursive term";
             return wrong(last.at, "42P19", message);
         }
@@ -503,24 +503,13 @@ fn check_reads(query: &Query, name: &str, reads: usize) -> Result<()> {
 }
 
 /// Whether an aggregate is computed over the rows of the round before.
-fn aggregates(plan: &LogicalPlan, working: &str) -> Result<bool> {
+fn aggregates_rounds(plan: &LogicalPlan, working: &str) -> Result<bool> {
     Ok(plan.exists(|node| match node {
         LogicalPlan::Aggregate(aggregate) if !aggregate.aggr_expr.is_empty() => aggregate
             .input
             .exists(|below| Ok(matches!(below, LogicalPlan::TableScan(scan) if scan.table_name.table() == working))),
         _ => Ok(false),
     })?)
-}
-
-fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        node.apply_expressions(|expr| {
-            found |= expr.is_volatile();
-            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-        })
-    })?;
-    Ok(found)
 }
 
 /// The first column of the queries of a set that is of another kind than those before it.

@@ -2,7 +2,7 @@
 //!
 //! 1. `(a, b) < (c, d)` is `a < c OR (a = c AND b < d)`, NULL where that is NULL; `=` asks for all columns, `<>` for
 //!    one.
-//! 2. What would be evaluated more than once by that must not be volatile: the old way refuses it.
+//! 2. What would be evaluated more than once by that must not be volatile (0A000).
 use super::expr::{halved, is_row};
 use super::scope::Scope;
 use super::{Binder, Result, unsupported, wrong};

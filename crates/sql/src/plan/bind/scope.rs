@@ -266,17 +266,17 @@ pub(super) enum Kind {
 pub(super) struct Ctes<'s> {
     list: RefCell<Vec<Cte>>,
     /// Those of WITH RECURSIVE that are not bound yet, the last one first. They hide tables too.
-    awaited: RefCell<Vec<String>>,
+    unbound: RefCell<Vec<String>>,
     around: Option<&'s Ctes<'s>>,
 }
 
 impl<'s> Ctes<'s> {
     pub(super) fn none() -> Ctes<'s> {
-        Ctes { list: RefCell::default(), awaited: RefCell::default(), around: None }
+        Ctes { list: RefCell::default(), unbound: RefCell::default(), around: None }
     }
 
     pub(super) fn within(around: &'s Ctes<'s>) -> Ctes<'s> {
-        Ctes { list: RefCell::default(), awaited: RefCell::default(), around: Some(around) }
+        Ctes { list: RefCell::default(), unbound: RefCell::default(), around: Some(around) }
     }
 
     /// Whether one of this WITH is called so.
@@ -285,32 +285,32 @@ impl<'s> Ctes<'s> {
     }
 
     /// Names that will be there, in the order of their queries.
-    pub(super) fn awaits<'n>(&self, names: impl DoubleEndedIterator<Item = &'n str>) {
-        *self.awaited.borrow_mut() = names.rev().map(str::to_owned).collect();
+    pub(super) fn expect_names<'n>(&self, names: impl DoubleEndedIterator<Item = &'n str>) {
+        *self.unbound.borrow_mut() = names.rev().map(str::to_owned).collect();
     }
 
     /// The next of these names has its query.
-    pub(super) fn came(&self) {
-        self.awaited.borrow_mut().pop();
+    pub(super) fn next_is_bound(&self) {
+        self.unbound.borrow_mut().pop();
     }
 
     /// Refuses a name that means a query which is not bound yet: itself, or one behind it.
-    pub(super) fn check_awaited(&self, name: &Ident) -> Result<()> {
+    pub(super) fn check_bound(&self, name: &Ident) -> Result<()> {
         if self.has(&name.name) {
             return Ok(());
         }
-        let awaited = self.awaited.borrow();
-        if awaited.last() == Some(&name.name) {
+        let unbound = self.unbound.borrow();
+        if unbound.last() == Some(&name.name) {
             let own = &name.name;
             let message =
                 format!("recursive reference to query \"{own}\" must not appear within its non-recursive term");
             return wrong(name.at, "42P19", message);
         }
-        if awaited.contains(&name.name) {
+        if unbound.contains(&name.name) {
             let message = format!("WITH query \"{}\" is not supported before its definition", name.name);
             return wrong(name.at, "0A000", message);
         }
-        self.around.map_or(Ok(()), |around| around.check_awaited(name))
+        self.around.map_or(Ok(()), |around| around.check_bound(name))
     }
 
     pub(super) fn add(&self, cte: Cte) {

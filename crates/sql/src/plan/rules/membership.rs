@@ -225,7 +225,7 @@ impl Scope<'_> {
     }
 
     fn row(&self, membership: &Membership, test: impl Fn(Expr, Expr) -> Expr) -> Result<Expr> {
-        if membership.value.is_volatile() || is_volatile(&membership.subquery.subquery)? {
+        if membership.value.is_volatile() || super::is_volatile(&membership.subquery.subquery)? {
             // It is asked more than once, or for each pair.
             return Err(tunnel(unsupported("a volatile function beside or within IN, ANY or ALL (SELECT ...)")));
         }
@@ -288,17 +288,6 @@ fn membership(expr: Expr) -> Result<(Membership, bool), Box<Expr>> {
 
 fn is_correlated(subquery: &Subquery) -> bool {
     !subquery.subquery.all_out_ref_exprs().is_empty()
-}
-
-fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
-    let mut volatile = false;
-    plan.apply_with_subqueries(|node| {
-        node.apply_expressions(|expr| {
-            volatile |= expr.is_volatile();
-            Ok(if volatile { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-        })
-    })?;
-    Ok(volatile)
 }
 
 fn exists(plan: LogicalPlan, membership: &Membership) -> Result<Expr> {

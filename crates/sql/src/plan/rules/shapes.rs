@@ -84,7 +84,7 @@ impl Walk {
         if !is_correlated(plan) {
             return Ok(());
         }
-        if has_volatile(plan)? {
+        if super::is_volatile(plan)? {
             return refused("or beside a volatile function");
         }
         self.node(plan, true)?;
@@ -212,10 +212,6 @@ fn whole(expr: &Expr) -> Option<i64> {
 
 fn is_one_group(plan: &LogicalPlan) -> bool {
     matches!(plan, LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty())
-}
-
-fn has_volatile(plan: &LogicalPlan) -> Result<bool> {
-    plan.exists(|node| Ok(node.expressions().iter().any(Expr::is_volatile)))
 }
 
 fn has_limit(plan: &LogicalPlan) -> Result<bool> {

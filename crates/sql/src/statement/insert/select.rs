@@ -6,13 +6,13 @@
 //!    CONFLICT.
 //! 2. While the query runs, its statement takes no new snapshot (planning would take one). Scans that open later would
 //!    see another state than those before.
-use super::is_volatile;
 use crate::error::from_datafusion;
 use crate::memory::row_bytes;
 use crate::parse::constants::constant;
 use crate::parse::sequence_calls::{call_of, sequence_of};
 use crate::parse::stored::Stored;
 use crate::plan::bind::over::{Over, Part, Rows, Wanted};
+use crate::plan::rules::is_volatile;
 use crate::statement::changes::{alone_over, check_count};
 use crate::statement::returning::Changed;
 use crate::statement::run::{Collected, Run};
@@ -125,7 +125,7 @@ impl Run<'_> {
             }
             let called = Ident { at: 0, name: table.name.clone() };
             let over = alone_over(table, &called, Part::Default, vec![Wanted::Default(column)]);
-            if is_volatile(&self.plan_over(&over).await?)? {
+            if is_volatile(&self.plan_over(&over).await?).map_err(from_datafusion)? {
                 varying.push(*at);
             }
         }
