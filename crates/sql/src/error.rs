@@ -3,6 +3,7 @@
 //! 1. An [`EngineError`] raised below DataFusion comes out as it went in: it travels as `DataFusionError::External`.
 //! 2. Everything else is classified, first by type, then (DataFusion has no codes) by message; what stays unknown is
 //!    XX000.
+//! 3. No message shows the names that tell columns apart within a plan.
 mod planning;
 
 use datafusion::arrow::error::ArrowError;
@@ -32,6 +33,25 @@ pub(crate) fn from_parser(error: ParserError) -> EngineError {
 }
 
 pub(crate) fn from_datafusion(error: DataFusionError) -> EngineError {
+    let mut error = told(error);
+    // Invariant 3.
+    for text in std::iter::once(&mut error.message).chain(&mut error.detail).chain(&mut error.hint) {
+        if text.contains('\0') {
+            *text = without_marks(text);
+        }
+    }
+    error
+}
+
+/// Names within a plan are told apart by a number behind a NUL; functions that no user can call begin with one.
+fn without_marks(message: &str) -> String {
+    let mut parts = message.split('\0');
+    let mut made = parts.next().unwrap_or_default().to_owned();
+    parts.for_each(|part| made.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit())));
+    made
+}
+
+fn told(error: DataFusionError) -> EngineError {
     if is_full(&error) {
         return no_temporary_space();
     }
@@ -39,13 +59,13 @@ pub(crate) fn from_datafusion(error: DataFusionError) -> EngineError {
         DataFusionError::External(inner) => match inner.downcast::<EngineError>() {
             Ok(engine) => *engine,
             Err(other) => match other.downcast::<DataFusionError>() {
-                Ok(nested) => from_datafusion(*nested),
+                Ok(nested) => told(*nested),
                 Err(other) => EngineError::new("XX000", other.to_string()),
             },
         },
-        DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => from_datafusion(*inner),
+        DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => told(*inner),
         DataFusionError::Shared(inner) => from_shared(&inner),
-        DataFusionError::Collection(mut all) if !all.is_empty() => from_datafusion(all.swap_remove(0)),
+        DataFusionError::Collection(mut all) if !all.is_empty() => told(all.swap_remove(0)),
         DataFusionError::ArrowError(arrow, _) => from_arrow(*arrow),
         DataFusionError::SQL(parser, _) => from_parser(*parser),
         DataFusionError::SchemaError(schema, _) => from_schema(*schema),

@@ -589,11 +589,11 @@ impl Session {
         loop {
             txn.begin_statement();
             let catalog = txn.catalog();
-            if !by_key.means(catalog.version()) {
+            let Some(tree) = &prepared.statement else { return Ok(None) };
+            if by_key.version != catalog.version() || by_key.zone != tree.zone() {
                 let mut types: Vec<Option<DataType>> = prepared.parameters.iter().copied().map(Some).collect();
-                let Some(tree) = &prepared.statement else { return Ok(None) };
-                let again = by_key::recognise(tree.statement(), &catalog, &mut types)
-                    .filter(|f| f.columns() == prepared.columns && f.uses_now == by_key.uses_now);
+                let again = tree.zone().scope(|| by_key::recognise(tree.statement(), &catalog, &mut types));
+                let again = again.filter(|f| f.columns() == prepared.columns && f.uses_now == by_key.uses_now);
                 let Some(again) = again else { return Ok(None) };
                 by_key = Arc::new(again);
                 *prepared.by_key.lock() = Some(by_key.clone());

@@ -29,3 +29,4 @@ pub(crate) mod run;
 pub(crate) mod sequence;
 pub(crate) mod shared;
 pub(crate) mod update_delete;
+pub(crate) mod zoned;

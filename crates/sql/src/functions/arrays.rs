@@ -9,13 +9,13 @@
 //!
 //! Source: PostgreSQL 15 documentation, "Arrays" (8.15.6) and "Row and Array Comparisons".
 use crate::error::tunnel;
-use crate::functions::convert::{convert, convert_array, convert_scalar};
+use crate::functions::convert::{convert, convert_array, convert_scalar, is_open};
 use crate::memory;
 use crate::parse::call;
 use crate::values::{array_oid, arrow_type, engine_type, field_type};
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, StringArray};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, StringArray, UInt32Array};
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
-use datafusion::arrow::compute::interleave;
+use datafusion::arrow::compute::{interleave, take};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
@@ -415,21 +415,43 @@ pub(crate) fn literal(items: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
         });
     }
     let common = common.unwrap_or(ArrowType::Utf8);
+    let item = text_type(&items, schema)?;
     let Some(to) = engine_type(&common) else {
         return Err(tunnel(EngineError::unsupported(format!("arrays of {common} are not supported"))));
     };
-    let item = |item: Expr| match (&item, item.get_type(schema)?) {
+    let made = |item: Expr| match (&item, item.get_type(schema)?) {
         (_, given) if given == arrow_type(to) => Ok(item),
         (Expr::Literal(scalar, _), _) => Ok(Expr::Literal(convert_scalar(scalar, to)?, None)),
         _ => Ok(convert(item, to)),
     };
-    let items = items.into_iter().map(item).collect::<Result<Vec<_>>>()?;
-    let make = MakeArray { of: arrow_type(to), signature: Signature::variadic_any(Volatility::Immutable) };
+    let items = items.into_iter().map(made).collect::<Result<Vec<_>>>()?;
+    let item = if to.is_text() { item } else { to };
+    let make = MakeArray { of: arrow_type(to), item, signature: Signature::variadic_any(Volatility::Immutable) };
     let make = match items.is_empty() {
         true => MakeArray { signature: Signature::nullary(Volatility::Immutable), ..make },
         false => make,
     };
     Ok(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(make)), items)))
+}
+
+/// Which kind of text an array of texts is of: the first item's that has a type.
+fn text_type(items: &[Expr], schema: &DFSchema) -> Result<DataType> {
+    let Some(first) = items.iter().find(|item| !is_open(item)) else { return Ok(DataType::Text) };
+    let of = field_type(first.to_field(schema)?.1.as_ref());
+    Ok(of.filter(|of| of.is_text()).unwrap_or(DataType::Text))
+}
+
+/// Two arrays that are written out, or cast, whose items are texts of two types: their names. PostgreSQL has no
+/// operator for these.
+pub(crate) fn unlike(left: &Expr, right: &Expr) -> Option<[String; 2]> {
+    let item = |array: &Expr| {
+        let Expr::ScalarFunction(call) = array else { return None };
+        let inner = call.func.inner().as_ref() as &dyn Any;
+        let made = inner.downcast_ref::<MakeArray>().map(|made| made.item);
+        made.or_else(|| inner.downcast_ref::<ToArray>().map(|cast| cast.of)).filter(|of| of.is_text())
+    };
+    let names = [item(left)?, item(right)?].map(DataType::base_name);
+    (names[0] != names[1]).then(|| names.map(|name| format!("{name}[]")))
 }
 
 /// Of two types of numbers.
@@ -457,6 +479,8 @@ fn wider(a: ArrowType, b: ArrowType) -> Result<ArrowType> {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct MakeArray {
     of: ArrowType,
+    /// PostgreSQL's type of an item.
+    item: DataType,
     signature: Signature,
 }
 
@@ -511,6 +535,10 @@ impl ScalarUDFImpl for ToArray {
         "to_array"
     }
 
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        Ok(format!("to_array({}, {:?})", args[0].schema_name(), self.of))
+    }
+
     fn signature(&self) -> &Signature {
         &self.signature
     }
@@ -554,6 +582,49 @@ impl ToArray {
         }
         let read: ArrayRef = Arc::new(all.into_iter().collect::<StringArray>());
         list(convert_array(&read, self.of)?, OffsetBuffer::from_lengths(lengths), texts.nulls().cloned())
+    }
+}
+
+/// The one item of an array, or NULL of none. 21000 where there are more: they are a query's values.
+pub(crate) fn only_item(array: Expr) -> Expr {
+    let udf = OnlyItem { signature: Signature::any(1, Volatility::Immutable) };
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(udf)), vec![array]))
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct OnlyItem {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for OnlyItem {
+    fn name(&self) -> &str {
+        "only_item"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[ArrowType]) -> Result<ArrowType> {
+        match &types[0] {
+            ArrowType::List(item) => Ok(item.data_type().clone()),
+            other => internal_err!("{other} is no array"),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let array = args.args[0].to_array(args.number_rows)?;
+        let lists = array.as_list::<i32>();
+        let place = |row: usize| match (lists.is_null(row), lists.value_length(row)) {
+            (true, _) | (_, 0) => Ok(None),
+            (_, 1) => Ok(Some(lists.value_offsets()[row] as u32)),
+            _ => {
+                let message = "more than one row returned by a subquery used as an expression";
+                Err(tunnel(EngineError::new("21000", message)))
+            }
+        };
+        let places = (0..lists.len()).map(place).collect::<Result<UInt32Array>>()?;
+        Ok(ColumnarValue::Array(take(lists.values(), &places, None)?))
     }
 }
 

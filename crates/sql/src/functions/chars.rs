@@ -400,6 +400,10 @@ impl ScalarUDFImpl for Label {
         "text_type"
     }
 
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        Ok(format!("text_type({}, {:?})", args[0].schema_name(), self.to))
+    }
+
     fn signature(&self) -> &Signature {
         &self.signature
     }

@@ -66,6 +66,11 @@ impl ScalarUDFImpl for Conversion {
         &self.signature
     }
 
+    /// Two conversions of one value have two names.
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        Ok(format!("convert({}, {:?})", args[0].schema_name(), self.to))
+    }
+
     fn return_type(&self, _types: &[ArrowType]) -> Result<ArrowType> {
         Ok(crate::values::arrow_type(self.to))
     }
@@ -132,10 +137,19 @@ pub(crate) fn constant(expr: &Expr) -> Option<ScalarValue> {
         Expr::Literal(value, _) => Some(value.clone()),
         Expr::Cast(Cast { expr, field }) if !is_written(field) => {
             let value = constant(expr)?;
-            convert_scalar(&value, engine_type(field.data_type())?).ok()
+            let to = field.data_type();
+            (!needs_zone(&value.data_type(), to)).then(|| convert_scalar(&value, engine_type(to)?).ok())?
         }
         _ => None,
     }
+}
+
+/// Whether a conversion depends on the session's time zone, which is that of when it is evaluated.
+pub(crate) fn needs_zone(from: &ArrowType, to: &ArrowType) -> bool {
+    use ArrowType::{Date32, Timestamp};
+    let local = |t: &ArrowType| matches!(t, Date32 | Timestamp(_, None));
+    let moment = |t: &ArrowType| matches!(t, Timestamp(_, Some(_)));
+    (local(from) && moment(to)) || (moment(from) && local(to))
 }
 
 /// A constant that is compared, as its value alone: equal constants are then equal expressions, whatever type was

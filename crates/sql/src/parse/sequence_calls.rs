@@ -4,7 +4,7 @@ use crate::error::unsupported;
 use crate::parse::relation;
 use crate::parse::stored::Stored;
 use terrace_engine::{ColumnDef, EngineError, Result};
-use terrace_grammar::statement::{self as tree, ExprKind, Literal};
+use terrace_grammar::statement::{self as tree, ExprKind, Literal, Node, walk};
 
 /// A function of sequences, with its arguments.
 #[derive(Clone, Debug)]
@@ -58,6 +58,16 @@ pub(crate) fn call_of(expr: &tree::Expr) -> Option<Result<Call>> {
         }
         _ => Err(EngineError::new("42883", format!("function {name} with these arguments does not exist"))),
     })
+}
+
+/// Whether there is one within an expression: then it is another value each time.
+pub(crate) fn calls_within(expr: &tree::Expr) -> bool {
+    let mut found = false;
+    walk(Node::Expr(expr), &mut |node| {
+        found |= matches!(node, Node::Expr(expr) if call_of(expr).is_some());
+        !found
+    });
+    found
 }
 
 /// The sequence that a column's default takes its value from.

@@ -4,8 +4,9 @@
 //!    read back is what was written.
 use crate::error::unsupported;
 use std::ops::Range;
-use terrace_engine::{Check, EngineError, Result};
-use terrace_grammar::statement::{Body, Expr, ExprKind, Node, Statement, walk};
+use terrace_engine::types::Zone;
+use terrace_engine::{Check, DataType, EngineError, Result};
+use terrace_grammar::statement::{Body, Expr, ExprKind, Literal, Node, Statement, walk};
 use terrace_grammar::{Parsed, token_end};
 
 const BEFORE: &str = "SELECT ";
@@ -30,6 +31,26 @@ impl Stored {
         item(&self.parsed).expect("it was looked at when it was read")
     }
 
+    /// Constants that may be times in the session's zone: their places, each with the same time in UTC.
+    pub(crate) fn times(&self) -> Vec<(Range<usize>, String)> {
+        let mut found = vec![];
+        walk(Node::Expr(self.expr()), &mut |node| {
+            if let Node::Expr(Expr { at, kind: ExprKind::Literal(Literal::Text(text)) }) = node
+                && self.text[*at as usize..].trim_start_matches(['e', 'E']).starts_with('\'')
+                && let Some(utc) = in_utc(text)
+            {
+                found.push((*at as usize..token_end(&self.text, *at) as usize, format!("'{utc}'")));
+            }
+            true
+        });
+        found.sort_by_key(|(place, _)| place.start);
+        found
+    }
+
+    pub(crate) fn with(&self, edit: &(Range<usize>, String)) -> String {
+        self.edited(std::slice::from_ref(edit))
+    }
+
     /// The text with other texts in some places, which are in order.
     fn edited(&self, edits: &[(Range<usize>, String)]) -> String {
         let (mut text, mut at) = (String::new(), BEFORE.len());
@@ -41,6 +62,14 @@ impl Stored {
         text.push_str(&self.text[at..]);
         text
     }
+}
+
+/// A time whose text states no zone, in UTC.
+fn in_utc(text: &str) -> Option<String> {
+    let read = || DataType::Timestamptz.parse(text).ok();
+    let time = read()?;
+    let stated = Zone::Fixed(3600).scope(read) == Zone::Fixed(7200).scope(read);
+    (!stated).then(|| Zone::Utc.scope(|| crate::values::show(&time)))
 }
 
 /// The one item of a SELECT.

@@ -41,10 +41,12 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use scope::Ctes;
+pub(crate) use sequences::Place;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
+use terrace_engine::types::Zone;
 use terrace_engine::{DataType, EngineError, Table};
 use terrace_grammar::Parsed;
 use terrace_grammar::statement::{self as tree, At, CopySource, ExprKind, Literal, Query, Statement};
@@ -164,11 +166,12 @@ pub(crate) struct Tree {
     /// It is the statement within a PREPARE.
     prepared: bool,
     pub(crate) binding: Binding,
+    zone: Zone,
 }
 
 impl Tree {
     pub(crate) fn new(parsed: Parsed, text: Arc<str>, binding: Binding) -> Tree {
-        Tree { parsed: Arc::new(parsed), text, prepared: false, binding }
+        Tree { parsed: Arc::new(parsed), text, prepared: false, binding, zone: Zone::current() }
     }
 
     /// The statement that a PREPARE keeps.
@@ -190,6 +193,11 @@ impl Tree {
             Statement::Prepare(prepare) if self.prepared => prepare.place.clone(),
             _ => self.parsed.range.start as At..self.parsed.range.end as At,
         }
+    }
+
+    /// The time zone of when it was parsed: its constants are read in it, however late it runs.
+    pub(crate) fn zone(&self) -> Zone {
+        self.zone
     }
 
     /// What places in the tree are places of.
@@ -247,12 +255,15 @@ pub(crate) struct Whole {
     /// It reads a relation of the system.
     pub(crate) of_system: bool,
     /// The functions of sequences that it calls, in the order of their places.
-    pub(crate) calls: Vec<(At, Call)>,
+    pub(crate) calls: Vec<(Place, Call)>,
 }
 
 /// Binds a query. `types`: of its parameters, as far as they are known.
 pub(crate) fn bind(planner: &Planner<'_>, query: &Query, types: &[Option<DataType>]) -> Result<Whole> {
-    settled(planner, types, |binder| binder.query(query, None, &Ctes::none()))
+    settled(planner, types, |binder| {
+        binder.note_calls(query);
+        binder.query(query, None, &Ctes::none())
+    })
 }
 
 /// Binds once, and again where a parameter's type was learnt too late.
@@ -270,8 +281,8 @@ fn settled(
         if !mistaken.get() {
             let mut calls = calls.into_inner();
             // What is bound twice is called once.
-            calls.sort_by_key(|(at, _)| *at);
-            calls.dedup_by_key(|(at, _)| *at);
+            calls.sort_by_key(|(place, _)| *place);
+            calls.dedup_by_key(|(place, _)| *place);
             return Ok(Whole { bound, tables: tables.into_inner(), of_system: of_system.get(), calls });
         }
         // A parameter's type was told by what stands behind another of its places: that one is bound again.
@@ -296,7 +307,12 @@ struct Binder<'b> {
     /// Whether a relation of the system was named.
     of_system: Cell<bool>,
     /// Functions of sequences, and where.
-    calls: RefCell<Vec<(At, Call)>>,
+    calls: RefCell<Vec<(Place, Call)>>,
+    /// Where they are called once.
+    called_once: RefCell<BTreeSet<Place>>,
+    /// Of which text places are: 0 is the statement's, and the others are defaults'.
+    text: Cell<usize>,
+    texts: Cell<usize>,
     bounds: bounds::Bounds,
 }
 
@@ -312,6 +328,9 @@ impl<'b> Binder<'b> {
             tables: RefCell::default(),
             of_system: Cell::new(false),
             calls: RefCell::default(),
+            called_once: RefCell::default(),
+            text: Cell::new(0),
+            texts: Cell::new(0),
             bounds: bounds::Bounds::default(),
         }
     }

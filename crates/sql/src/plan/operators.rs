@@ -8,10 +8,11 @@
 //! 4. char(n) compares without the blanks at a literal's end.
 use crate::error::tunnel;
 use crate::functions::arithmetic::{self, Function, is_number};
+use crate::functions::arrays;
 use crate::functions::bits::Bits;
 use crate::functions::builtin::type_name;
 use crate::functions::chars::{self, loose};
-use crate::functions::convert::{constant, convert, convert_scalar};
+use crate::functions::convert::{constant, convert, convert_scalar, needs_zone};
 use crate::functions::date_time;
 use crate::plan::choosers;
 use crate::plan::rules::{cut, is_deep};
@@ -66,6 +67,10 @@ impl ExprPlanner for Operators {
                 return Ok(PlannerResult::Planned(function.call(left, right)));
             }
             Some(function) => with_days(function, &left, &lt, &right, &rt)?,
+            None if let Some([left, right]) = arrays::unlike(&left, &right) => {
+                let message = format!("operator does not exist: {left} {op} {right}");
+                return Err(tunnel(with_operator_hint(EngineError::new("42883", message))));
+            }
             None if choosers::cannot_be_compared(&lt, &rt) => {
                 let message = format!("operator does not exist: {} {op} {}", type_name(&lt), type_name(&rt));
                 return Err(tunnel(with_operator_hint(EngineError::new("42883", message))));
@@ -301,6 +306,10 @@ fn resolve_open(function: Option<Function>, left: Expr, right: Expr, schema: &DF
         if moved || (compared && matches!(field.data_type(), ArrowType::Interval(_))) {
             return match open {
                 Expr::Literal(ScalarValue::Utf8(Some(_)), _) => crate::functions::interval::from_text(open),
+                Expr::Placeholder(Placeholder { id, field: None }) => {
+                    let field = Some(Arc::new(field_of("", DataType::Text, true)));
+                    crate::functions::interval::from_text(Expr::Placeholder(Placeholder { id, field }))
+                }
                 other => Ok(other),
             };
         }
@@ -368,7 +377,12 @@ fn to_type(expr: Expr, from: &ArrowType, to: &ArrowType) -> Expr {
     }
     let target = engine_type(to).expect("a type of the engine's");
     match &expr {
-        Expr::Literal(value, _) if let Ok(folded) = convert_scalar(value, target) => Expr::Literal(folded, None),
+        Expr::Literal(value, _)
+            if !needs_zone(from, to)
+                && let Ok(folded) = convert_scalar(value, target) =>
+        {
+            Expr::Literal(folded, None)
+        }
         _ => convert(expr, target),
     }
 }

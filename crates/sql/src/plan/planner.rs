@@ -8,7 +8,7 @@ use crate::parse::sequence_calls::Call;
 use crate::pgcatalog;
 use crate::pgcatalog::SessionInfo;
 use crate::plan::bind::over::{Over, bind_over};
-use crate::plan::bind::{self, Binding, Fault, Tree, Whole};
+use crate::plan::bind::{self, Binding, Fault, Place, Tree, Whole};
 use crate::plan::comparable::Comparable;
 use crate::plan::operators::Operators;
 use crate::plan::pieces::Pieces;
@@ -37,7 +37,7 @@ use datafusion::sql::sqlparser::ast::Statement;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use terrace_engine::{Catalog, DataType, EngineError, Result, Table};
-use terrace_grammar::statement::{At, Query};
+use terrace_grammar::statement::Query;
 use terrace_storage::ObjectId;
 
 /// Stands for the target of UPDATE and DELETE, with its hidden columns. No name a user can write contains a NUL.
@@ -106,7 +106,7 @@ pub(crate) struct Planner<'a> {
     /// The statement's, where errors shall point into it.
     pub(crate) text: Option<&'a str>,
     /// What the functions of sequences have answered, by their places; before they were called, nothing.
-    pub(crate) numbers: Option<&'a BTreeMap<At, i64>>,
+    pub(crate) numbers: Option<&'a BTreeMap<Place, i64>>,
 }
 
 /// Reads a query for the old way.
@@ -126,7 +126,7 @@ pub(crate) struct Planned {
     pub(crate) plan: LogicalPlan,
     pub(crate) tables: Vec<Arc<Table>>,
     /// The functions of sequences that it calls, in the order of their places.
-    pub(crate) calls: Vec<(At, Call)>,
+    pub(crate) calls: Vec<(Place, Call)>,
 }
 
 impl Planner<'_> {

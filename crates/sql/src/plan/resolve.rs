@@ -14,8 +14,8 @@
 use crate::cast::LOOSE;
 use crate::error::tunnel;
 use crate::functions::arithmetic::Function;
-use crate::functions::arrays::OF_ARRAY;
-use crate::functions::convert::{constant, convert, convert_scalar, is_open, reads_row};
+use crate::functions::arrays::{self, OF_ARRAY};
+use crate::functions::convert::{constant, convert, convert_scalar, is_open, needs_zone, reads_row};
 use crate::functions::{builtin, chars, interval};
 use crate::plan::choosers::Chooser;
 use crate::plan::rules::Rewrite;
@@ -297,8 +297,9 @@ fn aligned(exprs: Vec<Expr>, schema: &DFSchema, what_for: For) -> Result<Vec<Exp
         && !open[0]
         && fields[0].data_type() != &ArrowType::Float32;
     let typed = || fields.iter().zip(&open).filter(|(_, open)| !**open).map(|(field, _)| field.data_type());
-    if let Some(other) = typed().find(|other| choosers::cannot_be_compared(fields[first].data_type(), other)) {
-        let (left, right) = (builtin::type_name(fields[first].data_type()), builtin::type_name(other));
+    let other = typed().find(|other| choosers::cannot_be_compared(fields[first].data_type(), other));
+    let other = other.map(|other| [builtin::type_name(fields[first].data_type()), builtin::type_name(other)]);
+    if let Some([left, right]) = other.or_else(|| exprs.iter().find_map(|other| arrays::unlike(&exprs[first], other))) {
         let message = format!("operator does not exist: {left} = {right}");
         let hint = "No operator matches the given name and argument types. You might need to add explicit type casts.";
         return Err(tunnel(EngineError::new("42883", message).with_hint(hint)));
@@ -350,7 +351,7 @@ fn close(expr: Expr, beside: &FieldRef, to: Option<DataType>) -> Result<Expr> {
 }
 
 fn cast(expr: Expr, to: DataType) -> Result<Expr> {
-    match constant(&expr) {
+    match constant(&expr).filter(|value| !needs_zone(&value.data_type(), &arrow_type(to))) {
         Some(value) => Ok(Expr::Literal(convert_scalar(&value, to)?, None)),
         None => Ok(convert(expr, to)),
     }

@@ -6,7 +6,7 @@
 //!    all of them.
 use crate::error::{from_datafusion, undefined_column, unsupported};
 use crate::parse::constants::constant;
-use crate::parse::sequence_calls::call_of;
+use crate::parse::sequence_calls::calls_within;
 use crate::parse::{relation, stored};
 use crate::plan::rules::is_volatile;
 use crate::statement::ddl::{
@@ -14,6 +14,7 @@ use crate::statement::ddl::{
 };
 use crate::statement::outcome::notice;
 use crate::statement::run::Run;
+use crate::statement::zoned::Kept;
 use crate::values::assign_array;
 use std::sync::Arc;
 use terrace_engine::{ColumnDef, Datum, EngineError, IndexSpec, Result, Table};
@@ -118,7 +119,8 @@ impl Run<'_> {
             AlterAction::SetDefault { column, value } => {
                 let (at, definition) = self.definition(table, column)?;
                 self.check_default(value, &definition).await?;
-                self.change_column(table, at, ColumnDef { default_sql: Some(value.text.clone()), ..definition }).await
+                let text = self.with_times(Kept::Default(&definition), &value.text).await;
+                self.change_column(table, at, ColumnDef { default_sql: Some(text), ..definition }).await
             }
             AlterAction::DropDefault { column } => {
                 let (at, definition) = self.definition(table, column)?;
@@ -238,6 +240,7 @@ impl Run<'_> {
             if let ColumnConstraintKind::Default(default) = &constraint.kind {
                 self.check_default(default, &definition).await?;
                 definition.missing = self.value_of(default, &definition).await?;
+                definition.default_sql = Some(self.with_times(Kept::Default(&definition), &default.text).await);
             }
         }
         if keys.iter().any(|key| key.primary) && table.primary_key().is_some() {
@@ -264,7 +267,7 @@ impl Run<'_> {
         if let Some(value) = constant(&default.expr, column) {
             return value;
         }
-        if call_of(&default.expr).is_some() {
+        if calls_within(&default.expr) {
             return Err(unsupported("a new column with a default that differs from row to row"));
         }
         let plan = self.plan_default(default, column).await?;

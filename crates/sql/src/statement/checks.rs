@@ -9,6 +9,7 @@ use crate::plan::bind::over::{Over, Part, Rows, Wanted};
 use crate::stack::on_stack_for;
 use crate::statement::ddl::{check_name, choose_name};
 use crate::statement::run::Run;
+use crate::statement::zoned::Kept;
 use crate::values::live_columns;
 use datafusion::arrow::array::{Array, AsArray};
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
@@ -102,13 +103,14 @@ impl Run<'_> {
             }
         };
         check_name(&name)?;
+        let sql = self.with_times(Kept::Check(table), &sql).await;
         let check = Check { name, sql };
         self.check_plan(table, std::slice::from_ref(&check)).await?;
         Ok(check)
     }
 
     /// A column for each constraint, over the rows that the statement is given.
-    async fn check_plan(&self, table: &Arc<Table>, checks: &[Check]) -> Result<LogicalPlan> {
+    pub(crate) async fn check_plan(&self, table: &Arc<Table>, checks: &[Check]) -> Result<LogicalPlan> {
         let stored = checks.iter().map(stored::of_check).collect::<Result<Vec<Stored>>>()?;
         let called = Ident { at: 0, name: table.name.clone() };
         let wanted: Vec<Wanted<'_>> = stored.iter().map(|stored| Wanted::Condition(stored.expr())).collect();

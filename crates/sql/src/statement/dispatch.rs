@@ -4,6 +4,7 @@ use crate::parse;
 use crate::parse::constants::constant;
 use crate::parse::sequence_calls::{Call, call_of};
 use crate::plan::bind::over::{Over, Part, Wanted};
+use crate::plan::planner::Asked;
 use crate::statement::changes::alone_over;
 use crate::statement::ddl::{NewIndex, duplicate, find_index, relation_exists};
 use crate::statement::kind::{Kind, Task, Writes};
@@ -11,6 +12,7 @@ use crate::statement::maintain::Options;
 use crate::statement::outcome::{Done, Outcome, notice};
 use crate::statement::roles::role_name;
 use crate::statement::run::Run;
+use crate::statement::zoned::Kept;
 use crate::statement::{ddl, explain, sequence};
 use crate::values::is_sequence;
 use datafusion::logical_expr::LogicalPlan;
@@ -69,13 +71,14 @@ impl Run<'_> {
         }
         let (create, sequences) = sequence::expand(create, &catalog)?;
         let create = &create;
-        let spec = ddl::table_spec(create, &catalog)?;
+        let mut spec = ddl::table_spec(create, &catalog)?;
         let checks = self.new_checks(create, &spec).await?;
         let notices = ddl::storage_options(&create.storage)?;
-        for (column, definition) in create.columns.iter().zip(&spec.columns) {
+        for (column, definition) in create.columns.iter().zip(&mut spec.columns) {
             for constraint in &column.constraints {
                 if let ColumnConstraintKind::Default(default) = &constraint.kind {
                     self.check_default(default, definition).await?;
+                    definition.default_sql = Some(self.with_times(Kept::Default(definition), &default.text).await);
                 }
             }
         }
@@ -117,7 +120,7 @@ impl Run<'_> {
         let called = Ident { at: default.expr.at, name: table.name.clone() };
         let wanted = vec![Wanted::Value { column, value: &default.expr }];
         let over = Over { kept: false, ..alone_over(&table, &called, Part::Default, wanted) };
-        self.plan_over(&over).await
+        self.plan_asked(Asked::Over(&over), false).await
     }
 
     async fn create_index(&self, create: &CreateIndex) -> Result<Vec<EngineError>> {

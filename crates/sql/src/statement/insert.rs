@@ -136,7 +136,7 @@ impl Run<'_> {
 
     fn cell_of<'c>(&self, table: &Table, at: usize, expr: &'c Expr, computed: &mut Vec<Computed<'c>>) -> Result<Cell> {
         let column = &table.columns[at];
-        if let Some(known) = constant(expr, column).transpose()? {
+        if let Some(known) = self.zone().scope(|| constant(expr, column)).transpose()? {
             return Ok(Cell::Known(known));
         }
         match expr.kind {

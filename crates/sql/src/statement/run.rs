@@ -8,8 +8,8 @@ use crate::error::{from_datafusion, unsupported};
 use crate::panics::{caught, caught_now};
 use crate::parse::sequence_calls::Call;
 use crate::pgcatalog::SessionInfo;
-use crate::plan::bind::Tree;
 use crate::plan::bind::over::Over;
+use crate::plan::bind::{Place, Tree};
 use crate::plan::planner::{Asked, Planner, task, typed};
 use crate::statement::old::Old;
 use crate::transaction::{OneRow, StatementContext, TxnCell};
@@ -26,8 +26,9 @@ use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
+use terrace_engine::types::Zone;
 use terrace_engine::{Catalog, DataType, Database, Datum, EngineError, Result, RowBuf, Table};
-use terrace_grammar::statement::{At, Query};
+use terrace_grammar::statement::Query;
 use terrace_storage::ObjectId;
 
 /// Configuration and functions for one statement, made when DataFusion is needed: a copy of them costs more than a
@@ -154,14 +155,14 @@ impl Run<'_> {
         self.plan_asked(Asked::Over(over), true).await
     }
 
-    async fn plan_asked(&self, asked: Asked<'_>, calls: bool) -> Result<LogicalPlan> {
-        let mut numbers: Option<BTreeMap<At, i64>> = None;
+    pub(crate) async fn plan_asked(&self, asked: Asked<'_>, calls: bool) -> Result<LogicalPlan> {
+        let mut numbers: Option<BTreeMap<Place, i64>> = None;
         loop {
             let version = self.engine.catalog().version();
             let catalog = self.begin_statement().await;
             let planner = Planner { numbers: numbers.as_ref(), ..self.planner(&catalog).await };
             let types: Vec<Option<DataType>> = self.types.iter().copied().map(Some).collect();
-            let planned = Box::pin(planner.plan_asked(asked, &types)).await?;
+            let planned = self.zone().over(Box::pin(planner.plan_asked(asked, &types))).await?;
             let mut locked = Ok(());
             for table in &planned.tables {
                 locked = self.lock(table, false).await;
@@ -182,8 +183,13 @@ impl Run<'_> {
         }
     }
 
+    /// In which the statement's constants are read.
+    pub(crate) fn zone(&self) -> Zone {
+        self.tree.map_or_else(Zone::current, Tree::zone)
+    }
+
     /// Calls functions of sequences, in order.
-    async fn numbers_of(&self, calls: &[(At, Call)]) -> Result<BTreeMap<At, i64>> {
+    async fn numbers_of(&self, calls: &[(Place, Call)]) -> Result<BTreeMap<Place, i64>> {
         let mut numbers = BTreeMap::new();
         let read_only = self.info.system.as_ref().is_some_and(|system| system.settings.lock().read_only());
         for (at, call) in calls {

@@ -8,6 +8,7 @@ mod choosers;
 mod conflict;
 mod cursors;
 mod deep;
+mod found;
 mod given_up;
 mod kernels;
 mod kinds;

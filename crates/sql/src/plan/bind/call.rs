@@ -47,6 +47,9 @@ impl Binder<'_> {
             false => self.expr(arg, scope),
         };
         let bound = args.iter().enumerate().map(arg).collect::<Result<Vec<Expr>>>()?;
+        if function == Coalesce && bound.iter().rev().skip(1).any(Expr::is_volatile) {
+            return unsupported("a volatile function in COALESCE, but for the last argument");
+        }
         let other = if function == NullIf { None } else { self.mismatched(&bound, &scope.schema) };
         let at = other.map_or(at, |number| args[number].at);
         let made = self.function_of(function.name(), bound, &scope.schema);

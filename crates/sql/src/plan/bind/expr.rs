@@ -16,7 +16,7 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::functions::core::r#struct;
 use datafusion::logical_expr::expr::{Case, InList, ScalarFunction};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult};
-use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Like, Operator as DfOperator};
+use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Like, Operator as DfOperator, lit};
 use terrace_engine::EngineError;
 use terrace_grammar::statement::{self as tree, At, ExprKind, Literal, Match, Name, Operator, Test, When};
 
@@ -306,9 +306,13 @@ impl Binder<'_> {
             None => self.condition(&when.condition, "CASE/WHEN", scope),
         };
         let when = |when: &When| Ok((Box::new(self.doubled(|| condition(when))?), self.boxed(&when.result, scope)?));
+        let operand = operand.map(|operand| self.boxed(operand, scope)).transpose()?;
+        let when_then_expr: Vec<_> = whens.iter().map(when).collect::<Result<_>>()?;
+        // Upstream: a condition of a CASE of booleans becomes two, unless it is compared with something.
+        let volatile = operand.is_none() && when_then_expr.iter().any(|(when, _)| when.is_volatile());
         let case = Case {
-            expr: operand.map(|operand| self.boxed(operand, scope)).transpose()?,
-            when_then_expr: whens.iter().map(when).collect::<Result<_>>()?,
+            expr: if volatile { Some(Box::new(lit(true))) } else { operand },
+            when_then_expr,
             else_expr: otherwise.map(|otherwise| self.boxed(otherwise, scope)).transpose()?,
         };
         let results = case.else_expr.iter().map(AsRef::as_ref);

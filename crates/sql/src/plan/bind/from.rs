@@ -17,7 +17,7 @@ use crate::values::field_type;
 use datafusion::common::{Column, DFSchema, JoinType, Spans, TableReference};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Subquery, SubqueryAlias};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Subquery, SubqueryAlias, lit};
 use std::sync::Arc;
 use terrace_engine::{DataType, EngineError};
 use terrace_grammar::statement::{Alias, At, Call, ExprKind, FromItem, Ident, JoinKind, JoinOn, Name};
@@ -337,11 +337,15 @@ fn renamed(mut source: Source, alias: Option<&Alias>) -> Result<Source> {
     Ok(source)
 }
 
-fn join(left: LogicalPlan, right: LogicalPlan, kind: JoinKind, on: Vec<Expr>) -> Result<LogicalPlan> {
+fn join(left: LogicalPlan, right: LogicalPlan, kind: JoinKind, mut on: Vec<Expr>) -> Result<LogicalPlan> {
+    if on.is_empty() {
+        // Of a NATURAL join without a name in common.
+        on.push(lit(true));
+    }
     let builder = LogicalPlanBuilder::from(left);
     let joined = match kind {
         JoinKind::Cross => builder.cross_join(right)?,
-        JoinKind::Inner if on.is_empty() => builder.cross_join(right)?,
+        JoinKind::Inner if on == [lit(true)] => builder.cross_join(right)?,
         JoinKind::Inner => builder.join_on(right, JoinType::Inner, on)?,
         JoinKind::Left => builder.join_on(right, JoinType::Left, on)?,
         JoinKind::Right => builder.join_on(right, JoinType::Right, on)?,

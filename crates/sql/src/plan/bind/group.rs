@@ -149,10 +149,7 @@ impl Binder<'_> {
         scope: &Scope<'_>,
         before: usize,
     ) -> Result<LogicalPlan> {
-        let mut aggregates: Vec<Expr> = vec![];
-        for expr in parts.all() {
-            collect(expr, &mut aggregates, &|expr| matches!(expr, Expr::AggregateFunction(_)))?;
-        }
+        let mut aggregates = collected(parts, &|expr| matches!(expr, Expr::AggregateFunction(_)))?;
         if !groups.written && aggregates.is_empty() && parts.having.is_none() {
             return Ok(plan);
         }
@@ -274,8 +271,27 @@ fn check_grouping(aggregates: &[Expr], sets: &[Vec<Expr>], scope: &Scope<'_>) ->
     Ok(())
 }
 
+/// The calls of a kind in the parts of a SELECT, each once. What ORDER BY and DISTINCT ON have in common with the items
+/// is meant to be one; where volatile calls are written alike in two items, each would be another.
+pub(super) fn collected(parts: &Parts, wanted: &dyn Fn(&Expr) -> bool) -> Result<Vec<Expr>> {
+    let mut found = vec![];
+    for item in parts.items.iter().chain(&parts.having) {
+        let (mut own, known) = (0, found.len());
+        item.apply(|expr| {
+            own += usize::from(wanted(expr) && expr.is_volatile());
+            Ok(if wanted(expr) { TreeNodeRecursion::Jump } else { TreeNodeRecursion::Continue })
+        })?;
+        collect(item, &mut found, wanted)?;
+        if found[known..].iter().filter(|expr| expr.is_volatile()).count() < own {
+            return unsupported("a call of a volatile function that is written twice");
+        }
+    }
+    parts.all().try_for_each(|expr| collect(expr, &mut found, wanted))?;
+    Ok(found)
+}
+
 /// Gathers expressions of a kind, the outermost of each.
-pub(super) fn collect(expr: &Expr, into: &mut Vec<Expr>, wanted: &dyn Fn(&Expr) -> bool) -> Result<()> {
+fn collect(expr: &Expr, into: &mut Vec<Expr>, wanted: &dyn Fn(&Expr) -> bool) -> Result<()> {
     expr.apply(|expr| {
         if !wanted(expr) {
             return Ok(TreeNodeRecursion::Continue);

@@ -221,12 +221,18 @@ impl Binder<'_> {
             }
             Wanted::Value { column, value } => {
                 titles.push(column.name.clone());
+                self.note_calls_of(value);
                 exprs.push(self.value_of(column, value, scope)?);
             }
             Wanted::Default(column) => {
                 titles.push(column.name.clone());
                 let kept = kept(column.default_sql.as_deref().unwrap_or("NULL"))?;
-                exprs.push(unplaced(self.value_of(column, &kept, scope))?);
+                self.texts.set(self.texts.get() + 1);
+                let around = self.text.replace(self.texts.get());
+                self.note_calls_of(&kept);
+                let bound = unplaced(self.value_of(column, &kept, scope));
+                self.text.set(around);
+                exprs.push(bound?);
             }
             Wanted::Condition(condition) => {
                 titles.push(String::new());

@@ -11,9 +11,10 @@ use super::{Binder, Bound, Fault, Placed, Result, fail, from, from::Source, unsu
 use crate::cast::cast_datum;
 use crate::functions::arithmetic::is_number;
 use crate::functions::builtin;
-use crate::functions::convert::{convert, is_open};
+use crate::functions::convert::{convert, convert_scalar, is_open};
+use crate::functions::interval;
 use crate::plan::{choosers, resolve, rules};
-use crate::values::arrow_type;
+use crate::values::{arrow_type, engine_type};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Schema};
 use datafusion::catalog::TableProvider;
 use datafusion::common::tree_node::TreeNode;
@@ -212,13 +213,15 @@ impl Binder<'_> {
             return wrong(first_place(&branches[other]), "42601", message);
         }
         let at = other_kind(&bound).and_then(|(branch, item)| item_place(&branches[branch], item)).unwrap_or(at);
-        let mut plans = bound.into_iter().map(|bound| Arc::new(bound.plan));
+        let mut plans: Vec<Arc<LogicalPlan>> = bound.into_iter().map(|bound| Arc::new(bound.plan)).collect();
+        read_beside(&mut plans).at_value_of(&listed(branches)).at(at)?;
         let plan = if op == SetOperator::Union {
-            let united = self.united(plans.collect(), branches, at);
+            let united = self.united(plans, branches, at);
             let united = united.at_value_of(&listed(branches)).at(at)?;
             let united = self.renamed(united, &titles)?;
             if all { united } else { LogicalPlan::Distinct(Distinct::All(Arc::new(united))) }
         } else {
+            let mut plans = plans.into_iter();
             let mut left = Arc::unwrap_or_clone(plans.next().expect("a set has branches"));
             for right in plans {
                 left = beside(op, left, Arc::unwrap_or_clone(right), all).at(at)?;
@@ -444,6 +447,38 @@ fn beside(op: SetOperator, left: LogicalPlan, right: LogicalPlan, all: bool) -> 
     };
     let schema = joined.schema().clone();
     Ok(resolve::node(joined, &schema)?.data.recompute_schema()?)
+}
+
+/// Constants in quotes beside columns of a type that DataFusion makes of no text, as values of that type.
+fn read_beside(plans: &mut [Arc<LogicalPlan>]) -> Result<()> {
+    for at in 0..plans[0].schema().fields().len() {
+        let of = |plan: &Arc<LogicalPlan>| plan.schema().field(at).data_type().clone();
+        let alone = |of: &ArrowType| {
+            matches!(
+                of,
+                ArrowType::FixedSizeBinary(_) | ArrowType::Binary | ArrowType::Boolean | ArrowType::Interval(_)
+            )
+        };
+        let Some(to) = plans.iter().map(of).find(alone) else { continue };
+        // The first two, if they have no type, are texts.
+        if plans.iter().take(2).all(|plan| of(plan) != to) {
+            continue;
+        }
+        for plan in plans.iter_mut() {
+            let LogicalPlan::Projection(Projection { expr, input, .. }) = plan.as_ref() else { continue };
+            let own = expr[at].clone().unalias();
+            let Expr::Literal(text @ ScalarValue::Utf8(_), None) = &own else { continue };
+            let read = match engine_type(&to) {
+                Some(to) => Expr::Literal(convert_scalar(text, to)?, None),
+                None => interval::from_text(own)?,
+            };
+            let mut columns = expr.clone();
+            let name = plan.schema().field(at).name().clone();
+            columns[at] = read.alias(name);
+            *plan = Arc::new(LogicalPlan::Projection(Projection::try_new(columns, input.clone())?));
+        }
+    }
+    Ok(())
 }
 
 /// PostgreSQL settles the types of a chain of UNION two by two: what has none in the first two is text from there on.

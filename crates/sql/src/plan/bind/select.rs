@@ -218,12 +218,30 @@ impl Binder<'_> {
     }
 
     fn distinct_on(&self, plan: LogicalPlan, parts: Parts, query: &Query, around: Around<'_>) -> Result<Bound> {
-        let Parts { titles, items, order, on, .. } = parts;
-        let prefix = order.iter().take(on.len());
-        if let Some((_, _, at)) = prefix.clone().find(|(expr, ..)| !on.contains(expr)) {
+        let Parts { titles, items, on, .. } = parts;
+        let mut order: Vec<(Expr, Order, At)> = vec![];
+        for key in parts.order {
+            if !order.iter().any(|(known, ..)| *known == key.0) {
+                order.push(key);
+            }
+        }
+        // The keys of DISTINCT ON in the order in which ORDER BY names them, and then those that it does not name.
+        let mut keys: Vec<Expr> = vec![];
+        for key in order.iter().map(|(expr, ..)| expr).filter(|expr| on.contains(expr)).chain(&on) {
+            if !keys.contains(key) {
+                keys.push(key.clone());
+            }
+        }
+        let on = keys;
+        let mut prefix = order.iter().take(on.len()).zip(&on);
+        if let Some(((_, _, at), _)) = prefix.find(|((expr, ..), key)| expr != *key) {
             return wrong(*at, "42P10", "SELECT DISTINCT ON expressions must match initial ORDER BY expressions");
         }
-        let by = (!order.is_empty()).then(|| order.into_iter().map(|(expr, order, _)| order.sort(expr)).collect());
+        let mut by: Vec<By> = order.iter().map(|(expr, order, _)| order.sort(expr.clone())).collect();
+        if !by.is_empty() {
+            by.extend(on.iter().skip(order.len()).map(|key| key.clone().sort(true, false)));
+        }
+        let by = (!by.is_empty()).then_some(by);
         let columns = items.into_iter().zip(&titles).map(|(item, title)| item.alias(self.column_name(title)));
         let columns: Vec<Expr> = columns.collect();
         let plan = LogicalPlanBuilder::from(plan).distinct_on(on, columns, by)?.build()?;

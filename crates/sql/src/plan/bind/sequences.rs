@@ -1,28 +1,136 @@
 //! `nextval`, `currval`, `lastval` and `setval` in a query: they are called before it runs, once for each place, so
-//! they stand where there is one row.
+//! they stand where PostgreSQL calls them once.
 //!
 //! 1. A query is bound twice: once to learn what it calls ([`Whole::calls`](super::Whole)), and again with the values.
-//! 2. Beside FROM they are refused (0A000): there they would be called for each row.
+//! 2. Beside FROM they are refused (0A000): there they would be called for each row. So they are where something
+//!    decides whether, or how often, they are called: CASE, AND, WHERE, LIMIT, BETWEEN, a constant NULL beside them, a
+//!    query that nobody may read.
+//! 3. Places in a default, which the catalogue keeps, are told from those in the statement and in other defaults.
 use super::scope::Scope;
 use super::{Binder, Placed, Result, unsupported};
-use crate::parse::sequence_calls::Call;
+use crate::parse::sequence_calls::{Call, call_of};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Expr;
-use terrace_grammar::statement::At;
+use std::collections::BTreeSet;
+use terrace_engine::Result as EngineResult;
+use terrace_grammar::statement::{
+    self as tree, At, Body, Distinct, ExprKind, FromItem, Literal, Query, SetOperator, SpecialFunction, Statement,
+};
+
+/// A byte of the statement's text (0), or of the default of that number (invariant 3).
+pub(crate) type Place = (usize, At);
 
 impl Binder<'_> {
-    pub(super) fn sequence_call(&self, call: terrace_engine::Result<Call>, at: At, scope: &Scope<'_>) -> Result<Expr> {
+    pub(super) fn sequence_call(&self, call: EngineResult<Call>, at: At, scope: &Scope<'_>) -> Result<Expr> {
         let call = call.at(at)?;
         if reads_rows(scope) {
             return unsupported("a function of a sequence beside FROM");
         }
-        self.calls.borrow_mut().push((at, call));
-        let value = self.planner.numbers.and_then(|numbers| numbers.get(&at)).copied().unwrap_or_default();
+        let place = (self.text.get(), at);
+        if !self.called_once.borrow().contains(&place) {
+            return unsupported("a function of a sequence where it may be called never or several times");
+        }
+        self.calls.borrow_mut().push((place, call));
+        let value = self.planner.numbers.and_then(|numbers| numbers.get(&place)).copied().unwrap_or_default();
         Ok(Expr::Literal(ScalarValue::Int64(Some(value)), None))
+    }
+
+    /// Notes what a query calls once (invariant 2).
+    pub(super) fn note_calls(&self, query: &Query) {
+        let mut found = BTreeSet::new();
+        of_query(query, &mut found);
+        self.add_calls(found);
+    }
+
+    /// The same of a value.
+    pub(super) fn note_calls_of(&self, value: &tree::Expr) {
+        let mut found = BTreeSet::new();
+        of_expr(value, &mut found);
+        self.add_calls(found);
+    }
+
+    fn add_calls(&self, found: BTreeSet<At>) {
+        let text = self.text.get();
+        self.called_once.borrow_mut().extend(found.into_iter().map(|at| (text, at)));
     }
 }
 
 /// Whether rows are read in this query or in one around it.
 fn reads_rows(scope: &Scope<'_>) -> bool {
     scope.source.given || scope.around.is_some_and(reads_rows)
+}
+
+/// Of a query that has one row, or of which each branch has one.
+fn of_query(query: &Query, found: &mut BTreeSet<At>) {
+    if query.limit.is_some() || query.offset.is_some() {
+        return;
+    }
+    match &query.body {
+        Body::Values(rows) => rows.iter().flatten().for_each(|value| of_expr(value, found)),
+        Body::Set { op: SetOperator::Union, branches, .. } => {
+            branches.iter().for_each(|branch| of_query(branch, found));
+        }
+        Body::Set { .. } => {}
+        Body::Select(select) => {
+            let plain = select.filter.is_none() && select.group.is_none() && select.having.is_none();
+            if !plain || matches!(select.distinct, Distinct::On(_)) {
+                return;
+            }
+            match select.from.as_slice() {
+                [] => select.items.iter().for_each(|item| of_expr(&item.expr, found)),
+                [FromItem::Query { query: inner, .. }] => of_query(inner, found),
+                [FromItem::Table { name, .. }] if name.parts().len() == 1 => {
+                    let ctes = query.with.iter().flat_map(|with| &with.ctes);
+                    if let Some(cte) = ctes.into_iter().find(|cte| cte.name.name == name.last().name)
+                        && let Statement::Query(inner) = cte.statement.as_ref()
+                    {
+                        of_query(inner, found);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn of_expr(expr: &tree::Expr, found: &mut BTreeSet<At>) {
+    let args: Vec<&tree::Expr> = match &expr.kind {
+        ExprKind::Call(_) if call_of(expr).is_some() => {
+            found.insert(expr.at);
+            return;
+        }
+        ExprKind::Call(call) if call.filter.is_none() && call.over.is_none() => {
+            call.args.iter().map(|arg| &arg.value).collect()
+        }
+        ExprKind::Special { function: SpecialFunction::Coalesce, args } => args.iter().take(1).collect(),
+        ExprKind::Special { args, .. } => args.iter().collect(),
+        ExprKind::Binary { args, .. } if !args.iter().any(|arg| matches!(arg.kind, ExprKind::Row { .. })) => {
+            args.iter().collect()
+        }
+        ExprKind::Distinct { args, .. } | ExprKind::Match { args, .. } | ExprKind::AtTimeZone { args, .. } => {
+            args.iter().collect()
+        }
+        ExprKind::Unary { arg, .. }
+        | ExprKind::Not(arg)
+        | ExprKind::Is { arg, .. }
+        | ExprKind::Cast { arg, .. }
+        | ExprKind::Collate { arg, .. } => vec![arg.as_ref()],
+        ExprKind::InList { arg, list, .. } if list.iter().all(|item| matches!(item.kind, ExprKind::Literal(_))) => {
+            std::iter::once(arg.as_ref()).chain(list).collect()
+        }
+        ExprKind::Array(items) | ExprKind::Row { fields: items, .. } => items.iter().collect(),
+        _ => vec![],
+    };
+    // PostgreSQL does not compute what is NULL for an argument that is.
+    if !args.iter().any(|arg| is_null(arg)) {
+        args.into_iter().for_each(|arg| of_expr(arg, found));
+    }
+}
+
+fn is_null(expr: &tree::Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Literal(literal) => *literal == Literal::Null,
+        ExprKind::Cast { arg, .. } => is_null(arg),
+        _ => false,
+    }
 }

@@ -4,6 +4,7 @@
 //!    that DataFusion is given.
 //! 2. `= ANY` and `<> ALL` of a query or an array are IN and NOT IN, so the same holds of NULL.
 //! 3. Of an array that is written out, other comparisons are made with each item.
+//! 4. A value that comes of several rows is 21000, where it is wanted.
 use super::expr::{halved, symbol};
 use super::query::parameter_number;
 use super::scope::Scope;
@@ -16,11 +17,75 @@ use crate::plan::operators::with_operator_hint;
 use crate::plan::{resolve, rules};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{ScalarValue, Spans};
-use datafusion::logical_expr::expr::{Cast, Exists, InSubquery, ScalarFunction, SetComparison, SetQuantifier};
-use datafusion::logical_expr::{Expr, ExprSchemable, Operator as DfOperator, Subquery};
+use datafusion::functions_aggregate::array_agg::array_agg_udaf;
+use datafusion::functions_aggregate::first_last::first_value_udaf;
+use datafusion::logical_expr::expr::{
+    AggregateFunction, Cast, Exists, InSubquery, ScalarFunction, SetComparison, SetQuantifier,
+};
+use datafusion::logical_expr::{
+    Expr, ExprSchemable, Limit, LogicalPlan, LogicalPlanBuilder, Operator as DfOperator, Projection, Sort, SortExpr,
+    Subquery, lit,
+};
 use std::sync::Arc;
 use terrace_engine::{DataType, EngineError};
 use terrace_grammar::statement::{self as tree, At, ExprKind, Literal, Members, Operator, Quantifier, Query, TypeName};
+
+/// A query's value. DataFusion makes joins only of subqueries that aggregate: of one that takes something of the queries
+/// around it and does not, the values are gathered, and there may be one; with LIMIT 1 it is the first.
+fn one_value(subquery: Subquery) -> Result<Expr> {
+    let Subquery { subquery: plan, outer_ref_columns, spans } = subquery;
+    if outer_ref_columns.is_empty() || has_one_row(&plan) {
+        return Ok(Expr::ScalarSubquery(Subquery { subquery: plan, outer_ref_columns, spans }));
+    }
+    let field = plan.schema().fields()[0].clone();
+    let (rows, column, order) = match first_row(&plan) {
+        Some((rows, column, order)) => (rows, column, Some(order)),
+        None => (plan.clone(), Expr::Column(plan.schema().columns().remove(0)), None),
+    };
+    let function = if order.is_some() { first_value_udaf() } else { array_agg_udaf() };
+    let first = order.is_some();
+    let call = AggregateFunction::new_udf(function, vec![column], false, None, order.unwrap_or_default(), None);
+    let none: Vec<Expr> = vec![];
+    let rows = LogicalPlanBuilder::from(Arc::unwrap_or_clone(rows));
+    let plan = rows.aggregate(none, vec![Expr::AggregateFunction(call)])?.build()?;
+    let outer_ref_columns = plan.all_out_ref_exprs();
+    let gathered = Expr::ScalarSubquery(Subquery { subquery: Arc::new(plan), outer_ref_columns, spans });
+    let value = if first { gathered } else { arrays::only_item(gathered) };
+    Ok(choosers::answered(value, Some(field.as_ref())))
+}
+
+/// Whether a plan has one row, or none, whatever the tables hold.
+fn has_one_row(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
+        LogicalPlan::EmptyRelation(_) => true,
+        LogicalPlan::Projection(_) | LogicalPlan::Filter(_) | LogicalPlan::Sort(_) | LogicalPlan::SubqueryAlias(_) => {
+            plan.inputs().into_iter().all(has_one_row)
+        }
+        _ => false,
+    }
+}
+
+/// Of `... ORDER BY ... LIMIT 1`: the rows, the column, and their order.
+fn first_row(plan: &LogicalPlan) -> Option<(Arc<LogicalPlan>, Expr, Vec<SortExpr>)> {
+    let (limit, column) = match plan {
+        LogicalPlan::Projection(Projection { expr, input, .. }) => match expr.as_slice() {
+            [Expr::Column(column)] => (input.as_ref(), Some(column.clone())),
+            _ => return None,
+        },
+        limit => (limit, None),
+    };
+    let LogicalPlan::Limit(Limit { skip: None, fetch: Some(fetch), input }) = limit else { return None };
+    if **fetch != lit(1i64) {
+        return None;
+    }
+    let (rows, order) = match input.as_ref() {
+        LogicalPlan::Sort(Sort { expr, input, fetch: None }) => (input.clone(), expr.clone()),
+        _ => (input.clone(), vec![]),
+    };
+    let column = column.unwrap_or_else(|| rows.schema().columns().remove(0));
+    Some((rows, Expr::Column(column), order))
+}
 
 impl Binder<'_> {
     fn subquery(&self, query: &Query, scope: &Scope<'_>) -> Result<Subquery> {
@@ -53,7 +118,7 @@ impl Binder<'_> {
             return Ok(known);
         }
         let subquery = self.one_column(query, at, scope, "subquery must return only one column")?;
-        Ok(Expr::ScalarSubquery(self.least(query, subquery, scope)?))
+        one_value(self.least(query, subquery, scope)?)
     }
 
     pub(super) fn in_query(

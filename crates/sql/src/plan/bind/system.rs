@@ -75,6 +75,9 @@ impl Binder<'_> {
         scope: &Scope<'_>,
     ) -> Result<Option<Expr>> {
         let Some(kind) = system_type(to) else { return Ok(None) };
+        if kind == "char" {
+            return self.cast_to_one_byte(arg, scope).map(Some);
+        }
         let is_name = match &arg.kind {
             ExprKind::Parameter(number) => {
                 self.settle_parameter(parameter_number(*number)?, DataType::Text);
@@ -97,6 +100,28 @@ impl Binder<'_> {
             _ => self.cast_to(bound, DataType::Text, schema),
         };
         super::Placed::at(made, at).map(Some)
+    }
+
+    /// The type "char", one byte, of columns of the system: what is beside them is cut to it. No other value is of it.
+    fn cast_to_one_byte(&self, arg: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
+        let text = |text: &str| Ok(Expr::Literal(ScalarValue::Utf8(Some(text.to_owned())), None));
+        match &arg.kind {
+            _ if !self.of_system.get() => unsupported("the type \"char\""),
+            ExprKind::Literal(Literal::Text(written)) => match written.chars().next() {
+                None => text(""),
+                Some(first) if first.is_ascii() => text(first.encode_utf8(&mut [0; 4])),
+                Some(_) => unsupported("a byte that is no character"),
+            },
+            ExprKind::Literal(Literal::Null) => Ok(Expr::Literal(ScalarValue::Utf8(None), None)),
+            _ => {
+                let bound = self.expr(arg, scope)?;
+                let of = bound.to_field(&scope.schema)?.1;
+                match of.metadata().get(PG_TYPE).is_some_and(|name| name == "char") {
+                    true => Ok(bound),
+                    false => unsupported("a cast to the type \"char\""),
+                }
+            }
+        }
     }
 
     /// `'name'::regclass` as an item of a statement shows the name.

@@ -142,8 +142,11 @@ impl Binder<'_> {
         if let (ExprKind::Literal(Literal::Text(text)), Target::Engine(of)) = (&arg.kind, &target)
             && !of.is_text()
         {
-            // A constant is read at once.
-            convert_scalar(&ScalarValue::Utf8(Some(text.clone())), *of).map(drop).at_value(arg.at)?;
+            // A constant is read at once, in the zone of when the statement was parsed.
+            let read = convert_scalar(&ScalarValue::Utf8(Some(text.clone())), *of).at_value(arg.at)?;
+            if *of == DataType::Timestamptz {
+                return Ok(Expr::Literal(read, None));
+            }
         }
         let field = target.field();
         let cast = Expr::Cast(Cast::new_from_field(Box::new(bound), field));

@@ -4,7 +4,7 @@
 //! 2. They are computed behind groups and windows, before DISTINCT, ORDER BY and LIMIT.
 //! 3. Of no items, and of NULL, there are no rows.
 use super::from::Source;
-use super::group::{collect, replaced};
+use super::group::{collected, replaced};
 use super::scope::{Clause, Scope};
 use super::select::Parts;
 use super::{Binder, Placed, Result, unsupported, wrong};
@@ -54,10 +54,7 @@ impl Binder<'_> {
 
     /// Invariants 1 and 2.
     pub(super) fn unnested(&self, plan: LogicalPlan, parts: &mut Parts) -> Result<LogicalPlan> {
-        let mut found: Vec<Expr> = vec![];
-        for expr in parts.all() {
-            collect(expr, &mut found, &|expr| matches!(expr, Expr::Unnest(_)))?;
-        }
+        let found = collected(parts, &|expr| matches!(expr, Expr::Unnest(_)))?;
         if found.is_empty() {
             return Ok(plan);
         }

@@ -3,7 +3,7 @@
 //! 1. `OVER (w ORDER BY ...)` takes PARTITION BY and ORDER BY from the window w, and `OVER w` is the window.
 //! 2. What a window of the WINDOW clause names has to be there, whether a function uses it or not.
 //! 3. Windows are computed above the groups; each becomes a column.
-use super::group::{collect, replaced};
+use super::group::{collected, replaced};
 use super::scope::{Clause, Scope};
 use super::select::{Order, Parts};
 use super::{Binder, Result, types, unsupported, wrong};
@@ -91,10 +91,7 @@ impl Binder<'_> {
 
     /// Invariant 3.
     pub(super) fn windowed(&self, plan: LogicalPlan, parts: &mut Parts) -> Result<LogicalPlan> {
-        let mut windows: Vec<Expr> = vec![];
-        for expr in parts.all() {
-            collect(expr, &mut windows, &|expr| matches!(expr, Expr::WindowFunction(_)))?;
-        }
+        let windows = collected(parts, &|expr| matches!(expr, Expr::WindowFunction(_)))?;
         if windows.is_empty() {
             return Ok(plan);
         }

@@ -9,7 +9,7 @@
 use crate::error::from_datafusion;
 use crate::memory::row_bytes;
 use crate::parse::constants::constant;
-use crate::parse::sequence_calls::{call_of, sequence_of};
+use crate::parse::sequence_calls::{call_of, calls_within, sequence_of};
 use crate::parse::stored::Stored;
 use crate::plan::bind::over::{Over, Part, Rows, Wanted};
 use crate::plan::rules::is_volatile;
@@ -121,6 +121,10 @@ impl Run<'_> {
             let broken = || EngineError::new("XX000", format!("the default {sql} is not an expression"));
             let default = Stored::read(sql).ok_or_else(broken)?;
             if constant(default.expr(), column).is_some() || call_of(default.expr()).is_some() {
+                continue;
+            }
+            if calls_within(default.expr()) {
+                varying.push(*at);
                 continue;
             }
             let called = Ident { at: 0, name: table.name.clone() };

@@ -1,0 +1,71 @@
+//! Times in expressions that the catalogue keeps.
+//!
+//! 1. A constant is read when its expression is made. So one that is read as a timestamp with time zone, and states no
+//!    zone, is kept as the time that it was in the zone of that session.
+//! 2. Such a constant is found by how the expression is planned: with the time in UTC in its place the plan is the same
+//!    in this zone, and another one elsewhere.
+use crate::parse::stored::Stored;
+use crate::plan::bind::over::{Over, Part, Wanted};
+use crate::statement::changes::alone_over;
+use crate::statement::run::Run;
+use std::sync::Arc;
+use terrace_engine::types::Zone;
+use terrace_engine::{Check, ColumnDef, DataType, Table};
+use terrace_grammar::statement::{ExprKind, Ident};
+use terrace_storage::ObjectId;
+
+/// What an expression is kept for.
+#[derive(Clone, Copy)]
+pub(crate) enum Kept<'k> {
+    Check(&'k Arc<Table>),
+    Default(&'k ColumnDef),
+}
+
+impl Run<'_> {
+    /// The text of an expression with its times (invariant 1).
+    pub(crate) async fn with_times(&self, of: Kept<'_>, text: &str) -> String {
+        let times = |text: &str| Stored::read(text).map_or(vec![], |stored| stored.times());
+        let mut text = text.to_owned();
+        // From the last one on, for what is changed is none of them any more.
+        for number in (0..times(&text).len()).rev() {
+            let Some(stored) = Stored::read(&text) else { break };
+            let edited = stored.with(&stored.times()[number]);
+            let literal = matches!(stored.expr().kind, ExprKind::Literal(_));
+            let whole = matches!(of, Kept::Default(column) if column.data_type == DataType::Timestamptz) && literal;
+            if whole || self.is_time(of, &text, &edited).await {
+                text = edited;
+            }
+        }
+        text
+    }
+
+    /// Invariant 2.
+    async fn is_time(&self, of: Kept<'_>, text: &str, edited: &str) -> bool {
+        let here = Zone::current();
+        let hours = |hours: i32| Zone::Fixed(hours * 3600);
+        let elsewhere = if here == hours(1) { hours(2) } else { hours(1) };
+        let planned = self.planned(of, text, here).await;
+        planned.is_some()
+            && planned == self.planned(of, edited, here).await
+            && self.planned(of, text, elsewhere).await != self.planned(of, edited, elsewhere).await
+    }
+
+    /// How an expression is planned in a zone.
+    async fn planned(&self, of: Kept<'_>, text: &str, zone: Zone) -> Option<String> {
+        let plan = match of {
+            Kept::Check(table) => {
+                let check = Check { name: String::new(), sql: text.to_owned() };
+                zone.over(Box::pin(self.check_plan(table, &[check]))).await
+            }
+            Kept::Default(column) => {
+                let stored = Stored::read(text)?;
+                let table = Arc::new(Table::new(ObjectId(0), "defaults".into(), vec![column.clone()], vec![]));
+                let called = Ident { at: 0, name: table.name.clone() };
+                let wanted = vec![Wanted::Value { column, value: stored.expr() }];
+                let over = Over { kept: true, ..alone_over(&table, &called, Part::Default, wanted) };
+                zone.over(Box::pin(self.plan_over_alone(&over))).await
+            }
+        };
+        Some(plan.ok()?.display_indent().to_string())
+    }
+}

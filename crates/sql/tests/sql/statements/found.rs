@@ -1,0 +1,231 @@
+//! What was found by looking for it: one test for each mend, of several subjects.
+use super::client;
+use crate::common::Client;
+
+async fn tables() -> Client {
+    let mut c = client().await;
+    c.ok("CREATE TABLE c (id int PRIMARY KEY, name varchar(5), u int UNIQUE, k char(3))", "CREATE TABLE").await;
+    c.ok("INSERT INTO c VALUES (1, 'one', 10, 'a'), (2, 'two', 20, 'b'), (3, NULL, NULL, 'c')", "INSERT 0 3").await;
+    c.ok("CREATE TABLE t (a int, cid int, at timestamp)", "CREATE TABLE").await;
+    c.ok(
+        "INSERT INTO t VALUES (1, 1, '2024-01-01'), (2, 1, '2024-01-02'), (3, 3, NULL), (4, NULL, NULL)",
+        "INSERT 0 4",
+    )
+    .await;
+    c
+}
+
+/// The type "char" is one byte: what is longer is cut.
+#[tokio::test]
+async fn n104_the_type_of_one_byte() {
+    let mut c = tables().await;
+    for sql in [
+        "SELECT 'abc'::\"char\"",
+        "SELECT name::\"char\" FROM c",
+        "SELECT 65::\"char\"",
+        "SELECT relname::\"char\" FROM pg_class",
+        "SELECT ARRAY['abc']::\"char\"[]",
+        "CREATE TABLE d (x \"char\")",
+    ] {
+        c.fails(sql, "0A000").await;
+    }
+    c.rows("SELECT relname FROM pg_class WHERE relkind = 'rest'::\"char\" AND relname = 't'", &["t"]).await;
+    c.rows("SELECT relkind::\"char\" FROM pg_class WHERE relname = 't'", &["r"]).await;
+}
+
+/// A function of a sequence is called as often as PostgreSQL calls it, or not at all.
+#[tokio::test]
+async fn n105_sequences_are_called_once() {
+    let mut c = client().await;
+    c.ok("CREATE SEQUENCE s", "CREATE SEQUENCE").await;
+    for sql in [
+        "WITH q AS (SELECT nextval('s')) SELECT 1",
+        "WITH q AS (SELECT nextval('s') AS n) SELECT 1 WHERE EXISTS (SELECT 1 FROM q)",
+        "WITH q AS (SELECT nextval('s') AS n) SELECT n FROM q LIMIT 0",
+        "SELECT nextval('s') BETWEEN 1 AND 10",
+        "SELECT nextval('s') BETWEEN SYMMETRIC 1 AND 10",
+        "SELECT nextval('s') WHERE false",
+        "SELECT nextval('s') LIMIT 0",
+        "SELECT CASE WHEN false THEN nextval('s') END",
+        "SELECT coalesce(1, nextval('s'))",
+        "SELECT false AND nextval('s') > 0",
+        "SELECT EXISTS (SELECT nextval('s'))",
+        "SELECT (nextval('s'), 2) = (1, nextval('s'))",
+        "SELECT nextval('s') ORDER BY nextval('s')",
+        "SELECT nextval('s') + NULL::bigint",
+    ] {
+        c.fails(sql, "0A000").await;
+    }
+    c.rows("SELECT nextval('s')", &["1"]).await;
+    c.rows("WITH q AS (SELECT nextval('s') AS n) SELECT n, n + 1 FROM q", &["2|3"]).await;
+    c.rows("SELECT count(*) FROM (SELECT nextval('s')) q", &["1"]).await;
+    c.rows("SELECT nextval('s') UNION ALL SELECT nextval('s')", &["4", "5"]).await;
+    c.rows("SELECT nullif(nextval('s'), 5), greatest(nextval('s'), 0), coalesce(nextval('s'), 1)", &["6|7|8"]).await;
+    c.rows("SELECT nextval('s') IN (9, 100), 'n' || nextval('s')", &["true|n10"]).await;
+    c.ok(
+        "CREATE TABLE o (a text DEFAULT 'A' || nextval('s'), b text DEFAULT 'B' || nextval('s'), n int)",
+        "CREATE TABLE",
+    )
+    .await;
+    c.ok("INSERT INTO o (n) VALUES (1), (2)", "INSERT 0 2").await;
+    c.rows("SELECT a, b FROM o ORDER BY n", &["A11|B12", "A13|B14"]).await;
+    c.fails("INSERT INTO o (n) SELECT g FROM generate_series(1, 3) g", "0A000").await;
+    c.fails("ALTER TABLE o ADD COLUMN x text DEFAULT 'X' || nextval('s')", "0A000").await;
+}
+
+/// What is volatile is computed as often as it is written.
+#[tokio::test]
+async fn n106_volatile_functions_are_not_doubled() {
+    let mut c = tables().await;
+    let rows = "FROM generate_series(1, 2000) g(i)";
+    c.rows(&format!("SELECT count(*) {rows} WHERE CASE WHEN random() < 0.5 THEN i > 0 ELSE i > 0 END"), &["2000"])
+        .await;
+    let middle = format!("SELECT count(*) BETWEEN 450 AND 750 {rows} WHERE random() BETWEEN 0.5 AND 0.6");
+    c.rows(&middle, &["true"]).await;
+    c.rows(
+        &format!("SELECT count(*) {rows} WHERE CASE random() < 0.5 WHEN true THEN 1 WHEN false THEN 1 END = 1"),
+        &["2000"],
+    )
+    .await;
+    c.fails(&format!("SELECT coalesce(CASE WHEN random() < 0.5 THEN i END, 0) {rows}"), "0A000").await;
+    c.fails(&format!("SELECT sum(random()) = sum(random()) {rows}"), "0A000").await;
+    c.fails(&format!("SELECT sum(random()) OVER (), sum(random()) OVER () {rows}"), "0A000").await;
+    c.rows(&format!("SELECT sum(random()) > 0 AS s {rows} ORDER BY s"), &["true"]).await;
+}
+
+/// A constant is read when its statement is parsed, and one that the catalogue keeps when it is made.
+#[tokio::test]
+async fn n107_times_are_read_in_the_zone_of_their_making() {
+    let mut c = client().await;
+    let table = "CREATE TABLE z (id int PRIMARY KEY, at timestamptz DEFAULT '2024-01-01 00:00', \
+                 day timestamp DEFAULT '2024-01-01 00:00', said text DEFAULT '2024-01-01 00:00', \
+                 CHECK (at > '2000-01-01 00:00'))";
+    c.ok(table, "CREATE TABLE").await;
+    c.ok("PREPARE p AS SELECT '2024-01-01 00:00'::timestamptz AT TIME ZONE 'UTC'", "PREPARE").await;
+    c.ok("PREPARE r AS SELECT '2024-01-01 00:00'::text::timestamptz AT TIME ZONE 'UTC'", "PREPARE").await;
+    c.ok("PREPARE i AS INSERT INTO z (id, at) VALUES (9, '2024-01-01 00:00')", "PREPARE").await;
+    c.ok("PREPARE f AS SELECT id FROM z WHERE at = '2024-01-01 00:00' ORDER BY id", "PREPARE").await;
+    c.ok("SET TimeZone = 'Asia/Tokyo'", "SET").await;
+    c.rows("EXECUTE p", &["2024-01-01T00:00:00"]).await;
+    c.rows("EXECUTE r", &["2023-12-31T15:00:00"]).await;
+    c.ok("EXECUTE i", "INSERT 0 1").await;
+    c.ok("INSERT INTO z (id) VALUES (1)", "INSERT 0 1").await;
+    c.ok("INSERT INTO z (id, at) SELECT 2, '2024-01-01 00:00'", "INSERT 0 1").await;
+    c.rows("EXECUTE f", &["1", "9"]).await;
+    c.rows(
+        "SELECT at AT TIME ZONE 'UTC', day, said FROM z WHERE id = 1",
+        &["2024-01-01T00:00:00|2024-01-01T00:00:00|2024-01-01 00:00"],
+    )
+    .await;
+    c.fails("INSERT INTO z (id, at) VALUES (3, '2000-01-01 08:30')", "23514").await;
+    c.ok("INSERT INTO z (id, at) VALUES (3, '2000-01-01 09:30')", "INSERT 0 1").await;
+    c.ok("ALTER TABLE z ADD COLUMN more timestamptz DEFAULT '2024-01-01 00:00'", "ALTER TABLE").await;
+    c.ok("ALTER TABLE z ALTER COLUMN at SET DEFAULT coalesce(NULL, '2024-01-01 00:00'::timestamptz)", "ALTER TABLE")
+        .await;
+    c.ok("SET TimeZone = 'UTC'", "SET").await;
+    c.ok("INSERT INTO z (id) VALUES (4)", "INSERT 0 1").await;
+    c.rows(
+        "SELECT at AT TIME ZONE 'UTC', more AT TIME ZONE 'UTC' FROM z WHERE id = 4",
+        &["2023-12-31T15:00:00|2023-12-31T15:00:00"],
+    )
+    .await;
+}
+
+/// Arrays of texts of two types are not compared.
+#[tokio::test]
+async fn n109_arrays_of_two_kinds_of_text() {
+    let mut c = tables().await;
+    for (left, right, names) in [
+        ("array['a']", "array['a'::varchar]", "text[] = character varying[]"),
+        ("array['a']::text[]", "array['a'::char(3)]", "text[] = character[]"),
+        ("array['a'::varchar, 'b'::text]", "array['a']", "character varying[] = text[]"),
+        ("'{a}'::varchar[]", "array['a']", "character varying[] = text[]"),
+    ] {
+        let error = c.fails(&format!("SELECT {left} = {right}"), "42883").await;
+        assert_eq!(error.message, format!("operator does not exist: {names}"));
+        c.fails(&format!("SELECT {left} IS DISTINCT FROM {right}"), "42883").await;
+        c.fails(&format!("SELECT {left} IN ({right})"), "42883").await;
+    }
+    c.rows("SELECT array['a'::varchar] = array['a'::varchar(10)], array['a'] = array['a'::text]", &["true|true"]).await;
+}
+
+/// The items of a list that depend on no column are made one type, aggregates of no column among them.
+#[tokio::test]
+async fn n110_aggregates_in_lists() {
+    let mut c = tables().await;
+    c.rows("SELECT 16777217 IN (16777216 + count(*) * 0, 1.5::real) FROM t", &["false"]).await;
+    c.rows("SELECT a IN (count(*), 1.5::real) FROM t GROUP BY a HAVING a < 3 ORDER BY a", &["true", "false"]).await;
+}
+
+/// A correlated value of a table's row.
+#[tokio::test]
+async fn n111_values_of_subqueries_without_aggregates() {
+    let mut c = tables().await;
+    c.rows("SELECT a, (SELECT name FROM c WHERE c.id = t.cid) FROM t", &["1|one", "2|one", "3|NULL", "4|NULL"]).await;
+    c.rows("SELECT a FROM t WHERE (SELECT u FROM c WHERE c.id = t.cid) = 10", &["1", "2"]).await;
+    c.rows("SELECT a, (SELECT u + 1 FROM c WHERE u = cid * 10) FROM t", &["1|11", "2|11", "3|NULL", "4|NULL"]).await;
+    c.fails("SELECT id, (SELECT a FROM t WHERE t.cid = c.id) FROM c", "21000").await;
+    c.rows("SELECT id, (SELECT a FROM t WHERE t.cid = c.id) FROM c WHERE id > 1", &["2|NULL", "3|3"]).await;
+    c.rows(
+        "SELECT id, (SELECT a FROM t WHERE t.cid = c.id ORDER BY at DESC LIMIT 1) FROM c ORDER BY id",
+        &["1|2", "2|NULL", "3|3"],
+    )
+    .await;
+    c.rows(
+        "SELECT id, (SELECT at::date FROM t WHERE t.cid = c.id ORDER BY a LIMIT 1) FROM c WHERE id = 1",
+        &["1|2024-01-01"],
+    )
+    .await;
+    c.rows("SELECT (SELECT k FROM c WHERE c.id = t.cid) || '|' FROM t WHERE a = 1", &["a|"]).await;
+    c.ok("UPDATE t SET cid = (SELECT u FROM c WHERE c.id = t.cid) WHERE a < 3", "UPDATE 2").await;
+    c.rows("SELECT cid FROM t WHERE a < 3", &["10", "10"]).await;
+}
+
+/// Keys in another order, joins without a name in common, constants beside uuids.
+#[tokio::test]
+async fn n112_what_programs_write() {
+    let mut c = tables().await;
+    c.rows("SELECT DISTINCT ON (cid, a) a FROM t WHERE a < 3 ORDER BY a, cid", &["1", "2"]).await;
+    c.rows("SELECT DISTINCT ON (cid, at) a FROM t ORDER BY at NULLS LAST, cid, a", &["1", "2", "3", "4"]).await;
+    c.rows("SELECT DISTINCT ON (cid) a FROM t WHERE cid = 1 ORDER BY cid, cid, a DESC", &["2"]).await;
+    c.fails("SELECT DISTINCT ON (cid) a FROM t ORDER BY a, cid", "42P10").await;
+    c.ok("CREATE TABLE z (zz int)", "CREATE TABLE").await;
+    c.rows("SELECT count(*), count(zz) FROM t NATURAL LEFT JOIN z", &["4|0"]).await;
+    c.rows("SELECT count(*) FROM t NATURAL RIGHT JOIN z", &["0"]).await;
+    c.ok("INSERT INTO z VALUES (1), (2)", "INSERT 0 2").await;
+    c.rows("SELECT count(*) FROM t NATURAL FULL JOIN z", &["8"]).await;
+    c.rows("SELECT count(*) FROM t NATURAL JOIN z", &["8"]).await;
+    c.ok("CREATE TABLE us (id uuid)", "CREATE TABLE").await;
+    let (one, two) = ("00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000002");
+    c.ok(&format!("INSERT INTO us VALUES ('{one}')"), "INSERT 0 1").await;
+    c.rows(&format!("SELECT count(*) FROM (SELECT id FROM us UNION SELECT '{two}' UNION SELECT '{one}') q"), &["2"])
+        .await;
+    c.rows(&format!("SELECT count(*) FROM (SELECT '{two}' UNION SELECT id FROM us) q(id) WHERE id = '{two}'"), &["1"])
+        .await;
+    c.rows(&format!("SELECT count(*) FROM (SELECT id FROM us INTERSECT SELECT '{one}') q"), &["1"]).await;
+    c.fails("SELECT id FROM us UNION ALL SELECT 'xx'", "22P02").await;
+    c.rows("SELECT true UNION SELECT 'f'", &["false", "true"]).await;
+    c.ok("PREPARE later AS SELECT at + $1 FROM t WHERE a = 1", "PREPARE").await;
+    c.rows("EXECUTE later('1 day')", &["2024-01-02T00:00:00"]).await;
+}
+
+/// No message shows how columns are told apart within a plan.
+#[tokio::test]
+async fn n113_messages_without_inner_names() {
+    let mut c = tables().await;
+    for sql in [
+        "SELECT a FROM t UNION SELECT at FROM t",
+        "SELECT a + 0, at FROM t UNION ALL SELECT at, a FROM t",
+        "SELECT q.x FROM (SELECT a + 1 AS x FROM t) q UNION SELECT name FROM c",
+        "SELECT a IN (SELECT id FROM c) FROM t",
+        "SELECT a + 1 FROM t ORDER BY (SELECT count(*) FROM c WHERE c.id + 1 > t.a)",
+        "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n || 'x' FROM r) SELECT * FROM r",
+        "SELECT (SELECT sum(id) OVER () FROM c WHERE id = t.a) FROM t",
+        "SELECT 1 FROM t, LATERAL (SELECT a + 1 AS x UNION SELECT id FROM c) q",
+    ] {
+        if let Err(error) = c.run(sql).await {
+            let texts = [Some(&error.message), error.detail.as_ref(), error.hint.as_ref()];
+            assert!(!texts.into_iter().flatten().any(|text| text.contains('\0')), "{sql}: {error:?}");
+        }
+    }
+}
