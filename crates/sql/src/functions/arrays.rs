@@ -520,23 +520,20 @@ impl ScalarUDFImpl for MakeArray {
 
 /// `expr` as an array of items of this type, where it is text or another array.
 pub(crate) fn to_array(expr: Expr, of: DataType) -> Expr {
-    let udf = ToArray { of, signature: Signature::any(1, Volatility::Immutable) };
+    let udf = ToArray { name: format!("to_array {of:?}"), of, signature: Signature::any(1, Volatility::Immutable) };
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(udf)), vec![expr]))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct ToArray {
+    name: String,
     of: DataType,
     signature: Signature,
 }
 
 impl ScalarUDFImpl for ToArray {
     fn name(&self) -> &str {
-        "to_array"
-    }
-
-    fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        Ok(format!("to_array({}, {:?})", args[0].schema_name(), self.of))
+        &self.name
     }
 
     fn signature(&self) -> &Signature {

@@ -385,23 +385,20 @@ fn align_column(values: &mut Values, column: usize) {
 
 /// `expr` with the field of this type. Its values are of it already.
 pub(crate) fn labelled(expr: Expr, to: DataType) -> Expr {
-    let label = Label { to, signature: Signature::any(1, Volatility::Immutable) };
+    let label = Label { name: format!("text_type {to:?}"), to, signature: Signature::any(1, Volatility::Immutable) };
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(label)), vec![expr]))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Label {
+    name: String,
     to: DataType,
     signature: Signature,
 }
 
 impl ScalarUDFImpl for Label {
     fn name(&self) -> &str {
-        "text_type"
-    }
-
-    fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        Ok(format!("text_type({}, {:?})", args[0].schema_name(), self.to))
+        &self.name
     }
 
     fn signature(&self) -> &Signature {

@@ -47,28 +47,31 @@ impl TypePlanner for Types {
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Conversion {
+    /// Upstream: common subexpressions are told apart by their functions' names.
+    name: String,
     to: DataType,
     signature: Signature,
 }
 
 /// `expr` as a value of another type, explicitly.
 pub(crate) fn convert(expr: Expr, to: DataType) -> Expr {
-    let conversion = Conversion { to, signature: Signature::any(1, Volatility::Immutable) };
+    let conversion =
+        Conversion { name: format!("convert {to:?}"), to, signature: Signature::any(1, Volatility::Immutable) };
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(conversion)), vec![expr]))
+}
+
+/// Whether a call is what [`convert`] made.
+pub(crate) fn is_conversion(call: &ScalarFunction) -> bool {
+    (call.func.inner().as_ref() as &dyn Any).is::<Conversion>()
 }
 
 impl ScalarUDFImpl for Conversion {
     fn name(&self) -> &str {
-        "convert"
+        &self.name
     }
 
     fn signature(&self) -> &Signature {
         &self.signature
-    }
-
-    /// Two conversions of one value have two names.
-    fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        Ok(format!("convert({}, {:?})", args[0].schema_name(), self.to))
     }
 
     fn return_type(&self, _types: &[ArrowType]) -> Result<ArrowType> {

@@ -12,7 +12,7 @@ use crate::functions::arrays;
 use crate::functions::bits::Bits;
 use crate::functions::builtin::type_name;
 use crate::functions::chars::{self, loose};
-use crate::functions::convert::{constant, convert, convert_scalar, needs_zone};
+use crate::functions::convert::{constant, convert, convert_scalar, is_conversion, needs_zone};
 use crate::functions::date_time;
 use crate::plan::choosers;
 use crate::plan::rules::{cut, is_deep};
@@ -49,6 +49,8 @@ impl ExprPlanner for Operators {
         let (left, right) = (chosen(folded(left), schema)?, chosen(folded(right), schema)?);
         let arithmetic = Function::of(op);
         let (left, right) = resolve_open(arithmetic, left, right, schema)?;
+        let right = as_interval(arithmetic, right, &left, schema)?;
+        let left = as_interval(arithmetic, left, &right, schema)?;
         let right = stripped(right, &left, schema);
         let left = stripped(left, &right, schema);
         let (Ok(lt), Ok(rt)) = (left.get_type(schema), right.get_type(schema)) else {
@@ -235,7 +237,7 @@ fn refuse_stale_times(call: &ScalarFunction, schema: &DFSchema) -> Result<()> {
     // Of what it was made of when it was planned.
     let own = |at: usize| {
         let made = match &call.args[at] {
-            Expr::ScalarFunction(made) if made.func.name() == "convert" => &made.args[0],
+            Expr::ScalarFunction(made) if is_conversion(made) => &made.args[0],
             other => other,
         };
         made.get_type(schema)
@@ -341,6 +343,20 @@ fn resolve_open(function: Option<Function>, left: Expr, right: Expr, schema: &DF
         }
         _ => Ok((left, right)),
     }
+}
+
+/// A parameter that is sent as an interval's text, where an interval is wanted: by now it was told to be a text.
+fn as_interval(function: Option<Function>, expr: Expr, beside: &Expr, schema: &DFSchema) -> Result<Expr> {
+    let is_text = |field: &Field| field_type(field) == Some(DataType::Text);
+    let wanted = match (&expr, beside.get_type(schema)) {
+        (Expr::Placeholder(Placeholder { field: Some(field), .. }), Ok(beside)) if is_text(field) => match beside {
+            ArrowType::Timestamp(..) => function == Some(Function::Add),
+            ArrowType::Interval(_) => matches!(function, None | Some(Function::Add | Function::Subtract)),
+            _ => false,
+        },
+        _ => false,
+    };
+    if wanted { crate::functions::interval::from_text(expr) } else { Ok(expr) }
 }
 
 fn is_open(expr: &Expr) -> bool {

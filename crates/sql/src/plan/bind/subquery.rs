@@ -30,8 +30,8 @@ use std::sync::Arc;
 use terrace_engine::{DataType, EngineError};
 use terrace_grammar::statement::{self as tree, At, ExprKind, Literal, Members, Operator, Quantifier, Query, TypeName};
 
-/// A query's value. DataFusion makes joins only of subqueries that aggregate: of one that takes something of the queries
-/// around it and does not, the values are gathered, and there may be one; with LIMIT 1 it is the first.
+/// A query's value. DataFusion makes joins only of subqueries that aggregate: of one that takes something of the
+/// queries around it and does not, the values are gathered, and there may be one; with LIMIT 1 it is the first.
 fn one_value(subquery: Subquery) -> Result<Expr> {
     let Subquery { subquery: plan, outer_ref_columns, spans } = subquery;
     if outer_ref_columns.is_empty() || has_one_row(&plan) {

@@ -100,7 +100,7 @@ impl Run<'_> {
         let numbered = |at: &usize| sequence_of(&table.columns[*at]).is_some();
         let with_default: Vec<usize> =
             live_columns(table).filter(|(_, c)| c.default_sql.is_some()).map(|(at, _)| at).collect();
-        let of = |at: &usize| match rest.contains(at) && !numbered(at) {
+        let of = |at: &usize| match rest.contains(at) && !numbered(at) && !varying.contains(at) {
             true => Expr { at: 0, kind: ExprKind::Default },
             false => Expr { at: 0, kind: ExprKind::Literal(Literal::Null) },
         };

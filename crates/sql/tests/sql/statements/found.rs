@@ -71,6 +71,7 @@ async fn n105_sequences_are_called_once() {
     c.rows("SELECT a, b FROM o ORDER BY n", &["A11|B12", "A13|B14"]).await;
     c.fails("INSERT INTO o (n) SELECT g FROM generate_series(1, 3) g", "0A000").await;
     c.fails("ALTER TABLE o ADD COLUMN x text DEFAULT 'X' || nextval('s')", "0A000").await;
+    c.rows("SELECT nextval('s')", &["15"]).await;
 }
 
 /// What is volatile is computed as often as it is written.
@@ -127,6 +128,20 @@ async fn n107_times_are_read_in_the_zone_of_their_making() {
     c.rows(
         "SELECT at AT TIME ZONE 'UTC', more AT TIME ZONE 'UTC' FROM z WHERE id = 4",
         &["2023-12-31T15:00:00|2023-12-31T15:00:00"],
+    )
+    .await;
+}
+
+/// DataFusion leaves casts out of the names of columns.
+#[tokio::test]
+async fn n108_columns_that_differ_in_a_cast() {
+    let mut c = tables().await;
+    c.rows("SELECT id::int::text::varchar, id::text::int FROM c WHERE id = 1", &["1|1"]).await;
+    c.rows("SELECT id, id::bigint, id::text, id::text::varchar(1), id::int::int FROM c WHERE id = 1", &["1|1|1|1|1"])
+        .await;
+    c.rows(
+        "SELECT id::text, id::text::varchar, id::text::int FROM c WHERE id = 1 ORDER BY id::text::int::text",
+        &["1|1|1"],
     )
     .await;
 }
@@ -207,6 +222,8 @@ async fn n112_what_programs_write() {
     c.rows("SELECT true UNION SELECT 'f'", &["false", "true"]).await;
     c.ok("PREPARE later AS SELECT at + $1 FROM t WHERE a = 1", "PREPARE").await;
     c.rows("EXECUTE later('1 day')", &["2024-01-02T00:00:00"]).await;
+    c.ok("PREPARE within AS SELECT interval '1 day' < $1, $2 + timestamp '2024-01-01'", "PREPARE").await;
+    c.rows("EXECUTE within('2 days', '1 hour')", &["true|2024-01-01T01:00:00"]).await;
 }
 
 /// No message shows how columns are told apart within a plan.
