@@ -44,6 +44,8 @@ pub struct Parsed {
     pub range: Range<usize>,
     /// How many levels the tree has at most, counted in operators, calls, queries and parentheses.
     pub height: u32,
+    /// How many queries and joins stand in the queries of WITH, each of which may read all those before it.
+    pub with: u32,
     /// The highest parameter: `$3` is 3.
     pub parameters: u32,
 }
@@ -95,6 +97,8 @@ pub fn parse(sql: &str, options: Options) -> std::result::Result<Vec<Parsed>, Sy
         items: None,
         substring: None,
         height: 0,
+        queries: 0,
+        with: 0,
         parameters: 0,
         first_select: None,
         refused: None,
@@ -119,6 +123,9 @@ struct Parser<'s> {
     substring: Option<u32>,
     /// The height of the highest tree that was made since the innermost of those was opened.
     height: u32,
+    /// How many queries and joins the statement has so far; and how many of them stand in queries of WITH.
+    queries: u32,
+    with: u32,
     /// The highest parameter of the statement.
     parameters: u32,
     /// Where the statement's first SELECT begins, if it begins with one.
@@ -136,7 +143,7 @@ impl<'s> Parser<'s> {
                 return Ok(all);
             }
             let first = self.next;
-            (self.height, self.parameters, self.refused) = (0, 0, None);
+            (self.height, self.queries, self.with, self.parameters, self.refused) = (0, 0, 0, 0, None);
             let parsed = self.statement()?;
             if !self.at(Kind::Semicolon) && !self.at(Kind::End) {
                 return Err(self.unexpected());
@@ -144,14 +151,14 @@ impl<'s> Parser<'s> {
             let statement = match self.refused.take() {
                 None => parsed,
                 Some(refused) => {
-                    let (height, parameters) = (self.height, self.parameters);
-                    drop(Parsed { statement: Some(parsed), range: 0..0, height, parameters });
+                    let (height, with, parameters) = (self.height, self.with, self.parameters);
+                    drop(Parsed { statement: Some(parsed), range: 0..0, height, with, parameters });
                     Statement::Refused(refused)
                 }
             };
             let range = self.tokens[first].start as usize..self.tokens[self.next - 1].end as usize;
-            let (height, parameters) = (self.height, self.parameters);
-            all.push(Parsed { statement: Some(statement), range, height, parameters });
+            let (height, with, parameters) = (self.height, self.with, self.parameters);
+            all.push(Parsed { statement: Some(statement), range, height, with, parameters });
         }
     }
 
@@ -177,6 +184,12 @@ impl<'s> Parser<'s> {
     fn higher(&mut self) -> Result<()> {
         self.height += 1;
         if self.height > HIGHEST { Err(self.too_deep()) } else { Ok(()) }
+    }
+
+    /// What follows is joined with what is there.
+    fn joined(&mut self) -> Result<()> {
+        self.queries += 1;
+        self.higher()
     }
 
     fn too_deep(&self) -> Box<SyntaxError> {

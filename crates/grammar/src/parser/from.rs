@@ -10,7 +10,12 @@ use crate::statement::{
 
 impl Parser<'_> {
     pub(super) fn sources(&mut self) -> Result<Vec<FromItem>> {
-        self.list(Self::source_item)
+        let mut items = vec![self.source_item()?];
+        while self.eat(Kind::Comma) {
+            self.joined()?;
+            items.push(self.source_item()?);
+        }
+        Ok(items)
     }
 
     /// One item between commas.
@@ -41,7 +46,7 @@ impl Parser<'_> {
                 }
                 self.expect_word(K::Join)?;
             }
-            self.higher()?;
+            self.joined()?;
             let right = self.nested(|parser| {
                 let right = parser.join_operand()?;
                 // What must have a condition takes the joins before it: `a JOIN b JOIN c ON 1 ON 2`.

@@ -37,6 +37,7 @@ impl Parser<'_> {
             let first = self.tokens[self.next..].iter().find(|token| token.kind != Kind::LeftParen);
             self.first_select = first.map(|token| token.start);
         }
+        self.queries += 1;
         self.nested(|parser| {
             let first = parser.query_operand()?;
             let mut query = parser.query_from(first)?;
@@ -121,7 +122,13 @@ impl Parser<'_> {
     fn combined(&mut self, mut left: Query, new: SetOperator, new_all: bool, right: Query) -> Result<Query> {
         let plain = left.is_plain();
         match &mut left.body {
-            Body::Set { op, all, branches } if plain && *op == new && *all == new_all => branches.push(right),
+            Body::Set { op, all, branches } if plain && *op == new && *all == new_all => {
+                branches.push(right);
+                if new != SetOperator::Union {
+                    // Each is joined with those before it.
+                    self.joined()?;
+                }
+            }
             _ => {
                 self.higher()?;
                 let at = left.at;
@@ -292,7 +299,9 @@ impl Parser<'_> {
             return Ok(None);
         }
         let recursive = self.eat_word(K::Recursive);
+        let before = self.queries;
         let ctes = self.list(Self::cte)?;
+        self.with += self.queries - before;
         Ok(Some(With { at, recursive, ctes }))
     }
 

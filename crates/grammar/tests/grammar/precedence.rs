@@ -64,6 +64,72 @@ fn operators_bind_as_in_postgresql() {
     }
 }
 
+/// On the right, the parentheses that PostgreSQL's precedences make of the left.
+#[test]
+fn parentheses_say_how_operators_bind() {
+    let pairs = [
+        ("a or b and c or d", "a or (b and c) or d"),
+        ("not a and b", "(not a) and b"),
+        ("not a = b", "not (a = b)"),
+        ("not a is null", "not (a is null)"),
+        ("not a in (1) or b", "(not (a in (1))) or b"),
+        ("a = b is null", "(a = b) is null"),
+        ("a is null = b", "(a is null) = b"),
+        ("a is distinct from b and c", "(a is distinct from b) and c"),
+        ("a is not distinct from b or c", "(a is not distinct from b) or c"),
+        ("a is not distinct from b = c", "a is not distinct from (b = c)"),
+        ("a is distinct from b + 1 and not c", "(a is distinct from (b + 1)) and (not c)"),
+        ("not a is distinct from b", "not (a is distinct from b)"),
+        ("a isnull and b notnull", "(a is null) and (b is not null)"),
+        ("a = b isnull", "(a = b) is null"),
+        ("-2 ^ 2", "(-2) ^ 2"),
+        ("2 ^ -2 ^ 2", "(2 ^ (-2)) ^ 2"),
+        ("- a * b", "(- a) * b"),
+        ("- a :: int", "- (a :: int)"),
+        ("- a at time zone b", "(- a) at time zone b"),
+        ("a + b at time zone c", "a + (b at time zone c)"),
+        ("a :: date at time zone c :: text", "(a :: date) at time zone (c :: text)"),
+        ("a ^ b ^ c * d", "((a ^ b) ^ c) * d"),
+        ("a - b - c * d / e % f", "(a - b) - (((c * d) / e) % f)"),
+        ("a || b + c", "a || (b + c)"),
+        ("a + b || c - d", "(a + b) || (c - d)"),
+        ("a || b = c || d", "(a || b) = (c || d)"),
+        ("a & b | c # d << e >> f", "((((a & b) | c) # d) << e) >> f"),
+        ("a & b + c", "a & (b + c)"),
+        ("a & b = c", "(a & b) = c"),
+        ("a ~ b || c", "(a ~ b) || c"),
+        ("a || b ~ c", "(a || b) ~ c"),
+        ("a !~* b || c", "(a !~* b) || c"),
+        ("a ~~ b || c", "(a ~~ b) || c"),
+        ("a = b ~ c", "a = (b ~ c)"),
+        ("a ~ b = c ~ d", "(a ~ b) = (c ~ d)"),
+        ("a -> b = c ->> d", "(a -> b) = (c ->> d)"),
+        ("~ a + b", "~ (a + b)"),
+        ("~ a & b", "(~ a) & b"),
+        ("a * ~ b + c", "a * (~ (b + c))"),
+        ("@ a - b", "@ (a - b)"),
+        ("|/ a + b", "|/ (a + b)"),
+        ("a like b || c", "a like (b || c)"),
+        ("a like b = c", "(a like b) = c"),
+        ("a = b like c", "a = (b like c)"),
+        ("a < b in (c)", "a < (b in (c))"),
+        ("a in (b) = c", "(a in (b)) = c"),
+        ("a + b between c and d and e", "((a + b) between c and d) and e"),
+        ("a between b and c = d", "(a between b and c) = d"),
+        ("a = b between c and d", "a = (b between c and d)"),
+        ("a not like b and c", "(a not like b) and c"),
+        ("a not between b + 1 and c * 2 or d", "(a not between (b + 1) and (c * 2)) or d"),
+        ("a = any (b) and c", "(a = any (b)) and c"),
+        ("a = any (select 1) in (b)", "(a = any (select 1)) in (b)"),
+        ("not exists (select 1) is null", "not ((exists (select 1)) is null)"),
+        ("not exists (select 1)", "not exists (select 1)"),
+        ("a operator(pg_catalog.+) b * c", "a operator(pg_catalog.+) (b * c)"),
+        ("a > -1 and b>=-1", "(a > (-1)) and (b >= (-1))"),
+    ];
+    let otherwise = pairs.iter().filter(|(plain, explicit)| understood(plain) != understood(explicit));
+    assert_eq!(otherwise.collect::<Vec<_>>(), Vec::<&(&str, &str)>::new());
+}
+
 #[test]
 fn what_does_not_associate_is_refused() {
     for (expr, near) in [

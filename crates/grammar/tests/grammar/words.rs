@@ -1,6 +1,6 @@
 //! What is told from tokens alone.
 
-use terrace_grammar::{cut_names, name_of, statement_end, token_end, within_quotes, without_parens};
+use terrace_grammar::{Options, cut_names, name_of, parse, statement_end, token_end, within_quotes, without_parens};
 
 #[test]
 fn semicolons_end_statements_and_nothing_else() {
@@ -25,6 +25,41 @@ fn semicolons_end_statements_and_nothing_else() {
     }
     assert!(within_quotes("SELECT 'a") && within_quotes("/* x") && within_quotes("SELECT $$"));
     assert!(!within_quotes("SELECT 1") && !within_quotes("-- it's") && !within_quotes("SELECT 1a"));
+}
+
+/// The texts of a text's statements.
+fn split(sql: &str) -> Vec<&str> {
+    let all = parse(sql, Options::default()).expect(sql);
+    all.iter().map(|parsed| &sql[parsed.range.clone()]).collect()
+}
+
+/// Statements are cut from the source: byte for byte, whatever lies before and between.
+#[test]
+fn statements_are_ranges_of_the_source() {
+    let parts = [
+        "SELECT 1",
+        "SELECT E'a\\\\b'",
+        "SELECT E'it\\'s;'",
+        "SELECT E'\\\\' or '; --'",
+        "SELECT $$;$$",
+        "SELECT $a$;$$;$a$",
+        "SELECT 'é;ü', \"ö;\"\"x\"",
+        "SELECT U&'\\0061;'",
+        "SELECT\t1 -- ;'\r\n + 2",
+        "SELECT 1\r\n, /* ; /* ' */ ; */ '\u{1f600}'",
+        "SELECT 'a\nb\r\n;c'",
+        "SELECT 'tab\there' \u{a0}",
+    ];
+    for first in parts {
+        for second in parts {
+            let sql = format!(" ;; {first};\r\n{second} ; \n");
+            // White space at an end goes, but only what PostgreSQL takes for such.
+            assert_eq!(split(&sql), [first.trim_ascii(), second.trim_ascii()], "{sql}");
+            let sql = format!("{first};{second}");
+            assert_eq!(split(&sql), [first, second], "{sql}");
+        }
+    }
+    assert!(split(" ; -- x ;\n /* ; */ ").is_empty());
 }
 
 #[test]
