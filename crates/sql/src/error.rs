@@ -1,4 +1,4 @@
-//! From parser and DataFusion errors to errors with SQLSTATE.
+//! From DataFusion's errors to errors with SQLSTATE.
 //!
 //! 1. An [`EngineError`] raised below DataFusion comes out as it went in: it travels as `DataFusionError::External`.
 //! 2. Everything else is classified, first by type, then (DataFusion has no codes) by message; what stays unknown is
@@ -8,7 +8,6 @@ mod planning;
 
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, SchemaError};
-use datafusion::sql::sqlparser::parser::ParserError;
 use terrace_engine::EngineError;
 
 /// `0A000 ... is not supported yet`.
@@ -19,17 +18,6 @@ pub(crate) fn unsupported(what: impl std::fmt::Display) -> EngineError {
 /// Wraps an engine error so that it passes through DataFusion.
 pub(crate) fn tunnel(error: EngineError) -> DataFusionError {
     DataFusionError::External(Box::new(error))
-}
-
-pub(crate) fn from_parser(error: ParserError) -> EngineError {
-    match error {
-        ParserError::RecursionLimitExceeded => EngineError::new("54001", "statement is nested too deeply")
-            .with_hint("Use fewer parentheses, CASEs or queries within one another."),
-        ParserError::TokenizerError(message) | ParserError::ParserError(message) => {
-            let message = message.strip_prefix("sql parser error: ").unwrap_or(&message).to_string();
-            EngineError::new("42601", format!("syntax error: {message}"))
-        }
-    }
 }
 
 pub(crate) fn from_datafusion(error: DataFusionError) -> EngineError {
@@ -67,7 +55,6 @@ fn told(error: DataFusionError) -> EngineError {
         DataFusionError::Shared(inner) => from_shared(&inner),
         DataFusionError::Collection(mut all) if !all.is_empty() => told(all.swap_remove(0)),
         DataFusionError::ArrowError(arrow, _) => from_arrow(*arrow),
-        DataFusionError::SQL(parser, _) => from_parser(*parser),
         DataFusionError::SchemaError(schema, _) => from_schema(*schema),
         DataFusionError::NotImplemented(message) => planning::not_implemented(&message),
         DataFusionError::Plan(message) | DataFusionError::Execution(message) => from_message(&message, "42601"),
@@ -243,7 +230,7 @@ fn from_message(message: &str, otherwise: &'static str) -> EngineError {
         "42883"
     } else if has("correlated scalar subquery") {
         "0A000"
-    } else if has("must appear in the group by") || has("group by") || has("aggregat") {
+    } else if has("group by") || has("aggregat") {
         "42803"
     } else if has("no field named") || has("column not found") {
         "42703"

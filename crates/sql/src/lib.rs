@@ -47,7 +47,6 @@ pub use database::{Spill, SqlDatabase};
 pub use datafusion::arrow;
 pub use functions::builtin::row_text;
 pub use functions::interval::Shown as ShownInterval;
-pub use plan::bind::Binding;
 pub use session::named::Named;
 pub use session::prepared::Prepared;
 pub use session::run_by_key::FoundRow;

@@ -2,26 +2,21 @@
 //! engine's [`Catalog`]. Nothing is stored: a relation is built from the catalogue each time a statement that reads it
 //! is planned.
 //!
-//! The planner calls [`rewrite`] (which turns what DataFusion cannot plan, such as `OPERATOR(pg_catalog.~)` or
-//! `::regclass`, into what it can), then resolves names through [`schema`] and functions through [`function`].
+//! The binder finds relations through [`relation`] and functions through [`function`].
 //!
 //! 1. A relation holds only what is so: of objects Terrace does not have (views, triggers, policies) it has no rows.
 //! 2. An object's OID is the engine's `ObjectId`; system rows have PostgreSQL's own, fixed OIDs.
-//! 3. Rewrites keep a statement's meaning on these relations; they never touch a statement on user tables alone.
 //!
 //! Source: PostgreSQL 15 documentation, chapter 53 (System Catalogs); queries as `psql -E` shows them.
 mod functions;
 mod relations;
-mod rewrite;
 mod system;
 
 pub use functions::{function, oid_of_text};
 
-pub use rewrite::rewrite;
-
 pub use system::{data_type_of_oid, item_oid};
 
-use datafusion::catalog::{SchemaProvider, TableProvider};
+use datafusion::catalog::TableProvider;
 use datafusion::error::Result;
 use std::sync::Arc;
 use terrace_engine::Catalog;
@@ -58,12 +53,6 @@ impl std::fmt::Debug for System {
     }
 }
 
-/// The schema of that name, if it is one of the system's.
-pub fn schema(name: &str, catalog: &Arc<Catalog>, info: &SessionInfo) -> Option<Arc<dyn SchemaProvider>> {
-    let name = ["pg_catalog", "information_schema", "terrace"].into_iter().find(|n| *n == name)?;
-    Some(Arc::new(SystemSchema { name, catalog: catalog.clone(), system: info.system.clone() }))
-}
-
 /// Whether a schema is one of the system's.
 pub(crate) fn is_schema(name: &str) -> bool {
     matches!(name, "pg_catalog" | "information_schema" | "terrace")
@@ -82,24 +71,4 @@ pub(crate) fn relation(
 /// Whether a relation of `pg_catalog` never has rows.
 pub(crate) fn is_always_empty(name: &str) -> bool {
     relations::is_always_empty(name)
-}
-
-#[derive(Debug)]
-struct SystemSchema {
-    name: &'static str,
-    catalog: Arc<Catalog>,
-    system: Option<System>,
-}
-
-#[async_trait::async_trait]
-impl SchemaProvider for SystemSchema {
-    fn table_names(&self) -> Vec<String> {
-        relations::names(self.name).map(str::to_owned).collect()
-    }
-    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        relations::table(&self.catalog, self.system.as_ref(), self.name, name)
-    }
-    fn table_exist(&self, name: &str) -> bool {
-        relations::shape(self.name, name).is_some()
-    }
 }

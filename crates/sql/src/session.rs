@@ -22,7 +22,7 @@ use crate::cancel::{CancelToken, Canceller};
 use crate::database::{Account, SqlDatabase};
 use crate::observe::Present;
 use crate::pgcatalog::{SessionInfo, System};
-use crate::plan::bind::{Binding, Tree};
+use crate::plan::bind::Tree;
 use crate::session::cursor::Cursor;
 use crate::session::named::{Kept, Named};
 use crate::session::prepared::Prepared;
@@ -36,7 +36,6 @@ use crate::statement::describe::{Described, Sources};
 use crate::statement::dispatch::refuse_write;
 use crate::statement::kind::{Command, Kind, Returns, Task, Work};
 use crate::statement::lock_rows::within::queries as locking_queries;
-use crate::statement::old::{self, Old};
 use crate::statement::outcome::{Outcome, text_schema};
 use crate::statement::run::{LazyState, Run};
 use crate::statement::shared::Shared;
@@ -104,7 +103,6 @@ pub struct Session {
     pub(crate) running: Option<Arc<Running>>,
     _present: Present,
     pub(crate) by_key: bool,
-    pub(crate) binding: Binding,
     pub(crate) shapes: Shapes,
     pub(crate) parsed: Parsed,
 }
@@ -153,7 +151,6 @@ impl Session {
             running: None,
             _present: present,
             by_key: true,
-            binding: Binding::default(),
             shapes: Shapes::default(),
             parsed: Parsed::default(),
         }
@@ -213,12 +210,6 @@ impl Session {
     /// others are. The answers are the same: for tests and measurements.
     pub fn run_by_key(&mut self, by_key: bool) {
         self.by_key = by_key;
-        self.parsed = Parsed::default();
-    }
-
-    /// Which way queries are planned from now on. The answers are the same: for tests.
-    pub fn bind_queries(&mut self, binding: Binding) {
-        self.binding = binding;
         self.parsed = Parsed::default();
     }
 
@@ -282,7 +273,7 @@ impl Session {
         // Where there are parameters, it is told that they cannot be.
         let described = described || parsed.as_ref().is_some_and(|parsed| parsed.parameters > 0);
         let describing = if described { Describing::Alone } else { Describing::Later };
-        let tree = parsed.map(|parsed| Tree::new(parsed, text.clone(), self.binding));
+        let tree = parsed.map(|parsed| Tree::new(parsed, text.clone()));
         let mut prepared = Box::pin(self.prepare_tree(text, tree, types, describing)).await?;
         if let Some(prepared) = Arc::get_mut(&mut prepared) {
             prepared.heavy = heavy;
@@ -300,7 +291,7 @@ impl Session {
         describing: Describing<'_>,
     ) -> Result<Arc<Prepared>> {
         let (mut described, mut by_key, mut executes) = (Described::default(), None, None);
-        let (mut old, mut depth) = (None, 0);
+        let mut depth = 0;
         if let Some(tree) = &tree {
             let kind = Kind::of(tree.statement());
             self.refuse_if_failed(&kind)?;
@@ -316,15 +307,7 @@ impl Session {
                 true => by_key::recognise(tree.statement(), &catalog, &mut known).map(Arc::new),
                 false => None,
             };
-            (old, depth) = match by_key {
-                Some(_) => (Old::later(tree), tree.height() as usize),
-                // What is bound is read in no other way.
-                None if tree.binding == Binding::Only => (Old::later(tree), old::depth_of(tree.text(), tree.height())?),
-                None => match Old::of(tree)? {
-                    Some((old, depth)) => (Some(old), depth),
-                    None => (None, old::depth_of(tree.text(), tree.height())?),
-                },
-            };
+            depth = tree.depth()?;
             let open = by_key.is_some() && known.iter().any(Option::is_none);
             assert!(!open, "recognise.rs, invariant 2: every parameter has a type");
             described = match (&by_key, &executes) {
@@ -335,7 +318,7 @@ impl Session {
                 },
                 (None, Some(inner)) => Described { columns: inner.columns.clone(), ..Described::default() },
                 (None, None) => {
-                    let describe = Box::pin(self.described(tree, old.as_ref(), types, describing));
+                    let describe = Box::pin(self.described(tree, types, describing));
                     on_stack_for(depth, describe).await?
                 }
             };
@@ -352,7 +335,6 @@ impl Session {
             columns,
             notices,
             statement,
-            old,
             depth,
             by_key,
             executes,
@@ -366,7 +348,6 @@ impl Session {
     async fn described(
         &mut self,
         tree: &Tree,
-        old: Option<&Old>,
         types: &[Option<DataType>],
         describing: Describing<'_>,
     ) -> Result<Described> {
@@ -381,7 +362,7 @@ impl Session {
             Describing::Within(token) => token.clone(),
         };
         let work = self.work(token.clone());
-        let described = env.run_long(pin!(work.over(pin!(self.describe(&kind, tree, old, types))))).await;
+        let described = env.run_long(pin!(work.over(pin!(self.describe(&kind, tree, types))))).await;
         if !matches!(describing, Describing::Within(_)) {
             self.canceller.end(&token);
         }
@@ -389,13 +370,7 @@ impl Session {
     }
 
     /// Parameters and result columns of a statement.
-    async fn describe(
-        &mut self,
-        kind: &Kind<'_>,
-        tree: &Tree,
-        old: Option<&Old>,
-        types: &[Option<DataType>],
-    ) -> Result<Described> {
+    async fn describe(&mut self, kind: &Kind<'_>, tree: &Tree, types: &[Option<DataType>]) -> Result<Described> {
         match (kind.work, kind.returns) {
             (Work::Session(Command::Show(show)), _) => return Ok(Described::of(self.show(show)?.0)),
             (Work::Session(Command::Fetch(fetch)), _) => {
@@ -409,7 +384,7 @@ impl Session {
         let catalog = self.catalog().await;
         let state = LazyState::new(&self.database.state, &self.clock);
         let sources = Sources { state: &state, catalog: &catalog, info: &self.info, tree: Some(tree) };
-        let described = sources.describe(tree.statement(), old, types).await?;
+        let described = sources.describe(tree.statement(), types)?;
         let columns = if kind.returns == Returns::Nothing { None } else { described.columns };
         Ok(Described { columns, ..described })
     }
@@ -545,7 +520,6 @@ impl Session {
             parameters,
             types: &prepared.parameters,
             tree: prepared.statement.as_ref(),
-            old: prepared.old.as_ref(),
             captured: None,
         };
         let statement = self.work(token.clone()).over(Box::pin(run.statement(task)));

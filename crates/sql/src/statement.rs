@@ -20,7 +20,6 @@ pub(crate) mod insert;
 pub(crate) mod kind;
 pub(crate) mod lock_rows;
 pub(crate) mod maintain;
-pub(crate) mod old;
 pub(crate) mod options;
 pub(crate) mod outcome;
 pub(crate) mod returning;

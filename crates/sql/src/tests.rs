@@ -2,30 +2,31 @@
 use crate::error::from_datafusion;
 use crate::parse;
 use crate::pgcatalog::SessionInfo;
+use crate::plan::bind::Tree;
 use crate::plan::naming::shown_schema;
-use crate::plan::planner::{Planner, base_state, parameters};
+use crate::plan::planner::{Planned, Planner, base_state, parameters};
+use crate::statement::kind::Kind;
 use datafusion::arrow::util::display::array_value_to_string;
+use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
-use datafusion::sql::sqlparser::ast::Statement;
-use datafusion::sql::sqlparser::tokenizer::TokenWithSpan;
 use std::sync::Arc;
 use terrace_engine::{Catalog, DataType, EngineError};
+use terrace_grammar::statement::Statement;
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().build().expect("a runtime")
 }
 
-/// Plans and runs a query that reads no table of the user's.
-fn answer(sql: &str) -> Result<(Vec<String>, Vec<String>), EngineError> {
-    runtime().block_on(async {
-        let (tokens, depth) = parse::tokens(sql)?;
-        crate::stack::on_stack_for(depth, Box::pin(answer_on_stack(tokens))).await
-    })
+/// The tree of a query.
+pub(crate) fn tree(sql: &str) -> Result<Tree, EngineError> {
+    Ok(Tree::new(parse::statement(sql)?.expect("a statement"), sql.into()))
 }
 
-async fn answer_on_stack(tokens: Vec<TokenWithSpan>) -> Result<(Vec<String>, Vec<String>), EngineError> {
-    let mut statement = parse::parse_tokens(tokens)?.expect("a statement");
-    crate::plan::refusals::prepare(&mut statement)?;
+/// Plans a query that reads no table of the user's.
+pub(crate) fn planned(tree: &Tree, types: &[Option<DataType>]) -> Result<(SessionState, Planned), EngineError> {
+    let Statement::Query(query) = tree.statement() else {
+        return Err(Kind::of(tree.statement()).refusal(tree.text()).expect("it is refused, or a query"));
+    };
     let state = base_state(Arc::new(RuntimeEnv::default()), 10 << 20);
     let (catalog, info) = (Arc::new(Catalog::default()), SessionInfo::default());
     let planner = Planner {
@@ -33,12 +34,22 @@ async fn answer_on_stack(tokens: Vec<TokenWithSpan>) -> Result<(Vec<String>, Vec
         catalog: &catalog,
         info: &info,
         unusable_indexes: Default::default(),
-        target: None,
         text: None,
         numbers: None,
     };
-    let plan = planner.plan(statement, &[]).await?.plan;
-    let physical = state.create_physical_plan(&plan).await.map_err(from_datafusion)?;
+    let planned = planner.plan_tree(query, types)?;
+    Ok((state, planned))
+}
+
+/// Plans and runs one.
+fn answer(sql: &str) -> Result<(Vec<String>, Vec<String>), EngineError> {
+    let tree = tree(sql)?;
+    runtime().block_on(crate::stack::on_stack_for(tree.depth()?, Box::pin(answer_on_stack(&tree))))
+}
+
+async fn answer_on_stack(tree: &Tree) -> Result<(Vec<String>, Vec<String>), EngineError> {
+    let (state, planned) = planned(tree, &[])?;
+    let physical = state.create_physical_plan(&planned.plan).await.map_err(from_datafusion)?;
     let names = shown_schema(&physical.schema()).fields().iter().map(|f| f.name().clone()).collect();
     let batches = datafusion::physical_plan::collect(physical, state.task_ctx()).await.map_err(from_datafusion)?;
     let mut rows = vec![];
@@ -142,15 +153,15 @@ fn deep_statements_are_refused() {
     let state = |sql: &str| answer(sql).map(|_| ()).map_err(|e| e.state.0);
     assert_eq!(state(&format!("SELECT {}1{}", "(".repeat(2000), ")".repeat(2000))), Err("54001"));
     assert_eq!(state(&format!("SELECT {}1", "- ".repeat(5000))), Err("54001"));
-    assert_eq!(state(&format!("SELECT 1 WHERE {}", vec!["1 = 2"; 20_000].join(" OR "))), Err("54001"));
-    assert_eq!(state(&format!("SELECT 1 WHERE {}", vec!["1 = 2"; 5000].join(" AND "))), Err("54001"));
+    assert_eq!(state(&format!("SELECT 1 WHERE {}", vec!["1 = 2"; 30_000].join(" OR "))), Err("54001"));
+    assert_eq!(state(&format!("SELECT 1 WHERE {}", vec!["1 = 2"; 30_000].join(" AND "))), Err("54001"));
     assert_eq!(state(&format!("SELECT {}", vec!["1"; 5000].join(" + "))), Err("54001"));
     assert_eq!(state(&format!("SELECT 1 WHERE {}", vec!["1 = 2"; 290].join(" OR "))), Ok(()));
     assert_eq!(state(&format!("SELECT {}", vec!["1"; 290].join(" + "))), Ok(()));
     assert_eq!(state(&vec!["SELECT 1"; 290].join(" UNION ALL ")), Ok(()));
     assert_eq!(state(&format!("SELECT 1 WHERE 1 IN ({})", vec!["1 + 1"; 3000].join(", "))), Ok(()));
     assert_eq!(state(&format!("SELECT {}", vec!["CASE WHEN true THEN 1 END"; 3000].join(" + "))), Err("54001"));
-    assert_eq!(state(&format!("SELECT 1{}", " IS DISTINCT FROM 1".repeat(3000))), Err("54001"));
+    assert_eq!(state(&format!("SELECT 1{}", " IS DISTINCT FROM 1".repeat(3000))), Err("42601"));
     assert_eq!(state(&format!("SELECT 1{}", "::int".repeat(3000))), Err("54001"));
     let whens = "WHEN 1 = 2 THEN 1 + 2 ".repeat(1000);
     assert_eq!(state(&format!("SELECT CASE {whens} END")), Ok(()));
@@ -249,23 +260,8 @@ fn groups_with_nan_can_be_limited() {
 #[test]
 fn parameters_have_types() {
     let types = |sql: &str, stated: &[Option<DataType>]| {
-        runtime().block_on(async {
-            let Some(statement @ Statement::Query(_)) = parse::parse_one(sql).unwrap() else { panic!("a query") };
-            let mut stated = stated.to_vec();
-            parse::type_cast_parameters(&statement, &mut stated);
-            let state = base_state(Arc::new(RuntimeEnv::default()), 10 << 20);
-            let (catalog, info) = (Arc::new(Catalog::default()), SessionInfo::default());
-            let planner = Planner {
-                state: &state,
-                catalog: &catalog,
-                info: &info,
-                unusable_indexes: Default::default(),
-                target: None,
-                text: None,
-                numbers: None,
-            };
-            parameters(&planner.plan(statement, &stated).await?.plan, &stated)
-        })
+        let (_, planned) = planned(&tree(sql).unwrap(), stated)?;
+        parameters(&planned.plan, stated)
     };
     let from = "FROM (VALUES (1, 'a', 1.5)) v(i, t, f)";
     assert_eq!(

@@ -58,7 +58,7 @@ pub(crate) struct StatementContext {
     pub(crate) cancel: Arc<CancelToken>,
     /// Replaces the scan of the target of UPDATE and DELETE.
     pub(crate) target: Option<OneRow>,
-    /// What [`crate::plan::planner::GIVEN`] holds.
+    /// What a [`Rows::Given`](crate::plan::bind::over::Rows) holds.
     pub(crate) given: Arc<Vec<RowBuf>>,
 }
 

@@ -11,9 +11,6 @@ pub(super) fn not_implemented(message: &str) -> EngineError {
     if ["InSubquery(", "Exists(", "ScalarSubquery(", "SetComparison("].into_iter().any(has) {
         return unsupported("a query in this place");
     }
-    if has("GetFieldAccess not supported") {
-        return unsupported("a subscript that is no constant");
-    }
     EngineError::new("0A000", super::strip(message))
 }
 
@@ -25,24 +22,15 @@ pub(super) fn error(message: &str) -> Option<EngineError> {
         let (condition, of) = rest.rsplit_once("' returning ").unwrap_or((rest, "another"));
         return error("42804", format!("the condition {condition} must be type boolean, not type {of}"));
     }
-    if let Some(rest) = message.strip_prefix("Order by column out of bounds, specified: ") {
-        return error("42P10", format!("ORDER BY position {} is not in select list", number(rest)));
-    }
-    if let Some(rest) = message.strip_prefix("Cannot find column with position ") {
-        return error("42P10", format!("GROUP BY position {} is not in select list", number(rest)));
-    }
     if message.contains("negative count not allowed") {
         return error("22011", "negative substring length not allowed".into());
     }
-    if let Some(error) = of_names(message).or_else(|| of_limits(message)) {
+    if let Some(error) = of_limits(message) {
         return Some(error);
     }
     if message.starts_with("SELECT DISTINCT ON expressions must match") || message.starts_with("For SELECT DISTINCT, ")
     {
         return error("42P10", message.into());
-    }
-    if let Some(name) = message.strip_prefix("The window ").and_then(|rest| rest.strip_suffix(" is not defined!")) {
-        return error("42704", format!("window \"{name}\" does not exist"));
     }
     let of_values = message.starts_with("Inconsistent data type across values list");
     if of_values || message.starts_with("Incompatible inputs for Union") {
@@ -57,9 +45,6 @@ pub(super) fn error(message: &str) -> Option<EngineError> {
     if message.starts_with("Inconsistent metadata across values list") {
         let message = "VALUES with texts of different types or lengths in one column are not supported";
         return Some(EngineError::unsupported(message).with_hint("Cast all of them to one type."));
-    }
-    if message.starts_with("Too many columns! The subquery") {
-        return error("42601", "subquery must return only one column".into());
     }
     if message.contains("ScalarSubqueryExpr evaluated before the subquery was executed") {
         return Some(unsupported("a query in VALUES"));
@@ -81,22 +66,7 @@ pub(super) fn error(message: &str) -> Option<EngineError> {
     {
         return Some(unsupported("the order of rows that this statement needs"));
     }
-    if message.starts_with("WITH query name ") {
-        return error("42712", message.into());
-    }
     None
-}
-
-/// A list of names after a table.
-fn of_names(message: &str) -> Option<EngineError> {
-    let (given, rest) = message.strip_prefix("Source table contains ")?.split_once(" columns but only ")?;
-    let named = number(rest);
-    Some(match (given.parse::<usize>(), named.parse::<usize>()) {
-        (Ok(given), Ok(named)) if named < given => unsupported("fewer names than the table has columns"),
-        _ => {
-            EngineError::new("42P10", format!("the table has {given} columns available but {named} columns specified"))
-        }
-    })
 }
 
 /// LIMIT and OFFSET.
@@ -112,9 +82,4 @@ fn of_limits(message: &str) -> Option<EngineError> {
         true => unsupported(format!("a {clause} that is no integer")),
         false => EngineError::new("42804", format!("argument of {clause} must be type bigint, not type {of}")),
     })
-}
-
-/// The digits that a text begins with.
-fn number(text: &str) -> &str {
-    text.split(|c: char| !c.is_ascii_digit()).next().unwrap_or(text)
 }

@@ -11,7 +11,6 @@
 use crate::error::tunnel;
 use crate::functions::convert::{convert, convert_array, convert_scalar, is_open};
 use crate::memory;
-use crate::parse::call;
 use crate::values::{array_oid, arrow_type, engine_type, field_type};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, StringArray, UInt32Array};
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
@@ -26,14 +25,8 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
     Signature, Volatility,
 };
-use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, BinaryOperator, CastKind, DataType as SqlType, ExactNumberInfo, Expr as Ast, Function,
-    FunctionArguments, Query, Statement, TimezoneInfo, Value, Visit, VisitMut, Visitor, VisitorMut,
-};
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::convert::Infallible;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use terrace_engine::{DataType, EngineError};
 
@@ -45,195 +38,7 @@ const ALL: &str = "differs_from_all";
 /// types are settled.
 pub(crate) const OF_ARRAY: &str = "\0of array";
 
-/// `x = ANY (..)` and `x <> ALL (..)` as what can be planned (invariant 2); `None`: it stays. (Other comparisons with
-/// an array that is written out are `rules::write_out`'s.)
-pub(crate) fn rewritten(expr: &mut Ast) -> Option<Ast> {
-    let (left, op, right, all) = match expr {
-        Ast::AnyOp { left, compare_op, right, .. } => (left, compare_op, right, false),
-        Ast::AllOp { left, compare_op, right } => (left, compare_op, right, true),
-        _ => return None,
-    };
-    let as_in = matches!((&op, all), (BinaryOperator::Eq, false) | (BinaryOperator::NotEq, true));
-    let (mut array, mut item_type) = (right.as_mut(), None);
-    loop {
-        array = match array {
-            Ast::Nested(inner) => inner,
-            Ast::Cast { expr: inner, data_type: SqlType::Array(of), .. } => {
-                item_type.get_or_insert(of.clone());
-                inner
-            }
-            _ => break,
-        };
-    }
-    let take = |expr: &mut Ast| std::mem::replace(expr, Ast::Value(Value::Null.into()));
-    match array {
-        Ast::Array(items) if !items.elem.is_empty() => {
-            if let Some(ArrayElemTypeDef::SquareBracket(to, None)) = item_type {
-                items.elem.iter_mut().for_each(|item| *item = cast(take(item), (*to).clone()));
-            } else if are_texts(&items.elem) {
-                // `rules::write_out`'s too.
-                return None;
-            }
-            let list = std::mem::take(&mut items.elem);
-            if as_in {
-                return Some(Ast::InList { expr: Box::new(sought(take(left), &list)), list, negated: all });
-            }
-            // Without its cast, for `rules::write_out`.
-            **right = Ast::Array(datafusion::sql::sqlparser::ast::Array { elem: list, named: true });
-            None
-        }
-        Ast::Array(_) if !as_in => Some(Ast::Value(Value::Boolean(all).into())),
-        Ast::Array(_) => Some(call(if all { ALL } else { ANY }, vec![text("{}"), take(left)])),
-        _ if !as_in => None,
-        // What a cast makes an array of is one value.
-        Ast::Subquery(query) if item_type.is_none() => Some(in_subquery(take(left), query.clone(), all)),
-        Ast::Function(Function { name, args: FunctionArguments::Subquery(query), .. })
-            if name.to_string().eq_ignore_ascii_case("array") =>
-        {
-            Some(in_subquery(take(left), query.clone(), all))
-        }
-        Ast::Value(value) => match value.value {
-            Value::SingleQuotedString(_) | Value::Placeholder(_) | Value::Null => {
-                Some(call(if all { ALL } else { ANY }, vec![take(array), take(left)]))
-            }
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// What is sought among the items of an array, which are made one type without it: it says so, where that may matter.
-pub(crate) fn sought(value: Ast, items: &[Ast]) -> Ast {
-    let whole = |item: &Ast| match item {
-        Ast::Value(value) => !matches!(&value.value, Value::Number(n, _) if n.contains(['.', 'e', 'E'])),
-        _ => false,
-    };
-    let row = match &value {
-        Ast::Tuple(_) => true,
-        Ast::Function(function) => function.name.to_string().eq_ignore_ascii_case("row"),
-        _ => false,
-    };
-    if items.iter().all(whole) || items.len() < 2 || row {
-        return value;
-    }
-    call(OF_ARRAY, vec![value])
-}
-
-/// Whether an array is one of texts of which some end with blanks: these count beside a char(n) too, as they would not
-/// in IN.
-fn are_texts(list: &[Ast]) -> bool {
-    list.iter().any(|item| ending(item) == Some(true)) && list.iter().all(|item| ending(item).is_some())
-}
-
-/// The items of such an array as texts; whether it is one.
-pub(crate) fn as_texts(list: &mut [Ast]) -> bool {
-    let found = are_texts(list);
-    for item in list.iter_mut().filter(|item| found && ending(item) == Some(true)) {
-        *item = cast(std::mem::replace(item, Ast::Value(Value::Null.into())), SqlType::Text);
-    }
-    found
-}
-
-/// Whether a constant in quotes ends with a blank; `None`: it is none.
-fn ending(item: &Ast) -> Option<bool> {
-    let Ast::Value(value) = item else { return None };
-    match &value.value {
-        Value::SingleQuotedString(text) => Some(text.ends_with(' ')),
-        Value::Null => Some(false),
-        _ => None,
-    }
-}
-
-fn cast(expr: Ast, data_type: SqlType) -> Ast {
-    Ast::Cast { kind: CastKind::DoubleColon, expr: Box::new(expr), data_type, array: false, format: None }
-}
-
-/// Parameters within arrays that are written out, cast to their types: DataFusion plans the items of an array without
-/// what is known of parameters.
-pub(crate) fn type_parameters(statement: &mut Statement, types: &[Option<DataType>]) {
-    struct Within<'t>(&'t [Option<DataType>], usize);
-    impl VisitorMut for Within<'_> {
-        type Break = Infallible;
-
-        fn pre_visit_expr(&mut self, expr: &mut Ast) -> ControlFlow<Infallible> {
-            self.1 += usize::from(matches!(expr, Ast::Array(_)));
-            ControlFlow::Continue(())
-        }
-
-        fn post_visit_expr(&mut self, expr: &mut Ast) -> ControlFlow<Infallible> {
-            self.1 -= usize::from(matches!(expr, Ast::Array(_)));
-            if let Ast::Value(value) = expr
-                && let Value::Placeholder(name) = &value.value
-                && self.1 > 0
-                && let Some(number) = name.strip_prefix('$').and_then(|n| n.parse::<usize>().ok())
-                && let Some(Some(of)) = number.checked_sub(1).and_then(|at| self.0.get(at))
-            {
-                *expr = cast(std::mem::replace(expr, Ast::Value(Value::Null.into())), written(*of));
-            }
-            ControlFlow::Continue(())
-        }
-    }
-    if types.iter().any(Option::is_some) {
-        let ControlFlow::Continue(()) = statement.visit(&mut Within(types, 0));
-    }
-}
-
-/// SQL's name of a type, without its length.
-fn written(data_type: DataType) -> SqlType {
-    match data_type {
-        DataType::Bool => SqlType::Boolean,
-        DataType::Int2 => SqlType::Int2(None),
-        DataType::Int4 => SqlType::Int4(None),
-        DataType::Int8 => SqlType::Int8(None),
-        DataType::Float4 => SqlType::Float4,
-        DataType::Float8 => SqlType::Float8,
-        DataType::Numeric(_) => SqlType::Numeric(ExactNumberInfo::None),
-        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => SqlType::Text,
-        DataType::Bytea => SqlType::Bytea,
-        DataType::Date => SqlType::Date,
-        DataType::Timestamp => SqlType::Timestamp(None, TimezoneInfo::None),
-        DataType::Timestamptz => SqlType::Timestamp(None, TimezoneInfo::Tz),
-        DataType::Uuid => SqlType::Uuid,
-    }
-}
-
-/// Refuses comparisons with arrays that [`rewritten`] left (0A000): DataFusion would plan them, and take NULL items for
-/// values.
-pub(crate) fn refuse_the_rest(statement: &Statement) -> Result<(), EngineError> {
-    struct Rest;
-    impl Visitor for Rest {
-        type Break = EngineError;
-
-        fn pre_visit_expr(&mut self, expr: &Ast) -> ControlFlow<EngineError> {
-            let (Ast::AnyOp { compare_op, right, .. } | Ast::AllOp { compare_op, right, .. }) = expr else {
-                return ControlFlow::Continue(());
-            };
-            if matches!(right.as_ref(), Ast::Subquery(_)) {
-                return ControlFlow::Continue(());
-            }
-            let name = if matches!(expr, Ast::AnyOp { .. }) { "ANY" } else { "ALL" };
-            let error = EngineError::unsupported(format!("{compare_op} {name} of this array is not supported"));
-            ControlFlow::Break(
-                error
-                    .with_hint("Write the array out: ARRAY[...]; = ANY and <> ALL also take a literal or a parameter."),
-            )
-        }
-    }
-    match statement.visit(&mut Rest) {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(()),
-    }
-}
-
-fn in_subquery(value: Ast, subquery: Box<Query>, negated: bool) -> Ast {
-    Ast::InSubquery { expr: Box::new(value), subquery, negated }
-}
-
-fn text(text: &str) -> Ast {
-    Ast::Value(Value::SingleQuotedString(text.into()).into())
-}
-
-/// The functions that the rewriting calls.
+/// The functions of membership.
 pub(crate) fn functions() -> [ScalarUDF; 2] {
     [(ANY, false), (ALL, true)].map(|(name, negated)| {
         let signature = Signature::any(2, Volatility::Immutable);

@@ -16,9 +16,8 @@ use datafusion::arrow::datatypes::{ArrowPrimitiveType, DataType as ArrowType, In
 use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ExprSchemable, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use datafusion::sql::sqlparser::ast::BinaryOperator;
 use std::sync::Arc;
 use terrace_engine::EngineError;
 
@@ -32,13 +31,13 @@ pub(crate) enum Bits {
 }
 
 impl Bits {
-    pub(crate) fn of(op: &BinaryOperator) -> Option<Bits> {
+    pub(crate) fn of(op: Operator) -> Option<Bits> {
         Some(match op {
-            BinaryOperator::BitwiseAnd => Bits::And,
-            BinaryOperator::BitwiseOr => Bits::Or,
-            BinaryOperator::PGBitwiseXor => Bits::Xor,
-            BinaryOperator::PGBitwiseShiftLeft => Bits::Left,
-            BinaryOperator::PGBitwiseShiftRight => Bits::Right,
+            Operator::BitwiseAnd => Bits::And,
+            Operator::BitwiseOr => Bits::Or,
+            Operator::BitwiseXor => Bits::Xor,
+            Operator::BitwiseShiftLeft => Bits::Left,
+            Operator::BitwiseShiftRight => Bits::Right,
             _ => return None,
         })
     }

@@ -533,14 +533,6 @@ pub(crate) fn called(name: &'static str, args: Vec<Expr>, schema: &DFSchema) -> 
     choose(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(call)), args), schema)
 }
 
-/// `substring(x from ..)`, of which it is not known yet what stands behind `from`.
-pub(crate) fn substring(args: Vec<Expr>) -> Expr {
-    let signature = Signature::user_defined(Volatility::Immutable);
-    let theirs = Some(datafusion::functions::unicode::substr());
-    let call = Call { builtin: "substring", chosen: None, theirs, signature };
-    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(call)), args))
-}
-
 /// The value of a constant, as far as it is one now.
 fn literal(expr: &Expr) -> Option<ScalarValue> {
     crate::functions::convert::constant(expr)

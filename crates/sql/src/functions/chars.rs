@@ -15,20 +15,14 @@ use crate::cast::LOOSE;
 use crate::error::tunnel;
 use crate::functions::builtin;
 use crate::functions::convert::convert;
-use crate::values::{PG_TYPE, engine_type, field_of, field_type};
+use crate::values::{PG_TYPE, field_of, field_type};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, ExprSchema, NullEquality, Result, ScalarValue};
-use datafusion::logical_expr::expr::{Exists, InSubquery, ScalarFunction, SetComparison};
+use datafusion::common::{DFSchema, NullEquality, Result, ScalarValue};
+use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, Operator, ReturnFieldArgs,
     ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Subquery, Volatility,
 };
-use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType as SqlType, Expr as Ast, Query, SetExpr, Statement, Value, Values, VisitMut, VisitorMut,
-};
-use std::convert::Infallible;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use terrace_engine::{DataType, EngineError};
 
@@ -280,107 +274,6 @@ pub(crate) fn intersected(mut join: Join) -> Result<Join> {
         join.right = changed(&join.right, wanted)?;
     }
     Ok(join)
-}
-
-/// Whether what was planned for the one type is wrong for the other.
-fn is_stale(then: &Field, now: &Field) -> bool {
-    let (a, b) = (then.data_type(), now.data_type());
-    ((is_char(now) || is_char(then)) && field_type(now) != field_type(then))
-        || (a != b && !(a.is_decimal() && b.is_decimal()) && (a == &ArrowType::Null || !is_text(a) || !is_text(b)))
-}
-
-fn is_text(of: &ArrowType) -> bool {
-    engine_type(of).is_some_and(DataType::is_text)
-}
-
-/// A column of the outer query whose type was told otherwise when the subquery was planned.
-pub(crate) fn refuse_stale(plan: &LogicalPlan, schema: &DFSchema) -> Result<()> {
-    let check = |subquery: &Subquery, schema: &DFSchema| {
-        for outer in &subquery.outer_ref_columns {
-            if let Expr::OuterReferenceColumn(then, column) = outer
-                && let Ok(now) = schema.field_from_column(column)
-                && is_stale(then, now)
-            {
-                let what =
-                    format!("\"{}\" of the outer query, whose type a set operation or CASE tells,", column.name());
-                let error = crate::error::unsupported(what);
-                return Err(tunnel(error.with_hint("Cast it to its type where it is made.")));
-            }
-        }
-        Ok(())
-    };
-    if let LogicalPlan::Join(join) = plan
-        && let LogicalPlan::Subquery(subquery) = join.right.as_ref()
-    {
-        check(subquery, join.left.schema())?;
-    }
-    plan.apply_expressions(|expr| {
-        expr.apply(|expr| {
-            match expr {
-                Expr::ScalarSubquery(subquery)
-                | Expr::Exists(Exists { subquery, .. })
-                | Expr::InSubquery(InSubquery { subquery, .. })
-                | Expr::SetComparison(SetComparison { subquery, .. }) => check(subquery, schema)?,
-                _ => {}
-            }
-            Ok(TreeNodeRecursion::Continue)
-        })
-    })?;
-    Ok(())
-}
-
-/// Columns of VALUES whose items are varchars and constants, which DataFusion refuses to mix: all become varchars, or
-/// texts where the first type that is written is text.
-pub(crate) fn align_values(statement: &mut Statement) {
-    struct Align;
-    impl VisitorMut for Align {
-        type Break = Infallible;
-
-        fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
-            align_body(&mut query.body);
-            ControlFlow::Continue(())
-        }
-    }
-    let ControlFlow::Continue(()) = statement.visit(&mut Align);
-}
-
-fn align_body(body: &mut SetExpr) {
-    match body {
-        SetExpr::SetOperation { left, right, .. } => {
-            align_body(left);
-            align_body(right);
-        }
-        SetExpr::Values(values) => {
-            for column in 0..values.rows.first().map_or(0, |row| row.content.len()) {
-                align_column(values, column);
-            }
-        }
-        _ => {}
-    }
-}
-
-fn align_column(values: &mut Values, column: usize) {
-    // The outer `None`: neither a text whose type is written nor a constant.
-    let written = |item: &Ast| match item {
-        Ast::Cast { data_type, .. } => {
-            let to = crate::parse::types::column_type(data_type).ok()?;
-            matches!(to, DataType::Text | DataType::Varchar(_)).then_some(Some(to))
-        }
-        Ast::Value(value) => matches!(value.value, Value::SingleQuotedString(_) | Value::Null).then_some(None),
-        _ => None,
-    };
-    let types = values.rows.iter().map(|row| row.content.get(column).and_then(written));
-    let Some(types) = types.collect::<Option<Vec<Option<DataType>>>>() else { return };
-    let first = types.iter().flatten().next();
-    let alike = types.windows(2).all(|two| two[0] == two[1]);
-    if alike || !types.iter().flatten().any(|t| matches!(t, DataType::Varchar(_))) {
-        return;
-    }
-    let to = if first == Some(&DataType::Text) { SqlType::Text } else { SqlType::Varchar(None) };
-    for item in values.rows.iter_mut().filter_map(|row| row.content.get_mut(column)) {
-        let expr = Box::new(std::mem::replace(item, Ast::Value(Value::Null.into())));
-        *item = Ast::Cast { kind: CastKind::DoubleColon, expr, data_type: to.clone(), array: false, format: None };
-    }
 }
 
 /// `expr` with the field of this type. Its values are of it already.

@@ -1,4 +1,4 @@
-//! Casts within queries: the type names of SQL, and a function per target type that converts as PostgreSQL does
+//! Casts within queries: a function per target type that converts as PostgreSQL does
 //! ([`crate::cast`]).
 //!
 //! An analyzer rule, run after type coercion, puts the function in the place of DataFusion's cast wherever the two
@@ -12,38 +12,12 @@ use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Times
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::logical_expr::expr::{Cast, Exists, InSubquery, Placeholder, ScalarFunction, SetComparison};
-use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use datafusion::sql::sqlparser::ast::DataType as SqlType;
 use std::any::Any;
 use std::sync::Arc;
 use terrace_engine::{DataType, Datum};
-
-/// SQL's names of types.
-#[derive(Debug)]
-pub(crate) struct Types;
-
-impl TypePlanner for Types {
-    fn plan_type_field(&self, sql: &SqlType) -> Result<Option<FieldRef>> {
-        match crate::parse::types::column_type(sql) {
-            // Arrow's type says all of a numeric, and a literal's digits are not to be told as a column's.
-            Ok(numeric @ DataType::Numeric(_)) => {
-                Ok(Some(Arc::new(Field::new("", crate::values::arrow_type(numeric), true))))
-            }
-            // A cast to a field without name and metadata keeps the metadata of what is cast: a char would stay one.
-            Ok(DataType::Text) => Ok(Some(Arc::new(field_of("text", DataType::Text, true)))),
-            Ok(data_type) => Ok(Some(Arc::new(field_of("", data_type, true)))),
-            // Intervals and arrays are DataFusion's. What else it knows (tinyint, int unsigned, string) is not
-            // PostgreSQL's.
-            Err(error) => match sql {
-                SqlType::Interval { .. } | SqlType::Array(_) => Ok(None),
-                _ => Err(tunnel(error)),
-            },
-        }
-    }
-}
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Conversion {
@@ -58,11 +32,6 @@ pub(crate) fn convert(expr: Expr, to: DataType) -> Expr {
     let conversion =
         Conversion { name: format!("convert {to:?}"), to, signature: Signature::any(1, Volatility::Immutable) };
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(conversion)), vec![expr]))
-}
-
-/// Whether a call is what [`convert`] made.
-pub(crate) fn is_conversion(call: &ScalarFunction) -> bool {
-    (call.func.inner().as_ref() as &dyn Any).is::<Conversion>()
 }
 
 impl ScalarUDFImpl for Conversion {

@@ -108,14 +108,6 @@ pub(crate) fn move_days(date: Expr, days: Expr, function: Function) -> Expr {
     call(Kind::MoveDays(function), name, vec![date, days])
 }
 
-/// What a call of the former does.
-pub(crate) fn moves(call: &ScalarFunction) -> Option<Function> {
-    match (call.func.inner().as_ref() as &dyn Any).downcast_ref() {
-        Some(Native { kind: Kind::MoveDays(function), .. }) => Some(*function),
-        _ => None,
-    }
-}
-
 /// `date - date`.
 pub(crate) fn days_between(left: Expr, right: Expr) -> Expr {
     call(Kind::DaysBetween, "days_between", vec![left, right])

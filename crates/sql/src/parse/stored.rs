@@ -3,6 +3,7 @@
 //! 1. A text is kept as it was written, with single spaces. It is changed in the places of names only, so that what is
 //!    read back is what was written.
 use crate::error::unsupported;
+use crate::parse::depth::depth;
 use std::ops::Range;
 use terrace_engine::types::Zone;
 use terrace_engine::{Check, DataType, EngineError, Result};
@@ -25,6 +26,11 @@ impl Stored {
         let parsed = all.pop().filter(|_| all.is_empty())?;
         item(&parsed)?;
         Some(Stored { text, parsed })
+    }
+
+    /// A bound on its levels.
+    pub(crate) fn depth(&self) -> Result<usize> {
+        depth(&self.parsed)
     }
 
     pub(crate) fn expr(&self) -> &Expr {

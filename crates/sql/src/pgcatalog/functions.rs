@@ -558,7 +558,7 @@ fn md5(c: &Call<'_>) -> Result<ArrayRef> {
     Ok(Arc::new(digests))
 }
 
-/// `x = ANY(array)`, which the rewriting pass writes as `pg_array_contains(array, x)`.
+/// `x = ANY(array)`, which the binder makes `pg_array_contains(array, x)`.
 fn array_contains(c: &Call<'_>) -> Result<ArrayRef> {
     let one = |row| -> Result<Option<bool>> {
         let (Some(items), Some(x)) = (c.list(0, row), c.text(1, row)?) else { return Ok(None) };

@@ -24,7 +24,6 @@ mod rows;
 mod shapes;
 
 pub(crate) use rows::is_always_empty;
-pub(crate) use shapes::{names, shape};
 
 /// A value of a system relation.
 pub(crate) enum V {

@@ -33,6 +33,7 @@ mod unnest;
 mod windows;
 
 use crate::error::from_datafusion;
+use crate::parse::depth::depth;
 use crate::parse::sequence_calls::Call;
 use crate::plan::naming::{self, shown};
 use crate::plan::planner::Planner;
@@ -49,7 +50,7 @@ use std::sync::Arc;
 use terrace_engine::types::Zone;
 use terrace_engine::{DataType, EngineError, Table};
 use terrace_grammar::Parsed;
-use terrace_grammar::statement::{self as tree, At, CopySource, ExprKind, Literal, Query, Statement};
+use terrace_grammar::statement::{self as tree, At, ExprKind, Literal, Query, Statement};
 
 /// Why a query was not bound.
 #[derive(Debug)]
@@ -146,18 +147,6 @@ fn is_of_value(error: &EngineError) -> bool {
     error.state.0.starts_with("22")
 }
 
-/// Which way queries are planned.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Binding {
-    /// By DataFusion's SQL planner.
-    Never,
-    /// By the binder, as far as it has an arm for all that is in a query.
-    First,
-    /// By the binder or not at all: what it has no arm for is refused (0A000).
-    #[default]
-    Only,
-}
-
 /// A statement as it was parsed, with its text.
 #[derive(Clone, Debug)]
 pub(crate) struct Tree {
@@ -165,13 +154,12 @@ pub(crate) struct Tree {
     text: Arc<str>,
     /// It is the statement within a PREPARE.
     prepared: bool,
-    pub(crate) binding: Binding,
     zone: Zone,
 }
 
 impl Tree {
-    pub(crate) fn new(parsed: Parsed, text: Arc<str>, binding: Binding) -> Tree {
-        Tree { parsed: Arc::new(parsed), text, prepared: false, binding, zone: Zone::current() }
+    pub(crate) fn new(parsed: Parsed, text: Arc<str>) -> Tree {
+        Tree { parsed: Arc::new(parsed), text, prepared: false, zone: Zone::current() }
     }
 
     /// The statement that a PREPARE keeps.
@@ -205,29 +193,9 @@ impl Tree {
         &self.text
     }
 
-    /// How many levels the tree has at most.
-    pub(crate) fn height(&self) -> u32 {
-        self.parsed.height
-    }
-
-    /// The query that the statement is, explains, copies, declares a cursor for, or inserts the rows of.
-    pub(crate) fn query(&self) -> Option<&Query> {
-        // What locks rows is carried out otherwise.
-        query_of(self.statement()).filter(|query| query.locking.is_empty())
-    }
-}
-
-fn query_of(statement: &Statement) -> Option<&Query> {
-    match statement {
-        Statement::Query(query) => Some(query),
-        Statement::Explain(explain) => query_of(&explain.statement),
-        Statement::Declare(declare) => Some(&declare.query),
-        Statement::Insert(insert) if insert.with.is_none() => insert.source.as_ref(),
-        Statement::Copy(copy) => match &copy.source {
-            CopySource::Query(statement, _) => query_of(statement),
-            CopySource::Table { .. } => None,
-        },
-        _ => None,
+    /// A bound on the levels of the statement.
+    pub(crate) fn depth(&self) -> terrace_engine::Result<usize> {
+        depth(&self.parsed)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::functions::arrays;
 use crate::functions::bits::Bits;
 use crate::functions::builtin::type_name;
 use crate::functions::chars::{self, loose};
-use crate::functions::convert::{constant, convert, convert_scalar, is_conversion, needs_zone};
+use crate::functions::convert::{constant, convert, convert_scalar, needs_zone};
 use crate::functions::date_time;
 use crate::plan::choosers;
 use crate::plan::rules::{cut, is_deep};
@@ -20,110 +20,86 @@ use crate::values::{arrow_type, engine_type, exact_datum, field_of, field_type, 
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
-use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
-use datafusion::sql::sqlparser::ast::BinaryOperator;
 use std::sync::Arc;
 use terrace_engine::{DataType, EngineError};
 
-#[derive(Debug)]
-pub(crate) struct Operators;
-
-impl ExprPlanner for Operators {
-    fn plan_binary_op(&self, mut expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
-        crate::memory::check().map_err(tunnel)?;
-        if !matches!(expr.op, BinaryOperator::And | BinaryOperator::Or) {
-            // Their types are asked for below, and by each operator above.
-            for side in [&mut expr.left, &mut expr.right] {
-                if is_deep(side) {
-                    *side = cut(std::mem::take(side), schema)?;
-                }
-            }
-        }
-        if let Some(planned) = other_operator(&expr, schema)? {
-            return Ok(PlannerResult::Planned(planned));
-        }
-        let Some(op) = operator(&expr.op) else { return Ok(PlannerResult::Original(expr)) };
-        let RawBinaryExpr { op: sql_op, left, right } = expr;
-        // Numbers and constants as what they are, not as casts of text.
-        let (left, right) = (chosen(folded(left), schema)?, chosen(folded(right), schema)?);
-        let arithmetic = Function::of(op);
-        let (left, right) = resolve_open(arithmetic, left, right, schema)?;
-        let right = as_interval(arithmetic, right, &left, schema)?;
-        let left = as_interval(arithmetic, left, &right, schema)?;
-        let right = stripped(right, &left, schema);
-        let left = stripped(left, &right, schema);
-        let (Ok(lt), Ok(rt)) = (left.get_type(schema), right.get_type(schema)) else {
-            // A name that is not known (yet): DataFusion's to say.
-            return Ok(PlannerResult::Original(RawBinaryExpr { op: sql_op, left, right }));
-        };
-        let planned = match arithmetic {
-            Some(function) if lt == ArrowType::UInt32 || rt == ArrowType::UInt32 => {
-                return Err(tunnel(undefined(function, &lt, &rt)));
-            }
-            Some(Function::Modulo) if lt.is_floating() || rt.is_floating() => {
-                return Err(tunnel(undefined(Function::Modulo, &lt, &rt)));
-            }
-            Some(function) if is_number(&lt) && is_number(&rt) => {
-                // They are made of one type when it is known what a UNION's columns are: see [`realigned`].
-                return Ok(PlannerResult::Planned(function.call(left, right)));
-            }
-            Some(function) => with_days(function, &left, &lt, &right, &rt)?,
-            None if let Some([left, right]) = arrays::unlike(&left, &right) => {
-                let message = format!("operator does not exist: {left} {op} {right}");
-                return Err(tunnel(with_operator_hint(EngineError::new("42883", message))));
-            }
-            None if choosers::cannot_be_compared(&lt, &rt) => {
-                let message = format!("operator does not exist: {} {op} {}", type_name(&lt), type_name(&rt));
-                return Err(tunnel(with_operator_hint(EngineError::new("42883", message))));
-            }
-            None => {
-                let (left, right) = compared(left, &lt, right, &rt, schema)?;
-                return Ok(PlannerResult::Original(RawBinaryExpr { op: sql_op, left, right }));
-            }
-        };
-        Ok(match planned {
-            Some(planned) => PlannerResult::Planned(planned),
-            None => PlannerResult::Original(RawBinaryExpr { op: sql_op, left, right }),
-        })
-    }
-
-    fn plan_array_literal(&self, exprs: Vec<Expr>, schema: &DFSchema) -> Result<PlannerResult<Vec<Expr>>> {
-        let exprs = exprs.into_iter().map(folded).collect();
-        Ok(PlannerResult::Planned(crate::functions::arrays::literal(exprs, schema)?))
-    }
-
-    fn plan_substring(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
-        Ok(PlannerResult::Planned(crate::functions::builtin::substring(args)))
-    }
-
-    fn plan_extract(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
-        match args.as_slice() {
-            [Expr::Literal(ScalarValue::Utf8(Some(field)), _), value] => {
-                Ok(PlannerResult::Planned(date_time::extract(field, value.clone())?))
-            }
-            _ => Ok(PlannerResult::Original(args)),
+/// Two values beside an operator.
+pub(crate) fn operated(op: Operator, mut left: Expr, mut right: Expr, schema: &DFSchema) -> Result<Expr> {
+    crate::memory::check().map_err(tunnel)?;
+    // Their types are asked for below, and by each operator above.
+    for side in [&mut left, &mut right] {
+        if is_deep(side) {
+            *side = cut(std::mem::take(side), schema)?;
         }
     }
+    if let Some(planned) = other_operator(op, &left, &right, schema)? {
+        return Ok(planned);
+    }
+    let arithmetic = Function::of(op);
+    if arithmetic.is_none() && !chars::concerns(op) {
+        return Ok(plain(left, op, right));
+    }
+    // Numbers and constants as what they are, not as casts of text.
+    let (left, right) = (chosen(folded(left), schema)?, chosen(folded(right), schema)?);
+    let (left, right) = resolve_open(arithmetic, left, right, schema)?;
+    let right = as_interval(arithmetic, right, &left, schema)?;
+    let left = as_interval(arithmetic, left, &right, schema)?;
+    let right = stripped(right, &left, schema);
+    let left = stripped(left, &right, schema);
+    let (lt, rt) = (left.get_type(schema)?, right.get_type(schema)?);
+    let planned = match arithmetic {
+        Some(function) if lt == ArrowType::UInt32 || rt == ArrowType::UInt32 => {
+            return Err(tunnel(undefined(function, &lt, &rt)));
+        }
+        Some(Function::Modulo) if lt.is_floating() || rt.is_floating() => {
+            return Err(tunnel(undefined(Function::Modulo, &lt, &rt)));
+        }
+        Some(function) if is_number(&lt) && is_number(&rt) => {
+            // They are made of one type when it is known what a UNION's columns are: see [`realigned`].
+            return Ok(function.call(left, right));
+        }
+        Some(function) => with_days(function, &left, &lt, &right, &rt)?,
+        None if let Some([left, right]) = arrays::unlike(&left, &right) => {
+            let message = format!("operator does not exist: {left} {op} {right}");
+            return Err(tunnel(with_operator_hint(EngineError::new("42883", message))));
+        }
+        None if choosers::cannot_be_compared(&lt, &rt) => {
+            let message = format!("operator does not exist: {} {op} {}", type_name(&lt), type_name(&rt));
+            return Err(tunnel(with_operator_hint(EngineError::new("42883", message))));
+        }
+        None => {
+            let (left, right) = compared(left, &lt, right, &rt, schema)?;
+            return Ok(plain(left, op, right));
+        }
+    };
+    Ok(planned.unwrap_or_else(|| plain(left, op, right)))
 }
 
-/// Operators of bits, and `||`; `None`: it is another, or a side has no type yet.
-fn other_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Result<Option<Expr>> {
-    let bits = Bits::of(&expr.op);
-    if let Some(op) = regex_operator(&expr.op) {
-        let any_case = matches!(expr.op, BinaryOperator::PGRegexIMatch | BinaryOperator::PGRegexNotIMatch);
-        let right = crate::functions::builtin::pattern(expr.right.clone(), any_case, schema)?;
-        let (left, right) = (Box::new(expr.left.clone()), Box::new(right));
-        return Ok(Some(Expr::BinaryExpr(BinaryExpr { left, op, right })));
+fn plain(left: Expr, op: Operator, right: Expr) -> Expr {
+    Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) })
+}
+
+/// `ARRAY[a, b, ..]`.
+pub(crate) fn array(items: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
+    arrays::literal(items.into_iter().map(folded).collect(), schema)
+}
+
+/// Operators of bits, regular expressions, and `||`; `None`: it is another.
+fn other_operator(op: Operator, left: &Expr, right: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
+    let bits = Bits::of(op);
+    if let Some((op, any_case)) = regex_operator(op) {
+        let right = crate::functions::builtin::pattern(right.clone(), any_case, schema)?;
+        return Ok(Some(plain(left.clone(), op, right)));
     }
-    if bits.is_none() && expr.op != BinaryOperator::StringConcat {
+    if bits.is_none() && op != Operator::StringConcat {
         return Ok(None);
     }
-    let (left, right) = (folded(expr.left.clone()), folded(expr.right.clone()));
-    let (Ok(lt), Ok(rt)) = (left.get_type(schema), right.get_type(schema)) else { return Ok(None) };
+    let (left, right) = (folded(left.clone()), folded(right.clone()));
     if let Some(bits) = bits {
         return bits.plan(left, right, schema).map(Some);
     }
+    let (lt, rt) = (left.get_type(schema)?, right.get_type(schema)?);
     let open = |expr: &Expr, t: &ArrowType| *t == ArrowType::Null || is_open(expr);
     let is = |t: &ArrowType, kind: DataType| engine_type(t).is_some_and(|t| t.base_name() == kind.base_name());
     let (lo, ro) = (open(&left, &lt), open(&right, &rt));
@@ -155,14 +131,16 @@ fn other_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Result<Option<Expr
         _ => expr,
     };
     let (left, right) = (null(shown(left, &lt), &lt), null(shown(right, &rt), &rt));
-    Ok(Some(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op: Operator::StringConcat, right: Box::new(right) })))
+    Ok(Some(plain(left, Operator::StringConcat, right)))
 }
 
-/// (Which letters are the same but for their case, the pattern says.)
-fn regex_operator(op: &BinaryOperator) -> Option<Operator> {
+/// The operator of a pattern that says which letters are the same but for their case; whether all are.
+fn regex_operator(op: Operator) -> Option<(Operator, bool)> {
     Some(match op {
-        BinaryOperator::PGRegexMatch | BinaryOperator::PGRegexIMatch => Operator::RegexMatch,
-        BinaryOperator::PGRegexNotMatch | BinaryOperator::PGRegexNotIMatch => Operator::RegexNotMatch,
+        Operator::RegexMatch => (Operator::RegexMatch, false),
+        Operator::RegexIMatch => (Operator::RegexMatch, true),
+        Operator::RegexNotMatch => (Operator::RegexNotMatch, false),
+        Operator::RegexNotIMatch => (Operator::RegexNotMatch, true),
         _ => return None,
     })
 }
@@ -172,23 +150,6 @@ pub(crate) fn with_operator_hint(mut error: EngineError) -> EngineError {
         "No operator matches the given name and argument types. You might need to add explicit type casts.".into(),
     );
     error
-}
-
-fn operator(op: &BinaryOperator) -> Option<Operator> {
-    Some(match op {
-        BinaryOperator::Plus => Operator::Plus,
-        BinaryOperator::Minus => Operator::Minus,
-        BinaryOperator::Multiply => Operator::Multiply,
-        BinaryOperator::Divide => Operator::Divide,
-        BinaryOperator::Modulo => Operator::Modulo,
-        BinaryOperator::Eq => Operator::Eq,
-        BinaryOperator::NotEq => Operator::NotEq,
-        BinaryOperator::Lt => Operator::Lt,
-        BinaryOperator::LtEq => Operator::LtEq,
-        BinaryOperator::Gt => Operator::Gt,
-        BinaryOperator::GtEq => Operator::GtEq,
-        _ => return None,
-    })
 }
 
 fn folded(expr: Expr) -> Expr {
@@ -208,7 +169,6 @@ pub(crate) fn realigned(mut call: ScalarFunction, schema: &DFSchema) -> Result<S
     if let Some(bits) = Bits::named(call.func.name()) {
         return bits.realigned(call, schema);
     }
-    refuse_stale_times(&call, schema)?;
     let Some(function) = Function::named(call.func.name()) else { return Ok(call) };
     let types = call.args.iter().map(|arg| arg.get_type(schema)).collect::<Result<Vec<ArrowType>>>()?;
     if let [left, right] = types.as_slice()
@@ -224,49 +184,6 @@ pub(crate) fn realigned(mut call: ScalarFunction, schema: &DFSchema) -> Result<S
         }
     }
     Ok(call)
-}
-
-/// What was planned as arithmetic of days or times, and is of other types. Days are moved by integers: 42883.
-fn refuse_stale_times(call: &ScalarFunction, schema: &DFSchema) -> Result<()> {
-    use ArrowType::{Date32, Int16, Int32, Null, Timestamp};
-    let name = call.func.name();
-    let moves = matches!(name, "move_days" | "move_days_back");
-    if !moves && !matches!(name, "days_between" | "time_between" | "timestamp_later" | "timestamp_earlier") {
-        return Ok(());
-    }
-    // Of what it was made of when it was planned.
-    let own = |at: usize| {
-        let made = match &call.args[at] {
-            Expr::ScalarFunction(made) if is_conversion(made) => &made.args[0],
-            other => other,
-        };
-        made.get_type(schema)
-    };
-    let (left, right) = (own(0)?, own(1)?);
-    let date = |t: &ArrowType| matches!(t, Date32 | Null);
-    let to = |at: usize| call.args[at].get_type(schema);
-    // A timestamp with time zone that became one without, or stands beside one.
-    let mixed = |at: usize, own: &ArrowType| -> Result<bool> {
-        let zoned = |t: &ArrowType| matches!(t, Timestamp(_, Some(_)));
-        Ok(zoned(own) && (name != "time_between" || !zoned(&to(at)?) || !zoned(&to(1 - at)?)))
-    };
-    let fits = match name {
-        _ if moves => {
-            if date(&left) && !matches!(right, Int16 | Int32 | Null) {
-                let function = date_time::moves(call).unwrap_or(Function::Add);
-                return Err(tunnel(undefined(function, &left, &right)));
-            }
-            date(&left)
-        }
-        "days_between" => date(&left) && date(&right),
-        "time_between" => !mixed(0, &left)? && !mixed(1, &right)?,
-        _ => !mixed(0, &left)?,
-    };
-    if fits {
-        return Ok(());
-    }
-    let error = crate::error::unsupported("arithmetic of times that a set operation gives another type");
-    Err(tunnel(error.with_hint("Cast the columns of its queries to one type.")))
 }
 
 /// An operator that was planned as DataFusion's, for want of a type, as what it is now that the types are known.

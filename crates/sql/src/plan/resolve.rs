@@ -1,8 +1,8 @@
-//! Types as PostgreSQL resolves them, where no hook of DataFusion's planner asks: functions, lists, BETWEEN, CASE,
-//! casts of arrays and intervals, set operations.
+//! Types as PostgreSQL resolves them, but those of operators: functions, lists, BETWEEN, CASE, casts of arrays and
+//! intervals, set operations.
 //!
-//! 1. It runs once, right after planning: parameters get their types here, and no type that is settled here changes
-//!    later.
+//! 1. It runs once, when an expression or a set operation is bound: parameters get their types here, and no type that
+//!    is settled here changes later.
 //! 2. What is compared is made of one type first: a quoted literal what is beside it, numbers exact or double
 //!    precision, times with a zone where one has. DataFusion would compare a numeric and a float as decimals of 15
 //!    digits, and take text in a list for the column's type.
@@ -18,7 +18,6 @@ use crate::functions::arrays::{self, OF_ARRAY};
 use crate::functions::convert::{constant, convert, convert_scalar, is_open, needs_zone, reads_row};
 use crate::functions::{builtin, chars, interval};
 use crate::plan::choosers::Chooser;
-use crate::plan::rules::Rewrite;
 use crate::plan::{choosers, operators, rules};
 use crate::values::{arrow_type, engine_type, field_of, field_type};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
@@ -35,21 +34,8 @@ use datafusion::logical_expr::{
 use std::sync::Arc;
 use terrace_engine::{DataType, EngineError};
 
-pub(crate) fn resolve(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let rewrite = Rewrite {
-        concerns,
-        expr: |expr: Expr, schema: &DFSchema| match rules::is_deep(&expr) {
-            true => Ok(Transformed::yes(rules::cut(expr, schema)?)),
-            false => expr.transform_up(|e| rewrite(e, schema)),
-        },
-        node,
-    };
-    rewrite.plan(plan)
-}
-
 /// A node as it is settled, over what its expressions are over.
 pub(crate) fn node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPlan>> {
-    chars::refuse_stale(&plan, schema)?;
     Ok(match plan {
         LogicalPlan::Union(union) => Transformed::yes(align_union(union)?),
         LogicalPlan::Join(join) if rules::is_of_sets(&join) => {
@@ -62,17 +48,8 @@ pub(crate) fn node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<L
             }
             Transformed::no(LogicalPlan::Unnest(unnest))
         }
-        LogicalPlan::Values(values) => {
-            refuse_mixed(&values.values)?;
-            Transformed::no(LogicalPlan::Values(values))
-        }
         other => Transformed::no(other),
     })
-}
-
-/// Whether [`rewrite`] may have an arm for it, or it makes an expression deep.
-fn concerns(expr: &Expr) -> bool {
-    !matches!(expr, Expr::Alias(_) | Expr::Column(_) | Expr::Literal(..) | Expr::OuterReferenceColumn(..))
 }
 
 pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
@@ -222,7 +199,6 @@ fn is_number(data_type: &ArrowType) -> bool {
 }
 
 fn function(call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
-    rules::refuse_stale(&call, schema)?;
     let mut call = operators::realigned(call, schema)?;
     crate::functions::arrays::of_char(&mut call, schema)?;
     crate::functions::date_time::refuse_texts(&mut call, schema)?;
@@ -778,21 +754,4 @@ fn rank(number: &ArrowType) -> u8 {
         ArrowType::Float32 => 4,
         _ => 5,
     }
-}
-
-/// DataFusion has made decimals of 15 digits of the floats in a column of VALUES that has numerics too (0A000).
-fn refuse_mixed(rows: &[Vec<Expr>]) -> Result<()> {
-    let schema = DFSchema::empty();
-    for expr in rows.iter().flatten() {
-        if let Expr::Cast(Cast { expr, field }) = expr
-            && field.data_type().is_decimal()
-            && field.metadata().is_empty()
-            && expr.get_type(&schema).is_ok_and(|t| is_float(&t))
-        {
-            let error =
-                EngineError::unsupported("VALUES with numeric and double precision in one column are not supported");
-            return Err(tunnel(error.with_hint("Cast all of them to one type.")));
-        }
-    }
-    Ok(())
 }

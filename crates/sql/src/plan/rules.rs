@@ -9,27 +9,20 @@ mod chunks;
 mod common_types;
 mod cross_joins;
 mod expressions;
-mod from;
 mod held_filters;
 mod listed;
 mod lists_apart;
 mod marks;
 mod membership;
-mod outer;
 mod properties;
-mod scope;
 mod set_operations;
 mod shapes;
-mod syntax;
 
-pub(crate) use chunks::{cut, is_deep, refuse_stale};
+pub(crate) use chunks::{cut, is_deep};
 pub(crate) use common_types::{settle, settle_window, settled_union};
 pub(crate) use expressions::Rewrite;
-pub(crate) use from::Relations;
 pub(crate) use marks::{named, optional};
-pub(crate) use scope::{concerns, resolve, with_names};
 pub(crate) use set_operations::is_of_sets;
-pub(crate) use syntax::{Functions, name_of, write_out};
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};

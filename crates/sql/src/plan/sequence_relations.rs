@@ -1,10 +1,7 @@
 //! `pg_sequence` and `pg_sequences`. What they show of a sequence is in its row, so a statement that names them reads
 //! the rows of all sequences in their place.
-use crate::parse::{fold, template};
 use crate::values::is_sequence;
-use datafusion::sql::sqlparser::ast::{Ident, Statement, TableAlias, TableFactor, VisitMut, VisitorMut};
-use std::ops::ControlFlow;
-use terrace_engine::{Catalog, EngineError, Result, Table};
+use terrace_engine::{Catalog, Table};
 
 /// A serial column's: all others are bigint.
 const INTEGER_MAX: i32 = i32::MAX;
@@ -15,44 +12,6 @@ pub(crate) fn text_of(relation: &str, catalog: &Catalog) -> Option<String> {
         "pg_sequence" => Some(all(catalog, sequence_row)),
         "pg_sequences" => Some(all(catalog, sequences_row)),
         _ => None,
-    }
-}
-
-/// Puts the sequences' rows where a query names one of the relations.
-pub(crate) fn replace(statement: &mut Statement, catalog: &Catalog) -> Result<()> {
-    struct Replace<'c>(&'c Catalog);
-    impl VisitorMut for Replace<'_> {
-        type Break = EngineError;
-        fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<EngineError> {
-            let TableFactor::Table { name, alias, args: None, .. } = factor else { return ControlFlow::Continue(()) };
-            let parts: Vec<String> = name.0.iter().filter_map(|part| part.as_ident()).map(fold).collect();
-            let relation = match parts.as_slice() {
-                [relation] => relation,
-                [schema, relation] if schema == "pg_catalog" => relation,
-                _ => return ControlFlow::Continue(()),
-            };
-            let row: fn(&Table) -> String = match relation.as_str() {
-                "pg_sequence" => sequence_row,
-                "pg_sequences" => sequences_row,
-                _ => return ControlFlow::Continue(()),
-            };
-            let subquery = match template(&all(self.0, row)) {
-                Ok(subquery) => subquery,
-                Err(error) => return ControlFlow::Break(error),
-            };
-            let alias = alias.take().unwrap_or_else(|| TableAlias {
-                explicit: true,
-                name: Ident::with_quote('"', relation.as_str()),
-                columns: vec![],
-                at: None,
-            });
-            *factor = TableFactor::Derived { lateral: false, subquery, alias: Some(alias), sample: None };
-            ControlFlow::Continue(())
-        }
-    }
-    match statement.visit(&mut Replace(catalog)) {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(()),
     }
 }
 

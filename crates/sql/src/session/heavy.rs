@@ -25,14 +25,14 @@ pub(crate) struct Heavy {
 impl Drop for Prepared {
     /// Giving back a million nodes takes long: nobody waits for it.
     fn drop(&mut self) {
-        let trees = (self.statement.take(), self.old.take());
+        let tree = self.statement.take();
         let depth = self.depth;
         match self.heavy.take() {
-            None => on_stack(depth, || drop(trees)),
+            None => on_stack(depth, || drop(tree)),
             Some(Heavy { memory, env }) => {
                 let own = env.clone();
                 env.spawn("drop a statement", async move {
-                    own.run_long(Box::pin(async move { on_stack(depth, || drop((trees, memory))) })).await;
+                    own.run_long(Box::pin(async move { on_stack(depth, || drop((tree, memory))) })).await;
                 });
             }
         }

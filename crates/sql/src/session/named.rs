@@ -262,7 +262,6 @@ impl Session {
             parameters: &[],
             types: &[],
             tree: None,
-            old: None,
             captured: None,
         };
         let positions: Vec<usize> = (0..columns.len()).collect();

@@ -4,7 +4,6 @@ use crate::observe::Entry;
 use crate::plan::bind::Tree;
 use crate::session::heavy::Heavy;
 use crate::statement::kind::Kind;
-use crate::statement::old::Old;
 use datafusion::arrow::datatypes::SchemaRef;
 use parking_lot::Mutex;
 use std::any::Any;
@@ -26,8 +25,6 @@ pub struct Prepared {
     pub notices: Vec<EngineError>,
     /// `None`: the text held no statement.
     pub(crate) statement: Option<Tree>,
-    /// The query in it, for the old way.
-    pub(crate) old: Option<Old>,
     /// A bound on its tree's depth.
     pub(crate) depth: usize,
     /// Where it is a statement on one row by its key, recognised against some version of the catalogue.

@@ -5,11 +5,10 @@
 //!    that they were recognised for, and BEGIN, COMMIT and ROLLBACK.
 //! 2. At most [`MOST`] are kept; then all are dropped. (A client has a few shapes, or any number of them.)
 use crate::by_key::Use;
-use crate::plan::bind::{Binding, Tree};
+use crate::plan::bind::Tree;
 use crate::session::Session;
 use crate::session::prepared::Prepared;
 use crate::statement::kind::Kind;
-use crate::statement::old::Old;
 use crate::{by_key, parse};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -138,9 +137,8 @@ impl Shape {
         parse::cut_names(text).is_empty().then_some(())?;
         (parsed.height <= SHALLOW).then_some(())?;
         let sql: Arc<str> = text.into();
-        let depth = parsed.height as usize;
-        let tree = Tree::new(parsed, sql.clone(), Binding::default());
-        let old = Old::later(&tree);
+        let tree = Tree::new(parsed, sql.clone());
+        let depth = tree.depth().ok()?;
         let (mut uses, mut parameters, mut columns, mut by_key) = (vec![], vec![], None, None);
         if literals > 0 || !is_plain_control(&tree) {
             let recognised = by_key::recognise_literals(tree.statement(), catalog, literals)?;
@@ -159,7 +157,6 @@ impl Shape {
             columns,
             notices,
             statement,
-            old,
             depth,
             by_key,
             executes,

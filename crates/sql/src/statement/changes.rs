@@ -8,10 +8,24 @@ use crate::plan::bind::over::{Over, Part, Rows, Wanted};
 use crate::values::live_columns;
 use std::sync::Arc;
 use terrace_engine::{EngineError, Result, Table};
-use terrace_grammar::statement::{Assignment, Body, Delete, Expr, ExprKind, FromItem, Ident, Name, Query, Update};
+use terrace_grammar::statement::{
+    Assignment, Body, Delete, Expr, ExprKind, FromItem, Ident, Insert, Name, Query, Update,
+};
 
 /// A column that is assigned to, and its value.
 pub(crate) type Assigned<'q> = (usize, &'q Expr);
+
+/// What no INSERT may have (0A000).
+pub(crate) fn refuse_form(insert: &Insert) -> Result<()> {
+    if insert.with.is_some() {
+        let hint = "Write it before the query: INSERT ... WITH ... SELECT.";
+        return Err(unsupported("WITH before INSERT").with_hint(hint));
+    }
+    if insert.overriding.is_some() {
+        return Err(unsupported("OVERRIDING"));
+    }
+    Ok(())
+}
 
 /// What the target is called within the statement.
 pub(crate) fn called(target: &Name, alias: Option<&Ident>) -> Ident {

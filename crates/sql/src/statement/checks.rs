@@ -23,8 +23,8 @@ use terrace_storage::ObjectId;
 
 /// A bound on the depth of a table's constraints, which statements that are not deep meet.
 fn depth(table: &Table) -> usize {
-    let depths = table.checks.iter().filter_map(|check| crate::parse::tokens(&check.sql).ok());
-    depths.map(|(_, depth)| depth).max().unwrap_or(0)
+    let depths = table.checks.iter().filter_map(|check| Stored::read(&check.sql)?.depth().ok());
+    depths.max().unwrap_or(0)
 }
 
 /// What a constraint says beside its condition: NO INHERIT, and when it is checked.

@@ -123,8 +123,8 @@ impl Run<'_> {
                 self.copy_out(plan, format).await
             }
             CopySource::Query(statement, _) => match statement.as_ref() {
-                tree::Statement::Query(_) => {
-                    let plan = self.plan_own(true).await?;
+                tree::Statement::Query(query) => {
+                    let plan = self.plan_tree(query).await?;
                     self.copy_out(plan, format).await
                 }
                 _ => Err(unsupported("COPY of a change of rows")),
@@ -343,7 +343,6 @@ impl CopyIn {
             parameters: &[],
             types: &[],
             tree: None,
-            old: None,
             captured: None,
         };
         let table = &self.target.table;

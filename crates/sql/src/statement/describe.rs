@@ -9,11 +9,10 @@ use crate::plan::bind::over::{Over, Part, Wanted};
 use crate::plan::naming::shown_schema;
 use crate::plan::planner::{Planner, parameters};
 use crate::statement::changes::{
-    alone_over, assigned, called, check_count, delete_over, named_columns, plain_values, update_over,
+    alone_over, assigned, called, check_count, delete_over, named_columns, plain_values, refuse_form, update_over,
 };
 use crate::statement::conflict::{arbiters, conflict_over};
 use crate::statement::lock_rows::within::{refuse_correlated, without_locks};
-use crate::statement::old::Old;
 use crate::statement::run::LazyState;
 use crate::values::engine_type;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -55,13 +54,12 @@ pub(crate) struct Sources<'s> {
 }
 
 impl Sources<'_> {
-    pub(crate) fn planner(&self, target: Option<Arc<Table>>) -> Planner<'_> {
+    pub(crate) fn planner(&self) -> Planner<'_> {
         Planner {
             state: self.state.get(),
             catalog: self.catalog,
             info: self.info,
             unusable_indexes: BTreeSet::new(),
-            target,
             text: self.tree.map(Tree::text),
             numbers: None,
         }
@@ -71,15 +69,11 @@ impl Sources<'_> {
         self.catalog.table(name).cloned().ok_or_else(|| undefined_table(name))
     }
 
-    /// A query; with `old`, as the old way reads it.
-    async fn describe_query(&self, query: &Query, old: Option<&Old>, types: &[Option<DataType>]) -> Result<Described> {
-        let planner = self.planner(None);
-        let plan = match old {
-            _ if !query.locking.is_empty() => {
-                planner.plan_tree(&Query { locking: vec![], ..query.clone() }, types)?.plan
-            }
-            Some(old) => planner.plan_either(self.tree, &|| old.statement(), types).await?.plan,
-            None => planner.plan_tree(query, types)?.plan,
+    fn describe_query(&self, query: &Query, types: &[Option<DataType>]) -> Result<Described> {
+        let planner = self.planner();
+        let plan = match query.locking.is_empty() {
+            true => planner.plan_tree(query, types)?.plan,
+            false => planner.plan_tree(&Query { locking: vec![], ..query.clone() }, types)?.plan,
         };
         // As it will be after type coercion.
         let typed = crate::plan::planner::typed(self.state.get(), plan.clone())?;
@@ -93,22 +87,18 @@ impl Sources<'_> {
         condition: Option<&Expr>,
         types: &[Option<DataType>],
     ) -> Result<Described> {
-        let planner = self.planner(None);
+        let planner = self.planner();
         let plan = planner.plan_over(over, types)?.plan;
         refuse_correlated(&planner, condition, types)?;
         Described::planned(&plan, types, None)
     }
 
-    async fn describe_insert(
-        &self,
-        insert: &Insert,
-        old: Option<&Old>,
-        mut types: Vec<Option<DataType>>,
-    ) -> Result<Described> {
+    fn describe_insert(&self, insert: &Insert, mut types: Vec<Option<DataType>>) -> Result<Described> {
+        refuse_form(insert)?;
         let table = self.table(&relation(&insert.target)?)?;
         let called = called(&insert.target, insert.alias.as_ref());
         let columns = named_columns(&insert.columns, &table)?;
-        let planner = self.planner(None);
+        let planner = self.planner();
         if let Some(conflict) = &insert.conflict {
             arbiters(conflict, &table)?;
             if let ConflictAction::Update { set, filter } = &conflict.action {
@@ -119,7 +109,7 @@ impl Sources<'_> {
         }
         let Some(source) = &insert.source else { return Ok(Described::default()) };
         let Some(rows) = plain_values(source) else {
-            return Ok(Described { columns: None, ..self.describe_query(source, old, &types).await? });
+            return Ok(Described { columns: None, ..self.describe_query(source, &types)? });
         };
         let mut others = vec![];
         for row in rows {
@@ -140,17 +130,12 @@ impl Sources<'_> {
     }
 
     /// Parameters and result columns of a query or a change, and of those in other statements.
-    pub(crate) async fn describe(
-        &self,
-        statement: &Statement,
-        old: Option<&Old>,
-        types: &[Option<DataType>],
-    ) -> Result<Described> {
+    pub(crate) fn describe(&self, statement: &Statement, types: &[Option<DataType>]) -> Result<Described> {
         match statement {
-            Statement::Query(query) => self.describe_query(query, old, types).await,
-            Statement::Declare(declare) => self.describe_query(&declare.query, old, types).await,
+            Statement::Query(query) => self.describe_query(query, types),
+            Statement::Declare(declare) => self.describe_query(&declare.query, types),
             Statement::Insert(insert) => {
-                let described = self.describe_insert(insert, old, types.to_vec()).await?;
+                let described = self.describe_insert(insert, types.to_vec())?;
                 let called = called(&insert.target, insert.alias.as_ref());
                 self.returning((relation(&insert.target)?, called), &[], &insert.returning, described)
             }

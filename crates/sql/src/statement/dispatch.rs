@@ -58,7 +58,7 @@ impl Run<'_> {
         if !query.locking.is_empty() {
             return Box::pin(self.select_locking(query)).await;
         }
-        let plan = self.plan_own(true).await?;
+        let plan = self.plan_tree(query).await?;
         let physical = self.physical(&plan).await?;
         Ok(Done::Rows(self.stream(physical, None)?))
     }

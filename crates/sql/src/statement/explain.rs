@@ -11,7 +11,7 @@ mod tree;
 
 use crate::error::{from_datafusion, unsupported};
 use crate::parse::relation;
-use crate::statement::changes::{assigned, called, delete_over, plain_values, update_over};
+use crate::statement::changes::{assigned, called, delete_over, plain_values, refuse_form, update_over};
 use crate::statement::lock_rows::within::without_locks;
 use crate::statement::options::{switch, text};
 use crate::statement::outcome::text_stream;
@@ -161,7 +161,7 @@ impl Run<'_> {
             Statement::Query(query) if !query.locking.is_empty() => {
                 return Err(unsupported("EXPLAIN of SELECT FOR UPDATE"));
             }
-            Statement::Query(_) => (None, Some(self.plan_own(false).await?)),
+            Statement::Query(query) => (None, Some(self.plan_unrun(query).await?)),
             Statement::Update(update) => {
                 let table = self.write_table(&relation(&update.target)?).await?;
                 let called = called(&update.target, update.alias.as_ref());
@@ -177,9 +177,10 @@ impl Run<'_> {
                 (Some(("Delete", table.name.clone())), Some(self.plan_over(&over).await?))
             }
             Statement::Insert(insert) => {
+                refuse_form(insert)?;
                 let table = self.write_table(&relation(&insert.target)?).await?;
                 let plan = match &insert.source {
-                    Some(source) if plain_values(source).is_none() => Some(self.plan_own(false).await?),
+                    Some(source) if plain_values(source).is_none() => Some(self.plan_unrun(source).await?),
                     _ => None,
                 };
                 (Some(("Insert", table.name.clone())), plan)

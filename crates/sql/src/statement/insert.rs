@@ -3,13 +3,13 @@
 //! A cell of VALUES that is a literal or a parameter becomes a value of its column's type at once, as PostgreSQL types
 //! it; other cells and defaults are evaluated by DataFusion, all of a statement's in one query. INSERT ... SELECT:
 //! [`select`].
-use crate::error::unsupported;
+
 use crate::parse::constants::constant;
 use crate::parse::relation;
 use crate::parse::sequence_calls::{Call, call_of};
 use crate::parse::stored::Stored;
 use crate::plan::bind::over::{Part, Wanted};
-use crate::statement::changes::{alone_over, called, check_count, named_columns, plain_values};
+use crate::statement::changes::{alone_over, called, check_count, named_columns, plain_values, refuse_form};
 use crate::statement::returning::Changed;
 use crate::statement::run::Run;
 use crate::values::{assign_array, assign_datum, check_not_null, live_columns};
@@ -34,14 +34,7 @@ type Computed<'c> = (usize, Option<&'c Expr>);
 
 impl Run<'_> {
     pub(crate) async fn insert(&self, insert: &Insert) -> Result<Changed> {
-        if insert.with.is_some() {
-            return Err(
-                unsupported("WITH before INSERT").with_hint("Write it before the query: INSERT ... WITH ... SELECT.")
-            );
-        }
-        if insert.overriding.is_some() {
-            return Err(unsupported("OVERRIDING"));
-        }
+        refuse_form(insert)?;
         let table = self.write_table(&relation(&insert.target)?).await?;
         let columns = named_columns(&insert.columns, &table)?;
         let listed = !insert.columns.is_empty();

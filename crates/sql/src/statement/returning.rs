@@ -110,7 +110,7 @@ impl Sources<'_> {
         refuse_others(others, items)?;
         refuse_ambiguous(others, items, table, self.catalog)?;
         let types: Vec<Option<DataType>> = parameters.iter().copied().map(Some).collect();
-        let planned = self.planner(None).plan_over(&returning_over((table, called), items), &types);
+        let planned = self.planner().plan_over(&returning_over((table, called), items), &types);
         let planned = planned.map_err(|error| match error.state.0 {
             "42703" | "42P01" if !others.is_empty() => {
                 unsupported(format!("RETURNING what the target has not ({error})"))

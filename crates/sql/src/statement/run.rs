@@ -11,7 +11,6 @@ use crate::pgcatalog::SessionInfo;
 use crate::plan::bind::over::Over;
 use crate::plan::bind::{Place, Tree};
 use crate::plan::planner::{Asked, Planner, task, typed};
-use crate::statement::old::Old;
 use crate::transaction::{OneRow, StatementContext, TxnCell};
 use crate::values::to_scalar;
 use datafusion::arrow::array::RecordBatch;
@@ -96,8 +95,6 @@ pub(crate) struct Run<'a> {
     pub(crate) parameters: &'a [Datum],
     pub(crate) types: &'a [DataType],
     pub(crate) tree: Option<&'a Tree>,
-    /// The query or change in the statement, for the old way.
-    pub(crate) old: Option<&'a Old>,
     /// Where plans that are collected from are kept, for EXPLAIN ANALYZE.
     pub(crate) captured: Option<&'a Mutex<Vec<Arc<dyn ExecutionPlan>>>>,
 }
@@ -138,16 +135,14 @@ impl Run<'_> {
         }
     }
 
-    /// Plans the statement's query, from its tree if it can be bound, and locks what it reads. `calls`: functions of
-    /// sequences are called.
-    pub(crate) async fn plan_own(&self, calls: bool) -> Result<LogicalPlan> {
-        let old = self.old.expect("a query has its text");
-        self.plan_asked(Asked::Either(self.tree, &|| old.statement()), calls).await
-    }
-
-    /// Plans a query from its tree, and locks what it reads.
+    /// Plans a query, and locks what it reads.
     pub(crate) async fn plan_tree(&self, query: &Query) -> Result<LogicalPlan> {
         self.plan_asked(Asked::Query(query), true).await
+    }
+
+    /// The same for a query that is not run: no function of a sequence is called.
+    pub(crate) async fn plan_unrun(&self, query: &Query) -> Result<LogicalPlan> {
+        self.plan_asked(Asked::Query(query), false).await
     }
 
     /// Plans expressions over a table that is locked already, and locks what they read beside it.
@@ -155,6 +150,7 @@ impl Run<'_> {
         self.plan_asked(Asked::Over(over), true).await
     }
 
+    /// `calls`: functions of sequences are called.
     pub(crate) async fn plan_asked(&self, asked: Asked<'_>, calls: bool) -> Result<LogicalPlan> {
         let mut numbers: Option<BTreeMap<Place, i64>> = None;
         loop {
@@ -162,7 +158,7 @@ impl Run<'_> {
             let catalog = self.begin_statement().await;
             let planner = Planner { numbers: numbers.as_ref(), ..self.planner(&catalog).await };
             let types: Vec<Option<DataType>> = self.types.iter().copied().map(Some).collect();
-            let planned = self.zone().over(Box::pin(planner.plan_asked(asked, &types))).await?;
+            let planned = self.zone().scope(|| planner.plan_asked(asked, &types))?;
             let mut locked = Ok(());
             for table in &planned.tables {
                 locked = self.lock(table, false).await;
@@ -219,7 +215,6 @@ impl Run<'_> {
             unusable_indexes: self.unusable_indexes(catalog).await,
             catalog,
             info: self.info,
-            target: None,
             text: self.tree.map(Tree::text),
             numbers: None,
         }
@@ -266,7 +261,7 @@ impl Run<'_> {
         self.stream_given(plan, target, Arc::default())
     }
 
-    /// `given`: what [`crate::plan::planner::GIVEN`] holds.
+    /// `given`: the rows that the plan was told would be given.
     pub(crate) fn stream_given(
         &self,
         plan: Arc<dyn ExecutionPlan>,

@@ -2,7 +2,6 @@
 //! whole of the planner.
 #![allow(clippy::disallowed_methods, reason = "tests run on tokio")]
 
-mod binding;
 mod common;
 mod concurrency;
 mod explain;

@@ -1,19 +1,9 @@
 //! What statements of every kind of nesting take of the stack.
-use super::measure;
 use crate::error::from_datafusion;
-use crate::parse;
-use crate::parse::grammar::Grammar;
-use crate::parse::lexical;
-use crate::pgcatalog::SessionInfo;
-use crate::plan::planner::{Planner, base_state};
+use crate::plan::bind::Tree;
 use crate::stack::stack_for;
-use datafusion::execution::runtime_env::RuntimeEnv;
-use datafusion::sql::sqlparser::ast::{Expr, Query, Statement, TableFactor, Visit, Visitor};
-use datafusion::sql::sqlparser::keywords::ALL_KEYWORDS;
-use datafusion::sql::sqlparser::parser::Parser;
-use std::ops::ControlFlow;
-use std::sync::Arc;
-use terrace_engine::{Catalog, EngineError};
+use crate::tests::{planned, tree};
+use terrace_engine::EngineError;
 
 /// How a statement nests: what comes before, n times, within, n times, behind.
 type Kind = (&'static str, &'static str, &'static str, &'static str, &'static str, &'static str);
@@ -126,26 +116,20 @@ fn statement(kind: &Kind, n: usize) -> String {
     format!("{head}{}{core}{}{tail}", open.repeat(n), close.repeat(n))
 }
 
-/// Parses, plans and runs it to its end, or to an error, and drops all of it.
-async fn run(sql: &str) -> Result<(), EngineError> {
-    let mut statement = parse::parse_tokens(parse::tokens(sql)?.0)?.expect("a statement");
-    crate::plan::refusals::prepare(&mut statement)?;
-    let state = base_state(Arc::new(RuntimeEnv::default()), 10 << 20);
-    let (catalog, info) = (Arc::new(Catalog::default()), SessionInfo::default());
-    let planner = Planner {
-        state: &state,
-        catalog: &catalog,
-        info: &info,
-        unusable_indexes: Default::default(),
-        target: None,
-        text: None,
-        numbers: None,
-    };
-    let plan = planner.plan(statement.clone(), &[]).await?.plan;
-    let physical = state.create_physical_plan(&plan).await.map_err(from_datafusion)?;
+/// Plans and runs it to its end, or to an error, and drops all of it.
+async fn run(tree: &Tree) -> Result<(), EngineError> {
+    let (state, planned) = planned(tree, &[])?;
+    let physical = state.create_physical_plan(&planned.plan).await.map_err(from_datafusion)?;
     let rows = datafusion::physical_plan::collect(physical, state.task_ctx()).await.map_err(from_datafusion)?;
-    drop((statement, plan, rows));
+    drop((planned, rows));
     Ok(())
+}
+
+/// On half of the stack that it gets.
+fn on_half(sql: &str) -> Result<(), EngineError> {
+    let tree = tree(sql)?;
+    let depth = tree.depth()?;
+    stacker::grow(stack_for(depth) / 2, move || block(run(&tree)))
 }
 
 /// Invariant 2, for every kind of nesting: half of the stack is enough. (What overflows one ends the whole run of
@@ -156,8 +140,7 @@ fn f7_half_of_the_stack_is_enough() {
     for kind in KINDS {
         for n in [1, 6] {
             let sql = statement(kind, n);
-            let depth = parse::tokens(&sql).unwrap_or_else(|error| panic!("{sql}: {error}")).1;
-            let done = stacker::grow(stack_for(depth) / 2, || block(run(&sql)));
+            let done = on_half(&sql);
             done.map_or_else(|error| assert_ne!(error.state.0, "54001", "{sql}: {error}"), |()| answered += 1);
         }
     }
@@ -179,134 +162,21 @@ fn f7_what_doubles_is_bounded() {
         ("coalesce(", "x", ", 1)"),
         ("nullif(", "x", ", 7)"),
     ] {
-        let error = block(run(&nested(open, core, close, 11))).expect_err(open);
+        let error = on_half(&nested(open, core, close, 11)).expect_err(open);
         assert_eq!(error.state.0, "54001", "{open}: {error}");
-        let error = block(run(&nested(open, core, close, 4))).map_or_else(|error| error.state.0, |()| "");
+        let error = on_half(&nested(open, core, close, 4)).map_or_else(|error| error.state.0, |()| "");
         assert_ne!(error, "54001", "{open}");
     }
     let with = |n: usize| {
         let each = |n: usize| format!(", q{} AS (SELECT a.x FROM q{n} a, q{n} b)", n + 1);
         format!("WITH q0 AS (SELECT 1 x){} SELECT * FROM q{n}", (0..n).map(each).collect::<String>())
     };
-    assert_eq!(block(run(&with(40))).map_err(|error| error.state.0), Err("54001"));
-    assert_eq!(block(run(&with(4))).map_err(|error| error.state.0), Ok(()));
+    assert_eq!(on_half(&with(40)).map_err(|error| error.state.0), Err("54001"));
+    assert_eq!(on_half(&with(4)).map_err(|error| error.state.0), Ok(()));
     let within = |n: usize| format!("{}SELECT 1 x{}", "WITH q AS (".repeat(n), ") SELECT x FROM q".repeat(n));
-    assert_eq!(block(run(&within(40))).map_err(|error| error.state.0), Err("54001"));
-    assert_eq!(block(run(&within(8))).map_err(|error| error.state.0), Ok(()));
-    // The parser tries what follows a period as an expression first.
-    let sums = format!("SELECT x.case{}", " + x.case".repeat(100));
-    assert_eq!(block(run(&sums)).map_err(|error| error.state.0), Err("54001"));
-    assert_eq!(block(run(&nested("abs(", "x", ")", 60))).map_err(|error| error.state.0), Ok(()));
-}
-
-/// How high the tree of a statement is.
-#[derive(Default)]
-struct Height {
-    now: usize,
-    most: usize,
-}
-
-impl Height {
-    fn enter(&mut self) -> ControlFlow<()> {
-        self.now += 1;
-        self.most = self.most.max(self.now);
-        ControlFlow::Continue(())
-    }
-
-    fn leave(&mut self) -> ControlFlow<()> {
-        self.now -= 1;
-        ControlFlow::Continue(())
-    }
-}
-
-impl Visitor for Height {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.enter()
-    }
-
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.leave()
-    }
-
-    fn pre_visit_table_factor(&mut self, _: &TableFactor) -> ControlFlow<()> {
-        self.enter()
-    }
-
-    fn post_visit_table_factor(&mut self, _: &TableFactor) -> ControlFlow<()> {
-        self.leave()
-    }
-
-    fn pre_visit_expr(&mut self, _: &Expr) -> ControlFlow<()> {
-        self.enter()
-    }
-
-    fn post_visit_expr(&mut self, _: &Expr) -> ControlFlow<()> {
-        self.leave()
-    }
-}
-
-/// What is told from the tokens, and the tree's own height; `None`: it cannot be parsed.
-fn heights(sql: &str) -> Option<(usize, usize)> {
-    let tokens = lexical::tokenize(sql).ok()?;
-    let told = measure(tokens.iter().map(|t| &t.token)).unwrap_or(usize::MAX);
-    let mut parser = Parser::new(&Grammar).with_recursion_limit(1000).with_tokens_with_locations(tokens);
-    let statements: Vec<Statement> =
-        crate::parse::grammar::bounded(sql.len() / 4, || parser.parse_statements()).ok()?;
-    let mut height = Height::default();
-    let _ = statements.visit(&mut height);
-    Some((told, height.most))
-}
-
-#[test]
-fn f7_the_height_is_told_from_tokens() {
-    for kind in KINDS {
-        for n in [1, 10, 60] {
-            let sql = statement(kind, n);
-            let heights = stacker::grow(64 << 20, || heights(&sql));
-            let (told, height) = heights.unwrap_or_else(|| panic!("{sql}"));
-            assert!(told * 2 + 4 >= height, "{}: {told} was told of {n}, it is {height}", kind.0);
-        }
-    }
-}
-
-/// No word, wherever it stands, hides from the count what the parser makes of it.
-#[test]
-fn f7_no_word_hides_a_chain() {
-    let parsed = stacker::grow(64 << 20, || chains_of_words(16));
-    assert!(parsed > 1000, "{parsed}");
-}
-
-/// How many of the statements could be parsed.
-fn chains_of_words(n: usize) -> usize {
-    let mut parsed = 0;
-    for word in ALL_KEYWORDS.iter().chain(&["isnull", "\"end\""]) {
-        for sql in [
-            format!("SELECT x{}", format!(" {word} x").repeat(n)),
-            format!("SELECT x{}", format!(" {word}").repeat(n)),
-            format!("SELECT {}x", format!("{word} ").repeat(n)),
-            format!("SELECT x.{word}{}", format!(" + x.{word}").repeat(n)),
-            format!("SELECT {word}{}", format!(" + {word}").repeat(n)),
-            format!("SELECT {}1{}", format!("f(x.{word}, ").repeat(n), ")".repeat(n)),
-            format!("SELECT {}1{}", format!("f({word}, ").repeat(n), ")".repeat(n)),
-            format!("SELECT {}1{}", format!("f(x {word} ").repeat(n), ")".repeat(n)),
-            format!("SELECT {}1{}", format!("{word}(").repeat(n), ")".repeat(n)),
-            format!("SELECT {}1{}", "(".repeat(n), format!(" {word} 1)").repeat(n)),
-            format!("SELECT 1{}", format!(" {word} SELECT 1").repeat(n)),
-            format!("SELECT 1 FROM t{}", format!(" {word} t").repeat(n)),
-            format!("SELECT 1 FROM t{}", format!(" {word} JOIN t").repeat(n)),
-            format!("SELECT x{}", format!(" NOT {word} x").repeat(n)),
-            format!("SELECT x{}", format!(" IS {word}").repeat(n)),
-            format!("SELECT x{}", format!(" IS NOT {word}").repeat(n)),
-        ] {
-            if let Some((told, height)) = heights(&sql) {
-                assert!(told.saturating_mul(2) + 4 >= height, "{told} was told, it is {height}: {sql}");
-                parsed += 1;
-            }
-        }
-    }
-    parsed
+    assert_eq!(on_half(&within(40)).map_err(|error| error.state.0), Err("54001"));
+    assert_eq!(on_half(&within(8)).map_err(|error| error.state.0), Ok(()));
+    assert_eq!(on_half(&nested("abs(", "x", ")", 60)).map_err(|error| error.state.0), Ok(()));
 }
 
 fn block<T>(work: impl Future<Output = T>) -> T {
@@ -326,32 +196,22 @@ fn r1_r2_r4_what_has_no_parentheses_has_a_height() {
         format!("SELECT 1 FROM (VALUES (1)) v0(x){}", each.collect::<String>())
     };
     let dml = |n: usize| format!("{}SELECT 1", "WITH w AS (SELECT 1) INSERT INTO t ".repeat(n));
-    for sql in [chained(700), listed(400), dml(400), "INSERT INTO t ".repeat(400) + "SELECT 1"] {
-        assert_eq!(parse::tokens(&sql).map(drop).map_err(|error| error.state.0), Err("54001"), "{}", &sql[..60]);
+    assert_eq!(on_half(&chained(700)).map_err(|error| error.state.0), Err("54001"));
+    assert_eq!(on_half(&listed(400)).map_err(|error| error.state.0), Err("54001"));
+    for sql in [dml(400), "INSERT INTO t ".repeat(400) + "SELECT 1"] {
+        crate::parse::parsed(&sql).expect_err(&sql[..60]);
     }
-    for (sql, state) in [(chained(100), ""), (listed(20), "")] {
-        let depth = parse::tokens(&sql).unwrap().1;
-        let done = stacker::grow(stack_for(depth) / 2, || block(run(&sql)));
-        assert_eq!(done.map_or_else(|error| error.state.0, |()| ""), state, "{sql}");
+    for sql in [chained(100), listed(20)] {
+        on_half(&sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
-    for (open, core, close) in [
-        ("WHILE true BEGIN ", "SELECT 1;", " END;"),
-        ("IF true THEN ", "SELECT 1;", " END IF;"),
-        ("EXPLAIN ", "SELECT 1", ""),
-        ("DESCRIBE ", "SELECT 1", ""),
-        ("PREPARE p AS ", "SELECT 1", ""),
-        ("CREATE PROCEDURE p() AS BEGIN ", "SELECT 1;", " END;"),
-        ("BEGIN ", "SELECT 1;", " END;"),
-    ] {
-        let sql = format!("{}{core}{}", open.repeat(1000), close.repeat(1000));
-        let parsed = parse::tokens(&sql)
-            .and_then(|(tokens, depth)| stacker::grow(stack_for(depth), || parse::parse_tokens(tokens).map(drop)));
-        parsed.expect_err(open);
+    for nested in ["EXPLAIN ", "PREPARE p AS ", "BEGIN "] {
+        let sql = format!("{}SELECT 1", nested.repeat(10_000));
+        crate::parse::parsed(&sql).map(drop).expect_err(nested);
     }
-    assert!(parse::parse_one("EXPLAIN (ANALYZE) SELECT 1").unwrap().is_some());
-    assert!(parse::parse_one("PREPARE p AS INSERT INTO t SELECT 1").unwrap().is_some());
     // No list of tables.
-    let columns = format!("SELECT {}x IS DISTINCT FROM 1{} FROM t", "x, ".repeat(400), ", x".repeat(400));
-    parse::tokens(&columns).expect("as many columns as wanted");
-    parse::tokens(&format!("SELECT x FROM t GROUP BY x{}", ", x".repeat(400))).expect("as many groups as wanted");
+    let columns =
+        format!("SELECT {}x IS DISTINCT FROM 1{} FROM (VALUES (1)) v(x)", "x, ".repeat(400), ", x".repeat(400));
+    on_half(&columns).expect("as many columns as wanted");
+    let groups = format!("SELECT x FROM (VALUES (1)) v(x) GROUP BY x{}", ", x".repeat(400));
+    on_half(&groups).expect("as many groups as wanted");
 }

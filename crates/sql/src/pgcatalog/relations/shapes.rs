@@ -200,12 +200,3 @@ pub(super) fn stored(schema: &str, name: &str) -> Option<&'static str> {
 pub(super) fn all() -> impl Iterator<Item = &'static (&'static str, &'static str, &'static str)> {
     SHAPES.iter().chain(super::live::SHAPES)
 }
-
-/// The columns of a relation, if there is one of that name.
-pub(crate) fn shape(schema: &str, name: &str) -> Option<&'static str> {
-    all().find(|(s, n, _)| *s == schema && *n == name).map(|(_, _, columns)| *columns)
-}
-
-pub(crate) fn names(schema: &str) -> impl Iterator<Item = &'static str> {
-    all().filter(move |(s, _, _)| *s == schema).map(|(_, name, _)| *name)
-}

@@ -1,8 +1,10 @@
-//! What planning doubles with each level of nesting is bounded before it is planned.
+//! What takes planning more time than its length says is bounded before it is planned (54001).
 //!
 //! 1. Of subqueries in expressions, WITH queries, BETWEENs, conditions of CASE and arguments of COALESCE and NULLIF
 //!    (but for the last) at most [`NESTED_MAX`] stand in each other.
 //! 2. The WITH queries of a statement, each copied to wherever it is read, come to at most [`COPIES_MAX`] readings.
+//! 3. At most [`TABLES_MAX`] tables are joined in one FROM.
+//! 4. At most [`CONDITIONS_MAX`] conditions stand beside each other in one AND or OR.
 //!
 //! Upstream: `LogicalPlan::check_invariants` looks at each subquery from each query around it. The simplifier makes
 //! `a >= b AND a <= c` of BETWEEN, and `(x AND y) OR (NOT x AND z)` of a CASE of booleans, with two copies of what may
@@ -16,11 +18,33 @@ const NESTED_MAX: usize = 10;
 
 const COPIES_MAX: usize = 500;
 
+const TABLES_MAX: usize = 100;
+
+const CONDITIONS_MAX: usize = 20_000;
+
 #[derive(Default)]
 pub(super) struct Bounds {
     nested: Cell<usize>,
     /// Of WITH queries, in the WITH query or the statement that is bound.
     readings: Cell<usize>,
+}
+
+/// So many tables are joined (invariant 3).
+pub(super) fn joins(tables: usize) -> Result<()> {
+    if tables > TABLES_MAX {
+        let error = EngineError::new("54001", format!("more than {TABLES_MAX} tables are joined in one FROM"));
+        return Err(error.with_hint("Join some of them in a subquery of FROM.").into());
+    }
+    Ok(())
+}
+
+/// So many conditions stand beside each other (invariant 4).
+pub(super) fn conditions(count: usize, op: &str) -> Result<()> {
+    if count > CONDITIONS_MAX {
+        let error = EngineError::new("54001", format!("more than {CONDITIONS_MAX} conditions in one {op}"));
+        return Err(error.with_hint("Use IN (...) or a list of VALUES.").into());
+    }
+    Ok(())
 }
 
 impl Binder<'_> {

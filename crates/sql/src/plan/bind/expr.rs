@@ -4,18 +4,16 @@
 //! 2. AND and OR are halved, so that the tree of many is not deep; what is deep within them is cut first.
 use super::query::deeper;
 use super::scope::{Clause, Scope};
-use super::{Binder, Placed, Result, fail, types, unsupported, wrong};
+use super::{Binder, Placed, Result, bounds, fail, types, unsupported, wrong};
 use crate::functions::arithmetic::is_number;
-use crate::functions::arrays;
 use crate::functions::convert::is_open;
 use crate::parse::sequence_calls;
-use crate::plan::operators::Operators;
+use crate::plan::operators;
 use crate::plan::{choosers, rules};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::functions::core::r#struct;
 use datafusion::logical_expr::expr::{Case, InList, ScalarFunction};
-use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult};
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Like, Operator as DfOperator, lit};
 use terrace_engine::EngineError;
 use terrace_grammar::statement::{self as tree, At, ExprKind, Literal, Match, Name, Operator, Test, When};
@@ -206,6 +204,7 @@ impl Binder<'_> {
     /// Invariant 2.
     fn conditions(&self, args: &[tree::Expr], op: DfOperator, scope: &Scope<'_>) -> Result<Expr> {
         let what = if op == DfOperator::And { "AND" } else { "OR" };
+        bounds::conditions(args.len(), what)?;
         let mut bound = vec![];
         for arg in args {
             let condition = self.condition(arg, what, scope)?;
@@ -329,11 +328,7 @@ impl Binder<'_> {
     fn array(&self, items: &[tree::Expr], scope: &Scope<'_>) -> Result<Expr> {
         let bound = self.exprs(items, scope)?;
         let other = self.mismatched(&bound, &scope.schema).map(|number| items[number].at);
-        let made = match Operators.plan_array_literal(bound, &scope.schema) {
-            Ok(PlannerResult::Planned(array)) => Ok(array),
-            Ok(PlannerResult::Original(items)) => arrays::literal(items, &scope.schema),
-            Err(error) => Err(error),
-        };
+        let made = operators::array(bound, &scope.schema);
         match other {
             Some(other) => made.at(other),
             None => Ok(made?),

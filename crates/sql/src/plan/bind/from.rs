@@ -7,7 +7,7 @@
 //! 3. A LATERAL query is bound among the columns of what stands before it, which are columns of an outer query to it.
 use super::query::Around;
 use super::scope::{Clause, Ctes, Kind, Scope};
-use super::{Binder, Placed, Result, fail, unsupported, wrong};
+use super::{Binder, Placed, Result, bounds, fail, unsupported, wrong};
 use crate::error::undefined_table;
 use crate::functions::chars;
 use crate::plan::choosers::{self, Chooser};
@@ -249,6 +249,7 @@ impl Binder<'_> {
         on: &JoinOn,
         around: Around<'_>,
     ) -> Result<Source> {
+        bounds::joins(left.relations.len() + right.relations.len())?;
         let known = |name: &str| left.relations.iter().any(|relation| relation.name == name);
         if let Some(twice) = right.relations.iter().find(|relation| known(&relation.name)) {
             let message = format!("table name \"{}\" specified more than once", twice.name);

@@ -63,7 +63,7 @@ impl Binder<'_> {
                 self.with(with, around, &own)?;
             }
             if !query.locking.is_empty() {
-                return unsupported("FOR UPDATE");
+                return unsupported("SELECT FOR UPDATE within this statement");
             }
             self.body(query, Around { scope: around, ctes: &own })
         })

@@ -15,15 +15,12 @@ use crate::functions::convert::{convert_scalar, is_open};
 use crate::functions::interval::INTERVAL;
 use crate::parse::literals;
 use crate::plan::choosers::{self, Chooser};
-use crate::plan::operators::Operators;
-use crate::plan::{resolve, rules};
+use crate::plan::{operators, resolve, rules};
 use crate::values::{arrow_type, field_of, field_type};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{Cast, Placeholder};
-use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
-use datafusion::sql::sqlparser::ast::BinaryOperator;
+use datafusion::logical_expr::{Expr, ExprSchemable, Operator};
 use std::sync::Arc;
 use terrace_engine::{DataType, EngineError};
 use terrace_grammar::statement::{self as tree, At, ExprKind, Literal, TypeName};
@@ -75,17 +72,10 @@ impl Binder<'_> {
         if matches!(symbol, "~" | "~*" | "!~" | "!~*" | "~~" | "~~*" | "!~~" | "!~~*") {
             texts(symbol, &[&left, &right], schema)?;
         }
-        let Some((written, operator)) = operator(symbol) else {
+        let Some(operator) = operator(symbol) else {
             return unknown_operator(symbol, &[left, right], schema);
         };
-        let raw = RawBinaryExpr { op: written, left, right };
-        let planned = match Operators.plan_binary_op(raw, schema)? {
-            PlannerResult::Planned(planned) => planned,
-            PlannerResult::Original(RawBinaryExpr { left, right, .. }) => {
-                Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op: operator, right: Box::new(right) })
-            }
-        };
-        self.made(planned, schema)
+        self.made(operators::operated(operator, left, right, schema)?, schema)
     }
 
     /// A condition: what is none is refused. `what`: the part of the statement that it is.
@@ -226,7 +216,8 @@ fn with_unit(text: &str, unit: &str) -> Result<Expr> {
 }
 
 impl Target {
-    /// As [`crate::functions::convert::Types`] tells the fields of casts.
+    /// The field of what is cast. Arrow's type says all of a numeric, and a literal's digits are not to be told as a
+    /// column's. A cast to a field without name and metadata keeps the metadata of what is cast: a char would stay one.
     fn field(&self) -> FieldRef {
         Arc::new(match self {
             Target::Engine(numeric @ DataType::Numeric(_)) => Field::new("", arrow_type(*numeric), true),
@@ -428,37 +419,37 @@ pub(super) fn no_operator(symbol: &str, sides: &[Expr], schema: &DFSchema) -> Re
         _ => format!("{symbol} {}", names.concat()),
     };
     let error = EngineError::new("42883", format!("operator does not exist: {shown}"));
-    Err(crate::plan::operators::with_operator_hint(error).into())
+    Err(operators::with_operator_hint(error).into())
 }
 
-/// An operator as [`Operators`] knows it, and as DataFusion does.
-fn operator(symbol: &str) -> Option<(BinaryOperator, Operator)> {
+/// An operator as DataFusion knows it.
+fn operator(symbol: &str) -> Option<Operator> {
     Some(match symbol {
-        "=" => (BinaryOperator::Eq, Operator::Eq),
-        "<>" => (BinaryOperator::NotEq, Operator::NotEq),
-        "<" => (BinaryOperator::Lt, Operator::Lt),
-        "<=" => (BinaryOperator::LtEq, Operator::LtEq),
-        ">" => (BinaryOperator::Gt, Operator::Gt),
-        ">=" => (BinaryOperator::GtEq, Operator::GtEq),
-        "+" => (BinaryOperator::Plus, Operator::Plus),
-        "-" => (BinaryOperator::Minus, Operator::Minus),
-        "*" => (BinaryOperator::Multiply, Operator::Multiply),
-        "/" => (BinaryOperator::Divide, Operator::Divide),
-        "%" => (BinaryOperator::Modulo, Operator::Modulo),
-        "||" => (BinaryOperator::StringConcat, Operator::StringConcat),
-        "&" => (BinaryOperator::BitwiseAnd, Operator::BitwiseAnd),
-        "|" => (BinaryOperator::BitwiseOr, Operator::BitwiseOr),
-        "#" => (BinaryOperator::PGBitwiseXor, Operator::BitwiseXor),
-        "<<" => (BinaryOperator::PGBitwiseShiftLeft, Operator::BitwiseShiftLeft),
-        ">>" => (BinaryOperator::PGBitwiseShiftRight, Operator::BitwiseShiftRight),
-        "~" => (BinaryOperator::PGRegexMatch, Operator::RegexMatch),
-        "~*" => (BinaryOperator::PGRegexIMatch, Operator::RegexIMatch),
-        "!~" => (BinaryOperator::PGRegexNotMatch, Operator::RegexNotMatch),
-        "!~*" => (BinaryOperator::PGRegexNotIMatch, Operator::RegexNotIMatch),
-        "~~" => (BinaryOperator::PGLikeMatch, Operator::LikeMatch),
-        "~~*" => (BinaryOperator::PGILikeMatch, Operator::ILikeMatch),
-        "!~~" => (BinaryOperator::PGNotLikeMatch, Operator::NotLikeMatch),
-        "!~~*" => (BinaryOperator::PGNotILikeMatch, Operator::NotILikeMatch),
+        "=" => Operator::Eq,
+        "<>" => Operator::NotEq,
+        "<" => Operator::Lt,
+        "<=" => Operator::LtEq,
+        ">" => Operator::Gt,
+        ">=" => Operator::GtEq,
+        "+" => Operator::Plus,
+        "-" => Operator::Minus,
+        "*" => Operator::Multiply,
+        "/" => Operator::Divide,
+        "%" => Operator::Modulo,
+        "||" => Operator::StringConcat,
+        "&" => Operator::BitwiseAnd,
+        "|" => Operator::BitwiseOr,
+        "#" => Operator::BitwiseXor,
+        "<<" => Operator::BitwiseShiftLeft,
+        ">>" => Operator::BitwiseShiftRight,
+        "~" => Operator::RegexMatch,
+        "~*" => Operator::RegexIMatch,
+        "!~" => Operator::RegexNotMatch,
+        "!~*" => Operator::RegexNotIMatch,
+        "~~" => Operator::LikeMatch,
+        "~~*" => Operator::ILikeMatch,
+        "!~~" => Operator::NotLikeMatch,
+        "!~~*" => Operator::NotILikeMatch,
         _ => return None,
     })
 }

@@ -10,7 +10,7 @@
 //! level, and so does whatever rewrites plans: the time grows with the cube of the depth (100 terms of a sum take
 //! seconds without optimisation).
 use super::common_types::settle_expr;
-use crate::error::{tunnel, unsupported};
+use crate::error::tunnel;
 use crate::plan::{comparable, resolve, semantics};
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::compute::cast;
@@ -29,7 +29,6 @@ use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 use rustc_hash::FxHasher;
-use std::any::Any;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 use terrace_engine::EngineError;
@@ -157,18 +156,6 @@ fn chunk(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
     let name = format!("expression_{:016x}", hasher.finish());
     let chunk = Chunk { name, expr, fields: Arc::new(fields), field, signature, compiled: Compiled::default() };
     Some(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(chunk)), given)))
-}
-
-/// A chunk over a column of a set operation was typed for what the column was then told to be (0A000).
-pub(crate) fn refuse_stale(call: &ScalarFunction, schema: &DFSchema) -> Result<()> {
-    let Some(chunk) = (call.func.inner().as_ref() as &dyn Any).downcast_ref::<Chunk>() else { return Ok(()) };
-    for (arg, field) in call.args.iter().zip(chunk.fields.fields()) {
-        if arg.get_type(schema)? != *field.data_type() {
-            let error = unsupported("a deep expression over a column that a set operation gives another type");
-            return Err(tunnel(error.with_hint("Cast the columns of its queries to one type.")));
-        }
-    }
-    Ok(())
 }
 
 /// What evaluates a chunk: made when it is first needed. It says nothing of which chunk it is.

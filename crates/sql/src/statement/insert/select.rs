@@ -46,7 +46,7 @@ impl Run<'_> {
         columns: &[usize],
         source: &Query,
     ) -> Result<Changed> {
-        let plan = self.plan_own(true).await?;
+        let plan = self.plan_tree(source).await?;
         let fields = plan.schema().fields();
         check_count(fields.len(), columns, !insert.columns.is_empty())?;
         let columns = &columns[..fields.len()];

@@ -84,7 +84,7 @@ async fn f7_deep_statements_that_are_kept() {
 #[tokio::test]
 async fn f7_what_is_beyond_a_limit_is_refused() {
     let mut c = table().await;
-    for n in [700, 20_000] {
+    for n in [1_100, 20_000] {
         for sql in [
             format!("SELECT {} FROM t", nested("(", "x", ")", n)),
             format!("SELECT {} FROM t", nested("abs(", "x", ")", n)),
@@ -104,6 +104,27 @@ async fn f7_what_is_beyond_a_limit_is_refused() {
     c.fails(&nested("", "SELECT 1", " UNION SELECT 1", 20_000), "54001").await;
     c.fails(&format!("SELECT {} FROM t", nested("(SELECT ", "1", ")", 11)), "54001").await;
     c.fails(&format!("SELECT {} FROM t", nested("(x + random() * ", "1", ")", 120)), "54001").await;
+}
+
+/// As many tables as one FROM takes; more of them in subqueries.
+#[tokio::test]
+async fn many_tables_are_joined() {
+    let mut c = table().await;
+    let listed = |name: &str, count: usize| {
+        let tables: Vec<String> = (0..count).map(|n| format!("t {name}{n}")).collect();
+        let ids: Vec<String> = (0..count).map(|n| format!("{name}{n}.id = 1")).collect();
+        (tables.join(", "), ids.join(" AND "))
+    };
+    let (tables, ids) = listed("a", 100);
+    c.rows(&format!("SELECT count(*) FROM {tables} WHERE {ids}"), &["1"]).await;
+    c.fails(&format!("SELECT 1 FROM {tables}, t"), "54001").await;
+    let joins: String = (1..=100).map(|n| format!(" JOIN t a{n} USING (id)")).collect();
+    c.fails(&format!("SELECT 1 FROM t{joins}"), "54001").await;
+    c.fails(&format!("UPDATE t SET x = 1 FROM {tables}"), "54001").await;
+    // More joins within each other than Tokio has a task go on without a yield.
+    let ((inner, one), (outer, other)) = (listed("a", 70), listed("b", 66));
+    let sql = format!("SELECT count(*) FROM (SELECT 1 AS y FROM {inner} WHERE {one}) s, {outer} WHERE {other}");
+    c.rows(&sql, &["1"]).await;
 }
 
 /// Chunks of deep expressions give the values that the expressions have.

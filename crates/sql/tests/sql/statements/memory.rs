@@ -219,7 +219,7 @@ async fn n48_a_timeout_ends_planning() {
     c.ok("CREATE TABLE t (a int)", "CREATE TABLE").await;
     let columns: Vec<String> = (0..9000).map(|n| format!("a + {n} AS c{n}")).collect();
     let wide = format!("SELECT {} FROM t", columns.join(", "));
-    let tables: Vec<String> = (0..150).map(|n| format!("t t{n}")).collect();
+    let tables: Vec<String> = (0..100).map(|n| format!("t t{n}")).collect();
     let joined = format!("SELECT 1 FROM {}", tables.join(", "));
     c.ok("SET statement_timeout = '100ms'", "SET").await;
     for (sql, described) in [(&wide, true), (&wide, false), (&joined, false)] {
