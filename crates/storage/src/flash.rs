@@ -8,19 +8,20 @@
 //!
 //! Invariants:
 //! 1. *No stale page.* A frame that is not void holds the newest version of its page, unless the page is dirty in
-//!    memory; then nobody reads the frame. `dirtied` voids it, under the page's latch and before the change has an LSN;
-//!    what a copy taken earlier may still bring in behind that is voided when the page is next written, before it can
-//!    leave memory.
-//! 2. *Order at home.* Whoever hands a page to the disk home does so after its frame was found not void, or made so,
-//!    under the partition's latch. The disk home writes in the order in which it was handed; so the cleaner never
-//!    overtakes a newer version.
+//!    memory; then nobody reads the frame. `dirtied` makes the frame void, under the page's latch and before the change
+//!    has an LSN. A copy that was taken earlier may still enter the tier after that. Its frame becomes void when the
+//!    page is next written, before the page can leave memory.
+//! 2. *Order at home.* Before a page is handed to the disk home, its frame is checked under the partition's latch: the
+//!    frame is not void (cleaner), or it becomes void (pool). The disk home writes versions in the order in which it
+//!    gets them, so the cleaner never overwrites a newer version.
 //! 3. A page is dirty somewhere until it is durable at home: it enters the next dirty set (pool, tier, disk home)
 //!    before it leaves the last one. Downwards: the pool lets go when `write_back` has returned, the tier when the disk
 //!    home has taken it.
-//! 4. Upwards (a dirty frame's page changes again): `dirtied` returns the recLSN for the page to inherit; it stays
-//!    *rising* in the tier until the pool's dirty set has it, and counts until the next scan begins, for this one may
-//!    have looked at the pool before. Checkpoints scan: `begin_scan`, log end, pool, tier, disk home.
-//! 5. The tier is there in every store, without frames where it is off: nothing is asked of it then but one number.
+//! 4. Upwards (a dirty frame's page changes again): `dirtied` returns the recLSN for the page to inherit. The recLSN
+//!    stays *rising* in the tier until the pool's dirty set has it. It still counts until the next scan begins, because
+//!    the present scan may have looked at the pool before. Checkpoints scan: `begin_scan`, log end, pool, tier, disk
+//!    home.
+//! 5. Every store has a tier. If it is off, it has no frames, and each call reads only one number.
 //! 6. The tier may vanish at any time, today at every restart: the log is kept back to its oldest recLSN, so that a
 //!    lost dirty page is made again from the disk's version and the log (replay.rs), while the server runs. Where that
 //!    fails for good, storage stops: a restart recovers, with all of the log.
@@ -69,7 +70,7 @@ use trouble::{Complaints, Rot};
 /// Partitions (N, section 3.3.3.4), and the fewest frames worth one.
 const PARTITIONS: usize = 16;
 const PARTITION_FRAMES: usize = 64;
-/// Frames of a partition that lie side by side on the device, in turn with those of the others: so all grow at the
+/// Frames of a partition that lie side by side on the device. Partitions take turns, so that all of them grow at the
 /// device's end.
 const STRIPE: u32 = 16;
 /// Pages that stay together in a partition: group cleaning finds its neighbours there.
@@ -108,7 +109,7 @@ struct Running {
     device: Option<DeviceRef>,
 }
 
-/// A transfer that μ is compared with, for as long as this lives. The task that waits for it may be gone first.
+/// Counts a transfer for μ as long as this lives. The task that waits for the transfer may end earlier.
 struct Pending<'a>(&'a AtomicUsize);
 
 impl Drop for Pending<'_> {
@@ -128,7 +129,7 @@ pub(crate) struct FlashHome {
     safeguards: Safeguards,
     identity: OnceLock<Identity>,
     running: RwLock<Running>,
-    /// The first so many of them have frames; changed only while there are none.
+    /// How many of them have frames: the first ones. Changed only while there are no frames.
     partitions: Box<[Mutex<Partition>]>,
     parts: AtomicU32,
     /// One change at a time (tune.rs).
@@ -138,7 +139,7 @@ pub(crate) struct FlashHome {
     totals: Arc<Totals>,
     state: AtomicU8,
     problem: Mutex<Option<String>>,
-    /// Transfers under way that μ is compared with: all but the cleaner's, which are many at once and wait for nobody.
+    /// Transfers under way that count for μ: all except the cleaner's, which are many at once and nobody waits for.
     pending: AtomicUsize,
     /// Failed transfers since the last that succeeded.
     failures: AtomicU32,
@@ -148,7 +149,7 @@ pub(crate) struct FlashHome {
     /// Buffers to copy admissions into.
     spare: Mutex<Vec<IoBuf>>,
     remaker: Remaker,
-    /// Replays that fail again and again; and why the last did, once there were too many.
+    /// Counts replays that fail in a row; once there were too many, the reason of the last.
     stuck: Mutex<Stuck>,
     hopeless: OnceLock<StorageError>,
     /// Dirty frames that could not be read, or whose place is wanted: they go home first.
@@ -348,8 +349,7 @@ impl Home for FlashHome {
     }
 
     fn dirtied(&self, page: PageId) -> Option<Lsn> {
-        // What was put into a frame before came past a lock that this change's maker has held since (pool table,
-        // latch).
+        // Earlier writes of frames passed a lock that the maker of this change has held since (pool table, latch).
         let guarded = self.safeguards.has(Safeguard::Voiding);
         if page.space != DATA || self.totals.used.load(Ordering::Acquire) == 0 || !guarded {
             return None;
@@ -386,8 +386,8 @@ impl Home for FlashHome {
 
     fn forget(&self, space: SpaceId, first: u32, count: u32) {
         if space == DATA {
-            // Dirty frames stay until they are home: a crash may bring the pages back, and the log does not repeat what
-            // it thinks is home.
+            // Dirty frames stay until they are home: a crash may bring the pages back, and the log does not repeat
+            // changes that count as home.
             for page in (first..first.saturating_add(count)).map(|no| PageId::new(space, no)) {
                 if self.part(page).lock().drop_clean(page) {
                     self.counters.forgotten.fetch_add(1, Ordering::Relaxed);

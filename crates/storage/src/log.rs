@@ -14,8 +14,8 @@
 //! 4. Before a batch is appended its pages are dirty with a recLSN <= its start. So a checkpoint that reads `end`
 //!    *before* it looks at dirty pages never records a redo LSN above an unwritten change.
 //!
-//! A torn rewrite of the last sector loses nothing: the writer repeats the bytes that were there, so any mix of the old
-//! and the new sector holds them, and what may be missing was not acknowledged yet.
+//! A torn rewrite of the last sector loses nothing. The writer repeats the bytes that were there, so any mix of the old
+//! and the new sector holds them. Bytes that may be missing were not acknowledged yet.
 
 pub mod archive;
 pub mod batch;
@@ -83,7 +83,7 @@ pub(crate) struct Core {
 #[derive(Default)]
 struct Life {
     failed: OnceLock<StorageError>,
-    /// What else must stop where a task has panicked.
+    /// What else must stop if a task has panicked.
     on_panic: Mutex<Vec<OnPanic>>,
     closing: AtomicBool,
 }
@@ -91,8 +91,7 @@ struct Life {
 type OnPanic = Arc<dyn Fn(&StorageError) + Send + Sync>;
 
 impl Log {
-    /// The log on a device, before recovery: reading it is possible, nothing else. `max_bytes` is what the device may
-    /// hold.
+    /// The log on a device, before recovery. It can only be read. `max_bytes`: the most that the device may hold.
     pub(crate) fn unopened(env: Env, device: DeviceRef, database: u128, config: &StorageConfig) -> Log {
         let geometry = Geometry { segment_size: config.segment_size };
         let wanted =
@@ -149,7 +148,7 @@ impl Log {
         Ok(())
     }
 
-    /// Recovery stopped at `end`: the stream does not go on behind it.
+    /// Recovery stopped at `end`: the stream does not go on after it.
     pub(crate) fn cut(&self, end: Lsn) {
         self.core.tail.lock().slots.cut(self.segment_of(end));
     }
@@ -212,7 +211,7 @@ impl Log {
         self.core.check().err()
     }
 
-    /// Something else failed that the log's users must not go on without.
+    /// Something else has failed, and the log's users must not go on without it.
     pub(crate) fn fail(&self, why: &StorageError) {
         self.core.poison(why.to_string());
     }
@@ -253,7 +252,7 @@ impl Core {
         self.close(StorageError::LogFailed(why));
     }
 
-    /// A background task has panicked: all that has to do with the log stops.
+    /// A background task has panicked: everything that uses the log stops.
     pub(crate) fn stop_all(&self, why: StorageError) {
         tracing::error!("{why}");
         self.close(why.clone());

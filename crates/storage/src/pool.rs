@@ -1,6 +1,7 @@
-//! The buffer pool: pages in frames of one allocation, found through a sharded table, replaced by a policy, read and
-//! written through their home. Architecture: section 5. After Effelsberg & Haerder, "Principles of Database Buffer
-//! Management" (1984); hits are buffered on their way to the policy as in Ding, Jiang & Zhang, "BP-Wrapper" (2009).
+//! The buffer pool: pages in frames of one allocation. They are found through a sharded table, replaced by a policy,
+//! and read and written through their home. Architecture: section 5. After Effelsberg & Haerder, "Principles of
+//! Database Buffer Management" (1984); hits are buffered on their way to the policy as in Ding, Jiang & Zhang,
+//! "BP-Wrapper" (2009).
 //!
 //! The parts and their invariants: [`frame`] (memory, dirty state), [`pin`] (pins and latches), [`table`] (who is
 //! where), [`load`] (misses), [`replace`] (victims), [`write`] (writing home; why checkpoints miss nothing).
@@ -177,8 +178,7 @@ impl Pool {
         unsafe { self.frames.as_ref() }
     }
 
-    /// Everything that the log holds, up to `end`, is in the pages: from now on a damaged one is made again from the
-    /// log.
+    /// All changes in the log, up to `end`, are in the pages. From now on a damaged page is made again from the log.
     pub(crate) fn repair_up_to(&self, end: Lsn) {
         assert!(self.repair_up_to.set(end).is_ok(), "redo ends once");
     }
@@ -253,7 +253,7 @@ impl Pool {
         Some(pin)
     }
 
-    /// As `get`, unnoticed by policy and statistics.
+    /// As `get`, but policy and statistics do not count it.
     fn peek(&self, page: PageId) -> Option<Pin> {
         let shard = self.table.shard(page).read();
         let Some(Entry::Resident(frame)) = shard.get(&page.to_u64()) else { return None };
@@ -262,9 +262,9 @@ impl Pool {
         Some(Pin::counted(self.frames, *frame))
     }
 
-    /// Pins a page, reading it through its home where needed (one read for any number of concurrent misses). Errors:
-    /// what the home answers (every waiter gets it; a page that fails its checks is made again from the log where that
-    /// reaches back), and `PoolExhausted` where all frames stay pinned.
+    /// Pins a page, and reads it through its home if needed (one read for any number of concurrent misses). A page that
+    /// fails its checks is made again from the log, if that reaches back far enough. Errors: that of the home (every
+    /// waiter gets it), and `PoolExhausted` if all frames stay pinned.
     pub async fn fetch(&self, page: PageId, access: Access) -> Result<Pin> {
         match self.get_for(page, access) {
             Some(pin) => Ok(pin),
@@ -279,8 +279,8 @@ impl Pool {
         Box::pin(self.load_ahead(space, first, count)).await;
     }
 
-    /// Pins a frame for a page that is about to be formatted; nothing is read. Zeros, but for a page that is resident
-    /// still.
+    /// Pins a frame for a page that is about to be formatted; nothing is read. The frame has zeros, unless the page is
+    /// still resident.
     pub async fn create(&self, page: PageId) -> Result<Pin> {
         match self.get(page) {
             Some(pin) => Ok(pin),
@@ -290,8 +290,8 @@ impl Pool {
 
     /// Drops the pages of a freed range from memory. Nobody may hold pins for long.
     ///
-    /// Dirty ones are written first: until the log that freed them is durable a crash brings them back, and redo of
-    /// what came before the freeing finds each page as the log left it (a dropped change would look like a lost write).
+    /// Dirty ones are written first. Until the log of the freeing is durable, a crash brings them back, and redo of
+    /// earlier changes must find each page as the log left it. (A dropped change would look like a lost write.)
     pub async fn forget(&self, space: SpaceId, first: u32, count: u32) {
         pin::assert_unlatched("forgetting pages");
         let pages: Vec<PageId> = (first..first.saturating_add(count)).map(|no| PageId::new(space, no)).collect();
@@ -316,7 +316,7 @@ impl Pool {
         self.home.forget(space, first, count);
     }
 
-    /// Writes a page home where it is dirty.
+    /// Writes a page home if it is dirty.
     #[cfg(test)]
     pub(crate) async fn write_page(&self, page: PageId) -> Result<()> {
         self.write_range(&[page]).await
@@ -344,7 +344,8 @@ impl Pool {
         change(&mut page);
     }
 
-    /// A page that was read leaves the tier below: from now on memory answers for it, dirty if it was dirty there.
+    /// A page that was read leaves the tier below. From now on memory has the newest version; it is dirty if it was
+    /// dirty in the tier.
     fn take_over(&self, pin: &Pin) {
         let page = pin.write();
         if let Some(rec) = self.home.take_over(pin.id()) {
@@ -357,7 +358,7 @@ impl Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         self.wake_cleaner.notify_one(); // It finds the pool gone.
-        // SAFETY: once, and who could make a first pin, the pool, is gone.
+        // SAFETY: called once; the pool, which alone could make a first pin, is gone.
         unsafe { Frames::abandon(self.frames) }
     }
 }

@@ -31,7 +31,7 @@ impl RowLock {
     }
 }
 
-/// What to do where somebody stands against it.
+/// What to do if another transaction is in the way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LockWait {
     Wait,

@@ -1,6 +1,6 @@
 //! What a transaction holds until it ends: its number, its id and undo segment, its locks, its definitions.
 //!
-//! 1. Dropped before it has ended, a transaction that has written is rolled back in the background.
+//! 1. A transaction that has written and is dropped before its end is rolled back in the background.
 //! 2. Commit and rollback end a transaction through the same steps: [`TxnResources::write_end`],
 //!    [`TxnResources::become_visible`], [`TxnResources::release_locks_and_wake`], [`TxnResources::wake_purge`]. Their
 //!    order is in `commit` and in `rollback`.

@@ -30,7 +30,8 @@ use terrace_storage::page::slotted;
 use terrace_storage::undo::{TxnEnd, UndoRecord, UndoSpace, UndoWriter};
 use terrace_storage::{DATA, ObjectId, Rid, UndoPtr};
 
-/// How often a rollback in the background is tried, and the rest after the first failure, doubled with each.
+/// How often a rollback in the background is tried; how long it rests after the first failure (twice as long after each
+/// further one).
 const ATTEMPTS: u32 = 8;
 const FIRST_REST: Duration = Duration::from_millis(100);
 
@@ -92,7 +93,7 @@ impl TxnResources {
         result
     }
 
-    /// While the database is being opened: an error ends that.
+    /// The same while the database is being opened: an error ends the opening.
     pub(crate) async fn rollback_loser(mut self) -> Result<()> {
         let result = self.try_rollback().await;
         self.writer = None;
@@ -118,7 +119,7 @@ impl TxnResources {
         let Some(writer) = self.writer.as_mut() else { return Ok(()) };
         let core = self.core.clone();
         let undo = core.cleanup.undo();
-        // With definitions that the transaction has made or deleted, where it has: their rows are undone too.
+        // The definitions that the transaction has made or deleted are needed: their rows are undone too.
         let mut catalog = match self.catalog {
             Some(_) => Arc::new(Catalog::load(&core.cleanup, View::WithDeleted).await?),
             None => core.catalog(),
@@ -162,7 +163,7 @@ struct PinnedPages<'a> {
     row: PinnedHeapPage,
     /// The undone version's only fragment.
     doomed: Option<(PinnedHeapPage, Fragment)>,
-    /// Where the older version goes that no longer fits (invariant 3).
+    /// The place of an older version that no longer fits its page (invariant 3).
     spill: Option<(PinnedHeapPage, &'a Spill)>,
 }
 

@@ -36,7 +36,7 @@ pub struct Scanner {
     own: TxnId,
     table: Arc<Table>,
     source: Source,
-    /// FoundRow and not yet returned.
+    /// Rows found and not yet returned.
     ready: VecDeque<FoundRow>,
     /// Of the index that is read, else of the table.
     counted: ObjectId,
@@ -85,7 +85,7 @@ impl Scanner {
         };
         let mut tally = Tally::new(core.usage.clone());
         if usable {
-            // Else the full scan in its place counts.
+            // Otherwise the full scan that replaces it is counted.
             tally.scanned(counted, 0);
         }
         let source = match scan {

@@ -61,7 +61,7 @@ impl Txn {
     }
 }
 
-/// What became of an insert that gives way.
+/// The result of an insert that does not fail on a duplicate.
 #[derive(Clone, Debug)]
 pub enum InsertOutcome {
     Done(Rid),
@@ -73,7 +73,7 @@ pub enum InsertOutcome {
     },
 }
 
-/// No row's address: what is looked for is not there yet.
+/// The address of no row: the row that is looked for does not exist yet.
 const NOWHERE: Rid = Rid { page: u32::MAX, slot: u16::MAX };
 
 impl Txn {

@@ -1,15 +1,16 @@
-//! COALESCE, GREATEST, LEAST, NULLIF and CASE: what answers one of its arguments.
+//! COALESCE, GREATEST, LEAST, NULLIF and CASE: the functions that answer one of their arguments.
 //!
-//! 1. The result's type is told by [`common`] as PostgreSQL tells it (the same while planning and later): constants in
-//!    quotes, NULL and parameters without a type do not count and become of it; of numbers, and of times, it is the
-//!    widest. Kinds that do not mix are 42804.
-//! 2. What stands for the functions while a query is planned ([`function`]) is replaced by what runs in [`resolved`],
-//!    the arguments being of one type by then. DataFusion's own would be asked for a type first, and finds none for a
-//!    date beside a quoted constant.
-//! 3. NULLIF answers its first argument, of the type that the two are compared in; where PostgreSQL has an operator for
-//!    just these two types (two integers, two floats, two times), of its own. A char that is compared with a text is a
-//!    text.
-//! 4. Of equal arguments GREATEST and LEAST answer the first, so of -0 and 0 and of intervals.
+//! 1. [`common`] finds the result's type by PostgreSQL's rules, during planning and later. Constants in quotes, NULL
+//!    and parameters without a type do not count; they get the result's type. The common type of numbers, or of times,
+//!    is the widest of them. Kinds that do not mix are 42804.
+//! 2. While a query is planned, placeholders stand for the functions ([`function`]). When the arguments have one type,
+//!    [`resolved`] replaces the placeholders by functions that run. (DataFusion's own functions would have to give a
+//!    type earlier, and find none for a date beside a quoted constant.)
+//! 3. NULLIF answers its first argument, in the type in which the two are compared. But if PostgreSQL has an operator
+//!    for exactly these two types (two integers, two floats, two times), the answer has the first argument's own type.
+//!    A char that is compared with a text is a text.
+//! 4. If arguments are equal, GREATEST and LEAST answer the first of them. This matters for -0 and 0, and for
+//!    intervals.
 //!
 //! Source: PostgreSQL 15 documentation, "UNION, CASE, and Related Constructs" (10.5), "Conditional Expressions" (9.18).
 use crate::cast::LOOSE;
@@ -55,7 +56,7 @@ impl Chooser {
     }
 }
 
-/// What stands for a function of the name while a query is planned.
+/// The placeholder of a function, by its name (invariant 2).
 pub(crate) fn function(name: &str) -> Option<Arc<ScalarUDF>> {
     let chooser = [Chooser::Coalesce, Chooser::Greatest, Chooser::Least, Chooser::Nullif]
         .into_iter()
@@ -161,8 +162,8 @@ pub(crate) fn cannot_be_compared(a: &ArrowType, b: &ArrowType) -> bool {
     }
 }
 
-/// The type of the result (invariant 1); `None`: of none that is known here, as in system relations. `read`: a text
-/// becomes one of them.
+/// The type of the result (invariant 1); `None`: a type that is not known here, as in system relations. `read`: some
+/// constant will be read as this type.
 fn common(chooser: Chooser, fields: &[FieldRef], open: &[bool], read: bool) -> Result<Option<ArrowType>> {
     let typed: Vec<&ArrowType> =
         fields.iter().zip(open).filter(|(_, open)| !**open).map(|(f, _)| f.data_type()).collect();
@@ -245,8 +246,7 @@ fn nullif_type(first: &Field, second: &Field, open: &[bool]) -> Option<ArrowType
     }
 }
 
-/// A call of one of these functions, or of DataFusion's of the name, as what runs (invariant 2). `None`: it is a call
-/// of another.
+/// The call of a placeholder, replaced by what runs (invariant 2). `None`: it is a call of another function.
 pub(crate) fn resolved(call: &ScalarFunction, schema: &DFSchema) -> Result<Option<Expr>> {
     let inner = call.func.inner().as_ref() as &dyn Any;
     let Some(Planned { chooser, .. }) = inner.downcast_ref::<Planned>() else { return Ok(None) };
@@ -266,7 +266,7 @@ pub(crate) fn resolved(call: &ScalarFunction, schema: &DFSchema) -> Result<Optio
     Ok(Some(answered(Expr::ScalarFunction(ScalarFunction::new_udf(func, args)), of.as_ref())))
 }
 
-/// What answers values of this type, with the metadata of a char or varchar.
+/// An expression whose result has this field's type: a char or varchar is labelled as such.
 pub(crate) fn answered(expr: Expr, of: Option<&Field>) -> Expr {
     match of.and_then(field_type) {
         Some(told @ (DataType::Char(_) | DataType::Varchar(_))) => chars::labelled(expr, told),
@@ -274,7 +274,7 @@ pub(crate) fn answered(expr: Expr, of: Option<&Field>) -> Expr {
     }
 }
 
-/// Expressions one of which is answered, as values of one type; with a field of that type, where it is known.
+/// The expressions, converted to one type, and a field of that type, if it is known. One of them will be the answer.
 pub(crate) fn of_one_type(chooser: Chooser, exprs: Vec<Expr>, schema: &DFSchema) -> Result<(Vec<Expr>, Option<Field>)> {
     let fields = exprs.iter().map(|e| Ok(e.to_field(schema)?.1)).collect::<Result<Vec<FieldRef>>>()?;
     let open: Vec<bool> = exprs.iter().map(is_open).collect();
@@ -405,7 +405,7 @@ impl ScalarUDFImpl for Extreme {
 }
 
 impl Extreme {
-    /// Row by row the better of two, the first of equals; a NULL is worse than anything.
+    /// For each row, the better of two values. Of equal ones it is the first; a NULL is worse than anything.
     fn better(&self, best: &ArrayRef, next: &ArrayRef) -> Result<ArrayRef> {
         let (known, tried) = (comparable::compared_by(best)?, comparable::compared_by(next)?);
         let compare = make_comparator(&known, &tried, SortOptions::default())?;

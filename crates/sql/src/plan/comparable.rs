@@ -4,17 +4,18 @@
 //!    0 and NaNs with a sign (which `inf - inf` makes) below everything: a float that is compared becomes [`canonical`]
 //!    first.
 //! 2. Intervals are compared by [`crate::functions::interval::key`]: `1 day` equals `24:00:00`.
-//! 3. Where equal values become one (GROUP BY, DISTINCT, set operations, min, max), PostgreSQL keeps one of them. Of
-//!    floats that is one without a sign here; of intervals there is no telling, and they are refused (0A000).
+//! 3. If equal values become one (GROUP BY, DISTINCT, set operations, min, max), PostgreSQL keeps one of them. For
+//!    floats, Terrace keeps the one without a sign. For intervals it cannot know which one PostgreSQL keeps, so they
+//!    are refused (0A000).
 //! 4. Arrays and rows have no order here: Arrow puts NULL items first, and PostgreSQL last. Those that hold floats or
 //!    intervals are not compared at all. Both are refused (0A000).
 //!
 //! 5. Equal constants are equal expressions ([`value_alone`]).
 //!
-//! An analyzer rule, run last, so that the types are known.
+//! This is an analyzer rule. It runs last, so that the types are known.
 //!
-//! Report for Arrow 59 and DataFusion 55.2: `eq` of floats is bitwise but for nothing, so that `0.0 = -0.0` is false,
-//! in filters, joins and GROUP BY; SQL wants IEEE 754's equality there.
+//! Report for Arrow 59 and DataFusion 55.2: `eq` of floats compares bits, so `0.0 = -0.0` is false in filters, joins
+//! and GROUP BY. SQL needs IEEE 754's equality there.
 use crate::error::tunnel;
 use crate::functions::convert::value_alone;
 use crate::functions::interval;
@@ -93,7 +94,7 @@ fn is_plain(schema: &DFSchema) -> bool {
     schema.fields().iter().all(|f| matches!(by(f.data_type()), By::Themselves))
 }
 
-/// What a node compares by itself.
+/// Rewrites what a node itself compares: the keys of sorts, joins and so on.
 fn by_node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPlan>> {
     match plan {
         LogicalPlan::Sort(mut sort) => {
@@ -105,7 +106,7 @@ fn by_node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPl
             Ok(Transformed::yes(LogicalPlan::Sort(sort)))
         }
         LogicalPlan::Join(mut join) if !is_plain(schema) => {
-            // Names are resolved by now, and what asks for the columns of USING takes keys for columns.
+            // Names are resolved by now. Code that asks for the columns of USING expects the keys to be plain columns.
             join.join_constraint = JoinConstraint::On;
             for (left, right) in &mut join.on {
                 wrap(left, join.left.schema())?;
@@ -153,7 +154,7 @@ fn refused(what: &str) -> DataFusionError {
     tunnel(error.with_hint("Compare a number of seconds instead: extract(epoch FROM interval)."))
 }
 
-/// Puts what an expression is compared by in its place. Whether that is something else.
+/// Replaces an expression by the one that it is compared by. Answers whether the two differ.
 fn wrap(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     let wrapping: fn(Expr) -> Expr = match by(&expr.get_type(schema)?) {
         By::Themselves => return Ok(false),
@@ -169,7 +170,7 @@ fn wrap(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     Ok(true)
 }
 
-/// An expression that values are grouped by keeps its name.
+/// The same for an expression of GROUP BY, which keeps its name.
 fn wrap_group(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     if let Expr::GroupingSet(sets) = &*expr {
         for e in sets.distinct_expr() {
@@ -201,7 +202,7 @@ fn compares(op: Operator) -> bool {
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
-/// What [`rewrite`] has an arm for.
+/// Whether [`rewrite`] has an arm for an expression.
 fn has_arm(expr: &Expr) -> bool {
     match expr {
         Expr::BinaryExpr(binary) => compares(binary.op),
@@ -309,7 +310,7 @@ fn refuse_extremes(call: &AggregateFunction, schema: &DFSchema) -> Result<()> {
     Ok(())
 }
 
-/// A subquery's one column as what it is compared by.
+/// A subquery whose one column is replaced by what it is compared by.
 fn wrapped_subquery(subquery: Subquery) -> Result<Subquery> {
     let plan = subquery.subquery.as_ref().clone();
     let schema = plan.schema().clone();
@@ -321,7 +322,7 @@ fn wrapped_subquery(subquery: Subquery) -> Result<Subquery> {
     Ok(Subquery { subquery: Arc::new(plan), ..subquery })
 }
 
-/// An array as what its values are compared by.
+/// The array that the values of an array are compared by.
 pub(crate) fn compared_by(array: &ArrayRef) -> Result<ArrayRef> {
     match by(array.data_type()) {
         By::Themselves => Ok(array.clone()),

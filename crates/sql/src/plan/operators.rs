@@ -1,11 +1,11 @@
 //! Operators as PostgreSQL resolves them, before DataFusion coerces types its own way.
 //!
-//! 1. A quoted literal beside a typed value is of that value's type; so is a parameter whose type is open.
-//! 2. Numbers: of two integer types the wider, numeric over integers, double precision over numeric and over mixed
-//!    floats.
+//! 1. A quoted literal beside a typed value gets that value's type; so does a parameter whose type is open.
+//! 2. Numbers: two integer types become the wider one; an integer and a numeric become numeric; a numeric and a float,
+//!    and two different floats, become double precision.
 //! 3. Days: date + integer, date - date (integer); date and interval make a timestamp; timestamp - timestamp is an
 //!    interval.
-//! 4. char(n) compares without the blanks at a literal's end.
+//! 4. A char(n) is compared with a literal without the blanks at the literal's end.
 use crate::error::tunnel;
 use crate::functions::arithmetic::{self, Function, is_number};
 use crate::functions::arrays;
@@ -108,7 +108,7 @@ fn other_operator(op: Operator, left: &Expr, right: &Expr, schema: &DFSchema) ->
         return crate::functions::builtin::called("byteacat", vec![left, right], schema).map(Some);
     }
     let text = |t: &ArrowType, open: bool| open || is(t, DataType::Text);
-    // Something is text, or nothing is anything.
+    // One side is text, or no side has a type.
     if matches!(lt, ArrowType::List(_)) || matches!(rt, ArrowType::List(_)) {
         return Err(tunnel(EngineError::unsupported("|| of arrays is not supported")));
     }
@@ -154,7 +154,7 @@ pub(crate) fn with_operator_hint(mut error: EngineError) -> EngineError {
 
 fn folded(expr: Expr) -> Expr {
     match &expr {
-        // A text whose type is written is no open literal.
+        // A text with a written type is not an open literal.
         Expr::Cast(_) => match constant(&expr) {
             Some(ScalarValue::Utf8(_)) | None => expr,
             Some(value) => Expr::Literal(value, None),
@@ -163,8 +163,8 @@ fn folded(expr: Expr) -> Expr {
     }
 }
 
-/// Operators over types that are settled: a UNION's columns, and a CASE, may have been told otherwise when they were
-/// planned. Numbers are made of one type here.
+/// An operator, once the types of its arguments are settled. (A UNION's columns, and a CASE, may have had another type
+/// when the operator was planned.) Numbers get one type here.
 pub(crate) fn realigned(mut call: ScalarFunction, schema: &DFSchema) -> Result<ScalarFunction> {
     if let Some(bits) = Bits::named(call.func.name()) {
         return bits.realigned(call, schema);
@@ -205,8 +205,8 @@ pub(crate) fn retyped(binary: BinaryExpr, schema: &DFSchema) -> Result<Expr> {
     }
 }
 
-/// CASE with the type that all its branches will have: DataFusion tells the first one's. Where that is right it stays
-/// as it stands, so that it is still the same as in GROUP BY.
+/// CASE with the type that all its branches will have. (DataFusion gives the type of the first branch. If that is
+/// right, the CASE is not changed, so that it still equals the one in GROUP BY.)
 fn chosen(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     if !matches!(expr, Expr::Case(_)) {
         return Ok(expr);
@@ -215,11 +215,11 @@ fn chosen(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(if resolved.get_type(schema)? == expr.get_type(schema)? { expr } else { resolved })
 }
 
-/// Invariant 1. What stays open is DataFusion's to resolve.
+/// Invariant 1. DataFusion resolves what stays open.
 fn resolve_open(function: Option<Function>, left: Expr, right: Expr, schema: &DFSchema) -> Result<(Expr, Expr)> {
     let close = |open: Expr, typed: &Expr| -> Result<Expr> {
         let Ok((_, field)) = typed.to_field(schema) else { return Ok(open) };
-        // A quoted literal beside an interval is one; so it is where it is added to a timestamp.
+        // A quoted literal beside an interval is an interval. So is one that is added to a timestamp.
         let moved = matches!(field.data_type(), ArrowType::Timestamp(..)) && function == Some(Function::Add);
         let compared = matches!(function, None | Some(Function::Add | Function::Subtract));
         if moved || (compared && matches!(field.data_type(), ArrowType::Interval(_))) {
@@ -280,7 +280,7 @@ fn is_open(expr: &Expr) -> bool {
     matches!(expr, Expr::Literal(ScalarValue::Utf8(Some(_)), _) | Expr::Placeholder(Placeholder { field: None, .. }))
 }
 
-/// The type of something open beside a value of this type.
+/// The type that an open expression gets beside a value of this type.
 fn taken_as(function: Option<Function>, beside: DataType) -> Option<DataType> {
     match (function, beside) {
         (_, DataType::Numeric(_)) => Some(DataType::Numeric(None)),
@@ -288,13 +288,13 @@ fn taken_as(function: Option<Function>, beside: DataType) -> Option<DataType> {
         (Some(_), DataType::Int2 | DataType::Int4 | DataType::Int8 | DataType::Float4 | DataType::Float8) => {
             Some(beside)
         }
-        // An interval, mostly: DataFusion coerces to it.
+        // It is an interval in most cases: DataFusion coerces to it.
         (Some(_), _) => None,
         (None, beside) => Some(beside),
     }
 }
 
-/// Of one type (invariant 2); two numerics keep their precision and scale.
+/// Makes two numbers one type (invariant 2); two numerics keep their precision and scale.
 fn alike(left: Expr, lt: &ArrowType, right: Expr, rt: &ArrowType) -> (Expr, Expr) {
     let common = arithmetic::common(lt, rt);
     let to = |t: &ArrowType| match (&common, arithmetic::digits(t)) {
@@ -376,13 +376,13 @@ fn with_days(function: Function, left: &Expr, lt: &ArrowType, right: &Expr, rt: 
     })
 }
 
-/// A date as its midnight, of the session's zone where the other side has one.
+/// A date as the time of its midnight; in the session's zone if the other side has a zone.
 fn to_time(expr: &Expr, t: &ArrowType, to: DataType) -> Expr {
     if engine_type(t) == Some(to) { expr.clone() } else { convert(expr.clone(), to) }
 }
 
-/// A parameter beside a char(n) whose type was told before, and a varchar, which is compared as char(n) is; a text is
-/// not.
+/// Beside a char(n): takes the blanks from a parameter whose type was given, and from a varchar, which is compared as a
+/// char(n) is. A text keeps its blanks.
 pub(crate) fn stripped(expr: Expr, beside: &Expr, schema: &DFSchema) -> Expr {
     let of = |expr: &Expr| expr.to_field(schema).ok().and_then(|(_, field)| field_type(&field));
     let kept = match &expr {
@@ -424,7 +424,8 @@ fn compared(left: Expr, lt: &ArrowType, right: Expr, rt: &ArrowType, schema: &DF
     Ok((left, right))
 }
 
-/// A constant number as a value of the type of what it is compared with, where it is one: so an index serves it.
+/// A constant number, converted to the type of the column that it is compared with, if it fits: then an index can be
+/// used.
 pub(crate) fn narrowed(scalar: &ScalarValue, beside: &Field) -> Option<ScalarValue> {
     let wanted = field_type(beside)?;
     if matches!(wanted, DataType::Float4 | DataType::Float8) || scalar.is_null() || scalar.data_type().is_floating() {

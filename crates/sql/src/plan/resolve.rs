@@ -162,7 +162,7 @@ fn like_operator(binary: &BinaryExpr) -> Option<Like> {
     Some(Like::new(negated, binary.left.clone(), binary.right.clone(), None, any_case))
 }
 
-/// What DataFusion would make texts of, or arrays of arrays' texts.
+/// Refuses arguments that DataFusion would turn into texts, or into arrays of texts.
 fn check_aggregated(name: &str, args: &[Expr], schema: &DFSchema) -> Result<()> {
     let types = args.iter().map(|arg| arg.get_type(schema)).collect::<Result<Vec<ArrowType>>>()?;
     match (name, types.first()) {
@@ -215,7 +215,7 @@ fn function(call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
     Ok(chosen)
 }
 
-/// An operand as it will be, where its type is asked for while the query is planned.
+/// An operand with its final type, for code that asks for the type while the query is planned.
 pub(crate) fn resolved(operand: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(operand.transform_up(|e| rewrite(e, schema))?.data)
 }
@@ -225,7 +225,7 @@ pub(crate) fn compared(exprs: Vec<Expr>, schema: &DFSchema) -> Result<Vec<Expr>>
     aligned(exprs, schema, For::Comparing)
 }
 
-/// The type that all are compared as (`becomes`: or become one value of), where they have different ones; open ones do
+/// The common type of values that are compared (`becomes`: that become one value), if their types differ. Open ones do
 /// not count.
 fn common(fields: &[FieldRef], open: &[bool], becomes: bool) -> Option<DataType> {
     let typed = || fields.iter().zip(open).filter(|(_, open)| !**open).map(|(field, _)| field);
@@ -237,7 +237,7 @@ fn common(fields: &[FieldRef], open: &[bool], becomes: bool) -> Option<DataType>
         return None;
     }
     if all(is_number) {
-        // A real is compared with another number as doubles; in a list, and as a result, it stays one.
+        // A real and another number are compared as doubles; in a list, and as a result, a real stays a real.
         let single = becomes && !any(|t| matches!(t, ArrowType::Float64));
         return any(is_float).then_some(if single { DataType::Float4 } else { DataType::Float8 });
     }
@@ -248,7 +248,7 @@ fn common(fields: &[FieldRef], open: &[bool], becomes: bool) -> Option<DataType>
     None
 }
 
-/// What expressions are made of one type for.
+/// Why expressions get one type.
 #[derive(Clone, Copy, PartialEq)]
 enum For {
     Comparing,
@@ -260,7 +260,7 @@ enum For {
     Case,
 }
 
-/// Expressions that are compared with each other, as such (invariant 2).
+/// Expressions that are compared with each other, made of one type (invariant 2).
 fn aligned(exprs: Vec<Expr>, schema: &DFSchema, what_for: For) -> Result<Vec<Expr>> {
     let exprs = chars::first_beside_others(exprs, schema, what_for == For::Case)?;
     let fields = exprs.iter().map(|e| Ok(e.to_field(schema)?.1)).collect::<Result<Vec<FieldRef>>>()?;
@@ -299,7 +299,7 @@ fn aligned(exprs: Vec<Expr>, schema: &DFSchema, what_for: For) -> Result<Vec<Exp
     Ok(placed)
 }
 
-/// Something open beside a field, or as a type that was agreed on.
+/// An open expression, with the type of the field beside it, or with the type `to`.
 fn close(expr: Expr, beside: &FieldRef, to: Option<DataType>) -> Result<Expr> {
     let wanted = to.or_else(|| field_type(beside)).map(|wanted| match wanted {
         DataType::Numeric(_) => DataType::Numeric(None),
@@ -313,7 +313,7 @@ fn close(expr: Expr, beside: &FieldRef, to: Option<DataType>) -> Result<Expr> {
             Ok(Expr::Literal(ScalarValue::Utf8(Some(text.trim_end_matches(' ').into())), None))
         }
         (expr @ Expr::Literal(ScalarValue::Utf8(_), None), Some(text)) if text.is_text() => Ok(expr),
-        // What integers are compared with may have a fraction, or be out of their range: it is a number then.
+        // A value that integers are compared with may have a fraction, or be out of their range: then it is a numeric.
         (Expr::Literal(text @ ScalarValue::Utf8(_), None), Some(wanted)) => {
             Ok(Expr::Literal(convert_scalar(&text, wanted)?, None))
         }
@@ -356,7 +356,7 @@ fn case_of(case: Case, schema: &DFSchema) -> Result<Expr> {
     Ok(choosers::answered(Expr::Case(Case { expr: base, when_then_expr, else_expr }), of.as_ref()))
 }
 
-/// What follows WHEN is a condition where CASE names no value. 42804
+/// Checks that WHEN has a condition, in a CASE without a value. 42804
 fn condition(when: &Expr, schema: &DFSchema) -> Result<()> {
     let of = when.get_type(schema)?;
     if matches!(of, ArrowType::Boolean | ArrowType::Null) || is_open(when) {
@@ -366,7 +366,7 @@ fn condition(when: &Expr, schema: &DFSchema) -> Result<()> {
     Err(tunnel(EngineError::new("42804", message)))
 }
 
-/// The items of an array that is written out, of one type where they are numbers or times.
+/// The items of an array that is written out; numbers, and times, get one type.
 pub(crate) fn items_of_array(list: Vec<Expr>, schema: &DFSchema) -> Result<Vec<Expr>> {
     let typed = list.iter().filter(|item| !is_open(item)).map(|item| item.get_type(schema));
     let types = typed.collect::<Result<Vec<ArrowType>>>()?;
@@ -412,7 +412,7 @@ fn in_list(list: InList, schema: &DFSchema) -> Result<Expr> {
     Ok(joined(parts, if negated { Operator::And } else { Operator::Or }))
 }
 
-/// Whether it matters which items of a list are compared in one type.
+/// Whether the answer depends on which items of a list get one type.
 fn differ(field: &Field, list: &[Expr], schema: &DFSchema) -> Result<bool> {
     if !list.iter().any(reads_row) {
         return Ok(false);
@@ -425,7 +425,7 @@ fn differ(field: &Field, list: &[Expr], schema: &DFSchema) -> Result<bool> {
     Ok(apart && (types.iter().any(is_float) || types.iter().any(is_time)))
 }
 
-/// Halved again and again, so that the tree of many is not deep.
+/// Joins the parts as a balanced tree, so that a tree of many parts is not deep.
 fn joined(mut parts: Vec<Expr>, op: Operator) -> Expr {
     if parts.len() < 2 {
         return parts.pop().unwrap_or_else(|| Expr::Literal(ScalarValue::Boolean(Some(op == Operator::And)), None));
@@ -435,8 +435,8 @@ fn joined(mut parts: Vec<Expr>, op: Operator) -> Expr {
     Expr::BinaryExpr(BinaryExpr { left, op, right })
 }
 
-/// A list whose items, behind what is looked for among them, are as they are compared. What its type, `field`, cannot
-/// be is left out, for nothing equals it.
+/// `x IN (..)` over values that have one type already: first x, then the items. An item that no value of x's type
+/// (`field`) can equal is left out.
 fn listed(field: &Field, mut exprs: Vec<Expr>, negated: bool, schema: &DFSchema) -> Result<Expr> {
     let exact = |t: &ArrowType| is_number(t) && !is_float(t);
     let items = exprs.split_off(1);
@@ -454,7 +454,7 @@ fn listed(field: &Field, mut exprs: Vec<Expr>, negated: bool, schema: &DFSchema)
         }
     }
     if kept.is_empty() {
-        // NULL of NULL, else no (or yes).
+        // NULL if x is NULL, otherwise false (or true).
         return Ok(if negated { expr.clone().eq(expr) } else { expr.clone().not_eq(expr) });
     }
     Ok(Expr::InList(InList { expr: Box::new(expr), list: kept, negated }))
@@ -532,7 +532,8 @@ fn null_test(value: Expr, schema: &DFSchema, not: bool) -> Result<Expr> {
     Ok(all.unwrap_or_else(|| Expr::Literal(ScalarValue::Boolean(Some(true)), None)))
 }
 
-/// What DataFusion's window functions take for something else: NULL rows back, the value of no row, each value once.
+/// Refuses arguments that DataFusion's window functions misread: DISTINCT, and numbers of rows that are NULL or not
+/// positive.
 fn refuse_window_arguments(name: &str, params: &WindowFunctionParams) -> Result<()> {
     if params.distinct {
         return Err(tunnel(EngineError::unsupported("DISTINCT is not supported for window functions")));
@@ -585,8 +586,8 @@ fn align_default(name: &str, args: &mut [Expr], schema: &DFSchema) -> Result<()>
     Ok(())
 }
 
-/// Columns of floats beside other numbers become floats on all sides, and times the widest of them: DataFusion would go
-/// by nanoseconds. Columns of NULLs alone become texts.
+/// If a column has floats beside other numbers, it becomes a float in all queries. Times become the widest of them
+/// (DataFusion would compare nanoseconds). A column that is NULL in all queries becomes a text.
 fn align_union(mut union: Union) -> Result<LogicalPlan> {
     let open = |expr: &Expr| matches!(expr, Expr::Alias(alias) if is_open(&alias.expr)) || is_open(expr);
     union.inputs = chars::united(typed_parameters(union.inputs)?, open)?;
@@ -600,7 +601,7 @@ fn align_union(mut union: Union) -> Result<LogicalPlan> {
             let double = types.contains(&&ArrowType::Float64);
             *to = Some(if double { DataType::Float8 } else { DataType::Float4 });
         }
-        // What has no type in any of them is text, also for a UNION around this one.
+        // A column that has no type in any query is text, also for a UNION around this one.
         if union.inputs.iter().all(|input| is_null(input, at)) {
             *to = Some(DataType::Text);
         }
@@ -616,8 +617,8 @@ fn align_union(mut union: Union) -> Result<LogicalPlan> {
     Ok(LogicalPlan::Union(Union { inputs, schema }))
 }
 
-/// The columns of a UNION as they will be, for what stands above it: DataFusion tells those of the first query until it
-/// coerces types.
+/// The final columns of a UNION, for the nodes above it. (Until DataFusion coerces types, it gives those of the first
+/// query.)
 fn told(inputs: &[Arc<LogicalPlan>], schema: &DFSchema) -> Result<DFSchema> {
     let will_be = |at: usize| -> Option<ArrowType> {
         let types = inputs.iter().map(|input| input.schema().field(at).data_type());
@@ -638,8 +639,8 @@ fn told(inputs: &[Arc<LogicalPlan>], schema: &DFSchema) -> Result<DFSchema> {
     DFSchema::new_with_metadata(fields.collect(), schema.metadata().clone())
 }
 
-/// Queries of a UNION with each parameter whose type is open as what the other queries have in its column: the first
-/// type that is known, or text.
+/// The queries of a UNION, with a type for each open parameter: the first known type of its column in the other
+/// queries, or text.
 fn typed_parameters(mut inputs: Vec<Arc<LogicalPlan>>) -> Result<Vec<Arc<LogicalPlan>>> {
     let parameter = |expr: &Expr| match expr {
         Expr::Alias(alias) => matches!(*alias.expr, Expr::Placeholder(Placeholder { field: None, .. })),
@@ -677,7 +678,7 @@ fn typed_parameters(mut inputs: Vec<Arc<LogicalPlan>>) -> Result<Vec<Arc<Logical
     Ok(inputs)
 }
 
-/// Whether a column has no type. (A UNION tells its first query's until it is settled.)
+/// Whether a column has no type. (Until a UNION is settled, it gives the type of its first query.)
 fn is_null(query: &LogicalPlan, at: usize) -> bool {
     match query {
         LogicalPlan::Union(union) => union.inputs.iter().all(|input| is_null(input, at)),
@@ -685,7 +686,7 @@ fn is_null(query: &LogicalPlan, at: usize) -> bool {
     }
 }
 
-/// A query with the columns converted that have another type; `None`: a column stays.
+/// A query with its columns converted to the types of `to`; `None`: the column stays as it is.
 fn converted(input: &Arc<LogicalPlan>, to: &[Option<DataType>]) -> Result<Arc<LogicalPlan>> {
     let schema = input.schema().clone();
     let change = |at: usize| to[at].filter(|to| schema.field(at).data_type() != &arrow_type(*to));
@@ -703,8 +704,8 @@ fn converted(input: &Arc<LogicalPlan>, to: &[Option<DataType>]) -> Result<Arc<Lo
     Ok(Arc::new(LogicalPlanBuilder::from(input.as_ref().clone()).project(columns)?.build()?))
 }
 
-/// The sides of INTERSECT and EXCEPT: their columns become the wider number, or the wider time, of both. (DataFusion
-/// compares them as such, and answers the left one's.)
+/// The sides of INTERSECT and EXCEPT: their columns get the wider type of the two, if both are numbers or both are
+/// times. (DataFusion compares them in that type, but answers the left side's.)
 fn align_sides(mut join: Join) -> Result<Join> {
     let pairs = join.left.schema().fields().iter().zip(join.right.schema().fields());
     let to: Vec<(Option<DataType>, Option<DataType>)> =

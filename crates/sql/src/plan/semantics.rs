@@ -1,8 +1,8 @@
 //! PostgreSQL's meaning of casts and operators.
 //!
-//! An analyzer rule, run after type coercion, puts the functions of [`crate::functions::convert`] in the place of
-//! DataFusion's cast wherever the two differ, and the checked functions of [`crate::functions::arithmetic`] in the
-//! place of what is left of DataFusion's operators. Names of result columns stay.
+//! This is an analyzer rule that runs after type coercion. It replaces DataFusion's cast by the functions of
+//! [`crate::functions::convert`] wherever the two differ. It replaces DataFusion's remaining operators by the checked
+//! functions of [`crate::functions::arithmetic`]. Result columns keep their names.
 use crate::cast::{Castable, cannot_cast, castable};
 use crate::error::tunnel;
 use crate::functions::arithmetic::{Function, is_number};
@@ -75,7 +75,7 @@ fn rewrite_cast(cast: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
     if widens(source.data_type(), cast.field.data_type()) && !written {
         return Ok(Transformed::no(Expr::Cast(cast)));
     }
-    // What DataFusion coerces to views, dictionaries or other units stays its affair.
+    // Casts to views, dictionaries or other units are DataFusion's own, and stay as they are.
     if cast.field.data_type() != &crate::values::arrow_type(to) {
         return Ok(Transformed::no(Expr::Cast(cast)));
     }

@@ -1,5 +1,5 @@
-//! ALTER SYSTEM SET and RESET: settings of the server. Whoever runs the server carries them out and keeps them
-//! ([`SystemSettings`]).
+//! ALTER SYSTEM SET and RESET change settings of the server. The program that runs the server makes the change and
+//! stores it ([`SystemSettings`]).
 use crate::error::unsupported;
 use crate::session::Session;
 use crate::statement::outcome::{Outcome, command};
@@ -30,8 +30,8 @@ impl Session {
             },
             Some(_) => return Err(unsupported("a list of values of a setting of the server")),
         };
-        // To its end, even if the client leaves or no longer waits for it: a change half made would leave the tier, its
-        // file and the settings' file in disagreement.
+        // The task runs to its end, even if the client leaves or no longer waits: after half a change, the tier, its
+        // file and the settings file would disagree.
         let (told, outcome) = oneshot::channel();
         let (settings, name) = (settings.clone(), name.name.clone());
         self.database.engine.spawn("alter-system", async move {

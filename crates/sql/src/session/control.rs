@@ -1,5 +1,5 @@
-//! Statements about the session itself: BEGIN, COMMIT and ROLLBACK; SET, RESET and SHOW; and where the others of the
-//! kind go.
+//! Statements about the session itself: BEGIN, COMMIT and ROLLBACK; SET, RESET and SHOW. Others of the kind are passed
+//! on from here.
 use crate::cancel::CancelToken;
 use crate::error::unsupported;
 use crate::session::Session;
@@ -18,8 +18,8 @@ use terrace_grammar::statement::{
 };
 
 impl Session {
-    /// What the session carries out: it needs no transaction, or makes and ends one. Commits and rollbacks are never
-    /// cancelled.
+    /// Carries out a command of the session. It needs no transaction, or begins and ends one. Commits and rollbacks are
+    /// never cancelled.
     pub(crate) async fn command(
         &mut self,
         prepared: &Prepared,
@@ -228,7 +228,7 @@ fn isolation(modes: &[TransactionMode]) -> Result<Option<Isolation>> {
             TransactionMode::Isolation(Level::Serializable) => {
                 return Err(unsupported("isolation level SERIALIZABLE"));
             }
-            // It is about SERIALIZABLE alone.
+            // It matters for SERIALIZABLE only.
             TransactionMode::ReadOnly(_) | TransactionMode::Deferrable(_) => {}
         }
     }

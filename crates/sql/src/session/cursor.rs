@@ -1,10 +1,10 @@
 //! Cursors: DECLARE, FETCH, MOVE, CLOSE.
 //!
-//! 1. A cursor is the stream of its query's rows, and what is left of a batch that was begun. It goes forward only.
+//! 1. A cursor is the stream of its query's rows, and the rest of a batch that was begun. It goes forward only.
 //! 2. It belongs to its transaction block and is closed with it. ROLLBACK TO closes those that were declared since.
 //! 3. Its rows are of the snapshot that DECLARE took. (Later changes of its own transaction may show.) A cursor WITH
 //!    HOLD outlives its transaction if that commits. The rest of its rows is read into memory before the commit, or at
-//!    once if there is no block (53200 if they do not fit).
+//!    once if there is no block (53200 if it does not fit).
 use crate::cancel::CancelToken;
 use crate::error::{from_datafusion, unsupported};
 use crate::session::Session;
@@ -27,7 +27,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 pub(crate) struct Cursor {
     schema: SchemaRef,
-    /// Held while rows of it are on their way.
+    /// Locked while its rows are sent.
     rows: Arc<Mutex<Remaining>>,
     /// The savepoints that there were.
     savepoints: usize,
@@ -38,7 +38,7 @@ pub(crate) struct Cursor {
     transaction: u64,
     /// That transaction has committed, and the cursor is held.
     kept: bool,
-    /// The snapshot of its rows: that of an idle transaction but while a FETCH runs.
+    /// The snapshot of its rows. It counts as that of an idle transaction, except while a FETCH runs.
     paused: Option<Paused>,
 }
 
@@ -92,7 +92,7 @@ impl Remaining {
     }
 }
 
-/// How many rows forward. 55000 where it goes back.
+/// How many rows a FETCH goes forward. 55000 if it goes back.
 fn rows_forward(direction: Direction) -> Result<u64> {
     match direction {
         Direction::Forward(i64::MAX) => Ok(u64::MAX),
@@ -113,7 +113,7 @@ fn no_cursor(name: &str) -> EngineError {
     EngineError::new("34000", format!("cursor \"{name}\" does not exist"))
 }
 
-/// Refuses what a cursor cannot be.
+/// Refuses options that a cursor cannot have.
 pub(crate) fn refuse_form(declare: &Declare) -> Result<()> {
     let locked = declare.hold && !declare.query.locking.is_empty();
     let refused = [
@@ -166,7 +166,7 @@ impl Session {
             return Err(unsupported("a cursor for a query without rows"));
         };
         let token = Arc::<CancelToken>::default();
-        // FETCH has statistics of its own.
+        // Each FETCH is counted by itself.
         let running = self.running.take();
         let (schema, stream) = self.rows(rows, token.clone(), prepared.depth);
         self.running = running;
@@ -181,7 +181,7 @@ impl Session {
         if hold && block != Block::Explicit {
             remaining.hold(self.pool()).await?;
         }
-        // Alone, its transaction ended with its last row.
+        // Outside of a block, its transaction has ended with its last row.
         let kept = hold && block == Block::None;
         let rows = Arc::new(Mutex::new(remaining));
         let cursor = Cursor { schema, rows, savepoints, token, hold, transaction, kept, paused };
@@ -196,7 +196,8 @@ impl Session {
         slot.txn.is_some().then_some(slot.number)
     }
 
-    /// A transaction is about to commit: its cursors WITH HOLD shall need it no longer (invariant 2).
+    /// A transaction is about to commit: reads the rest of its cursors WITH HOLD, so that they no longer need it
+    /// (invariant 3).
     pub(crate) async fn hold_cursors(&self) -> Result<()> {
         for (name, cursor) in self.cursors.iter().filter(|(_, cursor)| cursor.hold && !cursor.kept) {
             let mut rows = cursor.rows.try_lock().map_err(|_| in_use(name))?;
@@ -205,12 +206,12 @@ impl Session {
         Ok(())
     }
 
-    /// A transaction is about to end; `committing`: it commits, and its cursors WITH HOLD may be needed still.
+    /// A transaction is about to end; `committing`: it commits, so its cursors WITH HOLD stay.
     pub(crate) fn close_cursors_but_of(&mut self, committing: Option<u64>) {
         self.cursors.retain(|_, cursor| cursor.kept || cursor.hold && Some(cursor.transaction) == committing);
     }
 
-    /// No transaction is open any more. `committed`: the one that ended so.
+    /// The transaction has ended. `committed`: its number, if it has committed.
     pub(crate) fn end_cursors(&mut self, committed: Option<u64>) {
         self.cursors.retain(|_, cursor| {
             if cursor.hold && Some(cursor.transaction) == committed {
@@ -285,13 +286,13 @@ impl Session {
         self.cursors.retain(|_, cursor| cursor.savepoints <= savepoint);
     }
 
-    /// The savepoint of that number, and those after it, are part of what is around them.
+    /// The savepoint of that number, and those after it, are released: their cursors belong to the one before.
     pub(crate) fn keep_cursors_of(&mut self, savepoint: usize) {
         self.cursors.values_mut().for_each(|cursor| cursor.savepoints = cursor.savepoints.min(savepoint));
     }
 }
 
-/// Rows of a cursor on their way.
+/// Rows of a cursor that are being sent.
 struct Fetching {
     rows: OwnedMutexGuard<Remaining>,
     left: u64,

@@ -1,4 +1,5 @@
-//! Statements whose text is long: what parsing and planning them takes is counted for as long as their tree is there.
+//! Statements with a long text: the memory that parsing and planning them takes is counted as long as their tree
+//! exists.
 mod text;
 
 use crate::cancel::CancelToken;
@@ -13,17 +14,17 @@ use terrace_engine::Result;
 use terrace_env::Env;
 use text::weight;
 
-/// Bytes of a text that nobody needs to weigh.
+/// Texts of at most so many bytes are not counted.
 const LIGHT: usize = 8 << 10;
 
-/// A statement whose tree is large: what it takes is counted for as long as it is there.
+/// A statement with a large tree. The tree's memory is counted as long as this exists.
 pub(crate) struct Heavy {
     memory: MemoryReservation,
     env: Env,
 }
 
 impl Drop for Prepared {
-    /// Giving back a million nodes takes long: nobody waits for it.
+    /// Freeing a million nodes takes long, so another thread does it and nobody waits.
     fn drop(&mut self) {
         let tree = self.statement.take();
         let depth = self.depth;
@@ -40,7 +41,8 @@ impl Drop for Prepared {
 }
 
 impl Session {
-    /// What parsing and planning a text will take, out of the budget of all queries (53200); none for a short one.
+    /// Reserves what parsing and planning a text will take from the budget of all queries (53200); nothing for a short
+    /// one.
     pub(crate) fn heavy(&self, sql: &str) -> Result<Option<Heavy>> {
         if sql.len() < LIGHT {
             return Ok(None);

@@ -4,7 +4,7 @@
 //!    called "".
 //! 2. They belong to the session: no rollback brings one back or takes one away.
 //! 3. EXECUTE runs the statement that it was described with, or fails.
-//! 4. What named ones take is bounded, for each session and for all together.
+//! 4. The memory of named statements is bounded, for each session and for all together.
 use crate::cancel::CancelToken;
 use crate::database::Account;
 use crate::error::unsupported;
@@ -34,7 +34,8 @@ pub struct Named {
 const SESSION_BYTES: usize = 128 << 20;
 const ALL_BYTES: usize = 1 << 30;
 
-/// What a statement takes: measured, parsed and planned, of plain statements and of long lists of literals.
+/// The memory that a statement takes. (Measured with parsed and planned statements: plain ones, and long lists of
+/// literals.)
 fn bytes_of(sql: &str) -> usize {
     (16 << 10) + 150 * sql.len()
 }
@@ -55,7 +56,7 @@ impl Kept {
             let hint = "Close some (DEALLOCATE), or use the unnamed statement.";
             EngineError::new(state, message).with_hint(hint)
         };
-        // What is charged too much for a moment refuses somebody else at worst.
+        // Too much may be charged for a moment. At worst, another statement is refused meanwhile.
         let kept = Kept { statement: Arc::new(statement), bytes, accounts: [own.clone(), all.clone()] };
         let [own, all] = [own, all].map(|account| account.fetch_add(bytes, Ordering::Relaxed) + bytes);
         match () {
@@ -175,7 +176,7 @@ impl Session {
         }))
     }
 
-    /// Whether what the client did before belongs to the same transaction.
+    /// Whether earlier statements of the client belong to the same transaction.
     async fn in_block(&self) -> bool {
         match self.shared.block() {
             Block::None => false,
@@ -189,7 +190,7 @@ impl Session {
         self.parsed = Default::default();
     }
 
-    /// What an EXECUTE of that name runs.
+    /// The statement that an EXECUTE of that name runs.
     pub(crate) fn executed(&self, name: &str) -> Result<&Arc<Named>> {
         let named = self.named(name)?;
         match named.prepared.executes {
@@ -198,7 +199,7 @@ impl Session {
         }
     }
 
-    /// Runs what an EXECUTE names.
+    /// Runs the statement that an EXECUTE names.
     pub(crate) fn execute_inner<'e>(
         &'e mut self,
         inner: &'e Arc<Prepared>,
@@ -281,7 +282,7 @@ fn stated_type(written: &TypeName) -> Result<Option<DataType>> {
     }
 }
 
-/// An argument goes to a parameter where a value of INSERT goes to a column.
+/// The error of an argument of the wrong type: that of a value of INSERT, but about a parameter instead of a column.
 fn not_a_column(mut error: EngineError) -> EngineError {
     if error.state.0 == "42804"
         && let Some(parameter) = error.column.take()

@@ -21,21 +21,21 @@ pub struct Prepared {
     pub arrays: BTreeMap<usize, u32>,
     /// Result columns, `None` where it returns no rows.
     pub columns: Option<SchemaRef>,
-    /// What is to be told of its text, each time that it is run in the simple protocol, or is prepared.
+    /// Notices about its text. They are sent each time that it runs in the simple protocol, or is prepared.
     pub notices: Vec<EngineError>,
     /// `None`: the text held no statement.
     pub(crate) statement: Option<Tree>,
     /// A bound on its tree's depth.
     pub(crate) depth: usize,
-    /// Where it is a statement on one row by its key, recognised against some version of the catalogue.
+    /// If it is a statement on one row by its key: what was recognised, for one version of the catalogue.
     pub(crate) by_key: Mutex<Option<Arc<ByKey>>>,
-    /// Where it is EXECUTE: the statement that it runs.
+    /// If it is EXECUTE: the statement that it runs.
     pub(crate) executes: Option<Arc<Prepared>>,
-    /// What its tree takes, where that is much.
+    /// The memory of its tree, if that is much.
     pub(crate) heavy: Option<Heavy>,
     /// Where its runs are counted.
     pub(crate) entry: OnceLock<Arc<Entry>>,
-    /// What whoever sends its rows keeps with it.
+    /// A place where the sender of its rows keeps what it needs.
     pub attached: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 

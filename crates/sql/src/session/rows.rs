@@ -1,4 +1,4 @@
-//! Rows of a statement on their way to the client; at their end the statement ends.
+//! The rows of a statement while they are sent to the client. When they end, the statement ends.
 use crate::cancel::{CancelToken, Canceller};
 use crate::error::from_datafusion;
 use crate::memory::Work;
@@ -22,9 +22,9 @@ use terrace_engine::Result;
 use terrace_env::Env;
 use terrace_storage::{Reads, counting};
 
-/// What came of a statement's work in its transaction.
+/// The result of a statement's work in its transaction.
 pub(crate) enum Worked {
-    /// It is handed out as it is: a statement by key has run.
+    /// It is finished, and handed out as it is: a statement by key has run.
     Handed(Outcome),
     /// In the transaction of that number.
     Done { done: Done, number: u64 },

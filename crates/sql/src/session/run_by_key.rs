@@ -2,9 +2,9 @@
 //! its own and does not wait: the stored row is shown to the sender under its page's latch. A change by key is shown as
 //! running only if it has to wait.
 //!
-//! 1. A look-up answers what [`Session::execute`] would answer. Where it might not (a failed block, a snapshot that
-//!    stands still, a definition that changes, a wrong value, a page that must be read), the look-up does nothing, and
-//!    the caller executes the statement.
+//! 1. A look-up answers what [`Session::execute`] would answer. Where it might not (a failed block, a snapshot of a
+//!    whole transaction, a definition that changes, a wrong value, a page that must be read), the look-up does nothing,
+//!    and the caller executes the statement.
 //! 2. The statement is counted as any other. From its first wait on, it is shown as running and can be cancelled.
 use crate::by_key::{Bound, ByKey, ByKeyDone, batch};
 use crate::session::Session;
@@ -36,7 +36,7 @@ impl<'a> FoundRow<'a> {
         self.columns.iter().map(move |column| self.row.get(*column))
     }
 
-    /// As `execute` would answer it; `schema`: the statement's.
+    /// The row as `execute` would answer it; `schema`: the statement's.
     pub fn batch(self, schema: &SchemaRef) -> Result<RecordBatch> {
         batch(self.row.table, self.columns, schema, [self.row].into_iter())
     }
@@ -96,7 +96,7 @@ impl Session {
         Some(rows)
     }
 
-    /// What a statement is, where it is a change by key that `execute_change` may run.
+    /// What was recognised of a statement, if it is a change by key that `execute_change` may run.
     pub(crate) fn change_by_key(&self, statement: &Prepared, parameters: &[Datum]) -> Option<Arc<ByKey>> {
         let by_key = statement.by_key.lock().clone().filter(|by_key| by_key.writes())?;
         let ready = match self.shared.block() {
@@ -171,6 +171,7 @@ impl Session {
 /// What became of a change by key.
 pub(crate) enum Changed {
     Done(Result<Outcome>),
-    /// Nothing: it must be executed in the general way. With it, if it had to wait, goes what shows it as running.
+    /// It was not run and must be executed in the general way. If it had to wait, it is shown as running already: that
+    /// is handed on.
     General(Option<Arc<Running>>),
 }

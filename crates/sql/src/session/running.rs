@@ -1,6 +1,7 @@
-//! A statement that runs: it is shown as running, and is put into the books when it ends.
+//! A statement that runs: it is shown as running, and is counted when it ends.
 //!
-//! 1. What belongs to a running statement (its rows, its COPY) shares its [`Running`]. The last one dropped ends it.
+//! 1. The parts of a running statement (its rows, its COPY) share its [`Running`]. When the last of them is dropped,
+//!    the statement ends.
 use crate::observe::{Cost, Observed};
 use crate::session::prepared::Prepared;
 use crate::statement::shared::Shared;
@@ -58,7 +59,7 @@ impl Drop for Running {
     }
 }
 
-/// A statement that has run, to its end, without being shown as running; `rows`: unless it failed.
+/// Counts a statement that has ended and was never shown as running. `rows`: none if it failed.
 pub(crate) fn ran(
     observed: &Observed,
     shared: &Shared,

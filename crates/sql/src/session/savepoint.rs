@@ -1,9 +1,9 @@
 //! SAVEPOINT, ROLLBACK TO SAVEPOINT, RELEASE.
 //!
-//! 1. A savepoint is a place in the transaction's undo: going back undoes what came after. Locks taken since stay, rows
-//!    given back are free for others.
-//! 2. A statement that fails undoes everything since the newest savepoint at once, so that others need not wait for
-//!    what cannot be kept; the block then is `Failed` until ROLLBACK TO, or its end.
+//! 1. A savepoint is a place in the transaction's undo. Going back to it undoes all later changes. Locks that were
+//!    taken since stay; rows whose changes were undone are free for others.
+//! 2. When a statement fails, everything since the newest savepoint is undone at once, because it cannot be kept and
+//!    others might wait for it. The block is then `Failed` until ROLLBACK TO, or until its end.
 //! 3. Savepoints belong to the transaction and go with it.
 use crate::session::Session;
 use crate::statement::outcome::{Outcome, command};

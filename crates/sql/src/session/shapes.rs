@@ -1,8 +1,8 @@
 //! Statements that a session need not parse again. They are found by their text (the extended protocol's unnamed
 //! statement is parsed each time it runs), or by their text without its literals (the simple protocol).
 //!
-//! 1. A statement is kept only if its meaning cannot change: statements by key, which name the version of the catalogue
-//!    that they were recognised for, and BEGIN, COMMIT and ROLLBACK.
+//! 1. A statement is kept only if its meaning cannot change. These are BEGIN, COMMIT and ROLLBACK, and statements by
+//!    key, which name the version of the catalogue that they were recognised for.
 //! 2. At most [`MOST`] are kept; then all are dropped. (A client has a few shapes, or any number of them.)
 use crate::by_key::Use;
 use crate::plan::bind::Tree;
@@ -23,10 +23,10 @@ const MOST: usize = 256;
 /// Bytes of the longest text kept.
 const LONGEST: usize = 4096;
 
-/// Depth of the deepest kept: what is by key has no more.
+/// Depth of the deepest statement that is kept: statements by key are not deeper.
 const SHALLOW: u32 = 12;
 
-/// By text without literals; `None`: parsing it anew is the way.
+/// By text without literals; `None`: texts of this shape must be parsed.
 #[derive(Default)]
 pub(crate) struct Shapes {
     known: FxHashMap<String, Option<Arc<Shape>>>,
@@ -99,7 +99,8 @@ impl Session {
         let catalog = self.catalog().await;
         let known = self.shapes.known.get(text.as_str());
         let shape = match known {
-            // What was not recognised is not tried again: in another catalogue it is still right, only slow.
+            // A text that was not recognised is not tried again. With a later catalogue this is still correct, only
+            // slow.
             Some(None) => return None,
             Some(Some(shape)) if shape.prepared.still_means(&catalog) => shape.clone(),
             _ => {
@@ -117,7 +118,7 @@ impl Session {
     }
 }
 
-/// The literals of a text, without which it is written to `shape`. `None`: it is not looked for.
+/// Writes a text without its literals to `shape`, and answers the literals. `None`: texts of this kind are not kept.
 fn literals<'s>(sql: &'s str, shape: &mut String) -> Option<Vec<ShapeLiteral<'s>>> {
     if sql.len() > LONGEST {
         return None;
@@ -133,7 +134,7 @@ fn literals<'s>(sql: &'s str, shape: &mut String) -> Option<Vec<ShapeLiteral<'s>
 impl Shape {
     fn make(text: &str, literals: usize, catalog: &Catalog) -> Option<Shape> {
         let parsed = parse::statement(text).ok()??;
-        // What is to be told of a text is told by the general way.
+        // A text with notices goes the general way, which sends them.
         parse::cut_names(text).is_empty().then_some(())?;
         (parsed.height <= SHALLOW).then_some(())?;
         let sql: Arc<str> = text.into();

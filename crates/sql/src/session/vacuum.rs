@@ -29,8 +29,8 @@ impl Session {
             let name = parse::relation(&table.name)?;
             self.catalog().await.table(&name).ok_or_else(|| undefined_table(&name))?;
         }
-        // In a task of its own: what is not purged now is purged in the background anyway, and nobody has to wait for
-        // where it can stop.
+        // Purge runs in a task of its own, so that a cancel need not wait until purge can stop. What is not purged now
+        // is purged in the background anyway.
         let (told, outcome) = oneshot::channel();
         let engine = self.database.engine.clone();
         self.database.engine.spawn("vacuum", async move {

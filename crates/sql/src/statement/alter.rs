@@ -1,9 +1,9 @@
 //! ALTER TABLE.
 //!
-//! 1. The table is this transaction's alone before the first action is looked at; each action sees what those before it
-//!    left.
-//! 2. A default given with a new column is evaluated once, for the rows that are there; so it must give the same for
-//!    all of them.
+//! 1. The transaction locks the table for itself alone before it looks at the first action. Each action sees the
+//!    results of those before it.
+//! 2. The default of a new column is evaluated once, for all rows that exist; so it must give the same value for all of
+//!    them.
 use crate::error::{from_datafusion, undefined_column, unsupported};
 use crate::parse::constants::constant;
 use crate::parse::sequence_calls::calls_within;
@@ -37,7 +37,7 @@ impl Run<'_> {
         Ok(notices)
     }
 
-    /// The table to be changed; `None`: there is none, and need not be.
+    /// The table to be changed; `None`: it does not exist, and IF EXISTS is given.
     async fn altered(&self, name: &Name, if_exists: bool, notices: &mut Notices) -> Result<Option<Arc<Table>>> {
         let name = relation(name)?;
         match self.alone(&name).await {
@@ -262,7 +262,7 @@ impl Run<'_> {
         Ok(table)
     }
 
-    /// The value of a default for rows that are there (invariant 2).
+    /// The value of a default for rows that exist (invariant 2).
     async fn value_of(&self, default: &Written, column: &ColumnDef) -> Result<Datum> {
         if let Some(value) = constant(&default.expr, column) {
             return value;
@@ -303,7 +303,8 @@ impl Run<'_> {
     }
 }
 
-/// Nothing depends on a column or a constraint but what goes with it anyway; still, who writes CASCADE expects more.
+/// Refuses CASCADE: nothing depends on a column or a constraint except what is dropped with it anyway, but a user who
+/// writes CASCADE expects more.
 fn refuse_cascade(cascade: bool) -> Result<()> {
     if cascade { Err(unsupported("CASCADE")) } else { Ok(()) }
 }

@@ -1,6 +1,6 @@
-//! What INSERT, UPDATE and DELETE say: their columns and values, and what of them is planned.
+//! The parts of INSERT, UPDATE and DELETE: their columns and values, and the query that is planned for them.
 //!
-//! 1. What is not understood of a statement is refused (0A000), never passed over.
+//! 1. A part of a statement that is not understood is refused (0A000), never ignored.
 //! 2. The plan of a change begins with the row's address and version; then come the old columns, then the assigned
 //!    values.
 use crate::error::{undefined_column, unsupported};
@@ -32,7 +32,7 @@ pub(crate) fn called(target: &Name, alias: Option<&Ident>) -> Ident {
     alias.unwrap_or(target.last()).clone()
 }
 
-/// The columns of SET and their values; `(a, b) = (1, 2)` is taken apart.
+/// The columns of SET and their values; `(a, b) = (1, 2)` is split.
 pub(crate) fn assigned<'q>(set: &'q [Assignment], table: &Table) -> Result<Vec<Assigned<'q>>> {
     let mut pairs: Vec<(&Ident, &Expr)> = vec![];
     for assignment in set {
@@ -58,7 +58,7 @@ pub(crate) fn assigned<'q>(set: &'q [Assignment], table: &Table) -> Result<Vec<A
     Ok(all)
 }
 
-/// What an assigned column becomes.
+/// The value of an assigned column.
 pub(crate) fn wanted<'q>(table: &'q Table, assigned: &[Assigned<'q>]) -> Vec<Wanted<'q>> {
     let value = |(at, value): &Assigned<'q>| match value.kind {
         ExprKind::Default => Wanted::Default(&table.columns[*at]),
@@ -88,7 +88,7 @@ pub(crate) fn update_over<'q>(
     }
 }
 
-/// The rows that a DELETE removes. The old row is for RETURNING alone.
+/// The rows that a DELETE removes. The old row is only for RETURNING.
 pub(crate) fn delete_over<'q>(
     delete: &'q Delete,
     (table, called): (&'q Arc<Table>, &'q Ident),

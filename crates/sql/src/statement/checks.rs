@@ -21,16 +21,16 @@ use terrace_grammar::statement::{
 };
 use terrace_storage::ObjectId;
 
-/// A bound on the depth of a table's constraints, which statements that are not deep meet.
+/// A bound on the depth of a table's constraints. Statements that are not deep themselves evaluate them.
 fn depth(table: &Table) -> usize {
     let depths = table.checks.iter().filter_map(|check| Stored::read(&check.sql)?.depth().ok());
     depths.max().unwrap_or(0)
 }
 
-/// What a constraint says beside its condition: NO INHERIT, and when it is checked.
+/// Checks what a constraint says beside its condition: NO INHERIT, and when it is checked.
 type Form = (bool, Deferral);
 
-/// A constraint that is to be made.
+/// A constraint that will be made.
 struct NewCheck<'n> {
     condition: &'n Written,
     form: Form,
@@ -118,7 +118,7 @@ impl Run<'_> {
         self.plan_over_alone(&checking_over((table, &called), Rows::Given, wanted)).await
     }
 
-    /// 23514 where a row is against a constraint (invariant 1).
+    /// 23514 if a row violates a constraint (invariant 1).
     pub(crate) async fn check_rows<'r>(
         &self,
         table: &Arc<Table>,
@@ -143,7 +143,7 @@ impl Run<'_> {
         }
     }
 
-    /// The first row that is against a constraint, counted from 0, and the error it is.
+    /// The first row that violates a constraint, counted from 0, and the error.
     pub(crate) async fn violation<'r>(
         &self,
         table: &Arc<Table>,
@@ -195,7 +195,7 @@ impl Run<'_> {
         Ok(None)
     }
 
-    /// ALTER TABLE ADD CHECK: for the rows that are there as well. The table is this transaction's alone.
+    /// ALTER TABLE ADD CHECK: checks the rows that exist, too. The transaction has the table for itself alone.
     pub(crate) async fn add_check(
         &self,
         table: &Arc<Table>,

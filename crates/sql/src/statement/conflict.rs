@@ -4,8 +4,8 @@
 //!    UPDATE locks it and looks at it again: if it has changed or gone, the insert is tried anew. So each row is
 //!    inserted, updated or passed over, whatever others do meanwhile.
 //! 2. No row is inserted or updated twice by one statement's DO UPDATE (21000).
-//! 3. The conflict's target names the columns of a unique index, in any order, or a constraint; without one, DO NOTHING
-//!    heeds them all.
+//! 3. The conflict's target names the columns of a unique index, in any order, or a constraint. Without a target, DO
+//!    NOTHING applies to all unique indexes.
 use crate::error::{from_datafusion, unsupported};
 use crate::plan::bind::over::{Over, Part, Rows};
 use crate::statement::changes::{Assigned, assigned, wanted};
@@ -74,7 +74,7 @@ fn plain_column(element: &IndexElement) -> Result<&str> {
     }
 }
 
-/// DO UPDATE of the row that is there, beside the row `excluded` that was to be inserted.
+/// DO UPDATE of the existing row, beside the row `excluded` that could not be inserted.
 pub(crate) fn conflict_over<'q>(
     (table, called): (&'q Arc<Table>, &'q Ident),
     filter: Option<&'q Expr>,
@@ -170,7 +170,7 @@ impl Run<'_> {
             return Ok(Conflicting::Changed);
         }
         let given = Arc::new(vec![RowBuf::encode(table, new)?]);
-        // A join keeps what it has read for as long as its plan lives.
+        // A join keeps the rows that it has read as long as its plan lives.
         let plan = reset_plan_states(updating.physical.clone()).map_err(from_datafusion)?;
         let batches = self.drain(self.stream_given(plan, Some(old), given)?).await?;
         let Some(batch) = batches.iter().find(|b| b.num_rows() > 0) else { return Ok(Conflicting::Left) };

@@ -1,13 +1,13 @@
 //! COPY between a table or a query and the client.
 //!
-//! Data comes and goes through the protocol's copy messages, which belong to the server: here are the statement
-//! ([`options`]), the lines of incoming data ([`lines`]), their fields ([`fields`]) and the rows that they become.
+//! Data comes and goes in the protocol's copy messages, which the server handles. Here are the statement ([`options`]),
+//! the lines of incoming data ([`lines`]), their fields ([`fields`]) and the rows that they become.
 //!
 //! 1. Rows are stored as their lines arrive: memory holds one message's lines, not the data. Where a table has CHECK
 //!    constraints, or a column left out is numbered by a sequence, rows go in batches ([`BATCH_ROWS`]).
-//! 2. A COPY that does not reach its end leaves nothing: its transaction is rolled back, also where it is merely
+//! 2. A COPY that does not reach its end leaves nothing: its transaction is rolled back, also if the COPY is only
 //!    dropped.
-//! 3. An error names table, line and, where one is concerned, column.
+//! 3. An error names the table, the line, and the column if it is about one.
 //!
 //! FREEZE is accepted and changes nothing: rows are never rewritten to become visible.
 //!
@@ -51,7 +51,7 @@ pub(crate) enum Copy {
 const BATCH_ROWS: usize = 1024;
 const BATCH_BYTES: usize = 1 << 20;
 
-/// A row, and the line that it was.
+/// A row, and the line that it came from.
 type Numbered = (u64, Vec<Datum>);
 
 /// Where rows go.
@@ -66,7 +66,7 @@ pub(crate) struct Target {
     format: CopyFormat,
 }
 
-/// What evaluates expressions over rows that come later.
+/// Evaluates expressions over rows that come later.
 pub(crate) struct CopyContext {
     pub(crate) database: SqlDatabase,
     pub(crate) info: SessionInfo,
@@ -84,7 +84,7 @@ pub struct CopyIn {
     token: Arc<CancelToken>,
     canceller: Canceller,
     context: CopyContext,
-    /// What checks rows, once it is known; `None` within: nothing does.
+    /// The plan that checks rows, once it is made; `None` within: there is nothing to check.
     checking: Option<Option<Arc<dyn ExecutionPlan>>>,
     /// Rows stored.
     count: u64,
@@ -312,7 +312,7 @@ impl CopyIn {
         }
     }
 
-    /// The next rows that have come, and whether there may be more, or what is wrong with the line behind them.
+    /// The next rows that have come, and whether there may be more, or the error of the line after them.
     fn batch(&mut self, at_end: bool) -> (Vec<Numbered>, Result<bool>) {
         let (mut rows, mut bytes) = (vec![], 0);
         while rows.len() < BATCH_ROWS && bytes < BATCH_BYTES {
@@ -384,7 +384,7 @@ impl CopyIn {
         };
         stored.map_err(|e| self.target.at_line(line, e))?;
         self.count += 1;
-        // A page that is resident is changed without waiting: others must get their turn.
+        // Changing a page in memory does not wait, so other tasks would get no turn.
         if self.count.is_multiple_of(256) {
             turn().await;
         }
@@ -397,7 +397,7 @@ fn still_open(slot: &mut TxnSlot) -> Result<&mut Txn> {
 }
 
 impl Drop for CopyIn {
-    /// Invariant 2, where the client or the future vanished.
+    /// Invariant 2, if the client or the future has gone.
     fn drop(&mut self) {
         if self.over {
             return;
@@ -406,7 +406,7 @@ impl Drop for CopyIn {
         match self.shared.cell.try_lock() {
             // A transaction that is dropped is rolled back.
             Ok(mut slot) => drop(slot.take()),
-            // Another stream of the session reads just now: nothing may be committed after it.
+            // Another stream of the session is reading now: the block fails, so that nothing is committed after it.
             Err(_) => *block = Block::Failed,
         }
         if *block == Block::Explicit {
@@ -424,8 +424,7 @@ impl Target {
         EngineError { context: Some(context), ..error }
     }
 
-    /// The row of a line; `None` where the line is a header that says nothing. An error's context begins behind the
-    /// line number.
+    /// The row of a line; `None`: the line is a header. The context of an error begins after the line number.
     fn row(&self, line: lines::Line<'_>, fields: &mut Fields) -> Result<Option<Vec<Datum>>> {
         fields.split(line.bytes, &self.format)?;
         if line.number == 1 && self.format.header {

@@ -1,6 +1,6 @@
 //! CREATE and DROP of tables and indexes: from the tree to the engine's specifications.
 //!
-//! What a statement says and nobody would carry out is refused, never ignored.
+//! A clause that nothing would carry out is refused, never ignored.
 use crate::error::{undefined_column, undefined_table, unsupported};
 use crate::parse::relation;
 use crate::parse::types::data_type;
@@ -14,7 +14,7 @@ use terrace_grammar::statement::{
 /// PostgreSQL's limit on the bytes of an identifier.
 const NAME_MAX: usize = 63;
 
-/// What a table's definition says about keys, before the indexes are named.
+/// The keys of a table's definition, before their indexes have names.
 pub(crate) struct Key {
     pub(crate) name: Option<String>,
     pub(crate) columns: Vec<usize>,
@@ -34,7 +34,7 @@ pub(crate) fn table_spec(create: &CreateTable, catalog: &Catalog) -> Result<Tabl
         }
         columns.push(definition);
     }
-    // `checks` looks at the others.
+    // `checks` handles the others.
     for constraint in create.constraints.iter().filter(|c| !matches!(c.kind, TableConstraintKind::Check { .. })) {
         keys.push(table_key(constraint, &columns)?);
     }
@@ -64,7 +64,7 @@ pub(crate) fn table_spec(create: &CreateTable, catalog: &Catalog) -> Result<Tabl
     Ok(TableSpec { name, columns, indexes })
 }
 
-/// `WITH (fillfactor = n)`: pages are always filled, which is said where anything else is asked for.
+/// `WITH (fillfactor = n)`: pages are always filled completely; for another number, a notice says so.
 pub(crate) fn storage_options(options: &[StorageOption]) -> Result<Vec<EngineError>> {
     let mut notices = vec![];
     for StorageOption { name, value } in options {
@@ -149,7 +149,7 @@ pub(crate) fn column_def(column: &Column, at: usize, keys: &mut Vec<Key>) -> Res
             }
             ColumnConstraintKind::PrimaryKey(index) => key(index, true)?,
             ColumnConstraintKind::Unique(index) => key(index, false)?,
-            // `checks` looks at it.
+            // `checks` handles it.
             ColumnConstraintKind::Check { .. } => {}
             ColumnConstraintKind::References(_) => return Err(unsupported("REFERENCES")),
             ColumnConstraintKind::Generated(_) | ColumnConstraintKind::Identity { .. } => {
@@ -212,7 +212,7 @@ fn plain_column(element: &IndexElement) -> Result<&str> {
 
 /// What CREATE INDEX asks for.
 pub(crate) enum NewIndex {
-    /// IF NOT EXISTS, and an index of that name does.
+    /// Nothing: IF NOT EXISTS is given, and an index of that name exists.
     Exists(String),
     On(Arc<Table>, IndexSpec),
 }

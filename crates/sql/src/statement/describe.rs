@@ -1,4 +1,5 @@
-//! What a client is told of a statement before it runs: the types of its parameters, and the columns that it returns.
+//! The description of a statement that a client gets before it runs: the types of its parameters, and the columns that
+//! it returns.
 use crate::error::{from_datafusion, undefined_table, unsupported};
 use crate::parse::constants::constant;
 use crate::parse::relation;
@@ -22,7 +23,7 @@ use std::sync::Arc;
 use terrace_engine::{Catalog, DataType, Result, Table};
 use terrace_grammar::statement::{ConflictAction, Delete, Expr, ExprKind, Ident, Insert, Query, Statement, Update};
 
-/// What a client is told of a statement before it runs.
+/// The description of a statement.
 #[derive(Default)]
 pub(crate) struct Described {
     pub(crate) parameters: Vec<DataType>,
@@ -45,7 +46,7 @@ impl Described {
     }
 }
 
-/// What statements are described with.
+/// Everything that is needed to describe statements.
 pub(crate) struct Sources<'s> {
     pub(crate) state: &'s LazyState<'s>,
     pub(crate) catalog: &'s Arc<Catalog>,
@@ -75,7 +76,7 @@ impl Sources<'_> {
             true => planner.plan_tree(query, types)?.plan,
             false => planner.plan_tree(&Query { locking: vec![], ..query.clone() }, types)?.plan,
         };
-        // As it will be after type coercion.
+        // The type that it will have after type coercion.
         let typed = crate::plan::planner::typed(self.state.get(), plan.clone())?;
         Described::planned(&plan, types, Some(shown_schema(typed.schema().as_arrow())))
     }

@@ -1,4 +1,4 @@
-//! What runs in a transaction, and where each of it goes.
+//! The statements that run in a transaction: each is passed to the code that carries it out.
 use crate::error::unsupported;
 use crate::parse;
 use crate::parse::constants::constant;
@@ -124,8 +124,8 @@ impl Run<'_> {
     }
 
     async fn create_index(&self, create: &CreateIndex) -> Result<Vec<EngineError>> {
-        // The engine takes the lock that CREATE INDEX needs; a weaker one taken here first could deadlock with
-        // another's.
+        // The engine takes the lock that CREATE INDEX needs. A weaker lock, taken here first, could lead to a deadlock
+        // with another session.
         let (table, spec) = match ddl::index_spec(create, &*self.begin_statement().await)? {
             NewIndex::On(table, spec) => (table, spec),
             NewIndex::Exists(name) => return skip_existing(&name, true),
@@ -196,7 +196,7 @@ impl Run<'_> {
     }
 }
 
-/// What CREATE says of a name that is taken; an error, unless it may be.
+/// The answer of CREATE if the name is taken: a notice with IF NOT EXISTS, otherwise an error.
 pub(crate) fn skip_existing(name: &str, may_exist: bool) -> Result<Vec<EngineError>> {
     match may_exist {
         true => Ok(vec![notice("42P07", format!("relation \"{name}\" already exists, skipping"))]),
@@ -204,7 +204,8 @@ pub(crate) fn skip_existing(name: &str, may_exist: bool) -> Result<Vec<EngineErr
     }
 }
 
-/// 25006 for what a read-only transaction may not do. (Calls of sequences' functions are found when they are made.)
+/// 25006 for statements that a read-only transaction may not run. (Calls of sequences' functions are checked when they
+/// are made.)
 pub(crate) fn refuse_write(statement: &Statement) -> Result<()> {
     let kind = Kind::of(statement);
     let what = match (kind.writes, statement) {

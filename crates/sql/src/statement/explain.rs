@@ -1,9 +1,10 @@
-//! EXPLAIN: the physical plan in PostgreSQL's words and shape; with ANALYZE, what running it took.
+//! EXPLAIN: the physical plan in PostgreSQL's words and shape; with ANALYZE, also the time and pages that running it
+//! took.
 //!
-//! 1. ANALYZE runs the statement, whatever it is, as it runs without EXPLAIN: its changes happen.
+//! 1. ANALYZE runs the statement exactly as it runs without EXPLAIN: its changes happen.
 //! 2. A node's time is its own, without its children's (PostgreSQL's contains them); a scan's contains waiting for
 //!    devices. The root's pages are the whole statement's, changes included; a scan's are its own.
-//! 3. Places to read from (see [`terrace_storage::Place`]) are named where something was read from them.
+//! 3. A place to read from (see [`terrace_storage::Place`]) is named if something was read from it.
 mod show;
 #[cfg(test)]
 mod tests;
@@ -28,7 +29,7 @@ use terrace_grammar::statement::{Explain, Statement};
 use terrace_storage::{Reads, counting};
 use tree::{Actual, Node, modifying, tree};
 
-/// What was asked for.
+/// The options of the statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Options {
     analyze: bool,
@@ -100,7 +101,7 @@ impl Run<'_> {
         Ok(text_stream("QUERY PLAN", lines))
     }
 
-    /// Runs the statement (invariant 1) and says what that took.
+    /// Runs the statement (invariant 1) and shows what it took.
     async fn explain_analyze(&self, statement: &Statement, options: Options) -> Result<(Node, Total)> {
         let env = self.engine.env();
         let began = env.now();
@@ -141,7 +142,7 @@ impl Run<'_> {
         if root.actual.is_none() {
             root.actual = Some(Actual { rows, nanos: execution });
         }
-        // Planning of a change is within its execution.
+        // A change is planned while it is executed, so there is no planning time.
         Ok((root, Total { planning: planned.0 - began.0, execution: Some((execution, rows, reads)) }))
     }
 

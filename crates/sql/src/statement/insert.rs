@@ -1,7 +1,7 @@
 //! INSERT.
 //!
-//! A cell of VALUES that is a literal or a parameter becomes a value of its column's type at once, as PostgreSQL types
-//! it; other cells and defaults are evaluated by DataFusion, all of a statement's in one query. INSERT ... SELECT:
+//! A cell of VALUES that is a literal or a parameter becomes a value of its column's type at once, by PostgreSQL's
+//! rules. DataFusion evaluates the other cells and the defaults, all of a statement in one query. INSERT ... SELECT:
 //! [`select`].
 
 use crate::parse::constants::constant;
@@ -23,9 +23,9 @@ mod select;
 /// A cell of VALUES.
 enum Cell {
     Known(Datum),
-    /// A function of a sequence: evaluated by itself, in the order of the cells.
+    /// A function of a sequence. It is evaluated alone, in the order of the cells.
     Sequence(Call),
-    /// The column of the query that evaluates the cells that are not known, and whether it is a literal of open type.
+    /// A column of the query that evaluates the other cells, and whether it is a literal of open type.
     Computed(usize),
 }
 
@@ -56,7 +56,7 @@ impl Run<'_> {
         Box::pin(self.insert_rows(insert, (&table, &called), rows)).await
     }
 
-    /// Rows that are there all at once.
+    /// Inserts rows that are all in memory.
     async fn insert_rows(
         &self,
         insert: &Insert,

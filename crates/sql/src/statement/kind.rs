@@ -1,9 +1,9 @@
-//! What each statement is: who carries it out, what a client is told of it before it runs, what it is called, and where
-//! it may run.
+//! The kind of each statement: who carries it out, how it is described to a client, its name, and where it may run.
 //!
-//! 1. There is one table, [`Kind::of`], and it names every statement of the grammar: a new one does not compile before
-//!    it has its line here. So what carries statements out and what describes them cannot disagree.
-//! 2. Who carries out a [`Command`] or a [`Task`] takes all of them: there is no "other statement" behind this table.
+//! 1. There is one table, [`Kind::of`]. It has a line for every statement of the grammar: a new statement does not
+//!    compile without one. So the code that carries statements out and the code that describes them cannot disagree.
+//! 2. The code that carries out a [`Command`] or a [`Task`] has an arm for each: there is no "other statement" besides
+//!    this table.
 use crate::error::unsupported;
 use terrace_engine::EngineError;
 use terrace_grammar::statement::{
@@ -12,9 +12,9 @@ use terrace_grammar::statement::{
     SetTransaction, Statement, Transaction, TransactionKind, Truncate, Update,
 };
 
-/// What a statement is.
+/// The kind of a statement.
 pub(crate) struct Kind<'s> {
-    /// PostgreSQL's name of it: its command tag, and what errors call it.
+    /// PostgreSQL's name of the statement, for its command tag and in errors.
     pub(crate) tag: &'static str,
     pub(crate) work: Work<'s>,
     pub(crate) returns: Returns,
@@ -28,15 +28,15 @@ pub(crate) struct Kind<'s> {
 pub(crate) enum Work<'s> {
     /// The session, which opens a transaction where that is needed.
     Session(Command<'s>),
-    /// A transaction, which is there already.
+    /// The session's transaction, which is open already.
     Transaction(Task<'s>),
     /// Nobody: PostgreSQL has it, Terrace has not.
     Refused(&'s Refused),
-    /// The same, of what the grammar has a tree for.
+    /// The same, for a statement that the grammar has a tree for.
     Missing,
 }
 
-/// What a session does.
+/// A statement that the session carries out.
 #[derive(Clone, Copy)]
 pub(crate) enum Command<'s> {
     Transaction(&'s Transaction),
@@ -55,7 +55,7 @@ pub(crate) enum Command<'s> {
     AlterSystem(&'s AlterSystem),
 }
 
-/// What is done in a transaction.
+/// A statement that is carried out in a transaction.
 #[derive(Clone, Copy)]
 pub(crate) enum Task<'s> {
     Query(&'s Query),
@@ -101,9 +101,9 @@ pub(crate) enum Writes {
     Never,
     /// It may not.
     Always,
-    /// It may, but for a query, or a cursor's, that locks rows, or takes or sets the number of a sequence.
+    /// It may, unless its query (or its cursor's) locks rows, or calls a function that changes a sequence.
     AsQuery,
-    /// It may, but for ANALYZE of a statement that may not.
+    /// It may, unless it is ANALYZE of a statement that may not.
     AsExplained,
 }
 
@@ -135,7 +135,7 @@ impl<'s> Kind<'s> {
             Statement::Drop(drop) => Kind::task(dropped(drop.kind), T::Drop(drop)),
             Statement::Truncate(truncate) => Kind::task("TRUNCATE TABLE", T::Truncate(truncate)),
             Statement::Vacuum(vacuum) => Kind::session("VACUUM", C::Vacuum(vacuum)),
-            // As in PostgreSQL, for it leaves what the tables hold as it is.
+            // As in PostgreSQL, because it does not change the contents of tables.
             Statement::Analyze(analyze) => Kind::task("ANALYZE", T::Analyze(analyze)).writes(Writes::Never),
             Statement::Checkpoint(_) => Kind::missing("CHECKPOINT"),
             Statement::Prepare(prepare) => Kind::session("PREPARE", C::Prepare(prepare)),
@@ -197,7 +197,7 @@ impl<'s> Kind<'s> {
         Kind { writes, ..self }
     }
 
-    /// The error of what Terrace has not. `sql`: the statement's text.
+    /// The error of a statement that Terrace does not have. `sql`: the statement's text.
     pub(crate) fn refusal(&self, sql: &str) -> Option<EngineError> {
         match self.work {
             Work::Refused(refused) => {

@@ -1,13 +1,12 @@
 //! SELECT ... FOR UPDATE, FOR SHARE (and FOR NO KEY UPDATE, FOR KEY SHARE, which lock as much as the stronger of each
 //! kind), NOWAIT and SKIP LOCKED.
 //!
-//! 1. Rows are locked in the order in which they come, before they are answered, and no more of them than LIMIT asks
-//!    for.
+//! 1. Rows are locked in the order in which they come, before they are answered, and no more of them than LIMIT allows.
 //! 2. A row that another transaction has changed while this waited (READ COMMITTED) is evaluated again in its newest
 //!    version, and answered if it still qualifies. The order of the rows is that of the versions seen first, as in
 //!    PostgreSQL.
-//! 3. The query reads one table, row by row: no grouping, no DISTINCT, no set operation. It is a statement, or stands
-//!    in the WHERE of UPDATE or DELETE (see [`within`]).
+//! 3. The query reads one table, row by row: no grouping, no DISTINCT, no set operation. It is a statement by itself,
+//!    or a part of WHERE in UPDATE or DELETE (see [`within`]).
 pub(crate) mod within;
 
 use crate::error::{from_arrow, from_datafusion, unsupported};
@@ -32,7 +31,7 @@ use terrace_grammar::statement::{
     Query, Select,
 };
 
-/// What is asked for.
+/// The kind of lock, and how to wait for it.
 struct Locking {
     lock: RowLock,
     wait: LockWait,
@@ -40,7 +39,7 @@ struct Locking {
     offset: usize,
 }
 
-/// The SELECT that a locking query is, and its table with what it is called.
+/// The SELECT of a locking query, and its table with the name that the query gives it.
 fn select_of(query: &Query) -> Result<(&Select, &Name, Ident)> {
     let not_with = |what: &str| EngineError::new("0A000", format!("FOR UPDATE is not allowed with {what}"));
     let Body::Select(select) = &query.body else { return Err(not_with("UNION/INTERSECT/EXCEPT")) };
@@ -75,7 +74,7 @@ const ROW: usize = 512;
 struct LockedRows {
     schema: SchemaRef,
     rows: Vec<RecordBatch>,
-    /// What they take.
+    /// The memory that they take.
     memory: MemoryReservation,
 }
 
@@ -107,7 +106,7 @@ impl Run<'_> {
             kept: false,
         };
         let plan = self.plan_over(&over).await.map_err(|error| match error.state.0 {
-            // The row's address is no group's.
+            // A group has no row address.
             "42803" => EngineError::new("0A000", "FOR UPDATE is not allowed with aggregate functions"),
             _ => error,
         })?;
@@ -122,7 +121,7 @@ impl Run<'_> {
         while locked < wanted {
             let Some(batch) = self.cancel.run(async { Ok(stream.next().await) }).await? else { break };
             let batch = batch.map_err(from_datafusion)?;
-            // A row keeps the batch that it is of.
+            // A row keeps its whole batch in memory.
             let bytes = batch.get_array_memory_size() + batch.num_rows() * ROW;
             memory.try_grow(bytes).map_err(from_datafusion)?;
             for at in 0..batch.num_rows() {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use terrace_engine::{EngineError, Result, Table};
 use terrace_grammar::statement::{Maintain, Truncate};
 
-/// What VACUUM and ANALYZE are asked for.
+/// The options of VACUUM and ANALYZE.
 #[derive(Default)]
 pub(crate) struct Options {
     pub(crate) full: bool,
@@ -27,7 +27,7 @@ impl Options {
             match (verb, option.name.name.as_str()) {
                 ("VACUUM", "full") => options.full = switch(option)?,
                 ("VACUUM", "analyze") => options.analyze = switch(option)?,
-                // There is nothing to tell, and nothing to freeze.
+                // There are no messages, and nothing to freeze.
                 (_, "verbose") | ("VACUUM", "freeze") => drop(switch(option)?),
                 (
                     "VACUUM",
@@ -49,7 +49,7 @@ impl Options {
 }
 
 impl Run<'_> {
-    /// Waits until the table of that name is this transaction's alone, and answers it as it is then.
+    /// Waits until this transaction has the table of that name for itself alone, and answers the table as it is then.
     pub(crate) async fn alone(&self, name: &str) -> Result<Arc<Table>> {
         self.alone_if(name, crate::statement::sequence::refuse_sequence).await
     }
@@ -69,7 +69,7 @@ impl Run<'_> {
             let lock = async { self.cell.lock().await.open().lock_definition(table).await };
             match self.cancel.run(lock).await {
                 Ok(table) if table.name == name => return Ok(table),
-                // Renamed, or replaced by TRUNCATE, meanwhile: whatever has the name now.
+                // It was renamed, or replaced by TRUNCATE, meanwhile: take the table that has the name now.
                 Ok(_) => {}
                 Err(error) if error.state.0 == "42P01" && self.engine.catalog().version() != version => {}
                 Err(error) => return Err(error),

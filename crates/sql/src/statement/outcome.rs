@@ -1,4 +1,4 @@
-//! What a statement answers: rows, a command tag, or a COPY that goes on with the client's data.
+//! The answer of a statement: rows, a command tag, or a COPY that waits for the client's data.
 use crate::statement::copy::{CopyFormat, CopyIn};
 use datafusion::arrow::array::{RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef};

@@ -1,8 +1,8 @@
-//! RETURNING: what INSERT, UPDATE and DELETE answer.
+//! RETURNING: the rows that INSERT, UPDATE and DELETE answer.
 //!
-//! The statement is carried out whole, then its list is evaluated by DataFusion over the rows as they became (deleted
-//! ones as they were). The list may name the target's columns; those of other tables in FROM or USING it may not yet
-//! (0A000).
+//! First the whole statement is carried out. Then DataFusion evaluates the list over the rows in their new form
+//! (deleted rows in their old form). The list may name the target's columns, but not yet those of other tables in FROM
+//! or USING (0A000).
 use crate::error::{from_datafusion, unsupported};
 use crate::parse::relation;
 use crate::plan::bind::over::{Over, Part, Rows, Wanted};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use terrace_engine::{Catalog, DataType, Datum, EngineError, Result, RowBuf, Table};
 use terrace_grammar::statement::{Expr, ExprKind, FromItem, Ident, Item, Node, walk};
 
-/// What a statement that changes rows has done.
+/// The result of a statement that changes rows.
 pub(crate) struct Changed {
     pub(crate) count: usize,
     returned: Option<SendableRecordBatchStream>,
@@ -118,7 +118,7 @@ impl Sources<'_> {
             _ => error,
         })?;
         if !planned.tables.is_empty() {
-            // It would have to see what the statement saw, not what it did.
+            // It would have to see the tables as they were before the statement.
             return Err(unsupported("a subquery over a table in RETURNING"));
         }
         let plan = planned.plan;

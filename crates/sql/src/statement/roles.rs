@@ -1,7 +1,7 @@
 //! CREATE, ALTER and DROP ROLE (or USER).
 //!
-//! A role is who logs in; superusers make and change roles, everybody may change their own password. There are no
-//! privileges on tables: whoever may log in may use all of them, and GRANT says that it does not exist (0A000).
+//! A role is a user that logs in. Superusers make and change roles; every role may change its own password. There are
+//! no privileges on tables: every role that may log in may use all tables, and GRANT is refused (0A000).
 use crate::error::unsupported;
 use crate::scram;
 use crate::statement::run::Run;
@@ -33,7 +33,7 @@ impl Run<'_> {
                 salt[8..].copy_from_slice(&b);
                 Change::Password(scram::stored(text, salt)?)
             }
-            // What they withhold does not exist, so nobody has it.
+            // They take away privileges that do not exist here, so there is nothing to do.
             Kind::CreateDb(false) | Kind::CreateRole(false) | Kind::Replication(false) => Change::Nothing,
             Kind::BypassRls(false) | Kind::Inherit(true) => Change::Nothing,
             Kind::CreateDb(true) => return Err(unsupported("the role option CREATEDB")),
@@ -77,7 +77,7 @@ impl Run<'_> {
 
     pub(crate) async fn alter_role(&self, alter: &Written) -> Result<Vec<EngineError>> {
         let name = &alter.name.name;
-        // Everybody may change their own password.
+        // Every role may change its own password.
         if *name != self.info.user || !alter.options.iter().all(|option| matches!(option.kind, Kind::Password(_))) {
             self.require_superuser("alter role")?;
         }

@@ -2,7 +2,7 @@
 //!
 //! 1. Names are resolved, then tables are locked, then names are resolved again if a definition was committed
 //!    meanwhile: a statement runs on definitions that cannot change under it.
-//! 2. Everything that can wait can be cancelled; what follows a cancel is the transaction's rollback.
+//! 2. Everything that can wait can be cancelled. After a cancel, the transaction is rolled back.
 use crate::cancel::CancelToken;
 use crate::error::{from_datafusion, unsupported};
 use crate::panics::{caught, caught_now};
@@ -30,11 +30,11 @@ use terrace_engine::{Catalog, DataType, Database, Datum, EngineError, Result, Ro
 use terrace_grammar::statement::Query;
 use terrace_storage::ObjectId;
 
-/// Configuration and functions for one statement, made when DataFusion is needed: a copy of them costs more than a
-/// statement that can do without.
+/// DataFusion's configuration and functions for one statement. They are made only if DataFusion is needed, because a
+/// copy of them costs more than a statement that does not need it.
 pub(crate) struct LazyState<'a> {
     base: &'a SessionState,
-    /// Of the transaction: `now()` stands still in it.
+    /// The transaction's time: `now()` is the same throughout the transaction.
     clock: &'a Mutex<Option<ExecutionProps>>,
     made: OnceLock<SessionState>,
 }
@@ -130,7 +130,7 @@ impl Run<'_> {
             if self.engine.catalog().version() == version {
                 return locked.map(|()| table.clone());
             }
-            // TRUNCATE gives a table another identity: then the name is looked up again.
+            // TRUNCATE gives a table another identity, so the name is looked up again.
             locked.or_else(|e| if e.state.0 == "42P01" { Ok(()) } else { Err(e) })?;
         }
     }
@@ -169,7 +169,7 @@ impl Run<'_> {
             if self.engine.catalog().version() == version {
                 locked?;
                 if calls && numbers.is_none() && !planned.calls.is_empty() {
-                    // It is planned again, with what the calls have answered.
+                    // It is planned again, with the results of the calls.
                     numbers = Some(self.numbers_of(&planned.calls).await?);
                     continue;
                 }
@@ -220,7 +220,7 @@ impl Run<'_> {
         }
     }
 
-    /// The indexes that lack row versions which this statement sees: made after its snapshot.
+    /// The indexes that lack row versions which this statement sees, because they were made after its snapshot.
     async fn unusable_indexes(&self, catalog: &Catalog) -> BTreeSet<ObjectId> {
         let mut slot = self.cell.lock().await;
         let txn = slot.open();
@@ -303,7 +303,7 @@ impl Run<'_> {
         Ok(Collected { batches, _memory: memory })
     }
 
-    /// For what the statement keeps by itself, out of the budget of all queries.
+    /// Counts what the statement keeps by itself, in the budget of all queries.
     pub(crate) fn memory(&self, what: &str) -> MemoryReservation {
         MemoryConsumer::new(what).register(&self.state.get().runtime_env().memory_pool)
     }

@@ -1,7 +1,7 @@
-//! The transaction of a session, as the session, its streams of rows and its COPY share it.
+//! The transaction of a session, which the session shares with its streams of rows and its COPY.
 //!
-//! 1. A statement that fails rolls its whole transaction back at once, or back to the newest savepoint where there is
-//!    one; within a transaction block the block then is `Failed` until the client ends it or goes back to a savepoint.
+//! 1. When a statement fails, its whole transaction is rolled back at once, or back to the newest savepoint if there is
+//!    one. A transaction block is then `Failed` until the client ends it or goes back to a savepoint.
 //! 2. A commit is never cancelled.
 use crate::observe::Activity;
 use crate::settings::Settings;
@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use terrace_engine::Result;
 
-/// What streams of rows share with their session.
+/// The state that streams of rows share with their session.
 pub(crate) struct Shared {
     pub(crate) cell: TxnCell,
     pub(crate) block: Mutex<Block>,
@@ -48,12 +48,12 @@ impl Shared {
         }
         drop(slot);
         if let Err(error) = self.rollback().await {
-            // The engine goes on rolling back in the background; the statement's own error is the one to report.
+            // The engine goes on rolling back in the background. The error to report is the statement's own.
             tracing::warn!(%error, "rollback failed");
         }
     }
 
-    /// A statement succeeded: commits it where it stands alone.
+    /// A statement has succeeded: commits it, unless it is in a block.
     pub(crate) async fn succeed(&self) -> Result<()> {
         match self.block() {
             Block::None => self.commit().await,

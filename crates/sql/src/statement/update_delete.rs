@@ -1,12 +1,12 @@
 //! UPDATE and DELETE.
 //!
 //! 1. The rows to change come from a SELECT over the target with its row addresses and versions, which DataFusion plans
-//!    and runs; all of it is collected before the first change (a change never meets its own effects).
+//!    and runs; all of it is collected before the first change, so that a statement never sees its own changes.
 //! 2. A row that another transaction has changed meanwhile (READ COMMITTED) is evaluated again: the same query, with
 //!    the newest version of that row in place of the target's scan, and the other tables as the statement's snapshot
 //!    shows them. It is changed if it still qualifies. (PostgreSQL calls this EvalPlanQual.)
 //! 3. A row that joins to several is changed once.
-//! 4. Queries in the condition that lock rows have run before, when the target was locked already (see
+//! 4. Queries in the condition that lock rows run first, after the target has been locked (see
 //!    [`crate::statement::lock_rows::within`]).
 use crate::error::{from_datafusion, unsupported};
 use crate::memory::row_bytes;
@@ -27,7 +27,7 @@ use terrace_engine::{Datum, Result, Table, UpdateOutcome, Version};
 use terrace_grammar::statement::{Delete, Expr, Update, With};
 use terrace_storage::Rid;
 
-/// One row's change: `row` is what it becomes; of a row to be deleted, what it is.
+/// One row's change. `row`: the new row, or the row that will be deleted.
 pub(crate) struct Change {
     rid: Rid,
     version: Version,
@@ -42,7 +42,7 @@ pub(crate) struct Source<'t> {
     pub(crate) assigned: Option<Vec<usize>>,
 }
 
-/// A locking query runs by itself: it would take a name of WITH for a table's.
+/// Refuses a locking query beside WITH: it runs by itself, and would take a name of WITH for that of a table.
 fn refuse_locks_beside(with: Option<&With>, condition: Option<&Expr>) -> Result<()> {
     match with.is_some() && !queries(condition).is_empty() {
         true => Err(unsupported("FOR UPDATE in the condition of a statement with WITH")),

@@ -20,8 +20,8 @@ use futures::future::{Either, join_all, select};
 use std::time::Duration;
 use terrace_device::IoBuf;
 
-/// How long the cleaner rests where nothing wakes it, after a failure, and while what it wants to clean is still being
-/// written.
+/// How long the cleaner rests: if nothing wakes it; after a failure; while the frames that it wants to clean are still
+/// being written.
 const INTERVAL: Duration = Duration::from_millis(50);
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
 const BUSY: Duration = Duration::from_millis(1);
@@ -43,12 +43,12 @@ type Contents = Option<(IoBuf, bool)>;
 enum Frame {
     Void,
     Good(IoBuf),
-    /// Nothing that can be used; the page's recLSN.
+    /// Its bytes cannot be used; the page's recLSN.
     Lost(Lsn),
 }
 
 impl FlashHome {
-    /// Waits until no frame is dirty with a recLSN below `before`. Those that become dirty meanwhile and are as old go
+    /// Waits until no frame is dirty with a recLSN below `before`. Pages that are as old and are written meanwhile go
     /// to the disk.
     pub(super) async fn bring_home(&self, before: Lsn) -> Result<()> {
         self.wanted_home.fetch_max(before.0, Ordering::AcqRel);

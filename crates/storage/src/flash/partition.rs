@@ -3,14 +3,15 @@
 //!
 //! Invariants:
 //! 1. A page has at most one frame that is not void, and the index finds it.
-//! 2. Frames with a recLSN, being written included, are in the dirty heap, and only they. A recLSN leaves the heap into
-//!    `rising`, or because a disk home counts it already.
+//! 2. The dirty heap holds exactly the frames with a recLSN, also while they are being written. A recLSN leaves the
+//!    heap into `rising`, or because the disk home counts it already.
 //! 3. The replacement order holds the frames that are Clean, Dirty, LazyCleaning or Invalid and not void; of these
 //!    Clean and Invalid ones are replaceable.
-//! 4. *Rising* recLSNs, on their way to a dirty set above or below, count until `risen`; what rose since the last
-//!    `begin_scan` counts until the next: the scan in between may have seen the other set before the page was in it
+//! 4. *Rising* recLSNs, on their way to a dirty set above or below, count until `risen`. Those that rose since the last
+//!    `begin_scan` count until the next one: the scan in between may have seen the other set before the page was in it
 //!    (`flash`, invariant 4).
-//! 5. From `limit` on frames are going (`shape`): no page enters them, clean ones are dropped, dirty ones go home.
+//! 5. Frames from `limit` on are being removed (`shape`): no page enters them, clean ones are dropped, dirty ones go
+//!    home.
 
 mod dirty;
 mod shape;
@@ -22,7 +23,7 @@ use std::sync::Arc;
 use terrace_policy::Class;
 use terrace_policy::flash::{FlashOrder, FlashReplacement};
 
-/// How many victims being read an allocation passes over.
+/// How many victims that are being read an allocation skips.
 const VETOES: usize = 4;
 
 /// Frames of all partitions.
@@ -82,7 +83,7 @@ pub(super) struct Allocated {
 pub(super) enum NoFrame {
     /// What could go is dirty or being read.
     Busy,
-    /// The replacement order would rather keep what is there.
+    /// The replacement order keeps the pages that are there.
     Cold,
 }
 
@@ -218,8 +219,8 @@ impl Partition {
         page
     }
 
-    /// The next frame, whatever it holds; those being read or written are passed over. `None` before one that is dirty:
-    /// the cleaner, which runs ahead, is late.
+    /// The next frame in turn, with any contents; frames being read or written are skipped. `None` if the next one is
+    /// dirty: the cleaner, which runs ahead, is late.
     fn take_in_turn(&mut self) -> Option<(u32, Option<PageId>)> {
         for _ in 0..VETOES.min(self.limit as usize) {
             let frame = self.turn.expect("frames are given out in turn");
@@ -312,8 +313,8 @@ impl Partition {
         rec
     }
 
-    /// What the page's frame holds, if there is one, is void from now on. `Some(_)`: there was one; if it was dirty its
-    /// recLSN is returned and rising. `keep`: the frame stays the page's where nobody reads or writes it.
+    /// If the page has a frame, its contents are void from now on. `Some(_)`: there was one; if it was dirty its recLSN
+    /// is returned and rising. `keep`: the frame stays the page's where nobody reads or writes it.
     pub(super) fn invalidate(&mut self, page: PageId, keep: bool) -> Option<Option<Lsn>> {
         let frame = self.find(page)?;
         if self.record(frame).state() == FrameState::Invalid {

@@ -1,8 +1,8 @@
 //! Misses of the memory pool: from the tier where it holds the page, else from the disk.
 //!
 //! A single page that the tier holds is read there, unless the device is throttled (μ) and the disk's version is as
-//! new. Of a run, leading and trailing pages that the tier holds are trimmed, the rest is one read of the disk, and
-//! pages in the middle that are newer in the tier are patched in (thesis, section 3.3.3.3).
+//! new. For a run of pages, the pages at its two ends that the tier holds come from the tier. The rest is one read of
+//! the disk. Pages in the middle that are newer in the tier are replaced by the tier's (thesis, section 3.3.3.3).
 
 use super::record::Record;
 use super::trouble::Trouble;
@@ -21,7 +21,7 @@ use terrace_env::Nanos;
 use terrace_policy::Class;
 use terrace_policy::flash::Moment;
 
-/// A frame that stays its page's memory while this lives.
+/// A read of a frame: the frame is not used for another page while this lives.
 pub(super) struct Held<'a> {
     home: &'a FlashHome,
     page: PageId,
@@ -87,10 +87,10 @@ impl FlashHome {
         }
     }
 
-    /// Reads as many pages from the disk as `newer` says of, and offers what is let in as it is read. The reader has
-    /// claimed the pages: nobody can change one before. Where the tier held a newer version when the read began, the
-    /// disk's may be the one before it, even if the newer one has gone home and left the tier meanwhile: that is not
-    /// offered.
+    /// Reads as many pages from the disk as `newer` has items, and offers those to the tier that enter it when they are
+    /// read. The reader has claimed the pages, so nobody can change one meanwhile. If the tier held a newer version of
+    /// a page when the read began, the page is not offered: the disk may have given the older version, even if the
+    /// newer one has come home and left the tier since.
     async fn fetch_and_admit(&self, first: PageId, newer: &[bool], access: Access) -> Vec<Result<Fetched>> {
         let began = self.env.now();
         let fetched = self.disk.fetch(first, newer.len() as u32, access).await;
@@ -109,7 +109,7 @@ impl FlashHome {
         fetched
     }
 
-    /// The page's frame, if it is to be read from there.
+    /// The page's frame, if the page is read from there.
     fn look(&self, page: PageId, access: Access) -> Option<Held<'_>> {
         let (part, class) = (self.partition_of(page), class_of(access));
         let mut partition = self.partition(part).lock();
@@ -128,7 +128,7 @@ impl FlashHome {
         Some(held)
     }
 
-    /// The frame's bytes; `None` where they are not the version of the page that was written there.
+    /// The frame's bytes; `None` if they are not the version of the page that was written there.
     pub(super) async fn read_frame(&self, at: FrameId, page: PageId, tag: u32) -> Option<IoBuf> {
         let device = self.device().filter(|_| self.is_readable())?;
         match device.read(self.offset(at), IoBuf::zeroed(self.page_size), Purpose::Flash).await {
@@ -163,8 +163,8 @@ impl FlashHome {
         self.counters.misses.fetch_add(1, Ordering::Relaxed);
         let mut failed = None;
         loop {
-            // Nobody changes the page while it is being read, but the cleaner may have brought it home; then the log it
-            // was to be made again from may be gone by now, too.
+            // Nobody changes the page while it is being read. But the cleaner may have brought it home, and then the
+            // log from which it could be made again may be gone, too.
             let dropped = self.part(page).lock().drop_clean(page);
             let lost = {
                 let partition = self.part(page).lock();

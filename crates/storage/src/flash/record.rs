@@ -17,10 +17,10 @@
 //! (section 4.3.2.4).
 //!
 //! Invariants:
-//! 1. A frame is used again only when no transfer of it is under way: *void* frames are no page's any more and wait for
-//!    that.
-//! 2. The tag, the low 24 bits of the page's LSN, tells the version that was written: older bytes that a lost write
-//!    left are not taken for it.
+//! 1. A frame is used again only when no transfer of it is under way. *Void* frames, which belong to no page any more,
+//!    wait for that.
+//! 2. The tag (the low 24 bits of the page's LSN) says which version was written, so older bytes that a lost write left
+//!    are noticed.
 //! 3. recLSNs are kept exactly: restart begins at one, and must find a batch there.
 
 use crate::types::{Lsn, PageId, SpaceId};

@@ -23,12 +23,12 @@ use std::time::Duration;
 use terrace_device::IoBuf;
 use terrace_env::Nanos;
 
-/// So many times replays may fail in a row; those of one round of the cleaner, which tries again after `ROUND`, are
-/// one.
+/// How often replays may fail in a row. All failures in one round of the cleaner count once; it tries again after
+/// `ROUND`.
 const FAILED_ROUNDS_MAX: u32 = 100;
 const ROUND: Duration = Duration::from_millis(40);
-/// Pages of the disk read in one request, those between two that are wanted included; of these at most so many;
-/// requests at once.
+/// Pages of the disk that one request reads, with those between two wanted ones; the most pages between two wanted
+/// ones; requests at a time.
 const RUN: u32 = 256;
 const GAP: u32 = 32;
 const IN_FLIGHT: usize = 8;

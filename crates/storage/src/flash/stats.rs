@@ -1,4 +1,4 @@
-//! What the tier did, for views and experiments.
+//! Counters and rates of the tier, for views and experiments.
 
 use super::FlashHome;
 use crate::config::{FlashOrder, WritePolicy};
@@ -19,7 +19,7 @@ pub enum FlashState {
     /// Not started.
     Off = 0,
     On = 1,
-    /// The device failed; pages pass by.
+    /// The device failed; pages go straight to the disk.
     Failed = 2,
     /// Being switched off: nothing is let in, dirty pages go home.
     Draining = 3,
@@ -59,7 +59,7 @@ pub struct FlashCounter {
 const LATELY: Duration = Duration::from_secs(10);
 
 impl FlashStats {
-    /// How long the cleaner takes for what is dirty now, at its present rate; `None`: it is not cleaning.
+    /// How long the cleaner takes for the present dirty pages, at its present rate; `None`: it is not cleaning.
     pub fn time_to_clean(&self) -> Option<Duration> {
         if self.dirty == 0 {
             return Some(Duration::ZERO);
@@ -73,8 +73,7 @@ impl FlashStats {
         self.written_bytes as f64 / self.running.as_secs_f64().max(1.0) * 86_400.0
     }
 
-    /// Days until a new device has taken what it can, at that rate; `None`: nobody said how much that is, or nothing is
-    /// written.
+    /// Days until a new device is worn out at that rate; `None`: its endurance is not set, or nothing is written.
     pub fn life_days(&self) -> Option<f64> {
         let rate = self.written_per_day();
         self.endurance.filter(|_| rate > 0.0).map(|endurance| endurance as f64 / rate)
@@ -137,8 +136,8 @@ pub(super) struct Times {
     pub(super) cleaned: Rate,
 }
 
-/// Declares the counters, each once: its meaning, its name, and where it stands among the metrics. From this come the
-/// struct that counts, the one that views and metrics read, and [`FlashStats::counters`].
+/// Declares each counter once: its meaning, its name, and its place among the metrics. From this come the struct that
+/// counts, the one that views and metrics read, and [`FlashStats::counters`].
 macro_rules! counters {
     ($($(#[doc = $meaning:literal])+ $name:ident: $metric:expr;)*) => {
         #[derive(Default)]
@@ -243,7 +242,7 @@ counters! {
     rejected_no_frame: Some((REJECTED, Some("no frame")));
     /// Pages not let in because the write budget was used up.
     rejected_budget: Some((REJECTED, Some("budget")));
-    /// Pages that gave way to others.
+    /// Pages that were removed to make room for others.
     evicted: Some((LEFT, Some("evicted")));
     /// Pages that left the tier because they changed in memory.
     invalidated: Some((LEFT, Some("invalidated")));

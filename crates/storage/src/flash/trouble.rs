@@ -1,4 +1,4 @@
-//! A device that fails: few messages, and when the tier gives it up.
+//! What happens when the flash device fails: few messages, and the rules by which the tier gives the device up.
 //!
 //! Invariants:
 //! 1. The first trouble of each kind is logged at once, with its cause. Further ones are counted, and the count is
@@ -36,7 +36,7 @@ pub(super) struct Rot {
 }
 
 impl Rot {
-    /// A frame was read; `Some`: that was one bad one too many, and why.
+    /// Counts a frame that was read; `Some`: there are too many bad ones now, and why.
     fn note(&mut self, good: bool) -> Option<String> {
         if good {
             self.weight = self.weight.saturating_sub(1);
@@ -55,7 +55,7 @@ impl Rot {
     }
 }
 
-/// What goes wrong.
+/// The kinds of trouble.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Trouble {
     Read,
@@ -90,7 +90,7 @@ struct Said {
 pub(super) struct Complaints(Mutex<[Said; Trouble::KINDS]>);
 
 impl Complaints {
-    /// Notes trouble; `Some`: it is to be logged, with so many that were not.
+    /// Notes trouble; `Some`: log it now, with the number of those that were not logged.
     fn note(&self, kind: Trouble, now: Nanos) -> Option<u64> {
         let said = &mut self.0.lock()[kind as usize];
         let quiet = said.last.is_some_and(|last| now.0.saturating_sub(last.0) < QUIET.as_nanos() as u64);
@@ -131,7 +131,7 @@ impl FlashHome {
         }
     }
 
-    /// A frame was read whole; whether its bytes are what was written (invariant 2).
+    /// A frame was read completely; `good`: its bytes are those that were written (invariant 2).
     pub(super) fn note_frame(&self, page: &dyn Display, good: bool) {
         if !good {
             self.counters.bad_frames.fetch_add(1, Ordering::Relaxed);

@@ -31,7 +31,7 @@ use tokio::sync::oneshot;
 
 /// How often a task that waits for frames to become free looks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
-/// Frames of a partition on their way out at once.
+/// Frames of a partition that are removed at a time.
 const GOING: usize = 64;
 
 /// How many partitions, of how many frames each.
@@ -86,9 +86,9 @@ impl FlashHome {
         Ok(())
     }
 
-    /// Changes what differs from how the tier runs: on (`device`) or off, its device, size, policies, thresholds.
-    /// Returns when everything is as wanted, for a smaller tier or none after its dirty pages went home. A tier whose
-    /// device failed is started anew.
+    /// Changes everything in which the tier differs from the new configuration: on (`device`) or off, its device, size,
+    /// policies, thresholds. Returns when all is changed. If the tier becomes smaller or goes off, that is after its
+    /// dirty pages have gone home. A tier whose device failed is started anew.
     pub(crate) async fn set(self: &Arc<Self>, device: Option<DeviceRef>, config: FlashConfig) -> Result<()> {
         let (me, (send, receive)) = (self.clone(), oneshot::channel());
         self.log.spawn("flash change", async move {

@@ -28,7 +28,7 @@ const QUEUE: usize = 64;
 /// Clean pages written together.
 const BATCH: usize = 32;
 
-/// Where the pages of one call go.
+/// Where each page of one call goes.
 #[derive(Default)]
 struct Routes {
     disk: Vec<WriteBack>,
@@ -149,7 +149,7 @@ impl FlashHome {
         kept.append(&mut spare);
     }
 
-    /// A device that died while the page was on its way holds nothing.
+    /// Ends the write of a frame. If the device has died meanwhile, the frame holds nothing.
     fn end_write(&self, at: FrameId, how: Written) -> bool {
         let mut partition = self.partition(at.part).lock();
         let died = !self.is_on() && self.safeguards.has(Safeguard::DyingFrames);

@@ -1,8 +1,8 @@
 //! Archiving: segments go to an archive before their slots are used again.
 //!
 //! Invariants:
-//! 1. An archive is there from the opening on (`StorageConfig::archive`), before anything can be used again: what an
-//!    earlier life could not store is still in the log, and is stored now.
+//! 1. The archive is known from the opening on (`StorageConfig::archive`), before any slot can be used again. Segments
+//!    that an earlier run could not store are still in the log, and are stored now.
 //! 2. Segments are stored in their order, each when it is complete and durable; one that fails is tried again until it
 //!    succeeds, and those behind it wait. So the archive has no gaps.
 
@@ -65,7 +65,7 @@ impl fmt::Debug for Archive {
     }
 }
 
-/// Where there is an archive: stores what becomes complete. Ends with the log.
+/// If there is an archive: stores segments as they become complete. Ends with the log.
 pub(super) async fn run(core: Arc<Core>) {
     loop {
         while let Some(number) = core.next_to_archive() {
@@ -128,8 +128,8 @@ impl Core {
         store(number, image.bytes().to_vec()).await
     }
 
-    /// Before the log starts, when every segment in it is complete. If segments that the archive lacks leave no space
-    /// to start, this stores as many of them as free the space. If the archive refuses them, the device may grow.
+    /// Called before the log starts, when every segment in it is complete. If segments that the archive lacks leave no
+    /// space to start, this stores as many of them as needed. If the archive refuses them, the device may grow.
     pub(super) async fn archive_for_space(self: &Arc<Self>) -> Result<()> {
         if self.archiving.store.is_none() {
             return Ok(());

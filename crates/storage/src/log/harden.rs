@@ -1,4 +1,4 @@
-//! What an opening believes about the log's end, and what it makes durable.
+//! How an opening finds the log's end, and what it makes durable.
 //!
 //! Invariants:
 //! 1. Bytes that can be read need not be durable, and a sync of this life need not make them durable: if a sync failed
@@ -29,7 +29,8 @@ use terrace_device::{IoBuf, Purpose, SECTOR};
 
 /// Bytes written again at once.
 const CHUNK: usize = 1 << 20;
-/// So many sectors that cannot be read, where the log may go on, are no write that the power cut: the device fails.
+/// If so many sectors cannot be read where the log may go on, the cause is not a write that the power cut: the device
+/// fails.
 const MANY: usize = 8;
 /// Segments that the writes of one sync can touch: one that was begun before, then two neighbours with more than one
 /// segment's worth of batches for each segment's worth (`space`, invariant 3), and the one in which they end.

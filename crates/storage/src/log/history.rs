@@ -40,7 +40,7 @@ pub(crate) fn starts_afresh(ops: &[u8]) -> bool {
 /// Batches shown at once.
 const SHOWN: usize = 1024;
 
-/// What a segment has of what is wanted.
+/// What a segment has of the wanted pages.
 enum Look {
     /// Nothing, as its index proves.
     Untouched {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// The longest delay of one reservation short of the redo bound.
+/// The longest delay of one reservation before the redo bound is reached.
 const MAX_DELAY: Duration = Duration::from_millis(20);
 
 /// What a reservation is for.
@@ -169,7 +169,7 @@ impl Core {
         Attempt::Granted(delay)
     }
 
-    /// Asks everybody who can free a slot, or refuses normal work where nobody can. `seen`: the round of the background
+    /// Asks all tasks that can free a slot, or refuses normal work if none can. `seen`: the round of the background
     /// writer at the first call.
     fn ask_for_slots(&self, purpose: LogUse, seen: &mut Option<u64>) -> Result<()> {
         let (can_grow, unarchived) = {
@@ -188,8 +188,8 @@ impl Core {
         if purpose == LogUse::Normal && !can_grow && tried {
             return Err(self.full());
         }
-        // Where only the archive can help, asking others would be a loop without rest: they wake the waiter, which asks
-        // again.
+        // If only the archive can help, others must not be asked: they would wake the waiter, which asks again, without
+        // end.
         if can_grow || !unarchived {
             seen.get_or_insert(round);
             self.reserving.wake_space.notify_one();

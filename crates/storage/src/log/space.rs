@@ -9,8 +9,8 @@
 //!    the block). Filling segments in order, a batch that does not fit opens the next, and two neighbours together hold
 //!    more than one segment's worth (next-fit); so `k` free slots take a total cost of `(k + 1) / 2` segments, whatever
 //!    the sizes.
-//! 4. An archive that refuses stops normal work, and never an opening: for that the device grows beyond its limit
-//!    (`make_way`).
+//! 4. If the archive refuses segments, normal work stops, but an opening does not: for an opening, the device grows
+//!    beyond its limit (`make_way`).
 //! 5. The last `RESERVE` free slots serve only permits for [`super::LogUse::Cleanup`]: rollback, purge and checkpoint
 //!    go on when user work cannot.
 
@@ -37,7 +37,7 @@ pub(crate) struct Slots {
     max: u32,
     /// Where restart would begin.
     pub(crate) redo: Lsn,
-    /// What the log is kept back to beyond that.
+    /// Where the part of the log begins that is kept beyond that.
     pub(crate) retain: Lsn,
     /// Segments below this number are archived (all, where there is no archive).
     pub(crate) archived: u64,
@@ -47,7 +47,7 @@ pub(crate) struct Slots {
     capacity: u32,
     /// The device refused to grow.
     pub(crate) full: bool,
-    /// Free slots to keep ahead: as many as the most permits at once have needed so far.
+    /// Free slots to keep ready: as many as all permits together have needed at most so far.
     wanted: usize,
 }
 
@@ -252,7 +252,8 @@ pub(super) async fn run(core: Arc<Core>) {
         if core.is_closing() || core.check().is_err() {
             return;
         }
-        // Reservations that wait ask for this. To wake them where nothing has changed would be a loop without rest.
+        // Waiting reservations asked for this. If nothing has changed, they must not be woken: they would ask again at
+        // once, without end.
         let mut changed = core.tail.lock().slots.recycle();
         match core.grow().await {
             Ok(grown) => changed |= grown,

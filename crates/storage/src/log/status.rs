@@ -1,4 +1,4 @@
-//! What the log tells views and metrics.
+//! The state of the log, for views and metrics.
 use super::tail::Tail;
 use super::{Core, Log};
 use crate::sync::atomic::Ordering;
@@ -10,7 +10,7 @@ pub struct LogStatus {
     /// End of what has been appended, and up to where it is durable.
     pub end: Lsn,
     pub durable: Lsn,
-    /// Where restart would begin; back to where the log is kept beyond that.
+    /// Where restart would begin; where the kept log begins.
     pub redo_lsn: Lsn,
     pub retain_lsn: Lsn,
     /// The most bytes that restart may have to repeat: writers are held up before.

@@ -1,4 +1,4 @@
-//! Frames: memory for pages, and what is known of each.
+//! Frames: memory for pages, and the state of each.
 //!
 //! Invariants:
 //! 1. The bytes of a frame are read under its latch (or by the task that took the frame and has not shown it to
@@ -24,7 +24,7 @@ const NO_PAGE: u64 = u64::MAX;
 /// Set in `pins` when the pool is gone.
 const ORPHAN: u32 = 1 << 31;
 
-/// What is known of a frame. One cache line.
+/// The state of a frame. One cache line.
 #[repr(align(64))]
 pub(crate) struct Frame {
     /// Number of pins, and `ORPHAN`.
@@ -37,7 +37,7 @@ pub(crate) struct Frame {
     inherited: AtomicU64,
     writing: AtomicBool,
     sequential: AtomicBool,
-    /// A hit waits in a buffer for the policy: further ones need not queue.
+    /// A hit waits in a buffer for the policy, so further hits are not put there.
     pub(crate) touched: AtomicBool,
     /// Waits in the list of dirty victims.
     pub(crate) queued: AtomicBool,

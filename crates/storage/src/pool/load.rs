@@ -45,7 +45,7 @@ struct Claim<'a> {
     page: PageId,
     loading: Arc<Loading>,
     frame: Option<u32>,
-    /// What the page counts as when it leaves memory, where that is not how it was asked for.
+    /// What the page counts as when it leaves memory, if that differs from how it was asked for.
     class: Option<Access>,
     settled: bool,
 }
@@ -204,7 +204,7 @@ impl Pool {
         let (wanted, mine) = (claims.remove(at), fetched.remove(at));
         for (claim, page) in claims.into_iter().zip(fetched) {
             match page {
-                // Nobody asked for it: who does meets the error himself.
+                // Nobody asked for this page. A task that does will meet the error itself.
                 Err(_) => drop(claim),
                 page => drop(claim.finish(page, Access::Sequential)),
             }
@@ -283,7 +283,7 @@ impl Pool {
         let mut claim = match self.find_or_claim(page, Access::Random).await {
             Ok(Ok(pin)) => return Ok(pin),
             Ok(Err(claim)) => claim,
-            // Somebody read the page ahead and found nothing good there: just what is to be expected of a free page.
+            // The page was read ahead, and its contents are not good: this is normal for a free page.
             Err(_) => return Box::pin(self.load_new(page)).await,
         };
         match self.take_frame().await {
@@ -299,8 +299,8 @@ impl Pool {
     pub(super) async fn load_ahead(&self, space: SpaceId, first: u32, count: u32) {
         assert_unlatched("reading ahead");
         let end = first.saturating_add(count.min((self.all().len() / 4) as u32));
-        // All are claimed before the first read begins: a task that comes meanwhile joins, and does not tear a hole
-        // into a run.
+        // All pages are claimed before the first read begins, so a task that comes meanwhile joins the read and does
+        // not split the run.
         let mut runs: Vec<Vec<Claim<'_>>> = Vec::new();
         let mut open = false;
         for no in first..end {

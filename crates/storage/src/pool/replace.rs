@@ -1,4 +1,4 @@
-//! Free frames, hits on their way to the replacement policy, and victims.
+//! Free frames, victims, and hits on their way to the replacement policy.
 //!
 //! Invariants:
 //! 1. Lock order: policy, then page-table shard, then hit buffer or free list. A hit, which comes with its buffer, only
@@ -35,7 +35,7 @@ struct Hit {
     class: Class,
 }
 
-/// What a thread, or a few of them, write without meeting others.
+/// Data that one thread, or a few, write without waiting for others.
 #[repr(align(64))]
 struct Stripe {
     hits: AtomicU64,
@@ -125,7 +125,8 @@ pub(crate) fn class_of(access: Access) -> Class {
 }
 
 impl Pool {
-    /// Notes a hit of a pinned page: no contended lock, and nothing at all where one is queued already.
+    /// Notes a hit of a pinned page. It takes no contended lock, and does nothing if a hit of the page is queued
+    /// already.
     pub(super) fn note_hit(&self, frame: Frame, page: PageId, access: Access) {
         crate::reads::count_hit();
         let stripe = self.replacer.stripe();
@@ -229,7 +230,7 @@ impl Pool {
         }
         // SAFETY: no pins and the shard is locked, so nobody has or gets a latch.
         let bytes = unsafe { self.all().bytes(index) };
-        // A page made by `create` and never formatted is no page.
+        // A page that was made by `create` and never formatted does not count as a page.
         if tell_home && header::kind(bytes).is_some() {
             self.home.evicted_clean(page, bytes, frame.access());
         }

@@ -3,16 +3,16 @@
 //! Invariants:
 //! 1. A copy is taken under the page's latch, sealed, and only then does its write wait for the log up to the copy's
 //!    LSN (R4).
-//! 2. When `home.write_back` has returned Ok, and not before, a page stops being dirty: wholly where it did not change
-//!    since the copy, else down to the recLSN of those changes.
+//! 2. A page stops being dirty when `home.write_back` has returned Ok, and not before. If it has changed since the
+//!    copy, it stays dirty with the recLSN of those changes.
 //! 3. *Checkpoints miss nothing.* A mini-transaction marks its pages dirty with a recLSN not above the log's end, then
 //!    appends. A checkpoint reads the log's end E, then scans the frames, then asks the home. A change whose batch ends
-//!    at or below E was marked before it was appended, so before E was read: the scan meets its page dirty with a
-//!    recLSN at or below the batch, or the page has left the dirty set by then, and by 2 the home answers for it (which
-//!    is asked last). A change that the scan may miss was appended after E was read, and lies at or above E, which the
-//!    redo LSN never exceeds.
-//! 4. A group in flight is a task of its own: a caller who goes away does not cut it off (frame.rs, invariant 3, needs
-//!    its end).
+//!    at or below E was marked before it was appended, so before E was read. Then the scan finds its page dirty, with a
+//!    recLSN at or below the batch; or the page has left the dirty set by then, and the home counts it (by 2; the home
+//!    is asked last). A change that the scan may miss was appended after E was read. It lies at or above E, and the
+//!    redo LSN never exceeds E.
+//! 4. A group in flight is a task of its own, so it goes on if its caller goes away (frame.rs, invariant 3, needs its
+//!    end).
 
 use super::pin::assert_unlatched;
 use super::{Pin, Pool};
@@ -29,7 +29,7 @@ use tokio::sync::{Notify, oneshot};
 /// How long the cleaner rests after a failed write.
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
 
-/// A page being written; not finished, it stays as dirty as it was.
+/// A page that is being written. If this is dropped before the end, the page stays as dirty as it was.
 struct Writing {
     pin: Pin,
     taken: bool,
@@ -82,8 +82,8 @@ impl Pool {
         Ok(written)
     }
 
-    /// Waits until nobody writes the page, or what is written of it is younger than `before`; whether it is still to be
-    /// written.
+    /// Waits until nobody writes the page, or only a version younger than `before` is being written. Answers whether
+    /// the page must still be written.
     async fn written(&self, page: PageId, before: Lsn) -> bool {
         loop {
             let mut done = std::pin::pin!(self.write_done.notified());
@@ -151,7 +151,7 @@ impl Pool {
         Ok(outcome)
     }
 
-    /// A stable, sealed copy; `None` where the page is clean by now. The caller has the right to write the page.
+    /// A stable, sealed copy; `None` if the page is clean by now. The caller has the right to write the page.
     fn copy(&self, pin: &Pin) -> Option<WriteBack> {
         let mut bytes = IoBuf::zeroed(self.page_size());
         let latched = pin.read();
@@ -196,7 +196,7 @@ impl Pool {
         self.failure.lock().clone()
     }
 
-    /// Brings the reserve of free frames up: clean victims first, then dirty ones, by groups.
+    /// Refills the reserve of free frames: from clean victims first, then from dirty ones, in groups.
     async fn refill(&self) {
         loop {
             let want = self.reserve.saturating_sub(self.replacer.free_count());

@@ -1,5 +1,5 @@
-//! Rules of DataFusion's that ask, before each of their steps, whether the statement may go on: it may have been
-//! cancelled, have timed out, or have taken too much memory. Planning never waits, so nothing else would tell.
+//! DataFusion's rules, wrapped so that each asks before its steps whether the statement may go on: it may have been
+//! cancelled, have timed out, or have taken too much memory. Planning never waits, so nothing else would notice.
 use crate::error::tunnel;
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;

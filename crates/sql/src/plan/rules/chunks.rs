@@ -1,14 +1,14 @@
-//! Deep expressions, cut into chunks: each is one function call for everything that plans what stands above it.
+//! Deep expressions are cut into chunks. To the code that plans the expression above it, a chunk is one function call.
 //!
-//! 1. A chunk is typed to its end when it is made: types are resolved and coerced, and PostgreSQL's semantics put in,
-//!    by the same rules in the same order as those of a whole plan, which see none of it. Its arguments are the
-//!    columns, parameters and aggregates in it.
-//! 2. What is evaluated anew for each row, or at most once, is never within a chunk, nor among its arguments.
+//! 1. A chunk is typed completely when it is made. The same rules that later work on the whole plan, in the same order,
+//!    resolve and coerce its types and put in PostgreSQL's semantics. (The rules on the whole plan do not look into
+//!    it.) The arguments of a chunk are the columns, parameters and aggregates in it.
+//! 2. A chunk and its arguments contain nothing that must be evaluated anew for each row, or at most once.
 //! 3. An expression that stays deeper than [`DEEPEST`] is refused (54001).
 //!
-//! Upstream: `ExprSchemable::to_field` writes the name of each expression below it, type coercion asks for it at each
-//! level, and so does whatever rewrites plans: the time grows with the cube of the depth (100 terms of a sum take
-//! seconds without optimisation).
+//! Upstream: `ExprSchemable::to_field` writes the name of each expression below it. Type coercion calls it at each
+//! level, and so do the rules that rewrite plans. So the time grows with the cube of the depth (100 terms of a sum take
+//! seconds in a build without optimisation).
 use super::common_types::settle_expr;
 use crate::error::tunnel;
 use crate::plan::{comparable, resolve, semantics};
@@ -39,7 +39,7 @@ const CHUNK: usize = 24;
 /// Levels of an expression that cannot be cut.
 const DEEPEST: usize = 100;
 
-/// Whether an expression has so many levels that it is to be cut.
+/// Whether an expression has so many levels that it must be cut.
 pub(crate) fn is_deep(expr: &Expr) -> bool {
     fn reaches(expr: &Expr, levels: usize) -> bool {
         if levels == 0 {

@@ -1,6 +1,6 @@
-//! The common type of CASE, COALESCE, GREATEST, LEAST and UNION: refused where PostgreSQL finds none (42804), and
-//! quoted literals are of it. And a window's RANGE is put as GROUPS where rows are ordered by what nothing can be added
-//! to.
+//! The common type of CASE, COALESCE, GREATEST, LEAST and UNION. Quoted literals become values of it; if PostgreSQL
+//! finds no common type, the expression is refused (42804). Also here: a window's RANGE becomes GROUPS if the type that
+//! rows are ordered by has no addition.
 //!
 //! Upstream: type coercion turns numbers into text wherever one side is text, so `CASE ... THEN 1 ELSE name END` and
 //! `SELECT 1 UNION SELECT name` are answered. `coerce_window_frame` fails for the default frame (RANGE, without

@@ -1,6 +1,6 @@
 //! Joins by IS NOT DISTINCT FROM stay as they are.
 //!
-//! 1. DataFusion's `eliminate_cross_join` is not asked where an inner join takes NULLs for equal.
+//! 1. DataFusion's `eliminate_cross_join` is not run on a plan in which an inner join treats NULLs as equal.
 //!
 //! Upstream: `EliminateCrossJoin` flattens a tree of inner joins and makes all of them anew with the null equality of
 //! the topmost. `a JOIN b ON a.x IS NOT DISTINCT FROM b.x CROSS JOIN c` loses the rows whose x is NULL; below a join by
@@ -11,7 +11,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::eliminate_cross_join::EliminateCrossJoin;
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
-/// [`EliminateCrossJoin`], but for plans with such a join.
+/// [`EliminateCrossJoin`], except on plans with such a join.
 #[derive(Debug, Default)]
 pub(crate) struct CrossJoins {
     inner: EliminateCrossJoin,

@@ -1,7 +1,7 @@
 //! Rewriting the expressions of a plan's nodes.
 //!
-//! 1. An expression keeps its name, and so the column that it makes; a grouping set stays one.
-//! 2. A node is made anew, and said to be another, only where something in it or below it is another.
+//! 1. An expression keeps its name, and so its column keeps its name; a grouping set stays a grouping set.
+//! 2. A node is made anew, and reported as changed, only if something in it or below it has changed.
 //! 3. Each node asks whether the statement may go on: a plan may have many.
 use crate::error::tunnel;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -12,7 +12,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// What is done to the nodes of a plan, from the leaves on.
+/// A rewriting of the nodes of a plan, beginning with the leaves.
 pub(crate) struct Rewrite<C, E, N> {
     /// Whether an expression is of the kind that may become another, whatever stands below it.
     pub(crate) concerns: C,

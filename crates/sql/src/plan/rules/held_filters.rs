@@ -1,7 +1,8 @@
 //! Conditions stay where pushing them down would change the answer.
 //!
-//! 1. Nothing passes an aggregate that has a row of its own for no rows: one without groups, or with grouping sets.
-//! 2. What is evaluated anew for each row (`random() < 0.5`) stays where it stands.
+//! 1. No condition moves below an aggregate that answers a row even for no input rows: one without groups, or with
+//!    grouping sets.
+//! 2. A volatile condition (`random() < 0.5`) stays in its place.
 //!
 //! Upstream: `PushDownFilter` moves a predicate below an `Aggregate` if all its columns are grouping columns. A
 //! predicate without columns (`HAVING false`, `2 = 1`, `(SELECT false)`) has none, so it always passes; below an

@@ -1,7 +1,8 @@
 //! Items of IN lists that depend on the row are not taken for constants.
 //!
-//! 1. An item that is neither a literal nor a bare column is computed for each row: its value comes as a column.
-//! 2. It runs after all other rules: they put what a column stands for into lists.
+//! 1. An item that is neither a literal nor a plain column is computed for each row: DataFusion gets its value as a
+//!    column.
+//! 2. This rule runs after all others, because they may replace a column in a list by its expression.
 //!
 //! Upstream: `InListExpr::try_new` evaluates the items over no rows, and takes one that answers a scalar for a
 //! constant. CASE does, where its results are literals: `1 IN (CASE i WHEN 1 THEN 7 ELSE 1 END, 5)` is then true for
@@ -48,7 +49,7 @@ impl OptimizerRule for ListedItems {
     }
 }
 
-/// Whether an item might be taken for a constant that it is not.
+/// Whether DataFusion might take an item for a constant, though it is none.
 fn is_open(item: &Expr) -> bool {
     match item {
         Expr::Literal(..) | Expr::Column(_) => false,

@@ -1,4 +1,4 @@
-//! Conditions that say something of the same value twice, each with a list, are not merged.
+//! Two conditions on the same value, each with a list, are not merged.
 //!
 //! 1. DataFusion's simplifier sees each IN list, and each chain of ORs (of which it makes one), within a call that it
 //!    does not know. So it simplifies the list itself, but not two of them into one.
@@ -6,10 +6,10 @@
 //! 3. The calls are gone when the rule ends, and names are what they were.
 //!
 //! Upstream: `simplify_expressions` merges `a IN (...) AND a IN (...)`, `a IN (...) AND a NOT IN (...)` and
-//! `a NOT IN (...) OR a NOT IN (...)` by the items' texts. `a NOT IN (1, NULL) AND a IN (2, 3)` becomes
-//! `a IN (2, 3)`, though it is never true. `a IN (b) AND a IN (c)` becomes false. Where nothing is left of the lists,
-//! the answer is false (or true), though it is NULL where `a` is. `a = 5` is taken for a list too, and what is not
-//! computed yet for another item: `a NOT IN (abs(-5)) AND a = 5` becomes `a = 5`.
+//! `a NOT IN (...) OR a NOT IN (...)` by the items' texts. `a NOT IN (1, NULL) AND a IN (2, 3)` becomes `a IN (2, 3)`,
+//! though it is never true. `a IN (b) AND a IN (c)` becomes false. If nothing is left of the lists, the answer is false
+//! (or true), though it should be NULL when `a` is NULL. `a = 5` counts as a list too. Items that are not computed yet
+//! count as different: `a NOT IN (abs(-5)) AND a = 5` becomes `a = 5`.
 use super::marks::Mark;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -20,7 +20,7 @@ use datafusion::optimizer::simplify_expressions::SimplifyExpressions;
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use std::sync::{Arc, LazyLock};
 
-/// [`SimplifyExpressions`], but for what it makes of two lists.
+/// [`SimplifyExpressions`], except that two lists are not merged.
 #[derive(Debug, Default)]
 pub(crate) struct ListsApart {
     inner: SimplifyExpressions,

@@ -1,8 +1,8 @@
-//! Functions that answer their argument, and keep DataFusion from seeing something of it.
+//! Functions that return their argument and hide something about it from DataFusion.
 //!
-//! 1. A value is the same behind a mark, and of the same type.
-//! 2. A mark says nothing else but what its flags say: that the value may be NULL whatever its column says, that it
-//!    comes as a column though it is a constant, or that no rule may think two calls alike.
+//! 1. A mark changes neither the value nor its type.
+//! 2. A mark says what its flags say, and nothing else: that the value may be NULL, even if its column is NOT NULL;
+//!    that the value comes as a column, even if it is a constant; or that two calls are never equal.
 //!
 //! Upstream: `Expr::ScalarSubquery` takes its nullability from the subquery's column, though a scalar subquery may have
 //! no row, and then is NULL. `(SELECT pk FROM t WHERE false) IS NULL` is simplified to false, `coalesce` drops its
@@ -43,7 +43,7 @@ pub(crate) fn named(name: &str) -> Arc<ScalarUDF> {
     Arc::new(ScalarUDF::from(Mark { optional: true, ..Mark::new(name, Volatility::Immutable) }))
 }
 
-/// The same value, of which nothing says that it is not NULL.
+/// The same value, marked as one that may be NULL.
 pub(crate) fn optional(subquery: Expr) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(OPTIONAL.clone(), vec![subquery]))
 }

@@ -4,12 +4,12 @@
 //!    equal row, and `NOT IN` whether there is none that is equal *or unknown*: both are EXISTS, which DataFusion plans
 //!    as semi, anti and mark joins.
 //! 2. Where NULL and false are not the same (`(x IN (...)) IS NULL`), the membership becomes a CASE of two EXISTS.
-//! 3. What is compared is strict: `x = y` is unknown where x or y is NULL, and only there. So the rows that are unknown
-//!    are found without comparing every pair.
+//! 3. The comparison is strict: `x = y` is unknown if x or y is NULL, and only then. So the unknown rows are found
+//!    without comparing every pair.
 //! 4. `NOT IN` of a plain column in a subquery that does not refer to the outer query stays as it is: DataFusion has a
 //!    join for it.
-//! 5. What ON of an inner join asks stands above the join. ON of an outer join may ask what needs no rewriting (IN of
-//!    any value, NOT IN of a column); the rest is refused.
+//! 5. Memberships in ON of an inner join become a filter above the join. ON of an outer join may have those that need
+//!    no rewriting (IN of any value, NOT IN of a column); the rest is refused.
 //!
 //! Upstream: `DecorrelatePredicateSubquery` plans NOT IN as a null-aware anti join whatever its condition is. Only a
 //! hash join on exactly one key honours that flag: with a literal on the left or another condition the join becomes a
@@ -27,7 +27,7 @@ use datafusion::logical_expr::{
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// Of one statement: they get names that differ.
+/// The memberships of one statement. Each gets a name of its own.
 #[derive(Default)]
 pub(crate) struct Memberships {
     count: Cell<usize>,
@@ -65,7 +65,7 @@ impl Memberships {
         Ok(LogicalPlan::Filter(Filter::new(predicate, input)))
     }
 
-    /// Invariant 5. `asked`: what ON says with memberships.
+    /// Invariant 5. `asked`: the conditions of ON that have memberships.
     fn joined(&self, mut join: Join, asked: Vec<Expr>) -> Result<LogicalPlan> {
         let asked = conjunction(asked).expect("there are some");
         if join.join_type == JoinType::Inner {
@@ -219,7 +219,7 @@ impl Scope<'_> {
         })
     }
 
-    /// Whether there is a row of whose comparison `test` holds.
+    /// Whether `test` holds for the comparison with some row.
     fn any(&self, membership: &Membership, test: impl Fn(Expr) -> Expr) -> Result<Expr> {
         self.row(membership, |value, row| test(binary(value, membership.op, row)))
     }

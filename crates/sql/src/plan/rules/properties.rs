@@ -1,9 +1,10 @@
 //! What DataFusion may take as known of a plan's rows when it leaves out sorts.
 //!
-//! 1. The rows of UNION ALL come from its inputs one after the other, as one stream, and nothing is known of them.
-//! 2. A column that an outer join or grouping sets fill with NULLs is no constant, and equals nothing.
-//! 3. `array_agg` and `string_agg` over a subquery with ORDER BY collect in its order, and OFFSET passes over its first
-//!    rows.
+//! 1. The rows of UNION ALL come from its inputs one after the other, as one stream. DataFusion may assume nothing
+//!    about their order or constants.
+//! 2. A column that an outer join or grouping sets fill with NULLs is not constant, and is not known to equal another
+//!    column.
+//! 3. `array_agg` and `string_agg` over a subquery with ORDER BY collect in its order, and OFFSET skips its first rows.
 //!
 //! Upstream: `calculate_union` keeps a column that is a constant of each input (`SELECT 2 k ... UNION ALL SELECT 1
 //! ...`) as a constant per partition, and merging the sorted partitions then drops it from the sort's keys.
@@ -100,7 +101,7 @@ fn collects(aggregate: &AggregateExec) -> bool {
     aggregate.aggr_expr().iter().any(|call| matches!(call.fun().name(), "array_agg" | "string_agg"))
 }
 
-/// The same rows in the order of the subquery's ORDER BY, if they come in one: what needs no order would drop it
+/// The same rows in the order of the subquery's ORDER BY, if it has one: a node that needs no order would drop the sort
 /// (invariant 3).
 fn in_order(input: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     if let Some(sort) = input.downcast_ref::<SortExec>() {
@@ -126,11 +127,11 @@ fn forgetting(input: Arc<dyn ExecutionPlan>) -> Transformed<Arc<dyn ExecutionPla
     Transformed::yes(Arc::new(Forgetting::new(input, false)))
 }
 
-/// Hands rows on; no sort passes it.
+/// Hands rows on; no sort is pushed through it.
 #[derive(Debug)]
 struct Forgetting {
     input: Arc<dyn ExecutionPlan>,
-    /// Whether what is known of the rows is known above.
+    /// Whether the nodes above may use what is known of the rows.
     keeps: bool,
     properties: Arc<PlanProperties>,
 }
@@ -344,7 +345,7 @@ impl ExecutionPlan for Append {
         self.replace_children(children, RECOMPUTED)
     }
 
-    /// All inputs begin now, for the rows of one moment; they are read in turn.
+    /// All inputs begin now, so that they see the rows of the same moment; they are read one after the other.
     fn execute(&self, _: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let begun = self.inputs.iter().map(|input| input.execute(0, context.clone())).collect::<Result<Vec<_>>>()?;
         let rows = futures::stream::iter(begun).flatten();

@@ -1,7 +1,7 @@
 //! INTERSECT ALL and EXCEPT ALL count how often a row occurs.
 //!
-//! Equal rows are numbered on each side; the numbered rows are distinct, so the semi or anti join that DataFusion plans
-//! keeps the lesser count, or the difference.
+//! Equal rows are numbered on each side. With their numbers the rows are distinct, so the semi or anti join that
+//! DataFusion plans keeps the smaller count, or the difference of the counts.
 //!
 //! Upstream: `LogicalPlanBuilder::intersect` and `except` with `is_all` plan a semi or anti join of the rows
 //! themselves, which keeps all occurrences of a row or none.

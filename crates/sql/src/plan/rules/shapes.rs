@@ -1,16 +1,17 @@
-//! Which correlated subqueries DataFusion turns into joins rightly. The others are refused (0A000).
+//! Which correlated subqueries DataFusion turns into joins correctly. The others are refused (0A000).
 //!
-//! It takes the conditions that refer to the outer query out of the subquery and makes them the join's: right only
-//! where nothing between the condition and the subquery's result depends on which rows there are.
+//! DataFusion takes the conditions that refer to the outer query out of the subquery, and makes them conditions of the
+//! join. This is correct only if nothing between the condition and the subquery's result depends on which rows there
+//! are.
 //!
 //! Upstream: `PullUpCorrelatedExpr` pulls a correlated filter through window functions, through the side of an outer
 //! join that is filled with NULLs, out of an outer join's ON, through aggregates without groups in EXISTS and IN
 //! (`EXISTS (SELECT count(*) ...)` is always true), through `OFFSET` and through a `LIMIT` beside it. The subquery then
-//! gets a name for all its columns (`__correlated_sq_1`, or the LATERAL's own): of two columns of one name that moved
-//! conditions read, or of one that they read and one of the result, the same one is read twice (`1 > u.id - a.id`
-//! becomes `1 > q.id - q.id`).
-//! What is volatile in a correlated subquery is computed once for each of its rows, in ON of an outer join once for one
-//! side's. Of a LATERAL aggregate without rows, constants beside it are NULL. The answers are wrong without an error.
+//! gets one name for all its columns (`__correlated_sq_1`, or the LATERAL's own). If moved conditions read two columns
+//! of the same name, or one that has the name of a result column, one of the two is read twice (`1 > u.id - a.id`
+//! becomes `1 > q.id - q.id`). A volatile function in a correlated subquery is computed once for each row of the
+//! subquery; in ON of an outer join, once for each row of one side. If a LATERAL aggregate has no rows, the constants
+//! beside it become NULL. The answers are wrong without an error.
 use crate::error::{tunnel, unsupported};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -58,8 +59,7 @@ pub(crate) fn check(plan: &LogicalPlan) -> Result<()> {
 
 struct Walk {
     kind: Kind,
-    /// A condition on the outer query has been met: it will be moved, and what comes later is planned with that in
-    /// mind.
+    /// The walk has met a condition on the outer query. It will be moved, which matters for every node above it.
     moved: bool,
     /// An aggregate above another one would take its missing groups for missing rows.
     aggregated: bool,
