@@ -27,7 +27,7 @@ use terrace_engine::{DataType, EngineError};
 /// Two values beside an operator.
 pub(crate) fn operated(op: Operator, mut left: Expr, mut right: Expr, schema: &DFSchema) -> Result<Expr> {
     crate::memory::check().map_err(tunnel)?;
-    // Their types are asked for below, and by each operator above.
+    // The types of both sides are computed below, and again by each operator above.
     for side in [&mut left, &mut right] {
         if is_deep(side) {
             *side = cut(std::mem::take(side), schema)?;
@@ -134,7 +134,8 @@ fn other_operator(op: Operator, left: &Expr, right: &Expr, schema: &DFSchema) ->
     Ok(Some(plain(left, Operator::StringConcat, right)))
 }
 
-/// The operator of a pattern that says which letters are the same but for their case; whether all are.
+/// The operator without its case, and whether it ignores case. (The pattern itself says which letters are then the
+/// same.)
 fn regex_operator(op: Operator) -> Option<(Operator, bool)> {
     Some(match op {
         Operator::RegexMatch => (Operator::RegexMatch, false),
@@ -186,7 +187,7 @@ pub(crate) fn realigned(mut call: ScalarFunction, schema: &DFSchema) -> Result<S
     Ok(call)
 }
 
-/// An operator that was planned as DataFusion's, for want of a type, as what it is now that the types are known.
+/// An operator that was planned as DataFusion's because a type was missing, planned again now that the types are known.
 pub(crate) fn retyped(binary: BinaryExpr, schema: &DFSchema) -> Result<Expr> {
     let BinaryExpr { left, op, right } = binary;
     let (Ok(lt), Ok(rt)) = (left.get_type(schema), right.get_type(schema)) else {

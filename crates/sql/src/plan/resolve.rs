@@ -3,12 +3,13 @@
 //!
 //! 1. It runs once, when an expression or a set operation is bound: parameters get their types here, and no type that
 //!    is settled here changes later.
-//! 2. What is compared is made of one type first: a quoted literal what is beside it, numbers exact or double
-//!    precision, times with a zone where one has. DataFusion would compare a numeric and a float as decimals of 15
-//!    digits, and take text in a list for the column's type.
-//! 3. Numbers that become one value (CASE, COALESCE, UNION, ...) become double precision where one of them is.
-//! 4. Of `x IN (..)`, items that depend on the row are compared with x one by one; the others, where there are several,
-//!    become one type first, x among them, and are compared with x then. So do all items of an array, but without x.
+//! 2. Values that are compared get one type first. A quoted literal takes the type of the value beside it. Numbers
+//!    become exact or double precision. Times get a zone if one of them has a zone. DataFusion would compare a numeric
+//!    and a float as decimals of 15 digits, and give text in a list the column's type.
+//! 3. Numbers that become one value (CASE, COALESCE, UNION, ...) become double precision if one of them is.
+//! 4. In `x IN (..)`, items that depend on the row are compared with x one by one. If there are several other items,
+//!    they and x get one type first, and then they are compared with x. All items of an array get one type too, but
+//!    without x.
 //!
 //! Source of 4: PostgreSQL 15 documentation, "Row and Array Comparisons" (9.24), and what the server answers.
 use crate::cast::LOOSE;
@@ -34,7 +35,7 @@ use datafusion::logical_expr::{
 use std::sync::Arc;
 use terrace_engine::{DataType, EngineError};
 
-/// A node as it is settled, over what its expressions are over.
+/// A node with its types settled. `schema`: what its expressions are over.
 pub(crate) fn node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPlan>> {
     Ok(match plan {
         LogicalPlan::Union(union) => Transformed::yes(align_union(union)?),

@@ -15,7 +15,7 @@ use terrace_grammar::statement::{
 /// A column that is assigned to, and its value.
 pub(crate) type Assigned<'q> = (usize, &'q Expr);
 
-/// What no INSERT may have (0A000).
+/// Refuses the parts that no INSERT may have (0A000).
 pub(crate) fn refuse_form(insert: &Insert) -> Result<()> {
     if insert.with.is_some() {
         let hint = "Write it before the query: INSERT ... WITH ... SELECT.";
@@ -27,7 +27,7 @@ pub(crate) fn refuse_form(insert: &Insert) -> Result<()> {
     Ok(())
 }
 
-/// What the target is called within the statement.
+/// The target's name within the statement.
 pub(crate) fn called(target: &Name, alias: Option<&Ident>) -> Ident {
     alias.unwrap_or(target.last()).clone()
 }

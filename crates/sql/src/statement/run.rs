@@ -95,7 +95,7 @@ pub(crate) struct Run<'a> {
     pub(crate) parameters: &'a [Datum],
     pub(crate) types: &'a [DataType],
     pub(crate) tree: Option<&'a Tree>,
-    /// Where plans that are collected from are kept, for EXPLAIN ANALYZE.
+    /// Plans that have run, kept for EXPLAIN ANALYZE.
     pub(crate) captured: Option<&'a Mutex<Vec<Arc<dyn ExecutionPlan>>>>,
 }
 
