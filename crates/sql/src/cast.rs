@@ -86,6 +86,7 @@ fn moment(local: i64) -> Result<i64> {
 
 /// Text within varchar(n) or char(n).
 fn limit(text: &str, to: DataType, explicit: bool) -> Result<&str> {
+    debug_assert!(to.is_text(), "{to:?} has no length");
     let cut = |n: u32| match text.char_indices().nth(n as usize) {
         Some((end, _)) if explicit => &text[..end],
         _ => text,

@@ -125,6 +125,7 @@ pub(crate) fn ask(what: &str, bytes: u64) -> Result<Asked> {
     work.token.check()?;
     let memory = MemoryConsumer::new(what).register(&work.pool);
     memory.try_grow(usize::try_from(bytes).map_err(|_| missing())?).map_err(|_| missing())?;
+    debug_assert_eq!(memory.size() as u64, bytes, "invariant 2: what is asked for is taken");
     Ok(Asked(Some(memory)))
 }
 

@@ -119,7 +119,8 @@ impl Settings {
 
     fn store(&mut self, key: &'static str, value: String, local: bool) {
         self.before.get_or_insert_with(|| self.state.clone());
-        Arc::make_mut(&mut self.state.now).insert(key, value.clone());
+        let before = Arc::make_mut(&mut self.state.now).insert(key, value.clone());
+        assert!(before.is_some(), "{key} is one of DEFAULTS");
         if !local {
             Arc::make_mut(&mut self.state.kept).insert(key, value);
         }
@@ -162,10 +163,13 @@ impl Settings {
             let kept = self.state.kept.clone();
             self.restore(if committed { State { now: kept.clone(), kept } } else { before });
         }
+        debug_assert!(self.savepoints.is_empty() && self.before.is_none(), "invariant 1: nothing of it is left");
     }
 
-    pub(crate) fn savepoint(&mut self) {
+    /// Answers how many there are now.
+    pub(crate) fn savepoint(&mut self) -> usize {
         self.savepoints.push(self.state.clone());
+        self.savepoints.len()
     }
 
     /// Forgets the savepoint of that number, from 0, and those after it.
@@ -220,6 +224,7 @@ impl Settings {
         let key = Self::key(name)?;
         let value = self.initial[key].clone();
         self.store(key, value, local);
+        debug_assert_eq!(self.state.now[key], self.initial[key], "invariant 2");
         Ok(())
     }
 

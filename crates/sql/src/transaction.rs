@@ -36,6 +36,7 @@ impl TxnSlot {
 
     /// Takes the transaction out, to be ended.
     pub(crate) fn take(&mut self) -> Option<Txn> {
+        assert!(self.txn.is_some() || self.savepoints.is_empty(), "savepoint.rs, invariant 3: a transaction's");
         self.savepoints.clear();
         self.txn.take()
     }

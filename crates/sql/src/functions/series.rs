@@ -43,6 +43,7 @@ pub(crate) fn table(state: &SessionState, args: Vec<Expr>) -> Result<Arc<dyn Tab
         return Err(tunnel(EngineError::new("22023", "step size cannot equal zero")));
     }
     let function = state.table_functions().get("generate_series").expect("it is registered").clone();
+    assert!(matches!(whole.len(), 2 | 3), "start, end and step");
     let exprs: Vec<Expr> = whole.into_iter().map(|value| Expr::Literal(value, None)).collect();
     let series = function.create_table_provider_with_args(TableFunctionArgs::new(&exprs, state))?;
     Ok(if wide { series } else { Arc::new(Integers { series }) })

@@ -90,6 +90,7 @@ impl AsyncScalarUDFImpl for Sleep {
             }
             woken.push(Some(""));
         }
+        assert_eq!(woken.len(), seconds.len(), "one sleep for each row");
         Ok(ColumnarValue::Array(Arc::new(StringArray::from(woken))))
     }
 }

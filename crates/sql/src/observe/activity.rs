@@ -57,6 +57,7 @@ impl Now {
             Block::Failed => State::IdleInTransactionAborted,
         };
         self.state_change = at;
+        debug_assert_eq!(self.transaction.is_some(), self.transaction_start.is_some(), "{block:?}");
         if block == Block::None {
             // A statement by itself is a transaction by itself.
             self.transaction = None;

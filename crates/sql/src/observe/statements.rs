@@ -37,6 +37,8 @@ impl AddAssign for StatementTotals {
         self.total += other.total;
         self.rows += other.rows;
         self.reads += other.reads;
+        debug_assert!(self.min <= self.max && self.max <= self.total, "{self:?}");
+        debug_assert!(self.failed <= self.calls, "{self:?}");
     }
 }
 
@@ -79,6 +81,7 @@ impl Statements {
         }
         let entry = Arc::new(Entry { totals: Mutex::default() });
         all.insert(key, entry.clone());
+        assert!(all.len() <= MAX_STATEMENTS, "{} texts are kept", all.len());
         entry
     }
 

@@ -13,6 +13,7 @@ pub(crate) fn shown(name: &str) -> &str {
 
 /// A name of this title that no other has whose number differs.
 pub(crate) fn numbered(title: &str, number: usize) -> String {
+    debug_assert!(!title.contains(MARK), "{title:?} is a title, not a name");
     format!("{title}{MARK}{number}")
 }
 

@@ -56,6 +56,7 @@ impl Kept {
             let hint = "Close some (DEALLOCATE), or use the unnamed statement.";
             EngineError::new(state, message).with_hint(hint)
         };
+        assert!(!Arc::ptr_eq(own, all), "invariant 4: there are two bounds");
         // Too much may be charged for a moment. At worst, another statement is refused meanwhile.
         let kept = Kept { statement: Arc::new(statement), bytes, accounts: [own.clone(), all.clone()] };
         let [own, all] = [own, all].map(|account| account.fetch_add(bytes, Ordering::Relaxed) + bytes);
@@ -268,6 +269,7 @@ impl Session {
         let positions: Vec<usize> = (0..columns.len()).collect();
         let table = Arc::new(Table::new(ObjectId(0), "parameters".into(), columns, vec![]));
         let rows = Box::pin(run.value_rows(&table, &positions, &[arguments])).await?;
+        assert_eq!(rows.len(), 1, "a row of values for a row of expressions");
         Ok(rows.into_iter().next().expect("a row of values for a row of expressions"))
     }
 }

@@ -131,6 +131,7 @@ impl Rows {
                 if let Some(running) = &self.running {
                     running.returned(batch.num_rows() as u64);
                 }
+                debug_assert_eq!(batch.num_columns(), self.schema.fields().len(), "a plan's rows are as it says");
                 let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
                 let renamed =
                     RecordBatch::try_new_with_options(self.schema.clone(), batch.columns().to_vec(), &options);

@@ -90,6 +90,7 @@ impl Session {
             Peek::Missing => 0,
             Peek::Unsure => return None,
         };
+        debug_assert_ne!(block, Block::Failed, "invariant 1: nothing is answered in a failed block");
         slot.queried |= slot.txn.is_some();
         drop(slot);
         ran(&self.database.observed, &self.shared, statement, began, Some(rows), reads);
@@ -116,6 +117,8 @@ impl Session {
         by_key: Arc<ByKey>,
         parameters: &[Datum],
     ) -> Changed {
+        assert!(by_key.writes(), "a look-up runs in another way");
+        assert_eq!(parameters.len(), statement.parameters.len(), "change_by_key has counted them");
         let began = self.database.observed.env.now();
         self.ensure_transaction().await;
         let now = if by_key.uses_now { LazyState::new(&self.database.state, &self.clock).now() } else { 0 };

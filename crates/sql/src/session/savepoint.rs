@@ -26,7 +26,8 @@ impl Session {
         let mut slot = self.shared.cell.lock().await;
         let mark = slot.open().savepoint();
         slot.savepoints.push((name.to_owned(), mark));
-        self.shared.settings.lock().savepoint();
+        let settings = self.shared.settings.lock().savepoint();
+        assert_eq!(settings, slot.savepoints.len(), "invariant 3: a savepoint is one of the settings, too");
         Ok(command("SAVEPOINT"))
     }
 
@@ -49,6 +50,7 @@ impl Session {
         let mark = slot.savepoints[at].1;
         slot.open().rollback_to(mark).await?;
         self.shared.settings.lock().back_to(at);
+        assert_eq!(slot.savepoints.len(), at + 1, "the savepoint itself stays");
         *self.shared.block.lock() = Block::Explicit;
         drop(slot);
         self.close_cursors_since(at);

@@ -133,6 +133,7 @@ pub(crate) fn named_columns(names: &[Ident], table: &Table) -> Result<Vec<usize>
         }
         columns.push(at);
     }
+    assert!(columns.len() <= table.columns.len(), "each of its columns once");
     Ok(columns)
 }
 

@@ -191,6 +191,7 @@ fn note_types(plan: &LogicalPlan, types: &mut Vec<Option<DataType>>) -> Result<(
         }
         let unknown = || unsupported(format!("a parameter of type {arrow}"));
         types[number - 1].get_or_insert(engine_type(&arrow).ok_or_else(unknown)?);
+        assert!(types.len() <= 65_535, "the protocol has no more parameters");
     }
     Ok(())
 }

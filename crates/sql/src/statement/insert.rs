@@ -124,6 +124,7 @@ impl Run<'_> {
             }
             row
         };
+        assert_eq!(cells.len(), rows.len(), "a row of values for each row of expressions");
         Ok(cells.into_iter().map(fill).collect())
     }
 

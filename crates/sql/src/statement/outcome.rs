@@ -41,6 +41,7 @@ pub(crate) fn text_schema(names: &[&str]) -> SchemaRef {
 }
 
 pub(crate) fn text_rows(names: &[&str], rows: Vec<Vec<String>>) -> (SchemaRef, RecordBatch) {
+    assert!(rows.iter().all(|row| row.len() == names.len()), "a text for each of {names:?}");
     let schema = text_schema(names);
     let column = |at: usize| -> Arc<dyn datafusion::arrow::array::Array> {
         Arc::new(rows.iter().map(|row| Some(row[at].as_str())).collect::<StringArray>())

@@ -59,6 +59,7 @@ impl Binder<'_> {
         }
         self.bounds.nested.set(nested + 1);
         let bound = bind();
+        assert_eq!(self.bounds.nested.get(), nested + 1, "invariant 1: what was entered was left");
         self.bounds.nested.set(nested);
         bound
     }

@@ -166,6 +166,7 @@ impl Binder<'_> {
         let shown = alias.map_or(*own, |alias| alias.name.name.as_str());
         let scanned = self.scanned(TableScan::new(self.planner.without_unusable(table)), shown, table)?;
         let mut source = renamed(scanned, alias)?;
+        assert_eq!(source.relations.len(), 1, "a table is one item of FROM");
         source.relations[0].schema = alias.is_none().then_some("public");
         source.relations[0].hidden = alias.is_some().then(|| (*own).to_owned());
         Ok(source)

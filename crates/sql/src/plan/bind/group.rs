@@ -65,6 +65,7 @@ impl Binder<'_> {
             }
             sets = once;
         }
+        assert!(!sets.is_empty() && sets.len() <= SETS_MAX, "a set without keys is one, too");
         Ok(Groups { sets, written: select.group.is_some() })
     }
 
@@ -181,6 +182,7 @@ impl Binder<'_> {
         let plan = LogicalPlanBuilder::from(plan).aggregate(keys, computed)?.build()?;
         let columns = plan.schema().columns();
         // Behind the groups of several sets stands which set it is.
+        assert!(columns.len() >= listed.len() + aggregates.len(), "invariant 2: a column for each");
         let first = columns.len() - aggregates.len();
         let known: Vec<(Expr, Expr)> = listed.into_iter().zip(columns.iter().cloned().map(Expr::Column)).collect();
         let known =

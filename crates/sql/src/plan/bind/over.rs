@@ -203,6 +203,7 @@ impl Binder<'_> {
         titles: &mut Vec<String>,
         exprs: &mut Vec<Expr>,
     ) -> Result<()> {
+        assert_eq!(titles.len(), exprs.len(), "invariant 2: a column has a title");
         match wanted {
             Wanted::Row => {
                 let row = scope.source.relations.first().expect("a row is of a table");

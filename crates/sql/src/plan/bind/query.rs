@@ -200,6 +200,7 @@ impl Binder<'_> {
             let of = if op == SetOperator::Union { "UNION" } else { "INTERSECT or EXCEPT" };
             return wrong(at, "54001", format!("more than {most} queries of {of}"));
         }
+        assert!(branches.len() > 1, "a set operation has two sides");
         let bound = branches.iter().map(|branch| self.query(branch, around.scope, around.ctes));
         let bound = bound.collect::<Result<Vec<Bound>>>()?;
         let titles = bound[0].titles.clone();
@@ -251,6 +252,7 @@ impl Binder<'_> {
             return wrong(branches.unwrap_or(at), "42804", message);
         }
         let names: Vec<String> = plans[0].schema().fields().iter().map(|field| field.name().clone()).collect();
+        assert!(plans.iter().all(|plan| plan.schema().fields().len() == names.len()), "they were counted");
         for plan in &mut plans[1..] {
             *plan = Arc::new(called_as(LogicalPlan::clone(plan), &names)?);
         }
@@ -288,6 +290,7 @@ impl Binder<'_> {
             bound.push(row.iter().map(|value| self.expr(value, &scope)).collect::<Result<_>>()?);
         }
         self.one_type_each(&mut bound, &scope)?;
+        assert!(bound.iter().all(|row| row.len() == width), "invariant 4: columns of one type each");
         if bound.iter().flatten().any(Expr::contains_outer) {
             return unsupported("a column of an outer query in VALUES");
         }

@@ -286,6 +286,7 @@ impl<'s> Ctes<'s> {
 
     /// Names that will be there, in the order of their queries.
     pub(super) fn expect_names<'n>(&self, names: impl DoubleEndedIterator<Item = &'n str>) {
+        assert!(self.unbound.borrow().is_empty(), "a WITH announces its names once");
         *self.unbound.borrow_mut() = names.rev().map(str::to_owned).collect();
     }
 
@@ -319,12 +320,13 @@ impl<'s> Ctes<'s> {
 
     pub(super) fn remove(&self) {
         let removed = self.list.borrow_mut().pop();
-        assert!(removed.is_some(), "what is removed was added");
+        assert!(removed.is_some_and(|cte| cte.kind == Kind::Working), "what is removed was added");
     }
 
     /// Invariant 4.
     pub(super) fn find(&self, name: &str) -> Option<Cte> {
         let own = self.list.borrow().iter().rev().find(|cte| cte.name == name).cloned();
+        debug_assert!(own.as_ref().is_none_or(|cte| cte.titles.len() == cte.plan.schema().fields().len()), "{name}");
         own.or_else(|| self.around?.find(name))
     }
 }

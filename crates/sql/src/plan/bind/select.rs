@@ -104,6 +104,7 @@ impl Binder<'_> {
     fn parts(&self, query: &Query, select: &Select, scope: &Scope<'_>) -> Result<Parts> {
         let windows = scope.within(Clause::Definition, || self.named_windows(&select.windows, scope))?;
         let (titles, items) = self.items(&select.items, scope)?;
+        assert_eq!(titles.len(), items.len(), "an item has a title");
         let named: Vec<(String, Expr)> = titles.iter().cloned().zip(items.iter().cloned()).collect();
         let by = |expr: &tree::Expr, clause: Clause| {
             scope.within(clause, || match self.output(expr, &named, clause)? {
@@ -166,6 +167,7 @@ impl Binder<'_> {
     /// Expressions as the columns of a plan (invariant 4).
     pub(super) fn called(&self, titles: &[String], exprs: Vec<Expr>) -> Vec<Expr> {
         let mut taken: Vec<String> = vec![];
+        assert_eq!(exprs.len(), titles.len(), "a column has a title");
         let columns = exprs.into_iter().zip(titles).map(|(expr, title)| match expr {
             Expr::Column(column) if shown(&column.name) == title && !taken.contains(&column.name) => {
                 taken.push(column.name.clone());
@@ -200,6 +202,8 @@ impl Binder<'_> {
                 known.len() - 1
             }));
         }
+        assert_eq!(columns.len(), known.len(), "invariant 3: what is only ordered by is a column");
+        assert!(!distinct || known.len() == width, "invariant 3: it would make rows distinct");
         let mut plan = LogicalPlanBuilder::from(plan).project(columns)?.build()?;
         if distinct {
             plan = LogicalPlan::Distinct(DfDistinct::All(plan.into()));

@@ -68,6 +68,7 @@ impl Binder<'_> {
             known.push((expr, Expr::Column(column.clone())));
             names.push(column);
         }
+        assert_eq!(known.len(), names.len(), "invariant 1: a column for each");
         let plan = spread(LogicalPlanBuilder::from(plan).project(columns)?, names)?;
         parts.change(&mut |expr| replaced(expr, &known))?;
         Ok(plan)

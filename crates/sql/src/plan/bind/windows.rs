@@ -107,8 +107,10 @@ impl Binder<'_> {
                 true => plain.push(window),
                 false => alike.push(window.alias(&own)),
             }
+            debug_assert!(!names.contains(&own), "{own} is one column's name");
             names.push(own);
         }
+        assert_eq!(known.len(), plain.len() + alike.len(), "invariant 3: a window becomes a column");
         let mut plan = if plain.is_empty() { plan } else { LogicalPlanBuilder::window_plan(plan, plain)? };
         for window in alike {
             plan = LogicalPlanBuilder::from(plan).window(vec![window])?.build()?;

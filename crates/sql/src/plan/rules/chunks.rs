@@ -69,6 +69,7 @@ fn cut_within(expr: Expr, schema: &DFSchema) -> Result<(Expr, usize)> {
         Ok(Transformed::yes(child))
     })?;
     let expr = resolve::rewrite(expr.data, schema)?.data;
+    debug_assert!(below <= DEEPEST, "invariant 3: {below} levels below");
     if below + 1 >= CHUNK
         && let Some(chunk) = chunk(&expr, schema)
     {

@@ -67,6 +67,7 @@ impl ScalarUDFImpl for Mark {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        assert_eq!(args.args.len(), 1, "invariant 1: it answers its argument");
         let value = args.args[0].clone();
         Ok(if self.per_row { ColumnarValue::Array(value.into_array(args.number_rows)?) } else { value })
     }

@@ -37,6 +37,7 @@ fn keeps_all(join: &Join) -> bool {
 
 fn numbered_join(join: Join) -> Result<LogicalPlan> {
     let columns: Vec<Expr> = join.left.schema().columns().into_iter().map(Expr::Column).collect();
+    assert_eq!(join.on.len(), columns.len(), "rows are equal in all columns");
     let (mut left_keys, mut right_keys): (Vec<Expr>, Vec<Expr>) = join.on.into_iter().unzip();
     let left = numbered(&join.left, left_keys.clone(), NUMBERS[0])?;
     let right = numbered(&join.right, right_keys.clone(), NUMBERS[1])?;
