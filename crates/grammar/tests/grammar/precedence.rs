@@ -120,8 +120,6 @@ fn parentheses_say_how_operators_bind() {
         ("a not like b and c", "(a not like b) and c"),
         ("a not between b + 1 and c * 2 or d", "(a not between (b + 1) and (c * 2)) or d"),
         ("a = any (b) and c", "(a = any (b)) and c"),
-        ("a = any (select 1) in (b)", "(a = any (select 1)) in (b)"),
-        ("not exists (select 1) is null", "not ((exists (select 1)) is null)"),
         ("not exists (select 1)", "not exists (select 1)"),
         ("a operator(pg_catalog.+) b * c", "a operator(pg_catalog.+) (b * c)"),
         ("a > -1 and b>=-1", "(a > (-1)) and (b >= (-1))"),
