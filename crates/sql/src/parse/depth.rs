@@ -6,7 +6,9 @@
 //! 2. That is twice what the worst statement of that depth takes in a build without optimisation (`depth/tests.rs`).
 //!    DataFusion protects most of its recursions, but not all, and one of its frames can be larger than the 128 KiB
 //!    that it looks for.
-//! 3. What is flat in the tree (AND, OR, UNION) is no level; the binder bounds it.
+//! 3. A default has at most [`OF_DEFAULT`] levels. Constraints may have as many as a statement: what checks them makes
+//!    room for them.
+//! 4. What is flat in the tree (AND, OR, UNION) is no level; the binder bounds it.
 use terrace_engine::{EngineError, Result};
 use terrace_grammar::Parsed;
 
@@ -15,6 +17,9 @@ const MOST: usize = 1000;
 
 /// Levels of a query or a join in WITH.
 const OF_WITH: usize = 2;
+
+/// Levels of a column's default: statements that may evaluate one have stack for so many more.
+pub(crate) const OF_DEFAULT: usize = 32;
 
 /// A bound on the levels of a statement, at most [`MOST`] (54001).
 pub(crate) fn depth(parsed: &Parsed) -> Result<usize> {

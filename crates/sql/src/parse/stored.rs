@@ -3,7 +3,7 @@
 //! 1. A text is kept as it was written, with single spaces. It is changed in the places of names only, so that what is
 //!    read back is what was written.
 use crate::error::unsupported;
-use crate::parse::depth::depth;
+use crate::parse::depth::{OF_DEFAULT, depth};
 use std::ops::Range;
 use terrace_engine::types::Zone;
 use terrace_engine::{Check, DataType, EngineError, Result};
@@ -85,6 +85,16 @@ fn item(parsed: &Parsed) -> Option<&Expr> {
     match select.items.as_slice() {
         [item] if item.alias.is_none() => Some(&item.expr),
         _ => None,
+    }
+}
+
+/// 54001 where a default has more levels than the statements that evaluate it have stack for.
+pub(crate) fn check_default_depth(default: &str) -> Result<()> {
+    match Stored::read(default).map(|stored| stored.depth()).transpose()? {
+        Some(depth) if depth > OF_DEFAULT => {
+            Err(EngineError::new("54001", format!("a default chains or nests more than {OF_DEFAULT} levels")))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -33,7 +33,7 @@ mod unnest;
 mod windows;
 
 use crate::error::from_datafusion;
-use crate::parse::depth::depth;
+use crate::parse::depth::{OF_DEFAULT, depth};
 use crate::parse::sequence_calls::Call;
 use crate::plan::naming::{self, shown};
 use crate::plan::planner::Planner;
@@ -193,9 +193,15 @@ impl Tree {
         &self.text
     }
 
-    /// A bound on the levels of the statement.
+    /// A bound on the levels of the statement, and of the defaults that it may evaluate.
     pub(crate) fn depth(&self) -> terrace_engine::Result<usize> {
-        depth(&self.parsed)
+        let own = depth(&self.parsed)?;
+        Ok(match self.statement() {
+            Statement::Insert(_) | Statement::Update(_) | Statement::Copy(_) | Statement::Explain(_) => {
+                own + OF_DEFAULT
+            }
+            _ => own,
+        })
     }
 }
 

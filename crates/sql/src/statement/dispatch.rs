@@ -3,6 +3,7 @@ use crate::error::unsupported;
 use crate::parse;
 use crate::parse::constants::constant;
 use crate::parse::sequence_calls::{Call, call_of};
+use crate::parse::stored;
 use crate::plan::bind::over::{Over, Part, Wanted};
 use crate::plan::planner::Asked;
 use crate::statement::changes::alone_over;
@@ -99,6 +100,7 @@ impl Run<'_> {
 
     /// A default must plan without columns, and be of a type that the column takes.
     pub(crate) async fn check_default(&self, default: &Written, column: &ColumnDef) -> Result<()> {
+        stored::check_default_depth(&default.text)?;
         if let Some(value) = constant(&default.expr, column) {
             return value.map(|_| ());
         }

@@ -172,3 +172,24 @@ async fn f7_chunks_of_deep_expressions() {
     let (one, two) = (nested("", "a", " + 1", 40), nested("", "b", " + 1", 40));
     c.rows(&of(format!("{one}, {two}")), &["42|43", "NULL|43"]).await;
 }
+
+/// A default is evaluated by statements that are not deep themselves. (It overflowed their stack.)
+#[tokio::test]
+async fn n114_deep_defaults_on_a_small_stack() {
+    let mut c = table().await;
+    for (n, open, close) in
+        [(28, "abs(", ")"), (28, "CASE WHEN true THEN ", " END"), (10, "- (", ")"), (28, "", " + 0")]
+    {
+        let default = |n: usize| nested(open, "1", close, n);
+        c.ok(&format!("CREATE TABLE d (a int, b int DEFAULT {})", default(n)), "CREATE TABLE").await;
+        c.ok("INSERT INTO d (a) VALUES (1)", "INSERT 0 1").await;
+        c.ok("INSERT INTO d (a) SELECT 2", "INSERT 0 1").await;
+        c.ok("UPDATE d SET b = DEFAULT", "UPDATE 2").await;
+        c.run("EXPLAIN ANALYZE UPDATE d SET b = DEFAULT").await.expect("it is explained");
+        c.rows("SELECT abs(b) FROM d", &["1", "1"]).await;
+        c.fails(&format!("CREATE TABLE e (a int DEFAULT {})", default(900)), "54001").await;
+        c.fails(&format!("ALTER TABLE d ALTER COLUMN a SET DEFAULT {}", default(60)), "54001").await;
+        c.fails(&format!("ALTER TABLE d ADD COLUMN e int DEFAULT {}", default(60)), "54001").await;
+        c.ok("DROP TABLE d", "DROP TABLE").await;
+    }
+}
