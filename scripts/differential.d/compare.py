@@ -37,6 +37,13 @@ INEXACT = re.compile(
 )
 
 
+SUMS = re.compile(r"\b(sum|avg)\(", re.I)
+
+
+class Real(float):
+    """A sum of values of type real: each addition is rounded to 24 bits, in whatever order the rows come."""
+
+
 class Difference:
     def __init__(self, kind, terrace, postgres, step):
         self.kind, self.terrace, self.postgres, self.step = kind, terrace, postgres, step
@@ -132,14 +139,15 @@ def answers(statement, ours, theirs, main, step):
     if binary and not comparable(ours, theirs):
         return types(ours, theirs, step)
     exact = not INEXACT.search(statement.main.sql())
+    sums = bool(SUMS.search(statement.main.sql()))
     if ours.rows != theirs.rows:
         zeros = bool(FOLDS.search(statement.main.sql()))
         padded = [c[1] == PADDED for c in theirs.columns or []]
-        mine, its = (normal(reply, padded, binary, exact, zeros) for reply in (ours, theirs))
+        mine, its = (normal(reply, padded, binary, exact, zeros, sums) for reply in (ours, theirs))
         if not same(sorted(mine, key=rank), sorted(its, key=rank)):
             return Difference("rows", show(ours, binary), show(theirs, binary), step)
         if main and statement.ordered() and not same(
-            *(normal(reply, padded, binary, exact, True) for reply in (ours, theirs))
+            *(normal(reply, padded, binary, exact, True, sums) for reply in (ours, theirs))
         ):
             return Difference("order", show(ours, binary), show(theirs, binary), step)
     if ours.tag != theirs.tag:
@@ -167,12 +175,12 @@ def type_name(oid):
     return next((name for name, its in OIDS.items() if its == oid), str(oid))
 
 
-def normal(reply, padded, binary, exact, zeros):
+def normal(reply, padded, binary, exact, zeros, sums):
     types = [PADDED if pad else c[1] for c, pad in zip(reply.columns or [], padded)]
-    return [tuple(value(v, t, binary, exact, zeros) for v, t in zip(row, types)) for row in reply.rows]
+    return [tuple(value(v, t, binary, exact, zeros, sums) for v, t in zip(row, types)) for row in reply.rows]
 
 
-def value(data, type, binary, exact, zeros):
+def value(data, type, binary, exact, zeros, sums):
     """Numbers as numbers, all else as its bytes; with `zeros`, -0 is 0."""
     if data is None:
         return None
@@ -193,7 +201,7 @@ def value(data, type, binary, exact, zeros):
         return data
     if type == NUMERIC and exact:
         return number
-    number = float(number)
+    number = Real(number) if sums and type == OIDS["float4"] else float(number)
     if zeros and number == 0:
         return 0.0
     return str(number) if math.isnan(number) else number
@@ -221,7 +229,10 @@ def place(v):
         return 2, "", ""
     if isinstance(v, Decimal):
         return 0, f"{float(v):.8e}", str(v.normalize())
-    return (0, f"{v:.8e}", "") if isinstance(v, float) else (1, str(v), "")
+    if isinstance(v, float):
+        # What is as small as the tolerance is none.
+        return 0, f"{0.0 if abs(v) < 1e-12 else v:.{4 if isinstance(v, Real) else 8}e}", ""
+    return 1, str(v), ""
 
 
 def same(mine, its):
@@ -241,7 +252,8 @@ def equal(mine, its):
         return False
     if isinstance(mine, Decimal) and isinstance(its, Decimal):
         return mine.is_nan() and its.is_nan()
-    return abs(float(mine) - float(its)) <= 1e-9 * max(abs(float(mine)), abs(float(its)), 1e-3)
+    tolerance = 2e-6 if isinstance(mine, Real) else 1e-9
+    return abs(float(mine) - float(its)) <= tolerance * max(abs(float(mine)), abs(float(its)), 1e-3)
 
 
 def show(reply, binary=False):

@@ -22,6 +22,11 @@ pub(crate) fn tunnel(error: EngineError) -> DataFusionError {
 
 pub(crate) fn from_datafusion(error: DataFusionError) -> EngineError {
     let mut error = told(error);
+    if let "XX000" | "22007" = error.state.0
+        && let Some(refused) = planning::lost(&error.message)
+    {
+        error = refused;
+    }
     // Invariant 3.
     for text in std::iter::once(&mut error.message).chain(&mut error.detail).chain(&mut error.hint) {
         if text.contains('\0') {
@@ -118,8 +123,8 @@ pub(crate) fn from_arrow(error: ArrowError) -> EngineError {
         ArrowError::IoError(message, _) => EngineError::new("58030", message),
         ArrowError::NotYetImplemented(message) => EngineError::new("0A000", message),
         ArrowError::CastError(message) | ArrowError::ParseError(message) => from_cast_message(&message),
-        ArrowError::InvalidArgumentError(message) if message.contains("row count or at least one column") => {
-            unsupported("a window over rows without columns")
+        ArrowError::InvalidArgumentError(message) if planning::lost(&message).is_some() => {
+            planning::lost(&message).expect("it was asked")
         }
         ArrowError::OffsetOverflowError(_) => EngineError::new("54000", "text of a batch exceeds 2 GB"),
         other => from_cast_message(&other.to_string()),

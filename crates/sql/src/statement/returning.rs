@@ -86,7 +86,8 @@ fn refuse_ambiguous(others: &[FromItem], items: &[Item], target: &Table, catalog
             {
                 found.get_or_insert_with(|| column.name.clone());
             }
-            found.is_none()
+            // A query's names are its own.
+            found.is_none() && !matches!(node, Node::Query(_))
         });
     }
     match found {

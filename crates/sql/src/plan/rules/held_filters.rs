@@ -3,15 +3,17 @@
 //! 1. No condition moves below an aggregate that answers a row even for no input rows: one without groups, or with
 //!    grouping sets.
 //! 2. A volatile condition (`random() < 0.5`) stays in its place.
+//! 3. A column stands to the left of a constant that it is compared with.
 //!
 //! Upstream: `PushDownFilter` moves a predicate below an `Aggregate` if all its columns are grouping columns. A
 //! predicate without columns (`HAVING false`, `2 = 1`, `(SELECT false)`) has none, so it always passes; below an
 //! aggregate without groups it turns "no row" into a row of an empty aggregate. Volatile predicates pass aggregates,
-//! windows, DISTINCT and joins for the same reason.
+//! windows, DISTINCT and joins for the same reason. `simplify_predicates`, which it calls, takes `3 = a` and `a = 3` for
+//! two values of a (no row is left), and of `a >= 3` and `3 < a` it may keep the first.
 use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
-use datafusion::logical_expr::{Expr, Filter, LogicalPlan};
+use datafusion::logical_expr::{BinaryExpr, Expr, Filter, LogicalPlan};
 use datafusion::optimizer::push_down_filter::PushDownFilter;
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use std::sync::Arc;
@@ -46,11 +48,11 @@ impl OptimizerRule for HeldFilters {
             input = &below.input;
         }
         let blocked = is_barrier(input);
-        if !blocked && !volatile {
-            return self.inner.rewrite(LogicalPlan::Filter(filter), config);
-        }
         let input = input.clone();
         let predicates = predicates(filter);
+        if !blocked && !volatile {
+            return self.inner.rewrite(filtered(predicates, Arc::unwrap_or_clone(input)), config);
+        }
         if blocked {
             let plan = filtered(predicates, input.as_ref().clone());
             return Ok(if several { Transformed::yes(plan) } else { Transformed::no(plan) });
@@ -76,6 +78,21 @@ impl OptimizerRule for HeldFilters {
     }
 }
 
+/// Invariant 3.
+fn column_first(predicate: Expr) -> Expr {
+    match predicate {
+        Expr::BinaryExpr(BinaryExpr { left, op, right })
+            if matches!((left.as_ref(), right.as_ref()), (Expr::Literal(..), Expr::Column(_))) =>
+        {
+            match op.swap() {
+                Some(op) => Expr::BinaryExpr(BinaryExpr { left: right, op, right: left }),
+                None => Expr::BinaryExpr(BinaryExpr { left, op, right }),
+            }
+        }
+        other => other,
+    }
+}
+
 /// Of a filter and the filters right below it, theirs first: they were to be evaluated first.
 fn predicates(filter: Filter) -> Vec<Expr> {
     let mut all = match filter.input.as_ref() {
@@ -87,7 +104,7 @@ fn predicates(filter: Filter) -> Vec<Expr> {
 }
 
 fn predicates_of(predicate: Expr) -> Vec<Expr> {
-    split_conjunction_owned(predicate)
+    split_conjunction_owned(predicate).into_iter().map(column_first).collect()
 }
 
 fn filtered(predicates: Vec<Expr>, input: LogicalPlan) -> LogicalPlan {

@@ -246,3 +246,37 @@ async fn n113_messages_without_inner_names() {
         }
     }
 }
+
+/// A constant before a column is one condition with the same behind it.
+#[tokio::test]
+async fn n115_constants_on_either_side() {
+    let mut c = tables().await;
+    for condition in [
+        "id = 2 AND 2 = CASE WHEN true THEN id ELSE id END",
+        "2 = id AND 2 = CASE WHEN true THEN id END",
+        "2 = ALL (ARRAY[id, CASE WHEN true THEN id ELSE id END])",
+        "id >= 1 AND 1 < CASE WHEN true THEN id END AND id < 3",
+        "id <= 3 AND 3 > CASE WHEN true THEN id END AND id > 1",
+    ] {
+        c.rows(&format!("SELECT id FROM c WHERE {condition}"), &["2"]).await;
+        c.rows(&format!("SELECT id FROM (SELECT * FROM c WHERE {condition}) q WHERE 2 = id"), &["2"]).await;
+    }
+}
+
+/// What DataFusion loses is refused, and is no internal error.
+#[tokio::test]
+async fn n116_plans_that_are_lost_are_refused() {
+    let mut c = tables().await;
+    c.ok("CREATE TABLE l (id int NOT NULL, b boolean, g real)", "CREATE TABLE").await;
+    c.ok("CREATE TABLE r (id int NOT NULL, b boolean, g real)", "CREATE TABLE").await;
+    for sql in [
+        "SELECT coalesce(g, g), r.id FROM l FULL JOIN r USING (g, b) WHERE date '2020-02-29' - l.id > timestamp '2021-03-31'",
+        "SELECT lag(1) OVER (PARTITION BY (SELECT 1) ORDER BY 1) EXCEPT SELECT NULL::int",
+        "SELECT min(timestamp '1999-12-31') <= min(timestamptz '1999-12-31')",
+        "UPDATE t SET a = c.id FROM c WHERE c.id = t.a RETURNING (SELECT a FROM t AS x)",
+    ] {
+        if let Err(error) = c.run(sql).await {
+            assert_eq!(error.state.0, "0A000", "{sql}: {error:?}");
+        }
+    }
+}
