@@ -230,8 +230,8 @@ def place(v):
     if isinstance(v, Decimal):
         return 0, f"{float(v):.8e}", str(v.normalize())
     if isinstance(v, float):
-        # What is as small as the tolerance is none.
-        return 0, f"{0.0 if abs(v) < 1e-12 else v:.{4 if isinstance(v, Real) else 8}e}", ""
+        # What is as small as the tolerance is none; 0 and -0 are told apart.
+        return 0, f"{0.0 if 0 < abs(v) < 1e-12 else v:.{4 if isinstance(v, Real) else 8}e}", ""
     return 1, str(v), ""
 
 
