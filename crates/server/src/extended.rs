@@ -237,6 +237,8 @@ fn stated_type(oid: u32) -> Result<Option<DataType>, EngineError> {
     match oid {
         0 | 705 => Ok(None),
         BPCHAR => Ok(Some(LOOSE)),
+        // Beside a char, blanks at its end count for nothing, as they do not of a text.
+        VARCHAR => Ok(Some(DataType::Varchar(0))),
         oid => data_type_of_oid(oid).map(Some).ok_or_else(|| {
             EngineError::new("0A000", format!("parameters of the type with OID {oid} are not supported"))
         }),

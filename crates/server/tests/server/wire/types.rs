@@ -141,6 +141,30 @@ async fn f34_characters_as_parameters() {
     }
 }
 
+/// A parameter that a client states as `character varying` is none of type text: a char beside it is compared without
+/// the blanks at its end.
+#[tokio::test(flavor = "multi_thread")]
+async fn n117_varchars_as_parameters() {
+    let server = Server::start().await;
+    let c = server.client().await;
+    c.batch_execute("CREATE TABLE t (k text PRIMARY KEY, c char(3)); INSERT INTO t VALUES ('a ', 'a')").await.unwrap();
+    let mut raw = session(&server).await;
+    for (condition, of_varchar, of_text) in [
+        ("c = coalesce($1, $2)", true, false),
+        ("c IN (coalesce($1, $2), k)", true, false),
+        ("c = CASE WHEN k > '' THEN $1 ELSE $2 END", true, false),
+        ("c = greatest($1, $2)", true, false),
+        ("k = $1 AND k = $2", true, true),
+        ("k = coalesce($1, $2)", true, true),
+    ] {
+        for (oid, wanted) in [(1043, of_varchar), (25, of_text)] {
+            let sql = format!("SELECT count(*) FROM t WHERE {condition}");
+            let (_, values) = described(&mut raw, &sql, &[(oid, "a "), (oid, "a ")]).await.unwrap();
+            assert_eq!(values, [Some(i64::from(wanted).to_be_bytes().to_vec())], "{condition}, {oid}");
+        }
+    }
+}
+
 /// What stands as a condition is boolean.
 #[tokio::test(flavor = "multi_thread")]
 async fn r7_parameters_as_conditions() {
