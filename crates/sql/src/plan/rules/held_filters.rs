@@ -8,8 +8,8 @@
 //! Upstream: `PushDownFilter` moves a predicate below an `Aggregate` if all its columns are grouping columns. A
 //! predicate without columns (`HAVING false`, `2 = 1`, `(SELECT false)`) has none, so it always passes; below an
 //! aggregate without groups it turns "no row" into a row of an empty aggregate. Volatile predicates pass aggregates,
-//! windows, DISTINCT and joins for the same reason. `simplify_predicates`, which it calls, takes `3 = a` and `a = 3` for
-//! two values of a (no row is left), and of `a >= 3` and `3 < a` it may keep the first.
+//! windows, DISTINCT and joins for the same reason. `simplify_predicates`, which it calls, takes `3 = a` and `a = 3`
+//! for two values of a (no row is left), and of `a >= 3` and `3 < a` it may keep the first.
 use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};

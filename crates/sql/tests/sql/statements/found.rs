@@ -270,7 +270,8 @@ async fn n116_plans_that_are_lost_are_refused() {
     c.ok("CREATE TABLE l (id int NOT NULL, b boolean, g real)", "CREATE TABLE").await;
     c.ok("CREATE TABLE r (id int NOT NULL, b boolean, g real)", "CREATE TABLE").await;
     for sql in [
-        "SELECT coalesce(g, g), r.id FROM l FULL JOIN r USING (g, b) WHERE date '2020-02-29' - l.id > timestamp '2021-03-31'",
+        "SELECT coalesce(g, g), r.id FROM l FULL JOIN r USING (g, b) \
+         WHERE date '2020-02-29' - l.id > timestamp '2021-03-31'",
         "SELECT lag(1) OVER (PARTITION BY (SELECT 1) ORDER BY 1) EXCEPT SELECT NULL::int",
         "SELECT min(timestamp '1999-12-31') <= min(timestamptz '1999-12-31')",
         "UPDATE t SET a = c.id FROM c WHERE c.id = t.a RETURNING (SELECT a FROM t AS x)",
