@@ -281,3 +281,13 @@ async fn n116_plans_that_are_lost_are_refused() {
         }
     }
 }
+
+/// Where a frame's beginning moves, bit_xor had 0 for no value.
+#[tokio::test]
+async fn n118_bit_xor_over_moving_frames() {
+    let mut c = tables().await;
+    let over = |frame: &str| format!("SELECT bit_xor(u) OVER (ORDER BY id ROWS {frame}) FROM c ORDER BY id");
+    c.rows(&over("UNBOUNDED PRECEDING"), &["10", "30", "30"]).await;
+    c.fails(&over("CURRENT ROW"), "0A000").await;
+    c.fails(&over("1 PRECEDING"), "0A000").await;
+}
