@@ -35,13 +35,12 @@ INEXACT = re.compile(
     r"|covar\w*|regr\w*|extract|date_part)\(",
     re.I,
 )
-
-
+# These are rounded after each row, in whatever order the rows come.
 SUMS = re.compile(r"\b(sum|avg)\(", re.I)
 
 
 class Real(float):
-    """A sum of values of type real: each addition is rounded to 24 bits, in whatever order the rows come."""
+    """A value of type real in a statement with SUMS: a rounding to 24 bits for each row."""
 
 
 class Difference:

@@ -123,8 +123,8 @@ pub(crate) fn from_arrow(error: ArrowError) -> EngineError {
         ArrowError::IoError(message, _) => EngineError::new("58030", message),
         ArrowError::NotYetImplemented(message) => EngineError::new("0A000", message),
         ArrowError::CastError(message) | ArrowError::ParseError(message) => from_cast_message(&message),
-        ArrowError::InvalidArgumentError(message) if planning::lost(&message).is_some() => {
-            planning::lost(&message).expect("it was asked")
+        ArrowError::InvalidArgumentError(message) => {
+            planning::lost(&message).unwrap_or_else(|| from_cast_message(&format!("Invalid argument error: {message}")))
         }
         ArrowError::OffsetOverflowError(_) => EngineError::new("54000", "text of a batch exceeds 2 GB"),
         other => from_cast_message(&other.to_string()),

@@ -1,5 +1,4 @@
-//! How many digits a number has: its type is a numeric of so many. (One of more than 38 is double precision: numeric
-//! has no more here.)
+//! How many digits a number has: its type is a numeric of so many. One of more than 38 is refused (22003).
 
 /// Precision and scale of a number; `None` where it has more than 38 digits.
 pub(crate) fn digits(text: &str) -> Option<(usize, usize)> {

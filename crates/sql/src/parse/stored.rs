@@ -88,14 +88,14 @@ fn item(parsed: &Parsed) -> Option<&Expr> {
     }
 }
 
-/// 54001 where a default has more levels than the statements that evaluate it have stack for.
-pub(crate) fn check_default_depth(default: &str) -> Result<()> {
-    match Stored::read(default).map(|stored| stored.depth()).transpose()? {
-        Some(depth) if depth > OF_DEFAULT => {
-            Err(EngineError::new("54001", format!("a default chains or nests more than {OF_DEFAULT} levels")))
-        }
-        _ => Ok(()),
+/// A column's default. 54001 if it has more levels than the statements that evaluate it have stack for.
+pub(crate) fn of_default(text: &str) -> Result<Stored> {
+    let broken = || EngineError::new("XX000", format!("the default {text} is not an expression"));
+    let stored = Stored::read(text).ok_or_else(broken)?;
+    if stored.depth()? > OF_DEFAULT {
+        return Err(EngineError::new("54001", format!("a default chains or nests more than {OF_DEFAULT} levels")));
     }
+    Ok(stored)
 }
 
 /// The condition of a constraint.

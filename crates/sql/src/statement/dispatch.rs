@@ -100,7 +100,7 @@ impl Run<'_> {
 
     /// A default must plan without columns, and be of a type that the column takes.
     pub(crate) async fn check_default(&self, default: &Written, column: &ColumnDef) -> Result<()> {
-        stored::check_default_depth(&default.text)?;
+        stored::of_default(&default.text)?;
         if let Some(value) = constant(&default.expr, column) {
             return value.map(|_| ());
         }

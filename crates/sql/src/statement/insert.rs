@@ -7,7 +7,7 @@
 use crate::parse::constants::constant;
 use crate::parse::relation;
 use crate::parse::sequence_calls::{Call, call_of};
-use crate::parse::stored::Stored;
+use crate::parse::stored;
 use crate::plan::bind::over::{Part, Wanted};
 use crate::statement::changes::{alone_over, called, check_count, named_columns, plain_values, refuse_form};
 use crate::statement::returning::Changed;
@@ -150,8 +150,7 @@ impl Run<'_> {
     fn default_cell(&self, table: &Table, at: usize, computed: &mut Vec<Computed<'_>>) -> Result<Cell> {
         let column = &table.columns[at];
         let Some(sql) = &column.default_sql else { return Ok(Cell::Known(Datum::Null)) };
-        let broken = || EngineError::new("XX000", format!("the default {sql} is not an expression"));
-        let default = Stored::read(sql).ok_or_else(broken)?;
+        let default = stored::of_default(sql)?;
         if let Some(known) = constant(default.expr(), column).transpose()? {
             return Ok(Cell::Known(known));
         }

@@ -10,6 +10,7 @@ use super::scope::{Clause, Ctes, Scope};
 use super::select::Order;
 use super::{Binder, Bound, Fault, Placed, Result, Whole, fail, settled, titles, wrong};
 use crate::functions::convert::is_open;
+use crate::parse::stored;
 use crate::plan::planner::Planner;
 use crate::plan::scan::{RID, TableScan, UNDO, WRITER};
 use crate::values::{check_assignable, live_columns};
@@ -21,7 +22,6 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlanBuilder};
 use std::sync::Arc;
 use terrace_engine::{ColumnDef, DataType, EngineError, Table};
 use terrace_grammar::statement::{self as tree, ExprKind, FromItem, Ident, Item, JoinKind, JoinOn, Sort, With};
-use terrace_grammar::{Options, parse};
 
 /// Which rows of the table are meant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -227,11 +227,11 @@ impl Binder<'_> {
             }
             Wanted::Default(column) => {
                 titles.push(column.name.clone());
-                let kept = kept(column.default_sql.as_deref().unwrap_or("NULL"))?;
+                let stored = stored::of_default(column.default_sql.as_deref().unwrap_or("NULL"))?;
                 self.texts.set(self.texts.get() + 1);
                 let around = self.text.replace(self.texts.get());
-                self.note_calls_of(&kept);
-                let bound = unplaced(self.value_of(column, &kept, scope));
+                self.note_calls_of(stored.expr());
+                let bound = unplaced(self.value_of(column, stored.expr(), scope));
                 self.text.set(around);
                 exprs.push(bound?);
             }
@@ -252,20 +252,6 @@ impl Binder<'_> {
         let of = if is_open(&bound) { ArrowType::Null } else { bound.get_type(&scope.schema)? };
         check_assignable(&of, column, false).at(value.at)?;
         Ok(bound)
-    }
-}
-
-/// The expression of a text that the catalogue keeps.
-pub(crate) fn kept(text: &str) -> std::result::Result<tree::Expr, EngineError> {
-    let broken = || EngineError::new("XX000", format!("{text}, which the catalogue keeps, is no expression"));
-    let mut statements = parse(&format!("SELECT {text}"), Options::default()).map_err(|_| broken())?;
-    let statement = statements.pop().ok_or_else(broken)?.into_statement();
-    let tree::Statement::Query(query) = statement else { return Err(broken()) };
-    let tree::Body::Select(select) = query.body else { return Err(broken()) };
-    let mut items = select.items;
-    match (items.pop(), items.is_empty()) {
-        (Some(item), true) => Ok(item.expr),
-        _ => Err(broken()),
     }
 }
 
