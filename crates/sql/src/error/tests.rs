@@ -56,3 +56,11 @@ fn windows_whose_order_datafusion_loses_are_not_supported() {
     let shared = DataFusionError::Shared(std::sync::Arc::new(inner));
     assert_eq!(from_datafusion(shared).state.0, "0A000");
 }
+
+/// No message shows how columns are told apart within a plan.
+#[test]
+fn n113_messages_show_no_inner_names() {
+    let of = |message: &str| from_datafusion(DataFusionError::Execution(message.into())).message;
+    assert_eq!(of("no field a\u{0}12 among b\u{0}7, \u{0}target"), "no field a among b, target");
+    assert_eq!(of("no field a12"), "no field a12");
+}

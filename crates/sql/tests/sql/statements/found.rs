@@ -226,27 +226,6 @@ async fn n112_what_programs_write() {
     c.rows("EXECUTE within('2 days', '1 hour')", &["true|2024-01-01T01:00:00"]).await;
 }
 
-/// No message shows how columns are told apart within a plan.
-#[tokio::test]
-async fn n113_messages_without_inner_names() {
-    let mut c = tables().await;
-    for sql in [
-        "SELECT a FROM t UNION SELECT at FROM t",
-        "SELECT a + 0, at FROM t UNION ALL SELECT at, a FROM t",
-        "SELECT q.x FROM (SELECT a + 1 AS x FROM t) q UNION SELECT name FROM c",
-        "SELECT a IN (SELECT id FROM c) FROM t",
-        "SELECT a + 1 FROM t ORDER BY (SELECT count(*) FROM c WHERE c.id + 1 > t.a)",
-        "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n || 'x' FROM r) SELECT * FROM r",
-        "SELECT (SELECT sum(id) OVER () FROM c WHERE id = t.a) FROM t",
-        "SELECT 1 FROM t, LATERAL (SELECT a + 1 AS x UNION SELECT id FROM c) q",
-    ] {
-        if let Err(error) = c.run(sql).await {
-            let texts = [Some(&error.message), error.detail.as_ref(), error.hint.as_ref()];
-            assert!(!texts.into_iter().flatten().any(|text| text.contains('\0')), "{sql}: {error:?}");
-        }
-    }
-}
-
 /// A constant before a column is one condition with the same behind it.
 #[tokio::test]
 async fn n115_constants_on_either_side() {
