@@ -71,10 +71,16 @@ class Literal(Node):
 
     def write(self, writer):
         if writer.parameters is not None and self.bindable:
-            writer.parameters.append((self.type, self.value))
+            writer.parameters.append((self.type, self.given()))
             writer.add(f"${len(writer.parameters)}")
         else:
             super().write(writer)
+
+    def given(self):
+        """The value of a parameter: a plain numeric has no zeros at its end in Terrace (docs/postgresql.md, Types)."""
+        if self.type == "numeric" and "." in self.value:
+            return self.value.rstrip("0").rstrip(".")
+        return self.value
 
 
 class Maybe(Node):

@@ -51,7 +51,7 @@ impl OptimizerRule for ListsApart {
         let names = NamePreserver::new(&plan);
         let mut saved = vec![];
         let hidden = plan.map_expressions(|expr| {
-            saved.push(names.save(&expr));
+            saved.push((names.save(&expr), matches!(expr, Expr::Alias(_))));
             if has_several(&expr)? { expr.transform_up(hide) } else { Ok(Transformed::no(expr)) }
         })?;
         let simplified = self.inner.rewrite(hidden.data, config)?;
@@ -60,7 +60,9 @@ impl OptimizerRule for ListsApart {
         let shown = simplified.data.map_expressions(|expr| {
             let shown = expr.transform_up(|e| Ok(show(e)))?;
             Ok(match saved.next() {
-                Some(name) => shown.update_data(|expr| name.restore(expr)),
+                // A new alias bears the name that the expression had with the calls in it.
+                Some((name, true)) => shown.update_data(|expr| name.restore(expr)),
+                Some((name, false)) => shown.update_data(|expr| name.restore(expr.unalias())),
                 None => shown,
             })
         })?;

@@ -268,3 +268,13 @@ async fn n118_bit_xor_over_moving_frames() {
     c.fails(&over("CURRENT ROW"), "0A000").await;
     c.fails(&over("1 PRECEDING"), "0A000").await;
 }
+
+/// A window function kept two names after its condition had been simplified, and was XX000.
+#[tokio::test]
+async fn n119_conditions_within_windows() {
+    let mut c = tables().await;
+    for over in ["lag(id = 9 OR u = u, 1, true)", "lag((u, id) IN ((u, id), (7, id)), 1, true)"] {
+        c.rows(&format!("SELECT {over} OVER (ORDER BY id) FROM c ORDER BY id LIMIT 1"), &["true"]).await;
+    }
+    c.rows("SELECT max(CASE WHEN id = 9 OR id = id THEN 1 END) OVER (ORDER BY id) FROM c", &["1", "1", "1"]).await;
+}
