@@ -78,7 +78,7 @@ class Literal(Node):
 
     def given(self):
         """The value of a parameter: a plain numeric has no zeros at its end in Terrace (docs/postgresql.md, Types)."""
-        if self.type == "numeric" and "." in self.value:
+        if self.type == "numeric" and "." in (self.value or ""):
             return self.value.rstrip("0").rstrip(".")
         return self.value
 
