@@ -143,7 +143,10 @@ def answers(statement, ours, theirs, main, step):
         zeros = bool(FOLDS.search(statement.main.sql()))
         padded = [c[1] == PADDED for c in theirs.columns or []]
         mine, its = (normal(reply, padded, binary, exact, zeros, sums) for reply in (ours, theirs))
-        if not same(sorted(mine, key=rank), sorted(its, key=rank)):
+        mine_sorted, its_sorted = sorted(mine, key=rank), sorted(its, key=rank)
+        if sums and zeros and len(mine) != len(its) and same(folded(mine_sorted), folded(its_sorted)):
+            return None
+        if not same(mine_sorted, its_sorted):
             return Difference("rows", show(ours, binary), show(theirs, binary), step)
         # A numeric has 18 digits behind the point: what is smaller is 0, and has no order.
         tiny = any(isinstance(v, float) and 0 < abs(v) < 1e-18 for row in its for v in row)
@@ -238,6 +241,12 @@ def place(v):
 
 def same(mine, its):
     return len(mine) == len(its) and all(len(a) == len(b) and all(map(equal, a, b)) for a, b in zip(mine, its))
+
+
+def folded(rows):
+    """Without the rows that are nearly, not exactly, the one before: DISTINCT keeps sums that were rounded otherwise."""
+    pairs = zip([None, *rows], rows)
+    return [row for before, row in pairs if before is None or before == row or not same([before], [row])]
 
 
 def equal(mine, its):

@@ -78,6 +78,7 @@ pub(super) fn lost(message: &str) -> Option<EngineError> {
             Some(unsupported("this join with columns of one name on both sides"))
         }
         _ if has("Invalid comparison operation") => Some(unsupported("a comparison of aggregates of two types here")),
+        _ if has("scalar_subquery(<pending>)") => Some(unsupported("a query in ORDER BY of an aggregate here")),
         _ => None,
     }
 }

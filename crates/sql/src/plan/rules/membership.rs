@@ -10,6 +10,7 @@
 //!    join for it.
 //! 5. Memberships in ON of an inner join become a filter above the join. ON of an outer join may have those that need
 //!    no rewriting (IN of any value, NOT IN of a column); the rest is refused.
+//! 6. The value that is looked for has no membership in it: `(x IN (...)) IN (SELECT ...)` is refused.
 //!
 //! Upstream: `DecorrelatePredicateSubquery` plans NOT IN as a null-aware anti join whatever its condition is. Only a
 //! hash join on exactly one key honours that flag: with a literal on the left or another condition the join becomes a
@@ -60,6 +61,7 @@ impl Memberships {
     }
 
     fn filtered(&self, predicate: Expr, input: Arc<LogicalPlan>) -> Result<LogicalPlan> {
+        check_values(&predicate)?;
         let scope = Scope { names: self, schema: input.schema() };
         let predicate = scope.holds(predicate, true)?;
         Ok(LogicalPlan::Filter(Filter::new(predicate, input)))
@@ -71,6 +73,7 @@ impl Memberships {
         if join.join_type == JoinType::Inner {
             return self.filtered(asked, Arc::new(LogicalPlan::Join(join)));
         }
+        check_values(&asked)?;
         let schema = join.left.schema().join(join.right.schema())?;
         if (Scope { names: self, schema: &schema }).holds(asked.clone(), true)? != asked {
             return Err(tunnel(unsupported("this query in the condition of an outer join")));
@@ -91,6 +94,17 @@ fn with_memberships(condition: Option<Expr>) -> Result<(Vec<Expr>, Vec<Expr>)> {
 
 fn has_membership(expr: &Expr) -> Result<bool> {
     expr.exists(|e| Ok(matches!(e, Expr::InSubquery(_) | Expr::SetComparison(_))))
+}
+
+/// Invariant 6.
+fn check_values(condition: &Expr) -> Result<()> {
+    let nested = condition.exists(|e| match e {
+        Expr::InSubquery(InSubquery { expr, .. }) | Expr::SetComparison(SetComparison { expr, .. }) => {
+            has_membership(expr)
+        }
+        _ => Ok(false),
+    })?;
+    if nested { Err(tunnel(unsupported("IN, ANY or ALL (SELECT ...) within the value of another"))) } else { Ok(()) }
 }
 
 struct Scope<'a> {

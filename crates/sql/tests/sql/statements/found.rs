@@ -254,6 +254,8 @@ async fn n116_plans_that_are_lost_are_refused() {
         "SELECT lag(1) OVER (PARTITION BY (SELECT 1) ORDER BY 1) EXCEPT SELECT NULL::int",
         "SELECT min(timestamp '1999-12-31') <= min(timestamptz '1999-12-31')",
         "UPDATE t SET a = c.id FROM c WHERE c.id = t.a RETURNING (SELECT a FROM t AS x)",
+        "SELECT string_agg((SELECT '1' FROM t LIMIT 1), ',' ORDER BY (SELECT '1' FROM t LIMIT 1)) \
+         FROM c GROUP BY GROUPING SETS ((), (coalesce(id, id)))",
     ] {
         c.fails(sql, "0A000").await;
     }
@@ -277,4 +279,19 @@ async fn n119_conditions_within_windows() {
         c.rows(&format!("SELECT {over} OVER (ORDER BY id) FROM c ORDER BY id LIMIT 1"), &["true"]).await;
     }
     c.rows("SELECT max(CASE WHEN id = 9 OR id = id THEN 1 END) OVER (ORDER BY id) FROM c", &["1", "1", "1"]).await;
+}
+
+/// The inner one was false where it is NULL, and rows were kept.
+#[tokio::test]
+async fn n120_memberships_within_the_value_of_others() {
+    let mut c = tables().await;
+    c.rows("SELECT count(*) FROM c WHERE (u IN (SELECT NULL::int)) IS NULL", &["3"]).await;
+    for condition in [
+        "true NOT BETWEEN true AND ((id NOT IN (SELECT NULL::int)) IN (SELECT false))",
+        "((u IN (SELECT NULL::int)) IN (SELECT false)) IS NULL",
+        "(id > ALL (SELECT NULL::int)) = ANY (SELECT false)",
+    ] {
+        c.fails(&format!("SELECT count(*) FROM c WHERE {condition}"), "0A000").await;
+        c.fails(&format!("SELECT count(*) FROM c LEFT JOIN t ON {condition}"), "0A000").await;
+    }
 }
