@@ -31,6 +31,7 @@ class Scope:
         # Whether no two rows are alike in all columns; whether rows that are so are alike in all else; how many window
         # functions there are whose answers go by a row's place.
         self.unique, self.alike, self.places = False, True, 0
+        self.sets = False  # Whether it is grouped by grouping sets.
 
     def of(self, type):
         return [name for name, its in self.columns if its == type]

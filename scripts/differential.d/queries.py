@@ -294,7 +294,8 @@ class Generator(Expressions):
             where,
             grouping,
         ]
-        tail = self.tail(selected, ordered, None if distinct or grouped or not source else scope)
+        # PostgreSQL 15 takes `WHERE n = 2 GROUP BY ROLLUP (n) ORDER BY n` for ordered: NULL is not told from 2.
+        tail = None if scope.sets else self.tail(selected, ordered, None if distinct or grouped or not source else scope)
         parts += [having, window, tail or ""]
         columns = [(f"c{at}", type) for at, type in enumerate(types)]
         return Query(*[part for part in parts if part != ""], columns=columns, lists=[selected], tail=tail)
@@ -334,7 +335,7 @@ class Generator(Expressions):
             return ""
         kind = self.rng.random()
         # Of grouping sets, several rows may have the same groups (NULL stands for all of them), and other aggregates.
-        scope.unique, scope.alike = kind < 0.6, kind < 0.6
+        scope.unique, scope.alike, scope.sets = kind < 0.6, kind < 0.6, kind >= 0.6
         if kind < 0.6:
             return Node(" GROUP BY ", Items([Node(text) for text in texts]))
         if kind < 0.75:

@@ -11,20 +11,24 @@
 //! of the same name, or one that has the name of a result column, one of the two is read twice (`1 > u.id - a.id`
 //! becomes `1 > q.id - q.id`). A volatile function in a correlated subquery is computed once for each row of the
 //! subquery; in ON of an outer join, once for each row of one side. If a LATERAL aggregate has no rows, the constants
-//! beside it become NULL. The answers are wrong without an error.
+//! beside it become NULL. The columns that moved conditions read are added to DISTINCT and GROUP BY, which so tell rows
+//! apart that are alike, unless each condition sets a column equal to a value of the outer query. The answers are wrong
+//! without an error.
 use crate::error::{tunnel, unsupported};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, JoinType, NullEquality, Result, ScalarValue};
+use datafusion::common::{Column, DFSchema, JoinType, NullEquality, Result, ScalarValue};
 use datafusion::logical_expr::utils::split_conjunction;
-use datafusion::logical_expr::{Aggregate, Distinct, Expr, Limit, LogicalPlan};
+use datafusion::logical_expr::{Aggregate, BinaryExpr, Distinct, Expr, ExprSchemable, Limit, LogicalPlan, Operator};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// Whether there is a row.
     Exists,
-    /// Its rows, or its one value.
-    Rows,
+    /// Whether a value is among its rows; how often does not matter.
+    Member,
+    /// Its one value.
+    Value,
     /// Its rows, of LATERAL.
     Lateral,
 }
@@ -47,8 +51,8 @@ pub(crate) fn check(plan: &LogicalPlan) -> Result<()> {
         expr.apply(|expr| {
             match expr {
                 Expr::Exists(exists) => Walk::new(Kind::Exists).subquery(&exists.subquery.subquery)?,
-                Expr::InSubquery(membership) => Walk::new(Kind::Rows).subquery(&membership.subquery.subquery)?,
-                Expr::ScalarSubquery(subquery) => Walk::new(Kind::Rows).subquery(&subquery.subquery)?,
+                Expr::InSubquery(membership) => Walk::new(Kind::Member).subquery(&membership.subquery.subquery)?,
+                Expr::ScalarSubquery(subquery) => Walk::new(Kind::Value).subquery(&subquery.subquery)?,
                 _ => {}
             }
             Ok(TreeNodeRecursion::Continue)
@@ -61,6 +65,8 @@ struct Walk {
     kind: Kind,
     /// The walk has met a condition on the outer query. It will be moved, which matters for every node above it.
     moved: bool,
+    /// One of these conditions lets rows with several values of a column through.
+    spread: bool,
     /// An aggregate above another one would take its missing groups for missing rows.
     aggregated: bool,
     /// The subquery's own columns that moved conditions read.
@@ -77,7 +83,7 @@ fn is_correlated(plan: &LogicalPlan) -> bool {
 
 impl Walk {
     fn new(kind: Kind) -> Walk {
-        Walk { kind, moved: false, aggregated: false, read: vec![] }
+        Walk { kind, moved: false, spread: false, aggregated: false, read: vec![] }
     }
 
     fn subquery(mut self, plan: &LogicalPlan) -> Result<()> {
@@ -108,16 +114,18 @@ impl Walk {
             LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => self.node(plan.inputs()[0], plain),
             LogicalPlan::Filter(filter) => {
                 self.node(&filter.input, false)?;
-                self.moved |= filter.predicate.contains_outer();
-                let moved = split_conjunction(&filter.predicate).into_iter().filter(|part| part.contains_outer());
-                self.read.extend(moved.flat_map(|part| part.column_refs()).cloned());
+                let parts = split_conjunction(&filter.predicate).into_iter();
+                self.moves(parts.filter(|part| part.contains_outer()), filter.input.schema());
                 Ok(())
             }
             LogicalPlan::Aggregate(aggregate) => self.aggregate(aggregate, plain),
             LogicalPlan::Limit(limit) if self.kind == Kind::Exists && plain && keeps_existence(limit) => {
                 self.node(&limit.input, plain)
             }
-            LogicalPlan::Distinct(Distinct::All(input)) => self.node(input, false),
+            LogicalPlan::Distinct(Distinct::All(input)) => {
+                self.node(input, false)?;
+                self.keeps_groups(false)
+            }
             LogicalPlan::Join(join) => {
                 let (left, right) = match join.join_type {
                     JoinType::Inner => (true, true),
@@ -137,8 +145,7 @@ impl Walk {
                 }
                 self.node(&join.left, false)?;
                 self.node(&join.right, false)?;
-                self.moved |= !moved.is_empty();
-                self.read.extend(moved.into_iter().flat_map(Expr::column_refs).cloned());
+                self.moves(moved.into_iter(), &join.schema);
                 Ok(())
             }
             LogicalPlan::Limit(_) => refused("LIMIT or OFFSET"),
@@ -162,8 +169,41 @@ impl Walk {
         if aggregate.group_expr.is_empty() && (self.kind == Kind::Exists || !plain) {
             return refused("an aggregate without GROUP BY");
         }
-        self.node(&aggregate.input, false)
+        self.node(&aggregate.input, false)?;
+        self.keeps_groups(!aggregate.aggr_expr.is_empty())
     }
+
+    /// `conditions` on the outer query, over rows of `schema`, will be moved.
+    fn moves<'a>(&mut self, conditions: impl Iterator<Item = &'a Expr>, schema: &DFSchema) {
+        for condition in conditions {
+            self.moved = true;
+            self.spread |= !sets_a_column(condition, schema);
+            self.read.extend(condition.column_refs().into_iter().cloned());
+        }
+    }
+
+    /// Whether the rows that a DISTINCT or a GROUP BY makes stay as they are, with the moved conditions' columns added.
+    fn keeps_groups(&self, aggregates: bool) -> Result<()> {
+        match self.spread && (aggregates || matches!(self.kind, Kind::Value | Kind::Lateral)) {
+            true => refused("DISTINCT or GROUP BY, in a condition that does not set a column equal to a value"),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Whether the rows that pass have one value of a column, for each row of the outer query: `column = value`, with a
+/// conversion of the column that takes no two values to one.
+fn sets_a_column(condition: &Expr, schema: &DFSchema) -> bool {
+    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = condition else { return false };
+    let is_column = |side: &Expr| match side {
+        Expr::Column(_) => true,
+        Expr::Cast(cast) if matches!(cast.expr.as_ref(), Expr::Column(_)) => {
+            let wide = |of| matches!(of, DataType::Int64 | DataType::Decimal128(..) | DataType::Decimal256(..));
+            !cast.field.data_type().is_floating() || cast.expr.get_type(schema).is_ok_and(|of| !wide(of))
+        }
+        _ => false,
+    };
+    (is_column(left) && !right.any_column_refs()) || (is_column(right) && !left.any_column_refs())
 }
 
 fn refuse_alike(read: &[Column], others: &[Column]) -> Result<()> {

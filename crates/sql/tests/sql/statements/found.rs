@@ -295,3 +295,29 @@ async fn n120_memberships_within_the_value_of_others() {
         c.fails(&format!("SELECT count(*) FROM c LEFT JOIN t ON {condition}"), "0A000").await;
     }
 }
+
+/// Rows that DISTINCT had made one were told apart by a column that only the condition on the outer query reads.
+#[tokio::test]
+async fn n121_distinct_rows_of_lateral() {
+    let mut c = tables().await;
+    let lateral = |query: &str| format!("SELECT c.id, q.* FROM c CROSS JOIN LATERAL ({query}) AS q ORDER BY c.id");
+    for query in [
+        "SELECT DISTINCT 1 AS one FROM t WHERE t.a + 10 > c.id",
+        "SELECT DISTINCT 1 AS one FROM t WHERE CASE WHEN t.a > 0 THEN true ELSE c.id > 0 END",
+        "SELECT 1 AS one FROM t WHERE t.a + 10 > c.id GROUP BY 1 + 0 * t.a",
+    ] {
+        c.fails(&lateral(query), "0A000").await;
+    }
+    c.fails("SELECT (SELECT DISTINCT 1 FROM t WHERE t.a + 10 > c.id) FROM c", "0A000").await;
+    c.rows(&lateral("SELECT DISTINCT 1 AS one FROM t WHERE t.a = c.id"), &["1|1", "2|1", "3|1"]).await;
+    c.rows(
+        "SELECT id FROM c WHERE 1 IN (SELECT DISTINCT 1 FROM t WHERE t.a + 10 > c.id) ORDER BY id",
+        &["1", "2", "3"],
+    )
+    .await;
+    c.rows(
+        "SELECT id FROM c WHERE EXISTS (SELECT DISTINCT 1 FROM t WHERE t.a + 10 > c.id) ORDER BY 1",
+        &["1", "2", "3"],
+    )
+    .await;
+}
