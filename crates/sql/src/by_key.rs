@@ -218,7 +218,9 @@ impl ByKey {
     /// `None`: the general way is needed after all (nothing has been done). The table is locked.
     pub(crate) async fn run(&self, txn: &mut Txn, bound: Bound<'_>) -> Result<Option<ByKeyDone>> {
         let key = match &self.action {
-            Action::Range(range) => return Ok(range.run(&self.table, txn, bound).await?.map(ByKeyDone::Rows)),
+            Action::Range(range) => {
+                return Ok(Box::pin(range.run(&self.table, txn, bound)).await?.map(ByKeyDone::Rows));
+            }
             Action::Insert { rows } => return self.insert(txn, rows, bound).await.map(Some),
             Action::Select { key, .. } | Action::Update { key, .. } | Action::Delete { key } => key,
         };

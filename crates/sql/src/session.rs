@@ -483,9 +483,9 @@ impl Session {
             refuse_write(tree.statement())?;
         }
         match kind.work {
-            Work::Session(command) => Box::pin(self.command(prepared, command, &parameters, token)).await,
+            Work::Session(command) => self.command(prepared, command, &parameters, token).await,
             Work::Transaction(task) => {
-                let done = self.in_transaction(prepared, (kind.tag, task), &parameters, token).await?;
+                let done = Box::pin(self.in_transaction(prepared, (kind.tag, task), &parameters, token)).await?;
                 Ok(done.into_outcome(self, prepared.depth, token))
             }
             Work::Refused(_) | Work::Missing => Err(kind.refusal(tree.text()).expect("it is refused")),

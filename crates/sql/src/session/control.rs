@@ -19,7 +19,7 @@ use terrace_grammar::statement::{
 
 impl Session {
     /// Carries out a command of the session. It needs no transaction, or begins and ends one. Commits and rollbacks are
-    /// never cancelled.
+    /// never cancelled. What is rare and large is boxed, so that BEGIN and COMMIT move little.
     pub(crate) async fn command(
         &mut self,
         prepared: &Prepared,
@@ -29,7 +29,7 @@ impl Session {
     ) -> Result<Outcome> {
         match command {
             Command::Transaction(transaction) => self.transaction_command(transaction).await,
-            Command::SetTransaction(set) => self.set_transaction(set).await,
+            Command::SetTransaction(set) => Box::pin(self.set_transaction(set)).await,
             Command::Set(set) => self.set_statement(set),
             Command::Reset(reset) => self.reset(reset),
             Command::Show(show) => {
@@ -37,22 +37,22 @@ impl Session {
                 let rows = stream::iter([Ok(batch)]);
                 Ok(Outcome::Rows { schema, stream: Box::pin(rows) })
             }
-            Command::Discard(what) => self.discard(what).await,
-            Command::Prepare(prepare) => self.prepare_named(prepared, prepare, token).await,
+            Command::Discard(what) => Box::pin(self.discard(what)).await,
+            Command::Prepare(prepare) => Box::pin(self.prepare_named(prepared, prepare, token)).await,
             Command::Execute(execute) => {
                 let inner = prepared.executes.as_ref().expect("an EXECUTE knows what it executes");
-                let values = self.arguments(execute, inner, token).await?;
-                self.execute_inner(inner, values, token).await
+                let values = Box::pin(self.arguments(execute, inner, token)).await?;
+                Box::pin(self.execute_inner(inner, values, token)).await
             }
             Command::Deallocate(name) => self.deallocate(name),
-            Command::Declare(declare) => self.declare(prepared, declare, parameters, token).await,
-            Command::Fetch(fetch) => self.fetch(fetch, token).await,
+            Command::Declare(declare) => Box::pin(self.declare(prepared, declare, parameters, token)).await,
+            Command::Fetch(fetch) => Box::pin(self.fetch(fetch, token)).await,
             Command::Close(name) => self.close_cursor(name),
-            Command::Vacuum(vacuum) => match token.run(self.vacuum(vacuum)).await? {
+            Command::Vacuum(vacuum) => match token.run(Box::pin(self.vacuum(vacuum))).await? {
                 false => Ok(self::command("VACUUM")),
                 true => {
                     let done = self.in_transaction(prepared, ("VACUUM", Task::Analyze(vacuum)), parameters, token);
-                    Ok(done.await?.into_outcome(self, prepared.depth, token))
+                    Ok(Box::pin(done).await?.into_outcome(self, prepared.depth, token))
                 }
             },
             Command::AlterSystem(alter) => token.run(Box::pin(self.alter_system(alter))).await,
@@ -69,9 +69,9 @@ impl Session {
             }
             TransactionKind::Commit { chain: false } => self.end(true).await,
             TransactionKind::Rollback { chain: false } => self.end(false).await,
-            TransactionKind::Savepoint(name) => self.savepoint(&name.name).await,
-            TransactionKind::Release(name) => self.release(&name.name).await,
-            TransactionKind::RollbackTo(name) => self.rollback_to(&name.name).await,
+            TransactionKind::Savepoint(name) => Box::pin(self.savepoint(&name.name)).await,
+            TransactionKind::Release(name) => Box::pin(self.release(&name.name)).await,
+            TransactionKind::RollbackTo(name) => Box::pin(self.rollback_to(&name.name)).await,
         }
     }
 
@@ -84,7 +84,7 @@ impl Session {
         // Statements before it in the same string or pipeline belong to the block, and have decided its isolation.
         let begun = self.shared.cell.lock().await.txn.is_some();
         if begun {
-            self.isolate(isolation).await?;
+            Box::pin(self.isolate(isolation)).await?;
         }
         if isolation.is_some() {
             self.isolation = isolation;
