@@ -28,8 +28,8 @@ NUMERIC, FLOATS = OIDS["numeric"], (OIDS["float4"], OIDS["float8"])
 NUMBERS, STRINGS = (*WHOLE, NUMERIC, *FLOATS), (OIDS["text"], OIDS["varchar"], OIDS["bpchar"])
 PADDED = OIDS["bpchar"]
 # After these, digits are as many as each server chooses.
-# One of several equal values stands for them all: 0 or -0.
-FOLDS = re.compile(r"GROUP BY|DISTINCT|UNION|INTERSECT|EXCEPT|USING|NATURAL|min\(|max\(|greatest\(|least\(", re.I)
+# One of several equal values stands for them all, or comes first: 0 or -0.
+FOLDS = re.compile(r"GROUP BY|LIMIT|FETCH|DISTINCT|UNION|INTERSECT|EXCEPT|USING|NATURAL|min\(|max\(|greatest\(|least\(", re.I)
 INEXACT = re.compile(
     r"/|\b(avg|stddev\w*|var\w*|sqrt|cbrt|exp|ln|log|power|\w*(sin|cos|tan)2?|degrees|radians|pi|percentile_cont|corr"
     r"|covar\w*|regr\w*|extract|date_part)\(",
