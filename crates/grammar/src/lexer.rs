@@ -145,6 +145,8 @@ pub(crate) struct Lexer<'s> {
     sql: &'s str,
     bytes: &'s [u8],
     options: Options,
+    /// Keywords are looked for.
+    keywords: bool,
 }
 
 type Result<T> = crate::error::Result<T>;
@@ -181,7 +183,12 @@ fn is_operator_part(byte: u8) -> bool {
 
 impl<'s> Lexer<'s> {
     pub(crate) fn new(sql: &'s str, options: Options) -> Lexer<'s> {
-        Lexer { sql, bytes: sql.as_bytes(), options }
+        Lexer { sql, bytes: sql.as_bytes(), options, keywords: true }
+    }
+
+    /// For those who do not ask which keyword a word is.
+    pub(crate) fn without_keywords(sql: &'s str, options: Options) -> Lexer<'s> {
+        Lexer { keywords: false, ..Lexer::new(sql, options) }
     }
 
     /// The token that begins at or behind a place.
@@ -265,7 +272,7 @@ impl<'s> Lexer<'s> {
             _ => {}
         }
         let end = self.name_end(start + 1);
-        let keyword = Keyword::find(&self.bytes[start..end]);
+        let keyword = if self.keywords { Keyword::find(&self.bytes[start..end]) } else { None };
         Ok(Token { keyword, ..token(Kind::Word, start, end) })
     }
 

@@ -51,7 +51,7 @@ pub fn shape<'s>(sql: &'s str, options: Options, most: usize, out: &mut String) 
     out.reserve(sql.len().min(most));
     let parameters = if sql.contains('$') { highest_parameter(sql, options) } else { 0 };
     let mut shape = Shape { literals: Vec::new(), parameters, statements: 0, whole: false };
-    let lexer = Lexer::new(sql, options);
+    let lexer = Lexer::without_keywords(sql, options);
     let (mut end, mut empty) = (0, true);
     loop {
         let Ok(token) = lexer.next(end) else { return shape };
@@ -127,7 +127,7 @@ fn literal<'s>(sql: &'s str, token: Token) -> Option<ShapeLiteral<'s>> {
 
 /// The highest parameter of a text.
 fn highest_parameter(sql: &str, options: Options) -> u32 {
-    let lexer = Lexer::new(sql, options);
+    let lexer = Lexer::without_keywords(sql, options);
     let (mut at, mut highest) = (0, 0);
     while let Ok(token) = lexer.next(at) {
         at = token.end as usize;
