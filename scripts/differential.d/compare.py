@@ -224,8 +224,9 @@ def binary_numeric(data):
 
 
 def rank(row):
-    """An order that puts nearly equal numbers beside each other, and of exact ones equal ones."""
-    return tuple(place(v) for v in row)
+    """An order that puts nearly equal numbers beside each other, and of exact ones equal ones. What is alike in the
+    digits that count is in the order of all digits."""
+    return tuple(place(v) for v in row), tuple(v for v in row if isinstance(v, float))
 
 
 def place(v):

@@ -284,7 +284,8 @@ class Generator(Expressions):
             text = self.rng.choice(["*", "*", f"{alias}.*"]) if "." in source.columns[0][0] else "*"
             return Query(*parts, text, Maybe(" FROM ", source.node), where, columns=[], lists=[Items([])])
         types = types or [self.some_type(scope) for _ in range(self.rng.choice([1, 1, 2, 2, 3, 4]))]
-        distinct = self.chance(0.1, "distinct")
+        # PostgreSQL 15 takes n for constant in `WHERE n = 2 GROUP BY ROLLUP (n)`: NULL is not told from 2.
+        distinct = self.chance(0.1, "distinct") and not scope.sets
         selected = self.selected(types, scope, depth, named=not top)
         having = Maybe(" HAVING ", self.condition_over(scope, depth)) if grouped and self.chance(0.3) else ""
         parts += [
@@ -294,7 +295,6 @@ class Generator(Expressions):
             where,
             grouping,
         ]
-        # PostgreSQL 15 takes `WHERE n = 2 GROUP BY ROLLUP (n) ORDER BY n` for ordered: NULL is not told from 2.
         tail = None if scope.sets else self.tail(selected, ordered, None if distinct or grouped or not source else scope)
         parts += [having, window, tail or ""]
         columns = [(f"c{at}", type) for at, type in enumerate(types)]
