@@ -1,5 +1,6 @@
 //! The experiments there are.
 
+mod block_cache;
 pub mod case;
 mod do3_readahead;
 mod do3_tpcc;
@@ -19,6 +20,7 @@ pub fn all() -> Vec<Experiment> {
         do3_tpch::EXPERIMENTS,
         do3_readahead::EXPERIMENTS,
         own::EXPERIMENTS,
+        block_cache::EXPERIMENTS,
         ycsb::EXPERIMENTS,
     ]
     .concat()

@@ -5,6 +5,7 @@
 //!
 //! Every number that comes from here was produced in virtual time on emulated devices, and is labelled so.
 
+pub mod block_cache;
 pub mod experiment;
 pub mod experiments;
 pub mod heat;

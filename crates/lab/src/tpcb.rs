@@ -27,7 +27,7 @@ async fn balance(database: &Database, account: u32) -> Result<Outcome> {
     client.get(&named(database, "accounts"), &[int(account)]).await?;
     let statements = client.statements;
     client.txn.commit().await?;
-    Ok(Outcome { counted: true, statements, retries: 0 })
+    Ok(Outcome { counted: true, statements, ..Outcome::default() })
 }
 
 impl Workload for TpcB {

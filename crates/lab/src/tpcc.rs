@@ -17,10 +17,10 @@ mod transactions;
 
 pub(crate) use random::specified;
 
-use crate::workload::{Client, Outcome, Workload, is_lost};
+use crate::workload::{Client, Outcome, Workload, is_lost, named, number};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
-use terrace_engine::{Database, Result};
+use terrace_engine::{Database, Datum, Result};
 
 #[derive(Clone, Copy, Debug)]
 pub struct TpcC {
@@ -81,7 +81,10 @@ impl Workload for TpcC {
             let result = self.execute(database, &mut client, &input).await;
             outcome.statements += client.statements;
             match result {
-                Ok(true) => return client.txn.commit().await.map(|()| outcome),
+                Ok(true) => {
+                    outcome.lasting = kind == Kind::NewOrder;
+                    return client.txn.commit().await.map(|()| outcome);
+                }
                 // One new order in a hundred names an item that is not there, and is rolled back (clause 2.4.1.4).
                 Ok(false) => return client.txn.rollback().await.map(|()| outcome),
                 Err(e) if is_lost(&e) => client.txn.rollback().await?,
@@ -89,6 +92,17 @@ impl Workload for TpcC {
             }
             outcome.retries += 1;
         }
+    }
+
+    /// New orders, as the districts' numbers count them.
+    async fn lasting(&self, database: &Database) -> Result<u64> {
+        let mut client = Client::begin(database);
+        let mut orders = 0;
+        let loaded = i64::from(self.customers);
+        let each = |row: Vec<Datum>| orders += number(&row, schema::district::NEXT_ORDER) - loaded;
+        client.each(&named(database, "district"), each).await?;
+        client.txn.commit().await?;
+        Ok(u64::try_from(orders).expect("districts number orders upwards"))
     }
 
     async fn check(&self, database: &Database) -> Result<Vec<String>> {

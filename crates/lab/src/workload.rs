@@ -14,6 +14,8 @@ use terrace_storage::Rid;
 pub struct Outcome {
     /// Whether it counts for the workload's metric (of TPC-C: a new order).
     pub counted: bool,
+    /// Whether it has changed the database in a way that the workload can find again ([`Workload::lasting`]).
+    pub lasting: bool,
     /// Statements executed, for the CPU's account.
     pub statements: u32,
     /// How often it lost against another and was tried again.
@@ -25,6 +27,7 @@ pub struct Outcome {
 pub struct Sample {
     pub transactions: u64,
     pub counted: u64,
+    pub lasting: u64,
     pub retries: u64,
     /// Sum of the transactions' times.
     pub nanos: u64,
@@ -40,6 +43,10 @@ pub trait Workload: Send + Sync + 'static {
         terminal: usize,
         random: &mut ChaCha8Rng,
     ) -> impl Future<Output = Result<Outcome>> + Send;
+    /// How many transactions whose outcome was `lasting` are in the database; of a workload that has none, 0.
+    fn lasting(&self, _: &Database) -> impl Future<Output = Result<u64>> + Send {
+        async { Ok(0) }
+    }
     /// The conditions that must hold when nothing runs: those that do not.
     fn check(&self, database: &Database) -> impl Future<Output = Result<Vec<String>>> + Send;
 }

@@ -178,7 +178,7 @@ impl Ycsb {
         let statements = client.statements;
         client.txn.commit().await?;
         self.keys.done(key);
-        Ok(Outcome { counted: true, statements, retries: 0 })
+        Ok(Outcome { counted: true, statements, ..Outcome::default() })
     }
 }
 

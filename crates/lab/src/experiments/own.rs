@@ -35,14 +35,28 @@ fn no_cliff(scale: Scale) -> Plan {
     let steady = 0.5;
     let run = Run { window: Duration::from_millis(250), ..shrunk.run(20) };
     let cases = POLICIES.map(|(name, policy)| {
-        let mut machine = shrunk.machine(policy, 0.5);
-        machine.storage.redo_bound = bound;
-        machine.storage.log_retention = 2 * bound;
-        machine.storage.writer_interval = StorageConfig::default().writer_interval;
-        machine.storage.segment_size = 1 << 20;
+        let machine = bounded(shrunk.machine(policy, 0.5), bound);
         case(name, machine, &loading, run, steady)
     });
-    let mut config = shrunk.config(&[1.0], run);
+    let config = bounded_config(shrunk.config(&[1.0], run), bound, steady);
+    Plan { config, cases: cases.into_iter().collect(), judge: Box::new(judge_no_cliff) }
+}
+
+/// A machine of chapter 3's with checkpoints: a restart repeats so much log at most.
+pub(super) fn bounded(mut machine: Machine, bound: u64) -> Machine {
+    machine.storage.redo_bound = bound;
+    machine.storage.log_retention = 2 * bound;
+    machine.storage.writer_interval = StorageConfig::default().writer_interval;
+    machine.storage.segment_size = 1 << 20;
+    machine
+}
+
+/// And what its configuration says.
+pub(super) fn bounded_config(
+    mut config: Vec<(&'static str, Value)>,
+    bound: u64,
+    steady: f64,
+) -> Vec<(&'static str, Value)> {
     let mut set = |name: &str, value: Value| {
         let found = config.iter_mut().find(|(known, _)| *known == name);
         found.unwrap_or_else(|| panic!("no {name} in the configuration")).1 = value;
@@ -52,7 +66,7 @@ fn no_cliff(scale: Scale) -> Plan {
     set(do3_tpcc::WRITER, StorageConfig::default().writer_interval.as_secs_f64().into());
     config.push(("lambda (dirty_fraction)", 0.5.into()));
     config.push(("log_retention bytes", (2 * bound).into()));
-    Plan { config, cases: cases.into_iter().collect(), judge: Box::new(judge_no_cliff) }
+    config
 }
 
 fn judge_no_cliff(results: &Results) -> Findings {

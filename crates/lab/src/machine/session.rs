@@ -1,7 +1,6 @@
 //! A piece of work from its beginning to its end, instead of terminals for a while.
-use super::{Loaded, Machine, Media, Traffic};
-use terrace_engine::{Database, EngineConfig, Result};
-use terrace_env::Sim;
+use super::{Loaded, Machine, Rig, Traffic};
+use terrace_engine::{Database, Result};
 use terrace_storage::FlashStats;
 
 /// What a session did.
@@ -20,15 +19,12 @@ impl Machine {
         F: Future<Output = Result<T>> + Send + 'static,
         T: Send + 'static,
     {
-        let media = Media::new(Some(loaded), self.whole());
-        let sim = Sim::new(self.seed, self.cores);
-        let devices = media.emulated(self, &sim.env());
-        let opening = Database::open(sim.env(), devices, self.storage.clone(), EngineConfig::default());
-        let database = sim.run(opening)?.0;
-        let (before, begin) = (media.totals(&database), sim.env().now());
-        let result = sim.run(work(database.clone()))?;
-        let at = (sim.env().now().0 - begin.0) as f64 / 1e9;
-        let traffic = media.totals(&database).since(&before, at);
-        Ok(Session { result, traffic, tier: database.store().flash() })
+        let mut rig = Rig::new(self, None, loaded);
+        let running = rig.start()?;
+        let before = running.totals();
+        let result = running.ask(work)?;
+        let at = running.now() - running.opening;
+        let traffic = running.totals().since(&before, at.as_secs_f64());
+        Ok(Session { result, traffic, tier: running.database.store().flash() })
     }
 }

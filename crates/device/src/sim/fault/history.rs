@@ -172,16 +172,22 @@ impl DeviceState {
     fn settle_where(&mut self, covered: impl Fn(&Pending) -> bool) {
         let numbers: Vec<u64> =
             self.pending.iter().filter(|(_, p)| !p.settled && covered(p)).map(|(n, _)| *n).collect();
+        for number in &numbers {
+            self.pending.get_mut(number).expect("numbers of what is pending").settled = true;
+        }
+        self.apply_settled();
+        // What settled behind an unsettled change waits: what it replaces altogether no longer matters.
         for number in numbers {
-            let Some(pending) = self.pending.get_mut(&number) else { continue };
-            pending.settled = true;
-            // What it replaces altogether no longer matters.
-            let range = pending.change.range();
+            let Some(range) = self.pending.get(&number).map(|pending| pending.change.range()) else { continue };
             self.pending.retain(|n, p| {
                 let hidden = p.change.range();
                 *n >= number || p.settled || hidden.is_empty() || hidden.start < range.start || hidden.end > range.end
             });
         }
+        self.apply_settled();
+    }
+
+    fn apply_settled(&mut self) {
         while let Some(first) = self.pending.first_entry()
             && first.get().settled
         {
