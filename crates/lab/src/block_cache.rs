@@ -102,6 +102,11 @@ pub struct BlockCacheStats {
     /// Misses that did not enter the cache, as parts of a sequential stream; and such writes.
     pub bypassed_reads: u64,
     pub bypassed_writes: u64,
+    /// Writes that the cache kept from the disk, and those that went to both.
+    pub writes_back: u64,
+    pub writes_through: u64,
+    /// Buckets with dirty blocks, in hundredths of all.
+    pub dirty_buckets: u32,
     /// Bytes that the cache can hold, holds, and holds dirty.
     pub capacity: u64,
     pub used: u64,
@@ -130,6 +135,8 @@ struct Shared {
     read_misses: AtomicU64,
     bypassed_reads: AtomicU64,
     bypassed_writes: AtomicU64,
+    writes_back: AtomicU64,
+    writes_through: AtomicU64,
 }
 
 impl BlockCache {
@@ -158,6 +165,8 @@ impl BlockCache {
             read_misses: AtomicU64::new(0),
             bypassed_reads: AtomicU64::new(0),
             bypassed_writes: AtomicU64::new(0),
+            writes_back: AtomicU64::new(0),
+            writes_through: AtomicU64::new(0),
         });
         env.spawn("block cache's journal", shared.clone().keep_journal());
         env.spawn("block cache's write-back", shared.clone().write_back());
@@ -173,6 +182,9 @@ impl BlockCache {
             read_misses: shared.read_misses.load(Relaxed),
             bypassed_reads: shared.bypassed_reads.load(Relaxed),
             bypassed_writes: shared.bypassed_writes.load(Relaxed),
+            writes_back: shared.writes_back.load(Relaxed),
+            writes_through: shared.writes_through.load(Relaxed),
+            dirty_buckets: index.percent_of_buckets_dirty(),
             capacity: index.slots() as u64 * BLOCK,
             used: index.used() as u64 * BLOCK,
             dirty: index.dirty() as u64 * BLOCK,
@@ -376,6 +388,11 @@ impl Shared {
         }
         put(&mut index, block, rooms, dirty);
         rooms.iter().for_each(|room| index.unpin(room.slot));
+        match (rooms.is_empty(), dirty) {
+            (true, _) => {}
+            (false, true) => drop(self.writes_back.fetch_add(1, Relaxed)),
+            (false, false) => drop(self.writes_through.fetch_add(1, Relaxed)),
+        }
     }
 
     async fn sync(self: Arc<Shared>, purpose: Purpose) -> Result<(), DeviceError> {

@@ -7,7 +7,7 @@
 //! the engine.
 //!
 //! Each case runs to its steady state, loses power in the middle of it (nothing that was not synced survives), restarts
-//! on what is left, runs on, is checked, shut down, and started once more.
+//! on what is left, runs on, is shut down, started once more, and checked.
 use super::case::{self, DW, LC, Loading, NONE, numbers};
 use super::{do3_tpcc, own};
 use crate::block_cache::{BlockCacheConfig, Mode};
@@ -130,7 +130,8 @@ fn lives(
 /// shutdown, and are not there afterwards); `recovery` and `reopening` (seconds until the database answered, after the
 /// crash and after the shutdown), `shutdown` (seconds), `warm` (the part of what flash held before the crash that it
 /// gives after it), `at first` (transactions right after the crash over the steady state's), `ramp-up` (seconds, where
-/// the end was reached).
+/// the end was reached); of a block cache `kept` (of its writes, those that the disk did not get at once) and `dirty
+/// buckets` (in hundredths, at the crash).
 fn live(
     machine: &Machine,
     cache: Option<BlockCacheConfig>,
@@ -146,11 +147,17 @@ fn live(
     let heat = heat::end(&running.database);
     let (samples, traffic) = (work.samples(), std::mem::take(&mut work.traffic));
     let held = traffic.last().map_or(0, |window| window.tier_used);
+    let stats = running.cache_stats();
     running.crash(Choice::None);
     let mut done = lasting(&samples);
     let data = DeviceStats::default();
     let measured = Measured { samples, traffic, data, tier: None, heat, problems: vec![] };
     let mut found = numbers(&measured, machine, steps.before, STEADY);
+    if let Some(stats) = stats {
+        let writes = stats.writes_back + stats.writes_through;
+        found.set("kept", stats.writes_back as f64 / writes.max(1) as f64);
+        found.set("dirty buckets", stats.dirty_buckets.into());
+    }
     let steady = found.get("transactions").expect("every run measures it");
 
     let running = rig.start()?;
@@ -169,15 +176,14 @@ fn live(
     if let Some(seconds) = ramp_up(within, steps.after.window, steady, REACHED, case::ENOUGH) {
         found.set("ramp-up", seconds);
     }
-    let problems = running.check(workload)?;
     found.set("shutdown", running.shut_down()?.as_secs_f64());
 
     let running = rig.start()?;
     found.set("reopening", running.opening.as_secs_f64());
-    let workload = workload.clone();
-    let there = running.ask(|database| async move { workload.lasting(&database).await })?;
+    let asked = workload.clone();
+    let there = running.ask(|database| async move { asked.lasting(&database).await })?;
     found.set("lost", done.saturating_sub(there) as f64);
-    Ok((found, problems))
+    Ok((found, running.check(workload)?))
 }
 
 fn work_windows(run: Run) -> usize {
@@ -190,7 +196,9 @@ fn lasting(samples: &[Sample]) -> u64 {
 
 const NEW_ORDERS: &str = "new orders";
 const LOST: &str = "new orders lost that were done";
-const WARM: &str = "part of the flash's pages that are there after the crash";
+const WARM: &str = "pages on flash when it answered after the crash, over those before";
+const KEPT: &str = "of the writes to the cache, kept from the disk";
+const DIRTY_BUCKETS: &str = "buckets with dirty blocks";
 const RAMP: &str = "from its answering until 90% of the steady state, after the crash";
 
 fn judge(results: &Results, steps: Steps) -> Findings {
@@ -208,6 +216,11 @@ fn judge(results: &Results, steps: Steps) -> Findings {
             found.row(label, "of the hits, dirty", "", of("dirty hits"), None);
             found.row(label, "flash bytes written per transaction", "B", of("flash bytes"), None);
             found.row(label, WARM, "", of("warm"), None);
+            found.row(label, "dirty part of the flash, steady", "", of("dirty share"), None);
+        }
+        if results.measured(label, "kept") {
+            found.row(label, KEPT, "", of("kept"), None);
+            found.row(label, DIRTY_BUCKETS, "%", of("dirty buckets"), None);
         }
         found.row(label, LOST, "", of("lost"), None);
         found.row(label, "recovery: from power until it answered", "s", of("recovery"), None);
