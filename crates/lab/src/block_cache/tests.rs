@@ -212,6 +212,23 @@ fn a_write_back_cache_keeps_dirty_blocks_as_far_as_its_journal_says() {
     assert_eq!(world.read(5, 1), [3], "nobody synced, but the journal does within a while");
 }
 
+/// The power goes at each moment of a flush, and takes all that was not synced but the last write: the journal must not
+/// know of data that is not there.
+#[test]
+fn the_journal_follows_the_data() {
+    for moment in 1..30 {
+        let world = World::new(1, config(Mode::WriteBack), None);
+        world.write(5, &[1]);
+        world.sync();
+        world.write(5, &[2]);
+        let cache = world.cache.clone();
+        world.sim.env().spawn("flush", async move { drop(cache.sync(Purpose::Data).await) });
+        world.wait(Duration::from_micros(10 * moment));
+        let world = World::new(1, config(Mode::WriteBack), Some(world.crash(Choice::OnlyLast)));
+        assert!([1, 2].contains(&world.read(5, 1)[0]), "after {moment} times 10 us");
+    }
+}
+
 #[test]
 fn a_write_through_cache_is_never_needed() {
     let world = World::new(1, config(Mode::WriteThrough), None);
@@ -329,13 +346,16 @@ fn the_bucket_with_the_least_to_lose_goes_first() {
         }
     };
     (0..4).for_each(|bucket| fill(&mut index, bucket));
+    let Place::Flash { slot, generation } = index.find(8, 1)[0].place else { panic!("it is cached") };
     for block in 0..2000 {
         index.find(4, 1); // Bucket 1 is used, the others grow old.
         index.find(100_000 + block, 1);
     }
     index.record(Record::Forget { block: 12, count: 3 });
     assert_eq!(index.give_up(1), [3], "it holds one block");
+    assert!(index.is_current(slot, generation));
     assert_eq!(index.give_up(3), [2, 1], "the older one; never the dirty one");
+    assert!(!index.is_current(slot, generation), "who reads there reads again");
     assert!(matches!(index.find(8, 1)[0].place, Place::Disk));
     assert!(matches!(index.find(0, 1)[0].place, Place::Flash { .. }));
 }

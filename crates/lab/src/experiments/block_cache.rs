@@ -216,7 +216,6 @@ fn judge(results: &Results, steps: Steps) -> Findings {
             found.row(label, "of the hits, dirty", "", of("dirty hits"), None);
             found.row(label, "flash bytes written per transaction", "B", of("flash bytes"), None);
             found.row(label, WARM, "", of("warm"), None);
-            found.row(label, "dirty part of the flash, steady", "", of("dirty share"), None);
         }
         if results.measured(label, "kept") {
             found.row(label, KEPT, "", of("kept"), None);
