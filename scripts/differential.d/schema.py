@@ -64,7 +64,8 @@ def make(rng, features):
             row = [str(number + 1)]
             for _, type, declared, not_null in columns[1:]:
                 null = not not_null and rng.random() < 0.2 * (0.3 + features["nulls"])
-                row.append(None if null else sqltypes.value(rng, type, 0.08 * features["rare"], declared))
+                value = None if null else sqltypes.value(rng, type, 0.08 * features["rare"], declared)
+                row.append(sqltypes.plain(value) if declared == "numeric" else value)
             rows.append(row)
         name = f"t{'abc'[at]}"
         tables.append(Table(name, columns, rows, None, []))

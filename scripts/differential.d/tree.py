@@ -7,6 +7,7 @@
    judges.
 """
 
+from sqltypes import plain
 
 class Writer:
     """Text in the making, and the parameters met on the way: None where literals stay what they are."""
@@ -71,16 +72,10 @@ class Literal(Node):
 
     def write(self, writer):
         if writer.parameters is not None and self.bindable:
-            writer.parameters.append((self.type, self.given()))
+            writer.parameters.append((self.type, plain(self.value) if self.type == "numeric" else self.value))
             writer.add(f"${len(writer.parameters)}")
         else:
             super().write(writer)
-
-    def given(self):
-        """The value of a parameter: a plain numeric has no zeros at its end in Terrace (docs/postgresql.md, Types)."""
-        if self.type == "numeric" and "." in (self.value or ""):
-            return self.value.rstrip("0").rstrip(".")
-        return self.value
 
 
 class Maybe(Node):
