@@ -4,6 +4,7 @@ statement goes by key or by plan over the same rows.
 
 import sqltypes
 from sqltypes import COLUMN_TYPES, DECLARED, NUMBERS, STRINGS
+from tree import plain
 
 NAMES = {
     "bool": "b", "int2": "k", "int4": "i", "int8": "j", "numeric": "n", "float4": "g", "float8": "f", "text": "s",
@@ -65,7 +66,7 @@ def make(rng, features):
             for _, type, declared, not_null in columns[1:]:
                 null = not not_null and rng.random() < 0.2 * (0.3 + features["nulls"])
                 value = None if null else sqltypes.value(rng, type, 0.08 * features["rare"], declared)
-                row.append(sqltypes.plain(value) if declared == "numeric" else value)
+                row.append(plain(value) if declared == "numeric" else value)
             rows.append(row)
         name = f"t{'abc'[at]}"
         tables.append(Table(name, columns, rows, None, []))

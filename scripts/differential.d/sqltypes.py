@@ -105,11 +105,6 @@ def fits(value, declared):
     return True
 
 
-def plain(number):
-    """Without zeros at the end: Terrace keeps none in a plain numeric (docs/postgresql.md, Types)."""
-    return number.rstrip("0").rstrip(".") if number and "." in number else number
-
-
 def quoted(value):
     return "'" + value.replace("'", "''") + "'"
 

@@ -7,7 +7,11 @@
    judges.
 """
 
-from sqltypes import plain
+
+def plain(number):
+    """Without zeros at the end: Terrace keeps none in a plain numeric (docs/postgresql.md, Types)."""
+    return number.rstrip("0").rstrip(".") if number and "." in number else number
+
 
 class Writer:
     """Text in the making, and the parameters met on the way: None where literals stay what they are."""
