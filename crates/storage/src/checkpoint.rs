@@ -63,7 +63,7 @@ impl Inner {
 
     /// Writes home what is dirty now, syncs, records.
     pub(crate) async fn checkpoint(&self) -> Result<()> {
-        let _closed = self.config.checkpoint_closes.then(|| self.flash.close_to_dirty());
+        let _closed = self.config.sharp_checkpoints.then(|| self.flash.close_to_dirty());
         self.bring_home(self.log.end()).await
     }
 
@@ -77,7 +77,10 @@ impl Inner {
 
     /// Writes pages with recLSN < `before` home until none is left or `most` are written.
     async fn write_until(&self, before: Lsn, most: usize, reason: Reason) -> Result<()> {
-        let step = self.config.write_group * crate::home::disk::WRITERS;
+        let step = match self.config.sharp_checkpoints {
+            true => usize::MAX,
+            false => self.config.write_group * crate::home::disk::WRITERS,
+        };
         let mut left = most;
         while left > 0 {
             let written = self.pool.write_dirty(before, step.min(left), reason).await?;

@@ -90,9 +90,10 @@ pub struct StorageConfig {
     pub checkpoint_interval: Duration,
     /// Pages written together, as many as a double-write group holds at most where there are double-writes.
     pub write_group: usize,
-    /// A checkpoint lets nothing dirty into a tier that writes back, from its beginning to its end (thesis, section
-    /// 3.3.2). For experiments: it makes a checkpoint shorter and all else slower.
-    pub checkpoint_closes: bool,
+    /// Checkpoints are as sharp as the thesis's (section 3.3.2): from its beginning to its end a checkpoint lets
+    /// nothing dirty into a tier that writes back; and all that is dirty is in the disks' queue at once, where there
+    /// are no double-writes. For experiments: it makes a checkpoint shorter and all else slower.
+    pub sharp_checkpoints: bool,
     /// Pages read ahead of a sequential scan.
     pub read_ahead: usize,
     /// How the flash tier works, where `DeviceSet` has a device for it.
@@ -273,7 +274,7 @@ impl Default for StorageConfig {
             writer_interval: Duration::from_millis(100),
             checkpoint_interval: Duration::from_secs(5),
             write_group: 64,
-            checkpoint_closes: false,
+            sharp_checkpoints: false,
             read_ahead: 32,
             flash: FlashConfig::default(),
             redo_memory: 64 << 20,

@@ -115,6 +115,8 @@ pub struct Pool {
     reserve: usize,
     /// Pages written together.
     write_group: usize,
+    /// Of a checkpoint.
+    groups_at_once: usize,
     log_before_data: bool,
     /// The safeguard: changes of undo pages are logged.
     pub(crate) undo_logging: bool,
@@ -161,7 +163,11 @@ impl Pool {
             log_before_data: config.safeguards.has(Safeguard::LogBeforeData),
             undo_logging: config.safeguards.has(Safeguard::UndoLogging),
             safeguards: config.safeguards,
-            copies: Semaphore::new(config.write_group * GROUPS_IN_FLIGHT),
+            copies: Semaphore::new(match config.sharp_checkpoints {
+                true => count.max(config.write_group),
+                false => config.write_group * GROUPS_IN_FLIGHT,
+            }),
+            groups_at_once: if config.sharp_checkpoints { usize::MAX } else { 1 },
             wake_cleaner: wake_cleaner.clone(),
             freed: Notify::new(),
             write_done: Notify::new(),

@@ -65,7 +65,7 @@ fn random_crashes() {
 #[test]
 fn crashes_at_every_write() {
     // One sweep of an order that the seed chooses for each write policy that leaves dirty pages, and one of another.
-    for (seed, tier_seed) in [(3001, 2), (3003, 12), (3005, 1 + 8), (3007, 20)] {
+    for (seed, tier_seed) in [(3001, 2), (3003, 12), (3005, 1 + 8), (3007, 20), (3009, 22)] {
         let _replay = Replay(seed);
         let plan = Plan {
             seed,

@@ -159,7 +159,7 @@ fn config(seed: u64) -> StorageConfig {
         writer_interval: Duration::from_millis(5),
         checkpoint_interval: Duration::from_millis(20),
         write_group: 8,
-        checkpoint_closes: [true, false, false][seed as usize / 3 % 3],
+        sharp_checkpoints: [true, false, false][seed as usize / 3 % 3],
         read_ahead: 4,
         flash: TIER.with_borrow(|tier| tier.clone().unwrap_or_default()),
         safeguards: shape.safeguards,

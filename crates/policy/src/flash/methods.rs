@@ -1,7 +1,8 @@
 //! The published write policies and replacement orders, what each does, and which go together: one table.
 //!
 //! Sources: J. Do's thesis, section 3.2.3 (clean-write, dual-write, lazy-cleaning) and section 3.5, which describes
-//! Canim et al.'s TAC, Koltsidas & Viglas's inclusive, exclusive and lazy schemes, and Holloway's rotating design.
+//! Canim et al.'s TAC, Koltsidas & Viglas's inclusive, exclusive and lazy schemes, Holloway's rotating design, and
+//! HeteroDrive (Kim et al., IWSSPS 2009; beyond the thesis's one sentence only its abstract was read).
 
 use super::{FlashFifo, FlashLrfu, FlashLru2, FlashReplacement, FlashTemperature};
 
@@ -27,6 +28,9 @@ pub enum WritePolicy {
     Lazy,
     /// Holloway: as lazy, with frames given out in turn, so that the device is written sequentially.
     Rotating,
+    /// HeteroDrive: changed pages alone enter, one frame after the other; they go home in sweeps over the disk, so that
+    /// random writes become sequential ones on both devices.
+    HeteroDrive,
 }
 
 /// Which frame gives way.
@@ -68,10 +72,13 @@ pub struct Flow {
     pub lambda: bool,
     /// Frames are given out in turn.
     pub rotates: bool,
+    /// Frames whose turn comes go home in the order of their pages on the disk, each sweep from where the last one
+    /// stopped. Else in the order of their turns.
+    pub sweeps: bool,
 }
 
 impl WritePolicy {
-    pub const ALL: [WritePolicy; 8] = [
+    pub const ALL: [WritePolicy; 9] = [
         WritePolicy::CleanWrite,
         WritePolicy::DualWrite,
         WritePolicy::LazyCleaning,
@@ -80,6 +87,7 @@ impl WritePolicy {
         WritePolicy::Exclusive,
         WritePolicy::Lazy,
         WritePolicy::Rotating,
+        WritePolicy::HeteroDrive,
     ];
 
     /// As in configurations and views.
@@ -93,6 +101,7 @@ impl WritePolicy {
             WritePolicy::Exclusive => "exclusive",
             WritePolicy::Lazy => "lazy",
             WritePolicy::Rotating => "rotating",
+            WritePolicy::HeteroDrive => "heterodrive",
         }
     }
 
@@ -109,6 +118,7 @@ impl WritePolicy {
             leaves: false,
             lambda: false,
             rotates: false,
+            sweeps: false,
         };
         const READ: Flow = Flow { at_read: true, at_eviction: false, keeps: true, ..EVICTION };
         match self {
@@ -120,6 +130,7 @@ impl WritePolicy {
             WritePolicy::Exclusive => Flow { leaves: true, ..EVICTION },
             WritePolicy::Lazy => EVICTION,
             WritePolicy::Rotating => Flow { rotates: true, ..EVICTION },
+            WritePolicy::HeteroDrive => Flow { at_eviction: false, rotates: true, sweeps: true, ..EVICTION },
         }
     }
 

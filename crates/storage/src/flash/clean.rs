@@ -25,8 +25,10 @@ use terrace_device::IoBuf;
 const INTERVAL: Duration = Duration::from_millis(50);
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
 const BUSY: Duration = Duration::from_millis(1);
-/// Frames that are clean before their turn comes, at most.
+/// Frames that are clean before their turn comes: an eighth of the tier, and at most so many; more where they go home
+/// in sweeps, which are the better the more pages they have to choose from.
 const AHEAD: u32 = 1024;
+const SWEPT: u32 = 16 * 1024;
 /// Pages made again from the log at a time, when the device is gone: what one pass over it makes.
 const REPLAYED: usize = 4096;
 
@@ -76,20 +78,55 @@ impl FlashHome {
         (self.gate().to_clean(dirty, age), self.gate().aged(dirty, age))
     }
 
-    /// Dirty frames that are given out soon, where frames are given out in turn.
-    fn due_in_turn(&self) -> Vec<FrameId> {
-        if !self.gate().write.flow().rotates {
+    /// Begins to clean frames that are given out soon, where frames are given out in turn, with their neighbours. Where
+    /// the write policy sweeps: those of the pages that follow `hand` on the disk, which moves on.
+    fn groups_in_turn(&self, hand: &mut PageId) -> Vec<Group> {
+        let flow = self.gate().write.flow();
+        if !flow.rotates {
             return Vec::new();
         }
-        let soon = |part: u32| {
+        let (batch, most) = self.batches();
+        let parts = self.parts.load(Ordering::Acquire);
+        let (ahead, each) = if flow.sweeps { (SWEPT, usize::MAX) } else { (AHEAD, most.div_ceil(parts as usize)) };
+        let mut soon: Vec<(PageId, FrameId)> = Vec::new();
+        for part in 0..parts {
             let partition = self.partition(part).lock();
-            let window = (partition.frames() / 8).clamp(2, AHEAD);
-            partition.cleanable_in_turn(window).map(|frame| FrameId { part, frame })
-        };
-        (0..self.partitions.len() as u32).filter_map(soon).collect()
+            let window = (partition.frames() / 8).clamp(2, ahead);
+            let frames = partition.cleanable_in_turn(window).take(each);
+            soon.extend(frames.map(|frame| (partition.record(frame).page(), FrameId { part, frame })));
+        }
+        if flow.sweeps {
+            soon.sort_unstable();
+            let above = soon.partition_point(|(page, _)| page <= hand);
+            soon.rotate_left(above);
+        }
+        let mut groups: Vec<Group> = Vec::new();
+        for (_, at) in soon {
+            if groups.len() < most {
+                groups.extend(self.group(at, batch));
+            }
+        }
+        if let Some((page, _)) = groups.last().and_then(|group| group.frames.last()) {
+            *hand = *page;
+        }
+        groups
+    }
+
+    /// Begins to clean a frame with up to `most - 1` neighbours; `None`: by now it is clean, or gone.
+    fn group(&self, at: FrameId, most: usize) -> Option<Group> {
+        let mut partition = self.partition(at.part).lock();
+        let there = at.frame < partition.frames() && partition.is_cleanable(at.frame);
+        there.then(|| Group { part: at.part, frames: partition.start_clean(at.frame, most) })
+    }
+
+    /// α, and how many groups of so many pages are cleaned at once.
+    fn batches(&self) -> (usize, usize) {
+        let config = &self.running.read().config;
+        (config.cleaning_batch, config.cleaning_groups)
     }
 
     pub(super) async fn run_cleaner(&self) {
+        let mut hand = PageId::new(DATA, 0);
         while self.check().is_ok() {
             let mut woken = std::pin::pin!(self.wake_cleaner.notified());
             woken.as_mut().enable();
@@ -98,7 +135,7 @@ impl FlashHome {
                 continue;
             }
             let urgent = std::mem::take(&mut *self.urgent.lock());
-            let in_turn = self.due_in_turn();
+            let in_turn = self.groups_in_turn(&mut hand);
             match self.due() {
                 (0, _) if urgent.is_empty() && in_turn.is_empty() => {
                     match select(woken, self.env.sleep(INTERVAL)).await {
@@ -120,24 +157,20 @@ impl FlashHome {
         self.progress.notify_waiters();
     }
 
-    /// Cleans some of the `due` frames, of the `aged` oldest first, the urgent ones, and those whose turn comes with
-    /// their neighbours; returns how many.
-    async fn clean(&self, due: usize, aged: usize, urgent: Vec<FrameId>, in_turn: Vec<FrameId>) -> Result<usize> {
+    /// Cleans some of the `due` frames, of the `aged` oldest first, the urgent ones, and the groups begun because their
+    /// turn comes; returns how many.
+    async fn clean(&self, due: usize, aged: usize, urgent: Vec<FrameId>, in_turn: Vec<Group>) -> Result<usize> {
         let gone = self.state() == FlashState::Failed;
-        let (batch, most_groups) = {
-            let config = &self.running.read().config;
-            (config.cleaning_batch, config.cleaning_groups)
+        let (batch, most_groups) = self.batches();
+        let mut groups = in_turn;
+        groups.extend(urgent.into_iter().filter_map(|at| self.group(at, 1)));
+        let sharp = self.closed.load(Ordering::Acquire) > 0;
+        let (most_groups, most_pages) = match gone {
+            true => (REPLAYED, REPLAYED),
+            false if sharp => (due, due), // All of it in the disks' queue at once.
+            false => (most_groups, due),
         };
-        let mut groups: Vec<Group> = Vec::new();
-        let wanted = urgent.into_iter().map(|at| (at, 1)).chain(in_turn.into_iter().map(|at| (at, batch)));
-        for (at, most) in wanted {
-            let mut partition = self.partition(at.part).lock();
-            // By now it may be clean, or gone.
-            if at.frame < partition.frames() && partition.is_cleanable(at.frame) {
-                groups.push(Group { part: at.part, frames: partition.start_clean(at.frame, most) });
-            }
-        }
-        let (most_groups, most_pages) = if gone { (REPLAYED, REPLAYED) } else { (most_groups, due) };
+        let most_groups = groups.len() + most_groups; // Whatever else is wanted, the log's are not passed over.
         let mut pages = 0;
         while groups.len() < most_groups && pages < most_pages {
             let Some(group) = self.next_group(batch, pages < aged) else { break };
@@ -146,6 +179,9 @@ impl FlashHome {
         }
         if groups.is_empty() {
             return Ok(0);
+        }
+        if self.gate().write.flow().sweeps {
+            groups.sort_unstable_by_key(|group| group.frames[0]);
         }
         let contents = self.contents(&groups).await;
         let done = join_all(groups.into_iter().zip(contents).map(|(group, contents)| self.send_home(group, contents)));

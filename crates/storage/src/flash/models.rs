@@ -88,7 +88,7 @@ struct Model {
 /// Eight pages in memory, four in the tier.
 fn start(write: WritePolicy) -> Arc<Model> {
     let env = Env::new(Arc::new(ModelEnv));
-    let replacement = if write == WritePolicy::Rotating { FlashOrder::Fifo } else { FlashOrder::Lru2 };
+    let replacement = if write.flow().rotates { FlashOrder::Fifo } else { FlashOrder::Lru2 };
     let flash = FlashConfig { size: 4 * PAGE as u64, write, replacement, expanded_read: 1, ..FlashConfig::default() };
     let config = StorageConfig { flash, ..small(8) };
     let memory = |name: &str| Arc::new(MemoryDevice::new(name, 1 << 30));

@@ -111,22 +111,22 @@ impl FlashHome {
     /// Writes what `offer_clean` took. Ends with the home.
     pub(super) async fn run_writer(&self) {
         while self.check().is_ok() {
-            let batch: Vec<Admission> = {
-                let mut queue = self.admissions.lock();
-                let count = queue.len().min(BATCH);
-                queue.drain(..count).collect()
-            };
+            let batch = self.begin_admissions(BATCH);
             if batch.is_empty() {
                 self.wake_writer.notified().await;
                 continue;
             }
-            self.admit(batch).await;
+            let views: Vec<(FrameId, &[u8])> = batch.iter().map(|(at, bytes)| (*at, &bytes[..])).collect();
+            let written = self.write_frames(views).await;
+            self.end_admissions(batch, written);
         }
     }
 
-    async fn admit(&self, batch: Vec<Admission>) {
+    /// Takes up to `most` of the clean pages that wait, and begins their writes.
+    fn begin_admissions(&self, most: usize) -> Vec<(FrameId, IoBuf)> {
         let (mut wanted, mut spare) = (Vec::new(), Vec::new());
-        for mut admission in batch {
+        while wanted.len() < most {
+            let Some(mut admission) = self.admissions.lock().pop_front() else { break };
             if self.partition(admission.at.part).lock().start_write(admission.at.frame) {
                 header::seal(&mut admission.bytes);
                 self.assert_logged(header::lsn(&admission.bytes), header::id(&admission.bytes));
@@ -135,15 +135,24 @@ impl FlashHome {
                 spare.push(admission.bytes);
             }
         }
-        let views: Vec<(FrameId, &[u8])> = wanted.iter().map(|(at, bytes)| (*at, &bytes[..])).collect();
-        let written = self.write_frames(views).await;
-        for ((at, bytes), good) in wanted.into_iter().zip(written) {
+        self.keep(spare);
+        wanted
+    }
+
+    fn end_admissions(&self, batch: Vec<(FrameId, IoBuf)>, written: impl IntoIterator<Item = bool>) {
+        let mut spare = Vec::new();
+        for ((at, bytes), good) in batch.into_iter().zip(written) {
             let how = if good { Written::Clean } else { Written::Failed };
             if self.end_write(at, how) {
                 self.counters.admitted_clean.fetch_add(1, Ordering::Relaxed);
             }
             spare.push(bytes);
         }
+        self.keep(spare);
+    }
+
+    /// Buffers for the next admissions.
+    fn keep(&self, mut spare: Vec<IoBuf>) {
         let mut kept = self.spare.lock();
         spare.truncate(QUEUE.saturating_sub(kept.len()));
         kept.append(&mut spare);
@@ -287,7 +296,8 @@ impl FlashHome {
         self.write_frames(copies.iter().map(|(at, _, bytes)| (*at, &bytes[..])).collect()).await
     }
 
-    /// Invariant 2.
+    /// Invariant 2. Where frames are given out in turn, clean pages that got theirs before and still wait are written
+    /// along: the device is to see the frames in their order.
     async fn write_dirty(&self, pages: Vec<(FrameId, WriteBack)>) -> Result<()> {
         if pages.is_empty() {
             return Ok(());
@@ -300,7 +310,12 @@ impl FlashHome {
                 begun.push((at, page));
             }
         }
-        let written = self.write_frames(begun.iter().map(|(at, page)| (*at, &page.bytes[..])).collect()).await;
+        let clean = self.begin_admissions(if self.gate().write.flow().rotates { QUEUE } else { 0 });
+        let views = clean.iter().map(|(at, bytes)| (*at, &bytes[..]));
+        let views = views.chain(begun.iter().map(|(at, page)| (*at, &page.bytes[..]))).collect();
+        let mut written = self.write_frames(views).await.into_iter();
+        let of_clean: Vec<bool> = written.by_ref().take(clean.len()).collect();
+        self.end_admissions(clean, of_clean);
         let (mut failed, mut rising) = (Vec::new(), Vec::new());
         for ((at, mut page), good) in begun.into_iter().zip(written) {
             if good {

@@ -31,8 +31,9 @@ use tokio::sync::{Notify, oneshot};
 
 /// Where page 0 lies on a tablespace's device: behind the device's identity, on a boundary that suits every page size.
 pub const PAGES_AT: u64 = 64 << 10;
-/// Groups in flight, each with its own double-write area.
+/// Groups in flight, each with its own double-write area; and more than there ever are, for sharp checkpoints.
 pub(crate) const WRITERS: usize = 2;
+const SHARP_WRITERS: usize = 1024;
 /// Groups written but not synced, where nothing but a checkpoint asks for the sync.
 const UNSYNCED: usize = 64;
 
@@ -101,6 +102,7 @@ pub(crate) struct DiskHome {
     log: Log,
     page_size: usize,
     group: usize,
+    writers: usize,
     double_write: Option<DoubleWrite>,
     log_before_data: bool,
     checks: bool,
@@ -157,6 +159,7 @@ impl DiskHome {
             log,
             page_size: config.page_size,
             group: if covered { config.write_group.max(1) } else { config.write_group.clamp(1, MAX_GROUP) },
+            writers: if config.sharp_checkpoints && covered { SHARP_WRITERS } else { WRITERS },
             double_write,
             log_before_data: config.safeguards.has(Safeguard::LogBeforeData),
             checks: config.safeguards.has(Safeguard::PageChecks),
@@ -177,7 +180,7 @@ impl DiskHome {
 
     /// Starts the writers.
     pub(crate) fn start(self: &Arc<Self>) {
-        for area in 0..WRITERS {
+        for area in 0..self.writers {
             let home = self.clone();
             self.log.spawn("page writer", async move { home.run(area).await });
         }

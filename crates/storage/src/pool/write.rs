@@ -21,6 +21,7 @@ use crate::home::{Reason, WriteBack};
 use crate::page::header;
 use crate::sync::atomic::Ordering;
 use crate::types::{Lsn, PageId};
+use futures::{StreamExt, TryStreamExt, stream};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use terrace_device::IoBuf;
@@ -66,8 +67,10 @@ impl Pool {
         while !pages.is_empty() {
             pages.sort_unstable();
             let mut busy = Vec::new();
-            for group in pages.chunks(self.write_group) {
-                let outcome = self.write_group(group.to_vec(), reason).await?;
+            let groups: Vec<Vec<PageId>> = pages.chunks(self.write_group).map(<[_]>::to_vec).collect();
+            let groups = stream::iter(groups).map(|group| self.write_group(group, reason));
+            let mut outcomes = groups.buffered(self.groups_at_once);
+            while let Some(outcome) = outcomes.try_next().await? {
                 written += outcome.written.len();
                 busy.extend(outcome.busy);
             }

@@ -127,6 +127,7 @@ fn wrong_values_name_key_value_and_way_out() {
             "flash_tier.endurance = 1MB must be \"off\", or at least flash_tier.size",
         ),
         ("[flash_tier]\nwrite_policy = \"rotating\"", "it needs replacement = \"fifo\", not \"lru2\""),
+        ("[flash_tier]\nwrite_policy = \"heterodrive\"", "it needs replacement = \"fifo\", not \"lru2\""),
         ("[flash_tier]\nwrite_policy = \"lzy\"", "expected one of `clean-write`, `dual-write`, `lazy-cleaning`"),
         ("[memory]\npool = \"lots\"", "\"lots\" is not a size such as \"128MB\""),
         ("[memory]\npool = -5", "-5 is not a size"),

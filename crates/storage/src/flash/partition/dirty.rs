@@ -77,10 +77,10 @@ impl Partition {
         self.record(frame).state() == FrameState::Dirty && !self.record(frame).is_void()
     }
 
-    /// The first frame that can be cleaned of the `window` that are given out next.
-    pub(in crate::flash) fn cleanable_in_turn(&self, window: u32) -> Option<u32> {
-        let turn = self.turn?;
-        (0..window.min(self.limit)).map(|i| (turn + i) % self.limit).find(|&frame| self.is_cleanable(frame))
+    /// Those of the `window` frames given out next that can be cleaned, in the order of their turns.
+    pub(in crate::flash) fn cleanable_in_turn(&self, window: u32) -> impl Iterator<Item = u32> {
+        let (turn, window) = self.turn.map_or((0, 0), |turn| (turn, window.min(self.limit)));
+        (0..window).map(move |i| (turn + i) % self.limit).filter(|&frame| self.is_cleanable(frame))
     }
 
     /// Begins to clean `first` and up to `most - 1` dirty neighbours of its page; in order of their pages.

@@ -154,6 +154,65 @@ fn rotating_writes_one_frame_after_another() {
     });
 }
 
+/// Where each write of a device began, in pages.
+fn writes(bench: &Bench, device: &str) -> Vec<u64> {
+    let records = bench.trace.records();
+    let written = records.iter().filter(|r| &*r.device == device && r.direction == Direction::Write);
+    written.map(|write| (write.offset - PAGES_AT) / 4096).collect()
+}
+
+/// Clean and dirty pages leave memory side by side, each by a task of its own: what they write to flash goes on where
+/// one of the last writes ended, for the device to see few streams.
+#[test]
+fn rotating_writes_few_streams_whoever_writes() {
+    run(with(WritePolicy::Rotating, FlashOrder::Fifo), |bench| async move {
+        for i in 0..100 {
+            let no = |k: u32| (i * 8 + k) * 37 % 512;
+            let dirty: Vec<u32> = (0..4).map(no).collect();
+            futures::join!(bench.offer((4..8).map(no), Access::Random), bench.write(&dirty, 2000 + u64::from(i)));
+        }
+        let (mut ends, mut random) = (Vec::new(), 0);
+        let records = bench.trace.records();
+        let written = records.iter().filter(|r| &*r.device == "flash" && r.direction == Direction::Write);
+        for write in written.clone() {
+            let known = ends.iter().position(|end| *end == write.offset);
+            random += usize::from(known.is_none());
+            known.map(|at| ends.remove(at));
+            ends.push(write.offset + write.length);
+            ends.drain(..ends.len().saturating_sub(8));
+        }
+        let all = written.count();
+        assert!(all >= 100 && random * 10 < all, "{random} of {all} writes begin where none ended");
+    });
+}
+
+/// Only changed pages enter, in turn; those whose frames are wanted soon go home in the order of their addresses, few
+/// at a time here, so that nothing but the sweep puts them in order.
+#[test]
+fn heterodrive_writes_both_devices_in_sequence() {
+    let flash = FlashConfig { cleaning_groups: 4, ..with(WritePolicy::HeteroDrive, FlashOrder::Fifo) };
+    run(flash, |bench| async move {
+        bench.offer([5], Access::Random).await;
+        assert_eq!((bench.home.stats().used, bench.home.stats().rejected_policy), (0, 1), "clean");
+        bench.trace.clear();
+        // Every second page, so that none has neighbours. After 240 the turn comes to the first 16 within an eighth.
+        let all: Vec<u32> = (0..240).map(|i| i * 37 % 256 * 2).collect();
+        for pages in all[..208].chunks(8) {
+            bench.write(pages, 2000).await;
+        }
+        bench.write(&all[208..], 2000).await;
+        let on_flash = writes(&bench, "flash");
+        assert!(on_flash.is_sorted() && on_flash[0] == 0, "{on_flash:?}");
+        while bench.home.stats().cleaned < 16 {
+            bench.rest().await;
+        }
+        let home = writes(&bench, "data");
+        let back = home.windows(2).filter(|pair| pair[1] < pair[0]).count();
+        assert!(home.len() == 16 && back <= 1, "{back} times back in {home:?}");
+        assert_eq!(miss(&bench, all[0]).await, (2000, Tier::Flash, false), "what is home is still in its frame");
+    });
+}
+
 #[test]
 fn a_checkpoint_may_close_the_tier_to_dirty_pages() {
     run(with(WritePolicy::LazyCleaning, FlashOrder::Lru2), |bench| async move {
