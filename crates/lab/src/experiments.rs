@@ -2,6 +2,7 @@
 
 mod block_cache;
 pub mod case;
+mod do3_others;
 mod do3_readahead;
 mod do3_tpcc;
 mod do3_tpce;
@@ -19,6 +20,7 @@ pub fn all() -> Vec<Experiment> {
         do3_tpce::EXPERIMENTS,
         do3_tpch::EXPERIMENTS,
         do3_readahead::EXPERIMENTS,
+        do3_others::EXPERIMENTS,
         own::EXPERIMENTS,
         block_cache::EXPERIMENTS,
         ycsb::EXPERIMENTS,

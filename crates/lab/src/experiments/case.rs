@@ -26,9 +26,27 @@ pub(super) const DESIGNS: [(&str, Option<WritePolicy>); 5] = [
     (LC, Some(WritePolicy::LazyCleaning)),
 ];
 
-/// The tier of a design; of none: as it is. TAC brings its own order of replacement.
+/// Those of others that its section 3.5 names beside TAC.
+pub(super) const OTHERS: [(&str, Option<WritePolicy>); 5] = [
+    ("inclusive", Some(WritePolicy::Inclusive)),
+    ("exclusive", Some(WritePolicy::Exclusive)),
+    ("lazy", Some(WritePolicy::Lazy)),
+    ("rotating", Some(WritePolicy::Rotating)),
+    ("HeteroDrive", Some(WritePolicy::HeteroDrive)),
+];
+
+/// The write policy of a design, if there is such a design.
+pub(super) fn policy(name: &str) -> Option<Option<WritePolicy>> {
+    DESIGNS.into_iter().chain(OTHERS).find(|(of, _)| *of == name).map(|(_, policy)| policy)
+}
+
+/// The tier of a design; of none: as it is. TAC brings its own order of replacement, and frames given out in turn are.
 pub(super) fn designed(tier: FlashConfig, design: Option<WritePolicy>) -> FlashConfig {
-    let replacement = if design == Some(WritePolicy::Tac) { FlashOrder::Temperature } else { tier.replacement };
+    let replacement = match design {
+        Some(WritePolicy::Tac) => FlashOrder::Temperature,
+        Some(policy) if policy.flow().rotates => FlashOrder::Fifo,
+        _ => tier.replacement,
+    };
     FlashConfig { write: design.unwrap_or(tier.write), replacement, ..tier }
 }
 
@@ -67,7 +85,8 @@ pub fn case<W: Workload>(label: &str, machine: Machine, loading: &Arc<Loading<W>
 
 /// What [`case`] measures. Values, in steady state unless it says otherwise, per second where it is a rate: `counted`
 /// (the workload's metric), `transactions`, `latency` (ms), `retries`; `disk reads`, `disk writes`, `flash reads`,
-/// `flash writes` (operations) and the same with ` MB` (millions of bytes); with a tier: `hit ratio` (of reads that
+/// `flash writes` (operations) and the same with ` MB` (millions of bytes), `pages per disk write`, `pages per flash
+/// write`, and what [`sums`] adds; with a tier: `hit ratio` (of reads that
 /// memory missed, 0 to 1) and `dirty hits` (of the hits, those of pages newer there than on the disk, 0 to 1),
 /// `throttled reads`, what [`REJECTED`] names, `flash bytes` (a transaction), `dirty share` (of the frames); `lock
 /// share` (of the terminals' time, in waits for each other), `reads per transaction` (of the disk); `slowest`
@@ -94,6 +113,10 @@ pub fn numbers(measured: &Measured, machine: &Machine, run: Run, steady: f64) ->
         numbers.set(name, traffic.iter().map(of).sum::<u64>() as f64 / 1e6 / seconds);
         numbers.set_series(name, measured.traffic.iter().map(|t| (t.at, of(t) as f64 / 1e6 / width)).collect());
     }
+    for (name, bytes, writes) in RUNS {
+        let sum = |of: fn(&Traffic) -> u64| traffic.iter().map(of).sum::<u64>() as f64;
+        numbers.set(name, sum(bytes) / machine.storage.page_size as f64 / sum(writes).max(1.0));
+    }
     let (slowest, stretch) = slowest_stretch(samples);
     let stretches = samples.len() / stretch;
     numbers.set("slowest", slowest).set("stretch", stretch as f64 * width);
@@ -115,23 +138,58 @@ pub fn numbers(measured: &Measured, machine: &Machine, run: Run, steady: f64) ->
     }
     numbers.set_series("counted", smooth(&rates(&measured.samples[..windows], width)));
     if machine.flash.is_some() {
-        let sum = |of: fn(&Traffic) -> u64| traffic.iter().map(of).sum::<u64>() as f64;
-        let hits = sum(|t| t.tier_hits);
-        numbers.set("hit ratio", hits / (hits + sum(|t| t.tier_misses)).max(1.0));
-        numbers.set("dirty hits", sum(|t| t.tier_dirty_hits) / hits.max(1.0));
-        numbers.set("throttled reads", sum(|t| t.tier_throttled) / seconds);
-        for (at, name) in REJECTED.into_iter().enumerate() {
-            numbers.set(name, traffic.iter().map(|t| t.tier_rejected[at]).sum::<u64>() as f64 / seconds);
-        }
-        numbers.set("flash bytes", sum(|t| t.tier_written) / transactions.max(1.0));
-        let frames = (machine.storage.flash.size / machine.storage.page_size as u64) as f64;
-        numbers.set("dirty share", sum(|t| t.tier_dirty) / traffic.len() as f64 / frames);
+        let frames = tier(&mut numbers, machine, traffic, seconds);
+        let bytes = traffic.iter().map(|t| t.tier_written).sum::<u64>() as f64;
+        numbers.set("flash bytes", bytes / transactions.max(1.0));
         let part = |of: fn(&Traffic) -> u64| measured.traffic.iter().map(|t| (t.at, of(t) as f64 / frames)).collect();
         numbers.set_series("dirty", part(|t| t.tier_dirty)).set_series("used", part(|t| t.tier_used));
     }
+    sums(&mut numbers);
     numbers
 }
 
+/// What the tier did in these windows: `hit ratio`, `dirty hits`, `throttled reads`, [`REJECTED`], `dirty share`.
+/// Returns its frames.
+pub(super) fn tier(numbers: &mut Numbers, machine: &Machine, traffic: &[Traffic], seconds: f64) -> f64 {
+    let sum = |of: fn(&Traffic) -> u64| traffic.iter().map(of).sum::<u64>() as f64;
+    let hits = sum(|t| t.tier_hits);
+    numbers.set("hit ratio", hits / (hits + sum(|t| t.tier_misses)).max(1.0));
+    numbers.set("dirty hits", sum(|t| t.tier_dirty_hits) / hits.max(1.0));
+    numbers.set("throttled reads", sum(|t| t.tier_throttled) / seconds);
+    for (at, name) in REJECTED.into_iter().enumerate() {
+        numbers.set(name, traffic.iter().map(|t| t.tier_rejected[at]).sum::<u64>() as f64 / seconds);
+    }
+    let frames = (machine.storage.flash.size / machine.storage.page_size as u64) as f64;
+    numbers.set("dirty share", sum(|t| t.tier_dirty) / traffic.len() as f64 / frames);
+    frames
+}
+
+/// What the devices can do (table 3.1): random reads and writes a second.
+pub(super) const DISK_IOPS: [f64; 2] = [1015.0, 895.0];
+pub(super) const FLASH_IOPS: [f64; 2] = [12_182.0, 12_374.0];
+
+/// Reads and writes together: `disk operations`, `disk MB`, `flash operations`; and `disk share`, `flash share` of what
+/// the device can, each by its own.
+fn sums(found: &mut Numbers) {
+    let of = |found: &Numbers, name: &str| found.get(name).expect("every run measures its traffic");
+    for (sum, one, other) in [
+        ("disk operations", "disk reads", "disk writes"),
+        ("disk MB", "disk reads MB", "disk writes MB"),
+        ("flash operations", "flash reads", "flash writes"),
+    ] {
+        let both = of(found, one) + of(found, other);
+        found.set(sum, both);
+    }
+    for (share, [reads, writes], [most_reads, most_writes]) in [
+        ("disk share", ["disk reads", "disk writes"], DISK_IOPS),
+        ("flash share", ["flash reads", "flash writes"], FLASH_IOPS),
+    ] {
+        let both = of(found, reads) / most_reads + of(found, writes) / most_writes;
+        found.set(share, both);
+    }
+}
+
+pub(super) const WRITER: &str = "background writer's interval, s, unscaled";
 pub(super) const REDO_BOUND: &str = "redo_bound bytes";
 
 /// A tier of `size` bytes as chapter 3 has it: reads are expanded in chapter 4 only, and LRU-2 forgets a page that
@@ -169,6 +227,16 @@ pub(super) fn machine_rows(machine: &Machine) -> Vec<(&'static str, Value)> {
         ("alpha (cleaning_batch), unscaled", flash.cleaning_batch.into()),
         ("groups cleaned at once, unscaled", flash.cleaning_groups.into()),
         ("cleaner's rest, unscaled", "50 ms".into()),
+        ("dirty frames beyond lambda, scaled", "an eighth of it, or a 256th of the frames if that is more".into()),
+        ("clean frames at hand where lambda does not apply, scaled", "a sixteenth".into()),
+        ("frames cleaned before their turn, of an eighth: at most, unscaled", "1024; in sweeps 16384".into()),
+        ("dirty frames among which the coldest is cleaned, unscaled", 64.into()),
+        ("clean pages that wait to enter the tier, at most, unscaled", 64.into()),
+        ("pages written home together, unscaled", storage.write_group.into()),
+        ("double-writes", (!machine.whole_pages).into()),
+        ("checkpoints queue all at once and close the tier to dirty pages", storage.sharp_checkpoints.into()),
+        (WRITER, storage.writer_interval.as_secs_f64().into()),
+        ("redo LSN recorded at least every, s, unscaled", storage.checkpoint_interval.as_secs_f64().into()),
         ("expanded reads, pages", flash.expanded_read.into()),
         ("read-ahead, pages, unscaled", storage.read_ahead.into()),
         (REDO_BOUND, storage.redo_bound.into()),
@@ -180,7 +248,12 @@ pub(super) fn machine_rows(machine: &Machine) -> Vec<(&'static str, Value)> {
 /// specification's), disk reads a transaction, time in lock waits, what the tier was too busy for and did not let in,
 /// its steady share of dirty pages.
 pub(super) fn health(found: &mut Findings, results: &Results, specified: &[(&'static str, f64)]) {
-    let labels: Vec<String> = results.labels().map(String::from).collect();
+    health_of(found, results, "", specified);
+}
+
+/// The same of the cases whose labels begin so.
+pub(super) fn health_of(found: &mut Findings, results: &Results, of: &str, specified: &[(&'static str, f64)]) {
+    let labels: Vec<String> = results.labels().filter(|label| label.starts_with(of)).map(String::from).collect();
     let mut row = |label: &str, name: &str, metric: &str, unit: &'static str, paper: Option<f64>| {
         if results.measured(label, name) {
             found.row(label, metric, unit, results.interval(label, name), paper);
@@ -188,6 +261,7 @@ pub(super) fn health(found: &mut Findings, results: &Results, specified: &[(&'st
     };
     for label in &labels {
         row(label, "reads per transaction", "disk reads per transaction", "", None);
+        row(label, "disk share", DISK_SHARE, "", None);
         row(label, "lock share", "share of the terminals' time in lock waits", "", None);
         for name in ["heat stock", "heat customer", "heat trade", "heat account", "heat all"] {
             let paper = specified.iter().find(|(known, _)| *known == name).map(|(_, share)| *share);
@@ -219,6 +293,14 @@ pub(super) fn health(found: &mut Findings, results: &Results, specified: &[(&'st
     }
 }
 
+const DISK_SHARE: &str = "reads and writes of the disks, each of what they can (table 3.1)";
+
+/// The divisor does what table 3.1 says that the disks can: they are the limit without a tier. After [`health`].
+pub(super) fn divisor(found: &mut Findings, label: &str) {
+    let holds = found.ours(label, DISK_SHARE).low >= 0.95;
+    found.shape(format!("{label}: the disks do what they can by table 3.1 (0.95 of it or more)"), holds);
+}
+
 type Gauge = (&'static str, fn(&Traffic) -> u64);
 
 const TRAFFIC: [Gauge; 4] = [
@@ -234,6 +316,14 @@ const BYTES: [Gauge; 6] = [
     ("flash writes MB", |t| t.flash.write_bytes),
     ("log reads MB", |t| t.log.read_bytes),
     ("log writes MB", |t| t.log.write_bytes),
+];
+
+/// Pages that a write writes, on average: the bytes, and the writes.
+type Runs = (&'static str, fn(&Traffic) -> u64, fn(&Traffic) -> u64);
+
+const RUNS: [Runs; 2] = [
+    ("pages per disk write", |t| t.data.write_bytes, |t| t.data.writes),
+    ("pages per flash write", |t| t.flash.write_bytes, |t| t.flash.writes),
 ];
 
 /// Transactions that a stretch of time must have to be compared with others: chance makes the least of a dozen such

@@ -45,11 +45,10 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
 /// release build).
 pub(super) const STATEMENT_CPU: Duration = Duration::from_micros(4);
 pub(super) const STEADY_PART: &str = "steady state: last part of the run";
-pub(super) const WRITER: &str = "background writer's interval, s";
 /// No checkpoints, nor a background writer that anticipates them.
 const UNCHECKED: Duration = Duration::from_secs(HOUR);
 /// The thesis reports the last two of ten hours.
-const STEADY: f64 = 0.2;
+pub(super) const STEADY: f64 = 0.2;
 
 /// The thesis's sizes, shrunk.
 #[derive(Clone, Copy)]
@@ -66,7 +65,7 @@ pub(super) struct Shrunk {
 }
 
 const HOUR: u64 = 3600;
-const HOURS: u64 = 10;
+pub(super) const HOURS: u64 = 10;
 /// Until lambda = 90% is reached, and a steady state after it.
 const LAMBDA_HOURS: u64 = 25;
 
@@ -134,7 +133,6 @@ impl Shrunk {
             (STEADY_PART, STEADY.into()),
             ("data device", "hdd-8x7200, seeks as over the whole database".into()),
             ("replacement", "LRU-2; of TAC: temperature of extents of 32 pages".into()),
-            (WRITER, machine.storage.writer_interval.as_secs_f64().into()),
             ("CPU per statement, us", (machine.statement_cpu.as_micros() as u64).into()),
         ];
         rows.extend(case::machine_rows(&machine));
@@ -213,6 +211,7 @@ fn judge_designs(results: &Results, sizes: &[&str]) -> Findings {
     let most = found.ours(&format!("2K {LC}"), DIRTY_HITS).low > 0.5;
     found.shape(format!("2K {LC}: most of the hits are of dirty pages"), most);
     case::health(&mut found, results, &specified());
+    sizes.iter().for_each(|size| case::divisor(&mut found, &format!("{size} {NONE}")));
     found.bars("Speedup over no flash tier, TPC-C", SPEEDUP, "times");
     found
 }

@@ -6,8 +6,8 @@
 //! had, for each trade's result changes one of their rows.
 //!
 //! Checkpoints are the thesis's: all that is dirty goes home at once, every 40 minutes. The engine's own are indirect,
-//! spread out with as much log to repeat; `do/fig3.10` compares them. Different from the thesis: log, double-writes and
-//! undo lie on a fast device of their own (there the log had a disk of its own, and no double-writes).
+//! spread out with as much log to repeat; `do/fig3.10` compares them. Different from the thesis: log and undo lie on a
+//! fast device of their own (there the log had a disk of its own). There are no double-writes, as there.
 mod judge;
 
 use super::case::{self, CW, DESIGNS, DW, LC, Loading, NONE, TAC, designed, named, numbers};
@@ -52,9 +52,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
 /// Trades of a customer. With the rest of the tables that is the thesis's bytes, shrunk.
 const TRADES: u32 = 1000;
 /// λ for TPC-E (table 3.2).
-const LAMBDA: f64 = 0.01;
-/// Pages or groups, more than there are.
-const EVERYTHING: usize = 1 << 20;
+pub(super) const LAMBDA: f64 = 0.01;
 /// The part of a run at its end that counts as steady state.
 const STEADY: f64 = 0.2;
 /// What the order of 10K and 20K may hang on: times the CPU that a statement costs, times the memory.
@@ -69,14 +67,14 @@ const PHASES: usize = 12;
 const BROKERS: f64 = 200.0;
 /// The thesis's bytes and hours, divided by a factor.
 #[derive(Clone, Copy)]
-struct Shrunk {
+pub(super) struct Shrunk {
     factor: u64,
     /// For the thesis's 20,000.
     customers: u32,
 }
 
 impl Shrunk {
-    fn of(scale: Scale) -> Shrunk {
+    pub(super) fn of(scale: Scale) -> Shrunk {
         scale.pick(Shrunk { factor: 4000, customers: 88 }, Shrunk { factor: 2000, customers: 176 })
     }
 
@@ -89,7 +87,7 @@ impl Shrunk {
         Duration::from_secs_f64(hours * 3600.0 / self.factor as f64)
     }
 
-    fn loading(&self, size: f64) -> Arc<Loading<TpcE>> {
+    pub(super) fn loading(&self, size: f64) -> Arc<Loading<TpcE>> {
         let customers = (f64::from(self.customers) * size) as u32;
         let brokers = (BROKERS * size) as u32;
         Loading::new(TpcE::new(Sizes { customers, trades: TRADES, days: 25, watched: 20, brokers }))
@@ -110,28 +108,25 @@ impl Shrunk {
                 ..StorageConfig::default()
             },
             statement_cpu: STATEMENT_CPU,
-            whole_pages: false,
+            whole_pages: true,
             seed: 0,
         }
     }
 
-    /// With checkpoints as the thesis's server made them, at fixed times: nothing goes home by age.
-    fn sharp(&self, design: Option<WritePolicy>, lambda: f64) -> Machine {
+    /// With checkpoints as the thesis's server made them, at fixed times: nothing goes home by age; lazy cleaning lets
+    /// nothing dirty in meanwhile (section 3.3.2); all that is dirty is in the disks' queue at once.
+    pub(super) fn sharp(&self, design: Option<WritePolicy>, lambda: f64) -> Machine {
+        let mut machine = self.grouped(design, lambda);
+        machine.storage.sharp_checkpoints = true;
+        machine
+    }
+
+    /// The same, but pages go home in the engine's groups, and dirty ones enter the tier meanwhile.
+    fn grouped(&self, design: Option<WritePolicy>, lambda: f64) -> Machine {
         let mut machine = self.machine(design, lambda);
         machine.storage.redo_bound = 64 << 30;
         machine.storage.log_retention = 64 << 30;
         machine.storage.writer_interval = Duration::from_secs(3600);
-        machine
-    }
-
-    /// As the thesis describes its checkpoints: lazy cleaning lets nothing dirty in meanwhile (section 3.3.2), and all
-    /// that is dirty is in the disks' queue at once. That needs no double-writes, whose groups are small.
-    fn sharper(&self, design: Option<WritePolicy>, lambda: f64) -> Machine {
-        let mut machine = self.sharp(design, lambda);
-        machine.whole_pages = true;
-        machine.storage.checkpoint_closes = true;
-        machine.storage.write_group = EVERYTHING;
-        machine.storage.flash.cleaning_groups = EVERYTHING;
         machine
     }
 
@@ -163,7 +158,6 @@ impl Shrunk {
                     ramp_of(&measured, &machine, run, shrunk, &mut found);
                     after_the_ramp(&measured, &mut found);
                     checkpoints_of(&measured, run, &workload.made(), shrunk, &mut found);
-                    sums(&mut found);
                     Ok(found)
                 }
             }
@@ -172,11 +166,11 @@ impl Shrunk {
     }
 
     /// As the thesis ran TPC-E but for figure 3.10: checkpoints every 40 minutes.
-    fn often(&self, label: String, machine: Machine, loading: &Arc<Loading<TpcE>>) -> Case {
+    pub(super) fn often(&self, label: String, machine: Machine, loading: &Arc<Loading<TpcE>>) -> Case {
         self.case(label, machine, loading, self.run(HOURS, 60), Some(self.hours(SHORT)))
     }
 
-    fn config_often(&self) -> Vec<(&'static str, Value)> {
+    pub(super) fn config_often(&self) -> Vec<(&'static str, Value)> {
         self.config(&self.sharp(Some(WritePolicy::DualWrite), LAMBDA), HOURS, "0.01", "sharp, every 40 min")
     }
 
@@ -205,31 +199,6 @@ impl Shrunk {
         ];
         rows.extend(case::machine_rows(machine));
         rows
-    }
-}
-
-/// What the devices can do (table 3.1): random reads and writes a second.
-const DISK_IOPS: [f64; 2] = [1015.0, 895.0];
-const FLASH_IOPS: [f64; 2] = [12_182.0, 12_374.0];
-
-/// Reads and writes together: `disk operations`, `disk MB`, `flash operations`; and `disk share`, `flash share` of what
-/// the device can, each by its own.
-fn sums(found: &mut Numbers) {
-    let of = |found: &Numbers, name: &str| found.get(name).expect("every run measures its traffic");
-    for (sum, one, other) in [
-        ("disk operations", "disk reads", "disk writes"),
-        ("disk MB", "disk reads MB", "disk writes MB"),
-        ("flash operations", "flash reads", "flash writes"),
-    ] {
-        let both = of(found, one) + of(found, other);
-        found.set(sum, both);
-    }
-    for (share, [reads, writes], [most_reads, most_writes]) in [
-        ("disk share", ["disk reads", "disk writes"], DISK_IOPS),
-        ("flash share", ["flash reads", "flash writes"], FLASH_IOPS),
-    ] {
-        let both = of(found, reads) / most_reads + of(found, writes) / most_writes;
-        found.set(share, both);
     }
 }
 
@@ -338,8 +307,8 @@ fn traffic(scale: Scale) -> Plan {
 const OFTEN: &str = "40 min";
 const SELDOM: &str = "5 h";
 const INDIRECT: &str = "indirect";
-/// [`Shrunk::sharper`].
-const SHARPER: &str = "5 h, all queued at once";
+/// [`Shrunk::grouped`].
+const GROUPED: &str = "5 h, in groups";
 /// Hours between sharp checkpoints.
 const SHORT: f64 = 2.0 / 3.0;
 const LONG: f64 = 5.0;
@@ -355,14 +324,14 @@ fn checkpoints(scale: Scale) -> Plan {
         let kinds = [
             (OFTEN, Some(SHORT), LAMBDA),
             (SELDOM, Some(LONG), 0.5),
-            (SHARPER, Some(LONG), 0.5),
+            (GROUPED, Some(LONG), 0.5),
             (INDIRECT, None, 0.5),
         ];
         for (when, every, lambda) in kinds {
             let design = Some(design);
             let machine = match when {
                 INDIRECT => shrunk.machine(design, lambda),
-                SHARPER => shrunk.sharper(design, lambda),
+                GROUPED => shrunk.grouped(design, lambda),
                 _ => shrunk.sharp(design, lambda),
             };
             let every = every.map(|hours| shrunk.hours(hours));

@@ -126,6 +126,9 @@ fn case(label: String, machine: Machine, loading: &Arc<Loading<TpcH>>, streams: 
         let traffic = session.traffic;
         found.set("disk reads", (traffic.data.read_bytes / machine.storage.page_size as u64) as f64);
         found.set("flash reads", (traffic.flash.read_bytes / machine.storage.page_size as u64) as f64);
+        if machine.flash.is_some() {
+            case::tier(&mut found, &machine, &[traffic.clone()], traffic.at);
+        }
         Ok(found)
     });
     Case { label, work: 1.0, run: runner }
@@ -189,6 +192,7 @@ fn judge(results: &Results) -> Findings {
         let statement = format!("{size}: {TAC}, {DW} and {LC} differ by less than a quarter");
         found.shape(statement, most < 1.25 * least);
     }
+    case::health(&mut found, results, &[]);
     found.bars("QphH over no flash tier", &gain("QphH"), "times");
     found
 }

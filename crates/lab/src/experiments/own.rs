@@ -63,7 +63,7 @@ pub(super) fn bounded_config(
     };
     set(case::REDO_BOUND, bound.into());
     set(do3_tpcc::STEADY_PART, steady.into());
-    set(do3_tpcc::WRITER, StorageConfig::default().writer_interval.as_secs_f64().into());
+    set(case::WRITER, StorageConfig::default().writer_interval.as_secs_f64().into());
     config.push(("lambda (dirty_fraction)", 0.5.into()));
     config.push(("log_retention bytes", (2 * bound).into()));
     config
@@ -176,6 +176,7 @@ fn judge_no_loss(results: &Results) -> Findings {
             }
         }
     }
+    case::health(&mut found, results, &[]);
     found.bars("Throughput over no flash tier, uniform access", THROUGHPUT, "times");
     found
 }

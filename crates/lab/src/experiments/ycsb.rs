@@ -101,6 +101,7 @@ fn judge(results: &Results) -> Findings {
             }
         }
     }
+    case::health(&mut found, results, &[]);
     found.bars("Throughput over no flash tier, YCSB", THROUGHPUT, "times");
     found
 }

@@ -27,6 +27,23 @@ fn checkpoints_come_at_their_times_and_leave_nothing_dirty() {
     assert!(measured.data.writes > 50, "pages go home");
 }
 
+/// The disk has all dirty pages to choose from, and seeks less.
+#[test]
+fn a_checkpoint_that_queues_all_at_once_is_shorter() {
+    let run = Run { terminals: 5, duration: Duration::from_secs(7), window: Duration::from_secs(1) };
+    let took = |sharp_checkpoints| {
+        let machine = machine();
+        let storage = StorageConfig { sharp_checkpoints, write_group: 8, ..machine.storage };
+        let workload = Arc::new(Sharp::new(SMALL, Some(Duration::from_secs(2)), 4));
+        let measured = Machine { storage, whole_pages: true, ..machine }.run(&workload, run, &|_| {}).unwrap();
+        assert_eq!(measured.problems, Vec::<String>::new());
+        let made = workload.made();
+        made.iter().map(|(begin, end)| end - begin).sum::<f64>() / made.len() as f64
+    };
+    let (sharp, grouped) = (took(true), took(false));
+    assert!(sharp < 0.8 * grouped, "{sharp} s, in groups {grouped} s");
+}
+
 #[test]
 fn a_session_works_on_a_copy_of_what_was_loaded() {
     let machine = machine();
