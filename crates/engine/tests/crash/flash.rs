@@ -116,8 +116,8 @@ fn the_tier_is_used() {
             assert_eq!((now.bad_frames, now.replayed, now.device_errors), (0, 0, 0), "{now_in}");
             assert_eq!(now.taken_over > 10, write == WritePolicy::Exclusive, "{now_in}");
             match order {
-                FlashOrder::Temperature => assert!(now.rejected_cold > 0, "{now_in}"),
-                FlashOrder::Lrfu => {} // Where it is wanted as much as what is there, a page comes in.
+                FlashOrder::Temperature => {} // Only a full tier keeps a page out.
+                FlashOrder::Lrfu => {}        // Where it is wanted as much as what is there, a page comes in.
                 FlashOrder::Lru2 | FlashOrder::Lru2History | FlashOrder::Fifo => {
                     assert_eq!(now.rejected_cold, 0, "{now_in}")
                 }
@@ -132,6 +132,8 @@ fn the_tier_is_used() {
         });
     }
     assert!(all.iter().any(|s| s.evicted > 10) && all.iter().any(|s| s.cleaned > 10), "{all:?}");
+    let cold = all.iter().filter(|s| s.replacement == FlashOrder::Temperature && s.rejected_cold > 0).count();
+    assert!(cold >= 4, "{cold} write policies kept colder pages out: {all:?}");
 }
 
 /// Reads and writes that fail, bytes that rot on the way, writes that are lost: noticed every time, and made good.

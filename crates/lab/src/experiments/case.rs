@@ -189,6 +189,8 @@ fn sums(found: &mut Numbers) {
     }
 }
 
+pub(super) const DOUBLE_WRITES: &str = "double-writes";
+pub(super) const SHARP: &str = "all that is written is queued at once; checkpoints close the tier to dirty pages";
 pub(super) const WRITER: &str = "background writer's interval, s, unscaled";
 pub(super) const REDO_BOUND: &str = "redo_bound bytes";
 
@@ -233,8 +235,8 @@ pub(super) fn machine_rows(machine: &Machine) -> Vec<(&'static str, Value)> {
         ("dirty frames among which the coldest is cleaned, unscaled", 64.into()),
         ("clean pages that wait to enter the tier, at most, unscaled", 64.into()),
         ("pages written home together, unscaled", storage.write_group.into()),
-        ("double-writes", (!machine.whole_pages).into()),
-        ("checkpoints queue all at once and close the tier to dirty pages", storage.sharp_checkpoints.into()),
+        (DOUBLE_WRITES, (!machine.whole_pages).into()),
+        (SHARP, storage.sharp_checkpoints.into()),
         (WRITER, storage.writer_interval.as_secs_f64().into()),
         ("redo LSN recorded at least every, s, unscaled", storage.checkpoint_interval.as_secs_f64().into()),
         ("expanded reads, pages", flash.expanded_read.into()),

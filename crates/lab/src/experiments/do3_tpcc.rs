@@ -8,8 +8,9 @@
 //! The tier does what chapter 3's does, and no more: no expanded reads (chapter 4), and no history of pages that
 //! changed in LRU-2 (section 3.3.1: the times of the last two accesses are the frame's).
 //!
-//! Different from the thesis: log, double-writes and undo lie on a fast device of their own (there the log had a disk
-//! of its own, and no double-writes); only pages of tables and indexes enter the tier.
+//! Different from the thesis: log and undo lie on a fast device of their own (there the log had a disk of its own);
+//! only pages of tables and indexes enter the tier. There are no double-writes, as there, and what is written is in the
+//! disks' queue at once.
 use super::case::{self, CW, DESIGNS, DW, LC, Loading, NONE, TAC, case, designed, named};
 use crate::experiment::{Case, Experiment, Findings, Plan, Results, Scale, Value};
 use crate::machine::{Machine, Run};
@@ -67,7 +68,7 @@ pub(super) struct Shrunk {
 const HOUR: u64 = 3600;
 pub(super) const HOURS: u64 = 10;
 /// Until lambda = 90% is reached, and a steady state after it.
-const LAMBDA_HOURS: u64 = 25;
+pub(super) const LAMBDA_HOURS: u64 = 25;
 
 /// A warehouse is a quarter of the specification's: 25 MB of the thesis's 100.
 pub(super) fn shrunk(scale: Scale) -> Shrunk {
@@ -98,11 +99,12 @@ impl Shrunk {
                 log_retention: 8 << 30,
                 segment_size: 16 << 20,
                 writer_interval: UNCHECKED,
+                sharp_checkpoints: true,
                 flash: designed(case::chapter3((140 << 30) / self.factor, lambda), design),
                 ..StorageConfig::default()
             },
             statement_cpu: STATEMENT_CPU,
-            whole_pages: false,
+            whole_pages: true,
             seed: 0,
         }
     }

@@ -58,7 +58,8 @@ const STEADY: f64 = 0.2;
 /// What the order of 10K and 20K may hang on: times the CPU that a statement costs, times the memory.
 const SWEEP: [(&str, u32, f64); 4] =
     [(", CPU x 50", 50, 1.0), (", CPU x 250", 250, 1.0), (", memory x 1/2", 1, 0.5), (", memory x 2", 1, 2.0)];
-const TERMINALS: usize = 64;
+/// As many as keep the disks at what they can without a tier.
+const TERMINALS: usize = 80;
 /// The thesis's customers by the name of the database, and what of 20,000 they are.
 const SIZES: [(&str, f64); 3] = [("10K", 0.5), ("20K", 1.0), ("40K", 2.0)];
 /// Windows in 40 minutes at which throughput is looked at (`do/fig3.10`).
@@ -166,12 +167,12 @@ impl Shrunk {
     }
 
     /// As the thesis ran TPC-E but for figure 3.10: checkpoints every 40 minutes.
-    pub(super) fn often(&self, label: String, machine: Machine, loading: &Arc<Loading<TpcE>>) -> Case {
-        self.case(label, machine, loading, self.run(HOURS, 60), Some(self.hours(SHORT)))
+    pub(super) fn often(&self, label: String, machine: Machine, loading: &Arc<Loading<TpcE>>, hours: f64) -> Case {
+        self.case(label, machine, loading, self.run(hours, 60), Some(self.hours(SHORT)))
     }
 
-    pub(super) fn config_often(&self) -> Vec<(&'static str, Value)> {
-        self.config(&self.sharp(Some(WritePolicy::DualWrite), LAMBDA), HOURS, "0.01", "sharp, every 40 min")
+    pub(super) fn config_often(&self, hours: f64) -> Vec<(&'static str, Value)> {
+        self.config(&self.sharp(Some(WritePolicy::DualWrite), LAMBDA), hours, "0.01", "sharp, every 40 min")
     }
 
     fn config(
@@ -265,7 +266,7 @@ fn designs(scale: Scale) -> Plan {
     for ((size, _), loading) in SIZES.iter().zip(&loadings).take(scale.pick(2, 3)) {
         for (name, design) in DESIGNS {
             let machine = shrunk.sharp(design, LAMBDA);
-            cases.push(shrunk.often(format!("{size} {name}"), machine, loading));
+            cases.push(shrunk.often(format!("{size} {name}"), machine, loading, HOURS));
         }
     }
     for ((size, _), loading) in SIZES.iter().zip(&loadings).take(scale.pick(0, 2)) {
@@ -273,16 +274,16 @@ fn designs(scale: Scale) -> Plan {
             for (what, cpu, memory) in SWEEP {
                 let mut machine = Machine { statement_cpu: STATEMENT_CPU * cpu, ..shrunk.sharp(design, LAMBDA) };
                 machine.storage.pool_bytes = (machine.storage.pool_bytes as f64 * memory) as usize;
-                cases.push(shrunk.often(format!("{size} {name}{what}"), machine, loading));
+                cases.push(shrunk.often(format!("{size} {name}{what}"), machine, loading, HOURS));
             }
         }
     }
     let sizes: Vec<&'static str> = SIZES.iter().map(|(size, _)| *size).take(scale.pick(2, 3)).collect();
-    Plan { config: shrunk.config_often(), cases, judge: Box::new(move |results| judge::designs(results, &sizes)) }
+    Plan { config: shrunk.config_often(HOURS), cases, judge: Box::new(move |results| judge::designs(results, &sizes)) }
 }
 
 /// What the thesis's ten hours are here: the ramp is to be over before the last fifth begins.
-const HOURS: f64 = 15.0;
+pub(super) const HOURS: f64 = 15.0;
 
 fn ramp(scale: Scale) -> Plan {
     let shrunk = Shrunk::larger(scale);
@@ -291,17 +292,17 @@ fn ramp(scale: Scale) -> Plan {
         let loading = shrunk.loading(*times);
         for (name, design) in DESIGNS.into_iter().filter(|(name, _)| *name != CW) {
             let machine = shrunk.sharp(design, LAMBDA);
-            cases.push(shrunk.often(format!("{size} {name}"), machine, &loading));
+            cases.push(shrunk.often(format!("{size} {name}"), machine, &loading, HOURS));
         }
     }
-    Plan { config: shrunk.config_often(), cases, judge: Box::new(judge::ramp) }
+    Plan { config: shrunk.config_often(HOURS), cases, judge: Box::new(judge::ramp) }
 }
 
 fn traffic(scale: Scale) -> Plan {
     let shrunk = Shrunk::of(scale);
     let machine = shrunk.sharp(Some(WritePolicy::DualWrite), LAMBDA);
-    let case = shrunk.often(format!("20K {DW}"), machine, &shrunk.loading(1.0));
-    Plan { config: shrunk.config_often(), cases: vec![case], judge: Box::new(judge::traffic) }
+    let case = shrunk.often(format!("20K {DW}"), machine, &shrunk.loading(1.0), HOURS);
+    Plan { config: shrunk.config_often(HOURS), cases: vec![case], judge: Box::new(judge::traffic) }
 }
 
 const OFTEN: &str = "40 min";

@@ -42,8 +42,11 @@ fn no_cliff(scale: Scale) -> Plan {
     Plan { config, cases: cases.into_iter().collect(), judge: Box::new(judge_no_cliff) }
 }
 
-/// A machine of chapter 3's with checkpoints: a restart repeats so much log at most.
+/// A machine of chapter 3's as Terrace runs, with double-writes and indirect checkpoints: a restart repeats so much log
+/// at most.
 pub(super) fn bounded(mut machine: Machine, bound: u64) -> Machine {
+    machine.whole_pages = false;
+    machine.storage.sharp_checkpoints = false;
     machine.storage.redo_bound = bound;
     machine.storage.log_retention = 2 * bound;
     machine.storage.writer_interval = StorageConfig::default().writer_interval;
@@ -63,6 +66,8 @@ pub(super) fn bounded_config(
     };
     set(case::REDO_BOUND, bound.into());
     set(do3_tpcc::STEADY_PART, steady.into());
+    set(case::DOUBLE_WRITES, true.into());
+    set(case::SHARP, false.into());
     set(case::WRITER, StorageConfig::default().writer_interval.as_secs_f64().into());
     config.push(("lambda (dirty_fraction)", 0.5.into()));
     config.push(("log_retention bytes", (2 * bound).into()));
