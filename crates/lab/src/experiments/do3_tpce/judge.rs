@@ -171,9 +171,7 @@ pub(super) fn checkpoints(results: &Results) -> Findings {
         }
     }
     for name in [DW, LC] {
-        for (when, every, enough) in
-            [(OFTEN, "40 minutes", 20.0), (SELDOM, "5 hours", 240.0), (GROUPED, "5 hours, in groups,", 240.0)]
-        {
+        for (when, every, enough) in [(OFTEN, "40 minutes", 20.0), (SELDOM, "5 hours", 240.0)] {
             let label = format!("{name}, {when}");
             let (took, of) = (found.ours(&label, long).mean, found.ours(&label, during));
             let statement = format!("{name}: a sharp checkpoint every {every} costs throughput while it lasts");
