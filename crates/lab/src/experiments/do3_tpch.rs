@@ -127,7 +127,7 @@ fn case(label: String, machine: Machine, loading: &Arc<Loading<TpcH>>, streams: 
         found.set("disk reads", (traffic.data.read_bytes / machine.storage.page_size as u64) as f64);
         found.set("flash reads", (traffic.flash.read_bytes / machine.storage.page_size as u64) as f64);
         if machine.flash.is_some() {
-            case::tier(&mut found, &machine, &[traffic.clone()], traffic.at);
+            case::tier(&mut found, &machine, std::slice::from_ref(&traffic), traffic.at);
         }
         Ok(found)
     });

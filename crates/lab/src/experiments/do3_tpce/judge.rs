@@ -1,5 +1,5 @@
 //! The thesis's numbers, and the shapes.
-use super::{CW, DESIGNS, DW, GROUPED, INDIRECT, LC, NONE, OFTEN, SELDOM, SWEEP, TAC, case};
+use super::{CW, DESIGNS, DW, INDIRECT, LC, NONE, OFTEN, SELDOM, SWEEP, TAC, case};
 use crate::experiment::{Findings, Results};
 
 const SPEEDUP: &str = "speedup over none";
