@@ -21,7 +21,7 @@ use crate::home::{Reason, WriteBack};
 use crate::page::header;
 use crate::sync::atomic::Ordering;
 use crate::types::{Lsn, PageId};
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::future::try_join_all;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use terrace_device::IoBuf;
@@ -67,12 +67,12 @@ impl Pool {
         while !pages.is_empty() {
             pages.sort_unstable();
             let mut busy = Vec::new();
-            let groups: Vec<Vec<PageId>> = pages.chunks(self.write_group).map(<[_]>::to_vec).collect();
-            let groups = stream::iter(groups).map(|group| self.write_group(group, reason));
-            let mut outcomes = groups.buffered(self.groups_at_once);
-            while let Some(outcome) = outcomes.try_next().await? {
-                written += outcome.written.len();
-                busy.extend(outcome.busy);
+            for some in pages.chunks(self.write_group.saturating_mul(self.groups_at_once)) {
+                let groups = some.chunks(self.write_group).map(|group| self.write_group(group.to_vec(), reason));
+                for outcome in try_join_all(groups).await? {
+                    written += outcome.written.len();
+                    busy.extend(outcome.busy);
+                }
             }
             pages.clear();
             for page in busy {
