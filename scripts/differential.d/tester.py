@@ -121,7 +121,7 @@ class Pair:
         ours, theirs = self.both(requests)
         for line, mine, its in zip(lines, ours, theirs):
             for name, reply in (("Terrace", mine), ("PostgreSQL", its)):
-                if isinstance(reply, wire.Lost) or (reply.error and not line.startswith("DROP")):
+                if isinstance(reply, wire.Lost) or reply.error:
                     what = reply.error if isinstance(reply, wire.Reply) else reply
                     raise SystemExit(f"{name} refuses the tester's own statement:\n{line}\n{what}")
 
