@@ -295,7 +295,7 @@ def work(job, options, terrace, postgres, until, queue):
     try:
         pair = Pair(terrace, postgres)
         worlds = [options.world] if options.world else None
-        number = job
+        number, seed = job, "none yet"
         while time.monotonic() < until and (options.statements is None or number * STATEMENTS < options.statements):
             seed = worlds[0] if worlds else f"{options.seed}/{number}"
             left = (
@@ -308,7 +308,7 @@ def work(job, options, terrace, postgres, until, queue):
                 break
             number += options.jobs
     except BaseException as e:
-        queue.put(("failed", f"{type(e).__name__}: {e}"))
+        queue.put(("failed", f"world {seed}: {type(e).__name__}: {e}"))
         raise
     report.tell = None
     queue.put(("done", report))
