@@ -6,7 +6,8 @@
 //! 2. The allocator refuses nothing: a program cannot go on from there. Work that is about to take much asks first
 //!    ([`room`]), and long work asks again as it goes.
 //! 3. What a meter has taken up to [`FREE`] counts for nobody: small work never fails for what others take.
-//! 4. Where [`Counting`] is not the program's allocator, nothing is counted and there is room without end.
+//! 4. Work that holds nothing for long says so ([`settled`]): what it allocated and others have freed no longer counts.
+//! 5. Where [`Counting`] is not the program's allocator, nothing is counted and there is room without end.
 //!
 //! What is not counted: memory that is mapped past the allocator (the buffer pool, thread stacks), and what tasks in
 //! the background allocate.
@@ -26,6 +27,8 @@ thread_local! {
     static NET: Cell<i64> = const { Cell::new(0) };
     /// What `NET` may reach in the poll under way.
     static CEILING: Cell<i64> = const { Cell::new(i64::MAX) };
+    /// The poll under way has said that its work is settled.
+    static SETTLED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// An allocator that counts what another one does.
@@ -122,12 +125,16 @@ impl Meter {
         }
         impl Drop for Done<'_> {
             fn drop(&mut self) {
-                self.meter.note(NET.get().wrapping_sub(self.before));
+                match SETTLED.take() {
+                    true => self.meter.note(-self.meter.held),
+                    false => self.meter.note(NET.get().wrapping_sub(self.before)),
+                }
                 CEILING.set(self.ceiling);
             }
         }
         let before = NET.get();
         let room = self.room();
+        SETTLED.set(false);
         let _done = Done { before, ceiling: CEILING.replace(before.saturating_add(room)), meter: self };
         work()
     }
@@ -151,6 +158,11 @@ impl Drop for Meter {
     fn drop(&mut self) {
         self.limit.taken.fetch_sub(self.noted, Ordering::Relaxed);
     }
+}
+
+/// The work under way holds nothing for long, at the end of this poll (invariant 4).
+pub fn settled() {
+    SETTLED.set(true);
 }
 
 /// Bytes that the work under way may still take; negative where it has taken too much already.

@@ -469,6 +469,10 @@ impl Connection {
         if status == TxnStatus::Idle {
             // A portal lives no longer than its transaction.
             self.portals.clear();
+            if !self.session.has_cursors() {
+                // What it keeps, prepared statements above all, has limits of its own.
+                terrace_env::memory::settled();
+            }
         }
         wire.put(Answer::ReadyForQuery(ReadyForQuery::new(ready_status(status))));
         wire.flush().await

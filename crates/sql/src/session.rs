@@ -175,6 +175,11 @@ impl Session {
         }
     }
 
+    /// Whether a cursor is open, which may hold rows.
+    pub fn has_cursors(&self) -> bool {
+        !self.cursors.is_empty()
+    }
+
     pub fn canceller(&self) -> Canceller {
         self.canceller.clone()
     }

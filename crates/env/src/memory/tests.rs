@@ -43,6 +43,27 @@ fn what_a_poll_allocates_counts_until_it_is_freed() {
 }
 
 #[test]
+fn what_others_freed_counts_until_the_work_is_settled() {
+    let limit = Limit::new(Some(64 * MIB));
+    let shared = limit.clone();
+    block_on(Meter::new(limit).over(pin!(async move {
+        let handed_over = vec![0u8; 40 * MIB];
+        std::thread::spawn(move || drop(handed_over)).join().unwrap();
+        yield_now().await;
+        assert!(shared.taken() >= 38 * MIB as u64, "nothing tells whose it was");
+        settled();
+        yield_now().await;
+        assert_eq!(shared.taken(), 0);
+        let kept = vec![0u8; 10 * MIB];
+        yield_now().await;
+        assert!(shared.taken() >= 8 * MIB as u64, "it counts again");
+        drop(kept);
+        yield_now().await;
+        assert_eq!(shared.taken(), 0);
+    })));
+}
+
+#[test]
 fn small_work_has_room_beside_large_work() {
     let limit = Limit::new(Some(4 * MIB));
     let mut large = pin!(Meter::new(limit.clone()).over(Box::pin(async {
