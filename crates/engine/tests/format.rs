@@ -18,7 +18,7 @@ use terrace_engine::{
     ColumnDef, DataType, Database, Datum, EngineConfig, IndexSpec, Isolation, Role, Scan, Table, TableSpec, Txn,
 };
 use terrace_env::{Env, Sim};
-use terrace_storage::config::WritePolicy;
+use terrace_storage::config::{Restart, WritePolicy};
 use terrace_storage::{DeviceSet, FlashConfig, StorageConfig};
 
 const NAMES: [&str; 6] = ["control", "log", "double-write", "data", "undo", "flash"];
@@ -52,7 +52,12 @@ impl Machine {
 }
 
 fn config() -> StorageConfig {
-    let tier = FlashConfig { size: 16 * 4096, write: WritePolicy::LazyCleaning, ..FlashConfig::default() };
+    let tier = FlashConfig {
+        size: 16 * 4096,
+        write: WritePolicy::LazyCleaning,
+        restart: Restart::Cold,
+        ..FlashConfig::default()
+    };
     StorageConfig {
         page_size: 4096,
         pool_bytes: 32 * 4096,

@@ -225,7 +225,7 @@ impl<'a> Restore<'a> {
     ) -> Result<Restore<'a>> {
         let config =
             StorageConfig { page_size: state.page_size as usize, segment_size: state.segment_size, ..config.clone() };
-        let state = Control { redo_lsn: state.retain_lsn, complete: true, clean: false, ..state };
+        let state = Control { redo_lsn: state.retain_lsn, complete: true, clean: false, life: 0, ..state };
         Log::unopened(env.clone(), devices.log.clone(), state.database, &config).format().await?;
         DiskHome::areas(devices, &config, state.database).prepare(WRITERS).await?;
         Ok(Restore { devices, config, state })

@@ -48,7 +48,7 @@ impl Inner {
             return Ok(());
         }
         next.redo_lsn = next.redo_lsn.max(redo);
-        // The flash tier is discarded at a restart: its dirty pages count for both.
+        // The flash tier may be gone at a restart: its dirty pages count for both.
         next.retain_lsn = next.redo_lsn;
         next.next_object = floor;
         self.log.flush_to(next.redo_lsn).await?;

@@ -133,6 +133,17 @@ pub struct FlashConfig {
     pub write_budget: Option<u64>,
     /// Bytes that the device can take in its life, as its maker says: for the estimate of its life.
     pub endurance: Option<u64>,
+    pub restart: Restart,
+}
+
+/// What a start does with what the tier holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Restart {
+    /// It is discarded.
+    Cold,
+    /// It is kept: the log says which frames are current, and each is read and checked when it is wanted first, or when
+    /// recovery meets its page (thesis, section 4.3.4).
+    LazyVerification,
 }
 
 /// How pages that are part of scans are told from others (thesis, section 3.2.2).
@@ -184,6 +195,14 @@ pub enum Safeguard {
     DyingFrames,
     /// A frame that became void while it was read for cleaning does not go home (flash/clean.rs).
     VoidAtHome,
+    /// What the inventory says of frames holds for changes below the redo LSN (flash/inventory.rs, invariant 1).
+    ListedLsn,
+    /// The inventory of another life of the database does not count (flash/attach.rs, invariant 1).
+    Lives,
+    /// The log is noted before frames are read (flash/attach.rs, invariant 2).
+    Noting,
+    /// A page in memory is redone there, also where the tier has it (flash/attach.rs, invariant 5).
+    InMemory,
     /// R7.
     KeyStripes,
     /// R8.
@@ -234,6 +253,7 @@ impl Default for FlashConfig {
             classify: Classify::Declared,
             write_budget: None,
             endurance: None,
+            restart: Restart::LazyVerification,
         }
     }
 }

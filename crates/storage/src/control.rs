@@ -39,7 +39,8 @@ layout! {
         84 zero: U32,
         /// Unix microseconds.
         88 created: I64,
-        96 zeros: [u8; 16],
+        96 life: U64,
+        104 zeros: [u8; 8],
     }
 }
 
@@ -61,6 +62,9 @@ pub struct Control {
     /// No object id from here on was ever given out.
     pub next_object: u32,
     pub created: i64,
+    /// Chosen at random by each opening with a flash tier that a restart is to find; 0: an opening without (so it was
+    /// written by older programs). A tier's inventory of another life does not count.
+    pub life: u64,
 }
 
 /// The file and the state it last recorded.
@@ -155,7 +159,8 @@ fn encode(sequence: u64, state: &Control) -> IoBuf {
         next_object: state.next_object.into(),
         zero: U32::ZERO,
         created: state.created.into(),
-        zeros: [0; 16],
+        life: state.life.into(),
+        zeros: [0; 8],
     };
     head::seal(&mut out, MAGIC, COVERED);
     out
@@ -181,6 +186,7 @@ fn decode(sector: &[u8]) -> Result<Option<(u64, Control)>, u32> {
         clean: flags & CLEAN != 0,
         next_object: slot.next_object.get(),
         created: slot.created.get(),
+        life: slot.life.get(),
     };
     Ok(Some((slot.sequence.get(), state)))
 }

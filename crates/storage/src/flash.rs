@@ -2,9 +2,10 @@
 //! ([`Home`]).
 //!
 //! Source: J. Do, *The Role of Flash Memory in Database Management Systems*, chapter 3 and section 4.2.2. The decisions
-//! are `terrace_policy::flash`'s; the parts are [`record`] (frames' states), [`partition`] (what a latch covers),
-//! [`read`], [`write`], [`clean`] (the lazy cleaner), [`replay`] (dirty pages whose frame is lost), [`trouble`] (a
-//! device that fails), [`tune`] (on, off, larger, smaller, other policies, while pages flow), [`stats`].
+//! are `terrace_policy::flash`'s; the parts are [`record`] (frames' states), [`layout`] (the device), [`partition`]
+//! (what a latch covers), [`read`], [`write`], [`clean`] (the lazy cleaner), [`replay`] (dirty pages whose frame is
+//! lost), [`trouble`] (a device that fails), [`tune`] (on, off, larger, smaller, other policies, while pages flow),
+//! [`stats`].
 //!
 //! Invariants:
 //! 1. *No stale page.* A frame that is not void holds the newest version of its page, unless the page is dirty in
@@ -26,7 +27,10 @@
 //!    lost dirty page is made again from the disk's version and the log (replay.rs), while the server runs. Where that
 //!    fails for good, storage stops: a restart recovers, with all of the log.
 
+mod attach;
 mod clean;
+mod inventory;
+mod layout;
 #[cfg(all(test, feature = "shuttle"))]
 mod models;
 mod partition;
@@ -42,11 +46,12 @@ mod trouble;
 mod tune;
 mod write;
 
+pub use attach::Restored;
 pub use stats::{FlashCounter, FlashState, FlashStats};
 
 use crate::config::{FlashConfig, Safeguard, Safeguards, StorageConfig};
 use crate::error::{Result, StorageError};
-use crate::home::disk::{DiskHome, PAGES_AT};
+use crate::home::disk::DiskHome;
 use crate::home::{Fetched, Home, HomeFuture, Reason, WriteBack};
 use crate::identity::Identity;
 use crate::log::Log;
@@ -55,12 +60,14 @@ use crate::recovery::Remaker;
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, RwLock};
 use crate::types::*;
+use inventory::Keeping;
 use partition::{Partition, Totals};
 use replay::Stuck;
 use stats::{Counters, Times};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use terrace_device::{DeviceRef, IoBuf};
 use terrace_env::{Env, Nanos};
 use terrace_policy::flash::{Budget, Gate, Moment, Offer};
@@ -128,6 +135,23 @@ pub(crate) struct FlashHome {
     log_before_data: bool,
     safeguards: Safeguards,
     identity: OnceLock<Identity>,
+    /// The database's life, as the control file has it; 0: no inventory is written.
+    life: AtomicU64,
+    /// Lives before it, as the superblock had them.
+    ancestors: Mutex<Vec<(u64, Lsn)>>,
+    /// While frames are found: from where on the log is noted.
+    floor: Mutex<Lsn>,
+    /// To where redo has repeated the log.
+    redone_to: OnceLock<Lsn>,
+    restored: Mutex<Restored>,
+    keeping: tokio::sync::Mutex<Keeping>,
+    /// Bytes of inventory that may be written.
+    list_credit: AtomicU64,
+    /// How long the keeper rests; how often it syncs, so that a power failure costs no more; bytes of log that are
+    /// kept.
+    round: Duration,
+    sync_every: Duration,
+    retention: u64,
     running: RwLock<Running>,
     /// How many of them have frames: the first ones. Changed only while there are no frames.
     partitions: Box<[Mutex<Partition>]>,
@@ -156,6 +180,7 @@ pub(crate) struct FlashHome {
     urgent: Mutex<Vec<FrameId>>,
     wake_writer: Notify,
     wake_cleaner: Notify,
+    wake_keeper: Notify,
     /// Fewer dirty frames, or a failure.
     progress: Notify,
     /// Dirty frames below this LSN are to go home now.
@@ -194,6 +219,16 @@ impl FlashHome {
             log_before_data: config.safeguards.has(Safeguard::LogBeforeData),
             safeguards: config.safeguards,
             identity: OnceLock::new(),
+            life: AtomicU64::new(0),
+            ancestors: Mutex::default(),
+            floor: Mutex::new(Lsn(0)),
+            redone_to: OnceLock::new(),
+            restored: Mutex::default(),
+            keeping: tokio::sync::Mutex::default(),
+            list_credit: AtomicU64::new(0),
+            round: config.writer_interval,
+            sync_every: config.checkpoint_interval,
+            retention: config.log_retention,
             running: RwLock::new(Running { config: flash.clone(), gate, device: None }),
             partitions: (0..PARTITIONS).map(|_| Mutex::new(Partition::new(totals.clone()))).collect(),
             parts: AtomicU32::new(1),
@@ -213,6 +248,7 @@ impl FlashHome {
             urgent: Mutex::new(Vec::new()),
             wake_writer: Notify::new(),
             wake_cleaner: Notify::new(),
+            wake_keeper: Notify::new(),
             progress: Notify::new(),
             wanted_home: AtomicU64::new(0),
             closed: AtomicUsize::new(0),
@@ -242,7 +278,7 @@ impl FlashHome {
 
     pub(crate) fn stop(&self) {
         self.closing.store(true, Ordering::Release);
-        for wake in [&self.wake_writer, &self.wake_cleaner] {
+        for wake in [&self.wake_writer, &self.wake_cleaner, &self.wake_keeper] {
             wake.notify_one();
         }
         self.progress.notify_waiters();
@@ -271,7 +307,20 @@ impl FlashHome {
 
     /// Frames can be read.
     fn is_readable(&self) -> bool {
-        matches!(self.state(), FlashState::On | FlashState::Draining)
+        matches!(self.state(), FlashState::On | FlashState::Draining | FlashState::Restoring)
+    }
+
+    /// Everything passes the tier by.
+    fn is_out(&self) -> bool {
+        matches!(self.state(), FlashState::Off | FlashState::Finding)
+    }
+
+    /// End of the log, also while it is not open for writing.
+    fn log_end(&self) -> Lsn {
+        match self.log.end() {
+            Lsn(u64::MAX) => *self.redone_to.get().unwrap_or(&Lsn(u64::MAX)),
+            end => end,
+        }
     }
 
     fn gate(&self) -> Gate {
@@ -307,9 +356,9 @@ impl FlashHome {
         stripe * u64::from(STRIPE) + u64::from(at.frame % STRIPE)
     }
 
-    /// Where a frame lies on the device: frames begin where pages of a tablespace do.
+    /// Where a frame lies on the device.
     fn offset(&self, at: FrameId) -> u64 {
-        PAGES_AT + self.number(at) * self.page_size as u64
+        layout::frame_at(self.number(at), self.page_size)
     }
 
     fn offer(&self, access: Access, age: u64, kept: bool) -> Offer {
@@ -334,7 +383,7 @@ impl FlashHome {
 
 impl Home for FlashHome {
     fn fetch(&self, first: PageId, count: u32, access: Access) -> HomeFuture<'_, Vec<Result<Fetched>>> {
-        if first.space != DATA || self.state() == FlashState::Off {
+        if first.space != DATA || self.is_out() {
             return self.disk.fetch(first, count, access);
         }
         self.fetch_pages(first, count, access)
@@ -372,7 +421,7 @@ impl Home for FlashHome {
     }
 
     fn write_back(&self, pages: Vec<WriteBack>, reason: Reason) -> HomeFuture<'_, Result<()>> {
-        if self.state() == FlashState::Off {
+        if self.is_out() {
             return self.disk.write_back(pages, reason);
         }
         self.write_pages(pages, reason)

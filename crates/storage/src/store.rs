@@ -1,14 +1,14 @@
 //! `Store`: the rooms of storage, opened together.
 //!
-//! Opening: control file -> identities of the devices -> torn pages -> redo -> tablespaces, suspect pages -> identities
-//! and control file of the new epoch -> log -> background writer. Until the new epoch is recorded nothing is changed
-//! that a crash could not simply repeat.
+//! Opening: control file -> identities of the devices -> torn pages -> flash tier -> redo -> tablespaces, suspect pages
+//! -> identities and control file of the new epoch -> log -> background writer. Until the new epoch is recorded nothing
+//! is changed that a crash could not simply repeat.
 use crate::backup::Upto;
 use crate::checkpoint::{self, CheckpointStatus};
-use crate::config::{DeviceSet, FlashConfig, StorageConfig};
+use crate::config::{DeviceSet, FlashConfig, Restart, StorageConfig};
 use crate::control::{Control, ControlFile};
 use crate::error::{Result, StorageError};
-use crate::flash::{FlashHome, FlashStats};
+use crate::flash::{FlashHome, FlashStats, Restored};
 use crate::home::disk::{DiskHome, PAGES_AT, WRITERS};
 use crate::home::{Home, Reason};
 use crate::identity::{Identity, Role};
@@ -49,6 +49,9 @@ pub struct RecoveryReport {
     pub torn_pages_restored: u64,
     /// Pages in use that were damaged, or whose last write was lost, made again from older log.
     pub pages_rebuilt: u64,
+    /// What was found in the flash tier; pages that redo left to it.
+    pub tier: Restored,
+    pub pages_left_in_tier: u64,
     /// How long it took.
     pub nanos: u64,
 }
@@ -108,6 +111,7 @@ impl Store {
             clean: false,
             next_object: FIRST_OBJECT,
             created: env.unix_micros(),
+            life: new_life(&env, &config.flash, devices.flash.is_some()),
         };
         let control = ControlFile::create(devices.control.clone(), state).await?;
         let log = Log::unopened(env.clone(), devices.log.clone(), database, &config);
@@ -186,10 +190,14 @@ impl Store {
         if !state.clean {
             inner.log.harden(state.redo_lsn).await?;
         }
+        if upto == Upto::End {
+            inner.flash.attach(&identity(&state), state.life, self.tier_device(), state.redo_lsn).await;
+        }
         let tools = Tools {
             env: &inner.env,
             log: &inner.log,
             pool: &inner.pool,
+            tier: &inner.flash,
             progress: &inner.config.progress,
             budget: inner.config.redo_memory,
         };
@@ -212,23 +220,31 @@ impl Store {
         self.open_epoch(state, end).await?;
         let state = inner.control.lock().await.state;
         self.start_writer(&state).await?;
+        report.tier = inner.flash.restored();
+        if report.tier.listed > 0 {
+            let Restored { listed, current, dirty, older, unknown, lost, .. } = report.tier;
+            tracing::info!(listed, current, dirty, older, unknown, lost, "the flash tier is warm");
+        }
         Ok(report)
     }
 
     /// The devices, then the control file learn the new epoch; then its log begins.
     async fn open_epoch(&self, before: Control, end: Lsn) -> Result<()> {
         let inner = &self.0;
-        let mut state = Control { epoch: before.epoch + 1, clean: false, ..before };
+        let life = new_life(&inner.env, &inner.config.flash, self.tier_device().is_some());
+        let mut state = Control { epoch: before.epoch + 1, clean: false, life, ..before };
         state.next_object = inner.object_floor();
         if !inner.log.can_start().await? {
             // The log device is full. Nothing of the old log is needed once everything is home, and writing home needs
             // no log.
             while inner.pool.write_dirty(Lsn(u64::MAX), inner.config.write_group, Reason::Checkpoint).await? > 0 {}
+            inner.flash.clean_all().await?;
             inner.home.sync().await?;
             state.redo_lsn = end;
             state.retain_lsn = end;
         }
         stamp_all(&inner.devices, &state).await?;
+        inner.flash.adopt(&identity(&state), (before.life, end), life).await;
         let mut control = inner.control.lock().await;
         control.write(state).await?;
         inner.object_limit.store(state.next_object, Ordering::Release);
@@ -295,11 +311,14 @@ impl Store {
 
     /// Everything is redone: the flash tier and the background writer begin.
     async fn start_writer(&self, state: &Control) -> Result<()> {
-        let device = self.0.flash_device.lock().as_ref().map(|(_, metered)| metered.clone());
-        self.0.flash.start(&identity(state), device).await?;
+        self.0.flash.start(&identity(state), state.life, self.tier_device()).await?;
         self.0.log.attach();
         self.spawn("background writer", checkpoint::run(Arc::downgrade(&self.0)));
         Ok(())
+    }
+
+    fn tier_device(&self) -> Option<DeviceRef> {
+        self.0.flash_device.lock().as_ref().map(|(_, metered)| metered.clone())
     }
 
     fn set_data(&self, space: Space) {
@@ -358,6 +377,7 @@ impl Store {
     /// change is complete.
     pub async fn set_flash(&self, device: Option<DeviceRef>, config: FlashConfig) -> Result<()> {
         let inner = &self.0;
+        self.begin_life(&config, device.is_some()).await?;
         let metered = device.map(|device| {
             let known = inner.flash_device.lock().clone().filter(|(raw, _)| Arc::ptr_eq(raw, &device));
             known.unwrap_or_else(|| {
@@ -371,6 +391,18 @@ impl Store {
             *inner.flash_device.lock() = metered;
         }
         changed
+    }
+    /// A tier that is switched on gets a life if this opening had none.
+    async fn begin_life(&self, config: &FlashConfig, there: bool) -> Result<()> {
+        let inner = &self.0;
+        let mut control = inner.control.lock().await;
+        let life = if control.state.life == 0 { new_life(&inner.env, config, there) } else { 0 };
+        if life != 0 {
+            let state = Control { life, ..control.state };
+            control.write(state).await.inspect_err(|e| inner.fail(e.clone()))?;
+            inner.flash.begin_life(life);
+        }
+        Ok(())
     }
     /// Transfers since opening, by device and purpose.
     pub fn io(&self) -> Vec<IoUsage> {
@@ -461,6 +493,7 @@ impl Store {
         inner.closing.store(true, Ordering::Release); // The background writer stops; no log is written from here on.
         inner.log.shut_down().await?;
         inner.checkpoint().await?;
+        inner.flash.list_all().await;
         let mut control = inner.control.lock().await;
         let next_object = inner.next_object.load(Ordering::Acquire);
         let clean = control.state.redo_lsn == inner.log.end();
@@ -520,6 +553,11 @@ impl Drop for Inner {
         self.log.stop();
         self.stop_homes();
     }
+}
+
+/// The life of a database with a flash tier that a restart is to find; else 0.
+fn new_life(env: &Env, config: &FlashConfig, there: bool) -> u64 {
+    if there && config.restart != Restart::Cold { env.random_u64().max(1) } else { 0 }
 }
 
 /// What counts the devices' transfers.

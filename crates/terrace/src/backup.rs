@@ -143,6 +143,7 @@ impl Manifest {
             clean: false,
             next_object: self.next_object,
             created: self.created,
+            life: 0,
         })
     }
 

@@ -127,7 +127,8 @@ pub(crate) fn flash_part(dir: &Path, config: &Config) -> Option<Part> {
     Some(Part { path: config.device_path(dir, name).join("flash"), tablespace: None, options })
 }
 
-/// What the tier held is void at each start: a file that is not there is made, and one that cannot be is done without.
+/// Nothing that the tier holds is needed at a start: a file that is not there is made, and one that cannot be is done
+/// without.
 fn open_flash(dir: &Path, config: &Config) -> Option<DeviceRef> {
     let part = flash_part(dir, config)?;
     match open_part(dir, &part, true) {

@@ -26,6 +26,7 @@ mod sweep;
 mod tier_lost;
 mod undo;
 mod verify;
+mod warm;
 mod wide;
 mod workload;
 mod world;

@@ -42,6 +42,23 @@ fn ran(safeguard: Safeguard) -> Option<String> {
     )
 }
 
+/// The same by crashes with a flash tier.
+fn restarted(safeguard: Safeguard) -> Option<String> {
+    let run = |seed| match safeguard {
+        Safeguard::Lives => crate::warm::other_life(seed, Safeguards::without(safeguard)),
+        Safeguard::InMemory => crate::warm::pages_read_along(seed, Safeguards::without(safeguard)).map(drop),
+        _ => {
+            crate::warm::crashes_in_a_row(seed);
+            Ok(())
+        }
+    };
+    let search = || (0..400).find_map(|seed| failure(|| run(seed)).map(|e| format!("seed {seed}, {e}")));
+    match safeguard {
+        Safeguard::Lives | Safeguard::InMemory => search(),
+        _ => with_shape(|shape| shape.safeguards = Safeguards::without(safeguard), search),
+    }
+}
+
 fn all_are_missed(removals: &[Safeguard], noticed: impl Fn(Safeguard) -> Option<String>) {
     let mut unnoticed = Vec::new();
     for &safeguard in removals {
@@ -72,4 +89,9 @@ fn every_safeguard_is_missed() {
 fn every_safeguard_of_transactions_is_missed() {
     let removals = [Safeguard::KeyStripes, Safeguard::HistoryOrder, Safeguard::SecondLook];
     all_are_missed(&removals, ran);
+}
+
+#[test]
+fn every_safeguard_of_a_warm_restart_is_missed() {
+    all_are_missed(&[Safeguard::ListedLsn, Safeguard::Lives, Safeguard::Noting, Safeguard::InMemory], restarted);
 }

@@ -9,7 +9,7 @@ use crate::workload::{Sample, Workload};
 use std::sync::{Arc, OnceLock};
 use terrace_device::emulate::Profile;
 use terrace_storage::FlashConfig;
-use terrace_storage::config::{FlashOrder, WritePolicy};
+use terrace_storage::config::{FlashOrder, Restart, WritePolicy};
 
 /// The designs of the thesis's chapter 3, by the names that its figures and ours give them.
 pub(super) const NONE: &str = "none";
@@ -194,14 +194,15 @@ pub(super) const SHARP: &str = "all that is written is queued at once; checkpoin
 pub(super) const WRITER: &str = "background writer's interval, s, unscaled";
 pub(super) const REDO_BOUND: &str = "redo_bound bytes";
 
-/// A tier of `size` bytes as chapter 3 has it: reads are expanded in chapter 4 only, and LRU-2 forgets a page that
-/// changes in memory.
+/// A tier of `size` bytes as chapter 3 has it: reads are expanded in chapter 4 only, as restarts are warm, and LRU-2
+/// forgets a page that changes in memory.
 pub(super) fn chapter3(size: u64, lambda: f64) -> FlashConfig {
     FlashConfig {
         size,
         dirty_fraction: lambda,
         expanded_read: 1,
         replacement: FlashOrder::Lru2,
+        restart: Restart::Cold,
         ..FlashConfig::default()
     }
 }

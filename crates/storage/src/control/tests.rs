@@ -18,6 +18,7 @@ fn state() -> Control {
         clean: false,
         next_object: 20000,
         created: -5,
+        life: 1 << 60,
     }
 }
 

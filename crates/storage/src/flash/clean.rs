@@ -33,7 +33,7 @@ const SWEPT: u32 = 16 * 1024;
 const REPLAYED: usize = 4096;
 
 /// Neighbouring dirty frames of a partition on their way home.
-struct Group {
+pub(super) struct Group {
     part: u32,
     frames: Vec<(PageId, u32)>,
 }
@@ -159,7 +159,13 @@ impl FlashHome {
 
     /// Cleans some of the `due` frames, of the `aged` oldest first, the urgent ones, and the groups begun because their
     /// turn comes; returns how many.
-    async fn clean(&self, due: usize, aged: usize, urgent: Vec<FrameId>, in_turn: Vec<Group>) -> Result<usize> {
+    pub(super) async fn clean(
+        &self,
+        due: usize,
+        aged: usize,
+        urgent: Vec<FrameId>,
+        in_turn: Vec<Group>,
+    ) -> Result<usize> {
         let gone = self.state() == FlashState::Failed;
         let (batch, most_groups) = self.batches();
         let mut groups = in_turn;
@@ -222,14 +228,14 @@ impl FlashHome {
             .flat_map(|group| group.frames.iter().map(|&(page, frame)| (FrameId { part: group.part, frame }, page)))
             .collect();
         let read = join_all(frames.iter().map(|&(at, page)| async move {
-            let (void, tag, rec) = {
+            let (void, lsn, rec) = {
                 let partition = self.partition(at.part).lock();
                 let record = partition.record(at.frame);
-                (record.is_void(), record.tag(), record.rec())
+                (record.is_void(), (record.lsn(), record.is_unread()), record.rec())
             };
             match void {
                 true => Frame::Void,
-                false => self.read_frame(at, page, tag).await.map_or(Frame::Lost(rec), Frame::Good),
+                false => self.read_frame(at, page, lsn).await.map_or(Frame::Lost(rec), Frame::Good),
             }
         }));
         let read = read.await;

@@ -4,7 +4,7 @@
 use super::FlashHome;
 use crate::config::{DeviceSet, FlashConfig, FlashOrder, StorageConfig, WritePolicy};
 use crate::home::disk::DiskHome;
-use crate::home::{Home, PAGES_AT, Reason, WriteBack};
+use crate::home::{Home, Reason, WriteBack};
 use crate::identity::Identity;
 use crate::log::Log;
 use crate::page::header;
@@ -106,7 +106,7 @@ fn start(write: WritePolicy) -> Arc<Model> {
         disk.start();
         disk.write_back((0..PAGES).map(blank).collect(), Reason::Age).await.unwrap();
         disk.sync().await.unwrap();
-        home.start(&identity, Some(slow(flash.clone()))).await.unwrap();
+        home.start(&identity, 0, Some(slow(flash.clone()))).await.unwrap();
     });
     let pool = Pool::new(env, &config, home.clone(), log.clone());
     pool.repair_up_to(Lsn(0));
@@ -230,7 +230,7 @@ fn s8_a_lost_page_is_read_while_it_goes_home() {
     block_on(model.log.flush_to(end)).unwrap();
     block_on(model.home.write_back(vec![model.sealed(no)], Reason::Evict)).unwrap();
     assert_eq!(model.home.stats().dirty, 1);
-    model.flash.tamper(|image| image.write(PAGES_AT, &[0xa5; 4 * PAGE]));
+    model.flash.tamper(|image| image.write(super::layout::frame_at(0, PAGE), &[0xa5; 4 * PAGE]));
     let reader = thread::spawn(move || {
         let mut fetched = block_on(task.home.fetch(page(no), 1, Access::Random));
         numbers(&fetched.pop().unwrap().expect("it is in the log").bytes, no)

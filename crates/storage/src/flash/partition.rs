@@ -14,11 +14,14 @@
 //!    home.
 
 mod dirty;
+mod inventory;
 mod shape;
 
 use super::record::{FrameState, NONE, Record};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::types::{Lsn, PageId};
+use inventory::Sector;
+pub(super) use inventory::{Due, Found};
 use std::sync::Arc;
 use terrace_policy::Class;
 use terrace_policy::flash::{FlashOrder, FlashReplacement};
@@ -51,6 +54,10 @@ pub(super) struct Partition {
     rising: Vec<(PageId, Lsn)>,
     risen: Option<Lsn>,
     totals: Arc<Totals>,
+    /// Of the inventory on the device.
+    sectors: Vec<Sector>,
+    /// While frames are being found: those whose version was met in the log. Else empty.
+    met: Vec<bool>,
 }
 
 /// What a frame holds when its write has ended.
@@ -107,6 +114,8 @@ impl Partition {
             rising: Vec::new(),
             risen: None,
             totals,
+            sectors: Vec::new(),
+            met: Vec::new(),
         }
     }
 
@@ -165,7 +174,7 @@ impl Partition {
     }
 
     /// Gives a frame to a page that has none, or whose frame was kept: that one, a free one, or that of a victim.
-    pub(super) fn allocate(&mut self, page: PageId, rec: Option<Lsn>, tag: u32) -> Result<Allocated, NoFrame> {
+    pub(super) fn allocate(&mut self, page: PageId, rec: Option<Lsn>, lsn: Lsn) -> Result<Allocated, NoFrame> {
         if let Some(kept) = self.find(page) {
             assert_eq!(self.record(kept).state(), FrameState::Invalid, "page {page} has a frame already");
             self.drop_frame(kept); // Nobody reads it: it is the first of the free list now.
@@ -175,7 +184,7 @@ impl Partition {
             Some(_) => self.take_in_turn().ok_or(NoFrame::Busy)?,
         };
         self.totals.used.fetch_add(1, Ordering::AcqRel);
-        self.at(frame).allocate(page, tag);
+        self.at(frame).allocate(page, lsn);
         self.index(frame);
         if let Some(rec) = rec {
             self.at(frame).set_rec(rec);
@@ -302,6 +311,7 @@ impl Partition {
                 }
             }
         }
+        self.entered(frame);
         true
     }
 
@@ -376,6 +386,7 @@ impl Partition {
         if self.record(frame).is_void() {
             self.release(frame);
         } else if let Some(class) = used {
+            self.set_read(frame);
             self.order.hit(frame, class);
         }
     }

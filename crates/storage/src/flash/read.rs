@@ -4,7 +4,6 @@
 //! new. For a run of pages, the pages at its two ends that the tier holds come from the tier. The rest is one read of
 //! the disk. Pages in the middle that are newer in the tier are replaced by the tier's (thesis, section 3.3.3.3).
 
-use super::record::Record;
 use super::trouble::Trouble;
 use super::{FlashHome, FrameId};
 use crate::config::Safeguard;
@@ -26,7 +25,9 @@ pub(super) struct Held<'a> {
     home: &'a FlashHome,
     page: PageId,
     at: FrameId,
-    tag: u32,
+    lsn: Lsn,
+    /// This opening found the frame, and nobody has read it since.
+    unread: bool,
     /// Newer than on disk when it was found.
     dirty: bool,
     class: Class,
@@ -118,9 +119,9 @@ impl FlashHome {
             partition.missed(page, class);
             return None;
         };
-        let tag = partition.record(frame).tag();
+        let (lsn, unread) = (partition.record(frame).lsn(), partition.record(frame).is_unread());
         drop(partition);
-        let held = Held { home: self, page, at: FrameId { part, frame }, tag, dirty, class, hit: false };
+        let held = Held { home: self, page, at: FrameId { part, frame }, lsn, unread, dirty, class, hit: false };
         if !dirty && self.gate().throttled(self.pending.load(Ordering::Acquire)) {
             self.counters.throttled_reads.fetch_add(1, Ordering::Relaxed);
             return None;
@@ -128,15 +129,20 @@ impl FlashHome {
         Some(held)
     }
 
-    /// The frame's bytes; `None` if they are not the version of the page that was written there.
-    pub(super) async fn read_frame(&self, at: FrameId, page: PageId, tag: u32) -> Option<IoBuf> {
+    /// The frame's bytes; `None` if they are not the version of the page that was written there. If this opening found
+    /// the frame and it is `unread`, it may well hold something else: that does not speak against the device.
+    pub(super) async fn read_frame(&self, at: FrameId, page: PageId, (lsn, unread): (Lsn, bool)) -> Option<IoBuf> {
         let device = self.device().filter(|_| self.is_readable())?;
         match device.read(self.offset(at), IoBuf::zeroed(self.page_size), Purpose::Flash).await {
             Ok(bytes) => {
                 self.note_success();
-                let same = Record::tag_of(header::lsn(&bytes)) == tag || !self.safeguards.has(Safeguard::FrameTag);
+                let same = header::lsn(&bytes) == lsn || !self.safeguards.has(Safeguard::FrameTag);
                 let good = header::verify(&bytes, page).is_ok() && same;
-                self.note_frame(&page, good);
+                if good || !unread {
+                    self.note_frame(&page, good);
+                } else {
+                    self.count_restored(|r| r.lost += 1);
+                }
                 if good {
                     return Some(bytes);
                 }
@@ -150,7 +156,7 @@ impl FlashHome {
         let page = held.page;
         let read = {
             let _pending = self.count_pending();
-            self.read_frame(held.at, page, held.tag).await
+            self.read_frame(held.at, page, (held.lsn, held.unread)).await
         };
         if let Some(bytes) = read {
             held.hit = true;

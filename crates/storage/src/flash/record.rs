@@ -1,4 +1,4 @@
-//! What is known of a flash frame, in 24 bytes.
+//! What is known of a flash frame, in 28 bytes.
 //!
 //! ```text
 //!               allocate            write starts            write ends
@@ -19,15 +19,15 @@
 //! Invariants:
 //! 1. A frame is used again only when no transfer of it is under way. *Void* frames, which belong to no page any more,
 //!    wait for that.
-//! 2. The tag (the low 24 bits of the page's LSN) says which version was written, so older bytes that a lost write left
-//!    are noticed.
-//! 3. recLSNs are kept exactly: restart begins at one, and must find a batch there.
+//! 2. The LSN says which version of the page was written, so older bytes that a lost write left are noticed.
+//! 3. A frame is *unread* if this opening found it and nobody has read it since: it may hold something else by now.
+//! 4. recLSNs are kept exactly: restart begins at one, and must find a batch there.
 
 use crate::types::{Lsn, PageId, SpaceId};
 
 /// No frame, no place.
 pub(super) const NONE: u32 = u32::MAX;
-const MAX_READERS: u8 = 15;
+const MAX_READERS: u8 = 7;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -49,33 +49,57 @@ pub(super) enum FrameState {
 #[derive(Clone, Copy)]
 pub(super) struct Record {
     no: u32,
-    rec_low: u32,
     /// The next record of the hash chain, or of the free list.
     pub(super) next: u32,
     /// Place in the dirty heap; `NONE` = not dirty.
     pub(super) at: u32,
-    /// The tag, and above it the highest byte of the recLSN's 56 bits (64 PiB of log).
-    tag_rec: u32,
+    /// LSN and recLSN, 56 bits each (64 PiB of log).
+    lsn_low: u32,
+    rec_low: u32,
+    lsn_mid: u16,
     rec_mid: u16,
+    lsn_high: u8,
+    rec_high: u8,
     space: u8,
-    /// FrameState, `VOID`, readers.
+    /// FrameState, `VOID`, `UNREAD`, readers.
     bits: u8,
 }
 
-const TAG: u32 = (1 << 24) - 1;
 const STATE: u8 = 0b0111;
 const VOID: u8 = 0b1000;
-const READER: u8 = 0b1_0000;
+const UNREAD: u8 = 0b1_0000;
+const READER: u8 = 0b10_0000;
+
+/// An LSN's 56 bits in three parts.
+fn split(lsn: Lsn) -> (u32, u16, u8) {
+    let high = u8::try_from(lsn.0 >> 48).expect("logs stay below 64 PiB");
+    (lsn.0 as u32, (lsn.0 >> 32) as u16, high)
+}
+
+fn join(low: u32, mid: u16, high: u8) -> Lsn {
+    Lsn(u64::from(high) << 48 | u64::from(mid) << 32 | u64::from(low))
+}
 
 impl Record {
-    pub(super) const FREE: Record =
-        Record { no: 0, rec_low: 0, next: NONE, at: NONE, tag_rec: 0, rec_mid: 0, space: 0, bits: 0 };
+    pub(super) const FREE: Record = Record {
+        no: 0,
+        next: NONE,
+        at: NONE,
+        lsn_low: 0,
+        rec_low: 0,
+        lsn_mid: 0,
+        rec_mid: 0,
+        lsn_high: 0,
+        rec_high: 0,
+        space: 0,
+        bits: 0,
+    };
 
-    pub(super) fn allocate(&mut self, page: PageId, tag: u32) {
-        assert!(tag <= TAG);
+    pub(super) fn allocate(&mut self, page: PageId, lsn: Lsn) {
         assert_eq!(self.state(), FrameState::Free);
         let space = u8::try_from(page.space.0).expect("tablespaces that the tier caches have small numbers");
-        *self = Record { no: page.no, tag_rec: tag, space, bits: FrameState::Ready as u8, ..Record::FREE };
+        *self = Record { no: page.no, space, bits: FrameState::Ready as u8, ..Record::FREE };
+        (self.lsn_low, self.lsn_mid, self.lsn_high) = split(lsn);
     }
 
     pub(super) fn page(&self) -> PageId {
@@ -124,24 +148,25 @@ impl Record {
         self.bits -= READER;
     }
 
+    /// Invariant 3.
+    pub(super) fn is_unread(&self) -> bool {
+        self.bits & UNREAD != 0
+    }
+
+    pub(super) fn set_unread(&mut self, unread: bool) {
+        self.bits = if unread { self.bits | UNREAD } else { self.bits & !UNREAD };
+    }
+
     pub(super) fn rec(&self) -> Lsn {
-        let high = u64::from(self.tag_rec >> 24);
-        Lsn(high << 48 | u64::from(self.rec_mid) << 32 | u64::from(self.rec_low))
+        join(self.rec_low, self.rec_mid, self.rec_high)
     }
 
     pub(super) fn set_rec(&mut self, rec: Lsn) {
-        let high = u8::try_from(rec.0 >> 48).expect("logs stay below 64 PiB");
-        self.rec_low = rec.0 as u32;
-        self.rec_mid = (rec.0 >> 32) as u16;
-        self.tag_rec = self.tag() | u32::from(high) << 24;
+        (self.rec_low, self.rec_mid, self.rec_high) = split(rec);
     }
 
-    pub(super) fn tag(&self) -> u32 {
-        self.tag_rec & TAG
-    }
-
-    /// The tag of a page's version.
-    pub(super) fn tag_of(lsn: Lsn) -> u32 {
-        lsn.0 as u32 & TAG
+    /// The LSN of the page's version in the frame.
+    pub(super) fn lsn(&self) -> Lsn {
+        join(self.lsn_low, self.lsn_mid, self.lsn_high)
     }
 }

@@ -74,7 +74,7 @@ impl FlashHome {
     }
 
     async fn replay_all(&self, pages: &[(PageId, Lsn)]) -> Vec<Result<IoBuf>> {
-        let upto = self.log.end();
+        let upto = self.log_end();
         let bases = self.disk_versions(pages).await;
         let wanted = pages.iter().zip(bases).map(|(&(page, rec), base)| {
             let base = match base {

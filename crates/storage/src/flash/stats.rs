@@ -1,6 +1,6 @@
 //! Counters and rates of the tier, for views and experiments.
 
-use super::FlashHome;
+use super::{FlashHome, Restored};
 use crate::config::{FlashOrder, WritePolicy};
 use crate::home::Tier;
 use crate::sync::Mutex;
@@ -23,6 +23,10 @@ pub enum FlashState {
     Failed = 2,
     /// Being switched off: nothing is let in, dirty pages go home.
     Draining = 3,
+    /// Being opened: frames are found, and nobody reads them yet.
+    Finding = 4,
+    /// Being opened: frames are read, and nothing is let in yet.
+    Restoring = 5,
 }
 
 impl FlashState {
@@ -32,6 +36,8 @@ impl FlashState {
             FlashState::On => "on",
             FlashState::Failed => "failed",
             FlashState::Draining => "draining",
+            FlashState::Finding => "finding",
+            FlashState::Restoring => "restoring",
         }
     }
 
@@ -40,7 +46,9 @@ impl FlashState {
             0 => FlashState::Off,
             1 => FlashState::On,
             2 => FlashState::Failed,
-            _ => FlashState::Draining,
+            3 => FlashState::Draining,
+            4 => FlashState::Finding,
+            _ => FlashState::Restoring,
         }
     }
 }
@@ -169,6 +177,8 @@ macro_rules! counters {
             pub budget_left: Option<f64>,
             /// Bytes that the device can take in its life, where that was said.
             pub endurance: Option<u64>,
+            /// What the opening found in the tier.
+            pub restored: Restored,
             $($(#[doc = $meaning])+ pub $name: u64,)*
         }
 
@@ -200,6 +210,7 @@ macro_rules! counters {
                     write_budget: config.write_budget,
                     budget_left: budget,
                     endurance: config.endurance,
+                    restored: self.restored(),
                     $($name: self.counters.$name.load(Ordering::Relaxed)),*
                 }
             }

@@ -15,12 +15,13 @@
 //! 4. `parts` changes only while no partition has frames. A task that looked at it before finds no frame, or looks
 //!    again (`allocate`).
 
+use super::inventory::write_superblock;
+use super::layout::{self, ENTRIES, Superblock};
 use super::partition::frame_bytes;
 use super::trouble::Rot;
 use super::{FlashHome, FlashState, FrameId, PARTITION_FRAMES, PARTITIONS, Running, STRIPE};
 use crate::config::FlashConfig;
 use crate::error::{Result, StorageError};
-use crate::home::disk::PAGES_AT;
 use crate::identity::{Identity, Role};
 use crate::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -50,13 +51,18 @@ impl Shape {
     }
 
     /// With a given number of partitions. Each gets whole stripes where it gets more than one.
-    fn of(frames: u64, parts: u32) -> Shape {
+    pub(super) fn of(frames: u64, parts: u32) -> Shape {
         let each = (frames / u64::from(parts)).clamp(1, u64::from(u32::MAX >> 1)) as u32;
         let each = if parts > 1 && each > STRIPE { each - each % STRIPE } else { each };
         Shape { parts, each }
     }
 
-    fn frames(self) -> usize {
+    /// Sectors of inventory, of all partitions.
+    pub(super) fn sectors(self) -> u64 {
+        u64::from(self.parts) * u64::from(self.each).div_ceil(ENTRIES as u64)
+    }
+
+    pub(super) fn frames(self) -> usize {
         self.parts as usize * self.each as usize
     }
 
@@ -70,12 +76,27 @@ impl Shape {
 }
 
 impl FlashHome {
-    /// At opening: takes the device, whose contents are void, and starts. A device that fails leaves the tier off,
-    /// which only costs speed; one that carries another database's tier is refused.
-    pub(crate) async fn start(self: &Arc<Self>, identity: &Identity, device: Option<DeviceRef>) -> Result<()> {
+    /// At opening, in the database's new `life` (0: none, and no inventory is written): takes the device, whose
+    /// contents are void where they are not those that `attach` has found, and starts. A device that fails leaves the
+    /// tier off, which only costs speed; one that carries another database's tier is refused.
+    pub(crate) async fn start(
+        self: &Arc<Self>,
+        identity: &Identity,
+        life: u64,
+        device: Option<DeviceRef>,
+    ) -> Result<()> {
         let _one = self.changing.lock().await;
         assert!(self.identity.set(*identity).is_ok(), "a tier is started once");
+        self.life.store(life, Ordering::Release);
         let Some(device) = device else { return Ok(()) };
+        if self.device().is_some() {
+            self.work();
+            match self.take(identity, &device).await {
+                Ok(()) => self.restored_is_on(),
+                Err(why) => self.die(&why.to_string()),
+            }
+            return Ok(());
+        }
         let config = self.running.read().config.clone();
         let shape = self.check_config(&config)?;
         match self.prepare(&device, shape).await {
@@ -84,6 +105,18 @@ impl FlashHome {
             Err(why) => self.die(&why.to_string()),
         }
         Ok(())
+    }
+
+    /// The control file has a life now.
+    pub(crate) fn begin_life(&self, life: u64) {
+        self.life.store(life, Ordering::Release);
+    }
+
+    /// What was found is used from now on, and pages enter. A device that has died meanwhile stays off.
+    fn restored_is_on(&self) {
+        let (restoring, on) = (FlashState::Restoring as u8, FlashState::On as u8);
+        let _ = self.state.compare_exchange(restoring, on, Ordering::AcqRel, Ordering::Acquire);
+        self.wake_cleaner.notify_one();
     }
 
     /// Changes everything in which the tier differs from the new configuration: on (`device`) or off, its device, size,
@@ -133,7 +166,7 @@ impl FlashHome {
     }
 
     /// Invariant 2, as far as no device is needed.
-    fn check_config(&self, config: &FlashConfig) -> Result<Shape> {
+    pub(super) fn check_config(&self, config: &FlashConfig) -> Result<Shape> {
         config.check().map_err(StorageError::Config)?;
         let frames = config.size / self.page_size as u64;
         if frames == 0 {
@@ -150,8 +183,8 @@ impl FlashHome {
         Ok(Shape::new(frames, config.write.flow().rotates))
     }
 
-    fn bytes(&self, shape: Shape) -> u64 {
-        PAGES_AT + shape.span() * self.page_size as u64
+    pub(super) fn bytes(&self, shape: Shape) -> u64 {
+        layout::end(shape.span(), shape.sectors(), self.page_size)
     }
 
     /// Makes the device this database's, with room for the frames.
@@ -166,7 +199,13 @@ impl FlashHome {
             return Err(StorageError::Foreign { file: device.name().to_string(), problem });
         }
         device.allocate(0, self.bytes(shape)).await?;
-        identity.stamp(&**device, Role::Flash).await
+        identity.stamp(&**device, Role::Flash).await?;
+        let life = self.life.load(Ordering::Acquire);
+        if life == 0 {
+            return Ok(());
+        }
+        let next = Superblock { sequence: 0, life, ancestors: Vec::new(), parts: shape.parts };
+        write_superblock(device, identity.database, next, life).await
     }
 
     fn turn_on(self: &Arc<Self>, device: DeviceRef, config: FlashConfig, shape: Shape) {
@@ -188,12 +227,19 @@ impl FlashHome {
         *self.rot.lock() = Rot::default();
         *self.problem.lock() = None;
         self.state.store(FlashState::On as u8, Ordering::Release);
+        self.work();
+        self.wake_cleaner.notify_one();
+        self.wake_keeper.notify_one();
+    }
+
+    /// The tasks run.
+    fn work(self: &Arc<Self>) {
         if !self.working.swap(true, Ordering::AcqRel) {
-            let (writer, cleaner) = (self.clone(), self.clone());
+            let (writer, cleaner, keeper) = (self.clone(), self.clone(), self.clone());
             self.log.spawn("flash writer", async move { writer.run_writer().await });
             self.log.spawn("flash cleaner", async move { cleaner.run_cleaner().await });
+            self.log.spawn("flash inventory", async move { keeper.run_keeper().await });
         }
-        self.wake_cleaner.notify_one();
     }
 
     /// Invariant 3. A device that failed, before or meanwhile, need not answer for that.
@@ -254,12 +300,14 @@ impl FlashHome {
             running.config.size = size;
         }
         self.wake_cleaner.notify_one();
+        self.wake_keeper.notify_one();
         if shape.frames() < before {
             self.shrink(shape.each).await?;
-            let (end, span) = (self.bytes(shape), before as u64 * self.page_size as u64 + PAGES_AT);
-            if end < span {
+            let larger = Shape { parts, each: (before / parts as usize) as u32 };
+            let (end, before) = (self.bytes(shape), self.bytes(larger));
+            if end < before {
                 // Room that nobody needs; a device that keeps it loses nothing.
-                if let Err(error) = device.discard(end, span - end).await {
+                if let Err(error) = device.discard(end, before - end).await {
                     tracing::warn!(%error, "the end of the flash tier cannot be given back");
                 }
             }
@@ -307,7 +355,7 @@ impl FlashHome {
 }
 
 /// The thresholds that a configuration means for so many frames.
-fn gate(config: &FlashConfig, before: &Gate, frames: usize) -> Gate {
+pub(super) fn gate(config: &FlashConfig, before: &Gate, frames: usize) -> Gate {
     Gate {
         write: config.write,
         frames,
@@ -319,7 +367,7 @@ fn gate(config: &FlashConfig, before: &Gate, frames: usize) -> Gate {
 }
 
 /// The database whose tier a device carries.
-async fn owner(device: &DeviceRef) -> Option<u128> {
+pub(super) async fn owner(device: &DeviceRef) -> Option<u128> {
     if device.size() < terrace_device::SECTOR as u64 {
         return None;
     }

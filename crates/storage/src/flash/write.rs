@@ -9,7 +9,6 @@
 //!    that is taken for home and is newer than home (thesis, section 4.3.1).
 
 use super::partition::{NoFrame, Written};
-use super::record::Record;
 use super::trouble::Trouble;
 use super::{Admission, FlashHome, FrameId};
 use crate::config::Safeguard;
@@ -48,7 +47,7 @@ impl FlashHome {
         let allocated = {
             let mut partition = self.partition(part).lock();
             match self.partition_of(page) == part {
-                true => partition.allocate(page, rec, Record::tag_of(lsn)),
+                true => partition.allocate(page, rec, lsn),
                 false => Err(NoFrame::Busy), // The tier was off for a moment, and has other partitions now.
             }
         };
@@ -77,7 +76,7 @@ impl FlashHome {
     }
 
     /// So many bytes are written to the device.
-    fn spend(&self, bytes: u64) {
+    pub(super) fn spend(&self, bytes: u64) {
         self.counters.written_bytes.fetch_add(bytes, Ordering::Relaxed);
         if let Some(budget) = self.budget.lock().as_mut() {
             budget.spend(self.env.now().0, bytes);
@@ -177,15 +176,17 @@ impl FlashHome {
     /// Writes frames, adjacent ones together; whether each succeeded.
     async fn write_frames(&self, frames: Vec<(FrameId, &[u8])>) -> Vec<bool> {
         let Some(device) = self.device().filter(|_| self.is_on()) else { return vec![false; frames.len()] };
+        let page_size = self.page_size as u64;
         let mut sorted: Vec<usize> = (0..frames.len()).collect();
-        sorted.sort_unstable_by_key(|&i| self.number(frames[i].0));
-        let follows = |a: &usize, b: &usize| self.number(frames[*a].0) + 1 == self.number(frames[*b].0);
+        sorted.sort_unstable_by_key(|&i| self.offset(frames[i].0));
+        let follows = |a: &usize, b: &usize| self.offset(frames[*a].0) + page_size == self.offset(frames[*b].0);
         let runs = sorted.chunk_by(follows).map(|run| {
             let mut all = IoBuf::zeroed(run.len() * self.page_size);
             for (i, &frame) in run.iter().enumerate() {
                 all[i * self.page_size..][..self.page_size].copy_from_slice(frames[frame].1);
             }
             self.spend(all.len() as u64);
+            self.list_credit.fetch_add(all.len() as u64 / super::inventory::FRAME_BYTES, Ordering::Relaxed);
             let pending = self.count_pending();
             let first = self.number(frames[run[0]].0);
             let (device, offset) = (device.clone(), self.offset(frames[run[0]].0));

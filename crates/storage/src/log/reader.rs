@@ -110,6 +110,11 @@ impl Log {
         self.core.segment_of(lsn)
     }
 
+    /// The log can be read from here on.
+    pub(crate) fn reach(&self) -> Lsn {
+        self.segments().first().map_or(Lsn(0), |&first| self.core.geometry.lsn(first, 0))
+    }
+
     /// The numbers of the segments held, ascending.
     pub(crate) fn segments(&self) -> Vec<u64> {
         self.core.tail.lock().slots.live().collect()

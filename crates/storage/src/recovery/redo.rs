@@ -15,12 +15,16 @@
 //! 3. A page is visited once in a reading then. A page with very many changes is visited whenever a part of them is
 //!    gathered.
 //! 4. A batch is gathered only when it is known that it is to be repeated.
+//! 5. A page is not visited if the flash tier has it in its newest version and memory does not have it
+//!    (`flash::attach`). That is known when the first reading has ended. It stays dirty there, with a recLSN that
+//!    covers its changes.
 
 use super::gather::{Change, Changes, Gathered, PageSet, Pushed};
 use super::{Redone, Suspects, follow};
 use crate::backup::Upto;
 use crate::config::Safeguard;
 use crate::error::{Result, StorageError};
+use crate::flash::FlashHome;
 use crate::log::Log;
 use crate::log::batch::{Batch, EVENT};
 use crate::log::history::{Index, Visitor};
@@ -49,6 +53,7 @@ pub(crate) struct Tools<'a> {
     pub(crate) env: &'a Env,
     pub(crate) log: &'a Log,
     pub(crate) pool: &'a Arc<Pool>,
+    pub(crate) tier: &'a FlashHome,
     pub(crate) progress: &'a RecoveryProgress,
     /// Bytes of changes gathered at a time.
     pub(crate) budget: usize,
@@ -68,6 +73,7 @@ pub(crate) async fn redo(tools: Tools<'_>, from: Lsn, upto: Upto, report: &mut R
         reading: true,
     };
     let (mut gathered, end) = redo.read_log().await?;
+    redo.tools.tier.end_finding(end);
     redo.tools.progress.enter(RecoveryPhase::Redo, redo.touched.len());
     redo.reading = false;
     loop {
@@ -81,6 +87,9 @@ pub(crate) async fn redo(tools: Tools<'_>, from: Lsn, upto: Upto, report: &mut R
         }
         gathered = reading.gathered;
     }
+    redo.leave_suspects().await;
+    let unread = redo.tools.tier.unconfirmed();
+    assert!(unread.is_empty(), "redo has left {} pages to frames that it has not read", unread.len());
     redo.report.pages = redo.touched.len();
     Ok(Redone { end, suspects: redo.suspects })
 }
@@ -164,7 +173,10 @@ impl Redo<'_> {
             let report = &mut *self.report;
             (report.last_commit, report.redo_to) = (time.or(report.last_commit), batch.end);
             (report.batches, report.bytes) = (report.batches + 1, report.bytes + (batch.end.0 - batch.start.0));
-            batch.blocks().filter(|b| b.page != EVENT).for_each(|b| self.touched.insert(b.page));
+            for block in batch.blocks().filter(|b| b.page != EVENT) {
+                self.touched.insert(block.page);
+                self.tools.tier.note(block.page, (batch.start, batch.end), true);
+            }
         }
         batches.len()
     }
@@ -199,6 +211,7 @@ impl Redo<'_> {
 
     /// Brings the pages up to date, in sweeps: the next one is read while one is written.
     async fn visit(&mut self, pages: Vec<(PageId, Changes)>) -> Result<()> {
+        let pages = self.leave_to_tier(pages).await;
         let (pool, stay) = (self.tools.pool, self.pages_stay());
         let mut sweeps = Sweeps::new(&pages, pool);
         let mut next = sweeps.next();
@@ -230,6 +243,46 @@ impl Redo<'_> {
         Ok(())
     }
 
+    /// Pages that the tier has in their newest version stay there, dirty (invariant 5). Returns the others.
+    async fn leave_to_tier(&mut self, mut pages: Vec<(PageId, Changes)>) -> Vec<(PageId, Changes)> {
+        let pool = self.tools.pool;
+        let absent = |page: &PageId| pool.get(*page).is_none() || !pool.safeguards.has(Safeguard::InMemory);
+        let asked = pages.iter().map(|(page, _)| *page).filter(absent);
+        let left = self.tools.tier.confirm(asked).await;
+        if !left.is_empty() {
+            let before = pages.len();
+            pages.retain(|(page, _)| !left.contains(page));
+            self.suspects.retain(|page, _| !left.contains(page));
+            self.left_in_tier((before - pages.len()) as u64);
+        }
+        pages
+    }
+
+    /// The same for one page, which memory does not have.
+    async fn tier_has(&mut self, page: PageId) -> bool {
+        let has = !self.tools.tier.confirm(std::iter::once(page)).await.is_empty();
+        if has {
+            self.suspects.remove(&page);
+        }
+        has
+    }
+
+    fn left_in_tier(&mut self, count: u64) {
+        self.report.pages_left_in_tier += count;
+        self.tools.progress.add(self.tools.env, count);
+    }
+
+    /// The same for pages that the disk has not got as the log expects them.
+    async fn leave_suspects(&mut self) {
+        let pool = self.tools.pool;
+        let absent = |page: &PageId| {
+            pool.drop_clean(*page); // What could not be followed is of no use.
+            pool.get(*page).is_none()
+        };
+        let left = self.tools.tier.confirm(self.suspects.keys().copied().filter(absent)).await;
+        self.suspects.retain(|page, _| !left.contains(page));
+    }
+
     /// Brings one page up to date, or notes that it cannot be.
     async fn page(&mut self, page: PageId, changes: &Changes) -> Result<()> {
         let fresh = changes.starts_afresh();
@@ -241,6 +294,7 @@ impl Redo<'_> {
         let pool = self.tools.pool;
         let pin = match pool.get(page) {
             Some(pin) => pin,
+            None if self.tier_has(page).await => return Ok(()),
             None if fresh => pool.create(page).await?,
             None => match pool.fetch(page, Access::Random).await {
                 Ok(pin) => pin,

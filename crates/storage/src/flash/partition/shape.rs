@@ -13,6 +13,7 @@ impl Partition {
         assert_eq!(self.limit, self.frames(), "one change at a time");
         self.records.reserve_exact((frames - self.frames()) as usize);
         self.records.resize(frames as usize, Record::FREE);
+        self.resize_sectors(frames);
         self.dirty.reserve_exact(frames as usize - self.dirty.len());
         self.order.resize(frames as usize);
         self.limit = frames;
@@ -49,6 +50,7 @@ impl Partition {
         if self.limit < self.frames() {
             self.records.truncate(self.limit as usize);
             self.records.shrink_to_fit();
+            self.resize_sectors(self.limit);
             self.dirty.shrink_to(self.limit as usize);
             self.order.resize(self.limit as usize);
             self.index_anew();
@@ -122,7 +124,7 @@ impl Partition {
     }
 
     /// The lowest first: what fills an empty tier is written from its beginning on.
-    fn list_free(&mut self) {
+    pub(super) fn list_free(&mut self) {
         self.free = NONE;
         if self.turn.is_some() {
             return;

@@ -141,7 +141,7 @@ async fn bench(env: Env, flash: FlashConfig) -> Bench {
     disk.write_back(pages, Reason::Age).await.expect("a memory device takes pages");
     disk.sync().await.expect("it syncs");
     let identity = Identity { database: DATABASE, epoch: 1, page_size: PAGE as u32, segment_size: config.segment_size };
-    home.start(&identity, Some(tier)).await.expect("a memory device serves as a tier");
+    home.start(&identity, 0, Some(tier)).await.expect("a memory device serves as a tier");
     trace.clear();
     Bench { env, home, log, config, trace, disk: ills, flash }
 }

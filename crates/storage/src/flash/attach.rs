@@ -1,0 +1,320 @@
+//! An opening with a tier that holds something: frames are found by its inventory, the log says which of
+//! them are current, and redo leaves alone what the tier has in its newest version.
+//!
+//! ```text
+//! attach: inventory -> frames   note: the log from its `since` on   end_finding   confirm: what redo meets   start
+//! OFF ------------------------> FINDING ----------------------------> RESTORING ----------------------------> ON
+//! ```
+//!
+//! Source: thesis, sections 4.3.1 and 4.3.4.4 (lazy verification). Here the log decides what is current, also for clean
+//! frames; only frames of pages that redo meets are read before the opening ends, after a crash too.
+//!
+//! Invariants:
+//! 1. Sectors count if they are of the life of the database that ended, or of one before it as the superblock has it;
+//!    of those only versions count that are not beyond that life's end. A database that ran without its tier, or was
+//!    rolled back and then ran, has another life: it finds nothing.
+//! 2. A frame is read only after all of the log was noted from the least `since` on, or from the redo LSN if that is
+//!    less. It is current if no change of its page is newer; and if it was changed there at all, the version itself was
+//!    met. A frame that the log does not reach back to is not current.
+//! 3. A page with a change from the redo LSN on counts as dirty, whatever the tier knew: its recLSN is the start of the
+//!    first such change. Any other page is home.
+//! 4. When redo has ended, each dirty frame was read and is good. So an opening depends on no bytes that it did not
+//!    see. Clean frames are read when they are wanted (`record`, invariant 3).
+//! 5. A page that is in memory is not confirmed: an older version may have been read along with others.
+//! 6. Nothing is written to the tier before the new life is about to be recorded, and no page enters it before it is
+//!    on.
+
+use super::inventory::superblocks;
+use super::layout::{self, ENTRIES, Inventory, SECTORS};
+use super::partition::Found;
+use super::record::FrameState;
+use super::tune::Shape;
+use super::{FlashHome, FlashState, FrameId, PARTITIONS, Running};
+use crate::config::{Restart, Safeguard};
+use crate::error::Result;
+use crate::identity::{Identity, Role};
+use crate::log::batch::{Batch, EVENT};
+use crate::log::history::{Index, Visitor};
+use crate::sync::atomic::Ordering;
+use crate::types::*;
+use futures::StreamExt;
+use rustc_hash::FxHashSet;
+use terrace_device::{DeviceRef, IoBuf, Purpose, SECTOR};
+
+/// Requests at a time.
+const IN_FLIGHT: usize = 32;
+
+/// What an opening found in the tier, in frames.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Restored {
+    /// Entries that count.
+    pub listed: u64,
+    /// Frames that are current, and of them those that the disk may have an older version of.
+    pub current: u64,
+    pub dirty: u64,
+    /// Why others were dropped: the log has a newer version (or redo brought the page into memory); their version is
+    /// not in the log; their bytes are something else.
+    pub older: u64,
+    pub unknown: u64,
+    pub lost: u64,
+    /// How long reading the inventory took, noting log that redo does not read, and reading frames.
+    pub inventory_nanos: u64,
+    pub noting_nanos: u64,
+    pub frames_nanos: u64,
+}
+
+struct Noting<'a>(&'a FlashHome);
+
+impl Visitor for Noting<'_> {
+    async fn batches(&mut self, batches: &[Batch<'_>]) -> Result<()> {
+        for batch in batches {
+            batch
+                .blocks()
+                .filter(|b| b.page != EVENT)
+                .for_each(|b| self.0.note(b.page, (batch.start, batch.end), false));
+        }
+        Ok(())
+    }
+}
+
+impl FlashHome {
+    /// Finds what the device's inventory names. `life`: that in the control file; `redo`: where redo will begin. Where
+    /// that fails, or there is nothing, the tier begins empty.
+    pub(crate) async fn attach(&self, identity: &Identity, life: u64, device: Option<DeviceRef>, redo: Lsn) {
+        let config = self.running.read().config.clone();
+        let Some(device) = device.filter(|_| life != 0 && config.restart != Restart::Cold) else { return };
+        let began = self.env.now();
+        // What is wrong here `start` will say.
+        let Ok(sized) = self.check_config(&config) else { return };
+        if super::tune::owner(&device).await != Some(identity.database) {
+            return;
+        }
+        let kin = |s: &super::layout::Superblock| s.life == life || !self.safeguards.has(Safeguard::Lives);
+        let found = superblocks(&device, identity.database).await.into_iter().flatten().filter(kin);
+        let Some(superblock) = found.max_by_key(|s| s.sequence) else { return };
+        if !(1..=PARTITIONS as u32).contains(&superblock.parts) {
+            return;
+        }
+        let shape = Shape::of(sized.frames() as u64, superblock.parts);
+        *self.ancestors.lock() = superblock.ancestors;
+        self.set_up(device.clone(), config, shape);
+        let reach = self.log.reach();
+        let floor = self.find(&device, identity.database, (life, reach), shape).await;
+        self.count_restored(|r| r.inventory_nanos = self.env.now().0 - began.0);
+        let Some(floor) = floor else { return self.detach() };
+        *self.floor.lock() = floor.min(redo);
+        self.state.store(FlashState::Finding as u8, Ordering::Release);
+        let began = self.env.now();
+        if floor < redo && !self.note_log(floor, redo).await {
+            tracing::warn!(%floor, "the log does not reach back to the flash tier's inventory; it begins empty");
+            self.detach();
+        }
+        self.count_restored(|r| r.noting_nanos = self.env.now().0 - began.0);
+    }
+
+    /// Frames for the pages that sectors name; the least `since` of those that count.
+    async fn find(&self, device: &DeviceRef, database: u128, (life, reach): (u64, Lsn), shape: Shape) -> Option<Lsn> {
+        let ancestors = self.ancestors.lock().clone();
+        let bound = |other: u64| match other {
+            _ if other == life || !self.safeguards.has(Safeguard::Lives) => Some(Lsn(u64::MAX)),
+            _ => ancestors.iter().find(|(life, _)| *life == other).map(|(_, end)| *end),
+        };
+        let chunks = shape.sectors().div_ceil(SECTORS as u64);
+        let mut read = futures::stream::iter(0..chunks)
+            .map(|chunk| self.read_inventory(device, database, chunk))
+            .buffered(IN_FLIGHT);
+        let mut floor = None;
+        while let Some(sectors) = read.next().await {
+            // Behind those of this size there may be others, of a larger tier.
+            for (number, sector) in sectors.into_iter().filter(|(number, _)| *number < shape.sectors()) {
+                let here = u64::from(sector.index) * u64::from(shape.parts) + u64::from(sector.part);
+                let Some(bound) = bound(sector.life).filter(|_| sector.parts == shape.parts && here == number) else {
+                    continue;
+                };
+                let since = sector.since.min(bound);
+                if since >= reach {
+                    self.find_listed(&sector, bound);
+                    floor = Some(floor.map_or(since, |floor: Lsn| floor.min(since)));
+                }
+            }
+        }
+        floor
+    }
+
+    fn find_listed(&self, sector: &Inventory, bound: Lsn) {
+        let mut partition = self.partition(sector.part).lock();
+        partition.listed(sector.index as usize, sector.since.min(bound));
+        let first = sector.index as usize * ENTRIES;
+        let mut found = 0;
+        for (i, entry) in sector.frames.iter().enumerate() {
+            let Some((page, lsn)) = entry.filter(|(_, lsn)| *lsn <= bound) else { continue };
+            let ours = page.space == DATA && self.partition_of(page) == sector.part;
+            found += u64::from(ours && partition.find_again((first + i) as u32, page, lsn));
+        }
+        self.count_restored(|r| r.listed += found);
+    }
+
+    /// The sectors of inventory in a chunk that are good, with their numbers.
+    async fn read_inventory(&self, device: &DeviceRef, database: u128, chunk: u64) -> Vec<(u64, Inventory)> {
+        let (at, first) = (layout::chunk_at(chunk, self.page_size), chunk * SECTORS as u64);
+        let there = (device.size().saturating_sub(at) / SECTOR as u64).min(SECTORS as u64) as usize;
+        if there == 0 {
+            return Vec::new();
+        }
+        let decode = |i: usize, sector: &[u8]| Some((first + i as u64, Inventory::decode(sector, database)?));
+        if let Ok(all) = device.read(at, IoBuf::zeroed(there * SECTOR), Purpose::Flash).await {
+            return all.chunks_exact(SECTOR).enumerate().filter_map(|(i, sector)| decode(i, sector)).collect();
+        }
+        let mut found = Vec::new();
+        for i in 0..there {
+            let read = device.read(at + (i * SECTOR) as u64, IoBuf::zeroed(SECTOR), Purpose::Flash).await;
+            found.extend(read.ok().and_then(|sector| decode(i, &sector)));
+        }
+        found
+    }
+
+    /// Notes the log from `from` to `to`, by segments' indexes where they have some; false where it has not got it all.
+    async fn note_log(&self, from: Lsn, to: Lsn) -> bool {
+        let wanted = |index: Index<'_>| {
+            index.iter().for_each(|&(page, last)| self.note(page, (last, last), false));
+            false
+        };
+        self.log.walk(from, to, &wanted, &mut Noting(self)).await.unwrap_or(false)
+    }
+
+    /// A batch from `start` to `end` changes the page. `redo`: redo repeats it. In the log's order.
+    pub(crate) fn note(&self, page: PageId, span: (Lsn, Lsn), redo: bool) {
+        let finding = page.space == DATA && self.state() == FlashState::Finding;
+        if finding && self.safeguards.has(Safeguard::Noting) && self.part(page).lock().note(page, span, redo) {
+            self.count_restored(|r| r.older += 1);
+        }
+    }
+
+    /// The log ends here, and all of it was noted: from now on frames are read.
+    pub(crate) fn end_finding(&self, end: Lsn) {
+        if self.state() != FlashState::Finding {
+            return;
+        }
+        let floor = match self.safeguards.has(Safeguard::Noting) {
+            true => *self.floor.lock(),
+            false => end,
+        };
+        let _ = self.redone_to.set(end); // Once: a store is opened once.
+        let mut restored = *self.restored.lock();
+        for partition in &self.partitions {
+            partition.lock().end_finding(floor, end, |found| match found {
+                Found::Clean => restored.current += 1,
+                Found::Dirty => (restored.current, restored.dirty) = (restored.current + 1, restored.dirty + 1),
+                Found::Older => restored.older += 1,
+                Found::Unknown => restored.unknown += 1,
+            });
+        }
+        *self.restored.lock() = restored;
+        if restored.unknown > 0 {
+            let frames = restored.unknown;
+            tracing::warn!(frames, %end, "the flash tier has versions of pages that the log has not; they are dropped");
+        }
+        self.state.store(FlashState::Restoring as u8, Ordering::Release);
+    }
+
+    /// Those of the pages that the tier has in their newest version, and which nobody else has: their frames are read
+    /// now. Frames that hold something else, or cannot be read, are dropped. (What was read before the device died is
+    /// made again from the log, as when it dies later.)
+    pub(crate) async fn confirm(&self, pages: impl Iterator<Item = PageId>) -> FxHashSet<PageId> {
+        let mut confirmed = FxHashSet::default();
+        if !matches!(self.state(), FlashState::Restoring | FlashState::Failed) {
+            return confirmed;
+        }
+        let began = self.env.now();
+        let mut unread = Vec::new();
+        for page in pages.filter(|page| page.space == DATA) {
+            let part = self.partition_of(page);
+            let partition = self.partition(part).lock();
+            let Some(frame) = partition.find(page) else { continue };
+            let record = partition.record(frame);
+            match record.state() {
+                FrameState::Dirty if record.is_unread() => unread.push((FrameId { part, frame }, page, record.lsn())),
+                FrameState::Dirty => drop(confirmed.insert(page)),
+                _ => {} // Kept for a page that redo has changed in memory.
+            }
+        }
+        unread.sort_unstable_by_key(|(at, ..)| self.number(*at));
+        let mut read = futures::stream::iter(unread)
+            .map(|(at, page, lsn)| async move { (at, page, self.read_found(at, page, lsn).await) })
+            .buffer_unordered(IN_FLIGHT);
+        while let Some((at, page, good)) = read.next().await {
+            let mut partition = self.partition(at.part).lock();
+            if good {
+                partition.set_read(at.frame);
+                confirmed.insert(page);
+            } else {
+                partition.lose(at.frame);
+            }
+        }
+        drop(read);
+        self.count_restored(|r| r.frames_nanos += self.env.now().0 - began.0);
+        confirmed
+    }
+
+    async fn read_found(&self, at: FrameId, page: PageId, lsn: Lsn) -> bool {
+        self.read_frame(at, page, (lsn, true)).await.is_some()
+    }
+
+    /// Invariant 4: dirty pages whose frames redo has not asked for. There are none.
+    pub(crate) fn unconfirmed(&self) -> Vec<PageId> {
+        self.partitions.iter().flat_map(|partition| partition.lock().unread_dirty()).collect()
+    }
+
+    /// Frames, and nothing in them.
+    fn set_up(&self, device: DeviceRef, config: crate::config::FlashConfig, shape: Shape) {
+        self.parts.store(shape.parts, Ordering::Release);
+        for partition in &self.partitions[..shape.parts as usize] {
+            let mut partition = partition.lock();
+            partition.set_order(config.replacement);
+            partition.set_turns(config.write.flow().rotates);
+            partition.grow(shape.each);
+        }
+        let mut running = self.running.write();
+        let gate = super::tune::gate(&config, &running.gate, shape.frames());
+        *running = Running { config, gate, device: Some(device) };
+    }
+
+    /// The tier begins empty after all.
+    fn detach(&self) {
+        for partition in &self.partitions {
+            let mut partition = partition.lock();
+            partition.forget_found();
+            partition.begin_shrink(0);
+            assert!(partition.end_shrink(), "nobody uses a tier that is only being found");
+        }
+        self.state.store(FlashState::Off as u8, Ordering::Release);
+        let mut running = self.running.write();
+        running.device = None;
+        running.gate.frames = 0;
+    }
+
+    pub(super) fn count_restored(&self, count: impl FnOnce(&mut Restored)) {
+        count(&mut self.restored.lock());
+    }
+
+    /// What this opening found in the tier.
+    pub(crate) fn restored(&self) -> Restored {
+        *self.restored.lock()
+    }
+
+    /// Writes everything dirty home, where the cleaner does not run yet.
+    pub(crate) async fn clean_all(&self) -> Result<()> {
+        while self.oldest_dirty().is_some() {
+            let dirty = self.totals.dirty.load(Ordering::Acquire);
+            self.clean(dirty, dirty, Vec::new(), Vec::new()).await?;
+        }
+        Ok(())
+    }
+
+    /// The device is this opening's from now on.
+    pub(super) async fn take(&self, identity: &Identity, device: &DeviceRef) -> Result<()> {
+        let shape = Shape { parts: self.parts.load(Ordering::Acquire), each: self.partition(0).lock().frames() };
+        device.allocate(0, self.bytes(shape)).await?;
+        identity.stamp(&**device, Role::Flash).await
+    }
+}

@@ -1,0 +1,192 @@
+//! Writing the inventory: what a restart will know of the frames. A task writes a sector when pages have entered its
+//! frames, and again before the log forgets what lies behind its `since`.
+//!
+//! Source: thesis, section 4.3.4 (the FC flusher thread; its pace adapts here, which the thesis leaves to later).
+//!
+//! Invariants:
+//! 1. `since` is the recorded redo LSN, read *before* the records are looked at. What a record says holds for all
+//!    changes below: when that redo LSN was computed, a page with such a change was not dirty in memory with it (its
+//!    recLSN would hold the redo LSN back), so it had been handed down since. That made every older frame void, and
+//!    only newer versions have entered one since. (The log's end would be wrong: a copy taken before a change may enter
+//!    after it, and is not void until the page is written next; `flash`, invariant 1.)
+//! 2. Nothing waits for a sector, and none has to be durable before another (`layout`, invariant 1). A page that leaves
+//!    the tier makes none false: its next change is in the log.
+//! 3. The inventory takes about an eighth of the bytes that frames take at most, and a little.
+//! 4. The superblock in the slot that the control file's life uses is not overwritten.
+
+use super::layout::{self, Inventory, Superblock};
+use super::partition::Due;
+use super::trouble::Trouble;
+use super::{FlashHome, FlashState};
+use crate::config::{Restart, Safeguard};
+use crate::error::Result;
+use crate::identity::Identity;
+use crate::sync::atomic::Ordering;
+use crate::types::Lsn;
+use futures::future::{Either, join_all, select};
+use terrace_device::{DeviceRef, IoBuf, Purpose, SECTOR};
+use terrace_env::Nanos;
+
+/// Frames' bytes for each byte of inventory (invariant 3), and the sectors that each round may write besides.
+pub(super) const FRAME_BYTES: u64 = 8;
+const AT_LEAST: u64 = 16;
+/// The most sectors of a round.
+const AT_MOST: u64 = 256;
+/// Sectors are written again when the redo LSN is beyond them by this part of what the log keeps.
+const OF_RETENTION: u64 = 4;
+
+/// Where the task stands.
+#[derive(Default)]
+pub(super) struct Keeping {
+    /// The sector to look at next.
+    part: u32,
+    index: usize,
+    unsynced: bool,
+    synced: Nanos,
+}
+
+impl FlashHome {
+    pub(super) async fn run_keeper(&self) {
+        while self.check().is_ok() {
+            let mut woken = std::pin::pin!(self.wake_keeper.notified());
+            woken.as_mut().enable();
+            if !self.is_warm() {
+                woken.await;
+                continue;
+            }
+            match select(woken, self.env.sleep(self.round)).await {
+                Either::Left(_) | Either::Right(_) => {}
+            }
+            if self.is_on() && self.check().is_ok() {
+                self.list_some().await;
+            }
+        }
+    }
+
+    /// A restart is to find what is here.
+    fn is_warm(&self) -> bool {
+        self.life.load(Ordering::Acquire) != 0 && self.running.read().config.restart != Restart::Cold
+    }
+
+    async fn list_some(&self) {
+        let mut keeping = self.keeping.lock().await;
+        let credit = self.list_credit.load(Ordering::Relaxed) / SECTOR as u64;
+        let most = (AT_LEAST + credit).min(AT_MOST);
+        // What is old is more urgent than what has changed.
+        let old = Due { old: self.too_old(), changed: false };
+        let written = self.list(&mut keeping, old, AT_MOST).await;
+        let changed = self.list(&mut keeping, Due { changed: true, ..old }, most.saturating_sub(written)).await;
+        let spent = changed * SECTOR as u64;
+        let _ = self.list_credit.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |c| Some(c.saturating_sub(spent)));
+        let now = self.env.now();
+        if keeping.unsynced && now.0.saturating_sub(keeping.synced.0) >= self.sync_every.as_nanos() as u64 {
+            self.sync_inventory(&mut keeping).await;
+        }
+    }
+
+    /// Everything is home: lists all that is in the tier.
+    pub(crate) async fn list_all(&self) {
+        let mut keeping = self.keeping.lock().await;
+        let due = Due { old: self.too_old(), changed: true };
+        while self.is_on() && self.list(&mut keeping, due, AT_MOST).await > 0 {}
+        if keeping.unsynced {
+            self.sync_inventory(&mut keeping).await;
+        }
+    }
+
+    async fn sync_inventory(&self, keeping: &mut Keeping) {
+        (keeping.unsynced, keeping.synced) = (false, self.env.now());
+        let Some(device) = self.device() else { return };
+        if let Err(error) = device.sync(Purpose::Flash).await {
+            self.note_failure(Trouble::Write, &"the inventory", &error);
+        }
+    }
+
+    fn too_old(&self) -> Lsn {
+        Lsn(self.log.redo_lsn().0.saturating_sub(self.retention / OF_RETENTION))
+    }
+
+    /// Writes up to `most` sectors that are due; returns how many.
+    async fn list(&self, keeping: &mut Keeping, due: Due, most: u64) -> u64 {
+        let life = self.life.load(Ordering::Acquire);
+        let wanted = most > 0 && self.is_warm() && self.within_budget();
+        let (Some(device), Some(identity)) = (self.device().filter(|_| wanted), self.identity.get()) else { return 0 };
+        let parts = self.parts.load(Ordering::Acquire);
+        let mut sectors = Vec::new();
+        // Invariant 1.
+        let since = match self.safeguards.has(Safeguard::ListedLsn) {
+            true => self.log.redo_lsn(),
+            false => self.log.durable(),
+        };
+        for _ in 0..=parts {
+            let part = keeping.part % parts;
+            while (sectors.len() as u64) < most {
+                let mut partition = self.partition(part).lock();
+                let Some(index) = partition.next_due(keeping.index, due) else { break };
+                let frames = partition.list(index, since);
+                keeping.index = index + 1;
+                sectors.push((part, Inventory { life, since, part, parts, index: index as u32, frames }));
+            }
+            if sectors.len() as u64 == most {
+                break;
+            }
+            (keeping.part, keeping.index) = (part + 1, 0);
+        }
+        let count = sectors.len() as u64;
+        self.spend(count * SECTOR as u64);
+        keeping.unsynced |= count > 0;
+        let writes = sectors.into_iter().map(|(part, sector)| {
+            let (device, index, bytes) = (device.clone(), sector.index, sector.encode(identity.database));
+            let number = u64::from(index) * u64::from(parts) + u64::from(part);
+            let at = layout::sector_at(number, self.page_size);
+            async move { (part, index, device.write(at, bytes, Purpose::Flash).await) }
+        });
+        for (part, index, written) in join_all(writes).await {
+            match written {
+                Ok(_) => self.note_success(),
+                Err(error) => {
+                    self.partition(part).lock().unlisted(index as usize);
+                    self.note_failure(Trouble::Write, &"the inventory", &error);
+                }
+            }
+        }
+        count
+    }
+
+    /// The tier is this opening's: the inventories of the life that ended at `end`, and of those before it, count in
+    /// the new life too. Before the control file records that.
+    pub(crate) async fn adopt(&self, identity: &Identity, (before, end): (u64, Lsn), life: u64) {
+        let Some(device) = self.device().filter(|_| self.state() == FlashState::Restoring) else { return };
+        let mut ancestors = vec![(before, end)];
+        ancestors.append(&mut self.ancestors.lock().clone());
+        let next = Superblock { sequence: 0, life, ancestors, parts: self.parts.load(Ordering::Acquire) };
+        if let Err(error) = write_superblock(&device, identity.database, next, before).await {
+            tracing::warn!(device = device.name(), "after another crash the flash tier will be empty: {error}");
+        }
+    }
+}
+
+/// Writes a superblock behind those that there are (invariant 4: `keep` is the life in the control file).
+pub(super) async fn write_superblock(device: &DeviceRef, database: u128, next: Superblock, keep: u64) -> Result<()> {
+    let found = superblocks(device, database).await;
+    let sequence = found.iter().flatten().map(|found| found.sequence).max().unwrap_or(0) + 1;
+    let worth = |slot: &usize| found[*slot].as_ref().map_or((0, 0), |s| (1 + u8::from(s.life == keep), s.sequence));
+    let slot = (0..found.len()).min_by_key(worth).expect("there are two");
+    let superblock = Superblock { sequence, ..next };
+    device.write(Superblock::SLOTS[slot], superblock.encode(database), Purpose::Flash).await?;
+    device.sync(Purpose::Flash).await?;
+    Ok(())
+}
+
+/// The superblocks of a database on a device.
+pub(super) async fn superblocks(device: &DeviceRef, database: u128) -> [Option<Superblock>; 2] {
+    let mut found = [None, None];
+    for (slot, at) in found.iter_mut().zip(Superblock::SLOTS) {
+        if at + SECTOR as u64 <= device.size()
+            && let Ok(sector) = device.read(at, IoBuf::zeroed(SECTOR), Purpose::Flash).await
+        {
+            *slot = Superblock::decode(&sector, database);
+        }
+    }
+    found
+}

@@ -1,0 +1,202 @@
+//! What lies where on the flash device (*format*): a sector of identity, two superblocks, and from 64 KiB on chunks: 16
+//! sectors of inventory, and frames behind them. A device grows at its end, and nothing on it moves.
+//!
+//! Source: J. Do, *The Role of Flash Memory in Database Management Systems*, section 4.3.4: records that are hardened
+//! with the log's position before. Here the position is that of a sector of records.
+//!
+//! Invariants:
+//! 1. A sector of *inventory* says: in this life of the database, no change of these pages below `since` is newer than
+//!    these versions; the frames may hold them. That is about the database's history, and stays true whatever becomes
+//!    of the device. So sectors may be written, torn, lost and found in any order, and an old one is not a false one.
+//! 2. A frame proves what it holds by itself: id, LSN and checksum of the page.
+//! 3. The format is the tier's own. A tier of another version holds nothing for this program, and no database is
+//!    refused for it.
+
+use crate::bytes::{FromBytes, IntoBytes, U32, U64, U128, front, front_mut, layout};
+use crate::head::{self, Head, Verdict};
+use crate::home::disk::PAGES_AT;
+use crate::types::{Lsn, PageId};
+use terrace_device::{IoBuf, SECTOR};
+
+/// Entries in a sector of inventory; such sectors in a chunk, and frames.
+pub(super) const ENTRIES: usize = (SECTOR - size_of::<InventoryFront>()) / size_of::<EntryBytes>();
+pub(super) const SECTORS: usize = 16;
+const FRAMES: u64 = (ENTRIES * SECTORS) as u64;
+const INVENTORY_MAGIC: u64 = u64::from_le_bytes(*b"TERRAINV");
+const SUPER_MAGIC: u64 = u64::from_le_bytes(*b"TERRATIR");
+/// Lives before the present one whose inventory counts: as many as one write of 512 bytes holds.
+const ANCESTORS: usize = 28;
+const SUPER_COVERED: usize = size_of::<SuperFront>() + ANCESTORS * size_of::<LifeBytes>();
+
+layout! {
+    /// The front of a sector of inventory. The CRC of its head covers the sector.
+    struct InventoryFront: 64 {
+        0 head: Head,
+        16 database: U128,
+        32 life: U64,
+        40 since: U64,
+        48 part: U32,
+        52 parts: U32,
+        56 index: U32,
+        60 zero: U32,
+    }
+}
+
+layout! {
+    /// What a frame may hold; page 0: nothing.
+    struct EntryBytes: 16 {
+        0 page: U64,
+        8 lsn: U64,
+    }
+}
+
+layout! {
+    /// The front of a superblock; lives follow.
+    struct SuperFront: 64 {
+        0 head: Head,
+        16 database: U128,
+        32 sequence: U64,
+        40 life: U64,
+        48 parts: U32,
+        52 ancestors: U32,
+        56 zeros: [u8; 8],
+    }
+}
+
+layout! {
+    struct LifeBytes: 16 {
+        0 life: U64,
+        8 end: U64,
+    }
+}
+
+/// Where a frame lies.
+pub(super) fn frame_at(number: u64, page_size: usize) -> u64 {
+    let in_chunk = number % FRAMES * page_size as u64;
+    chunk_at(number / FRAMES, page_size) + (SECTORS * SECTOR) as u64 + in_chunk
+}
+
+/// Where a chunk's sectors of inventory begin.
+pub(super) fn chunk_at(chunk: u64, page_size: usize) -> u64 {
+    PAGES_AT + chunk * ((SECTORS * SECTOR) as u64 + FRAMES * page_size as u64)
+}
+
+/// Where a sector of inventory lies.
+pub(super) fn sector_at(number: u64, page_size: usize) -> u64 {
+    chunk_at(number / SECTORS as u64, page_size) + number % SECTORS as u64 * SECTOR as u64
+}
+
+/// Bytes of a device with so many frames and sectors of inventory.
+pub(super) fn end(frames: u64, sectors: u64, page_size: usize) -> u64 {
+    let frames = frame_at(frames.saturating_sub(1), page_size) + page_size as u64;
+    frames.max(sector_at(sectors.saturating_sub(1), page_size) + SECTOR as u64)
+}
+
+/// A sector of inventory: frames `index * ENTRIES..` of partition `part` of `parts`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Inventory {
+    pub(super) life: u64,
+    /// Invariant 1.
+    pub(super) since: Lsn,
+    pub(super) part: u32,
+    pub(super) parts: u32,
+    pub(super) index: u32,
+    /// One for each frame, up to the last that holds something.
+    pub(super) frames: Vec<Option<(PageId, Lsn)>>,
+}
+
+impl Inventory {
+    pub(super) fn encode(&self, database: u128) -> IoBuf {
+        let mut out = IoBuf::zeroed(SECTOR);
+        let bytes = out[size_of::<InventoryFront>()..].chunks_exact_mut(size_of::<EntryBytes>());
+        for (entry, bytes) in self.frames.iter().zip(bytes) {
+            let Some((page, lsn)) = entry else { continue };
+            bytes.copy_from_slice(EntryBytes { page: page.to_u64().into(), lsn: lsn.0.into() }.as_bytes());
+        }
+        *front_mut(&mut out) = InventoryFront {
+            head: Head::default(),
+            database: database.into(),
+            life: self.life.into(),
+            since: self.since.0.into(),
+            part: self.part.into(),
+            parts: self.parts.into(),
+            index: self.index.into(),
+            zero: U32::ZERO,
+        };
+        head::seal(&mut out, INVENTORY_MAGIC, SECTOR);
+        out
+    }
+
+    /// What a sector of this database says; `None` where there are none.
+    pub(super) fn decode(sector: &[u8], database: u128) -> Option<Inventory> {
+        if head::look(sector, INVENTORY_MAGIC, SECTOR) != Verdict::Good {
+            return None;
+        }
+        let found: &InventoryFront = front(sector);
+        let entries = <[EntryBytes]>::ref_from_bytes(&sector[size_of::<InventoryFront>()..]).ok()?;
+        let entry = |e: &EntryBytes| (e.page != 0).then(|| (PageId::from_u64(e.page.get()), Lsn(e.lsn.get())));
+        (found.database == database).then(|| Inventory {
+            life: found.life.get(),
+            since: Lsn(found.since.get()),
+            part: found.part.get(),
+            parts: found.parts.get(),
+            index: found.index.get(),
+            frames: entries.iter().map(entry).collect(),
+        })
+    }
+}
+
+/// What is known of the tier as a whole. There are two, in the device's second and third sector.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Superblock {
+    pub(super) sequence: u64,
+    /// The life of the database in which it was written, and those before it whose inventory counts, the last one
+    /// first, each with the LSN where it ended.
+    pub(super) life: u64,
+    pub(super) ancestors: Vec<(u64, Lsn)>,
+    /// Partitions: they say which frame is whose.
+    pub(super) parts: u32,
+}
+
+impl Superblock {
+    pub(super) const SLOTS: [u64; 2] = [SECTOR as u64, 2 * SECTOR as u64];
+
+    pub(super) fn encode(&self, database: u128) -> IoBuf {
+        let mut out = IoBuf::zeroed(SECTOR);
+        let lives = out[size_of::<SuperFront>()..].chunks_exact_mut(size_of::<LifeBytes>());
+        let count = self.ancestors.len().min(ANCESTORS);
+        for ((life, end), bytes) in self.ancestors[..count].iter().zip(lives) {
+            bytes.copy_from_slice(LifeBytes { life: (*life).into(), end: end.0.into() }.as_bytes());
+        }
+        *front_mut(&mut out) = SuperFront {
+            head: Head::default(),
+            database: database.into(),
+            sequence: self.sequence.into(),
+            life: self.life.into(),
+            parts: self.parts.into(),
+            ancestors: (count as u32).into(),
+            zeros: [0; 8],
+        };
+        head::seal(&mut out, SUPER_MAGIC, SUPER_COVERED);
+        out
+    }
+
+    pub(super) fn decode(sector: &[u8], database: u128) -> Option<Superblock> {
+        if head::look(sector, SUPER_MAGIC, SUPER_COVERED) != Verdict::Good {
+            return None;
+        }
+        let found: &SuperFront = front(sector);
+        let count = found.ancestors.get() as usize;
+        let lives = sector[size_of::<SuperFront>()..SUPER_COVERED].get(..count * size_of::<LifeBytes>())?;
+        let lives = <[LifeBytes]>::ref_from_bytes(lives).ok()?;
+        (found.database == database).then(|| Superblock {
+            sequence: found.sequence.get(),
+            life: found.life.get(),
+            ancestors: lives.iter().map(|l| (l.life.get(), Lsn(l.end.get()))).collect(),
+            parts: found.parts.get(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

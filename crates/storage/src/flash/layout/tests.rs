@@ -1,0 +1,54 @@
+use super::*;
+use crate::types::DATA;
+
+const DATABASE: u128 = 77 << 64 | 5;
+
+fn page(no: u32) -> PageId {
+    PageId::new(DATA, no)
+}
+
+#[test]
+fn nothing_overlaps() {
+    assert_eq!((ENTRIES, FRAMES), (252, 4032));
+    for page_size in [4096, 8192, 32768] {
+        let mut places: Vec<(u64, u64)> = (0..3 * FRAMES).map(|n| (frame_at(n, page_size), page_size as u64)).collect();
+        places.extend((0..3 * SECTORS as u64).map(|n| (sector_at(n, page_size), SECTOR as u64)));
+        places.sort_unstable();
+        assert_eq!(places[0].0, PAGES_AT);
+        assert!(places.windows(2).all(|two| two[0].0 + two[0].1 == two[1].0), "pages of {page_size}");
+        let (at, length) = places[places.len() - 1];
+        assert_eq!(end(3 * FRAMES, 3 * SECTORS as u64, page_size), at + length);
+    }
+    assert_eq!(end(1, 17, 4096), sector_at(16, 4096) + SECTOR as u64, "more sectors than the frames' chunks have");
+}
+
+#[test]
+fn an_inventory_comes_back_and_damage_is_noticed() {
+    let mut frames = vec![None; ENTRIES];
+    (frames[0], frames[251]) = (Some((page(7), Lsn(1 << 40))), Some((page(u32::MAX), Lsn(9))));
+    let inventory = Inventory { life: 3, since: Lsn(88), part: 2, parts: 16, index: 5, frames };
+    let sector = inventory.encode(DATABASE);
+    assert_eq!(Inventory::decode(&sector, DATABASE), Some(inventory));
+    assert_eq!(Inventory::decode(&sector, DATABASE + 1), None);
+    for at in (0..SECTOR).step_by(97) {
+        let mut other = IoBuf::padded(&sector);
+        other[at] ^= 4;
+        assert_eq!(Inventory::decode(&other, DATABASE), None, "byte {at}");
+    }
+    assert_eq!(Inventory::decode(&IoBuf::zeroed(SECTOR), DATABASE), None);
+}
+
+#[test]
+fn a_superblock_comes_back() {
+    let ancestors: Vec<_> = (0..40).map(|n| (n, Lsn(1000 - n))).collect();
+    let all = Superblock { sequence: 4, life: 9, ancestors: ancestors.clone(), parts: 6 };
+    let few = Superblock { ancestors: ancestors[..3].to_vec(), ..all.clone() };
+    let sector = few.encode(DATABASE);
+    assert_eq!(Superblock::decode(&sector, DATABASE), Some(few));
+    assert_eq!(Superblock::decode(&sector, DATABASE + 1), None);
+    let kept = Superblock::decode(&all.encode(DATABASE), DATABASE).expect("it is sound");
+    assert_eq!(kept.ancestors, ancestors[..ANCESTORS], "the last ones");
+    let mut other = IoBuf::padded(&sector);
+    other[500] ^= 1;
+    assert_eq!(Superblock::decode(&other, DATABASE), None);
+}
