@@ -16,7 +16,7 @@ use terrace_engine::EngineConfig;
 use terrace_sql::Spill;
 use terrace_sql::observe::LogOptions;
 use terrace_storage::StorageConfig;
-use terrace_storage::config::{Classify, FlashConfig, FlashOrder, PoolPolicy, WritePolicy};
+use terrace_storage::config::{Classify, FlashConfig, FlashOrder, PoolPolicy, Restart, WritePolicy};
 
 /// What `terrace init` writes: every key, explained.
 pub const DEFAULT: &str = include_str!("config/default.toml");
@@ -119,6 +119,14 @@ pub struct FlashTier {
     pub scan_detection: ScanDetection,
     pub write_budget: Switch<DailyWrites>,
     pub endurance: Switch<Size>,
+    pub restart: RestartMethod,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum RestartMethod {
+    Cold,
+    LazyVerification,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
@@ -254,6 +262,7 @@ impl Default for FlashTier {
             scan_detection: ScanDetection::Declared,
             write_budget: Switch(None),
             endurance: Switch(None),
+            restart: RestartMethod::LazyVerification,
         }
     }
 }
@@ -306,6 +315,10 @@ impl FlashTier {
             },
             write_budget: self.write_budget.0.map(|budget| budget.bytes(self.size)),
             endurance: self.endurance.0.map(|size| size.0),
+            restart: match self.restart {
+                RestartMethod::Cold => Restart::Cold,
+                RestartMethod::LazyVerification => Restart::LazyVerification,
+            },
             ..FlashConfig::default() // Not for servers: how many groups the cleaner takes at once.
         }
     }

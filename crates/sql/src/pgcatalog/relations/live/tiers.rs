@@ -24,7 +24,7 @@ pub(super) fn flash_tier(s: &System) -> Row {
     let page = s.engine.store().config().page_size as u64;
     let (log, ended) = (s.engine.log_status(), s.engine.ended());
     let (reads, transactions) = (tier.hits + tier.misses, ended.committed + ended.rolled_back);
-    let FlashStats { problem, oldest_dirty, budget_left, .. } = &tier;
+    let FlashStats { problem, oldest_dirty, budget_left, restored: found, .. } = &tier;
     let mut row = row! {
         state: tier.state.name(), problem: problem.clone(), write_policy: words(&tier.write),
         replacement: words(&tier.replacement), size_bytes: tier.frames * page, frames: tier.frames, used: tier.used,
@@ -34,7 +34,8 @@ pub(super) fn flash_tier(s: &System) -> Row {
         written_per_transaction: (transactions > 0).then(|| tier.written_bytes as f64 / transactions as f64),
         written_per_day: tier.written_per_day(), write_budget: tier.write_budget,
         write_budget_left: budget_left.map(|left| left.max(0.0) as u64), endurance: tier.endurance,
-        life_days: tier.life_days(),
+        life_days: tier.life_days(), found: found.listed, found_current: found.current, found_dirty: found.dirty,
+        found_older: found.older, found_unknown: found.unknown, found_lost: found.lost,
     };
     row.extend(tier.counters().map(|counter| (counter.name, V::from(counter.value))));
     row
