@@ -250,8 +250,8 @@ fn judge(results: &Results, steps: Steps) -> Findings {
         found.at_least(label, WARM, 0.5);
     }
     found.notes.push(
-        "The tier finds its pages by its inventory, and the log says which are current. A block cache is as warm as its \
-         journal says."
+        "The tier finds its pages by its inventory, and the log says which are current. A block cache is as warm as \
+         its journal says."
             .into(),
     );
     case::health(&mut found, results, &specified());
