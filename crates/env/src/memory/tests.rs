@@ -48,7 +48,7 @@ fn what_others_freed_counts_until_the_work_is_settled() {
     let shared = limit.clone();
     block_on(Meter::new(limit).over(pin!(async move {
         let handed_over = vec![0u8; 40 * MIB];
-        std::thread::spawn(move || drop(handed_over)).join().unwrap();
+        std::thread::scope(|threads| drop(threads.spawn(move || drop(handed_over))));
         yield_now().await;
         assert!(shared.taken() >= 38 * MIB as u64, "nothing tells whose it was");
         settled();
