@@ -106,6 +106,32 @@ fn a_cold_restart_is_cold() {
     }
 }
 
+/// A tier that becomes warm while it runs is found by the next start.
+#[test]
+fn warm_from_now_on() {
+    let mut current = 0;
+    for seed in 0..4 {
+        let cold = FlashConfig { restart: Restart::Cold, ..roomy(seed) };
+        let (images, state) = with_tier(cold, || {
+            let (world, db, model) = working(seed, 40);
+            let (config, device) = db.store().flash_config();
+            let warm = FlashConfig { restart: Restart::LazyVerification, ..config };
+            let store = db.store().clone();
+            world.sim.run(async move { store.set_flash(device, warm).await }).expect("a sound device");
+            work(&world, &db, &model, 20);
+            settle(&world, &db).unwrap();
+            let state = model.state_now();
+            world.sim.run(db.close()).expect("a clean shutdown");
+            (world.crash(Choice::None), state)
+        });
+        with_tier(roomy(seed), || {
+            let (.., found) = reopen(seed, images.clone(), std::slice::from_ref(&state));
+            current += found.current;
+        });
+    }
+    assert!(current > 0, "the tier is empty");
+}
+
 /// Crash after crash, also while it recovers. Returns how many frames were listed, and how many of them current.
 pub(crate) fn crashes_in_a_row(seed: u64) -> (u64, u64) {
     let (mut listed, mut current) = (0, 0);

@@ -15,12 +15,12 @@
 //! 4. `parts` changes only while no partition has frames. A task that looked at it before finds no frame, or looks
 //!    again (`allocate`).
 
-use super::inventory::write_superblock;
+use super::inventory::{superblocks, write_superblock};
 use super::layout::{self, ENTRIES, Superblock};
 use super::partition::frame_bytes;
 use super::trouble::Rot;
 use super::{FlashHome, FlashState, FrameId, PARTITION_FRAMES, PARTITIONS, Running, STRIPE};
-use crate::config::FlashConfig;
+use crate::config::{FlashConfig, Restart};
 use crate::error::{Result, StorageError};
 use crate::identity::{Identity, Role};
 use crate::sync::atomic::Ordering;
@@ -299,6 +299,7 @@ impl FlashHome {
             running.gate.frames = shape.frames();
             running.config.size = size;
         }
+        self.name_life(device, parts).await;
         self.wake_cleaner.notify_one();
         self.wake_keeper.notify_one();
         if shape.frames() < before {
@@ -313,6 +314,21 @@ impl FlashHome {
             }
         }
         Ok(())
+    }
+
+    /// A tier that a restart was not to find, and now is: its inventories count from this life on.
+    async fn name_life(&self, device: &DeviceRef, parts: u32) {
+        let life = self.life.load(Ordering::Acquire);
+        let warm = self.running.read().config.restart != Restart::Cold;
+        let Some(identity) = self.identity.get().filter(|_| warm && life != 0) else { return };
+        let known = superblocks(device, identity.database).await;
+        if known.iter().flatten().any(|superblock| superblock.life == life) {
+            return;
+        }
+        let next = Superblock { sequence: 0, life, ancestors: Vec::new(), parts };
+        if let Err(error) = write_superblock(device, identity.database, next, life).await {
+            tracing::warn!(device = device.name(), "after a restart the flash tier will be empty: {error}");
+        }
     }
 
     /// Leaves `each` frames in every partition: waits until the others are free.
