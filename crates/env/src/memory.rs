@@ -6,7 +6,8 @@
 //! 2. The allocator refuses nothing: a program cannot go on from there. Work that is about to take much asks first
 //!    ([`room`]), and long work asks again as it goes.
 //! 3. What a meter has taken up to [`FREE`] counts for nobody: small work never fails for what others take.
-//! 4. Work that holds nothing for long says so ([`settled`]): what it allocated and others have freed no longer counts.
+//! 4. Work that leaves it to others to free what it allocated says so ([`handed_over`]); those bytes count no longer. So
+//!    does work that holds nothing for long ([`settled`]): then all that it allocated no longer counts.
 //! 5. Where [`Counting`] is not the program's allocator, nothing is counted and there is room without end.
 //!
 //! What is not counted: memory that is mapped past the allocator (the buffer pool, thread stacks), and what tasks in
@@ -163,6 +164,18 @@ impl Drop for Meter {
 /// The work under way holds nothing for long, at the end of this poll (invariant 4).
 pub fn settled() {
     SETTLED.set(true);
+}
+
+/// Does `work`, and says how many bytes it has allocated on this thread and not freed.
+pub fn measured<T>(work: impl FnOnce() -> T) -> (T, i64) {
+    let before = NET.get();
+    let done = work();
+    (done, NET.get().wrapping_sub(before))
+}
+
+/// Others will free so many bytes that the work under way has allocated (invariant 4).
+pub fn handed_over(bytes: i64) {
+    count(-bytes);
 }
 
 /// Bytes that the work under way may still take; negative where it has taken too much already.

@@ -52,6 +52,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use terrace_engine::types::Zone;
 use terrace_engine::{Catalog, DataType, Datum, EngineError, Isolation, Result};
+use terrace_env::memory;
 use terrace_storage::{Reads, counting};
 
 /// As ReadyForQuery reports it.
@@ -272,9 +273,12 @@ impl Session {
         if let Some(known) = self.known(sql, types).await {
             return Ok(known);
         }
-        let heavy = self.heavy(sql)?;
-        let text: Arc<str> = sql.into();
-        let parsed = parse::statement(sql)?;
+        let mut heavy = self.heavy(sql)?;
+        let (parsed, allocated) = memory::measured(|| -> Result<_> { Ok((Arc::from(sql), parse::statement(sql)?)) });
+        let (text, parsed): (Arc<str>, _) = parsed?;
+        if let Some(heavy) = &mut heavy {
+            heavy.has_allocated(allocated);
+        }
         // Where there are parameters, it is told that they cannot be.
         let described = described || parsed.as_ref().is_some_and(|parsed| parsed.parameters > 0);
         let describing = if described { Describing::Alone } else { Describing::Later };

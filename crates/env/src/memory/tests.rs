@@ -43,6 +43,22 @@ fn what_a_poll_allocates_counts_until_it_is_freed() {
 }
 
 #[test]
+fn what_is_handed_over_no_longer_counts() {
+    let limit = Limit::new(Some(64 * MIB));
+    let shared = limit.clone();
+    block_on(Meter::new(limit).over(pin!(async move {
+        let (given, bytes) = measured(|| vec![0u8; 40 * MIB]);
+        assert_eq!(bytes, 40 * MIB as i64);
+        yield_now().await;
+        assert!(shared.taken() >= 38 * MIB as u64, "so far it is the work's own");
+        handed_over(bytes);
+        std::thread::scope(|threads| drop(threads.spawn(move || drop(given))));
+        yield_now().await;
+        assert_eq!(shared.taken(), 0);
+    })));
+}
+
+#[test]
 fn what_others_freed_counts_until_the_work_is_settled() {
     let limit = Limit::new(Some(64 * MIB));
     let shared = limit.clone();

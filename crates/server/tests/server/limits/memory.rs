@@ -61,3 +61,24 @@ async fn f3_long_parameters_have_room() {
     let row = c.query_one("SELECT v FROM b WHERE id = $1", &[&2]).await.unwrap();
     assert!(row.get::<_, Vec<u8>>(0) == bytes);
 }
+
+/// As a dump with INSERTs restores: others free the trees of long statements, so their memory counted for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn n122_long_statements_count_only_while_they_run() {
+    let mut db = database().await.limit_memory(256 << 20);
+    db.memory = Limit::new(Some(64 << 20));
+    let taken = db.memory.clone();
+    let server = Server::of(db, Limits::default()).await;
+    let c = server.client().await;
+    c.batch_execute("CREATE TABLE t (id int PRIMARY KEY, v text); BEGIN").await.unwrap();
+    let statement = |first: i32| {
+        let values: Vec<String> = (first..first + 1000).map(|id| format!("({id}, 'value {id}')")).collect();
+        format!("INSERT INTO t VALUES {}", values.join(", "))
+    };
+    for first in 0..100 {
+        c.batch_execute(&statement(first * 1000)).await.unwrap();
+    }
+    assert!(taken.taken() < 8 << 20, "{}", taken.taken());
+    c.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(rows(&c, "SELECT count(*) FROM t").await.unwrap(), ["100000"]);
+}
