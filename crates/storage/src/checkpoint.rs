@@ -69,10 +69,21 @@ impl Inner {
 
     /// Writes home what is dirty with a recLSN < `before`, syncs, records.
     async fn bring_home(&self, before: Lsn) -> Result<()> {
+        self.redo_ended().await?;
         self.write_until(before, usize::MAX, Reason::Checkpoint).await?;
         self.home.destage(before).await?;
         self.home.sync().await?;
         self.record_redo().await
+    }
+
+    /// The redo LSN cannot move before (recovery/on_demand.rs, invariant 2).
+    pub(crate) async fn redo_ended(&self) -> Result<()> {
+        let stop = || match self.failure() {
+            Some(e) => Err(e),
+            None if self.is_closing() => Err(StorageError::ShuttingDown),
+            None => Ok(()),
+        };
+        self.on_demand.finished(stop).await
     }
 
     /// Writes pages with recLSN < `before` home until none is left or `most` are written.
@@ -115,7 +126,8 @@ impl Inner {
         self.write_until(end, self.pace(debt), Reason::Age).await?;
         let recorded = self.log.redo_lsn();
         let below = self.flash.oldest_dirty();
-        let oldest = self.pool.min_rec_lsn().into_iter().chain(below).fold(end, Lsn::min);
+        let waiting = (self.on_demand.left() > 0).then_some(recorded);
+        let oldest = self.pool.min_rec_lsn().into_iter().chain(below).chain(waiting).fold(end, Lsn::min);
         let advance = oldest.0.saturating_sub(recorded.0);
         let now = self.env.now();
         let due = now.0 - last.0 >= self.config.checkpoint_interval.as_nanos() as u64;

@@ -142,8 +142,11 @@ pub enum Restart {
     /// It is discarded.
     Cold,
     /// It is kept: the log says which frames are current, and each is read and checked when it is wanted first, or when
-    /// recovery meets its page (thesis, section 4.3.4).
+    /// recovery meets its page (thesis, section 4.3.4). The log is repeated before the database opens.
     LazyVerification,
+    /// The same; and the log is repeated on a page when the page is wanted first. So the database opens when the log
+    /// has been read, with a tier or without one (`recovery::on_demand`).
+    Instant,
 }
 
 /// How pages that are part of scans are told from others (thesis, section 3.2.2).
@@ -201,8 +204,8 @@ pub enum Safeguard {
     Lives,
     /// The log is noted before frames are read (flash/attach.rs, invariant 2).
     Noting,
-    /// A page in memory is redone there, also where the tier has it (flash/attach.rs, invariant 5).
-    InMemory,
+    /// The redo LSN waits for pages that are redone on demand (recovery/on_demand.rs, invariant 2).
+    Waiting,
     /// R7.
     KeyStripes,
     /// R8.
@@ -253,7 +256,7 @@ impl Default for FlashConfig {
             classify: Classify::Declared,
             write_budget: None,
             endurance: None,
-            restart: Restart::LazyVerification,
+            restart: Restart::Instant,
         }
     }
 }

@@ -47,6 +47,7 @@ mod tune;
 mod write;
 
 pub use attach::Restored;
+pub(crate) use partition::Noted;
 pub use stats::{FlashCounter, FlashState, FlashStats};
 
 use crate::config::{FlashConfig, Safeguard, Safeguards, StorageConfig};
@@ -144,6 +145,8 @@ pub(crate) struct FlashHome {
     /// To where redo has repeated the log.
     redone_to: OnceLock<Lsn>,
     restored: Mutex<Restored>,
+    /// While frames are found: pages of which redo has passed over changes that no frame has.
+    missed: Mutex<Vec<PageId>>,
     keeping: tokio::sync::Mutex<Keeping>,
     /// Bytes of inventory that may be written.
     list_credit: AtomicU64,
@@ -224,6 +227,7 @@ impl FlashHome {
             floor: Mutex::new(Lsn(0)),
             redone_to: OnceLock::new(),
             restored: Mutex::default(),
+            missed: Mutex::default(),
             keeping: tokio::sync::Mutex::default(),
             list_credit: AtomicU64::new(0),
             round: config.writer_interval,

@@ -1,5 +1,6 @@
-//! Restart: double-write repair, redo by page ([`redo`]), pages made again from older log ([`remake`], which serves the
-//! running database too). Undo of losers is the engine's, with `undo`.
+//! Restart: double-write repair, redo by page ([`redo`]) before the opening ends or when a page is read ([`on_demand`]),
+//! pages made again from older log ([`remake`], which serves the running database too). Undo of losers is the engine's,
+//! with `undo`.
 //!
 //! Invariants:
 //! 1. Redo is idempotent: a page takes a batch only where its LSN is below the batch's end, and the control file moves
@@ -18,11 +19,14 @@
 //!    double-write area: there, invariant 5; the control file: there.)
 
 mod gather;
+mod on_demand;
 mod redo;
 mod remake;
+mod sweep;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use on_demand::OnDemand;
 pub(crate) use redo::{Tools, redo};
 pub(crate) use remake::{Base, Remaker, Wanted};
 
@@ -34,7 +38,8 @@ use crate::pool::Pool;
 use crate::progress::{RecoveryPhase, RecoveryProgress};
 use crate::types::*;
 use crate::{DeviceSet, StorageConfig};
-use gather::Change;
+use gather::{Change, Changes};
+use remake::is_decay;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use terrace_env::Env;
@@ -49,6 +54,8 @@ pub(crate) struct Redone {
     /// Where the log ends.
     pub(crate) end: Lsn,
     pub(crate) suspects: Suspects,
+    /// Pages that were not visited, and their changes (`on_demand`).
+    pub(crate) waiting: Vec<(PageId, Changes)>,
 }
 
 /// Restores torn pages from the double-write areas; syncs the data devices (invariant 3).
@@ -78,6 +85,11 @@ fn follow(bytes: &mut [u8], page: PageId, change: &Change<'_>, chained: bool) ->
     }
     apply_ops(bytes, page, change.ops, change.end)?;
     Ok(true)
+}
+
+/// Repeats all changes on their page; how many it had not.
+fn repeat(bytes: &mut [u8], page: PageId, changes: &Changes, chained: bool) -> Result<u64> {
+    changes.iter().try_fold(0, |count, change| Ok(count + u64::from(follow(bytes, page, &change, chained)?)))
 }
 
 /// Applies a block's ops and stamps the page LSN.

@@ -15,13 +15,13 @@ use crate::identity::{Identity, Role};
 use crate::log::{Log, LogUse};
 use crate::mtr::{LogPermit, Mtr};
 use crate::pool::Pool;
-use crate::recovery::{self, Redone, Suspects, Tools};
+use crate::recovery::{self, OnDemand, Redone, Suspects, Tools};
 use crate::space::Space;
 use crate::types::*;
 use crate::undo::UndoSpace;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use terrace_device::{DeviceRef, ErrorKind, IoBuf, MeteredDevice, Usage as IoUsage};
 use terrace_env::Env;
 
@@ -46,10 +46,12 @@ pub struct RecoveryReport {
     pub pages_redone: u64,
     /// Pages that the log since the redo LSN names.
     pub pages: u64,
+    /// Of these, pages whose changes are repeated when they are read.
+    pub pages_waiting: u64,
     pub torn_pages_restored: u64,
     /// Pages in use that were damaged, or whose last write was lost, made again from older log.
     pub pages_rebuilt: u64,
-    /// What was found in the flash tier; pages that redo left to it.
+    /// What was found in the flash tier; changed pages that it has in their newest version.
     pub tier: Restored,
     pub pages_left_in_tier: u64,
     /// How long it took.
@@ -71,8 +73,9 @@ pub(crate) struct Inner {
     pub(crate) log: Log,
     pub(crate) pool: Arc<Pool>,
     pub(crate) disk: Arc<DiskHome>,
-    /// What the pool asks; it passes on to the disk home.
+    /// The levels below the pool, the lowest first: each passes on to the one before it.
     pub(crate) flash: Arc<FlashHome>,
+    pub(crate) on_demand: Arc<OnDemand>,
     pub(crate) home: Arc<dyn Home>,
     pub(crate) control: tokio::sync::Mutex<ControlFile>,
     data: OnceLock<Space>,
@@ -200,9 +203,12 @@ impl Store {
             tier: &inner.flash,
             progress: &inner.config.progress,
             budget: inner.config.redo_memory,
+            on_demand: upto == Upto::End && inner.config.flash.restart == Restart::Instant,
         };
-        let redone = recovery::redo(tools, state.redo_lsn, upto, &mut report).await?;
+        let mut redone = recovery::redo(tools, state.redo_lsn, upto, &mut report).await?;
         report.redo_to = redone.end;
+        report.pages_waiting = redone.waiting.len() as u64;
+        inner.on_demand.hand_over(std::mem::take(&mut redone.waiting), (state.redo_lsn, redone.end));
         let newest = inner.disk.newest_seen();
         if !report.stopped_short {
             inner.log.check_end(redone.end, newest, &state).await?;
@@ -221,10 +227,12 @@ impl Store {
         let state = inner.control.lock().await.state;
         self.start_writer(&state).await?;
         report.tier = inner.flash.restored();
+        report.pages_left_in_tier = report.tier.dirty;
         if report.tier.listed > 0 {
-            let Restored { listed, current, dirty, older, unknown, lost, .. } = report.tier;
-            tracing::info!(listed, current, dirty, older, unknown, lost, "the flash tier is warm");
+            let Restored { listed, current, dirty, bases, older, unknown, .. } = report.tier;
+            tracing::info!(listed, current, dirty, bases, older, unknown, "the flash tier is warm");
         }
+        self.spawn("redo", finish_redo(Arc::downgrade(inner)));
         Ok(report)
     }
 
@@ -237,6 +245,7 @@ impl Store {
         if !inner.log.can_start().await? {
             // The log device is full. Nothing of the old log is needed once everything is home, and writing home needs
             // no log.
+            inner.on_demand.finish(&inner.pool, &inner.env).await?;
             while inner.pool.write_dirty(Lsn(u64::MAX), inner.config.write_group, Reason::Checkpoint).await? > 0 {}
             inner.flash.clean_all().await?;
             inner.home.sync().await?;
@@ -255,14 +264,15 @@ impl Store {
     /// Deals with the pages that redo could not follow (recovery invariant 2) and opens the tablespaces.
     async fn settle(&self, redone: Redone, redo: Lsn) -> Result<u64> {
         let inner = &self.0;
-        let Redone { end, suspects } = redone;
+        let Redone { end, suspects, .. } = redone;
         // Only extents of the data tablespace are dropped unwritten; its maps and the undo pages never are.
         let page_size = inner.config.page_size;
-        let (droppable, kept): (Suspects, Suspects) =
-            suspects.into_iter().partition(|(page, _)| page.space == DATA && !Space::is_map_page(page.no, page_size));
+        let may_be_dropped = |page: PageId| page.space == DATA && !Space::is_map_page(page.no, page_size);
+        let (droppable, kept): (Suspects, Suspects) = suspects.into_iter().partition(|(page, _)| may_be_dropped(*page));
         let (range, said) = ((redo, end), (&inner.env, &*inner.config.progress));
         let rebuilt = recovery::rebuild(&inner.pool, kept, range, said).await?;
         self.set_data(Space::open(self, DATA).await?);
+        inner.on_demand.set_used(|page| !may_be_dropped(page) || self.space(DATA).is_used(page.no));
         let used = droppable.into_iter().filter(|(page, _)| self.space(DATA).is_used(page.no)).collect();
         Ok(rebuilt + recovery::rebuild(&inner.pool, used, range, said).await?)
     }
@@ -276,7 +286,8 @@ impl Store {
     ) -> Store {
         let disk = Arc::new(DiskHome::new(&devices, &config, control.state.database, log.clone()));
         let flash = Arc::new(FlashHome::new(env.clone(), disk.clone(), &config, log.clone()));
-        let home: Arc<dyn Home> = flash.clone();
+        let on_demand = Arc::new(OnDemand::new(flash.clone(), config.page_size, config.safeguards));
+        let home: Arc<dyn Home> = on_demand.clone();
         let pool = Pool::new(env.clone(), &config, home.clone(), log.clone());
         let next = control.state.next_object;
         let inner = Inner {
@@ -289,6 +300,7 @@ impl Store {
             pool,
             disk,
             flash,
+            on_demand,
             home,
             control: tokio::sync::Mutex::new(control),
             data: OnceLock::new(),
@@ -309,7 +321,7 @@ impl Store {
         Store(inner, LogUse::Normal)
     }
 
-    /// Everything is redone: the flash tier and the background writer begin.
+    /// Nothing more is read of the log: the flash tier and the background writer begin.
     async fn start_writer(&self, state: &Control) -> Result<()> {
         self.0.flash.start(&identity(state), state.life, self.tier_device()).await?;
         self.0.log.attach();
@@ -453,6 +465,12 @@ impl Store {
         self.0.checkpoint().await
     }
 
+    /// Pages that the crash left behind their log, and that nobody has read since the opening: their changes are
+    /// repeated when they are read.
+    pub fn pages_waiting(&self) -> u64 {
+        self.0.on_demand.left()
+    }
+
     /// What checkpoints were recorded since opening.
     pub fn checkpoints(&self) -> CheckpointStatus {
         *self.0.checkpoints.lock()
@@ -515,6 +533,7 @@ impl Inner {
     pub(crate) fn fail(&self, why: StorageError) {
         self.log.fail(&why);
         let _ = self.failed.set(why); // The first reason stays.
+        self.on_demand.wake();
     }
 
     /// Wakes everybody who waits here; they learn why storage has stopped.
@@ -522,7 +541,7 @@ impl Inner {
         let _ = self.failed.set(why.clone()); // The first reason stays.
         self.disk.fail(why.clone());
         self.pool.fail(why);
-        self.flash.stop();
+        self.stop_homes();
     }
 
     fn stop(&self) {
@@ -532,6 +551,7 @@ impl Inner {
     }
 
     fn stop_homes(&self) {
+        self.on_demand.wake();
         self.flash.stop();
         self.disk.stop();
     }
@@ -553,6 +573,24 @@ impl Drop for Inner {
         self.log.stop();
         self.stop_homes();
     }
+}
+
+/// Redoes what nobody has asked for yet, and reads what the tier has not shown to be good.
+async fn finish_redo(store: Weak<Inner>) {
+    let Some(inner) = store.upgrade() else { return };
+    let (env, pool) = (inner.env.clone(), inner.pool.clone());
+    let (flash, on_demand) = (inner.flash.clone(), inner.on_demand.clone());
+    drop(inner); // A store that is dropped stops them.
+    flash.verify_found().await;
+    let (pages, began) = (on_demand.left(), env.now());
+    let ended = on_demand.finish(&pool, &env).await;
+    let millis = (env.now().0 - began.0) / 1_000_000;
+    match (ended, store.upgrade()) {
+        (Ok(()), _) if pages > 0 => tracing::info!(pages, millis, "redo has ended in the background"),
+        (Err(e), Some(inner)) if !inner.is_closing() => inner.fail(e),
+        _ => {}
+    }
+    on_demand.wake();
 }
 
 /// The life of a database with a flash tier that a restart is to find; else 0.

@@ -73,7 +73,8 @@ fn the_tier_is_warm() {
                 assert_eq!(now.state, FlashState::On, "seed {seed}: {now:?}");
                 assert!(found.dirty == 0 || !stop, "seed {seed}: everything was home: {found:?}");
                 assert_eq!((now.replayed, now.bad_frames), (0, 0), "seed {seed}: {now:?}");
-                (used, current, dirty) = (used + before.used, current + found.current, dirty + found.dirty);
+                let good = found.current + found.bases;
+                (used, current, dirty) = (used + before.used, current + good, dirty + found.dirty);
                 go_on(&world, &db, &state).unwrap();
             });
         }
@@ -172,9 +173,9 @@ fn crashes_in_a_row_leave_it_warm() {
     assert!(current > 0);
 }
 
-/// Recovery has much memory and gathers few changes at a time: pages are read along before the log is read to its end,
-/// and the tier has newer versions of some. Returns how many pages redo left to the tier.
-pub(crate) fn pages_read_along(seed: u64, safeguards: Safeguards) -> Result<u64, String> {
+/// Recovery has much memory and gathers few changes at a time, so it reads the log again and again, and visits pages of
+/// which the tier has versions. Returns of how many the tier had the newest, and a base.
+fn little_redo_memory(seed: u64) -> Result<(u64, u64), String> {
     let config = FlashConfig { write: WritePolicy::LazyCleaning, dirty_fraction: 1.0, ..roomy(2) };
     let log = |world: &mut World| (world.config.redo_bound, world.config.log_retention) = (1 << 20, 2 << 20);
     with_tier(config, || {
@@ -188,25 +189,70 @@ pub(crate) fn pages_read_along(seed: u64, safeguards: Safeguards) -> Result<u64,
         let state = model.state_now();
         drop(db);
         let images = world.crash([Choice::None, Choice::All][seed as usize % 2]);
-        let mut world = World::new(seed, Some(images), false).without(safeguards);
+        let mut world = World::new(seed, Some(images), false);
         log(&mut world);
         (world.config.pool_bytes, world.config.redo_memory) = (512 * 4096, 1 << 10 << (seed % 8));
         let (db, report) = world.open_reported().map_err(|e| e.to_string())?;
         let is = verify(&world, &db, &[state])?;
         go_on(&world, &db, &is)?;
-        Ok(report.storage.pages_left_in_tier)
+        Ok((report.storage.pages_left_in_tier, report.storage.tier.bases))
     })
 }
 
 #[test]
-fn pages_that_were_read_along_are_redone() {
-    let mut left = 0;
+fn pages_of_the_tier_are_redone_with_little_memory() {
+    let (mut left, mut bases) = (0, 0);
     for seed in seeds() {
         let _replay = Replay(seed);
-        left += pages_read_along(seed, Safeguards::default()).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        let (newest, older) = little_redo_memory(seed).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        (left, bases) = (left + newest, bases + older);
     }
-    println!("{left} pages were left to the tier");
-    assert!(left > 0 || !many_seeds());
+    println!("{left} pages were left to the tier, {bases} began with its version");
+    assert!(left > 0 && bases > 0 || !many_seeds());
+}
+
+/// Crash after crash while pages wait to be redone, and some have been changed anew. Returns how many waited.
+pub(crate) fn crashes_while_pages_wait(seed: u64, safeguards: Safeguards) -> Result<u64, String> {
+    with_tier(roomy(seed), || {
+        let (world, db, model) = working(seed, 30);
+        settle(&world, &db)?;
+        let mut state = model.state_now();
+        drop(db);
+        let mut images = world.crash(Choice::Random(seed));
+        let mut waited = 0;
+        for round in 0..4 {
+            let mut world = begin(seed * 4 + round, Some(images)).without(safeguards);
+            world.config.flash.restart = Restart::Instant;
+            world.config.redo_memory = 1 << 20;
+            let (db, report) = world.open_reported().map_err(|e| format!("round {round}: {e}"))?;
+            waited += report.storage.pages_waiting;
+            let model = Model::new(world.recorder.clone(), &state);
+            work(&world, &db, &model, (seed + round) as usize % 3);
+            let env = world.sim.env();
+            let nanos = env.random_u64() % 30_000_000;
+            world.sim.run(async move { env.sleep(Duration::from_nanos(nanos)).await });
+            settle(&world, &db)?;
+            state = model.state_now();
+            drop(db);
+            images = world.crash([Choice::Random(seed), Choice::None, Choice::All][seed as usize % 3]);
+        }
+        let world = begin(seed, Some(images)).without(safeguards);
+        let db = world.open().map_err(|e| e.to_string())?;
+        let is = verify(&world, &db, &[state])?;
+        go_on(&world, &db, &is)?;
+        Ok(waited)
+    })
+}
+
+#[test]
+fn pages_wait_through_crashes() {
+    let mut waited = 0;
+    for seed in seeds() {
+        let _replay = Replay(seed);
+        waited += crashes_while_pages_wait(seed, Safeguards::default()).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+    }
+    println!("{waited} pages waited");
+    assert!(waited > 0);
 }
 
 /// Images of the flash device, taken now and then while it works.

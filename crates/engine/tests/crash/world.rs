@@ -10,7 +10,7 @@ use terrace_device::latency::{Cost, Latency, Model as LatencyModel, Timer};
 use terrace_device::{DeviceRef, Guarantees, Image};
 use terrace_engine::{Database, EngineConfig, OpenReport, Result};
 use terrace_env::{Env, Sim};
-use terrace_storage::config::{PoolPolicy, Safeguards};
+use terrace_storage::config::{PoolPolicy, Restart, Safeguards};
 use terrace_storage::{DeviceSet, FlashConfig, StorageConfig};
 
 pub(crate) const NAMES: [&str; 6] = ["control", "log", "double-write", "data", "undo", "flash"];
@@ -143,6 +143,15 @@ pub(crate) fn engine_config() -> EngineConfig {
     EngineConfig { lock_timeout: Duration::from_secs(2), ..EngineConfig::default() }
 }
 
+/// Unless it is cold, a restart differs by seed too.
+fn restarting(seed: u64, flash: FlashConfig) -> FlashConfig {
+    let restart = match flash.restart {
+        Restart::Cold => Restart::Cold,
+        _ => [Restart::Instant, Restart::Instant, Restart::LazyVerification][seed as usize / 2 % 3],
+    };
+    FlashConfig { restart, ..flash }
+}
+
 /// Sizes differ by seed, so that different mechanisms are short of room.
 fn config(seed: u64) -> StorageConfig {
     let shape = SHAPE.get();
@@ -161,7 +170,7 @@ fn config(seed: u64) -> StorageConfig {
         write_group: 8,
         sharp_checkpoints: [true, false, false][seed as usize / 3 % 3],
         read_ahead: 4,
-        flash: TIER.with_borrow(|tier| tier.clone().unwrap_or_default()),
+        flash: restarting(seed, TIER.with_borrow(|tier| tier.clone().unwrap_or_default())),
         safeguards: shape.safeguards,
         redo_memory: [2, 16, 1024][seed as usize / 8 % 3] << 10,
         progress: Arc::default(),

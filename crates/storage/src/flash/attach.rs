@@ -1,13 +1,13 @@
 //! An opening with a tier that holds something: frames are found by its inventory, the log says which of
-//! them are current, and redo leaves alone what the tier has in its newest version.
+//! them are current, and redo begins with their versions of its pages.
 //!
 //! ```text
-//! attach: inventory -> frames   note: the log from its `since` on   end_finding   confirm: what redo meets   start
-//! OFF ------------------------> FINDING ----------------------------> RESTORING ----------------------------> ON
+//! attach: inventory -> frames   note: the log from its `since` on   end_finding   start   verify_found
+//! OFF ------------------------> FINDING ----------------------------> RESTORING ------> ON
 //! ```
 //!
 //! Source: thesis, sections 4.3.1 and 4.3.4.4 (lazy verification). Here the log decides what is current, also for clean
-//! frames; only frames of pages that redo meets are read before the opening ends, after a crash too.
+//! frames, and no frame is read for the opening's sake.
 //!
 //! Invariants:
 //! 1. Sectors count if they are of the life of the database that ended, or of one before it as the superblock has it;
@@ -18,16 +18,18 @@
 //!    met. A frame that the log does not reach back to is not current.
 //! 3. A page with a change from the redo LSN on counts as dirty, whatever the tier knew: its recLSN is the start of the
 //!    first such change. Any other page is home.
-//! 4. When redo has ended, each dirty frame was read and is good. So an opening depends on no bytes that it did not
-//!    see. Clean frames are read when they are wanted (`record`, invariant 3).
-//! 5. A page that is in memory is not confirmed: an older version may have been read along with others.
+//! 4. A frame is a *base* if redo has changes of its page that begin with exactly its version. The tier then knows the
+//!    page as it was before those changes: its frame is dirty if the page has other changes from the redo LSN on, and
+//!    clean otherwise. Who reads the page repeats the changes on it (`recovery`), and makes the frame void by that.
+//! 5. Nobody has read a frame when the opening ends. A clean one that holds something else is dropped; the page of a
+//!    dirty one is made again from the log since its recLSN, as when a frame decays later (`replay`). Dirty frames are
+//!    read soon (`verify_found`), so that what is bad is known while the log is near.
 //! 6. Nothing is written to the tier before the new life is about to be recorded, and no page enters it before it is
 //!    on.
 
 use super::inventory::superblocks;
 use super::layout::{self, ENTRIES, Inventory, SECTORS};
-use super::partition::Found;
-use super::record::FrameState;
+use super::partition::{Found, Noted};
 use super::tune::Shape;
 use super::{FlashHome, FlashState, FrameId, PARTITIONS, Running};
 use crate::config::{Restart, Safeguard};
@@ -38,7 +40,6 @@ use crate::log::history::{Index, Visitor};
 use crate::sync::atomic::Ordering;
 use crate::types::*;
 use futures::StreamExt;
-use rustc_hash::FxHashSet;
 use terrace_device::{DeviceRef, IoBuf, Purpose, SECTOR};
 
 /// Requests at a time.
@@ -52,15 +53,16 @@ pub struct Restored {
     /// Frames that are current, and of them those that the disk may have an older version of.
     pub current: u64,
     pub dirty: u64,
-    /// Why others were dropped: the log has a newer version (or redo brought the page into memory); their version is
-    /// not in the log; their bytes are something else.
+    /// Entries whose page has changed since: the log begins with them.
+    pub bases: u64,
+    /// Why others were dropped: the log has a newer version that does not begin with theirs; their version is not in
+    /// the log; their bytes are something else.
     pub older: u64,
     pub unknown: u64,
     pub lost: u64,
-    /// How long reading the inventory took, noting log that redo does not read, and reading frames.
+    /// How long reading the inventory took, and noting log that redo does not read.
     pub inventory_nanos: u64,
     pub noting_nanos: u64,
-    pub frames_nanos: u64,
 }
 
 struct Noting<'a>(&'a FlashHome);
@@ -71,7 +73,7 @@ impl Visitor for Noting<'_> {
             batch
                 .blocks()
                 .filter(|b| b.page != EVENT)
-                .for_each(|b| self.0.note(b.page, (batch.start, batch.end), false));
+                .for_each(|b| self.0.note(b.page, Noted { start: batch.start, end: batch.end, redo: None }));
         }
         Ok(())
     }
@@ -176,38 +178,58 @@ impl FlashHome {
     /// Notes the log from `from` to `to`, by segments' indexes where they have some; false where it has not got it all.
     async fn note_log(&self, from: Lsn, to: Lsn) -> bool {
         let wanted = |index: Index<'_>| {
-            index.iter().for_each(|&(page, last)| self.note(page, (last, last), false));
+            index.iter().for_each(|&(page, last)| self.note(page, Noted { start: last, end: last, redo: None }));
             false
         };
         self.log.walk(from, to, &wanted, &mut Noting(self)).await.unwrap_or(false)
     }
 
-    /// A batch from `start` to `end` changes the page. `redo`: redo repeats it. In the log's order.
-    pub(crate) fn note(&self, page: PageId, span: (Lsn, Lsn), redo: bool) {
-        let finding = page.space == DATA && self.state() == FlashState::Finding;
-        if finding && self.safeguards.has(Safeguard::Noting) && self.part(page).lock().note(page, span, redo) {
+    /// A batch changes the page. In the log's order.
+    pub(crate) fn note(&self, page: PageId, batch: Noted) {
+        if page.space != DATA || !self.is_finding() || !self.safeguards.has(Safeguard::Noting) {
+            return;
+        }
+        let dropped = self.part(page).lock().note(page, batch);
+        if let Some(missed) = dropped {
             self.count_restored(|r| r.older += 1);
+            self.missed.lock().extend(missed.then_some(page));
         }
     }
 
-    /// The log ends here, and all of it was noted: from now on frames are read.
-    pub(crate) fn end_finding(&self, end: Lsn) {
+    /// Frames were found, and the log has not been noted to its end.
+    pub(crate) fn is_finding(&self) -> bool {
+        self.state() == FlashState::Finding
+    }
+
+    /// Whether the tier has the page with its changes up to `end`, in a frame that this opening has found: redo need
+    /// not repeat those.
+    pub(crate) fn found_with(&self, page: PageId, end: Lsn) -> bool {
+        let known = matches!(self.state(), FlashState::Finding | FlashState::Restoring);
+        page.space == DATA && known && self.part(page).lock().found_with(page, end)
+    }
+
+    /// The log ends here, and all of it was noted: from now on frames are read. Returns the pages of which redo has
+    /// passed over changes (`found_with`) that no frame has after all.
+    pub(crate) fn end_finding(&self, end: Lsn) -> Vec<PageId> {
+        let _ = self.redone_to.set(end); // Once: a store is opened once.
+        let mut missed = std::mem::take(&mut *self.missed.lock());
         if self.state() != FlashState::Finding {
-            return;
+            return missed;
         }
         let floor = match self.safeguards.has(Safeguard::Noting) {
             true => *self.floor.lock(),
             false => end,
         };
-        let _ = self.redone_to.set(end); // Once: a store is opened once.
         let mut restored = *self.restored.lock();
         for partition in &self.partitions {
-            partition.lock().end_finding(floor, end, |found| match found {
+            let tell = |found| match found {
                 Found::Clean => restored.current += 1,
                 Found::Dirty => (restored.current, restored.dirty) = (restored.current + 1, restored.dirty + 1),
+                Found::Base => restored.bases += 1,
                 Found::Older => restored.older += 1,
                 Found::Unknown => restored.unknown += 1,
-            });
+            };
+            missed.extend(partition.lock().end_finding(floor, end, tell));
         }
         *self.restored.lock() = restored;
         if restored.unknown > 0 {
@@ -215,54 +237,26 @@ impl FlashHome {
             tracing::warn!(frames, %end, "the flash tier has versions of pages that the log has not; they are dropped");
         }
         self.state.store(FlashState::Restoring as u8, Ordering::Release);
+        missed
     }
 
-    /// Those of the pages that the tier has in their newest version, and which nobody else has: their frames are read
-    /// now. Frames that hold something else, or cannot be read, are dropped. (What was read before the device died is
-    /// made again from the log, as when it dies later.)
-    pub(crate) async fn confirm(&self, pages: impl Iterator<Item = PageId>) -> FxHashSet<PageId> {
-        let mut confirmed = FxHashSet::default();
-        if !matches!(self.state(), FlashState::Restoring | FlashState::Failed) {
-            return confirmed;
-        }
-        let began = self.env.now();
+    /// Reads the dirty frames that this opening has found and nobody has read yet, in the device's order (invariant 5).
+    /// The cleaner brings home the pages of those that are bad.
+    pub(crate) async fn verify_found(&self) {
         let mut unread = Vec::new();
-        for page in pages.filter(|page| page.space == DATA) {
-            let part = self.partition_of(page);
-            let partition = self.partition(part).lock();
-            let Some(frame) = partition.find(page) else { continue };
-            let record = partition.record(frame);
-            match record.state() {
-                FrameState::Dirty if record.is_unread() => unread.push((FrameId { part, frame }, page, record.lsn())),
-                FrameState::Dirty => drop(confirmed.insert(page)),
-                _ => {} // Kept for a page that redo has changed in memory.
-            }
+        for part in 0..self.parts.load(Ordering::Acquire) {
+            let dirty = self.partition(part).lock().unread_dirty();
+            unread.extend(dirty.into_iter().map(|(frame, page)| (FrameId { part, frame }, page)));
         }
-        unread.sort_unstable_by_key(|(at, ..)| self.number(*at));
-        let mut read = futures::stream::iter(unread)
-            .map(|(at, page, lsn)| async move { (at, page, self.read_found(at, page, lsn).await) })
-            .buffer_unordered(IN_FLIGHT);
-        while let Some((at, page, good)) = read.next().await {
-            let mut partition = self.partition(at.part).lock();
-            if good {
-                partition.set_read(at.frame);
-                confirmed.insert(page);
-            } else {
-                partition.lose(at.frame);
-            }
-        }
-        drop(read);
-        self.count_restored(|r| r.frames_nanos += self.env.now().0 - began.0);
-        confirmed
-    }
-
-    async fn read_found(&self, at: FrameId, page: PageId, lsn: Lsn) -> bool {
-        self.read_frame(at, page, (lsn, true)).await.is_some()
-    }
-
-    /// Invariant 4: dirty pages whose frames redo has not asked for. There are none.
-    pub(crate) fn unconfirmed(&self) -> Vec<PageId> {
-        self.partitions.iter().flat_map(|partition| partition.lock().unread_dirty()).collect()
+        unread.sort_unstable_by_key(|(at, _)| self.number(*at));
+        futures::stream::iter(unread)
+            .for_each_concurrent(IN_FLIGHT, |(at, page)| async move {
+                if self.is_on() && !self.verify(at, page).await {
+                    self.urgent.lock().push(at);
+                    self.wake_cleaner.notify_one();
+                }
+            })
+            .await;
     }
 
     /// Frames, and nothing in them.

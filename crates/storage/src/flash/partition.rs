@@ -20,8 +20,9 @@ mod shape;
 use super::record::{FrameState, NONE, Record};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::types::{Lsn, PageId};
-use inventory::Sector;
+pub(crate) use inventory::Noted;
 pub(super) use inventory::{Due, Found};
+use inventory::{Said, Sector};
 use std::sync::Arc;
 use terrace_policy::Class;
 use terrace_policy::flash::{FlashOrder, FlashReplacement};
@@ -56,8 +57,8 @@ pub(super) struct Partition {
     totals: Arc<Totals>,
     /// Of the inventory on the device.
     sectors: Vec<Sector>,
-    /// While frames are being found: those whose version was met in the log. Else empty.
-    met: Vec<bool>,
+    /// While frames are being found: what the log has said of each. Else empty.
+    said: Vec<Said>,
 }
 
 /// What a frame holds when its write has ended.
@@ -115,7 +116,7 @@ impl Partition {
             risen: None,
             totals,
             sectors: Vec::new(),
-            met: Vec::new(),
+            said: Vec::new(),
         }
     }
 

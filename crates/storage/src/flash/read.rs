@@ -152,6 +152,24 @@ impl FlashHome {
         None
     }
 
+    /// Whether a dirty frame that this opening has found holds what it should; true if it is not that any more. It does
+    /// not count as a use of the page.
+    pub(super) async fn verify(&self, at: FrameId, page: PageId) -> bool {
+        let held = {
+            let mut partition = self.partition(at.part).lock();
+            let record = partition.record(at.frame);
+            let wanted = partition.find(page) == Some(at.frame) && record.is_unread();
+            let lsn = record.lsn();
+            let (true, Some(dirty)) = (wanted, partition.pin(at.frame)) else { return true };
+            Held { home: self, page, at, lsn, unread: true, dirty, class: Class::Random, hit: false }
+        };
+        let good = self.read_frame(at, page, (held.lsn, true)).await.is_some();
+        if good {
+            self.partition(at.part).lock().set_read(at.frame);
+        }
+        good
+    }
+
     async fn read_held(&self, mut held: Held<'_>, access: Access) -> Result<Fetched> {
         let page = held.page;
         let read = {

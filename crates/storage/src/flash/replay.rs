@@ -53,7 +53,7 @@ impl Stuck {
 
 impl FlashHome {
     /// The newest versions of dirty pages, sealed, with the log durable up to them; each with its recLSN.
-    pub(super) async fn replay(&self, pages: &[(PageId, Lsn)]) -> Vec<Result<IoBuf>> {
+    pub(crate) async fn replay(&self, pages: &[(PageId, Lsn)]) -> Vec<Result<IoBuf>> {
         let made = self.replay_all(pages).await;
         match made.iter().find_map(|page| page.as_ref().err()) {
             None => *self.stuck.lock() = Stuck::default(),

@@ -3,7 +3,7 @@
 mod flow;
 pub(crate) mod home;
 
-use crate::flash::partition::{Cleaned, Due, Found, Partition, Totals, Written, frame_bytes};
+use crate::flash::partition::{Cleaned, Due, Found, Noted, Partition, Totals, Written, frame_bytes};
 use crate::flash::record::FrameState;
 use crate::flash::tune::Shape;
 use crate::types::*;
@@ -265,31 +265,54 @@ fn the_log_says_which_found_frames_are_current() {
     let totals = Arc::new(Totals::default());
     let mut part = Partition::new(totals.clone());
     part.set_order(FlashOrder::Lru2);
-    part.grow(8);
-    for (frame, no, lsn) in [(0, 1, 100), (2, 1, 110), (3, 2, 50), (4, 3, 120), (5, 4, 60), (6, 5, 20), (7, 6, 115)] {
+    part.grow(13);
+    let versions = [(0, 1, 100), (2, 1, 110), (3, 2, 50), (4, 3, 120), (5, 4, 60), (6, 5, 20), (7, 6, 115)];
+    for (frame, no, lsn) in
+        versions.into_iter().chain([(8, 7, 55), (9, 8, 57), (10, 9, 58), (11, 10, 59), (12, 11, 75)])
+    {
         assert!(part.find_again(frame, page(no), Lsn(lsn)), "page {no}");
     }
     assert!(!part.find_again(1, page(1), Lsn(109)), "an older version");
     assert!(!part.find_again(7, page(7), Lsn(1)), "the frame is another's");
-    assert!(!part.find_again(8, page(8), Lsn(1)), "there is no such frame");
-    assert!(!part.note(page(1), (Lsn(95), Lsn(100)), false), "below the redo LSN");
-    assert!(part.note(page(2), (Lsn(70), Lsn(80)), true), "newer than the frame");
-    assert!(!part.note(page(1), (Lsn(105), Lsn(110)), true));
+    assert!(!part.find_again(13, page(13), Lsn(1)), "there is no such frame");
+    let batch = |start, end, redo: Option<Option<u64>>| {
+        let redo = redo.map(|before| before.map(Lsn));
+        Noted { start: Lsn(start), end: Lsn(end), redo }
+    };
+    assert_eq!(part.note(page(1), batch(95, 100, None)), None, "below the redo LSN");
+    assert_eq!(part.note(page(2), batch(70, 80, Some(Some(60)))), Some(false), "the frame lacks what was before");
+    assert_eq!(part.note(page(1), batch(105, 110, Some(Some(100)))), None);
+    // Bases: the log goes on from their version, which it has, or which is home.
+    for (no, start, end, before) in [(7, 70, 80, 55), (7, 80, 90, 80), (8, 56, 57, 30), (8, 80, 90, 57)] {
+        assert_eq!(part.note(page(no), batch(start, end, Some(Some(before)))), None);
+    }
+    assert!(part.found_with(page(8), Lsn(57)) && !part.found_with(page(8), Lsn(90)));
+    // Not those: it goes on below the redo LSN, or begins afresh, or goes on from another version than it should.
+    assert_eq!(part.note(page(9), batch(80, 90, None)), Some(false));
+    assert_eq!(part.note(page(10), batch(80, 90, Some(None))), Some(false));
+    assert_eq!(part.note(page(11), batch(60, 70, Some(Some(30)))), None, "it may be met yet");
+    assert_eq!(part.note(page(11), batch(80, 90, Some(Some(70)))), Some(true));
+    assert_eq!(part.note(page(3), batch(60, 70, Some(Some(30)))), None, "it may be met yet");
     assert_eq!(part.invalidate(page(6), true), Some(None), "redo has changed it in memory");
     let mut found = Vec::new();
-    part.end_finding(Lsn(55), Lsn(115), |what| found.push(what));
-    assert_eq!(found, [Found::Dirty, Found::Unknown, Found::Unknown, Found::Clean, Found::Older]);
+    let missed = part.end_finding(Lsn(55), Lsn(115), |what| found.push(what));
+    assert_eq!(missed, [page(3)], "redo has passed over a change of it");
+    let bases = [Found::Base, Found::Base];
+    assert_eq!(
+        found,
+        [&[Found::Dirty, Found::Unknown, Found::Unknown, Found::Clean, Found::Older], &bases[..]].concat()
+    );
     part.assert_sound();
-    assert_eq!((totals.used.load(Ordering::Acquire), part.oldest_dirty()), (2, Some(Lsn(105))));
+    assert_eq!((totals.used.load(Ordering::Acquire), part.oldest_dirty()), (4, Some(Lsn(56))));
     assert_eq!((part.find(page(1)), part.find(page(5))), (Some(2), Some(6)));
-    assert_eq!(part.unread_dirty(), [page(1)]);
+    assert_eq!(part.unread_dirty(), [(9, page(8)), (2, page(1))]);
     part.set_read(2);
-    assert_eq!(part.unread_dirty(), []);
+    assert_eq!(part.unread_dirty(), [(9, page(8))]);
     // What it says is what is there; a sector that has not changed is written again only when it is old.
     let due = |old, changed| Due { old: Lsn(old), changed };
     assert_eq!(part.next_due(0, due(50, true)), None, "nothing has entered since");
     let listed: Vec<_> = part.list(0, Lsn(40)).into_iter().flatten().collect();
-    assert_eq!(listed, [(page(1), Lsn(110)), (page(5), Lsn(20))]);
+    assert_eq!(listed, [(page(1), Lsn(110)), (page(5), Lsn(20)), (page(7), Lsn(55)), (page(8), Lsn(57))]);
     assert_eq!((part.next_due(0, due(40, true)), part.next_due(0, due(41, false))), (None, Some(0)));
     part.unlisted(0);
     assert_eq!(part.next_due(0, due(0, true)), Some(0));

@@ -3,20 +3,21 @@
 //!
 //! ```text
 //! pages  .....[ gathered ............. ][ let go ............................]
-//!             from                      beyond(): where the next reading of the log begins
+//!                     ^ set aside       beyond: left for the next reading of the log, as is what was set aside
 //! ```
 //!
 //! Invariants:
 //! 1. What is gathered of a page is all of it, from where the reading began, or from its last fresh beginning, or from
 //!    what `take` gave out.
-//! 2. When the budget is exceeded the owner takes everything out, or has the pages with the highest addresses let go.
-//!    Those below `beyond` are complete at the reading's end.
+//! 2. When the budget is exceeded the owner takes everything out, or has pages set aside, or has those with the highest
+//!    addresses let go. `left` names them; all others are complete at the reading's end.
 
 use crate::bytes::{FromBytes, IntoBytes, U32, U64, layout};
 use crate::log::batch::{Batch, Block};
 use crate::log::history::starts_afresh;
 use crate::types::{Lsn, PageId};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 
 /// What a page costs besides its changes, about.
 const ENTRY: usize = 96;
@@ -117,24 +118,39 @@ pub(crate) enum Pushed {
     Full,
 }
 
-/// The changes of all pages of a range.
+/// Pages that are left for another reading of the log.
+#[derive(Clone, Default)]
+pub(crate) struct Left {
+    /// All from here on.
+    beyond: Option<PageId>,
+    aside: BTreeSet<PageId>,
+}
+
+impl Left {
+    pub(crate) fn has(&self, page: PageId) -> bool {
+        self.beyond.is_some_and(|beyond| page >= beyond) || self.aside.contains(&page)
+    }
+}
+
+/// The changes of pages.
 pub(crate) struct Gathered {
     budget: usize,
     used: usize,
-    /// Pages below are not wanted.
-    from: Option<PageId>,
-    beyond: Option<PageId>,
+    /// `None`: all pages.
+    wanted: Option<Left>,
+    /// Of those, not these.
+    left: Left,
     pages: FxHashMap<PageId, Changes>,
 }
 
 impl Gathered {
-    pub(crate) fn new(budget: usize, from: Option<PageId>) -> Gathered {
-        Gathered { budget, used: 0, from, beyond: None, pages: FxHashMap::default() }
+    pub(crate) fn new(budget: usize, wanted: Option<Left>) -> Gathered {
+        Gathered { budget, used: 0, wanted, left: Left::default(), pages: FxHashMap::default() }
     }
 
-    /// Whether a page is in the range that is being gathered.
+    /// Whether a page is one of those that are being gathered.
     pub(crate) fn wants(&self, page: PageId) -> bool {
-        self.from.is_none_or(|from| page >= from) && self.beyond.is_none_or(|beyond| page < beyond)
+        self.wanted.as_ref().is_none_or(|wanted| wanted.has(page)) && !self.left.has(page)
     }
 
     #[cfg(test)]
@@ -142,9 +158,33 @@ impl Gathered {
         self.used
     }
 
-    /// The first page that was let go.
-    pub(crate) fn beyond(&self) -> Option<PageId> {
-        self.beyond
+    /// What the next reading has to gather, if there is one.
+    pub(crate) fn left(&self) -> Option<Left> {
+        let Left { beyond, aside } = &self.left;
+        let mut left = Left { beyond: *beyond, aside: aside.clone() };
+        if let (Some(wanted), Some(from)) = (&self.wanted, beyond) {
+            // Of those that this reading did not want, none is left.
+            left.beyond = wanted.beyond.map(|beyond| beyond.max(*from));
+            left.aside.extend(wanted.aside.range(from..));
+        }
+        (left.beyond.is_some() || !left.aside.is_empty()).then_some(left)
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.used > self.budget
+    }
+
+    /// Leaves the pages with very many changes for the next reading.
+    pub(crate) fn set_hot_aside(&mut self) {
+        let hot = |changes: &Changes| changes.bytes.len() > self.budget / HOT_PART;
+        let pages: Vec<PageId> = self.pages.iter().filter(|(_, c)| hot(c)).map(|(page, _)| *page).collect();
+        pages.into_iter().for_each(|page| self.set_aside(page));
+    }
+
+    /// Leaves a page for the next reading.
+    pub(crate) fn set_aside(&mut self, page: PageId) {
+        self.take(page);
+        self.left.aside.insert(page);
     }
 
     /// Adds a change of a page that is wanted.
@@ -154,7 +194,7 @@ impl Gathered {
         changes.push(start, change);
         let hot = changes.bytes.len() > self.budget / HOT_PART;
         self.used = self.used - before + changes.cost();
-        match self.used > self.budget {
+        match self.is_full() {
             _ if hot => Pushed::Hot,
             true => Pushed::Full,
             false => Pushed::Fits,
@@ -174,7 +214,7 @@ impl Gathered {
             kept > keep
         });
         let Some(&(cut, _)) = cut else { return };
-        self.beyond = Some(cut);
+        self.left.beyond = Some(cut);
         self.pages.retain(|page, _| *page < cut);
         self.pages.shrink_to_fit();
         self.used = self.pages.values().map(Changes::cost).sum();

@@ -249,7 +249,7 @@ impl Inner {
 }
 
 /// Whether this is wrong with a page's bytes, so that the log alone may make it.
-fn is_decay(error: &StorageError) -> bool {
+pub(super) fn is_decay(error: &StorageError) -> bool {
     match error {
         StorageError::BadPage { why, .. } => why.is_decay(),
         StorageError::LostWrite { .. } => true,

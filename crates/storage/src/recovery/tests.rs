@@ -3,6 +3,7 @@
 use super::gather::{Changes, Gathered, Pushed};
 use super::*;
 use crate::backup::Upto;
+use crate::config::Restart;
 use crate::control::ControlFile;
 use crate::log::Log;
 use crate::log::batch::EVENT;
@@ -39,7 +40,9 @@ impl Machine {
             "log" => log_ref.clone(),
             other => device(other),
         });
+        let flash = crate::FlashConfig { restart: Restart::LazyVerification, ..Default::default() };
         let config = StorageConfig {
+            flash,
             page_size: PAGE,
             pool_bytes: pool_pages * PAGE,
             segment_size: 64 << 10,
@@ -167,13 +170,16 @@ fn same_pages(sim: &Sim, st: &Store, expected: &BTreeMap<PageId, Vec<u8>>, what:
     }
 }
 
-/// Whatever the pool, the budget, the state of the disk: the pages are those that the log makes in its order.
+/// Whatever the pool, the budget, the state of the disk, before the opening ends or on demand: the pages are those that
+/// the log makes in its order.
 #[test]
 fn redo_by_page_makes_what_redo_in_log_order_makes() {
-    for seed in 0..48 {
+    let mut waiting = 0;
+    for seed in 0..96 {
         let (pool, memory) =
-            ([16, 24, 64, 400][seed as usize % 4], [1 << 10, 6 << 10, 64 << 10][seed as usize / 4 % 3]);
-        let machine = Machine::new(pool, memory);
+            ([16, 24, 64, 400][seed as usize % 4], [1 << 10, 6 << 10, 64 << 10, 1 << 20][seed as usize / 4 % 4]);
+        let mut machine = Machine::new(pool, memory);
+        machine.config.flash.restart = [Restart::LazyVerification, Restart::Instant][seed as usize / 16 % 2];
         let checkpoint = if seed % 2 == 0 { 150 } else { usize::MAX };
         let pages = machine.work(seed, 60 + seed as usize, 400, checkpoint);
         let (expected, _) = machine.in_log_order(Lsn(u64::MAX));
@@ -183,6 +189,7 @@ fn redo_by_page_makes_what_redo_in_log_order_makes() {
         }
         let (sim, st, report) = machine.open(seed, Upto::End);
         assert!(report.pages > 0 && report.pages <= expected.len() as u64, "{what}: {report:?}");
+        waiting += report.pages_waiting;
         same_pages(&sim, &st, &expected, &what);
         // Killed again at once: what lay in memory alone is repeated.
         drop(st);
@@ -190,6 +197,34 @@ fn redo_by_page_makes_what_redo_in_log_order_makes() {
         let (sim, st, _) = machine.open(seed + 1, Upto::End);
         same_pages(&sim, &st, &expected, &what);
     }
+    assert!(waiting > 500, "{waiting} pages were redone on demand");
+}
+
+/// An opening reads the log and hardly a page; a page is redone when it is wanted, and all of them in the background.
+/// Until then the redo LSN stays, and a crash repeats everything.
+#[test]
+fn pages_are_redone_on_demand() {
+    let mut machine = Machine::new(400, 1 << 20);
+    let pages = machine.work(5, 300, 2000, 1);
+    let (expected, _) = machine.in_log_order(Lsn(u64::MAX));
+    machine.config.flash.restart = Restart::Instant;
+    let before = machine.data.stats();
+    let (sim, st, report) = machine.open(6, Upto::End);
+    let read = machine.data.stats().reads - before.reads;
+    assert!(report.pages_waiting >= pages.len() as u64 && read < 5, "{read} reads for the opening: {report:?}");
+    let redo = st.log().redo_lsn();
+    let (one, bytes) = expected.last_key_value().expect("there are pages");
+    same_pages(&sim, &st, &BTreeMap::from([(*one, bytes.clone())]), "the page that is wanted");
+    assert_eq!(st.log().redo_lsn(), redo);
+    let left = st.clone();
+    sim.run(async move { left.checkpoint().await }).expect("it waits for the rest");
+    assert!(st.log().redo_lsn() > redo && st.pages_waiting() == 0);
+    same_pages(&sim, &st, &expected, "all pages");
+    drop(st);
+    sim.crash();
+    let (sim, st, report) = machine.open(7, Upto::End);
+    assert_eq!(report.pages_waiting, 0, "everything was home: {report:?}");
+    same_pages(&sim, &st, &expected, "after the checkpoint");
 }
 
 /// A stop in the middle of the log is found before a page is touched.
@@ -274,7 +309,7 @@ fn gather_all(budget: usize, changes: &[(PageId, Lsn, Lsn)]) -> (Vec<(PageId, Ve
             }
             assert!(gathered.used() <= budget + budget / 8, "{} bytes in {budget}", gathered.used());
         }
-        from = gathered.beyond();
+        from = gathered.left();
         for (page, changes) in gathered.take_all() {
             let mut all = early.remove(&page).unwrap_or_default();
             all.extend(ends(&changes));

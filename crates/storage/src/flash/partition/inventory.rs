@@ -3,6 +3,10 @@
 //!
 //! Frames that are *found* stand in the state READY until all of the log was noted. Nobody reads them until then, and
 //! they are in no replacement order.
+//!
+//! Invariants:
+//! 1. A frame of an older version is kept as a *base* if the log goes on from exactly that version: recovery has the
+//!    page's later changes. The tier itself then knows the page as it was before them.
 
 use super::Partition;
 use crate::flash::layout::ENTRIES;
@@ -28,6 +32,26 @@ pub(in crate::flash) struct Due {
     pub(in crate::flash) changed: bool,
 }
 
+/// What a batch does to a page.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Noted {
+    pub(crate) start: Lsn,
+    pub(crate) end: Lsn,
+    /// If redo repeats it, the disk need not have it. Then: the page's LSN before it; `None` if it needs no earlier
+    /// content.
+    pub(crate) redo: Option<Option<Lsn>>,
+}
+
+/// What the log has said of a frame that was found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Said {
+    Nothing,
+    /// Its version was met.
+    Met,
+    /// The page goes on from its version (invariant 1).
+    Base,
+}
+
 /// What became of a frame that was found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::flash) enum Found {
@@ -35,6 +59,8 @@ pub(in crate::flash) enum Found {
     Clean,
     /// The disk may have an older version.
     Dirty,
+    /// The log has newer changes, which begin with its version (invariant 1).
+    Base,
     /// The log has a newer version, or the page was needed otherwise.
     Older,
     /// Its version is not in the log.
@@ -93,10 +119,10 @@ impl Partition {
             }
             self.unfound(other);
         }
-        if self.met.is_empty() {
-            self.met = vec![false; self.records.len()];
+        if self.said.is_empty() {
+            self.said = vec![Said::Nothing; self.records.len()];
         }
-        self.met[frame as usize] = false;
+        self.said[frame as usize] = Said::Nothing;
         self.totals.used.fetch_add(1, Ordering::AcqRel);
         self.at(frame).allocate(page, lsn);
         self.index(frame);
@@ -112,26 +138,42 @@ impl Partition {
         self.totals.used.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// A batch from `start` to `end` changes the page; in the log's order. `redo`: it counts as repeated, so the disk
-    /// need not have it. Whether a frame was found to be older.
-    pub(in crate::flash) fn note(&mut self, page: PageId, (start, end): (Lsn, Lsn), redo: bool) -> bool {
-        let Some(frame) = self.find(page) else { return false };
-        let lsn = self.record(frame).lsn();
-        if end > lsn {
-            self.unfound(frame);
-            return true;
+    /// A batch changes the page; in the log's order. `Some`: its frame is of no use, after all; and whether redo has
+    /// passed over changes that it was to have.
+    pub(in crate::flash) fn note(&mut self, page: PageId, batch: Noted) -> Option<bool> {
+        let frame = self.find(page)?;
+        let (lsn, said) = (self.record(frame).lsn(), self.said[frame as usize]);
+        if batch.end > lsn {
+            let goes_on = batch.redo.flatten().is_some_and(|before| before == lsn || said != Said::Nothing);
+            if !goes_on {
+                let begins_afresh = batch.redo == Some(None);
+                let missed = self.record(frame).at != super::NONE && !begins_afresh;
+                self.unfound(frame);
+                return Some(missed);
+            }
+            self.said[frame as usize] = Said::Base;
+            return None;
         }
-        self.met[frame as usize] |= end == lsn;
-        if redo && self.record(frame).at == super::NONE {
-            self.at(frame).set_rec(start);
+        if batch.end == lsn {
+            self.said[frame as usize] = Said::Met;
+        }
+        if batch.redo.is_some() && self.record(frame).at == super::NONE {
+            self.at(frame).set_rec(batch.start);
             self.dirty_push(frame);
         }
-        false
+        None
     }
 
-    /// All of the log from `floor` to its end was noted: the frames that hold what they should can be read.
-    pub(in crate::flash) fn end_finding(&mut self, floor: Lsn, end: Lsn, mut tell: impl FnMut(Found)) {
-        let met = std::mem::take(&mut self.met);
+    /// Whether the page's frame, which an opening has found, has its changes up to `end`.
+    pub(in crate::flash) fn found_with(&self, page: PageId, end: Lsn) -> bool {
+        self.find(page).is_some_and(|frame| self.record(frame).lsn() >= end)
+    }
+
+    /// All of the log from `floor` to its end was noted: the frames that hold what they should can be read. Returns the
+    /// pages of which redo has passed over changes that no frame has.
+    pub(in crate::flash) fn end_finding(&mut self, floor: Lsn, end: Lsn, mut tell: impl FnMut(Found)) -> Vec<PageId> {
+        let mut missed = Vec::new();
+        let said = std::mem::take(&mut self.said);
         for frame in 0..self.frames() {
             let record = self.record(frame);
             let (page, lsn) = (record.page(), record.lsn());
@@ -141,7 +183,8 @@ impl Partition {
                     self.totals.used.fetch_sub(1, Ordering::AcqRel);
                     tell(Found::Older);
                 }
-                FrameState::Ready if lsn > end || lsn > floor && !met[frame as usize] => {
+                FrameState::Ready if lsn > end || lsn > floor && said[frame as usize] == Said::Nothing => {
+                    missed.extend((record.at != super::NONE).then_some(page));
                     self.unfound(frame);
                     tell(Found::Unknown);
                 }
@@ -150,17 +193,22 @@ impl Partition {
                     self.at(frame).set_state(if dirty { FrameState::Dirty } else { FrameState::Clean });
                     self.at(frame).set_unread(true);
                     self.order.admit(frame, page.to_u64(), !dirty);
-                    tell(if dirty { Found::Dirty } else { Found::Clean });
+                    tell(match said[frame as usize] {
+                        Said::Base => Found::Base,
+                        _ if dirty => Found::Dirty,
+                        _ => Found::Clean,
+                    });
                 }
                 _ => {}
             }
         }
         self.list_free();
+        missed
     }
 
     /// Forgets everything that was found.
     pub(in crate::flash) fn forget_found(&mut self) {
-        self.met = Vec::new();
+        self.said = Vec::new();
         for frame in 0..self.frames() {
             if self.record(frame).state() == FrameState::Ready {
                 self.unfound(frame); // None is void: nobody has changed a page yet.
@@ -173,13 +221,9 @@ impl Partition {
         self.at(frame).set_unread(false);
     }
 
-    /// An opening found nothing good in a dirty page's frame. The page is redone.
-    pub(in crate::flash) fn lose(&mut self, frame: u32) {
-        self.drop_frame(frame);
-    }
-
     /// Dirty frames that this opening has not read.
-    pub(in crate::flash) fn unread_dirty(&self) -> Vec<PageId> {
-        self.dirty.iter().map(|&frame| self.record(frame)).filter(|r| r.is_unread()).map(Record::page).collect()
+    pub(in crate::flash) fn unread_dirty(&self) -> Vec<(u32, PageId)> {
+        let unread = |frame: &u32| self.record(*frame).is_unread();
+        self.dirty.iter().copied().filter(unread).map(|frame| (frame, self.record(frame).page())).collect()
     }
 }

@@ -108,45 +108,35 @@ pub(super) fn s1_a_failed_data_sync_where_pages_are_written_at_once() {
     with(&ATOMIC, 4096, || lives(3));
 }
 
-/// Runs something with another shape of devices or pools.
-fn with(cell: &'static std::thread::LocalKey<Cell<usize>>, value: usize, run: impl FnOnce()) {
-    struct Back(&'static std::thread::LocalKey<Cell<usize>>, usize);
-    impl Drop for Back {
-        fn drop(&mut self) {
-            self.0.set(self.1);
-        }
-    }
-    let _back = Back(cell, cell.replace(value));
-    run();
-}
-
 /// Pages that go home while the second life begins, for memory holds few, do not overtake the log's end that it
 /// believed.
 #[test]
 pub(super) fn s1_pages_do_not_overtake_what_a_second_life_believed() {
-    with(&FRAMES, 16, || {
-        let mut home = 0;
-        for seed in 0..16 {
-            let lives = first(seed, 1, faults()[0].clone(), true);
-            let begun = lives.recorder.events();
-            let (st, report) = open(&lives.sim, &lives.devices).expect("the process begins anew");
-            home += report.pages_redone;
-            drop(st);
-            lives.sim.crash();
-            let mut cursor = lives.recorder.history().expect("kept").cursor();
-            while cursor.advance() {
-                if (cursor.position() as u64) < begun {
-                    continue;
-                }
-                let (_, devices) = from_images(cursor.contents(Choice::None));
-                let what = format!("seed {seed}, event {} of the opening", cursor.position() as u64 - begun);
-                let (st, _) = open(&lives.sim, &devices).unwrap_or_else(|e| panic!("{what}: {e}"));
-                let (mut model, last) = (lives.model.clone(), lives.acked);
-                lives.sim.run(async move { check(&st, &mut model, last).await });
+    with(&RESTART, Restart::LazyVerification, || {
+        with(&FRAMES, 16, || {
+            let mut home = 0;
+            for seed in 0..16 {
+                let lives = first(seed, 1, faults()[0].clone(), true);
+                let begun = lives.recorder.events();
+                let (st, report) = open(&lives.sim, &lives.devices).expect("the process begins anew");
+                home += report.pages_redone;
+                drop(st);
                 lives.sim.crash();
+                let mut cursor = lives.recorder.history().expect("kept").cursor();
+                while cursor.advance() {
+                    if (cursor.position() as u64) < begun {
+                        continue;
+                    }
+                    let (_, devices) = from_images(cursor.contents(Choice::None));
+                    let what = format!("seed {seed}, event {} of the opening", cursor.position() as u64 - begun);
+                    let (st, _) = open(&lives.sim, &devices).unwrap_or_else(|e| panic!("{what}: {e}"));
+                    let (mut model, last) = (lives.model.clone(), lives.acked);
+                    lives.sim.run(async move { check(&st, &mut model, last).await });
+                    lives.sim.crash();
+                }
             }
-        }
-        assert!(home > 100, "{home} changes were repeated");
+            assert!(home > 100, "{home} changes were repeated");
+        })
     });
 }
 
