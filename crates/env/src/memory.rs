@@ -6,8 +6,8 @@
 //! 2. The allocator refuses nothing: a program cannot go on from there. Work that is about to take much asks first
 //!    ([`room`]), and long work asks again as it goes.
 //! 3. What a meter has taken up to [`FREE`] counts for nobody: small work never fails for what others take.
-//! 4. Work that leaves it to others to free what it allocated says so ([`handed_over`]); those bytes count no longer. So
-//!    does work that holds nothing for long ([`settled`]): then all that it allocated no longer counts.
+//! 4. Work that leaves it to others to free what it allocated says so ([`handed_over`]); those bytes count no longer.
+//!    So does work that holds nothing for long ([`settled`]): then all that it allocated no longer counts.
 //! 5. Where [`Counting`] is not the program's allocator, nothing is counted and there is room without end.
 //!
 //! What is not counted: memory that is mapped past the allocator (the buffer pool, thread stacks), and what tasks in

@@ -98,8 +98,9 @@ pub struct StorageConfig {
     pub read_ahead: usize,
     /// How the flash tier works, where `DeviceSet` has a device for it.
     pub flash: FlashConfig,
-    /// Bytes of changes that recovery gathers from the log at a time, besides the pool: it reads the log once for each
-    /// so many of them.
+    /// Bytes of changes that recovery gathers from the log at a time: it reads the log once for each so many of them.
+    /// Besides it takes the pool and two segments, and next to nothing more, however long the log is
+    /// (`recovery::redo`, invariant 6).
     pub redo_memory: usize,
     /// Where the opening says how far it is.
     pub progress: Arc<RecoveryProgress>,
@@ -300,7 +301,7 @@ impl Default for StorageConfig {
             sharp_checkpoints: false,
             read_ahead: 32,
             flash: FlashConfig::default(),
-            redo_memory: 64 << 20,
+            redo_memory: 32 << 20,
             progress: Arc::default(),
             safeguards: Safeguards::default(),
         }

@@ -1,6 +1,6 @@
-//! Restart: double-write repair, redo by page ([`redo`]) before the opening ends or when a page is read ([`on_demand`]),
-//! pages made again from older log ([`remake`], which serves the running database too). Undo of losers is the engine's,
-//! with `undo`.
+//! Restart: double-write repair, redo by page ([`redo`]) before the opening ends or when a page is read
+//! ([`on_demand`]), pages made again from older log ([`remake`], which serves the running database too). Undo of losers
+//! is the engine's, with `undo`.
 //!
 //! Invariants:
 //! 1. Redo is idempotent: a page takes a batch only where its LSN is below the batch's end, and the control file moves

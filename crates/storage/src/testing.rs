@@ -36,7 +36,7 @@ pub(crate) struct Rig {
     pub(crate) config: StorageConfig,
 }
 
-struct Clock(Env);
+pub(crate) struct Clock(pub(crate) Env);
 
 impl Timer for Clock {
     fn now(&self) -> u64 {

@@ -30,6 +30,9 @@ pub(crate) const NO_DEVICE: &str = "none";
 /// The most pages read instead of one.
 const MAX_EXPANDED_READ: u32 = 64;
 
+/// Bytes that recovery may take besides the pool, whatever the pool.
+const RECOVERY: u64 = 64 << 20;
+
 /// What is wrong with a configuration, and the way out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}{place}: {problem}")]
@@ -127,6 +130,7 @@ pub struct FlashTier {
 pub enum RestartMethod {
     Cold,
     LazyVerification,
+    Instant,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
@@ -262,7 +266,7 @@ impl Default for FlashTier {
             scan_detection: ScanDetection::Declared,
             write_budget: Switch(None),
             endurance: Switch(None),
-            restart: RestartMethod::LazyVerification,
+            restart: RestartMethod::Instant,
         }
     }
 }
@@ -318,6 +322,7 @@ impl FlashTier {
             restart: match self.restart {
                 RestartMethod::Cold => Restart::Cold,
                 RestartMethod::LazyVerification => Restart::LazyVerification,
+                RestartMethod::Instant => Restart::Instant,
             },
             ..FlashConfig::default() // Not for servers: how many groups the cleaner takes at once.
         }
@@ -488,10 +493,16 @@ impl Config {
             log_buffer: self.memory.log_buffer.0 as usize,
             flash: self.flash_tier.storage(),
             checkpoint_interval: self.log.checkpoint_interval.0,
-            // Queries take nothing while there is none.
-            redo_memory: StorageConfig::default().redo_memory.max(self.memory.pool.0 as usize / 2),
+            redo_memory: self.redo_memory(),
             ..StorageConfig::default()
         }
+    }
+
+    /// Bytes of changes that recovery gathers. With the two segments that it reads it takes as much as half the pool,
+    /// at least `RECOVERY`: queries take nothing while there is none.
+    fn redo_memory(&self) -> usize {
+        let all = RECOVERY.max(self.memory.pool.0 / 2);
+        all.saturating_sub(2 * self.log.segment_size.0).max(RECOVERY / 4) as usize
     }
 
     /// Where sealed log segments are archived, if they are; `dir` is the database directory.

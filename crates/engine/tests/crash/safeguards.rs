@@ -46,7 +46,6 @@ fn ran(safeguard: Safeguard) -> Option<String> {
 fn restarted(safeguard: Safeguard) -> Option<String> {
     let run = |seed| match safeguard {
         Safeguard::Lives => crate::warm::other_life(seed, Safeguards::without(safeguard)),
-        Safeguard::Waiting => crate::warm::crashes_while_pages_wait(seed, Safeguards::without(safeguard)).map(drop),
         _ => {
             crate::warm::crashes_in_a_row(seed);
             Ok(())
@@ -54,7 +53,7 @@ fn restarted(safeguard: Safeguard) -> Option<String> {
     };
     let search = || (0..400).find_map(|seed| failure(|| run(seed)).map(|e| format!("seed {seed}, {e}")));
     match safeguard {
-        Safeguard::Lives | Safeguard::Waiting => search(),
+        Safeguard::Lives => search(),
         _ => with_shape(|shape| shape.safeguards = Safeguards::without(safeguard), search),
     }
 }
@@ -93,5 +92,5 @@ fn every_safeguard_of_transactions_is_missed() {
 
 #[test]
 fn every_safeguard_of_a_warm_restart_is_missed() {
-    all_are_missed(&[Safeguard::ListedLsn, Safeguard::Lives, Safeguard::Noting, Safeguard::Waiting], restarted);
+    all_are_missed(&[Safeguard::ListedLsn, Safeguard::Lives, Safeguard::Noting], restarted);
 }

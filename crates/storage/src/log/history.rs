@@ -172,7 +172,7 @@ impl Log {
 
 /// Shows a segment's batches from `begin` on that end at or below `to`, some at a time: a segment may have a hundred
 /// thousand. Returns the end of the last.
-async fn show(image: &SegmentImage, begin: Lsn, to: Lsn, visitor: &mut impl Visitor) -> Result<Option<Lsn>> {
+pub(crate) async fn show(image: &SegmentImage, begin: Lsn, to: Lsn, visitor: &mut impl Visitor) -> Result<Option<Lsn>> {
     let mut batches = image.batches(begin).take_while(|b| b.end <= to);
     let mut some = Vec::with_capacity(SHOWN);
     let mut reached = None;

@@ -22,6 +22,8 @@
 //! 5. Changes that a found frame of the flash tier has are not gathered. A page that has no others is not visited: it
 //!    stays dirty there, with a recLSN that covers them. Another page begins with the frame's version
 //!    (`flash::attach`, invariant 4).
+//! 6. Besides the pool, redo takes the budget of changes, two segments of the log, the pages of two sweeps on their
+//!    way, a bit for each page with changes, and next to nothing more, however long the log is.
 
 use super::gather::{Change, Changes, Gathered, PageSet, Pushed};
 use super::sweep::Sweeps;
@@ -32,7 +34,8 @@ use crate::error::{Result, StorageError};
 use crate::flash::{FlashHome, Noted};
 use crate::log::Log;
 use crate::log::batch::{Batch, Block, EVENT};
-use crate::log::history::{Index, Visitor, starts_afresh};
+use crate::log::history::{Index, Visitor, show, starts_afresh};
+use crate::log::reader::SegmentImage;
 use crate::mtr::LogEvent;
 use crate::page::header;
 use crate::pool::{Access, Pool};
@@ -98,7 +101,7 @@ struct Redo<'a> {
     stopped: bool,
 }
 
-/// A reading of the log after the first.
+/// A reading of the log.
 struct Reading<'a, 'b> {
     redo: &'a mut Redo<'b>,
     gathered: Gathered,
@@ -107,7 +110,7 @@ struct Reading<'a, 'b> {
 
 impl Visitor for Reading<'_, '_> {
     async fn batches(&mut self, batches: &[Batch<'_>]) -> Result<()> {
-        self.redo.gather_and_visit(&mut self.gathered, batches, self.to).await
+        self.redo.gather(&mut self.gathered, batches, self.to).await
     }
 }
 
@@ -123,22 +126,24 @@ impl Redo<'_> {
             Lsn(0) => log.successor(None, self.from).await?,
             from => log.segment(log.segment_of(from)).await?,
         };
+        let guess = Lsn(self.from.0 + expected);
         while let Some(segment) = image.take() {
-            let mut batches: Vec<Batch<'_>> = segment.batches(at).collect();
-            let end = batches.last().map_or_else(|| segment.end(at), |b| b.end);
-            batches.truncate(self.analyse(&batches));
-            let guess = Lsn(self.from.0 + expected);
+            let end = self.analyse(&segment, at);
             if self.stopped {
-                self.gather(&mut gathered, &batches, guess).await?;
+                let mut reading = Reading { redo: &mut *self, gathered, to: guess };
+                show(&segment, at, end, &mut reading).await?;
+                gathered = reading.gathered;
                 // Where the last batch that is repeated ends: in this segment, or in the one before.
                 at = at.max(self.report.redo_to);
                 log.cut(at);
                 break;
             }
+            let mut reading = Reading { redo: &mut *self, gathered, to: guess };
             // The next segment is read meanwhile.
-            let gather = self.gather(&mut gathered, &batches, guess);
-            let (next, done) = futures::join!(log.successor(Some(&segment), end), gather);
-            done?;
+            let (next, shown) =
+                futures::join!(log.successor(Some(&segment), end), show(&segment, at, end, &mut reading));
+            shown?;
+            gathered = reading.gathered;
             progress.add(env, end.0.saturating_sub(at.0));
             at = end;
             image = next?;
@@ -146,9 +151,11 @@ impl Redo<'_> {
         Ok((gathered, at))
     }
 
-    /// How many of the batches are to be repeated; notes what they are.
-    fn analyse(&mut self, batches: &[Batch<'_>]) -> usize {
-        for (i, batch) in batches.iter().enumerate() {
+    /// Notes what a segment's batches from `from` on are, up to a stop. Returns where the last of them that is to be
+    /// repeated ends.
+    fn analyse(&mut self, segment: &SegmentImage, from: Lsn) -> Lsn {
+        let mut end = None;
+        for batch in segment.batches(from) {
             let commit = batch.blocks().filter(|b| b.page == EVENT).find_map(|b| LogEvent::decode(b.ops).ok());
             let time = commit.map(|LogEvent::Commit { unix_micros, .. }| unix_micros);
             let wanted = match self.upto {
@@ -158,8 +165,9 @@ impl Redo<'_> {
             };
             if !wanted {
                 (self.stopped, self.report.stopped_short) = (true, true);
-                return i;
+                return end.unwrap_or(from);
             }
+            end = Some(batch.end);
             let report = &mut *self.report;
             (report.last_commit, report.redo_to) = (time.or(report.last_commit), batch.end);
             (report.batches, report.bytes) = (report.batches + 1, report.bytes + (batch.end.0 - batch.start.0));
@@ -169,10 +177,9 @@ impl Redo<'_> {
                 self.tools.tier.note(block.page, Noted { start: batch.start, end: batch.end, redo: Some(before) });
             }
         }
-        batches.len()
+        end.unwrap_or_else(|| segment.end(from))
     }
 
-    /// Of the first reading.
     async fn gather(&mut self, gathered: &mut Gathered, batches: &[Batch<'_>], to: Lsn) -> Result<()> {
         if self.tools.tier.is_finding() {
             self.only_gather(gathered, batches, to); // Invariant 2.

@@ -1,5 +1,7 @@
 //! Redo by page against the log's own order, under small budgets and pools; how much it reads; pages made again.
 
+mod memory;
+
 use super::gather::{Changes, Gathered, Pushed};
 use super::*;
 use crate::backup::Upto;

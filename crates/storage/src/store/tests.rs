@@ -12,10 +12,11 @@ use crate::mtr::LogEvent;
 use crate::page::op::PageOp;
 use crate::page::{PageKind, slotted};
 use crate::pool::Access;
-use crate::testing::{is_missed, safeguards};
+use crate::testing::{Clock, is_missed, safeguards};
 use std::cell::Cell;
 use std::time::Duration;
 use terrace_device::fault::{Choice, Fault, FaultDevice, Operation, Recorder, Rule};
+use terrace_device::latency::{self, Cost, Latency};
 use terrace_device::{Guarantees, Image, Purpose};
 use terrace_env::Sim;
 
@@ -336,7 +337,7 @@ fn every_crash_leaves_a_state_that_was_acknowledged_or_later() {
 #[test]
 fn every_safeguard_is_missed() {
     let crashes = || (100..106).for_each(|seed| crash_history(seed, 13));
-    let without: [(Safeguard, fn()); 16] = [
+    let without: [(Safeguard, fn()); 17] = [
         (Safeguard::DoubleWrite, crashes),
         (Safeguard::CommitSync, crashes),
         (Safeguard::LogBeforeData, crashes),
@@ -349,9 +350,10 @@ fn every_safeguard_is_missed() {
         (Safeguard::Rising, tier::a_reclsn_that_rises_during_a_checkpoint_counts),
         (Safeguard::DyingFrames, tier::a_page_on_its_way_to_a_device_that_dies_is_not_there),
         (Safeguard::LogSync, second_life::s1_pages_do_not_overtake_what_a_second_life_believed),
+        (Safeguard::Waiting, redone::the_redo_lsn_waits_for_pages_that_wait),
         (Safeguard::LogTail, || second_life::lives(1)),
         (Safeguard::VisitedPages, second_life::s1_a_failed_data_sync_where_pages_are_written_at_once),
-        (Safeguard::PageChain, a_lost_write_is_noticed_and_repaired_or_refused),
+        (Safeguard::PageChain, redone::a_lost_write_is_noticed_and_repaired_or_refused),
         (Safeguard::PageChecks, a_rotten_page_is_rebuilt_from_the_log),
     ];
     let mut unnoticed = Vec::new();
@@ -539,92 +541,6 @@ fn rotten_maps_do_not_keep_a_store_from_opening() {
     assert_eq!(st.pool().stats().repaired, 0, "they are good at home");
 }
 
-#[test]
-fn redo_rebuilds_a_page_that_rotted_before_it() {
-    with(&RESTART, Restart::LazyVerification, a_page_rotted_before_redo);
-    a_page_rotted_before_redo();
-}
-
-fn a_page_rotted_before_redo() {
-    let (sim, recorder, _, st, model) = created(7, false);
-    let model = sim.run({
-        let recorder = recorder.clone();
-        async move {
-            let mut model = work(st.clone(), recorder, model, 40).await;
-            st.checkpoint().await.expect("writes home");
-            for _ in 0..30 {
-                let random = st.env().random_u64();
-                step(&st, &mut model, random, 100).await.expect("works");
-            }
-            st.log().flush_to(st.log().end()).await.expect("flushes");
-            model
-        }
-    });
-    sim.crash();
-    let (recorder, devices) = restart(&recorder, Choice::None, false);
-    devices[3].flip(PAGES_AT + model.pages[5] as u64 * 4096 + 3000, 8);
-    let (st, report) = open(&sim, &devices).expect("opens");
-    let rebuilt = if RESTART.get() == Restart::Instant { 0 } else { 1 };
-    assert!(report.batches > 0 && report.pages_rebuilt == rebuilt, "{report:?}");
-    drop(recorder);
-    sim.run(async move {
-        let state = read_state(&st, &model.pages).await.expect("every page is readable");
-        assert_eq!(Some(&state), model.states.last());
-    });
-}
-
-#[test]
-fn a_lost_write_is_noticed_and_repaired_or_refused() {
-    with(&RESTART, Restart::LazyVerification, a_write_was_lost);
-    a_write_was_lost();
-}
-
-fn a_write_was_lost() {
-    // With history in the log the page is rebuilt; once the log no longer reaches back, opening says which page it is.
-    for (filler_steps, repaired) in [(10, true), (1500, false)] {
-        let (sim, recorder, devices, st, model) = created(8, false);
-        let (model, stale) = sim.run({
-            let devices = devices.clone();
-            async move {
-                let mut model = work(st.clone(), recorder, model, filler_steps).await;
-                st.checkpoint().await.expect("writes home");
-                let stale = devices[3].visible();
-                step(&st, &mut model, 0, 900).await.expect("works");
-                st.checkpoint().await.expect("writes home");
-                let lsn = step(&st, &mut model, 0, 900).await.expect("works");
-                st.log().flush_to(lsn).await.expect("flushes");
-                (model, stale)
-            }
-        });
-        sim.crash();
-        let mut images: Vec<Image> = devices.iter().map(|d| d.visible()).collect();
-        let mut old = vec![0; 4096];
-        let at = PAGES_AT + model.pages[0] as u64 * 4096;
-        stale.read(at, &mut old);
-        images[3].write(at, &old);
-        let (_, devices) = from_images(images);
-        let opened = open(&sim, &devices).and_then(|(st, report)| {
-            // Redone on demand: it is noticed when the page is wanted, and storage stops in any case.
-            let (waiting, page) = (st.clone(), PageId::new(DATA, model.pages[0]));
-            let read = sim.run(async move { waiting.pool().fetch(page, Access::Random).await.map(drop) });
-            let (waiting, failed) = (st.clone(), read.is_err());
-            let ended = sim.run(async move { waiting.checkpoint().await });
-            assert_eq!(ended.is_err(), failed, "{ended:?}");
-            assert_eq!(st.failure().is_some(), failed);
-            read.map(|()| (st, report))
-        });
-        match opened {
-            Ok((st, _)) if repaired => sim.run(async move {
-                let state = read_state(&st, &model.pages).await.expect("readable");
-                assert_eq!(Some(&state), model.states.last());
-            }),
-            Err(StorageError::LostWrite { page, .. }) if !repaired => assert_eq!(page.no, model.pages[0]),
-            Ok(_) => panic!("opened over a lost write"),
-            Err(e) => panic!("{e}"),
-        }
-    }
-}
-
 /// A write that the log's device lost, or put elsewhere, and that was said to be durable: what was committed behind it
 /// proves that.
 #[test]
@@ -744,62 +660,6 @@ fn a_full_log_device_recovers_with_its_reserve() {
     drop(recorder);
 }
 
-/// With a full log the opening itself moves the redo LSN to the log's end: what it has not repaired by then nobody
-/// would notice again.
-#[test]
-fn a_lost_write_is_repaired_before_a_full_log_forgets_it() {
-    with(&RESTART, Restart::LazyVerification, a_write_was_lost_and_the_log_is_full);
-    a_write_was_lost_and_the_log_is_full();
-}
-
-fn a_write_was_lost_and_the_log_is_full() {
-    let capacity = 4096 + 7 * (64 << 10);
-    let devices = |images: Vec<Image>| {
-        let recorder = Recorder::new(false);
-        let device = |(name, image): (&&str, Image)| {
-            let capacity = if *name == "log" { capacity } else { 64 << 20 };
-            Arc::new(recorder.device(name, Guarantees { atomic_write: 512, capacity }, image))
-        };
-        NAMES.iter().zip(images).map(device).collect::<Vec<_>>()
-    };
-    let sim = Sim::new(12, 2);
-    let disks = devices(vec![Image::new(); 5]);
-    let (env, devs, data) = (sim.env(), set(&disks), disks[3].clone());
-    let (model, stale) = sim.run(async move {
-        let st = Store::create(env, devs, config()).await.expect("creates");
-        let mut model = Model::default();
-        add_pages(&st, &mut model).await.expect("adds pages");
-        st.checkpoint().await.expect("writes home");
-        let stale = data.visible();
-        step(&st, &mut model, 0, 900).await.expect("works");
-        st.checkpoint().await.expect("writes home");
-        // No time passes, so that the background writer rests: the log is kept from here on.
-        while st.log().segments().len() < 5 {
-            let random = st.env().random_u64();
-            step(&st, &mut model, random, 1200).await.expect("works");
-        }
-        st.log().flush_to(st.log().end()).await.expect("flushes");
-        (model, stale)
-    });
-    sim.crash();
-    let mut images: Vec<Image> = disks.iter().map(|d| d.visible()).collect();
-    let (mut old, at) = (vec![0; 4096], PAGES_AT + model.pages[0] as u64 * 4096);
-    stale.read(at, &mut old);
-    images[3].write(at, &old);
-    let disks = devices(images);
-    let (st, report) = open(&sim, &disks).expect("opens");
-    let rebuilt = if RESTART.get() == Restart::Instant { 0 } else { 1 };
-    assert!(report.pages_rebuilt == rebuilt, "{report:?}");
-    assert_eq!(st.log().redo_lsn(), report.redo_to, "the log was full");
-    drop(st);
-    sim.crash();
-    let disks = devices(disks.iter().map(|d| d.visible()).collect());
-    let (st, _) = open(&sim, &disks).expect("opens");
-    sim.run(async move {
-        let state = read_state(&st, &model.pages).await.expect("readable");
-        assert_eq!(Some(&state), model.states.last());
-    });
-}
-
 mod damaged_files;
+mod redone;
 mod second_life;

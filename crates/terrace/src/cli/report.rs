@@ -15,13 +15,14 @@ pub(crate) fn opened(report: &OpenReport) {
         say!("opened in {took}: the last run ended cleanly");
     } else {
         say!(
-            "recovered in {took}: redid the log from {} to {} ({} in {} batches, {} page changes repeated), \
-             restored {} torn pages, rolled back {} unfinished transactions",
+            "recovered in {took}: read the log from {} to {} ({} in {} batches; {} page changes repeated, {} pages to \
+             be redone when they are read), restored {} torn pages, rolled back {} unfinished transactions",
             storage.redo_from,
             storage.redo_to,
             bytes(storage.bytes),
             storage.batches,
             storage.pages_redone,
+            storage.pages_waiting,
             storage.torn_pages_restored,
             report.losers_rolled_back
         );

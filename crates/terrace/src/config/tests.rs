@@ -56,6 +56,20 @@ fn settings_reach_the_engine() {
     assert_eq!(config.server.listen.port(), 6000);
 }
 
+/// What recovery gathers and the two segments that it reads.
+#[test]
+fn recovery_takes_64_mib_or_half_the_pool() {
+    let taken = |text: &str| {
+        let storage = parse(text).unwrap().storage();
+        storage.redo_memory as u64 + 2 * storage.segment_size
+    };
+    assert_eq!(taken(""), 64 << 20);
+    assert_eq!(taken("[memory]\npool = \"16MB\""), 64 << 20);
+    assert_eq!(taken("[memory]\npool = \"1GB\""), 512 << 20);
+    assert_eq!(taken("[log]\nsegment_size = \"1MB\""), 64 << 20);
+    assert_eq!(taken("[log]\nsegment_size = \"64MB\""), (128 + 16) << 20, "segments count as they are");
+}
+
 #[test]
 fn what_can_be_off_says_so() {
     let config = parse(

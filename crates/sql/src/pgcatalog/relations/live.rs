@@ -57,7 +57,7 @@ pub(super) const SHAPES: &[(&str, &str, &str)] = &[
                         unwritten_bytes:int8 waiting:int8 archive:text archived_lsn:int8 unarchived_segments:int8 \
                         archive_failures:int8 last_archive_failure:timestamptz last_archive_error:text"),
     ("terrace", "checkpoints", "recorded:int8 last:timestamptz redo_lsn:int8 redo_bytes:int8 redo_bound:int8 \
-                                dirty_pages:int8 pages_written:int8"),
+                                dirty_pages:int8 pages_written:int8 pages_waiting:int8"),
     ("terrace", "io", "device:text purpose:text reads:int8 read_bytes:int8 read_ms:float8 writes:int8 \
                        write_bytes:int8 write_ms:float8 syncs:int8 sync_ms:float8"),
     ("terrace", "latencies", "name:text le_ms:float8 count:int8"),
@@ -73,7 +73,7 @@ pub(super) const SHAPES: &[(&str, &str, &str)] = &[
                                retain_lsn:int8 bad_frames:int8 device_errors:int8 replayed:int8 written_bytes:int8 \
                                written_per_transaction:float8 written_per_day:float8 write_budget:int8 \
                                write_budget_left:int8 endurance:int8 life_days:float8 found:int8 found_current:int8 \
-                               found_dirty:int8 found_older:int8 found_unknown:int8 found_lost:int8"),
+                               found_dirty:int8 found_bases:int8 found_older:int8 found_unknown:int8 found_lost:int8"),
     ("terrace", "statements", "query:text calls:int8 failed:int8 total_ms:float8 mean_ms:float8 min_ms:float8 \
                                max_ms:float8 rows:int8 pages_hit:int8 pages_read:int8 read_ms:float8 read_data:int8 \
                                read_undo:int8 read_flash:int8"),
@@ -457,7 +457,7 @@ fn checkpoints(s: &System) -> Row {
     row! {
         recorded: c.count, last: c.last.map_or(V::Null, V::Ts), redo_lsn: l.redo_lsn.0,
         redo_bytes: l.end.0.saturating_sub(l.redo_lsn.0), redo_bound: l.redo_bound, dirty_pages: p.dirty,
-        pages_written: p.counters.written + p.counters.dirty_evictions,
+        pages_written: p.counters.written + p.counters.dirty_evictions, pages_waiting: s.engine.store().pages_waiting(),
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) fn flash_tier(s: &System) -> Row {
         written_per_day: tier.written_per_day(), write_budget: tier.write_budget,
         write_budget_left: budget_left.map(|left| left.max(0.0) as u64), endurance: tier.endurance,
         life_days: tier.life_days(), found: found.listed, found_current: found.current, found_dirty: found.dirty,
-        found_older: found.older, found_unknown: found.unknown, found_lost: found.lost,
+        found_bases: found.bases, found_older: found.older, found_unknown: found.unknown, found_lost: found.lost,
     };
     row.extend(tier.counters().map(|counter| (counter.name, V::from(counter.value))));
     row
