@@ -411,11 +411,21 @@ impl Database {
     /// Lets rollbacks finish, stops purge, writes everything home. Transactions still open are lost (and rolled back at
     /// the next opening).
     pub async fn close(self) -> Result<()> {
+        let _purge_stopped = self.settle_down().await;
+        Ok(self.0.store.clone().close().await?)
+    }
+
+    /// The same, but changed pages stay in the flash tier or in the log: see [`Store::close_fast`].
+    pub async fn close_fast(self) -> Result<()> {
+        let _purge_stopped = self.settle_down().await;
+        Ok(self.0.store.clone().close_fast().await?)
+    }
+
+    async fn settle_down(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.0.settle().await;
         self.0.closing.store(true, Ordering::Release);
         self.0.purge_wanted.notify_one();
         self.0.lazy.wanted.notify_one();
-        let _purge_stopped = self.0.purging.lock().await;
-        Ok(self.0.store.clone().close().await?)
+        self.0.purging.lock().await
     }
 }

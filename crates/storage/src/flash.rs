@@ -376,6 +376,10 @@ impl FlashHome {
         }
     }
 
+    pub(crate) fn dirty_frames(&self) -> u64 {
+        self.totals.dirty.load(Ordering::Acquire) as u64
+    }
+
     /// The smallest recLSN of dirty frames.
     pub(crate) fn oldest_dirty(&self) -> Option<Lsn> {
         if self.totals.dirty.load(Ordering::Acquire) == 0 {

@@ -1,8 +1,12 @@
 //! Requests that another process may send to the one that serves a database: a Unix socket in its directory, for its
 //! owner only.
 //!
-//! One request on each connection, a line: `backup DEST`. Answers are lines too: `progress DONE TOTAL` any number of
-//! times, then `ok BYTES END_LSN END_TIME` or `error MESSAGE`.
+//! One request on each connection, a line. Answers are lines too.
+//!
+//! | request | answers |
+//! |---|---|
+//! | `backup DEST` | `progress DONE TOTAL` any number of times, then `ok BYTES END_LSN END_TIME` or `error MESSAGE` |
+//! | `stop`, `stop fast`, `stop clean` | `left PAGES` any number of times; the connection ends when the server has |
 #![allow(clippy::disallowed_methods, reason = "the socket is a file")]
 
 use crate::backup;
@@ -24,6 +28,34 @@ pub const SOCKET: &str = "admin.sock";
 const REQUEST: u64 = 8192;
 /// Between two lines about progress.
 const TICK: Duration = Duration::from_millis(500);
+
+/// What a stop does with changed pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum StopMode {
+    /// They stay in the flash tier and in the log; the next start goes on from there.
+    Fast,
+    /// They are written home.
+    Clean,
+}
+
+/// A request to stop. Who asked waits until this is dropped.
+#[derive(Debug)]
+pub struct StopRequest {
+    /// `None`: whatever suits the database.
+    pub mode: Option<StopMode>,
+    stream: UnixStream,
+}
+
+impl StopRequest {
+    /// Says how many pages are left to be written.
+    pub async fn tell(&mut self, left: u64) {
+        // Who asked may have gone away; the stop goes on.
+        let _ = self.stream.write_all(format!("left {left}\n").as_bytes()).await;
+    }
+}
+
+/// Where requests to stop arrive.
+pub type StopRequests = tokio::sync::mpsc::UnboundedSender<StopRequest>;
 
 /// What a backup came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,13 +101,13 @@ pub fn remove(dir: &Path) {
 }
 
 /// Answers requests until it is dropped.
-pub async fn serve(listener: UnixListener, dir: PathBuf, database: Database) {
+pub async fn serve(listener: UnixListener, dir: PathBuf, database: Database, stops: StopRequests) {
     let mut tasks = tokio::task::JoinSet::new();
     loop {
         tokio::select! {
             Some(_) = tasks.join_next() => {}
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => drop(tasks.spawn(answer(stream, dir.clone(), database.clone()))),
+                Ok((stream, _)) => drop(tasks.spawn(answer(stream, dir.clone(), database.clone(), stops.clone()))),
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a request on {SOCKET}");
                     tokio::time::sleep(TICK).await;
@@ -85,16 +117,28 @@ pub async fn serve(listener: UnixListener, dir: PathBuf, database: Database) {
     }
 }
 
-async fn answer(mut stream: UnixStream, dir: PathBuf, database: Database) {
-    if let Err(error) = respond(&mut stream, &dir, &database).await {
+async fn answer(stream: UnixStream, dir: PathBuf, database: Database, stops: StopRequests) {
+    if let Err(error) = respond(stream, &dir, &database, &stops).await {
         tracing::info!(%error, "a request on {SOCKET} broke off");
     }
 }
 
-async fn respond(stream: &mut UnixStream, dir: &Path, database: &Database) -> std::io::Result<()> {
+async fn respond(mut stream: UnixStream, dir: &Path, database: &Database, stops: &StopRequests) -> std::io::Result<()> {
     let (read, mut write) = stream.split();
     let mut line = String::new();
     BufReader::new(tokio::io::AsyncReadExt::take(read, REQUEST)).read_line(&mut line).await?;
+    let stop = match line.as_str() {
+        "stop\n" => Some(None),
+        "stop fast\n" => Some(Some(StopMode::Fast)),
+        "stop clean\n" => Some(Some(StopMode::Clean)),
+        _ => None,
+    };
+    if let Some(mode) = stop {
+        if let Err(refused) = stops.send(StopRequest { mode, stream }) {
+            return refused.0.stream.write_all(b"error the server is being stopped already\n").await;
+        }
+        return Ok(());
+    }
     let Some(dest) = line.strip_prefix("backup ").and_then(|rest| rest.strip_suffix('\n')) else {
         return write.write_all(b"error the request is unknown; is this the same terrace as the server?\n").await;
     };
@@ -124,6 +168,30 @@ async fn respond(stream: &mut UnixStream, dir: &Path, database: &Database) -> st
         Err(error) => format!("error {}\n", error.to_string().replace('\n', " ")),
     };
     write.write_all(last.as_bytes()).await
+}
+
+/// Asks the process that serves `dir` to stop, and waits until it has; `progress` learns how many pages are left.
+/// False: nobody serves it.
+pub async fn request_stop(dir: &Path, mode: Option<StopMode>, progress: impl Fn(u64)) -> Result<bool, Error> {
+    let path = dir.join(SOCKET);
+    let (_open, name) = short_name(dir)?;
+    let Ok(mut stream) = UnixStream::connect(&name).await else { return Ok(false) };
+    let request = match mode {
+        None => "stop\n",
+        Some(StopMode::Fast) => "stop fast\n",
+        Some(StopMode::Clean) => "stop clean\n",
+    };
+    stream.write_all(request.as_bytes()).await.map_err(io_at(&path))?;
+    let mut lines = BufReader::new(stream).lines();
+    // A server that ends may break the connection off.
+    while let Ok(Some(line)) = lines.next_line().await {
+        match line.split_once(' ') {
+            Some(("left", pages)) => progress(pages.parse().unwrap_or(0)),
+            Some(("error", why)) => return Err(in_directory(dir, why)),
+            _ => return Err(in_directory(dir, line)),
+        }
+    }
+    Ok(true)
 }
 
 /// Asks the process that serves `dir` for a backup. `None`: nobody serves it.

@@ -11,5 +11,6 @@ pub(crate) mod report;
 pub(crate) mod restart;
 pub(crate) mod serve;
 pub(crate) mod shell;
+pub(crate) mod stop;
 pub(crate) mod top;
 pub(crate) mod workload;

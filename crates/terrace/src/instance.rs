@@ -12,6 +12,7 @@
 //! DIR/lock; (5) a `create` that fails leaves nothing behind.
 #![allow(clippy::disallowed_methods, reason = "directories and their settings; blocks go through the device room")]
 
+use crate::admin::StopMode;
 use crate::config::{self, Config, ConfigError};
 use crate::settings::Settings;
 use std::collections::BTreeSet;
@@ -26,6 +27,7 @@ use terrace_device::{DeviceError, DeviceRef, ErrorKind, FileDevice, OpenOptions}
 use terrace_engine::{Database, EngineError, OpenReport};
 use terrace_env::{Env, Real};
 use terrace_sql::SqlDatabase;
+use terrace_storage::config::Restart;
 use terrace_storage::control::Control;
 use terrace_storage::{DeviceSet, RecoveryProgress};
 
@@ -461,11 +463,25 @@ impl Instance {
 
     /// Writes everything home and marks the database as closed.
     pub async fn close(self) -> Result<(), Error> {
+        self.close_as(StopMode::Clean).await
+    }
+
+    /// Closes it as `mode` says.
+    pub async fn close_as(self, mode: StopMode) -> Result<(), Error> {
         let Instance { env, database, devices, settings, sql, _lock, .. } = self;
         drop((sql, settings)); // They have the database open too.
-        let closed = database.close().await;
+        let closed = match mode {
+            StopMode::Clean => database.close().await,
+            StopMode::Fast => database.close_fast().await,
+        };
         released(&env, devices).await;
         Ok(closed?)
+    }
+
+    /// How it is best closed: where changed pages may stay on flash, they do.
+    pub fn stop_mode(&self) -> StopMode {
+        let (config, device) = self.database.store().flash_config();
+        if device.is_some() && config.restart != Restart::Cold { StopMode::Fast } else { StopMode::Clean }
     }
 }
 

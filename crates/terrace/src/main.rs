@@ -3,11 +3,12 @@
 mod cli;
 
 use clap::{Parser, Subcommand};
-use cli::{check, copies, inspect, lab, memory, quickstart, serve, shell, top};
+use cli::{check, copies, inspect, lab, memory, quickstart, serve, shell, stop, top};
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use terrace::admin::StopMode;
 use terrace::config::LogFormat;
 use terrace::{Error, Instance};
 use terrace_env::memory::Counting;
@@ -50,8 +51,8 @@ enum Command {
     /// Serves a database to PostgreSQL clients.
     ///
     /// Recovers first where the last run did not end cleanly, and says how far and how long. Ctrl-C (or SIGTERM) stops
-    /// it: running statements are cancelled, everything is written home. A second Ctrl-C stops it at once; the next
-    /// start recovers.
+    /// it: running statements are cancelled. With a flash tier, changed pages stay there; without one they are written
+    /// home (`terrace stop` can choose). A second Ctrl-C stops it at once; the next start recovers.
     #[command(after_help = "Examples:\n  terrace serve mydb\n  terrace serve mydb --listen 127.0.0.1:6000\n  \
                             psql -h 127.0.0.1 -p 5433 -U terrace terrace")]
     Serve {
@@ -60,6 +61,18 @@ enum Command {
         /// Address and port, in place of `server.listen` in terrace.toml. Other machines need server.auth = "password".
         #[arg(long, value_name = "ADDRESS")]
         listen: Option<SocketAddr>,
+    },
+    /// Stops the server that serves a database, and waits until it has ended.
+    ///
+    /// fast: the log is made durable, changed pages stay in the flash tier and in the log. The next start goes on from
+    /// there. clean: they are written home first; on a slow disk that takes long, so it says how many are left.
+    #[command(after_help = "Examples:\n  terrace stop mydb\n  terrace stop mydb --mode clean")]
+    Stop {
+        /// The database's directory.
+        dir: PathBuf,
+        /// As a signal does, unless it is said: fast with a flash tier, clean without one.
+        #[arg(long, value_enum)]
+        mode: Option<StopMode>,
     },
     /// Verifies a database that is not being served, or a backup.
     ///
@@ -210,6 +223,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Check { dir } if dir.join(terrace::backup::MANIFEST).exists() => copies::check(&dir).await,
         Command::Check { dir } => check::check(&dir).await,
         Command::Inspect { dir, what } => inspect::inspect(&dir, what).await,
+        Command::Stop { dir, mode } => stop::stop(&dir, mode).await,
         Command::Backup { dir, dest } => copies::back_up(&dir, &dest).await,
         Command::Restore(options) => copies::bring_back(options).await,
         Command::Shell(options) => shell::shell(options).await,

@@ -1,12 +1,14 @@
 //! `terrace serve`: the port is open first, then the database.
 
 use crate::Failure;
+use parking_lot::Mutex;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use terrace::Instance;
+use terrace::admin::{StopMode, StopRequest};
 use terrace::config::{AuthName, Server, check_listen};
 use terrace::instance::Claimed;
 use terrace::sql::SqlDatabase;
@@ -100,9 +102,10 @@ async fn close_after(instance: Instance, failure: Failure) -> Failure {
 /// Serves until Ctrl-C or SIGTERM, then closes the database. Where storage fails it starts anew, which recovers.
 async fn serve_at(instance: Instance, door: Door, signals: StopSignals) -> Result<(), Failure> {
     let (began, listen) = (instance.env.now(), door.listen);
-    if let Err(failure) = serve_until_stopped(&instance, door, signals).await {
-        return Err(close_after(instance, failure).await);
-    }
+    let asked = match serve_until_stopped(&instance, door, signals).await {
+        Ok(asked) => asked,
+        Err(failure) => return Err(close_after(instance, failure).await),
+    };
     if let Some(tier) = instance.database.store().flash() {
         crate::cli::report::flash(&tier);
     }
@@ -112,23 +115,52 @@ async fn serve_at(instance: Instance, door: Door, signals: StopSignals) -> Resul
         drop(instance.close().await); // It says again what failed.
         return Err(crate::cli::restart::restart(&dir, listen, &error, served));
     }
-    say!("writing everything home ...");
-    instance.close().await?;
+    let mode = asked.as_ref().and_then(|asked| asked.mode).unwrap_or_else(|| instance.stop_mode());
+    let store = instance.database.store().clone();
+    match mode {
+        StopMode::Fast => say!("leaving {} changed pages to the flash tier and the log ...", store.pages_to_write()),
+        StopMode::Clean => say!("writing everything home ..."),
+    }
+    let mut asked = asked;
+    let progress = async {
+        loop {
+            tokio::time::sleep(PROGRESS).await;
+            let left = store.pages_to_write();
+            say!("{left} pages are left");
+            if let Some(asked) = &mut asked {
+                asked.tell(left).await;
+            }
+        }
+    };
+    tokio::select! {
+        closed = instance.close_as(mode) => closed?,
+        () = progress => unreachable!("it has no end"),
+    }
+    drop(asked); // Who asked hears that it has ended.
     say!("stopped");
     Ok(())
 }
 
-async fn serve_until_stopped(instance: &Instance, door: Door, mut signals: StopSignals) -> Result<(), Failure> {
+/// Returns who asked for the end, if it was not a signal.
+async fn serve_until_stopped(
+    instance: &Instance,
+    door: Door,
+    mut signals: StopSignals,
+) -> Result<Option<StopRequest>, Failure> {
     let Door { listen, listener, metrics, limits } = door;
     let address = listener.local_addr().unwrap_or(listen);
     say!("ready on {address}. Connect with:");
     say!("  psql -h {} -p {} -U terrace terrace", address.ip(), address.port());
     say!("Ctrl-C stops it.");
     let failed = storage_failed(instance);
+    let (stops, mut requests) = tokio::sync::mpsc::unbounded_channel();
+    let asked = Arc::new(Mutex::new(None));
+    let noted = asked.clone();
     let shutdown = async move {
         tokio::select! {
             biased;
             () = signals.received() => {}
+            Some(request) = requests.recv() => *noted.lock() = Some(request),
             () = failed => return,
         }
         say!("stopping ...");
@@ -140,7 +172,7 @@ async fn serve_until_stopped(instance: &Instance, door: Door, mut signals: StopS
     db.observed.set_log(instance.config.logging.options());
     let serving = terrace_server::serve(db.clone(), listener, limits, shutdown);
     let admin = terrace::admin::listen(&instance.dir)?;
-    let answering = terrace::admin::serve(admin, instance.dir.clone(), instance.database.clone());
+    let answering = terrace::admin::serve(admin, instance.dir.clone(), instance.database.clone(), stops);
     // What else goes on ends with serving.
     let served = tokio::select! {
         served = serving => served.map_err(|error| Failure::Message(error.to_string())),
@@ -149,8 +181,11 @@ async fn serve_until_stopped(instance: &Instance, door: Door, mut signals: StopS
         () = reload(hangup, instance) => unreachable!("it has no end"),
     };
     terrace::admin::remove(&instance.dir);
-    served
+    served.map(|()| asked.lock().take())
 }
+
+/// How often a stop says how far it is.
+const PROGRESS: Duration = Duration::from_secs(2);
 
 /// How often storage is asked whether it works.
 const LOOK: Duration = Duration::from_millis(100);

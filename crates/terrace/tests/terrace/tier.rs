@@ -3,7 +3,7 @@
 
 use crate::common::{Scratch, Served, good};
 use std::fs;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 const ROWS: u32 = 20_000;
@@ -71,6 +71,39 @@ fn a_tier_is_moved_resized_and_switched_off() {
     let server = Served::start(&db);
     whole(&server);
     assert_eq!(told(&server, "state"), "none", "it is kept");
+}
+
+/// A stop leaves changed pages on flash, or writes them home, as it is asked; the rows are there either way.
+#[test]
+fn a_server_is_stopped_fast_or_clean() {
+    let scratch = Scratch::new("stop");
+    let (db, one) = (scratch.at("db"), scratch.at("one"));
+    fs::create_dir(&one).unwrap();
+    let file = scratch.at("settings.toml");
+    fs::write(&file, settings(&one, &one)).unwrap();
+    good(&["init", &db, "--config", &file], "");
+    let server = Served::start(&db);
+    server.sql("CREATE TABLE t (id int PRIMARY KEY, body text)");
+    server.sql(&format!("INSERT INTO t SELECT n, repeat('x', 500) FROM generate_series(1, {ROWS}) AS g(n)"));
+    server.sql("UPDATE t SET body = repeat('y', 500) WHERE id % 3 = 0");
+    let control = |server: Served, mode: &[&str]| {
+        let said = good(&[&["stop", &db][..], mode].concat(), "");
+        assert!(said.contains("stopped"), "{said}");
+        drop(server);
+        good(&["inspect", &db, "control"], "")
+    };
+    let said = control(server, &[]);
+    assert!(said.contains("did not end cleanly"), "with a tier it is fast: {said}");
+    let server = Served::start(&db);
+    whole(&server);
+    assert_ne!(told(&server, "found"), "0");
+    server.sql("UPDATE t SET body = repeat('z', 500) WHERE id % 5 = 0");
+    let said = control(server, &["--mode", "clean"]);
+    assert!(said.contains("ended cleanly"), "{said}");
+    whole(&Served::start(&db));
+    let refused = Command::new(env!("CARGO_BIN_EXE_terrace")).args(["stop", &db]).output().unwrap();
+    let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && text.contains("no server takes requests"), "{text}");
 }
 
 /// What memory does not hold is in the tier, much of it nowhere else: then the device's bytes change under it, and then
