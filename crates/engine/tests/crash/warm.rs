@@ -117,6 +117,28 @@ fn a_cold_restart_is_cold() {
     }
 }
 
+/// Lives come and go, and nothing changes: what the first one listed is known to the last.
+#[test]
+fn a_tier_that_does_not_change_stays_warm() {
+    for seed in 0..2 {
+        with_tier(roomy(seed), || {
+            let (world, db, model) = working(seed, 40);
+            settle(&world, &db).unwrap();
+            let state = model.state_now();
+            world.sim.run(db.close()).expect("a clean shutdown");
+            let mut images = world.crash(Choice::None);
+            for life in 0..50 {
+                let world = begin(seed, Some(images));
+                let (db, report) = world.open_reported().unwrap_or_else(|e| panic!("life {life}: {e}"));
+                assert!(report.storage.tier.current > 10, "life {life}: {:?}", report.storage.tier);
+                world.sim.run(db.close()).expect("a clean shutdown");
+                images = world.crash(Choice::None);
+            }
+            recover(seed, images, &[state], Safeguards::default()).unwrap_or_else(|e| panic!("at last: {e}"));
+        });
+    }
+}
+
 /// A tier that becomes warm while it runs is found by the next start.
 #[test]
 fn warm_from_now_on() {

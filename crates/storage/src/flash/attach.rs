@@ -285,6 +285,9 @@ impl FlashHome {
         let mut running = self.running.write();
         running.device = None;
         running.gate.frames = 0;
+        self.count_restored(|r| {
+            *r = Restored { inventory_nanos: r.inventory_nanos, noting_nanos: r.noting_nanos, ..Restored::default() };
+        });
     }
 
     pub(super) fn count_restored(&self, count: impl FnOnce(&mut Restored)) {

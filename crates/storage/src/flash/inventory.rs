@@ -13,6 +13,7 @@
 //!    the tier makes none false: its next change is in the log.
 //! 3. The inventory takes about an eighth of the bytes that frames take at most, and a little.
 //! 4. The superblock in the slot that the control file's life uses is not overwritten.
+//! 5. The superblock has room for some lives only. Sectors are written anew before theirs leaves it.
 
 use super::layout::{self, Inventory, Superblock};
 use super::partition::Due;
@@ -97,7 +98,9 @@ impl FlashHome {
     async fn sync_inventory(&self, keeping: &mut Keeping) {
         (keeping.unsynced, keeping.synced) = (false, self.env.now());
         let Some(device) = self.device() else { return };
-        if let Err(error) = device.sync(Purpose::Flash).await {
+        let synced = device.sync(Purpose::Flash).await;
+        let still = self.device().is_some_and(|now| std::sync::Arc::ptr_eq(&now, &device));
+        if let Some(error) = synced.err().filter(|_| still) {
             self.note_failure(Trouble::Write, &"the inventory", &error);
         }
     }
@@ -142,6 +145,9 @@ impl FlashHome {
             async move { (part, index, device.write(at, bytes, Purpose::Flash).await) }
         });
         for (part, index, written) in join_all(writes).await {
+            if !self.device().is_some_and(|now| std::sync::Arc::ptr_eq(&now, &device)) {
+                break; // The tier has got another device meanwhile, which has nothing to do with these.
+            }
             match written {
                 Ok(_) => self.note_success(),
                 Err(error) => {
@@ -159,6 +165,10 @@ impl FlashHome {
         let Some(device) = self.device().filter(|_| self.state() == FlashState::Restoring) else { return };
         let mut ancestors = vec![(before, end)];
         ancestors.append(&mut self.ancestors.lock().clone());
+        if ancestors.len() > layout::ANCESTORS / 2 {
+            // Invariant 5. Those in between have room in the superblock meanwhile.
+            self.partitions.iter().for_each(|partition| partition.lock().relist());
+        }
         let next = Superblock { sequence: 0, life, ancestors, parts: self.parts.load(Ordering::Acquire) };
         if let Err(error) = write_superblock(&device, identity.database, next, before).await {
             tracing::warn!(device = device.name(), "after another crash the flash tier will be empty: {error}");

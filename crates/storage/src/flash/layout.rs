@@ -25,7 +25,7 @@ const FRAMES: u64 = (ENTRIES * SECTORS) as u64;
 const INVENTORY_MAGIC: u64 = u64::from_le_bytes(*b"TERRAINV");
 const SUPER_MAGIC: u64 = u64::from_le_bytes(*b"TERRATIR");
 /// Lives before the present one whose inventory counts: as many as one write of 512 bytes holds.
-const ANCESTORS: usize = 28;
+pub(super) const ANCESTORS: usize = 28;
 const SUPER_COVERED: usize = size_of::<SuperFront>() + ANCESTORS * size_of::<LifeBytes>();
 
 layout! {

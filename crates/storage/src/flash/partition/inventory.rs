@@ -101,6 +101,11 @@ impl Partition {
         self.sectors[index] = Sector { since, changed: false };
     }
 
+    /// All sectors that lie on the device are to be written again.
+    pub(in crate::flash) fn relist(&mut self) {
+        self.sectors.iter_mut().filter(|sector| sector.since > Lsn(0)).for_each(|sector| sector.changed = true);
+    }
+
     /// The sector could not be written.
     pub(in crate::flash) fn unlisted(&mut self, index: usize) {
         if let Some(sector) = self.sectors.get_mut(index) {
