@@ -157,6 +157,8 @@ class Expressions:
             return Node(self.rng.choice(aliases) if aliases else "1")
         if argument in ("=A", "=B"):
             return self.leaf(kinds.setdefault(argument[1], self.some_type(scope)), scope)
+        if argument.startswith("="):
+            return self.leaf(argument[1:], scope)
         if argument in ("A", "B"):
             kind = kinds.setdefault(argument, self.some_type(scope))
             # The first of them is what the others' types are taken from; in a function's call alone there is none.

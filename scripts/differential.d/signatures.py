@@ -3,7 +3,7 @@
 A line is (result, template, arguments). Arguments are types, or
     A, B    any type, the same wherever the letter stands (B: only one with an order)      L    any integer type
     row  all columns of one relation, as alias.*
-    =A, =B  the same, and a column or constant
+    =A, =B  the same, and a column or constant (=numeric: of that type)
     N, M    any type of number                       S     text, varchar or char
     n:...   a whole number out of these              |a|b  one of these texts, as it stands
 
@@ -60,6 +60,11 @@ def booleans():
     add("bool", "starts_with({}, {})", "text", "text", weight=0.5)
 
 
+def exact(kind):
+    """Of numerics no quotients, for what tells their last digits: each server has as many digits as it chooses."""
+    return "=numeric" if kind == "numeric" else kind
+
+
 def numbers():
     for left in NUMBERS:
         for right in NUMBERS:
@@ -67,7 +72,7 @@ def numbers():
             add(wider(left, right), "({} {} {})", left, "|+|-|*", right, weight=weight)
             add(wider(left, right), "({} / nullif({}, 0))", left, right, weight=weight / 3)
             if "float" not in left + right:
-                add(wider(left, right), "({} % nullif({}, 0))", left, right, weight=weight / 4)
+                add(wider(left, right), "({} % nullif({}, 0))", exact(left), exact(right), weight=weight / 4)
     for kind in NUMBERS:
         add(kind, "(- {})", kind, weight=0.6)
         add(kind, "(+ {})", kind, weight=0.1)
@@ -92,8 +97,8 @@ def numbers():
     add("float8", "power({}, {})", "float8", "n:0 1 2 3", weight=0.4)
     add("float8", "pi()", weight=0.1)
     for kind in ("int4", "int8", "numeric"):
-        add(kind, "mod({}, nullif({}, 0))", kind, kind, weight=0.3)
-    add("numeric", "div({}, nullif({}, 0))", "numeric", "numeric", weight=0.1)
+        add(kind, "mod({}, nullif({}, 0))", exact(kind), exact(kind), weight=0.3)
+    add("numeric", "div({}, nullif({}, 0))", exact("numeric"), exact("numeric"), weight=0.1)
     add("int4", "gcd({}, {})", "int4", "int4", weight=0.2)
     add("int4", "lcm({}, {})", "int4", "int4", weight=0.2)
     add("int4", "width_bucket({}::float8, 0, 10, 5)", "int4", weight=0.1)
