@@ -134,7 +134,7 @@ async fn respond(mut stream: UnixStream, dir: &Path, database: &Database, stops:
         _ => None,
     };
     if let Some(mode) = stop {
-        if let Err(refused) = stops.send(StopRequest { mode, stream }) {
+        if let Err(mut refused) = stops.send(StopRequest { mode, stream }) {
             return refused.0.stream.write_all(b"error the server is being stopped already\n").await;
         }
         return Ok(());

@@ -499,7 +499,7 @@ impl Config {
     }
 
     /// Bytes of changes that recovery gathers. With the two segments that it reads it takes as much as half the pool,
-    /// at least `RECOVERY`: queries take nothing while there is none.
+    /// at least `RECOVERY`: no query runs yet. (Changes of pages that nobody has read yet stay a while longer.)
     fn redo_memory(&self) -> usize {
         let all = RECOVERY.max(self.memory.pool.0 / 2);
         all.saturating_sub(2 * self.log.segment_size.0).max(RECOVERY / 4) as usize
