@@ -5,7 +5,7 @@ use crate::flash::{pairs, stats, tier};
 use crate::model::{Model, State};
 use crate::verify::{go_on, recover, recover_with_crashes, run_clients, set_up, settle, verify};
 use crate::workload::Mix;
-use crate::world::{FLASH, NAMES, World, with_tier};
+use crate::world::{FLASH, NAMES, World, with_shape, with_tier};
 use crate::{Replay, many_seeds, seeds};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -115,6 +115,44 @@ fn a_cold_restart_is_cold() {
             });
         }
     }
+}
+
+/// Many frames are being read and checked after the opening, slowly, while their pages change, go and come.
+#[test]
+fn frames_are_verified_while_pages_change() {
+    let config = FlashConfig { write: WritePolicy::LazyCleaning, dirty_fraction: 1.0, ..roomy(2) };
+    let mut dirty = 0;
+    for seed in seeds() {
+        let _replay = Replay(seed);
+        let (images, state) = with_tier(config.clone(), || {
+            let mut world = begin(seed, None);
+            (world.config.redo_bound, world.config.log_retention) = (1 << 20, 2 << 20);
+            let db = world.create().expect("creation on sound devices");
+            let model = Model::new(world.recorder.clone(), &State::new());
+            set_up(&world, &db, &model);
+            work(&world, &db, &model, 60);
+            settle(&world, &db).unwrap();
+            let state = model.state_now();
+            drop(db);
+            (world.crash(Choice::None), state)
+        });
+        let change = || {
+            let world = begin(seed, Some(images));
+            let (db, report) = world.open_reported().unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+            dirty += report.storage.tier.dirty;
+            let model = Model::new(world.recorder.clone(), &state);
+            work(&world, &db, &model, 20);
+            settle(&world, &db).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+            let state = model.state_now();
+            drop(db);
+            (world.crash(Choice::Random(seed)), state)
+        };
+        with_tier(config.clone(), || {
+            let (images, state) = with_shape(|shape| shape.flash_read = 3_000_000, change);
+            recover(seed, images, &[state], Safeguards::default()).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        });
+    }
+    println!("{dirty} dirty frames were found");
 }
 
 /// Lives come and go, and nothing changes: what the first one listed is known to the last.

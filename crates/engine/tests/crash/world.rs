@@ -29,10 +29,12 @@ thread_local! {
 pub(crate) struct Shape {
     pub(crate) page_size: usize,
     pub(crate) torn_reads: bool,
+    /// Nanoseconds of a read of the flash device.
+    pub(crate) flash_read: u64,
     pub(crate) safeguards: Safeguards,
 }
 
-const PLAIN: Shape = Shape { page_size: 4096, torn_reads: false, safeguards: Safeguards::all() };
+const PLAIN: Shape = Shape { page_size: 4096, torn_reads: false, flash_read: READ, safeguards: Safeguards::all() };
 
 thread_local! {
     static SHAPE: Cell<Shape> = const { Cell::new(PLAIN) };
@@ -61,13 +63,12 @@ pub(crate) fn with_tier<T>(config: FlashConfig, run: impl FnOnce() -> T) -> T {
     result
 }
 
+/// Nanoseconds of a read.
+const READ: u64 = 20_000;
+
 /// Fast enough to be cheap, slow enough that operations overlap.
-const MODEL: LatencyModel = LatencyModel {
-    read: Cost::new(20_000, 0),
-    write: Cost::new(30_000, 0),
-    sync: Cost::new(100_000, 0),
-    parallelism: 4,
-};
+const MODEL: LatencyModel =
+    LatencyModel { read: Cost::new(READ, 0), write: Cost::new(30_000, 0), sync: Cost::new(100_000, 0), parallelism: 4 };
 
 struct EnvTimer(Env);
 
@@ -98,7 +99,9 @@ impl World {
         let devices = NAMES.map(|name| {
             let guarantees = Guarantees { atomic_write: 512, capacity: u64::MAX };
             let image = images.next().expect("an image for each device");
-            let latency = Arc::new(Latency::new(MODEL, Arc::new(EnvTimer(sim.env()))));
+            let read = if name == NAMES[FLASH] { SHAPE.get().flash_read } else { READ };
+            let model = LatencyModel { read: Cost::new(read, 0), ..MODEL };
+            let latency = Arc::new(Latency::new(model, Arc::new(EnvTimer(sim.env()))));
             let device = recorder.device(name, guarantees, image).with_latency(latency);
             Arc::new(if SHAPE.get().torn_reads { device.with_torn_reads(seed) } else { device })
         });

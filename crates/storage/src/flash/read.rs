@@ -157,10 +157,11 @@ impl FlashHome {
     pub(super) async fn verify(&self, at: FrameId, page: PageId) -> bool {
         let held = {
             let mut partition = self.partition(at.part).lock();
-            let record = partition.record(at.frame);
-            let wanted = partition.find(page) == Some(at.frame) && record.is_unread();
-            let lsn = record.lsn();
-            let (true, Some(dirty)) = (wanted, partition.pin(at.frame)) else { return true };
+            if partition.find(page) != Some(at.frame) || !partition.record(at.frame).is_unread() {
+                return true;
+            }
+            let lsn = partition.record(at.frame).lsn();
+            let Some(dirty) = partition.pin(at.frame) else { return true };
             Held { home: self, page, at, lsn, unread: true, dirty, class: Class::Random, hit: false }
         };
         let good = self.read_frame(at, page, (held.lsn, true)).await.is_some();
