@@ -54,8 +54,6 @@ pub(crate) struct Redone {
     /// Where the log ends.
     pub(crate) end: Lsn,
     pub(crate) suspects: Suspects,
-    /// Pages that were not visited, and their changes (`on_demand`).
-    pub(crate) waiting: Vec<(PageId, Changes)>,
 }
 
 /// Restores torn pages from the double-write areas; syncs the data devices (invariant 3).

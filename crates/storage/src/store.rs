@@ -196,6 +196,7 @@ impl Store {
         if upto == Upto::End {
             inner.flash.attach(&identity(&state), state.life, self.tier_device(), state.redo_lsn).await;
         }
+        let on_demand = upto == Upto::End && inner.config.flash.restart == Restart::Instant;
         let tools = Tools {
             env: &inner.env,
             log: &inner.log,
@@ -203,12 +204,10 @@ impl Store {
             tier: &inner.flash,
             progress: &inner.config.progress,
             budget: inner.config.redo_memory,
-            on_demand: upto == Upto::End && inner.config.flash.restart == Restart::Instant,
+            on_demand: Some(&*inner.on_demand).filter(|_| on_demand),
         };
-        let mut redone = recovery::redo(tools, state.redo_lsn, upto, &mut report).await?;
+        let redone = recovery::redo(tools, state.redo_lsn, upto, &mut report).await?;
         report.redo_to = redone.end;
-        report.pages_waiting = redone.waiting.len() as u64;
-        inner.on_demand.hand_over(std::mem::take(&mut redone.waiting), (state.redo_lsn, redone.end));
         let newest = inner.disk.newest_seen();
         if !report.stopped_short {
             inner.log.check_end(redone.end, newest, &state).await?;
@@ -264,7 +263,7 @@ impl Store {
     /// Deals with the pages that redo could not follow (recovery invariant 2) and opens the tablespaces.
     async fn settle(&self, redone: Redone, redo: Lsn) -> Result<u64> {
         let inner = &self.0;
-        let Redone { end, suspects, .. } = redone;
+        let Redone { end, suspects } = redone;
         // Only extents of the data tablespace are dropped unwritten; its maps and the undo pages never are.
         let page_size = inner.config.page_size;
         let may_be_dropped = |page: PageId| page.space == DATA && !Space::is_map_page(page.no, page_size);

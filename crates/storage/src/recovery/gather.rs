@@ -153,7 +153,6 @@ impl Gathered {
         self.wanted.as_ref().is_none_or(|wanted| wanted.has(page)) && !self.left.has(page)
     }
 
-    #[cfg(test)]
     pub(crate) fn used(&self) -> usize {
         self.used
     }

@@ -7,8 +7,8 @@
 //! reading 2   segments whose index names pages from k on, or pages set aside; gathers k..s; visit; and so on
 //! ```
 //!
-//! If the first reading has gathered all, the pages need not be visited now: their changes are handed to whoever reads
-//! them (`on_demand`).
+//! What the first reading has gathered need not be visited now: the changes are handed to whoever reads the pages
+//! (`on_demand`). The other readings gather and visit the rest.
 //!
 //! Invariants:
 //! 1. A page that is visited becomes dirty, even where its bytes hold every change already (invariant 4 of recovery).
@@ -22,12 +22,13 @@
 //! 5. Changes that a found frame of the flash tier has are not gathered. A page that has no others is not visited: it
 //!    stays dirty there, with a recLSN that covers them. Another page begins with the frame's version
 //!    (`flash::attach`, invariant 4).
-//! 6. Besides the pool, redo takes the budget of changes, two segments of the log, the pages of two sweeps on their
-//!    way, a bit for each page with changes, and next to nothing more, however long the log is.
+//! 6. Besides the pool, redo takes the budget of changes (a quarter more at most, if some of them wait for a reader),
+//!    two segments of the log, the pages of two sweeps on their way, a bit for each page with changes, and next to
+//!    nothing more, however long the log is.
 
 use super::gather::{Change, Changes, Gathered, PageSet, Pushed};
 use super::sweep::Sweeps;
-use super::{Redone, Suspects, repeat};
+use super::{OnDemand, Redone, Suspects, repeat};
 use crate::backup::Upto;
 use crate::config::Safeguard;
 use crate::error::{Result, StorageError};
@@ -57,8 +58,8 @@ pub(crate) struct Tools<'a> {
     pub(crate) progress: &'a RecoveryProgress,
     /// Bytes of changes gathered at a time.
     pub(crate) budget: usize,
-    /// Pages need not be visited now, if the budget allows that.
-    pub(crate) on_demand: bool,
+    /// Who takes pages that need not be visited now.
+    pub(crate) on_demand: Option<&'a OnDemand>,
 }
 
 /// Repeats history from `from` to the log's end, or as far as `upto` says.
@@ -69,24 +70,29 @@ pub(crate) async fn redo(tools: Tools<'_>, from: Lsn, upto: Upto, report: &mut R
     let (mut gathered, end) = redo.read_log().await?;
     redo.tools.tier.end_finding(end).into_iter().for_each(|page| gathered.set_aside(page));
     redo.report.pages = redo.touched.len();
-    if redo.tools.on_demand && gathered.left().is_none() {
-        let waiting = redo.visit_resident(gathered.take_all()).await?;
-        return Ok(Redone { end, suspects: redo.suspects, waiting });
-    }
     redo.tools.progress.enter(RecoveryPhase::Redo, redo.touched.len());
+    let mut budget = redo.tools.budget;
     loop {
-        let left = gathered.left();
-        redo.visit(gathered.take_all()).await?;
+        let (left, used) = (gathered.left(), gathered.used());
+        match redo.tools.on_demand.filter(|_| redo.report.pages_waiting == 0) {
+            None => redo.visit(gathered.take_all()).await?,
+            Some(on_demand) => {
+                let waiting = redo.visit_resident(gathered.take_all()).await?;
+                redo.report.pages_waiting = waiting.len() as u64;
+                on_demand.hand_over(waiting, (from, end));
+                budget = budget.saturating_sub(used).max(budget / 4); // Invariant 6.
+            }
+        }
         let Some(left) = left else { break };
         let names_some = |index: Index<'_>| index.iter().any(|(page, _)| left.has(*page));
-        gathered = Gathered::new(redo.tools.budget, Some(left.clone()));
+        gathered = Gathered::new(budget, Some(left.clone()));
         let mut reading = Reading { gathered, redo: &mut redo, to: end };
         if !log.walk(from, end, &names_some, &mut reading).await? {
             return Err(StorageError::Damaged("the log has lost a segment while it was read".into()));
         }
         gathered = reading.gathered;
     }
-    Ok(Redone { end, suspects: redo.suspects, waiting: Vec::new() })
+    Ok(Redone { end, suspects: redo.suspects })
 }
 
 struct Redo<'a> {
