@@ -131,7 +131,9 @@ impl Inner {
         let advance = oldest.0.saturating_sub(recorded.0);
         let now = self.env.now();
         let due = now.0 - last.0 >= self.config.checkpoint_interval.as_nanos() as u64;
-        let pressed = starved || end.0.saturating_sub(recorded.0) > self.config.redo_bound / 4 * 3;
+        // While pages wait for redo, it cannot move.
+        let pressed =
+            (starved || end.0.saturating_sub(recorded.0) > self.config.redo_bound / 4 * 3) && waiting.is_none();
         if due || pressed || advance > self.config.redo_bound / 16 || self.object_ids_short() {
             self.home.sync().await?;
             self.record_redo().await?;

@@ -61,6 +61,14 @@ pub trait Home: Send + Sync {
     }
     /// A page is about to be made without being read.
     fn create(&self, page: PageId);
+    /// The page has changes that were not repeated yet: it is read even if it is to be made anew.
+    fn is_waiting(&self, _page: PageId) -> bool {
+        false
+    }
+    /// Such a page cannot be made. True if nobody needs it: then it waits no more.
+    fn give_up_waiting(&self, _page: PageId) -> bool {
+        false
+    }
     /// A resident page is about to change: called before the change's LSN is assigned, under the page's latch.
     /// `Some`: it is dirty below, and inherits this recLSN; once the pool's dirty set has it, `risen` is called.
     fn dirtied(&self, page: PageId) -> Option<Lsn>;

@@ -244,7 +244,7 @@ impl Store {
         if !inner.log.can_start().await? {
             // The log device is full. Nothing of the old log is needed once everything is home, and writing home needs
             // no log.
-            inner.on_demand.finish(&inner.pool, &inner.env).await?;
+            inner.on_demand.finish(&inner.pool, &inner.env, || inner.is_closing()).await?;
             while inner.pool.write_dirty(Lsn(u64::MAX), inner.config.write_group, Reason::Checkpoint).await? > 0 {}
             inner.flash.clean_all().await?;
             inner.home.sync().await?;
@@ -601,13 +601,16 @@ async fn finish_redo(store: Weak<Inner>) {
     let Some(inner) = store.upgrade() else { return };
     let (env, pool) = (inner.env.clone(), inner.pool.clone());
     let (flash, on_demand) = (inner.flash.clone(), inner.on_demand.clone());
-    drop(inner); // A store that is dropped stops them.
-    flash.verify_found().await;
+    drop(inner);
+    let stop = || store.upgrade().is_none_or(|inner| inner.is_closing() || inner.failure().is_some());
+    flash.verify_found(stop).await;
     let (pages, began) = (on_demand.left(), env.now());
-    let ended = on_demand.finish(&pool, &env).await;
+    let ended = on_demand.finish(&pool, &env, stop).await;
     let millis = (env.now().0 - began.0) / 1_000_000;
     match (ended, store.upgrade()) {
-        (Ok(()), _) if pages > 0 => tracing::info!(pages, millis, "redo has ended in the background"),
+        (Ok(()), _) if pages > 0 && on_demand.left() == 0 => {
+            tracing::info!(pages, millis, "redo has ended in the background")
+        }
         (Err(e), Some(inner)) if !inner.is_closing() => inner.fail(e),
         _ => {}
     }

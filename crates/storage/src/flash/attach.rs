@@ -242,16 +242,17 @@ impl FlashHome {
 
     /// Reads the dirty frames that this opening has found and nobody has read yet, in the device's order (invariant 5).
     /// The cleaner brings home the pages of those that are bad.
-    pub(crate) async fn verify_found(&self) {
+    pub(crate) async fn verify_found(&self, stop: impl Fn() -> bool) {
         let mut unread = Vec::new();
         for part in 0..self.parts.load(Ordering::Acquire) {
             let dirty = self.partition(part).lock().unread_dirty();
             unread.extend(dirty.into_iter().map(|(frame, page)| (FrameId { part, frame }, page)));
         }
         unread.sort_unstable_by_key(|(at, _)| self.number(*at));
+        let stop = &stop;
         futures::stream::iter(unread)
             .for_each_concurrent(IN_FLIGHT, |(at, page)| async move {
-                if self.is_on() && !self.verify(at, page).await {
+                if self.is_on() && !stop() && !self.verify(at, page).await {
                     self.urgent.lock().push(at);
                     self.wake_cleaner.notify_one();
                 }

@@ -290,6 +290,14 @@ impl Pool {
             Ok(frame) => claim.frame = Some(frame),
             Err(error) => return Err(claim.fail(error)),
         }
+        if self.home.is_waiting(page) {
+            // Whoever makes it may wait for the redo LSN to move, which waits for this page.
+            match self.fetch_one(page, Access::Random).await {
+                Err(StorageError::BadPage { .. } | StorageError::LostWrite { .. })
+                    if self.home.give_up_waiting(page) => {}
+                fetched => return claim.finish(fetched, Access::Random),
+            }
+        }
         self.home.create(page);
         Ok(claim.install(None, None, Access::Random))
     }

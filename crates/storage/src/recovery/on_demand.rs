@@ -4,9 +4,9 @@
 //!
 //! ```text
 //! recovery --hand_over--> WAITING --fetch: base from below, changes repeated--> shown in memory
-//!                            |                                                       | take_over, or dirtied
-//!                            |    another life of the page: dirtied                  v
-//!                            `---------------------------------------------> RISING --risen--> dirty in the pool
+//!                                                                                    | take_over, or dirtied
+//!                                                                                    v
+//!                                                                                  RISING --risen--> dirty in the pool
 //! ```
 //!
 //! Source: Graefe, Guy & Sauer, *Instant Recovery with Write-Ahead Logging* (single-page recovery, on-demand restart);
@@ -17,8 +17,8 @@
 //!    it before that gets it with its changes repeated. Its reader has claimed it, so no two repeat them at a time.
 //! 2. While pages wait, or rise, the redo LSN stays where recovery began: a crash repeats everything. As in the tier
 //!    (`flash`, invariant 4), what rose counts until the next scan begins.
-//! 3. A page that is made anew (`create`) waits on, for its old contents are what a crash would bring back. It stops
-//!    waiting when it is dirtied, and inherits the recLSN then.
+//! 3. A page in memory does not wait. One that is to be made anew is read first: whoever makes it may wait for the redo
+//!    LSN to move, and that waits for the page.
 //! 4. The levels below know a waiting page as it was before its changes, and may move that version about.
 //! 5. A page that cannot be made is reported to its reader. If it is in use, storage stops: what the disk has of it may
 //!    look good. A page that was not in use when the database was opened need not be made (it may have been dropped
@@ -39,12 +39,16 @@ use crate::types::*;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 use terrace_device::IoBuf;
 use terrace_env::Env;
 use tokio::sync::Notify;
 
 /// Runs of pages that the background task reads at once: few, for statements are waiting for the same disk.
 const IN_FLIGHT: usize = 4;
+
+/// How long it rests before it reads again what it could not read.
+const AGAIN: Duration = Duration::from_millis(50);
 
 /// A page that waits.
 struct Waiting {
@@ -119,6 +123,16 @@ impl OnDemand {
 
     fn changes_of(&self, page: PageId) -> Option<Arc<Changes>> {
         self.table.lock().waiting.get(&page).map(|waiting| waiting.changes.clone())
+    }
+
+    /// Invariant 5.
+    fn give_up(&self, page: PageId) -> bool {
+        let mut table = self.table.lock();
+        let unused = table.waiting.get(&page).is_some_and(|waiting| !waiting.used);
+        if unused {
+            table.waiting.remove(&page);
+        }
+        unused
     }
 
     fn is_used(&self, page: PageId) -> bool {
@@ -196,23 +210,26 @@ impl OnDemand {
         pages
     }
 
-    /// Reads all waiting pages, in order of address. Returns when none waits; an error if one cannot be made.
-    pub(crate) async fn finish(&self, pool: &Pool, env: &Env) -> Result<()> {
-        while self.left() > 0 {
+    /// Reads all waiting pages, in order of address. Returns when none waits, or when it is to `stop`; an error if one
+    /// cannot be made.
+    pub(crate) async fn finish(&self, pool: &Pool, env: &Env, stop: impl Fn() -> bool) -> Result<()> {
+        while self.left() > 0 && !stop() {
             let mut pages: Vec<(PageId, Arc<Changes>)> = {
                 let table = self.table.lock();
                 table.waiting.iter().map(|(page, waiting)| (*page, waiting.changes.clone())).collect()
             };
             pages.sort_unstable_by_key(|(page, _)| *page);
             for sweep in Sweeps::new(&pages, pool) {
+                if stop() {
+                    return Ok(());
+                }
                 sweep.read(pool, IN_FLIGHT).await;
                 for (page, _) in sweep.pages {
                     self.finish_page(pool, *page).await?;
                 }
                 sweep.forget_gaps(pool);
             }
-            // A page that another task is about to make anew waits until that has dirtied it.
-            env.sleep(std::time::Duration::from_millis(1)).await;
+            env.sleep(AGAIN).await; // Those that could not be read.
         }
         self.ended.notify_waiters();
         Ok(())
@@ -224,12 +241,18 @@ impl OnDemand {
         }
         match pool.fetch(page, Access::Random).await {
             Ok(_) => Ok(()),
-            // Invariant 5.
-            Err(error) if is_decay(&error) && !self.is_used(page) => {
-                self.table.lock().waiting.remove(&page);
+            Err(error) if is_decay(&error) => {
+                if self.give_up(page) {
+                    Ok(())
+                } else {
+                    Err(error)
+                }
+            } // Invariant 5.
+            Err(error @ (StorageError::Damaged(_) | StorageError::BadPage { .. })) => Err(error),
+            Err(error) => {
+                tracing::info!(%page, "redo in the background goes on later: {error}");
                 Ok(())
             }
-            Err(error) => Err(error),
         }
     }
 
@@ -268,7 +291,16 @@ impl Home for OnDemand {
     }
 
     fn create(&self, page: PageId) {
-        self.below.create(page); // Invariant 3.
+        debug_assert!(!self.is_waiting(page), "invariant 3: page {page} waits");
+        self.below.create(page);
+    }
+
+    fn is_waiting(&self, page: PageId) -> bool {
+        self.is_active() && self.changes_of(page).is_some()
+    }
+
+    fn give_up_waiting(&self, page: PageId) -> bool {
+        self.give_up(page)
     }
 
     fn dirtied(&self, page: PageId) -> Option<Lsn> {
@@ -291,7 +323,7 @@ impl Home for OnDemand {
     }
 
     fn take_over(&self, page: PageId) -> Option<Lsn> {
-        match self.is_active() && self.changes_of(page).is_some() {
+        match self.is_waiting(page) {
             true => self.dirtied(page), // The frame below is as old as the base.
             false => self.below.take_over(page),
         }

@@ -116,7 +116,7 @@ async fn serve_at(instance: Instance, door: Door, signals: StopSignals) -> Resul
         return Err(crate::cli::restart::restart(&dir, listen, &error, served));
     }
     let mode = asked.as_ref().and_then(|asked| asked.mode).unwrap_or_else(|| instance.stop_mode());
-    let store = instance.database.store().clone();
+    let (env, store) = (instance.env.clone(), instance.database.store().clone());
     match mode {
         StopMode::Fast => say!("leaving {} changed pages to the flash tier and the log ...", store.pages_to_write()),
         StopMode::Clean => say!("writing everything home ..."),
@@ -124,7 +124,7 @@ async fn serve_at(instance: Instance, door: Door, signals: StopSignals) -> Resul
     let mut asked = asked;
     let progress = async {
         loop {
-            tokio::time::sleep(PROGRESS).await;
+            env.sleep(PROGRESS).await;
             let left = store.pages_to_write();
             say!("{left} pages are left");
             if let Some(asked) = &mut asked {
