@@ -105,7 +105,10 @@ fn restore(
         write(&env, &set, &config, &copied, &segments).await?;
         let (db, _) = Database::open_upto(env.clone(), set.clone(), config.clone(), engine_config(), upto).await?;
         let problems = db.check().await?;
-        assert!(problems.is_empty(), "check found: {}", problems.join("; "));
+        if !problems.is_empty() {
+            // Where the power goes meanwhile, too.
+            return Err(StorageError::Damaged(format!("check found: {}", problems.join("; "))).into());
+        }
         let is = observe(db.clone()).await?;
         db.purge().await?;
         db.close().await?;
