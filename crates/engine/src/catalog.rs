@@ -9,6 +9,7 @@
 //!    defines anything sees.
 //! 4. Tables and indexes share one name space, as in PostgreSQL; object ids are never reused.
 use crate::types::{DataType, Datum};
+use foreign::ForeignKey;
 use roles::{FIRST_ROLE, Role};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use terrace_storage::btree::BTree;
 use terrace_storage::{DATA, ObjectId, TxnId};
 
+pub mod foreign;
 pub(crate) mod load;
 pub mod roles;
 pub mod system;
@@ -87,6 +89,10 @@ pub struct Table {
     pub indexes: Vec<Arc<Index>>,
     /// CHECK constraints, by name.
     pub checks: Vec<Check>,
+    /// Oldest first: the order in which they are checked.
+    pub foreign_keys: Vec<Arc<ForeignKey>>,
+    /// Those of any table that refer to this one, oldest first.
+    pub referenced_by: Vec<Arc<ForeignKey>>,
     /// What ANALYZE found.
     pub statistics: Option<Statistics>,
     pub(crate) layout: Layout,
@@ -164,12 +170,26 @@ impl Table {
                 text = Some(i as u32);
             }
         }
-        Table { oid, name, columns, indexes, checks: Vec::new(), statistics: None, layout }
+        Table {
+            oid,
+            name,
+            columns,
+            indexes,
+            checks: Vec::new(),
+            foreign_keys: Vec::new(),
+            referenced_by: Vec::new(),
+            statistics: None,
+            layout,
+        }
     }
     /// The same table with other columns and indexes.
     pub(crate) fn redefined(&self, columns: Vec<ColumnDef>, indexes: Vec<Arc<Index>>) -> Table {
-        let table = Table::new(self.oid, self.name.clone(), columns, indexes);
-        Table { checks: self.checks.clone(), statistics: self.statistics, ..table }
+        let Table { layout, columns, indexes, .. } = Table::new(self.oid, self.name.clone(), columns, indexes);
+        Table { layout, columns, indexes, ..self.clone() }
+    }
+    /// Whether it refers to a table, or is referred to.
+    pub fn has_foreign_keys(&self) -> bool {
+        !(self.foreign_keys.is_empty() && self.referenced_by.is_empty())
     }
     /// Position of a column by its (folded) name.
     pub fn column(&self, name: &str) -> Option<usize> {
@@ -217,12 +237,15 @@ impl Catalog {
     pub(crate) fn of(tables: impl IntoIterator<Item = Arc<Table>>) -> Catalog {
         let mut c = Catalog { version: next_version(), ..Catalog::default() };
         for t in tables {
+            let before = c.by_oid.insert(t.oid, t);
+            assert!(before.is_none(), "two tables with one object id");
+        }
+        foreign::connect(&mut c.by_oid);
+        for t in c.by_oid.values() {
             for i in &t.indexes {
                 c.by_name.insert(i.name.clone(), Named::Index(i.clone()));
             }
             c.by_name.insert(t.name.clone(), Named::Table(t.clone()));
-            let before = c.by_oid.insert(t.oid, t);
-            assert!(before.is_none(), "two tables with one object id");
         }
         c
     }

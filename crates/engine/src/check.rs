@@ -6,7 +6,8 @@
 //! 1. Every live newest version of a row has its entry in every index; every entry's row has a version that somebody
 //!    may need with the entry's key (R7, R8).
 //! 2. A row's writer is finished (here: the lock keeps writers out), below the next id.
-//! 3. Every object that owns pages is defined, or waits for purge. Every fragment belongs to a row or to a version that
+//! 3. Every row has what its table's foreign keys refer to, unless they are NOT VALID.
+//! 4. Every object that owns pages is defined, or waits for purge. Every fragment belongs to a row or to a version that
 //!    waits for purge.
 use crate::catalog::{Index, Table, roles, system};
 use crate::database::Core;
@@ -51,6 +52,14 @@ pub(crate) async fn check(core: &Arc<Core>) -> Result<Vec<String>> {
         core.check_table(table, kept.stubs.get(&table.oid), &mut found).await?;
         found.truncate(ENOUGH);
         problems.extend(found.into_iter().map(|p| format!("table \"{}\": {p}", table.name)));
+    }
+    for table in &tables {
+        for key in table.foreign_keys.iter().filter(|key| key.validated) {
+            let referenced = catalog.table_by_oid(key.referenced).expect("catalog::foreign, invariant 2");
+            if let Some(e) = txn.first_violation(table, key, referenced).await? {
+                problems.push(format!("{e}: {}", e.detail.as_deref().unwrap_or_default()));
+            }
+        }
     }
     if let Err(e) = core.store.space(DATA).check(&core.store).await {
         problems.push(format!("tablespace: {e}"));

@@ -8,9 +8,10 @@
 //! 2. CREATE INDEX enters the newest live versions alone. Nobody else writes meanwhile (Share lock), and snapshots that
 //!    could see older versions do not use the index (`Index::created_by`).
 //! 3. Keys of the rows there are sorted in memory before the tree is built: about the keys' bytes and 32 a row.
+use crate::catalog::foreign::{FOREIGN_KEYS, ForeignKey, needed};
 use crate::catalog::load::{NewestRow, newest_rows};
 use crate::catalog::{
-    ColumnDef, Index, IndexSpec, MAX_COLUMNS, MAX_KEY_COLUMNS, Table, TableSpec, system, truncate_name,
+    Catalog, ColumnDef, Index, IndexSpec, MAX_COLUMNS, MAX_KEY_COLUMNS, Table, TableSpec, system, truncate_name,
 };
 use crate::error::{EngineError, Result};
 use crate::key;
@@ -24,6 +25,7 @@ use terrace_storage::{DATA, ObjectId};
 
 mod alter;
 mod analyze;
+mod foreign;
 mod roles;
 #[cfg(test)]
 mod tests;
@@ -61,16 +63,24 @@ impl Txn {
         for check in &table.checks {
             self.insert(system_table(system::CHECKS), &system::check_row(table.oid, check)).await?;
         }
+        for key in &table.foreign_keys {
+            self.insert(system_table(FOREIGN_KEYS), &crate::catalog::foreign::row(key)).await?;
+        }
         Ok(())
     }
 
-    /// Waits for everybody who uses the table. 42P01 where it is gone by then.
+    /// Waits for everybody who uses the table. 42P01 where it is gone by then, 2BP01 where another refers to it.
     pub async fn drop_table(&mut self, table: &Table) -> Result<()> {
         self.lock_ddl().await?;
         self.lock(table.oid, LockMode::AccessExclusive).await?;
         let catalog = self.catalog();
         let table =
             catalog.table_by_oid(table.oid).cloned().ok_or_else(|| EngineError::undefined_table(&table.name))?;
+        self.refuse_noted(&table, "DROP TABLE")?;
+        if let Some(key) = table.referenced_by.iter().find(|key| key.table != table.oid) {
+            let name = format!("table {}", table.name);
+            return Err(needed(&name, key, referring(&catalog, key), &name));
+        }
         self.drop_everything(&table).await?;
         self.set_catalog(Arc::new(catalog.without(table.oid)));
         Ok(())
@@ -82,6 +92,9 @@ impl Txn {
         self.delete_definitions(system::COLUMNS, 0, table.oid).await?;
         self.delete_definitions(system::INDEXES, 1, table.oid).await?;
         self.delete_definitions(system::CHECKS, 0, table.oid).await?;
+        if !table.foreign_keys.is_empty() {
+            self.delete_definitions(FOREIGN_KEYS, 2, table.oid).await?;
+        }
         for index in &table.indexes {
             self.object_dropped(index.oid).await?;
         }
@@ -127,6 +140,7 @@ impl Txn {
                 format!("cannot drop index {i} because constraint {i} on table {t} requires it"),
             ));
         }
+        refuse_needed_index(&catalog, table, index, &format!("index {}", index.name))?;
         self.delete_definitions(system::INDEXES, 0, index.oid).await?;
         self.object_dropped(index.oid).await?;
         let indexes = table.indexes.iter().filter(|i| i.oid != index.oid).cloned().collect();
@@ -214,6 +228,18 @@ impl Txn {
 
 fn system_table(oid: ObjectId) -> &'static Arc<Table> {
     system::table(oid).expect("a system table")
+}
+
+fn referring<'c>(catalog: &'c Catalog, key: &ForeignKey) -> &'c str {
+    catalog.table_by_oid(key.table).map_or("", |table| &table.name)
+}
+
+/// 2BP01 where a foreign key refers to what an index makes unique. `what` goes.
+fn refuse_needed_index(catalog: &Catalog, table: &Table, index: &Index, what: &str) -> Result<()> {
+    match table.referenced_by.iter().find(|key| key.index == index.oid) {
+        Some(key) => Err(needed(what, key, referring(catalog, key), &format!("index {}", index.name))),
+        None => Ok(()),
+    }
 }
 
 fn two_primary_keys(table: &str) -> EngineError {

@@ -26,6 +26,7 @@ pub mod types;
 mod usage;
 mod versions;
 
+pub use catalog::foreign::{Action, ForeignKey, may_refer};
 pub use catalog::roles::{FIRST_ROLE, Role};
 pub use catalog::{Catalog, Check, ColumnDef, Index, IndexSpec, Statistics, Table, TableSpec};
 pub use database::{Database, DatabaseStats, EngineConfig, OpenReport};
@@ -35,8 +36,8 @@ pub use row::{RowBuf, RowView};
 pub use snapshots::{Paused, Underway};
 pub use txn::InsertOutcome;
 pub use txn::{
-    IndexRange, Isolation, LockWait, RowLock, RowLockOutcome, Savepoint, Scan, ScanDirection, Scanner, Txn,
-    UpdateOutcome, Version,
+    Change, Consequence, IndexRange, Isolation, LockWait, RowLock, RowLockOutcome, Savepoint, Scan, ScanDirection,
+    Scanner, Txn, UpdateOutcome, Version,
 };
 pub use types::{DataType, Datum, DatumRef};
 pub use usage::{Counts, Ended};

@@ -12,6 +12,9 @@
 //! 5. `explicit` counts locks of rows. A transaction raises it before it looks at the row that it wants to lock, and a
 //!    writer looks at it under the row's latch. So either the writer finds the lock, or the locking transaction finds
 //!    the writer's header. Rows that nobody locks cost a writer one load.
+//! 6. A lock of a row's key (`AccessShare`) may be granted while the row's writer is active, if the writer has left the
+//!    key as it is. So a writer looks for such locks also when it writes its own row again, if it changes the key then.
+//!    Other locks of its own row are those of transactions that wait for it: it passes them by.
 use crate::error::{EngineError, Result};
 use futures::future::{Either, select};
 use parking_lot::Mutex;
@@ -30,30 +33,36 @@ use tokio::sync::Notify;
 #[cfg(test)]
 mod tests;
 
-/// Table lock modes.
+/// Modes of locks on tables, and of locks on rows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum LockMode {
-    /// Reads rows.
+    /// Reads rows. Of a row: FOR KEY SHARE, its key stays.
     AccessShare,
     /// Writes rows.
     RowExclusive,
-    /// Reads all rows while nobody writes (CREATE INDEX).
+    /// Reads all rows while nobody writes (CREATE INDEX). Of a row: FOR SHARE.
     Share,
-    /// Alone (DROP, ALTER).
+    /// Others read rows, and nothing else (what a new foreign key refers to). Of a row: FOR NO KEY UPDATE, and an
+    /// update that leaves the keys as they are.
+    ShareRowExclusive,
+    /// Alone (DROP, ALTER). Of a row: FOR UPDATE, a deletion, an update of a key.
     AccessExclusive,
 }
 
 impl LockMode {
     fn conflicts(self, other: LockMode) -> bool {
         use LockMode::*;
-        matches!(
-            (self, other),
-            (AccessExclusive, _) | (_, AccessExclusive) | (RowExclusive, Share) | (Share, RowExclusive)
-        )
+        match (self, other) {
+            (AccessExclusive, _) | (_, AccessExclusive) => true,
+            (AccessShare, _) | (_, AccessShare) => false,
+            (ShareRowExclusive, _) | (_, ShareRowExclusive) => true,
+            (a, b) => a != b,
+        }
     }
     /// Whether holding `self` is as good as holding `other`.
     pub(crate) fn covers(self, other: LockMode) -> bool {
-        self == other || self == LockMode::AccessExclusive || other == LockMode::AccessShare
+        use LockMode::*;
+        self == other || self == AccessExclusive || other == AccessShare || (self == ShareRowExclusive && self > other)
     }
 }
 
@@ -71,6 +80,9 @@ pub(crate) enum LockKey {
     Row(ObjectId, Rid),
     /// A row locked without being changed (SELECT ... FOR UPDATE).
     Explicit(ObjectId, Rid),
+    /// The keys of a table that foreign keys refer to, in place of locks of very many rows' keys (`Share`). Who takes a
+    /// key away has it, too (`RowExclusive`).
+    Keys(ObjectId),
 }
 
 /// A writing transaction, for those who wait for its end.
@@ -295,11 +307,12 @@ pub(crate) struct Turn {
     locks: Arc<Locks>,
     owner: Owner,
     key: LockKey,
+    mode: LockMode,
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.locks.release(self.owner, self.key, LockMode::AccessExclusive);
+        self.locks.release(self.owner, self.key, self.mode);
     }
 }
 
@@ -362,14 +375,21 @@ impl Locks {
         Ok(admitted.then_some(true))
     }
 
-    /// Whether somebody else has locked a row without changing it (invariant 5). Short: may be asked under a latch.
-    pub(crate) fn is_row_locked(&self, owner: Owner, table: ObjectId, rid: Rid) -> bool {
-        if self.explicit.load(Ordering::SeqCst) == 0 {
+    /// Whether rows are locked at all.
+    pub(crate) fn are_rows_locked(&self) -> bool {
+        self.explicit.load(Ordering::SeqCst) != 0
+    }
+
+    /// Whether a lock that somebody else has on a row, without having changed it, stands against a write (invariants 5
+    /// and 6). `own`: the writer has written the row already. Short: may be asked under a latch.
+    pub(crate) fn is_row_locked(&self, owner: Owner, (table, rid): (ObjectId, Rid), mode: LockMode, own: bool) -> bool {
+        if !self.are_rows_locked() {
             return false;
         }
         let inner = self.inner.lock();
-        let lock = inner.locks.get(&LockKey::Explicit(table, rid));
-        lock.is_some_and(|lock| lock.granted.iter().any(|(o, _)| *o != owner))
+        let Some(lock) = inner.locks.get(&LockKey::Explicit(table, rid)) else { return false };
+        let counts = |other: LockMode| other.conflicts(mode) && (!own || other == LockMode::AccessShare);
+        lock.granted.iter().any(|(o, other)| *o != owner && counts(*other))
     }
 
     /// Whether somebody has, or wants, a table for himself.
@@ -410,12 +430,12 @@ impl Locks {
         self: &Arc<Self>,
         env: &Env,
         owner: Owner,
-        key: LockKey,
+        (key, mode): (LockKey, LockMode),
         timeout: Duration,
     ) -> Result<Turn> {
-        let new = self.acquire(env, owner, key, LockMode::AccessExclusive, timeout).await?;
+        let new = self.acquire(env, owner, key, mode, timeout).await?;
         assert!(new, "who has a lock takes no turn on it: the turn's end would release it");
-        Ok(Turn { locks: self.clone(), owner, key })
+        Ok(Turn { locks: self.clone(), owner, key, mode })
     }
 
     /// Waits until the transaction has ended or given something back; look again then. `alive`: whether anybody will

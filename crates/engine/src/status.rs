@@ -160,7 +160,7 @@ impl OpenTxns {
 
 fn target(key: LockKey) -> LockTarget {
     match key {
-        LockKey::Table(table) => LockTarget::Table(table),
+        LockKey::Table(table) | LockKey::Keys(table) => LockTarget::Table(table),
         LockKey::Row(table, rid) => LockTarget::RowTurn(table, rid),
         LockKey::Explicit(table, rid) => LockTarget::Row(table, rid),
     }

@@ -1,4 +1,5 @@
 //! Databases on memory devices, for tests.
+use crate::catalog::foreign::{Action, ForeignKey};
 use crate::catalog::{ColumnDef, IndexSpec, Table, TableSpec};
 use crate::database::{Database, EngineConfig};
 use crate::row::RowBuf;
@@ -13,7 +14,7 @@ use terrace_device::memory::MemoryDevice;
 use terrace_device::{DeviceRef, Guarantees, Image};
 use terrace_env::{Env, Sim};
 use terrace_storage::config::Safeguards;
-use terrace_storage::{DeviceSet, Rid, StorageConfig};
+use terrace_storage::{DeviceSet, ObjectId, Rid, StorageConfig};
 
 pub(crate) fn devices() -> DeviceSet {
     let device = |name: &str| Arc::new(MemoryDevice::new(name, 1 << 30)) as terrace_device::DeviceRef;
@@ -130,4 +131,44 @@ pub(crate) async fn clean(db: &Database) {
 /// Lets everybody else run.
 pub(crate) async fn rest(env: &Env) {
     env.sleep(Duration::from_millis(1)).await;
+}
+
+/// A foreign key of column `v` of a table to the primary key of another.
+pub(crate) fn foreign_key(name: &str, referenced: &Table) -> ForeignKey {
+    ForeignKey {
+        oid: ObjectId(0),
+        name: name.into(),
+        table: ObjectId(0),
+        columns: vec![1],
+        referenced: referenced.oid,
+        key: vec![0],
+        index: referenced.indexes[0].oid,
+        on_delete: Action::NoAction,
+        on_update: Action::NoAction,
+        set: vec![],
+        full: false,
+        deferrable: false,
+        deferred: false,
+        validated: true,
+    }
+}
+
+/// Tables `pa` and `ch`, whose column `v` refers to `pa` as `change` says; answers them as they are then.
+pub(crate) async fn linked(db: &Database, change: impl FnOnce(&mut ForeignKey)) -> (Arc<Table>, Arc<Table>) {
+    let (pa, ch) = (table(db, "pa").await, table(db, "ch").await);
+    let mut key = foreign_key("ch_v_fkey", &pa);
+    change(&mut key);
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    txn.add_foreign_key(&ch, key).await.unwrap();
+    txn.commit().await.unwrap();
+    let catalog = db.catalog();
+    (catalog.table("pa").unwrap().clone(), catalog.table("ch").unwrap().clone())
+}
+
+/// An index on column `v`.
+pub(crate) async fn index_v(db: &Database, table: &Table) {
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    let name = format!("{}_v", table.name);
+    txn.create_index(table, IndexSpec { name, columns: vec![1], unique: false, primary: false }).await.unwrap();
+    txn.commit().await.unwrap();
 }

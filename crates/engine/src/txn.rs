@@ -22,6 +22,7 @@ use crate::row::RowBuf;
 use crate::snapshots::{Paused, Snapshot, Underway};
 use crate::types::Datum;
 use crate::usage::Tally;
+use foreign::Notes;
 use resources::TxnResources;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -29,6 +30,7 @@ use std::time::Duration;
 use terrace_storage::{ObjectId, Rid, Store, TxnId, UndoPtr};
 
 mod commit;
+pub(crate) mod foreign;
 mod lock;
 pub(crate) mod resources;
 mod rollback;
@@ -37,6 +39,7 @@ mod unique;
 mod write;
 
 pub use commit::LAZY_FLUSH;
+pub use foreign::{Change, Consequence};
 pub use lock::{LockWait, RowLock, RowLockOutcome};
 pub use scan::Scanner;
 pub use unique::InsertOutcome;
@@ -97,7 +100,10 @@ pub(crate) const LOG_EXTRA: usize = 1024;
 
 /// A savepoint: a position in the transaction's undo records, so that making one costs nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Savepoint(pub UndoPtr);
+pub struct Savepoint {
+    undo: UndoPtr,
+    notes: foreign::Mark,
+}
 
 /// A transaction.
 pub struct Txn {
@@ -108,6 +114,8 @@ pub struct Txn {
     tally: Tally,
     /// Waits for a lock that are longer fail; zero: never.
     lock_timeout: Duration,
+    /// Of foreign keys, where it writes tables that have to do with any.
+    notes: Option<Box<Notes>>,
     /// What must be ended; its drop rolls back.
     resources: TxnResources,
 }
@@ -121,6 +129,7 @@ impl Txn {
             underway: None,
             tally,
             lock_timeout,
+            notes: None,
             resources: TxnResources::new(core, Some(isolation)),
         }
     }
@@ -310,13 +319,17 @@ impl Txn {
 
     pub fn savepoint(&self) -> Savepoint {
         let undo = self.core().store.undo();
-        Savepoint(self.resources.writer.as_ref().map_or(UndoPtr::NONE, |w| undo.position(w)))
+        let undo = self.resources.writer.as_ref().map_or(UndoPtr::NONE, |w| undo.position(w));
+        Savepoint { undo, notes: self.notes.as_ref().map(|notes| notes.mark()).unwrap_or_default() }
     }
 
     /// Undoes everything since the savepoint. Locks stay; rows given back are free for others. After an error the
     /// transaction can only be rolled back.
     pub async fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
-        self.resources.undo_to(savepoint.0).await?;
+        self.resources.undo_to(savepoint.undo).await?;
+        if let Some(notes) = &mut self.notes {
+            notes.back_to(savepoint.notes);
+        }
         if self.resources.catalog.is_some() {
             self.resources.catalog = Some(Arc::new(Catalog::load(&self.core().store, View::Newest).await?));
         }
@@ -350,7 +363,10 @@ impl Txn {
     /// Locks a table in a mode, held to the end (`Share` for CREATE INDEX, `AccessExclusive` for DROP). False where it
     /// was held already.
     pub(crate) async fn lock(&mut self, object: ObjectId, mode: LockMode) -> Result<bool> {
-        let key = LockKey::Table(object);
+        self.lock_by(LockKey::Table(object), mode).await
+    }
+
+    async fn lock_by(&mut self, key: LockKey, mode: LockMode) -> Result<bool> {
         if self.resources.locks.iter().any(|(k, m)| *k == key && m.covers(mode)) {
             return Ok(false);
         }

@@ -1,4 +1,5 @@
 //! Reading the catalogue from the system tables.
+use super::foreign::{self, ForeignKey};
 use super::{Catalog, Check, ColumnDef, Index, Table, roles, system};
 use crate::error::{EngineError, Result};
 use crate::row::RowView;
@@ -52,7 +53,10 @@ impl Catalog {
 type Rows = Vec<Vec<Datum>>;
 
 /// Puts tables together from their rows; `whole`: refuses parts of definitions.
-fn assemble([tables, column_rows, index_rows, check_rows]: [Rows; system::ALL.len()], whole: bool) -> Result<Catalog> {
+fn assemble(
+    [tables, column_rows, index_rows, check_rows, key_rows]: [Rows; system::ALL.len()],
+    whole: bool,
+) -> Result<Catalog> {
     let mut columns: BTreeMap<ObjectId, BTreeMap<usize, ColumnDef>> = BTreeMap::new();
     for row in column_rows {
         let (table, position, column) = system::read_column(&row)?;
@@ -65,8 +69,14 @@ fn assemble([tables, column_rows, index_rows, check_rows]: [Rows; system::ALL.le
     }
     let mut checks: BTreeMap<ObjectId, Vec<Check>> = BTreeMap::new();
     for row in check_rows {
-        let (table, check) = system::read_check(&row)?;
-        checks.entry(table).or_default().push(check);
+        if let Some((table, check)) = system::read_check(&row)? {
+            checks.entry(table).or_default().push(check);
+        }
+    }
+    let mut foreign_keys: BTreeMap<ObjectId, Vec<Arc<ForeignKey>>> = BTreeMap::new();
+    for row in key_rows {
+        let key = foreign::read(&row)?;
+        foreign_keys.entry(key.table).or_default().push(Arc::new(key));
     }
     let mut out: BTreeMap<ObjectId, Arc<Table>> = BTreeMap::new();
     for row in tables {
@@ -79,15 +89,25 @@ fn assemble([tables, column_rows, index_rows, check_rows]: [Rows; system::ALL.le
         let mut table = Table::new(oid, name, columns.into_values().collect(), indexes);
         table.checks = checks.remove(&oid).unwrap_or_default();
         table.checks.sort_by(|a, b| a.name.cmp(&b.name));
+        table.foreign_keys = foreign_keys.remove(&oid).unwrap_or_default();
+        table.foreign_keys.sort_by_key(|key| key.oid);
         table.statistics = statistics;
         out.insert(oid, Arc::new(table));
     }
-    if whole && !(columns.is_empty() && indexes.is_empty() && checks.is_empty()) {
+    if whole && !(columns.is_empty() && indexes.is_empty() && checks.is_empty() && foreign_keys.is_empty()) {
         return Err(EngineError::damaged(
-            "the catalogue has columns, indexes or checks of tables that it does not have",
+            "the catalogue has columns, indexes or constraints of tables that it does not have",
         ));
     }
-    Ok(Catalog::of(out.into_values()))
+    let catalog = Catalog::of(out.into_values());
+    for key in catalog.tables().flat_map(|table| &table.foreign_keys).filter(|_| whole) {
+        let referenced = catalog.table_by_oid(key.referenced);
+        if !referenced.is_some_and(|table| table.index(key.index).is_some_and(|index| index.unique)) {
+            let message = format!("the catalogue lacks the key that foreign key \"{}\" refers to", key.name);
+            return Err(EngineError::damaged(message));
+        }
+    }
+    Ok(catalog)
 }
 
 /// A row's newest version.

@@ -6,10 +6,12 @@
 //! | 1 tables | oid, name, rows, pages (of the last ANALYZE) |
 //! | 2 columns | table, position, name, type (PostgreSQL's oid), length (VARCHAR's, else 0), not_null, default_sql, missing (text form), dropped |
 //! | 3 indexes | oid, table, name, columns (positions, "0,2"), unique, primary, root (page), created_by (transaction) |
-//! | 4 checks | table, name, sql |
+//! | 4 checks | table, name, sql. A row of table 0 says that there are foreign keys: a program that knows none refuses it, because it would not check them |
+//! | 5 foreign_keys | see [`super::foreign`] |
 //! | 15 roles | see [`super::roles`] |
 //!
 //! Columns at the end of a table may be missing from older rows: they are NULL.
+use super::foreign::{self, FOREIGN_KEYS};
 use super::{Check, ColumnDef, Index, Statistics, Table};
 use crate::error::{EngineError, Result};
 use crate::types::{DataType, Datum, DatumRef};
@@ -21,7 +23,7 @@ pub const COLUMNS: ObjectId = ObjectId(2);
 pub(crate) const INDEXES: ObjectId = ObjectId(3);
 pub(crate) const CHECKS: ObjectId = ObjectId(4);
 /// All that describe tables.
-pub(crate) const ALL: [ObjectId; 4] = [TABLES, COLUMNS, INDEXES, CHECKS];
+pub(crate) const ALL: [ObjectId; 5] = [TABLES, COLUMNS, INDEXES, CHECKS, FOREIGN_KEYS];
 /// User objects have at least this id.
 pub(crate) const FIRST_USER: u32 = 16;
 
@@ -68,8 +70,10 @@ static SYSTEM: LazyLock<[Arc<Table>; 4]> = LazyLock::new(|| {
 
 /// The definition of a system table.
 pub fn table(oid: ObjectId) -> Option<&'static Arc<Table>> {
-    if oid == super::roles::ROLES {
-        return Some(super::roles::table());
+    match oid {
+        super::roles::ROLES => return Some(super::roles::table()),
+        FOREIGN_KEYS => return Some(foreign::table()),
+        _ => {}
     }
     SYSTEM.get((oid.0 as usize).checked_sub(1)?)
 }
@@ -100,12 +104,11 @@ pub(crate) fn column_row(table: ObjectId, position: usize, c: &ColumnDef) -> Vec
 }
 
 pub(crate) fn index_row(i: &Index) -> Vec<Datum> {
-    let columns: Vec<String> = i.columns.iter().map(usize::to_string).collect();
     vec![
         Datum::Int8(i.oid.0 as i64),
         Datum::Int8(i.table.0 as i64),
         Datum::text(i.name.as_str()),
-        Datum::text(columns.join(",")),
+        Datum::text(positions_text(&i.columns)),
         Datum::Bool(i.unique),
         Datum::Bool(i.primary),
         Datum::Int8(i.root as i64),
@@ -113,13 +116,27 @@ pub(crate) fn index_row(i: &Index) -> Vec<Datum> {
     ]
 }
 
-fn bad(what: &str) -> EngineError {
+/// What keeps programs away that know no foreign keys.
+pub(crate) fn foreign_keys_row() -> Vec<Datum> {
+    vec![Datum::Int8(0), Datum::text("foreign keys"), Datum::Null]
+}
+
+/// Positions of columns, as they are stored: "0,2".
+pub(super) fn positions_text(columns: &[usize]) -> String {
+    columns.iter().map(usize::to_string).collect::<Vec<_>>().join(",")
+}
+
+pub(super) fn positions(text: &str) -> Option<Vec<usize>> {
+    text.split(',').map(|position| position.parse().ok()).collect()
+}
+
+pub(super) fn bad(what: &str) -> EngineError {
     EngineError::damaged(format!(
         "the catalogue's table of {what} holds a row that makes no sense; run `terrace check`"
     ))
 }
 
-fn object(d: &Datum) -> Option<ObjectId> {
+pub(super) fn object(d: &Datum) -> Option<ObjectId> {
     match d {
         Datum::Int8(v) => u32::try_from(*v).ok().map(ObjectId),
         _ => None,
@@ -137,11 +154,13 @@ pub(crate) fn read_table(row: &[Datum]) -> Result<(ObjectId, String, Option<Stat
     Ok((object(oid).ok_or_else(|| bad("tables"))?, name.to_string(), statistics))
 }
 
-pub(crate) fn read_check(row: &[Datum]) -> Result<(ObjectId, Check)> {
+/// `None`: it is [`foreign_keys_row`].
+pub(crate) fn read_check(row: &[Datum]) -> Result<Option<(ObjectId, Check)>> {
     match row {
+        [Datum::Int8(0), Datum::Text(_), Datum::Null] => Ok(None),
         [table, Datum::Text(name), Datum::Text(sql)] => {
             let table = object(table).ok_or_else(|| bad("checks"))?;
-            Ok((table, Check { name: name.to_string(), sql: sql.to_string() }))
+            Ok(Some((table, Check { name: name.to_string(), sql: sql.to_string() })))
         }
         _ => Err(bad("checks")),
     }
@@ -201,7 +220,7 @@ pub(crate) fn read_index(row: &[Datum]) -> Result<Index> {
         oid: object(oid).ok_or_else(err)?,
         name: name.to_string(),
         table: object(table).ok_or_else(err)?,
-        columns: columns.split(',').map(|c| c.parse().map_err(|_| err())).collect::<Result<_>>()?,
+        columns: positions(columns).ok_or_else(err)?,
         unique: *unique,
         primary: *primary,
         root: object(root).ok_or_else(err)?.0,

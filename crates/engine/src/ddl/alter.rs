@@ -8,7 +8,9 @@
 //!    (42P01) and looks the name up again. The old pages are purged when the transaction has committed and no snapshot
 //!    needs them.
 //! 4. A definition that fails on the rows that are there (23502, 23505) is not noted.
-use super::{checked_index, two_primary_keys};
+use super::foreign::moved;
+use super::{checked_index, refuse_needed_index, two_primary_keys};
+use crate::catalog::foreign::FOREIGN_KEYS;
 use crate::catalog::load::{NewestRow, newest_rows};
 use crate::catalog::{
     Catalog, Check, ColumnDef, Index, IndexSpec, MAX_COLUMNS, Statistics, Table, system, truncate_name,
@@ -26,7 +28,13 @@ mod tests;
 
 impl Txn {
     /// The table as it is now, for this transaction alone (invariant 1).
-    async fn alone(&mut self, table: &Table) -> Result<(Arc<Catalog>, Arc<Table>)> {
+    pub(super) async fn alone(&mut self, table: &Table) -> Result<(Arc<Catalog>, Arc<Table>)> {
+        let (catalog, table) = self.locked_alone(table).await?;
+        self.refuse_noted(&table, "ALTER TABLE")?;
+        Ok((catalog, table))
+    }
+
+    async fn locked_alone(&mut self, table: &Table) -> Result<(Arc<Catalog>, Arc<Table>)> {
         self.lock_ddl().await?;
         self.lock(table.oid, LockMode::AccessExclusive).await?;
         let catalog = self.catalog();
@@ -37,19 +45,22 @@ impl Txn {
 
     /// Waits until the table is this transaction's alone, and answers it as it is then. 42P01 where it is gone.
     pub async fn lock_definition(&mut self, table: &Table) -> Result<Arc<Table>> {
-        self.alone(table).await.map(|(_, table)| table)
+        self.locked_alone(table).await.map(|(_, table)| table)
     }
 
-    fn publish(&mut self, catalog: &Catalog, table: Table) -> Arc<Table> {
-        let table = Arc::new(table);
-        self.core().redefined.lock().insert(table.oid, table.clone());
-        self.set_catalog(Arc::new(catalog.with(table.clone())));
-        table
+    pub(super) fn publish(&mut self, catalog: &Catalog, table: Table) -> Arc<Table> {
+        let (oid, table) = (table.oid, Arc::new(table));
+        self.core().redefined.lock().insert(oid, table.clone());
+        let catalog = Arc::new(catalog.with(table));
+        self.set_catalog(catalog.clone());
+        catalog.table_by_oid(oid).expect("it was put there").clone()
     }
 
-    /// Empties the table (invariant 3), waiting for everybody who uses it. 42P01 where it is gone by then.
+    /// Empties the table (invariant 3), waiting for everybody who uses it. 42P01 where it is gone by then. The caller
+    /// empties those that refer to it, too.
     pub async fn truncate_table(&mut self, table: &Table) -> Result<Arc<Table>> {
-        let (catalog, old) = self.alone(table).await?;
+        let (catalog, old) = self.locked_alone(table).await?;
+        self.refuse_noted(&old, "TRUNCATE")?;
         let oid = self.new_object().await?;
         let mut indexes = Vec::with_capacity(old.indexes.len());
         for index in &old.indexes {
@@ -60,9 +71,11 @@ impl Txn {
         let mut new = Table::new(oid, old.name.clone(), old.columns.clone(), indexes);
         new.checks = old.checks.clone();
         new.statistics = old.statistics.map(|_| empty);
+        new.foreign_keys = old.foreign_keys.iter().map(|key| Arc::new(moved(key, &old, &new))).collect();
         self.drop_everything(&old).await?;
         self.insert_definitions(&new).await?;
-        Ok(self.publish(&catalog.without(old.oid), new))
+        let catalog = self.refer_to_new(&catalog, &old, &new).await?;
+        Ok(self.publish(&catalog, new))
     }
 
     /// 42P16 where there is a primary key already, 23502 where a column holds a NULL, 23505, 42P07.
@@ -94,6 +107,7 @@ impl Txn {
     pub async fn drop_key(&mut self, table: &Table, index: ObjectId) -> Result<Arc<Table>> {
         let (catalog, table) = self.alone(table).await?;
         let index = table.index(index).ok_or_else(|| EngineError::undefined_index(&format!("{}", index.0)))?;
+        refuse_needed_index(&catalog, &table, index, &format!("constraint {} on table {}", index.name, table.name))?;
         self.delete_definitions(system::INDEXES, 0, index.oid).await?;
         self.object_dropped(index.oid).await?;
         let indexes = table.indexes.iter().filter(|i| i.oid != index.oid).cloned().collect();
@@ -124,11 +138,18 @@ impl Txn {
         Ok(self.publish(&catalog, table.redefined(columns, indexes)))
     }
 
-    /// Drops a column and the indexes that have it. CHECK constraints that name it are the caller's to drop.
+    /// Drops a column, and the indexes and foreign keys that have it. CHECK constraints that name it are the caller's.
+    /// 2BP01 where a foreign key refers to it.
     pub async fn drop_column(&mut self, table: &Table, at: usize) -> Result<Arc<Table>> {
         let (catalog, table) = self.alone(table).await?;
         let (doomed, kept): (Vec<_>, Vec<_>) = table.indexes.iter().cloned().partition(|i| i.columns.contains(&at));
         for index in doomed {
+            refuse_needed_index(
+                &catalog,
+                &table,
+                &index,
+                &format!("column {} of table {}", table.columns[at].name, table.name),
+            )?;
             self.delete_definitions(system::INDEXES, 0, index.oid).await?;
             self.object_dropped(index.oid).await?;
         }
@@ -140,7 +161,12 @@ impl Txn {
         columns[at].not_null = false;
         columns[at].default_sql = None;
         self.rewrite_column(table.oid, at, &columns[at]).await?;
-        Ok(self.publish(&catalog, table.redefined(columns, kept)))
+        let mut dropped = table.redefined(columns, kept);
+        for key in table.foreign_keys.iter().filter(|key| key.columns.contains(&at)) {
+            self.delete_definitions(FOREIGN_KEYS, 0, key.oid).await?;
+            dropped.foreign_keys.retain(|kept| kept.oid != key.oid);
+        }
+        Ok(self.publish(&catalog, dropped))
     }
 
     /// Renames a column, changes its default or whether it takes NULL (23502 where it holds one). Its type stays.

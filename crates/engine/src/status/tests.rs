@@ -40,7 +40,7 @@ fn transactions_show_what_they_are_and_whom_they_wait_for() {
         assert_eq!((wait.since.as_secs(), wait.blocked_by), (4, vec![a.number()]));
         let wait = all[2].waiting.clone().expect("waits for the locker");
         assert_eq!(wait.target, LockTarget::Row(t.oid, rid));
-        assert_eq!((wait.mode, wait.since.as_secs()), (Some(LockMode::AccessExclusive), 2));
+        assert_eq!((wait.mode, wait.since.as_secs()), (Some(LockMode::ShareRowExclusive), 2));
         assert_eq!(wait.blocked_by, vec![a.number()]);
         assert_eq!(wait.target.table_name(&db.catalog()), Some("t"));
 
@@ -51,7 +51,7 @@ fn transactions_show_what_they_are_and_whom_they_wait_for() {
         }
         let row = LockTarget::Row(t.oid, rid);
         assert!(locks.contains(&lock(row, LockMode::AccessExclusive, a.number(), true)));
-        assert!(locks.contains(&lock(row, LockMode::AccessExclusive, c, false)));
+        assert!(locks.contains(&lock(row, LockMode::ShareRowExclusive, c, false)));
 
         a.commit().await.unwrap();
         env.sleep(Duration::from_secs(1)).await;

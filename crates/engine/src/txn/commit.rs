@@ -19,7 +19,7 @@ use terrace_storage::undo::{History, TxnEnd, UndoSpace};
 pub const LAZY_FLUSH: Duration = Duration::from_millis(20);
 
 impl Txn {
-    /// Returns when the commit is durable.
+    /// Returns when the commit is durable. 23503 where a deferred foreign key does not hold: it is rolled back.
     pub async fn commit(self) -> Result<()> {
         self.commit_with(Durability::Waited).await
     }
@@ -31,7 +31,13 @@ impl Txn {
         self.commit_with(Durability::Later).await
     }
 
-    async fn commit_with(self, durability: Durability) -> Result<()> {
+    async fn commit_with(mut self, durability: Durability) -> Result<()> {
+        if self.has_noted()
+            && let Err(error) = Box::pin(self.check_noted()).await
+        {
+            self.rollback().await?;
+            return Err(error);
+        }
         let has_written = self.has_written();
         let resources = self.end_reads_as_committed();
         if !has_written {

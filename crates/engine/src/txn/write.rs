@@ -13,7 +13,7 @@ use super::{Isolation, Txn, UpdateOutcome, Version};
 use crate::catalog::Table;
 use crate::database::Core;
 use crate::error::{EngineError, Result};
-use crate::locks::{LockKey, Owner, Turn, TxnState};
+use crate::locks::{LockKey, LockMode, Owner, Turn, TxnState};
 use crate::record::{self, is_chained, is_deleted};
 use crate::row::{RowBuf, RowView};
 use crate::snapshots::Snapshot;
@@ -95,6 +95,9 @@ impl Txn {
             self.add_entry(table, index, &row.0, rid).await?;
         }
         self.tally.count(table.oid).inserted += 1;
+        if !table.foreign_keys.is_empty() {
+            Box::pin(self.row_inserted(table, &row, rid)).await?;
+        }
         Ok(rid)
     }
 
@@ -130,7 +133,7 @@ impl Txn {
         self.lock_table(table, true).await?;
         let mut turns = Turns::default();
         let old = loop {
-            let old = match self.ready(table, rid, expected, &mut turns).await? {
+            let old = match self.ready(table, rid, expected, Some(&row), &mut turns).await? {
                 Ready::No(outcome) => return Ok(outcome),
                 Ready::Yes(old) => old,
             };
@@ -144,6 +147,9 @@ impl Txn {
             self.add_entry(table, index, &row.0, rid).await?;
         }
         self.tally.count(table.oid).updated += 1;
+        if concerns_foreign_keys(table, before, after) {
+            Box::pin(self.row_updated(table, before, after, rid)).await?;
+        }
         Ok(UpdateOutcome::Done)
     }
 
@@ -151,19 +157,30 @@ impl Txn {
         self.lock_table(table, true).await?;
         let mut turns = Turns::default();
         loop {
-            let old = match self.ready(table, rid, expected, &mut turns).await? {
+            let old = match self.ready(table, rid, expected, None, &mut turns).await? {
                 Ready::No(outcome) => return Ok(outcome),
                 Ready::Yes(old) => old,
             };
             if self.mark_deleted(table, rid, &old).await? {
+                drop(turns);
                 self.tally.count(table.oid).deleted += 1;
+                if !table.referenced_by.is_empty() {
+                    Box::pin(self.row_deleted(table, old.view(table))).await?;
+                }
                 return Ok(UpdateOutcome::Done);
             }
         }
     }
 
-    /// Waits until the row can be written or cannot any more.
-    async fn ready(&mut self, table: &Table, rid: Rid, expected: Version, turns: &mut Turns) -> Result<Ready> {
+    /// Waits until the row can be written or cannot any more. `new`: what it will be; `None`: deleted.
+    async fn ready(
+        &mut self,
+        table: &Table,
+        rid: Rid,
+        expected: Version,
+        new: Option<&RowBuf>,
+        turns: &mut Turns,
+    ) -> Result<Ready> {
         let snapshot = self.snapshot();
         let id = self.write_id().await?;
         let core = self.resources.core.clone();
@@ -178,24 +195,32 @@ impl Txn {
                 match turns.writer {
                     // Invariant 2: wait for the turn first, then look again.
                     None => {
-                        let key = LockKey::Row(table.oid, rid);
-                        turns.writer = Some(core.locks.turn(&core.env, owner, key, timeout).await?);
+                        let turn = (LockKey::Row(table.oid, rid), LockMode::AccessExclusive);
+                        turns.writer = Some(core.locks.turn(&core.env, owner, turn, timeout).await?);
                     }
                     Some(_) => core.wait(owner, &holder, timeout).await?,
                 }
                 continue;
             }
             let ready = self.judge(row, expected, &snapshot)?;
-            // A transaction may always write its own row. A transaction that has locked the row meanwhile waits for
-            // this one's end.
             if let Ready::Yes(row) = &ready
-                && row.header.writer != id
-                && turns.locked.is_none()
-                && core.locks.is_row_locked(owner, table.oid, rid)
+                && !table.referenced_by.is_empty()
+                && write_mode(table, row, new) == LockMode::AccessExclusive
+                && self.lock_by(LockKey::Keys(table.oid), LockMode::RowExclusive).await?
             {
-                let key = LockKey::Explicit(table.oid, rid);
-                turns.locked = Some(core.locks.turn(&core.env, owner, key, timeout).await?);
+                // It may have waited.
                 continue;
+            }
+            if let Ready::Yes(row) = &ready
+                && turns.locked.is_none()
+                && core.locks.are_rows_locked()
+            {
+                let (mode, own) = (write_mode(table, row, new), row.header.writer == id);
+                if core.locks.is_row_locked(owner, (table.oid, rid), mode, own) {
+                    let turn = (LockKey::Explicit(table.oid, rid), mode);
+                    turns.locked = Some(core.locks.turn(&core.env, owner, turn, timeout).await?);
+                    continue;
+                }
             }
             return Ok(ready);
         }
@@ -230,6 +255,7 @@ impl Txn {
         };
         let (before, after) = (old.view(table), row.view(table));
         let keys_changed = table.indexes.iter().any(|i| key_changed(&i.columns, before, after));
+        let mode = if keys_changed { write_mode(table, old, Some(row)) } else { LockMode::ShareRowExclusive };
         let mut chained = row.0.len() > Heap::inline_limit(store.pool().page_size());
         let mut bytes = row.0.clone();
         let writer = self.resources.writer.as_mut().expect("the caller has an id");
@@ -246,7 +272,7 @@ impl Txn {
             let len = UndoSpace::log_bytes(body.len()) + old_stored.bytes.len() + bytes.len() + LOG_EXTRA;
             let permit = store.reserve(len).await?;
             new.header.undo = undo_room.ptr();
-            let locked = || old.header.writer != id && core.locks.is_row_locked(owner, table.oid, rid);
+            let locked = || core.locks.is_row_locked(owner, (table.oid, rid), mode, old.header.writer == id);
             match write_row(store, permit, writer, undo_room, &body, &heap, &room, rid, old.header, &new, locked) {
                 Attempt::Done => return Ok(true),
                 Attempt::Changed => {
@@ -279,7 +305,8 @@ impl Txn {
         let permit = store.reserve(UndoSpace::log_bytes(body.len()) + row.bytes.len() + LOG_EXTRA).await?;
         row.header = new_header(Version { writer: writer.txn, undo: undo_room.ptr() }, is_chained(&old.header), true);
         let id = writer.txn;
-        let locked = || old.header.writer != id && core.locks.is_row_locked(owner, table.oid, rid);
+        let mode = LockMode::AccessExclusive;
+        let locked = || core.locks.is_row_locked(owner, (table.oid, rid), mode, old.header.writer == id);
         match write_row(store, permit, writer, undo_room, &body, &heap, &room, rid, old.header, &row, locked) {
             Attempt::Done => Ok(true),
             Attempt::Changed => Ok(false),
@@ -293,8 +320,23 @@ fn note(writer: &mut UndoWriter) -> FragmentNote<'_> {
     FragmentNote { writer, len: record::FRAGMENT_LEN, body: record::fragment }
 }
 
+fn concerns_foreign_keys(table: &Table, before: RowView<'_>, after: RowView<'_>) -> bool {
+    let refers = || table.foreign_keys.iter().any(|key| key_changed(&key.columns, before, after));
+    let referenced = || table.referenced_by.iter().any(|key| key_changed(&key.key, before, after));
+    table.has_foreign_keys() && (refers() || referenced())
+}
+
+/// How a write locks its row: alone, if it takes a key of the row away. `new` as for `Txn::ready`.
+fn write_mode(table: &Table, old: &RowVersion, new: Option<&RowBuf>) -> LockMode {
+    let keeps = |new: &RowBuf| {
+        let (before, after) = (old.view(table), new.view(table));
+        !table.indexes.iter().any(|i| i.unique && key_changed(&i.columns, before, after))
+    };
+    if new.is_some_and(keeps) { LockMode::ShareRowExclusive } else { LockMode::AccessExclusive }
+}
+
 /// Whether any of the key's columns differs.
-fn key_changed(columns: &[usize], before: RowView<'_>, after: RowView<'_>) -> bool {
+pub(super) fn key_changed(columns: &[usize], before: RowView<'_>, after: RowView<'_>) -> bool {
     columns.iter().any(|&c| before.get(c) != after.get(c))
 }
 
