@@ -30,7 +30,8 @@ pub use query::{
 pub use session::{
     AlterSystem, Copy, CopySource, CopyTarget, Declare, Direction, Discard, Execute, Explain, Fetch, Isolation,
     Maintain, MaintainedTable, NamedOption, OfSetting, OptionValue, Prepare, Role, RoleOption, RoleOptionKind, Set,
-    SetTransaction, Setting, SettingValue, SettingValueKind, Transaction, TransactionKind, TransactionMode,
+    SetConstraints, SetTransaction, Setting, SettingValue, SettingValueKind, Transaction, TransactionKind,
+    TransactionMode,
 };
 pub use table::{
     AlterAction, AlterSequence, AlterTable, Column, ColumnConstraint, ColumnConstraintKind, CreateIndex,
@@ -78,6 +79,7 @@ pub enum Statement {
     /// BEGIN, COMMIT, ROLLBACK, savepoints.
     Transaction(Transaction),
     SetTransaction(SetTransaction),
+    SetConstraints(SetConstraints),
     Set(Set),
     Reset(OfSetting),
     Show(OfSetting),

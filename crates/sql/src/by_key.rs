@@ -248,6 +248,7 @@ impl ByKey {
             Some(found) => self.change(txn, found, (&key.index, &values), sets, bound).await?,
             None => false,
         };
+        judge(txn).await?;
         Ok(Some(ByKeyDone::Tag(format!("{verb} {}", changed as u8))))
     }
 
@@ -262,6 +263,7 @@ impl ByKey {
             check_not_null(&self.table, row)?;
             txn.insert(&self.table, row).await?;
         }
+        judge(txn).await?;
         Ok(ByKeyDone::Tag(format!("INSERT 0 {}", rows.len())))
     }
 
@@ -298,6 +300,11 @@ impl ByKey {
             }
         }
     }
+}
+
+/// Whether the foreign keys hold. What changes other rows is not recognised.
+async fn judge(txn: &mut Txn) -> Result<()> {
+    if txn.has_consequences() { Box::pin(txn.judge_statement()).await } else { Ok(()) }
 }
 
 /// Columns of rows.

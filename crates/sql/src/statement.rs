@@ -16,6 +16,7 @@ pub(crate) mod ddl;
 pub(crate) mod describe;
 pub(crate) mod dispatch;
 pub(crate) mod explain;
+pub(crate) mod foreign_keys;
 pub(crate) mod insert;
 pub(crate) mod kind;
 pub(crate) mod lock_rows;

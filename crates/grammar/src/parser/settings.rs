@@ -5,7 +5,7 @@ use crate::error::{Result, SyntaxError};
 use crate::keyword::{Category, Keyword as K};
 use crate::lexer::{Kind, Token};
 use crate::statement::{
-    AlterSystem, At, Discard, Ident, Isolation, OfSetting, Set, SetTransaction, Setting, SettingValue,
+    AlterSystem, At, Discard, Ident, Isolation, OfSetting, Set, SetConstraints, SetTransaction, Setting, SettingValue,
     SettingValueKind, Statement, Transaction, TransactionKind, TransactionMode,
 };
 
@@ -138,10 +138,21 @@ impl Parser<'_> {
         if modes.is_empty() { Err(self.unexpected()) } else { Ok(modes) }
     }
 
+    /// `SET CONSTRAINTS a, b DEFERRED`.
+    fn set_constraints(&mut self, at: At) -> Result<Statement> {
+        self.expect_word(K::Constraints)?;
+        let names = if self.eat_word(K::All) { None } else { Some(self.list(Self::relation_name)?) };
+        let deferred = self.eat_word(K::Deferred);
+        if !deferred {
+            self.expect_word(K::Immediate)?;
+        }
+        Ok(Statement::SetConstraints(SetConstraints { at, names, deferred }))
+    }
+
     /// What follows SET.
     pub(super) fn set(&mut self, at: At) -> Result<Statement> {
         if self.at_word(K::Constraints) {
-            return self.refuse_rest(at, "SET CONSTRAINTS", None);
+            return self.set_constraints(at);
         }
         let named = |parser: &Self| {
             matches!(parser.ahead(1).kind, Kind::Equal | Kind::Dot) || parser.ahead(1).keyword == Some(K::To)

@@ -55,6 +55,15 @@ pub struct SetTransaction {
     pub modes: Vec<TransactionMode>,
 }
 
+/// SET CONSTRAINTS.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SetConstraints {
+    pub at: At,
+    /// None: ALL.
+    pub names: Option<Vec<Name>>,
+    pub deferred: bool,
+}
+
 /// SET.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Set {

@@ -2,7 +2,7 @@
 
 use crate::shown::statement;
 use terrace_grammar::statement::{
-    CopySource, CopyTarget, Direction, Discard, Isolation, NamedOption, OptionValue, SettingValueKind, Statement,
+    CopySource, CopyTarget, Direction, Discard, Isolation, Name, NamedOption, OptionValue, SettingValueKind, Statement,
     TransactionKind as T, TransactionMode as Mode,
 };
 
@@ -23,6 +23,18 @@ fn transactions_have_their_modes() {
     assert!(matches!(kind("ROLLBACK TO savepoint"), T::RollbackTo(name) if name.name == "savepoint"));
     assert!(matches!(kind("RELEASE a"), T::Release(_)));
     assert!(matches!(kind("SAVEPOINT a"), T::Savepoint(_)));
+}
+
+#[test]
+fn constraints_are_set() {
+    let set = |sql: &str| match statement(sql) {
+        Statement::SetConstraints(set) => {
+            (set.names.map(|names| names.iter().map(Name::shown).collect()), set.deferred)
+        }
+        other => panic!("{sql} is {other:?}"),
+    };
+    assert_eq!(set("SET CONSTRAINTS ALL DEFERRED"), (None, true));
+    assert_eq!(set("set constraints a, public.b immediate"), (Some(vec!["a".into(), "public.b".into()]), false));
 }
 
 /// The name of a setting, whether it is local, and its values.

@@ -12,7 +12,8 @@ use crate::values::{field_of, is_sequence, live_columns};
 use datafusion::arrow::datatypes::Schema;
 use std::sync::Arc;
 use terrace_engine::types::Zone;
-use terrace_engine::{Catalog, ColumnDef, DataType, Datum, Index, ScanDirection, Table};
+use terrace_engine::{Action as ForeignAction, Catalog, ColumnDef, DataType, Datum, ForeignKey, Index};
+use terrace_engine::{ScanDirection, Table};
 use terrace_grammar::statement::{
     Alias, Assignment, Body, Call, Delete, Distinct, Expr, ExprKind, FromItem, Ident, Insert, Item, Literal, Name,
     Query, Select, SpecialFunction, Statement, Update,
@@ -112,7 +113,14 @@ fn update(update: &Update, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Ta
         sets.iter().all(|(other, _)| *other != at).then_some(())?;
         sets.push((at, scope.new_value(at, value)?));
     }
+    let sets_key = |key: &ForeignKey| sets.iter().any(|(at, _)| key.key.contains(at));
+    let changes_others = |key: &ForeignKey| changes_others(key.on_update) && sets_key(key);
+    (!table.referenced_by.iter().any(|key| changes_others(key))).then_some(())?;
     Some((table, Action::Update { key, sets }))
+}
+
+fn changes_others(action: ForeignAction) -> bool {
+    !matches!(action, ForeignAction::NoAction | ForeignAction::Restrict)
 }
 
 /// One column and value each; `(a, b) = (1, 2)` is taken apart.
@@ -138,6 +146,7 @@ fn delete(delete: &Delete, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Ta
     };
     (using.is_empty() && returning.is_empty()).then_some(())?;
     let table = user_table(target, catalog)?;
+    (!table.referenced_by.iter().any(|key| changes_others(key.on_delete))).then_some(())?;
     let key = Scope { table: &table, alias: called(target, alias.as_ref()), seen }.key(filter)?;
     Some((table, Action::Delete { key }))
 }

@@ -1,5 +1,5 @@
 //! Functions of `pg_catalog` that psql and drivers call, as scalar UDFs over the session's catalogue.
-use super::relations::{attributes, check_oid, find_index, is_constraint, live, own};
+use super::relations::{attributes, check_oid, find_index, foreign, is_constraint, live, own};
 use super::system::*;
 use super::{SessionInfo, System};
 use crate::settings::SERVER_VERSION;
@@ -364,6 +364,9 @@ fn check_definition(c: &Call<'_>, row: usize) -> Result<Option<String>> {
     let of =
         |t: &Arc<Table>| (0..t.checks.len()).find(|at| check_oid(t, *at) == oid).map(|at| t.checks[at].sql.clone());
     let pretty = c.text(1, row)?.is_some_and(|p| p.starts_with('t'));
+    if let Some(definition) = foreign::definition(c.catalog, oid) {
+        return Ok(Some(definition));
+    }
     let sql = c.catalog.tables().find_map(of);
     Ok(sql.map(|sql| if pretty { format!("CHECK ({sql})") } else { format!("CHECK (({sql}))") }))
 }

@@ -18,6 +18,7 @@ macro_rules! row {
     ($($column:ident: $value:expr),* $(,)?) => { vec![$((stringify!($column), V::from($value))),*] };
 }
 
+pub(crate) mod foreign;
 pub(crate) mod live;
 pub(crate) mod own;
 mod rows;

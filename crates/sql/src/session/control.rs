@@ -4,6 +4,7 @@ use crate::cancel::CancelToken;
 use crate::error::unsupported;
 use crate::session::Session;
 use crate::session::prepared::Prepared;
+use crate::statement::foreign_keys;
 use crate::statement::kind::{Command, Task};
 use crate::statement::outcome::{Outcome, command, notice, text_rows};
 use crate::transaction::Block;
@@ -13,8 +14,8 @@ use futures::stream;
 use std::sync::Arc;
 use terrace_engine::{Datum, EngineError, Isolation, Result};
 use terrace_grammar::statement::{
-    Isolation as Level, OfSetting, Set, SetTransaction, SettingValue, SettingValueKind, Transaction, TransactionKind,
-    TransactionMode,
+    Isolation as Level, Name, OfSetting, Set, SetConstraints, SetTransaction, SettingValue, SettingValueKind,
+    Transaction, TransactionKind, TransactionMode,
 };
 
 impl Session {
@@ -30,6 +31,7 @@ impl Session {
         match command {
             Command::Transaction(transaction) => self.transaction_command(transaction).await,
             Command::SetTransaction(set) => Box::pin(self.set_transaction(set)).await,
+            Command::SetConstraints(set) => token.run(Box::pin(self.set_constraints(set))).await,
             Command::Set(set) => self.set_statement(set),
             Command::Reset(reset) => self.reset(reset),
             Command::Show(show) => {
@@ -184,6 +186,24 @@ impl Session {
             self.shared.settings.lock().set("transaction_read_only", read_only, true)?;
         }
         Ok(command("SET"))
+    }
+
+    /// Without a name, all constraints. A name without a schema means each constraint of that name.
+    async fn set_constraints(&mut self, set: &SetConstraints) -> Result<Outcome> {
+        let in_block = self.shared.block() == Block::Explicit;
+        self.ensure_transaction().await;
+        let mut slot = self.shared.cell.lock().await;
+        slot.queried = true;
+        let txn = slot.open();
+        txn.begin_statement();
+        let catalog = txn.catalog();
+        let named = |name: &Name| foreign_keys::of_name(&catalog, name);
+        let named = set.names.as_ref().map(|names| names.iter().map(named).collect::<Result<Vec<_>>>()).transpose()?;
+        let keys = named.map(|named| named.concat());
+        txn.set_constraints(keys.as_deref(), set.deferred).await?;
+        let outside = notice("25P01", "SET CONSTRAINTS can only be used in transaction blocks");
+        let notices = if in_block { vec![] } else { vec![outside] };
+        Ok(Outcome::Command { tag: "SET CONSTRAINTS".into(), notices })
     }
 
     pub(crate) fn show(&self, show: &OfSetting) -> Result<(SchemaRef, RecordBatch)> {

@@ -12,12 +12,13 @@ use crate::plan::rules::is_volatile;
 use crate::statement::ddl::{
     Key, check_name, choose_name, column_def, duplicate, position, relation_exists, storage_options, table_key,
 };
+use crate::statement::foreign_keys::{NewKey, constraint_exists, dependents, refuse_dependents};
 use crate::statement::outcome::notice;
 use crate::statement::run::Run;
 use crate::statement::zoned::Kept;
 use crate::values::assign_array;
 use std::sync::Arc;
-use terrace_engine::{ColumnDef, Datum, EngineError, IndexSpec, Result, Table};
+use terrace_engine::{ColumnDef, Datum, EngineError, ForeignKey, IndexSpec, Result, Table};
 use terrace_grammar::statement::{
     AlterAction, AlterTable, Column, ColumnConstraintKind, Ident, Name, ObjectKind, Rename, RenamedPart,
     TableConstraintKind, Written,
@@ -42,7 +43,7 @@ impl Run<'_> {
         let name = relation(name)?;
         match self.alone(&name).await {
             Err(error) if if_exists && error.state.0 == "42P01" => {
-                notices.push(notice("42P01", format!("relation \"{name}\" does not exist, skipping")));
+                notices.push(notice("00000", format!("relation \"{name}\" does not exist, skipping")));
                 Ok(None)
             }
             other => other.map(Some),
@@ -85,7 +86,12 @@ impl Run<'_> {
 
     async fn alter_one(&self, table: &Arc<Table>, action: &AlterAction, notices: &mut Notices) -> Result<Arc<Table>> {
         match action {
-            AlterAction::AddConstraint(constraint) if constraint.not_valid => Err(unsupported("NOT VALID")),
+            AlterAction::AddConstraint(constraint) if NewKey::of(constraint).is_some() => {
+                self.add_foreign_keys(table.clone(), NewKey::of(constraint).as_slice()).await
+            }
+            AlterAction::AddConstraint(constraint) if constraint.not_valid => {
+                Err(unsupported("NOT VALID of a constraint that is no foreign key"))
+            }
             AlterAction::AddConstraint(constraint) => match &constraint.kind {
                 TableConstraintKind::Check { expr, no_inherit } => {
                     let name = constraint.name.as_ref().map(|name| name.name.as_str());
@@ -97,12 +103,10 @@ impl Run<'_> {
                 self.add_column(table, column, *if_not_exists, notices).await
             }
             AlterAction::DropColumn { column, if_exists, cascade } => {
-                refuse_cascade(*cascade)?;
-                self.drop_column(table, &column.name, *if_exists, notices).await
+                self.drop_column(table, &column.name, (*if_exists, *cascade), notices).await
             }
             AlterAction::DropConstraint { if_exists, name, cascade } => {
-                refuse_cascade(*cascade)?;
-                self.drop_constraint(table, &name.name, *if_exists, notices).await
+                self.drop_constraint(table, &name.name, (*if_exists, *cascade), notices).await
             }
             AlterAction::SetNotNull { column } => {
                 let (at, definition) = self.definition(table, column)?;
@@ -133,7 +137,7 @@ impl Run<'_> {
             AlterAction::SetType { .. } => Err(unsupported("ALTER COLUMN TYPE")),
             AlterAction::AddIdentity { .. } => Err(unsupported("ALTER COLUMN ADD GENERATED")),
             AlterAction::DropIdentity { .. } => Err(unsupported("ALTER COLUMN DROP IDENTITY")),
-            AlterAction::ValidateConstraint(_) => Err(unsupported("VALIDATE CONSTRAINT")),
+            AlterAction::ValidateConstraint(name) => self.validate_constraint(table, &name.name).await,
             AlterAction::Owner(_) => Err(unsupported("OWNER TO")),
             AlterAction::ResetStorage(_) => Err(unsupported("RESET of storage parameters")),
         }
@@ -148,21 +152,61 @@ impl Run<'_> {
         &self,
         table: &Arc<Table>,
         name: &str,
-        if_exists: bool,
+        (if_exists, cascade): (bool, bool),
         notices: &mut Notices,
     ) -> Result<Arc<Table>> {
+        if let Some(key) = table.foreign_keys.iter().find(|key| key.name == name) {
+            return self.drop_foreign_key(table, key.oid).await;
+        }
         if table.checks.iter().any(|c| c.name == name) {
             let kept = table.checks.iter().filter(|c| c.name != name).cloned().collect();
             return self.set_checks(table, kept).await;
         }
         match table.indexes.iter().find(|i| i.unique && i.name == name) {
             Some(index) => {
+                let needs = |key: &ForeignKey| key.index == index.oid;
+                let what = format!("constraint {name} on table {}", table.name);
+                self.free(table, &what, cascade, needs, format!("index {name}"), notices).await?;
                 let drop = async { self.cell.lock().await.open().drop_key(table, index.oid).await };
                 self.cancel.run(drop).await
             }
             None if if_exists => {
-                notices.push(notice("42704", format!("{}, skipping", undefined_constraint(name, table).message)));
+                notices.push(notice("00000", format!("{}, skipping", undefined_constraint(name, table).message)));
                 Ok(table.clone())
+            }
+            None => Err(undefined_constraint(name, table)),
+        }
+    }
+
+    /// With CASCADE, drops the foreign keys that need what goes; otherwise refuses where there are any (2BP01). `what`
+    /// goes, of which `object` is needed.
+    async fn free(
+        &self,
+        table: &Table,
+        what: &str,
+        cascade: bool,
+        needs: impl Fn(&ForeignKey) -> bool,
+        object: String,
+        notices: &mut Notices,
+    ) -> Result<()> {
+        let dependents = dependents(&*self.begin_statement().await, table, &[], needs);
+        if !cascade {
+            return refuse_dependents(what, &dependents, |_| object.clone());
+        }
+        self.drop_dependents(&dependents, notices).await
+    }
+
+    async fn validate_constraint(&self, table: &Arc<Table>, name: &str) -> Result<Arc<Table>> {
+        match table.foreign_keys.iter().find(|key| key.name == name) {
+            Some(key) => self.alter_foreign_key(table, ForeignKey { validated: true, ..ForeignKey::clone(key) }).await,
+            // These hold for all rows.
+            None if table.checks.iter().any(|check| check.name == name) => Ok(table.clone()),
+            None if constraint_exists(table, name) => {
+                let message = format!(
+                    "constraint \"{name}\" of relation \"{}\" is not a foreign key or check constraint",
+                    table.name
+                );
+                Err(EngineError::new("42809", message))
             }
             None => Err(undefined_constraint(name, table)),
         }
@@ -170,6 +214,14 @@ impl Run<'_> {
 
     async fn rename_constraint(&self, table: &Arc<Table>, old: &str, new: &str) -> Result<Arc<Table>> {
         check_name(new)?;
+        if let Some(key) = table.foreign_keys.iter().find(|key| key.name == old) {
+            if constraint_exists(table, new) {
+                let message = format!("constraint \"{new}\" for relation \"{}\" already exists", table.name);
+                return Err(EngineError::new("42710", message));
+            }
+            let renamed = ForeignKey { name: new.into(), ..ForeignKey::clone(key) };
+            return self.alter_foreign_key(table, renamed).await;
+        }
         if let Some(at) = table.checks.iter().position(|c| c.name == old) {
             if table.checks.iter().any(|c| c.name == new) {
                 let message = format!("constraint \"{new}\" for relation \"{}\" already exists", table.name);
@@ -180,7 +232,8 @@ impl Run<'_> {
             return self.set_checks(table, checks).await;
         }
         let index = table.indexes.iter().find(|i| i.unique && i.name == old);
-        let oid = index.ok_or_else(|| undefined_constraint(old, table))?.oid;
+        let missing = || format!("constraint \"{old}\" for table \"{}\" does not exist", table.name);
+        let oid = index.ok_or_else(|| EngineError::new("42704", missing()))?.oid;
         let rename = async { self.cell.lock().await.open().rename_index(table, oid, new).await };
         self.cancel.run(rename).await
     }
@@ -259,7 +312,7 @@ impl Run<'_> {
                 table = self.add_check(&table, expr, form, name, Some(&column.name.name)).await?;
             }
         }
-        Ok(table)
+        self.add_foreign_keys(table, &NewKey::of_column(column)).await
     }
 
     /// The value of a default for rows that exist (invariant 2).
@@ -283,7 +336,7 @@ impl Run<'_> {
         &self,
         table: &Arc<Table>,
         name: &str,
-        if_exists: bool,
+        (if_exists, cascade): (bool, bool),
         notices: &mut Notices,
     ) -> Result<Arc<Table>> {
         let Some(at) = position(&table.columns, name) else {
@@ -295,18 +348,16 @@ impl Run<'_> {
             return Err(missing);
         };
         let checks = stored::without(&table.checks, name)?;
+        let what = format!("column {name} of table {}", table.name);
+        // Those of the table itself that have the column go with it.
+        let needs = |key: &ForeignKey| key.key.contains(&at) && !(key.table == table.oid && key.columns.contains(&at));
+        self.free(table, &what, cascade, needs, what.clone(), notices).await?;
         let drop = async { self.cell.lock().await.open().drop_column(table, at).await };
         let dropped = table.columns[at].clone();
         let table = self.cancel.run(drop).await?;
         self.drop_owned(&[dropped]).await?;
         if checks.len() == table.checks.len() { Ok(table) } else { self.set_checks(&table, checks).await }
     }
-}
-
-/// Refuses CASCADE: nothing depends on a column or a constraint except what is dropped with it anyway, but a user who
-/// writes CASCADE expects more.
-fn refuse_cascade(cascade: bool) -> Result<()> {
-    if cascade { Err(unsupported("CASCADE")) } else { Ok(()) }
 }
 
 fn undefined_constraint(name: &str, table: &Table) -> EngineError {

@@ -152,6 +152,7 @@ impl Run<'_> {
                 }
             }
         }
+        self.follow_foreign_keys().await?;
         Ok(written)
     }
 
@@ -163,9 +164,11 @@ impl Run<'_> {
                 "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
             ));
         }
-        let lock = async {
-            self.cell.lock().await.open().lock_row(table, rid, version, RowLock::Exclusive, LockWait::Wait).await
-        };
+        let unique = |at: &usize| table.indexes.iter().any(|i| i.unique && i.columns.contains(at));
+        let takes_key = updating.source.assigned.iter().flatten().any(unique);
+        let strength = if takes_key { RowLock::Exclusive } else { RowLock::NoKeyUpdate };
+        let lock =
+            async { self.cell.lock().await.open().lock_row(table, rid, version, strength, LockWait::Wait).await };
         if !matches!(self.cancel.run(lock).await?, RowLockOutcome::Locked) {
             return Ok(Conflicting::Changed);
         }

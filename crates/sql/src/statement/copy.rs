@@ -240,7 +240,10 @@ impl CopyIn {
     /// The data is complete. Answers the command tag.
     pub async fn finish(mut self) -> Result<String> {
         assert!(!self.over, "a COPY ends once");
-        let stored = self.store(true).await;
+        let mut stored = self.store(true).await;
+        if stored.is_ok() {
+            stored = self.judge().await;
+        }
         self.checked(stored).await?;
         self.over = true;
         let committed = self.shared.succeed().await;
@@ -268,6 +271,12 @@ impl CopyIn {
             self.canceller.end(&self.token);
         }
         result
+    }
+
+    /// Whether the foreign keys hold. The error is not one of a line.
+    async fn judge(&mut self) -> Result<()> {
+        let token = self.token.clone();
+        token.run(async { still_open(&mut *self.shared.cell.lock().await)?.judge_statement().await }).await
     }
 
     /// Stores the rows of the lines that have come.

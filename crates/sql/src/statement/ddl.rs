@@ -34,8 +34,7 @@ pub(crate) fn table_spec(create: &CreateTable, catalog: &Catalog) -> Result<Tabl
         }
         columns.push(definition);
     }
-    // `checks` handles the others.
-    for constraint in create.constraints.iter().filter(|c| !matches!(c.kind, TableConstraintKind::Check { .. })) {
+    for constraint in create.constraints.iter().filter(|c| is_key(c)) {
         keys.push(table_key(constraint, &columns)?);
     }
     if keys.iter().filter(|k| k.primary).count() > 1 {
@@ -132,7 +131,9 @@ pub(crate) fn column_def(column: &Column, at: usize, keys: &mut Vec<Key>) -> Res
     }
     let mut null = false;
     for constraint in &column.constraints {
-        refuse_deferral(constraint.deferral)?;
+        if !matches!(constraint.kind, ColumnConstraintKind::References(_)) {
+            refuse_deferral(constraint.deferral)?;
+        }
         let name = constraint.name.as_ref().map(|name| name.name.clone());
         let key = |index: &KeyIndex, primary| {
             keys.push(Key { name, columns: vec![at], primary });
@@ -149,9 +150,8 @@ pub(crate) fn column_def(column: &Column, at: usize, keys: &mut Vec<Key>) -> Res
             }
             ColumnConstraintKind::PrimaryKey(index) => key(index, true)?,
             ColumnConstraintKind::Unique(index) => key(index, false)?,
-            // `checks` handles it.
-            ColumnConstraintKind::Check { .. } => {}
-            ColumnConstraintKind::References(_) => return Err(unsupported("REFERENCES")),
+            // `checks` and `foreign_keys` handle them.
+            ColumnConstraintKind::Check { .. } | ColumnConstraintKind::References(_) => {}
             ColumnConstraintKind::Generated(_) | ColumnConstraintKind::Identity { .. } => {
                 return Err(unsupported("GENERATED"));
             }
@@ -164,13 +164,20 @@ pub(crate) fn column_def(column: &Column, at: usize, keys: &mut Vec<Key>) -> Res
     Ok(definition)
 }
 
+/// Whether a constraint is PRIMARY KEY or UNIQUE. (`checks` and `foreign_keys` handle the others.)
+fn is_key(constraint: &TableConstraint) -> bool {
+    matches!(constraint.kind, TableConstraintKind::PrimaryKey { .. } | TableConstraintKind::Unique { .. })
+}
+
+/// Of PRIMARY KEY or UNIQUE.
 pub(crate) fn table_key(constraint: &TableConstraint, columns: &[ColumnDef]) -> Result<Key> {
     refuse_deferral(constraint.deferral)?;
     let (names, index, primary) = match &constraint.kind {
         TableConstraintKind::PrimaryKey { columns, index } => (columns, index, true),
         TableConstraintKind::Unique { columns, index } => (columns, index, false),
-        TableConstraintKind::ForeignKey { .. } => return Err(unsupported("FOREIGN KEY")),
-        TableConstraintKind::Check { .. } => return Err(unsupported("CHECK")),
+        TableConstraintKind::ForeignKey { .. } | TableConstraintKind::Check { .. } => {
+            unreachable!("the caller handles these")
+        }
     };
     refuse_index_options(index)?;
     let of = |name: &Ident| {

@@ -8,6 +8,7 @@ use crate::plan::bind::over::{Over, Part, Wanted};
 use crate::plan::planner::Asked;
 use crate::statement::changes::alone_over;
 use crate::statement::ddl::{NewIndex, duplicate, find_index, relation_exists};
+use crate::statement::foreign_keys::{NewKey, dependents, refuse_dependents};
 use crate::statement::kind::{Kind, Task, Writes};
 use crate::statement::maintain::Options;
 use crate::statement::outcome::{Done, Outcome, notice};
@@ -18,7 +19,7 @@ use crate::statement::{ddl, explain, sequence};
 use crate::values::is_sequence;
 use datafusion::logical_expr::LogicalPlan;
 use std::sync::Arc;
-use terrace_engine::{Catalog, ColumnDef, DataType, EngineError, Result, Table};
+use terrace_engine::{Catalog, ColumnDef, DataType, EngineError, ForeignKey, Result, Table};
 use terrace_grammar::statement::{
     ColumnConstraintKind, CreateIndex, CreateTable, Drop, ExprKind, Ident, ObjectKind, Query, Statement, Written,
 };
@@ -89,12 +90,13 @@ impl Run<'_> {
         let run = async {
             let mut slot = self.cell.lock().await;
             let table = slot.open().create_table(spec).await?;
-            if !checks.is_empty() {
-                slot.open().set_checks(&table, checks).await?;
+            match checks.is_empty() {
+                true => Ok(table),
+                false => slot.open().set_checks(&table, checks).await,
             }
-            Ok(())
         };
-        self.cancel.run(run).await?;
+        let table = self.cancel.run(run).await?;
+        self.add_foreign_keys(table, &NewKey::of_table(create)).await?;
         Ok(notices)
     }
 
@@ -140,10 +142,13 @@ impl Run<'_> {
         if drop.concurrently {
             return Err(unsupported("CONCURRENTLY"));
         }
-        if drop.cascade {
+        if drop.cascade && drop.kind != ObjectKind::Table {
             return Err(unsupported("CASCADE"));
         }
         let mut notices = vec![];
+        if drop.kind == ObjectKind::Table {
+            self.free_tables(drop, &mut notices).await?;
+        }
         for name in &drop.names {
             let name = if drop.kind == ObjectKind::Role { role_name(name)? } else { parse::relation(name)? };
             let catalog = self.begin_statement().await;
@@ -164,6 +169,37 @@ impl Run<'_> {
             }
         }
         Ok(notices)
+    }
+
+    /// Drops the foreign keys that refer to tables which will be dropped; without CASCADE only those of these tables
+    /// themselves. 2BP01 where another table's is left.
+    async fn free_tables(&self, drop: &Drop, notices: &mut Vec<EngineError>) -> Result<()> {
+        let names = drop.names.iter().map(parse::relation).collect::<Result<Vec<String>>>()?;
+        let catalog = self.begin_statement().await;
+        if !names.iter().filter_map(|name| catalog.table(name)).any(|table| !table.referenced_by.is_empty()) {
+            return Ok(());
+        }
+        let mut tables = vec![];
+        for name in names.iter().filter(|name| catalog.table(name).is_some()) {
+            tables.push(self.alone(name).await?);
+        }
+        let catalog = self.begin_statement().await;
+        let (mut others, mut own) = (vec![], vec![]);
+        for table in tables.iter().filter_map(|table| catalog.table_by_oid(table.oid)) {
+            others.extend(dependents(&catalog, table, &names, |_| true));
+            own.extend(dependents(&catalog, table, &[], |key| key.table != table.oid));
+        }
+        if !drop.cascade {
+            let what = match names.as_slice() {
+                [one] => format!("table {one}"),
+                _ => "desired object(s)".into(),
+            };
+            let table = |key: &ForeignKey| catalog.table_by_oid(key.referenced).map_or("", |table| &table.name);
+            refuse_dependents(&what, &others, |key| format!("table {}", table(key)))?;
+        }
+        own.retain(|(key, _)| others.iter().all(|(other, _)| other.oid != key.oid));
+        self.drop_dependents(&own, &mut vec![]).await?;
+        self.drop_dependents(&others, notices).await
     }
 
     async fn drop_table(&self, name: &str, catalog: &Catalog) -> Result<()> {
@@ -193,6 +229,8 @@ impl Run<'_> {
                 format!("cannot drop index {name} because constraint {name} on table {} requires it", table.name);
             return Err(EngineError::new("2BP01", message));
         }
+        let needs = dependents(catalog, table, &[], |key| key.index == index.oid);
+        refuse_dependents(&format!("index {name}"), &needs, |_| format!("index {name}"))?;
         let run = async { self.cell.lock().await.open().drop_index(index).await };
         self.cancel.run(run).await
     }

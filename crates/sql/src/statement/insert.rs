@@ -74,6 +74,7 @@ impl Run<'_> {
         for row in &rows {
             self.store(table, row).await?;
         }
+        self.follow_foreign_keys().await?;
         self.changed(table, called, &insert.returning, rows.len(), rows).await
     }
 

@@ -9,7 +9,7 @@ use terrace_engine::EngineError;
 use terrace_grammar::statement::{
     AlterSystem, AlterTable, Copy, CreateIndex, CreateSequence, CreateTable, Declare, Delete, Discard, Drop, Execute,
     Explain, Fetch, Ident, Insert, Maintain, ObjectKind, OfSetting, Prepare, Query, Refused, Rename, Role, Set,
-    SetTransaction, Statement, Transaction, TransactionKind, Truncate, Update,
+    SetConstraints, SetTransaction, Statement, Transaction, TransactionKind, Truncate, Update,
 };
 
 /// The kind of a statement.
@@ -41,6 +41,7 @@ pub(crate) enum Work<'s> {
 pub(crate) enum Command<'s> {
     Transaction(&'s Transaction),
     SetTransaction(&'s SetTransaction),
+    SetConstraints(&'s SetConstraints),
     Set(&'s Set),
     Reset(&'s OfSetting),
     Show(&'s OfSetting),
@@ -149,6 +150,7 @@ impl<'s> Kind<'s> {
             Statement::Close(name) => Kind::session("CLOSE CURSOR", C::Close(name.as_ref())),
             Statement::Transaction(transaction) => Kind::transaction(transaction),
             Statement::SetTransaction(set) => Kind::session("SET", C::SetTransaction(set)),
+            Statement::SetConstraints(set) => Kind::session("SET CONSTRAINTS", C::SetConstraints(set)),
             Statement::Set(set) => Kind::session("SET", C::Set(set)),
             Statement::Reset(reset) => Kind::session("RESET", C::Reset(reset)),
             Statement::Show(show) => Kind::session("SHOW", C::Show(show)).returns(Returns::Setting),

@@ -1,5 +1,4 @@
-//! SELECT ... FOR UPDATE, FOR SHARE (and FOR NO KEY UPDATE, FOR KEY SHARE, which lock as much as the stronger of each
-//! kind), NOWAIT and SKIP LOCKED.
+//! SELECT ... FOR UPDATE, FOR NO KEY UPDATE, FOR SHARE and FOR KEY SHARE, NOWAIT and SKIP LOCKED.
 //!
 //! 1. Rows are locked in the order in which they come, before they are answered, and no more of them than LIMIT allows.
 //! 2. A row that another transaction has changed while this waited (READ COMMITTED) is evaluated again in its newest
@@ -175,8 +174,10 @@ impl Run<'_> {
             return Err(EngineError::new("42P01", message));
         }
         let lock = match strength {
-            LockStrength::KeyShare | LockStrength::Share => RowLock::Share,
-            LockStrength::NoKeyUpdate | LockStrength::Update => RowLock::Exclusive,
+            LockStrength::KeyShare => RowLock::KeyShare,
+            LockStrength::Share => RowLock::Share,
+            LockStrength::NoKeyUpdate => RowLock::NoKeyUpdate,
+            LockStrength::Update => RowLock::Exclusive,
         };
         let wait = match wait {
             Wait::Wait => LockWait::Wait,

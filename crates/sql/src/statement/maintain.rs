@@ -6,11 +6,20 @@
 use crate::error::{undefined_table, unsupported};
 use crate::parse;
 use crate::statement::ddl::find_index;
+use crate::statement::foreign_keys::dependents;
 use crate::statement::options::switch;
+use crate::statement::outcome::notice;
 use crate::statement::run::Run;
 use std::sync::Arc;
 use terrace_engine::{EngineError, Result, Table};
 use terrace_grammar::statement::{Maintain, Truncate};
+
+fn referenced(table: &Table, referring: &Table) -> EngineError {
+    let (t, r) = (&table.name, &referring.name);
+    EngineError::new("0A000", "cannot truncate a table referenced in a foreign key constraint")
+        .with_detail(format!("Table \"{r}\" references \"{t}\"."))
+        .with_hint(format!("Truncate table \"{r}\" at the same time, or use TRUNCATE ... CASCADE."))
+}
 
 /// The options of VACUUM and ANALYZE.
 #[derive(Default)]
@@ -78,24 +87,38 @@ impl Run<'_> {
     }
 
     pub(crate) async fn truncate(&self, truncate: &Truncate) -> Result<Vec<EngineError>> {
-        if truncate.cascade {
-            return Err(unsupported("CASCADE"));
-        }
-        let mut done: Vec<String> = vec![];
+        let mut notices = vec![];
+        let mut tables: Vec<Arc<Table>> = vec![];
         for (target, _only) in &truncate.tables {
-            let name = parse::relation(target)?;
-            if done.contains(&name) {
-                continue;
+            let table = self.alone(&parse::relation(target)?).await?;
+            if tables.iter().all(|other| other.oid != table.oid) {
+                tables.push(table);
             }
-            let table = self.alone(&name).await?;
-            let empty = async { self.cell.lock().await.open().truncate_table(&table).await };
+        }
+        let mut at = 0;
+        while let Some(table) = tables.get(at).cloned() {
+            at += 1;
+            let catalog = self.begin_statement().await;
+            for (_, referring) in dependents(&catalog, &table, &[], |key| tables.iter().all(|t| t.oid != key.table)) {
+                if tables.iter().any(|other| other.oid == referring.oid) {
+                    continue;
+                }
+                if !truncate.cascade {
+                    return Err(referenced(&table, &referring));
+                }
+                notices.push(notice("00000", format!("truncate cascades to table \"{}\"", referring.name)));
+                tables.push(self.alone(&referring.name).await?);
+            }
+        }
+        for table in &tables {
+            // It has been locked by its name; the ones before may have changed its foreign keys.
+            let empty = async { self.cell.lock().await.open().truncate_table(table).await };
             self.cancel.run(empty).await?;
             if truncate.restart_identity {
                 self.restart_owned(&table.columns).await?;
             }
-            done.push(name);
         }
-        Ok(vec![])
+        Ok(notices)
     }
 
     /// Some tables, or all.

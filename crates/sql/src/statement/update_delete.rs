@@ -112,6 +112,7 @@ impl Run<'_> {
             }
         }
         assert!(first.is_empty(), "invariant 3: each row has been changed once");
+        self.follow_foreign_keys().await?;
         Ok((count, rows))
     }
 

@@ -5,6 +5,7 @@
 mod common;
 mod concurrency;
 mod explain;
+mod foreign_keys;
 mod fuzz;
 mod partitioning;
 mod places;

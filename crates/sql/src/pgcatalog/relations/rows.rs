@@ -81,7 +81,8 @@ fn catalog_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
         }
         "pg_constraint" => {
             let checks = catalog.tables().flat_map(checks);
-            constraints(catalog).map(|(t, i)| constraint(&t, &i)).chain(checks).collect()
+            let keys = foreign::keys(catalog).map(|key| key.constraint());
+            constraints(catalog).map(|(t, i)| constraint(&t, &i)).chain(checks).chain(keys).collect()
         }
         "pg_database" => vec![row! {
             oid: DATABASE_OID, datname: DATABASE, datdba: OWNER_OID, encoding: 6, datlocprovider: "c",
@@ -139,8 +140,14 @@ fn standard_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
                     constraint_type: kind, is_deferrable: "NO", initially_deferred: "NO", enforced: "YES",
                 }
             })
+            .chain(foreign::keys(catalog).map(|key| key.standard()))
             .collect(),
-        "key_column_usage" => constraints(catalog).flat_map(|(t, i)| key_columns(&t, &i)).collect(),
+        "key_column_usage" => {
+            let keys = foreign::keys(catalog).flat_map(|key| key.columns());
+            constraints(catalog).flat_map(|(t, i)| key_columns(&t, &i)).chain(keys).collect()
+        }
+        "constraint_column_usage" => columns_used(catalog),
+        "referential_constraints" => foreign::keys(catalog).map(|key| key.referential()).collect(),
         _ => vec![],
     }
 }
@@ -219,7 +226,8 @@ fn class(table: &Table) -> Vec<Row> {
         relfilenode: table.oid.0, reltuples: rows, relpages: pages, relhasindex: !table.indexes.is_empty(),
         relpersistence: "p",
         relkind: if crate::values::is_sequence(table) { "S" } else { "r" }, relnatts: table.columns.len() as i16,
-        relchecks: table.checks.len() as i16, relispopulated: true, relreplident: "d",
+        relchecks: table.checks.len() as i16, relhastriggers: table.has_foreign_keys(), relispopulated: true,
+        relreplident: "d",
     }];
     rows.extend(table.indexes.iter().map(|i| {
         row! {
@@ -317,6 +325,20 @@ fn key_columns(table: &Table, index: &Index) -> Vec<Row> {
         }
     };
     (1i32..).zip(&index.columns).map(one).collect()
+}
+
+fn columns_used(catalog: &Catalog) -> Vec<Row> {
+    let of_index = |(t, i): (Arc<Table>, Arc<Index>)| -> Vec<Row> {
+        i.columns.iter().map(|at| foreign::used(&t, *at, &i.name)).collect()
+    };
+    let of_check = |t: &Arc<Table>, check: &terrace_engine::Check| -> Vec<Row> {
+        let named = crate::parse::stored::columns_named(check);
+        let columns = t.columns.iter().enumerate().filter(|(_, c)| named.contains(&c.name));
+        columns.map(|(at, _)| foreign::used(t, at, &check.name)).collect()
+    };
+    let checks = catalog.tables().flat_map(|t| t.checks.iter().flat_map(move |check| of_check(t, check)));
+    let keys = foreign::keys(catalog).flat_map(|key| key.used());
+    constraints(catalog).flat_map(of_index).chain(checks).chain(keys).collect()
 }
 
 fn type_row(t: &PgType) -> Row {

@@ -165,6 +165,8 @@ const SHAPES: &[(&str, &str, &str)] = &[
                                        identity_start:text identity_increment:text identity_maximum:text \
                                        identity_minimum:text identity_cycle:text is_generated:text \
                                        generation_expression:text is_updatable:text"),
+    ("information_schema", "constraint_column_usage", "table_catalog:name table_schema:name table_name:name \
+        column_name:name constraint_catalog:name constraint_schema:name constraint_name:name"),
     ("information_schema", "key_column_usage", "constraint_catalog:name constraint_schema:name constraint_name:name \
         table_catalog:name table_schema:name table_name:name column_name:name ordinal_position:int4 \
         position_in_unique_constraint:int4"),

@@ -68,6 +68,7 @@ impl Binder<'_> {
         match name {
             "unnest" if call.over.is_none() => return self.unnest(call, at, scope),
             "generate_subscripts" => return self.subscripts(call, at, scope),
+            "pg_partition_ancestors" if call.args.len() == 1 => return self.ancestors(call, scope),
             "array_to_string" if self.of_system.get() && system::is_of_options(call) => {
                 return Ok(Expr::Literal(ScalarValue::Utf8(Some(String::new())), None));
             }

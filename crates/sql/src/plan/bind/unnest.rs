@@ -11,7 +11,7 @@ use super::{Binder, Placed, Result, unsupported, wrong};
 use crate::functions::convert::is_open;
 use crate::plan::resolve;
 use datafusion::arrow::datatypes::DataType as ArrowType;
-use datafusion::common::{Column, NullHandling, UnnestOptions};
+use datafusion::common::{Column, NullHandling, ScalarValue, UnnestOptions};
 use datafusion::logical_expr::expr::Unnest;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
 use terrace_grammar::statement::{Alias, At, Call};
@@ -39,6 +39,16 @@ impl Binder<'_> {
             }
             _ => unsupported("generate_subscripts"),
         }
+    }
+
+    /// `pg_partition_ancestors(table)`: no rows, because no table is a partition.
+    pub(super) fn ancestors(&self, call: &Call, scope: &Scope<'_>) -> Result<Expr> {
+        if scope.clause.get() != Clause::Items {
+            return unsupported("pg_partition_ancestors here");
+        }
+        self.expr(&call.args[0].value, scope)?;
+        let none = ScalarValue::new_null_list(ArrowType::UInt32, true, 1);
+        Ok(Expr::Unnest(Unnest::new(Expr::Literal(none, None))))
     }
 
     fn array_of(&self, arg: &terrace_grammar::statement::Expr, call: &Call, at: At, scope: &Scope<'_>) -> Result<Expr> {

@@ -88,6 +88,7 @@ impl Run<'_> {
                 returned.extend(rows);
             }
         }
+        self.follow_foreign_keys().await?;
         Box::pin(self.changed(table, called, &insert.returning, count, returned)).await
     }
 

@@ -75,6 +75,16 @@ async fn locked_rows_wait_skip_or_refuse() {
     b.fails("SELECT id FROM jobs WHERE id = 4 FOR UPDATE NOWAIT", "55P03").await;
     b.ok("ROLLBACK", "ROLLBACK").await;
     a.ok("COMMIT", "COMMIT").await;
+    // FOR KEY SHARE keeps the key, and nothing else.
+    a.ok("BEGIN", "BEGIN").await;
+    a.rows("SELECT id FROM jobs WHERE id = 4 FOR KEY SHARE", &["4"]).await;
+    b.ok("UPDATE jobs SET n = 9 WHERE id = 4", "UPDATE 1").await;
+    b.rows("SELECT id FROM jobs WHERE id = 4 FOR NO KEY UPDATE NOWAIT", &["4"]).await;
+    b.ok("SET lock_timeout = '50ms'", "SET").await;
+    b.fails("UPDATE jobs SET id = 44 WHERE id = 4", "55P03").await;
+    b.fails("DELETE FROM jobs WHERE id = 4", "55P03").await;
+    b.ok("RESET lock_timeout", "RESET").await;
+    a.ok("COMMIT", "COMMIT").await;
     for (sql, state) in [
         ("SELECT count(*) FROM jobs FOR UPDATE", "0A000"),
         ("SELECT done FROM jobs GROUP BY done FOR UPDATE", "0A000"),
