@@ -291,7 +291,7 @@ impl Home for OnDemand {
     }
 
     fn create(&self, page: PageId) {
-        debug_assert!(!self.is_waiting(page), "invariant 3: page {page} waits");
+        assert!(!self.is_waiting(page), "invariant 3: page {page} waits");
         self.below.create(page);
     }
 

@@ -1,6 +1,7 @@
 //! Redo meets pages that are damaged, or of which a write was lost; and pages that are redone on demand.
 
 use super::*;
+use futures::future::{Either, select};
 
 #[test]
 fn redo_rebuilds_a_page_that_rotted_before_it() {
@@ -36,10 +37,9 @@ fn a_page_rotted_before_redo() {
     });
 }
 
-/// The disk is slow, so pages wait long; everything else goes home, and the redo LSN is recorded. Then another crash.
-#[test]
-pub(super) fn the_redo_lsn_waits_for_pages_that_wait() {
-    let (sim, recorder, devices, st, model) = created(31, false);
+/// A store whose disk is slow, so that pages wait long; the state that it should show, and its devices.
+fn waiting_long(seed: u64) -> (Sim, Store, RecoveryReport, Model, Vec<Arc<FaultDevice>>) {
+    let (sim, recorder, devices, st, model) = created(seed, false);
     let model = sim.run(async move {
         let mut model = work(st.clone(), recorder, model, 40).await;
         st.checkpoint().await.expect("writes home");
@@ -63,6 +63,13 @@ pub(super) fn the_redo_lsn_waits_for_pages_that_wait() {
     let disks: Vec<_> = NAMES.iter().enumerate().map(device).collect();
     let (st, report) = open(&sim, &disks).expect("opens");
     assert!(report.pages_waiting > 10, "{report:?}");
+    (sim, st, report, model, disks)
+}
+
+/// Everything else goes home, and the redo LSN is recorded. Then another crash.
+#[test]
+pub(super) fn the_redo_lsn_waits_for_pages_that_wait() {
+    let (sim, st, report, model, disks) = waiting_long(31);
     let redo = sim.run(async move {
         st.0.pool.write_dirty(Lsn(u64::MAX), usize::MAX, Reason::Checkpoint).await.expect("writes");
         st.0.home.sync().await.expect("syncs");
@@ -78,6 +85,20 @@ pub(super) fn the_redo_lsn_waits_for_pages_that_wait() {
         let state = read_state(&st, &model.pages).await.expect("every page is readable");
         assert_eq!(Some(&state), model.states.last());
     });
+}
+
+/// Who makes a page anew may hold it until the redo LSN moves, which waits for the page: so it is read first.
+#[test]
+fn a_page_that_is_made_anew_does_not_stop_redo() {
+    let (sim, st, _, model, _) = waiting_long(32);
+    let ended = sim.run(async move {
+        let page = PageId::new(DATA, *model.pages.last().expect("there are pages"));
+        let _pin = st.pool().create(page).await.expect("there is room");
+        let checkpoint = std::pin::pin!(st.checkpoint());
+        let patience = std::pin::pin!(st.env().sleep(Duration::from_secs(60)));
+        matches!(select(checkpoint, patience).await, Either::Left((Ok(()), _)))
+    });
+    assert!(ended, "the checkpoint waits for a page that nobody redoes");
 }
 
 #[test]
