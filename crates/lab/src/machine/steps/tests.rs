@@ -75,7 +75,7 @@ fn a_shutdown_takes_its_time_and_leaves_nothing_to_repeat() {
         assert!(running.report.storage.clean_shutdown && running.report.storage.batches == 0, "{:?}", running.report);
         if let (Some(before), Some(after)) = (stats, running.cache_stats()) {
             // Closing writes pages again, to other slots.
-            assert!(after.used * 10 > before.used * 8, "warm: {before:?}, {after:?}");
+            assert!(after.used * 4 > before.used * 3, "warm: {before:?}, {after:?}");
         }
         let found = running.ask(|database| async move { SMALL.lasting(&database).await }).unwrap();
         assert_eq!(found, done, "{cache:?}");
