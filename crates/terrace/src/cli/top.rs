@@ -224,11 +224,16 @@ fn render(before: &Sample, now: &Sample, url: &str) -> String {
     out
 }
 
+/// "15.0 (Terrace 0.1.0)", as programs for PostgreSQL need it: "Terrace 0.1.0".
+fn own_version(version: &str) -> &str {
+    version.split_once('(').and_then(|(_, own)| own.strip_suffix(')')).unwrap_or(version)
+}
+
 fn header(out: &mut String, before: &Sample, now: &Sample, url: &str, seconds: f64) {
     let status = &now.status;
     let gained = |column: &str| number(&now.status, column) - number(&before.status, column);
     let uptime = number(status, "uptime_s");
-    let _ = writeln!(out, "terrace {} at {url}, up {:.0} s", text(status, "version"), uptime);
+    let _ = writeln!(out, "{} at {url}, up {uptime:.0} s", own_version(text(status, "version")));
     let (sessions, active, waiting) = (text(status, "sessions"), text(status, "active"), text(status, "waiting"));
     let _ = writeln!(out, "sessions    {sessions}, {active} active, {waiting} waiting for locks");
     let statements = gained("statements");

@@ -61,3 +61,9 @@ fn the_flash_tier_has_its_lines_where_there_is_one() {
     }
     assert!(!render(&sample("1", "0", "0", &[]), &sample("2", "0", "0", &[]), "here").contains("flash"));
 }
+
+#[test]
+fn it_names_itself() {
+    assert_eq!(own_version("15.0 (Terrace 0.1.0)"), "Terrace 0.1.0");
+    assert_eq!(own_version("of some other kind"), "of some other kind");
+}
