@@ -562,7 +562,8 @@ impl Inner {
         let _ = self.failed.set(why.clone()); // The first reason stays.
         self.disk.fail(why.clone());
         self.pool.fail(why);
-        self.stop_homes();
+        self.flash.stop();
+        self.on_demand.wake();
     }
 
     fn stop(&self) {
