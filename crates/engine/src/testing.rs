@@ -5,6 +5,7 @@ use crate::database::{Database, EngineConfig};
 use crate::row::RowBuf;
 use crate::txn::{Isolation, Scan, Txn, UpdateOutcome, Version};
 use crate::types::{DataType, Datum, DatumRef};
+use parking_lot::Mutex;
 use std::cell::Cell;
 use std::future::Future;
 use std::sync::Arc;
@@ -15,6 +16,17 @@ use terrace_device::{DeviceRef, Guarantees, Image};
 use terrace_env::{Env, Sim};
 use terrace_storage::config::Safeguards;
 use terrace_storage::{DeviceSet, ObjectId, Rid, StorageConfig};
+
+/// Where a session's result appears when it is done.
+pub(crate) type Slot<T> = Arc<Mutex<Option<T>>>;
+
+/// Runs `work` as another session.
+pub(crate) fn session<T: Send + 'static>(env: &Env, work: impl Future<Output = T> + Send + 'static) -> Slot<T> {
+    let result = Arc::new(Mutex::new(None));
+    let slot = result.clone();
+    env.spawn("session", async move { *slot.lock() = Some(work.await) });
+    result
+}
 
 pub(crate) fn devices() -> DeviceSet {
     let device = |name: &str| Arc::new(MemoryDevice::new(name, 1 << 30)) as terrace_device::DeviceRef;

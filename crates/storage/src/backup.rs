@@ -225,7 +225,8 @@ impl<'a> Restore<'a> {
     ) -> Result<Restore<'a>> {
         let config =
             StorageConfig { page_size: state.page_size as usize, segment_size: state.segment_size, ..config.clone() };
-        let state = Control { redo_lsn: state.retain_lsn, complete: true, clean: false, life: 0, ..state };
+        let state =
+            Control { redo_lsn: state.retain_lsn, complete: true, clean: false, life: 0, durable: Lsn(0), ..state };
         Log::unopened(env.clone(), devices.log.clone(), state.database, &config).format().await?;
         DiskHome::areas(devices, &config, state.database).prepare(WRITERS).await?;
         Ok(Restore { devices, config, state })
@@ -274,7 +275,8 @@ pub async fn rebirth(env: &Env, devices: &DeviceSet, config: &StorageConfig, obj
     assert!(old.clean && old.complete, "only a database at rest changes its id");
     let database = u128::from(env.random_u64()) | u128::from(env.random_u64()) << 64;
     let next_object = old.next_object.max(objects).saturating_add(OBJECTS_APART);
-    let state = Control { database, retain_lsn: old.redo_lsn, next_object, ..old };
+    let end = old.redo_lsn;
+    let state = Control { database, retain_lsn: end, durable: end, next_object, ..old };
     let config = StorageConfig { page_size: old.page_size as usize, segment_size: old.segment_size, ..config.clone() };
     let log = Log::unopened(env.clone(), devices.log.clone(), database, &config);
     log.format().await?;

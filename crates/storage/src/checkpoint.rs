@@ -52,6 +52,7 @@ impl Inner {
         next.retain_lsn = next.redo_lsn;
         next.next_object = floor;
         self.log.flush_to(next.redo_lsn).await?;
+        next.durable = self.log.durable();
         control.write(next).await?;
         self.log.recorded(next.redo_lsn, next.retain_lsn);
         self.object_limit.store(floor, Ordering::Release);
@@ -77,7 +78,7 @@ impl Inner {
     }
 
     /// The redo LSN cannot move before (recovery/on_demand.rs, invariant 2).
-    pub(crate) async fn redo_ended(&self) -> Result<()> {
+    async fn redo_ended(&self) -> Result<()> {
         let stop = || match self.failure() {
             Some(e) => Err(e),
             None if self.is_closing() => Err(StorageError::ShuttingDown),
@@ -131,7 +132,7 @@ impl Inner {
         let advance = oldest.0.saturating_sub(recorded.0);
         let now = self.env.now();
         let due = now.0 - last.0 >= self.config.checkpoint_interval.as_nanos() as u64;
-        // While pages wait for redo, it cannot move.
+        // The redo LSN cannot move while pages wait for redo.
         let pressed =
             (starved || end.0.saturating_sub(recorded.0) > self.config.redo_bound / 4 * 3) && waiting.is_none();
         if due || pressed || advance > self.config.redo_bound / 16 || self.object_ids_short() {

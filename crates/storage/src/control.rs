@@ -40,7 +40,7 @@ layout! {
         /// Unix microseconds.
         88 created: I64,
         96 life: U64,
-        104 zeros: [u8; 8],
+        104 durable: U64,
     }
 }
 
@@ -65,6 +65,8 @@ pub struct Control {
     /// Chosen at random by each opening with a flash tier that a restart is to find; 0: an opening without (so it was
     /// written by older programs). A tier's inventory of another life does not count.
     pub life: u64,
+    /// The log was durable up to here when this was written; 0: not said (so it was written by older programs).
+    pub durable: Lsn,
 }
 
 /// The file and the state it last recorded.
@@ -160,7 +162,7 @@ fn encode(sequence: u64, state: &Control) -> IoBuf {
         zero: U32::ZERO,
         created: state.created.into(),
         life: state.life.into(),
-        zeros: [0; 8],
+        durable: state.durable.0.into(),
     };
     head::seal(&mut out, MAGIC, COVERED);
     out
@@ -187,6 +189,7 @@ fn decode(sector: &[u8]) -> Result<Option<(u64, Control)>, u32> {
         next_object: slot.next_object.get(),
         created: slot.created.get(),
         life: slot.life.get(),
+        durable: Lsn(slot.durable.get()),
     };
     Ok(Some((slot.sequence.get(), state)))
 }

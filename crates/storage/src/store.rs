@@ -51,9 +51,8 @@ pub struct RecoveryReport {
     pub torn_pages_restored: u64,
     /// Pages in use that were damaged, or whose last write was lost, made again from older log.
     pub pages_rebuilt: u64,
-    /// What was found in the flash tier; changed pages that it has in their newest version.
+    /// What was found in the flash tier.
     pub tier: Restored,
-    pub pages_left_in_tier: u64,
     /// How long it took.
     pub nanos: u64,
 }
@@ -115,6 +114,7 @@ impl Store {
             next_object: FIRST_OBJECT,
             created: env.unix_micros(),
             life: new_life(&env, &config.flash, devices.flash.is_some()),
+            durable: Lsn(0),
         };
         let control = ControlFile::create(devices.control.clone(), state).await?;
         let log = Log::unopened(env.clone(), devices.log.clone(), database, &config);
@@ -226,7 +226,6 @@ impl Store {
         let state = inner.control.lock().await.state;
         self.start_writer(&state).await?;
         report.tier = inner.flash.restored();
-        report.pages_left_in_tier = report.tier.dirty;
         if report.tier.listed > 0 {
             let Restored { listed, current, dirty, bases, older, unknown, .. } = report.tier;
             tracing::info!(listed, current, dirty, bases, older, unknown, "the flash tier is warm");
@@ -239,7 +238,7 @@ impl Store {
     async fn open_epoch(&self, before: Control, end: Lsn) -> Result<()> {
         let inner = &self.0;
         let life = new_life(&inner.env, &inner.config.flash, self.tier_device().is_some());
-        let mut state = Control { epoch: before.epoch + 1, clean: false, life, ..before };
+        let mut state = Control { epoch: before.epoch + 1, clean: false, life, durable: end, ..before };
         state.next_object = inner.object_floor();
         if !inner.log.can_start().await? {
             // The log device is full. Nothing of the old log is needed once everything is home, and writing home needs

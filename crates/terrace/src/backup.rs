@@ -144,6 +144,7 @@ impl Manifest {
             next_object: self.next_object,
             created: self.created,
             life: 0,
+            durable: Lsn(0),
         })
     }
 

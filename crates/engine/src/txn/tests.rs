@@ -14,14 +14,6 @@ use terrace_storage::StorageConfig;
 
 use Isolation::{ReadCommitted, RepeatableRead};
 
-/// Runs `work` as another session; its result appears when it is done.
-fn session<T: Send + 'static>(env: &Env, work: impl Future<Output = T> + Send + 'static) -> Arc<Mutex<Option<T>>> {
-    let result = Arc::new(Mutex::new(None));
-    let slot = result.clone();
-    env.spawn("session", async move { *slot.lock() = Some(work.await) });
-    result
-}
-
 fn state(e: &EngineError) -> &'static str {
     e.state.0
 }

@@ -265,7 +265,7 @@ fn little_redo_memory(seed: u64) -> Result<(u64, u64), String> {
         let (db, report) = world.open_reported().map_err(|e| e.to_string())?;
         let is = verify(&world, &db, &[state])?;
         go_on(&world, &db, &is)?;
-        Ok((report.storage.pages_left_in_tier, report.storage.tier.bases))
+        Ok((report.storage.tier.dirty, report.storage.tier.bases))
     })
 }
 

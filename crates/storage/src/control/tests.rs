@@ -19,6 +19,7 @@ fn state() -> Control {
         next_object: 20000,
         created: -5,
         life: 1 << 60,
+        durable: Lsn(700),
     }
 }
 

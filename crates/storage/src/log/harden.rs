@@ -11,9 +11,10 @@
 //!    never written.
 //! 4. The first batch that does not check is the end of the log, because that is what a crash leaves, unless something
 //!    proves that the log went on and was durable. Proofs are: a segment of a later opening; a segment further on than
-//!    one sync covers; a newer page at home; a commit behind the end that was written when the log was durable beyond
-//!    the end (each commit says how far the log was durable); many sectors behind the end that cannot be read. Then the
-//!    log is damaged, or its device has lost a write, and the opening is refused: what is missing was acknowledged.
+//!    one sync covers; a newer page at home; a control file that was written when the log was durable beyond the end; a
+//!    commit behind the end that was (each commit says how far the log was durable); many sectors behind the end that
+//!    cannot be read. Then the log is damaged, or its device has lost a write, and the opening is refused: what is
+//!    missing was acknowledged.
 
 use super::batch::{Batch, EVENT};
 use super::reader::SegmentImage;
@@ -81,18 +82,21 @@ impl Log {
             let mut later = tail.found.range(number + 1..).map(|(_, (_, header))| *header);
             later.find(|h| h.prev_end > end && (h.epoch > epoch || h.epoch == epoch && h.number > number + SPAN))
         };
-        let shown = newest > end || beyond.is_some();
+        let shown = newest > end || beyond.is_some() || state.durable > end;
         if !shown && state.clean {
             return Ok(());
         }
         let LaterBatches { batches, durable } = core.behind(number, end, state.epoch).await?;
         let acknowledged = durable > end && core.safeguards.has(Safeguard::DurableBefore);
+        let durable = durable.max(state.durable);
         let unreadable = core.unreadable_behind(number, end);
         if !shown && !acknowledged && unreadable.len() < MANY {
             return Ok(());
         }
         let evidence = match (beyond, newest > end) {
-            (None, false) if !acknowledged => format!("{} sectors behind it cannot be read", unreadable.len()),
+            (None, false) if !acknowledged && state.durable <= end => {
+                format!("{} sectors behind it cannot be read", unreadable.len())
+            }
             (Some(header), _) => format!("segment {} follows, which began at {}", header.number, header.prev_end),
             (None, true) => format!("a page at home is at {newest}"),
             (None, false) => format!("it was durable to {durable}"),
@@ -110,7 +114,7 @@ impl Log {
                 core.device.name()
             ),
             (None, false) => format!(
-                "a page is at {newest}, beyond the log's end {end}: the log file is older than the data files, \
+                "the log ends at {end}, and {evidence}: the log file is older than the other files, \
                  or damaged there; bring the files of one time together, or restore a backup"
             ),
         }))

@@ -169,15 +169,21 @@ impl Gathered {
         (left.beyond.is_some() || !left.aside.is_empty()).then_some(left)
     }
 
-    pub(crate) fn is_full(&self) -> bool {
+    fn is_full(&self) -> bool {
         self.used > self.budget
     }
 
-    /// Leaves the pages with very many changes for the next reading.
-    pub(crate) fn set_hot_aside(&mut self) {
+    /// If the budget is exceeded, leaves pages for the next reading: those with very many changes, then as `let_go`.
+    pub(crate) fn make_room(&mut self, part: f64) {
+        if !self.is_full() {
+            return;
+        }
         let hot = |changes: &Changes| changes.bytes.len() > self.budget / HOT_PART;
         let pages: Vec<PageId> = self.pages.iter().filter(|(_, c)| hot(c)).map(|(page, _)| *page).collect();
         pages.into_iter().for_each(|page| self.set_aside(page));
+        if self.is_full() {
+            self.let_go(part);
+        }
     }
 
     /// Leaves a page for the next reading.

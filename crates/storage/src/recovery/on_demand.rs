@@ -22,7 +22,7 @@
 //! 4. The levels below know a waiting page as it was before its changes, and may move that version about.
 //! 5. A page that cannot be made is reported to its reader. If it is in use, storage stops: what the disk has of it may
 //!    look good. A page that was not in use when the database was opened need not be made (it may have been dropped
-//!    before it was ever written): it stops waiting.
+//!    before it was ever written): it stops waiting. Other errors (no frame is free) pass; they are tried again.
 
 use super::gather::Changes;
 use super::sweep::Sweeps;
@@ -47,8 +47,9 @@ use tokio::sync::Notify;
 /// Runs of pages that the background task reads at once: few, for statements are waiting for the same disk.
 const IN_FLIGHT: usize = 4;
 
-/// How long it rests before it reads again what it could not read.
+/// How long it rests before it reads again what it could not read, and how often it does so in vain.
 const AGAIN: Duration = Duration::from_millis(50);
+const IN_VAIN: u32 = 100;
 
 /// A page that waits.
 struct Waiting {
@@ -211,48 +212,60 @@ impl OnDemand {
     }
 
     /// Reads all waiting pages, in order of address. Returns when none waits, or when it is to `stop`; an error if one
-    /// cannot be made.
+    /// cannot be made, or if none can be read for a while.
     pub(crate) async fn finish(&self, pool: &Pool, env: &Env, stop: impl Fn() -> bool) -> Result<()> {
+        let (mut in_vain, mut said) = (0, false);
         while self.left() > 0 && !stop() {
-            let mut pages: Vec<(PageId, Arc<Changes>)> = {
-                let table = self.table.lock();
-                table.waiting.iter().map(|(page, waiting)| (*page, waiting.changes.clone())).collect()
-            };
-            pages.sort_unstable_by_key(|(page, _)| *page);
-            for sweep in Sweeps::new(&pages, pool) {
-                if stop() {
-                    return Ok(());
+            let before = self.left();
+            let failed = self.finish_all(pool, &stop).await?;
+            in_vain = if self.left() < before { 0 } else { in_vain + 1 };
+            match failed {
+                Some(error) if in_vain >= IN_VAIN => return Err(error),
+                Some(error) => {
+                    if !std::mem::replace(&mut said, true) {
+                        tracing::warn!("redo in the background has to try again: {error}");
+                    }
+                    env.sleep(AGAIN).await;
                 }
-                sweep.read(pool, IN_FLIGHT).await;
-                for (page, _) in sweep.pages {
-                    self.finish_page(pool, *page).await?;
-                }
-                sweep.forget_gaps(pool);
+                None => {}
             }
-            env.sleep(AGAIN).await; // Those that could not be read.
         }
-        self.ended.notify_waiters();
         Ok(())
     }
 
-    async fn finish_page(&self, pool: &Pool, page: PageId) -> Result<()> {
+    /// Reads all pages that wait by now. Returns the last error that does not speak against a page.
+    async fn finish_all(&self, pool: &Pool, stop: &impl Fn() -> bool) -> Result<Option<StorageError>> {
+        let mut pages: Vec<(PageId, Arc<Changes>)> = {
+            let table = self.table.lock();
+            table.waiting.iter().map(|(page, waiting)| (*page, waiting.changes.clone())).collect()
+        };
+        pages.sort_unstable_by_key(|(page, _)| *page);
+        let mut failed = None;
+        for sweep in Sweeps::new(&pages, pool) {
+            if stop() {
+                break;
+            }
+            sweep.read(pool, IN_FLIGHT).await;
+            for (page, _) in sweep.pages {
+                failed = self.finish_page(pool, *page).await?.or(failed);
+            }
+            sweep.forget_gaps(pool);
+        }
+        Ok(failed)
+    }
+
+    async fn finish_page(&self, pool: &Pool, page: PageId) -> Result<Option<StorageError>> {
         if self.changes_of(page).is_none() {
-            return Ok(());
+            return Ok(None);
         }
         match pool.fetch(page, Access::Random).await {
-            Ok(_) => Ok(()),
-            Err(error) if is_decay(&error) => {
-                if self.give_up(page) {
-                    Ok(())
-                } else {
-                    Err(error)
-                }
-            } // Invariant 5.
-            Err(error @ (StorageError::Damaged(_) | StorageError::BadPage { .. })) => Err(error),
-            Err(error) => {
-                tracing::info!(%page, "redo in the background goes on later: {error}");
-                Ok(())
-            }
+            Ok(_) => Ok(None),
+            Err(error) if is_decay(&error) && self.give_up(page) => Ok(None),
+            Err(error) => match error {
+                // Invariant 5.
+                StorageError::Damaged(_) | StorageError::BadPage { .. } | StorageError::LostWrite { .. } => Err(error),
+                passing => Ok(Some(passing)),
+            },
         }
     }
 

@@ -187,14 +187,7 @@ impl Redo<'_> {
     }
 
     async fn gather(&mut self, gathered: &mut Gathered, batches: &[Batch<'_>], to: Lsn) -> Result<()> {
-        if self.tools.tier.is_finding() {
-            self.only_gather(gathered, batches, to); // Invariant 2.
-            return Ok(());
-        }
-        self.gather_and_visit(gathered, batches, to).await
-    }
-
-    async fn gather_and_visit(&mut self, gathered: &mut Gathered, batches: &[Batch<'_>], to: Lsn) -> Result<()> {
+        let visits = !self.tools.tier.is_finding(); // Invariant 2.
         for batch in batches {
             for block in batch.blocks() {
                 if !self.is_wanted(gathered, batch, &block) {
@@ -202,6 +195,7 @@ impl Redo<'_> {
                 }
                 match gathered.push(block.page, batch.start, &Change::of(batch, &block)) {
                     Pushed::Fits => {}
+                    _ if !visits => gathered.make_room(self.part(batch.end, to)),
                     // Invariant 3.
                     Pushed::Hot => {
                         if let Some(changes) = gathered.take(block.page) {
@@ -214,23 +208,6 @@ impl Redo<'_> {
             }
         }
         Ok(())
-    }
-
-    fn only_gather(&self, gathered: &mut Gathered, batches: &[Batch<'_>], to: Lsn) {
-        for batch in batches {
-            for block in batch.blocks() {
-                if !self.is_wanted(gathered, batch, &block) {
-                    continue;
-                }
-                gathered.push(block.page, batch.start, &Change::of(batch, &block));
-                if gathered.is_full() {
-                    gathered.set_hot_aside();
-                }
-                if gathered.is_full() {
-                    gathered.let_go(self.part(batch.end, to));
-                }
-            }
-        }
     }
 
     /// How much of the log has been read, 0 to 1.

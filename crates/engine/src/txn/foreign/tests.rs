@@ -10,15 +10,6 @@ use terrace_env::Env;
 
 use Isolation::{ReadCommitted, RepeatableRead};
 
-type Slot<T> = Arc<Mutex<Option<T>>>;
-
-fn session<T: Send + 'static>(env: &Env, work: impl Future<Output = T> + Send + 'static) -> Slot<T> {
-    let result = Arc::new(Mutex::new(None));
-    let slot = result.clone();
-    env.spawn("session", async move { *slot.lock() = Some(work.await) });
-    result
-}
-
 fn code<T: std::fmt::Debug>(result: Result<T>) -> &'static str {
     result.expect_err("it fails").state.0
 }

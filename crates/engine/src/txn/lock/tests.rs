@@ -10,15 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use terrace_env::Env;
 
-type Slot<T> = Arc<Mutex<Option<T>>>;
-
-fn session<T: Send + 'static>(env: &Env, work: impl Future<Output = T> + Send + 'static) -> Slot<T> {
-    let result = Arc::new(Mutex::new(None));
-    let slot = result.clone();
-    env.spawn("session", async move { *slot.lock() = Some(work.await) });
-    result
-}
-
 /// SELECT ... WHERE id = `id` FOR ...
 async fn lock(txn: &mut Txn, t: &Table, id: i32, how: RowLock, wait: LockWait) -> Result<RowLockOutcome> {
     txn.begin_statement();

@@ -9,22 +9,26 @@ fn redo_rebuilds_a_page_that_rotted_before_it() {
     a_page_rotted_before_redo();
 }
 
-fn a_page_rotted_before_redo() {
-    let (sim, recorder, _, st, model) = created(7, false);
-    let model = sim.run({
-        let recorder = recorder.clone();
-        async move {
-            let mut model = work(st.clone(), recorder, model, 40).await;
-            st.checkpoint().await.expect("writes home");
-            for _ in 0..30 {
-                let random = st.env().random_u64();
-                step(&st, &mut model, random, 100).await.expect("works");
-            }
-            st.log().flush_to(st.log().end()).await.expect("flushes");
-            model
+/// A store that was killed some steps after a checkpoint, all of them in the log.
+fn killed_behind_a_checkpoint(seed: u64, steps: usize) -> (Sim, Arc<Recorder>, Vec<Arc<FaultDevice>>, Model) {
+    let (sim, recorder, devices, st, model) = created(seed, false);
+    let recording = recorder.clone();
+    let model = sim.run(async move {
+        let mut model = work(st.clone(), recording, model, 40).await;
+        st.checkpoint().await.expect("writes home");
+        for _ in 0..steps {
+            let random = st.env().random_u64();
+            step(&st, &mut model, random, 100).await.expect("works");
         }
+        st.log().flush_to(st.log().end()).await.expect("flushes");
+        model
     });
     sim.crash();
+    (sim, recorder, devices, model)
+}
+
+fn a_page_rotted_before_redo() {
+    let (sim, recorder, _, model) = killed_behind_a_checkpoint(7, 30);
     let (recorder, devices) = restart(&recorder, Choice::None, false);
     devices[3].flip(PAGES_AT + model.pages[5] as u64 * 4096 + 3000, 8);
     let (st, report) = open(&sim, &devices).expect("opens");
@@ -39,18 +43,7 @@ fn a_page_rotted_before_redo() {
 
 /// A store whose disk is slow, so that pages wait long; the state that it should show, and its devices.
 fn waiting_long(seed: u64) -> (Sim, Store, RecoveryReport, Model, Vec<Arc<FaultDevice>>) {
-    let (sim, recorder, devices, st, model) = created(seed, false);
-    let model = sim.run(async move {
-        let mut model = work(st.clone(), recorder, model, 40).await;
-        st.checkpoint().await.expect("writes home");
-        for _ in 0..60 {
-            let random = st.env().random_u64();
-            step(&st, &mut model, random, 100).await.expect("works");
-        }
-        st.log().flush_to(st.log().end()).await.expect("flushes");
-        model
-    });
-    sim.crash();
+    let (sim, _, devices, model) = killed_behind_a_checkpoint(seed, 60);
     let recorder = Recorder::new(false);
     let cost = Cost::new(20_000_000, 0);
     let slow = latency::Model { read: cost, write: Cost::new(10, 0), sync: Cost::new(10, 0), parallelism: 1 };
@@ -208,4 +201,25 @@ fn a_write_was_lost_and_the_log_is_full() {
         let state = read_state(&st, &model.pages).await.expect("readable");
         assert_eq!(Some(&state), model.states.last());
     });
+}
+
+/// The control file knows how far the log was durable: a log that ends before, for its file is older or its device has
+/// lied, is refused before anybody reads a page.
+#[test]
+fn a_log_that_was_durable_further_on_is_refused() {
+    let (sim, _, devices, _) = killed_behind_a_checkpoint(33, 20);
+    let images: Vec<Image> = devices.iter().map(|d| d.visible()).collect();
+    let (st, report) = open(&sim, &from_images(images.clone()).1).expect("opens");
+    drop(st);
+    sim.crash();
+    let (_, devices) = from_images(images);
+    let control: DeviceRef = devices[0].clone();
+    sim.run(async move {
+        let mut file = ControlFile::open(control).await.expect("opens");
+        assert!(file.state.durable > Lsn(0) && file.state.durable <= report.redo_to, "{:?}", file.state);
+        let state = Control { durable: Lsn(report.redo_to.0 + 1), ..file.state };
+        file.write(state).await.expect("writes");
+    });
+    let refused = open(&sim, &devices).map(drop).expect_err("the log has lost its end").to_string();
+    assert!(refused.contains("it was durable to") && refused.contains("the log file is older"), "{refused}");
 }
