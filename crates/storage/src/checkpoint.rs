@@ -53,6 +53,10 @@ impl Inner {
         next.next_object = floor;
         self.log.flush_to(next.redo_lsn).await?;
         next.durable = self.log.durable();
+        assert!(
+            (next.redo_lsn..=self.log.end()).contains(&next.durable),
+            "the log is started (log/wait.rs, invariant 1)"
+        );
         control.write(next).await?;
         self.log.recorded(next.redo_lsn, next.retain_lsn);
         self.object_limit.store(floor, Ordering::Release);
