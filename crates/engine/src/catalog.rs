@@ -7,7 +7,7 @@
 //! 3. Transactions that define something run one after the other (they hold the lock of definitions, `Txn::lock_ddl`,
 //!    to their end), so the newest version of every system row, committed or not, is what the only transaction that
 //!    defines anything sees.
-//! 4. Tables and indexes share one name space, as in PostgreSQL; object ids are never reused.
+//! 4. Tables, indexes and views share one name space, as in PostgreSQL; object ids are never reused.
 use crate::types::{DataType, Datum};
 use foreign::ForeignKey;
 use roles::{FIRST_ROLE, Role};
@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use terrace_storage::btree::BTree;
 use terrace_storage::{DATA, ObjectId, TxnId};
+use views::View;
 
 pub mod foreign;
 pub(crate) mod load;
@@ -23,6 +24,7 @@ pub mod roles;
 pub mod system;
 #[cfg(test)]
 mod tests;
+pub mod views;
 
 pub(crate) const MAX_COLUMNS: usize = 1600;
 /// Columns of one index, as in PostgreSQL.
@@ -147,6 +149,8 @@ pub struct Catalog {
     by_name: BTreeMap<String, Named>,
     /// Those that are stored.
     roles: Arc<BTreeMap<String, Role>>,
+    /// By name.
+    views: Arc<BTreeMap<String, Arc<View>>>,
     version: u64,
 }
 
@@ -228,9 +232,9 @@ impl Catalog {
     pub fn version(&self) -> u64 {
         self.version
     }
-    /// Whether a table or an index has the name.
+    /// Whether a table, an index or a view has the name.
     pub fn name_taken(&self, name: &str) -> bool {
-        self.by_name.contains_key(name)
+        self.by_name.contains_key(name) || self.views.contains_key(name)
     }
 
     /// A catalogue of these tables.
@@ -253,11 +257,11 @@ impl Catalog {
     pub(crate) fn with(&self, table: Arc<Table>) -> Catalog {
         let oid = table.oid;
         let tables = self.by_oid.values().filter(|t| t.oid != oid).cloned().chain([table]);
-        Catalog { roles: self.roles.clone(), ..Catalog::of(tables) }
+        Catalog { roles: self.roles.clone(), views: self.views.clone(), ..Catalog::of(tables) }
     }
     pub(crate) fn without(&self, table: ObjectId) -> Catalog {
         let tables = self.by_oid.values().filter(|t| t.oid != table).cloned();
-        Catalog { roles: self.roles.clone(), ..Catalog::of(tables) }
+        Catalog { roles: self.roles.clone(), views: self.views.clone(), ..Catalog::of(tables) }
     }
 
     pub fn role(&self, name: &str) -> Option<Role> {

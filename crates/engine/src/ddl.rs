@@ -29,6 +29,7 @@ mod foreign;
 mod roles;
 #[cfg(test)]
 mod tests;
+mod views;
 
 impl Txn {
     /// 42P07, 42701, 54011, 42P16, 42703.
@@ -81,6 +82,7 @@ impl Txn {
             let name = format!("table {}", table.name);
             return Err(needed(&name, key, referring(&catalog, key), &name));
         }
+        views::refuse_read(&catalog, &table.name, None, &format!("table {}", table.name))?;
         self.drop_everything(&table).await?;
         self.set_catalog(Arc::new(catalog.without(table.oid)));
         Ok(())

@@ -28,6 +28,7 @@ mod versions;
 
 pub use catalog::foreign::{Action, ForeignKey, may_refer};
 pub use catalog::roles::{FIRST_ROLE, Role};
+pub use catalog::views::{View, ViewUse};
 pub use catalog::{Catalog, Check, ColumnDef, Index, IndexSpec, Statistics, Table, TableSpec};
 pub use database::{Database, DatabaseStats, EngineConfig, OpenReport};
 pub use error::{EngineError, Result, SqlState};

@@ -1,5 +1,6 @@
 //! Reading the catalogue from the system tables.
 use super::foreign::{self, ForeignKey};
+use super::views::{self, ViewUse};
 use super::{Catalog, Check, ColumnDef, Index, Table, roles, system};
 use crate::error::{EngineError, Result};
 use crate::row::RowView;
@@ -54,7 +55,7 @@ type Rows = Vec<Vec<Datum>>;
 
 /// Puts tables together from their rows; `whole`: refuses parts of definitions.
 fn assemble(
-    [tables, column_rows, index_rows, check_rows, key_rows]: [Rows; system::ALL.len()],
+    [tables, column_rows, index_rows, check_rows, key_rows, view_rows, use_rows]: [Rows; system::ALL.len()],
     whole: bool,
 ) -> Result<Catalog> {
     let mut columns: BTreeMap<ObjectId, BTreeMap<usize, ColumnDef>> = BTreeMap::new();
@@ -94,6 +95,7 @@ fn assemble(
         table.statistics = statistics;
         out.insert(oid, Arc::new(table));
     }
+    let views = assemble_views(view_rows, use_rows, &mut columns)?;
     if whole && !(columns.is_empty() && indexes.is_empty() && checks.is_empty() && foreign_keys.is_empty()) {
         return Err(EngineError::damaged(
             "the catalogue has columns, indexes or constraints of tables that it does not have",
@@ -107,7 +109,32 @@ fn assemble(
             return Err(EngineError::damaged(message));
         }
     }
+    let catalog = catalog.with_views(views);
+    if let Some(view) = catalog.views().find(|view| whole && catalog.missing_of(view).is_some()) {
+        return Err(EngineError::damaged(format!("the catalogue lacks what view \"{}\" reads", view.name)));
+    }
     Ok(catalog)
+}
+
+/// Puts views together from their rows and from their columns, which are taken.
+fn assemble_views(
+    view_rows: Rows,
+    use_rows: Rows,
+    columns: &mut BTreeMap<ObjectId, BTreeMap<usize, ColumnDef>>,
+) -> Result<BTreeMap<String, Arc<views::View>>> {
+    let mut uses: BTreeMap<ObjectId, Vec<ViewUse>> = BTreeMap::new();
+    for row in use_rows {
+        let (view, used) = views::read_use(&row)?;
+        uses.entry(view).or_default().push(used);
+    }
+    let mut views = BTreeMap::new();
+    for row in view_rows {
+        let mut view = views::read(&row)?;
+        view.columns = columns.remove(&view.oid).unwrap_or_default().into_values().collect();
+        view.uses = uses.remove(&view.oid).unwrap_or_default();
+        views.insert(view.name.clone(), Arc::new(view));
+    }
+    Ok(views)
 }
 
 /// A row's newest version.

@@ -6,12 +6,14 @@
 //! | 1 tables | oid, name, rows, pages (of the last ANALYZE) |
 //! | 2 columns | table, position, name, type (PostgreSQL's oid), length (VARCHAR's, else 0), not_null, default_sql, missing (text form), dropped |
 //! | 3 indexes | oid, table, name, columns (positions, "0,2"), unique, primary, root (page), created_by (transaction) |
-//! | 4 checks | table, name, sql. A row of table 0 says that there are foreign keys: a program that knows none refuses it, because it would not check them |
+//! | 4 checks | table, name, sql. Rows of table 0 say that there are foreign keys, and views: a program that knows none refuses the row, because it would not check them |
 //! | 5 foreign_keys | see [`super::foreign`] |
+//! | 6 views, 7 view_uses | see [`super::views`] |
 //! | 15 roles | see [`super::roles`] |
 //!
 //! Columns at the end of a table may be missing from older rows: they are NULL.
 use super::foreign::{self, FOREIGN_KEYS};
+use super::views::{self, VIEW_USES, VIEWS};
 use super::{Check, ColumnDef, Index, Statistics, Table};
 use crate::error::{EngineError, Result};
 use crate::types::{DataType, Datum, DatumRef};
@@ -22,8 +24,8 @@ pub const TABLES: ObjectId = ObjectId(1);
 pub const COLUMNS: ObjectId = ObjectId(2);
 pub(crate) const INDEXES: ObjectId = ObjectId(3);
 pub(crate) const CHECKS: ObjectId = ObjectId(4);
-/// All that describe tables.
-pub(crate) const ALL: [ObjectId; 5] = [TABLES, COLUMNS, INDEXES, CHECKS, FOREIGN_KEYS];
+/// All that describe tables and views.
+pub(crate) const ALL: [ObjectId; 7] = [TABLES, COLUMNS, INDEXES, CHECKS, FOREIGN_KEYS, VIEWS, VIEW_USES];
 /// User objects have at least this id.
 pub(crate) const FIRST_USER: u32 = 16;
 
@@ -73,6 +75,7 @@ pub fn table(oid: ObjectId) -> Option<&'static Arc<Table>> {
     match oid {
         super::roles::ROLES => return Some(super::roles::table()),
         FOREIGN_KEYS => return Some(foreign::table()),
+        VIEWS | VIEW_USES => return Some(views::table(oid)),
         _ => {}
     }
     SYSTEM.get((oid.0 as usize).checked_sub(1)?)
@@ -121,6 +124,11 @@ pub(crate) fn foreign_keys_row() -> Vec<Datum> {
     vec![Datum::Int8(0), Datum::text("foreign keys"), Datum::Null]
 }
 
+/// What keeps programs away that know no views.
+pub(crate) fn views_row() -> Vec<Datum> {
+    vec![Datum::Int8(0), Datum::text("views"), Datum::text("")]
+}
+
 /// Positions of columns, as they are stored: "0,2".
 pub(super) fn positions_text(columns: &[usize]) -> String {
     columns.iter().map(usize::to_string).collect::<Vec<_>>().join(",")
@@ -154,10 +162,10 @@ pub(crate) fn read_table(row: &[Datum]) -> Result<(ObjectId, String, Option<Stat
     Ok((object(oid).ok_or_else(|| bad("tables"))?, name.to_string(), statistics))
 }
 
-/// `None`: it is [`foreign_keys_row`].
+/// `None`: it is [`foreign_keys_row`] or [`views_row`].
 pub(crate) fn read_check(row: &[Datum]) -> Result<Option<(ObjectId, Check)>> {
     match row {
-        [Datum::Int8(0), Datum::Text(_), Datum::Null] => Ok(None),
+        note if note == foreign_keys_row() || note == views_row() => Ok(None),
         [table, Datum::Text(name), Datum::Text(sql)] => {
             let table = object(table).ok_or_else(|| bad("checks"))?;
             Ok(Some((table, Check { name: name.to_string(), sql: sql.to_string() })))

@@ -9,6 +9,7 @@
 //!    needs them.
 //! 4. A definition that fails on the rows that are there (23502, 23505) is not noted.
 use super::foreign::moved;
+use super::views::{refuse_read, refuse_rename};
 use super::{checked_index, refuse_needed_index, two_primary_keys};
 use crate::catalog::foreign::FOREIGN_KEYS;
 use crate::catalog::load::{NewestRow, newest_rows};
@@ -142,14 +143,11 @@ impl Txn {
     /// 2BP01 where a foreign key refers to it.
     pub async fn drop_column(&mut self, table: &Table, at: usize) -> Result<Arc<Table>> {
         let (catalog, table) = self.alone(table).await?;
+        let what = format!("column {} of table {}", table.columns[at].name, table.name);
+        refuse_read(&catalog, &table.name, Some(at), &what)?;
         let (doomed, kept): (Vec<_>, Vec<_>) = table.indexes.iter().cloned().partition(|i| i.columns.contains(&at));
         for index in doomed {
-            refuse_needed_index(
-                &catalog,
-                &table,
-                &index,
-                &format!("column {} of table {}", table.columns[at].name, table.name),
-            )?;
+            refuse_needed_index(&catalog, &table, &index, &what)?;
             self.delete_definitions(system::INDEXES, 0, index.oid).await?;
             self.object_dropped(index.oid).await?;
         }
@@ -181,6 +179,9 @@ impl Txn {
             let message = format!("column \"{}\" of relation \"{}\" already exists", column.name, table.name);
             return Err(EngineError::new("42701", message));
         }
+        if column.name != before.name {
+            refuse_rename(&catalog, &table, Some(at))?;
+        }
         if column.not_null && !before.not_null {
             self.refuse_nulls(&table, at).await?;
         }
@@ -198,6 +199,7 @@ impl Txn {
         if catalog.name_taken(name) {
             return Err(EngineError::duplicate_relation(name));
         }
+        refuse_rename(&catalog, &table, None)?;
         let mut renamed = Table::clone(&table);
         renamed.name = name.into();
         let row = system::table_row(&renamed);

@@ -39,7 +39,7 @@ impl Txn {
         }
         self.insert(system_table(FOREIGN_KEYS), &row(&key)).await?;
         let note = system::foreign_keys_row();
-        if self.change_definitions(system::CHECKS, |r| r[0] == note[0], |_| Some(note.clone())).await? == 0 {
+        if self.change_definitions(system::CHECKS, |r| r[..2] == note[..2], |_| Some(note.clone())).await? == 0 {
             self.insert(system_table(system::CHECKS), &note).await?;
         }
         let mut keys = table.foreign_keys.clone();
