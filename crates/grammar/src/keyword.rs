@@ -159,6 +159,40 @@ impl Keyword {
     }
 }
 
+/// A keyword, as `pg_get_keywords()` lists it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Listed {
+    pub word: &'static str,
+    /// `U`: any name; `C`: no function or type; `T`: a function or a type; `R`: no name.
+    pub category: char,
+    /// It can be a title of a column without AS.
+    pub bare_label: bool,
+}
+
+/// All keywords, by name.
+pub fn keywords() -> Vec<Listed> {
+    let listed = |(_, word, category, bare_label): &(Keyword, &'static str, Category, bool)| {
+        let category = match category {
+            Category::Unreserved => 'U',
+            Category::Column => 'C',
+            Category::TypeFunction => 'T',
+            Category::Reserved => 'R',
+        };
+        Listed { word, category, bare_label: *bare_label }
+    };
+    let mut all: Vec<Listed> = KEYWORDS.iter().map(listed).collect();
+    all.sort_by_key(|keyword| keyword.word);
+    all
+}
+
+/// A name as SQL's text has it: in quotes where it would not be read as the same name without.
+pub fn quoted(name: &str) -> String {
+    let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && name.bytes().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'_')
+        && Keyword::find(name.as_bytes()).is_none_or(|word| word.category() == Category::Unreserved);
+    if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
 /// Bytes of the shortest and of the longest keyword.
 const SHORTEST: usize = 2;
 const LONGEST: usize = 17;

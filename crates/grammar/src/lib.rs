@@ -14,6 +14,7 @@ pub mod statement;
 mod words;
 
 pub use error::SyntaxError;
+pub use keyword::{Listed, keywords, quoted};
 pub use lexer::Options;
 pub use parser::{Parsed, parse};
 pub use shape::{Shape, ShapeKind, ShapeLiteral, shape};

@@ -30,7 +30,7 @@ mod window;
 use crate::error::{Result, SyntaxError};
 use crate::keyword::Keyword;
 use crate::lexer::{Kind, Lexed, Options, Token, lex};
-use crate::statement::{At, Expr, Refused, Statement, Written};
+use crate::statement::{At, Expr, Name, Refused, Statement, Written};
 use std::ops::Range;
 
 /// A statement of a text.
@@ -101,6 +101,7 @@ pub fn parse(sql: &str, options: Options) -> std::result::Result<Vec<Parsed>, Sy
         with: 0,
         parameters: 0,
         first_select: None,
+        into: None,
         refused: None,
     };
     parser.statements().map_err(|error| *error)
@@ -130,6 +131,8 @@ struct Parser<'s> {
     parameters: u32,
     /// Where the statement's first SELECT begins, if it begins with one.
     first_select: Option<At>,
+    /// What the statement's SELECT goes INTO, until somebody takes that.
+    into: Option<Name>,
     /// The first thing that Terrace does not support in the statement.
     refused: Option<Refused>,
 }
@@ -144,7 +147,11 @@ impl<'s> Parser<'s> {
             }
             let first = self.next;
             (self.height, self.queries, self.with, self.parameters, self.refused) = (0, 0, 0, 0, None);
+            self.into = None;
             let parsed = self.statement()?;
+            if let Some(into) = self.into.take() {
+                self.refuse(into.at(), "SELECT INTO within this statement");
+            }
             if !self.at(Kind::Semicolon) && !self.at(Kind::End) {
                 return Err(self.unexpected());
             }

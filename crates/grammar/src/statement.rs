@@ -35,8 +35,9 @@ pub use session::{
 };
 pub use table::{
     AlterAction, AlterSequence, AlterTable, Column, ColumnConstraint, ColumnConstraintKind, CreateIndex,
-    CreateSequence, CreateTable, Deferral, Drop, Index, ObjectKind, Reference, ReferenceAction, Rename, RenamedPart,
-    SequenceOption, SequenceOptionKind, StorageOption, TableConstraint, TableConstraintKind, Truncate,
+    CreateSequence, CreateTable, CreateTableAs, CreateView, Deferral, Drop, Index, ObjectKind, Reference,
+    ReferenceAction, Rename, RenamedPart, SequenceOption, SequenceOptionKind, StorageOption, TableConstraint,
+    TableConstraintKind, Truncate,
 };
 pub use walk::{Node, children_mut, walk};
 
@@ -52,6 +53,9 @@ pub enum Statement {
     Update(Box<Update>),
     Delete(Box<Delete>),
     CreateTable(Box<CreateTable>),
+    /// CREATE TABLE AS and SELECT INTO.
+    CreateTableAs(Box<CreateTableAs>),
+    CreateView(Box<CreateView>),
     CreateIndex(Box<CreateIndex>),
     CreateSequence(Box<CreateSequence>),
     CreateRole(Role),
@@ -84,6 +88,8 @@ pub enum Statement {
     Reset(OfSetting),
     Show(OfSetting),
     Discard(Discard),
+    /// UNLISTEN. None: `*`.
+    Unlisten(Option<Ident>),
     /// PostgreSQL has it, Terrace has not.
     Refused(Refused),
 }

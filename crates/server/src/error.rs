@@ -53,6 +53,9 @@ fn fields(e: &EngineError, severity: &str) -> Vec<(u8, String)> {
         (b'M', clean(&e.message)),
     ];
     let schema = e.table.as_ref().map(|_| "public".to_owned());
+    // By its name drivers (pgjdbc, asyncpg) know that they have to prepare the statement again.
+    let replan = e.message == "cached plan must not change result type";
+    let routine = replan.then(|| "RevalidateCachedQuery".to_owned());
     let position = e.position.map(|position| position.to_string());
     let optional = [
         (b'D', &e.detail),
@@ -63,6 +66,7 @@ fn fields(e: &EngineError, severity: &str) -> Vec<(u8, String)> {
         (b't', &e.table),
         (b'c', &e.column),
         (b'n', &e.constraint),
+        (b'R', &routine),
     ];
     fields.extend(optional.into_iter().filter_map(|(code, value)| Some((code, clean(value.as_deref()?)))));
     fields

@@ -274,6 +274,14 @@ pub(crate) fn undefined_table(name: impl std::fmt::Display) -> EngineError {
     EngineError::new("42P01", format!("relation \"{name}\" does not exist"))
 }
 
+/// A name that is no table's: 42P01, or 0A000 where it is a view's.
+pub(crate) fn no_table(catalog: &terrace_engine::Catalog, name: &str) -> EngineError {
+    match catalog.view(name) {
+        Some(_) => unsupported(format!("this statement for the view \"{name}\"")),
+        None => undefined_table(name),
+    }
+}
+
 pub(crate) fn undefined_column(column: &str, table: &str) -> EngineError {
     let mut error = EngineError::new("42703", format!("column \"{column}\" of relation \"{table}\" does not exist"));
     error.column = Some(column.into());

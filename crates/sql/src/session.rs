@@ -118,7 +118,7 @@ impl Session {
     pub(crate) fn new(database: &SqlDatabase, user: &str) -> Session {
         let present = Present::enter(&database.observed, user);
         let activity = present.activity.clone();
-        let pid = activity.pid;
+        let (pid, canceller) = (activity.pid, activity.canceller());
         let slot = TxnSlot { sequences: database.sequences.clone(), ..TxnSlot::default() };
         let shared = Shared {
             cell: Arc::new(tokio::sync::Mutex::new(slot)),
@@ -146,7 +146,7 @@ impl Session {
             named_bytes: Account::default(),
             unnamed: None,
             cursors: BTreeMap::new(),
-            canceller: Canceller::default(),
+            canceller,
             clock: Mutex::new(None),
             isolation: None,
             running: None,
@@ -317,6 +317,7 @@ impl Session {
                 false => None,
             };
             depth = tree.depth()?;
+            let views = catalog.deepest_view();
             let open = by_key.is_some() && known.iter().any(Option::is_none);
             assert!(!open, "recognise.rs, invariant 2: every parameter has a type");
             described = match (&by_key, &executes) {
@@ -328,7 +329,7 @@ impl Session {
                 (None, Some(inner)) => Described { columns: inner.columns.clone(), ..Described::default() },
                 (None, None) => {
                     let describe = Box::pin(self.described(tree, types, describing));
-                    on_stack_for(depth, describe).await?
+                    on_stack_for(depth + views, describe).await?
                 }
             };
         }
@@ -387,7 +388,7 @@ impl Session {
             }
             (_, Returns::Plan) => return Ok(Described::of(text_schema(&["QUERY PLAN"]))),
             (Work::Session(Command::Declare(declare)), _) => cursor::refuse_form(declare)?,
-            (_, Returns::Query | Returns::Changes) => {}
+            (_, Returns::Query | Returns::Changes) | (Work::Transaction(Task::CreateTableAs(_)), _) => {}
             _ => return Ok(Described::default()),
         }
         let catalog = self.catalog().await;
@@ -396,6 +397,11 @@ impl Session {
         let described = sources.describe(tree.statement(), types)?;
         let columns = if kind.returns == Returns::Nothing { None } else { described.columns };
         Ok(Described { columns, ..described })
+    }
+
+    /// A bound on the levels of a statement, with those of the views that it may read now.
+    pub(crate) async fn depth_of(&self, prepared: &Prepared) -> usize {
+        prepared.depth + self.catalog().await.deepest_view()
     }
 
     /// The catalogue that the next statement would see.
@@ -435,7 +441,8 @@ impl Session {
         let token = self.canceller.begin(&self.database.engine, self.shared.settings.lock().timeouts().statement);
         let mut reads = Reads::default();
         let zone = self.zone();
-        let work = on_stack_for(statement.depth, Box::pin(self.try_execute(statement, tree, parameters, &token)));
+        let depth = self.depth_of(statement).await;
+        let work = on_stack_for(depth, Box::pin(self.try_execute(statement, tree, parameters, &token)));
         let result = zone.over(pin!(counting(&mut reads, pin!(work)))).await;
         running.read(reads);
         if !matches!(result, Ok(Outcome::CopyIn(_))) {
@@ -495,7 +502,8 @@ impl Session {
             Work::Session(command) => self.command(prepared, command, &parameters, token).await,
             Work::Transaction(task) => {
                 let done = Box::pin(self.in_transaction(prepared, (kind.tag, task), &parameters, token)).await?;
-                Ok(done.into_outcome(self, prepared.depth, token))
+                let depth = self.depth_of(prepared).await;
+                Ok(done.into_outcome(self, depth, token))
             }
             Work::Refused(_) | Work::Missing => Err(kind.refusal(tree.text()).expect("it is refused")),
         }

@@ -4,15 +4,27 @@
 //! 1. A change belongs to its transaction: what is rolled back, to a savepoint too, is unset, and SET LOCAL ends with
 //!    COMMIT.
 //! 2. RESET goes back to what the session began with.
+//! 3. A name with a dot is the client's own setting. Once set it stays known to the session, and is empty where no
+//!    value is in force, as in PostgreSQL.
 use crate::error::unsupported;
 use futures::future::BoxFuture;
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use terrace_engine::types::Zone;
 use terrace_engine::{EngineError, Isolation, Result};
 
-type Values = Arc<BTreeMap<&'static str, String>>;
+mod harmless;
+
+pub(crate) use harmless::described;
+
+/// A setting's name as SHOW writes it.
+type Key = Cow<'static, str>;
+type Values = Arc<BTreeMap<Key, String>>;
+
+/// Bytes of a session's own settings, names and values.
+const OWN_MAX: usize = 1 << 20;
 
 #[derive(Clone, Debug)]
 struct State {
@@ -26,6 +38,8 @@ struct State {
 pub(crate) struct Settings {
     state: State,
     initial: Values,
+    /// Of the client's own (invariant 3), with which it has set something.
+    own: BTreeSet<String>,
     /// Before the open transaction changed anything; `None`: it has not.
     before: Option<State>,
     /// At each savepoint, oldest first.
@@ -53,6 +67,7 @@ pub(crate) struct Timeouts {
 /// Name as SHOW writes it, and value at the start.
 const DEFAULTS: &[(&str, &str)] = &[
     ("application_name", ""),
+    ("array_nulls", "on"),
     ("backslash_quote", "safe_encoding"),
     ("bytea_output", "hex"),
     ("check_function_bodies", "on"),
@@ -61,37 +76,56 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("DateStyle", "ISO, MDY"),
     ("default_table_access_method", "heap"),
     ("default_tablespace", ""),
+    ("default_toast_compression", "pglz"),
     ("default_transaction_isolation", "read committed"),
     ("extra_float_digits", "1"),
     ("integer_datetimes", "on"),
     ("IntervalStyle", "postgres"),
     ("is_superuser", "on"),
+    ("lc_messages", "C"),
+    ("lc_monetary", "C"),
+    ("lc_numeric", "C"),
+    ("lc_time", "C"),
     ("lock_timeout", "0"),
     ("max_identifier_length", "63"),
     ("password_encryption", "scram-sha-256"),
+    ("quote_all_identifiers", "off"),
     ("row_security", "on"),
     ("search_path", "\"$user\", public"),
     ("server_encoding", "UTF8"),
     ("server_version", crate::settings::SERVER_VERSION),
+    ("session_replication_role", "origin"),
     ("standard_conforming_strings", "on"),
     ("server_version_num", "150000"),
     ("statement_timeout", "0"),
     ("synchronous_commit", "on"),
     ("idle_in_transaction_session_timeout", "0"),
     ("idle_session_timeout", "0"),
+    ("temp_tablespaces", ""),
     ("TimeZone", "UTC"),
+    ("transform_null_equals", "off"),
     // Empty: as default_transaction_read_only says.
     ("transaction_read_only", ""),
     ("default_transaction_read_only", "off"),
     ("xmloption", "content"),
 ];
 
+/// Names and values at the start of all settings but the clients' own.
+fn known() -> impl Iterator<Item = (&'static str, &'static str)> {
+    DEFAULTS.iter().copied().chain(harmless::all())
+}
+
+fn unrecognized(name: &str) -> EngineError {
+    EngineError::new("42704", format!("unrecognized configuration parameter \"{name}\""))
+}
+
 impl Settings {
     pub(crate) fn new() -> Settings {
-        let values: Values = Arc::new(DEFAULTS.iter().map(|(name, value)| (*name, value.to_string())).collect());
+        let values: Values = Arc::new(known().map(|(name, value)| (name.into(), value.to_string())).collect());
         Settings {
             state: State { now: values.clone(), kept: values.clone() },
             initial: values,
+            own: BTreeSet::new(),
             before: None,
             savepoints: vec![],
             timeouts: Timeouts::default(),
@@ -117,10 +151,11 @@ impl Settings {
         self.read_only
     }
 
-    fn store(&mut self, key: &'static str, value: String, local: bool) {
+    fn store(&mut self, key: Key, value: String, local: bool) {
         self.before.get_or_insert_with(|| self.state.clone());
-        let before = Arc::make_mut(&mut self.state.now).insert(key, value.clone());
-        assert!(before.is_some(), "{key} is one of DEFAULTS");
+        let known = self.state.now.contains_key(&key) || self.own.contains(&*key);
+        assert!(known, "{key} is one of the settings there are");
+        Arc::make_mut(&mut self.state.now).insert(key.clone(), value.clone());
         if !local {
             Arc::make_mut(&mut self.state.kept).insert(key, value);
         }
@@ -142,7 +177,7 @@ impl Settings {
             "repeatable read" => Isolation::RepeatableRead,
             _ => Isolation::ReadCommitted,
         };
-        if self.reported.iter().any(|(name, value)| **value != *self.state.now[name]) {
+        if self.reported.iter().any(|(name, value)| **value != *self.state.now[*name]) {
             self.reported =
                 Arc::new(Reported::clone(&self.reported).map(|(name, _)| (name, self.state.now[name].as_str().into())));
         }
@@ -195,36 +230,70 @@ impl Settings {
         Ok(())
     }
 
-    fn key(name: &str) -> Result<&'static str> {
-        DEFAULTS
-            .iter()
-            .map(|(key, _)| *key)
-            .find(|key| key.eq_ignore_ascii_case(name))
-            .ok_or_else(|| EngineError::new("42704", format!("unrecognized configuration parameter \"{name}\"")))
+    fn key(&self, name: &str) -> Result<Key> {
+        let known = known().map(|(key, _)| key).find(|key| key.eq_ignore_ascii_case(name));
+        let own = || self.own.get(&name.to_lowercase()).cloned();
+        known.map(Cow::Borrowed).or_else(|| own().map(Cow::Owned)).ok_or_else(|| unrecognized(name))
+    }
+
+    /// The same, where a client's own setting is known from now on (invariant 3).
+    fn key_to_set(&mut self, name: &str, value: &str) -> Result<Key> {
+        if let Ok(key) = self.key(name) {
+            self.refuse_many(&key, value)?;
+            return Ok(key);
+        }
+        if !name.contains('.') {
+            return Err(unrecognized(name));
+        }
+        let plain = |part: &str| {
+            part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || !c.is_ascii())
+                && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '$') || !c.is_ascii())
+        };
+        if !name.split('.').all(plain) {
+            let error = EngineError::new("42602", format!("invalid configuration parameter name \"{name}\""));
+            let detail = "Custom parameter names must be two or more simple identifiers separated by dots.";
+            return Err(error.with_detail(detail));
+        }
+        let name = name.to_lowercase();
+        self.refuse_many(&name, value)?;
+        self.own.insert(name.clone());
+        Ok(Cow::Owned(name))
+    }
+
+    /// 54000 where a session keeps more of its own than a server should.
+    fn refuse_many(&self, key: &str, value: &str) -> Result<()> {
+        let kept = |name: &String| name.len() + self.state.now.get(name.as_str()).map_or(0, String::len);
+        if key.contains('.') && self.own.iter().map(kept).sum::<usize>() + key.len() + value.len() > OWN_MAX {
+            let message = format!("the session's own settings would have more than {OWN_MAX} bytes");
+            return Err(EngineError::new("54000", message));
+        }
+        Ok(())
     }
 
     fn shown<'v>(values: &'v Values, key: &str) -> &'v str {
-        match (key, values[key].as_str()) {
+        match (key, values.get(key).map_or("", String::as_str)) {
             ("transaction_read_only", "") => &values["default_transaction_read_only"],
             (_, value) => value,
         }
     }
 
     /// The parameter's name as SHOW writes it, and its value.
-    pub(crate) fn show(&self, name: &str) -> Result<(&'static str, String)> {
-        let key = Self::key(name)?;
-        Ok((key, Self::shown(&self.state.now, key).to_string()))
+    pub(crate) fn show(&self, name: &str) -> Result<(Key, String)> {
+        let key = self.key(name)?;
+        let value = Self::shown(&self.state.now, &key).to_string();
+        Ok((key, value))
     }
 
-    pub(crate) fn all(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.state.now.keys().map(|name| (*name, Self::shown(&self.state.now, name)))
+    /// All but the client's own, as PostgreSQL lists them.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &str)> {
+        let listed = self.state.now.keys().filter(|name| !name.contains('.'));
+        listed.map(|name| (&**name, Self::shown(&self.state.now, name)))
     }
 
     pub(crate) fn reset(&mut self, name: &str, local: bool) -> Result<()> {
-        let key = Self::key(name)?;
-        let value = self.initial[key].clone();
+        let key = self.key_to_set(name, "")?;
+        let value = self.initial.get(&key).cloned().unwrap_or_default();
         self.store(key, value, local);
-        debug_assert_eq!(self.state.now[key], self.initial[key], "invariant 2");
         Ok(())
     }
 
@@ -235,16 +304,16 @@ impl Settings {
 
     /// Name, and the value in force, after RESET, and without anybody's asking.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (&'static str, &str, &str, &'static str)> {
-        let one = |(name, boot): &(&'static str, &'static str)| {
+        let one = |(name, boot): (&'static str, &'static str)| {
             let (now, initial) = (Self::shown(&self.state.now, name), Self::shown(&self.initial, name));
             (
-                *name,
+                name,
                 now,
                 initial,
-                if boot.is_empty() && !now.is_empty() && *name == "transaction_read_only" { "off" } else { *boot },
+                if boot.is_empty() && !now.is_empty() && name == "transaction_read_only" { "off" } else { boot },
             )
         };
-        DEFAULTS.iter().map(one)
+        known().map(one)
     }
 
     pub(crate) fn default_isolation(&self) -> Isolation {
@@ -265,12 +334,27 @@ impl Settings {
     }
 
     pub(crate) fn set(&mut self, name: &str, value: &str, local: bool) -> Result<()> {
-        let key = Self::key(name)?;
+        let key = self.key_to_set(name, value)?;
         let lower = value.to_ascii_lowercase();
-        let stored = match key {
+        let stored = self.checked(&key, value, &lower)?;
+        if let Some(stored) = stored {
+            // Of a transaction: it ends with it.
+            let local = local || key == "transaction_read_only";
+            self.store(key, stored, local);
+        }
+        Ok(())
+    }
+
+    /// A value as it is stored; `None`: the one that there is.
+    fn checked(&self, key: &str, value: &str, lower: &str) -> Result<Option<String>> {
+        if let Some(stored) = harmless::stored(key, value) {
+            return stored.map(Some);
+        }
+        Ok(Some(match key {
+            own if own.contains('.') => value.to_string(),
             "application_name" => value.to_string(),
             "TimeZone" => Zone::named(value).ok_or_else(|| invalid(key, value))?.to_string(),
-            "client_min_messages" => lower,
+            "client_min_messages" => lower.into(),
             "extra_float_digits" => match value.parse::<i32>() {
                 Ok(1..=3) => value.to_string(),
                 Ok(-15..=0) => {
@@ -281,14 +365,8 @@ impl Settings {
                 }
                 _ => return Err(invalid(key, value)),
             },
-            // Of a transaction: it ends with it.
-            "transaction_read_only" => {
-                let value = boolean(key, &lower)?;
-                self.store(key, value.into(), true);
-                return Ok(());
-            }
-            "default_transaction_read_only" => boolean(key, &lower)?.into(),
-            "synchronous_commit" => match lower.as_str() {
+            "transaction_read_only" | "default_transaction_read_only" => boolean(key, lower)?.into(),
+            "synchronous_commit" => match lower {
                 "on" | "true" | "yes" | "1" | "local" | "remote_write" | "remote_apply" => "on".into(),
                 "off" | "false" | "no" | "0" => "off".into(),
                 _ => return Err(invalid(key, value)),
@@ -297,27 +375,25 @@ impl Settings {
                 parts if parts.iter().all(|p| ["public", "$user", "pg_catalog", ""].contains(p)) => value.to_string(),
                 _ => return Err(unsupported("a search_path other than public")),
             },
-            "default_transaction_isolation" => match lower.as_str() {
+            "default_transaction_isolation" => match lower {
                 "read committed" | "read uncommitted" => "read committed".into(),
-                "repeatable read" => lower,
+                "repeatable read" => lower.into(),
                 "serializable" => return Err(unsupported("isolation level SERIALIZABLE")),
                 _ => return Err(invalid(key, value)),
             },
-            _ if key.ends_with("_timeout") => match milliseconds(&lower) {
+            _ if key.ends_with("_timeout") => match milliseconds(lower) {
                 Some(ms) if ms <= i32::MAX as u64 => shown_time(ms),
                 _ => return Err(invalid(key, value).with_hint(TIME_HINT)),
             },
             _ => {
-                self.require(key, &lower)?;
-                return Ok(());
+                self.require(key, lower)?;
+                return Ok(None);
             }
-        };
-        self.store(key, stored, local);
-        Ok(())
+        }))
     }
 
     /// These have one true value; the spellings PostgreSQL takes for it are taken.
-    fn require(&self, key: &'static str, lower: &str) -> Result<()> {
+    fn require(&self, key: &str, lower: &str) -> Result<()> {
         let spellings: &[&str] = match key {
             "backslash_quote" => &["safe_encoding"],
             // There are no functions, no row security and no XML that either value would change anything for.
@@ -329,7 +405,12 @@ impl Settings {
             "client_encoding" => &["utf8", "utf-8", "unicode"],
             "DateStyle" => &["iso", "iso, mdy", "iso,mdy"],
             "IntervalStyle" => &["postgres"],
-            "standard_conforming_strings" => &["on", "true", "1", "yes"],
+            "standard_conforming_strings" | "array_nulls" => &["on", "true", "1", "yes"],
+            "quote_all_identifiers" | "transform_null_equals" => &["off", "false", "0", "no"],
+            "session_replication_role" => &["origin", "local"],
+            "default_toast_compression" => &["pglz"],
+            "temp_tablespaces" => &[""],
+            "lc_messages" | "lc_monetary" | "lc_numeric" | "lc_time" => &["c", "posix", ""],
             _ => return Err(EngineError::new("55P02", format!("parameter \"{key}\" cannot be changed"))),
         };
         if spellings.contains(&lower) || lower == "default" {

@@ -158,16 +158,18 @@ impl Parser<'_> {
             }
             _ => false,
         };
-        if !temporary {
-            self.eat_word(K::Unlogged);
+        if !temporary && self.eat_word(K::Unlogged) {
+            self.refuse(at, "SELECT INTO UNLOGGED");
         }
         self.eat_word(K::Table);
         let name = self.relation_name()?;
         if self.first_select != Some(select_at) {
             return Err(SyntaxError::new("SELECT ... INTO is not allowed here", name.at()));
         }
-        let hint = "Use CREATE TABLE, and INSERT with the query.";
-        self.refuse_with(at, "SELECT INTO is not supported".to_owned(), Some(hint));
+        if temporary {
+            self.refuse(at, "SELECT INTO TEMPORARY");
+        }
+        self.into = Some(name);
         Ok(())
     }
 }

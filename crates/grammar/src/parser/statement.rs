@@ -4,16 +4,16 @@ use super::Parser;
 use crate::error::Result;
 use crate::keyword::Keyword as K;
 use crate::lexer::Kind;
-use crate::statement::{At, Refused, Statement};
+use crate::statement::{At, CreateTableAs, Refused, Statement};
 
 impl Parser<'_> {
     /// One statement.
     pub(super) fn statement(&mut self) -> Result<Statement> {
         let at = self.place();
-        let Some(keyword) = self.token().keyword else { return self.preparable() };
+        let Some(keyword) = self.token().keyword else { return self.preparable_into(at) };
         if matches!(keyword, K::Select | K::Values | K::Table | K::With | K::Insert | K::Update | K::Delete | K::Merge)
         {
-            return self.preparable();
+            return self.preparable_into(at);
         }
         if !is_first(keyword) {
             return Err(self.unexpected());
@@ -45,6 +45,10 @@ impl Parser<'_> {
                 Ok(Statement::Vacuum(self.maintain(at, &words)?))
             }
             K::Analyze | K::Analyse => Ok(Statement::Analyze(self.maintain(at, &[K::Verbose])?)),
+            K::Unlisten => {
+                let channel = if self.eat(Kind::Star) { None } else { Some(self.ident()?) };
+                Ok(Statement::Unlisten(channel))
+            }
             K::Checkpoint => Ok(Statement::Checkpoint(at)),
             K::Grant | K::Revoke => {
                 let hint = "Every role may use all tables.";
@@ -73,6 +77,14 @@ impl Parser<'_> {
             (K::Sequence, _) => {
                 self.advance();
                 self.create_sequence(at)
+            }
+            (K::View, _) => {
+                self.advance();
+                self.create_view(at, false)
+            }
+            (K::Or, Some(K::Replace)) if self.ahead(2).keyword == Some(K::View) => {
+                self.next += 3;
+                self.create_view(at, true)
             }
             (K::User, Some(K::Mapping)) => self.refuse_rest(at, "CREATE USER MAPPING", None),
             (K::Role | K::User | K::Group, _) => {
@@ -157,6 +169,27 @@ impl Parser<'_> {
                 _ => {}
             }
             self.advance();
+        }
+    }
+
+    /// The same, where SELECT may be INTO a table.
+    fn preparable_into(&mut self, at: At) -> Result<Statement> {
+        let statement = self.preparable()?;
+        match (self.into.take(), statement) {
+            (Some(name), Statement::Query(query)) => Ok(Statement::CreateTableAs(Box::new(CreateTableAs {
+                at,
+                if_not_exists: false,
+                name,
+                columns: vec![],
+                storage: vec![],
+                query: *query,
+                with_data: true,
+                select_into: true,
+            }))),
+            (into, statement) => {
+                self.into = into;
+                Ok(statement)
+            }
         }
     }
 

@@ -5,8 +5,9 @@ use crate::error::{Result, SyntaxError};
 use crate::keyword::Keyword as K;
 use crate::lexer::Kind;
 use crate::statement::{
-    At, Column, ColumnConstraint, ColumnConstraintKind, CreateTable, Deferral, Expr, Ident, Index, Reference,
-    ReferenceAction, Statement, StorageOption, TableConstraint, TableConstraintKind, Written,
+    At, Column, ColumnConstraint, ColumnConstraintKind, CreateTable, CreateTableAs, CreateView, Deferral, Expr, Ident,
+    Index, Name, Query, Reference, ReferenceAction, Statement, StorageOption, TableConstraint, TableConstraintKind,
+    Written,
 };
 
 impl Parser<'_> {
@@ -18,7 +19,7 @@ impl Parser<'_> {
             && Self::is_column_name(self.ahead(1))
             && matches!(self.ahead(2).kind, Kind::Comma | Kind::RightParen);
         if listed || self.at_any(&[K::As, K::Using, K::With, K::On, K::Tablespace]) {
-            return self.refuse_rest(at, "CREATE TABLE AS", Some("Use CREATE TABLE, and INSERT with the query."));
+            return self.create_table_as(at, if_not_exists, name);
         }
         if self.at_word(K::Of) {
             return self.refuse_rest(at, "CREATE TABLE OF", None);
@@ -34,6 +35,71 @@ impl Parser<'_> {
         self.expect(Kind::RightParen)?;
         self.table_tail(&mut table)?;
         Ok(Statement::CreateTable(Box::new(table)))
+    }
+
+    /// `(a, b) AS SELECT ... WITH NO DATA`.
+    fn create_table_as(&mut self, at: At, if_not_exists: bool, name: Name) -> Result<Statement> {
+        let columns = if self.at(Kind::LeftParen) { self.list_in_parens(Self::ident)? } else { vec![] };
+        let mut options =
+            CreateTable { at, if_not_exists, name, columns: vec![], constraints: vec![], storage: vec![] };
+        self.table_options(&mut options)?;
+        let as_at = self.expect_word(K::As)?;
+        if self.at_word(K::Execute) {
+            return self.refuse_rest(as_at, "CREATE TABLE AS EXECUTE", None);
+        }
+        let query = self.whole_query()?;
+        if let Some(into) = self.into.take() {
+            return Err(SyntaxError::new("SELECT ... INTO is not allowed here", into.at()));
+        }
+        let mut with_data = true;
+        if self.eat_word(K::With) {
+            with_data = !self.eat_word(K::No);
+            self.expect_word(K::Data)?;
+        }
+        let CreateTable { name, storage, .. } = options;
+        Ok(Statement::CreateTableAs(Box::new(CreateTableAs {
+            at,
+            if_not_exists,
+            name,
+            columns,
+            storage,
+            query,
+            with_data,
+            select_into: false,
+        })))
+    }
+
+    /// A query that is all of what stands there.
+    fn whole_query(&mut self) -> Result<Query> {
+        match self.at_query() || self.at(Kind::LeftParen) {
+            true => self.query(),
+            false => Err(self.unexpected()),
+        }
+    }
+
+    /// What follows `CREATE VIEW`.
+    pub(super) fn create_view(&mut self, at: At, or_replace: bool) -> Result<Statement> {
+        let name = self.relation_name()?;
+        let columns = if self.at(Kind::LeftParen) { self.list_in_parens(Self::ident)? } else { vec![] };
+        let options_at = self.place();
+        if self.eat_word(K::With) {
+            self.storage()?;
+            self.refuse(options_at, "an option of a view");
+        }
+        self.expect_word(K::As)?;
+        let start = self.place();
+        let query = self.whole_query()?;
+        let place = start..self.tokens[self.next - 1].end;
+        if let Some(into) = self.into.take() {
+            return Err(SyntaxError::with_state("0A000", "views must not contain SELECT INTO", into.at()));
+        }
+        let check_at = self.place();
+        if self.eat_word(K::With) {
+            let _kind = self.eat_word(K::Cascaded) || self.eat_word(K::Local);
+            self.expect_words(&[K::Check, K::Option])?;
+            self.refuse(check_at, "WITH CHECK OPTION");
+        }
+        Ok(Statement::CreateView(Box::new(CreateView { at, or_replace, name, columns, query, place })))
     }
 
     fn table_element(&mut self, table: &mut CreateTable) -> Result<()> {
@@ -77,6 +143,11 @@ impl Parser<'_> {
             self.list_in_parens(Self::index_element)?;
             self.refuse(at, "PARTITION BY");
         }
+        self.table_options(table)
+    }
+
+    /// How a table is stored.
+    fn table_options(&mut self, table: &mut CreateTable) -> Result<()> {
         let at = self.place();
         if self.eat_word(K::Using) {
             self.ident()?;

@@ -1,6 +1,7 @@
 //! Tables, indexes and sequences: what makes, changes and drops them.
 
-use super::{At, Expr, Ident, IndexElement, Name, TypeName, Written};
+use super::{At, Expr, Ident, IndexElement, Name, Query, TypeName, Written};
+use std::ops::Range;
 
 /// CREATE TABLE.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,6 +13,35 @@ pub struct CreateTable {
     pub constraints: Vec<TableConstraint>,
     /// `WITH (a = 1)`.
     pub storage: Vec<StorageOption>,
+}
+
+/// CREATE TABLE AS, or SELECT INTO.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateTableAs {
+    pub at: At,
+    pub if_not_exists: bool,
+    pub name: Name,
+    /// Names of the first columns, in place of the query's.
+    pub columns: Vec<Ident>,
+    pub storage: Vec<StorageOption>,
+    pub query: Query,
+    /// Not WITH NO DATA.
+    pub with_data: bool,
+    /// SELECT INTO.
+    pub select_into: bool,
+}
+
+/// CREATE VIEW.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateView {
+    pub at: At,
+    pub or_replace: bool,
+    pub name: Name,
+    /// Names of the first columns, in place of the query's.
+    pub columns: Vec<Ident>,
+    pub query: Query,
+    /// Where the query stands in the text.
+    pub place: Range<At>,
 }
 
 /// A column's definition.

@@ -163,7 +163,7 @@ fn what_terrace_has_not_is_refused_by_name() {
     for (sql, what) in [
         ("MERGE INTO t USING u ON a = b WHEN MATCHED THEN DELETE", "MERGE is not supported"),
         ("SELECT * FROM t TABLESAMPLE bernoulli (1)", "TABLESAMPLE is not supported"),
-        ("SELECT 1 INTO t", "SELECT INTO is not supported"),
+        ("PREPARE p AS SELECT 1 INTO t", "SELECT INTO within this statement is not supported"),
         ("UPDATE t SET a[1] = 2", "assignment to a part of a column is not supported"),
     ] {
         match statement(sql) {

@@ -108,9 +108,27 @@ fn objects_are_dropped() {
 }
 
 #[test]
+fn tables_and_views_are_made_of_queries() {
+    let sql = "CREATE TABLE IF NOT EXISTS t (a, b) WITH (fillfactor = 100) AS (SELECT 1, 2) WITH NO DATA";
+    let Statement::CreateTableAs(create) = statement(sql) else { panic!("{sql}") };
+    assert!(create.if_not_exists && !create.with_data && !create.select_into);
+    assert_eq!((create.columns.len(), create.storage.len()), (2, 1));
+    let sql = "WITH q AS (SELECT 1) SELECT * INTO TABLE t FROM q UNION SELECT 2";
+    let Statement::CreateTableAs(create) = statement(sql) else { panic!("{sql}") };
+    assert!(create.with_data && create.select_into && create.query.with.is_some());
+    assert_eq!(create.name.shown(), "t");
+    let sql = "CREATE OR REPLACE VIEW v (a) AS  SELECT 1 -- one";
+    let Statement::CreateView(create) = statement(sql) else { panic!("{sql}") };
+    assert!(create.or_replace && create.columns.len() == 1);
+    assert_eq!(&sql[create.place.start as usize..create.place.end as usize], "SELECT 1");
+}
+
+#[test]
 fn what_terrace_has_not_is_refused_by_name() {
     for (sql, what) in [
-        ("CREATE VIEW v AS SELECT 1", "CREATE VIEW"),
+        ("CREATE VIEW v WITH (security_barrier) AS SELECT 1", "an option of a view"),
+        ("CREATE VIEW v AS SELECT 1 AS a WITH LOCAL CHECK OPTION", "WITH CHECK OPTION"),
+        ("CREATE RECURSIVE VIEW v (a) AS SELECT 1", "CREATE RECURSIVE VIEW"),
         ("CREATE OR REPLACE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1; SELECT 2'", "CREATE OR"),
         (
             "CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT CASE WHEN a THEN 1 END; SELECT 2; END",
@@ -118,8 +136,7 @@ fn what_terrace_has_not_is_refused_by_name() {
         ),
         ("CREATE MATERIALIZED VIEW v AS SELECT 1", "CREATE MATERIALIZED VIEW"),
         ("CREATE TEMP TABLE t (a int)", "CREATE TEMP TABLE"),
-        ("CREATE TABLE t AS SELECT 1", "CREATE TABLE AS"),
-        ("CREATE TABLE t (a, b) AS SELECT 1, 2", "CREATE TABLE AS"),
+        ("CREATE TABLE t AS EXECUTE p", "CREATE TABLE AS EXECUTE"),
         ("CREATE TABLE t (LIKE u INCLUDING ALL)", "LIKE in CREATE TABLE"),
         ("CREATE TABLE t (a int, EXCLUDE USING gist (a WITH =))", "EXCLUDE"),
         ("CREATE TABLE t (a int) PARTITION BY RANGE (a)", "PARTITION BY"),

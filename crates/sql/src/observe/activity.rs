@@ -1,5 +1,6 @@
 //! One session: what it runs, since when, in which transaction.
 use super::{Entry, Observed};
+use crate::cancel::Canceller;
 use crate::transaction::Block;
 use parking_lot::Mutex;
 use std::net::SocketAddr;
@@ -70,6 +71,7 @@ pub struct Activity {
     pub pid: i32,
     pub started: i64,
     now: Mutex<Now>,
+    canceller: Canceller,
     pub(super) latency: Histogram,
 }
 
@@ -86,11 +88,21 @@ impl Activity {
             transaction: None,
             query: None,
         };
-        Activity { pid, started, now: Mutex::new(now), latency: Histogram::default() }
+        let canceller = Canceller::default();
+        Activity { pid, started, now: Mutex::new(now), canceller, latency: Histogram::default() }
     }
 
     pub fn now(&self) -> Now {
         self.now.lock().clone()
+    }
+
+    /// Cancels what the session runs, if it runs anything.
+    pub(crate) fn cancel(&self) {
+        self.canceller.cancel();
+    }
+
+    pub(crate) fn canceller(&self) -> Canceller {
+        self.canceller.clone()
     }
 
     pub(crate) fn set_client(&self, address: SocketAddr) {

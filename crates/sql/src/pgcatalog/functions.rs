@@ -1,5 +1,7 @@
 //! Functions of `pg_catalog` that psql and drivers call, as scalar UDFs over the session's catalogue.
-use super::relations::{attributes, check_oid, find_index, foreign, is_constraint, live, own};
+mod quoting;
+
+use super::relations::{attributes, check_oid, find_index, foreign, is_constraint, live, own, views};
 use super::system::*;
 use super::{SessionInfo, System};
 use crate::settings::SERVER_VERSION;
@@ -33,12 +35,28 @@ pub fn function(name: &str, catalog: &Arc<Catalog>, info: &SessionInfo) -> Optio
     let (name, returns, body) = table().into_iter().find(|(n, _, _)| *n == name)?;
     // What changes something is called once for each row, and not while planning.
     let volatility = match name {
-        "set_config" | "pg_reload_conf" | "clock_timestamp" | "gen_random_uuid" => Volatility::Volatile,
+        "set_config" | "pg_reload_conf" | "clock_timestamp" | "gen_random_uuid" | "pg_cancel_backend" => {
+            Volatility::Volatile
+        }
         _ => Volatility::Stable,
     };
     let arguments = match name {
         "clock_timestamp" | "gen_random_uuid" => vec![TypeSignature::Nullary],
-        "md5" => vec![TypeSignature::Any(1)],
+        "md5"
+        | "pg_cancel_backend"
+        | "quote_ident"
+        | "quote_literal"
+        | "quote_nullable"
+        | "to_regclass"
+        | "to_regtype"
+        | "to_regnamespace"
+        | "row_security_active" => {
+            vec![TypeSignature::Any(1)]
+        }
+        "format" => vec![TypeSignature::VariadicAny],
+        "pg_advisory_unlock_all" | "pg_client_encoding" | "pg_my_temp_schema" | "pg_postmaster_start_time" => {
+            vec![TypeSignature::Nullary]
+        }
         _ => vec![TypeSignature::Nullary, TypeSignature::VariadicAny],
     };
     let signature = Signature::one_of(arguments, volatility);
@@ -49,7 +67,7 @@ pub fn function(name: &str, catalog: &Arc<Catalog>, info: &SessionInfo) -> Optio
 type Entry = (&'static str, DataType, Body);
 
 fn table() -> Vec<Entry> {
-    [about_sessions(), about_objects(), about_sizes(), about_values()].concat()
+    [about_sessions(), about_objects(), about_sizes(), about_values(), quoting::table()].concat()
 }
 
 /// Of the session and of the server.
@@ -63,9 +81,14 @@ fn about_sessions() -> Vec<Entry> {
         ("current_user", Utf8, |c| c.texts(|c, _| Ok(Some(c.info.user.clone())))),
         ("session_user", Utf8, |c| c.texts(|c, _| Ok(Some(c.info.user.clone())))),
         ("getdatabaseencoding", Utf8, |c| c.texts(|_, _| Ok(Some("UTF8".to_owned())))),
+        ("has_any_column_privilege", Boolean, |c| Ok(c.all_true())),
+        ("has_column_privilege", Boolean, |c| Ok(c.all_true())),
         ("has_database_privilege", Boolean, |c| Ok(c.all_true())),
         ("has_schema_privilege", Boolean, |c| Ok(c.all_true())),
+        ("has_sequence_privilege", Boolean, |c| Ok(c.all_true())),
         ("has_table_privilege", Boolean, |c| Ok(c.all_true())),
+        // There are no advisory locks: nothing is held.
+        ("pg_advisory_unlock_all", Utf8, |c| c.texts(|_, _| Ok(Some(String::new())))),
         ("pg_backend_pid", Int32, |c| Ok(Arc::new(Int32Array::from(vec![c.info.backend_pid; c.rows])))),
         ("pg_blocking_pids", list_of(Int32), |c| {
             let mut lists = ListBuilder::new(Int32Builder::new());
@@ -76,6 +99,20 @@ fn about_sessions() -> Vec<Entry> {
                 lists.append(true);
             }
             Ok(Arc::new(lists.finish()))
+        }),
+        ("pg_cancel_backend", Boolean, |c| {
+            let one = |row| Ok(c.int(0, row)?.map(|pid| cancel_backend(c, pid)));
+            Ok(Arc::new(BooleanArray::from((0..c.rows).map(one).collect::<Result<Vec<_>>>()?)))
+        }),
+        ("pg_client_encoding", Utf8, |c| c.texts(|_, _| Ok(Some("UTF8".to_owned())))),
+        // There are no temporary tables.
+        ("pg_my_temp_schema", DataType::UInt32, |c| Ok(Arc::new(UInt32Array::from(vec![0; c.rows])))),
+        ("pg_is_other_temp_schema", Boolean, |c| Ok(Arc::new(BooleanArray::from(vec![false; c.rows])))),
+        ("row_security_active", Boolean, |c| Ok(Arc::new(BooleanArray::from(vec![false; c.rows])))),
+        ("pg_postmaster_start_time", crate::values::arrow_type(terrace_engine::DataType::Timestamptz), |c| {
+            let started = c.info.system.as_ref().map(|s| s.observed.started);
+            let times = TimestampMicrosecondArray::from(vec![started; c.rows]);
+            Ok(Arc::new(times.with_timezone(crate::values::UTC)))
         }),
         ("pg_reload_conf", Boolean, |c| {
             if !c.catalog.role(&c.info.user).is_some_and(|role| role.superuser) {
@@ -124,8 +161,7 @@ fn about_objects() -> Vec<Entry> {
                 Ok(c.oid(0, i)?.map(|oid| name(oid).unwrap_or_else(|| format!("unknown (OID={oid})"))))
             })
         }),
-        // Views are not kept as SQL.
-        ("pg_get_viewdef", Utf8, |c| c.texts(|_, _| Ok(None))),
+        ("pg_get_viewdef", Utf8, |c| c.texts(get_viewdef)),
         ("pg_collation_is_visible", Boolean, |c| Ok(c.all_true())),
         ("pg_function_is_visible", Boolean, |c| Ok(c.all_true())),
         ("pg_relation_is_publishable", Boolean, |c| Ok(c.all_true())),
@@ -141,6 +177,10 @@ fn about_objects() -> Vec<Entry> {
         ("regnamespace_name", Utf8, |c| c.texts(|c, i| Ok(c.oid(0, i)?.map(schema_name)))),
         ("regtype_oid", UInt32, |c| regtype_oid(c)),
         ("to_oid", UInt32, |c| to_oid(c)),
+        // NULL where there is no such thing.
+        ("to_regclass", UInt32, |c| c.oids(|c, name| class_oid(c.catalog, name))),
+        ("to_regnamespace", UInt32, |c| c.oids(|_, name| schema_oid(name))),
+        ("to_regtype", UInt32, |c| c.oids(|_, name| type_oid(name))),
         ("shobj_description", Utf8, |c| c.texts(|_, _| Ok(None))),
     ]
 }
@@ -275,6 +315,11 @@ impl Call<'_> {
         let array = array.as_string::<i32>();
         Ok((!array.is_null(row)).then(|| array.value(row).to_owned()))
     }
+    /// OIDs by the name that is the first argument.
+    fn oids(&self, f: impl Fn(&Call<'_>, &str) -> Option<u32>) -> Result<ArrayRef> {
+        let one = |row| Ok(self.text(0, row)?.and_then(|name| f(self, &name)));
+        Ok(Arc::new(UInt32Array::from((0..self.rows).map(one).collect::<Result<Vec<_>>>()?)))
+    }
     fn list(&self, argument: usize, row: usize) -> Option<ArrayRef> {
         let list = self.arguments.get(argument)?.as_any().downcast_ref::<ListArray>()?.clone();
         (!list.is_null(row)).then(|| list.value(row))
@@ -306,9 +351,7 @@ fn relation_size(c: &Call<'_>, oid: u32, s: &System) -> Option<u64> {
 
 /// A quoted identifier where it needs quotes.
 pub(crate) fn quote(name: &str) -> String {
-    let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-    if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+    terrace_grammar::quoted(name)
 }
 
 fn key_list(table: &Table, index: &Index) -> String {
@@ -341,7 +384,8 @@ fn class_name(catalog: &Catalog, oid: u32) -> String {
     let table = catalog.tables().find(|t| t.oid.0 == oid).map(|t| quote(&t.name));
     let index = || find_index(catalog, oid).map(|(_, i)| quote(&i.name));
     let system = || own::own().find(|o| o.oid == oid).map(|o| o.shown());
-    table.or_else(index).or_else(system).unwrap_or_else(|| oid.to_string())
+    let view = || views::by_oid(catalog, oid).map(|view| quote(&view.name));
+    table.or_else(index).or_else(view).or_else(system).unwrap_or_else(|| oid.to_string())
 }
 
 /// The OID that `name::regclass` means.
@@ -355,7 +399,8 @@ fn class_oid(catalog: &Catalog, name: &str) -> Option<u32> {
         return Some(own.oid);
     }
     let index = || catalog.tables().flat_map(|t| &t.indexes).find(|i| i.name == name).map(|i| i.oid.0);
-    catalog.table(name).map(|t| t.oid.0).or_else(index)
+    let view = || catalog.view(name).map(|view| view.oid.0);
+    catalog.table(name).map(|t| t.oid.0).or_else(index).or_else(view)
 }
 
 /// `CHECK ((a > 0))`, or without the outer parentheses where the second argument asks for few.
@@ -369,6 +414,17 @@ fn check_definition(c: &Call<'_>, row: usize) -> Result<Option<String>> {
     }
     let sql = c.catalog.tables().find_map(of);
     Ok(sql.map(|sql| if pretty { format!("CHECK ({sql})") } else { format!("CHECK (({sql}))") }))
+}
+
+/// `pg_get_viewdef(view [, pretty])`, of its OID or its name. What is no view has none.
+fn get_viewdef(c: &Call<'_>, row: usize) -> Result<Option<String>> {
+    let is_name = c.arguments.first().is_some_and(|array| *array.data_type() == DataType::Utf8);
+    let oid = match (is_name, c.text(0, row)?) {
+        (_, None) => return Ok(None),
+        (true, Some(name)) => Some(class_oid(c.catalog, &name).ok_or_else(|| undefined_relation(&name))?),
+        (false, Some(_)) => c.oid(0, row)?,
+    };
+    Ok(oid.and_then(|oid| views::by_oid(c.catalog, oid)).map(|view| views::definition(view)))
 }
 
 /// `pg_get_serial_sequence(table, column)`: NULL where no sequence numbers the column.
@@ -472,15 +528,26 @@ pub fn oid_of_text(text: &str) -> terrace_engine::Result<u32> {
 fn regtype_oid(c: &Call<'_>) -> Result<ArrayRef> {
     let one = |row| -> Result<Option<u32>> {
         let Some(name) = c.text(0, row)? else { return Ok(None) };
-        let found = type_by_name(name.trim_start_matches("pg_catalog."));
+        let found = type_oid(&name);
         let missing = || {
             let error = terrace_engine::EngineError::new("42704", format!("type \"{name}\" does not exist"));
             DataFusionError::External(Box::new(error))
         };
-        found.map(|t| Some(t.oid)).ok_or_else(missing)
+        found.map(Some).ok_or_else(missing)
     };
     let oids = (0..c.rows).map(one).collect::<Result<Vec<_>>>()?;
     Ok(Arc::new(UInt32Array::from(oids)))
+}
+
+fn type_oid(name: &str) -> Option<u32> {
+    type_by_name(name.trim_start_matches("pg_catalog.")).map(|t| t.oid)
+}
+
+/// Whether there is such a session: what it runs is cancelled.
+fn cancel_backend(c: &Call<'_>, pid: i64) -> bool {
+    let sessions = c.info.system.as_ref().map(|system| system.observed.sessions()).unwrap_or_default();
+    let found = sessions.iter().find(|session| i64::from(session.pid) == pid);
+    found.inspect(|session| session.cancel()).is_some()
 }
 
 /// Bytes in the largest unit that leaves at least 10240 of the next smaller one, rounded half away from zero.
@@ -502,6 +569,10 @@ fn schema_name(oid: u32) -> String {
         INFORMATION_SCHEMA_OID => "information_schema".to_owned(),
         other => other.to_string(),
     }
+}
+
+fn schema_oid(name: &str) -> Option<u32> {
+    [PUBLIC_OID, PG_CATALOG_OID, INFORMATION_SCHEMA_OID].into_iter().find(|oid| schema_name(*oid) == name)
 }
 
 fn current_schemas(c: &Call<'_>) -> ArrayRef {

@@ -23,6 +23,7 @@ pub(crate) mod live;
 pub(crate) mod own;
 mod rows;
 mod shapes;
+pub(crate) mod views;
 
 pub(crate) use rows::is_always_empty;
 

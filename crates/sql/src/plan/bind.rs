@@ -12,8 +12,8 @@
 //! 6. An expression's type is settled when it is bound ([`types`]), by the same rules that settle whole plans.
 //!
 //! Rooms: [`bounds`], [`query`] (WITH, sets, LIMIT), [`select`] with [`group`], [`windows`] and [`unnest`], [`from`],
-//! [`scope`], [`expr`] with [`rows`], [`types`], [`call`], [`sequences`] and [`subquery`], [`titles`], [`system`] for
-//! the system's relations and types, and [`over`] for expressions outside of queries.
+//! [`views`], [`scope`], [`expr`] with [`rows`], [`types`], [`call`], [`sequences`] and [`subquery`], [`titles`],
+//! [`system`] for the system's relations and types, and [`over`] for expressions outside of queries.
 mod bounds;
 mod call;
 mod expr;
@@ -30,6 +30,7 @@ mod system;
 mod titles;
 mod types;
 mod unnest;
+mod views;
 mod windows;
 
 use crate::error::from_datafusion;
@@ -51,6 +52,7 @@ use terrace_engine::types::Zone;
 use terrace_engine::{DataType, EngineError, Table};
 use terrace_grammar::Parsed;
 use terrace_grammar::statement::{self as tree, At, ExprKind, Literal, Query, Statement};
+pub(crate) use views::{Defined, define};
 
 /// Why a query was not bound.
 #[derive(Debug)]
@@ -288,6 +290,7 @@ struct Binder<'b> {
     text: Cell<usize>,
     texts: Cell<usize>,
     bounds: bounds::Bounds,
+    views: views::Views,
 }
 
 impl<'b> Binder<'b> {
@@ -306,6 +309,7 @@ impl<'b> Binder<'b> {
             text: Cell::new(0),
             texts: Cell::new(0),
             bounds: bounds::Bounds::default(),
+            views: views::Views::default(),
         }
     }
 

@@ -7,7 +7,7 @@ use crate::parse::sequence_calls::Call;
 use crate::pgcatalog;
 use crate::pgcatalog::SessionInfo;
 use crate::plan::bind::over::{Over, bind_over};
-use crate::plan::bind::{self, Place, Whole};
+use crate::plan::bind::{self, Defined, Place, Whole};
 use crate::plan::comparable::Comparable;
 use crate::plan::pieces::Pieces;
 use crate::plan::rules;
@@ -110,6 +110,18 @@ impl Planner<'_> {
     /// Plans expressions over a table.
     pub(crate) fn plan_over(&self, over: &Over<'_>, types: &[Option<DataType>]) -> Result<Planned> {
         self.bound(|| bind_over(self, over, types))
+    }
+
+    /// Binds the query of a view that is made. The second is its plan.
+    pub(crate) fn define_view(&self, query: &Query) -> Result<(Defined, LogicalPlan)> {
+        caught_now(|| match bind::define(self, query) {
+            Ok(defined) => {
+                let plan = defined.whole.bound.plan.clone();
+                Ok((rules::settle(plan, !defined.whole.of_system).map_err(from_datafusion)?, defined))
+            }
+            Err(fault) => Err(fault.error(self.text)),
+        })
+        .map(|(plan, defined)| (defined, plan))
     }
 
     /// What is bound, as a plan.

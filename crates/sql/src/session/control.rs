@@ -2,6 +2,7 @@
 //! on from here.
 use crate::cancel::CancelToken;
 use crate::error::unsupported;
+use crate::functions::interval;
 use crate::session::Session;
 use crate::session::prepared::Prepared;
 use crate::statement::foreign_keys;
@@ -11,7 +12,9 @@ use crate::transaction::Block;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use futures::stream;
+use std::borrow::Cow;
 use std::sync::Arc;
+use terrace_engine::types::Zone;
 use terrace_engine::{Datum, EngineError, Isolation, Result};
 use terrace_grammar::statement::{
     Isolation as Level, Name, OfSetting, Set, SetConstraints, SetTransaction, SettingValue, SettingValueKind,
@@ -39,6 +42,7 @@ impl Session {
                 let rows = stream::iter([Ok(batch)]);
                 Ok(Outcome::Rows { schema, stream: Box::pin(rows) })
             }
+            Command::Unlisten => Ok(self::command("UNLISTEN")),
             Command::Discard(what) => Box::pin(self.discard(what)).await,
             Command::Prepare(prepare) => Box::pin(self.prepare_named(prepared, prepare, token)).await,
             Command::Execute(execute) => {
@@ -143,7 +147,10 @@ impl Session {
         match &set.value {
             None => self.shared.settings.lock().reset(name, set.local)?,
             Some(values) => {
-                let values = values.iter().map(setting_value).collect::<Result<Vec<&str>>>()?;
+                if values.len() > 1 && !takes_list(name) {
+                    return Err(EngineError::new("22023", format!("SET {name} takes only one argument")));
+                }
+                let values = values.iter().map(setting_value).collect::<Result<Vec<Cow<'_, str>>>>()?;
                 self.shared.settings.lock().set(name, &values.join(", "), set.local)?;
             }
         }
@@ -223,7 +230,7 @@ impl Session {
             "session_authorization" => Ok(one("session_authorization", self.info.user.clone())),
             name => {
                 let (shown, value) = self.shared.settings.lock().show(name)?;
-                Ok(one(shown, value))
+                Ok(one(&shown, value))
             }
         }
     }
@@ -264,9 +271,33 @@ fn access(modes: &[TransactionMode]) -> Option<&'static str> {
     })
 }
 
-fn setting_value(value: &SettingValue) -> Result<&str> {
+/// Whether a setting is a list.
+fn takes_list(name: &str) -> bool {
+    matches!(name, "datestyle" | "search_path" | "temp_tablespaces")
+}
+
+fn setting_value(value: &SettingValue) -> Result<Cow<'_, str>> {
     match &value.kind {
-        SettingValueKind::Text(text) | SettingValueKind::Number(text) => Ok(text),
-        SettingValueKind::Interval(..) => Err(unsupported("an interval as a time zone")),
+        SettingValueKind::Text(text) | SettingValueKind::Number(text) => Ok(text.into()),
+        SettingValueKind::Interval(text, to) => zone_of_interval(text, to.fields.as_deref()).map(Cow::Owned),
     }
+}
+
+/// `TIME ZONE INTERVAL '+02:00' HOUR TO MINUTE`, as a zone's name.
+fn zone_of_interval(text: &str, fields: Option<&str>) -> Result<String> {
+    let hours = text.trim().trim_start_matches(['+', '-']).bytes().all(|b| b.is_ascii_digit());
+    let text = if hours && fields == Some("hour") { format!("{text} hours") } else { text.to_owned() };
+    if hours && fields == Some("hour to minute") {
+        return Err(unsupported("a time zone's interval of minutes alone"));
+    }
+    let read = interval::read(&text)?;
+    let not_of_time = [(read.months != 0, "months"), (read.days != 0, "days")];
+    if let Some((_, what)) = not_of_time.iter().find(|(is, _)| *is) {
+        let shown = interval::Shown(read);
+        let message = format!("invalid value for parameter \"TimeZone\": \"INTERVAL '{shown}'\"");
+        let error = EngineError::new("22023", message);
+        return Err(error.with_detail(format!("Cannot specify {what} in time zone interval.")));
+    }
+    let seconds = i32::try_from(read.nanoseconds / 1_000_000_000).unwrap_or(i32::MAX);
+    Ok(Zone::Fixed(seconds).to_string())
 }

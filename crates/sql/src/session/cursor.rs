@@ -168,7 +168,8 @@ impl Session {
         let token = Arc::<CancelToken>::default();
         // Each FETCH is counted by itself.
         let running = self.running.take();
-        let (schema, stream) = self.rows(rows, token.clone(), prepared.depth);
+        let depth = self.depth_of(prepared).await;
+        let (schema, stream) = self.rows(rows, token.clone(), depth);
         self.running = running;
         let (savepoints, transaction, paused) = {
             let mut slot = self.shared.cell.lock().await;

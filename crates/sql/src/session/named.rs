@@ -210,10 +210,10 @@ impl Session {
         assert!(inner.executes.is_none(), "an EXECUTE of an EXECUTE was refused");
         match &inner.statement {
             None => Box::pin(std::future::ready(Ok(Outcome::Empty))),
-            Some(tree) => {
-                let work = Box::pin(self.try_execute(inner, tree, values, token));
-                Box::pin(on_stack_for(inner.depth, work))
-            }
+            Some(tree) => Box::pin(async move {
+                let depth = self.depth_of(inner).await;
+                on_stack_for(depth, Box::pin(self.try_execute(inner, tree, values, token))).await
+            }),
         }
     }
 

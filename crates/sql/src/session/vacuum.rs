@@ -3,7 +3,7 @@
 //! 1. VACUUM purges every finished transaction that no snapshot needs, of all tables: histories are kept by
 //!    transaction, not by table. If it is cancelled, purge goes on with the rest in the background. There is no FULL
 //!    (pages of a heap are not moved), and nothing to freeze (transaction ids do not wrap).
-use crate::error::{undefined_table, unsupported};
+use crate::error::{no_table, unsupported};
 use crate::parse;
 use crate::session::Session;
 use crate::statement::maintain::Options;
@@ -27,7 +27,8 @@ impl Session {
         }
         for table in &vacuum.tables {
             let name = parse::relation(&table.name)?;
-            self.catalog().await.table(&name).ok_or_else(|| undefined_table(&name))?;
+            let catalog = self.catalog().await;
+            catalog.table(&name).ok_or_else(|| no_table(&catalog, &name))?;
         }
         // Purge runs in a task of its own, so that a cancel need not wait until purge can stop. What is not purged now
         // is purged in the background anyway.

@@ -15,10 +15,12 @@ use crate::statement::ddl::{
 use crate::statement::foreign_keys::{NewKey, constraint_exists, dependents, refuse_dependents};
 use crate::statement::outcome::notice;
 use crate::statement::run::Run;
+use crate::statement::views::{dependent_views, refuse_views};
 use crate::statement::zoned::Kept;
 use crate::values::assign_array;
 use std::sync::Arc;
 use terrace_engine::{ColumnDef, Datum, EngineError, ForeignKey, IndexSpec, Result, Table};
+use terrace_grammar::quoted;
 use terrace_grammar::statement::{
     AlterAction, AlterTable, Column, ColumnConstraintKind, Ident, Name, ObjectKind, Rename, RenamedPart,
     TableConstraintKind, Written,
@@ -348,10 +350,16 @@ impl Run<'_> {
             return Err(missing);
         };
         let checks = stored::without(&table.checks, name)?;
-        let what = format!("column {name} of table {}", table.name);
+        let what = format!("column {} of table {}", quoted(name), quoted(&table.name));
         // Those of the table itself that have the column go with it.
         let needs = |key: &ForeignKey| key.key.contains(&at) && !(key.table == table.oid && key.columns.contains(&at));
         self.free(table, &what, cascade, needs, what.clone(), notices).await?;
+        let mut views = vec![];
+        dependent_views(&*self.begin_statement().await, &table.name, Some(at), &what, &mut views);
+        if !cascade {
+            refuse_views(&what, &views)?;
+        }
+        self.drop_dependent_views(&views, notices).await?;
         let drop = async { self.cell.lock().await.open().drop_column(table, at).await };
         let dropped = table.columns[at].clone();
         let table = self.cancel.run(drop).await?;

@@ -113,7 +113,11 @@ impl Run<'_> {
             CopySource::Table { name, columns } => {
                 let name = relation(name)?;
                 let catalog = self.begin_statement().await;
-                let table = catalog.table(&name).ok_or_else(|| crate::error::undefined_table(&name))?;
+                let table = catalog.table(&name).ok_or_else(|| match catalog.view(&name) {
+                    Some(_) => EngineError::new("42809", format!("cannot copy from view \"{name}\""))
+                        .with_hint("Try the COPY (SELECT ...) TO variant."),
+                    None => crate::error::undefined_table(&name),
+                })?;
                 let positions = named_columns(columns, table)?;
                 let format = format.resolve(|name| at(table, &positions, name))?;
                 let text = table_query(table, &positions);

@@ -238,7 +238,11 @@ pub(crate) fn index_spec(create: &CreateIndex, catalog: &Catalog) -> Result<NewI
         return Err(unsupported(what));
     }
     let table_name = relation(&create.table)?;
-    let table = catalog.table(&table_name).ok_or_else(|| undefined_table(&table_name))?;
+    let table = catalog.table(&table_name).ok_or_else(|| match catalog.view(&table_name) {
+        Some(_) => EngineError::new("42809", format!("cannot create index on relation \"{table_name}\""))
+            .with_detail("This operation is not supported for views."),
+        None => undefined_table(&table_name),
+    })?;
     let of = |element: &IndexElement| {
         let column = plain_column(element)?;
         position(&table.columns, column).ok_or_else(|| undefined_column(column, &table_name))

@@ -1,6 +1,6 @@
 //! The description of a statement that a client gets before it runs: the types of its parameters, and the columns that
 //! it returns.
-use crate::error::{from_datafusion, undefined_table, unsupported};
+use crate::error::{from_datafusion, no_table, unsupported};
 use crate::parse::constants::constant;
 use crate::parse::relation;
 use crate::parse::sequence_calls::call_of;
@@ -67,7 +67,7 @@ impl Sources<'_> {
     }
 
     pub(crate) fn table(&self, name: &str) -> Result<Arc<Table>> {
-        self.catalog.table(name).cloned().ok_or_else(|| undefined_table(name))
+        self.catalog.table(name).cloned().ok_or_else(|| no_table(self.catalog, name))
     }
 
     fn describe_query(&self, query: &Query, types: &[Option<DataType>]) -> Result<Described> {
@@ -135,6 +135,7 @@ impl Sources<'_> {
         match statement {
             Statement::Query(query) => self.describe_query(query, types),
             Statement::Declare(declare) => self.describe_query(&declare.query, types),
+            Statement::CreateTableAs(create) => self.describe_query(&create.query, types),
             Statement::Insert(insert) => {
                 let described = self.describe_insert(insert, types.to_vec())?;
                 let called = called(&insert.target, insert.alias.as_ref());

@@ -14,12 +14,14 @@ use crate::statement::maintain::Options;
 use crate::statement::outcome::{Done, Outcome, notice};
 use crate::statement::roles::role_name;
 use crate::statement::run::Run;
+use crate::statement::views::{dependent_views, refuse_views, with_views};
 use crate::statement::zoned::Kept;
 use crate::statement::{ddl, explain, sequence};
 use crate::values::is_sequence;
 use datafusion::logical_expr::LogicalPlan;
 use std::sync::Arc;
 use terrace_engine::{Catalog, ColumnDef, DataType, EngineError, ForeignKey, Result, Table};
+use terrace_grammar::quoted;
 use terrace_grammar::statement::{
     ColumnConstraintKind, CreateIndex, CreateTable, Drop, ExprKind, Ident, ObjectKind, Query, Statement, Written,
 };
@@ -39,6 +41,8 @@ impl Run<'_> {
             Task::Delete(delete) => return Ok(Box::pin(self.delete(delete)).await?.done("DELETE")),
             Task::Explain(explain) => return Ok(Done::Rows(Box::pin(self.explain(explain)).await?)),
             Task::Copy(copy) => return Ok(Done::Copy(Box::pin(self.copy(copy)).await?)),
+            Task::CreateTableAs(create) => return Box::pin(self.create_table_as(create)).await,
+            Task::CreateView(create) => Box::pin(self.create_view(create)).await?,
             Task::CreateTable(create) => Box::pin(self.create_table(create)).await?,
             Task::CreateIndex(create) => Box::pin(self.create_index(create)).await?,
             Task::CreateSequence(create) => Box::pin(self.create_sequence_statement(create)).await?,
@@ -142,6 +146,9 @@ impl Run<'_> {
         if drop.concurrently {
             return Err(unsupported("CONCURRENTLY"));
         }
+        if drop.kind == ObjectKind::View {
+            return self.drop_views(&drop.names, (drop.if_exists, drop.cascade)).await;
+        }
         if drop.cascade && drop.kind != ObjectKind::Table {
             return Err(unsupported("CASCADE"));
         }
@@ -176,7 +183,11 @@ impl Run<'_> {
     async fn free_tables(&self, drop: &Drop, notices: &mut Vec<EngineError>) -> Result<()> {
         let names = drop.names.iter().map(parse::relation).collect::<Result<Vec<String>>>()?;
         let catalog = self.begin_statement().await;
-        if !names.iter().filter_map(|name| catalog.table(name)).any(|table| !table.referenced_by.is_empty()) {
+        let is_needed = |name: &String| {
+            let referenced = catalog.table(name).is_some_and(|table| !table.referenced_by.is_empty());
+            referenced || (catalog.table(name).is_some() && !catalog.views_on(name, None).is_empty())
+        };
+        if !names.iter().any(is_needed) {
             return Ok(());
         }
         let mut tables = vec![];
@@ -189,14 +200,21 @@ impl Run<'_> {
             others.extend(dependents(&catalog, table, &names, |_| true));
             own.extend(dependents(&catalog, table, &[], |key| key.table != table.oid));
         }
+        let mut views = vec![];
+        for name in names.iter().filter(|name| catalog.table(name).is_some()) {
+            dependent_views(&catalog, name, None, &format!("table {}", quoted(name)), &mut views);
+        }
         if !drop.cascade {
             let what = match names.as_slice() {
-                [one] => format!("table {one}"),
+                [one] => format!("table {}", quoted(one)),
                 _ => "desired object(s)".into(),
             };
             let table = |key: &ForeignKey| catalog.table_by_oid(key.referenced).map_or("", |table| &table.name);
-            refuse_dependents(&what, &others, |key| format!("table {}", table(key)))?;
+            let needed = refuse_dependents(&what, &others, |key| format!("table {}", table(key)));
+            needed.map_err(|error| with_views(error, &views))?;
+            refuse_views(&what, &views)?;
         }
+        self.drop_dependent_views(&views, notices).await?;
         own.retain(|(key, _)| others.iter().all(|(other, _)| other.oid != key.oid));
         self.drop_dependents(&own, &mut vec![]).await?;
         self.drop_dependents(&others, notices).await
@@ -204,8 +222,12 @@ impl Run<'_> {
 
     async fn drop_table(&self, name: &str, catalog: &Catalog) -> Result<()> {
         let Some(table) = catalog.table(name) else {
+            let other = EngineError::new("42809", format!("\"{name}\" is not a table"));
             if find_index(catalog, name).is_some() {
-                return Err(EngineError::new("42809", format!("\"{name}\" is not a table")));
+                return Err(other);
+            }
+            if catalog.view(name).is_some() {
+                return Err(other.with_hint("Use DROP VIEW to remove a view."));
             }
             return Err(EngineError::new("42P01", format!("table \"{name}\" does not exist")));
         };
@@ -219,8 +241,12 @@ impl Run<'_> {
 
     async fn drop_index(&self, name: &str, catalog: &Catalog) -> Result<()> {
         let Some((table, index)) = find_index(catalog, name) else {
+            let other = EngineError::new("42809", format!("\"{name}\" is not an index"));
             if catalog.table(name).is_some() {
-                return Err(EngineError::new("42809", format!("\"{name}\" is not an index")));
+                return Err(other);
+            }
+            if catalog.view(name).is_some() {
+                return Err(other.with_hint("Use DROP VIEW to remove a view."));
             }
             return Err(EngineError::new("42704", format!("index \"{name}\" does not exist")));
         };

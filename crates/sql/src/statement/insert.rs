@@ -78,7 +78,7 @@ impl Run<'_> {
         self.changed(table, called, &insert.returning, rows.len(), rows).await
     }
 
-    async fn store(&self, table: &Table, row: &[Datum]) -> Result<()> {
+    pub(crate) async fn store(&self, table: &Table, row: &[Datum]) -> Result<()> {
         let store = async { self.cell.lock().await.open().insert(table, row).await };
         self.cancel.run(store).await.map(drop)
     }

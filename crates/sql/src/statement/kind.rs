@@ -7,9 +7,10 @@
 use crate::error::unsupported;
 use terrace_engine::EngineError;
 use terrace_grammar::statement::{
-    AlterSystem, AlterTable, Copy, CreateIndex, CreateSequence, CreateTable, Declare, Delete, Discard, Drop, Execute,
-    Explain, Fetch, Ident, Insert, Maintain, ObjectKind, OfSetting, Prepare, Query, Refused, Rename, Role, Set,
-    SetConstraints, SetTransaction, Statement, Transaction, TransactionKind, Truncate, Update,
+    AlterSystem, AlterTable, Copy, CreateIndex, CreateSequence, CreateTable, CreateTableAs, CreateView, Declare,
+    Delete, Discard, Drop, Execute, Explain, Fetch, Ident, Insert, Maintain, ObjectKind, OfSetting, Prepare, Query,
+    Refused, Rename, Role, Set, SetConstraints, SetTransaction, Statement, Transaction, TransactionKind, Truncate,
+    Update,
 };
 
 /// The kind of a statement.
@@ -46,6 +47,8 @@ pub(crate) enum Command<'s> {
     Reset(&'s OfSetting),
     Show(&'s OfSetting),
     Discard(Discard),
+    /// Of what nobody listens to: LISTEN is refused.
+    Unlisten,
     Prepare(&'s Prepare),
     Execute(&'s Execute),
     Deallocate(Option<&'s Ident>),
@@ -66,6 +69,8 @@ pub(crate) enum Task<'s> {
     Explain(&'s Explain),
     Copy(&'s Copy),
     CreateTable(&'s CreateTable),
+    CreateTableAs(&'s CreateTableAs),
+    CreateView(&'s CreateView),
     CreateIndex(&'s CreateIndex),
     CreateSequence(&'s CreateSequence),
     CreateRole(&'s Role),
@@ -125,6 +130,11 @@ impl<'s> Kind<'s> {
             Statement::Copy(copy) if copy.from => Kind::task("COPY FROM", T::Copy(copy)),
             Statement::Copy(copy) => Kind::task("COPY", T::Copy(copy)).writes(Writes::Never),
             Statement::CreateTable(create) => Kind::task("CREATE TABLE", T::CreateTable(create)),
+            Statement::CreateTableAs(create) if create.select_into => {
+                Kind::task("SELECT INTO", T::CreateTableAs(create))
+            }
+            Statement::CreateTableAs(create) => Kind::task("CREATE TABLE AS", T::CreateTableAs(create)),
+            Statement::CreateView(create) => Kind::task("CREATE VIEW", T::CreateView(create)),
             Statement::CreateIndex(create) => Kind::task("CREATE INDEX", T::CreateIndex(create)),
             Statement::CreateSequence(create) => Kind::task("CREATE SEQUENCE", T::CreateSequence(create)),
             Statement::CreateRole(role) => Kind::task("CREATE ROLE", T::CreateRole(role)),
@@ -155,6 +165,7 @@ impl<'s> Kind<'s> {
             Statement::Reset(reset) => Kind::session("RESET", C::Reset(reset)),
             Statement::Show(show) => Kind::session("SHOW", C::Show(show)).returns(Returns::Setting),
             Statement::Discard(discard) => Kind::session(discarded(*discard), C::Discard(*discard)),
+            Statement::Unlisten(_) => Kind::session("UNLISTEN", C::Unlisten),
             Statement::Refused(refused) => Kind::new("", Work::Refused(refused), Writes::Never),
         }
     }

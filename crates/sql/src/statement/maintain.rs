@@ -3,7 +3,7 @@
 //! 1. VACUUM purges every finished transaction that no snapshot needs, of all tables: histories are kept by
 //!    transaction, not by table. If it is cancelled, purge goes on in the background. There is no
 //!    FULL (pages of a heap are not moved), and nothing to freeze (transaction ids do not wrap).
-use crate::error::{undefined_table, unsupported};
+use crate::error::{no_table, unsupported};
 use crate::parse;
 use crate::statement::ddl::find_index;
 use crate::statement::foreign_keys::dependents;
@@ -71,7 +71,7 @@ impl Run<'_> {
             let Some(table) = catalog.table(name) else {
                 return Err(match find_index(&catalog, name) {
                     Some(_) => EngineError::new("42809", format!("\"{name}\" is not a table")),
-                    None => undefined_table(name),
+                    None => no_table(&catalog, name),
                 });
             };
             check(table)?;
@@ -133,7 +133,7 @@ impl Run<'_> {
                 let catalog = self.begin_statement().await;
                 let Some(table) = catalog.table(&one) else {
                     if !all {
-                        return Err(undefined_table(&one));
+                        return Err(no_table(&catalog, &one));
                     }
                     break;
                 };

@@ -124,7 +124,7 @@ impl Run<'_> {
         loop {
             let version = self.engine.catalog().version();
             let catalog = self.begin_statement().await;
-            let table = catalog.table(name).ok_or_else(|| crate::error::undefined_table(name))?;
+            let table = catalog.table(name).ok_or_else(|| crate::error::no_table(&catalog, name))?;
             crate::statement::sequence::refuse_sequence(table)?;
             let locked = self.lock(table, write).await;
             if self.engine.catalog().version() == version {

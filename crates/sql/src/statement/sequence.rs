@@ -18,6 +18,7 @@ use crate::parse::types::data_type;
 use crate::statement::ddl::{check_name, choose_name, relation_exists};
 use crate::statement::dispatch::skip_existing;
 use crate::statement::run::Run;
+use crate::statement::views::{dependent_views, refuse_views};
 use crate::transaction::Reserved;
 use crate::values::is_sequence;
 use std::sync::Arc;
@@ -235,6 +236,9 @@ impl Run<'_> {
                     .with_detail(format!("a default value of table {} depends on sequence {name}", other.name)));
             }
         }
+        let (what, mut views) = (format!("sequence {name}"), vec![]);
+        dependent_views(catalog, name, None, &what, &mut views);
+        refuse_views(&what, &views)?;
         let drop = async { self.cell.lock().await.open().drop_table(table).await };
         self.cancel.run(drop).await
     }

@@ -10,4 +10,5 @@ mod fuzz;
 mod partitioning;
 mod places;
 mod statements;
+mod user_views;
 mod views;

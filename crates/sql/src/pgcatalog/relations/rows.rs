@@ -52,7 +52,6 @@ pub(crate) fn is_always_empty(name: &str) -> bool {
             | "pg_ts_parser"
             | "pg_ts_template"
             | "pg_user_mapping"
-            | "pg_views"
     )
 }
 
@@ -61,6 +60,7 @@ pub(crate) fn rows(catalog: &Catalog, schema: &str, name: &str) -> Vec<Row> {
     match schema {
         "pg_catalog" => catalog_rows(catalog, name),
         "information_schema" => standard_rows(catalog, name),
+        "functions" => terrace_grammar::keywords().into_iter().map(keyword_row).collect(),
         _ => vec![],
     }
 }
@@ -72,10 +72,17 @@ fn catalog_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
             row! {oid: BTREE_AM_OID, amname: "btree", amtype: "i"},
         ],
         "pg_attrdef" => catalog.tables().flat_map(|t| attrdef(t)).collect(),
-        "pg_attribute" => catalog.tables().flat_map(|t| attribute_rows(t)).chain(own::attributes()).collect(),
+        "pg_attribute" => {
+            let of_views = catalog.views().flat_map(|view| views::attributes(view));
+            catalog.tables().flat_map(|t| attribute_rows(t)).chain(of_views).chain(own::attributes()).collect()
+        }
         "pg_authid" | "pg_roles" => catalog.roles().map(|role| role_row(&role)).collect(),
         "pg_user" => catalog.roles().filter(|role| role.login).map(|role| user_row(&role)).collect(),
-        "pg_class" => catalog.tables().flat_map(|t| class(t)).chain(own::classes()).collect(),
+        "pg_class" => {
+            let of_views = catalog.views().map(|view| views::class(view));
+            catalog.tables().flat_map(|t| class(t)).chain(of_views).chain(own::classes()).collect()
+        }
+        "pg_views" => catalog.views().map(|view| views::listed(view)).collect(),
         "pg_collation" => {
             [collation(DEFAULT_COLLATION_OID, "default", "d"), collation(C_COLLATION_OID, "C", "c")].into()
         }
@@ -128,8 +135,13 @@ fn standard_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
                     is_insertable_into: "YES", is_typed: "NO",
                 }
             })
+            .chain(catalog.views().map(|view| views::standard_table(view)))
             .collect(),
-        "columns" => catalog.tables().flat_map(|t| standard_columns(t)).collect(),
+        "views" => catalog.views().map(|view| views::standard(view)).collect(),
+        "columns" => {
+            let of_views = catalog.views().flat_map(|view| views::standard_columns_of(view));
+            catalog.tables().flat_map(|t| standard_columns(t)).chain(of_views).collect()
+        }
         "table_constraints" => constraints(catalog)
             .map(|(t, i)| (t, i.name.clone(), if i.primary { "PRIMARY KEY" } else { "UNIQUE" }))
             .chain(catalog.tables().flat_map(|t| t.checks.iter().map(|c| (t.clone(), c.name.clone(), "CHECK"))))
@@ -149,6 +161,19 @@ fn standard_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
         "constraint_column_usage" => columns_used(catalog),
         "referential_constraints" => foreign::keys(catalog).map(|key| key.referential()).collect(),
         _ => vec![],
+    }
+}
+
+fn keyword_row(keyword: terrace_grammar::Listed) -> Row {
+    let category = match keyword.category {
+        'U' => "unreserved",
+        'C' => "unreserved (cannot be function or type name)",
+        'T' => "reserved (can be function or type name)",
+        _ => "reserved",
+    };
+    row! {
+        word: keyword.word, catcode: keyword.category.to_string(), barelabel: keyword.bare_label, catdesc: category,
+        baredesc: if keyword.bare_label { "can be bare label" } else { "requires AS" },
     }
 }
 
@@ -202,9 +227,12 @@ pub(super) fn settings(settings: &crate::settings::Settings) -> Vec<Row> {
     });
     let others = settings.rows().map(|(name, now, reset, boot)| {
         let source = if now == boot { "default" } else { "session" };
+        let described = |value: &str| crate::settings::described(name, value);
+        let (kind, unit, setting) = described(now).unwrap_or(("string", None, now.to_owned()));
+        let number = |value: &str| described(value).map_or(value.to_owned(), |(_, _, number)| number);
         row! {
-            name: name, setting: now, category: "Client Connection Defaults", context: "user", vartype: "string",
-            source: source, boot_val: boot, reset_val: reset,
+            name: name, setting: setting, unit: unit, category: "Client Connection Defaults", context: "user",
+            vartype: kind, source: source, boot_val: number(boot), reset_val: number(reset),
         }
     });
     others.chain(fixed).collect()
@@ -257,7 +285,7 @@ fn attribute_row(relation: u32, number: i16, column: &terrace_engine::ColumnDef,
     }
 }
 
-fn attribute_rows(table: &Table) -> Vec<Row> {
+pub(super) fn attribute_rows(table: &Table) -> Vec<Row> {
     let mut rows: Vec<Row> =
         (1i16..).zip(&table.columns).map(|(n, c)| attribute_row(table.oid.0, n, c, true)).collect();
     for index in &table.indexes {
@@ -353,7 +381,7 @@ fn type_row(t: &PgType) -> Row {
     }
 }
 
-fn standard_columns(table: &Table) -> Vec<Row> {
+pub(super) fn standard_columns(table: &Table) -> Vec<Row> {
     let one = |(number, column): (i16, &terrace_engine::ColumnDef)| {
         let ty = type_by_oid(column.data_type.pg_oid()).expect("every column type is in TYPES");
         let length = Some(typmod(column.data_type)).filter(|m| *m >= 4).map(|m| m - 4);

@@ -1,6 +1,8 @@
 //! Columns of the relations, as `name:type`, in PostgreSQL 15's order.
 #[rustfmt::skip]
 const SHAPES: &[(&str, &str, &str)] = &[
+    // Of functions that answer rows.
+    ("functions", "pg_get_keywords", "word:text catcode:char barelabel:bool catdesc:text baredesc:text"),
     ("pg_catalog", "pg_aggregate", "aggfnoid:regproc aggkind:char aggnumdirectargs:int2 aggtransfn:regproc \
                                     aggfinalfn:regproc aggcombinefn:regproc aggserialfn:regproc aggdeserialfn:regproc \
                                     aggmtransfn:regproc aggminvtransfn:regproc aggmfinalfn:regproc aggfinalextra:bool \
@@ -199,6 +201,7 @@ pub(super) fn stored(schema: &str, name: &str) -> Option<&'static str> {
     SHAPES.iter().find(|(s, n, _)| *s == schema && *n == name).map(|(_, _, columns)| *columns)
 }
 
+/// Those that are relations.
 pub(super) fn all() -> impl Iterator<Item = &'static (&'static str, &'static str, &'static str)> {
-    SHAPES.iter().chain(super::live::SHAPES)
+    SHAPES.iter().filter(|(schema, ..)| *schema != "functions").chain(super::live::SHAPES)
 }

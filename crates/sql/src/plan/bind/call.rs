@@ -10,6 +10,7 @@ use super::select::Order;
 use super::{Binder, Fault, Placed, Result, system, unsupported, wrong};
 use crate::functions::builtin;
 use crate::functions::date_time;
+use crate::values::{PG_TYPE, field_type};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction, Sort as By, WindowFunction};
 use datafusion::logical_expr::{AggregateUDF, Expr, ExprSchemable, WindowFrame, WindowFunctionDefinition, lit};
@@ -52,7 +53,12 @@ impl Binder<'_> {
         }
         let other = if function == NullIf { None } else { self.mismatched(&bound, &scope.schema) };
         let at = other.map_or(at, |number| args[number].at);
-        let made = self.function_of(function.name(), bound, &scope.schema);
+        let name = match function {
+            SpecialFunction::CurrentRole | SpecialFunction::User => "current_user",
+            SpecialFunction::CurrentCatalog => "current_database",
+            other => other.name(),
+        };
+        let made = self.function_of(name, bound, &scope.schema);
         made.at_value_of(&args.iter().collect::<Vec<_>>()).at(at)
     }
 
@@ -66,6 +72,8 @@ impl Binder<'_> {
             return unsupported("an argument by name, or VARIADIC");
         }
         match name {
+            "pg_typeof" if call.args.len() == 1 && !call.star => return self.type_of_arg(&call.args[0].value, scope),
+            "pg_terminate_backend" => return unsupported("pg_terminate_backend"),
             "unnest" if call.over.is_none() => return self.unnest(call, at, scope),
             "generate_subscripts" => return self.subscripts(call, at, scope),
             "pg_partition_ancestors" if call.args.len() == 1 => return self.ancestors(call, scope),
@@ -88,6 +96,27 @@ impl Binder<'_> {
             }
             None => self.unknown(name, call, at, scope),
         }
+    }
+
+    /// `pg_typeof(x)`: the name of the type.
+    fn type_of_arg(&self, arg: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
+        let bound = self.expr(arg, scope)?;
+        if let ExprKind::Cast { to, .. } = &arg.kind
+            && let Some(own) = system::system_type(to)
+        {
+            return Ok(lit(if own == "char" { "\"char\"" } else { own }));
+        }
+        let open = crate::functions::convert::is_open(&bound);
+        let (_, field) = bound.to_field(&scope.schema)?;
+        let own = field.metadata().get(PG_TYPE).filter(|name| !matches!(name.as_str(), "varchar" | "bpchar"));
+        let name = match (own, field_type(&field)) {
+            _ if open => "unknown".to_owned(),
+            (Some(name), _) if name == "char" => "\"char\"".to_owned(),
+            (Some(name), _) => name.strip_prefix('_').map_or_else(|| name.clone(), |item| format!("{item}[]")),
+            (None, Some(of)) => of.base_name().to_owned(),
+            (None, None) => builtin::type_name(field.data_type()),
+        };
+        Ok(lit(name))
     }
 
     pub(super) fn unknown<T>(&self, name: &str, call: &Call, at: At, scope: &Scope<'_>) -> Result<T> {

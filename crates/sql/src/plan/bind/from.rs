@@ -5,11 +5,12 @@
 //!    both have in common.
 //! 2. No two items of FROM are called the same (42712); an alias of a join hides what it joins.
 //! 3. A LATERAL query is bound among the columns of what stands before it, which are columns of an outer query to it.
-use super::query::Around;
+use super::query::{Around, deeper};
 use super::scope::{Clause, Ctes, Kind, Scope};
-use super::{Binder, Placed, Result, bounds, fail, unsupported, wrong};
+use super::{Binder, Placed, Result, bounds, fail, system, unsupported, wrong};
 use crate::error::undefined_table;
 use crate::functions::chars;
+use crate::pgcatalog;
 use crate::plan::choosers::{self, Chooser};
 use crate::plan::resolve;
 use crate::plan::scan::TableScan;
@@ -20,7 +21,7 @@ use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Subquery, SubqueryAlias, lit};
 use std::sync::Arc;
 use terrace_engine::{DataType, EngineError};
-use terrace_grammar::statement::{Alias, At, Call, ExprKind, FromItem, Ident, JoinKind, JoinOn, Name};
+use terrace_grammar::statement::{self as tree, Alias, Call, ExprKind, FromItem, Ident, JoinKind, JoinOn, Name};
 
 /// What an item of FROM, or all of it, offers.
 #[derive(Clone)]
@@ -102,10 +103,11 @@ impl Binder<'_> {
                     return wrong(column.name.at, "42601", message);
                 }
                 let [function] = functions.as_slice() else { return unsupported("several functions in FROM") };
+                let around = Around { scope: before.or(around.scope), ..around };
                 match &function.call.kind {
-                    ExprKind::Call(call) => {
-                        let scope = before.or(around.scope);
-                        self.function_in_from(call, alias.as_ref(), Around { scope, ..around }, function.call.at)
+                    ExprKind::Call(call) => self.function_in_from(call, alias.as_ref(), around, &function.call),
+                    ExprKind::Special { function: special, .. } => {
+                        self.value_in_from(&function.call, special.name(), alias.as_ref(), around)
                     }
                     _ => unsupported("this function in FROM"),
                 }
@@ -161,15 +163,14 @@ impl Binder<'_> {
             return Ok(source);
         }
         let (["public", own] | [own]) = parts.as_slice() else { return fail(at, undefined_table(name.shown())) };
+        if let Some(view) = self.planner.catalog.view(own) {
+            return deeper(|| self.view_in_from(view, alias));
+        }
         let Some(table) = self.planner.catalog.table(own) else { return fail(at, undefined_table(name.shown())) };
         self.tables.borrow_mut().push(table.clone());
         let shown = alias.map_or(*own, |alias| alias.name.name.as_str());
         let scanned = self.scanned(TableScan::new(self.planner.without_unusable(table)), shown, table)?;
-        let mut source = renamed(scanned, alias)?;
-        assert_eq!(source.relations.len(), 1, "a table is one item of FROM");
-        source.relations[0].schema = alias.is_none().then_some("public");
-        source.relations[0].hidden = alias.is_some().then(|| (*own).to_owned());
-        Ok(source)
+        self.table_in_from(scanned, table, alias)
     }
 
     /// A query in FROM.
@@ -218,8 +219,20 @@ impl Binder<'_> {
         self.derived(plan, titles, &alias.name.name, Some(alias))
     }
 
-    /// A function in FROM: a series of integers, or the items of arrays.
-    fn function_in_from(&self, call: &Call, alias: Option<&Alias>, around: Around<'_>, at: At) -> Result<Source> {
+    /// A function in FROM: a series of integers, the items of arrays, or one value.
+    fn function_in_from(
+        &self,
+        call: &Call,
+        alias: Option<&Alias>,
+        around: Around<'_>,
+        whole: &tree::Expr,
+    ) -> Result<Source> {
+        let at = whole.at;
+        let of_catalog = match call.name.parts() {
+            [_] => true,
+            [schema, _] => schema.name == "pg_catalog",
+            _ => false,
+        };
         let plain = call.args.iter().all(|arg| arg.name.is_none())
             && !(call.star || call.distinct || call.variadic)
             && (call.order.is_empty() && call.within.is_empty() && call.filter.is_none() && call.over.is_none());
@@ -227,8 +240,15 @@ impl Binder<'_> {
         let scope = Scope::new(&nothing, around.scope, around.ctes);
         scope.clause.set(Clause::Function);
         match call.name.last().name.as_str() {
+            _ if !of_catalog => return unsupported("a function of another schema"),
             "unnest" if plain => return self.unnest_in_from(call, alias, &scope, at),
             "generate_series" if plain => {}
+            "pg_get_keywords" if plain && call.args.is_empty() => {
+                return self.relation_in_from("pg_get_keywords", alias);
+            }
+            one if plain && self.planner.scalar(one).is_some() => {
+                return self.value_in_from(whole, one, alias, around);
+            }
             _ => return unsupported("this function in FROM"),
         }
         let args = call.args.iter().map(|arg| self.expr(&arg.value, &scope)).collect::<Result<Vec<Expr>>>()?;
@@ -240,6 +260,41 @@ impl Binder<'_> {
         let called = TableReference::bare(self.relation_name(shown));
         let plan = LogicalPlanBuilder::scan(called, provider_as_source(provider), None)?.build()?;
         self.named(plan, Some(vec![shown.to_owned()]), shown, alias)
+    }
+
+    /// A function of one value: a relation of one row.
+    fn value_in_from(
+        &self,
+        call: &tree::Expr,
+        name: &str,
+        alias: Option<&Alias>,
+        around: Around<'_>,
+    ) -> Result<Source> {
+        let nothing = Source::nothing()?;
+        let scope = Scope::new(&nothing, around.scope, around.ctes);
+        scope.clause.set(Clause::Function);
+        let value = self.expr(call, &scope)?;
+        if value.contains_outer() {
+            return unsupported("a function beside what it is made of");
+        }
+        let value = match system::class_of(call) {
+            Some(class) => self.name_of_class(class, value, &scope)?,
+            None => value,
+        };
+        let shown = alias.map_or(name, |alias| alias.name.name.as_str());
+        let value = value.alias(self.column_name(shown));
+        let plan = LogicalPlanBuilder::from(nothing.plan).project(vec![value])?.build()?;
+        self.derived(plan, vec![shown.to_owned()], shown, alias)
+    }
+
+    /// A function that answers rows of the system.
+    fn relation_in_from(&self, name: &str, alias: Option<&Alias>) -> Result<Source> {
+        let provider = pgcatalog::relation("functions", name, self.planner.catalog, self.planner.info)?;
+        let provider = provider.expect("it is one of the relations there are");
+        let shown = alias.map_or(name, |alias| alias.name.name.as_str());
+        let called = TableReference::bare(self.relation_name(shown));
+        let plan = LogicalPlanBuilder::scan(called, provider_as_source(provider), None)?.build()?;
+        self.named(plan, None, shown, alias)
     }
 
     pub(super) fn joined(
@@ -324,7 +379,7 @@ impl Binder<'_> {
 }
 
 /// A relation with its columns as the alias calls them.
-fn renamed(mut source: Source, alias: Option<&Alias>) -> Result<Source> {
+pub(super) fn renamed(mut source: Source, alias: Option<&Alias>) -> Result<Source> {
     let [relation] = source.relations.as_mut_slice() else { unreachable!("one relation was made") };
     let available = relation.columns.len();
     for (at, name) in alias.iter().flat_map(|alias| &alias.columns).enumerate() {

@@ -132,8 +132,9 @@ impl Binder<'_> {
         for item in items {
             match &item.expr.kind {
                 ExprKind::Star(of) => {
-                    let (names, columns): (Vec<_>, Vec<_>) =
-                        star(of.as_ref(), scope, item.expr.at)?.into_iter().unzip();
+                    let columns = star(of.as_ref(), scope, item.expr.at)?;
+                    self.note_star(&columns, scope, item.expr.at)?;
+                    let (names, columns): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
                     titles.extend(names);
                     exprs.extend(columns);
                 }

@@ -61,7 +61,7 @@ impl Binder<'_> {
         let mut statements = parse(text, Options::default()).map_err(|_| broken(text))?;
         let statement = statements.pop().ok_or_else(|| broken(text))?.into_statement();
         let Statement::Query(query) = statement else { return Err(broken(text)) };
-        let bound = self.query(&query, None, &Ctes::none())?;
+        let bound = self.within_system(|| self.query(&query, None, &Ctes::none()))?;
         self.of_system.set(true);
         self.derived(bound.plan, bound.titles, shown, alias)
     }
@@ -126,15 +126,19 @@ impl Binder<'_> {
 
     /// `'name'::regclass` as an item of a statement shows the name.
     pub(super) fn shown_class(&self, item: &tree::Expr, bound: Expr, scope: &Scope<'_>) -> Result<Expr> {
-        match &item.kind {
-            ExprKind::Cast { arg, to, .. }
-                if scope.around.is_none()
-                    && system_type(to) == Some("regclass")
-                    && matches!(arg.kind, ExprKind::Literal(Literal::Text(_))) =>
-            {
-                self.function_of("regclass_name", vec![bound], &scope.schema)
-            }
+        match class_of(item) {
+            Some(class) if scope.around.is_none() => self.name_of_class(class, bound, scope),
             _ => Ok(bound),
+        }
+    }
+
+    /// The name of an object whose OID this is.
+    pub(super) fn name_of_class(&self, class: &str, oid: Expr, scope: &Scope<'_>) -> Result<Expr> {
+        let null = Expr::Literal(ScalarValue::Null, None);
+        match class {
+            "regclass" => self.function_of("regclass_name", vec![oid], &scope.schema),
+            "regnamespace" => self.function_of("regnamespace_name", vec![oid], &scope.schema),
+            _ => self.function_of("format_type", vec![oid, null], &scope.schema),
         }
     }
 
@@ -222,6 +226,22 @@ impl Binder<'_> {
         // identity.
         let of_identity = mentions(filter, &["attidentity"]);
         (compares_collations(filter) || of_identity).then(|| Expr::Literal(ScalarValue::Utf8(None), None))
+    }
+}
+
+/// Whether an expression makes an OID of a name (invariant 2), and of which kind of object.
+pub(super) fn class_of(expr: &tree::Expr) -> Option<&'static str> {
+    match &expr.kind {
+        ExprKind::Cast { arg, to, .. } if matches!(arg.kind, ExprKind::Literal(Literal::Text(_))) => {
+            system_type(to).filter(|class| matches!(*class, "regclass" | "regtype"))
+        }
+        ExprKind::Call(call) => match call.name.last().name.as_str() {
+            "to_regclass" => Some("regclass"),
+            "to_regtype" => Some("regtype"),
+            "to_regnamespace" => Some("regnamespace"),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

@@ -129,6 +129,10 @@ impl Binder<'_> {
             (_, Some(_)) => return unsupported("fields of an interval"),
             _ => self.expr(arg, scope)?,
         };
+        let bound = match (&target, system::class_of(arg)) {
+            (Target::Engine(of), Some(class)) if of.is_text() => self.name_of_class(class, bound, scope)?,
+            _ => bound,
+        };
         if let (ExprKind::Literal(Literal::Text(text)), Target::Engine(of)) = (&arg.kind, &target)
             && !of.is_text()
         {

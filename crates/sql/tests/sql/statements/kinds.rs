@@ -16,7 +16,7 @@ async fn what_terrace_has_not_says_so() {
     let mut c = client().await;
     for sql in [
         "LISTEN a",
-        "CREATE VIEW w AS SELECT 1",
+        "CREATE TEMP VIEW w AS SELECT 1",
         "CREATE OR REPLACE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'",
         "LOCK TABLE t IN EXCLUSIVE MODE",
         "CHECKPOINT",
@@ -27,7 +27,7 @@ async fn what_terrace_has_not_says_so() {
         "ALTER INDEX t_pkey RENAME TO k",
         "ALTER TABLE t ALTER COLUMN v TYPE varchar(5)",
         "DROP INDEX CONCURRENTLY t_pkey",
-        "DROP VIEW w",
+        "DROP SCHEMA w",
         "CREATE TABLE w (a int UNIQUE DEFERRABLE)",
         "CREATE TABLE w (a int GENERATED ALWAYS AS IDENTITY)",
         "CREATE INDEX ON t (lower(v))",

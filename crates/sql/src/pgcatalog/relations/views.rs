@@ -1,0 +1,60 @@
+//! Views, as the system's relations show them.
+use super::rows::{attribute_rows, standard_columns};
+use super::*;
+use terrace_engine::View;
+
+/// The text that `pg_get_viewdef` answers.
+pub(crate) fn definition(view: &View) -> String {
+    format!("{};", view.sql)
+}
+
+/// A table of the view's columns.
+fn shape(view: &View) -> Table {
+    Table::new(view.oid, view.name.clone(), view.columns.clone(), vec![])
+}
+
+pub(crate) fn by_oid(catalog: &Catalog, oid: u32) -> Option<&Arc<View>> {
+    catalog.views().find(|view| view.oid.0 == oid)
+}
+
+pub(super) fn class(view: &View) -> Row {
+    row! {
+        oid: view.oid.0, relname: &*view.name, relnamespace: PUBLIC_OID, relowner: OWNER_OID, reltuples: V::F4(-1.0),
+        relpersistence: "p", relkind: "v", relnatts: view.columns.len() as i16, relhasrules: true, relispopulated: true,
+        relreplident: "n",
+    }
+}
+
+pub(super) fn attributes(view: &View) -> Vec<Row> {
+    let mut rows = attribute_rows(&shape(view));
+    // A view has no columns of the system.
+    rows.retain(|row| row.iter().any(|(name, value)| *name == "attnum" && matches!(value, V::I2(1..))));
+    rows
+}
+
+/// Of `pg_views`.
+pub(super) fn listed(view: &View) -> Row {
+    row! {schemaname: "public", viewname: &*view.name, viewowner: OWNER, definition: definition(view)}
+}
+
+/// Of `information_schema.views`.
+pub(super) fn standard(view: &View) -> Row {
+    row! {
+        table_catalog: DATABASE, table_schema: "public", table_name: &*view.name, view_definition: definition(view),
+        check_option: "NONE", is_updatable: "NO", is_insertable_into: "NO", is_trigger_updatable: "NO",
+        is_trigger_deletable: "NO", is_trigger_insertable_into: "NO",
+    }
+}
+
+/// Of `information_schema.tables`.
+pub(super) fn standard_table(view: &View) -> Row {
+    row! {
+        table_catalog: DATABASE, table_schema: "public", table_name: &*view.name, table_type: "VIEW",
+        is_insertable_into: "NO", is_typed: "NO",
+    }
+}
+
+/// Of `information_schema.columns`.
+pub(super) fn standard_columns_of(view: &View) -> Vec<Row> {
+    standard_columns(&shape(view))
+}

@@ -1,0 +1,242 @@
+//! Views in FROM, and what the definition of a view reads.
+//!
+//! 1. A view's query is bound where the view is named, from its text, as if it stood there alone: it sees no WITH query
+//!    and no column of the query around it, and its constants are read in the zone of when it was defined.
+//! 2. Within it a relation has the columns that it had then (`catalog::views`, invariant 2).
+//! 3. A definition's `*` is written out: what is kept names each column.
+//! 4. Views that read views come to at most [`VIEWS_MAX`] in a statement.
+use super::from::{Source, renamed};
+use super::scope::{Ctes, Scope};
+use super::{Binder, Fault, Result, Whole, settled, unsupported, wrong};
+use crate::plan::planner::Planner;
+use datafusion::arrow::datatypes::DataType as ArrowType;
+use datafusion::common::Column;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use terrace_engine::types::Zone;
+use terrace_engine::{DataType, EngineError, Table, View, ViewUse};
+use terrace_grammar::quoted;
+use terrace_grammar::statement::{Alias, At, Query, Statement};
+
+const VIEWS_MAX: usize = 200;
+
+/// What is not the statement's own text.
+#[derive(Clone)]
+pub(super) enum Within {
+    View(Arc<View>),
+    /// A query that stands for a relation of the system.
+    System,
+}
+
+#[derive(Default)]
+pub(super) struct Views {
+    /// What is bound, the innermost last; empty: the statement's own text.
+    within: RefCell<Vec<Within>>,
+    bound: Cell<usize>,
+    /// What a definition reads, while one is bound.
+    defines: RefCell<Option<Defines>>,
+}
+
+/// What is learnt of a view's definition while it is bound.
+#[derive(Default)]
+struct Defines {
+    relations: Vec<Read>,
+    stars: Vec<(At, String)>,
+}
+
+/// A relation that is read: its name, how many columns it has, and the plan's columns with their positions.
+struct Read {
+    name: String,
+    width: usize,
+    columns: Vec<(Column, usize)>,
+}
+
+/// A definition that is bound.
+pub(crate) struct Defined {
+    pub(crate) whole: Whole,
+    pub(crate) uses: Vec<ViewUse>,
+    /// Each `*` by its place, and the columns that it means.
+    pub(crate) stars: Vec<(At, String)>,
+}
+
+/// Binds the query of a view.
+pub(crate) fn define(planner: &Planner<'_>, query: &Query) -> Result<Defined> {
+    let found = RefCell::new(Defines::default());
+    let whole = settled(planner, &[], |binder| {
+        *binder.views.defines.borrow_mut() = Some(Defines::default());
+        binder.note_calls(query);
+        let bound = binder.query(query, None, &Ctes::none())?;
+        if !binder.types.borrow().is_empty() || !binder.open.borrow().is_empty() {
+            return Err(EngineError::new("42P02", "there is no parameter $1").into());
+        }
+        *found.borrow_mut() = binder.views.defines.take().expect("it was put there");
+        Ok(bound)
+    })?;
+    if !whole.calls.is_empty() {
+        return unsupported("a function of a sequence in a view");
+    }
+    let Defines { relations, mut stars } = found.into_inner();
+    stars.sort();
+    stars.dedup();
+    Ok(Defined { uses: uses(&whole.bound.plan, relations)?, whole, stars })
+}
+
+/// What a plan names of the relations that it reads.
+fn uses(plan: &LogicalPlan, relations: Vec<Read>) -> Result<Vec<ViewUse>> {
+    let mut named: Vec<Column> = vec![];
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                if let Expr::Column(column) | Expr::OuterReferenceColumn(_, column) = expr {
+                    named.push(column.clone());
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    let is_named = |one: &Column| named.iter().any(|other| other.relation == one.relation && other.name == one.name);
+    let mut uses: Vec<ViewUse> = vec![];
+    for Read { name, width, columns } in relations {
+        let at = uses.iter().position(|known| known.relation == name).unwrap_or_else(|| {
+            uses.push(ViewUse { relation: name, columns: width, used: vec![] });
+            uses.len() - 1
+        });
+        let used = &mut uses[at].used;
+        used.extend(columns.iter().filter(|(column, _)| is_named(column)).map(|(_, position)| *position));
+        used.sort_unstable();
+        used.dedup();
+    }
+    Ok(uses)
+}
+
+impl Binder<'_> {
+    fn within_of<T>(&self, within: Within, bind: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.views.within.borrow_mut().push(within);
+        let bound = bind();
+        self.views.within.borrow_mut().pop();
+        bound
+    }
+
+    /// Binds a query that stands for a relation of the system.
+    pub(super) fn within_system<T>(&self, bind: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.within_of(Within::System, bind)
+    }
+
+    /// A view as an item of FROM (invariant 1).
+    pub(super) fn view_in_from(&self, view: &Arc<View>, alias: Option<&Alias>) -> Result<Source> {
+        self.views.bound.set(self.views.bound.get() + 1);
+        if self.views.bound.get() > VIEWS_MAX {
+            let message = format!("the statement reads more than {VIEWS_MAX} views, those that views read included");
+            return Err(EngineError::new("54001", message).into());
+        }
+        let broken = || EngineError::damaged(format!("the text of view \"{}\" makes no sense", view.name));
+        let zone = Zone::named(&view.zone).ok_or_else(broken)?;
+        let parsed = crate::parse::statement(&view.sql).ok().flatten().ok_or_else(broken)?;
+        let Statement::Query(query) = parsed.statement() else { return Err(broken().into()) };
+        let bind = || self.within_of(Within::View(view.clone()), || self.query(query, None, &Ctes::none()));
+        // Its places are none of the statement's.
+        let bound = zone.scope(bind).map_err(|fault| match fault {
+            Fault::Wrong { error, at: _ } => Fault::Wrong { error, at: None },
+            other => other,
+        })?;
+        if bound.titles.len() != view.columns.len() {
+            return Err(broken().into());
+        }
+        let titles: Vec<String> = view.columns.iter().map(|column| column.name.clone()).collect();
+        let plan = self.with_texts(bound.plan)?;
+        let shown = alias.map_or(view.name.as_str(), |alias| alias.name.name.as_str());
+        let mut source = self.derived(plan, titles, shown, None)?;
+        self.restrict(&mut source, &view.name, view.columns.len(), (0..view.columns.len()).collect())?;
+        self.public(source, &view.name, alias)
+    }
+
+    /// A table as an item of FROM: what `scanned` offers.
+    pub(super) fn table_in_from(&self, mut source: Source, table: &Table, alias: Option<&Alias>) -> Result<Source> {
+        let live = crate::values::live_columns(table).map(|(at, _)| at).collect();
+        self.restrict(&mut source, &table.name, table.columns.len(), live)?;
+        self.public(source, &table.name, alias)
+    }
+
+    fn public(&self, source: Source, own: &str, alias: Option<&Alias>) -> Result<Source> {
+        let mut source = renamed(source, alias)?;
+        assert_eq!(source.relations.len(), 1, "a table is one item of FROM");
+        source.relations[0].schema = alias.is_none().then_some("public");
+        source.relations[0].hidden = alias.is_some().then(|| own.to_owned());
+        Ok(source)
+    }
+
+    /// NULLs of no type are texts.
+    fn with_texts(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
+        let schema = plan.schema().clone();
+        if schema.fields().iter().all(|field| *field.data_type() != ArrowType::Null) {
+            return Ok(plan);
+        }
+        let columns = schema.columns().into_iter().zip(schema.fields()).map(|(column, field)| {
+            let expr = Expr::Column(column);
+            match field.data_type() {
+                ArrowType::Null => Ok(self.cast_to(expr, DataType::Text, &schema)?.alias(field.name())),
+                _ => Ok(expr),
+            }
+        });
+        let columns = columns.collect::<Result<Vec<Expr>>>()?;
+        Ok(LogicalPlanBuilder::from(plan).project(columns)?.build()?)
+    }
+
+    /// Invariant 2, and the notes of a definition. `positions`: of the columns that are offered, in the relation, which
+    /// has `width`.
+    fn restrict(&self, source: &mut Source, name: &str, width: usize, positions: Vec<usize>) -> Result<()> {
+        let within = self.views.within.borrow().last().cloned();
+        let relation = &mut source.relations[0];
+        assert_eq!(relation.columns.len(), positions.len(), "each column has a position");
+        match within {
+            Some(Within::View(view)) => {
+                let used = view.uses.iter().find(|used| used.relation == name).ok_or_else(|| {
+                    EngineError::damaged(format!("view \"{}\" reads \"{name}\", which it did not", view.name))
+                })?;
+                let seen = positions.iter().take_while(|at| **at < used.columns).count();
+                relation.columns.truncate(seen);
+                relation.never_null = relation.never_null.filter(|at| *at < seen);
+                if relation.key.iter().any(|at| *at >= seen) {
+                    relation.key.clear();
+                }
+                source.visible.clone_from(&relation.columns);
+            }
+            Some(Within::System) => {}
+            None => {
+                if let Some(defines) = self.views.defines.borrow_mut().as_mut() {
+                    let column = |((_, expr), at): (&(String, Expr), usize)| match expr {
+                        Expr::Column(column) => Some((column.clone(), at)),
+                        _ => None,
+                    };
+                    let columns = relation.columns.iter().zip(positions).filter_map(column).collect();
+                    defines.relations.push(Read { name: name.to_owned(), width, columns });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes what a `*` means (invariant 3).
+    pub(super) fn note_star(&self, columns: &[(String, Expr)], scope: &Scope<'_>, at: At) -> Result<()> {
+        let mut defines = self.views.defines.borrow_mut();
+        let Some(defines) = defines.as_mut().filter(|_| self.views.within.borrow().is_empty()) else { return Ok(()) };
+        if columns.is_empty() {
+            return wrong(at, "0A000", "SELECT of nothing is not supported in a view");
+        }
+        let text = |(title, expr): &(String, Expr)| {
+            let of = scope
+                .source
+                .relations
+                .iter()
+                .find(|relation| relation.columns.iter().any(|(name, column)| name == title && column == expr));
+            match of {
+                Some(relation) => format!("{}.{}", quoted(&relation.name), quoted(title)),
+                None => quoted(title),
+            }
+        };
+        defines.stars.push((at, columns.iter().map(text).collect::<Vec<_>>().join(", ")));
+        Ok(())
+    }
+}

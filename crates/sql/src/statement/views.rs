@@ -1,0 +1,285 @@
+//! CREATE VIEW, DROP VIEW, and what else goes with what a view reads.
+//!
+//! 1. A view is defined under the lock of definitions: what it reads stays as it is until the definition is there.
+//! 2. What is kept is the query's text, with each `*` written out, and around it the names of columns that were given.
+//!    It is bound again before it is kept, and must then
+//!    have the same columns.
+//! 3. CASCADE drops views before what they read.
+use crate::error::unsupported;
+use crate::parse;
+use crate::parse::depth::depth;
+use crate::plan::planner::Planner;
+use crate::statement::create_as::called;
+use crate::statement::ddl::{check_name, duplicate};
+use crate::statement::outcome::notice;
+use crate::statement::run::Run;
+use std::sync::Arc;
+use terrace_engine::{Catalog, ColumnDef, EngineError, Result, View, ViewUse};
+use terrace_grammar::statement::{At, CreateView, Name, Query, Statement};
+use terrace_grammar::{quoted, token_end};
+
+/// Levels of a view's query, those of the views that it reads included: statements that may read views have stack for
+/// so many more.
+const DEEPEST: usize = 64;
+
+/// A view, and why it goes: `view v depends on table t`.
+pub(crate) type Dependent = (Arc<View>, String);
+
+impl Run<'_> {
+    pub(crate) async fn create_view(&self, create: &CreateView) -> Result<Vec<EngineError>> {
+        let name = parse::relation(&create.name)?;
+        check_name(&name)?;
+        self.lock_definitions().await?;
+        let catalog = self.begin_statement().await;
+        let (columns, uses, sql) = self.defined(create, &catalog).await?;
+        let before = catalog.view(&name).cloned();
+        match &before {
+            Some(before) if create.or_replace => refuse_others(before, &columns)?,
+            Some(_) => return Err(duplicate(&name)),
+            None if catalog.table(&name).is_some() && create.or_replace => {
+                return Err(EngineError::new("42809", format!("\"{name}\" is not a view")));
+            }
+            None if catalog.name_taken(&name) => return Err(duplicate(&name)),
+            None => {}
+        }
+        let zone = self.zone().to_string();
+        let depth = levels(&sql, &uses, &catalog)?;
+        let view = View { oid: terrace_storage::ObjectId(0), name, columns, sql, zone, depth, uses };
+        if catalog.reads(&view, &view.name) {
+            let message = format!("infinite recursion detected in rules for relation \"{}\"", view.name);
+            return Err(EngineError::new("42P17", message));
+        }
+        let put = async { self.cell.lock().await.open().put_view(view).await };
+        self.cancel.run(put).await.map(|()| vec![])
+    }
+
+    pub(crate) async fn lock_definitions(&self) -> Result<()> {
+        let lock = async { self.cell.lock().await.open().lock_definitions().await };
+        self.cancel.run(lock).await
+    }
+
+    /// Columns, what is read, and the text that is kept (invariant 2).
+    async fn defined(
+        &self,
+        create: &CreateView,
+        catalog: &Arc<Catalog>,
+    ) -> Result<(Vec<ColumnDef>, Vec<ViewUse>, String)> {
+        let text = self.tree.map(|tree| tree.text()).expect("CREATE VIEW was parsed from a text");
+        let planner = self.planner(catalog).await;
+        let define = |query: &Query| self.zone().scope(|| planner.define_view(query));
+        let (defined, plan) = define(&create.query)?;
+        let mut columns = self.result_columns(plan)?;
+        let mut sql = text[create.place.start as usize..create.place.end as usize].to_owned();
+        for (at, columns) in defined.stars.iter().rev() {
+            let (start, end) = (*at as usize, end_of_star(text, *at)? as usize);
+            let from = create.place.start as usize;
+            sql.replace_range(start - from..end - from, columns);
+        }
+        if !create.columns.is_empty() {
+            let too_many = || EngineError::new("42601", "CREATE VIEW specifies more column names than columns");
+            columns = called(columns, &create.columns, too_many)?;
+            let names: Vec<String> = columns.iter().map(|column| quoted(&column.name)).collect();
+            let (names, name) = (names.join(", "), quoted(&create.name.last().name));
+            sql = format!("SELECT {names} FROM ({sql}) AS {name} ({names})");
+        }
+        let columns = called(columns, &[], || unreachable!("no name is given"))?;
+        let broken = || unsupported("the form of this view's query");
+        let parsed = parse::statement(&sql)?.ok_or_else(broken)?;
+        let Statement::Query(query) = parsed.statement() else { return Err(broken()) };
+        let (again, plan) = planner_without_text(&planner, |planner| self.zone().scope(|| planner.define_view(query)))?;
+        if self.result_columns(plan)? != columns || again.uses != defined.uses {
+            return Err(broken());
+        }
+        Ok((columns, defined.uses, sql))
+    }
+
+    /// Of the names of a DROP VIEW, in order.
+    pub(crate) async fn drop_views(
+        &self,
+        names: &[Name],
+        (if_exists, cascade): (bool, bool),
+    ) -> Result<Vec<EngineError>> {
+        self.lock_definitions().await?;
+        let catalog = self.begin_statement().await;
+        let (mut notices, mut doomed) = (vec![], vec![]);
+        for name in names {
+            let name = parse::relation(name)?;
+            match catalog.view(&name) {
+                Some(view) => doomed.push(view.clone()),
+                None if catalog.name_taken(&name) => {
+                    let error = EngineError::new("42809", format!("\"{name}\" is not a view"));
+                    return Err(match catalog.table(&name) {
+                        Some(_) => error.with_hint("Use DROP TABLE to remove a table."),
+                        None => error,
+                    });
+                }
+                None if if_exists => {
+                    notices.push(notice("00000", format!("view \"{name}\" does not exist, skipping")));
+                }
+                None => return Err(EngineError::new("42P01", format!("view \"{name}\" does not exist"))),
+            }
+        }
+        let what = match doomed.as_slice() {
+            [one] => format!("view {}", quoted(&one.name)),
+            _ => "desired object(s)".into(),
+        };
+        let names: Vec<String> = doomed.iter().map(|view| view.name.clone()).collect();
+        let mut others: Vec<Dependent> = vec![];
+        for view in &doomed {
+            dependent_views(&catalog, &view.name, None, &format!("view {}", quoted(&view.name)), &mut others);
+        }
+        others.retain(|(view, _)| !names.contains(&view.name));
+        if !cascade {
+            refuse_views(&what, &others)?;
+        }
+        self.drop_dependent_views(&others, &mut notices).await?;
+        self.drop_all_views(doomed).await?;
+        Ok(notices)
+    }
+
+    /// Those that others of them read come last (invariant 3).
+    async fn drop_all_views(&self, mut left: Vec<Arc<View>>) -> Result<()> {
+        while !left.is_empty() {
+            let catalog = self.begin_statement().await;
+            let (now, later): (Vec<_>, Vec<_>) =
+                left.into_iter().partition(|view| catalog.views_on(&view.name, None).is_empty());
+            assert!(!now.is_empty(), "no view reads itself, and none that reads these is kept");
+            for view in now {
+                self.drop_view(&view.name).await?;
+            }
+            left = later;
+        }
+        Ok(())
+    }
+
+    async fn drop_view(&self, name: &str) -> Result<()> {
+        // Named twice, it has gone.
+        if self.begin_statement().await.view(name).is_none() {
+            return Ok(());
+        }
+        let drop = async { self.cell.lock().await.open().drop_view(name).await };
+        self.cancel.run(drop).await
+    }
+
+    /// CASCADE (invariant 3): a notice for each view, or one with all.
+    pub(crate) async fn drop_dependent_views(
+        &self,
+        dependents: &[Dependent],
+        notices: &mut Vec<EngineError>,
+    ) -> Result<()> {
+        self.drop_all_views(dependents.iter().map(|(view, _)| view.clone()).collect()).await?;
+        match dependents {
+            [] => {}
+            [one] => notices.push(notice("00000", cascades(one))),
+            all => {
+                let lines: Vec<String> = all.iter().map(cascades).collect();
+                let told = notice("00000", format!("drop cascades to {} other objects", all.len()));
+                notices.push(told.with_detail(lines.join("\n")));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn cascades((view, _): &Dependent) -> String {
+    format!("drop cascades to view {}", quoted(&view.name))
+}
+
+/// The same planner, for a text that is not the statement's: errors do not point into that.
+fn planner_without_text<T>(planner: &Planner<'_>, plan: impl FnOnce(&Planner<'_>) -> T) -> T {
+    let Planner { state, catalog, info, ref unusable_indexes, text: _, numbers } = *planner;
+    plan(&Planner { state, catalog, info, unusable_indexes: unusable_indexes.clone(), text: None, numbers })
+}
+
+/// Where a `*` or `t.*` that begins there ends.
+fn end_of_star(text: &str, at: At) -> Result<At> {
+    let mut next = at;
+    loop {
+        let end = token_end(text, next);
+        match &text[next as usize..end as usize] {
+            "*" => return Ok(end),
+            "" => return Err(unsupported("a comment within t.* in a view")),
+            _ => {}
+        }
+        let rest = &text[end as usize..];
+        next = end + (rest.len() - rest.trim_start().len()) as At;
+    }
+}
+
+/// A bound on the levels of a view's query. 54001
+fn levels(sql: &str, uses: &[ViewUse], catalog: &Catalog) -> Result<u32> {
+    let own = parse::statement(sql)?.map(|parsed| depth(&parsed)).transpose()?.unwrap_or(0);
+    let inner = uses.iter().filter_map(|used| catalog.view(&used.relation)).map(|view| view.depth as usize).max();
+    // What stands around a view in a plan.
+    let levels = own + inner.unwrap_or(0) + 2;
+    if levels > DEEPEST {
+        let message =
+            format!("a view, with those that it reads, chains or nests more than {DEEPEST} operators or queries");
+        return Err(EngineError::new("54001", message).with_hint("Define a simpler view."));
+    }
+    Ok(levels as u32)
+}
+
+/// 42P16 where a view that is replaced would lose a column, or a column would become another.
+fn refuse_others(before: &View, columns: &[ColumnDef]) -> Result<()> {
+    if columns.len() < before.columns.len() {
+        return Err(EngineError::new("42P16", "cannot drop columns from view"));
+    }
+    for (old, new) in before.columns.iter().zip(columns) {
+        if old.name != new.name {
+            let message = format!("cannot change name of view column \"{}\" to \"{}\"", old.name, new.name);
+            let hint = "Use ALTER VIEW ... RENAME COLUMN ... to change name of view column instead.";
+            return Err(EngineError::new("42P16", message).with_hint(hint));
+        }
+        if old.data_type != new.data_type {
+            let (from, to) = (old.data_type, new.data_type);
+            let message = format!("cannot change data type of view column \"{}\" from {from} to {to}", old.name);
+            return Err(EngineError::new("42P16", message));
+        }
+    }
+    Ok(())
+}
+
+/// Adds the views that read a relation (or name its column), which `object` names, and then those that read them: each
+/// once.
+pub(crate) fn dependent_views(
+    catalog: &Catalog,
+    relation: &str,
+    column: Option<usize>,
+    object: &str,
+    found: &mut Vec<Dependent>,
+) {
+    let mut next = found.len();
+    let add = |found: &mut Vec<Dependent>, views: Vec<Arc<View>>, object: &str| {
+        for view in views {
+            if found.iter().all(|(known, _)| known.name != view.name) {
+                let line = format!("view {} depends on {object}", quoted(&view.name));
+                found.push((view, line));
+            }
+        }
+    };
+    add(found, catalog.views_on(relation, column), object);
+    while let Some((view, _)) = found.get(next).cloned() {
+        add(found, catalog.views_on(&view.name, None), &format!("view {}", quoted(&view.name)));
+        next += 1;
+    }
+}
+
+/// The same error, with the views that need what goes among what depends on it.
+pub(crate) fn with_views(mut error: EngineError, dependents: &[Dependent]) -> EngineError {
+    let lines = error.detail.into_iter().chain(dependents.iter().map(|(_, line)| line.clone()));
+    error.detail = Some(lines.collect::<Vec<_>>().join("\n"));
+    error
+}
+
+/// 2BP01 where views depend on `what`.
+pub(crate) fn refuse_views(what: &str, dependents: &[Dependent]) -> Result<()> {
+    if dependents.is_empty() {
+        return Ok(());
+    }
+    let lines: Vec<&str> = dependents.iter().map(|(_, line)| line.as_str()).collect();
+    let them = if what.ends_with("(s)") { "them" } else { "it" };
+    let message = format!("cannot drop {what} because other objects depend on {them}");
+    let hint = "Use DROP ... CASCADE to drop the dependent objects too.";
+    Err(EngineError::new("2BP01", message).with_detail(lines.join("\n")).with_hint(hint))
+}
