@@ -6,10 +6,8 @@ use crate::testing::*;
 use crate::txn::{Isolation, Scan, UpdateOutcome};
 use crate::types::Datum;
 use crate::{Database, EngineConfig, EngineError, IndexSpec};
-use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
-use terrace_env::Env;
 use terrace_storage::StorageConfig;
 
 use Isolation::{ReadCommitted, RepeatableRead};

@@ -4,7 +4,6 @@ use crate::testing::*;
 use crate::txn::{Change, Isolation, LockWait, RowLock, RowLockOutcome, Scan, Txn};
 use crate::types::Datum;
 use crate::{Database, EngineError, Result, Table};
-use parking_lot::Mutex;
 use std::sync::Arc;
 use terrace_env::Env;
 

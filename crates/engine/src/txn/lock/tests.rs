@@ -8,7 +8,6 @@ use RowLock::{Exclusive, Share};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
-use terrace_env::Env;
 
 /// SELECT ... WHERE id = `id` FOR ...
 async fn lock(txn: &mut Txn, t: &Table, id: i32, how: RowLock, wait: LockWait) -> Result<RowLockOutcome> {
