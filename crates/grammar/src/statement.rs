@@ -35,9 +35,9 @@ pub use session::{
 };
 pub use table::{
     AlterAction, AlterSequence, AlterTable, Column, ColumnConstraint, ColumnConstraintKind, CreateIndex,
-    CreateSequence, CreateTable, CreateTableAs, CreateView, Deferral, Drop, Index, ObjectKind, Reference,
+    CreateSequence, CreateTable, CreateTableAs, CreateView, Deferral, Drop, Index, LikeOption, ObjectKind, Reference,
     ReferenceAction, Rename, RenamedPart, SequenceOption, SequenceOptionKind, StorageOption, TableConstraint,
-    TableConstraintKind, Truncate,
+    TableConstraintKind, TableLike, Truncate,
 };
 pub use walk::{Node, children_mut, walk};
 

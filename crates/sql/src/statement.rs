@@ -20,6 +20,7 @@ pub(crate) mod explain;
 pub(crate) mod foreign_keys;
 pub(crate) mod insert;
 pub(crate) mod kind;
+pub(crate) mod like;
 pub(crate) mod lock_rows;
 pub(crate) mod maintain;
 pub(crate) mod options;

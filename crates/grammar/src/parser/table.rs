@@ -6,8 +6,8 @@ use crate::keyword::Keyword as K;
 use crate::lexer::Kind;
 use crate::statement::{
     At, Column, ColumnConstraint, ColumnConstraintKind, CreateTable, CreateTableAs, CreateView, Deferral, Expr, Ident,
-    Index, Name, Query, Reference, ReferenceAction, Statement, StorageOption, TableConstraint, TableConstraintKind,
-    Written,
+    Index, LikeOption, Name, Query, Reference, ReferenceAction, Statement, StorageOption, TableConstraint,
+    TableConstraintKind, TableLike, Written,
 };
 
 impl Parser<'_> {
@@ -27,7 +27,15 @@ impl Parser<'_> {
         if self.at_word(K::Partition) {
             return self.refuse_rest(at, "PARTITION OF", None);
         }
-        let mut table = CreateTable { at, if_not_exists, name, columns: vec![], constraints: vec![], storage: vec![] };
+        let mut table = CreateTable {
+            at,
+            if_not_exists,
+            name,
+            columns: vec![],
+            constraints: vec![],
+            likes: vec![],
+            storage: vec![],
+        };
         self.expect(Kind::LeftParen)?;
         if !self.at(Kind::RightParen) {
             self.list(|parser| parser.table_element(&mut table))?;
@@ -40,8 +48,15 @@ impl Parser<'_> {
     /// `(a, b) AS SELECT ... WITH NO DATA`.
     fn create_table_as(&mut self, at: At, if_not_exists: bool, name: Name) -> Result<Statement> {
         let columns = if self.at(Kind::LeftParen) { self.list_in_parens(Self::ident)? } else { vec![] };
-        let mut options =
-            CreateTable { at, if_not_exists, name, columns: vec![], constraints: vec![], storage: vec![] };
+        let mut options = CreateTable {
+            at,
+            if_not_exists,
+            name,
+            columns: vec![],
+            constraints: vec![],
+            likes: vec![],
+            storage: vec![],
+        };
         self.table_options(&mut options)?;
         let as_at = self.expect_word(K::As)?;
         if self.at_word(K::Execute) {
@@ -103,15 +118,11 @@ impl Parser<'_> {
     }
 
     fn table_element(&mut self, table: &mut CreateTable) -> Result<()> {
-        let at = self.place();
         match self.token().keyword {
             Some(K::Like) => {
                 self.advance();
-                self.relation_name()?;
-                while self.eat_word(K::Including) || self.eat_word(K::Excluding) {
-                    self.label()?;
-                }
-                self.refuse(at, "LIKE in CREATE TABLE");
+                let like = self.table_like(table.columns.len())?;
+                table.likes.push(like);
             }
             Some(K::Constraint | K::Check | K::Unique | K::Primary | K::Exclude | K::Foreign)
                 if self.at_constraint() =>
@@ -122,6 +133,33 @@ impl Parser<'_> {
             _ => table.columns.push(self.column()?),
         }
         Ok(())
+    }
+
+    /// What follows LIKE. The later of two options holds.
+    fn table_like(&mut self, columns_before: usize) -> Result<TableLike> {
+        let name = self.relation_name()?;
+        let mut including: Vec<LikeOption> = vec![];
+        while self.at_any(&[K::Including, K::Excluding]) {
+            let takes = self.at_word(K::Including);
+            self.advance();
+            let word = self.token();
+            let text = self.text(word).to_ascii_lowercase();
+            let all = word.keyword == Some(K::All);
+            let options: Vec<LikeOption> = LikeOption::ALL
+                .into_iter()
+                .filter(|(name, _)| all || *name == text)
+                .map(|(_, option)| option)
+                .collect();
+            if options.is_empty() || word.keyword.is_none() {
+                return Err(self.unexpected());
+            }
+            self.advance();
+            including.retain(|known| !options.contains(known));
+            if takes {
+                including.extend(options);
+            }
+        }
+        Ok(TableLike { name, columns_before, including })
     }
 
     /// EXCLUDE may also be the name of a column.

@@ -11,8 +11,48 @@ pub struct CreateTable {
     pub name: Name,
     pub columns: Vec<Column>,
     pub constraints: Vec<TableConstraint>,
+    pub likes: Vec<TableLike>,
     /// `WITH (a = 1)`.
     pub storage: Vec<StorageOption>,
+}
+
+/// `LIKE t INCLUDING DEFAULTS` in CREATE TABLE.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableLike {
+    pub name: Name,
+    /// So many of the table's columns stand before it.
+    pub columns_before: usize,
+    /// What is copied beside columns and their NOT NULL.
+    pub including: Vec<LikeOption>,
+}
+
+/// What LIKE can copy.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LikeOption {
+    Comments,
+    Compression,
+    Constraints,
+    Defaults,
+    Generated,
+    Identity,
+    Indexes,
+    Statistics,
+    Storage,
+}
+
+impl LikeOption {
+    /// All, by their names.
+    pub const ALL: [(&str, LikeOption); 9] = [
+        ("comments", LikeOption::Comments),
+        ("compression", LikeOption::Compression),
+        ("constraints", LikeOption::Constraints),
+        ("defaults", LikeOption::Defaults),
+        ("generated", LikeOption::Generated),
+        ("identity", LikeOption::Identity),
+        ("indexes", LikeOption::Indexes),
+        ("statistics", LikeOption::Statistics),
+        ("storage", LikeOption::Storage),
+    ];
 }
 
 /// CREATE TABLE AS, or SELECT INTO.

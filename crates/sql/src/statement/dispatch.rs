@@ -16,7 +16,7 @@ use crate::statement::roles::role_name;
 use crate::statement::run::Run;
 use crate::statement::views::{dependent_views, refuse_views, with_views};
 use crate::statement::zoned::Kept;
-use crate::statement::{ddl, explain, sequence};
+use crate::statement::{ddl, explain, like, sequence};
 use crate::values::is_sequence;
 use datafusion::logical_expr::LogicalPlan;
 use std::sync::Arc;
@@ -75,7 +75,8 @@ impl Run<'_> {
         if relation_exists(&catalog, &name) {
             return skip_existing(&name, create.if_not_exists);
         }
-        let (create, sequences) = sequence::expand(create, &catalog)?;
+        let (create, indexes) = like::expand(create, &catalog)?;
+        let (create, sequences) = sequence::expand(&create, &catalog)?;
         let create = &create;
         let mut spec = ddl::table_spec(create, &catalog)?;
         let checks = self.new_checks(create, &spec).await?;
@@ -101,6 +102,9 @@ impl Run<'_> {
         };
         let table = self.cancel.run(run).await?;
         self.add_foreign_keys(table, &NewKey::of_table(create)).await?;
+        for index in &indexes {
+            self.create_index(index).await?;
+        }
         Ok(notices)
     }
 

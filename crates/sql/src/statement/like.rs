@@ -1,0 +1,89 @@
+//! `LIKE t` in CREATE TABLE: what is copied is written as SQL, and read as if it stood there.
+//!
+//! 1. Columns are copied with their types and NOT NULL; defaults, CHECK constraints, and keys with indexes where they
+//!    are asked for. Nothing connects the two tables afterwards.
+//! 2. A default that numbers rows is not copied (0A000): the sequence would be dropped with either table.
+use crate::error::{no_table, unsupported};
+use crate::parse::sequence_calls::sequence_of;
+use crate::parse::{self, relation};
+use crate::values::{is_sequence, live_columns};
+use terrace_engine::{Catalog, ColumnDef, EngineError, Index, Result, Table};
+use terrace_grammar::quoted;
+use terrace_grammar::statement::{CreateIndex, CreateTable, LikeOption, Statement, TableLike};
+
+/// The statement without LIKE, and the indexes that are made beside the table's keys.
+pub(crate) fn expand(create: &CreateTable, catalog: &Catalog) -> Result<(CreateTable, Vec<CreateIndex>)> {
+    let mut expanded = create.clone();
+    let mut indexes = vec![];
+    let target = relation(&create.name)?;
+    // From the last to the first, so that places before it stay.
+    for like in std::mem::take(&mut expanded.likes).iter().rev() {
+        let (text, others) = copied(like, &target, catalog)?;
+        let Statement::CreateTable(part) = read(&text)? else { return Err(broken(&text)) };
+        let at = like.columns_before;
+        expanded.columns.splice(at..at, part.columns);
+        expanded.constraints.extend(part.constraints);
+        for text in others {
+            let Statement::CreateIndex(index) = read(&text)? else { return Err(broken(&text)) };
+            indexes.push(*index);
+        }
+    }
+    Ok((expanded, indexes))
+}
+
+fn read(text: &str) -> Result<Statement> {
+    parse::statement(text)?.map(|parsed| parsed.into_statement()).ok_or_else(|| broken(text))
+}
+
+fn broken(text: &str) -> EngineError {
+    EngineError::new("XX000", format!("{text} is no definition"))
+}
+
+/// CREATE TABLE of what is copied, and CREATE INDEX for each index that is no key.
+fn copied(like: &TableLike, target: &str, catalog: &Catalog) -> Result<(String, Vec<String>)> {
+    let name = relation(&like.name)?;
+    let takes = |option| like.including.contains(&option);
+    if let Some(view) = catalog.view(&name) {
+        let columns = view.columns.iter().map(|column| definition(column, false)).collect::<Vec<String>>();
+        return Ok((create(target, &columns), vec![]));
+    }
+    let table = catalog.table(&name).ok_or_else(|| no_table(catalog, &name))?;
+    if is_sequence(table) {
+        return Err(unsupported("LIKE of a sequence"));
+    }
+    let identity = takes(LikeOption::Defaults) || takes(LikeOption::Identity);
+    if let Some((_, column)) = live_columns(table).find(|(_, column)| identity && sequence_of(column).is_some()) {
+        let error = unsupported(format!("LIKE that copies the sequence of column \"{}\"", column.name));
+        return Err(error.with_hint("Leave its default out, and add one."));
+    }
+    let defaults = takes(LikeOption::Defaults);
+    let mut parts = live_columns(table).map(|(_, c)| definition(c, defaults)).collect::<Vec<String>>();
+    if takes(LikeOption::Constraints) {
+        parts.extend(table.checks.iter().map(|c| format!("CONSTRAINT {} CHECK ({})", quoted(&c.name), c.sql)));
+    }
+    let mut others = vec![];
+    for index in table.indexes.iter().filter(|_| takes(LikeOption::Indexes)) {
+        match (index.primary, index.unique) {
+            (true, _) => parts.push(format!("PRIMARY KEY {}", columns(table, index))),
+            (false, true) => parts.push(format!("UNIQUE {}", columns(table, index))),
+            (false, false) => others.push(format!("CREATE INDEX ON {} {}", quoted(target), columns(table, index))),
+        }
+    }
+    Ok((create(target, &parts), others))
+}
+
+fn create(target: &str, parts: &[String]) -> String {
+    format!("CREATE TABLE {} ({})", quoted(target), parts.join(", "))
+}
+
+fn definition(column: &ColumnDef, with_default: bool) -> String {
+    let not_null = if column.not_null { " NOT NULL" } else { "" };
+    let default = column.default_sql.as_ref().filter(|_| with_default).map(|sql| format!(" DEFAULT {sql}"));
+    format!("{} {}{not_null}{}", quoted(&column.name), column.data_type, default.unwrap_or_default())
+}
+
+/// The columns of an index, in parentheses.
+fn columns(table: &Table, index: &Index) -> String {
+    let names: Vec<String> = index.columns.iter().map(|at| quoted(&table.columns[*at].name)).collect();
+    format!("({})", names.join(", "))
+}
