@@ -4,7 +4,8 @@
 //!
 //! The binder finds relations through [`relation`] and functions through [`function`].
 //!
-//! 1. A relation holds only what is so: of objects Terrace does not have (views, triggers, policies) it has no rows.
+//! 1. A relation holds only what is so: of objects Terrace does not have (functions, triggers, policies) it has no
+//!    rows.
 //! 2. An object's OID is the engine's `ObjectId`; system rows have PostgreSQL's own, fixed OIDs.
 //!
 //! Source: PostgreSQL 15 documentation, chapter 53 (System Catalogs); queries as `psql -E` shows them.
