@@ -1,12 +1,11 @@
 //! A database: storage, catalogue, transactions and purge, opened together.
 //!
-//! 1. Opening goes in this order: redo (storage); rollback of losers, with the definitions as they were at the crash;
-//!    reading of the committed catalogue; then purge and the public start. Purge reads what is left to purge from the
-//!    run before.
+//! 1. Opening goes in this order: redo (storage); losers are taken over, and those that changed definitions are rolled
+//!    back; reading of the committed catalogue; then purge, the rollback of the other losers in the background
+//!    (`txn::losers`), and the public start. Purge reads what is left to purge from the run before.
 //! 2. A commit whose log flush failed has an unknown outcome. It stays active for ever, and the database stops (58030).
 //! 3. A database counts as created when all of it is home. A crash before that leaves files that opening refuses and
 //!    creating overwrites.
-use crate::catalog::load::View;
 use crate::catalog::{Catalog, Table};
 use crate::error::{EngineError, Result};
 use crate::histories::Histories;
@@ -14,6 +13,7 @@ use crate::locks::{Locks, Owner};
 use crate::purge::PurgeFailures;
 use crate::snapshots::{Active, TxnStats};
 use crate::status::OpenTxns;
+use crate::txn::losers::TURNS;
 use crate::txn::resources::TxnResources;
 use crate::txn::{Isolation, LAZY_FLUSH, Txn};
 use crate::usage::{Counts, Ended, Usage};
@@ -25,12 +25,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use terrace_env::Env;
 use terrace_storage::backup::Upto;
-use terrace_storage::config::Safeguard;
+use terrace_storage::config::{Restart, Safeguard};
 use terrace_storage::undo::Unread;
 use terrace_storage::{
     CheckedMutex, DeviceSet, Distribution, Lsn, ObjectId, RecoveryPhase, RecoveryReport, StorageConfig, Store,
 };
-use tokio::sync::{MutexGuard, Notify};
+use tokio::sync::{MutexGuard, Notify, Semaphore};
 
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
@@ -56,7 +56,9 @@ impl Default for EngineConfig {
 #[derive(Clone, Debug, Default)]
 pub struct OpenReport {
     pub storage: RecoveryReport,
+    /// Transactions that the run before left unfinished: rolled back by now, and being rolled back in the background.
     pub losers_rolled_back: usize,
+    pub losers_left: usize,
 }
 
 /// What goes on in a database.
@@ -108,6 +110,12 @@ pub(crate) struct Core {
     /// Rollbacks under way in the background.
     pub(crate) background: AtomicU64,
     pub(crate) background_done: Notify,
+    /// What they take turns with (`txn::losers`, invariant 6).
+    pub(crate) turns: Semaphore,
+    /// They end and leave the rest to the next start.
+    pub(crate) leaving: AtomicBool,
+    /// Losers that are not rolled back yet.
+    pub(crate) losers: AtomicU64,
     /// Why nothing can be written any more.
     failed: OnceLock<String>,
     pub(crate) closing: AtomicBool,
@@ -154,6 +162,9 @@ impl Core {
             owners: AtomicU64::new(1),
             background: AtomicU64::new(0),
             background_done: Notify::new(),
+            turns: Semaphore::new(TURNS),
+            leaving: AtomicBool::new(false),
+            losers: AtomicU64::new(0),
             failed: OnceLock::new(),
             closing: AtomicBool::new(false),
             #[cfg(test)]
@@ -310,24 +321,19 @@ impl Database {
         upto: Upto,
     ) -> Result<(Database, OpenReport)> {
         let progress = storage.progress.clone();
+        // Redo on demand and undo in the background: they belong together.
+        let instant = storage.flash.restart == Restart::Instant && upto == Upto::End;
         let (store, storage) = Store::open_upto(env.clone(), devices, storage, upto).await?;
         let (losers, unread) = store.undo().recover(&store).await?;
-        let report = OpenReport { storage, losers_rolled_back: losers.len() };
+        let found = losers.len();
         let core = Core::new(env, store, engine, Catalog::default());
         *core.unread.lock().await = unread;
-        if !losers.is_empty() {
-            // Definitions that losers made or deleted are needed to undo their rows.
-            *core.catalog.write() = Arc::new(Catalog::load(&core.store, View::WithDeleted).await?);
-            progress.enter(RecoveryPhase::RollingBack, losers.len() as u64);
-            for loser in losers {
-                TxnResources::of_loser(&core, loser.writer).rollback_loser().await?;
-                progress.add(&core.env, 1);
-            }
-        }
-        *core.catalog.write() = Arc::new(Catalog::load(&core.store, View::Newest).await?);
+        let left = core.take_over(losers, instant).await?;
+        let report = OpenReport { storage, losers_rolled_back: found - left.len(), losers_left: left.len() };
         core.spawn_purge();
         core.spawn_lazy_flush();
         core.purge_wanted.notify_one();
+        left.into_iter().for_each(TxnResources::undo_later);
         progress.enter(RecoveryPhase::Open, 0);
         Ok((Database(core), report))
     }
@@ -377,6 +383,16 @@ impl Database {
         self.0.usage.of(object)
     }
 
+    /// Transactions that the run before left unfinished and that are not rolled back yet.
+    pub fn losers_left(&self) -> u64 {
+        self.0.losers.load(Ordering::Acquire)
+    }
+
+    /// Rollbacks under way in the background, these included: an orderly stop waits for them.
+    pub fn rollbacks_left(&self) -> u64 {
+        self.0.background.load(Ordering::Acquire)
+    }
+
     /// Transactions that ended since opening.
     pub fn ended(&self) -> Ended {
         self.0.usage.ended()
@@ -415,8 +431,10 @@ impl Database {
         Ok(self.0.store.clone().close().await?)
     }
 
-    /// The same, but changed pages stay in the flash tier or in the log: see [`Store::close_fast`].
+    /// The same, but changed pages stay in the flash tier or in the log (see [`Store::close_fast`]), and the next start
+    /// goes on with rollbacks of the background.
     pub async fn close_fast(self) -> Result<()> {
+        self.0.leaving.store(true, Ordering::Release);
         let _purge_stopped = self.settle_down().await;
         Ok(self.0.store.clone().close_fast().await?)
     }

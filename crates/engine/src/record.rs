@@ -130,6 +130,15 @@ impl<'a> Record<'a> {
         Record::parse(body).ok_or_else(|| EngineError::damaged("an undo record's body makes no sense"))
     }
 
+    /// The table whose rows it is of.
+    pub(crate) fn table(&self) -> Option<ObjectId> {
+        match *self {
+            Record::Insert { table, .. } | Record::Delete { table, .. } => Some(table),
+            Record::Update { table, .. } | Record::Fragment { table, .. } => Some(table),
+            Record::Created(_) | Record::Dropped(_) => None,
+        }
+    }
+
     fn parse(body: &'a [u8]) -> Option<Record<'a>> {
         let (kind, flags) = (*body.first()?, *body.get(1)?);
         let table = ObjectId(u32_at(body, 2)?);

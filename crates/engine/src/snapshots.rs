@@ -6,9 +6,9 @@
 //!    goes back. Every snapshot that exists or can still be taken sees every finished transaction below it.
 //! 3. Undo records of transactions at or above the horizon exist. So a reader registers its snapshot before it walks a
 //!    row's versions, and does not go below the first version that it sees.
-//! 4. `low` is at most the smallest active id and at most the next id, and never goes back once losers have been rolled
-//!    back. A writer with an id below it has committed, or has undone its changes, for good. Readers load `low` before
-//!    they read what they judge by it.
+//! 4. `low` is at most the smallest active id and at most the next id, and never goes back once losers have been
+//!    registered (`txn::losers`). A writer with an id below it has committed, or has undone its changes, for good.
+//!    Readers load `low` before they read what they judge by it.
 //! 5. A snapshot that was given up for undo space keeps nothing alive any more: versions that it should see may be
 //!    missing, or something else may be in their place. Its flag is set before the horizon moves, both under the lock
 //!    in this file. Purge reads the horizon under that lock before it changes a page, and pages are changed and read

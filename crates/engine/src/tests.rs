@@ -1,4 +1,4 @@
 //! Tests of the whole engine.
 mod cancel;
-mod crash;
+pub(crate) mod crash;
 mod extremes;

@@ -32,6 +32,7 @@ use terrace_storage::{ObjectId, Rid, Store, TxnId, UndoPtr};
 mod commit;
 pub(crate) mod foreign;
 mod lock;
+pub(crate) mod losers;
 pub(crate) mod resources;
 mod rollback;
 mod scan;

@@ -215,6 +215,8 @@ pub enum Safeguard {
     HistoryOrder,
     /// What was read is believed only where the snapshot has not been given up (engine/snapshots.rs, invariant 5).
     SnapshotCheck,
+    /// What a crash left unfinished has its tables locked until it is undone (engine/txn/losers.rs, invariant 3).
+    LoserLocks,
     /// A row is looked at again under its latch before it is written (engine/txn/write.rs, invariant 1).
     SecondLook,
 }

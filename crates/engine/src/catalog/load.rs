@@ -6,17 +6,18 @@ use crate::error::{EngineError, Result};
 use crate::row::RowView;
 use crate::txn::Version;
 use crate::types::Datum;
+use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use terrace_storage::heap::{CHAINED, DELETED, Heap};
 use terrace_storage::page::slotted;
 use terrace_storage::pool::Access;
-use terrace_storage::{DATA, ObjectId, PageId, Rid, Store};
+use terrace_storage::{DATA, ObjectId, PageId, Rid, Store, TxnId};
 
 /// Which rows count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum View {
-    /// Newest versions that are not deleted. After every loser is rolled back: the committed catalogue. In the only
+    /// Newest versions that are not deleted. Once no loser has changed any: the committed catalogue. In the only
     /// transaction that defines anything: its own.
     Newest,
     /// Deleted rows as well, as long as they are there, and half a definition: what rollback needs to find definitions
@@ -135,6 +136,20 @@ fn assemble_views(
         views.insert(view.name.clone(), Arc::new(view));
     }
     Ok(views)
+}
+
+/// Who wrote the newest versions of all definitions, deleted ones included.
+pub(crate) async fn writers(store: &Store) -> Result<FxHashSet<TxnId>> {
+    let mut writers = FxHashSet::default();
+    for object in system::ALL.into_iter().chain([roles::ROLES]) {
+        for page in store.space(DATA).pages(object, 0, usize::MAX) {
+            let pin = store.pool().fetch(PageId::new(DATA, page), Access::Sequential).await?;
+            Heap::read_page(&pin, |_, header, _| {
+                writers.insert(header.writer);
+            });
+        }
+    }
+    Ok(writers)
 }
 
 /// A row's newest version.

@@ -8,7 +8,7 @@ use crate::catalog::Catalog;
 use crate::database::Core;
 use crate::leaving;
 use crate::locks::{LockKey, LockMode, Owner, TxnState};
-use crate::status::OpenTxn;
+use crate::status::{OpenTxn, Stage};
 use crate::txn::Isolation;
 use std::sync::Arc;
 use terrace_storage::Lsn;
@@ -26,9 +26,11 @@ pub(crate) struct TxnResources {
     pub(crate) entry: Arc<OpenTxn>,
     /// The catalogue with this transaction's changes.
     pub(crate) catalog: Option<Arc<Catalog>>,
-    /// A background task owns this already. If it is dropped there, the executor is going down, and a restart finishes
-    /// the work.
+    /// A background task (or an opening) owns this already. If it is dropped there, the executor is going down, and a
+    /// restart finishes the work.
     pub(super) in_background: bool,
+    /// It has locked all tables, and nobody has looked which it has written (`losers`, invariant 3).
+    pub(super) to_survey: bool,
 }
 
 impl Drop for TxnResources {
@@ -57,13 +59,16 @@ impl TxnResources {
             entry,
             catalog: None,
             in_background: false,
+            to_survey: false,
         }
     }
 
     /// A transaction found active after a crash.
     pub(crate) fn of_loser(core: &Arc<Core>, writer: UndoWriter) -> TxnResources {
         let mut resources = TxnResources::new(core.clone(), None);
+        resources.in_background = true;
         resources.entry.has_id(writer.txn);
+        resources.entry.enter(Stage::RollingBack);
         resources.state = Some(core.active.enter(writer.txn, resources.owner));
         resources.writer = Some(writer);
         resources
@@ -81,6 +86,7 @@ impl TxnResources {
             entry: self.entry.clone(),
             catalog: self.catalog.take(),
             in_background: self.in_background,
+            to_survey: self.to_survey,
         }
     }
 

@@ -19,11 +19,13 @@ use crate::record::{Old, Record, is_chained};
 use crate::row::RowView;
 use crate::status::Stage;
 use crate::txn::LOG_EXTRA;
+use crate::txn::losers::{SLICE, left_to_restart};
 use crate::txn::resources::TxnResources;
 use crate::versions::{RowVersion, heap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use terrace_env::yield_now;
 use terrace_storage::heap::{CHAINED, Fragment, Heap, PinnedHeapPage, ROW_LOG, RowHeader, Spill, StoredRow};
 use terrace_storage::mtr::LogPermit;
 use terrace_storage::page::slotted;
@@ -46,27 +48,49 @@ impl Drop for Background {
 }
 
 impl TxnResources {
-    /// Tries for a while: a device may fail for a moment. Then the database stops, because what this transaction wrote
-    /// can neither stay nor go.
-    pub(super) fn rollback_in_background(mut self) {
+    pub(super) fn rollback_in_background(self) {
+        self.in_background_then(|_| {});
+    }
+
+    /// Undoes everything in a background task; `then` learns whether that was done.
+    pub(super) fn in_background_then(mut self, then: impl FnOnce(bool) + Send + 'static) {
         self.in_background = true;
         let core = self.core.clone();
         core.background.fetch_add(1, Ordering::AcqRel);
         let background = Background(core.clone());
-        core.clone().store.spawn("rollback", async move {
+        core.store.spawn("rollback", async move {
             let _background = background;
-            let mut rest = FIRST_REST;
-            for attempt in 1.. {
-                let Err(e) = self.try_rollback().await else { return };
-                let lasting = self.core.store.failure().is_some() || e.state.0 == "XX001";
-                if lasting || attempt == ATTEMPTS {
-                    return self.give_up(&e);
-                }
-                tracing::error!("a transaction could not be rolled back, which is tried again in {rest:?}: {e}");
-                core.env.sleep(rest).await;
-                rest *= 2;
-            }
+            then(self.keep_trying().await);
         });
+    }
+
+    /// Tries for a while: a device may fail for a moment. Then the database stops, because what this transaction wrote
+    /// can neither stay nor go. Answers whether it is undone.
+    async fn keep_trying(&mut self) -> bool {
+        let core = self.core.clone();
+        let mut rest = FIRST_REST;
+        for attempt in 1.. {
+            let Err(e) = self.try_rollback().await else { break };
+            if core.leaving.load(Ordering::Acquire) {
+                self.leave_to_restart();
+                return false;
+            }
+            let lasting = core.store.failure().is_some() || e.state.0 == "XX001";
+            if lasting || attempt == ATTEMPTS {
+                self.give_up(&e);
+                return false;
+            }
+            tracing::error!("a transaction could not be rolled back, which is tried again in {rest:?}: {e}");
+            core.env.sleep(rest).await;
+            rest *= 2;
+        }
+        true
+    }
+
+    /// The database closes: the next start goes on. The locks stay (`losers`, invariant 5).
+    fn leave_to_restart(&mut self) {
+        self.writer = None;
+        self.locks.clear();
     }
 
     /// Leaves the transaction active: its rows stay locked until a restart.
@@ -93,7 +117,7 @@ impl TxnResources {
         result
     }
 
-    /// The same while the database is being opened: an error ends the opening.
+    /// Undoes a loser while the database is being opened: an error ends the opening.
     pub(crate) async fn rollback_loser(mut self) -> Result<()> {
         let result = self.try_rollback().await;
         self.writer = None;
@@ -105,6 +129,7 @@ impl TxnResources {
             return Ok(());
         }
         self.entry.enter(Stage::RollingBack);
+        self.survey().await?;
         self.undo_to(UndoPtr::NONE).await?;
         let permit = self.core.cleanup.reserve(UndoSpace::log_bytes(0)).await?;
         let (_, history) = self.write_end(permit, TxnEnd::RolledBack);
@@ -120,10 +145,12 @@ impl TxnResources {
         let core = self.core.clone();
         let undo = core.cleanup.undo();
         // The definitions that the transaction has made or deleted are needed: their rows are undone too.
-        let mut catalog = match self.catalog {
-            Some(_) => Arc::new(Catalog::load(&core.cleanup, View::WithDeleted).await?),
-            None => core.catalog(),
+        let defines = self.catalog.is_some();
+        let mut catalog = match defines {
+            true => Arc::new(Catalog::load(&core.cleanup, View::WithDeleted).await?),
+            false => core.catalog(),
         };
+        let (mut turn, mut undone) = (None, 0);
         loop {
             let ptr = undo.position(writer);
             if ptr == target {
@@ -132,12 +159,26 @@ impl TxnResources {
             if ptr.is_none() {
                 return Err(EngineError::internal("the savepoint is not of this transaction"));
             }
+            if undone % SLICE == 0 {
+                // `losers`, invariant 6.
+                drop(turn.take());
+                if undone > 0 {
+                    yield_now().await;
+                }
+                if self.in_background {
+                    turn = Some(core.turns.acquire().await.expect("nobody closes the turns"));
+                }
+            }
+            undone += 1;
+            if self.in_background && core.leaving.load(Ordering::Acquire) {
+                return Err(left_to_restart());
+            }
             let record = undo.read(&core.cleanup, ptr).await?;
             if record.txn != writer.txn {
                 return Err(EngineError::damaged(format!("{ptr:?} is not a record of transaction {}", writer.txn.0)));
             }
             core.undo_record(writer, &catalog, ptr, &record).await?;
-            if matches!(Record::decode(&record.body)?, Record::Created(_)) {
+            if defines && matches!(Record::decode(&record.body)?, Record::Created(_)) {
                 // Its definition is undone by now: the older rows of an index's table have no entries to remove from
                 // pages that are freed.
                 catalog = Arc::new(Catalog::load(&core.cleanup, View::WithDeleted).await?);

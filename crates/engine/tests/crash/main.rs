@@ -18,6 +18,7 @@ mod faults;
 mod flash;
 mod flash_tune;
 mod foreign;
+mod losers;
 mod model;
 mod random;
 mod regressions;

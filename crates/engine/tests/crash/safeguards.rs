@@ -90,6 +90,19 @@ fn every_safeguard_of_transactions_is_missed() {
     all_are_missed(&removals, ran);
 }
 
+/// The same by crashes while losers are undone.
+fn met(safeguard: Safeguard) -> Option<String> {
+    with_shape(
+        |shape| (shape.safeguards, shape.disk) = (Safeguards::without(safeguard), Some(crate::losers::SLOW)),
+        || (0..60).find_map(|seed| failure(|| crate::losers::run(seed).map(drop)).map(|e| format!("seed {seed}, {e}"))),
+    )
+}
+
+#[test]
+fn every_safeguard_of_losers_is_missed() {
+    all_are_missed(&[Safeguard::LoserLocks], met);
+}
+
 #[test]
 fn every_safeguard_of_a_warm_restart_is_missed() {
     all_are_missed(&[Safeguard::ListedLsn, Safeguard::Lives, Safeguard::Noting], restarted);

@@ -82,16 +82,21 @@ pub(crate) fn run_clients(
     });
 }
 
-/// `check` finds nothing, and the contents are one of `states`. Returns which.
+/// `check` finds nothing, and the contents are one of `states`, before it (while losers are undone) and after it.
+/// Returns which.
 pub(crate) fn verify(world: &World, db: &Database, states: &[State]) -> Result<State, String> {
     let d = db.clone();
+    let was = world.sim.run(observe(db.clone())).map_err(|e| format!("reading failed: {e}"))?;
     let problems = world.sim.run(async move { d.check().await }).map_err(|e| format!("check failed: {e}"))?;
     if !problems.is_empty() {
         return Err(format!("check found: {}", problems.join("; ")));
     }
     let is = world.sim.run(observe(db.clone())).map_err(|e| format!("reading failed: {e}"))?;
     if states.contains(&is) {
-        return Ok(is);
+        return match difference(&is, &was) {
+            None => Ok(is),
+            Some(what) => Err(format!("contents were others before the check: {what}")),
+        };
     }
     let from_first = difference(&states[0], &is).unwrap_or_default();
     Err(format!("contents are none of {} possible states; from the first: {from_first}", states.len()))

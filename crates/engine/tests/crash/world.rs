@@ -31,10 +31,13 @@ pub(crate) struct Shape {
     pub(crate) torn_reads: bool,
     /// Nanoseconds of a read of the flash device.
     pub(crate) flash_read: u64,
+    /// Nanoseconds of a transfer of the devices for data and undo; `None`: as fast as the others.
+    pub(crate) disk: Option<u64>,
     pub(crate) safeguards: Safeguards,
 }
 
-const PLAIN: Shape = Shape { page_size: 4096, torn_reads: false, flash_read: READ, safeguards: Safeguards::all() };
+const PLAIN: Shape =
+    Shape { page_size: 4096, torn_reads: false, flash_read: READ, disk: None, safeguards: Safeguards::all() };
 
 thread_local! {
     static SHAPE: Cell<Shape> = const { Cell::new(PLAIN) };
@@ -100,7 +103,10 @@ impl World {
             let guarantees = Guarantees { atomic_write: 512, capacity: u64::MAX };
             let image = images.next().expect("an image for each device");
             let read = if name == NAMES[FLASH] { SHAPE.get().flash_read } else { READ };
-            let model = LatencyModel { read: Cost::new(read, 0), ..MODEL };
+            let model = match SHAPE.get().disk.filter(|_| [NAMES[DATA], NAMES[UNDO]].contains(&name)) {
+                Some(nanos) => LatencyModel { read: Cost::new(nanos, 0), write: Cost::new(nanos, 0), ..MODEL },
+                None => LatencyModel { read: Cost::new(read, 0), ..MODEL },
+            };
             let latency = Arc::new(Latency::new(model, Arc::new(EnvTimer(sim.env()))));
             let device = recorder.device(name, guarantees, image).with_latency(latency);
             Arc::new(if SHAPE.get().torn_reads { device.with_torn_reads(seed) } else { device })

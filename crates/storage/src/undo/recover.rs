@@ -4,6 +4,7 @@ use super::format::{Begin, ExtentEntry, Layout, SlotEntry, StoredState, TailStat
 use super::*;
 use crate::bytes::{U32, front};
 use futures::StreamExt;
+use terrace_env::yield_now;
 
 /// Tail pages read at once.
 const IN_FLIGHT: usize = 16;
@@ -81,6 +82,60 @@ impl UndoSpace {
             }
         }
         Ok((losers, Unread(unread)))
+    }
+
+    /// Shows what a transaction found after a crash has written: the body of every record from its first to the page of
+    /// the last that is not undone. Some may be undone already. Reads these pages once, many at a time. `each` says
+    /// whether to go on.
+    pub async fn survey(
+        &self,
+        st: &Store,
+        writer: &UndoWriter,
+        mut each: impl FnMut(&[u8]) -> bool + Send,
+    ) -> Result<()> {
+        for (first, end) in self.written(st, writer)? {
+            let mut ahead = first;
+            for no in first..end {
+                if no == ahead {
+                    let count = (end - no).min(st.config().read_ahead.max(1) as u32);
+                    st.pool().prefetch(UNDO, no, count).await;
+                    yield_now().await;
+                    ahead = no + count;
+                }
+                let pin = st.pool().fetch(PageId::new(UNDO, no), Access::Sequential).await?;
+                let page = pin.read();
+                let records = (0..slotted::slot_count(&page)).filter_map(|at| slotted::cell(&page, at));
+                let mut own = records.filter_map(format::decode_record).filter(|record| record.txn == writer.txn);
+                if !own.all(|record| each(&record.body)) {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The pages of these records: first and end of each run of neighbours.
+    fn written(&self, st: &Store, writer: &UndoWriter) -> Result<Vec<(u32, u32)>> {
+        if writer.top.is_none() {
+            return Ok(Vec::new());
+        }
+        let per_extent = Layout { page_size: st.pool().page_size() }.pages_per_extent();
+        let (begin, top) = (writer.begin.page(), writer.top.page());
+        let inner = self.inner.lock();
+        let extents = &inner.slots[writer.slot as usize].extents;
+        let place = |page: u32| extents.iter().position(|extent| *extent == page / per_extent);
+        let (Some(from), Some(to)) = (place(begin), place(top)) else {
+            return Err(StorageError::Damaged(format!(
+                "undo segment {}: pages {begin} to {top} of {:?} are not in its extents",
+                writer.slot, writer.txn
+            )));
+        };
+        let run = |extent: &u32| {
+            let (first, end) = (extent * per_extent, (extent + 1) * per_extent);
+            let first = if begin / per_extent == *extent { begin } else { first };
+            (first, if top / per_extent == *extent { top + 1 } else { end })
+        };
+        Ok(extents.range(from..to + 1).map(run).collect())
     }
 
     pub(super) async fn read_begin(&self, st: &Store, ptr: UndoPtr) -> Result<Begin> {

@@ -16,7 +16,7 @@ pub(crate) fn opened(report: &OpenReport) {
     } else {
         say!(
             "recovered in {took}: read the log from {} to {} ({} in {} batches; {} page changes repeated, {} pages to \
-             be redone when they are read), restored {} torn pages, rolled back {} unfinished transactions",
+             be redone when they are read), restored {} torn pages, found {} unfinished transactions",
             storage.redo_from,
             storage.redo_to,
             bytes(storage.bytes),
@@ -24,7 +24,7 @@ pub(crate) fn opened(report: &OpenReport) {
             storage.pages_redone,
             storage.pages_waiting,
             storage.torn_pages_restored,
-            report.losers_rolled_back
+            report.losers_rolled_back + report.losers_left
         );
     }
 }

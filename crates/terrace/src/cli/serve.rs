@@ -116,19 +116,23 @@ async fn serve_at(instance: Instance, door: Door, signals: StopSignals) -> Resul
         return Err(crate::cli::restart::restart(&dir, listen, &error, served));
     }
     let mode = asked.as_ref().and_then(|asked| asked.mode).unwrap_or_else(|| instance.stop_mode());
-    let (env, store) = (instance.env.clone(), instance.database.store().clone());
+    let (env, database) = (instance.env.clone(), instance.database.clone());
+    let left = move || (database.store().pages_to_write(), database.rollbacks_left());
     match mode {
-        StopMode::Fast => say!("leaving {} changed pages to the flash tier and the log ...", store.pages_to_write()),
+        StopMode::Fast => say!("leaving {} changed pages to the flash tier and the log ...", left().0),
         StopMode::Clean => say!("writing everything home ..."),
     }
     let mut asked = asked;
     let progress = async {
         loop {
             env.sleep(PROGRESS).await;
-            let left = store.pages_to_write();
-            say!("{left} pages are left");
+            let (pages, rollbacks) = left();
+            match rollbacks {
+                0 => say!("{pages} pages are left"),
+                _ => say!("{pages} pages are left, and {rollbacks} transactions to roll back"),
+            }
             if let Some(asked) = &mut asked {
-                asked.tell(left).await;
+                asked.tell(pages).await;
             }
         }
     };
