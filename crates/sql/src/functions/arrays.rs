@@ -51,7 +51,10 @@ pub(crate) fn of_char(call: &mut ScalarFunction, schema: &DFSchema) -> Result<()
     let Some(Membership { name, negated, .. }) = (call.func.inner().as_ref() as &dyn Any).downcast_ref() else {
         return Ok(());
     };
-    if let Some(DataType::Char(_)) = field_type(call.args[1].to_field(schema)?.1.as_ref()) {
+    // Of another number of arguments there is none, which is said where the function is chosen.
+    if let [_, items] = call.args.as_slice()
+        && let Some(DataType::Char(_)) = field_type(items.to_field(schema)?.1.as_ref())
+    {
         let signature = Signature::any(2, Volatility::Immutable);
         let membership = Membership { name, negated: *negated, of_char: true, signature };
         call.func = Arc::new(ScalarUDF::from(membership));

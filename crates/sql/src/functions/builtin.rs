@@ -40,7 +40,7 @@ mod regex;
 mod text;
 mod times;
 
-pub(crate) use known::{is_known_aggregate, is_known_function, is_known_window};
+pub(crate) use known::{is_known_aggregate, is_known_function, window_arguments};
 
 /// A name, and the functions that have it.
 #[derive(Debug)]

@@ -272,7 +272,8 @@ pub(crate) fn refuse_texts(call: &mut ScalarFunction, schema: &DFSchema) -> Resu
     };
     let of_extract = matches!(kind, Kind::Extract(_));
     let shown = if of_extract { "pg_catalog.extract" } else { name };
-    let times = &mut call.args[first..];
+    // With fewer arguments it does not exist, which is said where the function is chosen.
+    let Some(times @ [_, ..]) = call.args.get_mut(first..) else { return Ok(()) };
     let is_text = |arg: &Expr| -> Result<bool> { Ok(!is_open(arg) && arg.get_type(schema)? == ArrowType::Utf8) };
     for arg in times.iter() {
         if is_text(arg)? {

@@ -155,7 +155,7 @@ impl Planner<'_> {
     }
 
     pub(crate) fn window(&self, name: &str) -> Option<Arc<WindowUDF>> {
-        builtin::is_known_window(name).then(|| self.state.window_functions().get(name).cloned())?
+        builtin::window_arguments(name).and_then(|_| self.state.window_functions().get(name).cloned())
     }
 
     /// The table with the indexes that may be used.

@@ -6,6 +6,7 @@
 //! 3. What is wrong in DataFusion is told beside the rule, in a paragraph that begins with `Upstream:`.
 mod asking;
 mod chunks;
+mod common_expressions;
 mod common_types;
 mod cross_joins;
 mod expressions;
@@ -32,8 +33,9 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use std::sync::Arc;
 
-/// DataFusion's rules for logical plans, but those that [`held_filters`], [`lists_apart`] and [`cross_joins`] replace,
-/// and those for columns of structs, of which there are none. Each asks whether it may go on.
+/// DataFusion's rules for logical plans, but those that [`held_filters`], [`lists_apart`], [`cross_joins`] and
+/// [`common_expressions`] replace, and those for columns of structs, of which there are none. Each asks whether it may
+/// go on.
 pub(crate) fn logical() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let rules = Optimizer::new().rules.into_iter();
     let kept = rules.filter(|rule| !matches!(rule.name(), "extract_leaf_expressions" | "push_down_leaf_projections"));
@@ -41,6 +43,7 @@ pub(crate) fn logical() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         "push_down_filter" => Arc::new(held_filters::HeldFilters::default()) as Arc<dyn OptimizerRule + Send + Sync>,
         "simplify_expressions" => Arc::new(lists_apart::ListsApart::default()),
         "eliminate_cross_join" => Arc::new(cross_joins::CrossJoins::default()),
+        "common_sub_expression_eliminate" => Arc::new(common_expressions::CommonExpressions::default()),
         _ => rule,
     })
     .chain([Arc::new(listed::ListedItems) as Arc<dyn OptimizerRule + Send + Sync>])

@@ -6,6 +6,7 @@
 //! what answers something else (`regexp_instr` of six arguments, `make_time` and `current_time`, for there is no type
 //! time).
 use super::text::LIKE_PATTERN;
+use std::ops::RangeInclusive;
 
 /// Scalar functions.
 pub(crate) fn is_known_function(name: &str) -> bool {
@@ -79,19 +80,13 @@ pub(crate) fn is_known_aggregate(name: &str) -> bool {
     KNOWN.contains(&name)
 }
 
-pub(crate) fn is_known_window(name: &str) -> bool {
-    const KNOWN: &[&str] = &[
-        "row_number",
-        "rank",
-        "dense_rank",
-        "percent_rank",
-        "cume_dist",
-        "ntile",
-        "lag",
-        "lead",
-        "first_value",
-        "last_value",
-        "nth_value",
-    ];
-    KNOWN.contains(&name)
+/// How many arguments a window function takes; `None`: there is none of that name.
+pub(crate) fn window_arguments(name: &str) -> Option<RangeInclusive<usize>> {
+    Some(match name {
+        "row_number" | "rank" | "dense_rank" | "percent_rank" | "cume_dist" => 0..=0,
+        "ntile" | "first_value" | "last_value" => 1..=1,
+        "nth_value" => 2..=2,
+        "lag" | "lead" => 1..=3,
+        _ => return None,
+    })
 }

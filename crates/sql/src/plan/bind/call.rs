@@ -276,6 +276,10 @@ impl Binder<'_> {
             }
             _ => return self.unknown(name, call, at, scope),
         };
+        let of_window = matches!(function, WindowFunctionDefinition::WindowUDF(_));
+        if of_window && builtin::window_arguments(name).is_some_and(|takes| !takes.contains(&call.args.len())) {
+            return self.unknown(name, call, at, scope);
+        }
         match scope.clause.get() {
             Clause::Items | Clause::Order | Clause::DistinctOn => {}
             Clause::Window => return wrong(at, "42P20", "window function calls cannot be nested"),
@@ -290,7 +294,6 @@ impl Binder<'_> {
         if !call.order.is_empty() {
             return wrong(at, "0A000", "aggregate ORDER BY is not implemented for window functions");
         }
-        let of_window = matches!(function, WindowFunctionDefinition::WindowUDF(_));
         if !call.within.is_empty() || (of_window && (call.distinct || call.filter.is_some())) {
             return unsupported("this clause of a window function");
         }

@@ -4,14 +4,18 @@
 //!    grouping sets.
 //! 2. A volatile condition (`random() < 0.5`) stays in its place.
 //! 3. A column stands to the left of a constant that it is compared with.
+//! 4. A condition with EXISTS or a correlated subquery in it stays where it is until the next pass has made joins of
+//!    them. It has come there from above, in the place of a column of a derived table.
 //!
 //! Upstream: `PushDownFilter` moves a predicate below an `Aggregate` if all its columns are grouping columns. A
 //! predicate without columns (`HAVING false`, `2 = 1`, `(SELECT false)`) has none, so it always passes; below an
 //! aggregate without groups it turns "no row" into a row of an empty aggregate. Volatile predicates pass aggregates,
 //! windows, DISTINCT and joins for the same reason. `simplify_predicates`, which it calls, takes `3 = a` and `a = 3`
-//! for two values of a (no row is left), and of `a >= 3` and `3 < a` it may keep the first.
+//! for two values of a (no row is left), and of `a >= 3` and `3 < a` it may keep the first. The columns of the outer
+//! query in a subquery are not renamed as the condition moves on: `SELECT * FROM (SELECT EXISTS (SELECT 1 FROM u WHERE
+//! u.a = q.x) AS e FROM (SELECT a + 1 AS x FROM t) AS q) WHERE e` ends below q, where there is no q.x.
 use datafusion::common::Result;
-use datafusion::common::tree_node::Transformed;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{BinaryExpr, Expr, Filter, LogicalPlan};
 use datafusion::optimizer::push_down_filter::PushDownFilter;
@@ -40,24 +44,27 @@ impl OptimizerRule for HeldFilters {
         let LogicalPlan::Filter(filter) = plan else { return self.inner.rewrite(plan, config) };
         // Filters on filters would be merged and then pushed at once.
         let mut input = &filter.input;
-        let mut volatile = filter.predicate.is_volatile();
+        let mut held = stays(&filter.predicate)?;
         let mut several = false;
         while let LogicalPlan::Filter(below) = input.as_ref() {
             several = true;
-            volatile |= below.predicate.is_volatile();
+            held |= stays(&below.predicate)?;
             input = &below.input;
         }
         let blocked = is_barrier(input);
         let input = input.clone();
         let predicates = predicates(filter);
-        if !blocked && !volatile {
+        if !blocked && !held {
             return self.inner.rewrite(filtered(predicates, Arc::unwrap_or_clone(input)), config);
         }
         if blocked {
             let plan = filtered(predicates, input.as_ref().clone());
             return Ok(if several { Transformed::yes(plan) } else { Transformed::no(plan) });
         }
-        let (held, moving): (Vec<Expr>, Vec<Expr>) = predicates.into_iter().partition(Expr::is_volatile);
+        let (mut held, mut moving) = (vec![], vec![]);
+        for predicate in predicates {
+            if stays(&predicate)? { held.push(predicate) } else { moving.push(predicate) }
+        }
         if moving.is_empty() {
             let plan = filtered(held, input.as_ref().clone());
             return Ok(if several { Transformed::yes(plan) } else { Transformed::no(plan) });
@@ -76,6 +83,16 @@ impl OptimizerRule for HeldFilters {
             })
         })
     }
+}
+
+/// Invariants 2 and 4.
+fn stays(predicate: &Expr) -> Result<bool> {
+    let asks = |expr: &Expr| match expr {
+        Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_) => true,
+        Expr::ScalarSubquery(subquery) => !subquery.outer_ref_columns.is_empty(),
+        _ => false,
+    };
+    Ok(predicate.is_volatile() || predicate.exists(|expr| Ok(asks(expr)))?)
 }
 
 /// Invariant 3.

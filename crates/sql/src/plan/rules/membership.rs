@@ -11,6 +11,8 @@
 //! 5. Memberships in ON of an inner join become a filter above the join. ON of an outer join may have those that need
 //!    no rewriting (IN of any value, NOT IN of a column); the rest is refused.
 //! 6. The value that is looked for has no membership in it: `(x IN (...)) IN (SELECT ...)` is refused.
+//! 7. Anywhere else a membership is a value, as in invariant 2: a condition on a column of a derived table takes the
+//!    column's expression with it when it moves down ([`super::held_filters`]).
 //!
 //! Upstream: `DecorrelatePredicateSubquery` plans NOT IN as a null-aware anti join whatever its condition is. Only a
 //! hash join on exactly one key honours that flag: with a literal on the left or another condition the join becomes a
@@ -21,6 +23,7 @@ use crate::error::{tunnel, unsupported};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ExprSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Case, Exists, InSubquery, SetComparison, SetQuantifier};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
     BinaryExpr, Expr, ExprSchemable, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, lit,
@@ -56,8 +59,36 @@ impl Memberships {
                 }
                 Ok(Transformed::yes(self.joined(join, asked)?))
             }
-            plan => Ok(Transformed::no(plan)),
+            plan => self.valued(plan),
         }
+    }
+
+    /// Invariant 7.
+    fn valued(&self, plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+        let mut found = false;
+        plan.apply_expressions(|expr| {
+            found |= has_membership(expr)?;
+            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+        let schema = match plan.inputs().as_slice() {
+            [input] if found => input.schema().clone(),
+            _ => return Ok(Transformed::no(plan)),
+        };
+        let scope = Scope { names: self, schema: &schema };
+        let names = NamePreserver::new(&plan);
+        let valued = |expr: Expr| {
+            if !has_membership(&expr)? {
+                return Ok(Transformed::no(expr));
+            }
+            check_values(&expr)?;
+            let name = names.save(&expr);
+            Ok(Transformed::yes(name.restore(scope.value(expr)?)))
+        };
+        plan.map_expressions(|expr| match expr {
+            // As in `Rewrite`: with a name of its own it would be no grouping set any more.
+            Expr::GroupingSet(_) => expr.map_children(&valued),
+            _ => valued(expr),
+        })
     }
 
     fn filtered(&self, predicate: Expr, input: Arc<LogicalPlan>) -> Result<LogicalPlan> {

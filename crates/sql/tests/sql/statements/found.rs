@@ -252,7 +252,6 @@ async fn n116_plans_that_are_lost_are_refused() {
         "SELECT coalesce(g, g), r.id FROM l FULL JOIN r USING (g, b) \
          WHERE date '2020-02-29' - l.id > timestamp '2021-03-31'",
         "SELECT lag(1) OVER (PARTITION BY (SELECT 1) ORDER BY 1) EXCEPT SELECT NULL::int",
-        "SELECT min(timestamp '1999-12-31') <= min(timestamptz '1999-12-31')",
         "UPDATE t SET a = c.id FROM c WHERE c.id = t.a RETURNING (SELECT a FROM t AS x)",
         "SELECT string_agg((SELECT '1' FROM t LIMIT 1), ',' ORDER BY (SELECT '1' FROM t LIMIT 1)) \
          FROM c GROUP BY GROUPING SETS ((), (coalesce(id, id)))",
@@ -320,4 +319,85 @@ async fn n121_distinct_rows_of_lateral() {
         &["1", "2", "3"],
     )
     .await;
+}
+
+/// A timestamp and a timestamptz of one moment were one constant, and what was made of them had the first one's type.
+#[tokio::test]
+async fn n122_timestamps_with_and_without_a_zone() {
+    let mut c = tables().await;
+    let both = |template: &str| {
+        let of = |constant: &str| template.replace("{}", constant);
+        let of = [of("timestamptz '2020-01-01 00:00:00+00'"), of("timestamp '2020-01-01 00:00:00'")];
+        (of.join(", "), of[1].clone() + ", " + &of[0])
+    };
+    for (template, rows) in [("min({})::text", 1), ("(CASE WHEN id > 0 THEN {} END)::text", 3)] {
+        let (first, second) = both(template);
+        let row = "2020-01-01 00:00:00+00|2020-01-01 00:00:00";
+        c.rows(&format!("SELECT {first} FROM c"), &vec![row; rows]).await;
+        let row = "2020-01-01 00:00:00|2020-01-01 00:00:00+00";
+        c.rows(&format!("SELECT {second} FROM c"), &vec![row; rows]).await;
+    }
+    let windows = both("(max({}) OVER ())::text").0;
+    c.rows(&format!("SELECT {windows} FROM c LIMIT 1"), &["2020-01-01 00:00:00+00|2020-01-01 00:00:00"]).await;
+    c.rows("SELECT min(timestamp '1999-12-31') <= min(timestamptz '1999-12-31')", &["true"]).await;
+    let grouped = both("CASE WHEN id > 0 THEN {} END").0;
+    let query = format!("SELECT count(*) FROM c GROUP BY {grouped}");
+    c.rows(&query, &["3"]).await;
+}
+
+/// A condition on what a derived table says of a membership took NULL for true.
+#[tokio::test]
+async fn n123_memberships_of_derived_tables() {
+    let mut c = tables().await;
+    let derived = |value: &str| format!("(SELECT {value} AS e, id AS i FROM c) AS q");
+    for (value, when_true, when_null) in [
+        ("1 NOT IN (SELECT NULL::int)", &[] as &[&str], &["1", "2", "3"] as &[&str]),
+        ("NULL::int NOT IN (SELECT a FROM t)", &[], &["1", "2", "3"]),
+        ("id NOT IN (SELECT cid FROM t)", &[], &["2"]),
+        ("u NOT IN (SELECT 20)", &["1"], &["3"]),
+        ("id IN (SELECT cid FROM t)", &["1", "3"], &["2"]),
+        ("id > ALL (SELECT cid FROM t WHERE a < 3)", &["2", "3"], &[]),
+        ("id <> ALL (SELECT a FROM t WHERE t.cid = c.id)", &["2"], &[]),
+    ] {
+        let from = derived(value);
+        c.rows(&format!("SELECT i FROM {from} WHERE e ORDER BY 1"), when_true).await;
+        c.rows(&format!("SELECT i FROM {from} WHERE e IS NULL ORDER BY 1"), when_null).await;
+        c.rows(&format!("SELECT i FROM {from} JOIN t ON t.a = 1 AND e ORDER BY 1"), when_true).await;
+        c.fails(&format!("SELECT e FROM {from}"), "0A000").await;
+    }
+    c.ok(&format!("DELETE FROM t USING {} WHERE e", derived("1 NOT IN (SELECT NULL::int)")), "DELETE 0").await;
+}
+
+/// A condition with EXISTS went further down than the columns that it names.
+#[tokio::test]
+async fn n124_subqueries_of_derived_tables() {
+    let mut c = tables().await;
+    let inner = "(SELECT id + 1 AS x FROM c) AS q";
+    for (value, with, without) in [
+        ("EXISTS (SELECT 1 FROM t WHERE t.cid = q.x)", &["3"] as &[&str], &["2", "4"] as &[&str]),
+        ("q.x > ANY (SELECT a FROM t WHERE a >= q.x - 1)", &["2", "3", "4"], &[]),
+        ("(SELECT count(*) FROM t WHERE t.cid = q.x) > 0", &["3"], &["2", "4"]),
+    ] {
+        let from = format!("(SELECT {value} AS e, q.x FROM {inner}) AS p");
+        c.rows(&format!("SELECT x FROM {from} WHERE e ORDER BY 1"), with).await;
+        c.rows(&format!("SELECT x FROM {from} WHERE NOT e ORDER BY 1"), without).await;
+        let joined = format!("SELECT x FROM (SELECT {value} AS e, q.x FROM {inner} LEFT JOIN t ON t.a = q.x) AS p");
+        c.rows(&format!("{joined} WHERE e ORDER BY 1"), with).await;
+    }
+}
+
+/// Functions with too few arguments met a defect (XX000), or had a default of their own.
+#[tokio::test]
+async fn n125_too_few_arguments() {
+    let mut c = client().await;
+    let times =
+        ["date_trunc()", "date_trunc('day')", "date_part()", "date_part('day')", "date_bin()", "date_bin('1 day')"];
+    let windows = ["first_value", "last_value", "nth_value", "lag", "lead", "ntile"];
+    let windows = windows.map(|name| format!("{name}() OVER ()"));
+    let more =
+        ["first_value(1, 2) OVER ()", "nth_value(1) OVER ()", "row_number(1) OVER ()", "lag(1, 1, 1, 1) OVER ()"];
+    let internal = ["equals_any()", "equals_any(1)", "differs_from_all(NULL)", "equals_any(1, ARRAY[1], 1)"];
+    for call in times.into_iter().chain(windows.iter().map(String::as_str)).chain(more).chain(internal) {
+        c.fails(&format!("SELECT {call}"), "42883").await;
+    }
 }

@@ -1,0 +1,62 @@
+//! What is not to be computed once for all who ask: constants that only look alike, and EXISTS.
+//!
+//! 1. DataFusion's `common_sub_expression_eliminate` is not run on a plan in which constants of timestamp and
+//!    timestamptz have one value, or are both NULL.
+//! 2. It is not run on a plan with EXISTS or IN (SELECT ...) either. The next pass makes joins of those in filters
+//!    ([`super::held_filters`]), if they are still there.
+//!
+//! Upstream: `ScalarValue::TimestampMicrosecond` is compared without its time zone. So `min(timestamptz '2020-01-01
+//! 00:00:00+00')` and `min(timestamp '2020-01-01 00:00:00')` are one common expression, of the first one's type.
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::optimizer::common_subexpr_eliminate::CommonSubexprEliminate;
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use std::collections::HashSet;
+
+/// [`CommonSubexprEliminate`], except on such plans.
+#[derive(Debug, Default)]
+pub(crate) struct CommonExpressions {
+    inner: CommonSubexprEliminate,
+}
+
+impl OptimizerRule for CommonExpressions {
+    fn name(&self) -> &str {
+        "common_sub_expression_eliminate"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.inner.apply_order()
+    }
+
+    fn supports_rewrite(&self) -> bool {
+        true
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        if must_not_merge(&plan)? { Ok(Transformed::no(plan)) } else { self.inner.rewrite(plan, config) }
+    }
+}
+
+fn must_not_merge(plan: &LogicalPlan) -> Result<bool> {
+    // Microseconds, without a zone and with one.
+    let mut seen: [HashSet<Option<i64>>; 2] = Default::default();
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                match expr {
+                    Expr::Literal(ScalarValue::TimestampMicrosecond(micros, zone), _) => {
+                        let zoned = usize::from(zone.is_some());
+                        seen[zoned].insert(*micros);
+                        found |= seen[1 - zoned].contains(micros);
+                    }
+                    Expr::Exists(_) | Expr::InSubquery(_) => found = true,
+                    _ => {}
+                }
+                Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+            })
+        })
+    })?;
+    Ok(found)
+}
