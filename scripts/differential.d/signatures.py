@@ -70,7 +70,10 @@ def numbers():
         for right in NUMBERS:
             weight = 2 if left == right else 0.25
             add(wider(left, right), "({} {} {})", left, "|+|-|*", right, weight=weight)
-            add(wider(left, right), "({} / nullif({}, 0))", left, right, weight=weight / 3)
+            result = wider(left, right)
+            # A quotient has 18 digits behind the point (docs/postgresql.md, Types): one that is smaller is 0.
+            quotient = "round({} / nullif({}, 0), 18)" if result == "numeric" else "({} / nullif({}, 0))"
+            add(result, quotient, left, right, weight=weight / 3)
             if "float" not in left + right:
                 add(wider(left, right), "({} % nullif({}, 0))", exact(left), exact(right), weight=weight / 4)
     for kind in NUMBERS:

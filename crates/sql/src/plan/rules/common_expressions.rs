@@ -12,7 +12,7 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::common_subexpr_eliminate::CommonSubexprEliminate;
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 /// [`CommonSubexprEliminate`], except on such plans.
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ impl OptimizerRule for CommonExpressions {
 
 fn must_not_merge(plan: &LogicalPlan) -> Result<bool> {
     // Microseconds, without a zone and with one.
-    let mut seen: [HashSet<Option<i64>>; 2] = Default::default();
+    let mut seen: [BTreeSet<Option<i64>>; 2] = Default::default();
     let mut found = false;
     plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {
