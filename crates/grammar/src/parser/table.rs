@@ -41,23 +41,14 @@ impl Parser<'_> {
             self.list(|parser| parser.table_element(&mut table))?;
         }
         self.expect(Kind::RightParen)?;
-        self.table_tail(&mut table)?;
+        table.storage = self.table_tail()?;
         Ok(Statement::CreateTable(Box::new(table)))
     }
 
     /// `(a, b) AS SELECT ... WITH NO DATA`.
     fn create_table_as(&mut self, at: At, if_not_exists: bool, name: Name) -> Result<Statement> {
         let columns = if self.at(Kind::LeftParen) { self.list_in_parens(Self::ident)? } else { vec![] };
-        let mut options = CreateTable {
-            at,
-            if_not_exists,
-            name,
-            columns: vec![],
-            constraints: vec![],
-            likes: vec![],
-            storage: vec![],
-        };
-        self.table_options(&mut options)?;
+        let storage = self.table_options()?;
         let as_at = self.expect_word(K::As)?;
         if self.at_word(K::Execute) {
             return self.refuse_rest(as_at, "CREATE TABLE AS EXECUTE", None);
@@ -71,7 +62,6 @@ impl Parser<'_> {
             with_data = !self.eat_word(K::No);
             self.expect_word(K::Data)?;
         }
-        let CreateTable { name, storage, .. } = options;
         Ok(Statement::CreateTableAs(Box::new(CreateTableAs {
             at,
             if_not_exists,
@@ -168,7 +158,7 @@ impl Parser<'_> {
     }
 
     /// What follows the columns.
-    fn table_tail(&mut self, table: &mut CreateTable) -> Result<()> {
+    fn table_tail(&mut self) -> Result<Vec<StorageOption>> {
         let at = self.place();
         if self.eat_word(K::Inherits) {
             self.list_in_parens(Self::relation_name)?;
@@ -181,11 +171,12 @@ impl Parser<'_> {
             self.list_in_parens(Self::index_element)?;
             self.refuse(at, "PARTITION BY");
         }
-        self.table_options(table)
+        self.table_options()
     }
 
     /// How a table is stored.
-    fn table_options(&mut self, table: &mut CreateTable) -> Result<()> {
+    fn table_options(&mut self) -> Result<Vec<StorageOption>> {
+        let mut storage = vec![];
         let at = self.place();
         if self.eat_word(K::Using) {
             self.ident()?;
@@ -194,7 +185,7 @@ impl Parser<'_> {
         if self.eat_word(K::Without) {
             self.expect_word(K::Oids)?;
         } else if self.eat_word(K::With) {
-            table.storage = self.storage()?;
+            storage = self.storage()?;
         }
         let at = self.place();
         if self.eat_words(&[K::On, K::Commit]) {
@@ -208,7 +199,8 @@ impl Parser<'_> {
             }
             self.refuse(at, "ON COMMIT");
         }
-        self.maybe_tablespace()
+        self.maybe_tablespace()?;
+        Ok(storage)
     }
 
     pub(super) fn maybe_tablespace(&mut self) -> Result<()> {

@@ -2,8 +2,7 @@
 //!
 //! 1. A view is defined under the lock of definitions: what it reads stays as it is until the definition is there.
 //! 2. What is kept is the query's text, with each `*` written out, and around it the names of columns that were given.
-//!    It is bound again before it is kept, and must then
-//!    have the same columns.
+//!    It is bound again before it is kept, and must then have the same columns and read the same.
 //! 3. CASCADE drops views before what they read.
 use crate::error::unsupported;
 use crate::parse;
