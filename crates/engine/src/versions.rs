@@ -135,7 +135,8 @@ impl Core {
         let mut row = row;
         loop {
             let header = row.header;
-            let found = self.visible_before(snapshot, own, table, rid, row).await;
+            // Boxed: every reader's state would have room for it, and most rows are visible as they are stored.
+            let found = Box::pin(self.visible_before(snapshot, own, table, rid, row)).await;
             let Err(error) = found else { return found };
             // Its writer may have undone it, and with it the chains that its own older versions had.
             row = match self.stored(rid).await? {

@@ -493,7 +493,7 @@ impl Session {
         }
         if self.shared.block() == Block::None {
             // Rows that nobody read to the end left their transaction open.
-            self.shared.commit().await?;
+            Box::pin(self.shared.commit()).await?;
         }
         if self.shared.settings.lock().read_only() {
             refuse_write(tree.statement())?;
@@ -631,7 +631,7 @@ impl Session {
             return Ok(());
         }
         let open = self.transaction().await;
-        let committed = self.shared.commit().await;
+        let committed = Box::pin(self.shared.commit()).await;
         self.end_cursors(open.filter(|_| committed.is_ok()));
         committed
     }

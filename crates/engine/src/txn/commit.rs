@@ -35,7 +35,7 @@ impl Txn {
         if self.has_noted()
             && let Err(error) = Box::pin(self.check_noted()).await
         {
-            self.rollback().await?;
+            Box::pin(self.rollback()).await?; // Boxed: its state is large, and commits seldom fail.
             return Err(error);
         }
         let has_written = self.has_written();

@@ -144,7 +144,7 @@ impl Txn {
         drop(turns);
         let (before, after) = (old.view(table), row.view(table));
         for index in table.indexes.iter().filter(|i| key_changed(&i.columns, before, after)) {
-            self.add_entry(table, index, &row.0, rid).await?;
+            Box::pin(self.add_entry(table, index, &row.0, rid)).await?; // Few updates change a key.
         }
         self.tally.count(table.oid).updated += 1;
         if concerns_foreign_keys(table, before, after) {

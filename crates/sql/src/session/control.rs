@@ -128,7 +128,10 @@ impl Session {
         let commits = commits && held.is_ok();
         let committing = if commits { self.transaction().await } else { None };
         self.close_cursors_but_of(committing);
-        let result = if commits { self.shared.commit().await } else { self.shared.rollback().await };
+        let result = match commits {
+            true => Box::pin(self.shared.commit()).await,
+            false => self.shared.rollback().await,
+        };
         self.end_cursors(committing.filter(|_| result.is_ok()));
         held.and(result)?;
         let outside = notice("25P01", "there is no transaction in progress");

@@ -56,7 +56,8 @@ impl Shared {
     /// A statement has succeeded: commits it, unless it is in a block.
     pub(crate) async fn succeed(&self) -> Result<()> {
         match self.block() {
-            Block::None => self.commit().await,
+            // Boxed: inside a block nobody commits here, and each statement's state would have room for it.
+            Block::None => Box::pin(self.commit()).await,
             _ => {
                 // An idle transaction holds no snapshot it does not need.
                 if let Some(txn) = &mut self.cell.lock().await.txn {
