@@ -11,7 +11,10 @@ mod session;
 mod steps;
 mod terminal;
 mod traffic;
+mod watch;
 
+#[cfg(test)]
+pub(crate) use media::VirtualTime;
 pub use session::Session;
 pub use steps::{Rig, Running, Work, ramp_up};
 pub use traffic::{REJECTED, Traffic};

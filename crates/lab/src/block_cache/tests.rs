@@ -1,29 +1,18 @@
 use super::index::{Index, Place, Record, Stream};
 use super::layout::{BLOCK, Layout};
 use super::*;
+use crate::machine::VirtualTime;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use std::pin::Pin;
 use terrace_device::fault::{Choice, FaultDevice, Recorder};
-use terrace_device::latency::{Cost, Latency, Model, Timer};
+use terrace_device::latency::{Cost, Latency, Model};
 use terrace_device::{Image, SECTOR};
-use terrace_env::{Nanos, Sim};
+use terrace_env::Sim;
 
 const BUCKET: u64 = 16 << 10;
 const SIZE: u64 = 64 * BUCKET;
 /// Of the disk.
 const BLOCKS: u64 = 1024;
-
-struct VirtualTime(Env);
-
-impl Timer for VirtualTime {
-    fn now(&self) -> u64 {
-        self.0.now().0
-    }
-    fn sleep_until(&self, nanos: u64) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        self.0.sleep_until(Nanos(nanos))
-    }
-}
 
 /// A disk and a flash device that are switched on.
 struct World {

@@ -89,7 +89,8 @@ pub fn case<W: Workload>(label: &str, machine: Machine, loading: &Arc<Loading<W>
 /// write`, and what [`sums`] adds; with a tier: `hit ratio` (of reads that
 /// memory missed, 0 to 1) and `dirty hits` (of the hits, those of pages newer there than on the disk, 0 to 1),
 /// `throttled reads`, what [`REJECTED`] names, `flash bytes` (a transaction), `dirty share` (of the frames); `lock
-/// share` (of the terminals' time, in waits for each other), `reads per transaction` (of the disk); `slowest`
+/// share` (of the terminals' time, in waits for each other), `reads per transaction` (of the disk), `index reads per
+/// transaction` (of these), `counted per operation` (of the disk, reads of index pages apart); `slowest`
 /// (transactions in the slowest stretch over the mean, stretches of [`ENOUGH`] transactions or more), `stretch`
 /// (seconds of one), `slowest by chance` (what it would be if transactions ended independently of each other). Of the
 /// whole run: `heat stock` and others of [`HEATED`] (of the accesses to a table's pages, the hottest 35%'s), `heat
@@ -126,6 +127,10 @@ pub fn numbers(measured: &Measured, machine: &Machine, run: Run, steady: f64) ->
     numbers.set("lock share", waited / (seconds * run.terminals as f64));
     let reads = traffic.iter().map(|t| t.data.reads).sum::<u64>() as f64;
     numbers.set("reads per transaction", reads / transactions.max(1.0));
+    let of_indexes = traffic.iter().map(|t| t.index_reads).sum::<u64>() as f64;
+    numbers.set("index reads per transaction", of_indexes / transactions.max(1.0));
+    let operations = reads - of_indexes + traffic.iter().map(|t| t.data.writes).sum::<u64>() as f64;
+    numbers.set("counted per operation", sum(|s| s.counted) / operations.max(1.0));
     for (table, name) in HEATED {
         if let Some(share) = measured.heat.of(table, HOT) {
             numbers.set(name, share);
@@ -264,6 +269,7 @@ pub(super) fn health_of(found: &mut Findings, results: &Results, of: &str, speci
     };
     for label in &labels {
         row(label, "reads per transaction", "disk reads per transaction", "", None);
+        row(label, "index reads per transaction", "of these, reads of index pages", "", None);
         row(label, "disk share", DISK_SHARE, "", None);
         row(label, "lock share", "share of the terminals' time in lock waits", "", None);
         for name in ["heat stock", "heat customer", "heat trade", "heat account", "heat all"] {

@@ -5,6 +5,7 @@
 //!    them. The flash has a device of its own.
 //! 3. After a crash a device holds what was synced, and of the rest what is chosen. The tier's device alone holds all
 //!    that was written: the tier never syncs it, and checks what it reads.
+use super::watch::Watched;
 use super::{Loaded, Machine};
 use crate::block_cache::{BlockCache, BlockCacheConfig, BlockCacheStats};
 use std::pin::Pin;
@@ -13,11 +14,12 @@ use terrace_device::emulate::{Emulator, Profile};
 use terrace_device::fault::{Choice, FaultDevice, Recorder};
 use terrace_device::latency::{Delay, LatencyDevice, Timer};
 use terrace_device::{Device, DeviceError, DeviceRef, DeviceStats, Guarantees, Image, MemoryDevice, Purpose, SECTOR};
-use terrace_engine::{EngineError, Result};
+use terrace_engine::{Database, EngineError, Result};
 use terrace_env::{Env, Nanos, Sim};
 use terrace_storage::{DeviceSet, StorageError};
 
-struct VirtualTime(Env);
+/// The simulation's clock, for the models of devices.
+pub(crate) struct VirtualTime(pub(crate) Env);
 
 impl Timer for VirtualTime {
     fn now(&self) -> u64 {
@@ -56,7 +58,8 @@ impl Media {
             Arc::new(Emulator::new(profile, Arc::new(VirtualTime(sim.env()))))
         };
         let recorder = Recorder::new(false);
-        let (data, log) = (emulator(&machine.data), emulator(&machine.log));
+        let watched = Arc::new(Watched::new(emulator(&machine.data)));
+        let (data, log): (Arc<dyn Delay>, _) = (watched.clone(), emulator(&machine.log));
         let device = |at: usize, delay: &Arc<dyn Delay>| {
             let atomic_write = if [DATA, UNDO].contains(&at) { machine.whole() } else { SECTOR };
             let guarantees = Guarantees { atomic_write, capacity: u64::MAX };
@@ -77,7 +80,7 @@ impl Media {
                 Flash::Cache(flash, cache.map_err(failed)?)
             }
         };
-        Ok(Devices { recorder, five, flash })
+        Ok(Devices { recorder, five, watched, flash })
     }
 }
 
@@ -116,6 +119,8 @@ enum Flash {
 pub(super) struct Devices {
     recorder: Arc<Recorder>,
     five: [Arc<FaultDevice>; 5],
+    /// Of the disk.
+    watched: Arc<Watched>,
     flash: Flash,
 }
 
@@ -157,6 +162,11 @@ impl Devices {
     /// Transfers of the disk, whoever asked for them.
     pub(super) fn data(&self) -> DeviceStats {
         Device::stats(&*self.five[DATA])
+    }
+
+    /// Of the disk's reads, those of index pages.
+    pub(super) fn index_reads(&self, database: &Database) -> u64 {
+        self.watched.index_reads(database)
     }
 
     pub(super) fn log(&self) -> DeviceStats {

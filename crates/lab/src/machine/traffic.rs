@@ -11,6 +11,8 @@ pub struct Traffic {
     /// Seconds since the run began, at the window's end.
     pub at: f64,
     pub data: DeviceStats,
+    /// Of the disk's reads, those of index pages.
+    pub index_reads: u64,
     pub log: DeviceStats,
     pub flash: DeviceStats,
     /// Reads that the tier served, and those that it did not.
@@ -58,6 +60,7 @@ impl Traffic {
         let mut traffic = Traffic {
             at: 0.0,
             data: devices.data(),
+            index_reads: devices.index_reads(database),
             log: devices.log(),
             flash: devices.flash(),
             tier_hits: tier(|t| t.hits),
@@ -85,6 +88,7 @@ impl Traffic {
         Traffic {
             at,
             data: difference(self.data, before.data),
+            index_reads: self.index_reads - before.index_reads,
             log: difference(self.log, before.log),
             flash: difference(self.flash, before.flash),
             tier_hits: self.tier_hits - before.tier_hits,
