@@ -6,6 +6,7 @@
 //! 2. A commit whose log flush failed has an unknown outcome. It stays active for ever, and the database stops (58030).
 //! 3. A database counts as created when all of it is home. A crash before that leaves files that opening refuses and
 //!    creating overwrites.
+use crate::advisory::Advisory;
 use crate::catalog::{Catalog, Table};
 use crate::error::{EngineError, Result};
 use crate::histories::Histories;
@@ -353,6 +354,11 @@ impl Database {
 
     pub fn begin(&self, isolation: Isolation) -> Txn {
         Txn::new(self.0.clone(), isolation)
+    }
+
+    /// For the advisory locks of one session.
+    pub fn advisory(&self) -> Arc<Advisory> {
+        Advisory::new(self.0.clone())
     }
 
     /// Verifies pages, trees, heaps, undo, and that indexes and rows agree. Returns the problems found. Waits for

@@ -164,6 +164,10 @@ impl EngineError {
         EngineError::new("53200", format!("out of memory for row locks: {limit} rows are locked without being changed"))
             .with_hint("Lock fewer rows in one transaction, or update them.")
     }
+    pub(crate) fn too_many_advisory_locks(limit: usize) -> EngineError {
+        EngineError::new("53200", format!("out of shared memory: there are {limit} advisory locks already"))
+            .with_hint("Release some with pg_advisory_unlock, or end transactions that have some.")
+    }
     pub(crate) fn snapshot_too_old() -> EngineError {
         EngineError::new("72000", "snapshot too old")
             .with_hint("Run the transaction again, or raise the limits on undo.")

@@ -2,6 +2,7 @@
 //!
 //! In: typed rows and keys. Out: rows, versions, errors with SQLSTATE. Never: SQL, devices.
 
+pub mod advisory;
 pub mod catalog;
 mod check;
 pub mod database;

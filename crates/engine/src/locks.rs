@@ -1,5 +1,6 @@
 //! Locks, and the wait-for graph. There are locks on tables and on rows that are locked without being changed (held to
-//! the end of the transaction), and turns on rows (held while one waiter becomes the writer).
+//! the end of the transaction), turns on rows (held while one waiter becomes the writer), and locks on numbers
+//! ([`crate::advisory`]).
 //!
 //! 1. Each lock's queue is first come, first served among modes that conflict. Only a holder that asks for a stronger
 //!    mode goes to the front. A transaction never waits for a mode that does not conflict with its own, so every wait
@@ -15,6 +16,10 @@
 //! 6. A lock of a row's key (`AccessShare`) may be granted while the row's writer is active, if the writer has left the
 //!    key as it is. So a writer looks for such locks also when it writes its own row again, if it changes the key then.
 //!    Other locks of its own row are those of transactions that wait for it: it passes them by.
+//! 7. Advisory locks are a session's, under an owner of its own. While its transaction is open, the session waits as
+//!    that transaction, and who waits for the session waits for that transaction (`Inner::stand_in`). So a cycle
+//!    through locks of both kinds is found. A session has each mode of an advisory lock by itself, and once.
+use crate::advisory::AdvisoryKey;
 use crate::error::{EngineError, Result};
 use futures::future::{Either, select};
 use parking_lot::Mutex;
@@ -73,6 +78,9 @@ pub(crate) struct Owner(pub(crate) u64);
 /// Rows that may be locked without being changed, by all transactions together: each takes about 200 bytes.
 const MAX_ROW_LOCKS: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 
+/// Advisory locks of all sessions together, of about the same size.
+const MAX_ADVISORY_LOCKS: usize = if cfg!(test) { 1 << 6 } else { 1 << 20 };
+
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum LockKey {
     Table(ObjectId),
@@ -83,6 +91,7 @@ pub(crate) enum LockKey {
     /// The keys of a table that foreign keys refer to, in place of locks of very many rows' keys (`Share`). Who takes a
     /// key away has it, too (`RowExclusive`).
     Keys(ObjectId),
+    Advisory(AdvisoryKey),
 }
 
 /// A writing transaction, for those who wait for its end.
@@ -108,6 +117,8 @@ impl TxnState {
 
 struct Waiter {
     owner: Owner,
+    /// Under which the wait is in the books (invariant 7).
+    waits_as: Owner,
     mode: LockMode,
     granted: Arc<Notify>,
 }
@@ -130,6 +141,10 @@ struct Inner {
     /// With the time since when.
     waits: FxHashMap<Owner, (Wait, Nanos)>,
     explicit: Arc<AtomicUsize>,
+    /// Advisory locks in `locks`.
+    advisory: usize,
+    /// The numbers of the open transactions (0: none) of sessions that use advisory locks.
+    sessions: FxHashMap<Owner, Arc<AtomicU64>>,
 }
 
 pub(crate) struct Locks {
@@ -186,20 +201,29 @@ impl Lock {
     fn holds(&self, owner: Owner) -> bool {
         self.granted.iter().any(|(o, _)| *o == owner)
     }
-    fn covers(&self, owner: Owner, mode: LockMode) -> bool {
-        self.granted.iter().any(|(o, m)| *o == owner && m.covers(mode))
+    fn covers(&self, owner: Owner, key: LockKey, mode: LockMode) -> bool {
+        let exactly = matches!(key, LockKey::Advisory(_));
+        self.granted.iter().any(|(o, m)| *o == owner && if exactly { *m == mode } else { m.covers(mode) })
     }
 }
 
 impl Inner {
     /// The lock, made where it is not there; 53200 where there are too many.
     fn entry(&mut self, key: LockKey) -> Result<&mut Lock> {
-        let explicit = matches!(key, LockKey::Explicit(..));
-        if explicit && !self.locks.contains_key(&key) {
-            if self.explicit.load(Ordering::Relaxed) >= MAX_ROW_LOCKS {
-                return Err(EngineError::too_many_row_locks(MAX_ROW_LOCKS));
+        match key {
+            LockKey::Explicit(..) if !self.locks.contains_key(&key) => {
+                if self.explicit.load(Ordering::Relaxed) >= MAX_ROW_LOCKS {
+                    return Err(EngineError::too_many_row_locks(MAX_ROW_LOCKS));
+                }
+                self.explicit.fetch_add(1, Ordering::SeqCst);
             }
-            self.explicit.fetch_add(1, Ordering::SeqCst);
+            LockKey::Advisory(_) if !self.locks.contains_key(&key) => {
+                if self.advisory >= MAX_ADVISORY_LOCKS {
+                    return Err(EngineError::too_many_advisory_locks(MAX_ADVISORY_LOCKS));
+                }
+                self.advisory += 1;
+            }
+            _ => {}
         }
         Ok(self.locks.entry(key).or_default())
     }
@@ -207,9 +231,19 @@ impl Inner {
     fn tidy(&mut self, key: LockKey) {
         if self.locks.get(&key).is_some_and(|lock| lock.granted.is_empty() && lock.queue.is_empty()) {
             self.locks.remove(&key);
-            if matches!(key, LockKey::Explicit(..)) {
-                self.explicit.fetch_sub(1, Ordering::SeqCst);
+            match key {
+                LockKey::Explicit(..) => drop(self.explicit.fetch_sub(1, Ordering::SeqCst)),
+                LockKey::Advisory(_) => self.advisory -= 1,
+                _ => {}
             }
+        }
+    }
+
+    /// Of a session's owner: that of its open transaction, where there is one (invariant 7). Of others: themselves.
+    fn stand_in(&self, owner: Owner) -> Owner {
+        match self.sessions.get(&owner).map_or(0, |transaction| transaction.load(Ordering::SeqCst)) {
+            0 => owner,
+            transaction => Owner(transaction),
         }
     }
 
@@ -224,7 +258,7 @@ impl Inner {
             }
             let waiter = lock.queue.remove(ahead).expect("`ahead` was found in the queue just now");
             lock.granted.push((waiter.owner, waiter.mode));
-            self.waits.remove(&waiter.owner);
+            self.waits.remove(&waiter.waits_as);
             waiter.granted.notify_one();
         }
         self.tidy(key);
@@ -240,10 +274,10 @@ impl Inner {
     }
 
     /// Takes a waiter out of the queue.
-    fn leave_queue(&mut self, owner: Owner, key: LockKey) {
-        self.waits.remove(&owner);
+    fn leave_queue(&mut self, waits_as: Owner, key: LockKey) {
+        self.waits.remove(&waits_as);
         if let Some(lock) = self.locks.get_mut(&key) {
-            lock.queue.retain(|w| w.owner != owner);
+            lock.queue.retain(|w| w.waits_as != waits_as);
         }
         self.grant(key);
     }
@@ -255,9 +289,10 @@ impl Inner {
             Some(Wait::Txn(holder)) => out.push(*holder),
             Some(Wait::Lock(key, mode)) => {
                 let Some(lock) = self.locks.get(key) else { return };
-                out.extend(lock.granted.iter().filter(|(o, m)| *o != owner && m.conflicts(*mode)).map(|g| g.0));
-                let ahead = lock.queue.iter().take_while(|w| w.owner != owner);
-                out.extend(ahead.filter(|w| w.mode.conflicts(*mode)).map(|w| w.owner));
+                let against = lock.granted.iter().filter(|(_, m)| m.conflicts(*mode));
+                out.extend(against.map(|(holder, _)| self.stand_in(*holder)).filter(|holder| *holder != owner));
+                let ahead = lock.queue.iter().take_while(|w| w.waits_as != owner);
+                out.extend(ahead.filter(|w| w.mode.conflicts(*mode)).map(|w| w.waits_as));
             }
         }
     }
@@ -283,6 +318,7 @@ impl Inner {
 struct WaitGuard<'a> {
     locks: &'a Locks,
     owner: Owner,
+    waits_as: Owner,
     /// The lock waited for, until the grant is accepted.
     lock: Option<(LockKey, LockMode)>,
     _counted: Option<CountedWaiter<'a>>,
@@ -291,12 +327,12 @@ struct WaitGuard<'a> {
 impl Drop for WaitGuard<'_> {
     fn drop(&mut self) {
         let mut inner = self.locks.inner.lock();
-        let waiting = inner.waits.contains_key(&self.owner);
+        let waiting = inner.waits.contains_key(&self.waits_as);
         match self.lock {
-            Some((key, _)) if waiting => inner.leave_queue(self.owner, key),
+            Some((key, _)) if waiting => inner.leave_queue(self.waits_as, key),
             Some((key, mode)) => inner.release(self.owner, key, mode),
             None => {
-                inner.waits.remove(&self.owner);
+                inner.waits.remove(&self.waits_as);
             }
         }
     }
@@ -329,8 +365,9 @@ impl Locks {
         let granted = Arc::new(Notify::new());
         let mut guard = {
             let mut inner = self.inner.lock();
+            let waits_as = inner.stand_in(owner);
             let lock = inner.entry(key)?;
-            if lock.covers(owner, mode) {
+            if lock.covers(owner, key, mode) {
                 return Ok(false);
             }
             let upgrade = lock.holds(owner);
@@ -339,18 +376,19 @@ impl Locks {
                 lock.granted.push((owner, mode));
                 return Ok(true);
             }
-            let waiter = Waiter { owner, mode, granted: granted.clone() };
+            let waiter = Waiter { owner, waits_as, mode, granted: granted.clone() };
             if upgrade {
                 lock.queue.push_front(waiter);
             } else {
                 lock.queue.push_back(waiter);
             }
-            inner.waits.insert(owner, (Wait::Lock(key, mode), env.now()));
-            if inner.in_cycle(owner) {
-                inner.leave_queue(owner, key);
+            let before = inner.waits.insert(waits_as, (Wait::Lock(key, mode), env.now()));
+            debug_assert!(before.is_none(), "invariant 2: {waits_as:?} waits already");
+            if inner.in_cycle(waits_as) {
+                inner.leave_queue(waits_as, key);
                 return Err(EngineError::deadlock());
             }
-            WaitGuard { locks: self, owner, lock: Some((key, mode)), _counted: self.count_lock_waiter() }
+            WaitGuard { locks: self, owner, waits_as, lock: Some((key, mode)), _counted: self.count_lock_waiter() }
         };
         let since = env.now();
         with_timeout(env, timeout, granted.notified()).await?;
@@ -363,7 +401,7 @@ impl Locks {
     pub(crate) fn try_acquire(&self, owner: Owner, key: LockKey, mode: LockMode) -> Result<Option<bool>> {
         let mut inner = self.inner.lock();
         let lock = inner.entry(key)?;
-        if lock.covers(owner, mode) {
+        if lock.covers(owner, key, mode) {
             return Ok(Some(false));
         }
         let ahead = if lock.holds(owner) { 0 } else { lock.queue.len() };
@@ -398,6 +436,15 @@ impl Locks {
         let Some(lock) = inner.locks.get(&LockKey::Table(table)) else { return false };
         let alone = LockMode::AccessExclusive;
         lock.granted.iter().any(|(_, mode)| *mode == alone) || lock.queue.iter().any(|w| w.mode == alone)
+    }
+
+    /// A session begins to use advisory locks; `transaction`: the number of its open one, as it changes (0: none).
+    pub(crate) fn add_session(&self, session: Owner, transaction: &Arc<AtomicU64>) {
+        self.inner.lock().sessions.insert(session, transaction.clone());
+    }
+
+    pub(crate) fn remove_session(&self, session: Owner) {
+        self.inner.lock().sessions.remove(&session);
     }
 
     /// Every lock, held or asked for, by key.
@@ -461,7 +508,7 @@ impl Locks {
                 inner.waits.remove(&owner);
                 return Err(EngineError::deadlock());
             }
-            WaitGuard { locks: self, owner, lock: None, _counted: self.count_lock_waiter() }
+            WaitGuard { locks: self, owner, waits_as: owner, lock: None, _counted: self.count_lock_waiter() }
         };
         let since = env.now();
         with_timeout(env, timeout, progress).await?;
@@ -487,7 +534,7 @@ impl Locks {
     #[cfg(test)]
     pub(crate) fn entries(&self) -> usize {
         let inner = self.inner.lock();
-        inner.locks.len() + inner.waits.len()
+        inner.locks.len() + inner.waits.len() + inner.advisory
     }
 }
 

@@ -1,5 +1,6 @@
 //! What goes on in a database, for statistics views. Each answer is a copy of one moment, taken under short locks;
 //! different calls see different moments.
+use crate::advisory::AdvisoryKey;
 use crate::catalog::Catalog;
 use crate::database::{Core, Database};
 use crate::locks::{LockKey, LockMode, Owner, Wait};
@@ -49,7 +50,8 @@ pub struct WaitStatus {
     /// `None` for the end of a transaction.
     pub mode: Option<LockMode>,
     pub since: Duration,
-    /// Numbers of the transactions that stand against it, ascending: holders, and those before it in the queue.
+    /// Numbers of the transactions that stand against it, ascending: holders, and those before it in the queue. Of a
+    /// session with an advisory lock and without a transaction, its own ([`crate::advisory::Advisory::number`]).
     pub blocked_by: Vec<u64>,
 }
 
@@ -63,6 +65,7 @@ pub enum LockTarget {
     RowTurn(ObjectId, Rid),
     /// The end of the transaction of this number, which has written a row that is wanted.
     Transaction(u64),
+    Advisory(AdvisoryKey),
 }
 
 /// A lock held, or asked for. (Rows that a transaction has written are locked by their headers and not listed.)
@@ -70,6 +73,7 @@ pub enum LockTarget {
 pub struct LockStatus {
     pub target: LockTarget,
     pub mode: LockMode,
+    /// Its number; of an advisory lock, the session's ([`crate::advisory::Advisory::number`]).
     pub transaction: u64,
     pub granted: bool,
 }
@@ -163,6 +167,7 @@ fn target(key: LockKey) -> LockTarget {
         LockKey::Table(table) | LockKey::Keys(table) => LockTarget::Table(table),
         LockKey::Row(table, rid) => LockTarget::RowTurn(table, rid),
         LockKey::Explicit(table, rid) => LockTarget::Row(table, rid),
+        LockKey::Advisory(key) => LockTarget::Advisory(key),
     }
 }
 
@@ -177,7 +182,7 @@ impl LockTarget {
             LockTarget::Table(oid) | LockTarget::Row(oid, _) | LockTarget::RowTurn(oid, _) => {
                 catalog.table_by_oid(*oid).map(|t| &t.name[..])
             }
-            LockTarget::Transaction(_) => None,
+            LockTarget::Transaction(_) | LockTarget::Advisory(_) => None,
         }
     }
 }

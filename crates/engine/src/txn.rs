@@ -11,6 +11,7 @@
 //!    (`snapshots`, invariant 5). This holds for rows found and not found by [`Txn::get`] and [`Txn::fetch`], for each
 //!    batch of a [`Scanner`], and for the answers of [`Txn::update`], [`Txn::delete`] and [`Txn::lock_row`]. After the
 //!    error (72000) the statement can only be rolled back. [`Txn::peek`] reads without a snapshot.
+use crate::advisory::{Advisory, OfTransaction};
 use crate::catalog::load::View;
 use crate::catalog::{Catalog, Index, Table, system};
 use crate::database::Core;
@@ -104,6 +105,8 @@ pub(crate) const LOG_EXTRA: usize = 1024;
 pub struct Savepoint {
     undo: UndoPtr,
     notes: foreign::Mark,
+    /// How many advisory locks the transaction had.
+    advisory: usize,
 }
 
 /// A transaction.
@@ -138,6 +141,17 @@ impl Txn {
     /// From here on, waits for a lock that are longer fail (55P03); zero: never, `None`: as configured.
     pub fn set_lock_timeout(&mut self, timeout: Option<Duration>) {
         self.lock_timeout = timeout.unwrap_or(self.core().config.lock_timeout);
+        if let Some(advisory) = &self.resources.advisory {
+            advisory.set_lock_timeout(self.lock_timeout);
+        }
+    }
+
+    /// It is the open transaction of the session that has these advisory locks. First of all that it does.
+    pub fn of_session(mut self, advisory: &Arc<Advisory>) -> Txn {
+        let joined = OfTransaction::new(advisory, self.resources.owner);
+        joined.set_lock_timeout(self.lock_timeout);
+        self.resources.advisory = Some(joined);
+        self
     }
 
     pub(crate) fn core(&self) -> &Arc<Core> {
@@ -321,13 +335,17 @@ impl Txn {
     pub fn savepoint(&self) -> Savepoint {
         let undo = self.core().store.undo();
         let undo = self.resources.writer.as_ref().map_or(UndoPtr::NONE, |w| undo.position(w));
-        Savepoint { undo, notes: self.notes.as_ref().map(|notes| notes.mark()).unwrap_or_default() }
+        let notes = self.notes.as_ref().map(|notes| notes.mark()).unwrap_or_default();
+        Savepoint { undo, notes, advisory: self.resources.advisory.as_ref().map_or(0, OfTransaction::len) }
     }
 
-    /// Undoes everything since the savepoint. Locks stay; rows given back are free for others. After an error the
-    /// transaction can only be rolled back.
+    /// Undoes everything since the savepoint. Locks stay, but for advisory ones; rows given back are free for others.
+    /// After an error the transaction can only be rolled back.
     pub async fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
         self.resources.undo_to(savepoint.undo).await?;
+        if let Some(advisory) = &self.resources.advisory {
+            advisory.back_to(savepoint.advisory);
+        }
         if let Some(notes) = &mut self.notes {
             notes.back_to(savepoint.notes);
         }

@@ -299,6 +299,7 @@ impl Connection {
                     return Err(shutting_down());
                 }
                 Err(Failure::Statement(e)) => {
+                    wire.notices(&self.session.notices().take());
                     wire.put(Answer::ErrorResponse(error_response(&e, "ERROR")));
                     self.session.fail().await;
                     if extended {
@@ -436,7 +437,7 @@ impl Connection {
     ) -> Result<Option<Rows>, Failure> {
         match outcome {
             Outcome::Rows { schema, stream } => {
-                return Ok(Some(Rows::new(&self.shared.env, schema, stream, binary)));
+                return Ok(Some(Rows::new(&self.shared.env, schema, stream, self.session.notices(), binary)));
             }
             // Boxed, as all that is large and rare here: what handles a message is made, and so copied, for each.
             Outcome::CopyIn(copy) => Box::pin(copy_in(&self.shared, wire, copy)).await?,
@@ -445,6 +446,7 @@ impl Connection {
                 zone.over(Box::pin(copy_out(&self.shared, wire, prepared, &schema, stream, &format))).await?;
             }
             Outcome::Command { tag, notices } => {
+                wire.notices(&self.session.notices().take());
                 wire.notices(&notices);
                 wire.put(complete(tag));
             }
@@ -458,6 +460,7 @@ impl Connection {
         if let Err(e) = self.session.sync().await {
             wire.put(Answer::ErrorResponse(error_response(&e, "ERROR")));
         }
+        wire.notices(&self.session.notices().take());
         let now = self.session.reported();
         if !Arc::ptr_eq(&now, &self.told) {
             for ((name, value), _) in now.iter().zip(self.told.iter()).filter(|(now, told)| now != told) {

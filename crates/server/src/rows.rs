@@ -12,11 +12,14 @@ use pgwire::messages::data::RowDescription;
 use std::pin::pin;
 use terrace_engine::Result;
 use terrace_env::{Env, yield_now};
+use terrace_sql::Notices;
 
 /// A running query: its stream, and the batch that was begun.
 pub(crate) struct Rows {
     schema: SchemaRef,
     stream: BoxStream<'static, Result<RecordBatch>>,
+    /// What the query's functions say.
+    notices: Notices,
     wires: Vec<types::Wire>,
     binary: Vec<bool>,
     /// A batch and how many of its rows were sent.
@@ -42,11 +45,12 @@ impl Rows {
         env: &Env,
         schema: SchemaRef,
         stream: BoxStream<'static, Result<RecordBatch>>,
+        notices: &Notices,
         binary: impl Fn(usize) -> bool,
     ) -> Rows {
         let wires = schema.fields().iter().map(|f| types::wire(f)).collect();
         let binary = (0..schema.fields().len()).map(binary).collect();
-        Rows { schema, stream, wires, binary, begun: None, env: env.clone() }
+        Rows { schema, stream, notices: notices.clone(), wires, binary, begun: None, env: env.clone() }
     }
 
     pub(crate) fn description(&self) -> RowDescription {
@@ -58,7 +62,9 @@ impl Rows {
         let (mut count, mut flushes) = (0, 0usize);
         loop {
             if self.begun.is_none() {
-                match wire.watch(self.stream.next()).await?.transpose()? {
+                let next = wire.watch(self.stream.next()).await?.transpose()?;
+                wire.notices(&self.notices.take());
+                match next {
                     Some(batch) => self.begun = Some((batch, 0)),
                     None => return Ok(Sent { count: count as u64, suspended: false }),
                 }

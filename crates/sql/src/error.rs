@@ -226,7 +226,7 @@ fn from_message(message: &str, otherwise: &'static str) -> EngineError {
     let state = if has("divide by zero") {
         return EngineError::new("22012", "division by zero");
     } else if has("async functions should not be called") {
-        return unsupported("pg_sleep outside of SELECT lists and WHERE");
+        return unsupported("pg_sleep or pg_advisory_lock outside of SELECT lists and WHERE");
     } else if has("overflow") && !has("stack") {
         return overflow(message);
     } else if ["invalid function", "no function matches", "cannot infer common argument type"].iter().any(|n| has(n))

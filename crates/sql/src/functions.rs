@@ -5,6 +5,7 @@
 //!
 //! 1. A kernel answers what PostgreSQL 15 answers, with its errors, or refuses (0A000).
 //! 2. A kernel asks before it makes a large value, and looks whether its statement was cancelled ([`crate::memory`]).
+pub(crate) mod advisory;
 pub(crate) mod aggregates;
 pub(crate) mod arithmetic;
 pub(crate) mod arrays;

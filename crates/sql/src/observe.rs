@@ -89,10 +89,10 @@ impl Observed {
         self.sessions.lock().values().cloned().collect()
     }
 
-    /// The session whose transaction has that number.
-    pub fn session_of(&self, transaction: u64) -> Option<Arc<Activity>> {
+    /// The session whose transaction has that number, or that has it itself.
+    pub fn session_of(&self, number: u64) -> Option<Arc<Activity>> {
         let sessions = self.sessions.lock();
-        sessions.values().find(|s| s.now().transaction == Some(transaction)).cloned()
+        sessions.values().find(|s| s.number == number || s.now().transaction == Some(number)).cloned()
     }
 
     /// Statements by normalised text, of all roles together.
@@ -133,7 +133,7 @@ impl Observed {
         self.failed.load(Ordering::Relaxed)
     }
 
-    fn enter(&self, user: &str) -> Arc<Activity> {
+    fn enter(&self, user: &str, number: u64) -> Arc<Activity> {
         let mut sessions = self.sessions.lock();
         let pid = loop {
             let last = self.last_pid.load(Ordering::Relaxed);
@@ -143,7 +143,7 @@ impl Observed {
                 break next;
             }
         };
-        let activity = Arc::new(Activity::new(pid, user, self.env.unix_micros()));
+        let activity = Arc::new(Activity::new((pid, number), user, self.env.unix_micros()));
         let before = sessions.insert(pid, activity.clone());
         assert!(before.is_none(), "a process id is one session's");
         activity
@@ -157,8 +157,9 @@ pub(crate) struct Present {
 }
 
 impl Present {
-    pub(crate) fn enter(observed: &Arc<Observed>, user: &str) -> Present {
-        Present { observed: observed.clone(), activity: observed.enter(user) }
+    /// `number`: of the session among those who lock.
+    pub(crate) fn enter(observed: &Arc<Observed>, user: &str, number: u64) -> Present {
+        Present { observed: observed.clone(), activity: observed.enter(user, number) }
     }
 }
 

@@ -46,6 +46,8 @@ pub(crate) struct System {
     pub(crate) server: Arc<std::sync::OnceLock<Arc<dyn crate::settings::SystemSettings>>>,
     /// The session's.
     pub(crate) settings: Arc<parking_lot::Mutex<crate::settings::Settings>>,
+    pub(crate) advisory: Arc<terrace_engine::advisory::Advisory>,
+    pub(crate) notices: crate::transaction::Notices,
 }
 
 impl std::fmt::Debug for System {

@@ -20,4 +20,5 @@ pub(crate) mod rules;
 pub(crate) mod scan;
 pub(crate) mod semantics;
 pub(crate) mod sequence_relations;
+pub(crate) mod waiting_last;
 pub(crate) mod yielding;

@@ -39,7 +39,7 @@ use crate::statement::lock_rows::within::queries as locking_queries;
 use crate::statement::outcome::{Outcome, text_schema};
 use crate::statement::run::{LazyState, Run};
 use crate::statement::shared::Shared;
-use crate::transaction::{Block, TxnSlot};
+use crate::transaction::{Block, Notices, TxnSlot};
 use crate::{by_key, parse};
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use futures::stream;
@@ -50,6 +50,7 @@ use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use terrace_engine::advisory::Advisory;
 use terrace_engine::types::Zone;
 use terrace_engine::{Catalog, DataType, Datum, EngineError, Isolation, Result};
 use terrace_env::memory;
@@ -97,6 +98,8 @@ pub struct Session {
     /// Open cursors by name.
     pub(crate) cursors: BTreeMap<String, Cursor>,
     pub(crate) canceller: Canceller,
+    pub(crate) advisory: Arc<Advisory>,
+    notices: Notices,
     /// Of the transaction: see [`LazyState`].
     pub(crate) clock: Mutex<Option<ExecutionProps>>,
     pub(crate) isolation: Option<Isolation>,
@@ -116,7 +119,8 @@ impl SqlDatabase {
 
 impl Session {
     pub(crate) fn new(database: &SqlDatabase, user: &str) -> Session {
-        let present = Present::enter(&database.observed, user);
+        let (advisory, notices) = (database.engine.advisory(), Notices::default());
+        let present = Present::enter(&database.observed, user, advisory.number());
         let activity = present.activity.clone();
         let (pid, canceller) = (activity.pid, activity.canceller());
         let slot = TxnSlot { sequences: database.sequences.clone(), ..TxnSlot::default() };
@@ -132,6 +136,8 @@ impl Session {
             observed: database.observed.clone(),
             server: database.system.clone(),
             settings,
+            advisory: advisory.clone(),
+            notices: notices.clone(),
         };
         Session {
             database: database.clone(),
@@ -147,6 +153,8 @@ impl Session {
             unnamed: None,
             cursors: BTreeMap::new(),
             canceller,
+            advisory,
+            notices,
             clock: Mutex::new(None),
             isolation: None,
             running: None,
@@ -608,7 +616,7 @@ impl Session {
         if slot.txn.is_none() {
             slot.number += 1;
             slot.queried = false;
-            let txn = self.database.engine.begin(isolation);
+            let txn = self.database.engine.begin(isolation).of_session(&self.advisory);
             self.shared.activity.began_transaction(txn.number(), self.database.engine.env().unix_micros());
             slot.txn = Some(txn);
             *self.clock.lock() = None;
@@ -647,11 +655,22 @@ impl Session {
         self.shared.settings.lock().end(false);
     }
 
+    /// Where its functions leave warnings and notices for the client.
+    pub fn notices(&self) -> &Notices {
+        &self.notices
+    }
+
     /// Rolls back what is open: the client left.
     pub async fn close(mut self) {
         self.cursors.clear();
         if let Err(error) = self.shared.rollback().await {
             tracing::warn!(%error, "rollback failed");
         }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.advisory.unlock_all();
     }
 }

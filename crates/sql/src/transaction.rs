@@ -91,6 +91,21 @@ impl StatementContext {
     }
 }
 
+/// Warnings and notices of a session's functions, until its client is told.
+#[derive(Clone, Default)]
+pub struct Notices(Arc<Mutex<Vec<EngineError>>>);
+
+impl Notices {
+    pub(crate) fn push(&self, notice: EngineError) {
+        self.0.lock().push(notice);
+    }
+
+    /// Those since the last call.
+    pub fn take(&self) -> Vec<EngineError> {
+        std::mem::take(&mut *self.0.lock())
+    }
+}
+
 /// Values reserved and not yet given, the next one last.
 pub(crate) type Reserved = Arc<tokio::sync::Mutex<Vec<i64>>>;
 

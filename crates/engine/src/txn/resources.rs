@@ -4,6 +4,7 @@
 //! 2. Commit and rollback end a transaction through the same steps: [`TxnResources::write_end`],
 //!    [`TxnResources::become_visible`], [`TxnResources::release_locks_and_wake`], [`TxnResources::wake_purge`]. Their
 //!    order is in `commit` and in `rollback`.
+use crate::advisory::OfTransaction;
 use crate::catalog::Catalog;
 use crate::database::Core;
 use crate::leaving;
@@ -23,6 +24,8 @@ pub(crate) struct TxnResources {
     pub(crate) locks: Vec<(LockKey, LockMode)>,
     /// Locks of rows that this transaction has locked and not changed.
     pub(crate) row_locks: Vec<(LockKey, LockMode)>,
+    /// Of its session. A rollback in the background does not have them: it releases them before.
+    pub(crate) advisory: Option<OfTransaction>,
     pub(crate) entry: Arc<OpenTxn>,
     /// The catalogue with this transaction's changes.
     pub(crate) catalog: Option<Arc<Catalog>>,
@@ -56,6 +59,7 @@ impl TxnResources {
             state: None,
             locks: Vec::new(),
             row_locks: Vec::new(),
+            advisory: None,
             entry,
             catalog: None,
             in_background: false,
@@ -74,7 +78,7 @@ impl TxnResources {
         resources
     }
 
-    /// Moves everything out. Nothing is left to end.
+    /// Moves everything out, but for the advisory locks. Nothing else is left to end.
     fn take(&mut self) -> TxnResources {
         TxnResources {
             core: self.core.clone(),
@@ -83,6 +87,7 @@ impl TxnResources {
             state: self.state.take(),
             locks: std::mem::take(&mut self.locks),
             row_locks: std::mem::take(&mut self.row_locks),
+            advisory: None,
             entry: self.entry.clone(),
             catalog: self.catalog.take(),
             in_background: self.in_background,
@@ -142,6 +147,7 @@ impl TxnResources {
     fn release_locks(&mut self) {
         self.core.locks.release_all(self.owner, &std::mem::take(&mut self.locks));
         self.core.locks.release_all(self.owner, &std::mem::take(&mut self.row_locks));
+        self.advisory = None;
     }
 }
 

@@ -37,6 +37,7 @@ mod known;
 mod numbers;
 mod pattern;
 mod regex;
+mod sessions;
 mod text;
 mod times;
 
@@ -92,7 +93,8 @@ pub(crate) enum Run {
 }
 
 fn table() -> impl Iterator<Item = &'static Builtin> {
-    [numbers::TABLE, floats::TABLE, text::TABLE, bytes::TABLE, regex::TABLE, times::TABLE].into_iter().flatten()
+    let tables = [numbers::TABLE, floats::TABLE, text::TABLE, bytes::TABLE, regex::TABLE, times::TABLE];
+    tables.into_iter().chain([sessions::ALONE, sessions::WAITING, sessions::OTHERS]).flatten()
 }
 
 fn find(name: &str) -> Option<&'static Builtin> {

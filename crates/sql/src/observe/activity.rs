@@ -69,6 +69,8 @@ impl Now {
 
 pub struct Activity {
     pub pid: i32,
+    /// Of the session's advisory locks in the engine.
+    pub number: u64,
     pub started: i64,
     now: Mutex<Now>,
     canceller: Canceller,
@@ -76,7 +78,7 @@ pub struct Activity {
 }
 
 impl Activity {
-    pub(super) fn new(pid: i32, user: &str, started: i64) -> Activity {
+    pub(super) fn new((pid, number): (i32, u64), user: &str, started: i64) -> Activity {
         let now = Now {
             user: user.into(),
             application_name: String::new(),
@@ -89,7 +91,7 @@ impl Activity {
             query: None,
         };
         let canceller = Canceller::default();
-        Activity { pid, started, now: Mutex::new(now), canceller, latency: Histogram::default() }
+        Activity { pid, number, started, now: Mutex::new(now), canceller, latency: Histogram::default() }
     }
 
     pub fn now(&self) -> Now {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use terrace_engine::Database;
+use terrace_engine::advisory::AdvisoryKey;
 use terrace_engine::status::{LockTarget, WaitStatus};
 
 /// How often waits are looked at, at most and at least.
@@ -39,6 +40,8 @@ pub(crate) fn target(engine: &Database, target: &LockTarget) -> String {
         LockTarget::Table(_) => format!("table {table}"),
         LockTarget::Row(_, rid) | LockTarget::RowTurn(_, rid) => format!("row ({},{}) of {table}", rid.page, rid.slot),
         LockTarget::Transaction(number) => format!("the end of transaction {number}"),
+        LockTarget::Advisory(AdvisoryKey::One(key)) => format!("advisory lock {key}"),
+        LockTarget::Advisory(AdvisoryKey::Two(first, second)) => format!("advisory lock ({first},{second})"),
     }
 }
 

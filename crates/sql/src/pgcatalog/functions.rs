@@ -54,9 +54,7 @@ pub fn function(name: &str, catalog: &Arc<Catalog>, info: &SessionInfo) -> Optio
             vec![TypeSignature::Any(1)]
         }
         "format" => vec![TypeSignature::VariadicAny],
-        "pg_advisory_unlock_all" | "pg_client_encoding" | "pg_my_temp_schema" | "pg_postmaster_start_time" => {
-            vec![TypeSignature::Nullary]
-        }
+        "pg_client_encoding" | "pg_my_temp_schema" | "pg_postmaster_start_time" => vec![TypeSignature::Nullary],
         _ => vec![TypeSignature::Nullary, TypeSignature::VariadicAny],
     };
     let signature = Signature::one_of(arguments, volatility);
@@ -87,8 +85,6 @@ fn about_sessions() -> Vec<Entry> {
         ("has_schema_privilege", Boolean, |c| Ok(c.all_true())),
         ("has_sequence_privilege", Boolean, |c| Ok(c.all_true())),
         ("has_table_privilege", Boolean, |c| Ok(c.all_true())),
-        // There are no advisory locks: nothing is held.
-        ("pg_advisory_unlock_all", Utf8, |c| c.texts(|_, _| Ok(Some(String::new())))),
         ("pg_backend_pid", Int32, |c| Ok(Arc::new(Int32Array::from(vec![c.info.backend_pid; c.rows])))),
         ("pg_blocking_pids", list_of(Int32), |c| {
             let mut lists = ListBuilder::new(Int32Builder::new());

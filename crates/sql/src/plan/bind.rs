@@ -12,8 +12,9 @@
 //! 6. An expression's type is settled when it is bound ([`types`]), by the same rules that settle whole plans.
 //!
 //! Rooms: [`bounds`], [`query`] (WITH, sets, LIMIT), [`select`] with [`group`], [`windows`] and [`unnest`], [`from`],
-//! [`views`], [`scope`], [`expr`] with [`rows`], [`types`], [`call`], [`sequences`] and [`subquery`], [`titles`],
-//! [`system`] for the system's relations and types, and [`over`] for expressions outside of queries.
+//! [`views`], [`scope`], [`expr`] with [`rows`], [`types`], [`call`], [`sequences`], [`waiting`] and
+//! [`subquery`], [`titles`], [`system`] for the system's relations and types, and [`over`] for expressions outside of
+//! queries.
 mod bounds;
 mod call;
 mod expr;
@@ -31,6 +32,7 @@ mod titles;
 mod types;
 mod unnest;
 mod views;
+mod waiting;
 mod windows;
 
 use crate::error::from_datafusion;
@@ -253,6 +255,9 @@ fn settled(
         let binder = Binder::new(planner, known);
         let bound = bind(&binder)?;
         binder.note_parameters(&bound.plan)?;
+        if binder.waits.get() {
+            waiting::refuse_conditional(&bound.plan)?;
+        }
         let Binder { types, tables, mistaken, of_system, calls, .. } = binder;
         if !mistaken.get() {
             let mut calls = calls.into_inner();
@@ -291,6 +296,8 @@ struct Binder<'b> {
     texts: Cell<usize>,
     bounds: bounds::Bounds,
     views: views::Views,
+    /// Whether a function was called that may wait for an advisory lock.
+    waits: Cell<bool>,
 }
 
 impl<'b> Binder<'b> {
@@ -310,6 +317,7 @@ impl<'b> Binder<'b> {
             texts: Cell::new(0),
             bounds: bounds::Bounds::default(),
             views: views::Views::default(),
+            waits: Cell::new(false),
         }
     }
 

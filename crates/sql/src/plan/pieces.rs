@@ -5,8 +5,11 @@
 //!    [`PiecesExec`] below each node that evaluates a function of [`crate::functions::bounded`], or a long constant.
 //! 2. The first piece is small. The next is as long as its results will take about [`WANTED`] bytes, judged by what was
 //!    made of the last one.
-//! 3. Between two pieces the statement may end: it may have been cancelled, or have taken too much memory.
+//! 3. What locks by an advisory lock's number sees one row at a time: so it is not called for rows that a condition
+//!    before it in the same WHERE excludes, or that come after the last one of a LIMIT.
+//! 4. Between two pieces the statement may end: it may have been cancelled, or have taken too much memory.
 use crate::error::tunnel;
+use crate::functions::advisory::is_advisory;
 use crate::functions::bounded::is_bounded;
 use crate::memory;
 use datafusion::arrow::array::RecordBatch;
@@ -68,11 +71,12 @@ fn most_rows(node: &Arc<dyn ExecutionPlan>) -> Result<Option<usize>> {
     if node.children().len() != 1 || node.is::<PiecesExec>() {
         return Ok(None);
     }
-    let (mut grows, mut constants) = (false, 0);
+    let (mut grows, mut locks, mut constants) = (false, false, 0);
     node.apply_expressions(&mut |root| {
         root.apply(|expr| {
             if let Some(call) = expr.downcast_ref::<ScalarFunctionExpr>() {
                 grows |= is_bounded(call.fun());
+                locks |= is_advisory(call.fun().name());
             } else if let Some(literal) = expr.downcast_ref::<Literal>() {
                 let bytes = literal.value().size();
                 constants += if bytes >= LONG { bytes } else { 0 };
@@ -80,6 +84,9 @@ fn most_rows(node: &Arc<dyn ExecutionPlan>) -> Result<Option<usize>> {
             Ok(TreeNodeRecursion::Continue)
         })
     })?;
+    if locks {
+        return Ok(Some(1));
+    }
     match (grows, constants) {
         (false, 0) => Ok(None),
         (_, 0) => Ok(Some(MOST)),

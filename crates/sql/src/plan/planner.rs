@@ -12,6 +12,7 @@ use crate::plan::comparable::Comparable;
 use crate::plan::pieces::Pieces;
 use crate::plan::rules;
 use crate::plan::semantics::PostgresSemantics;
+use crate::plan::waiting_last::WaitingLast;
 use crate::plan::yielding::YieldingJoins;
 use crate::transaction::StatementContext;
 use datafusion::arrow::datatypes::DataType as ArrowType;
@@ -50,6 +51,7 @@ pub(crate) fn base_state(runtime: Arc<RuntimeEnv>, sort_reserve: usize) -> Sessi
         .with_analyzer_rule(Arc::new(Comparable))
         .with_optimizer_rules(rules::logical())
         .with_physical_optimizer_rules(rules::physical())
+        .with_physical_optimizer_rule(Arc::new(WaitingLast))
         .with_physical_optimizer_rule(Arc::new(YieldingJoins))
         .with_physical_optimizer_rule(Arc::new(Pieces))
         .build();
@@ -140,6 +142,11 @@ impl Planner<'_> {
     pub(crate) fn scalar(&self, name: &str) -> Option<Arc<ScalarUDF>> {
         if let ("pg_sleep", Some(system)) = (name, &self.info.system) {
             return Some(crate::functions::sleep::function(system.engine.env().clone()));
+        }
+        if let Some(system) = &self.info.system
+            && let Some(found) = crate::functions::advisory::function(name, &system.advisory, &system.notices)
+        {
+            return Some(found);
         }
         if let Some(chooser) = crate::plan::choosers::function(name) {
             return Some(chooser);

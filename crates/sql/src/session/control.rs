@@ -111,7 +111,7 @@ impl Session {
                 let message = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
                 return Err(EngineError::new("25001", message));
             }
-            if let Some(empty) = slot.txn.replace(self.database.engine.begin(wanted)) {
+            if let Some(empty) = slot.txn.replace(self.database.engine.begin(wanted).of_session(&self.advisory)) {
                 empty.rollback().await?;
             }
             slot.number += 1;

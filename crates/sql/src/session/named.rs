@@ -162,6 +162,7 @@ impl Session {
                 self.forget_plans();
                 self.shared.cell.lock().await.given = Default::default();
                 self.shared.settings.lock().reset_all();
+                self.advisory.unlock_all();
                 "DISCARD ALL"
             }
             Discard::Plans => {

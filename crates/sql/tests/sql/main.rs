@@ -2,6 +2,7 @@
 //! whole of the planner.
 #![allow(clippy::disallowed_methods, reason = "tests run on tokio")]
 
+mod advisory;
 mod common;
 mod concurrency;
 mod explain;

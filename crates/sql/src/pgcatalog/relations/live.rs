@@ -6,11 +6,13 @@
 mod tiers;
 
 use super::*;
-use crate::observe::{State, locks_target};
+use crate::observe::{Activity, State, locks_target};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use std::collections::BTreeMap;
+use terrace_engine::advisory::AdvisoryKey;
+use terrace_engine::locks::LockMode;
 use terrace_engine::status::{LockTarget, Stage, TransactionStatus};
 use terrace_storage::{DATA, Distribution, ObjectId};
 
@@ -156,9 +158,10 @@ fn ago(s: &System, since: std::time::Duration) -> V {
     V::Ts(s.observed.now_micros() - i64::try_from(since.as_micros()).unwrap_or(0))
 }
 
-/// Process ids of sessions by the numbers of their transactions.
+/// Process ids of sessions by their own numbers and by those of their transactions.
 fn pids(s: &System) -> BTreeMap<u64, i32> {
-    s.observed.sessions().iter().filter_map(|a| Some((a.now().transaction?, a.pid))).collect()
+    let numbers = |a: &Arc<Activity>| [Some(a.number), a.now().transaction].into_iter().flatten();
+    s.observed.sessions().iter().flat_map(|a| numbers(a).map(|number| (number, a.pid))).collect()
 }
 
 /// The processes that keep a transaction waiting; a transaction without a session (a rollback going on) has 0.
@@ -182,7 +185,7 @@ fn oid_of(s: &System, role: &str) -> V {
 fn activity(s: &System) -> Vec<Row> {
     let transactions: BTreeMap<u64, TransactionStatus> =
         s.engine.transactions().into_iter().map(|t| (t.number, t)).collect();
-    let row = |session: Arc<crate::observe::Activity>| {
+    let row = |session: Arc<Activity>| {
         let now = session.now();
         let transaction = now.transaction.and_then(|number| transactions.get(&number));
         let waiting = transaction.and_then(|t| t.waiting.as_ref());
@@ -215,7 +218,17 @@ fn lock_type(target: &LockTarget) -> &'static str {
         LockTarget::Table(_) => "relation",
         LockTarget::Row(..) | LockTarget::RowTurn(..) => "tuple",
         LockTarget::Transaction(_) => "transactionid",
+        LockTarget::Advisory(_) => "advisory",
     }
+}
+
+/// An advisory lock's classid, objid and objsubid.
+fn parts(key: AdvisoryKey) -> [V; 3] {
+    let (class, object, part) = match key {
+        AdvisoryKey::One(key) => ((key >> 32) as u32, key as u32, 1),
+        AdvisoryKey::Two(first, second) => (first as u32, second as u32, 2),
+    };
+    [V::O(class), V::O(object), V::I2(part)]
 }
 
 fn locks(s: &System) -> Vec<Row> {
@@ -226,7 +239,11 @@ fn locks(s: &System) -> Vec<Row> {
         let (relation, rid) = match target {
             LockTarget::Table(oid) => (V::O(oid.0), None),
             LockTarget::Row(oid, rid) | LockTarget::RowTurn(oid, rid) => (V::O(oid.0), Some(rid)),
-            LockTarget::Transaction(_) => (V::Null, None),
+            LockTarget::Transaction(_) | LockTarget::Advisory(_) => (V::Null, None),
+        };
+        let [class, object, part] = match target {
+            LockTarget::Advisory(key) => parts(key),
+            _ => [V::Null, V::Null, V::Null],
         };
         let transaction = match target {
             LockTarget::Transaction(number) => id_of(number),
@@ -235,8 +252,8 @@ fn locks(s: &System) -> Vec<Row> {
         row! {
             locktype: lock_type(&target), database: DATABASE_OID, relation: relation,
             page: rid.map_or(V::Null, |r| V::I4(i32::try_from(r.page).unwrap_or(i32::MAX))),
-            tuple: rid.map_or(V::Null, |r| V::I4(i32::from(r.slot))), transactionid: transaction, classid: V::Null,
-            objid: V::Null, objsubid: V::Null, virtualtransaction: number.to_string(),
+            tuple: rid.map_or(V::Null, |r| V::I4(i32::from(r.slot))), transactionid: transaction, classid: class,
+            objid: object, objsubid: part, virtualtransaction: number.to_string(),
             pid: pids.get(&number).map_or(V::Null, |p| V::I4(*p)), mode: mode, granted: wait.is_none(),
             waitstart: wait.unwrap_or(V::Null),
         }
@@ -248,7 +265,11 @@ fn locks(s: &System) -> Vec<Row> {
             Some(ago(s, waiting.since))
         };
         let waiting = (!held.granted).then(|| wait().unwrap_or(V::Null));
-        rows.push(lock(held.transaction, held.target, format!("{:?}Lock", held.mode), waiting));
+        let mode = match (held.target, held.mode) {
+            (LockTarget::Advisory(_), LockMode::AccessExclusive) => "ExclusiveLock".to_owned(),
+            (_, mode) => format!("{mode:?}Lock"),
+        };
+        rows.push(lock(held.transaction, held.target, mode, waiting));
     }
     for t in &transactions {
         if t.id.is_some() {
@@ -262,9 +283,9 @@ fn locks(s: &System) -> Vec<Row> {
 }
 
 fn transactions(s: &System) -> Vec<Row> {
-    let sessions: BTreeMap<u64, Arc<crate::observe::Activity>> =
+    let sessions: BTreeMap<u64, Arc<Activity>> =
         s.observed.sessions().into_iter().filter_map(|a| Some((a.now().transaction?, a))).collect();
-    let pids: BTreeMap<u64, i32> = sessions.iter().map(|(number, a)| (*number, a.pid)).collect();
+    let pids = pids(s);
     let row = |t: TransactionStatus| {
         let isolation = t.isolation.map(|i| match i {
             terrace_engine::Isolation::ReadCommitted => "read committed",

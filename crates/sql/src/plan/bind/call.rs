@@ -83,6 +83,9 @@ impl Binder<'_> {
             _ if SETS.contains(&name) => return unsupported("this function that answers rows"),
             _ => {}
         }
+        if crate::functions::advisory::waits(name) {
+            self.waits.set(true);
+        }
         if let Some(over) = &call.over {
             return self.window_call(name, call, over, at, scope);
         }
