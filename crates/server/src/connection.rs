@@ -55,6 +55,8 @@ pub(crate) struct Wire {
     pub(crate) output: BytesMut,
     /// Done once the server stops. Waited for anew with each read, made once.
     stop: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// The same of the session, once there is one.
+    terminated: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
 impl Wire {
@@ -67,7 +69,8 @@ impl Wire {
         let _ = SockRef::from(&socket).set_tcp_user_timeout(Some(Duration::from_secs(120)));
         let stop = async move { drop(stopping.wait_for(|stopping| *stopping).await) };
         let (input, output) = (BytesMut::new(), BytesMut::new());
-        Wire { socket: Socket::Plain(socket), peer, input, output, stop: Box::pin(stop.fuse()) }
+        let terminated = Box::pin(std::future::pending());
+        Wire { socket: Socket::Plain(socket), peer, input, output, stop: Box::pin(stop.fuse()), terminated }
     }
 
     /// Appends an answer to the output.
@@ -79,11 +82,15 @@ impl Wire {
         notices.iter().for_each(|notice| self.put(Answer::NoticeResponse(notice_response(notice))));
     }
 
+    /// Sends the output. A client that takes none is given up when its session is terminated: nothing could be told
+    /// after a part of a message.
     pub(crate) async fn flush(&mut self) -> Result<(), Failure> {
         if !self.output.is_empty() {
-            self.socket.write_all(&self.output).await?;
-            // TLS keeps back what it has not encrypted and sent.
-            self.socket.flush().await?;
+            tokio::select! {
+                biased;
+                sent = send(&mut self.socket, &self.output) => sent?,
+                () = &mut self.terminated => return Err(Failure::Gone),
+            }
             self.output.clear();
         }
         Ok(())
@@ -133,6 +140,7 @@ impl Wire {
         tokio::select! {
             biased;
             () = &mut self.stop => Err(shutting_down()),
+            () = &mut self.terminated => Err(shutting_down()),
             read = bytes => match read {
                 None => {
                     let idle = idle.expect("only a limit gives no answer");
@@ -171,6 +179,12 @@ impl Wire {
             let _ = tokio::time::timeout(Duration::from_millis(500), linger).await;
         }
     }
+}
+
+async fn send(socket: &mut Socket, output: &[u8]) -> std::io::Result<()> {
+    socket.write_all(output).await?;
+    // TLS keeps back what it has not encrypted and sent.
+    socket.flush().await
 }
 
 fn shutting_down() -> Failure {
@@ -262,7 +276,12 @@ impl Connection {
     }
 
     async fn serve(&mut self, wire: &mut Wire) -> Result<(), Failure> {
+        let canceller = self.session.canceller();
+        wire.terminated = Box::pin(canceller.terminated().fuse());
         loop {
+            if canceller.is_terminated() {
+                return Err(shutting_down());
+            }
             let mut large = false;
             let (extended, message) = match next_frame(&mut wire.input, self.shared.limits.max_message) {
                 Ok(Some(frame)) => {
@@ -294,8 +313,8 @@ impl Connection {
             };
             match handled {
                 Ok(()) => {}
-                // What was cancelled because the server stops ends for that reason.
-                Err(Failure::Statement(_)) if *self.shared.stopping.borrow() => {
+                // What was cancelled because the server stops, or its session, ends for that reason.
+                Err(Failure::Statement(_)) if *self.shared.stopping.borrow() || canceller.is_terminated() => {
                     return Err(shutting_down());
                 }
                 Err(Failure::Statement(e)) => {

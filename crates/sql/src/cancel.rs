@@ -3,6 +3,7 @@
 //! 1. A statement asks its [`CancelToken`] between steps ([`CancelToken::check`]) and waits through it
 //!    ([`CancelToken::run`]), so that a wait ends when the statement is cancelled.
 //! 2. The first reason stays: what cancels a statement later does not change its error.
+//! 3. A session that is to end runs nothing any more: a statement that begins then is cancelled already.
 use crate::error::no_memory;
 use parking_lot::Mutex;
 use std::future::{Future, poll_fn};
@@ -13,7 +14,7 @@ use std::time::Duration;
 use terrace_engine::{Database, EngineError, Result};
 use terrace_env::memory::room;
 use terrace_env::{Env, Nanos};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 /// Cancels one statement.
 #[derive(Default)]
@@ -28,6 +29,7 @@ pub(crate) struct CancelToken {
 pub(crate) enum Reason {
     User = 1,
     Timeout = 2,
+    Terminated = 3,
 }
 
 /// Longest sleep of a session's watch, so that it does not outlive its session for long.
@@ -45,6 +47,7 @@ impl CancelToken {
     pub(crate) fn check(&self) -> Result<()> {
         let why = match self.cancelled.load(Ordering::SeqCst) {
             0 => return crate::cancel::check_room(),
+            why if why == Reason::Terminated as u8 => return Err(terminated()),
             why if why == Reason::Timeout as u8 => "statement timeout",
             _ => "user request",
         };
@@ -83,10 +86,16 @@ pub(crate) fn check_room() -> Result<()> {
     }
 }
 
-/// Cancels what a session runs, from another task. Does nothing while nothing runs.
+/// What a session is told that is ended from outside.
+fn terminated() -> EngineError {
+    EngineError::new("57P01", "terminating connection due to administrator command")
+}
+
+/// Cancels what a session runs, from another task, or ends the session.
 #[derive(Clone, Default)]
 pub struct Canceller {
     running: Arc<Mutex<Running>>,
+    terminated: Arc<watch::Sender<bool>>,
 }
 
 #[derive(Default)]
@@ -99,9 +108,33 @@ struct Running {
 }
 
 impl Canceller {
+    /// Does nothing while nothing runs.
     pub fn cancel(&self) {
         if let Some(token) = &self.running.lock().token {
             token.cancel(Reason::User);
+        }
+    }
+
+    /// Ends the session: cancels what it runs, and tells who serves it.
+    pub(crate) fn terminate(&self) {
+        self.terminated.send_replace(true);
+        if let Some(token) = &self.running.lock().token {
+            token.cancel(Reason::Terminated);
+        }
+    }
+
+    pub fn is_terminated(&self) -> bool {
+        *self.terminated.borrow()
+    }
+
+    /// Done once the session is to end.
+    pub fn terminated(&self) -> impl Future<Output = ()> + Send + 'static {
+        let mut terminated = self.terminated.subscribe();
+        async move {
+            if terminated.wait_for(|terminated| *terminated).await.is_err() {
+                // There is no session any more.
+                std::future::pending::<()>().await;
+            }
         }
     }
 
@@ -111,11 +144,15 @@ impl Canceller {
         let token = Arc::new(CancelToken::default());
         let mut running = self.running.lock();
         running.token = Some(token.clone());
+        // Whoever terminates after this look finds the token.
+        if self.is_terminated() {
+            token.cancel(Reason::Terminated);
+        }
         running.deadline = timeout.map(|timeout| Nanos(env.now().0 + timeout.as_nanos() as u64));
         if running.watched != timeout {
             running.watched = timeout;
             if let Some(timeout) = timeout {
-                engine.spawn("statement timeout", watch(env.clone(), Arc::downgrade(&self.running), timeout));
+                engine.spawn("statement timeout", watch_over(env.clone(), Arc::downgrade(&self.running), timeout));
             }
         }
         token
@@ -141,7 +178,7 @@ impl Canceller {
 
 /// Cancels a session's statements that take longer than `timeout`; ends with the session, and when another timeout is
 /// set. One task for all statements: one that begins while it sleeps has a later deadline than its waking.
-async fn watch(env: Env, running: Weak<Mutex<Running>>, timeout: Duration) {
+async fn watch_over(env: Env, running: Weak<Mutex<Running>>, timeout: Duration) {
     assert!(!timeout.is_zero(), "a timeout of 0 is none");
     loop {
         let wait = {

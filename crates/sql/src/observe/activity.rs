@@ -103,6 +103,11 @@ impl Activity {
         self.canceller.cancel();
     }
 
+    /// Ends the session.
+    pub(crate) fn terminate(&self) {
+        self.canceller.terminate();
+    }
+
     pub(crate) fn canceller(&self) -> Canceller {
         self.canceller.clone()
     }

@@ -4,6 +4,7 @@ mod quoting;
 use super::relations::{attributes, check_oid, find_index, foreign, is_constraint, live, own, views};
 use super::system::*;
 use super::{SessionInfo, System};
+use crate::observe::Activity;
 use crate::settings::SERVER_VERSION;
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, ListArray, StringArray};
 use datafusion::arrow::array::{FixedSizeBinaryBuilder, Int32Builder, ListBuilder, StringBuilder};
@@ -35,15 +36,15 @@ pub fn function(name: &str, catalog: &Arc<Catalog>, info: &SessionInfo) -> Optio
     let (name, returns, body) = table().into_iter().find(|(n, _, _)| *n == name)?;
     // What changes something is called once for each row, and not while planning.
     let volatility = match name {
-        "set_config" | "pg_reload_conf" | "clock_timestamp" | "gen_random_uuid" | "pg_cancel_backend" => {
-            Volatility::Volatile
-        }
+        "set_config" | "pg_reload_conf" | "clock_timestamp" | "gen_random_uuid" => Volatility::Volatile,
+        "pg_cancel_backend" | "pg_terminate_backend" => Volatility::Volatile,
         _ => Volatility::Stable,
     };
     let arguments = match name {
         "clock_timestamp" | "gen_random_uuid" => vec![TypeSignature::Nullary],
         "md5"
         | "pg_cancel_backend"
+        | "pg_terminate_backend"
         | "quote_ident"
         | "quote_literal"
         | "quote_nullable"
@@ -96,10 +97,8 @@ fn about_sessions() -> Vec<Entry> {
             }
             Ok(Arc::new(lists.finish()))
         }),
-        ("pg_cancel_backend", Boolean, |c| {
-            let one = |row| Ok(c.int(0, row)?.map(|pid| cancel_backend(c, pid)));
-            Ok(Arc::new(BooleanArray::from((0..c.rows).map(one).collect::<Result<Vec<_>>>()?)))
-        }),
+        ("pg_cancel_backend", Boolean, |c| signal(c, Activity::cancel)),
+        ("pg_terminate_backend", Boolean, |c| signal(c, Activity::terminate)),
         ("pg_client_encoding", Utf8, |c| c.texts(|_, _| Ok(Some("UTF8".to_owned())))),
         // There are no temporary tables.
         ("pg_my_temp_schema", DataType::UInt32, |c| Ok(Arc::new(UInt32Array::from(vec![0; c.rows])))),
@@ -540,10 +539,20 @@ fn type_oid(name: &str) -> Option<u32> {
 }
 
 /// Whether there is such a session: what it runs is cancelled.
-fn cancel_backend(c: &Call<'_>, pid: i64) -> bool {
-    let sessions = c.info.system.as_ref().map(|system| system.observed.sessions()).unwrap_or_default();
-    let found = sessions.iter().find(|session| i64::from(session.pid) == pid);
-    found.inspect(|session| session.cancel()).is_some()
+/// Cancels or ends sessions by their process ids; false, and a warning, where there is none.
+fn signal(c: &Call<'_>, send: fn(&Activity)) -> Result<ArrayRef> {
+    let one = |pid: i64| {
+        let Some(system) = &c.info.system else { return false };
+        let sessions = system.observed.sessions();
+        let found = sessions.iter().find(|session| i64::from(session.pid) == pid);
+        if found.is_none() {
+            let warning = format!("PID {pid} is not a PostgreSQL backend process");
+            system.notices.push(terrace_engine::EngineError::new("01000", warning));
+        }
+        found.inspect(|session| send(session)).is_some()
+    };
+    let sent = (0..c.rows).map(|row| Ok(c.int(0, row)?.map(one))).collect::<Result<Vec<_>>>()?;
+    Ok(Arc::new(BooleanArray::from(sent)))
 }
 
 /// Bytes in the largest unit that leaves at least 10240 of the next smaller one, rounded half away from zero.

@@ -111,9 +111,17 @@ async fn parameters_warnings_and_places() {
     let types = a.parameters("SELECT pg_advisory_lock($1), pg_try_advisory_lock_shared($2, $3), pg_cancel_backend($4)");
     assert_eq!(types.await, [DataType::Int8, DataType::Int4, DataType::Int4, DataType::Int4]);
     let mut b = Client::new(&db);
-    b.rows("SELECT pg_advisory_unlock(1), pg_advisory_unlock_shared(7, 8)", &["false|false"]).await;
+    b.rows(
+        "SELECT pg_advisory_unlock(1), pg_advisory_unlock_shared(7, 8), pg_terminate_backend(77)",
+        &["false|false|false"],
+    )
+    .await;
     let told: Vec<String> = b.session.notices().take().into_iter().map(|n| format!("{} {n}", n.state.0)).collect();
-    let expected = ["01000 you don't own a lock of type ExclusiveLock", "01000 you don't own a lock of type ShareLock"];
+    let expected = [
+        "01000 you don't own a lock of type ExclusiveLock",
+        "01000 you don't own a lock of type ShareLock",
+        "01000 PID 77 is not a PostgreSQL backend process",
+    ];
     assert_eq!(told, expected);
     assert!(b.session.notices().take().is_empty());
     // Where it is called for each row, and where it would depend on something else.
@@ -136,4 +144,21 @@ async fn parameters_warnings_and_places() {
         &["1|ExclusiveLock", "3|ExclusiveLock"],
     )
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_is_ended_runs_nothing_any_more() {
+    let (db, mut a) = locked().await;
+    let b = Client::new(&db);
+    let (pid, canceller) = (b.session.backend_pid(), b.session.canceller());
+    let task = waiting(b, "SELECT pg_advisory_lock(1)").await;
+    assert!(!canceller.is_terminated());
+    a.rows(&format!("SELECT pg_terminate_backend({pid})"), &["true"]).await;
+    canceller.terminated().await;
+    let (mut b, done) = task.await.unwrap();
+    assert_eq!(done.unwrap_err().state.0, "57P01");
+    b.fails("SELECT 1", "57P01").await;
+    b.fails("CREATE TABLE t (x int)", "57P01").await;
+    a.rows("SELECT 1", &["1"]).await;
+    a.fails("SELECT pg_terminate_backend(1, 5)", "0A000").await;
 }

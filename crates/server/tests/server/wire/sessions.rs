@@ -1,7 +1,12 @@
 //! What other sessions do to one: its end, and locks that go with it. And what is told of a result's columns.
 use crate::common::raw::*;
-use crate::common::{Server, rows, soon, waits};
+use crate::common::{PATIENCE, Server, background, rows, soon, waits};
 use std::pin::pin;
+use tokio_postgres::Client;
+
+async fn pid(client: &Client) -> String {
+    rows(client, "SELECT pg_backend_pid()").await.unwrap().remove(0)
+}
 
 /// Fields of an ErrorResponse or a NoticeResponse.
 fn told(messages: &Messages, kind: u8) -> Vec<String> {
@@ -12,6 +17,53 @@ fn told(messages: &Messages, kind: u8) -> Vec<String> {
     messages.iter().filter(|(k, _)| *k == kind).map(|(_, body)| of(body)).collect()
 }
 
+const ENDED: &str = "FATAL 57P01 terminating connection due to administrator command";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_are_terminated() {
+    let server = Server::start().await;
+    let c = server.client().await;
+    c.batch_execute("CREATE TABLE t (x int PRIMARY KEY); INSERT INTO t VALUES (1)").await.unwrap();
+    // While it waits for its client, in a transaction that has locks.
+    let mut idle = session(&server).await;
+    raw_query(&mut idle, "BEGIN; DELETE FROM t; SELECT pg_advisory_lock(1); SELECT pg_backend_pid()").await;
+    let answers = until_ready(&mut idle).await;
+    let (_, row) = answers.iter().rfind(|(kind, _)| *kind == b'D').unwrap();
+    let idle_pid = String::from_utf8_lossy(&row[6..]).into_owned();
+    let other = server.client().await;
+    let mut deletion = pin!(rows(&other, "SELECT pg_advisory_lock(1); DELETE FROM t"));
+    waits(&mut deletion).await;
+    assert_eq!(rows(&c, &format!("SELECT pg_terminate_backend({idle_pid})")).await.unwrap(), ["t"]);
+    assert_eq!(told(&messages(&mut idle).await, b'E'), [ENDED]);
+    soon(deletion).await.unwrap();
+    // While a statement runs.
+    let busy = server.client().await;
+    let busy_pid = pid(&busy).await;
+    let sleeping = background(async move { busy.batch_execute("SELECT pg_sleep(100)").await });
+    assert!(tokio::time::timeout(PATIENCE, std::future::pending::<()>()).await.is_err());
+    assert_eq!(rows(&c, &format!("SELECT pg_terminate_backend({busy_pid})")).await.unwrap(), ["t"]);
+    let error = soon(sleeping).await.unwrap().unwrap_err();
+    assert_eq!(error.as_db_error().map(|e| (e.code().code(), e.severity())), Some(("57P01", "FATAL")));
+    // Itself, whatever it has sent behind that.
+    let mut own = session(&server).await;
+    raw_query(&mut own, "SELECT pg_terminate_backend(pg_backend_pid())").await;
+    raw_query(&mut own, "INSERT INTO t VALUES (2)").await;
+    assert_eq!(told(&messages(&mut own).await, b'E'), [ENDED]);
+    assert_eq!(rows(&c, "SELECT count(*) FROM t").await.unwrap(), ["0"]);
+    // A client that takes no answers.
+    let mut stuck = session(&server).await;
+    raw_query(&mut stuck, "SELECT pg_backend_pid()").await;
+    let answers = until_ready(&mut stuck).await;
+    let (_, row) = answers.iter().find(|(kind, _)| *kind == b'D').unwrap();
+    let stuck_pid = String::from_utf8_lossy(&row[6..]).into_owned();
+    raw_query(&mut stuck, "SELECT repeat('x', 1000000) FROM generate_series(1, 1000)").await;
+    assert!(tokio::time::timeout(PATIENCE, std::future::pending::<()>()).await.is_err());
+    assert_eq!(rows(&c, &format!("SELECT pg_terminate_backend({stuck_pid})")).await.unwrap(), ["t"]);
+    let gone = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {stuck_pid}");
+    let end = async { while rows(&c, &gone).await.unwrap() != ["0"] {} };
+    soon(end).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn warnings_of_functions_are_told() {
     let server = Server::start().await;
@@ -20,6 +72,9 @@ async fn warnings_of_functions_are_told() {
     let answers = until_ready(&mut raw).await;
     assert_eq!(told(&answers, b'N'), ["WARNING 01000 you don't own a lock of type ExclusiveLock"]);
     assert_eq!(kinds(&answers), "TNDCZ");
+    raw_query(&mut raw, "CREATE TABLE t AS SELECT pg_terminate_backend(77777) AS x").await;
+    let answers = until_ready(&mut raw).await;
+    assert_eq!(told(&answers, b'N'), ["WARNING 01000 PID 77777 is not a PostgreSQL backend process"]);
     raw_query(&mut raw, "SELECT 1").await;
     assert_eq!(kinds(&until_ready(&mut raw).await), "TDCZ");
 }

@@ -16,6 +16,7 @@ pub(super) const ALONE: &[Builtin] = &[
         overloads: &[Overload { takes: &[], more: false, gives: Gives::Is(DataType::Text), run: Run::Theirs }],
     },
     Builtin { name: "pg_cancel_backend", overloads: PID },
+    Builtin { name: "pg_terminate_backend", overloads: PID },
 ];
 
 const ONE: &[Takes] = &[Takes::Is(DataType::Int8)];

@@ -73,7 +73,7 @@ impl Binder<'_> {
         }
         match name {
             "pg_typeof" if call.args.len() == 1 && !call.star => return self.type_of_arg(&call.args[0].value, scope),
-            "pg_terminate_backend" => return unsupported("pg_terminate_backend"),
+            "pg_terminate_backend" if call.args.len() == 2 => return unsupported("a timeout of pg_terminate_backend"),
             "unnest" if call.over.is_none() => return self.unnest(call, at, scope),
             "generate_subscripts" => return self.subscripts(call, at, scope),
             "pg_partition_ancestors" if call.args.len() == 1 => return self.ancestors(call, scope),
