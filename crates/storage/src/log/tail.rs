@@ -10,6 +10,7 @@ use crate::sync::atomic::Ordering;
 use crate::types::{Lsn, PageId};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
+use terrace_env::memory;
 
 /// Everything that `append` touches.
 pub(super) struct Tail {
@@ -112,10 +113,13 @@ impl Tail {
         }
         let start = geometry.lsn(self.segment.number, self.segment.offset);
         let end = Lsn(start.0 + length as u64);
-        batch::encode(&mut self.bytes, self.seed, start, blocks.clone());
-        for block in blocks.filter(|b| b.page != EVENT) {
-            self.segment.index.insert(block.page, end);
-        }
+        let ((), grown) = memory::measured(|| {
+            batch::encode(&mut self.bytes, self.seed, start, blocks.clone());
+            for block in blocks.filter(|b| b.page != EVENT) {
+                self.segment.index.insert(block.page, end);
+            }
+        });
+        memory::handed_over(grown); // The writer frees it: a transaction must not pay for all that it has ever logged.
         self.segment.offset += length as u64;
         debug_assert_eq!(self.bytes_at + self.bytes.len() as u64, self.segment.offset);
         self.unwritten += length;

@@ -78,7 +78,8 @@ async fn n122_long_statements_count_only_while_they_run() {
     for first in 0..100 {
         c.batch_execute(&statement(first * 1000)).await.unwrap();
     }
-    assert!(taken.taken() < 8 << 20, "{}", taken.taken());
+    // n126: the log's writer frees what the transaction logged, 60 KB a statement, so that does not count either.
+    assert!(taken.taken() < 2 << 20, "{}", taken.taken());
     c.batch_execute("COMMIT").await.unwrap();
     assert_eq!(rows(&c, "SELECT count(*) FROM t").await.unwrap(), ["100000"]);
 }
