@@ -1,7 +1,7 @@
 //! How a result column's Arrow type goes over the wire.
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use pgwire::messages::data::{FieldDescription, RowDescription};
-use terrace_sql::{PG_ORIGIN, PG_TYPE, PG_TYPMOD};
+use terrace_sql::{PG_TYPE, PG_TYPMOD};
 
 /// A PostgreSQL type as RowDescription states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,18 +99,11 @@ fn by_arrow(data_type: &DataType) -> (u32, i16) {
     }
 }
 
-/// The table's or view's OID and the number of its column that a column of a result is.
-fn origin(field: &Field) -> Option<(i32, i16)> {
-    let (table, column) = field.metadata().get(PG_ORIGIN)?.split_once(' ')?;
-    Some((table.parse::<u32>().ok()? as i32, column.parse().ok()?))
-}
-
 /// `binary(i)`: whether column i goes in binary.
 pub(crate) fn row_description(schema: &Schema, binary: impl Fn(usize) -> bool) -> RowDescription {
     let field = |(i, field): (usize, &std::sync::Arc<Field>)| {
-        let (wire, (table, number)) = (wire(field), origin(field).unwrap_or_default());
-        let (name, format) = (field.name().clone(), i16::from(binary(i)));
-        FieldDescription::new(name, table, number, wire.oid, wire.size, wire.typmod, format)
+        let wire = wire(field);
+        FieldDescription::new(field.name().clone(), 0, 0, wire.oid, wire.size, wire.typmod, i16::from(binary(i)))
     };
     RowDescription::new(schema.fields().iter().enumerate().map(field).collect())
 }

@@ -55,7 +55,7 @@ pub use settings::{Reported, SERVER_VERSION, SystemSettings};
 pub use statement::copy::{CopyFormat, CopyIn};
 pub use statement::outcome::Outcome;
 pub use transaction::Notices;
-pub use values::{PG_ORIGIN, PG_TYPE, PG_TYPMOD, arrow_type, engine_type};
+pub use values::{PG_TYPE, PG_TYPMOD, arrow_type, engine_type};
 
 #[cfg(test)]
 mod tests;

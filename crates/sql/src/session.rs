@@ -23,7 +23,6 @@ use crate::database::{Account, SqlDatabase};
 use crate::observe::Present;
 use crate::pgcatalog::{SessionInfo, System};
 use crate::plan::bind::Tree;
-use crate::plan::naming::are_alike;
 use crate::session::cursor::Cursor;
 use crate::session::named::{Kept, Named};
 use crate::session::prepared::Prepared;
@@ -42,7 +41,6 @@ use crate::statement::run::{LazyState, Run};
 use crate::statement::shared::Shared;
 use crate::transaction::{Block, Notices, TxnSlot};
 use crate::{by_key, parse};
-use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use futures::stream;
 use parking_lot::Mutex;
@@ -594,11 +592,7 @@ impl Session {
             if by_key.version != catalog.version() || by_key.zone != tree.zone() {
                 let mut types: Vec<Option<DataType>> = prepared.parameters.iter().copied().map(Some).collect();
                 let again = tree.zone().scope(|| by_key::recognise(tree.statement(), &catalog, &mut types));
-                let alike = |columns: Option<SchemaRef>| match (&columns, &prepared.columns) {
-                    (Some(now), Some(described)) => are_alike(now, described),
-                    (now, described) => now == described,
-                };
-                let again = again.filter(|f| alike(f.columns()) && f.uses_now == by_key.uses_now);
+                let again = again.filter(|f| f.columns() == prepared.columns && f.uses_now == by_key.uses_now);
                 let Some(again) = again else { return Ok(None) };
                 by_key = Arc::new(again);
                 *prepared.by_key.lock() = Some(by_key.clone());

@@ -339,9 +339,6 @@ pub const PG_TYPE: &str = "pg_type";
 /// Arrow field metadata: the type modifier (`varchar(n)`: n + 4).
 pub const PG_TYPMOD: &str = "pg_typmod";
 
-/// Arrow field metadata: the table's or view's OID, and the column's number there, of a column of a result.
-pub const PG_ORIGIN: &str = "pg_origin";
-
 pub(crate) fn typmod(data_type: DataType) -> i32 {
     match data_type {
         DataType::Varchar(0) => -1,

@@ -1,7 +1,6 @@
 //! The protocol as a driver sees it, and as bytes.
 mod literals;
 mod opening;
-mod origins;
 mod sessions;
 mod types;
 use crate::common::raw::*;

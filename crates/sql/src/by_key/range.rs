@@ -4,7 +4,6 @@
 //! 2. NULLs lie at the end of an index: a bound from below alone ends before them.
 use super::{Bound as Binding, Given, batch};
 use crate::error::from_arrow;
-use crate::plan::naming::{Origin, Origins};
 use crate::values::ColumnBuilder;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -41,15 +40,6 @@ pub(super) enum Output {
     /// Of an int4 column: a bigint.
     Sum(usize),
     Count,
-}
-
-impl Output {
-    /// Of its columns.
-    pub(super) fn origins(&self, table: &Table) -> Origins {
-        let Output::Columns(columns) = self else { return Origins::default() };
-        let origin = |at: &usize| Origin::of(table.oid.0, *at);
-        Origins(columns.iter().map(origin).collect())
-    }
 }
 
 impl Range {

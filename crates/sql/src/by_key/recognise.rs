@@ -243,7 +243,7 @@ fn select(query: &Query, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Tabl
     let comparisons = scope.comparisons(filter)?;
     let (output, names, types) = scope.output(items)?;
     let fields = names.iter().zip(types).map(|(name, t)| field_of(name, t, true));
-    let schema = output.origins(&table).label(&Schema::new(fields.collect::<Vec<_>>()));
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
     let distinct = match distinct {
         Distinct::No => false,
         Distinct::Rows => true,

@@ -12,7 +12,7 @@
 //! 6. An expression's type is settled when it is bound ([`types`]), by the same rules that settle whole plans.
 //!
 //! Rooms: [`bounds`], [`query`] (WITH, sets, LIMIT), [`select`] with [`group`], [`windows`] and [`unnest`], [`from`],
-//! [`views`], [`scope`], [`origins`], [`expr`] with [`rows`], [`types`], [`call`], [`sequences`], [`waiting`] and
+//! [`views`], [`scope`], [`expr`] with [`rows`], [`types`], [`call`], [`sequences`], [`waiting`] and
 //! [`subquery`], [`titles`], [`system`] for the system's relations and types, and [`over`] for expressions outside of
 //! queries.
 mod bounds;
@@ -20,7 +20,6 @@ mod call;
 mod expr;
 mod from;
 mod group;
-mod origins;
 pub(crate) mod over;
 mod query;
 mod rows;
@@ -39,7 +38,7 @@ mod windows;
 use crate::error::from_datafusion;
 use crate::parse::depth::{OF_DEFAULT, depth};
 use crate::parse::sequence_calls::Call;
-use crate::plan::naming::{self, Origin, Origins, shown};
+use crate::plan::naming::{self, shown};
 use crate::plan::planner::Planner;
 use datafusion::common::DataFusionError;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -215,7 +214,6 @@ pub(crate) struct Bound {
     pub(crate) plan: LogicalPlan,
     /// Of its columns, by position.
     pub(crate) titles: Vec<String>,
-    pub(crate) origins: Origins,
 }
 
 impl Bound {
@@ -224,13 +222,7 @@ impl Bound {
         assert_eq!(fields.len(), titles.len(), "every column has a title (invariant 2)");
         let called = fields.iter().zip(&titles).all(|(field, title)| shown(field.name()) == title);
         assert!(called, "a column's name begins with its title (invariant 2)");
-        Bound { plan, titles, origins: Origins::default() }
-    }
-
-    /// `origins`: of its columns, by position.
-    fn of_columns(self, origins: Vec<Option<Origin>>) -> Bound {
-        assert_eq!(self.titles.len(), origins.len(), "each column has an origin, or has none");
-        Bound { origins: Origins(origins), ..self }
+        Bound { plan, titles }
     }
 }
 
@@ -304,8 +296,6 @@ struct Binder<'b> {
     texts: Cell<usize>,
     bounds: bounds::Bounds,
     views: views::Views,
-    /// Of the columns that FROM offers.
-    origins: RefCell<origins::Known>,
     /// Whether a function was called that may wait for an advisory lock.
     waits: Cell<bool>,
 }
@@ -327,7 +317,6 @@ impl<'b> Binder<'b> {
             texts: Cell::new(0),
             bounds: bounds::Bounds::default(),
             views: views::Views::default(),
-            origins: RefCell::default(),
             waits: Cell::new(false),
         }
     }

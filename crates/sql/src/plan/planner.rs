@@ -9,7 +9,6 @@ use crate::pgcatalog::SessionInfo;
 use crate::plan::bind::over::{Over, bind_over};
 use crate::plan::bind::{self, Defined, Place, Whole};
 use crate::plan::comparable::Comparable;
-use crate::plan::naming::Origins;
 use crate::plan::pieces::Pieces;
 use crate::plan::rules;
 use crate::plan::semantics::PostgresSemantics;
@@ -94,8 +93,6 @@ pub(crate) struct Planned {
     pub(crate) tables: Vec<Arc<Table>>,
     /// The functions of sequences that it calls, in the order of their places.
     pub(crate) calls: Vec<(Place, Call)>,
-    /// Of the plan's columns.
-    pub(crate) origins: Origins,
 }
 
 impl Planner<'_> {
@@ -135,7 +132,7 @@ impl Planner<'_> {
             Ok(Whole { bound, tables, of_system, calls }) => {
                 // The system relations have types of Arrow's where PostgreSQL has others.
                 let plan = rules::settle(bound.plan, !of_system).map_err(from_datafusion)?;
-                Ok(Planned { plan, tables, calls, origins: bound.origins })
+                Ok(Planned { plan, tables, calls })
             }
             Err(fault) => Err(fault.error(self.text)),
         })

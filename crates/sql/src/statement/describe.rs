@@ -72,15 +72,13 @@ impl Sources<'_> {
 
     fn describe_query(&self, query: &Query, types: &[Option<DataType>]) -> Result<Described> {
         let planner = self.planner();
-        let planned = match query.locking.is_empty() {
-            true => planner.plan_tree(query, types)?,
-            false => planner.plan_tree(&Query { locking: vec![], ..query.clone() }, types)?,
+        let plan = match query.locking.is_empty() {
+            true => planner.plan_tree(query, types)?.plan,
+            false => planner.plan_tree(&Query { locking: vec![], ..query.clone() }, types)?.plan,
         };
-        let plan = planned.plan;
         // The type that it will have after type coercion.
         let typed = crate::plan::planner::typed(self.state.get(), plan.clone())?;
-        let columns = planned.origins.label(&shown_schema(typed.schema().as_arrow()));
-        Described::planned(&plan, types, Some(columns))
+        Described::planned(&plan, types, Some(shown_schema(typed.schema().as_arrow())))
     }
 
     /// UPDATE and DELETE, which change the rows of a query.

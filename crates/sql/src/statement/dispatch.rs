@@ -64,9 +64,9 @@ impl Run<'_> {
         if !query.locking.is_empty() {
             return Box::pin(self.select_locking(query)).await;
         }
-        let (plan, origins) = self.plan_shown(Asked::Query(query), true).await?;
+        let plan = self.plan_tree(query).await?;
         let physical = self.physical(&plan).await?;
-        Ok(Done::Rows(origins.on(self.stream(physical, None)?)))
+        Ok(Done::Rows(self.stream(physical, None)?))
     }
 
     async fn create_table(&self, create: &CreateTable) -> Result<Vec<EngineError>> {

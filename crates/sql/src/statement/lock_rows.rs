@@ -11,7 +11,6 @@ pub(crate) mod within;
 use crate::error::{from_arrow, from_datafusion, unsupported};
 use crate::parse::relation;
 use crate::plan::bind::over::{Over, Part, Rows, Wanted};
-use crate::plan::planner::Asked;
 use crate::plan::scan::{rid_from_u64, version_from};
 use crate::statement::changes::called;
 use crate::statement::outcome::Done;
@@ -105,14 +104,13 @@ impl Run<'_> {
             wanted: select.items.iter().map(Wanted::Item).collect(),
             kept: false,
         };
-        let planned = self.plan_shown(Asked::Over(&over), true).await;
-        let (plan, origins) = planned.map_err(|error| match error.state.0 {
+        let plan = self.plan_over(&over).await.map_err(|error| match error.state.0 {
             // A group has no row address.
             "42803" => EngineError::new("0A000", "FOR UPDATE is not allowed with aggregate functions"),
             _ => error,
         })?;
         refuse_aggregates(&plan)?;
-        let fields: Vec<_> = origins.label(plan.schema().as_arrow()).fields().iter().skip(3).cloned().collect();
+        let fields: Vec<_> = plan.schema().as_arrow().fields().iter().skip(3).cloned().collect();
         let schema = Arc::new(Schema::new(fields));
         let mut rows: Vec<RecordBatch> = vec![];
         let mut locked = 0;

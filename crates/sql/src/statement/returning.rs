@@ -7,7 +7,6 @@ use crate::error::{from_datafusion, unsupported};
 use crate::parse::relation;
 use crate::plan::bind::over::{Over, Part, Rows, Wanted};
 use crate::plan::naming::shown_schema;
-use crate::plan::planner::Asked;
 use crate::statement::changes::tables_of;
 use crate::statement::describe::Sources;
 use crate::statement::outcome::{Done, command};
@@ -55,11 +54,10 @@ impl Run<'_> {
             return Ok(Changed { count, returned: None });
         }
         assert_eq!(rows.len(), count, "a row to return for each that was changed");
-        let over = returning_over((table, called), returning);
-        let (plan, origins) = self.plan_shown(Asked::Over(&over), true).await?;
+        let plan = self.plan_over(&returning_over((table, called), returning)).await?;
         let rows = rows.iter().map(|row| RowBuf::encode(table, row)).collect::<Result<Vec<RowBuf>>>()?;
         let returned = self.stream_given(self.physical(&plan).await?, None, Arc::new(rows))?;
-        Ok(Changed { count, returned: Some(origins.on(returned)) })
+        Ok(Changed { count, returned: Some(returned) })
     }
 }
 
@@ -124,12 +122,12 @@ impl Sources<'_> {
             // It would have to see the tables as they were before the statement.
             return Err(unsupported("a subquery over a table in RETURNING"));
         }
-        let (plan, origins) = (planned.plan, planned.origins);
+        let plan = planned.plan;
         let used = plan.get_parameter_types().map_err(from_datafusion)?;
         if used.keys().any(|id| id.trim_start_matches('$').parse::<usize>().is_ok_and(|n| n > parameters.len())) {
             return Err(unsupported("a parameter that only RETURNING has"));
         }
         let typed = crate::plan::planner::typed(self.state.get(), plan)?;
-        Ok(Some(origins.label(&shown_schema(typed.schema().as_arrow()))))
+        Ok(Some(shown_schema(typed.schema().as_arrow())))
     }
 }

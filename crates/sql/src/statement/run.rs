@@ -10,7 +10,6 @@ use crate::parse::sequence_calls::Call;
 use crate::pgcatalog::SessionInfo;
 use crate::plan::bind::over::Over;
 use crate::plan::bind::{Place, Tree};
-use crate::plan::naming::Origins;
 use crate::plan::planner::{Asked, Planner, task, typed};
 use crate::transaction::{OneRow, StatementContext, TxnCell};
 use crate::values::to_scalar;
@@ -153,11 +152,6 @@ impl Run<'_> {
 
     /// `calls`: functions of sequences are called.
     pub(crate) async fn plan_asked(&self, asked: Asked<'_>, calls: bool) -> Result<LogicalPlan> {
-        Ok(self.plan_shown(asked, calls).await?.0)
-    }
-
-    /// The same of what a client is shown, with the origins of its columns.
-    pub(crate) async fn plan_shown(&self, asked: Asked<'_>, calls: bool) -> Result<(LogicalPlan, Origins)> {
         let mut numbers: Option<BTreeMap<Place, i64>> = None;
         loop {
             let version = self.engine.catalog().version();
@@ -179,7 +173,7 @@ impl Run<'_> {
                     numbers = Some(self.numbers_of(&planned.calls).await?);
                     continue;
                 }
-                return Ok((self.bind(planned.plan)?, planned.origins));
+                return self.bind(planned.plan);
             }
             locked.or_else(|e| if e.state.0 == "42P01" { Ok(()) } else { Err(e) })?;
         }

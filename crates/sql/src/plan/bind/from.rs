@@ -12,7 +12,6 @@ use crate::error::undefined_table;
 use crate::functions::chars;
 use crate::pgcatalog;
 use crate::plan::choosers::{self, Chooser};
-use crate::plan::naming::{Origin, Origins};
 use crate::plan::resolve;
 use crate::plan::scan::TableScan;
 use crate::values::field_type;
@@ -96,9 +95,7 @@ impl Binder<'_> {
                 let scope = if *lateral { before.or(around.scope) } else { around.scope };
                 let bound = self.query(query, scope, around.ctes)?;
                 let plan = if *lateral { apart(bound.plan) } else { bound.plan };
-                let source = self.derived(plan, bound.titles, &alias.name.name, Some(alias))?;
-                self.note_query(&source.relations[0], &bound.origins);
-                Ok(source)
+                self.derived(plan, bound.titles, &alias.name.name, Some(alias))
             }
             FromItem::Functions { functions, ordinality: false, rows_from: false, alias, .. } => {
                 if let Some(column) = functions.iter().flat_map(|function| &function.columns).next() {
@@ -160,9 +157,7 @@ impl Binder<'_> {
                 return unsupported("a volatile query of WITH that is read twice");
             }
             let shown = alias.map_or(*own, |alias| alias.name.name.as_str());
-            let source = self.derived(LogicalPlan::clone(&cte.plan), cte.titles, shown, alias)?;
-            self.note_query(&source.relations[0], &cte.origins);
-            return Ok(source);
+            return self.derived(LogicalPlan::clone(&cte.plan), cte.titles, shown, alias);
         }
         if let Some(source) = self.of_system(&parts, alias, at)? {
             return Ok(source);
@@ -221,10 +216,7 @@ impl Binder<'_> {
         let columns = joined.visible.iter().map(|(title, expr)| expr.clone().alias(self.column_name(title)));
         let columns: Vec<Expr> = columns.collect();
         let plan = LogicalPlanBuilder::from(joined.plan).project(columns)?.build()?;
-        let source = self.derived(plan, titles, &alias.name.name, Some(alias))?;
-        let origins: Vec<Option<Origin>> = joined.visible.iter().map(|(_, expr)| self.origin(expr)).collect();
-        self.note_query(&source.relations[0], &Origins(origins));
-        Ok(source)
+        self.derived(plan, titles, &alias.name.name, Some(alias))
     }
 
     /// A function in FROM: a series of integers, the items of arrays, or one value.

@@ -5,7 +5,6 @@
 //! 2. The plan's columns are what [`Wanted`] lists, in its order; before them stand a target's address and version.
 //! 3. Aggregates, windows and, in what the catalogue keeps, subqueries and parameters are refused.
 use super::from::{Relation, Source};
-use super::origins::is_column;
 use super::query::{Around, parameter_number};
 use super::scope::{Clause, Ctes, Scope};
 use super::select::Order;
@@ -131,14 +130,8 @@ impl Binder<'_> {
             }
         }
         let addresses = exprs.len();
-        let mut origins = vec![None; addresses];
         scope.within(over.part.clause(), || {
-            over.wanted.iter().try_for_each(|wanted| {
-                self.wanted(wanted, &scope, &mut titles, &mut exprs)?;
-                let plain = matches!(wanted, Wanted::Item(item) if is_column(&item.expr));
-                origins.extend(exprs[origins.len()..].iter().map(|expr| self.origin(expr).filter(|_| plain)));
-                Ok(())
-            })
+            over.wanted.iter().try_for_each(|wanted| self.wanted(wanted, &scope, &mut titles, &mut exprs))
         })?;
         if !over.order.is_empty() {
             let items: Vec<(String, Expr)> =
@@ -147,7 +140,7 @@ impl Binder<'_> {
             plan = plan.sort(by)?;
         }
         let columns = self.called(&titles, exprs);
-        Ok(Bound::new(plan.project(columns)?.build()?, titles).of_columns(origins))
+        Ok(Bound::new(plan.project(columns)?.build()?, titles))
     }
 
     fn order_over(
@@ -200,7 +193,6 @@ impl Binder<'_> {
         let (name, schema) = (called.to_owned(), None);
         let relation =
             Relation { name, schema, hidden, columns, key: key.unwrap_or_default(), never_null, padded: false };
-        self.note_relation(&relation, table.oid.0, live.into_iter());
         Ok(Source::of(plan, relation))
     }
 
@@ -220,7 +212,7 @@ impl Binder<'_> {
                 exprs.extend(columns);
             }
             Wanted::Item(item) if matches!(item.expr.kind, ExprKind::Star(_)) => {
-                let (names, columns, _) = self.items(std::slice::from_ref(item), scope)?;
+                let (names, columns) = self.items(std::slice::from_ref(item), scope)?;
                 titles.extend(names);
                 exprs.extend(columns);
             }

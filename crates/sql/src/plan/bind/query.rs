@@ -13,7 +13,6 @@ use crate::functions::arithmetic::is_number;
 use crate::functions::builtin;
 use crate::functions::convert::{convert, convert_scalar, is_open};
 use crate::functions::interval;
-use crate::plan::naming::Origins;
 use crate::plan::{choosers, resolve, rules};
 use crate::values::{arrow_type, engine_type};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Schema};
@@ -131,10 +130,9 @@ impl Binder<'_> {
                 *title = column.name.clone();
             }
             let kind = if rules::is_volatile(&bound.plan)? { Kind::Volatile } else { Kind::Plain };
-            let Bound { plan, titles, origins } = bound;
-            let plan = Arc::new(plan);
+            let plan = Arc::new(bound.plan);
             ctes.next_is_bound();
-            ctes.add(Cte { name: name.clone(), plan, titles, origins, kind, copies, reads: Rc::default() });
+            ctes.add(Cte { name: name.clone(), plan, titles: bound.titles, kind, copies, reads: Rc::default() });
         }
         Ok(())
     }
@@ -166,8 +164,7 @@ impl Binder<'_> {
         }
         let plan = Arc::new(self.working(&working, &start.plan)?);
         let reads_it = reads.clone();
-        let (name, kind, origins) = (cte.name.name.clone(), Kind::Working, Origins::default());
-        ctes.add(Cte { name, plan, titles, origins, kind, copies: 1, reads });
+        ctes.add(Cte { name: cte.name.name.clone(), plan, titles, kind: Kind::Working, copies: 1, reads });
         let step = self.query(last, around, ctes);
         ctes.remove();
         if reads_it.get() == 0 {

@@ -8,7 +8,6 @@
 //! 4. A WITH query is seen by those behind it and by the query that it belongs to, and hides a table of its name.
 use super::from::{Relation, Source};
 use super::{Result, fail, over, unsupported, windows, wrong};
-use crate::plan::naming::Origins;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchemaRef, ExprSchema};
 use datafusion::logical_expr::{Expr, LogicalPlan};
@@ -247,7 +246,6 @@ pub(super) struct Cte {
     pub(super) name: String,
     pub(super) plan: Arc<LogicalPlan>,
     pub(super) titles: Vec<String>,
-    pub(super) origins: Origins,
     pub(super) kind: Kind,
     /// How many readings of WITH queries a copy of it is.
     pub(super) copies: usize,

@@ -7,11 +7,10 @@
 //! 3. What is only ordered by is a column behind the items, and goes once rows are ordered.
 //! 4. An item that is a column of FROM keeps its name, unless another item has got it.
 use super::expr::symbol;
-use super::origins::is_column;
 use super::query::Around;
 use super::scope::{Clause, Scope};
 use super::{Binder, Bound, Result, fail, from, system, titles, unsupported, wrong};
-use crate::plan::naming::{Origin, shown};
+use crate::plan::naming::shown;
 use datafusion::common::Column;
 use datafusion::logical_expr::expr::Sort as By;
 use datafusion::logical_expr::{Distinct as DfDistinct, Expr, LogicalPlan, LogicalPlanBuilder};
@@ -24,7 +23,6 @@ use terrace_grammar::statement::{
 pub(super) struct Parts {
     pub(super) titles: Vec<String>,
     pub(super) items: Vec<Expr>,
-    origins: Vec<Option<Origin>>,
     pub(super) having: Option<Expr>,
     /// Of DISTINCT ON.
     pub(super) on: Vec<Expr>,
@@ -48,8 +46,6 @@ impl Parts {
         Ok(())
     }
 }
-
-type Items = (Vec<String>, Vec<Expr>, Vec<Option<Origin>>);
 
 /// Which way a key of an order goes.
 #[derive(Clone, Copy)]
@@ -92,7 +88,6 @@ impl Binder<'_> {
         }
         let before = scope.named.borrow().len();
         let mut parts = self.parts(query, select, &scope)?;
-        let origins = std::mem::take(&mut parts.origins);
         let groups = self.groups(select, &parts, &scope)?;
         plan = self.grouped(plan, groups, &mut parts, &scope, before)?;
         if let Some(having) = parts.having.take() {
@@ -100,16 +95,15 @@ impl Binder<'_> {
         }
         plan = self.windowed(plan, &mut parts)?;
         plan = self.unnested(plan, &mut parts)?;
-        let bound = match &select.distinct {
-            Distinct::On(_) => self.distinct_on(plan, parts, query, around)?,
-            distinct => self.projected(plan, parts, *distinct == Distinct::Rows, query, around)?,
-        };
-        Ok(bound.of_columns(origins))
+        match &select.distinct {
+            Distinct::On(_) => self.distinct_on(plan, parts, query, around),
+            distinct => self.projected(plan, parts, *distinct == Distinct::Rows, query, around),
+        }
     }
 
     fn parts(&self, query: &Query, select: &Select, scope: &Scope<'_>) -> Result<Parts> {
         let windows = scope.within(Clause::Definition, || self.named_windows(&select.windows, scope))?;
-        let (titles, items, origins) = self.items(&select.items, scope)?;
+        let (titles, items) = self.items(&select.items, scope)?;
         assert_eq!(titles.len(), items.len(), "an item has a title");
         let named: Vec<(String, Expr)> = titles.iter().cloned().zip(items.iter().cloned()).collect();
         let by = |expr: &tree::Expr, clause: Clause| {
@@ -126,15 +120,15 @@ impl Binder<'_> {
         };
         let condition = |having| scope.within(Clause::Having, || self.condition(having, "HAVING", scope));
         let having = select.having.as_ref().map(condition).transpose()?;
-        Ok(Parts { titles, items, origins, having, on, order, windows })
+        Ok(Parts { titles, items, having, on, order, windows })
     }
 
-    /// The items, with `*` written out: their titles, what they are, and of which columns they are.
-    pub(super) fn items(&self, items: &[Item], scope: &Scope<'_>) -> Result<Items> {
+    /// The items, with `*` written out.
+    pub(super) fn items(&self, items: &[Item], scope: &Scope<'_>) -> Result<(Vec<String>, Vec<Expr>)> {
         if items.is_empty() {
             return unsupported("SELECT of nothing");
         }
-        let (mut titles, mut exprs, mut origins) = (vec![], vec![], vec![]);
+        let (mut titles, mut exprs) = (vec![], vec![]);
         for item in items {
             match &item.expr.kind {
                 ExprKind::Star(of) => {
@@ -150,10 +144,8 @@ impl Binder<'_> {
                     exprs.push(self.shown_class(&item.expr, bound, scope)?);
                 }
             }
-            let plain = is_column(&item.expr);
-            origins.extend(exprs[origins.len()..].iter().map(|expr| self.origin(expr).filter(|_| plain)));
         }
-        Ok((titles, exprs, origins))
+        Ok((titles, exprs))
     }
 
     /// The item that ORDER BY or DISTINCT ON means (invariant 2).

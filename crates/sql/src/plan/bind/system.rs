@@ -150,7 +150,7 @@ impl Binder<'_> {
         let (mut names, mut types) = (vec![], vec![]);
         for item in &select.items {
             if matches!(item.expr.kind, ExprKind::Star(_)) {
-                let (titles, columns, _) = self.items(std::slice::from_ref(item), scope)?;
+                let (titles, columns) = self.items(std::slice::from_ref(item), scope)?;
                 names.extend(titles);
                 for column in columns {
                     types.push(column.get_type(&scope.schema)?);

@@ -148,7 +148,6 @@ impl Binder<'_> {
         let plan = self.with_texts(bound.plan)?;
         let shown = alias.map_or(view.name.as_str(), |alias| alias.name.name.as_str());
         let mut source = self.derived(plan, titles, shown, None)?;
-        self.note_relation(&source.relations[0], view.oid.0, 0..view.columns.len());
         self.restrict(&mut source, &view.name, view.columns.len(), (0..view.columns.len()).collect())?;
         self.public(source, &view.name, alias)
     }

@@ -40,12 +40,7 @@ async fn answer(c: &mut Client, way: Way, table: &str, statement: &str, by_key: 
         Ok((prepared, values)) => {
             assert_eq!(prepared.is_by_key(), by_key && way != Way::Planned, "{way:?} {sql}");
             for field in prepared.columns.iter().flat_map(|columns| columns.fields()) {
-                // Of the origin the column alone: the tables differ.
-                let known = |(name, value): (&String, &String)| match name == terrace_sql::PG_ORIGIN {
-                    true => (name.clone(), value.split(' ').next_back().unwrap_or_default().to_owned()),
-                    false => (name.clone(), value.clone()),
-                };
-                let metadata: BTreeMap<_, _> = field.metadata().iter().map(known).collect();
+                let metadata: BTreeMap<_, _> = field.metadata().iter().collect();
                 answer.push(format!("{} {} {metadata:?}", field.name(), field.data_type()));
             }
             c.execute(&prepared, values).await
