@@ -257,6 +257,7 @@ fn settled(
         binder.note_parameters(&bound.plan)?;
         if binder.waits.get() {
             waiting::refuse_conditional(&bound.plan)?;
+            waiting::refuse_unread(&bound.plan)?;
         }
         let Binder { types, tables, mistaken, of_system, calls, .. } = binder;
         if !mistaken.get() {

@@ -136,6 +136,15 @@ async fn parameters_warnings_and_places() {
         "SELECT x FROM t WHERE x > 4 OR pg_advisory_lock(x) IS NULL",
         "SELECT x > 4 AND pg_advisory_xact_lock(x) IS NULL FROM t",
         "SELECT * FROM (SELECT 1 WHERE NOT (true AND pg_advisory_lock(1) IS NULL)) AS q",
+        // Nobody may read what they answer, and then they would not be called.
+        "SELECT x FROM t, pg_advisory_lock(9)",
+        "SELECT count(*) FROM pg_try_advisory_lock(9)",
+        "SELECT x FROM (SELECT x, pg_try_advisory_lock(9) FROM t) AS q",
+        "WITH l AS MATERIALIZED (SELECT pg_advisory_lock(9)) SELECT x FROM t, l",
+        "SELECT x FROM t WHERE EXISTS (SELECT pg_try_advisory_lock(9))",
+        "INSERT INTO t SELECT 1 FROM pg_advisory_lock(9)",
+        "DELETE FROM t USING (SELECT pg_advisory_lock(9)) AS q",
+        "SELECT 1 FROM pg_terminate_backend(1)",
     ] {
         b.fails(sql, "0A000").await;
     }

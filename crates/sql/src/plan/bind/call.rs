@@ -7,7 +7,7 @@
 //! 3. Aggregates and windows stand where PostgreSQL lets them (42803, 42P20).
 use super::scope::{Clause, Scope};
 use super::select::Order;
-use super::{Binder, Fault, Placed, Result, system, unsupported, wrong};
+use super::{Binder, Fault, Placed, Result, system, unsupported, waiting, wrong};
 use crate::functions::builtin;
 use crate::functions::date_time;
 use crate::values::{PG_TYPE, field_type};
@@ -83,7 +83,7 @@ impl Binder<'_> {
             _ if SETS.contains(&name) => return unsupported("this function that answers rows"),
             _ => {}
         }
-        if crate::functions::advisory::waits(name) {
+        if waiting::must_be_called(name) {
             self.waits.set(true);
         }
         if let Some(over) = &call.over {

@@ -1,6 +1,11 @@
-//! Functions that wait for an advisory lock: they are called for each row before anything else is computed of it. So
-//! they are refused (0A000) where it depends on something else whether they are called: in CASE, COALESCE, OR, and AND
-//! but for conditions that stand beside each other in WHERE.
+//! Functions that are called for what they do: those of advisory locks, and `pg_terminate_backend`.
+//!
+//! 1. Those that wait are called for each row before anything else is computed of it. So they are refused (0A000) where
+//!    it depends on something else whether they are called: in CASE, COALESCE, OR, and AND but for conditions that
+//!    stand beside each other in WHERE.
+//! 2. A column that nobody reads is not computed, whatever its function does. So they stand where somebody reads them:
+//!    among the columns of the whole statement, and in WHERE. Elsewhere (in FROM, in a derived table, a subquery or a
+//!    WITH) they are refused: a program would believe that it has a lock.
 use super::{Result, unsupported};
 use crate::functions::advisory;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -25,6 +30,34 @@ pub(super) fn refuse_conditional(plan: &LogicalPlan) -> Result<()> {
         })
     })?;
     if found { unsupported("pg_advisory_lock where it depends on other values whether it is called") } else { Ok(()) }
+}
+
+/// Invariant 2.
+pub(super) fn refuse_unread(plan: &LogicalPlan) -> Result<()> {
+    let mut root = plan;
+    while let LogicalPlan::Limit(_) | LogicalPlan::Sort(_) | LogicalPlan::Distinct(_) = root {
+        let Some(input) = root.inputs().first().copied() else { break };
+        root = input;
+    }
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        let is_read = std::ptr::eq(node, root) || matches!(node, LogicalPlan::Filter(_));
+        node.apply_expressions(|expr| {
+            found |= !is_read && expr.exists(|part| Ok(is_called(part)))?;
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    let what = "a function of advisory locks, or pg_terminate_backend, within FROM, WITH or a subquery";
+    if found { unsupported(what) } else { Ok(()) }
+}
+
+fn is_called(expr: &Expr) -> bool {
+    matches!(expr, Expr::ScalarFunction(call) if must_be_called(call.func.name()))
+}
+
+/// Whether the function of that name is called for what it does.
+pub(super) fn must_be_called(name: &str) -> bool {
+    advisory::is_advisory(name) || name == "pg_terminate_backend"
 }
 
 fn is_conditional(expr: &Expr) -> bool {
