@@ -39,9 +39,16 @@ pub(super) fn refuse_unread(plan: &LogicalPlan) -> Result<()> {
         let Some(input) = root.inputs().first().copied() else { break };
         root = input;
     }
+    // The aggregates that its columns read.
+    let mut grouped = root.inputs().first().copied();
+    while let Some(LogicalPlan::Filter(having)) = grouped {
+        grouped = Some(having.input.as_ref());
+    }
+    let grouped = grouped.filter(|node| matches!(node, LogicalPlan::Aggregate(_)));
     let mut found = false;
     plan.apply_with_subqueries(|node| {
-        let is_read = std::ptr::eq(node, root) || matches!(node, LogicalPlan::Filter(_));
+        let at_root = std::ptr::eq(node, root) || grouped.is_some_and(|grouped| std::ptr::eq(node, grouped));
+        let is_read = at_root || matches!(node, LogicalPlan::Filter(_));
         node.apply_expressions(|expr| {
             found |= !is_read && expr.exists(|part| Ok(is_called(part)))?;
             Ok(TreeNodeRecursion::Continue)
