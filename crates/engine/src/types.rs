@@ -106,6 +106,23 @@ impl DataType {
         }
     }
 
+    /// Whether each value of the other type is one of this type, and is stored alike.
+    pub fn holds(self, other: DataType) -> bool {
+        match (self, other) {
+            (DataType::Text | DataType::Varchar(0), DataType::Text | DataType::Varchar(_)) => true,
+            (DataType::Varchar(most), DataType::Varchar(now)) => now > 0 && now <= most,
+            (DataType::Numeric(Some((digits, places))), DataType::Numeric(Some((now, now_places)))) => {
+                digits >= now && places == now_places
+            }
+            _ => self == other,
+        }
+    }
+
+    /// Whether each value of the other type that is one of this type, too, is stored alike.
+    pub fn is_stored_as(self, other: DataType) -> bool {
+        self.holds(other) || matches!(self, DataType::Varchar(_)) && DataType::Text.holds(other)
+    }
+
     /// PostgreSQL's type oid: how the wire and the catalogue name a type.
     pub fn pg_oid(self) -> u32 {
         match self {

@@ -249,7 +249,7 @@ impl Default for FlashConfig {
         FlashConfig {
             size: 1 << 30,
             write: WritePolicy::LazyCleaning,
-            replacement: FlashOrder::Lru2,
+            replacement: FlashOrder::Lru2History,
             dirty_fraction: 0.5,
             fill_threshold: 0.95,
             throttle_queue_depth: 100,

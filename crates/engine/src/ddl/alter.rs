@@ -20,7 +20,7 @@ use crate::error::{EngineError, Result};
 use crate::locks::LockMode;
 use crate::row::RowView;
 use crate::txn::Txn;
-use crate::types::Datum;
+use crate::types::{DataType, Datum, DatumRef, fit_varchar};
 use std::sync::Arc;
 use terrace_storage::ObjectId;
 
@@ -167,12 +167,13 @@ impl Txn {
         Ok(self.publish(&catalog, dropped))
     }
 
-    /// Renames a column, changes its default or whether it takes NULL (23502 where it holds one). Its type stays.
+    /// Renames a column, changes its default or whether it takes NULL (23502 where it holds one), or gives it a type
+    /// that is stored alike (22001 where it holds a longer text; 0A000 where blanks at its end would have to be cut).
     pub async fn alter_column(&mut self, table: &Table, at: usize, mut column: ColumnDef) -> Result<Arc<Table>> {
         let (catalog, table) = self.alone(table).await?;
         let before = &table.columns[at];
         assert!(!before.dropped, "found by its name");
-        assert_eq!(column.data_type, before.data_type, "no row is rewritten (invariant 2)");
+        assert!(column.data_type.is_stored_as(before.data_type), "no row is rewritten (invariant 2)");
         column.missing = before.missing.clone();
         column.name = truncate_name(&column.name).into();
         if column.name != before.name && table.column(&column.name).is_some() {
@@ -184,6 +185,11 @@ impl Txn {
         }
         if column.not_null && !before.not_null {
             self.refuse_nulls(&table, at).await?;
+        }
+        if let DataType::Varchar(length) = column.data_type
+            && !column.data_type.holds(before.data_type)
+        {
+            self.refuse_longer(&table, at, length).await?;
         }
         let mut columns = table.columns.clone();
         columns[at] = column;
@@ -251,6 +257,16 @@ impl Txn {
         newest_rows(self.store(), table, |row: NewestRow<'_>| match RowView::checked(table, row.bytes)?.is_null(at) {
             true => Err(contains_nulls(table, &table.columns[at].name)),
             false => Ok(()),
+        })
+        .await
+    }
+
+    async fn refuse_longer(&mut self, table: &Table, at: usize, length: u32) -> Result<()> {
+        newest_rows(self.store(), table, |row: NewestRow<'_>| match RowView::checked(table, row.bytes)?.get(at) {
+            DatumRef::Text(text) if fit_varchar(text, length)? != text => Err(EngineError::unsupported(
+                "ALTER COLUMN TYPE that cuts blanks at the ends of values is not supported",
+            )),
+            _ => Ok(()),
         })
         .await
     }

@@ -86,16 +86,15 @@ pub fn case<W: Workload>(label: &str, machine: Machine, loading: &Arc<Loading<W>
 /// What [`case`] measures. Values, in steady state unless it says otherwise, per second where it is a rate: `counted`
 /// (the workload's metric), `transactions`, `latency` (ms), `retries`; `disk reads`, `disk writes`, `flash reads`,
 /// `flash writes` (operations) and the same with ` MB` (millions of bytes), `pages per disk write`, `pages per flash
-/// write`, and what [`sums`] adds; with a tier: `hit ratio` (of reads that
-/// memory missed, 0 to 1) and `dirty hits` (of the hits, those of pages newer there than on the disk, 0 to 1),
-/// `throttled reads`, what [`REJECTED`] names, `flash bytes` (a transaction), `dirty share` (of the frames); `lock
-/// share` (of the terminals' time, in waits for each other), `reads per transaction` (of the disk), `index reads per
-/// transaction` (of these), `counted per operation` (of the disk, reads of index pages apart); `slowest`
-/// (transactions in the slowest stretch over the mean, stretches of [`ENOUGH`] transactions or more), `stretch`
-/// (seconds of one), `slowest by chance` (what it would be if transactions ended independently of each other). Of the
-/// whole run: `heat stock` and others of [`HEATED`] (of the accesses to a table's pages, the hottest 35%'s), `heat
-/// all`, `heat fifth` (of all pages, the hottest fifth's). Series over seconds: `counted`, the six traffics in MB,
-/// `dirty` and `used` (parts of the tier's frames).
+/// write`, and what [`sums`] adds; with a tier: `hit ratio` (of reads that memory missed, 0 to 1) and `dirty hits` (of
+/// the hits, those of pages newer there than on the disk, 0 to 1), `throttled reads`, what [`REJECTED`] names, `flash
+/// bytes` (a transaction), `dirty share` (of the frames); `lock share` (of the terminals' time, in waits for each
+/// other), `reads per transaction` (of the disk), `index reads per transaction` (of these); `slowest` (transactions in
+/// the slowest stretch over the mean, stretches of [`ENOUGH`] transactions or more), `stretch` (seconds of one),
+/// `slowest by chance` (what it would be if transactions ended independently of each other). Of the whole run: `heat
+/// stock` and others of [`HEATED`] (of the accesses to a table's pages, the hottest 35%'s), `heat all`, `heat fifth`
+/// (of all pages, the hottest fifth's). Series over seconds: `counted`, the six traffics in MB, `dirty` and `used`
+/// (parts of the tier's frames).
 pub fn numbers(measured: &Measured, machine: &Machine, run: Run, steady: f64) -> Numbers {
     let mut numbers = Numbers::default();
     let width = run.window.as_secs_f64();
@@ -129,8 +128,6 @@ pub fn numbers(measured: &Measured, machine: &Machine, run: Run, steady: f64) ->
     numbers.set("reads per transaction", reads / transactions.max(1.0));
     let of_indexes = traffic.iter().map(|t| t.index_reads).sum::<u64>() as f64;
     numbers.set("index reads per transaction", of_indexes / transactions.max(1.0));
-    let operations = reads - of_indexes + traffic.iter().map(|t| t.data.writes).sum::<u64>() as f64;
-    numbers.set("counted per operation", sum(|s| s.counted) / operations.max(1.0));
     for (table, name) in HEATED {
         if let Some(share) = measured.heat.of(table, HOT) {
             numbers.set(name, share);

@@ -280,11 +280,6 @@ fn lambda(scale: Scale) -> Plan {
     Plan { config: shrunk.config(&[2.0], run), cases, judge: Box::new(judge_lambda) }
 }
 
-/// What is left when the disks need not read indexes: the thesis's tables are clustered by their keys, so a row's page
-/// is the leaf of its key. Ours are heaps; of the tier's frames, pages that never change have the part that lambda
-/// leaves.
-const CLUSTERED: &str = "new orders per disk operation over lambda 10%, reads of index pages apart";
-
 /// LRU-2 that keeps the last use of a page which changes in memory.
 const REMEMBERED: &str = ", history kept";
 
@@ -313,9 +308,6 @@ fn judge_lambda(results: &Results) -> Findings {
             format!("{label}: the steady share of dirty pages is within a fifth of it"),
             (share.mean / wanted - 1.0).abs() < 0.2,
         );
-    }
-    for (label, paper) in [(fifty, 3.5 / 1.3), (ninety, 3.5)] {
-        found.row(label, CLUSTERED, "x", results.ratio(label, ten, "counted per operation"), Some(paper));
     }
     let rate = |label: &str, metric: &str| found.ours(label, metric).mean;
     let note = format!(

@@ -3,7 +3,7 @@
 //! The thesis's machine, shrunk: database, memory, flash tier and the log between checkpoints by the same factor,
 //! devices as they were. The metrics multiply by the scale factor what they divide by the time, so they compare with
 //! the thesis's as they are; how fast the thesis's processors and plans were is fitted nowhere, so what counts are
-//! ratios. The throughput test follows the power test on the running server.
+//! ratios. The throughput test follows the power test on the running server. There are no double-writes, as there.
 use super::case::{self, CW, DESIGNS, DW, LC, Loading, NONE, TAC, designed, named};
 use crate::experiment::{Case, Experiment, Findings, Numbers, Plan, Results, Runner, Scale, Value};
 use crate::machine::Machine;
@@ -55,7 +55,7 @@ fn machine(factor: u64, design: Option<WritePolicy>) -> Machine {
             ..StorageConfig::default()
         },
         statement_cpu: Duration::ZERO,
-        whole_pages: false,
+        whole_pages: true,
         seed: 0,
     }
 }

@@ -53,7 +53,9 @@ pub(super) fn error(message: &str) -> Option<EngineError> {
     if message.contains("ScalarSubqueryExpr evaluated before the subquery was executed") {
         return Some(unsupported("a query in VALUES"));
     }
-    if message.starts_with("In/Exist/SetComparison subquery can only be used in ") {
+    if message.starts_with("In/Exist/SetComparison subquery can only be used in ")
+        || message.starts_with("Correlated scalar subquery can only be used in ")
+    {
         return Some(unsupported("a query in this place"));
     }
     if message.contains("can not be used as a sliding accumulator") {

@@ -44,6 +44,11 @@ const FUNCTIONS: &[(&str, Does, bool)] = &[
     ("pg_advisory_unlock_all", Does::UnlockAll, false),
 ];
 
+/// Whether the function of that name is called for what it does, not for what it answers.
+pub(crate) fn has_effect(name: &str) -> bool {
+    is_advisory(name) || name == "pg_terminate_backend"
+}
+
 /// Whether it is the name of one of these functions.
 pub(crate) fn is_advisory(name: &str) -> bool {
     FUNCTIONS.iter().any(|(known, ..)| *known == name)

@@ -51,10 +51,13 @@ pub(crate) fn is_array_of_char(field: &Field) -> bool {
 
 /// The field of an array as made of such items.
 pub(crate) fn array_field(array: Field, items: &[FieldRef]) -> Field {
-    match items.iter().any(|item| is_char(item)) {
-        true => array.with_metadata([(PG_TYPE.to_owned(), ARRAY.to_owned())].into()),
-        false => array,
-    }
+    let is_name = |item: &FieldRef| item.metadata().get(PG_TYPE).is_some_and(|name| name == "name");
+    let of = match () {
+        () if items.iter().any(|item| is_char(item)) => ARRAY,
+        () if !items.is_empty() && items.iter().all(is_name) => "_name",
+        () => return array,
+    };
+    array.with_metadata([(PG_TYPE.to_owned(), of.to_owned())].into())
 }
 
 /// Where the items of such an array would be seen one by one, or as text.

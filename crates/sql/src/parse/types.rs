@@ -2,7 +2,7 @@
 //! use instead.
 use crate::error::unsupported;
 use terrace_engine::{DataType, EngineError, Result};
-use terrace_grammar::statement::{ExprKind, Literal, TypeName};
+use terrace_grammar::statement::{Body, ExprKind, Literal, Query, Statement, TypeName};
 
 /// The type that a name stands for, as far as there is one.
 pub(crate) fn data_type(name: &TypeName) -> Result<DataType> {
@@ -41,6 +41,34 @@ pub(crate) fn data_type(name: &TypeName) -> Result<DataType> {
         }
         _ => return Err(no_type(name)),
     })
+}
+
+/// The name of a type that a text is, and nothing else.
+pub(crate) fn type_name(text: &str) -> Option<TypeName> {
+    let cast_to = |text: &str| super::statement(&format!("SELECT NULL::{text}")).ok().flatten();
+    let (given, known) = (cast_to(text)?, cast_to("int4")?);
+    let (Statement::Query(given), Statement::Query(known)) = (given.statement(), known.statement()) else {
+        return None;
+    };
+    let (mut given, of) = (given.as_ref().clone(), cast_of(known)?.clone());
+    let found = std::mem::replace(cast_of_mut(&mut given)?, of);
+    (given == **known && !found.set_of && !found.of_column).then_some(found)
+}
+
+fn cast_of(query: &Query) -> Option<&TypeName> {
+    let Body::Select(select) = &query.body else { return None };
+    match &select.items.first()?.expr.kind {
+        ExprKind::Cast { to, .. } => Some(to),
+        _ => None,
+    }
+}
+
+fn cast_of_mut(query: &mut Query) -> Option<&mut TypeName> {
+    let Body::Select(select) = &mut query.body else { return None };
+    match &mut select.items.first_mut()?.expr.kind {
+        ExprKind::Cast { to, .. } => Some(to),
+        _ => None,
+    }
 }
 
 /// The name of a type that is one of the system's, without the schema.

@@ -5,7 +5,9 @@ use super::relations::{attributes, check_oid, find_index, foreign, is_constraint
 use super::system::*;
 use super::{SessionInfo, System};
 use crate::observe::Activity;
+use crate::parse::types::type_name;
 use crate::settings::SERVER_VERSION;
+use crate::values::array_oid;
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, ListArray, StringArray};
 use datafusion::arrow::array::{FixedSizeBinaryBuilder, Int32Builder, ListBuilder, StringBuilder};
 use datafusion::arrow::array::{TimestampMicrosecondArray, UInt32Array, cast::AsArray};
@@ -534,11 +536,18 @@ fn regtype_oid(c: &Call<'_>) -> Result<ArrayRef> {
     Ok(Arc::new(UInt32Array::from(oids)))
 }
 
+/// The OID of a type by its name, as a cast takes it: `"pg_catalog"."int4"`, `double precision`, `varchar(3)[]`.
 fn type_oid(name: &str) -> Option<u32> {
-    type_by_name(name.trim_start_matches("pg_catalog.")).map(|t| t.oid)
+    let of = type_name(name)?;
+    let own = match of.name.parts() {
+        [own] => own,
+        [schema, own] if schema.name == "pg_catalog" => own,
+        _ => return None,
+    };
+    let oid = TYPES.iter().find(|known| known.name == own.name)?.oid;
+    if of.dimensions.is_empty() { Some(oid) } else { array_oid(oid) }
 }
 
-/// Whether there is such a session: what it runs is cancelled.
 /// Cancels or ends sessions by their process ids; false, and a warning, where there is none.
 fn signal(c: &Call<'_>, send: fn(&Activity)) -> Result<ArrayRef> {
     let one = |pid: i64| {

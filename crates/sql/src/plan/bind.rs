@@ -12,14 +12,16 @@
 //! 6. An expression's type is settled when it is bound ([`types`]), by the same rules that settle whole plans.
 //!
 //! Rooms: [`bounds`], [`query`] (WITH, sets, LIMIT), [`select`] with [`group`], [`windows`] and [`unnest`], [`from`],
-//! [`views`], [`scope`], [`expr`] with [`rows`], [`types`], [`call`], [`sequences`], [`waiting`] and
-//! [`subquery`], [`titles`], [`system`] for the system's relations and types, and [`over`] for expressions outside of
-//! queries.
+//! [`views`], [`scope`], [`expr`] with [`rows`], [`types`], [`call`], [`sequences`], [`effects`], [`subquery`] with
+//! [`memberships`], [`titles`], [`system`] for the system's relations and types, and [`over`] for expressions outside
+//! of queries.
 mod bounds;
 mod call;
+mod effects;
 mod expr;
 mod from;
 mod group;
+mod memberships;
 pub(crate) mod over;
 mod query;
 mod rows;
@@ -32,7 +34,6 @@ mod titles;
 mod types;
 mod unnest;
 mod views;
-mod waiting;
 mod windows;
 
 use crate::error::from_datafusion;
@@ -255,9 +256,9 @@ fn settled(
         let binder = Binder::new(planner, known);
         let bound = bind(&binder)?;
         binder.note_parameters(&bound.plan)?;
-        if binder.waits.get() {
-            waiting::refuse_conditional(&bound.plan)?;
-            waiting::refuse_unread(&bound.plan)?;
+        if binder.effects.get() {
+            effects::refuse_conditional(&bound.plan)?;
+            effects::refuse_unread(&bound.plan)?;
         }
         let Binder { types, tables, mistaken, of_system, calls, .. } = binder;
         if !mistaken.get() {
@@ -297,8 +298,8 @@ struct Binder<'b> {
     texts: Cell<usize>,
     bounds: bounds::Bounds,
     views: views::Views,
-    /// Whether a function was called that may wait for an advisory lock.
-    waits: Cell<bool>,
+    /// Whether a function was called for what it does ([`effects`]).
+    effects: Cell<bool>,
 }
 
 impl<'b> Binder<'b> {
@@ -318,7 +319,7 @@ impl<'b> Binder<'b> {
             texts: Cell::new(0),
             bounds: bounds::Bounds::default(),
             views: views::Views::default(),
-            waits: Cell::new(false),
+            effects: Cell::new(false),
         }
     }
 

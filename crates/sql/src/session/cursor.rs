@@ -7,6 +7,7 @@
 //!    once if there is no block (53200 if it does not fit).
 use crate::cancel::CancelToken;
 use crate::error::{from_datafusion, unsupported};
+use crate::functions::advisory::has_effect;
 use crate::session::Session;
 use crate::session::prepared::Prepared;
 use crate::session::rows::Worked;
@@ -21,7 +22,7 @@ use futures::stream::{self, BoxStream};
 use std::pin::pin;
 use std::sync::Arc;
 use terrace_engine::{Datum, EngineError, Paused, Result, Underway};
-use terrace_grammar::statement::{Declare, Direction, Fetch, Ident};
+use terrace_grammar::statement::{Declare, Direction, ExprKind, Fetch, Ident, Node, walk};
 use terrace_storage::{Reads, counting};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
@@ -116,10 +117,17 @@ fn no_cursor(name: &str) -> EngineError {
 /// Refuses options that a cursor cannot have.
 pub(crate) fn refuse_form(declare: &Declare) -> Result<()> {
     let locked = declare.hold && !declare.query.locking.is_empty();
+    let mut effects = false;
+    walk(Node::Query(&declare.query), &mut |node| {
+        let called = |kind: &ExprKind| matches!(kind, ExprKind::Call(call) if has_effect(&call.name.last().name));
+        effects |= matches!(node, Node::Expr(expr) if called(&expr.kind));
+        !effects
+    });
     let refused = [
         (declare.binary, "DECLARE ... BINARY"),
         (declare.scroll == Some(true), "DECLARE ... SCROLL"),
         (locked, "DECLARE ... WITH HOLD of rows that are locked"),
+        (effects, "DECLARE of a query that calls a function of advisory locks, or pg_terminate_backend"),
     ];
     match refused.iter().find(|(is, _)| *is) {
         Some((_, what)) => Err(unsupported(what)),

@@ -136,7 +136,10 @@ impl Run<'_> {
                 notices.extend(storage_options(options)?);
                 Ok(table.clone())
             }
-            AlterAction::SetType { .. } => Err(unsupported("ALTER COLUMN TYPE")),
+            AlterAction::SetType { collation: Some(_), .. } => Err(unsupported("ALTER COLUMN TYPE ... COLLATE")),
+            AlterAction::SetType { column, data_type, collation: None, using } => {
+                self.set_type(table, column, data_type, using.as_ref()).await
+            }
             AlterAction::AddIdentity { .. } => Err(unsupported("ALTER COLUMN ADD GENERATED")),
             AlterAction::DropIdentity { .. } => Err(unsupported("ALTER COLUMN DROP IDENTITY")),
             AlterAction::ValidateConstraint(name) => self.validate_constraint(table, &name.name).await,
@@ -145,7 +148,7 @@ impl Run<'_> {
         }
     }
 
-    fn definition(&self, table: &Table, column: &Ident) -> Result<(usize, ColumnDef)> {
+    pub(super) fn definition(&self, table: &Table, column: &Ident) -> Result<(usize, ColumnDef)> {
         let at = self.column(table, column)?;
         Ok((at, table.columns[at].clone()))
     }
@@ -244,7 +247,7 @@ impl Run<'_> {
         table.column(&name.name).ok_or_else(|| undefined_column(&name.name, &table.name))
     }
 
-    async fn change_column(&self, table: &Table, at: usize, column: ColumnDef) -> Result<Arc<Table>> {
+    pub(super) async fn change_column(&self, table: &Table, at: usize, column: ColumnDef) -> Result<Arc<Table>> {
         check_name(&column.name)?;
         let change = async { self.cell.lock().await.open().alter_column(table, at, column).await };
         self.cancel.run(change).await

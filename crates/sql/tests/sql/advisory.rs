@@ -145,6 +145,8 @@ async fn parameters_warnings_and_places() {
         "INSERT INTO t SELECT 1 FROM pg_advisory_lock(9)",
         "DELETE FROM t USING (SELECT pg_advisory_lock(9)) AS q",
         "SELECT 1 FROM pg_terminate_backend(1)",
+        "CREATE VIEW v AS SELECT pg_try_advisory_lock(9) AS l",
+        "DECLARE c CURSOR WITH HOLD FOR SELECT x FROM t WHERE pg_try_advisory_lock(x + 100)",
     ] {
         b.fails(sql, "0A000").await;
     }

@@ -107,19 +107,28 @@ impl Tail {
         length: usize,
         blocks: impl Iterator<Item = Block<'a>> + Clone,
     ) -> (Lsn, Lsn) {
+        // The writer frees it: a transaction must not pay for all that it has ever logged.
+        let (place, grown) = memory::measured(|| self.put(geometry, length, blocks));
+        memory::handed_over(grown);
+        place
+    }
+
+    fn put<'a>(
+        &mut self,
+        geometry: Geometry,
+        length: usize,
+        blocks: impl Iterator<Item = Block<'a>> + Clone,
+    ) -> (Lsn, Lsn) {
         let pages = self.segment.index.len() + blocks.clone().count();
         if !geometry.fits(self.segment.offset + length as u64, pages) {
             self.seal(geometry);
         }
         let start = geometry.lsn(self.segment.number, self.segment.offset);
         let end = Lsn(start.0 + length as u64);
-        let ((), grown) = memory::measured(|| {
-            batch::encode(&mut self.bytes, self.seed, start, blocks.clone());
-            for block in blocks.filter(|b| b.page != EVENT) {
-                self.segment.index.insert(block.page, end);
-            }
-        });
-        memory::handed_over(grown); // The writer frees it: a transaction must not pay for all that it has ever logged.
+        batch::encode(&mut self.bytes, self.seed, start, blocks.clone());
+        for block in blocks.filter(|b| b.page != EVENT) {
+            self.segment.index.insert(block.page, end);
+        }
         self.segment.offset += length as u64;
         debug_assert_eq!(self.bytes_at + self.bytes.len() as u64, self.segment.offset);
         self.unwritten += length;

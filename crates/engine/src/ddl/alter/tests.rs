@@ -201,3 +201,42 @@ fn analyze_estimates_what_is_there() {
         clean(&db).await;
     });
 }
+
+/// Values stay as they are stored; what the new type does not hold is found.
+#[test]
+fn a_column_takes_a_type_that_is_stored_alike() {
+    simulate(13, |env| async move {
+        let devices = devices();
+        let config = EngineConfig::default();
+        let db = Database::create(env.clone(), devices.clone(), storage(), config.clone()).await.unwrap();
+        let mut txn = db.begin(ReadCommitted);
+        let columns = vec![ColumnDef::new("a", DataType::Varchar(3)), ColumnDef::new("b", DataType::Int4)];
+        let t = txn.create_table(crate::TableSpec { name: "t".into(), columns, indexes: vec![] }).await.unwrap();
+        let row = |text: &str| vec![Datum::Text(text.into()), Datum::Int4(1)];
+        txn.insert(&t, &row("abc")).await.unwrap();
+        txn.commit().await.unwrap();
+        let to = |t: &Table, data_type| ColumnDef { data_type, ..t.columns[0].clone() };
+        let mut txn = db.begin(ReadCommitted);
+        let mark = txn.savepoint();
+        let t = txn.alter_column(&t, 0, to(&t, DataType::Text)).await.unwrap();
+        txn.insert(&t, &row("longer ")).await.unwrap();
+        let e = txn.alter_column(&t, 0, to(&t, DataType::Varchar(3))).await.unwrap_err();
+        assert_eq!(e.state.0, "22001");
+        let e = txn.alter_column(&t, 0, to(&t, DataType::Varchar(6))).await.unwrap_err();
+        assert_eq!(e.state.0, "0A000", "its blank would have to go");
+        txn.alter_column(&t, 0, to(&t, DataType::Varchar(7))).await.unwrap();
+        txn.rollback_to(mark).await.unwrap();
+        assert_eq!(txn.catalog().table("t").unwrap().columns[0].data_type, DataType::Varchar(3));
+        let t = current(&db, "t").await;
+        let t = txn.alter_column(&t, 0, to(&t, DataType::Varchar(0))).await.unwrap();
+        txn.insert(&t, &row("long")).await.unwrap();
+        txn.commit().await.unwrap();
+        clean(&db).await;
+        db.close().await.unwrap();
+        let (db, _) = Database::open(env, devices, storage(), config).await.unwrap();
+        let t = current(&db, "t").await;
+        assert_eq!(t.columns[0].data_type, DataType::Varchar(0));
+        assert_eq!(datums(&mut db.begin(ReadCommitted), &t).await, [row("abc"), row("long")]);
+        clean(&db).await;
+    });
+}

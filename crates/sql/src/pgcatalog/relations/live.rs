@@ -41,6 +41,14 @@ pub(super) const SHAPES: &[(&str, &str, &str)] = &[
                                            n_tup_del:int8 n_tup_hot_upd:int8 n_live_tup:int8 n_dead_tup:int8 \
                                            last_vacuum:timestamptz last_autovacuum:timestamptz \
                                            last_analyze:timestamptz last_autoanalyze:timestamptz"),
+    ("pg_catalog", "pg_statio_all_tables", "relid:oid schemaname:name relname:name heap_blks_read:int8 \
+                                            heap_blks_hit:int8 idx_blks_read:int8 idx_blks_hit:int8 \
+                                            toast_blks_read:int8 toast_blks_hit:int8 tidx_blks_read:int8 \
+                                            tidx_blks_hit:int8"),
+    ("pg_catalog", "pg_statio_user_tables", "relid:oid schemaname:name relname:name heap_blks_read:int8 \
+                                             heap_blks_hit:int8 idx_blks_read:int8 idx_blks_hit:int8 \
+                                             toast_blks_read:int8 toast_blks_hit:int8 tidx_blks_read:int8 \
+                                             tidx_blks_hit:int8"),
     ("pg_catalog", "pg_stat_user_indexes", "relid:oid indexrelid:oid schemaname:name relname:name indexrelname:name \
                                             idx_scan:int8 idx_tup_read:int8 idx_tup_fetch:int8"),
     ("terrace", "status", "version:text started:timestamptz uptime_s:float8 sessions:int8 active:int8 waiting:int8 \
@@ -115,6 +123,11 @@ impl Live {
             ("pg_catalog", "pg_stat_database") => vec![database(s, &self.catalog)],
             ("pg_catalog", "pg_stat_statements") => pg_statements(s),
             ("pg_catalog", "pg_stat_user_tables") => self.catalog.tables().map(|t| pg_table(s, t)).collect(),
+            ("pg_catalog", "pg_statio_all_tables" | "pg_statio_user_tables") => {
+                // Which table a page is of is not counted: the blocks are NULL.
+                let table = |t: &Table| row! { relid: t.oid.0, schemaname: "public", relname: &*t.name };
+                self.catalog.tables().map(|t| table(t)).collect()
+            }
             ("pg_catalog", "pg_stat_user_indexes") => {
                 self.catalog.tables().flat_map(|t| t.indexes.iter().map(|i| pg_index(s, t, i))).collect()
             }

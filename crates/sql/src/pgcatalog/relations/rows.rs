@@ -1,8 +1,10 @@
 //! Rows of the relations.
 use super::super::functions::index_definition;
 use super::*;
+use crate::parse::sequence_calls::sequence_of;
 use crate::values::typmod;
-use terrace_engine::Role;
+use terrace_engine::{ColumnDef, DataType, Role};
+use terrace_grammar::quoted;
 
 /// Relations about objects that Terrace does not have: a query that reads one by an inner join has no rows.
 pub(crate) fn is_always_empty(name: &str) -> bool {
@@ -297,7 +299,7 @@ pub(super) fn attribute_rows(table: &Table) -> Vec<Row> {
 }
 
 fn attrdef(table: &Table) -> Vec<Row> {
-    let with_default = attributes(table).filter_map(|(n, c)| Some((n, c.default_sql.as_deref()?)));
+    let with_default = attributes(table).filter_map(|(n, c)| Some((n, shown_default(c)?)));
     with_default
         // Its own OID matters to nobody; it only has to be the same each time.
         .map(|(n, sql)| {
@@ -381,25 +383,52 @@ fn type_row(t: &PgType) -> Row {
     }
 }
 
+/// A column's default. A sequence's next value is shown as PostgreSQL shows it, others as they were written.
+fn shown_default(column: &ColumnDef) -> Option<String> {
+    let written = column.default_sql.as_ref()?;
+    Some(match sequence_of(column) {
+        Some(sequence) => format!("nextval('{}'::regclass)", quoted(&sequence).replace('\'', "''")),
+        None => written.clone(),
+    })
+}
+
 pub(super) fn standard_columns(table: &Table) -> Vec<Row> {
-    let one = |(number, column): (i16, &terrace_engine::ColumnDef)| {
+    let one = |(number, column): (i16, &ColumnDef)| {
         let ty = type_by_oid(column.data_type.pg_oid()).expect("every column type is in TYPES");
-        let length = Some(typmod(column.data_type)).filter(|m| *m >= 4).map(|m| m - 4);
-        let (precision, radix, scale) = match ty.name {
-            "int4" => (V::I4(32), V::I4(2), V::I4(0)),
-            "int8" => (V::I4(64), V::I4(2), V::I4(0)),
-            "float8" => (V::I4(53), V::I4(2), V::Null),
+        let length = match column.data_type {
+            DataType::Varchar(length @ 1..) | DataType::Char(length) => i32::try_from(length).ok(),
+            _ => None,
+        };
+        // Bytes of a text: as many as PostgreSQL says where there is no length.
+        let octets = match (length, column.data_type.is_text()) {
+            (Some(length), _) => V::I4(length.saturating_mul(4)),
+            (None, true) => V::I4(1 << 30),
+            (None, false) => V::Null,
+        };
+        let (precision, radix, scale) = match column.data_type {
+            DataType::Int2 => (V::I4(16), V::I4(2), V::I4(0)),
+            DataType::Int4 => (V::I4(32), V::I4(2), V::I4(0)),
+            DataType::Int8 => (V::I4(64), V::I4(2), V::I4(0)),
+            DataType::Float4 => (V::I4(24), V::I4(2), V::Null),
+            DataType::Float8 => (V::I4(53), V::I4(2), V::Null),
+            DataType::Numeric(None) => (V::Null, V::I4(10), V::Null),
+            DataType::Numeric(Some((digits, places))) => (V::I4(digits.into()), V::I4(10), V::I4(places.into())),
             _ => (V::Null, V::Null, V::Null),
+        };
+        let fraction = match column.data_type {
+            DataType::Date => V::I4(0),
+            DataType::Timestamp | DataType::Timestamptz => V::I4(6),
+            _ => V::Null,
         };
         let null = || V::Null;
         row! {
             table_catalog: DATABASE, table_schema: "public", table_name: &*table.name, column_name: &*column.name,
-            ordinal_position: i32::from(number), column_default: column.default_sql.as_deref().map_or(V::Null, V::from),
+            ordinal_position: i32::from(number), column_default: shown_default(column).map_or(V::Null, V::from),
             is_nullable: if column.not_null { "NO" } else { "YES" }, data_type: ty.sql_name,
             character_maximum_length: length.map_or(V::Null, V::I4),
-            character_octet_length: length.map_or(V::Null, |n| V::I4(n.saturating_mul(4))),
+            character_octet_length: octets,
             numeric_precision: precision, numeric_precision_radix: radix, numeric_scale: scale,
-            datetime_precision: if ty.name == "timestamp" { V::I4(6) } else { V::Null }, interval_precision: null(),
+            datetime_precision: fraction, interval_precision: null(),
             udt_catalog: DATABASE, udt_schema: "pg_catalog", udt_name: ty.name, maximum_cardinality: null(),
             dtd_identifier: number.to_string(), is_self_referencing: "NO", is_identity: "NO", identity_cycle: "NO",
             is_generated: "NEVER", is_updatable: "YES",

@@ -7,9 +7,9 @@
 //! 3. Aggregates and windows stand where PostgreSQL lets them (42803, 42P20).
 use super::scope::{Clause, Scope};
 use super::select::Order;
-use super::{Binder, Fault, Placed, Result, system, unsupported, waiting, wrong};
-use crate::functions::builtin;
+use super::{Binder, Fault, Placed, Result, system, unsupported, wrong};
 use crate::functions::date_time;
+use crate::functions::{advisory, builtin};
 use crate::values::{PG_TYPE, field_type};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction, Sort as By, WindowFunction};
@@ -83,8 +83,8 @@ impl Binder<'_> {
             _ if SETS.contains(&name) => return unsupported("this function that answers rows"),
             _ => {}
         }
-        if waiting::must_be_called(name) {
-            self.waits.set(true);
+        if advisory::has_effect(name) {
+            self.effects.set(true);
         }
         if let Some(over) = &call.over {
             return self.window_call(name, call, over, at, scope);
@@ -104,6 +104,10 @@ impl Binder<'_> {
     /// `pg_typeof(x)`: the name of the type.
     fn type_of_arg(&self, arg: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
         let bound = self.expr(arg, scope)?;
+        if system::has_aggregate(&bound)? {
+            // Its type alone would stand for it, and the rows would not be gathered.
+            return unsupported("pg_typeof of an aggregate");
+        }
         if let ExprKind::Cast { to, .. } = &arg.kind
             && let Some(own) = system::system_type(to)
         {

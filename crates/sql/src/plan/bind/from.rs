@@ -15,6 +15,7 @@ use crate::plan::choosers::{self, Chooser};
 use crate::plan::resolve;
 use crate::plan::scan::TableScan;
 use crate::values::field_type;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, JoinType, Spans, TableReference};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::expr::ScalarFunction;
@@ -349,18 +350,50 @@ impl Binder<'_> {
             JoinKind::Right => right.empty,
             JoinKind::Full => left.empty && right.empty,
         };
-        let (left, right) = (left.plan, right.plan);
+        let (left, mut right) = (left.plan, right.plan);
         let mut source = Source { plan: left, relations, visible, given: true, empty };
         if let JoinOn::On(condition) = on {
             let scope = Scope::over(&source, both, around.scope, around.ctes);
             scope.clause.set(Clause::On);
-            conditions.push(self.condition(condition, "JOIN/ON", &scope)?);
+            let condition = self.condition(condition, "JOIN/ON", &scope)?;
+            conditions.push(self.with_values_beside(condition, &mut source.plan, &mut right)?);
         }
         source.plan = join(source.plan, right, kind, conditions)?;
         if kind == JoinKind::Full && !keys.is_empty() {
             self.compute_merged(&mut source, keys.len())?;
         }
         Ok(source)
+    }
+
+    /// A condition of a join, in which the values of subqueries are columns of the side whose columns they take:
+    /// DataFusion has no subqueries in conditions of joins.
+    fn with_values_beside(&self, on: Expr, left: &mut LogicalPlan, right: &mut LogicalPlan) -> Result<Expr> {
+        let is_of = |subquery: &Subquery, side: &LogicalPlan| {
+            subquery.outer_ref_columns.iter().all(|taken| match taken {
+                Expr::OuterReferenceColumn(_, column) => side.schema().has_column(column),
+                _ => false,
+            })
+        };
+        let (mut of_left, mut of_right) = (vec![], vec![]);
+        let on = on.transform(|expr| {
+            let Expr::ScalarSubquery(subquery) = &expr else { return Ok(Transformed::no(expr)) };
+            let side = match () {
+                () if is_of(subquery, left) => &mut of_left,
+                () if is_of(subquery, right) => &mut of_right,
+                () => return Ok(Transformed::no(expr)),
+            };
+            let name = self.column_name("subquery");
+            side.push(expr.alias(&name));
+            Ok(Transformed::yes(Expr::Column(Column::new_unqualified(name))))
+        })?;
+        for (side, values) in [(left, of_left), (right, of_right)] {
+            if !values.is_empty() {
+                let plan = std::mem::replace(side, LogicalPlanBuilder::empty(false).build()?);
+                let all: Vec<Expr> = columns(&plan).chain(values).collect();
+                *side = LogicalPlanBuilder::from(plan).project(all)?.build()?;
+            }
+        }
+        Ok(on.data)
     }
 
     /// The first `count` columns of a FULL join become columns of its plan: a join above merges them again, and written

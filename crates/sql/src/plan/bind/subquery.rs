@@ -19,9 +19,7 @@ use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{ScalarValue, Spans};
 use datafusion::functions_aggregate::array_agg::array_agg_udaf;
 use datafusion::functions_aggregate::first_last::first_value_udaf;
-use datafusion::logical_expr::expr::{
-    AggregateFunction, Cast, Exists, InSubquery, ScalarFunction, SetComparison, SetQuantifier,
-};
+use datafusion::logical_expr::expr::{AggregateFunction, Cast, ScalarFunction, SetComparison, SetQuantifier};
 use datafusion::logical_expr::{
     Expr, ExprSchemable, Limit, LogicalPlan, LogicalPlanBuilder, Operator as DfOperator, Projection, Sort, SortExpr,
     Subquery, lit,
@@ -88,7 +86,7 @@ fn first_row(plan: &LogicalPlan) -> Option<(Arc<LogicalPlan>, Expr, Vec<SortExpr
 }
 
 impl Binder<'_> {
-    fn subquery(&self, query: &Query, scope: &Scope<'_>) -> Result<Subquery> {
+    pub(super) fn subquery(&self, query: &Query, scope: &Scope<'_>) -> Result<Subquery> {
         over::refuse_subquery(scope.clause.get(), query.at)?;
         let bound = self.doubled(|| self.query(query, Some(scope), scope.ctes))?;
         let outer_ref_columns = bound.plan.all_out_ref_exprs();
@@ -101,14 +99,6 @@ impl Binder<'_> {
             1 => Ok(subquery),
             _ => wrong(at, "42601", too_many),
         }
-    }
-
-    pub(super) fn exists(&self, query: &Query, scope: &Scope<'_>) -> Result<Expr> {
-        let subquery = self.subquery(query, scope)?;
-        if let Some(counted) = self.counted(subquery.clone(), scope)? {
-            return Ok(counted);
-        }
-        Ok(Expr::Exists(Exists { subquery, negated: false }))
     }
 
     pub(super) fn scalar(&self, query: &Query, at: At, scope: &Scope<'_>) -> Result<Expr> {
@@ -134,7 +124,7 @@ impl Binder<'_> {
         let subquery = self.one_column(query, at, scope, "subquery has too many columns")?;
         let arg = self.expr(arg, scope)?;
         let arg = self.with_column(arg, "=", &subquery, scope)?;
-        self.made(Expr::InSubquery(InSubquery::new(Box::new(arg), subquery, negated)), &scope.schema)
+        self.membership(arg, subquery, negated, scope)
     }
 
     /// What is compared with a query's column: what has no type is of the column's.

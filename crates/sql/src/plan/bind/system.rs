@@ -4,10 +4,10 @@
 //! 2. `::regclass` and its kind make a name of an object its OID, and an OID the name that is shown.
 //! 3. SELECT from a relation that never has rows has none, whatever stands in it: it may call what Terrace has not.
 //! 4. DataFusion makes joins only of subqueries that aggregate. Of queries on the system, which are never about more
-//!    than one row, the least value is taken, and EXISTS in a list of SELECT counts.
+//!    than one row, the least value is taken.
 use super::from::Source;
 use super::query::{Around, parameter_number};
-use super::scope::{Clause, Ctes, Scope};
+use super::scope::{Ctes, Scope};
 use super::{Binder, Bound, Fault, Result, fail, from, titles, unsupported};
 use crate::error::undefined_table;
 use crate::pgcatalog;
@@ -17,14 +17,13 @@ use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ScalarValue, Spans, TableReference};
 use datafusion::datasource::provider_as_source;
-use datafusion::functions_aggregate::expr_fn::{count, min};
-use datafusion::logical_expr::{
-    BinaryExpr, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, lit,
-};
+use datafusion::functions_aggregate::expr_fn::min;
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Subquery};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use terrace_engine::DataType;
 use terrace_grammar::statement::{
-    self as tree, Alias, At, Body, ExprKind, Literal, Query, Select, Statement, TypeName,
+    self as tree, Alias, At, Body, ExprKind, Literal, Node, Query, Select, Statement, TypeName, walk,
 };
 use terrace_grammar::{Options, parse};
 
@@ -93,7 +92,11 @@ impl Binder<'_> {
             ("regclass", true) => call("regclass_oid", vec![bound]),
             ("regclass", false) => call("regclass_name", vec![bound]),
             ("regtype", true) => call("regtype_oid", vec![bound]),
-            ("regtype", false) => call("format_type", vec![bound, Expr::Literal(ScalarValue::Null, None)]),
+            ("regtype", false) => {
+                let is_text = bound.get_type(schema)? == ArrowType::Utf8;
+                let oid = if is_text { call("regtype_oid", vec![bound])? } else { bound };
+                call("format_type", vec![oid, Expr::Literal(ScalarValue::Null, None)])
+            }
             ("regnamespace", false) => call("regnamespace_name", vec![bound]),
             ("oid", _) => call("to_oid", vec![bound]),
             ("xid", _) => self.cast_to(bound, DataType::Int8, schema),
@@ -173,8 +176,30 @@ impl Binder<'_> {
             Ok(null.alias(self.column_name(name)))
         });
         let columns = columns.collect::<Result<Vec<Expr>>>()?;
-        let plan = LogicalPlanBuilder::empty(false).project(columns)?.build()?;
+        let mut nothing = LogicalPlanBuilder::empty(false);
+        for parameter in self.parameters_of(select)? {
+            nothing = nothing.filter(parameter.is_not_null())?;
+        }
+        let plan = nothing.project(columns)?.build()?;
         Ok(Some(Bound::new(plan, names)))
+    }
+
+    /// The parameters of a SELECT that is not bound: texts, where nothing else tells what they are.
+    fn parameters_of(&self, select: &Select) -> Result<Vec<Expr>> {
+        let mut numbers = BTreeSet::new();
+        for part in select.filter.iter().chain(select.items.iter().map(|item| &item.expr)) {
+            walk(Node::Expr(part), &mut |node| {
+                if let Node::Expr(tree::Expr { kind: ExprKind::Parameter(number), .. }) = node {
+                    numbers.insert(*number);
+                }
+                true
+            });
+        }
+        let parameter = |number| {
+            self.settle_parameter(parameter_number(number)?, DataType::Text);
+            self.parameter(number)
+        };
+        numbers.into_iter().map(parameter).collect()
     }
 
     /// Invariant 4: a value of a query about the system that takes something of the queries around it.
@@ -190,18 +215,6 @@ impl Binder<'_> {
         let none: Vec<Expr> = vec![];
         let plan = LogicalPlanBuilder::from(bound.plan).aggregate(none, vec![min(column)])?.build()?;
         Ok(of(plan))
-    }
-
-    /// Invariant 4: EXISTS of a query about the system, outside of WHERE.
-    pub(super) fn counted(&self, subquery: Subquery, scope: &Scope<'_>) -> Result<Option<Expr>> {
-        if !self.of_system.get() || scope.clause.get() != Clause::Items {
-            return Ok(None);
-        }
-        let none: Vec<Expr> = vec![];
-        let rows = LogicalPlanBuilder::from(Arc::unwrap_or_clone(subquery.subquery));
-        let plan = rows.aggregate(none, vec![count(lit(1i64))])?.build()?;
-        let (left, right) = (Box::new(Expr::ScalarSubquery(of(plan))), Box::new(lit(0i64)));
-        Ok(Some(Expr::BinaryExpr(BinaryExpr { left, op: Operator::Gt, right })))
     }
 
     /// An array of what a query answers that has no rows, as psql asks for privileges and options.
@@ -258,7 +271,7 @@ fn broken(text: &str) -> Fault {
     terrace_engine::EngineError::new("XX000", format!("{text} is no query")).into()
 }
 
-fn has_aggregate(expr: &Expr) -> Result<bool> {
+pub(super) fn has_aggregate(expr: &Expr) -> Result<bool> {
     let mut found = false;
     expr.apply(|expr| {
         found |= matches!(expr, Expr::AggregateFunction(_));

@@ -68,6 +68,9 @@ pub(crate) fn define(planner: &Planner<'_>, query: &Query) -> Result<Defined> {
         *binder.views.defines.borrow_mut() = Some(Defines::default());
         binder.note_calls(query);
         let bound = binder.query(query, None, &Ctes::none())?;
+        if binder.effects.get() {
+            return unsupported("a function of advisory locks, or pg_terminate_backend, in a view");
+        }
         if !binder.types.borrow().is_empty() || !binder.open.borrow().is_empty() {
             return Err(EngineError::new("42P02", "there is no parameter $1").into());
         }

@@ -363,7 +363,17 @@ async fn n123_memberships_of_derived_tables() {
         c.rows(&format!("SELECT i FROM {from} WHERE e ORDER BY 1"), when_true).await;
         c.rows(&format!("SELECT i FROM {from} WHERE e IS NULL ORDER BY 1"), when_null).await;
         c.rows(&format!("SELECT i FROM {from} JOIN t ON t.a = 1 AND e ORDER BY 1"), when_true).await;
-        c.fails(&format!("SELECT e FROM {from}"), "0A000").await;
+        let shown = format!("SELECT i, e FROM {from} ORDER BY 1");
+        if value.starts_with("id > ALL") {
+            c.fails(&shown, "0A000").await;
+            continue;
+        }
+        let rows = ["1", "2", "3"].map(|i| match (when_true.contains(&i), when_null.contains(&i)) {
+            (true, _) => format!("{i}|true"),
+            (false, true) => format!("{i}|NULL"),
+            (false, false) => format!("{i}|false"),
+        });
+        c.rows(&shown, &rows.each_ref().map(String::as_str)).await;
     }
     c.ok(&format!("DELETE FROM t USING {} WHERE e", derived("1 NOT IN (SELECT NULL::int)")), "DELETE 0").await;
 }

@@ -5,7 +5,8 @@
 //!    stand beside each other in WHERE.
 //! 2. A column that nobody reads is not computed, whatever its function does. So they stand where somebody reads them:
 //!    among the columns of the whole statement, and in WHERE. Elsewhere (in FROM, in a derived table, a subquery or a
-//!    WITH) they are refused: a program would believe that it has a lock.
+//!    WITH, in a view) they are refused: a program would believe that it has a lock. A cursor reads ahead, so that they
+//!    would be called for rows that nobody has fetched: DECLARE refuses them, too.
 use super::{Result, unsupported};
 use crate::functions::advisory;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -54,17 +55,12 @@ pub(super) fn refuse_unread(plan: &LogicalPlan) -> Result<()> {
             Ok(TreeNodeRecursion::Continue)
         })
     })?;
-    let what = "a function of advisory locks, or pg_terminate_backend, within FROM, WITH or a subquery";
+    let what = "a function of advisory locks, or pg_terminate_backend, where its answer may go unread";
     if found { unsupported(what) } else { Ok(()) }
 }
 
 fn is_called(expr: &Expr) -> bool {
-    matches!(expr, Expr::ScalarFunction(call) if must_be_called(call.func.name()))
-}
-
-/// Whether the function of that name is called for what it does.
-pub(super) fn must_be_called(name: &str) -> bool {
-    advisory::is_advisory(name) || name == "pg_terminate_backend"
+    matches!(expr, Expr::ScalarFunction(call) if advisory::has_effect(call.func.name()))
 }
 
 fn is_conditional(expr: &Expr) -> bool {
