@@ -10,6 +10,7 @@
 pub(crate) mod bind;
 pub(crate) mod choosers;
 pub(crate) mod comparable;
+pub(crate) mod guarded;
 pub(crate) mod key_ranges;
 pub(crate) mod naming;
 pub(crate) mod operators;

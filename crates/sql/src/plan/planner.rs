@@ -9,6 +9,7 @@ use crate::pgcatalog::SessionInfo;
 use crate::plan::bind::over::{Over, bind_over};
 use crate::plan::bind::{self, Defined, Place, Whole};
 use crate::plan::comparable::Comparable;
+use crate::plan::guarded::Guards;
 use crate::plan::pieces::Pieces;
 use crate::plan::rules;
 use crate::plan::semantics::PostgresSemantics;
@@ -52,6 +53,7 @@ pub(crate) fn base_state(runtime: Arc<RuntimeEnv>, sort_reserve: usize) -> Sessi
         .with_optimizer_rules(rules::logical())
         .with_physical_optimizer_rules(rules::physical())
         .with_physical_optimizer_rule(Arc::new(WaitingLast))
+        .with_physical_optimizer_rule(Arc::new(Guards))
         .with_physical_optimizer_rule(Arc::new(YieldingJoins))
         .with_physical_optimizer_rule(Arc::new(Pieces))
         .build();
