@@ -23,7 +23,7 @@ impl Binder<'_> {
     pub(super) fn exists(&self, query: &Query, scope: &Scope<'_>) -> Result<Expr> {
         let subquery = self.subquery(query, scope)?;
         match is_value(scope.clause.get()) {
-            true => self.counted(Arc::unwrap_or_clone(subquery.subquery)),
+            true => counted(Arc::unwrap_or_clone(subquery.subquery)),
             false => Ok(Expr::Exists(Exists { subquery, negated: false })),
         }
     }
@@ -37,40 +37,38 @@ impl Binder<'_> {
         let column = Expr::Column(rows.schema().columns().remove(0));
         let is_sure = !arg.nullable(&scope.schema)? && !column.nullable(rows.schema())?;
         let equal = self.compared("=", from_within(arg.clone(), &scope.schema)?, column.clone(), rows.schema())?;
-        let that = |condition: Expr| self.counted(LogicalPlanBuilder::from(rows.clone()).filter(condition)?.build()?);
+        let that = |condition: Expr| counted(LogicalPlanBuilder::from(rows.clone()).filter(condition)?.build()?);
         let found = that(equal)?;
         let member = match is_sure {
             true => found, // Invariant 2: nothing is NULL.
             false => {
                 let of = |value| Box::new(Expr::Literal(ScalarValue::Boolean(value), None));
-                let unknown = (arg.is_null().and(self.counted(rows.clone())?)).or(that(column.is_null())?);
+                let unknown = (arg.is_null().and(counted(rows.clone())?)).or(that(column.is_null())?);
                 let when_then = vec![(Box::new(found), of(Some(true))), (Box::new(unknown), of(None))];
                 Expr::Case(Case { expr: None, when_then_expr: when_then, else_expr: Some(of(Some(false))) })
             }
         };
         Ok(if negated { Expr::Not(Box::new(member)) } else { member })
     }
+}
 
-    /// Whether a query has rows.
-    fn counted(&self, rows: LogicalPlan) -> Result<Expr> {
-        let rows = with_rows_as(rows);
-        if matches!(&rows, LogicalPlan::Aggregate(one) if one.group_expr.is_empty()) {
-            return Ok(lit(true)); // It has one row, whatever it reads.
-        }
-        let takes = !rows.all_out_ref_exprs().is_empty();
-        // The queries on the system are never about more than one row.
-        if takes && !self.of_system.get() && !is_counted_by_join(&rows) {
-            return unsupported("EXISTS or IN of such a query, outside of WHERE");
-        }
-        let rows = LogicalPlanBuilder::from(rows);
-        let rows = if takes { rows } else { rows.limit(0, Some(1))? };
-        let none: Vec<Expr> = vec![];
-        let plan = rows.aggregate(none, vec![count(lit(1i64))])?.build()?;
-        let outer_ref_columns = plan.all_out_ref_exprs();
-        let number =
-            Expr::ScalarSubquery(Subquery { subquery: Arc::new(plan), outer_ref_columns, spans: Spans::new() });
-        Ok(Expr::IsTrue(Box::new(number.gt(lit(0i64)))))
+/// Whether a query has rows.
+fn counted(rows: LogicalPlan) -> Result<Expr> {
+    let rows = with_rows_as(rows);
+    if matches!(&rows, LogicalPlan::Aggregate(one) if one.group_expr.is_empty()) {
+        return Ok(lit(true)); // It has one row, whatever it reads.
     }
+    let takes = !rows.all_out_ref_exprs().is_empty();
+    if takes && !is_counted_by_join(&rows) {
+        return unsupported("EXISTS or IN of such a query, outside of WHERE");
+    }
+    let rows = LogicalPlanBuilder::from(rows);
+    let rows = if takes { rows } else { rows.limit(0, Some(1))? };
+    let none: Vec<Expr> = vec![];
+    let plan = rows.aggregate(none, vec![count(lit(1i64))])?.build()?;
+    let outer_ref_columns = plan.all_out_ref_exprs();
+    let number = Expr::ScalarSubquery(Subquery { subquery: Arc::new(plan), outer_ref_columns, spans: Spans::new() });
+    Ok(Expr::IsTrue(Box::new(number.gt(lit(0i64)))))
 }
 
 fn is_value(clause: Clause) -> bool {
