@@ -2,7 +2,9 @@
 //!
 //! Invariants: (1) a transfer is submitted when the method is called, not when its future is first polled: the commit
 //! path waits for these; (2) a transfer under way owns its buffer and the open file, so dropping the future is safe;
-//! (3) `size` grows only after the write that extends the file has completed.
+//! (3) `size` grows only after the write that extends the file has completed; (4) nothing that a process which has
+//! ended left under way reaches a file after it was opened here: the kernel ends such transfers, and with the last of
+//! them the lock, some time after the process. So opening waits for the lock for a while.
 #![allow(clippy::disallowed_methods)] // This is where files are opened.
 
 use super::{blocking, uring};
@@ -11,7 +13,7 @@ use crate::counters::Counters;
 use crate::{
     Device, DeviceError, DeviceStats, ErrorKind, Guarantees, IoBuf, IoFuture, Purpose, check_aligned, check_room,
 };
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
@@ -41,7 +43,7 @@ pub struct OpenOptions {
     pub direct: bool,
     /// The most bytes it may hold. A block device holds at most its size.
     pub capacity: u64,
-    /// Refuses to open what another process holds locked (`InUse`), and locks it.
+    /// Locks it. Refuses what another process still holds locked after `LOCK_PATIENCE` (`InUse`).
     pub lock: bool,
     /// `allocate` writes zeros. Costs time then, and saves a journal commit at the first `sync` after each later write:
     /// for logs.
@@ -62,6 +64,10 @@ impl Default for OpenOptions {
         }
     }
 }
+
+/// How long opening waits for the lock of a file: longer than a slow device needs for the transfers that a killed
+/// process left in its queue.
+const LOCK_PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 300 } else { 10_000 });
 
 pub struct FileDevice {
     name: String,
@@ -86,10 +92,7 @@ impl FileDevice {
         let block_device = found.as_ref().is_ok_and(|m| m.file_type().is_block_device());
         let (mut file, direct) = open_file(path, options, block_device)?;
         if options.lock {
-            file.try_lock().map_err(|refused| match refused {
-                std::fs::TryLockError::WouldBlock => io::Error::from_raw_os_error(libc::EBUSY),
-                std::fs::TryLockError::Error(error) => error,
-            })?;
+            lock(&file, name)?;
         }
         if found.is_err() {
             sync_parent(path)?;
@@ -203,6 +206,22 @@ fn write_zeros(file: &File, mut offset: u64, end: u64) -> io::Result<()> {
         offset += step;
     }
     Ok(())
+}
+
+/// Takes the lock of an open file (invariant 4).
+fn lock(file: &File, name: &str) -> io::Result<()> {
+    let began = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if began.elapsed() < LOCK_PATIENCE => {
+                tracing::debug!(device = name, "locked: what an earlier process left under way has to end first");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(TryLockError::WouldBlock) => return Err(io::Error::from_raw_os_error(libc::EBUSY)),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
 }
 
 impl Device for FileDevice {

@@ -84,6 +84,23 @@ fn the_blocking_way_writes_and_syncs() {
     assert_eq!(beyond.unwrap_err().kind, ErrorKind::NoSpace);
 }
 
+/// A killed process's lock goes with the last of its transfers, which may be after the process (invariant 4).
+#[test]
+fn opening_waits_for_what_an_ended_process_left_under_way() {
+    for backend in backends() {
+        let scratch = Scratch::new("left", backend);
+        let device = FileDevice::open(&scratch.path(), &options(backend)).unwrap();
+        let last_transfer = device.file.clone();
+        drop(device);
+        let ended = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(50));
+            drop(last_transfer);
+        });
+        FileDevice::open(&scratch.path(), &options(backend)).unwrap();
+        ended.join().unwrap();
+    }
+}
+
 #[test]
 fn errors_say_what_happened() {
     for backend in backends() {
