@@ -8,6 +8,8 @@
 //!    flash.rs, invariant 4).
 //! 2. The redo LSN is recorded only when the log is durable up to it: otherwise restart could begin in a hole.
 //! 3. The recorded redo LSN never goes back.
+//! 4. However much is dirty, a round writes a bounded part of it and then records: what writers wait for, a redo LSN
+//!    that moves on, never waits for all that is dirty.
 
 use crate::error::{Result, StorageError};
 use crate::home::Reason;
@@ -20,6 +22,10 @@ use terrace_env::Nanos;
 
 /// Dirty pages go home within about this many rounds even when nothing presses.
 const IDLE_ROUNDS: usize = 300;
+
+/// Groups of pages that a round writes at most before it records the redo LSN (invariant 4). With more to do the next
+/// round follows at once. A round of all that was dirty took a slow disk ten seconds.
+const ROUND_GROUPS: usize = 4;
 
 /// Parts of `redo_bound` that go home one after the other while writers wait.
 const RELIEF_STEPS: u64 = 8;
@@ -91,8 +97,8 @@ impl Inner {
         self.on_demand.finished(stop).await
     }
 
-    /// Writes pages with recLSN < `before` home until none is left or `most` are written.
-    async fn write_until(&self, before: Lsn, most: usize, reason: Reason) -> Result<()> {
+    /// Writes pages with recLSN < `before` home until none is left or `most` are written; answers how many were.
+    async fn write_until(&self, before: Lsn, most: usize, reason: Reason) -> Result<usize> {
         let step = match self.config.sharp_checkpoints {
             true => usize::MAX,
             false => self.config.write_group * crate::home::disk::WRITERS,
@@ -105,10 +111,10 @@ impl Inner {
             }
             left = left.saturating_sub(written);
         }
-        Ok(())
+        Ok(most - left)
     }
 
-    /// How many pages this round should write: few while the debt is small, all of it as the debt nears three quarters
+    /// How many pages should go home now: few while the debt is small, all of it as the debt nears three quarters
     /// of the bound.
     fn pace(&self, debt: u64) -> usize {
         let dirty = self.pool.dirty();
@@ -120,7 +126,9 @@ impl Inner {
         idle.max((dirty as f64 * x.min(1.0).powi(2)).ceil() as usize)
     }
 
-    async fn round(&self, last: &mut Nanos) -> Result<()> {
+    /// Writes a part of what should go home and records the redo LSN; answers whether the next round is to follow at
+    /// once.
+    async fn round(&self, last: &mut Nanos) -> Result<bool> {
         if let Some(e) = self.failure() {
             return Err(e);
         }
@@ -128,7 +136,8 @@ impl Inner {
         let end = self.log.end();
         let oldest = self.pool.min_rec_lsn().unwrap_or(end);
         let debt = end.0 - oldest.min(end).0;
-        self.write_until(end, self.pace(debt), Reason::Age).await?;
+        let wanted = self.pace(debt);
+        let written = self.write_until(end, wanted.min(ROUND_GROUPS * self.config.write_group), Reason::Age).await?;
         let recorded = self.log.redo_lsn();
         let below = self.flash.oldest_dirty();
         let waiting = (self.on_demand.left() > 0).then_some(recorded);
@@ -140,14 +149,15 @@ impl Inner {
         let pressed =
             (starved || end.0.saturating_sub(recorded.0) > self.config.redo_bound / 4 * 3) && waiting.is_none();
         if due || pressed || advance > self.config.redo_bound / 16 || self.object_ids_short() {
-            self.home.sync().await?;
+            self.disk.settle().await?;
             self.record_redo().await?;
             *last = now;
         }
         if starved && self.log.starved() && self.relieve().await? {
             self.log.round_done();
         }
-        Ok(())
+        // One that found nothing to write, because pages are busy, waits for the next interval.
+        Ok(written > 0 && written < wanted)
     }
 
     /// Somebody waits, and a round was not enough: all that is dirty now goes home, the oldest first and in steps, each
@@ -178,11 +188,11 @@ pub(crate) async fn run(store: Weak<Inner>) {
         if inner.is_closing() {
             return;
         }
-        if let Err(e) = inner.round(&mut last).await {
-            if !matches!(e, StorageError::ShuttingDown) {
-                inner.fail(e);
-            }
-            return;
+        match inner.round(&mut last).await {
+            Ok(true) => continue,
+            Ok(false) => {}
+            Err(StorageError::ShuttingDown) => return,
+            Err(e) => return inner.fail(e),
         }
         let (env, log) = (inner.env.clone(), inner.log.clone());
         let interval = inner.config.writer_interval;

@@ -145,7 +145,8 @@ impl Gate {
         if let Err(why) = self.qualifies(offer) {
             return Route::Disk(why);
         }
-        if offer.age > self.redo_bound / 2 {
+        // Only what is due at once (`aged`): evictions that go to the disk wait behind all that the cleaner writes.
+        if offer.age > self.redo_bound / 4 * 3 {
             return Route::Disk(Refusal::Old);
         }
         let part = if self.write.flow().lambda {

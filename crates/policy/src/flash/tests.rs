@@ -245,7 +245,8 @@ fn dirty_pages_go_where_the_write_policy_says() {
     let lazy = gate(WritePolicy::LazyCleaning);
     assert_eq!(lazy.dirty(&OFFER, Evicted), Route::Flash);
     assert_eq!(lazy.dirty(&OFFER, Checkpoint), Route::Disk(Refusal::Policy));
-    assert_eq!(lazy.dirty(&Offer { age: 600 << 10, ..OFFER }, Evicted), Route::Disk(Refusal::Old));
+    assert_eq!(lazy.dirty(&Offer { age: 780 << 10, ..OFFER }, Evicted), Route::Disk(Refusal::Old));
+    assert_eq!(lazy.dirty(&Offer { age: 760 << 10, ..OFFER }, Evicted), Route::Flash, "not due yet");
     assert_eq!(lazy.dirty(&Offer { dirty: 563, ..OFFER }, Evicted), Route::Disk(Refusal::Dirty));
     assert_eq!(lazy.dirty(&Offer { dirty: 562, ..OFFER }, Evicted), Route::Flash);
     // λ is about what it says where it is small, too: an eighth of itself more.

@@ -660,6 +660,7 @@ fn a_full_log_device_recovers_with_its_reserve() {
     drop(recorder);
 }
 
+mod backlog;
 mod damaged_files;
 mod redone;
 mod second_life;
