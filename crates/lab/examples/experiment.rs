@@ -1,5 +1,5 @@
-//! Runs an experiment from a program, without the command line, and prints its JSON:
-//! `cargo run -p terrace-lab --example experiment -- do/fig3.7 full 5`.
+//! Runs an experiment from a program, without the command line, and prints its JSON; or, with `markdown`, its section
+//! of the results: `cargo run -p terrace-lab --example experiment -- do/fig3.7 full 5 markdown`.
 use std::error::Error;
 use terrace_lab::experiment::Scale;
 use terrace_lab::experiment::run::{Options, run};
@@ -12,6 +12,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let seeds = arguments.next().map_or(Ok(scale.seeds()), |n| n.parse())?;
     let threads = std::thread::available_parallelism()?.get();
     let finished = run(&experiments::named(&id)?, Options { scale, seed: 1, seeds, threads }, &|_| {})?;
-    println!("{:#}", finished.json());
+    match arguments.next().as_deref() {
+        Some("markdown") => print!("{}", finished.markdown()),
+        _ => println!("{:#}", finished.json()),
+    }
     Ok(())
 }

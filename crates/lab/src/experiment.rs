@@ -2,12 +2,13 @@
 //!
 //! An [`Experiment`] plans for a [`Scale`]; its [`Case`]s are independent of each other and of the order in which they
 //! run ([`run`]), and deterministic by their seed. [`Plan::judge`] turns the [`Results`] into [`Findings`]: rows (ours
-//! beside the paper's), shapes (what must hold, computed from the rows) and figures. [`report`] writes them down,
-//! [`plot`] draws them.
+//! beside the paper's), shapes (what must hold, computed from the rows) and figures. [`report`] and [`markdown`] write
+//! them down, [`plot`] draws them.
 //!
 //! 1. A row's number is the mean over the seeds, with the interval that holds it in 95 of 100 such runs (Student's t).
 //! 2. A shape is judged by rows alone, so that a reader can check it against the table.
 
+pub mod markdown;
 pub mod plot;
 pub mod report;
 pub mod run;

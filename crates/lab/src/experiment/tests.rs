@@ -31,6 +31,9 @@ fn plan(_: Scale) -> Plan {
     Plan { config: vec![("pool", "2 MiB".into()), ("terminals", 4.into())], cases, judge: Box::new(judge) }
 }
 
+const LONG: &str = "A source whose name is so long that it takes a good deal more than what has room in one line, for \
+                    the author had several names, and so had the book";
+
 const EXPERIMENT: Experiment = Experiment { id: "test/1", shows: "that it works", source: "nowhere", plan };
 
 fn options(seeds: u64, threads: usize) -> Options {
@@ -94,6 +97,23 @@ fn a_report_has_what_it_promises() {
     assert_eq!(html.matches("<svg").count(), 2);
     assert!(html.contains("something &lt;larger&gt;") && html.contains("virtual"), "{html}");
     assert!(!html.contains("href") && !html.contains("src="), "it stands alone");
+}
+
+#[test]
+fn a_section_of_the_results_has_the_numbers() {
+    let text = run(&EXPERIMENT, options(2, 1), &|_| {}).unwrap().markdown();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "## test/1");
+    assert_eq!(lines[2], "That it works. nowhere. Scale quick, seeds 3, 4.");
+    assert_eq!(
+        lines[4..7],
+        ["| case | speed, 1/s | speedup |", "| --- | --- | --- |", "| fast | 35.0 ± 63.5 [7.00] | 10.0 |"]
+    );
+    assert!(text.contains("\n- slow: 3.50 ± 6.35 [7.00] 1/s, speed\n"), "{text}");
+    assert!(text.contains("\n- speed: fast > slow: **fails**\n"), "{text}");
+    assert!(text.ends_with("\nConfiguration: pool: 2 MiB; terminals: 4.\n"), "{text}");
+    let long = run(&Experiment { source: LONG, ..EXPERIMENT }, options(2, 1), &|_| {}).unwrap().markdown();
+    assert!(long.lines().all(|line| line.chars().count() <= 120) && long.contains("the book. Scale"), "{long}");
 }
 
 #[test]

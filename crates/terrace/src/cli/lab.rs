@@ -64,7 +64,7 @@ pub(crate) struct LabRun {
     /// Writes the report of one experiment as a page that needs no other file.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Writes JSON, page and drawings (SVG) of each experiment to this directory.
+    /// Writes JSON, page, Markdown and drawings (SVG) of each experiment to this directory.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -215,6 +215,7 @@ fn write_files(finished: &Finished, options: &LabRun) -> Result<(), Failure> {
         let name = finished.file_name();
         write(&dir.join(format!("{name}.json")), &json())?;
         write(&dir.join(format!("{name}.html")), &finished.html())?;
+        write(&dir.join(format!("{name}.md")), &finished.markdown())?;
         for (at, figure) in finished.findings.figures.iter().enumerate() {
             write(&dir.join(format!("{name}-{}.svg", at + 1)), &plot::svg(figure))?;
         }
