@@ -17,7 +17,10 @@ use datafusion::physical_expr::expressions::{
     BinaryExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, Literal, NotExpr,
 };
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
+use datafusion::physical_plan::joins::utils::JoinFilter;
+use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, NestedLoopJoinExecBuilder};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 use std::fmt;
@@ -53,7 +56,53 @@ fn guarded_node(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn Executio
         }
         return Ok(Some(Arc::new(FilterExecBuilder::from(filter).with_predicate(predicate.data).build()?)));
     }
-    let Some(projection) = node.downcast_ref::<ProjectionExec>() else { return Ok(None) };
+    if let Some(join) = node.downcast_ref::<HashJoinExec>() {
+        let Some(filter) = guarded_join(join.filter())? else { return Ok(None) };
+        return Ok(Some(join.builder().with_filter(Some(filter)).build_exec()?));
+    }
+    if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
+        let Some(filter) = guarded_join(join.filter())? else { return Ok(None) };
+        return Ok(Some(Arc::new(NestedLoopJoinExecBuilder::from(join).with_filter(Some(filter)).build()?)));
+    }
+    if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
+        return guarded_aggregate(aggregate);
+    }
+    match node.downcast_ref::<ProjectionExec>() {
+        Some(projection) => guarded_projection(projection),
+        None => Ok(None),
+    }
+}
+
+/// What joined rows must also fulfil.
+fn guarded_join(filter: Option<&JoinFilter>) -> Result<Option<JoinFilter>> {
+    let Some(filter) = filter else { return Ok(None) };
+    let made = guarded(filter.expression().clone())?;
+    let with = |expr| JoinFilter::new(expr, filter.column_indices().to_vec(), filter.schema().clone());
+    Ok(made.transformed.then(|| with(made.data)))
+}
+
+/// FILTER (WHERE ...) of aggregates.
+fn guarded_aggregate(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let mut any = false;
+    let filters = aggregate.filter_expr().iter().map(|filter| {
+        let Some(filter) = filter else { return Ok(None) };
+        let filter = guarded(filter.clone())?;
+        any |= filter.transformed;
+        Ok(Some(filter.data))
+    });
+    let filters = filters.collect::<Result<Vec<_>>>()?;
+    if !any {
+        return Ok(None);
+    }
+    let (mode, groups, aggregates) =
+        (*aggregate.mode(), aggregate.group_expr().clone(), aggregate.aggr_expr().to_vec());
+    let (input, schema) = (aggregate.input().clone(), aggregate.input_schema());
+    let made = AggregateExec::try_new(mode, groups, aggregates, filters, input, schema)?;
+    assert_eq!(made.schema(), aggregate.schema(), "a guard answers what it guards");
+    Ok(Some(Arc::new(made.with_limit_options(aggregate.limit_options()))))
+}
+
+fn guarded_projection(projection: &ProjectionExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let mut any = false;
     let columns = projection.expr().iter().map(|column| {
         let expr = guarded(column.expr.clone())?;
@@ -65,7 +114,7 @@ fn guarded_node(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn Executio
         return Ok(None);
     }
     let made = ProjectionExec::try_new(columns, projection.input().clone())?;
-    assert_eq!(made.schema(), node.schema(), "a guard answers what it guards");
+    assert_eq!(made.schema(), projection.schema(), "a guard answers what it guards");
     Ok(Some(Arc::new(made)))
 }
 

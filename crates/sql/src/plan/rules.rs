@@ -15,6 +15,7 @@ mod listed;
 mod lists_apart;
 mod marks;
 mod membership;
+mod projections;
 mod properties;
 mod set_operations;
 mod shapes;
@@ -51,9 +52,10 @@ pub(crate) fn logical() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     .collect()
 }
 
-/// DataFusion's rules for physical plans, after ours. Left out is what finds nothing here: there is one partition, and
-/// nothing is known of how many rows a table has. Left out is also the push-down of filters in physical plans: that in
-/// logical plans has brought them as far as they may go, and scans take none from it.
+/// DataFusion's rules for physical plans, after ours, but that which [`projections`] replaces. Left out is what finds
+/// nothing here: there is one partition, and nothing is known of how many rows a table has. Left out is also the
+/// push-down of filters in physical plans: that in logical plans has brought them as far as they may go, and scans take
+/// none from it.
 ///
 /// Upstream: `FilterPushdown` finds the columns of a `ProjectionExec` by their names alone. Where two have one name
 /// (`a.id` and `b.id` over `a RIGHT JOIN b`, which `JoinSelection` turns round), a filter of the one becomes a filter
@@ -63,6 +65,10 @@ pub(crate) fn physical() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let theirs = theirs.filter(|rule| {
         let left_out = ["aggregate_statistics", "TopKRepartition", "FilterPushdown", "FilterPushdown(Post)"];
         !left_out.contains(&rule.name())
+    });
+    let theirs = theirs.map(|rule| match rule.name() {
+        "ProjectionPushdown" => Arc::new(projections::Projections) as asking::Physical,
+        _ => rule,
     });
     let ours = Arc::new(properties::HonestProperties) as asking::Physical;
     std::iter::once(ours).chain(theirs).map(asking::physical).collect()
