@@ -3,6 +3,7 @@
 //! 1. Nesting is capped (54001): what walks a statement's tree, or a plan made of it, has stack enough ([`depth`]).
 pub(crate) mod constants;
 pub(crate) mod depth;
+pub(crate) mod identity;
 pub(crate) mod literals;
 pub(crate) mod sequence_calls;
 pub(crate) mod stored;

@@ -8,6 +8,7 @@
 //! 2. What nobody carries out says so (0A000): [`kind`] names every statement.
 //! 3. All rows of a change are computed and checked before the first is written.
 pub(crate) mod alter;
+mod alter_sequence;
 mod alter_type;
 pub(crate) mod changes;
 pub(crate) mod checks;

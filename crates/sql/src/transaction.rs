@@ -106,8 +106,16 @@ impl Notices {
     }
 }
 
-/// Values reserved and not yet given, the next one last.
-pub(crate) type Reserved = Arc<tokio::sync::Mutex<Vec<i64>>>;
+/// The values of a sequence that are reserved.
+#[derive(Default)]
+pub(crate) struct Ahead {
+    /// Not yet given, the next one last.
+    pub(crate) ahead: Vec<i64>,
+    /// The one before.
+    pub(crate) given: Option<i64>,
+}
+
+pub(crate) type Reserved = Arc<tokio::sync::Mutex<Ahead>>;
 
 /// Of a database.
 #[derive(Default)]

@@ -172,7 +172,7 @@ impl Txn {
     pub async fn alter_column(&mut self, table: &Table, at: usize, mut column: ColumnDef) -> Result<Arc<Table>> {
         let (catalog, table) = self.alone(table).await?;
         let before = &table.columns[at];
-        assert!(!before.dropped, "found by its name");
+        assert_eq!(column.dropped, before.dropped, "a column that was dropped stays so");
         assert!(column.data_type.is_stored_as(before.data_type), "no row is rewritten (invariant 2)");
         column.missing = before.missing.clone();
         column.name = truncate_name(&column.name).into();

@@ -7,6 +7,7 @@
 use super::range::{Output, Range};
 use super::{Action, Arithmetic, ByKey, Given, Key, NewValue};
 use crate::parse::constants::{constant, of_literal};
+use crate::parse::identity::Identity;
 use crate::parse::stored::Stored;
 use crate::values::{field_of, is_sequence, live_columns};
 use datafusion::arrow::datatypes::Schema;
@@ -110,7 +111,7 @@ fn update(update: &Update, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Ta
     let mut sets: Vec<(usize, NewValue)> = vec![];
     for (column, value) in assignments(set)? {
         let at = table.column(&column.name)?;
-        sets.iter().all(|(other, _)| *other != at).then_some(())?;
+        (sets.iter().all(|(other, _)| *other != at) && !is_always(&table, at)).then_some(())?;
         sets.push((at, scope.new_value(at, value)?));
     }
     let sets_key = |key: &ForeignKey| sets.iter().any(|(at, _)| key.key.contains(at));
@@ -173,6 +174,7 @@ fn insert(insert: &Insert, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Ta
     table.checks.is_empty().then_some(())?;
     let named = !columns.is_empty();
     let columns = inserted(columns, &table)?;
+    (!columns.iter().any(|at| is_always(&table, *at))).then_some(())?;
     let mut scope = Scope { table: &table, alias: "", seen };
     let width = rows.first()?.len();
     (width == columns.len() || width < columns.len() && !named).then_some(())?;
@@ -192,6 +194,11 @@ fn insert(insert: &Insert, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Ta
         all.push(values);
     }
     Some((table, Action::Insert { rows: all }))
+}
+
+/// Whether only its sequence gives the column values.
+fn is_always(table: &Table, at: usize) -> bool {
+    Identity::of(&table.columns[at]) == Some(Identity::Always)
 }
 
 /// Positions of the columns that values go to.

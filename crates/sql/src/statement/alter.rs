@@ -6,6 +6,7 @@
 //!    them.
 use crate::error::{from_datafusion, undefined_column, unsupported};
 use crate::parse::constants::constant;
+use crate::parse::identity::Identity;
 use crate::parse::sequence_calls::calls_within;
 use crate::parse::{relation, stored};
 use crate::plan::rules::is_volatile;
@@ -116,6 +117,7 @@ impl Run<'_> {
             }
             AlterAction::DropNotNull { column } => {
                 let (at, definition) = self.definition(table, column)?;
+                refuse_identity(table, &definition)?;
                 if table.primary_key().is_some_and(|key| key.columns.contains(&at)) {
                     let message = format!("column \"{}\" is in a primary key", definition.name);
                     return Err(EngineError::new("42P16", message));
@@ -124,12 +126,15 @@ impl Run<'_> {
             }
             AlterAction::SetDefault { column, value } => {
                 let (at, definition) = self.definition(table, column)?;
+                refuse_identity(table, &definition)?;
                 self.check_default(value, &definition).await?;
                 let text = self.with_times(Kept::Default(&definition), &value.text).await;
                 self.change_column(table, at, ColumnDef { default_sql: Some(text), ..definition }).await
             }
             AlterAction::DropDefault { column } => {
                 let (at, definition) = self.definition(table, column)?;
+                let hint = "Use ALTER TABLE ... ALTER COLUMN ... DROP IDENTITY instead.";
+                refuse_identity(table, &definition).map_err(|refused| refused.with_hint(hint))?;
                 self.change_column(table, at, ColumnDef { default_sql: None, ..definition }).await
             }
             AlterAction::SetStorage(options) => {
@@ -140,8 +145,13 @@ impl Run<'_> {
             AlterAction::SetType { column, data_type, collation: None, using } => {
                 self.set_type(table, column, data_type, using.as_ref()).await
             }
-            AlterAction::AddIdentity { .. } => Err(unsupported("ALTER COLUMN ADD GENERATED")),
-            AlterAction::DropIdentity { .. } => Err(unsupported("ALTER COLUMN DROP IDENTITY")),
+            AlterAction::AddIdentity { column, always, options } => {
+                let identity = if *always { Identity::Always } else { Identity::ByDefault };
+                self.add_identity((table, column), identity, options).await
+            }
+            AlterAction::DropIdentity { column, if_exists } => {
+                self.drop_identity((table, column), *if_exists, notices).await
+            }
             AlterAction::ValidateConstraint(name) => self.validate_constraint(table, &name.name).await,
             AlterAction::Owner(_) => Err(unsupported("OWNER TO")),
             AlterAction::ResetStorage(_) => Err(unsupported("RESET of storage parameters")),
@@ -369,6 +379,12 @@ impl Run<'_> {
         self.drop_owned(&[dropped]).await?;
         if checks.len() == table.checks.len() { Ok(table) } else { self.set_checks(&table, checks).await }
     }
+}
+
+/// 42601: what an identity column has is not changed so.
+fn refuse_identity(table: &Table, column: &ColumnDef) -> Result<()> {
+    let message = || format!("column \"{}\" of relation \"{}\" is an identity column", column.name, table.name);
+    Identity::of(column).map_or(Ok(()), |_| Err(EngineError::new("42601", message())))
 }
 
 fn undefined_constraint(name: &str, table: &Table) -> EngineError {

@@ -4,12 +4,13 @@
 //! 2. The plan of a change begins with the row's address and version; then come the old columns, then the assigned
 //!    values.
 use crate::error::{undefined_column, unsupported};
+use crate::parse::identity::{Identity, refused_insert, refused_update};
 use crate::plan::bind::over::{Over, Part, Rows, Wanted};
 use crate::values::live_columns;
 use std::sync::Arc;
 use terrace_engine::{EngineError, Result, Table};
 use terrace_grammar::statement::{
-    Assignment, Body, Delete, Expr, ExprKind, FromItem, Ident, Insert, Name, Query, Update,
+    Assignment, Body, Delete, Expr, ExprKind, FromItem, Ident, Insert, Name, Overriding, Query, Update,
 };
 
 /// A column that is assigned to, and its value.
@@ -21,10 +22,38 @@ pub(crate) fn refuse_form(insert: &Insert) -> Result<()> {
         let hint = "Write it before the query: INSERT ... WITH ... SELECT.";
         return Err(unsupported("WITH before INSERT").with_hint(hint));
     }
-    if insert.overriding.is_some() {
-        return Err(unsupported("OVERRIDING"));
+    Ok(())
+}
+
+/// Whether values may go to these columns. `rows`: where they are VALUES. 428C9
+pub(crate) fn check_identities(
+    insert: &Insert,
+    table: &Table,
+    columns: &[usize],
+    rows: Option<&[Vec<Expr>]>,
+) -> Result<()> {
+    for (number, at) in columns.iter().enumerate() {
+        let column = &table.columns[*at];
+        let given = |row: &Vec<Expr>| !matches!(row[number].kind, ExprKind::Default);
+        match (Identity::of(column), insert.overriding) {
+            (None, _) | (Some(_), Some(Overriding::System)) | (Some(Identity::ByDefault), None) => {}
+            // The values of rows are left out (`without_identities`).
+            (Some(_), Some(Overriding::User)) if rows.is_some() => {}
+            (Some(_), Some(Overriding::User)) => return Err(unsupported("OVERRIDING USER VALUE of a query")),
+            (Some(Identity::Always), None) if rows.is_some_and(|rows| !rows.iter().any(given)) => {}
+            (Some(Identity::Always), None) => return Err(refused_insert(column)),
+        }
     }
     Ok(())
+}
+
+/// OVERRIDING USER VALUE: identity columns get what their sequences give.
+pub(crate) fn without_identities(table: &Table, columns: &[usize], rows: &[Vec<Expr>]) -> Vec<Vec<Expr>> {
+    let mut rows = rows.to_vec();
+    for (number, _) in columns.iter().enumerate().filter(|(_, at)| Identity::of(&table.columns[**at]).is_some()) {
+        rows.iter_mut().for_each(|row| row[number].kind = ExprKind::Default);
+    }
+    rows
 }
 
 /// The target's name within the statement.
@@ -52,6 +81,10 @@ pub(crate) fn assigned<'q>(set: &'q [Assignment], table: &Table) -> Result<Vec<A
         let at = at.ok_or_else(|| undefined_column(name, &table.name))?;
         if all.iter().any(|(other, _)| *other == at) {
             return Err(EngineError::new("42601", format!("multiple assignments to same column \"{name}\"")));
+        }
+        let column = &table.columns[at];
+        if Identity::of(column) == Some(Identity::Always) && !matches!(value.kind, ExprKind::Default) {
+            return Err(refused_update(column));
         }
         all.push((at, value));
     }

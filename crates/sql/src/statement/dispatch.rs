@@ -1,5 +1,5 @@
 //! The statements that run in a transaction: each is passed to the code that carries it out.
-use crate::error::unsupported;
+use crate::error::{undefined_table, unsupported};
 use crate::parse;
 use crate::parse::constants::constant;
 use crate::parse::sequence_calls::{Call, call_of};
@@ -46,6 +46,7 @@ impl Run<'_> {
             Task::CreateTable(create) => Box::pin(self.create_table(create)).await?,
             Task::CreateIndex(create) => Box::pin(self.create_index(create)).await?,
             Task::CreateSequence(create) => Box::pin(self.create_sequence_statement(create)).await?,
+            Task::AlterSequence(alter) => Box::pin(self.alter_sequence(alter)).await?,
             Task::CreateRole(role) => Box::pin(self.create_role(role)).await?,
             Task::AlterTable(alter) => Box::pin(self.alter_table(alter)).await?,
             Task::AlterRole(role) => Box::pin(self.alter_role(role)).await?,
@@ -81,6 +82,9 @@ impl Run<'_> {
         let mut spec = ddl::table_spec(create, &catalog)?;
         let checks = self.new_checks(create, &spec).await?;
         let notices = ddl::storage_options(&create.storage)?;
+        for new in &sequences {
+            self.create_sequence(new).await?;
+        }
         for (column, definition) in create.columns.iter().zip(&mut spec.columns) {
             for constraint in &column.constraints {
                 if let ColumnConstraintKind::Default(default) = &constraint.kind {
@@ -88,9 +92,6 @@ impl Run<'_> {
                     definition.default_sql = Some(self.with_times(Kept::Default(definition), &default.text).await);
                 }
             }
-        }
-        for new in &sequences {
-            self.create_sequence(new).await?;
         }
         let run = async {
             let mut slot = self.cell.lock().await;
@@ -116,7 +117,14 @@ impl Run<'_> {
         }
         if let Some(call) = call_of(&default.expr) {
             return match (call?, column.data_type) {
-                (Call::Next(_), DataType::Int4 | DataType::Int8) => Ok(()),
+                (Call::Next(name), DataType::Int2 | DataType::Int4 | DataType::Int8) => {
+                    let catalog = self.begin_statement().await;
+                    match catalog.table(&name) {
+                        Some(table) if is_sequence(table) => Ok(()),
+                        Some(_) => Err(EngineError::new("42809", format!("\"{name}\" is not a sequence"))),
+                        None => Err(undefined_table(&name)),
+                    }
+                }
                 _ => Err(unsupported("this function of a sequence as a default")),
             };
         }

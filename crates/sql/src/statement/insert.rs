@@ -9,14 +9,16 @@ use crate::parse::relation;
 use crate::parse::sequence_calls::{Call, call_of};
 use crate::parse::stored;
 use crate::plan::bind::over::{Part, Wanted};
-use crate::statement::changes::{alone_over, called, check_count, named_columns, plain_values, refuse_form};
+use crate::statement::changes::{
+    alone_over, called, check_count, check_identities, named_columns, plain_values, refuse_form, without_identities,
+};
 use crate::statement::returning::Changed;
 use crate::statement::run::Run;
 use crate::values::{assign_array, assign_datum, check_not_null, live_columns};
 use datafusion::arrow::array::RecordBatch;
 use std::sync::Arc;
 use terrace_engine::{Datum, EngineError, Result, Table};
-use terrace_grammar::statement::{Expr, ExprKind, Ident, Insert};
+use terrace_grammar::statement::{Expr, ExprKind, Ident, Insert, Overriding};
 
 mod select;
 
@@ -48,7 +50,15 @@ impl Run<'_> {
                         return Err(EngineError::new("42601", "VALUES lists must all be the same length"));
                     }
                     check_count(width, &columns, listed)?;
-                    self.value_rows(&table, &columns[..width], rows).await?
+                    let columns = &columns[..width];
+                    check_identities(insert, &table, columns, Some(rows))?;
+                    match insert.overriding {
+                        Some(Overriding::User) => {
+                            let rows = without_identities(&table, columns, rows);
+                            self.value_rows(&table, columns, &rows).await?
+                        }
+                        _ => self.value_rows(&table, columns, rows).await?,
+                    }
                 }
                 None => return Box::pin(self.insert_select(insert, (&table, &called), &columns, source)).await,
             },

@@ -7,10 +7,10 @@
 use crate::error::unsupported;
 use terrace_engine::EngineError;
 use terrace_grammar::statement::{
-    AlterSystem, AlterTable, Copy, CreateIndex, CreateSequence, CreateTable, CreateTableAs, CreateView, Declare,
-    Delete, Discard, Drop, Execute, Explain, Fetch, Ident, Insert, Maintain, ObjectKind, OfSetting, Prepare, Query,
-    Refused, Rename, Role, Set, SetConstraints, SetTransaction, Statement, Transaction, TransactionKind, Truncate,
-    Update,
+    AlterSequence, AlterSystem, AlterTable, Copy, CreateIndex, CreateSequence, CreateTable, CreateTableAs, CreateView,
+    Declare, Delete, Discard, Drop, Execute, Explain, Fetch, Ident, Insert, Maintain, ObjectKind, OfSetting, Prepare,
+    Query, Refused, Rename, Role, Set, SetConstraints, SetTransaction, Statement, Transaction, TransactionKind,
+    Truncate, Update,
 };
 
 /// The kind of a statement.
@@ -73,6 +73,7 @@ pub(crate) enum Task<'s> {
     CreateView(&'s CreateView),
     CreateIndex(&'s CreateIndex),
     CreateSequence(&'s CreateSequence),
+    AlterSequence(&'s AlterSequence),
     CreateRole(&'s Role),
     AlterTable(&'s AlterTable),
     AlterRole(&'s Role),
@@ -139,7 +140,7 @@ impl<'s> Kind<'s> {
             Statement::CreateSequence(create) => Kind::task("CREATE SEQUENCE", T::CreateSequence(create)),
             Statement::CreateRole(role) => Kind::task("CREATE ROLE", T::CreateRole(role)),
             Statement::AlterTable(alter) => Kind::task("ALTER TABLE", T::AlterTable(alter)),
-            Statement::AlterSequence(_) => Kind::missing("ALTER SEQUENCE"),
+            Statement::AlterSequence(alter) => Kind::task("ALTER SEQUENCE", T::AlterSequence(alter)),
             Statement::AlterRole(role) => Kind::task("ALTER ROLE", T::AlterRole(role)),
             Statement::AlterSystem(alter) => Kind::session("ALTER SYSTEM", C::AlterSystem(alter)),
             Statement::Rename(rename) => Kind::task(altered(rename.kind), T::Rename(rename)),

@@ -4,6 +4,7 @@
 //!    are asked for. Nothing connects the two tables afterwards.
 //! 2. A default that numbers rows is not copied (0A000): the sequence would be dropped with either table.
 use crate::error::{no_table, unsupported};
+use crate::parse::identity::Identity;
 use crate::parse::sequence_calls::sequence_of;
 use crate::parse::{self, relation};
 use crate::values::{is_sequence, live_columns};
@@ -51,8 +52,11 @@ fn copied(like: &TableLike, target: &str, catalog: &Catalog) -> Result<(String, 
     if is_sequence(table) {
         return Err(unsupported("LIKE of a sequence"));
     }
-    let identity = takes(LikeOption::Defaults) || takes(LikeOption::Identity);
-    if let Some((_, column)) = live_columns(table).find(|(_, column)| identity && sequence_of(column).is_some()) {
+    let refused = |column: &ColumnDef| match Identity::of(column) {
+        Some(_) => takes(LikeOption::Identity),
+        None => takes(LikeOption::Defaults) && sequence_of(column).is_some(),
+    };
+    if let Some((_, column)) = live_columns(table).find(|(_, column)| refused(column)) {
         let error = unsupported(format!("LIKE that copies the sequence of column \"{}\"", column.name));
         return Err(error.with_hint("Leave its default out, and add one."));
     }
@@ -78,7 +82,11 @@ fn create(target: &str, parts: &[String]) -> String {
 
 fn definition(column: &ColumnDef, with_default: bool) -> String {
     let not_null = if column.not_null { " NOT NULL" } else { "" };
-    let default = column.default_sql.as_ref().filter(|_| with_default).map(|sql| format!(" DEFAULT {sql}"));
+    let default = column
+        .default_sql
+        .as_ref()
+        .filter(|_| with_default && Identity::of(column).is_none())
+        .map(|sql| format!(" DEFAULT {sql}"));
     format!("{} {}{not_null}{}", quoted(&column.name), column.data_type, default.unwrap_or_default())
 }
 

@@ -12,7 +12,7 @@ use crate::plan::bind::over::Over;
 use crate::plan::bind::{Place, Tree};
 use crate::plan::planner::{Asked, Planner, task, typed};
 use crate::transaction::{OneRow, StatementContext, TxnCell};
-use crate::values::to_scalar;
+use crate::values::{is_sequence, to_scalar};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::ParamValues;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
@@ -153,6 +153,7 @@ impl Run<'_> {
     /// `calls`: functions of sequences are called.
     pub(crate) async fn plan_asked(&self, asked: Asked<'_>, calls: bool) -> Result<LogicalPlan> {
         let mut numbers: Option<BTreeMap<Place, i64>> = None;
+        let mut given_back = false;
         loop {
             let version = self.engine.catalog().version();
             let catalog = self.begin_statement().await;
@@ -168,6 +169,13 @@ impl Run<'_> {
             }
             if self.engine.catalog().version() == version {
                 locked?;
+                if calls && !given_back && planned.tables.iter().any(|table| is_sequence(table)) {
+                    for table in planned.tables.iter().filter(|table| is_sequence(table)) {
+                        self.give_back(table).await?;
+                    }
+                    given_back = true; // The next snapshot sees it.
+                    continue;
+                }
                 if calls && numbers.is_none() && !planned.calls.is_empty() {
                     // It is planned again, with the results of the calls.
                     numbers = Some(self.numbers_of(&planned.calls).await?);

@@ -1,6 +1,7 @@
 //! Rows of the relations.
 use super::super::functions::index_definition;
 use super::*;
+use crate::parse::identity::Identity;
 use crate::parse::sequence_calls::sequence_of;
 use crate::values::typmod;
 use terrace_engine::{ColumnDef, DataType, Role};
@@ -272,6 +273,7 @@ fn class(table: &Table) -> Vec<Row> {
 fn attribute_row(relation: u32, number: i16, column: &terrace_engine::ColumnDef, of_table: bool) -> Row {
     let ty = type_by_oid(column.data_type.pg_oid()).expect("every column type is in TYPES");
     let variable = ty.len < 0;
+    let identity = Identity::of(column).filter(|_| of_table);
     let align = match ty.len {
         1 => "c",
         2 => "s",
@@ -282,7 +284,8 @@ fn attribute_row(relation: u32, number: i16, column: &terrace_engine::ColumnDef,
         attrelid: relation, attname: &*column.name, atttypid: ty.oid, attstattarget: -1, attlen: ty.len, attnum: number,
         attcacheoff: -1, atttypmod: typmod(column.data_type), attbyval: ty.by_value, attalign: align,
         attstorage: if variable { "x" } else { "p" }, attcompression: "", attnotnull: of_table && column.not_null,
-        atthasdef: of_table && column.default_sql.is_some(), attidentity: "", attgenerated: "",
+        atthasdef: of_table && identity.is_none() && column.default_sql.is_some(),
+        attidentity: identity.map_or("", Identity::letter), attgenerated: "",
         attisdropped: column.dropped, attislocal: true, attcollation: ty.collation,
     }
 }
@@ -385,6 +388,9 @@ fn type_row(t: &PgType) -> Row {
 
 /// A column's default. A sequence's next value is shown as PostgreSQL shows it, others as they were written.
 fn shown_default(column: &ColumnDef) -> Option<String> {
+    if Identity::of(column).is_some() {
+        return None;
+    }
     let written = column.default_sql.as_ref()?;
     Some(match sequence_of(column) {
         Some(sequence) => format!("nextval('{}'::regclass)", quoted(&sequence).replace('\'', "''")),
@@ -421,6 +427,7 @@ pub(super) fn standard_columns(table: &Table) -> Vec<Row> {
             _ => V::Null,
         };
         let null = || V::Null;
+        let identity = Identity::of(column);
         row! {
             table_catalog: DATABASE, table_schema: "public", table_name: &*table.name, column_name: &*column.name,
             ordinal_position: i32::from(number), column_default: shown_default(column).map_or(V::Null, V::from),
@@ -430,7 +437,10 @@ pub(super) fn standard_columns(table: &Table) -> Vec<Row> {
             numeric_precision: precision, numeric_precision_radix: radix, numeric_scale: scale,
             datetime_precision: fraction, interval_precision: null(),
             udt_catalog: DATABASE, udt_schema: "pg_catalog", udt_name: ty.name, maximum_cardinality: null(),
-            dtd_identifier: number.to_string(), is_self_referencing: "NO", is_identity: "NO", identity_cycle: "NO",
+            dtd_identifier: number.to_string(), is_self_referencing: "NO",
+            is_identity: if identity.is_some() { "YES" } else { "NO" },
+            identity_generation: identity.map_or(V::Null, |identity| identity.generation().into()),
+            identity_cycle: "NO",
             is_generated: "NEVER", is_updatable: "YES",
         }
     };

@@ -10,6 +10,7 @@ use super::query::{Around, parameter_number};
 use super::scope::{Ctes, Scope};
 use super::{Binder, Bound, Fault, Result, fail, from, titles, unsupported};
 use crate::error::undefined_table;
+use crate::parse::identity::Identity;
 use crate::pgcatalog;
 use crate::plan::sequence_relations;
 use crate::values::PG_TYPE;
@@ -235,9 +236,10 @@ impl Binder<'_> {
     pub(super) fn known_of_system(&self, query: &Query) -> Option<Expr> {
         let Body::Select(select) = &query.body else { return None };
         let filter = select.filter.as_ref()?;
-        // A column's collation is its type's, for there is one. Columns that are numbered have a default, none is an
-        // identity.
-        let of_identity = mentions(filter, &["attidentity"]);
+        // A column's collation is its type's, for there is one. Where no column is an identity column, a query
+        // about them finds nothing.
+        let none = !self.planner.catalog.tables().flat_map(|table| &table.columns).any(|c| Identity::of(c).is_some());
+        let of_identity = none && mentions(filter, &["attidentity"]);
         (compares_collations(filter) || of_identity).then(|| Expr::Literal(ScalarValue::Utf8(None), None))
     }
 }

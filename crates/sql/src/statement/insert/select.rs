@@ -13,7 +13,7 @@ use crate::parse::sequence_calls::{call_of, calls_within, sequence_of};
 use crate::parse::stored::Stored;
 use crate::plan::bind::over::{Over, Part, Rows, Wanted};
 use crate::plan::rules::is_volatile;
-use crate::statement::changes::{alone_over, check_count};
+use crate::statement::changes::{alone_over, check_count, check_identities};
 use crate::statement::returning::Changed;
 use crate::statement::run::{Collected, Run};
 use crate::values::{assign_array, assign_datum, check_assignable, check_not_null, live_columns};
@@ -50,6 +50,7 @@ impl Run<'_> {
         let fields = plan.schema().fields();
         check_count(fields.len(), columns, !insert.columns.is_empty())?;
         let columns = &columns[..fields.len()];
+        check_identities(insert, table, columns, None)?;
         for (number, at) in columns.iter().enumerate() {
             check_assignable(fields[number].data_type(), &table.columns[*at], open_item(source, number))?;
         }

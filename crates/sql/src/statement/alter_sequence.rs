@@ -1,0 +1,183 @@
+//! ALTER SEQUENCE, and what makes a column an identity column or a plain one again.
+//!
+//! 1. A sequence that is altered gets a new identity with a row of its own, as by TRUNCATE ... RESTART IDENTITY: so it
+//!    is transactional, and what was reserved of the old one is given to nobody.
+use crate::error::{undefined_column, undefined_table, unsupported};
+use crate::parse::identity::Identity;
+use crate::parse::relation;
+use crate::statement::ddl::{choose_name, relation_exists};
+use crate::statement::outcome::notice;
+use crate::statement::run::Run;
+use crate::statement::sequence::{Limits, NewSequence, int, is_owned, number, numbering, once, only_row, owned_mark};
+use crate::values::is_sequence;
+use std::sync::Arc;
+use terrace_engine::{Catalog, ColumnDef, DataType, Datum, EngineError, Result, Table};
+use terrace_grammar::statement::{AlterSequence, Ident, Name, SequenceOption, SequenceOptionKind as Kind};
+
+/// The row of a sequence with what the options change of it.
+fn changed(row: &[Datum], options: &[SequenceOption]) -> Result<Vec<Datum>> {
+    once(options)?;
+    let mut limits = Limits::of_row(row);
+    let mut restart = None;
+    for option in options {
+        match &option.kind {
+            Kind::Restart(value) => restart = Some(value.as_ref().map(number).transpose()?),
+            Kind::OwnedBy(_) => {}
+            Kind::As(_) => return Err(unsupported("ALTER SEQUENCE ... AS")),
+            kind => limits.take(kind)?,
+        }
+    }
+    let most = if row[5] == Datum::Int8(i32::MAX.into()) { i32::MAX.into() } else { i64::MAX };
+    let settled = limits.settle(most)?;
+    let (last, called) = match restart {
+        Some(value) => (value.unwrap_or(settled.start), Datum::Bool(false)),
+        None => (int(&row[0]), row[1].clone()),
+    };
+    let outside = |what: &str, bound: i64, than: &str| {
+        EngineError::new("22023", format!("RESTART value ({last}) cannot be {than} than {what} ({bound})"))
+    };
+    if last < settled.min {
+        return Err(outside("MINVALUE", settled.min, "less"));
+    }
+    if last > settled.max {
+        return Err(outside("MAXVALUE", settled.max, "greater"));
+    }
+    Ok(settled.row(Datum::Int8(last), called))
+}
+
+/// OWNED BY: whether a column is to own it.
+fn owner(options: &[SequenceOption], catalog: &Catalog) -> Result<Option<bool>> {
+    let named = options.iter().find_map(|option| match &option.kind {
+        Kind::OwnedBy(name) => Some(name),
+        _ => None,
+    });
+    let Some(name) = named else { return Ok(None) };
+    if name.parts().len() == 1 && name.last().name == "none" {
+        return Ok(Some(false));
+    }
+    let invalid = || {
+        let hint = "Specify OWNED BY table.column or OWNED BY NONE.";
+        EngineError::new("42601", "invalid OWNED BY option").with_hint(hint)
+    };
+    let [of @ .., column] = name.parts() else { return Err(invalid()) };
+    if of.is_empty() {
+        return Err(invalid());
+    }
+    let table = relation(&Name::new(of.to_vec()))?;
+    let found = catalog.table(&table).ok_or_else(|| undefined_table(&table))?;
+    found.column(&column.name).ok_or_else(|| undefined_column(&column.name, &table))?;
+    Ok(Some(true))
+}
+
+impl Run<'_> {
+    pub(crate) async fn alter_sequence(&self, alter: &AlterSequence) -> Result<Vec<EngineError>> {
+        let name = relation(&alter.name)?;
+        let catalog = self.begin_statement().await;
+        if catalog.table(&name).is_none() {
+            let message = format!("relation \"{name}\" does not exist");
+            return match alter.if_exists {
+                true => Ok(vec![notice("00000", format!("{message}, skipping"))]),
+                false => Err(EngineError::new("42P01", message)),
+            };
+        }
+        let owner = owner(&alter.options, &catalog)?;
+        let is_one = |table: &Table| match is_sequence(table) {
+            true => Ok(()),
+            false => Err(EngineError::new("42809", format!("\"{}\" is not a sequence", table.name))),
+        };
+        let old = self.alone_if(&name, is_one).await?;
+        let mut table = self.renewed(&old, |row| changed(row, &alter.options)).await?;
+        if let Some(owned) = owner.filter(|owned| *owned != is_owned(&old)) {
+            let at = table.columns.len() - 1;
+            let mark = ColumnDef { default_sql: owned.then(owned_mark), ..table.columns[at].clone() };
+            let change = async { self.cell.lock().await.open().alter_column(&table, at, mark).await };
+            table = self.cancel.run(change).await?;
+        }
+        assert!(is_sequence(&table), "it is a sequence as before");
+        Ok(vec![])
+    }
+
+    /// The sequence with another row (invariant 1). It is locked for this alone.
+    pub(crate) async fn renewed(
+        &self,
+        old: &Arc<Table>,
+        change: impl Fn(&[Datum]) -> Result<Vec<Datum>>,
+    ) -> Result<Arc<Table>> {
+        let renew = async {
+            // Nobody reserves meanwhile: who does has locked the sequence, too.
+            let reserved = self.reserved(old).await;
+            let reserved = reserved.lock().await;
+            let mut slot = self.cell.lock().await;
+            let txn = slot.open();
+            txn.begin_statement();
+            let mut row = only_row(txn, old).await?.1;
+            if let Some(given) = reserved.given.filter(|_| !reserved.ahead.is_empty()) {
+                (row[0], row[1]) = (Datum::Int8(given), Datum::Bool(true));
+            }
+            let row = change(&row)?;
+            let new = txn.truncate_table(old).await?;
+            txn.insert(&new, &row).await?;
+            // `currval` still answers the value that the session got before.
+            if let Some(given) = slot.given.values.get(&old.oid).copied() {
+                slot.given.values.insert(new.oid, given);
+            }
+            Ok(new)
+        };
+        self.cancel.run(renew).await
+    }
+
+    /// ALTER COLUMN ... ADD GENERATED ... AS IDENTITY.
+    pub(super) async fn add_identity(
+        &self,
+        (table, column): (&Arc<Table>, &Ident),
+        identity: Identity,
+        options: &[SequenceOption],
+    ) -> Result<Arc<Table>> {
+        let (at, definition) = self.definition(table, column)?;
+        let of = || format!("column \"{}\" of relation \"{}\"", definition.name, table.name);
+        let refused = |state, message: String| Err(EngineError::new(state, message));
+        let max = match definition.data_type {
+            DataType::Int2 => i16::MAX.into(),
+            DataType::Int4 => i32::MAX.into(),
+            DataType::Int8 => i64::MAX,
+            _ => return refused("22023", "identity column type must be smallint, integer, or bigint".into()),
+        };
+        if !definition.not_null {
+            return refused("55000", format!("{} must be declared NOT NULL before identity can be added", of()));
+        }
+        if Identity::of(&definition).is_some() {
+            return refused("55000", format!("{} is already an identity column", of()));
+        }
+        if definition.default_sql.is_some() {
+            return refused("55000", format!("{} already has a default value", of()));
+        }
+        let catalog = self.begin_statement().await;
+        let name = choose_name(&[&table.name, &definition.name], "seq", &|n| relation_exists(&catalog, n));
+        self.create_sequence(&NewSequence::owned(name.clone(), max, options)?).await?;
+        let default_sql = Some(identity.marked(&numbering(&name)));
+        self.change_column(table, at, ColumnDef { default_sql, ..definition }).await
+    }
+
+    /// ALTER COLUMN ... DROP IDENTITY. Its sequence goes with it.
+    pub(super) async fn drop_identity(
+        &self,
+        (table, column): (&Arc<Table>, &Ident),
+        if_exists: bool,
+        notices: &mut Vec<EngineError>,
+    ) -> Result<Arc<Table>> {
+        let (at, definition) = self.definition(table, column)?;
+        if Identity::of(&definition).is_none() {
+            let message =
+                format!("column \"{}\" of relation \"{}\" is not an identity column", definition.name, table.name);
+            return match if_exists {
+                true => {
+                    notices.push(notice("00000", format!("{message}, skipping")));
+                    Ok(table.clone())
+                }
+                false => Err(EngineError::new("55000", message)),
+            };
+        }
+        self.drop_owned(std::slice::from_ref(&definition)).await?;
+        self.change_column(table, at, ColumnDef { default_sql: None, ..definition }).await
+    }
+}
