@@ -90,9 +90,14 @@ impl Shrunk {
     }
 
     pub(super) fn loading(&self, size: f64) -> Arc<Loading<TpcE>> {
-        let customers = (f64::from(self.customers) * size) as u32;
+        self.loading_with(size, TRADES)
+    }
+
+    /// With so many trades of a customer; fewer customers for it.
+    pub(super) fn loading_with(&self, size: f64, trades: u32) -> Arc<Loading<TpcE>> {
+        let customers = (f64::from(self.customers) * size) as u32 * TRADES / trades;
         let brokers = (BROKERS * size) as u32;
-        Loading::new(TpcE::new(Sizes { customers, trades: TRADES, days: 25, watched: 20, brokers }))
+        Loading::new(TpcE::new(Sizes { customers, trades, days: 25, watched: 20, brokers }))
     }
 
     pub(super) fn machine(&self, design: Option<WritePolicy>, lambda: f64) -> Machine {

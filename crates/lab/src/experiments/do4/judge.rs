@@ -38,7 +38,13 @@ fn phases(found: &mut Findings, results: &Results) {
         ] {
             found.row(label, metric, "s", of(name), None);
         }
-        found.row(label, "transactions in the first tenth of the second life, over the peak", "x", of("at first"), None);
+        found.row(
+            label,
+            "transactions in the first tenth of the second life, over the peak",
+            "x",
+            of("at first"),
+            None,
+        );
         found.row(label, "slowest stretch in the second half of it, over the mean", "x", of("slowest after"), None);
         for (name, metric) in [
             ("held", "frames held when the first life ended"),

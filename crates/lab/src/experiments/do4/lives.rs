@@ -2,8 +2,8 @@
 //! is left, and runs to its peak again.
 //!
 //! 1. The *peak* is the rate of transactions in the last part ([`STEADY`]) of the first life. It is back when a stretch
-//!    of [`case::ENOUGH`] transactions or more has [`REACHED`] of it; the ramp ends with that stretch (the thesis counts
-//!    whole minutes).
+//!    of [`case::ENOUGH`] transactions or more has [`REACHED`] of it; the ramp ends with that stretch (the thesis
+//!    counts whole minutes).
 //! 2. *Peak to peak* is shutdown (none at a crash), recovery (from power until the database answers) and ramp.
 //! 3. After the second life what was told to be done is there, and the conditions hold; else it is no result.
 use crate::experiment::{Case, Numbers, Runner};
@@ -122,14 +122,14 @@ fn begin<W: Workload>(
 const DISK_IOPS: [f64; 2] = [2718.0, 2610.0];
 
 /// Values, besides those of [`numbers`] (which are of the first life). Seconds: `shutdown`, `recovery`, of it
-/// `inventory` (reading it) and `noting` (log that redo does not read), `ramp`, `interval` (all three); `reached` (1
-/// where the peak was back; else `ramp` is all of the second life). Frames: `held` and `held dirty` when the first life
-/// ended, `listed`, `current`, `current dirty`, `bases`, `older`, `unknown` (what the opening said of them), `found` and
-/// `found dirty` (in the tier when it answered), `lost` (had other bytes when they were read), `warm` (those found over
-/// those held). Of the opening: `opening flash pages`, `opening disk pages` (read), `opening log MB`, `redo pages`
-/// (named by the log), `waiting` (of these, redone when they are read). `sustained` (the second life's metric, a second,
-/// in its steady part), `flash share after`, `at first` (transactions of the first tenth over the peak's), `slowest
-/// after` (in the second half). Series over seconds since it answered: `after`.
+/// `inventory` (reading it) and `noting` (log that redo does not read), `ramp`, `interval` (all three); `reached` (1 if
+/// the peak was back; else `ramp` is all of the second life). Frames: `held` and `held dirty` when the first life ended;
+/// `listed`, `current`, `current dirty`, `bases`, `older`, `unknown` (what the opening said of them); `found` and `found
+/// dirty` (in the tier when it answered); `lost` (had other bytes when they were read); `warm` (those found over those
+/// held). Of the opening: `opening flash pages`, `opening disk pages` (read), `opening log MB`, `redo pages` (named by
+/// the log), `waiting` (of these, redone when they are read). `sustained` (the second life's metric, a second, in its
+/// steady part), `flash share after`, `at first` (transactions of the first tenth over the peak's), `slowest after` (in
+/// the second half). Series over seconds since it answered: `after`.
 fn two<W: Workload>(
     machine: &Machine,
     loaded: &Loaded,
@@ -242,8 +242,14 @@ fn second_life(
     found.set("at first", at_first / (first as f64 * run.window.as_secs_f64()) / peak.max(f64::MIN_POSITIVE));
     found.set("slowest after", case::slowest_stretch(&samples[samples.len() / 2..]).0);
     let heat = heat::Heat::default();
-    let measured =
-        Measured { samples: samples.to_vec(), traffic, data: DeviceStats::default(), tier: None, heat, problems: vec![] };
+    let measured = Measured {
+        samples: samples.to_vec(),
+        traffic,
+        data: DeviceStats::default(),
+        tier: None,
+        heat,
+        problems: vec![],
+    };
     let after = numbers(&measured, machine, run, STEADY);
     for (name, of) in [("sustained", "counted"), ("flash share after", "flash share"), ("dirty after", "dirty share")] {
         found.set(name, after.get(of).expect("every run measures it"));
