@@ -123,13 +123,13 @@ const DISK_IOPS: [f64; 2] = [2718.0, 2610.0];
 
 /// Values, besides those of [`numbers`] (which are of the first life). Seconds: `shutdown`, `recovery`, of it
 /// `inventory` (reading it) and `noting` (log that redo does not read), `ramp`, `interval` (all three); `reached` (1 if
-/// the peak was back; else `ramp` is all of the second life). Frames: `held` and `held dirty` when the first life ended;
-/// `listed`, `current`, `current dirty`, `bases`, `older`, `unknown` (what the opening said of them); `found` and `found
-/// dirty` (in the tier when it answered); `lost` (had other bytes when they were read); `warm` (those found over those
-/// held). Of the opening: `opening flash pages`, `opening disk pages` (read), `opening log MB`, `redo pages` (named by
-/// the log), `waiting` (of these, redone when they are read). `sustained` (the second life's metric, a second, in its
-/// steady part), `flash share after`, `at first` (transactions of the first tenth over the peak's), `slowest after` (in
-/// the second half). Series over seconds since it answered: `after`.
+/// the peak was back; else `ramp` is all of the second life). Frames: `held` and `held dirty` when the first life
+/// ended; `listed`, `current`, `current dirty`, `bases`, `older`, `unknown` (what the opening said of them); `found`
+/// and `found dirty` (in the tier when it answered); `lost` (had other bytes when they were read); `warm` (those found
+/// over those held). Of the opening: `opening flash pages`, `opening disk pages` (read), `opening log MB`, `redo pages`
+/// (named by the log), `waiting` (of these, redone when they are read). `sustained` (the second life's metric, a
+/// second, in its steady part), `flash share after`, `at first` (transactions of the first tenth over the peak's),
+/// `slowest after` (in the second half). Series over seconds since it answered: `after`.
 fn two<W: Workload>(
     machine: &Machine,
     loaded: &Loaded,
