@@ -91,15 +91,19 @@ impl Inner {
         self.on_demand.finished(stop).await
     }
 
-    /// Writes pages with recLSN < `before` home until none is left or `most` are written.
-    async fn write_until(&self, before: Lsn, most: usize, reason: Reason) -> Result<()> {
-        let step = match self.config.sharp_checkpoints {
+    /// Pages written between two looks at what else is due.
+    fn step(&self) -> usize {
+        match self.config.sharp_checkpoints {
             true => usize::MAX,
             false => self.config.write_group * crate::home::disk::WRITERS,
-        };
+        }
+    }
+
+    /// Writes pages with recLSN < `before` home until none is left or `most` are written.
+    async fn write_until(&self, before: Lsn, most: usize, reason: Reason) -> Result<()> {
         let mut left = most;
         while left > 0 {
-            let written = self.pool.write_dirty(before, step.min(left), reason).await?;
+            let written = self.pool.write_dirty(before, self.step().min(left), reason).await?;
             if written == 0 {
                 break;
             }
@@ -128,25 +132,45 @@ impl Inner {
         let end = self.log.end();
         let oldest = self.pool.min_rec_lsn().unwrap_or(end);
         let debt = end.0 - oldest.min(end).0;
-        self.write_until(end, self.pace(debt), Reason::Age).await?;
-        let recorded = self.log.redo_lsn();
-        let below = self.flash.oldest_dirty();
-        let waiting = (self.on_demand.left() > 0).then_some(recorded);
-        let oldest = self.pool.min_rec_lsn().into_iter().chain(below).chain(waiting).fold(end, Lsn::min);
-        let advance = oldest.0.saturating_sub(recorded.0);
-        let now = self.env.now();
-        let due = now.0 - last.0 >= self.config.checkpoint_interval.as_nanos() as u64;
+        let mut left = self.pace(debt);
+        // A round may take long, and writers are delayed by the redo LSN that is recorded: it moves on meanwhile.
+        while left > 0 {
+            let written = self.pool.write_dirty(end, self.step().min(left), Reason::Age).await?;
+            if written == 0 {
+                break;
+            }
+            left = left.saturating_sub(written);
+            if self.advance() > self.config.redo_bound / 16 {
+                self.record(last).await?;
+            }
+        }
+        let due = self.env.now().0 - last.0 >= self.config.checkpoint_interval.as_nanos() as u64;
         // The redo LSN cannot move while pages wait for redo.
-        let pressed =
-            (starved || end.0.saturating_sub(recorded.0) > self.config.redo_bound / 4 * 3) && waiting.is_none();
-        if due || pressed || advance > self.config.redo_bound / 16 || self.object_ids_short() {
-            self.home.sync().await?;
-            self.record_redo().await?;
-            *last = now;
+        let pressed = (starved || self.log_debt() > self.config.redo_bound / 4 * 3) && self.on_demand.left() == 0;
+        if due || pressed || self.advance() > self.config.redo_bound / 16 || self.object_ids_short() {
+            self.record(last).await?;
         }
         if starved && self.log.starved() && self.relieve().await? {
             self.log.round_done();
         }
+        Ok(())
+    }
+
+    /// By how much the redo LSN can move on.
+    fn advance(&self) -> u64 {
+        if self.on_demand.left() > 0 {
+            return 0;
+        }
+        let oldest =
+            self.pool.min_rec_lsn().into_iter().chain(self.flash.oldest_dirty()).fold(self.log.end(), Lsn::min);
+        oldest.0.saturating_sub(self.log.redo_lsn().0)
+    }
+
+    /// Makes durable what is home, and records how far restart may skip.
+    async fn record(&self, last: &mut Nanos) -> Result<()> {
+        self.home.sync().await?;
+        self.record_redo().await?;
+        *last = self.env.now();
         Ok(())
     }
 
