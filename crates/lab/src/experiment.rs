@@ -104,6 +104,10 @@ impl Numbers {
     pub fn get(&self, name: &str) -> Option<f64> {
         self.values.get(name).copied()
     }
+
+    pub fn series(&self, name: &str) -> Vec<(f64, f64)> {
+        self.series.get(name).cloned().unwrap_or_default()
+    }
 }
 
 /// A mean, and where it may lie (invariant 1).
@@ -165,6 +169,12 @@ impl Results {
         Interval::of(&above.iter().zip(&below).map(|(a, b)| a / b).collect::<Vec<_>>())
     }
 
+    /// One value of a case over another of the same seed.
+    pub fn quotient(&self, case: &str, above: &str, below: &str) -> Interval {
+        let (above, below) = (self.values(case, above), self.values(case, below));
+        Interval::of(&above.iter().zip(&below).map(|(a, b)| a / b.max(f64::MIN_POSITIVE)).collect::<Vec<_>>())
+    }
+
     /// One case's value less another's, seed by seed: what both have of a seed's luck falls out.
     pub fn difference(&self, case: &str, from: &str, name: &str) -> Interval {
         let (above, below) = (self.values(case, name), self.values(from, name));
@@ -178,8 +188,7 @@ impl Results {
 
     /// A curve, as the mean over the seeds at each of its points.
     pub fn series(&self, case: &str, name: &str) -> Vec<(f64, f64)> {
-        let curve = |n: &'_ Numbers| n.series.get(name).cloned().unwrap_or_default();
-        let all: Vec<Vec<(f64, f64)>> = self.of(case).iter().map(curve).collect();
+        let all: Vec<Vec<(f64, f64)>> = self.of(case).iter().map(|numbers| numbers.series(name)).collect();
         let points = all.iter().map(Vec::len).min().unwrap_or(0);
         let mean = |at: usize| all.iter().map(|curve| curve[at].1).sum::<f64>() / all.len() as f64;
         (0..points).map(|at| (all[0][at].0, mean(at))).collect()

@@ -7,6 +7,7 @@ mod do3_readahead;
 mod do3_tpcc;
 mod do3_tpce;
 mod do3_tpch;
+mod do4;
 mod own;
 mod sharp;
 mod ycsb;
@@ -21,6 +22,7 @@ pub fn all() -> Vec<Experiment> {
         do3_tpch::EXPERIMENTS,
         do3_readahead::EXPERIMENTS,
         do3_others::EXPERIMENTS,
+        do4::EXPERIMENTS,
         own::EXPERIMENTS,
         block_cache::EXPERIMENTS,
         ycsb::EXPERIMENTS,

@@ -243,7 +243,7 @@ impl Store {
         if !inner.log.can_start().await? {
             // The log device is full. Nothing of the old log is needed once everything is home, and writing home needs
             // no log.
-            inner.on_demand.finish(&inner.pool, &inner.env, || inner.is_closing()).await?;
+            inner.on_demand.finish(&inner.pool, &inner.env, || inner.is_closing(), || true).await?;
             while inner.pool.write_dirty(Lsn(u64::MAX), inner.config.write_group, Reason::Checkpoint).await? > 0 {}
             inner.flash.clean_all().await?;
             inner.home.sync().await?;
@@ -541,6 +541,11 @@ impl Store {
 }
 
 impl Inner {
+    /// Bytes of log that a restart would repeat now.
+    pub(crate) fn log_debt(&self) -> u64 {
+        self.log.end().0.saturating_sub(self.log.redo_lsn().0)
+    }
+
     pub(crate) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Acquire)
     }
@@ -605,7 +610,8 @@ async fn finish_redo(store: Weak<Inner>) {
     let stop = || store.upgrade().is_none_or(|inner| inner.is_closing() || inner.failure().is_some());
     flash.verify_found(stop).await;
     let (pages, began) = (on_demand.left(), env.now());
-    let ended = on_demand.finish(&pool, &env, stop).await;
+    let pressed = || store.upgrade().is_some_and(|inner| inner.log_debt() > inner.config.redo_bound / 2);
+    let ended = on_demand.finish(&pool, &env, stop, pressed).await;
     let millis = (env.now().0 - began.0) / 1_000_000;
     match (ended, store.upgrade()) {
         (Ok(()), _) if pages > 0 && on_demand.left() == 0 => {

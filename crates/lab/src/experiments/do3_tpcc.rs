@@ -55,8 +55,8 @@ pub(super) const STEADY: f64 = 0.2;
 #[derive(Clone, Copy)]
 pub(super) struct Shrunk {
     /// What the thesis's bytes and seconds are divided by.
-    factor: u64,
-    terminals: usize,
+    pub(super) factor: u64,
+    pub(super) terminals: usize,
     /// Of the thesis's 2,000.
     warehouses: u32,
     /// Stock rows in a warehouse.

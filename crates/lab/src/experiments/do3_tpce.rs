@@ -60,7 +60,7 @@ const SWEEP: [(&str, u32, f64); 4] =
     [(", CPU x 50", 50, 1.0), (", CPU x 250", 250, 1.0), (", memory x 1/2", 1, 0.5), (", memory x 2", 1, 2.0)];
 /// Without a tier the disks do all that they can with so many. With 80 they did 0.89 of it at 10K (quick): 30 of these
 /// waited for pages that others were reading.
-const TERMINALS: usize = 128;
+pub(super) const TERMINALS: usize = 128;
 /// The thesis's customers by the name of the database, and what of 20,000 they are.
 const SIZES: [(&str, f64); 3] = [("10K", 0.5), ("20K", 1.0), ("40K", 2.0)];
 /// Windows in 40 minutes at which throughput is looked at (`do/fig3.10`).
@@ -70,7 +70,7 @@ const BROKERS: f64 = 200.0;
 /// The thesis's bytes and hours, divided by a factor.
 #[derive(Clone, Copy)]
 pub(super) struct Shrunk {
-    factor: u64,
+    pub(super) factor: u64,
     /// For the thesis's 20,000.
     customers: u32,
 }
@@ -81,7 +81,7 @@ impl Shrunk {
     }
 
     /// Larger, where stretches of a run are compared: more transactions in each.
-    fn larger(scale: Scale) -> Shrunk {
+    pub(super) fn larger(scale: Scale) -> Shrunk {
         scale.pick(Shrunk::of(scale), Shrunk { factor: 1000, customers: 352 })
     }
 
@@ -90,12 +90,17 @@ impl Shrunk {
     }
 
     pub(super) fn loading(&self, size: f64) -> Arc<Loading<TpcE>> {
-        let customers = (f64::from(self.customers) * size) as u32;
-        let brokers = (BROKERS * size) as u32;
-        Loading::new(TpcE::new(Sizes { customers, trades: TRADES, days: 25, watched: 20, brokers }))
+        self.loading_with(size, TRADES)
     }
 
-    fn machine(&self, design: Option<WritePolicy>, lambda: f64) -> Machine {
+    /// With so many trades of a customer; fewer customers for it.
+    pub(super) fn loading_with(&self, size: f64, trades: u32) -> Arc<Loading<TpcE>> {
+        let customers = (f64::from(self.customers) * size) as u32 * TRADES / trades;
+        let brokers = (BROKERS * size) as u32;
+        Loading::new(TpcE::new(Sizes { customers, trades, days: 25, watched: 20, brokers }))
+    }
+
+    pub(super) fn machine(&self, design: Option<WritePolicy>, lambda: f64) -> Machine {
         Machine {
             data: case::disks(self.factor),
             log: named("nvme-datacentre"),

@@ -81,7 +81,8 @@ impl Work {
 }
 
 impl Running<'_> {
-    pub(super) fn totals(&self) -> Traffic {
+    /// Counters since the start.
+    pub fn totals(&self) -> Traffic {
         Traffic::totals(&self.devices, &self.database)
     }
 
@@ -164,8 +165,20 @@ impl Running<'_> {
 
     /// Closes the database when terminals have ended, and switches the machine off; how long it took.
     pub fn shut_down(self) -> Result<Duration> {
+        self.shut_down_by(Database::close)
+    }
+
+    /// The same, but changed pages stay in the flash tier or in the log.
+    pub fn shut_down_fast(self) -> Result<Duration> {
+        self.shut_down_by(Database::close_fast)
+    }
+
+    fn shut_down_by<F>(self, close: impl FnOnce(Database) -> F) -> Result<Duration>
+    where
+        F: Future<Output = Result<()>> + Send + 'static,
+    {
         let begin = self.now();
-        self.ask(Database::close)?;
+        self.ask(close)?;
         let took = self.now() - begin;
         self.devices.rest(&self.sim)?;
         self.rig.media = self.devices.media(Choice::All);

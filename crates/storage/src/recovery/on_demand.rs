@@ -36,6 +36,7 @@ use crate::pool::{Access, Pool};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::types::*;
+use futures::StreamExt;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -44,8 +45,10 @@ use terrace_device::IoBuf;
 use terrace_env::Env;
 use tokio::sync::Notify;
 
-/// Runs of pages that the background task reads at once: few, for statements are waiting for the same disk.
+/// Runs of pages, and pages, that the background task reads at once: few, for statements are waiting for the same disk;
+/// more where writers wait for the log, which waits for these pages.
 const IN_FLIGHT: usize = 4;
+const PRESSED: usize = 32;
 
 /// How long it rests before it reads again what it could not read, and how often it does so in vain.
 const AGAIN: Duration = Duration::from_millis(50);
@@ -212,12 +215,18 @@ impl OnDemand {
     }
 
     /// Reads all waiting pages, in order of address. Returns when none waits, or when it is to `stop`; an error if one
-    /// cannot be made, or if none can be read for a while.
-    pub(crate) async fn finish(&self, pool: &Pool, env: &Env, stop: impl Fn() -> bool) -> Result<()> {
+    /// cannot be made, or if none can be read for a while. `pressed`: the log has little room until none waits.
+    pub(crate) async fn finish(
+        &self,
+        pool: &Pool,
+        env: &Env,
+        stop: impl Fn() -> bool,
+        pressed: impl Fn() -> bool,
+    ) -> Result<()> {
         let (mut in_vain, mut said) = (0, false);
         while self.left() > 0 && !stop() {
             let before = self.left();
-            let failed = self.finish_all(pool, &stop).await?;
+            let failed = self.finish_all(pool, &stop, &pressed).await?;
             in_vain = if self.left() < before { 0 } else { in_vain + 1 };
             match failed {
                 Some(error) if in_vain >= IN_VAIN => return Err(error),
@@ -234,7 +243,12 @@ impl OnDemand {
     }
 
     /// Reads all pages that wait by now. Returns the last error that does not speak against a page.
-    async fn finish_all(&self, pool: &Pool, stop: &impl Fn() -> bool) -> Result<Option<StorageError>> {
+    async fn finish_all(
+        &self,
+        pool: &Pool,
+        stop: &impl Fn() -> bool,
+        pressed: &impl Fn() -> bool,
+    ) -> Result<Option<StorageError>> {
         let mut pages: Vec<(PageId, Arc<Changes>)> = {
             let table = self.table.lock();
             table.waiting.iter().map(|(page, waiting)| (*page, waiting.changes.clone())).collect()
@@ -245,9 +259,14 @@ impl OnDemand {
             if stop() {
                 break;
             }
-            sweep.read(pool, IN_FLIGHT).await;
-            for (page, _) in sweep.pages {
-                failed = self.finish_page(pool, *page).await?.or(failed);
+            let at_once = if pressed() { PRESSED } else { IN_FLIGHT };
+            sweep.read(pool, at_once).await;
+            // Where memory is in use, nothing was read: each page waits for a frame here.
+            let visited: Vec<PageId> = sweep.pages.iter().map(|(page, _)| *page).collect();
+            let each = futures::stream::iter(visited).map(|page| self.finish_page(pool, page));
+            let mut each = each.buffer_unordered(at_once);
+            while let Some(ended) = each.next().await {
+                failed = ended?.or(failed);
             }
             sweep.forget_gaps(pool);
         }

@@ -244,7 +244,7 @@ impl Redo<'_> {
                     sweep.forget_gaps(pool);
                     return Ok(());
                 }
-                pool.write_all(&sweep.to_write(pool)).await
+                pool.write_all(&sweep.to_write(pool, self.tools.tier)).await
             };
             let read = async {
                 if let Some(next) = &next {

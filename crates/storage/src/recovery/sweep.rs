@@ -1,6 +1,7 @@
 //! Pages that recovery visits, in order of address: in which runs they are read and written.
 
 use super::gather::Changes;
+use crate::flash::FlashHome;
 use crate::page::header;
 use crate::pool::{Access, Pool};
 use crate::types::*;
@@ -103,8 +104,8 @@ impl<C> Sweep<'_, C> {
     }
 
     /// The visited pages, and those between two of them that are at hand: one long write is cheaper than two short
-    /// ones.
-    pub(super) fn to_write(&self, pool: &Pool) -> Vec<PageId> {
+    /// ones. Not so where the `tier` has found one of them: a page that is written loses its frame.
+    pub(super) fn to_write(&self, pool: &Pool, tier: &FlashHome) -> Vec<PageId> {
         let mut pages: Vec<PageId> = Vec::with_capacity(self.pages.len());
         for (page, _) in self.pages {
             if let Some(&last) = pages.last()
@@ -112,7 +113,8 @@ impl<C> Sweep<'_, C> {
                 && (page.no - last.no) as usize <= WRITE_GAP_BYTES / self.page_size + 1
             {
                 let between = (last.no + 1..page.no).map(|no| PageId::new(page.space, no));
-                let pins: Option<Vec<_>> = between.map(|page| pool.get(page)).collect();
+                let writable = |page| pool.get(page).filter(|pin| !tier.found_with(page, header::lsn(&pin.read())));
+                let pins: Option<Vec<_>> = between.map(writable).collect();
                 for pin in pins.iter().flatten() {
                     let lsn = header::lsn(&pin.read());
                     pool.redo(pin, lsn, |_| ());

@@ -1,6 +1,8 @@
 //! Redo by page against the log's own order, under small budgets and pools; how much it reads; pages made again.
 
 mod memory;
+mod pressed;
+mod tier;
 
 use super::gather::{Changes, Gathered, Pushed};
 use super::*;
