@@ -268,6 +268,8 @@ const KNOWN: &[&str] = &[
     "bytea",
     "date",
     "uuid",
+    "json",
+    "jsonb",
     "timestamp",
     "timestamptz",
     "numeric",
@@ -288,8 +290,6 @@ const KNOWN: &[&str] = &[
 
 /// PostgreSQL's types that Terrace has not.
 const OTHERS: &[&str] = &[
-    "json",
-    "jsonb",
     "jsonpath",
     "time",
     "timetz",
@@ -363,6 +363,8 @@ fn single(name: &TypeName) -> Result<Target> {
         ("bytea", []) => DataType::Bytea,
         ("date", []) => DataType::Date,
         ("uuid", []) => DataType::Uuid,
+        ("json", []) => DataType::Json,
+        ("jsonb", []) => DataType::Jsonb,
         ("timestamp", [] | [6]) => DataType::Timestamp,
         ("timestamptz", [] | [6]) => DataType::Timestamptz,
         ("numeric", []) => DataType::Numeric(None),
