@@ -33,6 +33,7 @@ use terrace_engine::{DataType, Datum, EngineError};
 
 mod bytes;
 mod floats;
+pub(crate) mod json;
 mod known;
 mod numbers;
 mod pattern;
@@ -93,7 +94,7 @@ pub(crate) enum Run {
 }
 
 fn table() -> impl Iterator<Item = &'static Builtin> {
-    let tables = [numbers::TABLE, floats::TABLE, text::TABLE, bytes::TABLE, regex::TABLE, times::TABLE];
+    let tables = [json::TABLE, numbers::TABLE, floats::TABLE, text::TABLE, bytes::TABLE, regex::TABLE, times::TABLE];
     tables.into_iter().chain([sessions::ALONE, sessions::WAITING, sessions::OTHERS]).flatten()
 }
 
@@ -403,7 +404,7 @@ fn length(column: &ArrayRef, row: usize) -> u64 {
 fn ask_for(name: &str, columns: &[ArrayRef], rows: usize) -> Result<memory::Asked> {
     let times = match name {
         // A byte may become `\ooo`.
-        "encode" | "as_text" => 4,
+        "encode" | "as_text" | "jsonb_pretty" => 4,
         // A letter of two bytes may have a capital of three; what escapes nothing by itself is escaped.
         "upper" | "lower" | "initcap" | text::LIKE_PATTERN => 2,
         _ => 1,

@@ -1,4 +1,4 @@
-//! JSON as values: how jsonb is compared.
+//! JSON as values: how jsonb is compared. JSON of other values is in [`make`], rows of JSON's parts in [`spread`].
 //!
 //! 1. A key is bytes that have jsonb's order ([`json::key`]). Equal values have one key, and may have several texts.
 use crate::columns::by_columns;
@@ -14,6 +14,9 @@ use datafusion::logical_expr::{
 use std::sync::Arc;
 use terrace_engine::EngineError;
 use terrace_engine::types::json::{self, Json};
+
+pub(crate) mod make;
+pub(crate) mod spread;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Doing {

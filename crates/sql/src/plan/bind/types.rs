@@ -66,6 +66,9 @@ impl Binder<'_> {
 
     /// Two values beside an operator.
     pub(super) fn compared(&self, symbol: &str, left: Expr, right: Expr, schema: &DFSchema) -> Result<Expr> {
+        if let Some(made) = self.json_operator(symbol, &left, &right, schema)? {
+            return Ok(made);
+        }
         if symbol == "^" {
             return self.function_of("power", vec![left, right], schema);
         }
