@@ -25,6 +25,7 @@ use terrace_storage::{DATA, ObjectId};
 
 mod alter;
 mod analyze;
+mod comments;
 mod foreign;
 mod roles;
 #[cfg(test)]
@@ -94,6 +95,7 @@ impl Txn {
         self.delete_definitions(system::COLUMNS, 0, table.oid).await?;
         self.delete_definitions(system::INDEXES, 1, table.oid).await?;
         self.delete_definitions(system::CHECKS, 0, table.oid).await?;
+        self.delete_comments(table).await?;
         if !table.foreign_keys.is_empty() {
             self.delete_definitions(FOREIGN_KEYS, 2, table.oid).await?;
         }

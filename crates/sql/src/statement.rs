@@ -11,6 +11,7 @@ pub(crate) mod alter;
 mod alter_type;
 pub(crate) mod changes;
 pub(crate) mod checks;
+mod comment;
 pub(crate) mod conflict;
 pub(crate) mod copy;
 pub(crate) mod create_as;

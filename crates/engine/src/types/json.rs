@@ -60,7 +60,7 @@ impl Kind {
 /// Checks that a text is JSON. 22P02
 pub fn check(text: &str) -> Result<()> {
     let mut reader = Reader::new(text, false);
-    while reader.next()?.is_some() {}
+    while reader.next_event()?.is_some() {}
     Ok(())
 }
 
@@ -102,7 +102,7 @@ pub fn write_text(out: &mut String, text: &str) {
 
 /// The string that JSON's text is; `None`: it is none.
 pub fn text_of(text: &str) -> Result<Option<String>> {
-    match Reader::new(text, true).next()? {
+    match Reader::new(text, true).next_event()? {
         Some(Event::Text(text)) => Ok(Some(text)),
         _ => Ok(None),
     }
@@ -122,7 +122,7 @@ pub fn members(text: &str) -> Result<Vec<(String, &str)>> {
 fn parts(text: &str) -> Result<Vec<(Option<String>, &str)>> {
     let mut reader = Reader::new(text, true);
     let (mut found, mut name, mut start) = (vec![], None, 0);
-    while let Some(event) = reader.next()? {
+    while let Some(event) = reader.next_event()? {
         let span = reader.span();
         match (event, reader.depth()) {
             (Event::Key(key), 1) => name = Some(key),
@@ -141,9 +141,9 @@ impl Json {
     /// Reads JSON. 22P02, 22P05, 22003
     pub fn read(text: &str) -> Result<Json> {
         let mut reader = Reader::new(text, true);
-        let first = reader.next()?.expect("the end is no value");
+        let first = reader.next_event()?.expect("the end is no value");
         let read = Json::of(first, &mut reader, text)?;
-        match reader.next()? {
+        match reader.next_event()? {
             None => Ok(read),
             Some(event) => Err(EngineError::internal(format!("{event:?} behind the end"))),
         }
@@ -153,15 +153,15 @@ impl Json {
         Ok(match event {
             Event::BeginObject => {
                 let mut members = vec![];
-                while let Some(Event::Key(name)) = reader.next()? {
-                    let event = reader.next()?.expect("a value follows");
+                while let Some(Event::Key(name)) = reader.next_event()? {
+                    let event = reader.next_event()?.expect("a value follows");
                     members.push((name.into(), Json::of(event, reader, text)?));
                 }
                 Json::object(members)
             }
             Event::BeginArray => {
                 let mut items = vec![];
-                while let Some(event) = reader.next()?.filter(|event| *event != Event::EndArray) {
+                while let Some(event) = reader.next_event()?.filter(|event| *event != Event::EndArray) {
                     items.push(Json::of(event, reader, text)?);
                 }
                 Json::Array(items)

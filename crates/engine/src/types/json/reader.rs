@@ -87,7 +87,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next event; `None` at the end.
-    pub fn next(&mut self) -> Result<Option<Event>> {
+    pub fn next_event(&mut self) -> Result<Option<Event>> {
         loop {
             let token = self.lex()?;
             match (self.expects, token) {

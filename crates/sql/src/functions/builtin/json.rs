@@ -303,7 +303,7 @@ fn strip_nulls(values: &[Datum]) -> Result<Datum> {
     let written = written(&values[0])?;
     let mut reader = Reader::new(written, true);
     let (mut out, mut name, mut first) = (String::new(), None, true);
-    while let Some(event) = reader.next()? {
+    while let Some(event) = reader.next_event()? {
         match (&event, name.take()) {
             (Event::Key(key), _) => {
                 name = Some(key.clone());
