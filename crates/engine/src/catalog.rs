@@ -9,6 +9,7 @@
 //!    defines anything sees.
 //! 4. Tables, indexes and views share one name space, as in PostgreSQL; object ids are never reused.
 use crate::types::{DataType, Datum};
+use comments::Comments;
 use foreign::ForeignKey;
 use roles::{FIRST_ROLE, Role};
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use terrace_storage::btree::BTree;
 use terrace_storage::{DATA, ObjectId, TxnId};
 use views::View;
 
+pub mod comments;
 pub mod foreign;
 pub(crate) mod load;
 pub mod roles;
@@ -151,6 +153,7 @@ pub struct Catalog {
     roles: Arc<BTreeMap<String, Role>>,
     /// By name.
     views: Arc<BTreeMap<String, Arc<View>>>,
+    pub(crate) comments: Arc<Comments>,
     version: u64,
 }
 
@@ -257,11 +260,21 @@ impl Catalog {
     pub(crate) fn with(&self, table: Arc<Table>) -> Catalog {
         let oid = table.oid;
         let tables = self.by_oid.values().filter(|t| t.oid != oid).cloned().chain([table]);
-        Catalog { roles: self.roles.clone(), views: self.views.clone(), ..Catalog::of(tables) }
+        Catalog {
+            roles: self.roles.clone(),
+            views: self.views.clone(),
+            comments: self.comments.clone(),
+            ..Catalog::of(tables)
+        }
     }
     pub(crate) fn without(&self, table: ObjectId) -> Catalog {
         let tables = self.by_oid.values().filter(|t| t.oid != table).cloned();
-        Catalog { roles: self.roles.clone(), views: self.views.clone(), ..Catalog::of(tables) }
+        Catalog {
+            roles: self.roles.clone(),
+            views: self.views.clone(),
+            comments: self.comments.clone(),
+            ..Catalog::of(tables)
+        }
     }
 
     pub fn role(&self, name: &str) -> Option<Role> {

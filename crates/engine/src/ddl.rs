@@ -18,13 +18,14 @@ use crate::key;
 use crate::locks::LockMode;
 use crate::row::RowView;
 use crate::txn::{Txn, UpdateOutcome};
-use crate::types::Datum;
+use crate::types::{DataType, Datum};
 use std::sync::Arc;
 use terrace_storage::btree::BTree;
 use terrace_storage::{DATA, ObjectId};
 
 mod alter;
 mod analyze;
+mod comments;
 mod foreign;
 mod roles;
 #[cfg(test)]
@@ -94,6 +95,7 @@ impl Txn {
         self.delete_definitions(system::COLUMNS, 0, table.oid).await?;
         self.delete_definitions(system::INDEXES, 1, table.oid).await?;
         self.delete_definitions(system::CHECKS, 0, table.oid).await?;
+        self.delete_comments(table).await?;
         if !table.foreign_keys.is_empty() {
             self.delete_definitions(FOREIGN_KEYS, 2, table.oid).await?;
         }
@@ -287,14 +289,29 @@ fn checked_index(mut spec: IndexSpec, table: &str, columns: &[ColumnDef]) -> Res
         return Err(EngineError::new("54011", format!("an index has 1 to {MAX_KEY_COLUMNS} columns")));
     }
     for &c in &spec.columns {
-        if columns.get(c).is_none_or(|c| c.dropped) {
-            return Err(EngineError::undefined_column(&format!("{table}.{c}")));
+        match columns.get(c) {
+            Some(column) if !column.dropped => check_key_type(column.data_type)?,
+            _ => return Err(EngineError::undefined_column(&format!("{table}.{c}"))),
         }
     }
     if spec.primary && !spec.unique {
         return Err(EngineError::internal("a primary key is unique"));
     }
     Ok(spec)
+}
+
+/// json has no order, and that of jsonb is not one of the stored bytes.
+fn check_key_type(data_type: DataType) -> Result<()> {
+    match data_type {
+        DataType::Json => {
+            let message = "data type json has no default operator class for access method \"btree\"";
+            let hint = "You must specify an operator class for the index or define a default operator class for the \
+                        data type.";
+            Err(EngineError::new("42704", message).with_hint(hint))
+        }
+        DataType::Jsonb => Err(EngineError::unsupported("keys and indexes of jsonb are not supported")),
+        _ => Ok(()),
+    }
 }
 
 fn truncate(name: &mut String) {

@@ -97,6 +97,8 @@ impl EngineError {
             DatumRef::Timestamp(_) => "timestamp without time zone",
             DatumRef::Timestamptz(_) => "timestamp with time zone",
             DatumRef::Uuid(_) => "uuid",
+            DatumRef::Json(_) => "json",
+            DatumRef::Jsonb(_) => "jsonb",
         };
         EngineError::new("42804", format!("a value of type {given} does not fit type {wanted}"))
     }

@@ -9,9 +9,9 @@
 //!
 //! 1. Bit `i % 8` of bitmap byte `i / 8` set: column `i` is NULL. Its fixed bytes are zero, its text is empty.
 //! 2. Widths: bool 1; int2 2; int4, float4, date 4; int8, float8, timestamps 8; numeric (its integer at the column's
-//!    scale), uuid 16; text, varchar, char, bytea 4 (the *end* of its bytes, from the start of the text bytes; it
-//!    begins where the one before it ends). Little-endian, unaligned. So a column's place follows from the table's
-//!    definition alone. char(n) has no blanks at its end.
+//!    scale), uuid 16; text, varchar, char, bytea, json, jsonb (both as texts) 4 (the *end* of its bytes, from the
+//!    start of the text bytes; it begins where the one before it ends). Little-endian, unaligned. So a column's place
+//!    follows from the table's definition alone. char(n) has no blanks at its end.
 //! 3. Columns are only ever added at the end, and a dropped one keeps its place (as NULL): any `n` is a prefix of the
 //!    definition.
 
@@ -43,7 +43,8 @@ pub(crate) fn fixed_width(t: DataType) -> u32 {
         DataType::Bool => 1,
         DataType::Int2 => 2,
         DataType::Int4 | DataType::Float4 | DataType::Date => 4,
-        DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Bytea => 4,
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => 4,
+        DataType::Bytea | DataType::Json | DataType::Jsonb => 4,
         DataType::Int8 | DataType::Float8 | DataType::Timestamp | DataType::Timestamptz => 8,
         DataType::Numeric(_) | DataType::Uuid => 16,
     }
@@ -84,7 +85,9 @@ impl RowBuf {
                 Datum::Float8(v) => out.extend_from_slice(&v.to_le_bytes()),
                 Datum::Numeric(v) => out.extend_from_slice(&v.unscaled.to_le_bytes()),
                 Datum::Uuid(v) => out.extend_from_slice(&v.to_le_bytes()),
-                Datum::Text(_) | Datum::Bytea(_) => text_end += variable(datum).len() as u32,
+                Datum::Text(_) | Datum::Bytea(_) | Datum::Json(_) | Datum::Jsonb(_) => {
+                    text_end += variable(datum).len() as u32
+                }
             }
             if is_text {
                 out.extend_from_slice(&text_end.to_le_bytes());
@@ -102,7 +105,7 @@ impl RowBuf {
 /// What of a value lies behind the fixed part.
 fn variable(datum: &Datum) -> &[u8] {
     match datum {
-        Datum::Text(s) => s.as_bytes(),
+        Datum::Text(s) | Datum::Json(s) | Datum::Jsonb(s) => s.as_bytes(),
         Datum::Bytea(bytes) => bytes,
         _ => &[],
     }
@@ -172,7 +175,7 @@ impl<'a> RowView<'a> {
             if c.data_type.is_variable() {
                 let next = self.u32_at(i) as usize;
                 let bytes = self.bytes[text_start..].get(end..next).ok_or("a text lies outside")?;
-                if c.data_type.is_text() {
+                if c.data_type.is_utf8() {
                     std::str::from_utf8(bytes).map_err(|_| "a text is not UTF-8")?;
                 }
                 end = next;
@@ -232,12 +235,15 @@ impl<'a> RowView<'a> {
                 let (_, scale) = numeric.decimal().expect("a numeric");
                 DatumRef::Numeric(Numeric { unscaled: i128::from_le_bytes(self.fixed(column)), scale })
             }
-            DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
-                let bytes = self.variable(column);
-                DatumRef::Text(std::str::from_utf8(bytes).expect("encoded from a str; the page's checksum was right"))
-            }
+            DataType::Text | DataType::Varchar(_) | DataType::Char(_) => DatumRef::Text(self.text(column)),
+            DataType::Json => DatumRef::Json(self.text(column)),
+            DataType::Jsonb => DatumRef::Jsonb(self.text(column)),
             DataType::Bytea => DatumRef::Bytea(self.variable(column)),
         }
+    }
+
+    fn text(&self, column: usize) -> &'a str {
+        std::str::from_utf8(self.variable(column)).expect("encoded from a str; the page's checksum was right")
     }
 
     /// The bytes behind the fixed part that belong to a stored column.

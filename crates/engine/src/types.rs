@@ -2,7 +2,8 @@
 //!
 //! 1. `parse` after `Display` gives the value back, for every value of every type.
 //! 2. [`DatumRef::cmp_key`] is the order of keys and of ORDER BY: NULLs last, NaN above all numbers and equal to
-//!    itself, -0 = 0, text by bytes (C collation).
+//!    itself, -0 = 0, text by bytes (C collation). json and jsonb go by bytes too: it is not their ORDER BY's, and they
+//!    have no keys.
 
 use crate::error::{EngineError, Result};
 use std::cmp::Ordering;
@@ -10,6 +11,7 @@ use std::fmt;
 
 mod bytea;
 mod from;
+pub mod json;
 mod number;
 mod numeric;
 #[cfg(test)]
@@ -41,6 +43,8 @@ pub enum DataType {
     Timestamp,
     Timestamptz,
     Uuid,
+    Json,
+    Jsonb,
 }
 
 /// An owned value.
@@ -60,6 +64,10 @@ pub enum Datum {
     Timestamp(i64),
     Timestamptz(i64),
     Uuid(u128),
+    /// JSON's text as it was written.
+    Json(Box<str>),
+    /// Its normal text.
+    Jsonb(Box<str>),
 }
 
 /// A value within a row's bytes.
@@ -79,6 +87,8 @@ pub enum DatumRef<'a> {
     Timestamp(i64),
     Timestamptz(i64),
     Uuid(u128),
+    Json(&'a str),
+    Jsonb(&'a str),
 }
 
 /// The longest VARCHAR, as in PostgreSQL.
@@ -103,6 +113,8 @@ impl DataType {
             DataType::Timestamp => "timestamp without time zone",
             DataType::Timestamptz => "timestamp with time zone",
             DataType::Uuid => "uuid",
+            DataType::Json => "json",
+            DataType::Jsonb => "jsonb",
         }
     }
 
@@ -132,6 +144,7 @@ impl DataType {
             DataType::Int2 => 21,
             DataType::Int4 => 23,
             DataType::Text => 25,
+            DataType::Json => 114,
             DataType::Float4 => 700,
             DataType::Float8 => 701,
             DataType::Char(_) => 1042,
@@ -141,6 +154,7 @@ impl DataType {
             DataType::Timestamptz => 1184,
             DataType::Numeric(_) => 1700,
             DataType::Uuid => 2950,
+            DataType::Jsonb => 3802,
         }
     }
 
@@ -163,6 +177,7 @@ impl DataType {
             21 => DataType::Int2,
             23 => DataType::Int4,
             25 => DataType::Text,
+            114 => DataType::Json,
             700 => DataType::Float4,
             701 => DataType::Float8,
             1042 => DataType::Char(length),
@@ -179,6 +194,7 @@ impl DataType {
                 DataType::Numeric(Some((precision, scale)))
             }
             2950 => DataType::Uuid,
+            3802 => DataType::Jsonb,
             _ => return None,
         })
     }
@@ -196,9 +212,14 @@ impl DataType {
         matches!(self, DataType::Text | DataType::Varchar(_) | DataType::Char(_))
     }
 
-    /// Whether values are of any length: text and bytea.
+    /// Whether values are of any length.
     pub(crate) fn is_variable(self) -> bool {
-        self.is_text() || self == DataType::Bytea
+        self.is_utf8() || self == DataType::Bytea
+    }
+
+    /// Whether values are stored as texts.
+    pub(crate) fn is_utf8(self) -> bool {
+        self.is_text() || matches!(self, DataType::Json | DataType::Jsonb)
     }
 
     /// Refuses lengths, precisions and scales that the type cannot have (22023).
@@ -247,6 +268,11 @@ impl DataType {
             DataType::Timestamp => Datum::Timestamp(timestamp::parse(text)?),
             DataType::Timestamptz => Datum::Timestamptz(timestamp::parse_timestamptz(text)?),
             DataType::Uuid => Datum::Uuid(bytea::parse_uuid(text)?),
+            DataType::Json => {
+                json::check(check_text(text)?)?;
+                Datum::Json(text.into())
+            }
+            DataType::Jsonb => Datum::Jsonb(json::normal(check_text(text)?)?.into()),
         })
     }
 
@@ -264,7 +290,9 @@ impl DataType {
             | (DataType::Date, DatumRef::Date(_))
             | (DataType::Timestamp, DatumRef::Timestamp(_))
             | (DataType::Timestamptz, DatumRef::Timestamptz(_))
-            | (DataType::Uuid, DatumRef::Uuid(_)) => true,
+            | (DataType::Uuid, DatumRef::Uuid(_))
+            | (DataType::Json, DatumRef::Json(_))
+            | (DataType::Jsonb, DatumRef::Jsonb(_)) => true,
             (DataType::Numeric(_), DatumRef::Numeric(n)) => {
                 let (precision, scale) = self.decimal().expect("a numeric");
                 n.checked(precision)?;
@@ -316,6 +344,8 @@ impl Datum {
             Datum::Timestamp(v) => DatumRef::Timestamp(*v),
             Datum::Timestamptz(v) => DatumRef::Timestamptz(*v),
             Datum::Uuid(v) => DatumRef::Uuid(*v),
+            Datum::Json(v) => DatumRef::Json(v),
+            Datum::Jsonb(v) => DatumRef::Jsonb(v),
         }
     }
     pub fn text(s: impl Into<Box<str>>) -> Datum {
@@ -343,6 +373,8 @@ impl DatumRef<'_> {
             DatumRef::Timestamp(v) => Datum::Timestamp(v),
             DatumRef::Timestamptz(v) => Datum::Timestamptz(v),
             DatumRef::Uuid(v) => Datum::Uuid(v),
+            DatumRef::Json(v) => Datum::Json(v.into()),
+            DatumRef::Jsonb(v) => Datum::Jsonb(v.into()),
         }
     }
     pub fn is_null(self) -> bool {
@@ -364,7 +396,9 @@ impl DatumRef<'_> {
             (DatumRef::Timestamp(a), DatumRef::Timestamp(b)) => a.cmp(&b),
             (DatumRef::Timestamptz(a), DatumRef::Timestamptz(b)) => a.cmp(&b),
             (DatumRef::Uuid(a), DatumRef::Uuid(b)) => a.cmp(&b),
-            (DatumRef::Text(a), DatumRef::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
+            (DatumRef::Text(a), DatumRef::Text(b))
+            | (DatumRef::Json(a), DatumRef::Json(b))
+            | (DatumRef::Jsonb(a), DatumRef::Jsonb(b)) => a.as_bytes().cmp(b.as_bytes()),
             (DatumRef::Bytea(a), DatumRef::Bytea(b)) => a.cmp(b),
             (DatumRef::Float4(a), DatumRef::Float4(b)) => cmp_float(a.into(), b.into()),
             (DatumRef::Float8(a), DatumRef::Float8(b)) => cmp_float(a, b),
@@ -394,7 +428,7 @@ impl fmt::Display for DatumRef<'_> {
             DatumRef::Float4(v) => number::write_float4(f, *v),
             DatumRef::Float8(v) => number::write_float(f, *v),
             DatumRef::Numeric(v) => v.fmt(f),
-            DatumRef::Text(v) => f.write_str(v),
+            DatumRef::Text(v) | DatumRef::Json(v) | DatumRef::Jsonb(v) => f.write_str(v),
             DatumRef::Bytea(v) => bytea::write(f, v),
             DatumRef::Date(v) => timestamp::write_date(f, *v),
             DatumRef::Timestamp(v) => timestamp::write(f, *v),

@@ -34,7 +34,7 @@ pub use session::{
     TransactionMode,
 };
 pub use table::{
-    AlterAction, AlterSequence, AlterTable, Column, ColumnConstraint, ColumnConstraintKind, CreateIndex,
+    AlterAction, AlterSequence, AlterTable, Column, ColumnConstraint, ColumnConstraintKind, Comment, CreateIndex,
     CreateSequence, CreateTable, CreateTableAs, CreateView, Deferral, Drop, Index, LikeOption, ObjectKind, Reference,
     ReferenceAction, Rename, RenamedPart, SequenceOption, SequenceOptionKind, StorageOption, TableConstraint,
     TableConstraintKind, TableLike, Truncate,
@@ -65,6 +65,7 @@ pub enum Statement {
     AlterSystem(AlterSystem),
     Rename(Rename),
     Drop(Drop),
+    Comment(Comment),
     Truncate(Truncate),
     Vacuum(Maintain),
     Analyze(Maintain),

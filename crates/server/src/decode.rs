@@ -1,6 +1,6 @@
 //! Parameters of Bind to values.
 use crate::encode::{DAYS_2000, EPOCH_2000};
-use crate::types::{BPCHAR, OID};
+use crate::types::{BPCHAR, JSONB, JSONB_VERSION, OID};
 use bytes::{Buf, Bytes};
 use terrace_engine::{DataType, Datum, EngineError, Result};
 use terrace_sql::LOOSE;
@@ -53,8 +53,12 @@ pub(crate) fn parameter(
             let micros = b.get_i64().checked_add(EPOCH_2000).ok_or_else(wrong)?;
             if data_type == DataType::Timestamptz { Datum::Timestamptz(micros) } else { Datum::Timestamp(micros) }
         }
-        (18 | 19 | 25 | 705 | 1042 | 1043, _) => return parameter(value, false, oid, data_type, number),
-        (16 | 20 | 21 | 23 | 26 | 700 | 701 | 1082 | 1114 | 1184 | 2950, _) => return Err(wrong()),
+        (18 | 19 | 25 | 114 | 705 | 1042 | 1043, _) => return parameter(value, false, oid, data_type, number),
+        (JSONB, 1..) => match b.get_u8() {
+            JSONB_VERSION => return parameter(Some(&b), false, oid, data_type, number),
+            other => return Err(EngineError::new("XX000", format!("unsupported jsonb version number {other}"))),
+        },
+        (16 | 20 | 21 | 23 | 26 | 700 | 701 | 1082 | 1114 | 1184 | 2950 | JSONB, _) => return Err(wrong()),
         _ => {
             let message = format!("binary parameters of the type with OID {oid} are not supported");
             return Err(EngineError::new("0A000", message));

@@ -1,10 +1,10 @@
 //! Arrow arrays to DataRow messages, written straight into the connection's buffer.
-use crate::types::{INT2VECTOR, Wire, wire};
+use crate::types::{INT2VECTOR, JSONB_VERSION, Wire, wire};
 use bytes::{BufMut, BytesMut};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, RecordBatch, StringArray, StringViewArray};
 use datafusion::arrow::array::{
-    BinaryArray, BooleanArray, Decimal128Array, FixedSizeBinaryArray, Float32Array, Float64Array, Int16Array,
-    Int32Array, Int64Array, IntervalMonthDayNanoArray, UInt32Array,
+    BinaryArray, BinaryViewArray, BooleanArray, Decimal128Array, FixedSizeBinaryArray, Float32Array, Float64Array,
+    Int16Array, Int32Array, Int64Array, IntervalMonthDayNanoArray, LargeBinaryArray, UInt32Array,
 };
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Date32Type, FieldRef, IntervalUnit, TimeUnit, TimestampMicrosecondType};
@@ -85,6 +85,9 @@ impl Column {
             Values::Text(a) => a.is_valid(row).then(|| a.value(row).as_bytes()),
             Values::TextView(a) => a.is_valid(row).then(|| a.value(row).as_bytes()),
             Values::Bytea(a) => a.is_valid(row).then(|| a.value(row)),
+            Values::Json(a) => a.is_valid(row).then(|| a.value(row)),
+            // In binary, a byte goes before it.
+            Values::Jsonb(a) => (a.is_valid(row) && !self.binary).then(|| a.value(row)),
             _ => None,
         }
     }
@@ -95,6 +98,8 @@ impl Column {
             Values::Text(a) => a.get_buffer_memory_size(),
             Values::TextView(a) => a.get_buffer_memory_size(),
             Values::Bytea(a) => a.get_buffer_memory_size(),
+            Values::Json(a) => a.get_buffer_memory_size(),
+            Values::Jsonb(a) => a.get_buffer_memory_size(),
             _ => 0,
         }
     }
@@ -130,6 +135,8 @@ enum Values {
     Numeric(Decimal128Array, u8, bool),
     Bytea(BinaryArray),
     Uuid(FixedSizeBinaryArray),
+    Json(BinaryViewArray),
+    Jsonb(LargeBinaryArray),
     Interval(IntervalMonthDayNanoArray),
     List(ListArray),
     /// As text, and its fields.
@@ -187,7 +194,8 @@ fn values(array: &ArrayRef) -> Result<Values> {
         }
         DataType::Decimal128(_, scale @ 0..) => Values::Numeric(array.as_primitive().clone(), *scale as u8, true),
         DataType::Binary => Values::Bytea(array.as_binary().clone()),
-        DataType::LargeBinary | DataType::BinaryView => Values::Bytea(to(&DataType::Binary)?.as_binary().clone()),
+        DataType::BinaryView => Values::Json(array.as_binary_view().clone()),
+        DataType::LargeBinary => Values::Jsonb(array.as_binary().clone()),
         DataType::FixedSizeBinary(16) => Values::Uuid(array.as_fixed_size_binary().clone()),
         DataType::Interval(IntervalUnit::MonthDayNano) => Values::Interval(array.as_primitive().clone()),
         DataType::Interval(_) => {
@@ -298,6 +306,8 @@ fn text(out: &mut BytesMut, values: &Values, row: usize, oid: u32) -> Result<boo
         }
         Values::Bytea(a) => put!(a, row, |v| write!(out, "{}", DatumRef::Bytea(v)).expect(full)),
         Values::Uuid(a) => put!(a, row, |v| write!(out, "{}", DatumRef::Uuid(uuid(v))).expect(full)),
+        Values::Json(a) => put!(a, row, |v| out.put_slice(v)),
+        Values::Jsonb(a) => put!(a, row, |v| out.put_slice(v)),
         Values::Interval(a) => put!(a, row, |v| interval::text(out, v)),
         Values::List(a) => put!(a, row, |v| list_text(out, &v, oid)?),
         Values::Shown(a) => {
@@ -361,6 +371,11 @@ fn binary(out: &mut BytesMut, column: &Column, row: usize) -> Result<bool> {
         Values::Numeric(a, scale, zeros) => put!(a, row, |v| numeric::binary(out, number(v, *scale, *zeros))),
         Values::Bytea(a) => put!(a, row, |v| out.put_slice(v)),
         Values::Uuid(a) => put!(a, row, |v| out.put_slice(v)),
+        Values::Json(a) => put!(a, row, |v| out.put_slice(v)),
+        Values::Jsonb(a) => put!(a, row, |v| {
+            out.put_u8(JSONB_VERSION);
+            out.put_slice(v);
+        }),
         Values::Interval(a) => put!(a, row, |v| interval::binary(out, v)),
         Values::List(a) => put!(a, row, |v| list_binary(out, &v)?),
         Values::Row(text, _) if text.is_null(row) => return Ok(false),

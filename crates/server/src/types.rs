@@ -20,6 +20,10 @@ const RECORD: u32 = 2249;
 pub(crate) const BPCHAR: u32 = 1042;
 pub(crate) const VARCHAR: u32 = 1043;
 const NUMERIC: u32 = 1700;
+const JSON: u32 = 114;
+pub(crate) const JSONB: u32 = 3802;
+/// What the binary form of a jsonb begins with: how the rest is to be read, which is as text.
+pub(crate) const JSONB_VERSION: u8 = 1;
 
 pub(crate) fn wire(field: &Field) -> Wire {
     // A cast may have carried the metadata of a text over to another type.
@@ -76,7 +80,9 @@ fn by_arrow(data_type: &DataType) -> (u32, i16) {
         DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..) | DataType::Decimal256(..) => {
             (NUMERIC, -1)
         }
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => (17, -1),
+        DataType::Binary => (17, -1),
+        DataType::BinaryView => (JSON, -1),
+        DataType::LargeBinary => (JSONB, -1),
         DataType::FixedSizeBinary(16) => (2950, 16),
         DataType::Struct(_) => (RECORD, -1),
         DataType::List(item) => match item.data_type() {
@@ -88,6 +94,8 @@ fn by_arrow(data_type: &DataType) -> (u32, i16) {
             DataType::Boolean => (1000, -1),
             DataType::Decimal128(..) => (1231, -1),
             DataType::Binary => (1001, -1),
+            DataType::BinaryView => (199, -1),
+            DataType::LargeBinary => (3807, -1),
             DataType::Date32 => (1182, -1),
             DataType::Timestamp(_, None) => (1115, -1),
             DataType::Timestamp(_, Some(_)) => (1185, -1),

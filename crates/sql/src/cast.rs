@@ -7,6 +7,7 @@
 //!    other way round.
 //!
 //! Source: PostgreSQL 15 documentation, "Type Conversion", and pg_cast.
+use terrace_engine::types::json::{self, Kind};
 use terrace_engine::types::{Numeric, Zone, date_of_timestamp, fit_char, fit_varchar, timestamp_of_date};
 use terrace_engine::{DataType, Datum, EngineError, Result};
 
@@ -36,6 +37,8 @@ pub(crate) fn castable(from: DataType, to: DataType) -> Castable {
         _ if is_time(from) && is_time(to) => Castable::ByAssignment,
         _ if to.is_text() => Castable::ByAssignment,
         _ if from.is_text() => Castable::Explicitly,
+        (DataType::Json, DataType::Jsonb) | (DataType::Jsonb, DataType::Json) => Castable::ByAssignment,
+        (DataType::Jsonb, _) if is_number(to) || to == DataType::Bool => Castable::Explicitly,
         (DataType::Bool, DataType::Int4) | (DataType::Int4, DataType::Bool) => Castable::Explicitly,
         _ => Castable::Never,
     }
@@ -52,6 +55,9 @@ pub(crate) fn cast_datum(datum: Datum, to: DataType, explicit: bool) -> Result<D
         (Datum::Null, _) => Datum::Null,
         (Datum::Text(text), _) if to.is_text() => Datum::Text(limit(&text, to, explicit)?.into()),
         (Datum::Text(text), _) => to.parse(&text)?,
+        (Datum::Json(text), DataType::Jsonb) => DataType::Jsonb.parse(&text)?,
+        (Datum::Jsonb(text), DataType::Json) => Datum::Json(text),
+        (Datum::Jsonb(text), _) if is_number(to) || to == DataType::Bool => of_json(&text, to)?,
         (Datum::Bool(v), _) if to.is_text() => cast_datum(Datum::text(if v { "true" } else { "false" }), to, explicit)?,
         (Datum::Numeric(v), DataType::Numeric(_)) => number_to(Number::Exact(v), to)?,
         (v, _) if to.is_text() => cast_datum(Datum::text(v.to_string()), to, explicit)?,
@@ -77,6 +83,22 @@ pub(crate) fn cast_datum(datum: Datum, to: DataType, explicit: bool) -> Result<D
             v
         }
     })
+}
+
+/// A number or a boolean of a jsonb.
+fn of_json(text: &str, to: DataType) -> Result<Datum> {
+    let wanted = if to == DataType::Bool { Kind::Bool } else { Kind::Number };
+    match json::kind(text) {
+        found if found != wanted => {
+            let message = format!("cannot cast jsonb {} to type {}", found.name(), to.base_name());
+            Err(EngineError::new("22023", message))
+        }
+        // A whole number may be written with a fraction.
+        Kind::Number if matches!(to, DataType::Int2 | DataType::Int4 | DataType::Int8) => {
+            cast_datum(DataType::Numeric(None).parse(text)?, to, true)
+        }
+        _ => to.parse(text),
+    }
 }
 
 /// When clocks of the session show this (invariant 3).

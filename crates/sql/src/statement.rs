@@ -12,6 +12,7 @@ mod alter_sequence;
 mod alter_type;
 pub(crate) mod changes;
 pub(crate) mod checks;
+mod comment;
 pub(crate) mod conflict;
 pub(crate) mod copy;
 pub(crate) mod create_as;

@@ -2,11 +2,13 @@
 //!
 //! 1. Where Arrow's type does not tell PostgreSQL's (varchar, char), or not its modifier, the field's metadata does.
 //! 2. Decimal128(38, 18) is plain numeric.
+//! 3. Arrow has no JSON. Its BinaryView is json, and its LargeBinary is jsonb. Nothing else is of these types here: so
+//!    no function takes the one for the other, or for a text.
 use crate::cast::{Castable, LOOSE, cast_datum, castable};
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder, FixedSizeBinaryBuilder,
-    Float32Builder, Float64Builder, Int16Builder, Int32Builder, Int64Builder, StringBuilder,
-    TimestampMicrosecondBuilder,
+    Array, ArrayRef, AsArray, BinaryBuilder, BinaryViewBuilder, BooleanBuilder, Date32Builder, Decimal128Builder,
+    FixedSizeBinaryBuilder, Float32Builder, Float64Builder, Int16Builder, Int32Builder, Int64Builder,
+    LargeBinaryBuilder, StringBuilder, TimestampMicrosecondBuilder,
 };
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::common::ScalarValue;
@@ -35,6 +37,8 @@ pub fn arrow_type(data_type: DataType) -> ArrowType {
         DataType::Timestamp => ArrowType::Timestamp(TimeUnit::Microsecond, None),
         DataType::Timestamptz => ArrowType::Timestamp(TimeUnit::Microsecond, Some(UTC.into())),
         DataType::Uuid => ArrowType::FixedSizeBinary(16),
+        DataType::Json => ArrowType::BinaryView,
+        DataType::Jsonb => ArrowType::LargeBinary,
     }
 }
 
@@ -50,7 +54,9 @@ pub fn engine_type(arrow: &ArrowType) -> Option<DataType> {
         ArrowType::Decimal128(MAX_PRECISION, scale) if *scale == PLAIN_SCALE as i8 => DataType::Numeric(None),
         ArrowType::Decimal128(precision, scale @ 0..) => DataType::Numeric(Some((*precision, *scale as u8))),
         ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View | ArrowType::Null => DataType::Text,
-        ArrowType::Binary | ArrowType::LargeBinary | ArrowType::BinaryView => DataType::Bytea,
+        ArrowType::Binary => DataType::Bytea,
+        ArrowType::BinaryView => DataType::Json,
+        ArrowType::LargeBinary => DataType::Jsonb,
         ArrowType::Date32 => DataType::Date,
         ArrowType::Timestamp(_, None) => DataType::Timestamp,
         ArrowType::Timestamp(_, Some(_)) => DataType::Timestamptz,
@@ -112,6 +118,8 @@ pub(crate) enum ColumnBuilder {
     Timestamp(TimestampMicrosecondBuilder),
     Timestamptz(TimestampMicrosecondBuilder),
     Uuid(FixedSizeBinaryBuilder),
+    Json(BinaryViewBuilder),
+    Jsonb(LargeBinaryBuilder),
 }
 
 impl ColumnBuilder {
@@ -137,6 +145,8 @@ impl ColumnBuilder {
             DataType::Timestamp => ColumnBuilder::Timestamp(timestamps()),
             DataType::Timestamptz => ColumnBuilder::Timestamptz(timestamps().with_timezone(UTC)),
             DataType::Uuid => ColumnBuilder::Uuid(FixedSizeBinaryBuilder::with_capacity(rows, 16)),
+            DataType::Json => ColumnBuilder::Json(BinaryViewBuilder::with_capacity(rows)),
+            DataType::Jsonb => ColumnBuilder::Jsonb(LargeBinaryBuilder::with_capacity(rows, rows * 16)),
         }
     }
 
@@ -159,6 +169,8 @@ impl ColumnBuilder {
             (ColumnBuilder::Timestamp(b), DatumRef::Timestamp(v)) => b.append_value(v),
             (ColumnBuilder::Timestamptz(b), DatumRef::Timestamptz(v)) => b.append_value(v),
             (ColumnBuilder::Uuid(b), DatumRef::Uuid(v)) => b.append_value(v.to_be_bytes()).expect("16 bytes"),
+            (ColumnBuilder::Json(b), DatumRef::Json(v)) => b.append_value(v),
+            (ColumnBuilder::Jsonb(b), DatumRef::Jsonb(v)) => b.append_value(v),
             (ColumnBuilder::Bool(b), DatumRef::Null) => b.append_null(),
             (ColumnBuilder::Int2(b), DatumRef::Null) => b.append_null(),
             (ColumnBuilder::Int4(b), DatumRef::Null) => b.append_null(),
@@ -171,6 +183,8 @@ impl ColumnBuilder {
             (ColumnBuilder::Date(b), DatumRef::Null) => b.append_null(),
             (ColumnBuilder::Timestamp(b) | ColumnBuilder::Timestamptz(b), DatumRef::Null) => b.append_null(),
             (ColumnBuilder::Uuid(b), DatumRef::Null) => b.append_null(),
+            (ColumnBuilder::Json(b), DatumRef::Null) => b.append_null(),
+            (ColumnBuilder::Jsonb(b), DatumRef::Null) => b.append_null(),
             (_, value) => panic!("stored value {value:?} is not of its column's type"),
         }
     }
@@ -189,6 +203,8 @@ impl ColumnBuilder {
             ColumnBuilder::Date(mut b) => Arc::new(b.finish()),
             ColumnBuilder::Timestamp(mut b) | ColumnBuilder::Timestamptz(mut b) => Arc::new(b.finish()),
             ColumnBuilder::Uuid(mut b) => Arc::new(b.finish()),
+            ColumnBuilder::Json(mut b) => Arc::new(b.finish()),
+            ColumnBuilder::Jsonb(mut b) => Arc::new(b.finish()),
         }
     }
 }
@@ -213,6 +229,8 @@ pub(crate) fn to_scalar(datum: &Datum, data_type: DataType) -> ScalarValue {
         Datum::Timestamp(v) => ScalarValue::TimestampMicrosecond(Some(*v), None),
         Datum::Timestamptz(v) => ScalarValue::TimestampMicrosecond(Some(*v), Some(UTC.into())),
         Datum::Uuid(v) => ScalarValue::FixedSizeBinary(16, Some(v.to_be_bytes().to_vec())),
+        Datum::Json(v) => ScalarValue::BinaryView(Some(v.as_bytes().to_vec())),
+        Datum::Jsonb(v) => ScalarValue::LargeBinary(Some(v.as_bytes().to_vec())),
     }
 }
 
@@ -323,8 +341,15 @@ pub(crate) fn array_datum(array: &ArrayRef, row: usize) -> Datum {
             let bytes = array.as_fixed_size_binary().value(row);
             Datum::Uuid(u128::from_be_bytes(bytes.try_into().expect("16 bytes")))
         }
+        ArrowType::BinaryView => Datum::Json(utf8(array.as_binary_view().value(row)).into()),
+        ArrowType::LargeBinary => Datum::Jsonb(utf8(array.as_binary::<i64>().value(row)).into()),
         other => panic!("{other} is not a type of the engine's"),
     }
+}
+
+/// The text of a json or jsonb (invariant 3).
+pub(crate) fn utf8(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("arrays of JSON are made of texts")
 }
 
 /// Converts a value of a statement or a parameter to what the column stores.
@@ -375,7 +400,8 @@ pub(crate) fn show(datum: &Datum) -> String {
 }
 
 /// OIDs of array types, and of their items' types.
-pub(crate) const ARRAYS: [(u32, u32); 17] = [
+pub(crate) const ARRAYS: [(u32, u32); 19] = [
+    (199, 114),
     (1000, 16),
     (1001, 17),
     (1003, 19),
@@ -393,6 +419,7 @@ pub(crate) const ARRAYS: [(u32, u32); 17] = [
     (1185, 1184),
     (1231, 1700),
     (2951, 2950),
+    (3807, 3802),
 ];
 
 pub(crate) fn array_oid(item: u32) -> Option<u32> {

@@ -1,4 +1,5 @@
 //! Reading the catalogue from the system tables.
+use super::comments::{self, Comments};
 use super::foreign::{self, ForeignKey};
 use super::views::{self, ViewUse};
 use super::{Catalog, Check, ColumnDef, Index, Table, roles, system};
@@ -56,7 +57,7 @@ type Rows = Vec<Vec<Datum>>;
 
 /// Puts tables together from their rows; `whole`: refuses parts of definitions.
 fn assemble(
-    [tables, column_rows, index_rows, check_rows, key_rows, view_rows, use_rows]: [Rows; system::ALL.len()],
+    [tables, column_rows, index_rows, check_rows, key_rows, view_rows, use_rows, comments]: [Rows; system::ALL.len()],
     whole: bool,
 ) -> Result<Catalog> {
     let mut columns: BTreeMap<ObjectId, BTreeMap<usize, ColumnDef>> = BTreeMap::new();
@@ -110,7 +111,8 @@ fn assemble(
             return Err(EngineError::damaged(message));
         }
     }
-    let catalog = catalog.with_views(views);
+    let comments = comments.iter().map(|row| comments::read(row)).collect::<Result<Comments>>()?;
+    let catalog = catalog.with_views(views).with_comments(comments);
     if let Some(view) = catalog.views().find(|view| whole && catalog.missing_of(view).is_some()) {
         return Err(EngineError::damaged(format!("the catalogue lacks what view \"{}\" reads", view.name)));
     }

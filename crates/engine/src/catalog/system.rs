@@ -6,12 +6,14 @@
 //! | 1 tables | oid, name, rows, pages (of the last ANALYZE) |
 //! | 2 columns | table, position, name, type (PostgreSQL's oid), length (VARCHAR's, else 0), not_null, default_sql, missing (text form), dropped |
 //! | 3 indexes | oid, table, name, columns (positions, "0,2"), unique, primary, root (page), created_by (transaction) |
-//! | 4 checks | table, name, sql. Rows of table 0 say that there are foreign keys, and views: a program that knows none refuses the row, because it would not check them |
+//! | 4 checks | table, name, sql. Rows of table 0 say that there are foreign keys, views, and comments: a program that knows none refuses the row, because it would not check or keep them |
 //! | 5 foreign_keys | see [`super::foreign`] |
 //! | 6 views, 7 view_uses | see [`super::views`] |
+//! | 8 comments | see [`super::comments`] |
 //! | 15 roles | see [`super::roles`] |
 //!
 //! Columns at the end of a table may be missing from older rows: they are NULL.
+use super::comments::{self, COMMENTS};
 use super::foreign::{self, FOREIGN_KEYS};
 use super::views::{self, VIEW_USES, VIEWS};
 use super::{Check, ColumnDef, Index, Statistics, Table};
@@ -25,7 +27,7 @@ pub const COLUMNS: ObjectId = ObjectId(2);
 pub(crate) const INDEXES: ObjectId = ObjectId(3);
 pub(crate) const CHECKS: ObjectId = ObjectId(4);
 /// All that describe tables and views.
-pub(crate) const ALL: [ObjectId; 7] = [TABLES, COLUMNS, INDEXES, CHECKS, FOREIGN_KEYS, VIEWS, VIEW_USES];
+pub(crate) const ALL: [ObjectId; 8] = [TABLES, COLUMNS, INDEXES, CHECKS, FOREIGN_KEYS, VIEWS, VIEW_USES, COMMENTS];
 /// User objects have at least this id.
 pub(crate) const FIRST_USER: u32 = 16;
 
@@ -76,6 +78,7 @@ pub fn table(oid: ObjectId) -> Option<&'static Arc<Table>> {
         super::roles::ROLES => return Some(super::roles::table()),
         FOREIGN_KEYS => return Some(foreign::table()),
         VIEWS | VIEW_USES => return Some(views::table(oid)),
+        COMMENTS => return Some(comments::table()),
         _ => {}
     }
     SYSTEM.get((oid.0 as usize).checked_sub(1)?)
@@ -162,16 +165,21 @@ pub(crate) fn read_table(row: &[Datum]) -> Result<(ObjectId, String, Option<Stat
     Ok((object(oid).ok_or_else(|| bad("tables"))?, name.to_string(), statistics))
 }
 
-/// `None`: it is [`foreign_keys_row`] or [`views_row`].
+/// `None`: it is [`foreign_keys_row`], [`views_row`] or [`comments_row`].
 pub(crate) fn read_check(row: &[Datum]) -> Result<Option<(ObjectId, Check)>> {
     match row {
-        note if note == foreign_keys_row() || note == views_row() => Ok(None),
+        note if [foreign_keys_row(), views_row(), comments_row()].iter().any(|known| note == known) => Ok(None),
         [table, Datum::Text(name), Datum::Text(sql)] => {
             let table = object(table).ok_or_else(|| bad("checks"))?;
             Ok(Some((table, Check { name: name.to_string(), sql: sql.to_string() })))
         }
         _ => Err(bad("checks")),
     }
+}
+
+/// What keeps programs away that know no comments.
+pub(crate) fn comments_row() -> Vec<Datum> {
+    vec![Datum::Int8(0), Datum::text("comments"), Datum::text("")]
 }
 
 /// Table, position, definition.

@@ -76,6 +76,7 @@ impl Txn {
         self.drop_everything(&old).await?;
         self.insert_definitions(&new).await?;
         let catalog = self.refer_to_new(&catalog, &old, &new).await?;
+        let catalog = self.move_comments(catalog, &old, &new).await?;
         Ok(self.publish(&catalog, new))
     }
 
@@ -142,6 +143,10 @@ impl Txn {
     /// Drops a column, and the indexes and foreign keys that have it. CHECK constraints that name it are the caller's.
     /// 2BP01 where a foreign key refers to it.
     pub async fn drop_column(&mut self, table: &Table, at: usize) -> Result<Arc<Table>> {
+        let comment = (table.oid, at as u32 + 1);
+        if self.catalog().comment(comment).is_some() {
+            self.comment(comment, None).await?;
+        }
         let (catalog, table) = self.alone(table).await?;
         let what = format!("column {} of table {}", table.columns[at].name, table.name);
         refuse_read(&catalog, &table.name, Some(at), &what)?;

@@ -60,12 +60,15 @@ pub(crate) fn any_of(t: DataType) -> BoxedStrategy<Datum> {
         DataType::Timestamp => prop_oneof![TIMES, -2..3i64].prop_map(Datum::Timestamp).boxed(),
         DataType::Timestamptz => prop_oneof![TIMES, -2..3i64].prop_map(Datum::Timestamptz).boxed(),
         DataType::Uuid => any::<u128>().prop_map(Datum::Uuid).boxed(),
+        DataType::Json => any::<i64>().prop_map(|v| Datum::Json(format!(" [{v} ]").into())).boxed(),
+        DataType::Jsonb => any::<i64>().prop_map(|v| Datum::Jsonb(format!("[{v}]").into())).boxed(),
     };
     prop_oneof![1 => Just(Datum::Null), 6 => value].boxed()
 }
 
 pub(crate) fn any_value() -> impl Strategy<Value = (DataType, Datum)> {
-    any_type().prop_flat_map(|t| (Just(t), any_of(t)))
+    let of = prop_oneof![9 => any_type(), 1 => Just(DataType::Json), 1 => Just(DataType::Jsonb)];
+    of.prop_flat_map(|t| (Just(t), any_of(t)))
 }
 
 pub(crate) fn table(types: &[DataType]) -> Table {

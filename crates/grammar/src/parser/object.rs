@@ -5,7 +5,7 @@ use crate::error::{Result, SyntaxError};
 use crate::keyword::{Category, Keyword as K};
 use crate::lexer::Kind;
 use crate::statement::{
-    At, CreateIndex, CreateSequence, Drop, Expr, Ident, Name, ObjectKind, Role, RoleOption, RoleOptionKind,
+    At, Comment, CreateIndex, CreateSequence, Drop, Expr, Ident, Name, ObjectKind, Role, RoleOption, RoleOptionKind,
     SequenceOption, SequenceOptionKind, Statement, Truncate,
 };
 
@@ -42,6 +42,25 @@ impl Parser<'_> {
             storage,
             filter,
         })))
+    }
+
+    /// What follows COMMENT.
+    pub(super) fn comment(&mut self, at: At) -> Result<Statement> {
+        self.expect_word(K::On)?;
+        let kind = match self.token().keyword {
+            Some(K::Table) => Some(ObjectKind::Table),
+            Some(K::View) => Some(ObjectKind::View),
+            Some(K::Index) => Some(ObjectKind::Index),
+            Some(K::Sequence) => Some(ObjectKind::Sequence),
+            Some(K::Column) => None,
+            Some(K::Role) => return self.refuse_rest(at, "COMMENT ON ROLE", None),
+            _ => return self.refuse_named(at, "COMMENT ON"),
+        };
+        self.advance();
+        let name = if kind.is_some() { self.relation_name()? } else { self.any_name()? };
+        self.expect_word(K::Is)?;
+        let text = if self.eat_word(K::Null) { None } else { Some(self.string()?) };
+        Ok(Statement::Comment(Comment { at, kind, name, text }))
     }
 
     /// What follows `CREATE SEQUENCE`.

@@ -49,6 +49,7 @@ impl Parser<'_> {
                 let channel = if self.eat(Kind::Star) { None } else { Some(self.ident()?) };
                 Ok(Statement::Unlisten(channel))
             }
+            K::Comment => self.comment(at),
             K::Checkpoint => Ok(Statement::Checkpoint(at)),
             K::Grant | K::Revoke => {
                 let hint = "Every role may use all tables.";

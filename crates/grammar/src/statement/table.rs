@@ -350,6 +350,17 @@ pub enum ObjectKind {
     Role,
 }
 
+/// COMMENT.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comment {
+    pub at: At,
+    /// None: of a column, whose name is the last part.
+    pub kind: Option<ObjectKind>,
+    pub name: Name,
+    /// None: NULL.
+    pub text: Option<String>,
+}
+
 /// DROP.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drop {

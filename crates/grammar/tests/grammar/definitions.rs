@@ -153,7 +153,7 @@ fn what_terrace_has_not_is_refused_by_name() {
         ("ALTER DATABASE d SET a = 1", "ALTER DATABASE"),
         ("DROP FUNCTION f(int)", "DROP FUNCTION"),
         ("GRANT SELECT ON t TO u", "GRANT"),
-        ("COMMENT ON TABLE t IS 'x'", "COMMENT"),
+        ("COMMENT ON SCHEMA s IS 'x'", "COMMENT ON SCHEMA"),
         ("LISTEN a", "LISTEN"),
         ("DO $$BEGIN; END$$", "DO"),
     ] {

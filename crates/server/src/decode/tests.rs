@@ -18,6 +18,11 @@ fn binary_values_and_their_lengths() {
     assert_eq!(read(&[0, 0, 0, 1], true, 1082, DataType::Date), Ok(Datum::Date(10_958)));
     assert_eq!(read(&[0; 8], true, 1184, DataType::Timestamptz), Ok(Datum::Timestamptz(EPOCH_2000)));
     assert_eq!(read(&[0; 16], true, 2950, DataType::Uuid), Ok(Datum::Uuid(0)));
+    assert_eq!(read(b" [1]", true, 114, DataType::Json), Ok(Datum::Json(" [1]".into())));
+    assert_eq!(read(b"\x01[1 ]", true, 3802, DataType::Jsonb), Ok(Datum::Jsonb("[1]".into())));
+    assert_eq!(read(b"\x01[1", true, 3802, DataType::Jsonb), Err("22P02"));
+    assert_eq!(read(b"\x02[1]", true, 3802, DataType::Jsonb), Err("XX000"));
+    assert_eq!(read(b"", true, 3802, DataType::Jsonb), Err("22P03"));
     let half = [0, 1, 255, 255, 0x40, 0, 0, 1, 0x13, 0x88];
     let numeric = DataType::Numeric(Some((5, 2)));
     let want = numeric.parse("-0.5").unwrap();

@@ -1,6 +1,6 @@
 //! Stored values to DataRow messages, without Arrow between them: the same bytes.
 use super::{DAYS_2000, EPOCH_2000, numeric, pad};
-use crate::types::{Wire, row_description, wire};
+use crate::types::{JSONB_VERSION, Wire, row_description, wire};
 use bytes::{BufMut, Bytes, BytesMut};
 use datafusion::arrow::datatypes::Schema;
 use pgwire::messages::PgWireBackendMessage;
@@ -57,7 +57,7 @@ fn field(out: &mut BytesMut, value: DatumRef<'_>, wire: &Wire, binary: bool) {
     out.put_i32(-1);
     match value {
         DatumRef::Null => return,
-        DatumRef::Text(text) => out.put_slice(text.as_bytes()),
+        DatumRef::Text(text) | DatumRef::Json(text) => out.put_slice(text.as_bytes()),
         value if binary => self::binary(out, value, wire),
         DatumRef::Numeric(number) => write!(out, "{}", shown(number, wire)).expect("a buffer grows"),
         value => write!(out, "{value}").expect("a buffer grows"),
@@ -84,6 +84,10 @@ fn binary(out: &mut BytesMut, value: DatumRef<'_>, wire: &Wire) {
         DatumRef::Numeric(v) => numeric::binary(out, shown(v, wire)),
         DatumRef::Bytea(v) => out.put_slice(v),
         DatumRef::Uuid(v) => out.put_u128(v),
-        DatumRef::Null | DatumRef::Text(_) => unreachable!("written by the caller"),
+        DatumRef::Jsonb(v) => {
+            out.put_u8(JSONB_VERSION);
+            out.put_slice(v.as_bytes());
+        }
+        DatumRef::Null | DatumRef::Text(_) | DatumRef::Json(_) => unreachable!("written by the caller"),
     }
 }

@@ -178,6 +178,8 @@ fn stored_values_are_written_as_arrow_values_are() {
         ),
         (field(zoned), timestamp(Some("+00:00")), DatumRef::Timestamptz(1_582_934_400_500_000)),
         (field(DataType::FixedSizeBinary(16)), Arc::new(uuids), DatumRef::Uuid(uuid)),
+        (field(DataType::BinaryView), Arc::new(BinaryViewArray::from(vec![&b" [1]"[..]])), DatumRef::Json(" [1]")),
+        (field(DataType::LargeBinary), Arc::new(LargeBinaryArray::from(vec![&b"[1]"[..]])), DatumRef::Jsonb("[1]")),
         (field(DataType::Int32), Arc::new(Int32Array::from(vec![None])), DatumRef::Null),
     ];
     for (field, array, value) in cases {

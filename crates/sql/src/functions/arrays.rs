@@ -9,6 +9,7 @@
 //!
 //! Source: PostgreSQL 15 documentation, "Arrays" (8.15.6) and "Row and Array Comparisons".
 use crate::error::tunnel;
+use crate::functions::compared::wrap_of;
 use crate::functions::convert::{convert, convert_array, convert_scalar, is_open};
 use crate::memory;
 use crate::values::{array_oid, arrow_type, engine_type, field_type};
@@ -143,7 +144,11 @@ impl ScalarUDFImpl for Membership {
             Ok(Expr::Literal(scalar, None))
         };
         let mut list = items.into_iter().map(item).collect::<Result<Vec<_>>>()?;
-        let value = if given == arrow_type(wanted) { value } else { convert(value, wanted) };
+        let mut value = if given == arrow_type(wanted) { value } else { convert(value, wanted) };
+        // This is made behind the rule that sees to it elsewhere.
+        for expr in list.iter_mut().chain([&mut value]) {
+            wrap_of(expr, &arrow_type(wanted))?;
+        }
         let expr = match list.len() {
             1 if self.negated => value.not_eq(list.remove(0)),
             1 => value.eq(list.remove(0)),

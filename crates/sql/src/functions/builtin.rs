@@ -33,6 +33,7 @@ use terrace_engine::{DataType, Datum, EngineError};
 
 mod bytes;
 mod floats;
+pub(crate) mod json;
 mod known;
 mod numbers;
 mod pattern;
@@ -93,7 +94,7 @@ pub(crate) enum Run {
 }
 
 fn table() -> impl Iterator<Item = &'static Builtin> {
-    let tables = [numbers::TABLE, floats::TABLE, text::TABLE, bytes::TABLE, regex::TABLE, times::TABLE];
+    let tables = [json::TABLE, numbers::TABLE, floats::TABLE, text::TABLE, bytes::TABLE, regex::TABLE, times::TABLE];
     tables.into_iter().chain([sessions::ALONE, sessions::WAITING, sessions::OTHERS]).flatten()
 }
 
@@ -347,7 +348,9 @@ impl ScalarUDFImpl for Call {
         let columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
         let gives = engine_type(&chosen.gives).expect("functions give the engine's types");
         let _asked = match gives {
-            DataType::Text | DataType::Bytea => Some(ask_for(self.builtin, &columns, rows)?),
+            DataType::Text | DataType::Bytea | DataType::Json | DataType::Jsonb => {
+                Some(ask_for(self.builtin, &columns, rows)?)
+            }
             _ => None,
         };
         let mut builder = ColumnBuilder::new(gives, rows);
@@ -366,7 +369,7 @@ impl ScalarUDFImpl for Call {
                 false => fitted(run(&values).map_err(tunnel)?, gives).map_err(tunnel)?,
             };
             made += match &result {
-                Datum::Text(text) => text.len(),
+                Datum::Text(text) | Datum::Json(text) | Datum::Jsonb(text) => text.len(),
                 Datum::Bytea(bytes) => bytes.len(),
                 _ => 0,
             };
@@ -390,6 +393,8 @@ fn length(column: &ArrayRef, row: usize) -> u64 {
         _ if column.is_null(row) => 0,
         ArrowType::Utf8 => column.as_string::<i32>().value_length(row) as u64,
         ArrowType::Binary => column.as_binary::<i32>().value_length(row) as u64,
+        ArrowType::BinaryView => column.as_binary_view().value(row).len() as u64,
+        ArrowType::LargeBinary => column.as_binary::<i64>().value_length(row) as u64,
         _ => 0,
     }
 }
@@ -399,7 +404,7 @@ fn length(column: &ArrayRef, row: usize) -> u64 {
 fn ask_for(name: &str, columns: &[ArrayRef], rows: usize) -> Result<memory::Asked> {
     let times = match name {
         // A byte may become `\ooo`.
-        "encode" | "as_text" => 4,
+        "encode" | "as_text" | "jsonb_pretty" => 4,
         // A letter of two bytes may have a capital of three; what escapes nothing by itself is escaped.
         "upper" | "lower" | "initcap" | text::LIKE_PATTERN => 2,
         _ => 1,
@@ -411,8 +416,10 @@ fn ask_for(name: &str, columns: &[ArrayRef], rows: usize) -> Result<memory::Aske
 /// Whether a function of this file makes texts of its own, which may be long.
 pub(crate) fn makes_texts(function: &ScalarUDF) -> bool {
     let inner = function.inner().as_ref() as &dyn Any;
-    let made =
-        |call: &Call| call.chosen.as_ref().is_some_and(|c| matches!(c.gives, ArrowType::Utf8 | ArrowType::Binary));
+    let long = |gives: &ArrowType| {
+        matches!(gives, ArrowType::Utf8 | ArrowType::Binary | ArrowType::BinaryView | ArrowType::LargeBinary)
+    };
+    let made = |call: &Call| call.chosen.as_ref().is_some_and(|chosen| long(&chosen.gives));
     inner.is::<Pad>() || inner.is::<AsText>() || inner.downcast_ref::<Call>().is_some_and(made)
 }
 

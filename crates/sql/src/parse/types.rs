@@ -27,6 +27,8 @@ pub(crate) fn data_type(name: &TypeName) -> Result<DataType> {
         (Some("bytea"), []) => DataType::Bytea,
         (Some("date"), []) => DataType::Date,
         (Some("uuid"), []) => DataType::Uuid,
+        (Some("json"), []) => DataType::Json,
+        (Some("jsonb"), []) => DataType::Jsonb,
         (Some("timestamp"), [] | [6]) => DataType::Timestamp,
         (Some("timestamptz"), [] | [6]) => DataType::Timestamptz,
         (Some("numeric"), []) => DataType::Numeric(None),

@@ -33,6 +33,13 @@ struct Call<'a> {
 
 type Body = fn(&Call<'_>) -> Result<ArrayRef>;
 
+/// What COMMENT has said of an object whose OID is the first argument, or of its column of that number.
+fn comment(c: &Call<'_>, row: usize, position: Option<i64>) -> Result<Option<String>> {
+    let position = position.and_then(|position| u32::try_from(position).ok());
+    let of = c.oid(0, row)?.zip(position);
+    Ok(of.and_then(|(oid, position)| c.catalog.comment((ObjectId(oid), position))).map(str::to_owned))
+}
+
 /// A function that DataFusion does not know, by its name without schema, e.g. `format_type`.
 pub fn function(name: &str, catalog: &Arc<Catalog>, info: &SessionInfo) -> Option<Arc<ScalarUDF>> {
     let (name, returns, body) = table().into_iter().find(|(n, _, _)| *n == name)?;
@@ -137,8 +144,15 @@ fn about_sessions() -> Vec<Entry> {
 fn about_objects() -> Vec<Entry> {
     use DataType::{Boolean, UInt32, Utf8};
     vec![
-        ("col_description", Utf8, |c| c.texts(|_, _| Ok(None))),
-        ("obj_description", Utf8, |c| c.texts(|_, _| Ok(None))),
+        ("col_description", Utf8, |c| {
+            c.texts(|c, i| Ok(comment(c, i, c.int(1, i)?)?.filter(|_| c.arguments.len() == 2)))
+        }),
+        ("obj_description", Utf8, |c| {
+            c.texts(|c, i| match c.text(1, i)? {
+                Some(class) if class != "pg_class" => Ok(None),
+                _ => comment(c, i, Some(0)),
+            })
+        }),
         ("pg_get_constraintdef", Utf8, |c| {
             c.texts(|c, i| {
                 let key = c.index(0, i)?.filter(|(_, i)| is_constraint(i));

@@ -11,6 +11,7 @@ pub(crate) const PUBLIC_OID: u32 = 2200;
 pub(crate) const INFORMATION_SCHEMA_OID: u32 = 13183;
 /// Not one of PostgreSQL's, and below those of the user's objects.
 pub(crate) const TERRACE_OID: u32 = 16_000;
+pub(crate) const PG_CLASS_OID: u32 = 1259;
 pub(crate) const DATABASE_OID: u32 = 5;
 pub(crate) const HEAP_AM_OID: u32 = 2;
 pub(crate) const BTREE_AM_OID: u32 = 403;
@@ -58,7 +59,9 @@ types! {
     (26, "oid", "oid", 4, true, "N", 1028, 0, 0);
     (28, "xid", "xid", 4, true, "U", 1011, 0, 0);
     (30, "oidvector", "oidvector", -1, false, "A", 1013, 26, 0);
+    (114, "json", "json", -1, false, "U", 199, 0, 0);
     (194, "pg_node_tree", "pg_node_tree", -1, false, "Z", 0, 0, 100);
+    (199, "_json", "json[]", -1, false, "A", 0, 114, 0);
     (700, "float4", "real", 4, true, "N", 1021, 0, 0);
     (701, "float8", "double precision", 8, true, "N", 1022, 0, 0);
     (705, "unknown", "unknown", -2, false, "X", 0, 0, 0);
@@ -87,6 +90,8 @@ types! {
     (2206, "regtype", "regtype", 4, true, "N", 2211, 0, 0);
     (2277, "anyarray", "anyarray", -1, false, "P", 0, 0, 0);
     (2950, "uuid", "uuid", 16, false, "U", 2951, 0, 0);
+    (3802, "jsonb", "jsonb", -1, false, "U", 3807, 0, 0);
+    (3807, "_jsonb", "jsonb[]", -1, false, "A", 0, 3802, 0);
 }
 
 pub(crate) fn type_by_oid(oid: u32) -> Option<&'static PgType> {

@@ -12,15 +12,16 @@
 //! 6. An expression's type is settled when it is bound ([`types`]), by the same rules that settle whole plans.
 //!
 //! Rooms: [`bounds`], [`query`] (WITH, sets, LIMIT), [`select`] with [`group`], [`windows`] and [`unnest`], [`from`],
-//! [`views`], [`scope`], [`expr`] with [`rows`], [`types`], [`call`], [`sequences`], [`effects`], [`subquery`] with
-//! [`memberships`], [`titles`], [`system`] for the system's relations and types, and [`over`] for expressions outside
-//! of queries.
+//! [`views`], [`scope`], [`expr`] with [`rows`], [`types`], [`call`], [`json`], [`sequences`], [`effects`],
+//! [`subquery`] with [`memberships`], [`titles`], [`system`] for the system's relations and types, and [`over`] for
+//! expressions outside of queries.
 mod bounds;
 mod call;
 mod effects;
 mod expr;
 mod from;
 mod group;
+mod json;
 mod memberships;
 pub(crate) mod over;
 mod query;

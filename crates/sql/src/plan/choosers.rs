@@ -17,9 +17,10 @@ use crate::cast::LOOSE;
 use crate::columns::by_columns;
 use crate::error::tunnel;
 use crate::functions::arithmetic::is_number;
+use crate::functions::compared::compared_by;
 use crate::functions::convert::{constant, convert, convert_scalar, is_open};
 use crate::functions::{chars, interval};
-use crate::plan::{comparable, resolve};
+use crate::plan::resolve;
 use crate::values::{arrow_type, engine_type, field_of, field_type};
 use datafusion::arrow::array::{ArrayRef, BooleanArray, make_comparator};
 use datafusion::arrow::compute::{SortOptions, kernels::zip::zip};
@@ -144,7 +145,7 @@ fn category(data_type: &ArrowType) -> Option<Category> {
         // `string_agg` answers the large one.
         Utf8 | LargeUtf8 => Category::Text,
         Date32 | Timestamp(..) => Category::Time,
-        Boolean | Interval(_) | Binary | FixedSizeBinary(16) => Category::Alone,
+        Boolean | Interval(_) | Binary | FixedSizeBinary(16) | BinaryView | LargeBinary => Category::Alone,
         _ => return None,
     })
 }
@@ -407,7 +408,7 @@ impl ScalarUDFImpl for Extreme {
 impl Extreme {
     /// For each row, the better of two values. Of equal ones it is the first; a NULL is worse than anything.
     fn better(&self, best: &ArrayRef, next: &ArrayRef) -> Result<ArrayRef> {
-        let (known, tried) = (comparable::compared_by(best)?, comparable::compared_by(next)?);
+        let (known, tried) = (compared_by(best)?, compared_by(next)?);
         let compare = make_comparator(&known, &tried, SortOptions::default())?;
         let wins = if self.greatest { Ordering::Less } else { Ordering::Greater };
         let replaces = |row| !next.is_null(row) && (best.is_null(row) || compare(row, row) == wins);

@@ -9,32 +9,32 @@
 //!    are refused (0A000).
 //! 4. Arrays and rows have no order here: Arrow puts NULL items first, and PostgreSQL last. Those that hold floats or
 //!    intervals are not compared at all. Both are refused (0A000).
-//!
-//! 5. Equal constants are equal expressions ([`value_alone`]).
+//! 5. A jsonb is compared by [`crate::functions::json::key`], whose bytes have PostgreSQL's order. If equal values
+//!    become one, a value that others equal with another text (1.0 equals 1) is refused (0A000). A json is not compared
+//!    (42883).
+//! 6. Equal constants are equal expressions ([`value_alone`]).
 //!
 //! This is an analyzer rule. It runs last, so that the types are known.
 //!
 //! Report for Arrow 59 and DataFusion 55.2: `eq` of floats compares bits, so `0.0 = -0.0` is false in filters, joins
 //! and GROUP BY. SQL needs IEEE 754's equality there.
 use crate::error::tunnel;
+use crate::functions::compared::{By, by, canonical, no_equality, not_compared, wrap_of};
 use crate::functions::convert::value_alone;
-use crate::functions::interval;
+use crate::functions::{builtin, json};
 use crate::plan::rules::Rewrite;
-use datafusion::arrow::array::{ArrayRef, AsArray, PrimitiveArray};
-use datafusion::arrow::compute::kernels::arity;
-use datafusion::arrow::datatypes::{DataType as ArrowType, Float32Type, Float64Type};
+use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, DataFusionError, JoinConstraint, Result, ScalarValue};
+use datafusion::common::{DFSchema, DataFusionError, JoinConstraint, Result};
 use datafusion::logical_expr::expr::{
-    AggregateFunction, Alias, Case, InList, InSubquery, ScalarFunction, WindowFunction, WindowFunctionDefinition,
+    AggregateFunction, Alias, Case, InList, InSubquery, WindowFunction, WindowFunctionDefinition,
 };
 use datafusion::logical_expr::{
-    Between, BinaryExpr, ColumnarValue, Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator,
-    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Subquery, Volatility,
+    Between, BinaryExpr, Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Subquery,
 };
 use datafusion::optimizer::analyzer::AnalyzerRule;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use terrace_engine::EngineError;
 
 #[derive(Debug)]
@@ -55,36 +55,18 @@ impl AnalyzerRule for Comparable {
     }
 }
 
-/// How values of a type are compared.
-enum By {
-    Themselves,
-    Canonical,
-    Key,
-    /// Not at all (invariant 4).
-    Nothing,
-}
-
-fn by(data_type: &ArrowType) -> By {
-    match data_type {
-        ArrowType::Float32 | ArrowType::Float64 => By::Canonical,
-        ArrowType::Interval(_) => By::Key,
-        ArrowType::List(item) if !matches!(by(item.data_type()), By::Themselves) => By::Nothing,
-        ArrowType::Struct(fields) if !fields.iter().all(|f| matches!(by(f.data_type()), By::Themselves)) => By::Nothing,
-        _ => By::Themselves,
-    }
-}
-
-fn not_compared() -> DataFusionError {
-    tunnel(EngineError::unsupported(
-        "comparisons of arrays and rows of real, double precision or interval are not supported",
-    ))
-}
-
 /// Invariant 4.
 fn refuse_order<'e>(exprs: impl IntoIterator<Item = &'e Expr>, schema: &DFSchema) -> Result<()> {
     for expr in exprs {
-        if matches!(expr.get_type(schema)?, ArrowType::List(_) | ArrowType::Struct(_)) {
-            return Err(tunnel(EngineError::unsupported("an order of arrays or rows is not supported")));
+        match expr.get_type(schema)? {
+            ArrowType::List(_) | ArrowType::Struct(_) => {
+                return Err(tunnel(EngineError::unsupported("an order of arrays or rows is not supported")));
+            }
+            ArrowType::BinaryView => {
+                let error = EngineError::new("42883", "could not identify an ordering operator for type json");
+                return Err(tunnel(error.with_hint("Use an explicit ordering operator or modify the query.")));
+            }
+            _ => {}
         }
     }
     Ok(())
@@ -127,8 +109,10 @@ fn by_node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPl
                 match by(field.data_type()) {
                     By::Themselves => Ok(column),
                     By::Canonical => Ok(canonical(column).alias_qualified(qualifier.cloned(), field.name())),
+                    By::Json => Ok(json::alone(column).alias_qualified(qualifier.cloned(), field.name())),
                     By::Key => Err(refused("DISTINCT and set operations")),
                     By::Nothing => Err(not_compared()),
+                    By::Never => Err(no_equality()),
                 }
             });
             let columns = columns.collect::<Result<Vec<_>>>()?;
@@ -139,7 +123,9 @@ fn by_node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPl
             for expr in &on.on_expr {
                 match by(&expr.get_type(schema)?) {
                     By::Key => return Err(refused("DISTINCT ON")),
+                    By::Json => return Err(tunnel(EngineError::unsupported("DISTINCT ON a jsonb is not supported"))),
                     By::Nothing => return Err(not_compared()),
+                    By::Never => return Err(no_equality()),
                     By::Themselves | By::Canonical => {}
                 }
             }
@@ -156,18 +142,7 @@ fn refused(what: &str) -> DataFusionError {
 
 /// Replaces an expression by the one that it is compared by. Answers whether the two differ.
 fn wrap(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
-    let wrapping: fn(Expr) -> Expr = match by(&expr.get_type(schema)?) {
-        By::Themselves => return Ok(false),
-        By::Canonical => canonical,
-        By::Key => interval::key,
-        By::Nothing => return Err(not_compared()),
-    };
-    let inner = match expr {
-        Expr::Alias(Alias { expr, .. }) => expr.as_mut(),
-        other => other,
-    };
-    *inner = wrapping(std::mem::take(inner));
-    Ok(true)
+    wrap_of(expr, &expr.get_type(schema)?)
 }
 
 /// The same for an expression of GROUP BY, which keeps its name.
@@ -175,7 +150,7 @@ fn wrap_group(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     if let Expr::GroupingSet(sets) = &*expr {
         for e in sets.distinct_expr() {
             if !matches!(by(&e.get_type(schema)?), By::Themselves) {
-                let message = "grouping sets of double precision, real or interval are not supported";
+                let message = "grouping sets of double precision, real, interval or jsonb are not supported";
                 return Err(tunnel(EngineError::unsupported(message)));
             }
         }
@@ -185,13 +160,15 @@ fn wrap_group(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
         By::Themselves => Ok(false),
         By::Key => Err(refused("GROUP BY")),
         By::Nothing => Err(not_compared()),
-        By::Canonical => {
+        By::Never => Err(no_equality()),
+        kind @ (By::Canonical | By::Json) => {
             let (qualifier, name) = expr.qualified_name();
             let inner = match std::mem::take(expr) {
                 Expr::Alias(Alias { expr, .. }) => *expr,
                 other => other,
             };
-            *expr = canonical(inner).alias_qualified(qualifier, name);
+            let made = if matches!(kind, By::Json) { json::alone(inner) } else { canonical(inner) };
+            *expr = made.alias_qualified(qualifier, name);
             Ok(true)
         }
     }
@@ -298,11 +275,23 @@ fn refuse_extremes(call: &AggregateFunction, schema: &DFSchema) -> Result<()> {
     if !call.params.distinct && !matches!(call.func.name(), "min" | "max") {
         return Ok(());
     }
-    if !call.params.distinct {
-        refuse_order(&call.params.args, schema)?;
-    }
     for arg in &call.params.args {
-        if matches!(by(&arg.get_type(schema)?), By::Key) {
+        let of = arg.get_type(schema)?;
+        match (call.func.name(), by(&of)) {
+            (name @ ("min" | "max"), By::Json | By::Never) => {
+                let message = format!("function {name}({}) does not exist", builtin::type_name(&of));
+                return Err(tunnel(builtin::with_hint(EngineError::new("42883", message))));
+            }
+            ("count", By::Json) => {}
+            (name, By::Json) => {
+                return Err(tunnel(EngineError::unsupported(format!("{name} of DISTINCT jsonb is not supported"))));
+            }
+            _ => {}
+        }
+        if !call.params.distinct {
+            refuse_order(std::iter::once(arg), schema)?;
+        }
+        if matches!(by(&of), By::Key) {
             let distinct = if call.params.distinct { " of DISTINCT" } else { "" };
             return Err(refused(&format!("{}{distinct}", call.func.name())));
         }
@@ -320,77 +309,4 @@ fn wrapped_subquery(subquery: Subquery) -> Result<Subquery> {
     let column = column.alias_qualified(qualifier.cloned(), field.name());
     let plan = LogicalPlanBuilder::from(plan).project(vec![column])?.build()?;
     Ok(Subquery { subquery: Arc::new(plan), ..subquery })
-}
-
-/// The array that the values of an array are compared by.
-pub(crate) fn compared_by(array: &ArrayRef) -> Result<ArrayRef> {
-    match by(array.data_type()) {
-        By::Themselves => Ok(array.clone()),
-        By::Canonical => Ok(canonical_array(array)),
-        By::Key => interval::keys(array),
-        By::Nothing => Err(not_compared()),
-    }
-}
-
-static CANONICAL: LazyLock<Arc<ScalarUDF>> =
-    LazyLock::new(|| Arc::new(ScalarUDF::from(Canonical { signature: Signature::any(1, Volatility::Immutable) })));
-
-/// A float that compares as PostgreSQL's do (invariant 1).
-fn canonical(expr: Expr) -> Expr {
-    Expr::ScalarFunction(ScalarFunction::new_udf(CANONICAL.clone(), vec![expr]))
-}
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Canonical {
-    signature: Signature,
-}
-
-impl ScalarUDFImpl for Canonical {
-    fn name(&self) -> &str {
-        "canonical"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, types: &[ArrowType]) -> Result<ArrowType> {
-        Ok(types[0].clone())
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        Ok(match &args.args[0] {
-            ColumnarValue::Scalar(ScalarValue::Float64(v)) => {
-                ColumnarValue::Scalar(ScalarValue::Float64(v.map(double)))
-            }
-            ColumnarValue::Scalar(ScalarValue::Float32(v)) => {
-                ColumnarValue::Scalar(ScalarValue::Float32(v.map(single)))
-            }
-            ColumnarValue::Scalar(other) => ColumnarValue::Scalar(other.clone()),
-            ColumnarValue::Array(array) => ColumnarValue::Array(canonical_array(array)),
-        })
-    }
-}
-
-fn canonical_array(array: &ArrayRef) -> ArrayRef {
-    match array.data_type() {
-        ArrowType::Float64 => {
-            let array: PrimitiveArray<Float64Type> = arity::unary(array.as_primitive::<Float64Type>(), double);
-            Arc::new(array)
-        }
-        ArrowType::Float32 => {
-            let array: PrimitiveArray<Float32Type> = arity::unary(array.as_primitive::<Float32Type>(), single);
-            Arc::new(array)
-        }
-        _ => array.clone(),
-    }
-}
-
-/// Adding 0 leaves everything but -0 as it is.
-fn double(v: f64) -> f64 {
-    if v.is_nan() { f64::NAN } else { v + 0.0 }
-}
-
-fn single(v: f32) -> f32 {
-    if v.is_nan() { f32::NAN } else { v + 0.0 }
 }

@@ -40,6 +40,9 @@ pub(crate) fn operated(op: Operator, mut left: Expr, mut right: Expr, schema: &D
     if arithmetic.is_none() && !chars::concerns(op) {
         return Ok(plain(left, op, right));
     }
+    if arithmetic.is_none() {
+        refuse_json(op, &left, &right, schema)?;
+    }
     // Numbers and constants as what they are, not as casts of text.
     let (left, right) = (chosen(folded(left), schema)?, chosen(folded(right), schema)?);
     let (left, right) = resolve_open(arithmetic, left, right, schema)?;
@@ -59,6 +62,9 @@ pub(crate) fn operated(op: Operator, mut left: Expr, mut right: Expr, schema: &D
             // They are made of one type when it is known what a UNION's columns are: see [`realigned`].
             return Ok(function.call(left, right));
         }
+        Some(function) if [&lt, &rt].into_iter().any(|of| is_json(of) || *of == arrow_type(DataType::Jsonb)) => {
+            return Err(tunnel(undefined(function, &lt, &rt)));
+        }
         Some(function) => with_days(function, &left, &lt, &right, &rt)?,
         None if let Some([left, right]) = arrays::unlike(&left, &right) => {
             let message = format!("operator does not exist: {left} {op} {right}");
@@ -74,6 +80,22 @@ pub(crate) fn operated(op: Operator, mut left: Expr, mut right: Expr, schema: &D
         }
     };
     Ok(planned.unwrap_or_else(|| plain(left, op, right)))
+}
+
+/// 42883 of a comparison with a json. A literal beside it has no type then.
+fn refuse_json(op: Operator, left: &Expr, right: &Expr, schema: &DFSchema) -> Result<()> {
+    let (lt, rt) = (left.get_type(schema)?, right.get_type(schema)?);
+    if !is_json(&lt) && !is_json(&rt) {
+        return Ok(());
+    }
+    let name = |expr: &Expr, of: &ArrowType| if is_open(expr) { "unknown".to_owned() } else { type_name(of) };
+    let message = format!("operator does not exist: {} {op} {}", name(left, &lt), name(right, &rt));
+    Err(tunnel(with_operator_hint(EngineError::new("42883", message))))
+}
+
+/// Whether it is of type json, whose values are not compared.
+pub(crate) fn is_json(of: &ArrowType) -> bool {
+    *of == ArrowType::BinaryView
 }
 
 fn plain(left: Expr, op: Operator, right: Expr) -> Expr {

@@ -192,7 +192,12 @@ pub(crate) fn task(state: &SessionState, statement: StatementContext) -> Arc<Tas
 
 /// DataFusion's name of an aggregate.
 fn known_as(name: &str) -> &str {
-    if name == "every" { "bool_and" } else { name }
+    match name {
+        "every" => "bool_and",
+        // What they gather is made JSON behind it.
+        "json_agg" | "jsonb_agg" | "json_object_agg" | "jsonb_object_agg" => "array_agg",
+        other => other,
+    }
 }
 
 /// The parameters of a plan in order, `$1` first. 42P18 where a type cannot be told.

@@ -274,7 +274,9 @@ fn aligned(exprs: Vec<Expr>, schema: &DFSchema, what_for: For) -> Result<Vec<Exp
         && !open[0]
         && fields[0].data_type() != &ArrowType::Float32;
     let typed = || fields.iter().zip(&open).filter(|(_, open)| !**open).map(|(field, _)| field.data_type());
-    let other = typed().find(|other| choosers::cannot_be_compared(fields[first].data_type(), other));
+    let json = operators::is_json(fields[first].data_type());
+    let apart = |other: &ArrowType| json || choosers::cannot_be_compared(fields[first].data_type(), other);
+    let other = typed().find(|other| apart(other));
     let other = other.map(|other| [builtin::type_name(fields[first].data_type()), builtin::type_name(other)]);
     if let Some([left, right]) = other.or_else(|| exprs.iter().find_map(|other| arrays::unlike(&exprs[first], other))) {
         let message = format!("operator does not exist: {left} = {right}");

@@ -257,7 +257,9 @@ fn shown(datum: &Datum) -> String {
         | Datum::Date(_)
         | Datum::Timestamp(_)
         | Datum::Timestamptz(_)
-        | Datum::Uuid(_) => {
+        | Datum::Uuid(_)
+        | Datum::Json(_)
+        | Datum::Jsonb(_) => {
             format!("'{}'", datum.to_string().replace('\'', "''"))
         }
         number => number.to_string(),

@@ -52,6 +52,7 @@ impl Run<'_> {
             Task::AlterRole(role) => Box::pin(self.alter_role(role)).await?,
             Task::Rename(rename) => Box::pin(self.rename(rename)).await?,
             Task::Drop(drop) => Box::pin(self.drop(tag, drop)).await?,
+            Task::Comment(comment) => Box::pin(self.comment(comment)).await?,
             Task::Truncate(truncate) => Box::pin(self.truncate(truncate)).await?,
             Task::Analyze(maintain) => {
                 Options::of(tag, maintain)?;

@@ -7,10 +7,10 @@
 use crate::error::unsupported;
 use terrace_engine::EngineError;
 use terrace_grammar::statement::{
-    AlterSequence, AlterSystem, AlterTable, Copy, CreateIndex, CreateSequence, CreateTable, CreateTableAs, CreateView,
-    Declare, Delete, Discard, Drop, Execute, Explain, Fetch, Ident, Insert, Maintain, ObjectKind, OfSetting, Prepare,
-    Query, Refused, Rename, Role, Set, SetConstraints, SetTransaction, Statement, Transaction, TransactionKind,
-    Truncate, Update,
+    AlterSequence, AlterSystem, AlterTable, Comment, Copy, CreateIndex, CreateSequence, CreateTable, CreateTableAs,
+    CreateView, Declare, Delete, Discard, Drop, Execute, Explain, Fetch, Ident, Insert, Maintain, ObjectKind,
+    OfSetting, Prepare, Query, Refused, Rename, Role, Set, SetConstraints, SetTransaction, Statement, Transaction,
+    TransactionKind, Truncate, Update,
 };
 
 /// The kind of a statement.
@@ -79,6 +79,7 @@ pub(crate) enum Task<'s> {
     AlterRole(&'s Role),
     Rename(&'s Rename),
     Drop(&'s Drop),
+    Comment(&'s Comment),
     Truncate(&'s Truncate),
     Analyze(&'s Maintain),
 }
@@ -145,6 +146,7 @@ impl<'s> Kind<'s> {
             Statement::AlterSystem(alter) => Kind::session("ALTER SYSTEM", C::AlterSystem(alter)),
             Statement::Rename(rename) => Kind::task(altered(rename.kind), T::Rename(rename)),
             Statement::Drop(drop) => Kind::task(dropped(drop.kind), T::Drop(drop)),
+            Statement::Comment(comment) => Kind::task("COMMENT", T::Comment(comment)),
             Statement::Truncate(truncate) => Kind::task("TRUNCATE TABLE", T::Truncate(truncate)),
             Statement::Vacuum(vacuum) => Kind::session("VACUUM", C::Vacuum(vacuum)),
             // As in PostgreSQL, because it does not change the contents of tables.

@@ -2,7 +2,8 @@
 //!
 //! 1. Columns are copied with their types and NOT NULL; defaults, CHECK constraints, and keys with indexes where they
 //!    are asked for. Nothing connects the two tables afterwards.
-//! 2. A default that numbers rows is not copied (0A000): the sequence would be dropped with either table.
+//! 2. Comments are not copied: where there are some, they are refused (0A000).
+//! 3. A default that numbers rows is not copied (0A000): the sequence would be dropped with either table.
 use crate::error::{no_table, unsupported};
 use crate::parse::identity::Identity;
 use crate::parse::sequence_calls::sequence_of;
@@ -11,6 +12,7 @@ use crate::values::{is_sequence, live_columns};
 use terrace_engine::{Catalog, ColumnDef, EngineError, Index, Result, Table};
 use terrace_grammar::quoted;
 use terrace_grammar::statement::{CreateIndex, CreateTable, LikeOption, Statement, TableLike};
+use terrace_storage::ObjectId;
 
 /// The statement without LIKE, and the indexes that are made beside the table's keys.
 pub(crate) fn expand(create: &CreateTable, catalog: &Catalog) -> Result<(CreateTable, Vec<CreateIndex>)> {
@@ -44,7 +46,15 @@ fn broken(text: &str) -> EngineError {
 fn copied(like: &TableLike, target: &str, catalog: &Catalog) -> Result<(String, Vec<String>)> {
     let name = relation(&like.name)?;
     let takes = |option| like.including.contains(&option);
+    let refuse_comments = |commented: &dyn Fn(ObjectId, u32) -> bool| {
+        let copied = catalog.comments().any(|((of, position), _)| commented(of, position));
+        match copied && takes(LikeOption::Comments) {
+            true => Err(unsupported("LIKE that copies comments").with_hint("Add EXCLUDING COMMENTS.")),
+            false => Ok(()),
+        }
+    };
     if let Some(view) = catalog.view(&name) {
+        refuse_comments(&|of, position| of == view.oid && position > 0)?;
         let columns = view.columns.iter().map(|column| definition(column, false)).collect::<Vec<String>>();
         return Ok((create(target, &columns), vec![]));
     }
@@ -52,6 +62,9 @@ fn copied(like: &TableLike, target: &str, catalog: &Catalog) -> Result<(String, 
     if is_sequence(table) {
         return Err(unsupported("LIKE of a sequence"));
     }
+    refuse_comments(&|of, position| {
+        (of == table.oid && position > 0) || (takes(LikeOption::Indexes) && table.index(of).is_some())
+    })?;
     let refused = |column: &ColumnDef| match Identity::of(column) {
         Some(_) => takes(LikeOption::Identity),
         None => takes(LikeOption::Defaults) && sequence_of(column).is_some(),

@@ -4,8 +4,10 @@ use super::*;
 use crate::parse::identity::Identity;
 use crate::parse::sequence_calls::sequence_of;
 use crate::values::typmod;
+use std::collections::BTreeSet;
 use terrace_engine::{ColumnDef, DataType, Role};
 use terrace_grammar::quoted;
+use terrace_storage::ObjectId;
 
 /// Relations about objects that Terrace does not have: a query that reads one by an inner join has no rows.
 pub(crate) fn is_always_empty(name: &str) -> bool {
@@ -19,7 +21,6 @@ pub(crate) fn is_always_empty(name: &str) -> bool {
             | "pg_db_role_setting"
             | "pg_default_acl"
             | "pg_depend"
-            | "pg_description"
             | "pg_enum"
             | "pg_event_trigger"
             | "pg_extension"
@@ -98,6 +99,7 @@ fn catalog_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
             oid: DATABASE_OID, datname: DATABASE, datdba: OWNER_OID, encoding: 6, datlocprovider: "c",
             datallowconn: true, datconnlimit: -1, dattablespace: DEFAULT_TABLESPACE_OID, datcollate: "C", datctype: "C",
         }],
+        "pg_description" => descriptions(catalog),
         "pg_index" => indexes(catalog).map(|(t, i)| index(&t, &i)).collect(),
         "pg_indexes" => indexes(catalog)
             .map(|(t, i)| {
@@ -299,6 +301,17 @@ pub(super) fn attribute_rows(table: &Table) -> Vec<Row> {
         );
     }
     rows
+}
+
+/// What COMMENT has said of what is there.
+fn descriptions(catalog: &Catalog) -> Vec<Row> {
+    let tables = catalog.tables().flat_map(|t| t.indexes.iter().map(|index| index.oid).chain([t.oid]));
+    let there: BTreeSet<_> = tables.chain(catalog.views().map(|view| view.oid)).collect();
+    let comments = catalog.comments().filter(|((oid, _), _)| there.contains(oid));
+    let row = |((oid, position), text): ((ObjectId, u32), &str)| {
+        row! {objoid: oid.0, classoid: PG_CLASS_OID, objsubid: position as i32, description: text}
+    };
+    comments.map(row).collect()
 }
 
 fn attrdef(table: &Table) -> Vec<Row> {

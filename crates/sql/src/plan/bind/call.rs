@@ -7,7 +7,7 @@
 //! 3. Aggregates and windows stand where PostgreSQL lets them (42803, 42P20).
 use super::scope::{Clause, Scope};
 use super::select::Order;
-use super::{Binder, Fault, Placed, Result, system, unsupported, wrong};
+use super::{Binder, Fault, Placed, Result, json, system, unsupported, wrong};
 use crate::functions::date_time;
 use crate::functions::{advisory, builtin};
 use crate::values::{PG_TYPE, field_type};
@@ -19,8 +19,7 @@ use terrace_engine::EngineError;
 use terrace_grammar::statement::{self as tree, At, Call, ExprKind, Literal, Over, Sort, SpecialFunction};
 
 /// Functions that answer rows, which Terrace has not.
-const SETS: &[&str] =
-    &["generate_series", "regexp_matches", "regexp_split_to_table", "string_to_table", "jsonb_array_elements"];
+const SETS: &[&str] = &["generate_series", "regexp_matches", "regexp_split_to_table", "string_to_table"];
 
 impl Binder<'_> {
     /// A function that is known to be there, of these arguments.
@@ -83,21 +82,36 @@ impl Binder<'_> {
             _ if SETS.contains(&name) => return unsupported("this function that answers rows"),
             _ => {}
         }
+        if let Some(made) = self.json_call(name, call, at, scope)? {
+            return Ok(made);
+        }
         if advisory::has_effect(name) {
             self.effects.set(true);
         }
         if let Some(over) = &call.over {
-            return self.window_call(name, call, over, at, scope);
+            let made = self.window_call(name, call, over, at, scope)?;
+            return self.of_gathered(name, made, scope);
         }
         if self.planner.scalar(name).is_some() || matches!(name, "extract" | "position") {
             return self.function(name, call, at, scope);
         }
         match self.planner.aggregate(name) {
-            Some(function) => self.aggregate(name, function, call, at, scope),
+            Some(function) => {
+                let made = self.aggregate(name, function, call, at, scope)?;
+                self.of_gathered(name, made, scope)
+            }
             None if self.planner.window(name).is_some() => {
                 wrong(at, "42809", format!("window function {name} requires an OVER clause"))
             }
             None => self.unknown(name, call, at, scope),
+        }
+    }
+
+    /// What an aggregate of JSON makes of what it has gathered; the values of others stay.
+    fn of_gathered(&self, name: &str, made: Expr, scope: &Scope<'_>) -> Result<Expr> {
+        match json::gathers(name) {
+            Some(jsonb) => self.gathered(name, jsonb, made, scope),
+            None => Ok(made),
         }
     }
 
@@ -215,6 +229,9 @@ impl Binder<'_> {
             };
             args.insert(0, key.expr.clone());
             order = within;
+        } else if call.distinct && order.is_empty() && function.name() == "array_agg" {
+            // PostgreSQL sorts values to find equal ones, and gathers them in this order.
+            order = args.iter().map(|arg| arg.clone().sort(true, false)).collect();
         } else if call.distinct && order.iter().any(|by| !args.contains(&by.expr)) {
             let message = "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list";
             return wrong(at, "42P10", message);
@@ -236,6 +253,9 @@ impl Binder<'_> {
                 "count" => Ok(vec![lit(ScalarValue::Int64(Some(1)))]),
                 _ => unsupported("* for the arguments of this function"),
             };
+        }
+        if json::gathers(name).is_some() {
+            return self.to_gather(name, call, call.name.at(), scope);
         }
         if name == "count" && call.args.is_empty() {
             let message = "count(*) must be used to call a parameterless aggregate function";

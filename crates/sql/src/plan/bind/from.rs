@@ -10,6 +10,7 @@ use super::scope::{Clause, Ctes, Kind, Scope};
 use super::{Binder, Placed, Result, bounds, fail, system, unsupported, wrong};
 use crate::error::undefined_table;
 use crate::functions::chars;
+use crate::functions::json::spread;
 use crate::pgcatalog;
 use crate::plan::choosers::{self, Chooser};
 use crate::plan::resolve;
@@ -52,6 +53,8 @@ pub(super) struct Relation {
     pub(super) never_null: Option<usize>,
     /// An outer join may pad its rows.
     pub(super) padded: bool,
+    /// Its name means its one column: it is a function that answers single values, whose column has another name.
+    pub(super) value: bool,
 }
 
 impl Source {
@@ -73,10 +76,13 @@ impl Binder<'_> {
         for item in items {
             all = Some(match all {
                 None => self.item(item, around, None)?,
-                Some(left) => {
-                    let right = self.behind(item, &left, around)?;
-                    self.joined(left, right, JoinKind::Cross, &JoinOn::Nothing, around)?
-                }
+                Some(left) => match self.spread_beside(item, &left, JoinKind::Cross, &JoinOn::Nothing, around)? {
+                    Some(both) => both,
+                    None => {
+                        let right = self.behind(item, &left, around)?;
+                        self.joined(left, right, JoinKind::Cross, &JoinOn::Nothing, around)?
+                    }
+                },
             });
         }
         all.map_or_else(Source::nothing, Ok)
@@ -116,8 +122,13 @@ impl Binder<'_> {
             FromItem::Functions { .. } => unsupported("ROWS FROM and WITH ORDINALITY"),
             FromItem::Join { kind, sides, on, alias, .. } => {
                 let left = self.item(&sides[0], around, before)?;
-                let right = self.right_side(&sides[1], &left, around, before, *kind)?;
-                let joined = self.joined(left, right, *kind, on, around)?;
+                let joined = match self.spread_beside(&sides[1], &left, *kind, on, around)? {
+                    Some(both) => both,
+                    None => {
+                        let right = self.right_side(&sides[1], &left, around, before, *kind)?;
+                        self.joined(left, right, *kind, on, around)?
+                    }
+                };
                 match alias {
                     None => Ok(joined),
                     Some(alias) => self.hidden(joined, alias),
@@ -207,6 +218,7 @@ impl Binder<'_> {
             key: vec![],
             never_null,
             padded: false,
+            value: false,
         };
         renamed(Source::of(plan, relation), alias)
     }
@@ -243,6 +255,10 @@ impl Binder<'_> {
         match call.name.last().name.as_str() {
             _ if !of_catalog => return unsupported("a function of another schema"),
             "unnest" if plain => return self.unnest_in_from(call, alias, &scope, at),
+            one if plain && spread::function(one).is_some() => {
+                let function = spread::function(one).expect("it was found");
+                return self.spread_in_from(function, call, alias, &scope, at);
+            }
             "generate_series" if plain => {}
             "pg_get_keywords" if plain && call.args.is_empty() => {
                 return self.relation_in_from("pg_get_keywords", alias);

@@ -191,8 +191,16 @@ impl Binder<'_> {
         let never_null = plan.schema().fields().iter().take(live.len()).position(|field| !field.is_nullable());
         let hidden = (table.name != called).then(|| table.name.clone());
         let (name, schema) = (called.to_owned(), None);
-        let relation =
-            Relation { name, schema, hidden, columns, key: key.unwrap_or_default(), never_null, padded: false };
+        let relation = Relation {
+            name,
+            schema,
+            hidden,
+            columns,
+            key: key.unwrap_or_default(),
+            never_null,
+            padded: false,
+            value: false,
+        };
         Ok(Source::of(plan, relation))
     }
 

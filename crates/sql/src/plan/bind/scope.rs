@@ -137,6 +137,11 @@ impl<'s> Scope<'s> {
         if self.clause.get() == Clause::Default {
             return over::no_column(at);
         }
+        if let [one] = name.parts()
+            && let Some(value) = self.value(one)?
+        {
+            return Ok(value);
+        }
         match name.parts() {
             // A table's name may stand for its whole row.
             [one] if self.calls(&one.name) => unsupported("a row of a table as a value"),
@@ -144,6 +149,21 @@ impl<'s> Scope<'s> {
             [table, _] | [_, table, _] => self.missing(table, at),
             _ => unsupported("a name of three parts"),
         }
+    }
+
+    /// The value of a function in FROM that is called so.
+    fn value(&self, name: &Ident) -> Result<Option<Expr>> {
+        let mut scope = Some(self);
+        while let Some(here) = scope {
+            if let Some(relation) = here.source.relations.iter().find(|relation| relation.name == name.name) {
+                let Some((_, column)) = relation.columns.first().filter(|_| relation.value) else { return Ok(None) };
+                here.note(column, name.at);
+                let own = std::ptr::eq(here, self);
+                return if own { Ok(Some(column.clone())) } else { outer(column.clone(), here).map(Some) };
+            }
+            scope = here.around;
+        }
+        Ok(None)
     }
 
     /// Nothing is called so. 42P01
@@ -168,7 +188,7 @@ impl<'s> Scope<'s> {
     }
 
     /// The same among this query's own columns.
-    fn own(&self, name: &Name) -> Result<Option<Expr>> {
+    pub(super) fn own(&self, name: &Name) -> Result<Option<Expr>> {
         match name.parts() {
             [one] => self.bare(one),
             [table, column] => self.qualified(None, table, column),
@@ -209,7 +229,7 @@ impl<'s> Scope<'s> {
         }
     }
 
-    fn note(&self, expr: &Expr, at: At) {
+    pub(super) fn note(&self, expr: &Expr, at: At) {
         self.named.borrow_mut().extend(expr.column_refs().into_iter().map(|column| (column.clone(), at)));
     }
 

@@ -66,6 +66,9 @@ impl Binder<'_> {
 
     /// Two values beside an operator.
     pub(super) fn compared(&self, symbol: &str, left: Expr, right: Expr, schema: &DFSchema) -> Result<Expr> {
+        if let Some(made) = self.json_operator(symbol, &left, &right, schema)? {
+            return Ok(made);
+        }
         if symbol == "^" {
             return self.function_of("power", vec![left, right], schema);
         }
@@ -136,6 +139,9 @@ impl Binder<'_> {
         if let (ExprKind::Literal(Literal::Text(text)), Target::Engine(of)) = (&arg.kind, &target)
             && !of.is_text()
         {
+            if let Some(time) = self.named_time(text, *of, &scope.schema)? {
+                return Ok(time);
+            }
             // A constant is read at once, in the zone of when the statement was parsed.
             let read = convert_scalar(&ScalarValue::Utf8(Some(text.clone())), *of).at_value(arg.at)?;
             if *of == DataType::Timestamptz {
@@ -145,6 +151,30 @@ impl Binder<'_> {
         let field = target.field();
         let cast = Expr::Cast(Cast::new_from_field(Box::new(bound), field));
         self.made(cast, &scope.schema).at_value_of(&[arg]).at(at)
+    }
+
+    /// `'now'::timestamptz` and its like: times that are named, as of when the transaction began.
+    fn named_time(&self, text: &str, of: DataType, schema: &DFSchema) -> Result<Option<Expr>> {
+        if !matches!(of, DataType::Date | DataType::Timestamp | DataType::Timestamptz) {
+            return Ok(None);
+        }
+        let days = match text.trim_matches([' ', '\t', '\n', '\r']).to_ascii_lowercase().as_str() {
+            "now" => {
+                let now = self.function_of("now", vec![], schema)?;
+                return self.cast_to(now, of, schema).map(Some);
+            }
+            "epoch" => {
+                let epoch = convert_scalar(&ScalarValue::Utf8(Some("1970-01-01 00:00:00+00".into())), of)?;
+                return Ok(Some(Expr::Literal(epoch, None)));
+            }
+            "today" => 0,
+            "tomorrow" => 1,
+            "yesterday" => -1,
+            _ => return Ok(None),
+        };
+        let today = self.function_of("current_date", vec![], schema)?;
+        let day = self.compared("+", today, Expr::Literal(ScalarValue::Int32(Some(days)), None), schema)?;
+        self.cast_to(day, of, schema).map(Some)
     }
 
     pub(super) fn cast_to(&self, expr: Expr, to: DataType, schema: &DFSchema) -> Result<Expr> {
@@ -268,6 +298,8 @@ const KNOWN: &[&str] = &[
     "bytea",
     "date",
     "uuid",
+    "json",
+    "jsonb",
     "timestamp",
     "timestamptz",
     "numeric",
@@ -288,8 +320,6 @@ const KNOWN: &[&str] = &[
 
 /// PostgreSQL's types that Terrace has not.
 const OTHERS: &[&str] = &[
-    "json",
-    "jsonb",
     "jsonpath",
     "time",
     "timetz",
@@ -363,6 +393,8 @@ fn single(name: &TypeName) -> Result<Target> {
         ("bytea", []) => DataType::Bytea,
         ("date", []) => DataType::Date,
         ("uuid", []) => DataType::Uuid,
+        ("json", []) => DataType::Json,
+        ("jsonb", []) => DataType::Jsonb,
         ("timestamp", [] | [6]) => DataType::Timestamp,
         ("timestamptz", [] | [6]) => DataType::Timestamptz,
         ("numeric", []) => DataType::Numeric(None),

@@ -113,7 +113,7 @@ impl Binder<'_> {
 }
 
 /// Invariant 3.
-fn spread(rows: LogicalPlanBuilder, columns: Vec<Column>) -> Result<LogicalPlan> {
+pub(super) fn spread(rows: LogicalPlanBuilder, columns: Vec<Column>) -> Result<LogicalPlan> {
     let options = UnnestOptions::new().with_null_handling(NullHandling::Drop);
     let rows = rows.build()?;
     let schema = rows.schema().clone();

@@ -115,6 +115,8 @@ enum Category {
     Time,
     Interval,
     Bytes,
+    Json,
+    Jsonb,
 }
 
 fn category(field: &Field) -> Option<(Category, String)> {
@@ -126,6 +128,8 @@ fn category(field: &Field) -> Option<(Category, String)> {
         Date32 | Timestamp(..) => Category::Time,
         Interval(_) => Category::Interval,
         Binary => Category::Bytes,
+        BinaryView => Category::Json,
+        LargeBinary => Category::Jsonb,
         _ => return None,
     };
     let name = field_type(field).map_or_else(|| field.data_type().to_string(), |t| t.base_name().to_owned());

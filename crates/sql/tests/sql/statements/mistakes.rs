@@ -27,7 +27,7 @@ async fn n30_mistakes_have_postgresql_codes() {
         ("WITH a AS (SELECT 1), a AS (SELECT 2) SELECT 1", "42712"),
         ("SELECT count(*) OVER nosuch FROM t", "42704"),
         ("SELECT 1::nosuch", "42704"),
-        ("SELECT '1'::json", "0A000"),
+        ("SELECT '1'::xml", "0A000"),
         ("SELECT id IN (SELECT id, amount FROM s) FROM t", "42601"),
         ("SELECT id FROM t WHERE (id, 10) IN (SELECT id, amount FROM s)", "0A000"),
     ] {

@@ -1,0 +1,58 @@
+//! What COMMENT says of tables, columns, indexes, sequences and views, as rows of a system table (*format*):
+//!
+//! | table | columns |
+//! |---|---|
+//! | 8 comments | object (oid), position (of a column, from 1; 0: of the whole), text |
+//!
+//! 1. Object ids are never used again: a row of an object that is gone means nothing, and is passed by.
+//! 2. TRUNCATE gives a table and its indexes other object ids; their comments go with them.
+//! 3. A database of before has no rows here: it has no comments.
+use super::system::{bad, object};
+use super::{Catalog, ColumnDef, Table};
+use crate::error::Result;
+use crate::types::{DataType, Datum};
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+use terrace_storage::ObjectId;
+
+pub(crate) const COMMENTS: ObjectId = ObjectId(8);
+
+/// What a comment is of: an object, or its column of a position, from 1.
+pub type Commented = (ObjectId, u32);
+
+pub(crate) type Comments = BTreeMap<Commented, String>;
+
+static DEFINITION: LazyLock<Arc<Table>> = LazyLock::new(|| {
+    let columns = [("object", DataType::Int8), ("position", DataType::Int4), ("text", DataType::Text)];
+    let columns = columns.iter().map(|(name, of)| ColumnDef::new(name, *of)).collect();
+    Arc::new(Table::new(COMMENTS, "comments".into(), columns, Vec::new()))
+});
+
+pub(crate) fn table() -> &'static Arc<Table> {
+    &DEFINITION
+}
+
+pub(crate) fn row((object, position): Commented, text: &str) -> Vec<Datum> {
+    vec![Datum::Int8(object.0.into()), Datum::Int4(position as i32), Datum::text(text)]
+}
+
+pub(crate) fn read(row: &[Datum]) -> Result<(Commented, String)> {
+    let [of, Datum::Int4(position), Datum::Text(text)] = row else { return Err(bad("comments")) };
+    let read = || Some(((object(of)?, u32::try_from(*position).ok()?), text.to_string()));
+    read().ok_or_else(|| bad("comments"))
+}
+
+impl Catalog {
+    pub fn comment(&self, of: Commented) -> Option<&str> {
+        self.comments.get(&of).map(String::as_str)
+    }
+
+    /// All, also of objects that are gone (invariant 1).
+    pub fn comments(&self) -> impl Iterator<Item = (Commented, &str)> {
+        self.comments.iter().map(|(of, text)| (*of, text.as_str()))
+    }
+
+    pub(crate) fn with_comments(&self, comments: Comments) -> Catalog {
+        Catalog { comments: Arc::new(comments), version: super::next_version(), ..self.clone() }
+    }
+}

@@ -1,0 +1,143 @@
+//! What the values of a type are compared by. Where that is not themselves, and why, is said in
+//! `crate::plan::comparable`, which puts it into plans.
+use crate::error::tunnel;
+use crate::functions::{interval, json};
+use datafusion::arrow::array::{ArrayRef, AsArray, PrimitiveArray};
+use datafusion::arrow::compute::kernels::arity;
+use datafusion::arrow::datatypes::{DataType as ArrowType, Float32Type, Float64Type};
+use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::logical_expr::expr::{Alias, ScalarFunction};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use std::sync::{Arc, LazyLock};
+use terrace_engine::EngineError;
+
+/// How values of a type are compared.
+pub(crate) enum By {
+    Themselves,
+    Canonical,
+    Key,
+    /// By a key, and as itself where no other text equals it (invariant 1 of [`crate::functions::json`]).
+    Json,
+    /// Not at all (invariant 4).
+    Nothing,
+    /// Not at all (invariant 1 of [`crate::functions::json`]).
+    Never,
+}
+
+pub(crate) fn by(data_type: &ArrowType) -> By {
+    match data_type {
+        ArrowType::Float32 | ArrowType::Float64 => By::Canonical,
+        ArrowType::Interval(_) => By::Key,
+        ArrowType::LargeBinary => By::Json,
+        ArrowType::BinaryView => By::Never,
+        ArrowType::List(item) if !matches!(by(item.data_type()), By::Themselves) => By::Nothing,
+        ArrowType::Struct(fields) if !fields.iter().all(|f| matches!(by(f.data_type()), By::Themselves)) => By::Nothing,
+        _ => By::Themselves,
+    }
+}
+
+pub(crate) fn not_compared() -> DataFusionError {
+    tunnel(EngineError::unsupported(
+        "comparisons of arrays and rows of real, double precision or interval are not supported",
+    ))
+}
+
+/// Of type json.
+pub(crate) fn no_equality() -> DataFusionError {
+    tunnel(EngineError::new("42883", "could not identify an equality operator for type json"))
+}
+
+/// Replaces an expression of this type by the one that it is compared by. Answers whether the two differ.
+pub(crate) fn wrap_of(expr: &mut Expr, of: &ArrowType) -> Result<bool> {
+    let wrapping: fn(Expr) -> Expr = match by(of) {
+        By::Themselves => return Ok(false),
+        By::Canonical => canonical,
+        By::Key => interval::key,
+        By::Json => json::key,
+        By::Nothing => return Err(not_compared()),
+        By::Never => return Err(no_equality()),
+    };
+    let inner = match expr {
+        Expr::Alias(Alias { expr, .. }) => expr.as_mut(),
+        other => other,
+    };
+    *inner = wrapping(std::mem::take(inner));
+    Ok(true)
+}
+
+/// The array that the values of an array are compared by.
+pub(crate) fn compared_by(array: &ArrayRef) -> Result<ArrayRef> {
+    match by(array.data_type()) {
+        By::Themselves => Ok(array.clone()),
+        By::Canonical => Ok(canonical_array(array)),
+        By::Key => interval::keys(array),
+        By::Json => json::keys(array),
+        By::Nothing => Err(not_compared()),
+        By::Never => Err(no_equality()),
+    }
+}
+
+static CANONICAL: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| Arc::new(ScalarUDF::from(Canonical { signature: Signature::any(1, Volatility::Immutable) })));
+
+/// A float that compares as PostgreSQL's do.
+pub(crate) fn canonical(expr: Expr) -> Expr {
+    Expr::ScalarFunction(ScalarFunction::new_udf(CANONICAL.clone(), vec![expr]))
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Canonical {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Canonical {
+    fn name(&self) -> &str {
+        "canonical"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[ArrowType]) -> Result<ArrowType> {
+        Ok(types[0].clone())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        Ok(match &args.args[0] {
+            ColumnarValue::Scalar(ScalarValue::Float64(v)) => {
+                ColumnarValue::Scalar(ScalarValue::Float64(v.map(double)))
+            }
+            ColumnarValue::Scalar(ScalarValue::Float32(v)) => {
+                ColumnarValue::Scalar(ScalarValue::Float32(v.map(single)))
+            }
+            ColumnarValue::Scalar(other) => ColumnarValue::Scalar(other.clone()),
+            ColumnarValue::Array(array) => ColumnarValue::Array(canonical_array(array)),
+        })
+    }
+}
+
+fn canonical_array(array: &ArrayRef) -> ArrayRef {
+    match array.data_type() {
+        ArrowType::Float64 => {
+            let array: PrimitiveArray<Float64Type> = arity::unary(array.as_primitive::<Float64Type>(), double);
+            Arc::new(array)
+        }
+        ArrowType::Float32 => {
+            let array: PrimitiveArray<Float32Type> = arity::unary(array.as_primitive::<Float32Type>(), single);
+            Arc::new(array)
+        }
+        _ => array.clone(),
+    }
+}
+
+/// Adding 0 leaves everything but -0 as it is.
+fn double(v: f64) -> f64 {
+    if v.is_nan() { f64::NAN } else { v + 0.0 }
+}
+
+fn single(v: f32) -> f32 {
+    if v.is_nan() { f32::NAN } else { v + 0.0 }
+}

@@ -1,0 +1,364 @@
+//! JSON: operators, functions of values of any type, aggregates, and functions that answer rows.
+//!
+//! 1. An operator is the function that PostgreSQL's operator stands for, chosen by the types of both sides (42883).
+//! 2. A row that is made JSON has names: a table's row those of its columns, a row that is written out `f1`, `f2`.
+//! 3. A function of rows beside what it takes is not a join: each row of the left side is repeated for each row of the
+//!    function, and of a LEFT join at least once.
+use super::from::{Relation, Source, columns, renamed};
+use super::query::Around;
+use super::scope::{Clause, Scope};
+use super::types::no_operator;
+use super::unnest::spread;
+use super::{Binder, Placed, Result, bounds, unsupported, wrong};
+use crate::functions::arrays::to_array;
+use crate::functions::builtin::as_text;
+use crate::functions::builtin::json::PATHS;
+use crate::functions::convert::is_open;
+use crate::functions::json::make::{self, Made};
+use crate::functions::json::spread::{self as spreads, Spread};
+use crate::values::field_of;
+use datafusion::arrow::datatypes::DataType as ArrowType;
+use datafusion::common::{Column, DFSchema};
+use datafusion::logical_expr::expr::{Placeholder, Unnest};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlanBuilder};
+use std::sync::Arc;
+use terrace_engine::{DataType, EngineError};
+use terrace_grammar::statement::{self as tree, Alias, At, Call, ExprKind, FromItem, JoinKind, JoinOn, Literal};
+
+/// Whether a type is jsonb; `None`: it is not json either.
+fn is_jsonb(of: &ArrowType) -> Option<bool> {
+    match of {
+        ArrowType::BinaryView => Some(false),
+        ArrowType::LargeBinary => Some(true),
+        _ => None,
+    }
+}
+
+/// Whether an aggregate makes a jsonb of what it gathers; `None`: it is another one.
+pub(super) fn gathers(name: &str) -> Option<bool> {
+    match name {
+        "json_agg" | "json_object_agg" => Some(false),
+        "jsonb_agg" | "jsonb_object_agg" => Some(true),
+        _ => None,
+    }
+}
+
+impl Binder<'_> {
+    /// Invariant 1; `None`: it is no operator of JSON.
+    pub(super) fn json_operator(
+        &self,
+        symbol: &str,
+        left: &Expr,
+        right: &Expr,
+        schema: &DFSchema,
+    ) -> Result<Option<Expr>> {
+        let (lt, rt) = (left.get_type(schema)?, right.get_type(schema)?);
+        let both = [left.clone(), right.clone()];
+        let none = || no_operator(symbol, &both, schema).map(Some);
+        let jsonb = match (symbol, is_jsonb(&lt), is_jsonb(&rt)) {
+            ("||", of, other) => {
+                let takes = |of: Option<bool>, expr: &Expr| of == Some(true) || is_open(expr);
+                let concats = (of.is_some() || other.is_some()) && takes(of, left) && takes(other, right);
+                return match concats {
+                    true => self.function_of("jsonb_concat", both.into(), schema).map(Some),
+                    false => Ok(None),
+                };
+            }
+            ("@>" | "<@", None, Some(true)) if is_open(left) => true,
+            ("->" | "->>" | "#>" | "#>>" | "#-" | "@>" | "<@" | "?" | "?|" | "?&", None, _) => {
+                // Of arrays, and of what has no type, Terrace has not.
+                let known = !is_open(left) && !matches!(lt, ArrowType::List(_) | ArrowType::Null);
+                return if known { none() } else { Ok(None) };
+            }
+            ("->" | "->>" | "#>" | "#>>", Some(jsonb), _) => jsonb,
+            ("#-" | "@>" | "<@" | "?" | "?|" | "?&" | "-", Some(jsonb), _) => match jsonb {
+                true => true,
+                false => return none(),
+            },
+            _ => return Ok(None),
+        };
+        let text = is_open(right) || rt == ArrowType::Utf8;
+        let whole = matches!(rt, ArrowType::Int16 | ArrowType::Int32);
+        let list = matches!(&rt, ArrowType::List(item) if item.data_type() == &ArrowType::Utf8);
+        // A parameter that is an array comes as its text.
+        let array = list || is_open(right) || (matches!(right, Expr::Placeholder(_)) && rt == ArrowType::Utf8);
+        let kind = if jsonb { "jsonb" } else { "json" };
+        let suffix = if symbol.ends_with(">>") { "_text" } else { "" };
+        let name = match symbol {
+            "->" | "->>" if text => format!("{kind}_object_field{suffix}"),
+            "->" | "->>" if whole => format!("{kind}_array_element{suffix}"),
+            "#>" | "#>>" if array => PATHS[usize::from(symbol == "#>>")][usize::from(jsonb)].to_owned(),
+            "#-" if array => "jsonb_delete_path".to_owned(),
+            "?|" if array => "jsonb_exists_any".to_owned(),
+            "?&" if array => "jsonb_exists_all".to_owned(),
+            "-" if list => "jsonb_delete_array".to_owned(),
+            "-" if text => "jsonb_delete".to_owned(),
+            "-" if whole => "jsonb_delete_idx".to_owned(),
+            "?" if text => "jsonb_exists".to_owned(),
+            "@>" if is_open(right) || is_jsonb(&rt) == Some(true) => "jsonb_contains".to_owned(),
+            "<@" if is_open(right) || is_jsonb(&rt) == Some(true) => "jsonb_contained".to_owned(),
+            _ => return none(),
+        };
+        let [left, right] = both;
+        let right = if list || matches!(symbol, "#>" | "#>>" | "#-" | "?|" | "?&") { path(right) } else { right };
+        self.function_of(&name, vec![left, right], schema).map(Some)
+    }
+
+    /// A call of a function of JSON that is no plain function; `None`: it is another one.
+    pub(super) fn json_call(&self, name: &str, call: &Call, at: At, scope: &Scope<'_>) -> Result<Option<Expr>> {
+        if let Some(spread) = spreads::function(name) {
+            return self.spread_of_list(spread, call, at, scope).map(Some);
+        }
+        let jsonb = name.contains("jsonb");
+        let made = match name {
+            "to_json" | "to_jsonb" | "row_to_json" | "array_to_json" => Made::Value,
+            "json_build_array" | "jsonb_build_array" => Made::Array,
+            "json_build_object" | "jsonb_build_object" => Made::Object,
+            "jsonb_set" | "jsonb_insert" | "jsonb_exists_any" | "jsonb_exists_all" | "jsonb_delete_path" => {
+                let mut args =
+                    call.args.iter().map(|arg| self.expr(&arg.value, scope)).collect::<Result<Vec<Expr>>>()?;
+                if let Some(second) = args.get_mut(1)
+                    && matches!(second.get_type(&scope.schema)?, ArrowType::List(_))
+                {
+                    *second = path(std::mem::take(second));
+                }
+                return self.function_of(name, args, &scope.schema).at(at).map(Some);
+            }
+            _ => return Ok(None),
+        };
+        let is_plain = !(call.star || call.distinct) && call.order.is_empty() && call.within.is_empty();
+        if !is_plain || call.filter.is_some() || call.over.is_some() {
+            return unsupported("this clause of a function");
+        }
+        let args = call.args.iter().map(|arg| self.json_value(&arg.value, scope)).collect::<Result<Vec<Expr>>>()?;
+        match (&made, args.as_slice()) {
+            (Made::Value, [arg]) => {
+                check_known(arg, at)?;
+                let fits = match arg.get_type(&scope.schema)? {
+                    ArrowType::List(_) => name != "row_to_json",
+                    ArrowType::Struct(_) => name != "array_to_json",
+                    _ => name.starts_with("to_json"),
+                };
+                if !fits {
+                    return self.unknown(name, call, at, scope);
+                }
+            }
+            (Made::Value, [_, _]) if !name.starts_with("to_json") => return unsupported("line feeds in JSON"),
+            (Made::Value, _) => return self.unknown(name, call, at, scope),
+            (Made::Object, args) if args.len() % 2 == 1 => {
+                let error = EngineError::new("22023", "argument list must have even number of elements");
+                let hint = format!("The arguments of {name}() must consist of alternating keys and values.");
+                return Err(error.with_hint(hint).into());
+            }
+            _ => {}
+        }
+        self.made(make::call(made, jsonb, name, args), &scope.schema).at(at).map(Some)
+    }
+
+    /// JSON of what an aggregate, or a window, has gathered.
+    pub(super) fn gathered(&self, name: &str, jsonb: bool, gathered: Expr, scope: &Scope<'_>) -> Result<Expr> {
+        let made = if name.contains("object") { Made::GatheredObject } else { Made::Gathered };
+        self.made(make::call(made, jsonb, name, vec![gathered]), &scope.schema)
+    }
+
+    /// What an aggregate gathers.
+    pub(super) fn to_gather(&self, name: &str, call: &Call, at: At, scope: &Scope<'_>) -> Result<Vec<Expr>> {
+        let args = call.args.iter().map(|arg| self.json_value(&arg.value, scope)).collect::<Result<Vec<Expr>>>()?;
+        match args.as_slice() {
+            [arg] if !name.contains("object") => {
+                check_known(arg, at)?;
+                Ok(args)
+            }
+            [_, _] if name.contains("object") && !call.distinct => {
+                let names = ["key", "value"].map(str::to_owned).into();
+                Ok(vec![self.made(make::call(Made::Row(names), false, "", args), &scope.schema)?])
+            }
+            [_, _] if name.contains("object") => unsupported("DISTINCT of names and values"),
+            _ => self.unknown(name, call, at, scope),
+        }
+    }
+
+    /// A value that is made JSON (invariant 2).
+    fn json_value(&self, arg: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
+        if let Some(row) = self.whole_row(arg, scope)? {
+            return Ok(row);
+        }
+        let bound = self.expr(arg, scope)?;
+        match bound {
+            Expr::ScalarFunction(row) if row.func.name() == "struct" => {
+                let names = (1..=row.args.len()).map(|number| format!("f{number}")).collect();
+                self.made(make::call(Made::Row(names), false, "", row.args), &scope.schema)
+            }
+            Expr::Placeholder(Placeholder { id, field: None }) => {
+                let field = Some(Arc::new(field_of("", DataType::Text, true)));
+                Ok(Expr::Placeholder(Placeholder { id, field }))
+            }
+            other => Ok(other),
+        }
+    }
+
+    /// The row of a table, or of what else has a name in FROM, as `t` and `t.*` mean it.
+    fn whole_row(&self, arg: &tree::Expr, scope: &Scope<'_>) -> Result<Option<Expr>> {
+        let table = match &arg.kind {
+            ExprKind::Column(name) if name.qualifier().is_empty() && scope.own(name)?.is_none() => &name.last().name,
+            ExprKind::Star(Some(table)) if table.qualifier().is_empty() => &table.last().name,
+            _ => return Ok(None),
+        };
+        let Some(relation) = scope.source.relations.iter().find(|relation| relation.name == *table) else {
+            return Ok(None);
+        };
+        if relation.value && matches!(arg.kind, ExprKind::Column(_)) {
+            return Ok(None);
+        }
+        if relation.padded {
+            return unsupported("a row of a table in an outer join");
+        }
+        let (names, columns): (Vec<String>, Vec<Expr>) = relation.columns.iter().cloned().unzip();
+        columns.iter().for_each(|column| scope.note(column, arg.at));
+        self.made(make::call(Made::Row(names), false, "", columns), &scope.schema).map(Some)
+    }
+
+    /// The argument of a function that answers rows.
+    fn spread_arg(&self, spread: &Spread, call: &Call, at: At, scope: &Scope<'_>) -> Result<Expr> {
+        let [arg] = call.args.as_slice() else { return self.unknown(spread.name, call, at, scope) };
+        let bound = self.expr(&arg.value, scope)?;
+        if is_open(&bound) {
+            return self.cast_to(bound, spread.takes(), &scope.schema).at_value_of(&[&arg.value]);
+        }
+        match is_jsonb(&bound.get_type(&scope.schema)?) == Some(spread.jsonb) {
+            true => Ok(bound),
+            false => self.unknown(spread.name, call, at, scope),
+        }
+    }
+
+    /// In the list of SELECT.
+    fn spread_of_list(&self, spread: &'static Spread, call: &Call, at: At, scope: &Scope<'_>) -> Result<Expr> {
+        let clause = scope.clause.get();
+        if !matches!(clause, Clause::Items | Clause::Order) {
+            let message = format!("set-returning functions are not allowed in {}", clause.name());
+            return wrong(at, "0A000", message);
+        }
+        let arg = self.spread_arg(spread, call, at, scope)?;
+        match <[_; 1]>::try_from(spread.columns(&arg, false)) {
+            Ok([(_, items)]) => Ok(Expr::Unnest(Unnest::new(items))),
+            Err(_) => unsupported("a function of several columns outside of FROM"),
+        }
+    }
+
+    /// In FROM, of what stands nowhere there.
+    pub(super) fn spread_in_from(
+        &self,
+        spread: &'static Spread,
+        call: &Call,
+        alias: Option<&Alias>,
+        scope: &Scope<'_>,
+        at: At,
+    ) -> Result<Source> {
+        let arg = self.spread_arg(spread, call, at, scope)?;
+        if arg.contains_outer() {
+            return unsupported("a function of what stands before it in FROM");
+        }
+        let nothing = Source::nothing()?;
+        self.spread_over(nothing, spread.columns(&arg, false), spread.name, alias)
+    }
+
+    /// Invariant 3; `None`: the item is joined as any other.
+    pub(super) fn spread_beside(
+        &self,
+        item: &FromItem,
+        left: &Source,
+        kind: JoinKind,
+        on: &JoinOn,
+        around: Around<'_>,
+    ) -> Result<Option<Source>> {
+        let FromItem::Functions { functions, ordinality: false, rows_from: false, alias, .. } = item else {
+            return Ok(None);
+        };
+        let [tree::TableFunction { call: tree::Expr { kind: ExprKind::Call(call), at, .. }, columns }] =
+            functions.as_slice()
+        else {
+            return Ok(None);
+        };
+        let Some(spread) = spreads::function(&call.name.last().name).filter(|_| columns.is_empty()) else {
+            return Ok(None);
+        };
+        let scope = Scope::new(left, around.scope, around.ctes);
+        scope.clause.set(Clause::Function);
+        let arg = self.spread_arg(spread, call, *at, &scope)?;
+        if !arg.any_column_refs() {
+            return Ok(None);
+        }
+        let always = match on {
+            JoinOn::Nothing => true,
+            JoinOn::On(condition) => matches!(condition.kind, ExprKind::Literal(Literal::Bool(true))),
+            _ => false,
+        };
+        if !always || !matches!(kind, JoinKind::Cross | JoinKind::Inner | JoinKind::Left) {
+            return unsupported("a function of what stands before it in FROM, joined on a condition");
+        }
+        bounds::joins(left.relations.len() + 1)?;
+        let padded = kind == JoinKind::Left;
+        let lists = spread.columns(&arg, padded);
+        let mut made = self.spread_over(left.clone(), lists, spread.name, alias.as_ref())?;
+        let [relation] = made.relations.as_mut_slice() else { unreachable!("one relation was made") };
+        relation.padded = padded;
+        if left.relations.iter().any(|known| known.name == relation.name) {
+            let message = format!("table name \"{}\" specified more than once", relation.name);
+            return Err(EngineError::new("42712", message).into());
+        }
+        made.relations.splice(0..0, left.relations.iter().cloned());
+        made.visible.splice(0..0, left.visible.iter().cloned());
+        made.empty = left.empty;
+        Ok(Some(made))
+    }
+
+    /// The rows of a source, each as often as the lists have items.
+    fn spread_over(
+        &self,
+        source: Source,
+        lists: Vec<(&'static str, Expr)>,
+        function: &str,
+        alias: Option<&Alias>,
+    ) -> Result<Source> {
+        let shown = alias.map_or(function, |alias| alias.name.name.as_str());
+        let mut all: Vec<Expr> = columns(&source.plan).collect();
+        let (mut names, mut own) = (vec![], vec![]);
+        for (title, list) in lists {
+            let title = if title.is_empty() { shown } else { title };
+            let name = self.column_name(title);
+            all.push(list.alias(&name));
+            let column = Column::new_unqualified(name);
+            own.push((title.to_owned(), Expr::Column(column.clone())));
+            names.push(column);
+        }
+        let plan = spread(LogicalPlanBuilder::from(source.plan).project(all)?, names)?;
+        let value = own.len() == 1;
+        let relation = Relation {
+            name: shown.to_owned(),
+            schema: None,
+            hidden: None,
+            columns: own,
+            key: vec![],
+            never_null: None,
+            padded: false,
+            value,
+        };
+        renamed(Source::of(plan, relation), alias)
+    }
+}
+
+/// A path as the functions take it: the text of an array.
+fn path(expr: Expr) -> Expr {
+    match expr {
+        Expr::Literal(..) => expr,
+        Expr::Placeholder(_) => as_text(to_array(expr, DataType::Text)),
+        other => as_text(other),
+    }
+}
+
+fn check_known(arg: &Expr, at: At) -> Result<()> {
+    match is_open(arg) {
+        true => wrong(at, "42804", "could not determine polymorphic type because input has type unknown"),
+        false => Ok(()),
+    }
+}

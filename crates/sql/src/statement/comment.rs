@@ -1,0 +1,66 @@
+//! COMMENT ON TABLE, COLUMN, INDEX, SEQUENCE and VIEW.
+use crate::error::{undefined_column, undefined_table, unsupported};
+use crate::parse::relation;
+use crate::statement::ddl::relation_exists;
+use crate::statement::run::Run;
+use crate::values::is_sequence;
+use terrace_engine::catalog::comments::Commented;
+use terrace_engine::{Catalog, EngineError, Result};
+use terrace_grammar::statement::{Comment, Name, ObjectKind};
+
+impl Run<'_> {
+    pub(crate) async fn comment(&self, comment: &Comment) -> Result<Vec<EngineError>> {
+        self.begin_statement().await;
+        let run = async {
+            let mut slot = self.cell.lock().await;
+            let txn = slot.open();
+            // What it is about stays, from here on.
+            txn.lock_definitions().await?;
+            let of = commented(&txn.catalog(), comment)?;
+            // An empty text is none, as in PostgreSQL.
+            txn.comment(of, comment.text.as_deref().filter(|text| !text.is_empty())).await
+        };
+        self.cancel.run(run).await.map(|()| vec![])
+    }
+}
+
+/// What a comment is of. 42P01, 42703, 42809
+fn commented(catalog: &Catalog, comment: &Comment) -> Result<Commented> {
+    let Some(kind) = comment.kind else { return column(catalog, &comment.name) };
+    let name = relation(&comment.name)?;
+    let table = || catalog.table(&name);
+    let (found, what) = match kind {
+        ObjectKind::Table => (table().filter(|table| !is_sequence(table)).map(|table| table.oid), "a table"),
+        ObjectKind::Sequence => (table().filter(|table| is_sequence(table)).map(|table| table.oid), "a sequence"),
+        ObjectKind::View => (catalog.view(&name).map(|view| view.oid), "a view"),
+        ObjectKind::Index => (catalog.index(&name).map(|index| index.oid), "an index"),
+        ObjectKind::Schema | ObjectKind::Type | ObjectKind::Domain | ObjectKind::Role => {
+            return Err(unsupported("COMMENT on this"));
+        }
+    };
+    match found {
+        Some(oid) => Ok((oid, 0)),
+        None if relation_exists(catalog, &name) => Err(EngineError::new("42809", format!("\"{name}\" is not {what}"))),
+        None => Err(undefined_table(&name)),
+    }
+}
+
+fn column(catalog: &Catalog, name: &Name) -> Result<Commented> {
+    if name.qualifier().is_empty() {
+        return Err(EngineError::new("42601", "column name must be qualified"));
+    }
+    let of = relation(&Name::new(name.qualifier().to_vec()))?;
+    let column = &name.last().name;
+    let found = match (catalog.table(&of), catalog.view(&of)) {
+        (Some(table), _) => table.column(column).map(|at| (table.oid, at)),
+        (None, Some(view)) => view.columns.iter().position(|own| own.name == *column).map(|at| (view.oid, at)),
+        (None, None) if relation_exists(catalog, &of) => {
+            let message = format!("cannot set comment on relation \"{of}\"");
+            let detail = "This operation is not supported for indexes.";
+            return Err(EngineError::new("42809", message).with_detail(detail));
+        }
+        (None, None) => return Err(undefined_table(&of)),
+    };
+    let (oid, at) = found.ok_or_else(|| undefined_column(column, &of))?;
+    Ok((oid, at as u32 + 1))
+}
