@@ -47,8 +47,9 @@ fn a_tiny_crash() {
                 continue;
             }
             assert!(named > 0.9 * held && current > 0.7 * held, "{label}: {named} and {current} of {held}");
+            // Lazy verification repeats all changes before it answers, on frames of the tier.
             let read = ours("pages read of flash until it answered, over frames held");
-            assert!(read < 0.5, "{label}: {read}");
+            assert!(read < if method.name == INSTANT { 0.5 } else { 0.8 }, "{label}: {read}");
         }
     }
     assert_eq!(found.json(), finished(crashed, 1).json());
