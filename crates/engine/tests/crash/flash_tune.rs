@@ -167,7 +167,7 @@ fn what_is_cached_stays() {
     with_tier(config.clone(), || {
         // How much a tier caches depends on what the clients happened to drop: one that caches more than it will be
         // shrunk to.
-        let busy = |(_, db, _): &(World, Database, Model)| stats(db).used > 40;
+        let busy = |(_, db, _): &(World, Database, Model)| stats(db).used > 120;
         let found = (0..20).map(|seed| working(seed, 80)).find(busy);
         let (world, db, model) = found.expect("some seed fills the tier");
         let device = world.devices[FLASH].clone() as DeviceRef;

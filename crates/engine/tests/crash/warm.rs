@@ -160,7 +160,7 @@ fn frames_are_verified_while_pages_change() {
 fn a_tier_that_does_not_change_stays_warm() {
     for seed in 0..2 {
         with_tier(roomy(seed), || {
-            let (world, db, model) = working(seed, 40);
+            let (world, db, model) = working(seed, 120);
             settle(&world, &db).unwrap();
             let state = model.state_now();
             world.sim.run(db.close()).expect("a clean shutdown");

@@ -36,6 +36,13 @@ pub(crate) const BATCH_HEADER: usize = size_of::<BatchHeader>();
 pub(crate) const BLOCK_HEADER: usize = size_of::<BlockHeader>();
 /// Where the CRC's cover begins; it ends with the batch.
 const COVERED: usize = offset_of!(BatchHeader, start);
+
+/// How long the batch is that begins at `at` with these bytes, as its first bytes say; nothing else is checked.
+pub(crate) fn claimed(bytes: &[u8], at: Lsn) -> Option<usize> {
+    let (header, _) = BatchHeader::ref_from_prefix(bytes).ok()?;
+    (header.start.get() == at.0).then(|| header.length.get() as usize)
+}
+
 /// The "page" of blocks that carry an event and change no page.
 pub const EVENT: PageId = PageId { space: SpaceId(0), no: 0 };
 

@@ -13,7 +13,8 @@
 //!    proves that the log went on and was durable. Proofs are: a segment of a later opening; a segment further on than
 //!    one sync covers; a newer page at home; a control file that was written when the log was durable beyond the end; a
 //!    commit behind the end that was (each commit says how far the log was durable); many sectors behind the end that
-//!    cannot be read. Then the log is damaged, or its device has lost a write, and the opening is refused: what is
+//!    cannot be read, or one of the batch that begins there: a power failure may leave half of a batch, but what it
+//!    leaves can be read. Then the log is damaged, or its device has lost a write, and the opening is refused: what is
 //!    missing was acknowledged.
 
 use super::batch::{Batch, EVENT};
@@ -90,7 +91,8 @@ impl Log {
         let acknowledged = durable > end && core.safeguards.has(Safeguard::DurableBefore);
         let durable = durable.max(state.durable);
         let unreadable = core.unreadable_behind(number, end);
-        if !shown && !acknowledged && unreadable.len() < MANY {
+        let cut = core.cut_by_unreadable(number, end).await?;
+        if !shown && !acknowledged && unreadable.len() < MANY && !cut {
             return Ok(());
         }
         let evidence = match (beyond, newest > end) {
@@ -174,6 +176,17 @@ impl Core {
         };
         let is_header = |offset: u64| (offset - self.geometry.slot_at(0)).is_multiple_of(self.geometry.segment_size);
         self.unreadable.lock().iter().copied().filter(|&offset| in_segment(offset) || is_header(offset)).collect()
+    }
+
+    /// Whether sectors of the batch that begins at `end` cannot be read, or its first one cannot.
+    async fn cut_by_unreadable(self: &Arc<Core>, number: u64, end: Lsn) -> Result<bool> {
+        let Some((slot, _)) = self.tail.lock().found.get(&number).copied() else { return Ok(false) };
+        let Some(image) = self.read_segment(slot, number).await? else { return Ok(false) };
+        let (at, from) = (self.geometry.slot_at(slot), end.0.saturating_sub(self.geometry.lsn(number, 0).0).max(FIRST));
+        let length = image.bytes().get(from as usize..).and_then(|bytes| batch::claimed(bytes, end));
+        let sectors = from / SECTOR as u64..(from + length.unwrap_or(1).max(1) as u64).div_ceil(SECTOR as u64);
+        let unreadable = self.unreadable.lock();
+        Ok(sectors.into_iter().any(|sector| unreadable.contains(&(at + sector * SECTOR as u64))))
     }
 
     /// Looks for batches behind `end`, where none begins that checks: in its segment `number`, in the next of the same

@@ -84,5 +84,5 @@ fn the_redo_lsn_moves_on_in_a_long_round() {
         }
         seen
     });
-    assert!(seen.len() > 4, "it moved in steps: {seen:?}");
+    assert!(seen.len() > 3, "it moved in steps: {seen:?}");
 }
