@@ -140,6 +140,20 @@ fn s4_the_logs_stale_end_need_not_be_readable() {
     holds_all(&sim, st, &model);
 }
 
+/// Nothing but the batch itself says that it was durable: no later commit, no page at home, no control file.
+#[test]
+fn a_last_batch_that_cannot_be_read_is_not_taken_for_the_logs_end() {
+    let (sim, images, _) = killed(24, 60);
+    let (st, report) = open(&sim, &from_images(images.clone()).1).expect("opens");
+    drop(st);
+    sim.crash();
+    let (slot, end) = log_end(&sim, &images, report.redo_to);
+    let mut spoilt = images;
+    spoilt[1].spoil(slot + end - 1, 1);
+    let text = refusal(&sim, spoilt);
+    assert!(text.contains("sectors that cannot be read"), "{text}");
+}
+
 #[test]
 fn s4_f9_damage_in_the_middle_of_the_log_is_named() {
     // A page at home that is newer than the damage proves that what followed was durable.
