@@ -1,13 +1,16 @@
 //! Indirect checkpoints and the background writer: dirty pages go home by age, a little in each round, so that restart
 //! never has more than `redo_bound` bytes of log to repeat and no round has everything to do.
 //!
+//! Two LSNs are computed: the *redo LSN*, where a restart begins to repeat the log, and the *retain LSN*, from where on
+//! the log is kept. They differ where the flash tier holds dirty pages that a restart finds there (`flash::floors`).
+//!
 //! Invariants:
-//! 1. A redo LSN is computed in this order: the log's end, then the pool's oldest recLSN, then the home's. A page
-//!    dirtied later has a recLSN at or above that end (log invariant 4); a page that moves from pool to home in between
-//!    is seen in one of them, and one that moves the other way counts at home until the next scan (`begin_scan`;
-//!    flash.rs, invariant 4).
+//! 1. They are computed in this order: the log's end, then the pool's oldest recLSN, then the home's. A page dirtied
+//!    later has a recLSN at or above that end (log invariant 4); a page that moves from pool to home in between is seen
+//!    in one of them, and one that moves the other way counts at home until the next scan (`begin_scan`; flash.rs,
+//!    invariant 4).
 //! 2. The redo LSN is recorded only when the log is durable up to it: otherwise restart could begin in a hole.
-//! 3. The recorded redo LSN never goes back.
+//! 3. The recorded LSNs never go back. The retain LSN is never above the redo LSN.
 //! 4. However much is dirty, a round writes a bounded part of it and then records: what writers wait for, a redo LSN
 //!    that moves on, never waits for all that is dirty.
 
@@ -46,16 +49,19 @@ impl Inner {
         self.home.begin_scan();
         let end = self.log.end();
         let pool = self.pool.min_rec_lsn();
-        let home = self.home.oldest_rec_lsn();
-        let redo = pool.into_iter().chain(home).fold(end, Lsn::min);
+        let redo = pool.into_iter().chain(self.home.oldest_redo()).fold(end, Lsn::min);
+        // The flash tier may be gone at a restart.
+        let retain = self.home.oldest_rec_lsn().into_iter().fold(redo, Lsn::min);
         let mut next = control.state;
+        if redo >= next.redo_lsn {
+            self.flash.redo_holds();
+        }
         let floor = self.object_floor();
-        if redo <= next.redo_lsn && floor == next.next_object {
+        if redo <= next.redo_lsn && retain <= next.retain_lsn && floor == next.next_object {
             return Ok(());
         }
         next.redo_lsn = next.redo_lsn.max(redo);
-        // The flash tier may be gone at a restart: its dirty pages count for both.
-        next.retain_lsn = next.redo_lsn;
+        next.retain_lsn = next.retain_lsn.max(retain);
         next.next_object = floor;
         self.log.flush_to(next.redo_lsn).await?;
         next.durable = self.log.durable();
@@ -75,14 +81,23 @@ impl Inner {
     /// Writes home what is dirty now, syncs, records.
     pub(crate) async fn checkpoint(&self) -> Result<()> {
         let _closed = self.config.sharp_checkpoints.then(|| self.flash.close_to_dirty());
-        self.bring_home(self.log.end()).await
+        let end = self.log.end();
+        self.bring_home(end, end).await
     }
 
-    /// Writes home what is dirty with a recLSN < `before`, syncs, records.
-    async fn bring_home(&self, before: Lsn) -> Result<()> {
+    /// Writes what memory holds with a recLSN < `before`, brings home what the tier holds with one < `kept`, syncs,
+    /// records.
+    async fn bring_home(&self, before: Lsn, mut kept: Lsn) -> Result<()> {
         self.redo_ended().await?;
         self.write_until(before, usize::MAX, Reason::Checkpoint).await?;
-        self.home.destage(before).await?;
+        if kept < before {
+            self.flash.harden().await;
+            // It cannot be listed: the device refuses, or has used up its budget.
+            if self.flash.oldest_unhard().is_some_and(|unhard| unhard < before) {
+                kept = before;
+            }
+        }
+        self.home.destage(kept).await?;
         self.home.sync().await?;
         self.record_redo().await
     }
@@ -139,16 +154,20 @@ impl Inner {
         let wanted = self.pace(debt);
         let written = self.write_until(end, wanted.min(ROUND_GROUPS * self.config.write_group), Reason::Age).await?;
         let recorded = self.log.redo_lsn();
-        let below = self.flash.oldest_dirty();
+        let two = self.flash.has_two_floors();
+        let below = if two { self.flash.oldest_unhard() } else { self.flash.oldest_dirty() };
         let waiting = (self.on_demand.left() > 0).then_some(recorded);
         let oldest = self.pool.min_rec_lsn().into_iter().chain(below).chain(waiting).fold(end, Lsn::min);
         let advance = oldest.0.saturating_sub(recorded.0);
         let now = self.env.now();
         let due = now.0 - last.0 >= self.config.checkpoint_interval.as_nanos() as u64;
         // The redo LSN cannot move while pages wait for redo.
-        let pressed =
-            (starved || end.0.saturating_sub(recorded.0) > self.config.redo_bound / 4 * 3) && waiting.is_none();
+        let far = end.0.saturating_sub(recorded.0) > self.config.redo_bound / 4 * 3;
+        let pressed = (starved || far || self.is_retention_short()) && waiting.is_none();
         if due || pressed || advance > self.config.redo_bound / 16 || self.object_ids_short() {
+            if far {
+                self.flash.harden().await;
+            }
             self.disk.settle().await?;
             self.record_redo().await?;
             *last = now;
@@ -160,17 +179,31 @@ impl Inner {
         Ok(written > 0 && written < wanted)
     }
 
+    /// The log is kept back to where it nears its bound.
+    fn is_retention_short(&self) -> bool {
+        let kept = self.log.end().0.saturating_sub(self.log.retain_lsn().0);
+        kept > self.log.retain_bound() / 4 * 3
+    }
+
     /// Somebody waits, and a round was not enough: all that is dirty now goes home, the oldest first and in steps, each
-    /// of which moves the redo LSN on. Ends when nobody waits any more; answers whether there was no more to do.
+    /// of which moves the redo LSN on, or the retain LSN where the log is short of room. Ends when nobody waits any
+    /// more; answers whether there was no more to do.
     async fn relieve(&self) -> Result<bool> {
         let end = self.log.end();
-        let mut before = Lsn(0);
+        let (mut before, mut kept) = (Lsn(0), Lsn(0));
         loop {
             // From where the last step ended, too: a page that is busy may hold the redo LSN.
             let from = self.log.redo_lsn().max(before);
+            let last = before == end;
             before = end.min(Lsn(from.0.saturating_add(self.config.redo_bound / RELIEF_STEPS)));
-            self.bring_home(before).await?;
-            if before == end {
+            if !self.flash.has_two_floors() {
+                kept = before;
+            } else if last || self.is_retention_short() {
+                let from = self.log.retain_lsn().max(kept);
+                kept = end.min(Lsn(from.0.saturating_add(self.log.retain_bound() / RELIEF_STEPS)));
+            }
+            self.bring_home(before, kept).await?;
+            if before == end && kept == end {
                 return Ok(true);
             }
             if !self.log.starved() {

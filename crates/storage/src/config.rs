@@ -207,6 +207,12 @@ pub enum Safeguard {
     Noting,
     /// The redo LSN waits for pages that are redone on demand (recovery/on_demand.rs, invariant 2).
     Waiting,
+    /// A page that lacks changes from before where redo began is no base (recovery/on_demand.rs, invariant 6).
+    Lacking,
+    /// Dirty frames of the tier hold the retain LSN (flash/floors.rs, invariant 1).
+    DirtyFrames,
+    /// The inventory holds for less while pages lack changes (flash/floors.rs, invariant 5).
+    ListedAbove,
     /// R7.
     KeyStripes,
     /// R8.

@@ -8,9 +8,10 @@
 //! believing it: what it says was durable before it was written, and no log is used again before the next state is
 //! durable, in the slot of the one before.
 //!
-//! What a slot holds is declared as [`Slot`].
+//! What a slot holds is declared as [`Slot`], with [`Hint`] behind it. Programs that do not know the hint begin restart
+//! at the slot's redo LSN, which is the retain LSN then: that is right, and takes longer (`flash::floors`).
 
-use crate::bytes::{I64, U32, U64, U128, front, front_mut, layout};
+use crate::bytes::{I64, IntoBytes, U32, U64, U128, front, front_mut, layout};
 use crate::error::{Result, StorageError};
 use crate::head::{self, Head, Verdict};
 use crate::types::Lsn;
@@ -33,6 +34,7 @@ layout! {
         /// `COMPLETE`, `CLEAN`.
         52 flags: U32,
         56 segment_size: U64,
+        /// Where any restart may begin.
         64 redo_lsn: U64,
         72 retain_lsn: U64,
         80 next_object: U32,
@@ -44,6 +46,16 @@ layout! {
     }
 }
 
+layout! {
+    /// Where restart begins if the flash tier is there; zeros: at the slot's redo LSN.
+    struct Hint: 16 {
+        0 redo_lsn: U64,
+        /// CRC-32C of the redo LSN, started from the slot's: a hint of another state does not count.
+        8 crc: U32,
+        12 zero: U32,
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Control {
     pub database: u128,
@@ -51,7 +63,7 @@ pub struct Control {
     pub epoch: u64,
     pub page_size: u32,
     pub segment_size: u64,
-    /// Where restart begins.
+    /// Where restart begins if the flash tier is there. Without it: at `retain_lsn`.
     pub redo_lsn: Lsn,
     /// Back to where the log is kept.
     pub retain_lsn: Lsn,
@@ -156,7 +168,7 @@ fn encode(sequence: u64, state: &Control) -> IoBuf {
         page_size: state.page_size.into(),
         flags: flags.into(),
         segment_size: state.segment_size.into(),
-        redo_lsn: state.redo_lsn.0.into(),
+        redo_lsn: state.retain_lsn.0.into(),
         retain_lsn: state.retain_lsn.0.into(),
         next_object: state.next_object.into(),
         zero: U32::ZERO,
@@ -165,7 +177,17 @@ fn encode(sequence: u64, state: &Control) -> IoBuf {
         durable: state.durable.0.into(),
     };
     head::seal(&mut out, MAGIC, COVERED);
+    if state.redo_lsn > state.retain_lsn {
+        let redo_lsn = U64::from(state.redo_lsn.0);
+        let hint = Hint { redo_lsn, crc: hint_crc(&out, redo_lsn).into(), zero: U32::ZERO };
+        out[COVERED..][..size_of::<Hint>()].copy_from_slice(hint.as_bytes());
+    }
     out
+}
+
+fn hint_crc(sector: &[u8], redo_lsn: U64) -> u32 {
+    let slot: &Slot = front(sector);
+    crc32c::crc32c_append(slot.head.crc.get(), redo_lsn.as_bytes())
 }
 
 /// The state in a slot; `None` where there is none that checks; an unknown version is an error.
@@ -176,13 +198,15 @@ fn decode(sector: &[u8]) -> Result<Option<(u64, Control)>, u32> {
         Verdict::Other | Verdict::Damaged => return Ok(None),
     }
     let slot: &Slot = front(sector);
+    let hint: &Hint = front(&sector[COVERED..]);
+    let hinted = if hint.crc == hint_crc(sector, hint.redo_lsn) { hint.redo_lsn.get() } else { 0 };
     let flags = slot.flags.get();
     let state = Control {
         database: slot.database.get(),
         epoch: slot.epoch.get(),
         page_size: slot.page_size.get(),
         segment_size: slot.segment_size.get(),
-        redo_lsn: Lsn(slot.redo_lsn.get()),
+        redo_lsn: Lsn(slot.redo_lsn.get().max(hinted)),
         retain_lsn: Lsn(slot.retain_lsn.get()),
         complete: flags & COMPLETE != 0,
         clean: flags & CLEAN != 0,

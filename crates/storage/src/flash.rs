@@ -4,14 +4,15 @@
 //! Source: J. Do, *The Role of Flash Memory in Database Management Systems*, chapter 3 and section 4.2.2. The decisions
 //! are `terrace_policy::flash`'s; the parts are [`record`] (frames' states), [`layout`] (the device), [`partition`]
 //! (what a latch covers), [`read`], [`write`], [`clean`] (the lazy cleaner), [`replay`] (dirty pages whose frame is
-//! lost), [`trouble`] (a device that fails), [`tune`] (on, off, larger, smaller, other policies, while pages flow),
-//! [`stats`].
+//! lost), [`floors`] (what a restart need not repeat), [`trouble`] (a device that fails), [`tune`] (on, off, larger,
+//! smaller, other policies, while pages flow), [`stats`].
 //!
 //! Invariants:
 //! 1. *No stale page.* A frame that is not void holds the newest version of its page, unless the page is dirty in
 //!    memory; then nobody reads the frame. `dirtied` makes the frame void, under the page's latch and before the change
-//!    has an LSN. A copy that was taken earlier may still enter the tier after that. Its frame becomes void when the
-//!    page is next written, before the page can leave memory.
+//!    has an LSN; a dirty frame may stay, as the page's last version outside of memory (`floors`, invariant 3). A copy
+//!    that was taken earlier may still enter the tier after that. Each such frame becomes void when the page is next
+//!    written, before the page can leave memory.
 //! 2. *Order at home.* Before a page is handed to the disk home, its frame is checked under the partition's latch: the
 //!    frame is not void (cleaner), or it becomes void (pool). The disk home writes versions in the order in which it
 //!    gets them, so the cleaner never overwrites a newer version.
@@ -23,12 +24,14 @@
 //!    the present scan may have looked at the pool before. Checkpoints scan: `begin_scan`, log end, pool, tier, disk
 //!    home.
 //! 5. Every store has a tier. If it is off, it has no frames, and each call reads only one number.
-//! 6. The tier may vanish at any time, today at every restart: the log is kept back to its oldest recLSN, so that a
-//!    lost dirty page is made again from the disk's version and the log (replay.rs), while the server runs. Where that
-//!    fails for good, storage stops: a restart recovers, with all of the log.
+//! 6. The tier may vanish at any time: the log is kept back to its oldest recLSN (the retain LSN), so that a lost dirty
+//!    page is made again from the disk's version and the log: while the server runs (replay.rs), or by an opening,
+//!    which believes nothing of the tier that the log does not confirm (attach.rs). Where that fails for good, storage
+//!    stops: a restart recovers, with all of the log.
 
 mod attach;
 mod clean;
+mod floors;
 mod inventory;
 mod layout;
 #[cfg(all(test, feature = "shuttle"))]
@@ -47,6 +50,7 @@ mod tune;
 mod write;
 
 pub use attach::Restored;
+pub(crate) use attach::{Lack, Lacking, Start};
 pub(crate) use partition::Noted;
 pub use stats::{FlashCounter, FlashState, FlashStats};
 
@@ -61,6 +65,7 @@ use crate::recovery::Remaker;
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, RwLock};
 use crate::types::*;
+use floors::Unhard;
 use inventory::Keeping;
 use partition::{Partition, Totals};
 use replay::Stuck;
@@ -148,6 +153,10 @@ pub(crate) struct FlashHome {
     /// While frames are found: pages of which redo has passed over changes that no frame has.
     missed: Mutex<Vec<PageId>>,
     keeping: tokio::sync::Mutex<Keeping>,
+    /// What has been written, and would not be found after a crash.
+    unhard: Mutex<Unhard>,
+    /// Until the recorded redo LSN holds for memory again, after an opening: what the inventory holds for.
+    listed_for: Mutex<Option<Lsn>>,
     /// Bytes of inventory that may be written.
     list_credit: AtomicU64,
     /// How long the keeper rests; how often it syncs, so that a power failure costs no more; bytes of log that are
@@ -155,6 +164,8 @@ pub(crate) struct FlashHome {
     round: Duration,
     sync_every: Duration,
     retention: u64,
+    /// Bytes of log behind the oldest dirty frame: with one floor, and with two.
+    bounds: (u64, u64),
     running: RwLock<Running>,
     /// How many of them have frames: the first ones. Changed only while there are no frames.
     partitions: Box<[Mutex<Partition>]>,
@@ -202,14 +213,8 @@ impl FlashHome {
     /// A tier that is off.
     pub(crate) fn new(env: Env, disk: Arc<DiskHome>, config: &StorageConfig, log: Log) -> FlashHome {
         let flash = &config.flash;
-        let gate = Gate {
-            write: flash.write,
-            frames: 0,
-            fill_threshold: flash.fill_threshold,
-            throttle: flash.throttle_queue_depth,
-            dirty_fraction: flash.dirty_fraction,
-            redo_bound: config.redo_bound.min(config.log_retention),
-        };
+        let bounds = (config.redo_bound.min(config.log_retention), log.retain_bound());
+        let gate = tune::gate(flash, 0, bounds);
         let totals = Arc::new(Totals::default());
         let opened = env.now();
         FlashHome {
@@ -229,10 +234,13 @@ impl FlashHome {
             restored: Mutex::default(),
             missed: Mutex::default(),
             keeping: tokio::sync::Mutex::default(),
+            unhard: Mutex::default(),
+            listed_for: Mutex::default(),
             list_credit: AtomicU64::new(0),
             round: config.writer_interval,
             sync_every: config.checkpoint_interval,
             retention: config.log_retention,
+            bounds,
             running: RwLock::new(Running { config: flash.clone(), gate, device: None }),
             partitions: (0..PARTITIONS).map(|_| Mutex::new(Partition::new(totals.clone()))).collect(),
             parts: AtomicU32::new(1),
@@ -380,6 +388,19 @@ impl FlashHome {
         self.totals.dirty.load(Ordering::Acquire) as u64
     }
 
+    /// The page's frame, if there is one, holds an older version from now on: it is void. `Some`: it was dirty, and its
+    /// recLSN is rising.
+    fn supersede(&self, page: PageId) -> Option<Lsn> {
+        let guarded = self.safeguards.has(Safeguard::Voiding);
+        if page.space != DATA || self.totals.used.load(Ordering::Acquire) == 0 || !guarded {
+            return None;
+        }
+        let keep = self.gate().write.flow().keeps;
+        let voided = self.part(page).lock().invalidate(page, keep)?;
+        self.counters.invalidated.fetch_add(1, Ordering::Relaxed);
+        voided
+    }
+
     /// The smallest recLSN of dirty frames.
     pub(crate) fn oldest_dirty(&self) -> Option<Lsn> {
         if self.totals.dirty.load(Ordering::Acquire) == 0 {
@@ -407,14 +428,13 @@ impl Home for FlashHome {
 
     fn dirtied(&self, page: PageId) -> Option<Lsn> {
         // Earlier writes of frames passed a lock that the maker of this change has held since (pool table, latch).
-        let guarded = self.safeguards.has(Safeguard::Voiding);
-        if page.space != DATA || self.totals.used.load(Ordering::Acquire) == 0 || !guarded {
-            return None;
+        let stays = self.totals.dirty.load(Ordering::Acquire) > 0
+            && self.has_two_floors()
+            && self.part(page).lock().is_dirty(page);
+        if stays {
+            return None; // Its changes from now on are memory's own (`floors`, invariant 3).
         }
-        let keep = self.gate().write.flow().keeps;
-        let voided = self.part(page).lock().invalidate(page, keep)?;
-        self.counters.invalidated.fetch_add(1, Ordering::Relaxed);
-        voided
+        self.supersede(page)
     }
 
     fn take_over(&self, page: PageId) -> Option<Lsn> {
@@ -460,9 +480,17 @@ impl Home for FlashHome {
 
     fn oldest_rec_lsn(&self) -> Option<Lsn> {
         let rising = self.safeguards.has(Safeguard::Rising);
+        let dirty = self.safeguards.has(Safeguard::DirtyFrames);
         let oldest = |p: &Partition| if rising { p.oldest_rec() } else { p.oldest_dirty() };
-        let here = self.partitions.iter().filter_map(|p| oldest(&p.lock())).min();
+        let here = self.partitions.iter().filter_map(|p| oldest(&p.lock())).min().filter(|_| dirty);
         here.into_iter().chain(self.disk.oldest_rec_lsn()).min() // In this order: pages move down (invariant 3).
+    }
+
+    fn oldest_redo(&self) -> Option<Lsn> {
+        match self.has_two_floors() {
+            true => self.oldest_unhard().into_iter().chain(self.disk.oldest_redo()).min(),
+            false => self.oldest_rec_lsn(),
+        }
     }
 
     fn destage(&self, before: Lsn) -> HomeFuture<'_, Result<()>> {

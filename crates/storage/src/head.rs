@@ -17,7 +17,7 @@ layout! {
         0 magic: U64,
         8 version: U32,
         /// CRC-32C of the covered bytes, which begin behind this front. Where they end, the header's layout says.
-        12 crc: U32,
+        12 pub(crate) crc: U32,
     }
 }
 

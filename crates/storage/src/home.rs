@@ -47,7 +47,10 @@ pub struct WriteBack {
     pub page: PageId,
     pub bytes: IoBuf,
     pub lsn: Lsn,
+    /// Since when the disk may lack changes of it.
     pub rec_lsn: Lsn,
+    /// Since when every level below memory may; `None`: the flash tier has this version, durably.
+    pub redo: Option<Lsn>,
     pub access: Access,
 }
 
@@ -91,6 +94,11 @@ pub trait Home: Send + Sync {
     /// The smallest recLSN of pages that this home holds but has not made durable in place, and of those that rose into
     /// the pool since `begin_scan`.
     fn oldest_rec_lsn(&self) -> Option<Lsn>;
+    /// The same of changes that no level below memory has durably: a level that keeps its pages through a restart
+    /// counts what is durable there as durable.
+    fn oldest_redo(&self) -> Option<Lsn> {
+        self.oldest_rec_lsn()
+    }
     /// Hands what is held dirty with a recLSN below `before` on to the disk.
     fn destage(&self, _before: Lsn) -> HomeFuture<'_, Result<()>> {
         Box::pin(std::future::ready(Ok(())))

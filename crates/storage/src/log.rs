@@ -68,6 +68,8 @@ pub(crate) struct Core {
     safeguards: Safeguards,
     buffer: usize,
     redo_bound: u64,
+    /// Bytes of log behind the retain LSN at which normal work stops.
+    retain_bound: u64,
     tail: Mutex<Tail>,
     /// LSN of the end of what is appended (`u64::MAX` while recovery reads).
     end: AtomicU64,
@@ -97,6 +99,8 @@ impl Log {
         let wanted =
             config.log_retention.max(config.redo_bound.saturating_mul(2)).saturating_add(8 * config.segment_size);
         let max = wanted.min(device.guarantees().capacity);
+        let room = max.saturating_sub(8 * config.segment_size);
+        let retain_bound = config.log_retention.min(room).max(config.redo_bound);
         let mut slots = Slots::new(geometry, geometry.slots(device.size()), config.log_retention.min(max), max);
         if config.archive.is_some() {
             slots.archived = 0; // Segments stored in an earlier life are offered again.
@@ -110,6 +114,7 @@ impl Log {
                 safeguards: config.safeguards,
                 buffer: config.log_buffer,
                 redo_bound: config.redo_bound,
+                retain_bound,
                 tail: Mutex::new(Tail::unopened(slots)),
                 end: AtomicU64::new(u64::MAX),
                 reserving: reserve::Reservations::default(),
@@ -191,6 +196,16 @@ impl Log {
     /// The recorded redo LSN.
     pub fn redo_lsn(&self) -> Lsn {
         self.core.tail.lock().slots.redo
+    }
+
+    /// The recorded retain LSN.
+    pub fn retain_lsn(&self) -> Lsn {
+        self.core.tail.lock().slots.retain
+    }
+
+    /// Bytes of log that may lie behind the retain LSN.
+    pub(crate) fn retain_bound(&self) -> u64 {
+        self.core.retain_bound
     }
 
     pub(crate) fn env(&self) -> &Env {

@@ -103,7 +103,7 @@ fn apply_ops(page: &mut [u8], id: PageId, ops: &[u8], end: Lsn) -> Result<()> {
 }
 
 /// Rebuilds suspects from the log, back to before the redo LSN, into the pool; the first one's reason where the log
-/// does not reach far enough. `range`: from the redo LSN to the log's end.
+/// does not reach far enough. `range`: from the retain LSN to the log's end.
 pub(crate) async fn rebuild(
     pool: &Arc<Pool>,
     suspects: Suspects,

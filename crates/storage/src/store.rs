@@ -8,7 +8,7 @@ use crate::checkpoint::{self, CheckpointStatus};
 use crate::config::{DeviceSet, FlashConfig, Restart, StorageConfig};
 use crate::control::{Control, ControlFile};
 use crate::error::{Result, StorageError};
-use crate::flash::{FlashHome, FlashStats, Restored};
+use crate::flash::{FlashHome, FlashStats, Lacking, Restored, Start};
 use crate::home::disk::{DiskHome, PAGES_AT, WRITERS};
 use crate::home::{Home, Reason};
 use crate::identity::{Identity, Role};
@@ -46,7 +46,9 @@ pub struct RecoveryReport {
     pub pages_redone: u64,
     /// Pages that the log since the redo LSN names.
     pub pages: u64,
-    /// Of these, pages whose changes are repeated when they are read.
+    /// Pages that may lack changes from before `redo_from`, though the tier was to have them.
+    pub lacking: u64,
+    /// Pages that are compared with the log, and repeated, when they are read.
     pub pages_waiting: u64,
     pub torn_pages_restored: u64,
     /// Pages in use that were damaged, or whose last write was lost, made again from older log.
@@ -193,10 +195,11 @@ impl Store {
         if !state.clean {
             inner.log.harden(state.redo_lsn).await?;
         }
-        if upto == Upto::End {
-            inner.flash.attach(&identity(&state), state.life, self.tier_device(), state.redo_lsn).await;
-        }
         let on_demand = upto == Upto::End && inner.config.flash.restart == Restart::Instant;
+        let start = self.attach_tier(&state, upto, on_demand).await;
+        if state.retain_lsn < state.redo_lsn {
+            inner.flash.begin_above(state.retain_lsn);
+        }
         let tools = Tools {
             env: &inner.env,
             log: &inner.log,
@@ -205,8 +208,9 @@ impl Store {
             progress: &inner.config.progress,
             budget: inner.config.redo_memory,
             on_demand: Some(&*inner.on_demand).filter(|_| on_demand),
+            retain: state.retain_lsn,
         };
-        let redone = recovery::redo(tools, state.redo_lsn, upto, &mut report).await?;
+        let redone = recovery::redo(tools, start, upto, &mut report).await?;
         report.redo_to = redone.end;
         let newest = inner.disk.newest_seen();
         if !report.stopped_short {
@@ -221,7 +225,7 @@ impl Store {
         inner.pool.repair_up_to(redone.end);
         // Before the epoch: where the log is full, that moves the redo LSN past what shows a suspect to be one.
         let end = redone.end;
-        report.pages_rebuilt = self.settle(redone, state.redo_lsn).await?;
+        report.pages_rebuilt = self.settle(redone, state.retain_lsn).await?;
         self.open_epoch(state, end).await?;
         let state = inner.control.lock().await.state;
         self.start_writer(&state).await?;
@@ -232,6 +236,24 @@ impl Store {
         }
         self.spawn("redo", finish_redo(Arc::downgrade(inner)));
         Ok(report)
+    }
+
+    /// What the flash tier holds is found, if that is to be; where redo begins then (`flash::floors`, invariant 2).
+    async fn attach_tier(&self, state: &Control, upto: Upto, on_demand: bool) -> Start {
+        let inner = &self.0;
+        if upto != Upto::End {
+            return Start::at(state.retain_lsn);
+        }
+        let redo = if on_demand { state.redo_lsn } else { state.retain_lsn };
+        let room = inner.config.redo_memory / 4 / Lacking::ENTRY;
+        let floors = (state.retain_lsn, redo);
+        let start = inner.flash.attach(&identity(state), state.life, self.tier_device(), floors, room).await;
+        if start.from < state.redo_lsn {
+            let (from, redo) = (start.from, state.redo_lsn);
+            tracing::info!(%from, %redo, "restart repeats the log from where it is kept: the flash tier is not there, \
+                                          or not to be used");
+        }
+        start
     }
 
     /// The devices, then the control file learn the new epoch; then its log begins.
@@ -260,14 +282,14 @@ impl Store {
     }
 
     /// Deals with the pages that redo could not follow (recovery invariant 2) and opens the tablespaces.
-    async fn settle(&self, redone: Redone, redo: Lsn) -> Result<u64> {
+    async fn settle(&self, redone: Redone, retain: Lsn) -> Result<u64> {
         let inner = &self.0;
         let Redone { end, suspects } = redone;
         // Only extents of the data tablespace are dropped unwritten; its maps and the undo pages never are.
         let page_size = inner.config.page_size;
         let may_be_dropped = |page: PageId| page.space == DATA && !Space::is_map_page(page.no, page_size);
         let (droppable, kept): (Suspects, Suspects) = suspects.into_iter().partition(|(page, _)| may_be_dropped(*page));
-        let (range, said) = ((redo, end), (&inner.env, &*inner.config.progress));
+        let (range, said) = ((retain, end), (&inner.env, &*inner.config.progress));
         let rebuilt = recovery::rebuild(&inner.pool, kept, range, said).await?;
         self.set_data(Space::open(self, DATA).await?);
         inner.on_demand.set_used(|page| !may_be_dropped(page) || self.space(DATA).is_used(page.no));
@@ -534,7 +556,7 @@ impl Store {
         inner.flash.list_all().await;
         let mut control = inner.control.lock().await;
         let next_object = inner.next_object.load(Ordering::Acquire);
-        let clean = control.state.redo_lsn == inner.log.end();
+        let clean = control.state.retain_lsn == inner.log.end();
         let state = Control { clean, next_object, ..control.state };
         control.write(state).await
     }

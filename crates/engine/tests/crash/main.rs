@@ -17,6 +17,7 @@ mod devices;
 mod faults;
 mod flash;
 mod flash_tune;
+mod floors;
 mod foreign;
 mod losers;
 mod model;

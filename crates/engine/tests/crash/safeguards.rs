@@ -46,6 +46,7 @@ fn ran(safeguard: Safeguard) -> Option<String> {
 fn restarted(safeguard: Safeguard) -> Option<String> {
     let run = |seed| match safeguard {
         Safeguard::Lives => crate::warm::other_life(seed, Safeguards::without(safeguard)),
+        Safeguard::Lacking | Safeguard::DirtyFrames => crate::floors::earlier(seed, Safeguards::without(safeguard)),
         _ => {
             crate::warm::crashes_in_a_row(seed);
             Ok(())
@@ -53,7 +54,7 @@ fn restarted(safeguard: Safeguard) -> Option<String> {
     };
     let search = || (0..400).find_map(|seed| failure(|| run(seed)).map(|e| format!("seed {seed}, {e}")));
     match safeguard {
-        Safeguard::Lives => search(),
+        Safeguard::Lives | Safeguard::Lacking | Safeguard::DirtyFrames => search(),
         _ => with_shape(|shape| shape.safeguards = Safeguards::without(safeguard), search),
     }
 }
@@ -105,5 +106,7 @@ fn every_safeguard_of_losers_is_missed() {
 
 #[test]
 fn every_safeguard_of_a_warm_restart_is_missed() {
-    all_are_missed(&[Safeguard::ListedLsn, Safeguard::Lives, Safeguard::Noting], restarted);
+    use Safeguard::{DirtyFrames, Lacking, ListedLsn, Lives, Noting};
+    let removals = [ListedLsn, Lives, Noting, Lacking, DirtyFrames];
+    all_are_missed(&removals, restarted);
 }

@@ -33,11 +33,19 @@ pub(crate) struct Shape {
     pub(crate) flash_read: u64,
     /// Nanoseconds of a transfer of the devices for data and undo; `None`: as fast as the others.
     pub(crate) disk: Option<u64>,
+    /// Bytes of log that are kept; `None`: few.
+    pub(crate) retention: Option<u64>,
     pub(crate) safeguards: Safeguards,
 }
 
-const PLAIN: Shape =
-    Shape { page_size: 4096, torn_reads: false, flash_read: READ, disk: None, safeguards: Safeguards::all() };
+const PLAIN: Shape = Shape {
+    page_size: 4096,
+    torn_reads: false,
+    flash_read: READ,
+    disk: None,
+    retention: None,
+    safeguards: Safeguards::all(),
+};
 
 thread_local! {
     static SHAPE: Cell<Shape> = const { Cell::new(PLAIN) };
@@ -170,7 +178,7 @@ fn config(seed: u64) -> StorageConfig {
         pool_bytes: [32, 48, 64, 96][seed as usize % 4] * shape.page_size,
         pool_policy: [PoolPolicy::Lru, PoolPolicy::Clock, PoolPolicy::Lru2][seed as usize % 3],
         redo_bound: ([128, 256, 512][seed as usize / 4 % 3] << 10) * times as u64,
-        log_retention: (256 << 10) * times as u64,
+        log_retention: shape.retention.unwrap_or((256 << 10) * times as u64),
         archive: None,
         segment_size: ([64, 128][seed as usize / 2 % 2] << 10) * times as u64,
         log_buffer: (64 << 10) * times,

@@ -76,7 +76,7 @@ pub struct Gate {
     pub throttle: usize,
     /// λ: the part of the frames that may be dirty before the cleaner sets in.
     pub dirty_fraction: f64,
-    /// Bytes of log that restart may have to repeat, or that are kept, whichever is less.
+    /// Bytes of log that may lie behind the oldest dirty frame: that restart may have to repeat, or that are kept.
     pub redo_bound: u64,
 }
 

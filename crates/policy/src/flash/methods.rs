@@ -139,6 +139,13 @@ impl WritePolicy {
         self.flow().dirty == Dirty::Flash
     }
 
+    /// A dirty frame may stay while its page changes in memory, and the redo LSN may pass it. Not where pages leave the
+    /// tier as they are read, nor where the next frame in turn must be free.
+    pub fn keeps_bases(self) -> bool {
+        let flow = self.flow();
+        self.writes_back() && !flow.leaves && !flow.rotates
+    }
+
     /// The compatibility matrix: why the two do not go together, if they do not.
     pub fn with(self, order: FlashOrder) -> Result<(), String> {
         if !self.flow().rotates || order == FlashOrder::Fifo {

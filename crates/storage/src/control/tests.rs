@@ -40,6 +40,35 @@ fn the_state_comes_back() {
     });
 }
 
+/// Programs that know no hint begin at the retain LSN, and so does this one where the hint is no good, or another
+/// state's.
+#[test]
+fn where_restart_begins_is_a_hint() {
+    let sim = Sim::new(4, 1);
+    sim.run(async {
+        let device = memory();
+        let mut file = ControlFile::create(device.clone(), state()).await.expect("creates");
+        file.write(Control { redo_lsn: Lsn(600), ..state() }).await.expect("writes");
+        let newest = SECTOR; // The third write went to the second slot.
+        let image = device.image();
+        let mut sector = vec![0; SECTOR];
+        image.read(newest as u64, &mut sector);
+        assert_eq!((u64_at(&sector, 64), u64_at(&sector, 72)), (Some(400), Some(400)), "what others read");
+        let opened = async |device: Arc<MemoryDevice>| ControlFile::open(device).await.expect("opens").state;
+        assert_eq!(opened(device.clone()).await, Control { redo_lsn: Lsn(600), ..state() });
+        device.tamper(|image| image.flip((newest + COVERED) as u64, 1));
+        assert_eq!(opened(device.clone()).await, Control { redo_lsn: Lsn(400), ..state() }, "damaged");
+        device.tamper(|image| {
+            let mut other = vec![0; size_of::<Hint>()];
+            image.read(COVERED as u64, &mut other);
+            image.write((newest + COVERED) as u64, &other);
+        });
+        assert_eq!(opened(device.clone()).await, Control { redo_lsn: Lsn(400), ..state() }, "another state's");
+        file.write(Control { redo_lsn: Lsn(400), ..state() }).await.expect("writes");
+        assert_eq!(opened(device).await, Control { redo_lsn: Lsn(400), ..state() });
+    });
+}
+
 #[test]
 fn a_torn_write_leaves_the_state_before_or_after() {
     let sim = Sim::new(2, 1);

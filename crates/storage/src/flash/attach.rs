@@ -13,23 +13,29 @@
 //! 1. Sectors count if they are of the life of the database that ended, or of one before it as the superblock has it;
 //!    of those only versions count that are not beyond that life's end. A database that ran without its tier, or was
 //!    rolled back and then ran, has another life: it finds nothing.
-//! 2. A frame is read only after all of the log was noted from the least `since` on, or from the redo LSN if that is
+//! 2. A frame is read only after all of the log was noted from the least `since` on, or from the retain LSN if that is
 //!    less. It is current if no change of its page is newer; and if it was changed there at all, the version itself was
 //!    met. A frame that the log does not reach back to is not current.
-//! 3. A page with a change from the redo LSN on counts as dirty, whatever the tier knew: its recLSN is the start of the
-//!    first such change. Any other page is home.
+//! 3. A page with a change from the retain LSN on counts as dirty, whatever the tier knew: its recLSN is the start of
+//!    the first such change; where only a segment's index names it, the end of the stream before that segment. Any
+//!    other page is home.
 //! 4. A frame is a *base* if redo has changes of its page that begin with exactly its version. The tier then knows the
 //!    page as it was before those changes: its frame is dirty if the page has other changes from the redo LSN on, and
 //!    clean otherwise. Who reads the page repeats the changes on it (`recovery`), and makes the frame void by that.
 //! 5. Nobody has read a frame when the opening ends. A clean one that holds something else is dropped; the page of a
 //!    dirty one is made again from the log since its recLSN, as when a frame decays later (`replay`). Dirty frames are
 //!    read soon (`verify_found`), so that what is bad is known while the log is near.
-//! 6. Nothing is written to the tier before the new life is about to be recorded, and no page enters it before it is
+//! 6. Each page of which the log, from the retain LSN to the redo LSN, has changes that no current frame has *lacks*
+//!    them: the disk may have them or not. It waits (`recovery::on_demand`, invariant 6): who reads it compares the
+//!    disk's version with the LSN that the log says, and makes the page again from the retain LSN on if it is older.
+//!    So redo begins at the redo LSN only where all of that part of the log could be noted, within the memory for such
+//!    pages; else, and without a tier, at the retain LSN.
+//! 7. Nothing is written to the tier before the new life is about to be recorded, and no page enters it before it is
 //!    on.
 
 use super::inventory::superblocks;
 use super::layout::{self, ENTRIES, Inventory, SECTORS};
-use super::partition::{Found, Noted};
+use super::partition::{Found, Lacks, Noted};
 use super::tune::Shape;
 use super::{FlashHome, FlashState, FrameId, PARTITIONS, Running};
 use crate::config::{Restart, Safeguard};
@@ -37,9 +43,11 @@ use crate::error::Result;
 use crate::identity::{Identity, Role};
 use crate::log::batch::{Batch, EVENT};
 use crate::log::history::{Index, Visitor};
+use crate::sync::Mutex;
 use crate::sync::atomic::Ordering;
 use crate::types::*;
 use futures::StreamExt;
+use rustc_hash::FxHashMap;
 use terrace_device::{DeviceRef, IoBuf, Purpose, SECTOR};
 
 /// Requests at a time.
@@ -65,6 +73,101 @@ pub struct Restored {
     pub noting_nanos: u64,
 }
 
+/// Pages that lack changes below where redo begins (invariant 6).
+#[derive(Default)]
+pub(crate) struct Lacking {
+    pages: FxHashMap<PageId, Lack>,
+    /// More than memory is for.
+    pub(super) full: bool,
+}
+
+/// What a page lacks, if the disk has not got it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Lack {
+    /// Its changes begin here, or later.
+    pub(crate) since: Lsn,
+    /// Its LSN after the last of them.
+    pub(crate) last: Lsn,
+}
+
+impl Lacking {
+    /// Memory for a page, about.
+    pub(crate) const ENTRY: usize = 64;
+
+    fn add(&mut self, page: PageId, lack: Lack, room: usize) {
+        let known = self.pages.len();
+        let entry = self.pages.entry(page).or_insert(lack);
+        (entry.since, entry.last) = (entry.since.min(lack.since), entry.last.max(lack.last));
+        if known >= room && self.pages.len() > known {
+            self.pages.remove(&page);
+            self.full = true;
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.pages.len()
+    }
+
+    pub(crate) fn take(&mut self, page: PageId) -> Option<Lack> {
+        self.pages.remove(&page)
+    }
+
+    pub(crate) fn into_pages(self) -> impl Iterator<Item = (PageId, Lack)> {
+        self.pages.into_iter()
+    }
+
+    /// Whatever the disk has of the page is not to be believed.
+    pub(crate) fn add_unknown(&mut self, page: PageId, since: Lsn) {
+        self.add(page, Lack { since, last: Lsn(u64::MAX) }, usize::MAX);
+    }
+}
+
+/// Where redo begins.
+pub(crate) struct Start {
+    pub(crate) from: Lsn,
+    /// What lies below `from` (invariant 6).
+    pub(crate) lacking: Lacking,
+}
+
+impl Start {
+    pub(crate) fn at(from: Lsn) -> Start {
+        Start { from, lacking: Lacking::default() }
+    }
+}
+
+/// Notes the log below the redo LSN (invariant 6).
+struct Kept<'a> {
+    tier: &'a FlashHome,
+    retain: Lsn,
+    room: usize,
+    lacking: Mutex<Lacking>,
+}
+
+impl Kept<'_> {
+    fn note(&self, page: PageId, since: Lsn, last: Lsn) {
+        if page.space != DATA || last <= self.retain {
+            return; // Only pages of the data tablespace are anywhere but in memory and on the disk.
+        }
+        let (mut lacking, since) = (self.lacking.lock(), since.max(self.retain));
+        if lacking.pages.contains_key(&page) {
+            return lacking.add(page, Lack { since, last }, self.room);
+        }
+        if let Err(Lacks { since, dropped }) = self.tier.part(page).lock().note_kept(page, since, last) {
+            self.tier.count_restored(|r| r.older += u64::from(dropped));
+            lacking.add(page, Lack { since, last }, self.room);
+        }
+    }
+}
+
+impl Visitor for &Kept<'_> {
+    async fn batches(&mut self, batches: &[Batch<'_>]) -> Result<()> {
+        for batch in batches {
+            batch.blocks().filter(|b| b.page != EVENT).for_each(|b| self.note(b.page, batch.start, batch.end));
+        }
+        Ok(())
+    }
+}
+
 struct Noting<'a>(&'a FlashHome);
 
 impl Visitor for Noting<'_> {
@@ -80,9 +183,49 @@ impl Visitor for Noting<'_> {
 }
 
 impl FlashHome {
-    /// Finds what the device's inventory names. `life`: that in the control file; `redo`: where redo will begin. Where
-    /// that fails, or there is nothing, the tier begins empty.
-    pub(crate) async fn attach(&self, identity: &Identity, life: u64, device: Option<DeviceRef>, redo: Lsn) {
+    /// Finds what the device's inventory names. `life`: that in the control file; `floors`: the retain LSN, and where
+    /// redo may begin; `room`: pages that may lack changes. Where that fails, or there is nothing, the tier begins
+    /// empty.
+    pub(crate) async fn attach(
+        &self,
+        identity: &Identity,
+        life: u64,
+        device: Option<DeviceRef>,
+        (retain, redo): (Lsn, Lsn),
+        room: usize,
+    ) -> Start {
+        self.attach_at(identity, life, device, retain).await;
+        if !self.is_finding() || retain >= redo {
+            return Start::at(retain);
+        }
+        let began = self.env.now();
+        let kept = self.note_kept(retain, redo, room).await;
+        self.count_restored(|r| r.noting_nanos += self.env.now().0 - began.0);
+        match kept {
+            Ok(Some(lacking)) => Start { from: redo, lacking },
+            // What was noted is noted again, which changes nothing.
+            _ => Start::at(retain),
+        }
+    }
+
+    /// Invariant 6. `None`: not all of that part of the log is there, or too many pages lack changes.
+    async fn note_kept(&self, retain: Lsn, redo: Lsn, room: usize) -> Result<Option<Lacking>> {
+        // The index of the last segment may name changes behind the redo LSN.
+        let Some(last) = self.log.segment(self.log.segment_of(redo)).await? else { return Ok(None) };
+        let whole = retain.max(last.header.prev_end);
+        drop(last);
+        let kept = Kept { tier: self, retain, room, lacking: Mutex::default() };
+        let by_index = |before: Lsn, index: Index<'_>| {
+            index.iter().for_each(|&(page, last)| kept.note(page, before, last));
+            false
+        };
+        let there = self.log.walk(retain, whole, &by_index, &mut &kept).await?
+            && self.log.walk(whole, redo, &|_, _| true, &mut &kept).await?;
+        let lacking = std::mem::take(&mut *kept.lacking.lock());
+        Ok(Some(lacking).filter(|lacking| there && !lacking.full))
+    }
+
+    async fn attach_at(&self, identity: &Identity, life: u64, device: Option<DeviceRef>, retain: Lsn) {
         let config = self.running.read().config.clone();
         let Some(device) = device.filter(|_| life != 0 && config.restart != Restart::Cold) else { return };
         let began = self.env.now();
@@ -104,10 +247,10 @@ impl FlashHome {
         let floor = self.find(&device, identity.database, (life, reach), shape).await;
         self.count_restored(|r| r.inventory_nanos = self.env.now().0 - began.0);
         let Some(floor) = floor else { return self.detach() };
-        *self.floor.lock() = floor.min(redo);
+        *self.floor.lock() = floor.min(retain);
         self.state.store(FlashState::Finding as u8, Ordering::Release);
         let began = self.env.now();
-        if floor < redo && !self.note_log(floor, redo).await {
+        if floor < retain && !self.note_log(floor, retain).await {
             tracing::warn!(%floor, "the log does not reach back to the flash tier's inventory; it begins empty");
             self.detach();
         }
@@ -177,7 +320,7 @@ impl FlashHome {
 
     /// Notes the log from `from` to `to`, by segments' indexes where they have some; false where it has not got it all.
     async fn note_log(&self, from: Lsn, to: Lsn) -> bool {
-        let wanted = |index: Index<'_>| {
+        let wanted = |_: Lsn, index: Index<'_>| {
             index.iter().for_each(|&(page, last)| self.note(page, Noted { start: last, end: last, redo: None }));
             false
         };
@@ -270,7 +413,7 @@ impl FlashHome {
             partition.grow(shape.each);
         }
         let mut running = self.running.write();
-        let gate = super::tune::gate(&config, &running.gate, shape.frames());
+        let gate = super::tune::gate(&config, shape.frames(), self.bounds);
         *running = Running { config, gate, device: Some(device) };
     }
 

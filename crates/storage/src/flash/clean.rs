@@ -267,7 +267,8 @@ impl FlashHome {
                 match contents {
                     Ok(Some((bytes, good))) if !void => {
                         let lsn = header::lsn(&bytes);
-                        pages.push(WriteBack { page, bytes, lsn, rec_lsn: rec_lsn.min(lsn), access: Access::Random });
+                        let rec_lsn = rec_lsn.min(lsn);
+                        pages.push(WriteBack { page, bytes, lsn, rec_lsn, redo: None, access: Access::Random });
                         frames.push((frame, if good { Cleaned::Home } else { Cleaned::Unreadable }));
                     }
                     contents => {

@@ -4,7 +4,8 @@
 //! Source: thesis, section 4.3.4 (the FC flusher thread; its pace adapts here, which the thesis leaves to later).
 //!
 //! Invariants:
-//! 1. `since` is the recorded redo LSN, read *before* the records are looked at. What a record says holds for all
+//! 1. `since` is the recorded redo LSN, read *before* the records are looked at (for a while after an opening: less;
+//!    `floors`, invariant 5). What a record says holds for all
 //!    changes below: when that redo LSN was computed, a page with such a change was not dirty in memory with it (its
 //!    recLSN would hold the redo LSN back), so it had been handed down since. That made every older frame void, and
 //!    only newer versions have entered one since. (The log's end would be wrong: a copy taken before a change may enter
@@ -44,6 +45,8 @@ pub(super) struct Keeping {
     index: usize,
     unsynced: bool,
     synced: Nanos,
+    /// A pass is under way.
+    passes: bool,
 }
 
 impl FlashHome {
@@ -80,8 +83,33 @@ impl FlashHome {
         let spent = changed * SECTOR as u64;
         let _ = self.list_credit.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |c| Some(c.saturating_sub(spent)));
         let now = self.env.now();
-        if keeping.unsynced && now.0.saturating_sub(keeping.synced.0) >= self.sync_every.as_nanos() as u64 {
-            self.sync_inventory(&mut keeping).await;
+        let due = now.0.saturating_sub(keeping.synced.0) >= self.sync_every.as_nanos() as u64;
+        match keeping.passes {
+            true if !self.is_passing() => self.end_listing(&mut keeping).await,
+            false if due && self.has_two_floors() && self.oldest_unhard().is_some() => {
+                self.begin_pass();
+                keeping.passes = true;
+            }
+            _ if due && keeping.unsynced => drop(self.sync_inventory(&mut keeping).await),
+            _ => {}
+        }
+    }
+
+    /// Writes all sectors that a pass waits for, and what else has changed.
+    pub(super) async fn list_pass(&self, keeping: &mut Keeping) {
+        keeping.passes = true;
+        let due = Due { old: self.too_old(), changed: true };
+        while self.is_on() && self.is_passing() && self.list(keeping, due, AT_MOST).await > 0 {}
+        if !self.is_passing() {
+            self.end_listing(keeping).await;
+        }
+    }
+
+    /// All sectors of the pass are written (`floors`, invariant 4).
+    async fn end_listing(&self, keeping: &mut Keeping) {
+        keeping.passes = false;
+        if self.sync_inventory(keeping).await {
+            self.end_pass();
         }
     }
 
@@ -95,14 +123,16 @@ impl FlashHome {
         }
     }
 
-    async fn sync_inventory(&self, keeping: &mut Keeping) {
+    /// Whether all that was written is durable.
+    async fn sync_inventory(&self, keeping: &mut Keeping) -> bool {
         (keeping.unsynced, keeping.synced) = (false, self.env.now());
-        let Some(device) = self.device() else { return };
+        let Some(device) = self.device() else { return false };
         let synced = device.sync(Purpose::Flash).await;
         let still = self.device().is_some_and(|now| std::sync::Arc::ptr_eq(&now, &device));
-        if let Some(error) = synced.err().filter(|_| still) {
-            self.note_failure(Trouble::Write, &"the inventory", &error);
+        if let Some(error) = synced.as_ref().err().filter(|_| still) {
+            self.note_failure(Trouble::Write, &"the inventory", error);
         }
+        synced.is_ok() && still
     }
 
     fn too_old(&self) -> Lsn {
@@ -118,7 +148,7 @@ impl FlashHome {
         let mut sectors = Vec::new();
         // Invariant 1.
         let since = match self.safeguards.has(Safeguard::ListedLsn) {
-            true => self.log.redo_lsn(),
+            true => self.since(),
             false => self.log.durable(),
         };
         for _ in 0..=parts {

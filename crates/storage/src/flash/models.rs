@@ -85,8 +85,8 @@ struct Model {
     counted: Vec<AtomicU64>,
 }
 
-/// Eight pages in memory, four in the tier.
-fn start(write: WritePolicy) -> Arc<Model> {
+/// Eight pages in memory, four in the tier. `life`: 0, or one with two floors (`floors`).
+fn start(write: WritePolicy, life: u64) -> Arc<Model> {
     let env = Env::new(Arc::new(ModelEnv));
     let replacement = if write.flow().rotates { FlashOrder::Fifo } else { FlashOrder::Lru2 };
     let flash = FlashConfig { size: 4 * PAGE as u64, write, replacement, expanded_read: 1, ..FlashConfig::default() };
@@ -106,7 +106,7 @@ fn start(write: WritePolicy) -> Arc<Model> {
         disk.start();
         disk.write_back((0..PAGES).map(blank).collect(), Reason::Age).await.unwrap();
         disk.sync().await.unwrap();
-        home.start(&identity, 0, Some(slow(flash.clone()))).await.unwrap();
+        home.start(&identity, life, Some(slow(flash.clone()))).await.unwrap();
     });
     let pool = Pool::new(env, &config, home.clone(), log.clone());
     pool.repair_up_to(Lsn(0));
@@ -116,7 +116,7 @@ fn start(write: WritePolicy) -> Arc<Model> {
 
 fn blank(no: u32) -> WriteBack {
     let bytes = IoBuf::padded(&zeros(no));
-    WriteBack { page: page(no), bytes, lsn: Lsn(0), rec_lsn: Lsn(0), access: Access::Random }
+    WriteBack { page: page(no), bytes, lsn: Lsn(0), rec_lsn: Lsn(0), redo: Some(Lsn(0)), access: Access::Random }
 }
 
 impl Model {
@@ -143,10 +143,17 @@ impl Model {
         let mut bytes = IoBuf::padded(&self.pool.get(page(no)).unwrap().read());
         header::seal(&mut bytes);
         let rec_lsn = self.pool.min_rec_lsn().expect("it is dirty");
-        WriteBack { page: page(no), lsn: header::lsn(&bytes), bytes, rec_lsn, access: Access::Random }
+        WriteBack {
+            page: page(no),
+            lsn: header::lsn(&bytes),
+            bytes,
+            rec_lsn,
+            redo: Some(rec_lsn),
+            access: Access::Random,
+        }
     }
 
-    /// A checkpoint's redo LSN, and the LSN that each page has on the disk afterwards.
+    /// A checkpoint's retain LSN, and the LSN that each page has on the disk afterwards.
     async fn checkpoint(&self) -> (Lsn, Vec<Lsn>) {
         let end = self.log.end();
         self.pool.write_dirty(end, 99, Reason::Checkpoint).await.unwrap();
@@ -182,7 +189,7 @@ impl Model {
 
 fn pages_move_between_the_tiers() {
     let write = WritePolicy::ALL[shuttle::rand::thread_rng().gen_range(0..WritePolicy::ALL.len())];
-    let model = start(write);
+    let model = start(write, shuttle::rand::thread_rng().gen_range(0..2));
     let tasks: Vec<_> = (0..2)
         .map(|_| {
             let model = model.clone();
@@ -223,7 +230,7 @@ fn model_pages_move_between_the_tiers() {
 /// A page whose frame has rotted is wanted while the cleaner, who has made it again, writes it home: what the disk
 /// gives meanwhile may be torn, and the log does not reach back to the page's beginning.
 fn s8_a_lost_page_is_read_while_it_goes_home() {
-    let model = start(WritePolicy::LazyCleaning);
+    let model = start(WritePolicy::LazyCleaning, 0);
     let (no, task) = (3, model.clone());
     block_on(model.increment(no));
     let end = block_on(model.increment(no));
@@ -247,7 +254,7 @@ fn model_s8_a_lost_page_is_read_while_it_goes_home() {
 
 /// The only dirty frame is still being written when it is wanted home.
 fn destage_waits_for_what_is_being_written() {
-    let model = start(WritePolicy::LazyCleaning);
+    let model = start(WritePolicy::LazyCleaning, 0);
     let (no, task) = (3, model.clone());
     let end = block_on(model.increment(no));
     block_on(model.log.flush_to(end)).unwrap();

@@ -21,7 +21,7 @@ use super::record::{FrameState, NONE, Record};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::types::{Lsn, PageId};
 pub(crate) use inventory::Noted;
-pub(super) use inventory::{Due, Found};
+pub(super) use inventory::{Due, Found, Lacks};
 use inventory::{Said, Sector};
 use std::sync::Arc;
 use terrace_policy::Class;

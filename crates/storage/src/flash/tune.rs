@@ -15,6 +15,7 @@
 //! 4. `parts` changes only while no partition has frames. A task that looked at it before finds no frame, or looks
 //!    again (`allocate`).
 
+use super::floors::Unhard;
 use super::inventory::{superblocks, write_superblock};
 use super::layout::{self, ENTRIES, Superblock};
 use super::partition::frame_bytes;
@@ -214,7 +215,7 @@ impl FlashHome {
         let (order, turns) = (config.replacement, config.write.flow().rotates);
         {
             let mut running = self.running.write();
-            let gate = gate(&config, &running.gate, shape.frames());
+            let gate = gate(&config, shape.frames(), self.bounds);
             *running = Running { config, gate, device: Some(device) };
         }
         for partition in &self.partitions[..shape.parts as usize] {
@@ -225,6 +226,7 @@ impl FlashHome {
         }
         self.failures.store(0, Ordering::Relaxed);
         *self.rot.lock() = Rot::default();
+        *self.unhard.lock() = Unhard::default();
         *self.problem.lock() = None;
         self.state.store(FlashState::On as u8, Ordering::Release);
         self.work();
@@ -279,7 +281,7 @@ impl FlashHome {
         let (size, replacement) = (config.size, config.replacement);
         {
             let mut running = self.running.write();
-            running.gate = gate(&config, &running.gate, shape.frames().min(before));
+            running.gate = gate(&config, shape.frames().min(before), self.bounds);
             running.config = FlashConfig { size: running.config.size, ..config };
         }
         for partition in &self.partitions[..parts as usize] {
@@ -370,15 +372,16 @@ impl FlashHome {
     }
 }
 
-/// The thresholds that a configuration means for so many frames.
-pub(super) fn gate(config: &FlashConfig, before: &Gate, frames: usize) -> Gate {
+/// The thresholds that a configuration means for so many frames; the two `bounds` are of one floor and of two.
+pub(super) fn gate(config: &FlashConfig, frames: usize, bounds: (u64, u64)) -> Gate {
+    let two = config.restart == Restart::Instant && config.write.keeps_bases();
     Gate {
+        redo_bound: if two { bounds.1 } else { bounds.0 },
         write: config.write,
         frames,
         fill_threshold: config.fill_threshold,
         throttle: config.throttle_queue_depth,
         dirty_fraction: config.dirty_fraction,
-        ..*before
     }
 }
 

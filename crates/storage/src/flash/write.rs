@@ -217,7 +217,7 @@ impl FlashHome {
         // Frames that hold an older version now (invariant 1 of the tier). Their recLSNs go along.
         let mut rising = Vec::new();
         for page in &mut pages {
-            if let Some(rec) = self.dirtied(page.page) {
+            if let Some(rec) = self.supersede(page.page) {
                 page.rec_lsn = page.rec_lsn.min(rec);
                 rising.push((page.page, rec));
             }
@@ -320,6 +320,7 @@ impl FlashHome {
         let (mut failed, mut rising) = (Vec::new(), Vec::new());
         for ((at, mut page), good) in begun.into_iter().zip(written) {
             if good {
+                self.note_unhard(page.redo.unwrap_or(page.rec_lsn));
                 if self.end_write(at, Written::Dirty) {
                     self.counters.admitted_dirty.fetch_add(1, Ordering::Relaxed);
                 }

@@ -143,6 +143,8 @@ struct Call {
 
 struct Group {
     rec_lsn: Lsn,
+    /// The smallest `WriteBack::redo`.
+    redo: Option<Lsn>,
     arrival: u64,
     spaces: BTreeSet<SpaceId>,
     pages: Vec<PageId>,
@@ -269,6 +271,7 @@ impl DiskHome {
         queue.next_group += 1;
         let group = Group {
             rec_lsn: taken.iter().map(|w| w.page.rec_lsn).min().expect("not empty"),
+            redo: taken.iter().filter_map(|w| w.page.redo).min(),
             arrival: taken.iter().map(|w| w.arrival).min().expect("not empty"),
             spaces: taken.iter().map(|w| w.page.page.space).collect(),
             pages: taken.iter().map(|w| w.page.page).collect(),
@@ -557,6 +560,12 @@ impl Home for DiskHome {
         let queue = self.queue.lock();
         let waiting = queue.waiting.iter().map(|w| w.page.rec_lsn);
         waiting.chain(queue.groups.values().map(|g| g.rec_lsn)).min()
+    }
+
+    fn oldest_redo(&self) -> Option<Lsn> {
+        let queue = self.queue.lock();
+        let waiting = queue.waiting.iter().filter_map(|w| w.page.redo);
+        waiting.chain(queue.groups.values().filter_map(|g| g.redo)).min()
     }
 
     fn sync(&self) -> HomeFuture<'_, Result<()>> {

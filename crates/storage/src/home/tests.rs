@@ -64,7 +64,7 @@ fn sealed(page: PageId, lsn: u64) -> IoBuf {
 
 fn back(page: PageId, lsn: u64, rec_lsn: u64) -> WriteBack {
     let bytes = sealed(page, lsn);
-    WriteBack { page, bytes, lsn: Lsn(lsn), rec_lsn: Lsn(rec_lsn), access: Access::Random }
+    WriteBack { page, bytes, lsn: Lsn(lsn), rec_lsn: Lsn(rec_lsn), redo: Some(Lsn(rec_lsn)), access: Access::Random }
 }
 
 fn data(no: u32) -> PageId {

@@ -54,14 +54,14 @@ enum Look {
 
 impl Log {
     /// Shows all batches that begin at or above `from` (where one ended or begins) and end at or below `to` (durable,
-    /// the end of a batch), in order. Segments whose index is not `wanted` are passed over. False where the log does
-    /// not reach back to `from` any more: what was shown then is not all there was. What lies in front of `from` need
-    /// not check.
+    /// the end of a batch), in order. Segments whose index is not `wanted` (which also learns where the stream before
+    /// the segment ended) are passed over. False where the log does not reach back to `from` any more: what was shown
+    /// then is not all there was. What lies in front of `from` need not check.
     pub(crate) async fn walk(
         &self,
         from: Lsn,
         to: Lsn,
-        wanted: &(impl Fn(Index<'_>) -> bool + Sync),
+        wanted: &(impl Fn(Lsn, Index<'_>) -> bool + Sync),
         visitor: &mut impl Visitor,
     ) -> Result<bool> {
         let (mut number, last) = (self.segment_of(from), self.segment_of(to));
@@ -107,7 +107,7 @@ impl Log {
         let mut end = upto;
         while end > Lsn(0) && !left.is_empty() {
             let number = self.segment_of(end);
-            let wanted = |index: Index<'_>| touches(index, left.iter().map(|&page| (page, Lsn(0))));
+            let wanted = |_: Lsn, index: Index<'_>| touches(index, left.iter().map(|&page| (page, Lsn(0))));
             let image = match self.look(number, &wanted).await? {
                 Look::Gone => return Ok(found),
                 Look::Untouched { prev_end, .. } => {
@@ -157,12 +157,12 @@ impl Log {
         Err(StorageError::Damaged(problem))
     }
 
-    async fn look(&self, number: u64, wanted: &(impl Fn(Index<'_>) -> bool + Sync)) -> Result<Look> {
+    async fn look(&self, number: u64, wanted: &(impl Fn(Lsn, Index<'_>) -> bool + Sync)) -> Result<Look> {
         let core = &self.core;
         let Some(slot) = core.tail.lock().slots.slot(number) else { return Ok(Look::Gone) };
         let Some(header) = core.read_header(slot).await?.filter(|h| h.number == number) else { return Ok(Look::Gone) };
         if let Some(seal) = core.read_seal(slot, &header).await?
-            && !wanted(&seal.pages)
+            && !wanted(header.prev_end, &seal.pages)
         {
             return Ok(Look::Untouched { prev_end: header.prev_end, end: seal.end });
         }

@@ -12,13 +12,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// The longest delay of one reservation before the redo bound is reached.
+/// The longest delay of one reservation before a bound is reached.
 const MAX_DELAY: Duration = Duration::from_millis(20);
 
 /// What a reservation is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LogUse {
-    /// Work that can be refused: delayed near the redo bound, stopped at it, refused when the log device is full.
+    /// Work that can be refused: delayed near the bounds of redo and of retention, stopped at them, refused when the
+    /// log device is full.
     Normal,
     /// Work that frees what normal work fills (rollback, purge): may use the reserve, and waits where even that is
     /// gone.
@@ -53,13 +54,13 @@ enum Attempt {
     /// Space is granted, to be used after a delay.
     Granted(Duration),
     NoMemory,
-    AtRedoBound,
+    AtBound,
     NoSlots,
 }
 
 impl Log {
-    /// Waits for space for a batch of at most `bytes` bytes ([`super::batch::encoded_len`]). Near the redo bound normal
-    /// work is delayed, the nearer the longer. Where the device has no space that a checkpoint could free, normal work
+    /// Waits for space for a batch of at most `bytes` bytes ([`super::batch::encoded_len`]). Near a bound normal work
+    /// is delayed, the nearer the longer. Where the device has no space that a checkpoint could free, normal work
     /// gets `LogFull`.
     pub async fn reserve(&self, bytes: usize, purpose: LogUse) -> Result<LogPermit> {
         let core = &self.core;
@@ -94,7 +95,7 @@ impl Log {
         woken.as_mut().enable();
         // Invariant 2.
         let attempt = core.try_reserve(bytes, purpose);
-        let _starving = matches!(attempt, Attempt::AtRedoBound | Attempt::NoSlots)
+        let _starving = matches!(attempt, Attempt::AtBound | Attempt::NoSlots)
             .then(|| CountedWaiter::among(&core.reserving.starving));
         match attempt {
             Attempt::Granted(_) => {
@@ -102,7 +103,7 @@ impl Log {
                 return Ok(());
             }
             Attempt::NoMemory => core.wait.wake_writer.notify_one(),
-            Attempt::AtRedoBound => core.reserving.pressure.notify_one(),
+            Attempt::AtBound => core.reserving.pressure.notify_one(),
             Attempt::NoSlots => core.ask_for_slots(purpose, seen)?,
         }
         core.check()?; // A failure is noted before it wakes waiters: one noted before `enable` is seen here.
@@ -116,7 +117,7 @@ impl Log {
         self.core.more_space();
     }
 
-    /// Waits until a reservation waits for the redo bound or a full device.
+    /// Waits until a reservation waits for a bound or a full device.
     pub(crate) async fn pressure(&self) {
         self.core.reserving.pressure.notified().await;
     }
@@ -155,14 +156,16 @@ impl Core {
         }
         let mut delay = Duration::ZERO;
         if purpose == LogUse::Normal {
-            let debt = self.end.load(Ordering::Acquire).saturating_sub(tail.slots.redo.0);
-            let soft = self.redo_bound / 4 * 3;
-            if debt >= self.redo_bound {
-                return Attempt::AtRedoBound;
-            }
-            if debt > soft {
-                let x = (debt - soft) as f64 / (self.redo_bound - soft) as f64;
-                delay = MAX_DELAY.mul_f64(x * x);
+            let end = self.end.load(Ordering::Acquire);
+            for (floor, bound) in [(tail.slots.redo, self.redo_bound), (tail.slots.retain, self.retain_bound)] {
+                let (debt, soft) = (end.saturating_sub(floor.0), bound / 4 * 3);
+                if debt >= bound {
+                    return Attempt::AtBound;
+                }
+                if debt > soft {
+                    let x = (debt - soft) as f64 / (bound - soft) as f64;
+                    delay = delay.max(MAX_DELAY.mul_f64(x * x));
+                }
             }
         }
         tail.permits += bytes;

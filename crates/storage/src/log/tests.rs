@@ -554,19 +554,19 @@ fn the_log_is_read_again_in_parts() {
         assert_eq!(found, BTreeMap::from([(page(1), begun)]), "the other's beginning is not in the log");
         // Forward, from a page's beginning: all of it, in order, whatever else comes by.
         let mut seen = Seen::default();
-        let wanted = |index: Index<'_>| touches(index, [(page(1), begun)].into_iter());
+        let wanted = |_: Lsn, index: Index<'_>| touches(index, [(page(1), begun)].into_iter());
         assert!(log.walk(begun, end, &wanted, &mut seen).await.expect("reads"));
         let of =
             |seen: &Seen| seen.0.iter().filter(|(_, p)| p.contains(&page(1))).map(|(at, _)| *at).collect::<Vec<_>>();
         assert_eq!(of(&seen), starts);
         let mut part = Seen::default();
-        assert!(log.walk(starts[1], starts[3], &|_: Index<'_>| true, &mut part).await.expect("reads"));
+        assert!(log.walk(starts[1], starts[3], &|_: Lsn, _: Index<'_>| true, &mut part).await.expect("reads"));
         assert_eq!(of(&part), starts[1..3], "from the first LSN up to the second");
         // Segments that do not name the page are not read: one segment and the indexes.
         let segments = log.segments().len() as u64;
         assert!(segments > 4);
         let before = device.stats().read_bytes;
-        let wanted = |index: Index<'_>| touches(index, [(page(101), Lsn(0))].into_iter());
+        let wanted = |_: Lsn, index: Index<'_>| touches(index, [(page(101), Lsn(0))].into_iter());
         assert!(log.walk(begun, end, &wanted, &mut Seen::default()).await.expect("reads"));
         log.beginnings(&BTreeSet::from([page(101)]), end).await.expect("reads");
         let read = device.stats().read_bytes - before;
@@ -600,12 +600,12 @@ fn a_seal_may_say_more_than_a_crash_has_left() {
         let (start, end) = put(&log, 7, Lsn(0), &[7; 900]).await.expect("appends");
         log.flush_to(end).await.expect("flushes");
         let mut seen = Seen::default();
-        let wanted = |index: Index<'_>| touches(index, [(page(7), Lsn(0))].into_iter());
+        let wanted = |_: Lsn, index: Index<'_>| touches(index, [(page(7), Lsn(0))].into_iter());
         assert!(log.walk(starts[0], end, &wanted, &mut seen).await.expect("nothing is damaged"));
         assert_eq!(seen.0, [(start, vec![page(7)])]);
         // Who reads the segment finds what is left of it.
         let mut all = Seen::default();
-        assert!(log.walk(starts[0], end, &|_: Index<'_>| true, &mut all).await.expect("nothing is damaged"));
+        assert!(log.walk(starts[0], end, &|_: Lsn, _: Index<'_>| true, &mut all).await.expect("nothing is damaged"));
         assert!(all.0.iter().map(|(at, _)| *at).eq(starts.iter().copied().filter(|at| *at < lost).chain([start])));
     });
 }
@@ -636,7 +636,7 @@ fn r5_what_lies_in_front_of_where_reading_begins_need_not_check() {
             let (log, found, reached) = reopen(env.clone(), device.clone(), redo, &config()).await.expect("reads");
             assert_eq!((found.len(), reached), (starts.len() - at, end));
             let mut seen = Seen::default();
-            assert!(log.walk(from, end, &|_: Index<'_>| true, &mut seen).await.expect("reads"));
+            assert!(log.walk(from, end, &|_: Lsn, _: Index<'_>| true, &mut seen).await.expect("reads"));
             assert!(seen.0.iter().map(|(at, _)| *at).eq(starts.iter().copied().filter(|start| *start >= from)));
         }
         let log = Log::unopened(env, device.clone(), DATABASE, &config());

@@ -164,7 +164,8 @@ impl Pool {
         drop(latched);
         assert!(header::id(&bytes) == pin.id(), "page {} says it is {}", pin.id(), header::id(&bytes));
         header::seal(&mut bytes);
-        Some(WriteBack { page: pin.id(), lsn: header::lsn(&bytes), bytes, rec_lsn, access: pin.frame().access() })
+        let (lsn, access) = (header::lsn(&bytes), pin.frame().access());
+        Some(WriteBack { page: pin.id(), lsn, bytes, rec_lsn, redo: Some(rec_lsn), access })
     }
 
     /// Writes those of the pages that are dirty.

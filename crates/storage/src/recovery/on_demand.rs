@@ -15,7 +15,8 @@
 //! Invariants:
 //! 1. *No stale page.* A page waits until its newest version is in memory and is about to be dirty there: whoever reads
 //!    it before that gets it with its changes repeated. Its reader has claimed it, so no two repeat them at a time.
-//! 2. While pages wait, or rise, the redo LSN stays where recovery began: a crash repeats everything. As in the tier
+//! 2. While pages wait, or rise, redo LSN and retain LSN stay where they were when recovery began: a crash repeats
+//!    everything. As in the tier
 //!    (`flash`, invariant 4), what rose counts until the next scan begins.
 //! 3. A page in memory does not wait. One that is to be made anew is read first: whoever makes it may wait for the redo
 //!    LSN to move, and that waits for the page.
@@ -23,13 +24,16 @@
 //! 5. A page that cannot be made is reported to its reader. If it is in use, storage stops: what the disk has of it may
 //!    look good. A page that was not in use when the database was opened need not be made (it may have been dropped
 //!    before it was ever written): it stops waiting. Other errors (no frame is free) pass; they are tried again.
+//! 6. A page may *lack* changes from below where redo began (`flash::attach`, invariant 6): it waits with the LSN that
+//!    it must have, and with no changes or later ones. An older version is no base: the page is made again from the
+//!    log. One that is as new need not be durable (recovery, invariant 4), so it becomes dirty like any other.
 
 use super::gather::Changes;
 use super::sweep::Sweeps;
 use super::{is_decay, repeat};
 use crate::config::{Safeguard, Safeguards};
 use crate::error::{Result, StorageError};
-use crate::flash::FlashHome;
+use crate::flash::{FlashHome, Lack, Lacking};
 use crate::home::{Fetched, Home, HomeFuture, Reason, Tier, WriteBack};
 use crate::page::header;
 use crate::pool::{Access, Pool};
@@ -55,8 +59,13 @@ const AGAIN: Duration = Duration::from_millis(50);
 const IN_VAIN: u32 = 100;
 
 /// A page that waits.
+#[derive(Clone)]
 struct Waiting {
     changes: Arc<Changes>,
+    /// Where what the disk may lack begins, or earlier.
+    since: Lsn,
+    /// The least LSN of a base (invariant 6).
+    least: Lsn,
     /// Invariant 5.
     used: bool,
 }
@@ -73,7 +82,7 @@ struct Table {
     rising: Vec<Rising>,
     /// Some have risen since the last scan began.
     risen: bool,
-    /// The log that is repeated.
+    /// The log of which pages may lack changes.
     range: (Lsn, Lsn),
 }
 
@@ -100,20 +109,35 @@ impl OnDemand {
         OnDemand { below, page_size, safeguards, active, table, ended: Notify::new() }
     }
 
-    /// Pages that wait from now on, each with all changes that the log has of it in `range`, or all that its frame in
-    /// the tier lacks. Before anybody has read one.
-    pub(crate) fn hand_over(&self, pages: Vec<(PageId, Changes)>, range: (Lsn, Lsn)) {
+    /// Pages that wait from now on, each with all changes that the log has of it where it was repeated, or all that its
+    /// frame in the tier lacks; and those that lack earlier ones. `range`: from where on pages may lack changes, to the
+    /// log's end. Before anybody has read one.
+    pub(crate) fn hand_over(&self, pages: Vec<(PageId, Changes)>, mut lacking: Lacking, range: (Lsn, Lsn)) {
         let mut table = self.table.lock();
         assert!(table.is_empty(), "a database is opened once");
         table.range = range;
-        let waiting = |(page, changes)| (page, Waiting { changes: Arc::new(changes), used: true });
-        table.waiting = pages.into_iter().map(waiting).collect();
+        let mut waiting = |(page, changes): (PageId, Changes)| {
+            let first = changes.first();
+            let Lack { since, last: least } = lacking.take(page).unwrap_or(Lack { since: first, last: Lsn(0) });
+            (page, Waiting { changes: Arc::new(changes), since: since.min(first), least, used: true })
+        };
+        table.waiting = pages.into_iter().map(&mut waiting).collect();
+        let changes = Arc::new(Changes::default());
+        let lacks = |(page, Lack { since, last: least })| {
+            (page, Waiting { changes: changes.clone(), since, least, used: true })
+        };
+        table.waiting.extend(lacking.into_pages().map(lacks));
         self.active.store(!table.is_empty(), Ordering::Release);
     }
 
     /// Says which of the waiting pages are in use, before anybody but recovery has seen the database.
     pub(crate) fn set_used(&self, is_used: impl Fn(PageId) -> bool) {
         self.table.lock().waiting.iter_mut().for_each(|(page, waiting)| waiting.used = is_used(*page));
+    }
+
+    /// The page is made anew from the log: what is below does not matter any more.
+    pub(crate) fn need_nothing(&self, page: PageId) {
+        self.table.lock().waiting.remove(&page);
     }
 
     /// How many pages wait.
@@ -125,8 +149,8 @@ impl OnDemand {
         self.active.load(Ordering::Acquire)
     }
 
-    fn changes_of(&self, page: PageId) -> Option<Arc<Changes>> {
-        self.table.lock().waiting.get(&page).map(|waiting| waiting.changes.clone())
+    fn waiting(&self, page: PageId) -> Option<Waiting> {
+        self.table.lock().waiting.get(&page).cloned()
     }
 
     /// Invariant 5.
@@ -148,70 +172,86 @@ impl OnDemand {
         let mut table = self.table.lock();
         let Some(waiting) = table.waiting.remove(&page) else { return below };
         table.rising.push(Rising { page, below });
-        let own = waiting.changes.first();
-        Some(below.map_or(own, |below| below.min(own)))
+        Some(below.map_or(waiting.since, |below| below.min(waiting.since)))
     }
 
-    /// Invariant 1: repeats a page's changes on what the level below has of it.
-    async fn redo(&self, page: PageId, changes: &Changes, base: Result<Fetched>) -> Result<Fetched> {
-        let range = self.table.lock().range;
+    /// Invariant 1: repeats a page's changes on what the level below has of it. `Err`: that is no good, and why.
+    fn redo(
+        &self,
+        page: PageId,
+        waiting: &Waiting,
+        base: Result<Fetched>,
+    ) -> std::result::Result<Result<Fetched>, StorageError> {
+        let end = self.table.lock().range.1;
         let mut base = match base {
             Ok(base) => base,
-            Err(error) if is_decay(&error) => return self.remake(page, range.0, error).await,
-            Err(error) => return Err(error),
+            Err(error) if is_decay(&error) => return Err(error),
+            Err(error) => return Ok(Err(error)),
         };
         let found = header::lsn(&base.bytes);
-        if found > range.1 {
-            return Err(StorageError::Damaged(format!(
-                "page {page} is at {found}, and the log ends at {}: the log has lost its end",
-                range.1
-            )));
+        if found > end {
+            return Ok(Err(StorageError::Damaged(format!(
+                "page {page} is at {found}, and the log ends at {end}: the log has lost its end"
+            ))));
         }
-        match repeat(&mut base.bytes, page, changes, self.safeguards.has(Safeguard::PageChain)) {
+        let afresh = waiting.changes.starts_afresh();
+        if found < waiting.least && !afresh && self.safeguards.has(Safeguard::Lacking) {
+            return Err(StorageError::LostWrite { page, found, expected: waiting.least });
+        }
+        match repeat(&mut base.bytes, page, &waiting.changes, self.safeguards.has(Safeguard::PageChain)) {
             Ok(0) if !self.safeguards.has(Safeguard::VisitedPages) => {
                 self.table.lock().waiting.remove(&page);
-                Ok(base)
+                Ok(Ok(base))
             }
-            Ok(_) => Ok(Fetched { leaves: true, ..base }),
-            Err(error) if is_decay(&error) => self.remake(page, range.0, error).await,
-            Err(error) => Err(error),
+            Ok(_) => Ok(Ok(Fetched { leaves: true, ..base })),
+            Err(error) if is_decay(&error) => Err(error),
+            Err(error) => Ok(Err(error)),
         }
     }
 
-    /// The base is no good: the page is made from the disk's version and all of the log since `from`, or from its
-    /// beginning in the log.
-    async fn remake(&self, page: PageId, from: Lsn, why: StorageError) -> Result<Fetched> {
-        if !self.is_used(page) {
-            return Err(why);
+    /// The bases of these pages are no good, each for a reason: they are made from the disk's versions and all of the
+    /// log that they may lack, or from their beginnings in the log.
+    async fn remake(&self, lost: Vec<(PageId, StorageError)>) -> Vec<Result<Fetched>> {
+        let from = self.table.lock().range.0;
+        let used = |(page, why): (PageId, StorageError)| if self.is_used(page) { Ok(page) } else { Err(why) };
+        let lost: Vec<std::result::Result<PageId, StorageError>> = lost
+            .into_iter()
+            .map(|(page, why)| {
+                tracing::debug!(%page, "is made again from older log: {why}");
+                used((page, why))
+            })
+            .collect();
+        let wanted: Vec<(PageId, Lsn)> = lost.iter().flatten().map(|&page| (page, from)).collect();
+        if !wanted.is_empty() {
+            tracing::warn!(pages = wanted.len(), first = %wanted[0].0, "pages are made again from older log");
         }
-        tracing::warn!(%page, "is made again from older log: {why}");
-        let bytes = self.below.replay(&[(page, from)]).await.pop().expect("one page was asked for")?;
-        Ok(Fetched { bytes, rec_lsn: None, tier: Tier::Disk, leaves: true })
+        let mut made = if wanted.is_empty() { Vec::new() } else { self.below.replay(&wanted).await }.into_iter();
+        let fetched = |bytes| Fetched { bytes, rec_lsn: None, tier: Tier::Disk, leaves: true };
+        lost.into_iter().map(|page| page.and_then(|_| made.next().expect("one for each page")).map(fetched)).collect()
     }
 
-    /// A page that needs nothing from below.
-    async fn fresh(&self, page: PageId, changes: &Changes) -> Result<Fetched> {
-        let bytes = IoBuf::zeroed(self.page_size);
-        self.redo(page, changes, Ok(Fetched { bytes, rec_lsn: None, tier: Tier::Disk, leaves: true })).await
+    fn zeros(&self) -> Result<Fetched> {
+        Ok(Fetched { bytes: IoBuf::zeroed(self.page_size), rec_lsn: None, tier: Tier::Disk, leaves: true })
     }
 
     async fn fetch_waiting(&self, first: PageId, count: u32, access: Access) -> Vec<Result<Fetched>> {
-        if count == 1
-            && let Some(changes) = self.changes_of(first).filter(|changes| changes.starts_afresh())
-        {
-            return vec![self.fresh(first, &changes).await];
-        }
-        let fetched = self.below.fetch(first, count, access).await;
-        let mut pages = Vec::with_capacity(fetched.len());
+        let afresh = |waiting: &Waiting| waiting.changes.starts_afresh(); // It needs nothing from below.
+        let fetched = match self.waiting(first) {
+            Some(waiting) if count == 1 && afresh(&waiting) => vec![self.zeros()],
+            _ => self.below.fetch(first, count, access).await,
+        };
+        let (mut pages, mut lost) = (Vec::with_capacity(fetched.len()), Vec::new());
         for (base, no) in fetched.into_iter().zip(first.no..) {
             let page = PageId::new(first.space, no);
-            pages.push(match self.changes_of(page) {
-                None => base,
-                Some(changes) if changes.starts_afresh() => self.fresh(page, &changes).await,
-                Some(changes) => self.redo(page, &changes, base).await,
-            });
+            let redone = match self.waiting(page) {
+                None => Ok(base),
+                Some(waiting) if afresh(&waiting) => self.redo(page, &waiting, self.zeros()),
+                Some(waiting) => self.redo(page, &waiting, base),
+            };
+            pages.push(redone.map_err(|why| lost.push((page, why))).ok());
         }
-        pages
+        let mut made = self.remake(lost).await.into_iter();
+        pages.into_iter().map(|page| page.unwrap_or_else(|| made.next().expect("one for each page lost"))).collect()
     }
 
     /// Reads all waiting pages, in order of address. Returns when none waits, or when it is to `stop`; an error if one
@@ -274,7 +314,7 @@ impl OnDemand {
     }
 
     async fn finish_page(&self, pool: &Pool, page: PageId) -> Result<Option<StorageError>> {
-        if self.changes_of(page).is_none() {
+        if self.waiting(page).is_none() {
             return Ok(None);
         }
         match pool.fetch(page, Access::Random).await {
@@ -328,7 +368,7 @@ impl Home for OnDemand {
     }
 
     fn is_waiting(&self, page: PageId) -> bool {
-        self.is_active() && self.changes_of(page).is_some()
+        self.is_active() && self.waiting(page).is_some()
     }
 
     fn give_up_waiting(&self, page: PageId) -> bool {
@@ -386,6 +426,12 @@ impl Home for OnDemand {
         let counts = self.is_active() && self.safeguards.has(Safeguard::Waiting);
         let here = counts.then(|| self.table.lock().range.0); // Invariant 2.
         here.into_iter().chain(self.below.oldest_rec_lsn()).min()
+    }
+
+    fn oldest_redo(&self) -> Option<Lsn> {
+        let counts = self.is_active() && self.safeguards.has(Safeguard::Waiting);
+        let here = counts.then(|| self.table.lock().range.0);
+        here.into_iter().chain(self.below.oldest_redo()).min()
     }
 
     fn destage(&self, before: Lsn) -> HomeFuture<'_, Result<()>> {

@@ -25,6 +25,8 @@
 //! 6. Besides the pool, redo takes the budget of changes (a quarter more at most, if some of them wait for a reader),
 //!    two segments of the log, the pages of two sweeps on their way, a bit for each page with changes, and next to
 //!    nothing more, however long the log is.
+//! 7. Where redo begins above the retain LSN, all pages that may lack changes from below wait before the first page is
+//!    visited: so each is read as new as it was there (`on_demand`, invariant 6).
 
 use super::gather::{Change, Changes, Gathered, PageSet, Pushed};
 use super::sweep::Sweeps;
@@ -32,7 +34,7 @@ use super::{OnDemand, Redone, Suspects, repeat};
 use crate::backup::Upto;
 use crate::config::Safeguard;
 use crate::error::{Result, StorageError};
-use crate::flash::{FlashHome, Noted};
+use crate::flash::{FlashHome, Noted, Start};
 use crate::log::Log;
 use crate::log::batch::{Batch, Block, EVENT};
 use crate::log::history::{Index, Visitor, show, starts_afresh};
@@ -60,31 +62,42 @@ pub(crate) struct Tools<'a> {
     pub(crate) budget: usize,
     /// Who takes pages that need not be visited now.
     pub(crate) on_demand: Option<&'a OnDemand>,
+    /// The log is kept from here on.
+    pub(crate) retain: Lsn,
 }
 
-/// Repeats history from `from` to the log's end, or as far as `upto` says.
-pub(crate) async fn redo(tools: Tools<'_>, from: Lsn, upto: Upto, report: &mut RecoveryReport) -> Result<Redone> {
-    let log = tools.log;
+/// Repeats history from `start` to the log's end, or as far as `upto` says.
+pub(crate) async fn redo(tools: Tools<'_>, start: Start, upto: Upto, report: &mut RecoveryReport) -> Result<Redone> {
+    let Start { from, mut lacking } = start;
+    let (log, retain) = (tools.log, tools.retain);
+    assert!(from == retain || tools.on_demand.is_some() && tools.tier.is_finding(), "invariant 7");
     let mut redo =
         Redo { tools, from, upto, report, suspects: Suspects::new(), touched: PageSet::default(), stopped: false };
     let (mut gathered, end) = redo.read_log().await?;
-    redo.tools.tier.end_finding(end).into_iter().for_each(|page| gathered.set_aside(page));
+    for page in redo.tools.tier.end_finding(end) {
+        gathered.set_aside(page);
+        if from > retain {
+            lacking.add_unknown(page, retain);
+        }
+    }
+    (redo.report.lacking, redo.report.redo_from) = (lacking.len() as u64, from);
     redo.report.pages = redo.touched.len();
     redo.tools.progress.enter(RecoveryPhase::Redo, redo.touched.len());
     let mut budget = redo.tools.budget;
+    let mut waits = redo.tools.on_demand.map(|on_demand| (on_demand, lacking));
     loop {
         let (left, used) = (gathered.left(), gathered.used());
-        match redo.tools.on_demand.filter(|_| redo.report.pages_waiting == 0) {
+        match waits.take() {
             None => redo.visit(gathered.take_all()).await?,
-            Some(on_demand) => {
+            Some((on_demand, lacking)) => {
                 let waiting = redo.visit_resident(gathered.take_all()).await?;
-                redo.report.pages_waiting = waiting.len() as u64;
-                on_demand.hand_over(waiting, (from, end));
+                on_demand.hand_over(waiting, lacking, (retain, end));
+                redo.report.pages_waiting = on_demand.left();
                 budget = budget.saturating_sub(used).max(budget / 4); // Invariant 6.
             }
         }
         let Some(left) = left else { break };
-        let names_some = |index: Index<'_>| index.iter().any(|(page, _)| left.has(*page));
+        let names_some = |_: Lsn, index: Index<'_>| index.iter().any(|(page, _)| left.has(*page));
         gathered = Gathered::new(budget, Some(left.clone()));
         let mut reading = Reading { gathered, redo: &mut redo, to: end };
         if !log.walk(from, end, &names_some, &mut reading).await? {
@@ -280,7 +293,10 @@ impl Redo<'_> {
         let pool = self.tools.pool;
         let pin = match pool.get(page) {
             Some(pin) => pin,
-            None if fresh => pool.create(page).await?,
+            None if fresh => {
+                self.tools.on_demand.inspect(|on_demand| on_demand.need_nothing(page));
+                pool.create(page).await?
+            }
             None => match pool.fetch(page, Access::Random).await {
                 Ok(pin) => pin,
                 Err(e @ StorageError::BadPage { .. }) => {

@@ -220,7 +220,7 @@ impl Inner {
     async fn follow_log(&self, pass: &mut Pass, upto: Lsn) -> Result<bool> {
         let Some(from) = pass.pages.values().map(|m| m.since).min() else { return Ok(true) };
         let order: Vec<(PageId, Lsn)> = pass.pages.iter().map(|(&page, making)| (page, making.since)).collect();
-        let wanted = |index: Index<'_>| touches(index, order.iter().copied());
+        let wanted = |_: Lsn, index: Index<'_>| touches(index, order.iter().copied());
         self.log.walk(from, upto, &wanted, pass).await
     }
 

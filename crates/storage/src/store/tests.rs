@@ -337,7 +337,7 @@ fn every_crash_leaves_a_state_that_was_acknowledged_or_later() {
 #[test]
 fn every_safeguard_is_missed() {
     let crashes = || (100..106).for_each(|seed| crash_history(seed, 13));
-    let without: [(Safeguard, fn()); 17] = [
+    let without: [(Safeguard, fn()); 18] = [
         (Safeguard::DoubleWrite, crashes),
         (Safeguard::CommitSync, crashes),
         (Safeguard::LogBeforeData, crashes),
@@ -348,6 +348,7 @@ fn every_safeguard_is_missed() {
         (Safeguard::FrameTag, tier::an_older_version_in_a_frame_is_not_taken_for_the_page),
         (Safeguard::VoidAtHome, tier::an_older_version_that_the_cleaner_read_does_not_go_home),
         (Safeguard::Rising, tier::a_reclsn_that_rises_during_a_checkpoint_counts),
+        (Safeguard::ListedAbove, tier::what_is_listed_holds_for_less_while_pages_lack_changes),
         (Safeguard::DyingFrames, tier::a_page_on_its_way_to_a_device_that_dies_is_not_there),
         (Safeguard::LogSync, second_life::s1_pages_do_not_overtake_what_a_second_life_believed),
         (Safeguard::Waiting, redone::the_redo_lsn_waits_for_pages_that_wait),

@@ -69,6 +69,11 @@ impl Partition {
         coldest.map(|(_, frame)| frame)
     }
 
+    /// The page's frame is dirty, or is being written and will be.
+    pub(in crate::flash) fn is_dirty(&self, page: PageId) -> bool {
+        self.find(page).is_some_and(|frame| self.record(frame).at != NONE)
+    }
+
     pub(in crate::flash) fn dirty_frames(&self) -> usize {
         self.dirty.len()
     }

@@ -21,6 +21,8 @@ pub(super) struct Sector {
     since: Lsn,
     /// A page has entered one of its frames since.
     changed: bool,
+    /// It is to be written before the pass under way ends (`floors`, invariant 4).
+    awaited: bool,
 }
 
 /// Which sectors are to be written.
@@ -40,6 +42,15 @@ pub(crate) struct Noted {
     /// If redo repeats it, the disk need not have it. Then: the page's LSN before it; `None` if it needs no earlier
     /// content.
     pub(crate) redo: Option<Option<Lsn>>,
+}
+
+/// No frame has a page's changes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::flash) struct Lacks {
+    /// Where they begin, or earlier.
+    pub(in crate::flash) since: Lsn,
+    /// It had an older version.
+    pub(in crate::flash) dropped: bool,
 }
 
 /// What the log has said of a frame that was found.
@@ -86,7 +97,7 @@ impl Partition {
 
     /// What a sector says now; it counts as written. `since`: the redo LSN as it was recorded before this call.
     pub(in crate::flash) fn list(&mut self, index: usize, since: Lsn) -> Vec<Option<(PageId, Lsn)>> {
-        self.sectors[index] = Sector { since, changed: false };
+        self.sectors[index] = Sector { since, ..Sector::default() };
         let first = index * ENTRIES;
         let frames = &self.records[first..(first + ENTRIES).min(self.records.len())];
         let held = |r: &Record| {
@@ -98,7 +109,16 @@ impl Partition {
 
     /// The sector lies on the device, and holds for this much.
     pub(in crate::flash) fn listed(&mut self, index: usize, since: Lsn) {
-        self.sectors[index] = Sector { since, changed: false };
+        self.sectors[index] = Sector { since, ..Sector::default() };
+    }
+
+    /// A pass begins: sectors that have changed are awaited.
+    pub(in crate::flash) fn await_changed(&mut self) {
+        self.sectors.iter_mut().for_each(|sector| sector.awaited |= sector.changed);
+    }
+
+    pub(in crate::flash) fn is_awaited(&self) -> bool {
+        self.sectors.iter().any(|sector| sector.awaited)
     }
 
     /// All sectors that lie on the device are to be written again.
@@ -109,7 +129,7 @@ impl Partition {
     /// The sector could not be written.
     pub(in crate::flash) fn unlisted(&mut self, index: usize) {
         if let Some(sector) = self.sectors.get_mut(index) {
-            *sector = Sector { since: Lsn(0), changed: true };
+            *sector = Sector { since: Lsn(0), changed: true, awaited: true };
         }
     }
 
@@ -167,6 +187,28 @@ impl Partition {
             self.dirty_push(frame);
         }
         None
+    }
+
+    /// The page was changed between `since` and `last`, and redo does not repeat that: the disk need not have it.
+    /// `Err`: nor has a frame; since when. In any order.
+    pub(in crate::flash) fn note_kept(&mut self, page: PageId, since: Lsn, last: Lsn) -> Result<(), Lacks> {
+        let Some(frame) = self.find(page) else { return Err(Lacks { since, dropped: false }) };
+        let record = self.record(frame);
+        let (lsn, before) = (record.lsn(), (record.at != super::NONE).then(|| record.rec()));
+        let since = before.map_or(since, |before| before.min(since));
+        if last > lsn {
+            self.unfound(frame);
+            return Err(Lacks { since, dropped: true });
+        }
+        if last == lsn {
+            self.said[frame as usize] = Said::Met;
+        }
+        if before != Some(since) {
+            before.is_some().then(|| self.dirty_remove(frame));
+            self.at(frame).set_rec(since);
+            self.dirty_push(frame);
+        }
+        Ok(())
     }
 
     /// Whether the page's frame, which an opening has found, has its changes up to `end`.

@@ -148,7 +148,8 @@ async fn bench(env: Env, flash: FlashConfig) -> Bench {
 
 pub(super) fn back(no: u32, value: u64) -> WriteBack {
     let bytes = bytes(page(no), value);
-    WriteBack { page: page(no), bytes, lsn: Lsn(value), rec_lsn: Lsn(value), access: Access::Random }
+    let lsn = Lsn(value);
+    WriteBack { page: page(no), bytes, lsn, rec_lsn: lsn, redo: Some(lsn), access: Access::Random }
 }
 
 impl Bench {
@@ -527,6 +528,20 @@ pub(crate) fn a_reclsn_that_rises_during_a_checkpoint_counts() {
         assert_eq!(bench.home.oldest_rec_lsn(), Some(Lsn(2000)), "there by now, but not when the checkpoint looked");
         bench.home.begin_scan();
         assert_eq!(bench.home.oldest_rec_lsn(), None, "the next one sees it there");
+    });
+}
+
+/// After an opening the recorded redo LSN may lie above changes that pages lack (floors.rs, invariant 5).
+#[test]
+pub(crate) fn what_is_listed_holds_for_less_while_pages_lack_changes() {
+    run(lazy(), |bench| async move {
+        let home = &bench.home;
+        home.log.recorded(Lsn(500), Lsn(100));
+        assert_eq!(home.since(), Lsn(500));
+        home.begin_above(Lsn(100));
+        assert_eq!(home.since(), Lsn(100));
+        home.redo_holds();
+        assert_eq!(home.since(), Lsn(500));
     });
 }
 
