@@ -21,7 +21,8 @@
 //! for runs are shorter than it takes; so is the delay of 30 s before the first write-back. Write-back syncs the disk
 //! before blocks count as clean. A block that is dirty in the cache is written there until it is clean, so that no
 //! crash brings an older one back. Dirty buckets are counted exactly; bcache learns of them when it collects garbage. A
-//! change of the map by a read is in the journal too.
+//! change of the map by a read is in the journal too. Where no bucket can be given up, for each has a dirty block,
+//! bcache's garbage collection moves blocks together; here the bucket with the fewest is written back.
 //!
 //! Not modelled: averages of each task's transfers; the thresholds of congestion (doc: 0 disables them, and the cache
 //! is to be measured here); FIFO and random replacement; read-ahead; moving garbage collection; discards; several
@@ -49,7 +50,7 @@ use layout::{BLOCK, Layout};
 use parking_lot::Mutex;
 use sequential::Sequential;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use terrace_device::{Device, DeviceError, DeviceRef, DeviceStats, ErrorKind, Guarantees, IoBuf, IoFuture, Purpose};
 use terrace_env::Env;
@@ -130,6 +131,8 @@ struct Shared {
     sequential: Mutex<Sequential>,
     /// Wakes write-back.
     dirtied: Notify,
+    /// Writes that wait for a bucket.
+    starving: AtomicUsize,
     read_hits: AtomicU64,
     dirty_hits: AtomicU64,
     read_misses: AtomicU64,
@@ -160,6 +163,7 @@ impl BlockCache {
             freeing: tokio::sync::Mutex::default(),
             sequential: Mutex::default(),
             dirtied: Notify::new(),
+            starving: AtomicUsize::new(0),
             read_hits: AtomicU64::new(0),
             dirty_hits: AtomicU64::new(0),
             read_misses: AtomicU64::new(0),
@@ -362,7 +366,7 @@ impl Shared {
                 let rooms = self.place(Stream::Writes, &buf).await?;
                 if rooms.is_empty() {
                     if full {
-                        self.env.sleep(NO_BUCKET).await;
+                        self.starve().await;
                     }
                     full = true;
                     continue;
@@ -378,6 +382,14 @@ impl Shared {
             self.finish(block, count, &rooms, false);
             return Ok(buf);
         }
+    }
+
+    /// Every bucket has a dirty block, or is busy: write-back is asked for one.
+    async fn starve(&self) {
+        self.starving.fetch_add(1, Relaxed);
+        self.dirtied.notify_one();
+        self.env.sleep(NO_BUCKET).await;
+        self.starving.fetch_sub(1, Relaxed);
     }
 
     /// What was written is in these slots, or in none.

@@ -316,6 +316,20 @@ impl Index {
         extents
     }
 
+    /// Those of the full bucket with the fewest dirty blocks, pinned: where they are clean it can be given up.
+    pub(super) fn dirty_of_barest(&mut self) -> Vec<Extent> {
+        let waits = |bucket: &Bucket| bucket.state == State::Full && bucket.pins == 0 && bucket.dirty > 0;
+        let full = (0..).zip(&self.buckets).filter(|(_, bucket)| waits(bucket));
+        let Some((number, bucket)) = full.min_by_key(|(_, bucket)| bucket.dirty) else { return Vec::new() };
+        let (first, generation): (u32, u32) = (number * self.per_bucket, bucket.generation);
+        let slots = (first..first + self.per_bucket).map(|slot| (self.owners[slot as usize], slot));
+        let mut dirty: Vec<(u64, u32)> = slots.filter(|(owner, _)| self.dirty.contains(owner)).collect();
+        dirty.sort_unstable();
+        self.bucket_of(first).pins += u32::try_from(dirty.len()).expect("a bucket's slots");
+        let extent = |(block, slot)| Extent { block, count: 1, place: Place::Flash { slot, generation } };
+        dirty.into_iter().map(extent).collect()
+    }
+
     fn apply(&mut self, record: Record) {
         match record {
             Record::Put { block, slot, count, dirty } => {

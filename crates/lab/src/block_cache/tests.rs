@@ -297,6 +297,33 @@ fn write_back_holds_the_target() {
     assert_eq!(world.disk.stats().writes, idle, "and no more than that");
 }
 
+/// Every bucket has a dirty block and no more are dirty than wanted: a write to one of them, which may not go around
+/// the cache, gets a bucket all the same.
+#[test]
+fn a_write_that_no_bucket_is_left_for_gets_one() {
+    let world = World::new(5, BlockCacheConfig { writeback_percent: 100, ..config(Mode::WriteBack) }, None);
+    let mut dirty = 0;
+    while world.cache.cache_stats().dirty_buckets < CUTOFF_WRITE_BACK {
+        world.write(dirty * 3, &[1]);
+        dirty += 1;
+    }
+    // Now three of each bucket's four, once: they move to other buckets, and one stays.
+    let writing = world.cache.clone();
+    let all = async move {
+        for block in (1..4).flat_map(|of| (of..dirty).step_by(4)) {
+            let buf = filled(block * 3, &[2]);
+            writing.write(block * 3 * BLOCK, buf, Purpose::Data).await.expect("the devices work");
+        }
+    };
+    let time = world.sim.env().sleep(Duration::from_secs(60));
+    let ended = world.sim.run(async move {
+        let all = std::pin::pin!(all);
+        matches!(futures::future::select(all, time).await, futures::future::Either::Left(_))
+    });
+    assert!(ended, "a minute was not enough: {:?}", world.cache.cache_stats());
+    assert!(world.disk.stats().writes > 0, "no bucket was wanted: this tells nothing");
+}
+
 /// All that goes to flash is counted: data, the journal's entries, indexes.
 #[test]
 fn flash_bytes_are_data_and_metadata() {

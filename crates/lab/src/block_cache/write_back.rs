@@ -1,4 +1,5 @@
-//! Brings dirty blocks to the disk, in the disk's order, while more of the cache is dirty than wanted.
+//! Brings dirty blocks to the disk, in the disk's order, while more of the cache is dirty than wanted. Where a write
+//! waits for a bucket: those of the bucket that has the fewest, whatever is wanted.
 //!
 //! 1. A block counts as clean when its disk has been synced, and if it was not written again meanwhile.
 use super::Shared;
@@ -6,6 +7,7 @@ use super::index::{Extent, Place, Record};
 use super::layout::BLOCK;
 use futures::future::try_join_all;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use terrace_device::{DeviceError, IoBuf, Purpose};
 
 /// Transfers at once, as bcache has it.
@@ -23,7 +25,10 @@ impl Shared {
         let mut cursor = 0;
         loop {
             let most = self.excess().min(AT_ONCE);
-            let extents = self.index.lock().dirty_from(cursor, most);
+            let extents = match self.starving.load(Relaxed) {
+                0 => self.index.lock().dirty_from(cursor, most),
+                _ => self.index.lock().dirty_of_barest(),
+            };
             let Some(last) = extents.last() else {
                 self.dirtied.notified().await;
                 continue;

@@ -68,7 +68,8 @@ struct Steps {
 fn plan(scale: Scale) -> Plan {
     let shrunk = do3_tpcc::shrunk(scale);
     let before = shrunk.run(10);
-    let after = Run { duration: before.duration / 2, ..before };
+    // Long enough to be back at 90%, which takes a few seconds.
+    let after = Run { duration: before.duration / scale.pick(2, 6), ..before };
     let bound = scale.pick(16, 64) << 20;
     let machine = |design| {
         let mut machine = own::bounded(shrunk.machine(design, LAMBDA), bound);

@@ -191,6 +191,7 @@ fn sums(found: &mut Numbers) {
     }
 }
 
+pub(super) const FLASH_DEVICE: &str = "flash device";
 pub(super) const DOUBLE_WRITES: &str = "double-writes";
 pub(super) const SHARP: &str = "all that is written is queued at once; checkpoints close the tier to dirty pages";
 pub(super) const WRITER: &str = "background writer's interval, s, unscaled";
@@ -223,7 +224,7 @@ pub(super) fn machine_rows(machine: &Machine) -> Vec<(&'static str, Value)> {
     let (storage, flash) = (&machine.storage, &machine.storage.flash);
     vec![
         ("log, double-writes and undo", "nvme-datacentre".into()),
-        ("flash device", "iodrive-160".into()),
+        (FLASH_DEVICE, "iodrive-160".into()),
         ("page bytes", storage.page_size.into()),
         ("memory bytes", storage.pool_bytes.into()),
         ("flash tier bytes", flash.size.into()),

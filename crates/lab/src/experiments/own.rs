@@ -118,20 +118,15 @@ fn no_loss(scale: Scale) -> Plan {
         }
     }
     let machine = uniform_machine(Some(WritePolicy::LazyCleaning));
-    let config = vec![
+    let mut config = vec![
         ("workload", "TPC-B, accounts chosen uniformly but for the 85% at home".into()),
         ("accounts", ACCOUNTS.into()),
         ("branches", branches.into()),
         ("terminals", run.terminals.into()),
         ("virtual seconds", run.duration.as_secs().into()),
         (do3_tpcc::STEADY_PART, STEADY.into()),
-        ("data device", "hdd-8x7200".into()),
-        ("log, double-writes and undo", "nvme-datacentre".into()),
-        ("flash device", "sata-consumer".into()),
-        ("memory bytes", machine.storage.pool_bytes.into()),
-        ("flash tier bytes", machine.storage.flash.size.into()),
-        ("redo_bound bytes", machine.storage.redo_bound.into()),
     ];
+    config.extend(machine_rows(&machine));
     Plan { config, cases, judge: Box::new(judge_no_loss) }
 }
 
@@ -164,6 +159,14 @@ pub(super) fn machine(memory: u64, tier: u64, policy: Option<WritePolicy>) -> Ma
         whole_pages: false,
         seed: 0,
     }
+}
+
+/// What is told of it.
+pub(super) fn machine_rows(machine: &Machine) -> Vec<(&'static str, Value)> {
+    let mut rows = vec![("data device", "hdd-8x7200".into())];
+    rows.extend(case::machine_rows(machine));
+    rows.iter_mut().filter(|(name, _)| *name == case::FLASH_DEVICE).for_each(|row| row.1 = "sata-consumer".into());
+    rows
 }
 
 fn judge_no_loss(results: &Results) -> Findings {

@@ -3,7 +3,7 @@
 //! Memory holds a twentieth of the records, the tier a quarter. What is read by Zipf's law gains; what is read in
 //! scans, or was written lately, has less to gain and must lose nothing.
 use super::case::{self, Loading, numbers};
-use super::own::{POLICIES, machine};
+use super::own::{POLICIES, machine, machine_rows};
 use crate::experiment::{Case, Experiment, Findings, Plan, Results, Runner, Scale};
 use crate::machine::{Machine, Run};
 use crate::ycsb::{Mix, Sizes, Ycsb};
@@ -24,7 +24,6 @@ const LETTERS: [char; 6] = ['a', 'b', 'c', 'd', 'e', 'f'];
 const ZIPFIAN: [char; 4] = ['a', 'b', 'c', 'f'];
 const STEADY: f64 = 0.5;
 const THROUGHPUT: &str = "throughput over none";
-const FLASH_DEVICE: &str = "flash device";
 /// A record of ten fields, with its share of the index.
 const RECORD_BYTES: u64 = 1_200;
 
@@ -50,11 +49,8 @@ fn plan(scale: Scale) -> Plan {
         ("terminals", run.terminals.into()),
         ("virtual seconds", run.duration.as_secs().into()),
         (super::do3_tpcc::STEADY_PART, STEADY.into()),
-        ("data device", "hdd-8x7200".into()),
-        (FLASH_DEVICE, "sata-consumer".into()),
     ];
-    let rows = case::machine_rows(&of(Some(WritePolicy::LazyCleaning)));
-    config.extend(rows.into_iter().filter(|(name, _)| *name != FLASH_DEVICE)); // Chapter 3's is another.
+    config.extend(machine_rows(&of(Some(WritePolicy::LazyCleaning))));
     Plan { config, cases, judge: Box::new(judge) }
 }
 
