@@ -12,6 +12,7 @@ use crate::error::{EngineError, Result};
 use crate::histories::Histories;
 use crate::locks::{Locks, Owner};
 use crate::purge::PurgeFailures;
+use crate::serializable::Serializable;
 use crate::snapshots::{Active, TxnStats};
 use crate::status::OpenTxns;
 use crate::txn::losers::TURNS;
@@ -41,6 +42,8 @@ pub struct EngineConfig {
     pub undo_size_max: u64,
     /// Waits longer than this for a row or table lock fail (55P03). Zero = never.
     pub lock_timeout: Duration,
+    /// About how many bytes may be used to watch over serialisable transactions.
+    pub serializable_memory: usize,
 }
 
 impl Default for EngineConfig {
@@ -49,6 +52,7 @@ impl Default for EngineConfig {
             snapshot_age_max: Duration::from_secs(3600),
             undo_size_max: 4 << 30,
             lock_timeout: Duration::ZERO,
+            serializable_memory: 32 << 20,
         }
     }
 }
@@ -93,6 +97,7 @@ pub(crate) struct Core {
     pub(crate) redefined: Mutex<FxHashMap<ObjectId, Arc<Table>>>,
     pub(crate) active: Arc<Active>,
     pub(crate) locks: Arc<Locks>,
+    pub(crate) serializable: Arc<Serializable>,
     pub(crate) usage: Arc<Usage>,
     stripes: Vec<tokio::sync::Mutex<()>>,
     /// Finished transactions in the order in which they ended (their commits may become durable, and so be here, in
@@ -144,6 +149,7 @@ impl Core {
         let core = Arc::new(Core {
             env,
             locks,
+            serializable: Arc::new(Serializable::new(config.serializable_memory)),
             cleanup: store.for_cleanup(),
             store,
             config,

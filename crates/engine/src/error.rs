@@ -155,6 +155,13 @@ impl EngineError {
         EngineError::new("40001", "could not serialize access due to concurrent update")
             .with_hint("Run the transaction again.")
     }
+    /// Of serialisable transactions (`serializable`).
+    pub(crate) fn dependencies(reason: &str) -> EngineError {
+        let message = "could not serialize access due to read/write dependencies among transactions";
+        EngineError::new("40001", message)
+            .with_detail(format!("Reason code: {reason}"))
+            .with_hint("The transaction might succeed if retried.")
+    }
     pub fn lock_timeout() -> EngineError {
         EngineError::new("55P03", "canceling statement due to lock timeout")
     }

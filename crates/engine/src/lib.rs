@@ -16,6 +16,7 @@ mod peek;
 mod purge;
 mod record;
 pub mod row;
+mod serializable;
 pub mod snapshots;
 pub mod status;
 #[cfg(test)]

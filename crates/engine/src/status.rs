@@ -213,6 +213,12 @@ impl Database {
         core.open_txns.all().into_iter().map(status).collect()
     }
 
+    /// Numbers of the transactions whose ends the transaction of that number waits for, to get a safe snapshot
+    /// (SERIALIZABLE READ ONLY DEFERRABLE).
+    pub fn safe_snapshot_blockers(&self, transaction: u64) -> Vec<u64> {
+        self.0.serializable.blockers(Owner(transaction)).into_iter().map(|owner| owner.0).collect()
+    }
+
     /// Locks held and asked for: tables, then rows.
     pub fn locks(&self) -> Vec<LockStatus> {
         let all = self.0.locks.all().into_iter();

@@ -6,7 +6,7 @@
 //!    [`Txn::commit_async`].)
 //! 2. A dropped future leaves a sound state. A change is one mini-transaction (row and undo together), so it can be
 //!    undone at once. A commit whose record is in the log is finished by a background task.
-//! 3. READ COMMITTED takes a snapshot for each statement, REPEATABLE READ takes one at its first statement.
+//! 3. READ COMMITTED takes a snapshot for each statement, the others take one at their first statement.
 //! 4. What was read with the snapshot leaves this module only if the snapshot had not been given up by then
 //!    (`snapshots`, invariant 5). This holds for rows found and not found by [`Txn::get`] and [`Txn::fetch`], for each
 //!    batch of a [`Scanner`], and for the answers of [`Txn::update`], [`Txn::delete`] and [`Txn::lock_row`]. After the
@@ -20,9 +20,11 @@ use crate::key;
 use crate::locks::{LockKey, LockMode};
 use crate::record;
 use crate::row::RowBuf;
+use crate::serializable::{Piece, Serial};
 use crate::snapshots::{Paused, Snapshot, Underway};
 use crate::types::Datum;
 use crate::usage::Tally;
+use crate::versions::Reader;
 use foreign::Notes;
 use resources::TxnResources;
 use std::ops::Bound;
@@ -50,6 +52,15 @@ pub use unique::InsertOutcome;
 pub enum Isolation {
     ReadCommitted,
     RepeatableRead,
+    /// As REPEATABLE READ, and 40001 where what it and others do has no order (`serializable`).
+    Serializable,
+}
+
+impl Isolation {
+    /// Whether one snapshot serves the whole transaction.
+    pub fn is_repeatable(self) -> bool {
+        self != Isolation::ReadCommitted
+    }
 }
 
 /// Which version of a row was read: a row's version is unchanged while this is equal.
@@ -112,6 +123,8 @@ pub struct Savepoint {
 /// A transaction.
 pub struct Txn {
     isolation: Isolation,
+    /// It was declared so: [`Txn::set_read_only`].
+    read_only: bool,
     snapshot: Option<Arc<Snapshot>>,
     /// Between the beginning of a statement and its end.
     underway: Option<Underway>,
@@ -129,6 +142,7 @@ impl Txn {
         let (tally, lock_timeout) = (Tally::new(core.usage.clone()), core.config.lock_timeout);
         Txn {
             isolation,
+            read_only: false,
             snapshot: None,
             underway: None,
             tally,
@@ -168,14 +182,48 @@ impl Txn {
         self.isolation
     }
 
-    /// Begins a statement: READ COMMITTED takes a new snapshot; REPEATABLE READ takes one at the first statement.
+    /// Before its first statement, later without effect: whether it writes nothing. If it is SERIALIZABLE, it then
+    /// meets fewer errors, and cannot write (25006).
+    pub fn set_read_only(&mut self, read_only: bool) {
+        if self.snapshot.is_none() {
+            self.read_only = read_only;
+        }
+    }
+
+    /// SERIALIZABLE READ ONLY DEFERRABLE, before its first statement: waits for a snapshot with which nothing can go
+    /// wrong, however long that takes. From then on it costs others nothing, and gets no 40001.
+    pub async fn wait_for_safe_snapshot(&mut self) {
+        let waits = self.isolation == Isolation::Serializable && self.read_only;
+        while waits && self.snapshot.is_none() {
+            let (snapshot, serial) = self.new_snapshot();
+            let safe = match &serial {
+                Some(serial) => serial.is_safe().await,
+                None => true,
+            };
+            // Not before: if this is dropped while it waits, nothing is left of it.
+            if safe {
+                self.underway = Some(snapshot.underway());
+                (self.snapshot, self.resources.serial) = (Some(snapshot), serial);
+            }
+        }
+    }
+
+    fn new_snapshot(&self) -> (Arc<Snapshot>, Option<Arc<Serial>>) {
+        let core = self.core();
+        let snapshot = || core.active.snapshot(core.env.now());
+        match self.isolation {
+            Isolation::Serializable => core.serializable.begin(self.resources.owner, self.read_only, snapshot),
+            _ => (snapshot(), None),
+        }
+    }
+
+    /// Begins a statement: READ COMMITTED takes a new snapshot; the others take one at the first statement.
     pub fn begin_statement(&mut self) {
         if self.isolation == Isolation::ReadCommitted || self.snapshot.is_none() {
-            let core = self.core();
             // The new one first: the horizon does not jump forth and back.
-            let snapshot = core.active.snapshot(core.env.now());
+            let (snapshot, serial) = self.new_snapshot();
             self.underway = Some(snapshot.underway());
-            self.snapshot = Some(snapshot);
+            (self.snapshot, self.resources.serial) = (Some(snapshot), serial);
         } else if self.underway.is_none() {
             self.underway = self.snapshot.as_ref().map(|snapshot| snapshot.underway());
         }
@@ -202,6 +250,10 @@ impl Txn {
         self.snapshot.clone().expect("begin_statement takes one")
     }
 
+    fn reader(&mut self) -> Reader {
+        Reader { snapshot: self.snapshot(), own: self.own(), serial: self.resources.serial.clone() }
+    }
+
     pub(crate) fn tally(&mut self, index: ObjectId, found: bool) {
         self.tally.scanned(index, u64::from(found));
     }
@@ -220,7 +272,7 @@ impl Txn {
     pub fn can_use_index(&mut self, index: &Index) -> bool {
         let own = self.own();
         let snapshot = self.snapshot();
-        if index.created_by == own && own != TxnId::NONE && self.isolation == Isolation::RepeatableRead {
+        if index.created_by == own && own != TxnId::NONE && self.isolation.is_repeatable() {
             // It has the newest versions as of its making, and the snapshot is older; only a table of its own has no
             // others.
             return self.core().catalog().table_by_oid(index.table).is_none();
@@ -265,20 +317,19 @@ impl Txn {
         index: &Index,
         values: &[Datum],
     ) -> Result<Option<(Rid, RowBuf, Version)>> {
-        let snapshot = self.snapshot();
-        let found = snapshot.believe(self.look_up(&snapshot, table, index, values).await)?;
+        let reader = self.reader();
+        let found = reader.snapshot.believe(self.look_up(&reader, table, index, values).await)?;
         self.tally.scanned(index.oid, u64::from(found.is_some()));
         Ok(found)
     }
 
     async fn look_up(
         &mut self,
-        snapshot: &Snapshot,
+        reader: &Reader,
         table: &Table,
         index: &Index,
         values: &[Datum],
     ) -> Result<Option<(Rid, RowBuf, Version)>> {
-        let own = self.own();
         let prefix = key::encode_prefix(table, index, values)?;
         if !self.can_use_index(index) {
             let (from, to) = (Bound::Included(values.to_vec()), Bound::Included(values.to_vec()));
@@ -286,11 +337,14 @@ impl Txn {
             let mut scanner = self.scan(&Arc::new(table.clone()), Scan::Index(range));
             return Ok(scanner.next_batch(1).await?.pop());
         }
+        if let Some(serial) = &reader.serial {
+            serial.reads(table.oid, Piece::key(index.oid, &prefix))?;
+        }
         let core = self.core();
         let tree = index.tree();
         let Some(entry) = tree.first_with_prefix(&core.store, &prefix).await? else { return Ok(None) };
         let rid = key::rid_of(&entry);
-        if let Some(found) = core.get_row(snapshot, own, table, index, &prefix, rid).await? {
+        if let Some(found) = core.get_row(reader, table, index, &prefix, rid).await? {
             return Ok(Some(found));
         }
         // Entries of other rows with this key: deleted ones, or ones whose key has changed, not purged yet.
@@ -303,7 +357,7 @@ impl Txn {
             }
             for entry in entries {
                 let rid = key::rid_of(&entry);
-                if let Some(found) = core.get_row(snapshot, own, table, index, &prefix, rid).await? {
+                if let Some(found) = core.get_row(reader, table, index, &prefix, rid).await? {
                     return Ok(Some(found));
                 }
             }
@@ -312,24 +366,26 @@ impl Txn {
 
     /// The visible version of a row.
     pub async fn fetch(&mut self, table: &Table, rid: Rid) -> Result<Option<(RowBuf, Version)>> {
-        let snapshot = self.snapshot();
-        let own = self.own();
+        let reader = self.reader();
         let core = self.core();
         let visible = async {
+            if let Some(serial) = &reader.serial {
+                serial.reads(table.oid, Piece::Row(rid))?;
+            }
             let Some(row) = core.stored(rid).await? else { return Ok(None) };
-            core.visible(&snapshot, own, table.oid, rid, row).await
+            core.visible(&reader, table.oid, rid, row).await
         };
-        Ok(snapshot.believe(visible.await)?.map(|v| v.into_row()))
+        Ok(reader.snapshot.believe(visible.await)?.map(|v| v.into_row()))
     }
 
     /// Sees the statement's snapshot.
     pub fn scan(&mut self, table: &Arc<Table>, scan: Scan) -> Scanner {
-        let (snapshot, own) = (self.snapshot(), self.own());
+        let reader = self.reader();
         let usable = match &scan {
             Scan::Full => true,
             Scan::Index(range) => self.can_use_index(&range.index),
         };
-        Scanner::new(self.core().clone(), snapshot, own, table.clone(), scan, usable)
+        Scanner::new(self.core().clone(), reader, table.clone(), scan, usable)
     }
 
     pub fn savepoint(&self) -> Savepoint {
@@ -392,7 +448,29 @@ impl Txn {
         let core = self.core();
         core.locks.acquire(&core.env, self.resources.owner, key, mode, self.lock_timeout).await?;
         self.resources.locks.push((key, mode));
+        if let (LockKey::Table(table), true) = (key, mode >= LockMode::Share) {
+            self.uses_whole(table, mode)?;
+        }
         Ok(true)
+    }
+
+    /// For serialisable transactions: it has locked a table to change or to use its definition, or all its rows.
+    fn uses_whole(&mut self, table: ObjectId, mode: LockMode) -> Result<()> {
+        if table.0 < system::FIRST_USER {
+            return Ok(());
+        }
+        if mode == LockMode::AccessExclusive {
+            // Pieces of an index would mean nothing if the index went.
+            self.core().serializable.coarsen(table);
+        }
+        if self.isolation == Isolation::Serializable {
+            self.snapshot();
+        }
+        match &self.resources.serial {
+            Some(serial) if mode == LockMode::AccessExclusive => serial.wrote_all(table),
+            Some(serial) => serial.reads(table, Piece::Whole),
+            None => Ok(()),
+        }
     }
 
     /// Notes that an object's pages are to be freed if this transaction rolls back. *Before* the first page is
@@ -431,11 +509,21 @@ impl Txn {
         }
         let core = self.resources.core.clone();
         core.check_alive()?;
+        if self.isolation == Isolation::Serializable {
+            if self.read_only {
+                return Err(EngineError::new("25006", "cannot write in a read-only transaction"));
+            }
+            // It is a member before it writes.
+            self.snapshot();
+        }
         let owner = self.resources.owner;
         let mut state = None;
         let begun = core.store.undo().begin(&core.store, |id| state = Some(core.active.enter(id, owner))).await?;
         let id = begun.txn;
         self.resources.entry.has_id(id);
+        if let Some(serial) = &self.resources.serial {
+            serial.has_id(id);
+        }
         self.resources.writer = Some(begun);
         self.resources.state = state;
         Ok(id)

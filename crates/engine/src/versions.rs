@@ -8,12 +8,35 @@ use crate::database::Core;
 use crate::error::{EngineError, Result};
 use crate::record::{Old, Record, is_chained, is_deleted};
 use crate::row::{RowBuf, RowView};
+use crate::serializable::Serial;
 use crate::snapshots::Snapshot;
 use crate::txn::Version;
+use std::sync::Arc;
 use terrace_storage::heap::{CHAINED, DELETED, Heap, RowHeader, StoredRow};
 use terrace_storage::pool::{Access, Pin};
 use terrace_storage::undo::UndoRecord;
 use terrace_storage::{DATA, ObjectId, PageId, Rid, TxnId};
+
+/// Who reads, and with what snapshot.
+#[derive(Clone)]
+pub(crate) struct Reader {
+    pub(crate) snapshot: Arc<Snapshot>,
+    /// Its id; 0: it has not written.
+    pub(crate) own: TxnId,
+    /// Where it is serialisable.
+    pub(crate) serial: Option<Arc<Serial>>,
+}
+
+impl Reader {
+    pub(crate) fn sees(&self, writer: TxnId) -> bool {
+        self.snapshot.sees(writer, self.own)
+    }
+
+    /// It has read the version before one that `writer` has written, which it does not see. 40001.
+    fn overwritten(&self, writer: TxnId) -> Result<()> {
+        self.serial.as_ref().map_or(Ok(()), |serial| serial.overwritten(writer))
+    }
+}
 
 pub(crate) fn heap(table: ObjectId) -> Heap {
     Heap { object: table, space: DATA }
@@ -117,16 +140,15 @@ impl Core {
         Ok(Some(RowVersion { header, payload }))
     }
 
-    /// The version that the snapshot sees, from the stored row on.
+    /// The version that the reader sees, from the stored row on.
     pub(crate) async fn visible(
         &self,
-        snapshot: &Snapshot,
-        own: TxnId,
+        reader: &Reader,
         table: ObjectId,
         rid: Rid,
         row: StoredRow,
     ) -> Result<Option<RowVersion>> {
-        if snapshot.sees(row.header.writer, own) {
+        if reader.sees(row.header.writer) {
             if is_deleted(&row.header) {
                 return Ok(None);
             }
@@ -136,15 +158,20 @@ impl Core {
         loop {
             let header = row.header;
             // Boxed: every reader's state would have room for it, and most rows are visible as they are stored.
-            let found = Box::pin(self.visible_before(snapshot, own, table, rid, row)).await;
-            let Err(error) = found else { return found };
+            let error = match Box::pin(self.visible_before(reader, table, rid, row)).await {
+                Ok((version, overwritten_by)) => {
+                    reader.overwritten(overwritten_by)?;
+                    return Ok(version);
+                }
+                Err(error) => error,
+            };
             // Its writer may have undone it, and with it the chains that its own older versions had.
             row = match self.stored(rid).await? {
                 None => return Ok(None),
                 Some(now) if now.header == header => return Err(error),
                 Some(now) => now,
             };
-            if snapshot.sees(row.header.writer, own) {
+            if reader.sees(row.header.writer) {
                 return match is_deleted(&row.header) {
                     true => Ok(None),
                     false => self.payload(table, row).await.map(Some),
@@ -153,24 +180,24 @@ impl Core {
         }
     }
 
-    /// The visible version before a stored one that the snapshot does not see.
+    /// The visible version before a stored one that the reader does not see, and who wrote the one after it.
     async fn visible_before(
         &self,
-        snapshot: &Snapshot,
-        own: TxnId,
+        reader: &Reader,
         table: ObjectId,
         rid: Rid,
         row: StoredRow,
-    ) -> Result<Option<RowVersion>> {
+    ) -> Result<(Option<RowVersion>, TxnId)> {
         let mut version = self.payload(table, row).await?;
         loop {
-            let record = snapshot.believe(self.store.undo().read(&self.store, version.header.undo).await)?;
+            let next = version.header.writer;
+            let record = reader.snapshot.believe(self.store.undo().read(&self.store, version.header.undo).await)?;
             version = match self.undo_on_copy(table, rid, version, &record).await? {
-                None => return Ok(None),
+                None => return Ok((None, next)),
                 Some(older) => older,
             };
-            if snapshot.sees(version.header.writer, own) {
-                return Ok(version.is_live().then_some(version));
+            if reader.sees(version.header.writer) {
+                return Ok((version.is_live().then_some(version), next));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The engine under real threads: transfers between rows, checks of a sum that must not change, rollbacks in all their
 //! forms, rows locked, rows that grow and shrink, indexes and tables that come and go, a buffer pool that is too small
-//! for it all. What the simulator cannot show: one thread never tests a latch. Also meant for ThreadSanitizer
-//! (`scripts/tsan`).
+//! for it all; and serialisable transactions that keep a rule which no row keeps alone. What the simulator cannot show:
+//! one thread never tests a latch. Also meant for ThreadSanitizer (`scripts/tsan`).
 //!
 //! `TERRACE_STRESS_SECONDS` sets how long it runs (3).
 #![allow(
@@ -322,6 +322,130 @@ async fn stress(run: Arc<Run>, seconds: u64) {
         let ended = tokio::time::timeout(Duration::from_secs(120), task).await;
         ended.expect("a task hangs").expect("a task failed");
     }
+}
+
+/// Pairs of accounts, a branch each. A pair together is never in debt: each transaction looks at both accounts, takes
+/// from one, and may only see what is there.
+struct Pairs {
+    db: Database,
+    isolation: Isolation,
+    stop: AtomicBool,
+    done: AtomicU64,
+    refused: AtomicU64,
+}
+
+const PAIRS: i32 = 3;
+
+impl Pairs {
+    async fn of(txn: &mut Txn, table: &Arc<Table>, pair: i32, by_key: bool) -> Result<Vec<(Rid, i32, i64, Version)>> {
+        let mut found = Vec::new();
+        if by_key {
+            for id in [2 * pair, 2 * pair + 1] {
+                let (rid, row, version) = Run::find(txn, table, id).await?;
+                found.push((rid, id, balance(&row, table), version));
+            }
+            return Ok(found);
+        }
+        let (from, to) = (Bound::Included(vec![Datum::Int4(pair)]), Bound::Included(vec![Datum::Int4(pair)]));
+        let index = table.indexes[1].clone();
+        let scan = Scan::Index(IndexRange { index, from, to, direction: ScanDirection::Forward });
+        txn.begin_statement();
+        let mut scanner = txn.scan(table, scan);
+        for (rid, row, version) in scanner.next_batch(9).await? {
+            let DatumRef::Int4(id) = row.view(table).get(0) else { panic!("an id is a number") };
+            found.push((rid, id, balance(&row, table), version));
+        }
+        Ok(found)
+    }
+
+    async fn take(&self, txn: &mut Txn, random: &mut StdRng) -> Result<()> {
+        let table = accounts(txn, true).await?;
+        let pair = random.random_range(0..PAIRS);
+        let both = Pairs::of(txn, &table, pair, random.random_bool(0.5)).await?;
+        let sum: i64 = both.iter().map(|(_, _, balance, _)| balance).sum();
+        tokio::task::yield_now().await;
+        let (rid, id, balance, version) = both[random.random_range(0..2)];
+        let to = if sum > 0 { balance - sum } else { balance + 100 };
+        let outcome = txn.update(&table, rid, version, &account(id, pair, to, 5)).await?;
+        assert!(matches!(outcome, UpdateOutcome::Done), "{outcome:?}");
+        Ok(())
+    }
+
+    async fn worker(&self, seed: u64) {
+        let mut random = StdRng::seed_from_u64(seed);
+        while !self.stop.load(Ordering::Relaxed) {
+            let mut txn = self.db.begin(self.isolation);
+            let ended = match self.take(&mut txn, &mut random).await {
+                Ok(()) if random.random_bool(0.9) => txn.commit_async().await,
+                Ok(()) => txn.rollback().await,
+                Err(e) => txn.rollback().await.and(Err(e)),
+            };
+            match ended {
+                Ok(()) => self.done.fetch_add(1, Ordering::Relaxed),
+                Err(e) if ["40P01", "40001"].contains(&e.state.0) => self.refused.fetch_add(1, Ordering::Relaxed),
+                Err(e) => panic!("{}: {e}", e.state.0),
+            };
+        }
+    }
+
+    /// How many pairs are in debt.
+    async fn broken(&self) -> Result<usize> {
+        let mut txn = self.db.begin(Isolation::RepeatableRead);
+        let table = accounts(&mut txn, false).await?;
+        let mut broken = 0;
+        for pair in 0..PAIRS {
+            let both = Pairs::of(&mut txn, &table, pair, true).await?;
+            broken += usize::from(both.iter().map(|(_, _, balance, _)| balance).sum::<i64>() < 0);
+        }
+        txn.commit().await?;
+        Ok(broken)
+    }
+}
+
+/// Runs pairs under an isolation; answers how often one was in debt.
+async fn keep_pairs(env: terrace_env::Env, isolation: Isolation, seconds: f64) -> usize {
+    let db = Database::create(env, devices(), storage(), EngineConfig::default()).await.expect("creates");
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    let table = txn.create_table(spec("accounts")).await.expect("creates");
+    for id in 0..2 * PAIRS {
+        txn.insert(&table, &account(id, id / 2, 50, 5)).await.expect("inserts");
+    }
+    txn.commit().await.expect("commits");
+    let zero = || AtomicU64::new(0);
+    let pairs = Pairs { db: db.clone(), isolation, stop: AtomicBool::new(false), done: zero(), refused: zero() };
+    let pairs = Arc::new(pairs);
+    let workers: Vec<_> = (0..WORKERS)
+        .map(|seed| {
+            let pairs = pairs.clone();
+            tokio::spawn(async move { pairs.worker(seed).await })
+        })
+        .collect();
+    let (began, mut broken) = (Instant::now(), 0);
+    while began.elapsed().as_secs_f64() < seconds && !workers.iter().any(|worker| worker.is_finished()) {
+        broken += pairs.broken().await.expect("reads");
+        db.env().sleep(Duration::from_millis(5)).await;
+    }
+    pairs.stop.store(true, Ordering::Relaxed);
+    for worker in workers {
+        worker.await.expect("a worker failed");
+    }
+    broken += pairs.broken().await.expect("reads");
+    let (done, refused) = (pairs.done.load(Ordering::Relaxed), pairs.refused.load(Ordering::Relaxed));
+    println!("{isolation:?}: {done} done, {refused} refused, {broken} times in debt");
+    assert!(done > 50, "{done}");
+    assert_eq!(db.check().await.expect("checks"), Vec::<String>::new());
+    broken
+}
+
+#[test]
+fn serialisable_threads_keep_what_no_row_keeps_alone() {
+    let seconds = std::env::var("TERRACE_STRESS_SECONDS").ok().map_or(2.0, |s| s.parse().expect("a number of seconds"));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_time().build().unwrap();
+    let env = terrace_env::Real::on(runtime.handle().clone());
+    runtime.block_on(async move {
+        assert_eq!(keep_pairs(env.clone(), Isolation::Serializable, seconds).await, 0);
+        assert!(keep_pairs(env, Isolation::RepeatableRead, seconds).await > 0, "the test can fail");
+    });
 }
 
 #[test]

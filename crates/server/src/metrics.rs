@@ -156,9 +156,11 @@ fn transactions(page: &mut Page, db: &SqlDatabase) {
     let open = db.engine.transactions();
     let name = "terrace_transactions_open";
     page.family(name, "gauge", "Open transactions by isolation level.");
-    for (isolation, label) in
-        [(Isolation::ReadCommitted, "read committed"), (Isolation::RepeatableRead, "repeatable read")]
-    {
+    for (isolation, label) in [
+        (Isolation::ReadCommitted, "read committed"),
+        (Isolation::RepeatableRead, "repeatable read"),
+        (Isolation::Serializable, "serializable"),
+    ] {
         let count = open.iter().filter(|t| t.isolation == Some(isolation)).count();
         page.sample(name, &[("isolation", label)], count);
     }

@@ -526,6 +526,13 @@ impl Session {
         token: &Arc<CancelToken>,
     ) -> Result<Worked> {
         let number = self.ensure_transaction().await;
+        if self.shared.settings.lock().deferrable() {
+            let wait = async {
+                self.wait_for_snapshot().await;
+                Ok(())
+            };
+            token.run(Box::pin(wait)).await?;
+        }
         let state = LazyState::new(&self.database.state, &self.clock);
         let by_key = prepared.by_key.lock().clone();
         if let Some(by_key) = by_key {
@@ -621,8 +628,19 @@ impl Session {
             slot.txn = Some(txn);
             *self.clock.lock() = None;
         }
-        slot.open().set_lock_timeout(self.shared.settings.lock().timeouts().lock);
+        let settings = self.shared.settings.lock();
+        let txn = slot.open();
+        txn.set_lock_timeout(settings.timeouts().lock);
+        txn.set_read_only(settings.read_only());
         slot.number
+    }
+
+    /// Where the open transaction is SERIALIZABLE READ ONLY DEFERRABLE, before its first statement: waits until its
+    /// snapshot is safe.
+    pub(crate) async fn wait_for_snapshot(&self) {
+        if self.shared.settings.lock().deferrable() {
+            self.shared.cell.lock().await.open().wait_for_safe_snapshot().await;
+        }
     }
 
     /// Ends the implicit transaction of a pipeline (Sync) or of a multi-statement simple query.

@@ -50,6 +50,7 @@ pub(crate) struct Settings {
     zone: Zone,
     synchronous_commit: bool,
     read_only: bool,
+    deferrable: bool,
 }
 
 /// What a client is told of whenever it changes: name as SHOW writes it, and value.
@@ -104,8 +105,10 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("temp_tablespaces", ""),
     ("TimeZone", "UTC"),
     ("transform_null_equals", "off"),
-    // Empty: as default_transaction_read_only says.
+    // Empty: as the default says.
+    ("transaction_deferrable", ""),
     ("transaction_read_only", ""),
+    ("default_transaction_deferrable", "off"),
     ("default_transaction_read_only", "off"),
     ("xmloption", "content"),
 ];
@@ -113,6 +116,11 @@ const DEFAULTS: &[(&str, &str)] = &[
 /// Names and values at the start of all settings but the clients' own.
 fn known() -> impl Iterator<Item = (&'static str, &'static str)> {
     DEFAULTS.iter().copied().chain(harmless::all())
+}
+
+/// Whether a setting is one of the open transaction.
+fn of_transaction(key: &str) -> bool {
+    matches!(key, "transaction_read_only" | "transaction_deferrable")
 }
 
 fn unrecognized(name: &str) -> EngineError {
@@ -134,6 +142,7 @@ impl Settings {
             zone: Zone::Utc,
             synchronous_commit: true,
             read_only: false,
+            deferrable: false,
         }
     }
 
@@ -149,6 +158,11 @@ impl Settings {
     /// Whether the open transaction, or the next one, may not write.
     pub(crate) fn read_only(&self) -> bool {
         self.read_only
+    }
+
+    /// Whether the open transaction, or the next one, is to wait for a safe snapshot (if it is SERIALIZABLE READ ONLY).
+    pub(crate) fn deferrable(&self) -> bool {
+        self.deferrable
     }
 
     fn store(&mut self, key: Key, value: String, local: bool) {
@@ -175,6 +189,7 @@ impl Settings {
         };
         self.isolation = match self.state.now["default_transaction_isolation"].as_str() {
             "repeatable read" => Isolation::RepeatableRead,
+            "serializable" => Isolation::Serializable,
             _ => Isolation::ReadCommitted,
         };
         if self.reported.iter().any(|(name, value)| **value != *self.state.now[*name]) {
@@ -184,6 +199,7 @@ impl Settings {
         self.zone = Zone::named(&self.state.now["TimeZone"]).expect("stored as a zone is shown");
         self.synchronous_commit = self.state.now["synchronous_commit"] != "off";
         self.read_only = Self::shown(&self.state.now, "transaction_read_only") == "on";
+        self.deferrable = Self::shown(&self.state.now, "transaction_deferrable") == "on";
     }
 
     fn restore(&mut self, state: State) {
@@ -273,6 +289,7 @@ impl Settings {
     fn shown<'v>(values: &'v Values, key: &str) -> &'v str {
         match (key, values.get(key).map_or("", String::as_str)) {
             ("transaction_read_only", "") => &values["default_transaction_read_only"],
+            ("transaction_deferrable", "") => &values["default_transaction_deferrable"],
             (_, value) => value,
         }
     }
@@ -306,12 +323,7 @@ impl Settings {
     pub(crate) fn rows(&self) -> impl Iterator<Item = (&'static str, &str, &str, &'static str)> {
         let one = |(name, boot): (&'static str, &'static str)| {
             let (now, initial) = (Self::shown(&self.state.now, name), Self::shown(&self.initial, name));
-            (
-                name,
-                now,
-                initial,
-                if boot.is_empty() && !now.is_empty() && name == "transaction_read_only" { "off" } else { boot },
-            )
+            (name, now, initial, if boot.is_empty() && of_transaction(name) { "off" } else { boot })
         };
         known().map(one)
     }
@@ -339,7 +351,7 @@ impl Settings {
         let stored = self.checked(&key, value, &lower)?;
         if let Some(stored) = stored {
             // Of a transaction: it ends with it.
-            let local = local || key == "transaction_read_only";
+            let local = local || of_transaction(&key);
             self.store(key, stored, local);
         }
         Ok(())
@@ -366,6 +378,7 @@ impl Settings {
                 _ => return Err(invalid(key, value)),
             },
             "transaction_read_only" | "default_transaction_read_only" => boolean(key, lower)?.into(),
+            "transaction_deferrable" | "default_transaction_deferrable" => boolean(key, lower)?.into(),
             "synchronous_commit" => match lower {
                 "on" | "true" | "yes" | "1" | "local" | "remote_write" | "remote_apply" => "on".into(),
                 "off" | "false" | "no" | "0" => "off".into(),
@@ -377,8 +390,7 @@ impl Settings {
             },
             "default_transaction_isolation" => match lower {
                 "read committed" | "read uncommitted" => "read committed".into(),
-                "repeatable read" => lower.into(),
-                "serializable" => return Err(unsupported("isolation level SERIALIZABLE")),
+                "repeatable read" | "serializable" => lower.into(),
                 _ => return Err(invalid(key, value)),
             },
             _ if key.ends_with("_timeout") => match milliseconds(lower) {

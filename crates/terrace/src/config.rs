@@ -166,6 +166,7 @@ pub struct Log {
 pub struct Limits {
     pub snapshot_age: Span,
     pub undo_size: Size,
+    pub serializable_memory: Size,
     pub lock_timeout: Span,
 }
 
@@ -360,6 +361,7 @@ impl Default for Limits {
         Limits {
             snapshot_age: Span(engine.snapshot_age_max),
             undo_size: Size(engine.undo_size_max),
+            serializable_memory: Size(engine.serializable_memory as u64),
             lock_timeout: Span(engine.lock_timeout),
         }
     }
@@ -520,6 +522,7 @@ impl Config {
         EngineConfig {
             snapshot_age_max: self.limits.snapshot_age.0,
             undo_size_max: self.limits.undo_size.0,
+            serializable_memory: usize::try_from(self.limits.serializable_memory.0).unwrap_or(usize::MAX),
             lock_timeout: self.limits.lock_timeout.0,
         }
     }

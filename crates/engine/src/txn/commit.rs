@@ -19,7 +19,8 @@ use terrace_storage::undo::{History, TxnEnd, UndoSpace};
 pub const LAZY_FLUSH: Duration = Duration::from_millis(20);
 
 impl Txn {
-    /// Returns when the commit is durable. 23503 where a deferred foreign key does not hold: it is rolled back.
+    /// Returns when the commit is durable. 40001 where it is SERIALIZABLE and has to go, 23503 where a deferred foreign
+    /// key does not hold: it is rolled back.
     pub async fn commit(self) -> Result<()> {
         self.commit_with(Durability::Waited).await
     }
@@ -41,6 +42,10 @@ impl Txn {
         let has_written = self.has_written();
         let resources = self.end_reads_as_committed();
         if !has_written {
+            if let Some(serial) = &resources.serial {
+                serial.prepare()?;
+                serial.committed();
+            }
             return resources.leave_unwritten().await;
         }
         Commit::new(resources, durability).run().await
@@ -92,6 +97,11 @@ impl Commit {
         if self.record().is_none() {
             // 1. Reserve log space for the record.
             let permit = self.reserve_log_space().await?;
+            if let Err(error) = self.prepare() {
+                let Parts { resources, .. } = self.parts.take().expect("a commit runs once");
+                Box::pin(resources.rollback()).await?;
+                return Err(error);
+            }
             // 2. Write the record into the undo page and the log. It is one batch.
             self.write_record(permit);
         }
@@ -105,6 +115,9 @@ impl Commit {
         let history = record.expect("step 2 has written it").history;
         // 4. New snapshots see the changes, its definitions are everybody's, and its history is in purge's list.
         resources.become_visible(&history);
+        if let Some(serial) = &resources.serial {
+            serial.committed();
+        }
         // 5. Others may lock its rows and tables.
         resources.release_locks_and_wake();
         // 6. Purge wakes, and removes the old versions when nobody sees them any more.
@@ -126,6 +139,11 @@ impl Commit {
         resources.core.check_alive()?;
         resources.entry.enter(Stage::Committing);
         Ok(permit)
+    }
+
+    /// 40001 where a serialisable transaction has to go. After that nothing may fail until the record is written.
+    fn prepare(&mut self) -> Result<()> {
+        self.parts().resources.serial.as_ref().map_or(Ok(()), |serial| serial.prepare())
     }
 
     pub(super) fn write_record(&mut self, permit: LogPermit) {

@@ -19,7 +19,7 @@
 //!    away at that moment (`LockKey::Keys`): locks of rows are limited in number. So a remover takes that lock before
 //!    he looks at those of the row.
 use super::write::key_changed;
-use super::{Isolation, Txn, Version};
+use super::{Txn, Version};
 use crate::catalog::foreign::{Action, ForeignKey, convert};
 use crate::catalog::{Catalog, Table};
 use crate::error::{EngineError, Result};
@@ -327,7 +327,7 @@ impl Txn {
     }
 
     fn is_repeatable(&self) -> bool {
-        self.isolation == Isolation::RepeatableRead
+        self.isolation.is_repeatable()
     }
 }
 

@@ -9,6 +9,7 @@ use crate::catalog::Catalog;
 use crate::database::Core;
 use crate::leaving;
 use crate::locks::{LockKey, LockMode, Owner, TxnState};
+use crate::serializable::Serial;
 use crate::status::{OpenTxn, Stage};
 use crate::txn::Isolation;
 use std::sync::Arc;
@@ -26,6 +27,8 @@ pub(crate) struct TxnResources {
     pub(crate) row_locks: Vec<(LockKey, LockMode)>,
     /// Of its session. A rollback in the background does not have them: it releases them before.
     pub(crate) advisory: Option<OfTransaction>,
+    /// Of a serialisable transaction, from its snapshot on. A rollback does not have it: it ends it first.
+    pub(crate) serial: Option<Arc<Serial>>,
     pub(crate) entry: Arc<OpenTxn>,
     /// The catalogue with this transaction's changes.
     pub(crate) catalog: Option<Arc<Catalog>>,
@@ -38,6 +41,7 @@ pub(crate) struct TxnResources {
 
 impl Drop for TxnResources {
     fn drop(&mut self) {
+        self.leave_serializable();
         if self.writer.is_some() && !self.in_background {
             self.take().rollback_in_background();
         } else {
@@ -60,6 +64,7 @@ impl TxnResources {
             locks: Vec::new(),
             row_locks: Vec::new(),
             advisory: None,
+            serial: None,
             entry,
             catalog: None,
             in_background: false,
@@ -78,7 +83,8 @@ impl TxnResources {
         resources
     }
 
-    /// Moves everything out, but for the advisory locks. Nothing else is left to end.
+    /// Moves everything out, but for the advisory locks and what belongs to a serialisable transaction. Nothing else is
+    /// left to end.
     fn take(&mut self) -> TxnResources {
         TxnResources {
             core: self.core.clone(),
@@ -88,6 +94,7 @@ impl TxnResources {
             locks: std::mem::take(&mut self.locks),
             row_locks: std::mem::take(&mut self.row_locks),
             advisory: None,
+            serial: None,
             entry: self.entry.clone(),
             catalog: self.catalog.take(),
             in_background: self.in_background,
@@ -141,6 +148,13 @@ impl TxnResources {
     pub(super) fn wake_purge(&self, history: &History) {
         if has_records(history) {
             self.core.purge_wanted.notify_one();
+        }
+    }
+
+    /// Unless it has committed: it will not, so it is as if it had read and written nothing.
+    pub(super) fn leave_serializable(&mut self) {
+        if let Some(serial) = self.serial.take() {
+            serial.leave();
         }
     }
 

@@ -125,6 +125,7 @@ impl TxnResources {
     }
 
     async fn try_rollback(&mut self) -> Result<()> {
+        self.leave_serializable();
         if self.writer.is_none() {
             return Ok(());
         }

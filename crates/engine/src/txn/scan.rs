@@ -7,7 +7,9 @@
 //!    selected and sorted in memory: slower, the same answer.
 //! 4. A batch is handed out only if the snapshot had not been given up when all of it had been read
 //!    ([`Scanner::next_batch`]).
-//! 5. Rows that the transaction changes while it scans may be met in their new version. A caller that does not want
+//! 5. A serialisable transaction notes what a scan will read before it reads (`serializable`, invariant 1): all of the
+//!    table, or the rest of the range. After each batch the note is cut back to what was read.
+//! 6. Rows that the transaction changes while it scans may be met in their new version. A caller that does not want
 //!    that collects all rows first.
 use super::{Scan, ScanDirection, Version};
 use crate::catalog::{Index, Table};
@@ -16,24 +18,23 @@ use crate::error::{EngineError, Result};
 use crate::key;
 use crate::record::{is_chained, is_deleted};
 use crate::row::RowBuf;
-use crate::snapshots::Snapshot;
+use crate::serializable::{NotedScan, Piece};
 use crate::usage::Tally;
-use crate::versions::RowVersion;
+use crate::versions::{Reader, RowVersion};
 use std::collections::VecDeque;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 use terrace_storage::btree::{BTree, Cursor, Direction};
 use terrace_storage::heap::{Heap, StoredRow};
 use terrace_storage::pool::Access;
-use terrace_storage::{DATA, ObjectId, Rid, TxnId};
+use terrace_storage::{DATA, ObjectId, Rid};
 
 type FoundRow = (Rid, RowBuf, Version);
 
 /// Rows of a scan, a batch at a time. Owns what it needs: outlives nothing, borrows nothing.
 pub struct Scanner {
     core: Arc<Core>,
-    snapshot: Arc<Snapshot>,
-    own: TxnId,
+    reader: Reader,
     table: Arc<Table>,
     source: Source,
     /// Rows found and not yet returned.
@@ -53,6 +54,8 @@ enum Source {
         index: Arc<Index>,
         tree: BTree,
         cursor: Cursor,
+        /// Of a serialisable transaction; boxed, because most are not.
+        notes: Option<Box<Notes>>,
     },
     /// All rows, to be selected and sorted by the keys of an index (invariant 3).
     Sorted {
@@ -66,19 +69,21 @@ enum Source {
     Done,
 }
 
+/// What a serialisable transaction has noted of a range (invariant 5).
+struct Notes {
+    bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>),
+    direction: ScanDirection,
+    /// `None`: at first, and where nothing is left to note.
+    scan: Option<NotedScan>,
+    begun: bool,
+}
+
 /// Pages listed at a time.
 const LIST: usize = 1024;
 
 impl Scanner {
     /// `usable`: the index of the scan has every version that the snapshot sees.
-    pub(super) fn new(
-        core: Arc<Core>,
-        snapshot: Arc<Snapshot>,
-        own: TxnId,
-        table: Arc<Table>,
-        scan: Scan,
-        usable: bool,
-    ) -> Scanner {
+    pub(super) fn new(core: Arc<Core>, reader: Reader, table: Arc<Table>, scan: Scan, usable: bool) -> Scanner {
         let counted = match &scan {
             Scan::Index(range) if usable => range.index.oid,
             _ => table.oid,
@@ -93,7 +98,7 @@ impl Scanner {
             Scan::Index(range) => match key::encode_range(&table, &range) {
                 Err(e) => Source::Failed(e),
                 Ok(bounds) if !usable => {
-                    let all = Scanner::new(core.clone(), snapshot.clone(), own, table.clone(), Scan::Full, true);
+                    let all = Scanner::new(core.clone(), reader.clone(), table.clone(), Scan::Full, true);
                     Source::Sorted { all: Box::new(all), index: range.index, bounds, direction: range.direction }
                 }
                 Ok((from, to)) => {
@@ -102,12 +107,16 @@ impl Scanner {
                         ScanDirection::Forward => Direction::Forward,
                         ScanDirection::Backward => Direction::Backward,
                     };
+                    let notes = reader.serial.is_some().then(|| {
+                        let bounds = (from.clone(), to.clone());
+                        Box::new(Notes { bounds, direction: range.direction, scan: None, begun: false })
+                    });
                     let cursor = tree.cursor(from, to, direction);
-                    Source::Index { index: range.index, tree, cursor }
+                    Source::Index { index: range.index, tree, cursor, notes }
                 }
             },
         };
-        Scanner { core, snapshot, own, table, source, ready: VecDeque::new(), counted, tally }
+        Scanner { core, reader, table, source, ready: VecDeque::new(), counted, tally }
     }
 
     /// At most `max` rows; empty at the end. 72000 where the snapshot was given up (invariant 4).
@@ -117,7 +126,7 @@ impl Scanner {
         while self.ready.len() < max && matches!(filled, Ok(true)) {
             filled = self.fill().await;
         }
-        self.snapshot.believe(filled)?;
+        self.reader.snapshot.believe(filled)?;
         let n = self.ready.len().min(max);
         self.tally.count(self.counted).rows += n as u64;
         Ok(self.ready.drain(..n).collect())
@@ -136,6 +145,9 @@ impl Scanner {
             }
             Source::Full { pages, next, read_ahead } => {
                 if pages.is_empty() {
+                    if let (0, Some(serial)) = (*next, &self.reader.serial) {
+                        serial.reads(self.table.oid, Piece::Whole)?;
+                    }
                     pages.extend(self.core.store.space(DATA).pages(self.table.oid, *next, LIST));
                     *read_ahead = 0;
                 }
@@ -151,15 +163,21 @@ impl Scanner {
                 self.scan_page(page).await?;
                 Ok(true)
             }
-            Source::Index { index, tree, cursor } => {
+            Source::Index { index, tree, cursor, notes } => {
+                if let Some(notes) = notes {
+                    notes.note_rest(&self.reader, self.table.oid, index.oid)?;
+                }
                 let entries = cursor.next_batch(&self.core.store, tree).await?;
+                if let Some(notes) = notes {
+                    notes.cut_back(entries.last());
+                }
                 if entries.is_empty() {
                     self.source = Source::Done;
                     return Ok(false);
                 }
                 for entry in entries {
                     let (prefix, rid) = (key::key_of(&entry), key::rid_of(&entry));
-                    let found = self.core.get_row(&self.snapshot, self.own, &self.table, index, prefix, rid).await?;
+                    let found = self.core.get_row(&self.reader, &self.table, index, prefix, rid).await?;
                     self.ready.extend(found);
                 }
                 Ok(true)
@@ -172,7 +190,7 @@ impl Scanner {
         let mut rows: Vec<(Rid, std::result::Result<RowVersion, StoredRow>)> = Vec::new();
         Heap::read_page(&pin, |slot, header, bytes| {
             let rid = Rid { page, slot };
-            let seen = self.snapshot.sees(header.writer, self.own);
+            let seen = self.reader.sees(header.writer);
             if seen && is_deleted(&header) {
                 return;
             }
@@ -185,7 +203,7 @@ impl Scanner {
         for (rid, row) in rows {
             let version = match row {
                 Ok(version) => Some(version),
-                Err(stored) => self.core.visible(&self.snapshot, self.own, self.table.oid, rid, stored).await?,
+                Err(stored) => self.core.visible(&self.reader, self.table.oid, rid, stored).await?,
             };
             if let Some(version) = version {
                 let (row, version) = version.into_row();
@@ -193,6 +211,30 @@ impl Scanner {
             }
         }
         Ok(())
+    }
+}
+
+impl Notes {
+    /// Before a batch is read: of all that is left.
+    fn note_rest(&mut self, reader: &Reader, table: ObjectId, index: ObjectId) -> Result<()> {
+        match (&self.scan, &reader.serial) {
+            (Some(scan), _) => scan.set_bounds(self.bounds.clone(), false),
+            (None, Some(serial)) if !self.begun => self.scan = serial.scans(table, index, self.bounds.clone())?,
+            _ => {}
+        }
+        self.begun = true;
+        Ok(())
+    }
+
+    /// After a batch: of what was read. `last`: the entry that was read last; `None`: there are no more.
+    fn cut_back(&self, last: Option<&Vec<u8>>) {
+        let Some(scan) = &self.scan else { return };
+        let (from, to) = self.bounds.clone();
+        match (last, self.direction) {
+            (None, _) => scan.set_bounds((from, to), true),
+            (Some(last), ScanDirection::Forward) => scan.set_bounds((from, Bound::Included(last.clone())), false),
+            (Some(last), ScanDirection::Backward) => scan.set_bounds((Bound::Included(last.clone()), to), false),
+        }
     }
 }
 
@@ -235,15 +277,14 @@ impl Core {
     /// The visible version of the row behind an index entry, if it has the entry's key.
     pub(super) async fn get_row(
         &self,
-        snapshot: &Snapshot,
-        own: TxnId,
+        reader: &Reader,
         table: &Table,
         index: &Index,
         prefix: &[u8],
         rid: Rid,
     ) -> Result<Option<FoundRow>> {
         let Some(row) = self.stored(rid).await? else { return Ok(None) };
-        let Some(version) = self.visible(snapshot, own, table.oid, rid, row).await? else { return Ok(None) };
+        let Some(version) = self.visible(reader, table.oid, rid, row).await? else { return Ok(None) };
         if key::encode_key(index, version.view(table)) != prefix {
             return Ok(None);
         }

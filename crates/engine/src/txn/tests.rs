@@ -5,6 +5,7 @@ mod model;
 use crate::testing::*;
 use crate::txn::{Isolation, Scan, UpdateOutcome};
 use crate::types::Datum;
+use crate::versions::Reader;
 use crate::{Database, EngineConfig, EngineError, IndexSpec};
 use std::sync::Arc;
 use std::time::Duration;
@@ -434,9 +435,10 @@ fn a_reader_passes_long_versions_that_are_undone_under_it() {
             assert!(matches!(writer.update(&t, rid, version, &long).await.unwrap(), UpdateOutcome::Done));
         }
         let snapshot = db.0.active.snapshot(env.now());
+        let reader = Reader { snapshot, own: terrace_storage::TxnId::NONE, serial: None };
         let copied = db.0.stored(rid).await.unwrap().unwrap();
         writer.rollback().await.unwrap();
-        let seen = db.0.visible(&snapshot, terrace_storage::TxnId::NONE, t.oid, rid, copied).await.unwrap().unwrap();
+        let seen = db.0.visible(&reader, t.oid, rid, copied).await.unwrap().unwrap();
         assert_eq!(int(&seen.into_row().0, &t, 1), 10);
     });
 }

@@ -5,15 +5,19 @@
 //!    version has this key and is not deleted, it is a duplicate. If it depends on the outcome of a running
 //!    transaction, the stripe is released and the transaction waits for that outcome.
 //! 3. A row version whose key has a NULL is a duplicate of nothing.
-//! 4. The judgement uses the newest versions, and those that a running transaction may bring back. It does not use the
+//! 4. Under SERIALIZABLE, a judgement by a version that the snapshot does not see is 40001: whether the key is taken
+//!    then or not, the transaction would know what it must not see.
+//! 5. The judgement uses the newest versions, and those that a running transaction may bring back. It does not use the
 //!    snapshot, so it makes no difference that the snapshot may have been given up (`snapshots`, invariant 5).
-use super::{Isolation, Txn, Version};
+use super::{Txn, Version};
 use crate::catalog::{Index, Table};
 use crate::database::Core;
 use crate::error::{EngineError, Result};
 use crate::key;
 use crate::locks::TxnState;
 use crate::row::{RowBuf, RowView};
+use crate::serializable::Piece;
+use crate::snapshots::Snapshot;
 use crate::types::Datum;
 use crate::versions::RowVersion;
 use std::ops::Bound;
@@ -27,6 +31,8 @@ enum Conflict {
     Duplicate(Rid),
     /// Depends on how this transaction ends.
     Pending(Arc<TxnState>),
+    /// Invariant 4.
+    Unseen,
 }
 
 impl Txn {
@@ -37,10 +43,11 @@ impl Txn {
         let unique = index.unique && !key::has_null(index, view);
         let own = self.own();
         let core = self.core().clone();
+        let only_seen = self.resources.serial.is_some().then(|| self.snapshot());
         loop {
             let stripe = core.lock_stripe(index.oid, &prefix).await;
             let conflict = match unique {
-                true => core.conflict(own, table, index, &prefix, rid).await?,
+                true => core.conflict(own, only_seen.as_deref(), table, index, &prefix, rid).await?,
                 false => Conflict::None,
             };
             match conflict {
@@ -55,6 +62,10 @@ impl Txn {
                 Conflict::Pending(holder) => {
                     drop(stripe);
                     core.wait(self.resources.owner, &holder, self.lock_timeout).await?;
+                }
+                Conflict::Unseen => {
+                    let what = key::describe(table, index, &prefix);
+                    return Err(EngineError::dependencies(&format!("Canceled on concurrent change of key {what}.")));
                 }
             }
         }
@@ -91,7 +102,7 @@ impl Txn {
         self.lock_table(table, true).await?;
         loop {
             if let Some((rid, found)) = self.taken(table, encoded.view(table), arbiters).await? {
-                if self.isolation == Isolation::RepeatableRead && !snapshot.sees(found.header.writer, self.own()) {
+                if self.isolation.is_repeatable() && !snapshot.sees(found.header.writer, self.own()) {
                     return Err(EngineError::serialization());
                 }
                 let (row, version) = found.into_row();
@@ -128,13 +139,17 @@ impl Txn {
                 continue;
             }
             let prefix = key::encode_key(index, row);
+            if let Some(serial) = &self.resources.serial {
+                serial.reads(table.oid, Piece::key(index.oid, &prefix))?;
+            }
             loop {
                 let stripe = core.lock_stripe(index.oid, &prefix).await;
-                let conflict = core.conflict(self.own(), table, index, &prefix, NOWHERE).await?;
+                let conflict = core.conflict(self.own(), None, table, index, &prefix, NOWHERE).await?;
                 drop(stripe);
                 let holder = match conflict {
                     Conflict::None => break,
                     Conflict::Pending(holder) => holder,
+                    Conflict::Unseen => unreachable!("all is judged"),
                     Conflict::Duplicate(rid) => match core.settled(self.own(), table.oid, rid).await? {
                         Some((found, None)) if found.is_live() => {
                             if key::encode_key(index, found.view(table)) == prefix {
@@ -155,8 +170,16 @@ impl Txn {
 }
 
 impl Core {
-    /// Whether another row has the key (invariant 2). Under the key's stripe.
-    async fn conflict(&self, own: TxnId, table: &Table, index: &Index, prefix: &[u8], rid: Rid) -> Result<Conflict> {
+    /// Whether another row has the key (invariant 2). Under the key's stripe. `only_seen`: invariant 4.
+    async fn conflict(
+        &self,
+        own: TxnId,
+        only_seen: Option<&Snapshot>,
+        table: &Table,
+        index: &Index,
+        prefix: &[u8],
+        rid: Rid,
+    ) -> Result<Conflict> {
         let tree = index.tree();
         let Some(first) = tree.first_with_prefix(&self.store, prefix).await? else { return Ok(Conflict::None) };
         let mut pending = None;
@@ -169,9 +192,9 @@ impl Core {
                 if other == rid {
                     continue;
                 }
-                match self.judge(own, table, index, prefix, other).await? {
+                match self.judge(own, only_seen, table, index, prefix, other).await? {
                     Conflict::None => {}
-                    Conflict::Duplicate(other) => return Ok(Conflict::Duplicate(other)),
+                    done @ (Conflict::Duplicate(_) | Conflict::Unseen) => return Ok(done),
                     Conflict::Pending(holder) => pending = pending.or(Some(holder)),
                 }
             }
@@ -180,10 +203,21 @@ impl Core {
         Ok(pending.map_or(Conflict::None, Conflict::Pending))
     }
 
-    async fn judge(&self, own: TxnId, table: &Table, index: &Index, prefix: &[u8], rid: Rid) -> Result<Conflict> {
+    async fn judge(
+        &self,
+        own: TxnId,
+        only_seen: Option<&Snapshot>,
+        table: &Table,
+        index: &Index,
+        prefix: &[u8],
+        rid: Rid,
+    ) -> Result<Conflict> {
         let Some((newest, holder)) = self.settled(own, table.oid, rid).await? else { return Ok(Conflict::None) };
         let has_key = |row: &[u8]| key::encode_key(index, RowView { table, bytes: row }) == prefix;
         let Some(holder) = holder else {
+            if only_seen.is_some_and(|snapshot| !snapshot.sees(newest.header.writer, own)) {
+                return Ok(Conflict::Unseen);
+            }
             let duplicate = newest.is_live() && has_key(&newest.payload);
             return Ok(if duplicate { Conflict::Duplicate(rid) } else { Conflict::None });
         };

@@ -9,13 +9,15 @@
 //! 3. A version is *settled* if its writer is this transaction; or its writer had ended before the version was read; or
 //!    its writer was found not active and the row was still the same afterwards. (A writer that rolls back restores the
 //!    row before it leaves.)
-use super::{Isolation, Txn, UpdateOutcome, Version};
-use crate::catalog::Table;
+use super::{Txn, UpdateOutcome, Version};
+use crate::catalog::{Index, Table};
 use crate::database::Core;
 use crate::error::{EngineError, Result};
+use crate::key;
 use crate::locks::{LockKey, LockMode, Owner, Turn, TxnState};
 use crate::record::{self, is_chained, is_deleted};
 use crate::row::{RowBuf, RowView};
+use crate::serializable::Written;
 use crate::snapshots::Snapshot;
 use crate::txn::LOG_EXTRA;
 use crate::types::Datum;
@@ -94,6 +96,7 @@ impl Txn {
         for index in &table.indexes {
             self.add_entry(table, index, &row.0, rid).await?;
         }
+        self.look_for_readers(table, rid, &[row.view(table)])?;
         self.tally.count(table.oid).inserted += 1;
         if !table.foreign_keys.is_empty() {
             Box::pin(self.row_inserted(table, &row, rid)).await?;
@@ -146,6 +149,7 @@ impl Txn {
         for index in table.indexes.iter().filter(|i| key_changed(&i.columns, before, after)) {
             Box::pin(self.add_entry(table, index, &row.0, rid)).await?; // Few updates change a key.
         }
+        self.look_for_readers(table, rid, &[before, after])?;
         self.tally.count(table.oid).updated += 1;
         if concerns_foreign_keys(table, before, after) {
             Box::pin(self.row_updated(table, before, after, rid)).await?;
@@ -163,6 +167,7 @@ impl Txn {
             };
             if self.mark_deleted(table, rid, &old).await? {
                 drop(turns);
+                self.look_for_readers(table, rid, &[old.view(table)])?;
                 self.tally.count(table.oid).deleted += 1;
                 if !table.referenced_by.is_empty() {
                     Box::pin(self.row_deleted(table, old.view(table))).await?;
@@ -170,6 +175,18 @@ impl Txn {
                 return Ok(UpdateOutcome::Done);
             }
         }
+    }
+
+    /// Where it is serialisable: it has written a row, whose versions before and after these are (`serializable`,
+    /// invariant 1). 40001.
+    fn look_for_readers(&self, table: &Table, rid: Rid, versions: &[RowView<'_>]) -> Result<()> {
+        let Some(serial) = &self.resources.serial else { return Ok(()) };
+        let entries = |index: &Arc<Index>| {
+            let index = index.clone();
+            versions.iter().map(move |version| (index.oid, key::encode_entry(&index, *version, rid)))
+        };
+        let entries = table.indexes.iter().flat_map(entries).collect();
+        serial.wrote(&Written { table: table.oid, rid, entries })
     }
 
     /// Waits until the row can be written or cannot any more. `new`: what it will be; `None`: deleted.
@@ -231,7 +248,7 @@ impl Txn {
         if is_version(&row.header, expected) && row.is_live() {
             return Ok(Ready::Yes(row));
         }
-        if self.isolation == Isolation::RepeatableRead && !snapshot.sees(row.header.writer, self.own()) {
+        if self.isolation.is_repeatable() && !snapshot.sees(row.header.writer, self.own()) {
             return Err(changed_under_snapshot(&row));
         }
         if is_deleted(&row.header) {

@@ -8,6 +8,7 @@ use tokio_postgres::Client;
 
 const READ_COMMITTED: &str = "READ COMMITTED";
 const REPEATABLE_READ: &str = "REPEATABLE READ";
+const SERIALIZABLE: &str = "SERIALIZABLE";
 
 /// The table `test` with rows (1, 10), (2, 20), and as many open transactions as a case has.
 struct Case {
@@ -247,7 +248,7 @@ async fn g_single_write_predicate_before_a_rollback() {
     }
 }
 
-/// Write skew: snapshot isolation allows it (SERIALIZABLE would not, and is refused here).
+/// Write skew: snapshot isolation allows it, SERIALIZABLE does not.
 #[tokio::test(flavor = "multi_thread")]
 async fn g2_item_write_skew() {
     for level in [READ_COMMITTED, REPEATABLE_READ] {
@@ -261,6 +262,25 @@ async fn g2_item_write_skew() {
         run(t2, "COMMIT").await;
         assert_eq!(select(t1, "").await, ["1|11", "2|21"], "{level}");
     }
+    let case = Case::new(SERIALIZABLE, 2).await;
+    let (t1, t2) = case.two();
+    assert_eq!(select(t1, "WHERE id IN (1, 2)").await, ["1|10", "2|20"]);
+    assert_eq!(select(t2, "WHERE id IN (1, 2)").await, ["1|10", "2|20"]);
+    run(t1, "UPDATE test SET value = 11 WHERE id = 1").await;
+    run(t2, "UPDATE test SET value = 21 WHERE id = 2").await;
+    run(t1, "COMMIT").await;
+    refused(t2, "COMMIT").await;
+    assert_eq!(select(t1, "").await, ["1|11", "2|20"]);
+}
+
+/// 40001, in PostgreSQL's words.
+async fn refused(t: &Client, sql: &str) {
+    let error = soon(t.batch_execute(sql)).await.unwrap_err();
+    let error = error.as_db_error().expect("the server says it");
+    let message = "could not serialize access due to read/write dependencies among transactions";
+    assert_eq!((error.code().code(), error.message()), ("40001", message));
+    assert!(error.detail().is_some_and(|detail| detail.starts_with("Reason code: Canceled on ")), "{error:?}");
+    assert_eq!(error.hint(), Some("The transaction might succeed if retried."));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -276,21 +296,61 @@ async fn g2_anti_dependency_cycles() {
         run(t2, "COMMIT").await;
         assert_eq!(select(t1, "WHERE value % 3 = 0").await, ["3|30", "4|42"], "{level}");
     }
+    let case = Case::new(SERIALIZABLE, 2).await;
+    let (t1, t2) = case.two();
+    assert_eq!(select(t1, "WHERE value % 3 = 0").await, [""; 0]);
+    assert_eq!(select(t2, "WHERE value % 3 = 0").await, [""; 0]);
+    run(t1, "INSERT INTO test (id, value) VALUES (3, 30)").await;
+    run(t2, "INSERT INTO test (id, value) VALUES (4, 42)").await;
+    run(t1, "COMMIT").await;
+    refused(t2, "COMMIT").await;
 }
 
-/// The read-only transaction anomaly of A. Fekete et al.: snapshot isolation allows it.
+/// The read-only transaction anomaly of A. Fekete et al.: snapshot isolation allows it, SERIALIZABLE does not.
 #[tokio::test(flavor = "multi_thread")]
 async fn g2_two_anti_dependency_edges() {
-    let case = Case::new(REPEATABLE_READ, 3).await;
-    let (t1, t2, t3) = (&case.clients[0], &case.clients[1], &case.clients[2]);
-    assert_eq!(select(t1, "").await, ["1|10", "2|20"]);
-    run(t2, "UPDATE test SET value = value + 5 WHERE id = 2").await;
-    run(t2, "COMMIT").await;
-    assert_eq!(select(t3, "").await, ["1|10", "2|25"]);
-    run(t3, "COMMIT").await;
-    run(t1, "UPDATE test SET value = 0 WHERE id = 1").await;
+    for level in [REPEATABLE_READ, SERIALIZABLE] {
+        let case = Case::new(level, 3).await;
+        let (t1, t2, t3) = (&case.clients[0], &case.clients[1], &case.clients[2]);
+        assert_eq!(select(t1, "").await, ["1|10", "2|20"]);
+        // The snapshot of its first statement: t3's has to be one from after t2.
+        run(t3, "ROLLBACK").await;
+        run(t2, "UPDATE test SET value = value + 5 WHERE id = 2").await;
+        run(t2, "COMMIT").await;
+        run(t3, &format!("BEGIN ISOLATION LEVEL {level}")).await;
+        assert_eq!(select(t3, "").await, ["1|10", "2|25"]);
+        run(t3, "COMMIT").await;
+        if level == SERIALIZABLE {
+            refused(t1, "UPDATE test SET value = 0 WHERE id = 1").await;
+            continue;
+        }
+        run(t1, "UPDATE test SET value = 0 WHERE id = 1").await;
+        run(t1, "COMMIT").await;
+        assert_eq!(select(t2, "").await, ["1|0", "2|25"]);
+    }
+}
+
+/// DEFERRABLE waits for those that could make what it reads impossible, and can be cancelled meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deferrable_transaction_waits_at_its_first_statement() {
+    let case = Case::new(SERIALIZABLE, 2).await;
+    let (t1, t2) = case.two();
+    run(t1, "UPDATE test SET value = 11 WHERE id = 1").await;
+    run(t2, "ROLLBACK").await;
+    for sql in ["SELECT * FROM test WHERE id = 1", "SELECT count(*) FROM test"] {
+        run(t2, "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE").await;
+        run(t2, "SET LOCAL statement_timeout = 200").await;
+        assert_eq!(state(soon(t2.batch_execute(sql)).await), "57014");
+        run(t2, "ROLLBACK").await;
+    }
+    run(t2, "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE").await;
+    let mut blocked = pin!(rows(t2, "SELECT * FROM test"));
+    waits(&mut blocked).await;
     run(t1, "COMMIT").await;
-    assert_eq!(select(t2, "").await, ["1|0", "2|25"]);
+    let mut found = soon(blocked).await.unwrap();
+    found.sort();
+    // The snapshot is the one that it had taken: it has turned out to be safe.
+    assert_eq!(found, ["1|10", "2|20"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

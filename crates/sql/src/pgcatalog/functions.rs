@@ -47,6 +47,7 @@ pub fn function(name: &str, catalog: &Arc<Catalog>, info: &SessionInfo) -> Optio
     let volatility = match name {
         "set_config" | "pg_reload_conf" | "clock_timestamp" | "gen_random_uuid" => Volatility::Volatile,
         "pg_cancel_backend" | "pg_terminate_backend" => Volatility::Volatile,
+        "pg_isolation_test_session_is_blocked" => Volatility::Volatile,
         _ => Volatility::Stable,
     };
     let arguments = match name {
@@ -64,6 +65,7 @@ pub fn function(name: &str, catalog: &Arc<Catalog>, info: &SessionInfo) -> Optio
             vec![TypeSignature::Any(1)]
         }
         "format" => vec![TypeSignature::VariadicAny],
+        "pg_isolation_test_session_is_blocked" => vec![TypeSignature::Exact(vec![DataType::Int32, DataType::Utf8])],
         "pg_client_encoding" | "pg_my_temp_schema" | "pg_postmaster_start_time" => vec![TypeSignature::Nullary],
         _ => vec![TypeSignature::Nullary, TypeSignature::VariadicAny],
     };
@@ -76,6 +78,34 @@ type Entry = (&'static str, DataType, Body);
 
 fn table() -> Vec<Entry> {
     [about_sessions(), about_objects(), about_sizes(), about_values(), quoting::table()].concat()
+}
+
+/// What there is of the session whose number is the first argument.
+fn pids(c: &Call<'_>, row: usize, of: fn(&System, i32) -> Vec<i32>) -> Result<Vec<i32>> {
+    let pid = c.int(0, row)?.and_then(|pid| i32::try_from(pid).ok());
+    Ok(pid.zip(c.info.system.as_ref()).map_or(vec![], |(pid, s)| of(s, pid)))
+}
+
+fn pid_lists(c: &Call<'_>, of: fn(&System, i32) -> Vec<i32>) -> Result<ArrayRef> {
+    let mut lists = ListBuilder::new(Int32Builder::new());
+    for row in 0..c.rows {
+        pids(c, row, of)?.into_iter().for_each(|pid| lists.values().append_value(pid));
+        lists.append(true);
+    }
+    Ok(Arc::new(lists.finish()))
+}
+
+/// What PostgreSQL's tester of isolation asks: whether a session waits for one of others. It writes them as an array,
+/// `{1,2}`.
+fn is_blocked(c: &Call<'_>) -> Result<ArrayRef> {
+    let blocked = |row: usize| -> Result<Option<bool>> {
+        let mut blocking = pids(c, row, live::blocking_pids)?;
+        blocking.extend(pids(c, row, live::safe_snapshot_blocking_pids)?);
+        let others = c.text(1, row)?.unwrap_or_default();
+        let mut others = others.trim_matches(['{', '}']).split(',').filter_map(|pid| pid.trim().parse::<i32>().ok());
+        Ok(Some(others.any(|pid| blocking.contains(&pid))))
+    };
+    Ok(Arc::new((0..c.rows).map(blocked).collect::<Result<BooleanArray>>()?))
 }
 
 /// Of the session and of the server.
@@ -96,16 +126,9 @@ fn about_sessions() -> Vec<Entry> {
         ("has_sequence_privilege", Boolean, |c| Ok(c.all_true())),
         ("has_table_privilege", Boolean, |c| Ok(c.all_true())),
         ("pg_backend_pid", Int32, |c| Ok(Arc::new(Int32Array::from(vec![c.info.backend_pid; c.rows])))),
-        ("pg_blocking_pids", list_of(Int32), |c| {
-            let mut lists = ListBuilder::new(Int32Builder::new());
-            for row in 0..c.rows {
-                let pid = c.int(0, row)?.and_then(|pid| i32::try_from(pid).ok());
-                let blocking = pid.zip(c.info.system.as_ref()).map_or(vec![], |(pid, s)| live::blocking_pids(s, pid));
-                blocking.into_iter().for_each(|pid| lists.values().append_value(pid));
-                lists.append(true);
-            }
-            Ok(Arc::new(lists.finish()))
-        }),
+        ("pg_blocking_pids", list_of(Int32), |c| pid_lists(c, live::blocking_pids)),
+        ("pg_safe_snapshot_blocking_pids", list_of(Int32), |c| pid_lists(c, live::safe_snapshot_blocking_pids)),
+        ("pg_isolation_test_session_is_blocked", Boolean, is_blocked),
         ("pg_cancel_backend", Boolean, |c| signal(c, Activity::cancel)),
         ("pg_terminate_backend", Boolean, |c| signal(c, Activity::terminate)),
         ("pg_client_encoding", Utf8, |c| c.texts(|_, _| Ok(Some("UTF8".to_owned())))),

@@ -82,7 +82,7 @@ impl Session {
     }
 
     async fn begin(&mut self, modes: &[TransactionMode], tag: &str) -> Result<Outcome> {
-        let isolation = isolation(modes)?;
+        let isolation = isolation(modes);
         if self.shared.block() == Block::Explicit {
             let warning = notice("25001", "there is already a transaction in progress");
             return Ok(Outcome::Command { tag: tag.into(), notices: vec![warning] });
@@ -97,10 +97,22 @@ impl Session {
         }
         self.ensure_transaction().await;
         *self.shared.block.lock() = Block::Explicit;
-        if let Some(read_only) = access(modes) {
-            self.shared.settings.lock().set("transaction_read_only", read_only, true)?;
-        }
+        self.set_modes(modes, "transaction", true)?;
         Ok(command(tag))
+    }
+
+    /// READ ONLY and DEFERRABLE, of the transaction or of those to come: settings whose names begin with `of`.
+    fn set_modes(&self, modes: &[TransactionMode], of: &str, local: bool) -> Result<()> {
+        let mut settings = self.shared.settings.lock();
+        for mode in modes {
+            let (name, on) = match mode {
+                TransactionMode::ReadOnly(on) => ("read_only", *on),
+                TransactionMode::Deferrable(on) => ("deferrable", *on),
+                TransactionMode::Isolation(_) => continue,
+            };
+            settings.set(&format!("{of}_{name}"), if on { "on" } else { "off" }, local)?;
+        }
+        Ok(())
     }
 
     /// Gives the open transaction another isolation, as long as nothing has happened in it.
@@ -177,14 +189,12 @@ impl Session {
     }
 
     async fn set_transaction(&mut self, SetTransaction { modes, session, at: _ }: &SetTransaction) -> Result<Outcome> {
-        let isolation = isolation(modes)?;
+        let isolation = isolation(modes);
         if *session {
             if let Some(isolation) = isolation {
                 self.shared.settings.lock().set("default_transaction_isolation", isolation_name(isolation), false)?;
             }
-            if let Some(read_only) = access(modes) {
-                self.shared.settings.lock().set("default_transaction_read_only", read_only, false)?;
-            }
+            self.set_modes(modes, "default_transaction", false)?;
             return Ok(command("SET"));
         }
         if self.shared.block() != Block::Explicit {
@@ -192,9 +202,17 @@ impl Session {
             return Ok(Outcome::Command { tag: "SET".into(), notices: vec![warning] });
         }
         self.isolate(isolation).await?;
-        if let Some(read_only) = access(modes) {
-            self.shared.settings.lock().set("transaction_read_only", read_only, true)?;
+        if isolation.is_some() {
+            self.isolation = isolation;
         }
+        if modes.iter().any(|mode| matches!(mode, TransactionMode::Deferrable(_))) {
+            let slot = self.shared.cell.lock().await;
+            if slot.queried || !slot.savepoints.is_empty() {
+                let message = "SET TRANSACTION [NOT] DEFERRABLE must be called before any query";
+                return Err(EngineError::new("25001", message));
+            }
+        }
+        self.set_modes(modes, "transaction", true)?;
         Ok(command("SET"))
     }
 
@@ -202,6 +220,7 @@ impl Session {
     async fn set_constraints(&mut self, set: &SetConstraints) -> Result<Outcome> {
         let in_block = self.shared.block() == Block::Explicit;
         self.ensure_transaction().await;
+        self.wait_for_snapshot().await;
         let mut slot = self.shared.cell.lock().await;
         slot.queried = true;
         let txn = slot.open();
@@ -243,34 +262,17 @@ fn isolation_name(isolation: Isolation) -> &'static str {
     match isolation {
         Isolation::ReadCommitted => "read committed",
         Isolation::RepeatableRead => "repeatable read",
+        Isolation::Serializable => "serializable",
     }
 }
 
 /// The last level that is written.
-fn isolation(modes: &[TransactionMode]) -> Result<Option<Isolation>> {
-    let mut isolation = None;
-    for mode in modes {
-        match mode {
-            TransactionMode::Isolation(Level::ReadUncommitted | Level::ReadCommitted) => {
-                isolation = Some(Isolation::ReadCommitted);
-            }
-            TransactionMode::Isolation(Level::RepeatableRead) => isolation = Some(Isolation::RepeatableRead),
-            TransactionMode::Isolation(Level::Serializable) => {
-                return Err(unsupported("isolation level SERIALIZABLE"));
-            }
-            // It matters for SERIALIZABLE only.
-            TransactionMode::ReadOnly(_) | TransactionMode::Deferrable(_) => {}
-        }
-    }
-    Ok(isolation)
-}
-
-/// READ ONLY or READ WRITE, as a setting.
-fn access(modes: &[TransactionMode]) -> Option<&'static str> {
+fn isolation(modes: &[TransactionMode]) -> Option<Isolation> {
     modes.iter().rev().find_map(|mode| match mode {
-        TransactionMode::ReadOnly(true) => Some("on"),
-        TransactionMode::ReadOnly(false) => Some("off"),
-        TransactionMode::Isolation(_) | TransactionMode::Deferrable(_) => None,
+        TransactionMode::Isolation(Level::ReadUncommitted | Level::ReadCommitted) => Some(Isolation::ReadCommitted),
+        TransactionMode::Isolation(Level::RepeatableRead) => Some(Isolation::RepeatableRead),
+        TransactionMode::Isolation(Level::Serializable) => Some(Isolation::Serializable),
+        TransactionMode::ReadOnly(_) | TransactionMode::Deferrable(_) => None,
     })
 }
 

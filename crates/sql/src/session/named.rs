@@ -254,6 +254,7 @@ impl Session {
     ) -> Result<Vec<Datum>> {
         let arguments: Vec<Expr> = arguments.iter().map(|arg| arg.expr.clone()).collect();
         let number = self.ensure_transaction().await;
+        self.wait_for_snapshot().await;
         let state = LazyState::new(&self.database.state, &self.clock);
         let run = Run {
             engine: &self.database.engine,

@@ -30,7 +30,6 @@ const HARMLESS: &[(&str, &str, Takes)] = {
         ("cpu_tuple_cost", "0.01", Real(f64::MAX)),
         ("cursor_tuple_fraction", "0.1", Real(1.0)),
         ("default_statistics_target", "100", Int(1, 10_000)),
-        ("default_transaction_deferrable", "off", Bool),
         ("effective_cache_size", "4GB", Memory(1, 8)),
         ("enable_async_append", "on", Bool),
         ("enable_bitmapscan", "on", Bool),

@@ -204,9 +204,14 @@ impl Run<'_> {
         name: Option<&str>,
         column: Option<&str>,
     ) -> Result<Arc<Table>> {
-        if self.cell.lock().await.open().isolation() == Isolation::RepeatableRead {
+        let level = match self.cell.lock().await.open().isolation() {
+            Isolation::ReadCommitted => None,
+            Isolation::RepeatableRead => Some("REPEATABLE READ"),
+            Isolation::Serializable => Some("SERIALIZABLE"),
+        };
+        if let Some(level) = level {
             // Its snapshot may not have the newest rows.
-            return Err(unsupported("adding a check constraint in a REPEATABLE READ transaction"));
+            return Err(unsupported(format!("adding a check constraint in a {level} transaction")));
         }
         let taken: Vec<String> = table.indexes.iter().map(|i| i.name.clone()).collect();
         let new = NewCheck { condition, form, name, column };

@@ -347,7 +347,13 @@ async fn transactions() {
     c.ok("COMMIT", "ROLLBACK").await;
     c.rows("SELECT sum(pay) FROM people", &["3"]).await;
 
-    c.fails("BEGIN ISOLATION LEVEL SERIALIZABLE", "0A000").await;
+    c.ok("BEGIN ISOLATION LEVEL SERIALIZABLE, READ ONLY, DEFERRABLE", "BEGIN").await;
+    c.rows("SHOW transaction_isolation", &["serializable"]).await;
+    c.rows("SHOW transaction_deferrable", &["on"]).await;
+    c.rows("SELECT sum(pay) FROM people", &["3"]).await;
+    c.fails("UPDATE people SET pay = 9", "25006").await;
+    c.ok("ROLLBACK", "ROLLBACK").await;
+    c.rows("SHOW transaction_deferrable", &["off"]).await;
     assert_eq!(c.run("COMMIT").await.unwrap(), Reply::Notice("COMMIT".into(), "25P01".into()));
     assert_eq!(c.run("ROLLBACK").await.unwrap(), Reply::Notice("ROLLBACK".into(), "25P01".into()));
     c.ok("BEGIN", "BEGIN").await;

@@ -8,8 +8,10 @@
 //!    inserts another of the same key does not end between the two.
 //! 3. Referring rows that come or go while they are searched for make no difference: to write one that has the key,
 //!    another transaction would have to find the key, which has gone.
-//! 4. Under REPEATABLE READ, a key that the snapshot does not see is missing, and one that only the snapshot sees is
-//!    40001; so is a row that has to be changed and that the snapshot does not see.
+//! 4. Under REPEATABLE READ and SERIALIZABLE, a key that the snapshot does not see is missing, and one that only the
+//!    snapshot sees is 40001; so is a row that has to be changed and that the snapshot does not see.
+//! 5. Under SERIALIZABLE, what the newest versions say of rows that refer to a key must be what the snapshot says, else
+//!    it is 40001. The transaction reads them with its snapshot, too, so that its reads are noted.
 use super::{mixed, not_present};
 use crate::catalog::foreign::{ForeignKey, convert};
 use crate::catalog::{Index, Table};
@@ -19,7 +21,7 @@ use crate::key;
 use crate::locks::{LockKey, LockMode, TxnState};
 use crate::record::{is_chained, is_deleted};
 use crate::row::{RowBuf, RowView};
-use crate::txn::{LockWait, RowLock, Txn, Version};
+use crate::txn::{IndexRange, LockWait, RowLock, Scan, ScanDirection, Txn, Version};
 use crate::types::Datum;
 use crate::versions::RowVersion;
 use std::collections::BTreeSet;
@@ -70,6 +72,21 @@ fn as_referenced(key: &ForeignKey, referenced: &Table, values: &[Datum]) -> Opti
 fn in_order(key: &ForeignKey, index: &Index, values: &[Datum]) -> Vec<Datum> {
     let place = |column: &usize| key.key.iter().position(|at| at == column).expect("catalog::foreign, invariant 1");
     index.columns.iter().map(|column| values[place(column)].clone()).collect()
+}
+
+/// An index of the referring table that begins with the columns of the foreign key.
+fn covering<'t>(key: &ForeignKey, table: &'t Table) -> Option<&'t Arc<Index>> {
+    let covers = |index: &&Arc<Index>| {
+        let first = index.columns.get(..key.columns.len());
+        first.is_some_and(|first| first.iter().all(|at| key.columns.contains(at)))
+    };
+    table.indexes.iter().find(covers)
+}
+
+/// Values of the referring columns in the order of an index that begins with them.
+fn first_columns(key: &ForeignKey, index: &Index, values: &[Datum]) -> Vec<Datum> {
+    let place = |column: &usize| key.columns.iter().position(|at| at == column).expect("the index covers the key");
+    index.columns[..key.columns.len()].iter().map(|column| values[place(column)].clone()).collect()
 }
 
 /// Whether a row has a key.
@@ -148,7 +165,8 @@ impl Txn {
             return Ok(found);
         }
         // Invariant 4.
-        let seen = snapshot.believe(self.look_up(&snapshot, table, index, &values).await)?.is_some();
+        let reader = self.reader();
+        let seen = snapshot.believe(self.look_up(&reader, table, index, &values).await)?.is_some();
         match (found, seen) {
             (false, true) => Err(EngineError::serialization()),
             (found, seen) => Ok(found && seen),
@@ -240,7 +258,43 @@ impl Txn {
         if all && self.is_repeatable() && found.iter().any(|(_, _, v)| !snapshot.sees(v.writer, self.own())) {
             return Err(EngineError::serialization());
         }
+        if self.resources.serial.is_some() {
+            let seen = Box::pin(self.referring_in_snapshot(&key, &table, &values)).await?;
+            let differ = seen.is_empty() != found.is_empty() || (all && seen.len() != found.len());
+            if differ {
+                let reason = format!("Canceled on concurrent change of rows that refer to a key, by {}.", key.name);
+                return Err(EngineError::dependencies(&reason));
+            }
+        }
         Ok((!found.is_empty()).then_some((key, table, found)))
+    }
+
+    /// Invariant 5.
+    async fn referring_in_snapshot(
+        &mut self,
+        key: &ForeignKey,
+        table: &Arc<Table>,
+        values: &[Datum],
+    ) -> Result<Vec<Rid>> {
+        let wanted = Wanted::new(&key.columns, values);
+        let scan = match covering(key, table) {
+            None => Scan::Full,
+            Some(index) => {
+                let values = first_columns(key, index, values);
+                let (from, to) = (Bound::Included(values.clone()), Bound::Included(values));
+                Scan::Index(IndexRange { index: index.clone(), from, to, direction: ScanDirection::Forward })
+            }
+        };
+        let mut scanner = self.scan(table, scan);
+        let mut found = Vec::new();
+        loop {
+            let batch = scanner.next_batch(256).await?;
+            if batch.is_empty() {
+                return Ok(found);
+            }
+            found.extend(batch.iter().filter(|(_, row, _)| wanted.is_of(row.view(table))).map(|(rid, _, _)| *rid));
+            yield_now().await;
+        }
     }
 
     async fn search(
@@ -252,11 +306,7 @@ impl Txn {
     ) -> Result<Vec<(Rid, RowBuf, Version)>> {
         let wanted = Wanted::new(&key.columns, values);
         let mut found = Vec::new();
-        let covers = |index: &&Arc<Index>| {
-            let first = index.columns.get(..key.columns.len());
-            first.is_some_and(|first| first.iter().all(|at| key.columns.contains(at)))
-        };
-        match table.indexes.iter().find(covers) {
+        match covering(key, table) {
             Some(index) => self.search_index(key, table, index, values, &wanted, all, &mut found).await?,
             None => self.search_rows(table, &wanted, all, &mut found).await?,
         }
@@ -274,10 +324,7 @@ impl Txn {
         all: bool,
         found: &mut Vec<(Rid, RowBuf, Version)>,
     ) -> Result<()> {
-        let place = |column: &usize| key.columns.iter().position(|at| at == column).expect("the index covers the key");
-        let first = &index.columns[..key.columns.len()];
-        let values: Vec<Datum> = first.iter().map(|column| values[place(column)].clone()).collect();
-        let prefix = key::encode_prefix(table, index, &values)?;
+        let prefix = key::encode_prefix(table, index, &first_columns(key, index, values))?;
         let to = key::after_prefix(prefix.clone()).map_or(Bound::Unbounded, Bound::Excluded);
         let (core, tree) = (self.core().clone(), index.tree());
         let mut cursor = tree.cursor(Bound::Included(prefix), to, Direction::Forward);

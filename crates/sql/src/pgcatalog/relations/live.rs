@@ -190,6 +190,14 @@ pub(crate) fn blocking_pids(s: &System, pid: i32) -> Vec<i32> {
     s.engine.transactions().iter().find(|t| mine(t)).map_or(vec![], |t| blockers(t, &pids))
 }
 
+/// For whose ends the session of that process waits, to get a safe snapshot.
+pub(crate) fn safe_snapshot_blocking_pids(s: &System, pid: i32) -> Vec<i32> {
+    let pids = pids(s);
+    let mine = pids.iter().filter(|(_, other)| **other == pid).map(|(number, _)| *number);
+    let blockers = mine.flat_map(|number| s.engine.safe_snapshot_blockers(number));
+    blockers.filter_map(|number| pids.get(&number).copied()).collect()
+}
+
 /// A role's; NULL where it is gone.
 fn oid_of(s: &System, role: &str) -> V {
     s.engine.catalog().role(role).map_or(V::Null, |role| V::O(role.oid))
@@ -205,7 +213,10 @@ fn activity(s: &System) -> Vec<Row> {
         let (kind, event) = match (waiting, transaction.map(|t| t.stage), now.state) {
             (Some(wait), _, _) => ("Lock", lock_type(&wait.target)),
             (None, Some(Stage::Committing), _) => ("IO", "WALSync"),
-            (None, _, State::Active) => ("", ""),
+            (None, _, State::Active) => match transaction {
+                Some(t) if !s.engine.safe_snapshot_blockers(t.number).is_empty() => ("IPC", "SafeSnapshot"),
+                _ => ("", ""),
+            },
             (None, _, _) => ("Client", "ClientRead"),
         };
         let named = |name: &'static str| if name.is_empty() { V::Null } else { V::from(name) };
@@ -303,6 +314,7 @@ fn transactions(s: &System) -> Vec<Row> {
         let isolation = t.isolation.map(|i| match i {
             terrace_engine::Isolation::ReadCommitted => "read committed",
             terrace_engine::Isolation::RepeatableRead => "repeatable read",
+            terrace_engine::Isolation::Serializable => "serializable",
         });
         let stage = match t.stage {
             Stage::Open => "open",
