@@ -46,7 +46,7 @@ pub fn function(name: &str, catalog: &Arc<Catalog>, info: &SessionInfo) -> Optio
     // What changes something is called once for each row, and not while planning.
     let volatility = match name {
         "set_config" | "pg_reload_conf" | "clock_timestamp" | "gen_random_uuid" => Volatility::Volatile,
-        "pg_cancel_backend" | "pg_terminate_backend" => Volatility::Volatile,
+        "pg_cancel_backend" | "pg_terminate_backend" | "pg_notify" | "listening_channels" => Volatility::Volatile,
         _ => Volatility::Stable,
     };
     let arguments = match name {
@@ -63,6 +63,7 @@ pub fn function(name: &str, catalog: &Arc<Catalog>, info: &SessionInfo) -> Optio
         | "row_security_active" => {
             vec![TypeSignature::Any(1)]
         }
+        "pg_notify" => vec![TypeSignature::Any(2)],
         "format" => vec![TypeSignature::VariadicAny],
         "pg_client_encoding" | "pg_my_temp_schema" | "pg_postmaster_start_time" => vec![TypeSignature::Nullary],
         _ => vec![TypeSignature::Nullary, TypeSignature::VariadicAny],
@@ -108,6 +109,16 @@ fn about_sessions() -> Vec<Entry> {
         }),
         ("pg_cancel_backend", Boolean, |c| signal(c, Activity::cancel)),
         ("pg_terminate_backend", Boolean, |c| signal(c, Activity::terminate)),
+        ("listening_channels", list_of(Utf8), |c| {
+            let channels = c.info.system.as_ref().map_or(vec![], |system| system.voice.channels());
+            let mut lists = ListBuilder::new(StringBuilder::new());
+            for _ in 0..c.rows {
+                channels.iter().for_each(|channel| lists.values().append_value(channel));
+                lists.append(true);
+            }
+            Ok(Arc::new(lists.finish()))
+        }),
+        ("pg_notify", Utf8, |c| c.texts(notify)),
         ("pg_client_encoding", Utf8, |c| c.texts(|_, _| Ok(Some("UTF8".to_owned())))),
         // There are no temporary tables.
         ("pg_my_temp_schema", DataType::UInt32, |c| Ok(Arc::new(UInt32Array::from(vec![0; c.rows])))),
@@ -144,6 +155,7 @@ fn about_sessions() -> Vec<Entry> {
 fn about_objects() -> Vec<Entry> {
     use DataType::{Boolean, UInt32, Utf8};
     vec![
+        ("acldefault", Utf8, |c| c.texts(default_privileges)),
         ("col_description", Utf8, |c| {
             c.texts(|c, i| Ok(comment(c, i, c.int(1, i)?)?.filter(|_| c.arguments.len() == 2)))
         }),
@@ -174,6 +186,10 @@ fn about_objects() -> Vec<Entry> {
         }),
         ("pg_get_viewdef", Utf8, |c| c.texts(get_viewdef)),
         ("pg_collation_is_visible", Boolean, |c| Ok(c.all_true())),
+        ("pg_conversion_is_visible", Boolean, |c| Ok(c.all_true())),
+        ("pg_opclass_is_visible", Boolean, |c| Ok(c.all_true())),
+        ("pg_operator_is_visible", Boolean, |c| Ok(c.all_true())),
+        ("pg_opfamily_is_visible", Boolean, |c| Ok(c.all_true())),
         ("pg_function_is_visible", Boolean, |c| Ok(c.all_true())),
         ("pg_relation_is_publishable", Boolean, |c| Ok(c.all_true())),
         ("pg_tablespace_location", Utf8, |c| c.texts(|_, _| Ok(Some(String::new())))),
@@ -448,6 +464,41 @@ fn serial_sequence(c: &Call<'_>, row: usize) -> Result<Option<String>> {
         return Err(external(terrace_engine::EngineError::new("42703", message)));
     };
     Ok(crate::parse::sequence_calls::sequence_of(found).map(|name| format!("public.{}", quote(&name))))
+}
+
+/// `acldefault(kind, owner)`: what an object of a kind allows where nobody has said anything.
+fn default_privileges(c: &Call<'_>, row: usize) -> Result<Option<String>> {
+    let (Some(kind), Some(owner)) = (c.text(0, row)?, c.oid(1, row)?) else { return Ok(None) };
+    let (everybody, of_owner) = match kind.as_str() {
+        "c" => ("", ""),
+        "r" => ("", "arwdDxt"),
+        "s" => ("", "rwU"),
+        "d" => ("Tc", "CTc"),
+        "f" => ("X", "X"),
+        "l" | "T" => ("U", "U"),
+        "L" => ("", "rw"),
+        "n" => ("", "UC"),
+        "t" => ("", "C"),
+        "F" | "S" => ("", "U"),
+        "p" => ("", "sA"),
+        other => {
+            let message = format!("unrecognized objtype abbreviation: {other}");
+            return Err(external(terrace_engine::EngineError::new("XX000", message)));
+        }
+    };
+    let name = c.catalog.roles().find(|role| role.oid == owner).map_or(owner.to_string(), |role| quote(&role.name));
+    let granted = |to: &str, what: &str| format!("{to}={what}/{name}");
+    let items = [("", everybody), (name.as_str(), of_owner)].into_iter().filter(|(_, what)| !what.is_empty());
+    Ok(Some(format!("{{{}}}", items.map(|(to, what)| granted(to, what)).collect::<Vec<_>>().join(","))))
+}
+
+/// `pg_notify(channel, payload)`. NULL is a text without characters.
+fn notify(c: &Call<'_>, row: usize) -> Result<Option<String>> {
+    let (channel, payload) = (c.text(0, row)?.unwrap_or_default(), c.text(1, row)?.unwrap_or_default());
+    if let Some(system) = &c.info.system {
+        system.voice.say(&channel, &payload).map_err(external)?;
+    }
+    Ok(Some(String::new()))
 }
 
 /// `current_setting(name [, missing_ok])`.
