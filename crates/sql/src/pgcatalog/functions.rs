@@ -1,4 +1,5 @@
 //! Functions of `pg_catalog` that psql and drivers call, as scalar UDFs over the session's catalogue.
+mod qualified;
 mod quoting;
 
 use super::relations::{attributes, check_oid, find_index, foreign, is_constraint, live, own, views};
@@ -172,7 +173,10 @@ fn about_objects() -> Vec<Entry> {
             })
         }),
         // A stored expression is kept as its SQL text.
-        ("pg_get_expr", Utf8, |c| c.texts(|c, i| c.text(0, i))),
+        ("pg_get_expr", Utf8, |c| {
+            let hidden = qualified::is_hidden(c);
+            c.texts(|c, i| Ok(c.text(0, i)?.map(|text| if hidden { qualified::default(text) } else { text })))
+        }),
         ("pg_get_function_arguments", Utf8, |c| c.texts(|_, _| Ok(None))),
         ("pg_get_function_result", Utf8, |c| c.texts(|_, _| Ok(None))),
         ("pg_get_indexdef", Utf8, |c| c.texts(get_indexdef)),
@@ -436,7 +440,8 @@ fn check_definition(c: &Call<'_>, row: usize) -> Result<Option<String>> {
     let of =
         |t: &Arc<Table>| (0..t.checks.len()).find(|at| check_oid(t, *at) == oid).map(|at| t.checks[at].sql.clone());
     let pretty = c.text(1, row)?.is_some_and(|p| p.starts_with('t'));
-    if let Some(definition) = foreign::definition(c.catalog, oid) {
+    let schema = if qualified::is_hidden(c) { "public." } else { "" };
+    if let Some(definition) = foreign::definition(c.catalog, oid, schema) {
         return Ok(Some(definition));
     }
     let sql = c.catalog.tables().find_map(of);
@@ -451,7 +456,8 @@ fn get_viewdef(c: &Call<'_>, row: usize) -> Result<Option<String>> {
         (true, Some(name)) => Some(class_oid(c.catalog, &name).ok_or_else(|| undefined_relation(&name))?),
         (false, Some(_)) => c.oid(0, row)?,
     };
-    Ok(oid.and_then(|oid| views::by_oid(c.catalog, oid)).map(|view| views::definition(view)))
+    let view = oid.and_then(|oid| views::by_oid(c.catalog, oid)).map(|view| views::definition(view));
+    Ok(view.map(|text| if qualified::is_hidden(c) { qualified::view(&text, c.catalog) } else { text }))
 }
 
 /// `pg_get_serial_sequence(table, column)`: NULL where no sequence numbers the column.
