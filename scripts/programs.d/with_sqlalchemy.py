@@ -212,7 +212,7 @@ def arrays_intervals_times():
     row = ([1, 2], datetime.timedelta(hours=30), datetime.time(12, 30))
     with engine.begin() as c:
         table.create(c)
-        c.execute(table.insert().values(row))
+        c.execute(table.insert(), dict(zip("ait", row)))
         same(tuple(c.execute(table.select().where(table.c.a.contains([2]))).one()), row)
 
 

@@ -114,6 +114,7 @@ impl Binder<'_> {
                 let oid = if is_text { call("regtype_oid", vec![bound])? } else { bound };
                 call("format_type", vec![oid, Expr::Literal(ScalarValue::Null, None)])
             }
+            ("regnamespace", true) => call("regnamespace_oid", vec![bound]),
             ("regnamespace", false) => call("regnamespace_name", vec![bound]),
             ("oid", _) => call("to_oid", vec![bound]),
             ("xid", _) => self.cast_to(bound, DataType::Int8, schema),
@@ -290,7 +291,7 @@ impl Binder<'_> {
 pub(super) fn class_of(expr: &tree::Expr) -> Option<&'static str> {
     match &expr.kind {
         ExprKind::Cast { arg, to, .. } if matches!(arg.kind, ExprKind::Literal(Literal::Text(_))) => {
-            system_type(to).filter(|class| matches!(*class, "regclass" | "regtype"))
+            system_type(to).filter(|class| matches!(*class, "regclass" | "regtype" | "regnamespace"))
         }
         ExprKind::Call(call) => match call.name.last().name.as_str() {
             "to_regclass" => Some("regclass"),
