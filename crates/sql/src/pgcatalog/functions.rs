@@ -206,15 +206,7 @@ fn about_objects() -> Vec<Entry> {
         ("regclass_name", Utf8, |c| c.texts(|c, i| Ok(c.oid(0, i)?.map(|o| class_name(c.catalog, o))))),
         ("regclass_oid", UInt32, |c| regclass_oid(c)),
         ("regnamespace_name", Utf8, |c| c.texts(|c, i| Ok(c.oid(0, i)?.map(schema_name)))),
-        ("regnamespace_oid", UInt32, |c| {
-            let one = |row| -> Result<Option<u32>> {
-                let Some(name) = c.text(0, row)? else { return Ok(None) };
-                let message = || format!("schema \"{name}\" does not exist");
-                let missing = || external(terrace_engine::EngineError::new("3F000", message()));
-                schema_oid(&name).map(Some).ok_or_else(missing)
-            };
-            Ok(Arc::new(UInt32Array::from((0..c.rows).map(one).collect::<Result<Vec<_>>>()?)))
-        }),
+        ("regnamespace_oid", UInt32, |c| regnamespace_oid(c)),
         ("regtype_oid", UInt32, |c| regtype_oid(c)),
         ("to_oid", UInt32, |c| to_oid(c)),
         // NULL where there is no such thing.
@@ -547,6 +539,16 @@ fn regclass_oid(c: &Call<'_>) -> Result<ArrayRef> {
         let Some(name) = c.text(0, row)? else { return Ok(None) };
         let oid = class_oid(c.catalog, &name);
         oid.map(Some).ok_or_else(|| undefined_relation(&name))
+    };
+    let oids = (0..c.rows).map(one).collect::<Result<Vec<_>>>()?;
+    Ok(Arc::new(UInt32Array::from(oids)))
+}
+
+fn regnamespace_oid(c: &Call<'_>) -> Result<ArrayRef> {
+    let one = |row| -> Result<Option<u32>> {
+        let Some(name) = c.text(0, row)? else { return Ok(None) };
+        let missing = || terrace_engine::EngineError::new("3F000", format!("schema \"{name}\" does not exist"));
+        schema_oid(&name).map(Some).ok_or_else(|| external(missing()))
     };
     let oids = (0..c.rows).map(one).collect::<Result<Vec<_>>>()?;
     Ok(Arc::new(UInt32Array::from(oids)))
