@@ -165,6 +165,11 @@ impl EngineError {
     pub fn lock_timeout() -> EngineError {
         EngineError::new("55P03", "canceling statement due to lock timeout")
     }
+    /// LOCK TABLE ... NOWAIT of a table that somebody else has locked.
+    pub(crate) fn table_locked(table: &str) -> EngineError {
+        EngineError::new("55P03", format!("could not obtain lock on relation \"{table}\""))
+    }
+
     /// NOWAIT.
     pub(crate) fn lock_not_available(table: &str) -> EngineError {
         EngineError::new("55P03", format!("could not obtain lock on row in relation \"{table}\"")).on_table(table)

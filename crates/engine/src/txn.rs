@@ -296,6 +296,23 @@ impl Txn {
         Ok(())
     }
 
+    /// As `lock_table`, in a mode of LOCK TABLE. 55P03 where that would have to wait and it is not to.
+    pub async fn lock_table_as(&mut self, table: &Table, mode: LockMode, wait: bool) -> Result<()> {
+        let key = LockKey::Table(table.oid);
+        if !wait && !self.resources.locks.iter().any(|(k, m)| *k == key && m.covers(mode)) {
+            match self.core().locks.try_acquire(self.resources.owner, key, mode)? {
+                None => return Err(EngineError::table_locked(&table.name)),
+                Some(true) => self.resources.locks.push((key, mode)),
+                Some(false) => {}
+            }
+        }
+        self.lock(table.oid, mode).await?;
+        match self.catalog().table_by_oid(table.oid) {
+            Some(_) => Ok(()),
+            None => Err(EngineError::undefined_table(&table.name)),
+        }
+    }
+
     /// As `lock_table` at once; false where that would have to wait (or cannot be). Look at `catalog()` afterwards.
     pub fn try_lock_table(&mut self, table: &Table, write: bool) -> bool {
         let mode = if write { LockMode::RowExclusive } else { LockMode::AccessShare };

@@ -29,9 +29,9 @@ pub use query::{
 
 pub use session::{
     AlterSystem, Copy, CopySource, CopyTarget, Declare, Direction, Discard, Execute, Explain, Fetch, Isolation,
-    Maintain, MaintainedTable, NamedOption, OfSetting, OptionValue, Prepare, Role, RoleOption, RoleOptionKind, Set,
-    SetConstraints, SetTransaction, Setting, SettingValue, SettingValueKind, Transaction, TransactionKind,
-    TransactionMode,
+    LockTables, Maintain, MaintainedTable, NamedOption, OfSetting, OptionValue, Prepare, Role, RoleOption,
+    RoleOptionKind, Set, SetConstraints, SetTransaction, Setting, SettingValue, SettingValueKind, TableLock,
+    Transaction, TransactionKind, TransactionMode,
 };
 pub use table::{
     AlterAction, AlterSequence, AlterTable, Column, ColumnConstraint, ColumnConstraintKind, Comment, CreateIndex,
@@ -67,6 +67,7 @@ pub enum Statement {
     Drop(Drop),
     Comment(Comment),
     Truncate(Truncate),
+    Lock(LockTables),
     Vacuum(Maintain),
     Analyze(Maintain),
     Checkpoint(At),
@@ -89,6 +90,9 @@ pub enum Statement {
     Reset(OfSetting),
     Show(OfSetting),
     Discard(Discard),
+    Listen(Ident),
+    /// With the payload.
+    Notify(Ident, String),
     /// UNLISTEN. None: `*`.
     Unlisten(Option<Ident>),
     /// PostgreSQL has it, Terrace has not.

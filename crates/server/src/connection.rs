@@ -13,7 +13,9 @@ use crate::tls::{Socket, Tls};
 use bytes::{Buf, BytesMut};
 use futures::FutureExt;
 use pgwire::messages::PgWireBackendMessage as Answer;
-use pgwire::messages::response::{CommandComplete, EmptyQueryResponse, ReadyForQuery, TransactionStatus};
+use pgwire::messages::response::{
+    CommandComplete, EmptyQueryResponse, NotificationResponse, ReadyForQuery, TransactionStatus,
+};
 use pgwire::messages::startup::ParameterStatus;
 use socket2::{SockRef, TcpKeepalive};
 use std::future::Future;
@@ -289,7 +291,18 @@ impl Connection {
                     (frame.is_extended(), frame.decode())
                 }
                 Ok(None) => {
-                    wire.read(self.idle()).await?;
+                    let heard = tokio::select! {
+                        biased;
+                        read = wire.read(self.idle()) => {
+                            read?;
+                            false
+                        }
+                        () = self.session.something_to_hear() => true,
+                    };
+                    if heard {
+                        self.tell_heard(wire);
+                        wire.flush().await?;
+                    }
                     continue;
                 }
                 Err(Refused::TooLong(long)) => {
@@ -474,6 +487,14 @@ impl Connection {
         Ok(None)
     }
 
+    /// Puts what was said on channels that the session listens to.
+    fn tell_heard(&self, wire: &mut Wire) {
+        for note in self.session.heard() {
+            let (channel, payload) = (note.channel.clone(), note.payload.clone());
+            wire.put(Answer::NotificationResponse(NotificationResponse::new(note.pid, channel, payload)));
+        }
+    }
+
     /// Ends what Sync or a simple query ends, and says what state the session is in.
     async fn finish(&mut self, wire: &mut Wire) -> Result<(), Failure> {
         if let Err(e) = self.session.sync().await {
@@ -491,6 +512,7 @@ impl Connection {
         if status == TxnStatus::Idle {
             // A portal lives no longer than its transaction.
             self.portals.clear();
+            self.tell_heard(wire);
             if !self.session.has_cursors() {
                 // What it keeps, prepared statements above all, has limits of its own.
                 terrace_env::memory::settled();

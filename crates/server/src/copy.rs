@@ -5,7 +5,8 @@
 //! 2. After a COPY failed, what is left of its data is passed over (by the connection's loop).
 //! 3. Waiting for data ends at a cancel, at the client's end and at the server's.
 use crate::connection::{FLUSH_AT, Wire, complete};
-use crate::encode::{columns, text_field};
+use crate::decode;
+use crate::encode::{Column, columns, data_row, text_field};
 use crate::error::{Failure, protocol};
 use crate::frontend::{Message, Refused, next_frame};
 use crate::large::{check_length, is_large};
@@ -20,12 +21,15 @@ use pgwire::messages::PgWireBackendMessage as Answer;
 use pgwire::messages::copy::{CopyDone, CopyInResponse, CopyOutResponse};
 use std::pin::pin;
 use terrace_engine::{EngineError, Result};
+use terrace_sql::copy_binary::{HEADER, TRAILER};
 use terrace_sql::{CopyFormat, CopyIn, Prepared};
 
 /// Takes the data of `COPY ... FROM STDIN` and completes it.
 pub(crate) async fn copy_in(shared: &Shared, wire: &mut Wire, mut copy: Box<CopyIn>) -> Result<(), Failure> {
     let columns = copy.columns();
-    wire.put(Answer::CopyInResponse(CopyInResponse::new(0, columns as i16, vec![0; columns])));
+    let format = i8::from(copy.is_binary());
+    copy.reads_fields_by(decode::field);
+    wire.put(Answer::CopyInResponse(CopyInResponse::new(format, columns as i16, vec![format.into(); columns])));
     wire.flush().await?;
     loop {
         let next = match next_frame(&mut wire.input, shared.limits.max_message) {
@@ -83,8 +87,11 @@ pub(crate) async fn copy_out(
 ) -> Result<(), Failure> {
     let fields = schema.fields();
     let wires: Vec<types::Wire> = fields.iter().map(|f| types::wire(f)).collect();
-    let text = vec![false; fields.len()];
-    wire.put(Answer::CopyOutResponse(CopyOutResponse::new(0, fields.len() as i16, vec![0; fields.len()])));
+    let binary = format.is_binary();
+    let (kind, binaries) = (i8::from(binary), vec![binary; fields.len()]);
+    wire.put(Answer::CopyOutResponse(CopyOutResponse::new(kind, fields.len() as i16, vec![kind.into(); fields.len()])));
+    // It goes before the first row, in one message: psycopg 3.1 wants it so.
+    let mut header = HEADER.as_slice();
     let (mut line, mut value) = (vec![], BytesMut::new());
     if format.has_header() {
         for (i, field) in fields.iter().enumerate() {
@@ -94,9 +101,12 @@ pub(crate) async fn copy_out(
     }
     let mut count = 0;
     while let Some(batch) = wire.watch(stream.next()).await?.transpose()? {
-        let columns = columns(&batch, &wires, &text)?;
+        let columns = columns(&batch, &wires, &binaries)?;
         for row in 0..batch.num_rows() {
             let mut write = async || {
+                if binary {
+                    return send_row(wire, std::mem::take(&mut header), &columns, row);
+                }
                 for (i, column) in columns.iter().enumerate() {
                     value.clear();
                     let field = text_field(&mut value, column, row)?.then_some(&value[..]);
@@ -116,9 +126,33 @@ pub(crate) async fn copy_out(
             }
         }
     }
+    if binary {
+        send(wire, &[header, TRAILER].concat());
+    }
     wire.put(Answer::CopyDone(CopyDone::new()));
     wire.put(complete(prepared.tag(count)));
     Ok(())
+}
+
+/// A row of the binary format: what a DataRow is, in a CopyData message, with `before` in front of it.
+fn send_row(wire: &mut Wire, before: &[u8], columns: &[Column], row: usize) -> Result<()> {
+    let start = wire.output.len();
+    data_row(&mut wire.output, columns, row)?;
+    if before.is_empty() {
+        wire.output[start] = b'd';
+        return Ok(());
+    }
+    // Behind the kind and the length.
+    let fields = wire.output.split_off(start + 5);
+    wire.output.truncate(start);
+    send(wire, &[before, &fields].concat());
+    Ok(())
+}
+
+fn send(wire: &mut Wire, bytes: &[u8]) {
+    wire.output.put_u8(b'd');
+    wire.output.put_u32(bytes.len() as u32 + 4);
+    wire.output.put_slice(bytes);
 }
 
 /// One CopyData message; the line is empty afterwards.

@@ -67,6 +67,28 @@ pub(crate) fn parameter(
     Ok(datum)
 }
 
+/// Reads a field of COPY's binary format.
+pub(crate) fn field(bytes: &[u8], data_type: DataType) -> Result<Datum> {
+    let oid = data_type.pg_oid();
+    // The forms of these have one length each.
+    let length = match oid {
+        16 => Some(1),
+        21 => Some(2),
+        23 | 700 | 1082 => Some(4),
+        20 | 701 | 1114 | 1184 => Some(8),
+        2950 => Some(16),
+        _ => None,
+    };
+    if length.is_some_and(|length| bytes.len() < length) {
+        return Err(EngineError::new("08P01", "insufficient data left in message"));
+    }
+    let value = parameter(Some(&Bytes::copy_from_slice(bytes)), true, oid, data_type, 0);
+    value.map_err(|error| match error.state.0 {
+        "22P03" => EngineError::new("22P03", "incorrect binary data format"),
+        _ => error,
+    })
+}
+
 /// An integer in the statement's own width, so that it is not refused for having come in another.
 fn infinite() -> EngineError {
     EngineError::new("0A000", "infinite dates and timestamps are not supported")

@@ -1,4 +1,5 @@
 //! A database with its SQL machinery: what sessions have in common, and the memory and files of their queries.
+use crate::notify::Hub;
 use crate::observe::Observed;
 use crate::pgcatalog;
 use crate::plan::planner;
@@ -29,6 +30,7 @@ pub struct SqlDatabase {
     pub memory: Arc<Limit>,
     /// What the named statements of all sessions take.
     pub(crate) named_bytes: Account,
+    pub(crate) hub: Arc<Hub>,
     /// Who carries out ALTER SYSTEM.
     pub(crate) system: Arc<OnceLock<Arc<dyn SystemSettings>>>,
 }
@@ -100,7 +102,17 @@ impl SqlDatabase {
         let observed = Observed::new(engine.env().clone());
         let (state, name) = (Arc::new(state), pgcatalog::DATABASE.into());
         let (memory, named_bytes, system) = (Limit::new(None), Account::default(), Arc::default());
-        SqlDatabase { engine, observed, state, name, memory, sequences: Arc::default(), named_bytes, system }
+        SqlDatabase {
+            engine,
+            observed,
+            state,
+            name,
+            memory,
+            sequences: Arc::default(),
+            named_bytes,
+            hub: Arc::default(),
+            system,
+        }
     }
 }
 

@@ -15,6 +15,7 @@
 //! functions     the functions, operators and casts that queries call
 //! observe       what goes on, counted and shown
 //! parse         from text to trees
+//! notify        LISTEN and NOTIFY
 //! transaction   what a running statement stands on
 //! values, ...   leaves: values, casts, errors, memory, cancelling, settings
 //! ```
@@ -27,6 +28,7 @@ mod database;
 mod error;
 mod functions;
 mod memory;
+mod notify;
 pub mod observe;
 mod panics;
 mod parse;
@@ -47,11 +49,13 @@ pub use database::{Spill, SqlDatabase};
 pub use datafusion::arrow;
 pub use functions::builtin::row_text;
 pub use functions::interval::Shown as ShownInterval;
+pub use notify::Note;
 pub use session::named::Named;
 pub use session::prepared::Prepared;
 pub use session::run_by_key::FoundRow;
 pub use session::{Session, TxnStatus};
 pub use settings::{Reported, SERVER_VERSION, SystemSettings};
+pub use statement::copy::binary as copy_binary;
 pub use statement::copy::{CopyFormat, CopyIn};
 pub use statement::outcome::Outcome;
 pub use transaction::Notices;

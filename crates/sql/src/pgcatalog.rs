@@ -48,6 +48,7 @@ pub(crate) struct System {
     pub(crate) settings: Arc<parking_lot::Mutex<crate::settings::Settings>>,
     pub(crate) advisory: Arc<terrace_engine::advisory::Advisory>,
     pub(crate) notices: crate::transaction::Notices,
+    pub(crate) voice: Arc<crate::notify::Voice>,
 }
 
 impl std::fmt::Debug for System {

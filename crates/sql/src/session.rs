@@ -20,6 +20,7 @@ pub(crate) mod vacuum;
 use crate::by_key::{Bound, ByKey, ByKeyDone};
 use crate::cancel::{CancelToken, Canceller};
 use crate::database::{Account, SqlDatabase};
+use crate::notify::{Note, Voice};
 use crate::observe::Present;
 use crate::pgcatalog::{SessionInfo, System};
 use crate::plan::bind::Tree;
@@ -129,6 +130,7 @@ impl Session {
             block: Mutex::new(Block::None),
             activity,
             settings: Arc::new(Mutex::new(Settings::new())),
+            voice: Arc::new(Voice::new(&database.hub, pid)),
         };
         let settings = shared.settings.clone();
         let system = System {
@@ -138,6 +140,7 @@ impl Session {
             settings,
             advisory: advisory.clone(),
             notices: notices.clone(),
+            voice: shared.voice.clone(),
         };
         Session {
             database: database.clone(),
@@ -163,6 +166,26 @@ impl Session {
             shapes: Shapes::default(),
             parsed: Parsed::default(),
         }
+    }
+
+    /// What was said on channels that the session listens to: none while a transaction is open.
+    pub fn heard(&self) -> Vec<Arc<Note>> {
+        match self.hears() {
+            true => self.shared.voice.heard(),
+            false => vec![],
+        }
+    }
+
+    /// Done once there is something to hear; not while a transaction is open.
+    pub async fn something_to_hear(&self) {
+        match self.hears() {
+            true => self.shared.voice.something_comes().await,
+            false => std::future::pending().await,
+        }
+    }
+
+    fn hears(&self) -> bool {
+        self.shared.cell.try_lock().is_ok_and(|slot| slot.txn.is_none()) && self.shared.block() != Block::Failed
     }
 
     /// The process id (a number of ours; there is one process) that `pg_backend_pid()` answers: no other session has
@@ -690,5 +713,6 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.advisory.unlock_all();
+        self.shared.voice.leave();
     }
 }

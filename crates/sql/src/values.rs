@@ -378,6 +378,11 @@ pub(crate) fn is_sequence(table: &Table) -> bool {
     table.columns.last().is_some_and(|c| c.dropped && c.name.is_empty())
 }
 
+/// Whether it is a sequence that belongs to a column.
+pub(crate) fn is_owned(table: &Table) -> bool {
+    is_sequence(table) && table.columns.last().is_some_and(|c| c.default_sql.is_some())
+}
+
 /// 23502, as PostgreSQL words it.
 pub(crate) fn check_not_null(table: &Table, row: &[Datum]) -> Result<()> {
     assert_eq!(row.len(), table.columns.len(), "a row has a value for each column, those dropped included");

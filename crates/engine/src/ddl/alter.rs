@@ -62,6 +62,27 @@ impl Txn {
     pub async fn truncate_table(&mut self, table: &Table) -> Result<Arc<Table>> {
         let (catalog, old) = self.locked_alone(table).await?;
         self.refuse_noted(&old, "TRUNCATE")?;
+        let columns = old.columns.clone();
+        self.emptied(&catalog, &old, columns).await
+    }
+
+    /// Empties the table and puts a column of another type in the place of one that it has. The caller gives it new
+    /// rows, with the keys that the old ones had.
+    pub async fn retype_column(&mut self, table: &Table, at: usize, column: ColumnDef) -> Result<Arc<Table>> {
+        let (catalog, old) = self.alone(table).await?;
+        column.data_type.check()?;
+        column.data_type.admits(column.missing.as_ref())?;
+        let mut columns = old.columns.clone();
+        columns[at] = column;
+        for index in &old.indexes {
+            let Index { name, columns: of, unique, primary, .. } = Index::clone(index);
+            checked_index(IndexSpec { name, columns: of, unique, primary }, &old.name, &columns)?;
+        }
+        self.emptied(&catalog, &old, columns).await
+    }
+
+    /// A table in the place of the old one, without rows.
+    async fn emptied(&mut self, catalog: &Catalog, old: &Table, columns: Vec<ColumnDef>) -> Result<Arc<Table>> {
         let oid = self.new_object().await?;
         let mut indexes = Vec::with_capacity(old.indexes.len());
         for index in &old.indexes {
@@ -69,14 +90,14 @@ impl Txn {
             indexes.push(Arc::new(self.new_index(oid, IndexSpec { name, columns, unique, primary }).await?));
         }
         let empty = Statistics { rows: 0, pages: 0 };
-        let mut new = Table::new(oid, old.name.clone(), old.columns.clone(), indexes);
+        let mut new = Table::new(oid, old.name.clone(), columns, indexes);
         new.checks = old.checks.clone();
         new.statistics = old.statistics.map(|_| empty);
-        new.foreign_keys = old.foreign_keys.iter().map(|key| Arc::new(moved(key, &old, &new))).collect();
-        self.drop_everything(&old).await?;
+        new.foreign_keys = old.foreign_keys.iter().map(|key| Arc::new(moved(key, old, &new))).collect();
+        self.drop_everything(old).await?;
         self.insert_definitions(&new).await?;
-        let catalog = self.refer_to_new(&catalog, &old, &new).await?;
-        let catalog = self.move_comments(catalog, &old, &new).await?;
+        let catalog = self.refer_to_new(catalog, old, &new).await?;
+        let catalog = self.move_comments(catalog, old, &new).await?;
         Ok(self.publish(&catalog, new))
     }
 

@@ -206,7 +206,7 @@ impl Parser<'_> {
     fn alter_type(&mut self, column: Ident) -> Result<AlterAction> {
         let data_type = Box::new(self.type_name()?);
         let collation = if self.eat_word(K::Collate) { Some(self.any_name()?) } else { None };
-        let using = if self.eat_word(K::Using) { Some(self.expr()?) } else { None };
+        let using = if self.eat_word(K::Using) { Some(self.written(Self::expr)?) } else { None };
         Ok(AlterAction::SetType { column, data_type, collation, using })
     }
 

@@ -5,11 +5,40 @@ use crate::error::{Result, SyntaxError};
 use crate::keyword::{Category, Keyword as K};
 use crate::lexer::{Kind, Token};
 use crate::statement::{
-    AlterSystem, At, Discard, Ident, Isolation, OfSetting, Set, SetConstraints, SetTransaction, Setting, SettingValue,
-    SettingValueKind, Statement, Transaction, TransactionKind, TransactionMode,
+    AlterSystem, At, Discard, Ident, Isolation, LockTables, OfSetting, Set, SetConstraints, SetTransaction, Setting,
+    SettingValue, SettingValueKind, Statement, TableLock, Transaction, TransactionKind, TransactionMode,
 };
 
 impl Parser<'_> {
+    /// What follows LOCK.
+    pub(super) fn lock_tables(&mut self, at: At) -> Result<Statement> {
+        self.eat_word(K::Table);
+        let tables = self.list(|parser| Ok(parser.relation()?.0))?;
+        let mode = if self.eat_word(K::In) { self.table_lock()? } else { TableLock::AccessExclusive };
+        let nowait = self.eat_word(K::Nowait);
+        Ok(Statement::Lock(LockTables { at, tables, mode, nowait }))
+    }
+
+    fn table_lock(&mut self) -> Result<TableLock> {
+        let modes: [(&[K], TableLock); 8] = [
+            (&[K::Access, K::Share], TableLock::AccessShare),
+            (&[K::Row, K::Share], TableLock::RowShare),
+            (&[K::Row, K::Exclusive], TableLock::RowExclusive),
+            (&[K::Share, K::Update, K::Exclusive], TableLock::ShareUpdateExclusive),
+            (&[K::Share, K::Row, K::Exclusive], TableLock::ShareRowExclusive),
+            (&[K::Share], TableLock::Share),
+            (&[K::Exclusive], TableLock::Exclusive),
+            (&[K::Access, K::Exclusive], TableLock::AccessExclusive),
+        ];
+        match modes.iter().find(|(words, _)| self.eat_words(words)) {
+            Some((_, mode)) => {
+                self.expect_word(K::Mode)?;
+                Ok(*mode)
+            }
+            None => Err(self.unexpected()),
+        }
+    }
+
     /// BEGIN, COMMIT and their like; the keyword was consumed.
     pub(super) fn transaction(&mut self, keyword: K, at: At) -> Result<Statement> {
         let kind = match keyword {

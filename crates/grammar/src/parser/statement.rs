@@ -45,11 +45,18 @@ impl Parser<'_> {
                 Ok(Statement::Vacuum(self.maintain(at, &words)?))
             }
             K::Analyze | K::Analyse => Ok(Statement::Analyze(self.maintain(at, &[K::Verbose])?)),
+            K::Listen => Ok(Statement::Listen(self.ident()?)),
+            K::Notify => {
+                let channel = self.ident()?;
+                let payload = if self.eat(Kind::Comma) { self.string()? } else { String::new() };
+                Ok(Statement::Notify(channel, payload))
+            }
             K::Unlisten => {
                 let channel = if self.eat(Kind::Star) { None } else { Some(self.ident()?) };
                 Ok(Statement::Unlisten(channel))
             }
             K::Comment => self.comment(at),
+            K::Lock => self.lock_tables(at),
             K::Checkpoint => Ok(Statement::Checkpoint(at)),
             K::Grant | K::Revoke => {
                 let hint = "Every role may use all tables.";

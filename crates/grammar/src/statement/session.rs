@@ -213,6 +213,28 @@ pub enum OptionValue {
     List(Vec<Ident>),
 }
 
+/// LOCK TABLE.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LockTables {
+    pub at: At,
+    pub tables: Vec<Name>,
+    pub mode: TableLock,
+    pub nowait: bool,
+}
+
+/// The modes of LOCK TABLE, from the weakest on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableLock {
+    AccessShare,
+    RowShare,
+    RowExclusive,
+    ShareUpdateExclusive,
+    Share,
+    ShareRowExclusive,
+    Exclusive,
+    AccessExclusive,
+}
+
 /// VACUUM and ANALYZE.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Maintain {

@@ -294,7 +294,7 @@ pub enum AlterAction {
         column: Ident,
         data_type: Box<TypeName>,
         collation: Option<Name>,
-        using: Option<Expr>,
+        using: Option<Written>,
     },
     AddIdentity {
         column: Ident,

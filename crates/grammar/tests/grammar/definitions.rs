@@ -154,7 +154,6 @@ fn what_terrace_has_not_is_refused_by_name() {
         ("DROP FUNCTION f(int)", "DROP FUNCTION"),
         ("GRANT SELECT ON t TO u", "GRANT"),
         ("COMMENT ON SCHEMA s IS 'x'", "COMMENT ON SCHEMA"),
-        ("LISTEN a", "LISTEN"),
         ("DO $$BEGIN; END$$", "DO"),
     ] {
         match statement(sql) {

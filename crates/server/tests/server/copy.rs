@@ -217,3 +217,86 @@ async fn rows_are_checked_and_numbered() {
     client.batch_execute("COMMIT").await.unwrap();
     assert_eq!(rows(&client, "SELECT n FROM c WHERE n = 9 AND id < 100000").await.unwrap(), ["9", "9"]);
 }
+
+async fn take_bytes(client: &Client, sql: &str) -> Vec<u8> {
+    let parts: Vec<Bytes> = client.copy_out(sql).await.unwrap().try_collect().await.unwrap();
+    parts.concat()
+}
+
+async fn send_bytes(client: &Client, sql: &str, bytes: &[u8], size: usize) -> Result<u64, Error> {
+    let mut sink = pin!(client.copy_in::<_, Bytes>(sql).await?);
+    for part in bytes.chunks(size) {
+        sink.send(Bytes::copy_from_slice(part)).await?;
+    }
+    sink.finish().await
+}
+
+const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+
+#[tokio::test]
+async fn binary_there_and_back() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    let columns = "id int PRIMARY KEY, b bool, s smallint, l bigint, r real, f float8, n numeric(10, 2), t text, \
+                   v varchar(5), c char(3), d date, ts timestamp, tz timestamptz, u uuid, by bytea, j json, jb jsonb";
+    client.batch_execute(&format!("CREATE TABLE a ({columns}); CREATE TABLE z ({columns})")).await.unwrap();
+    let row = "INSERT INTO a VALUES (1, true, -2, 1::bigint << 62, 0.5, 'NaN', -1.20, 'ü', 'v', 'c', '2024-02-29', \
+               '2024-02-29 12:30:15.123456', '1900-01-01 00:00+00', '00000000-0000-0000-0000-00000000000f', '\\x00ff', \
+               '{\"a\":1}', '[null]')";
+    client.batch_execute(row).await.unwrap();
+    client.batch_execute("INSERT INTO a (id) VALUES (2)").await.unwrap();
+    let bytes = take_bytes(&client, "COPY a TO STDOUT (FORMAT binary)").await;
+    assert_eq!(&bytes[..21], [HEADER, b"\0\x11"].concat());
+    assert_eq!(&bytes[bytes.len() - 2..], b"\xff\xff");
+    for size in [1, 7, bytes.len()] {
+        client.batch_execute("TRUNCATE z").await.unwrap();
+        assert_eq!(send_bytes(&client, "COPY z FROM STDIN BINARY", &bytes, size).await.unwrap(), 2);
+        let all = |table: &str| format!("COPY (SELECT * FROM {table} ORDER BY id) TO STDOUT");
+        assert_eq!(take(&client, &all("z")).await.unwrap(), take(&client, &all("a")).await.unwrap(), "parts of {size}");
+    }
+    assert_eq!(
+        take_bytes(&client, "COPY (SELECT id FROM a WHERE id = 2) TO STDOUT BINARY").await,
+        [HEADER, b"\0\x01\0\0\0\x04\0\0\0\x02\xff\xff"].concat()
+    );
+}
+
+#[tokio::test]
+async fn bad_binary_says_where() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    table(&client).await;
+    let sql = "COPY t (id, v) FROM STDIN (FORMAT binary)";
+    let fails = async |rest: &[u8]| {
+        let error = send_bytes(&client, sql, &[HEADER, rest].concat(), 1000).await.unwrap_err();
+        let error = error.as_db_error().unwrap().clone();
+        (error.code().code().to_owned(), error.message().to_owned(), error.where_().unwrap_or_default().to_owned())
+    };
+    let told = |code: &str, message: &str, context: &str| (code.to_owned(), message.to_owned(), context.to_owned());
+    assert_eq!(fails(b"\0\x01").await, told("22P04", "row field count is 1, expected 2", "COPY t, line 1"));
+    assert_eq!(
+        fails(b"\0\x02\0\0\0\x03abc").await,
+        told("22P04", "unexpected EOF in COPY data", "COPY t, line 1, column v")
+    );
+    assert_eq!(
+        fails(b"\0\x02\0\0\0\x03abc\xff\xff\xff\xff").await,
+        told("08P01", "insufficient data left in message", "COPY t, line 1, column id")
+    );
+    assert_eq!(
+        fails(b"\0\x02\0\0\0\x05abcde\xff\xff\xff\xff").await,
+        told("22P03", "incorrect binary data format", "COPY t, line 1, column id")
+    );
+    assert_eq!(
+        fails(b"\0\x02\0\0\0\x04\0\0\0\x01\0\0\0\x06abcdef").await,
+        told("22001", "value too long for type character varying(5)", "COPY t, line 1, column v")
+    );
+    assert_eq!(
+        fails(b"\0\x02\0\0\0\x04\0\0\0\x01\0\0\0\x01\xff").await,
+        told("22021", "invalid byte sequence for encoding \"UTF8\": 0xff", "COPY t, line 1, column v")
+    );
+    let error = send_bytes(&client, sql, b"no header at all, but text", 1000).await.unwrap_err();
+    assert_eq!(error.as_db_error().unwrap().message(), "COPY file signature not recognized");
+    assert_eq!(rows(&client, "SELECT count(*) FROM t").await.unwrap(), ["0"]);
+    // The session goes on.
+    let good = [HEADER, b"\0\x02\0\0\0\x04\0\0\0\x01\xff\xff\xff\xff\xff\xff"].concat();
+    assert_eq!(send_bytes(&client, sql, &good, 1000).await.unwrap(), 1);
+}

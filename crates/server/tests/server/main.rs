@@ -9,6 +9,7 @@ mod fuzz;
 mod hermitage;
 mod limits;
 mod metrics;
+mod notifications;
 mod psql;
 mod slt;
 mod wire;

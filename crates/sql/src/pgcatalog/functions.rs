@@ -1,4 +1,5 @@
 //! Functions of `pg_catalog` that psql and drivers call, as scalar UDFs over the session's catalogue.
+mod qualified;
 mod quoting;
 
 use super::relations::{attributes, check_oid, find_index, foreign, is_constraint, live, own, views};
@@ -46,8 +47,8 @@ pub fn function(name: &str, catalog: &Arc<Catalog>, info: &SessionInfo) -> Optio
     // What changes something is called once for each row, and not while planning.
     let volatility = match name {
         "set_config" | "pg_reload_conf" | "clock_timestamp" | "gen_random_uuid" => Volatility::Volatile,
-        "pg_cancel_backend" | "pg_terminate_backend" => Volatility::Volatile,
         "pg_isolation_test_session_is_blocked" => Volatility::Volatile,
+        "pg_cancel_backend" | "pg_terminate_backend" | "pg_notify" | "listening_channels" => Volatility::Volatile,
         _ => Volatility::Stable,
     };
     let arguments = match name {
@@ -64,6 +65,7 @@ pub fn function(name: &str, catalog: &Arc<Catalog>, info: &SessionInfo) -> Optio
         | "row_security_active" => {
             vec![TypeSignature::Any(1)]
         }
+        "pg_notify" => vec![TypeSignature::Any(2)],
         "format" => vec![TypeSignature::VariadicAny],
         "pg_isolation_test_session_is_blocked" => vec![TypeSignature::Exact(vec![DataType::Int32, DataType::Utf8])],
         "pg_client_encoding" | "pg_my_temp_schema" | "pg_postmaster_start_time" => vec![TypeSignature::Nullary],
@@ -131,6 +133,16 @@ fn about_sessions() -> Vec<Entry> {
         ("pg_isolation_test_session_is_blocked", Boolean, is_blocked),
         ("pg_cancel_backend", Boolean, |c| signal(c, Activity::cancel)),
         ("pg_terminate_backend", Boolean, |c| signal(c, Activity::terminate)),
+        ("listening_channels", list_of(Utf8), |c| {
+            let channels = c.info.system.as_ref().map_or(vec![], |system| system.voice.channels());
+            let mut lists = ListBuilder::new(StringBuilder::new());
+            for _ in 0..c.rows {
+                channels.iter().for_each(|channel| lists.values().append_value(channel));
+                lists.append(true);
+            }
+            Ok(Arc::new(lists.finish()))
+        }),
+        ("pg_notify", Utf8, |c| c.texts(notify)),
         ("pg_client_encoding", Utf8, |c| c.texts(|_, _| Ok(Some("UTF8".to_owned())))),
         // There are no temporary tables.
         ("pg_my_temp_schema", DataType::UInt32, |c| Ok(Arc::new(UInt32Array::from(vec![0; c.rows])))),
@@ -167,6 +179,7 @@ fn about_sessions() -> Vec<Entry> {
 fn about_objects() -> Vec<Entry> {
     use DataType::{Boolean, UInt32, Utf8};
     vec![
+        ("acldefault", Utf8, |c| c.texts(default_privileges)),
         ("col_description", Utf8, |c| {
             c.texts(|c, i| Ok(comment(c, i, c.int(1, i)?)?.filter(|_| c.arguments.len() == 2)))
         }),
@@ -183,7 +196,10 @@ fn about_objects() -> Vec<Entry> {
             })
         }),
         // A stored expression is kept as its SQL text.
-        ("pg_get_expr", Utf8, |c| c.texts(|c, i| c.text(0, i))),
+        ("pg_get_expr", Utf8, |c| {
+            let hidden = qualified::is_hidden(c);
+            c.texts(|c, i| Ok(c.text(0, i)?.map(|text| if hidden { qualified::default(text) } else { text })))
+        }),
         ("pg_get_function_arguments", Utf8, |c| c.texts(|_, _| Ok(None))),
         ("pg_get_function_result", Utf8, |c| c.texts(|_, _| Ok(None))),
         ("pg_get_indexdef", Utf8, |c| c.texts(get_indexdef)),
@@ -197,6 +213,10 @@ fn about_objects() -> Vec<Entry> {
         }),
         ("pg_get_viewdef", Utf8, |c| c.texts(get_viewdef)),
         ("pg_collation_is_visible", Boolean, |c| Ok(c.all_true())),
+        ("pg_conversion_is_visible", Boolean, |c| Ok(c.all_true())),
+        ("pg_opclass_is_visible", Boolean, |c| Ok(c.all_true())),
+        ("pg_operator_is_visible", Boolean, |c| Ok(c.all_true())),
+        ("pg_opfamily_is_visible", Boolean, |c| Ok(c.all_true())),
         ("pg_function_is_visible", Boolean, |c| Ok(c.all_true())),
         ("pg_relation_is_publishable", Boolean, |c| Ok(c.all_true())),
         ("pg_tablespace_location", Utf8, |c| c.texts(|_, _| Ok(Some(String::new())))),
@@ -209,6 +229,7 @@ fn about_objects() -> Vec<Entry> {
         ("regclass_name", Utf8, |c| c.texts(|c, i| Ok(c.oid(0, i)?.map(|o| class_name(c.catalog, o))))),
         ("regclass_oid", UInt32, |c| regclass_oid(c)),
         ("regnamespace_name", Utf8, |c| c.texts(|c, i| Ok(c.oid(0, i)?.map(schema_name)))),
+        ("regnamespace_oid", UInt32, |c| regnamespace_oid(c)),
         ("regtype_oid", UInt32, |c| regtype_oid(c)),
         ("to_oid", UInt32, |c| to_oid(c)),
         // NULL where there is no such thing.
@@ -443,7 +464,8 @@ fn check_definition(c: &Call<'_>, row: usize) -> Result<Option<String>> {
     let of =
         |t: &Arc<Table>| (0..t.checks.len()).find(|at| check_oid(t, *at) == oid).map(|at| t.checks[at].sql.clone());
     let pretty = c.text(1, row)?.is_some_and(|p| p.starts_with('t'));
-    if let Some(definition) = foreign::definition(c.catalog, oid) {
+    let schema = if qualified::is_hidden(c) { "public." } else { "" };
+    if let Some(definition) = foreign::definition(c.catalog, oid, schema) {
         return Ok(Some(definition));
     }
     let sql = c.catalog.tables().find_map(of);
@@ -458,7 +480,8 @@ fn get_viewdef(c: &Call<'_>, row: usize) -> Result<Option<String>> {
         (true, Some(name)) => Some(class_oid(c.catalog, &name).ok_or_else(|| undefined_relation(&name))?),
         (false, Some(_)) => c.oid(0, row)?,
     };
-    Ok(oid.and_then(|oid| views::by_oid(c.catalog, oid)).map(|view| views::definition(view)))
+    let view = oid.and_then(|oid| views::by_oid(c.catalog, oid)).map(|view| views::definition(view));
+    Ok(view.map(|text| if qualified::is_hidden(c) { qualified::view(&text, c.catalog) } else { text }))
 }
 
 /// `pg_get_serial_sequence(table, column)`: NULL where no sequence numbers the column.
@@ -471,6 +494,41 @@ fn serial_sequence(c: &Call<'_>, row: usize) -> Result<Option<String>> {
         return Err(external(terrace_engine::EngineError::new("42703", message)));
     };
     Ok(crate::parse::sequence_calls::sequence_of(found).map(|name| format!("public.{}", quote(&name))))
+}
+
+/// `acldefault(kind, owner)`: what an object of a kind allows where nobody has said anything.
+fn default_privileges(c: &Call<'_>, row: usize) -> Result<Option<String>> {
+    let (Some(kind), Some(owner)) = (c.text(0, row)?, c.oid(1, row)?) else { return Ok(None) };
+    let (everybody, of_owner) = match kind.as_str() {
+        "c" => ("", ""),
+        "r" => ("", "arwdDxt"),
+        "s" => ("", "rwU"),
+        "d" => ("Tc", "CTc"),
+        "f" => ("X", "X"),
+        "l" | "T" => ("U", "U"),
+        "L" => ("", "rw"),
+        "n" => ("", "UC"),
+        "t" => ("", "C"),
+        "F" | "S" => ("", "U"),
+        "p" => ("", "sA"),
+        other => {
+            let message = format!("unrecognized objtype abbreviation: {other}");
+            return Err(external(terrace_engine::EngineError::new("XX000", message)));
+        }
+    };
+    let name = c.catalog.roles().find(|role| role.oid == owner).map_or(owner.to_string(), |role| quote(&role.name));
+    let granted = |to: &str, what: &str| format!("{to}={what}/{name}");
+    let items = [("", everybody), (name.as_str(), of_owner)].into_iter().filter(|(_, what)| !what.is_empty());
+    Ok(Some(format!("{{{}}}", items.map(|(to, what)| granted(to, what)).collect::<Vec<_>>().join(","))))
+}
+
+/// `pg_notify(channel, payload)`. NULL is a text without characters.
+fn notify(c: &Call<'_>, row: usize) -> Result<Option<String>> {
+    let (channel, payload) = (c.text(0, row)?.unwrap_or_default(), c.text(1, row)?.unwrap_or_default());
+    if let Some(system) = &c.info.system {
+        system.voice.say(&channel, &payload).map_err(external)?;
+    }
+    Ok(Some(String::new()))
 }
 
 /// `current_setting(name [, missing_ok])`.
@@ -504,6 +562,16 @@ fn regclass_oid(c: &Call<'_>) -> Result<ArrayRef> {
         let Some(name) = c.text(0, row)? else { return Ok(None) };
         let oid = class_oid(c.catalog, &name);
         oid.map(Some).ok_or_else(|| undefined_relation(&name))
+    };
+    let oids = (0..c.rows).map(one).collect::<Result<Vec<_>>>()?;
+    Ok(Arc::new(UInt32Array::from(oids)))
+}
+
+fn regnamespace_oid(c: &Call<'_>) -> Result<ArrayRef> {
+    let one = |row| -> Result<Option<u32>> {
+        let Some(name) = c.text(0, row)? else { return Ok(None) };
+        let missing = || terrace_engine::EngineError::new("3F000", format!("schema \"{name}\" does not exist"));
+        schema_oid(&name).map(Some).ok_or_else(|| external(missing()))
     };
     let oids = (0..c.rows).map(one).collect::<Result<Vec<_>>>()?;
     Ok(Arc::new(UInt32Array::from(oids)))

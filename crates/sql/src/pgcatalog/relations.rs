@@ -18,6 +18,7 @@ macro_rules! row {
     ($($column:ident: $value:expr),* $(,)?) => { vec![$((stringify!($column), V::from($value))),*] };
 }
 
+mod depend;
 pub(crate) mod foreign;
 pub(crate) mod live;
 pub(crate) mod own;
@@ -111,11 +112,15 @@ pub(crate) fn table(
         return Ok(Some(Arc::new(StreamingTable::try_new(live.schema().clone(), vec![live])?)));
     }
     let Some(shape) = shapes::stored(schema, name) else { return Ok(None) };
-    let columns = columns_of(shape);
-    let rows = match (system, name) {
+    let mut columns = columns_of(shape);
+    let mut rows = match (system, name) {
         (Some(system), "pg_settings") => rows::settings(&system.settings.lock()),
         _ => rows::rows(catalog, schema, name),
     };
+    if let Some(oid) = own::table_oid(schema, name) {
+        columns.push(("tableoid", "oid"));
+        rows.iter_mut().for_each(|row| row.push(("tableoid", V::O(oid))));
+    }
     let schema = schema_of(&columns);
     let batch = batch(&schema, &columns, &rows)?;
     Ok(Some(Arc::new(MemTable::try_new(schema, vec![vec![batch]])?)))

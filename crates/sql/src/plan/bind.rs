@@ -23,6 +23,7 @@ mod from;
 mod group;
 mod json;
 mod memberships;
+mod one_row;
 pub(crate) mod over;
 mod query;
 mod rows;

@@ -47,7 +47,7 @@ fn source(table: &Table) -> String {
 
 fn sequence_row(table: &Table) -> String {
     format!(
-        "SELECT {}::bigint AS seqrelid, CASE WHEN max_value = {INTEGER_MAX} THEN 23::bigint ELSE 20::bigint END AS \
+        "SELECT {}::oid AS seqrelid, CASE WHEN max_value = {INTEGER_MAX} THEN 23::oid ELSE 20::oid END AS \
          seqtypid, start_value AS seqstart, increment_by AS seqincrement, max_value AS seqmax, min_value AS seqmin, \
          1::bigint AS seqcache, cycle AS seqcycle FROM {}",
         table.oid.0,

@@ -42,7 +42,21 @@ impl Session {
                 let rows = stream::iter([Ok(batch)]);
                 Ok(Outcome::Rows { schema, stream: Box::pin(rows) })
             }
-            Command::Unlisten => Ok(self::command("UNLISTEN")),
+            Command::Listen(channel) => {
+                self.ensure_transaction().await;
+                self.shared.voice.listen(&channel.name);
+                Ok(self::command("LISTEN"))
+            }
+            Command::Notify(channel, payload) => {
+                self.ensure_transaction().await;
+                self.shared.voice.say(&channel.name, payload)?;
+                Ok(self::command("NOTIFY"))
+            }
+            Command::Unlisten(channel) => {
+                self.ensure_transaction().await;
+                self.shared.voice.unlisten(channel.map(|channel| channel.name.as_str()));
+                Ok(self::command("UNLISTEN"))
+            }
             Command::Discard(what) => Box::pin(self.discard(what)).await,
             Command::Prepare(prepare) => Box::pin(self.prepare_named(prepared, prepare, token)).await,
             Command::Execute(execute) => {
@@ -61,6 +75,13 @@ impl Session {
                     Ok(Box::pin(done).await?.into_outcome(self, prepared.depth, token))
                 }
             },
+            Command::Lock(lock) => {
+                if self.shared.block() != Block::Explicit {
+                    return Err(EngineError::new("25P01", "LOCK TABLE can only be used in transaction blocks"));
+                }
+                let done = self.in_transaction(prepared, ("LOCK TABLE", Task::Lock(lock)), parameters, token);
+                Ok(Box::pin(done).await?.into_outcome(self, prepared.depth, token))
+            }
             Command::AlterSystem(alter) => token.run(Box::pin(self.alter_system(alter))).await,
         }
     }

@@ -163,6 +163,8 @@ impl Session {
                 self.shared.cell.lock().await.given = Default::default();
                 self.shared.settings.lock().reset_all();
                 self.advisory.unlock_all();
+                self.ensure_transaction().await;
+                self.shared.voice.unlisten(None);
                 "DISCARD ALL"
             }
             Discard::Plans => {
@@ -282,8 +284,19 @@ fn stated_type(written: &TypeName) -> Result<Option<DataType>> {
         // An array is its text.
         _ if !written.dimensions.is_empty() => Ok(Some(DataType::Text)),
         [name] if name.name == "unknown" => Ok(None),
+        // As a client that states its OID.
+        _ if is_oid(written) => Ok(Some(DataType::Int8)),
         _ => data_type(written).map(Some),
     }
+}
+
+fn is_oid(written: &TypeName) -> bool {
+    let own = match written.name.parts() {
+        [schema, own] if schema.name == "pg_catalog" => own,
+        [own] => own,
+        _ => return false,
+    };
+    own.name == "oid" && written.modifiers.is_empty() && !written.set_of && !written.of_column
 }
 
 /// The error of an argument of the wrong type: that of a value of INSERT, but about a parameter instead of a column.

@@ -27,6 +27,7 @@ impl Session {
         let mark = slot.open().savepoint();
         slot.savepoints.push((name.to_owned(), mark));
         let settings = self.shared.settings.lock().savepoint();
+        self.shared.voice.savepoint();
         assert_eq!(settings, slot.savepoints.len(), "invariant 3: a savepoint is one of the settings, too");
         Ok(command("SAVEPOINT"))
     }
@@ -37,6 +38,7 @@ impl Session {
         let at = slot.find(name)?;
         slot.savepoints.truncate(at);
         self.shared.settings.lock().release(at);
+        self.shared.voice.release(at);
         drop(slot);
         self.keep_cursors_of(at);
         Ok(command("RELEASE"))
@@ -50,6 +52,7 @@ impl Session {
         let mark = slot.savepoints[at].1;
         slot.open().rollback_to(mark).await?;
         self.shared.settings.lock().back_to(at);
+        self.shared.voice.back_to(at);
         assert_eq!(slot.savepoints.len(), at + 1, "the savepoint itself stays");
         *self.shared.block.lock() = Block::Explicit;
         drop(slot);

@@ -4,11 +4,12 @@
 //!    results of those before it.
 //! 2. The default of a new column is evaluated once, for all rows that exist; so it must give the same value for all of
 //!    them.
-use crate::error::{from_datafusion, undefined_column, unsupported};
+use crate::error::{from_datafusion, undefined_column, undefined_table, unsupported};
 use crate::parse::constants::constant;
 use crate::parse::identity::Identity;
 use crate::parse::sequence_calls::calls_within;
 use crate::parse::{relation, stored};
+use crate::pgcatalog;
 use crate::plan::rules::is_volatile;
 use crate::statement::ddl::{
     Key, check_name, choose_name, column_def, duplicate, position, relation_exists, storage_options, table_key,
@@ -32,6 +33,9 @@ type Notices = Vec<EngineError>;
 impl Run<'_> {
     pub(crate) async fn alter_table(&self, alter: &AlterTable) -> Result<Notices> {
         let mut notices = vec![];
+        if let [AlterAction::Owner(owner)] = alter.actions.as_slice() {
+            return self.set_owner(&alter.name, alter.if_exists, owner).await;
+        }
         let Some(mut table) = self.altered(&alter.name, alter.if_exists, &mut notices).await? else {
             return Ok(notices);
         };
@@ -39,6 +43,32 @@ impl Run<'_> {
             table = Box::pin(self.alter_one(&table, action, &mut notices)).await?;
         }
         Ok(notices)
+    }
+
+    /// OWNER TO, of a table, a sequence, an index or a view: all belong to the first role, and stay so.
+    async fn set_owner(&self, name: &Name, if_exists: bool, owner: &Ident) -> Result<Notices> {
+        let catalog = self.begin_statement().await;
+        let name = relation(name)?;
+        if !relation_exists(&catalog, &name) {
+            return match if_exists {
+                true => Ok(vec![notice("00000", format!("relation \"{name}\" does not exist, skipping"))]),
+                false => Err(undefined_table(&name)),
+            };
+        }
+        let named = match owner.name.as_str() {
+            "current_user" | "session_user" | "current_role" => self.info.user.clone(),
+            other => other.to_owned(),
+        };
+        if !catalog.roles().any(|role| role.name == named) {
+            return Err(EngineError::new("42704", format!("role \"{named}\" does not exist")));
+        }
+        match named == pgcatalog::ROLE {
+            true => Ok(vec![]),
+            false => {
+                let error = unsupported(format!("an owner other than \"{}\"", pgcatalog::ROLE));
+                Err(error.with_hint("Every role may use all tables. pg_restore --no-owner leaves owners out."))
+            }
+        }
     }
 
     /// The table to be changed; `None`: it does not exist, and IF EXISTS is given.

@@ -5,10 +5,13 @@
 use crate::error::{undefined_column, undefined_table, unsupported};
 use crate::parse::identity::Identity;
 use crate::parse::relation;
-use crate::statement::ddl::{choose_name, relation_exists};
+use crate::statement::ddl::{choose_name, duplicate, relation_exists};
 use crate::statement::outcome::notice;
 use crate::statement::run::Run;
-use crate::statement::sequence::{Limits, NewSequence, int, is_owned, number, numbering, once, only_row, owned_mark};
+use crate::statement::sequence::{
+    Limits, NewSequence, apart_from_name, int, number, numbering, once, only_row, owned_mark,
+};
+use crate::values::is_owned;
 use crate::values::is_sequence;
 use std::sync::Arc;
 use terrace_engine::{Catalog, ColumnDef, DataType, Datum, EngineError, Result, Table};
@@ -152,8 +155,14 @@ impl Run<'_> {
             return refused("55000", format!("{} already has a default value", of()));
         }
         let catalog = self.begin_statement().await;
-        let name = choose_name(&[&table.name, &definition.name], "seq", &|n| relation_exists(&catalog, n));
-        self.create_sequence(&NewSequence::owned(name.clone(), max, options)?).await?;
+        let (named, options) = apart_from_name(options)?;
+        let taken = |n: &str| relation_exists(&catalog, n);
+        let name = match named {
+            Some(named) if taken(&named) => return Err(duplicate(&named)),
+            Some(named) => named,
+            None => choose_name(&[&table.name, &definition.name], "seq", &taken),
+        };
+        self.create_sequence(&NewSequence::owned(name.clone(), max, &options)?).await?;
         let default_sql = Some(identity.marked(&numbering(&name)));
         self.change_column(table, at, ColumnDef { default_sql, ..definition }).await
     }

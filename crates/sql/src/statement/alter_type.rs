@@ -1,38 +1,155 @@
-//! ALTER TABLE ... ALTER COLUMN ... TYPE, where each value stays as it is stored: to the same type, between text and
-//! varchar of any length that the values have, to a numeric of more digits and as many places. What would write the
-//! table's rows anew is refused.
+//! ALTER TABLE ... ALTER COLUMN ... TYPE.
+//!
+//! 1. Where each value stays as it is stored, the definition alone changes: to the same type, between text and varchar
+//!    of any length that the values have, to a numeric of more digits and as many places.
+//! 2. Otherwise the table gets new rows, as TRUNCATE gives it none: a new object, filled by a query over the old one.
+//!    Nobody else uses the table, so the query sees every row that is committed. Under REPEATABLE READ it would not.
+//! 3. The other columns keep their values. So no foreign key is looked at; one of the column itself is refused.
+use crate::cast::{Castable, castable};
 use crate::error::unsupported;
+use crate::parse;
+use crate::parse::identity::Identity;
 use crate::parse::types::data_type;
 use crate::statement::run::Run;
+use crate::values::{assign_array, check_assignable, check_not_null, live_columns};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::logical_expr::LogicalPlan;
 use std::sync::Arc;
-use terrace_engine::{ColumnDef, DataType, EngineError, Result, Table};
+use terrace_engine::{ColumnDef, DataType, Datum, EngineError, Isolation, Result, Table};
 use terrace_grammar::quoted;
-use terrace_grammar::statement::{Expr, ExprKind, Ident, TypeName};
+use terrace_grammar::statement::{Expr, ExprKind, Ident, Statement, TypeName, Written};
 
 impl Run<'_> {
     pub(crate) async fn set_type(
         &self,
-        table: &Table,
+        table: &Arc<Table>,
         column: &Ident,
         to: &TypeName,
-        using: Option<&Expr>,
+        using: Option<&Written>,
     ) -> Result<Arc<Table>> {
         let (at, definition) = self.definition(table, column)?;
         let to = data_type(to)?;
-        if using.is_some_and(|using| !is_column(using, &column.name, to)) {
-            return Err(unsupported("ALTER COLUMN TYPE ... USING another value than the column's"));
-        }
         if let Some(view) = self.begin_statement().await.views_on(&table.name, Some(at)).first() {
             let (view, column) = (quoted(&view.name), quoted(&column.name));
             let detail = format!("rule _RETURN on view {view} depends on column {column}");
             let error = EngineError::new("0A000", "cannot alter type of a column used by a view or rule");
             return Err(error.with_detail(detail));
         }
-        if !to.is_stored_as(definition.data_type) {
-            let refused = unsupported(format!("ALTER COLUMN TYPE from {} to {to}", definition.data_type));
-            return Err(refused.with_hint("Add a column of the new type, copy the values, and drop the old one."));
+        let is_itself = using.is_none_or(|using| is_column(&using.expr, &column.name, to));
+        if is_itself && to.is_stored_as(definition.data_type) {
+            return self.change_column(table, at, ColumnDef { data_type: to, ..definition }).await;
         }
-        self.change_column(table, at, ColumnDef { data_type: to, ..definition }).await
+        if using.is_none() && castable(definition.data_type, to) != Castable::ByAssignment {
+            let name = &definition.name;
+            let message = format!("column \"{name}\" cannot be cast automatically to type {}", to.base_name());
+            let hint = format!("You might need to specify \"USING {}::{to}\".", quoted(name));
+            return Err(EngineError::new("42804", message).with_hint(hint));
+        }
+        let column = ColumnDef { data_type: to, missing: Datum::Null, ..definition };
+        self.refuse_rewrite(table, at, &column).await?;
+        let value = using.map_or(quoted(&column.name), |using| using.text.clone());
+        Box::pin(self.rewrite(table, at, column, &value)).await
+    }
+
+    /// What stands against new rows (invariants 2 and 3), and a default that is none of the new type.
+    async fn refuse_rewrite(&self, table: &Table, at: usize, column: &ColumnDef) -> Result<()> {
+        let (catalog, name) = (self.begin_statement().await, &column.name);
+        let own = table.foreign_keys.iter().find(|key| key.columns.contains(&at));
+        let others = catalog.tables().flat_map(|other| other.foreign_keys.iter());
+        let mut others = others.filter(|key| key.referenced == table.oid);
+        if let Some(key) = own.or_else(|| others.find(|key| key.key.contains(&at))) {
+            let hint = "Drop the constraint, alter the types of both of its columns, and add it again.";
+            return Err(unsupported(format!(
+                "ALTER COLUMN TYPE of \"{name}\", which is part of foreign key constraint \
+                \"{}\",",
+                key.name
+            ))
+            .with_hint(hint));
+        }
+        if Identity::of(column).is_some() {
+            return Err(unsupported("ALTER COLUMN TYPE of an identity column"));
+        }
+        if self.cell.lock().await.open().isolation() != Isolation::ReadCommitted {
+            return Err(unsupported("ALTER COLUMN TYPE that writes rows anew under REPEATABLE READ or SERIALIZABLE"));
+        }
+        let Some(default) = &column.default_sql else { return Ok(()) };
+        let text = format!("ALTER TABLE t ALTER c SET DEFAULT {default}");
+        let parsed = parse::statement(&text)?.expect("it is one statement");
+        let Statement::AlterTable(alter) = parsed.statement() else { unreachable!("{text} is ALTER TABLE") };
+        let [terrace_grammar::statement::AlterAction::SetDefault { value, .. }] = alter.actions.as_slice() else {
+            unreachable!("{text} sets a default")
+        };
+        self.check_default(value, column).await.map_err(|_| {
+            let to = column.data_type.base_name();
+            let message = format!("default for column \"{name}\" cannot be cast automatically to type {to}");
+            EngineError::new("42804", message)
+        })
+    }
+
+    /// Invariant 2.
+    async fn rewrite(&self, table: &Arc<Table>, at: usize, column: ColumnDef, value: &str) -> Result<Arc<Table>> {
+        let positions: Vec<usize> = live_columns(table).map(|(at, _)| at).collect();
+        let values = positions.iter().map(|position| match *position == at {
+            true => format!("({value})"),
+            false => quoted(&table.columns[*position].name),
+        });
+        let text = format!("SELECT {} FROM public.{}", values.collect::<Vec<_>>().join(", "), quoted(&table.name));
+        let parsed = parse::statement(&text)?.expect("a query is a statement");
+        let Statement::Query(query) = parsed.statement() else { unreachable!("{text} is a query") };
+        let plan = self.plan_tree(query).await?;
+        refuse_but_values(&plan)?;
+        let place = positions.iter().position(|position| *position == at).expect("the column is a live one");
+        let given = plan.schema().field(place).data_type().clone();
+        check_assignable(&given, &column, false).map_err(|error| match error.state.0 {
+            "42804" => {
+                let to = column.data_type.base_name();
+                let name = &column.name;
+                let message =
+                    format!("result of USING clause for column \"{name}\" cannot be cast automatically to type {to}");
+                EngineError::new("42804", message).with_hint("You might need to add an explicit cast.")
+            }
+            _ => error,
+        })?;
+        let mut stream = self.begin(&plan, None).await?;
+        // The query has begun to read the table as it is.
+        let mut next = self.next_batch(&mut stream).await?;
+        let retype = async { self.cell.lock().await.open().retype_column(table, at, column).await };
+        let new = self.cancel.run(retype).await?;
+        let checking = self.checking(&new).await?;
+        let mut bare = Table::clone(&new);
+        bare.foreign_keys.clear();
+        while let Some(batch) = next {
+            let mut rows = vec![vec![Datum::Null; new.columns.len()]; batch.num_rows()];
+            for (position, array) in positions.iter().zip(batch.columns()) {
+                let values = assign_array(array, &new.columns[*position])?;
+                rows.iter_mut().zip(values).for_each(|(row, value)| row[*position] = value);
+            }
+            for row in &rows {
+                check_not_null(&new, row)?;
+            }
+            if let Some(checking) = &checking {
+                Box::pin(self.check_by(&new, checking.clone(), rows.iter().map(Vec::as_slice))).await?;
+            }
+            for row in &rows {
+                self.store(&bare, row).await?;
+            }
+            next = self.next_batch(&mut stream).await?;
+        }
+        Ok(new)
+    }
+}
+
+/// A row for each row: nothing that joins, counts or multiplies them.
+fn refuse_but_values(plan: &LogicalPlan) -> Result<()> {
+    let mut plain = true;
+    let found = plan.apply_with_subqueries(|node| {
+        plain &= matches!(node, LogicalPlan::Projection(_) | LogicalPlan::TableScan(_) | LogicalPlan::SubqueryAlias(_));
+        Ok(TreeNodeRecursion::Continue)
+    });
+    found.map_err(crate::error::from_datafusion)?;
+    match plain {
+        true => Ok(()),
+        false => Err(unsupported("ALTER COLUMN TYPE ... USING such a value")),
     }
 }
 

@@ -1,7 +1,8 @@
 //! COPY between a table or a query and the client.
 //!
 //! Data comes and goes in the protocol's copy messages, which the server handles. Here are the statement ([`options`]),
-//! the lines of incoming data ([`lines`]), their fields ([`fields`]) and the rows that they become.
+//! the lines of incoming data ([`lines`]), their fields ([`fields`]), the binary format ([`binary`]), and the rows that
+//! they become.
 //!
 //! 1. Rows are stored as their lines arrive: memory holds one message's lines, not the data. Where a table has CHECK
 //!    constraints, or a column left out is numbered by a sequence, rows go in batches ([`BATCH_ROWS`]).
@@ -12,6 +13,7 @@
 //! FREEZE is accepted and changes nothing: rows are never rewritten to become visible.
 //!
 //! Source: PostgreSQL 15 documentation, COPY, "File Formats".
+pub mod binary;
 pub(crate) mod fields;
 pub(crate) mod lines;
 pub(crate) mod options;
@@ -27,6 +29,7 @@ use crate::statement::run::{LazyState, Run};
 use crate::statement::shared::Shared;
 use crate::transaction::{Block, TxnSlot};
 use crate::values::{assign_datum, check_not_null, live_columns};
+use binary::{ReadField, Tuples};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::execution_props::ExecutionProps;
@@ -75,11 +78,42 @@ pub(crate) struct CopyContext {
     pub(crate) clock: Mutex<Option<ExecutionProps>>,
 }
 
+/// Data that has come, and is not read yet.
+enum Incoming {
+    Lines(Lines, Fields),
+    /// `None`: nobody has said how to read fields.
+    Binary(Tuples, Option<ReadField>),
+}
+
+impl Incoming {
+    fn push(&mut self, bytes: &[u8]) {
+        match self {
+            Incoming::Lines(lines, _) => lines.push(bytes),
+            Incoming::Binary(tuples, _) => tuples.push(bytes),
+        }
+    }
+
+    /// Of the line or the row that was found last.
+    fn number(&self) -> u64 {
+        match self {
+            Incoming::Lines(lines, _) => lines.number(),
+            Incoming::Binary(tuples, _) => tuples.number(),
+        }
+    }
+
+    /// Of the row that was found last.
+    fn bytes(&self) -> usize {
+        match self {
+            Incoming::Lines(_, fields) => fields.bytes(),
+            Incoming::Binary(tuples, _) => tuples.fields().flatten().map(<[u8]>::len).sum(),
+        }
+    }
+}
+
 /// `COPY ... FROM STDIN` that runs: give it the data as it comes, then [`CopyIn::finish`] it.
 pub struct CopyIn {
     target: Box<Target>,
-    lines: Lines,
-    fields: Fields,
+    incoming: Incoming,
     shared: Arc<Shared>,
     token: Arc<CancelToken>,
     canceller: Canceller,
@@ -207,18 +241,22 @@ impl CopyIn {
         canceller: Canceller,
         context: CopyContext,
     ) -> CopyIn {
-        let lines = Lines::new(target.format.clone());
-        CopyIn {
-            target,
-            lines,
-            fields: Fields::default(),
-            shared,
-            token,
-            canceller,
-            context,
-            checking: None,
-            count: 0,
-            over: false,
+        let incoming = match target.format.binary {
+            true => Incoming::Binary(Tuples::new(), None),
+            false => Incoming::Lines(Lines::new(target.format.clone()), Fields::default()),
+        };
+        CopyIn { target, incoming, shared, token, canceller, context, checking: None, count: 0, over: false }
+    }
+
+    /// Whether the data is in the binary format.
+    pub fn is_binary(&self) -> bool {
+        self.target.format.binary
+    }
+
+    /// Says how the fields of the binary format are read; without it such a COPY is refused.
+    pub fn reads_fields_by(&mut self, read: ReadField) {
+        if let Incoming::Binary(_, how) = &mut self.incoming {
+            *how = Some(read);
         }
     }
 
@@ -236,7 +274,7 @@ impl CopyIn {
     /// Takes the next part of the data, cut anywhere. After an error the COPY has failed and takes no more.
     pub async fn data(&mut self, bytes: &[u8]) -> Result<()> {
         assert!(!self.over, "a COPY that ended takes no data");
-        self.lines.push(bytes);
+        self.incoming.push(bytes);
         let stored = self.store(false).await;
         self.checked(stored).await
     }
@@ -261,7 +299,7 @@ impl CopyIn {
     /// The client gives up; answers the statement's error.
     pub async fn fail(mut self, message: &str) -> EngineError {
         let error = EngineError::new("57014", format!("COPY from stdin failed: {message}"));
-        let error = error.with_context(format!("COPY {}, line {}", self.target.table.name, self.lines.number() + 1));
+        let error = error.with_context(format!("COPY {}, line {}", self.target.table.name, self.incoming.number() + 1));
         match self.checked(Err(error)).await {
             Err(error) => error,
             Ok(()) => unreachable!("an error stays one"),
@@ -311,14 +349,18 @@ impl CopyIn {
 
     /// The row of the next line that has come.
     fn next_row(&mut self, at_end: bool) -> Result<Option<Numbered>> {
+        let (lines, fields) = match &mut self.incoming {
+            Incoming::Lines(lines, fields) => (lines, fields),
+            Incoming::Binary(tuples, read) => return self.target.binary_row(tuples, *read, at_end),
+        };
         loop {
-            let line = match self.lines.next(at_end) {
+            let line = match lines.next(at_end) {
                 Ok(Some(line)) => line,
                 Ok(None) => return Ok(None),
-                Err(e) => return Err(self.target.at_line(self.lines.number(), e)),
+                Err(e) => return Err(self.target.at_line(lines.number(), e)),
             };
-            let row = self.target.row(line, &mut self.fields);
-            let number = self.lines.number();
+            let row = self.target.row(line, fields);
+            let number = lines.number();
             if let Some(row) = row.map_err(|e| self.target.at_line(number, e))? {
                 return Ok(Some((number, row)));
             }
@@ -334,7 +376,7 @@ impl CopyIn {
                 Ok(None) => return (rows, Ok(false)),
                 Err(e) => return (rows, Err(e)),
             }
-            bytes += self.fields.bytes();
+            bytes += self.incoming.bytes();
         }
         assert!(rows.len() <= BATCH_ROWS, "invariant 1: a batch, not the data");
         (rows, Ok(true))
@@ -435,6 +477,32 @@ impl Target {
         let rest = error.context.as_deref().unwrap_or_default();
         let context = format!("COPY {}, line {number}{rest}", self.table.name);
         EngineError { context: Some(context), ..error }
+    }
+
+    /// The next row of the binary format that has come.
+    fn binary_row(&self, tuples: &mut Tuples, read: Option<ReadField>, at_end: bool) -> Result<Option<Numbered>> {
+        let read = read.ok_or_else(|| unsupported("the binary format of COPY here"))?;
+        let name = |at: usize| &self.table.columns[self.columns[at]].name;
+        let found = tuples.next(self.columns.len(), at_end);
+        let number = tuples.number();
+        match found {
+            Ok(true) => {}
+            Ok(false) => return Ok(None),
+            // Of the header.
+            Err((error, _)) if number == 0 => return Err(error),
+            Err((error, None)) => return Err(self.at_line(number, error)),
+            Err((error, Some(at))) => {
+                return Err(self.at_line(number, error.with_context(format!(", column {}", name(at)))));
+            }
+        }
+        let mut row = self.base.clone();
+        for (at, field) in tuples.fields().enumerate() {
+            let of = self.table.columns[self.columns[at]].data_type;
+            let value = field.map_or(Ok(Datum::Null), |bytes| read(bytes, of));
+            let value = value.map_err(|error| error.with_context(format!(", column {}", name(at))));
+            row[self.columns[at]] = value.map_err(|error| self.at_line(number, error))?;
+        }
+        Ok(Some((number, row)))
     }
 
     /// The row of a line; `None`: the line is a header. The context of an error begins after the line number.

@@ -54,6 +54,7 @@ impl Run<'_> {
             Task::Drop(drop) => Box::pin(self.drop(tag, drop)).await?,
             Task::Comment(comment) => Box::pin(self.comment(comment)).await?,
             Task::Truncate(truncate) => Box::pin(self.truncate(truncate)).await?,
+            Task::Lock(lock) => Box::pin(self.lock_tables(lock)).await?,
             Task::Analyze(maintain) => {
                 Options::of(tag, maintain)?;
                 Box::pin(self.analyze(maintain)).await?

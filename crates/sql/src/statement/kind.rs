@@ -8,9 +8,9 @@ use crate::error::unsupported;
 use terrace_engine::EngineError;
 use terrace_grammar::statement::{
     AlterSequence, AlterSystem, AlterTable, Comment, Copy, CreateIndex, CreateSequence, CreateTable, CreateTableAs,
-    CreateView, Declare, Delete, Discard, Drop, Execute, Explain, Fetch, Ident, Insert, Maintain, ObjectKind,
-    OfSetting, Prepare, Query, Refused, Rename, Role, Set, SetConstraints, SetTransaction, Statement, Transaction,
-    TransactionKind, Truncate, Update,
+    CreateView, Declare, Delete, Discard, Drop, Execute, Explain, Fetch, Ident, Insert, LockTables, Maintain,
+    ObjectKind, OfSetting, Prepare, Query, Refused, Rename, Role, Set, SetConstraints, SetTransaction, Statement,
+    Transaction, TransactionKind, Truncate, Update,
 };
 
 /// The kind of a statement.
@@ -47,8 +47,10 @@ pub(crate) enum Command<'s> {
     Reset(&'s OfSetting),
     Show(&'s OfSetting),
     Discard(Discard),
-    /// Of what nobody listens to: LISTEN is refused.
-    Unlisten,
+    Listen(&'s Ident),
+    Notify(&'s Ident, &'s str),
+    /// None: `*`.
+    Unlisten(Option<&'s Ident>),
     Prepare(&'s Prepare),
     Execute(&'s Execute),
     Deallocate(Option<&'s Ident>),
@@ -56,6 +58,7 @@ pub(crate) enum Command<'s> {
     Fetch(&'s Fetch),
     Close(Option<&'s Ident>),
     Vacuum(&'s Maintain),
+    Lock(&'s LockTables),
     AlterSystem(&'s AlterSystem),
 }
 
@@ -81,6 +84,7 @@ pub(crate) enum Task<'s> {
     Drop(&'s Drop),
     Comment(&'s Comment),
     Truncate(&'s Truncate),
+    Lock(&'s LockTables),
     Analyze(&'s Maintain),
 }
 
@@ -148,6 +152,7 @@ impl<'s> Kind<'s> {
             Statement::Drop(drop) => Kind::task(dropped(drop.kind), T::Drop(drop)),
             Statement::Comment(comment) => Kind::task("COMMENT", T::Comment(comment)),
             Statement::Truncate(truncate) => Kind::task("TRUNCATE TABLE", T::Truncate(truncate)),
+            Statement::Lock(lock) => Kind::session("LOCK TABLE", C::Lock(lock)),
             Statement::Vacuum(vacuum) => Kind::session("VACUUM", C::Vacuum(vacuum)),
             // As in PostgreSQL, because it does not change the contents of tables.
             Statement::Analyze(analyze) => Kind::task("ANALYZE", T::Analyze(analyze)).writes(Writes::Never),
@@ -168,7 +173,9 @@ impl<'s> Kind<'s> {
             Statement::Reset(reset) => Kind::session("RESET", C::Reset(reset)),
             Statement::Show(show) => Kind::session("SHOW", C::Show(show)).returns(Returns::Setting),
             Statement::Discard(discard) => Kind::session(discarded(*discard), C::Discard(*discard)),
-            Statement::Unlisten(_) => Kind::session("UNLISTEN", C::Unlisten),
+            Statement::Listen(channel) => Kind::session("LISTEN", C::Listen(channel)),
+            Statement::Notify(channel, payload) => Kind::session("NOTIFY", C::Notify(channel, payload)),
+            Statement::Unlisten(channel) => Kind::session("UNLISTEN", C::Unlisten(channel.as_ref())),
             Statement::Refused(refused) => Kind::new("", Work::Refused(refused), Writes::Never),
         }
     }

@@ -10,9 +10,10 @@ use crate::statement::foreign_keys::dependents;
 use crate::statement::options::switch;
 use crate::statement::outcome::notice;
 use crate::statement::run::Run;
+use crate::values::is_sequence;
 use std::sync::Arc;
-use terrace_engine::{EngineError, Result, Table};
-use terrace_grammar::statement::{Maintain, Truncate};
+use terrace_engine::{EngineError, LockMode, Result, Table};
+use terrace_grammar::statement::{LockTables, Maintain, TableLock, Truncate};
 
 fn referenced(table: &Table, referring: &Table) -> EngineError {
     let (t, r) = (&table.name, &referring.name);
@@ -119,6 +120,39 @@ impl Run<'_> {
             }
         }
         Ok(notices)
+    }
+
+    /// LOCK TABLE. A mode that the engine does not have is taken as the next stronger one.
+    pub(crate) async fn lock_tables(&self, lock: &LockTables) -> Result<Vec<EngineError>> {
+        let mode = match lock.mode {
+            TableLock::AccessShare | TableLock::RowShare => LockMode::AccessShare,
+            TableLock::RowExclusive => LockMode::RowExclusive,
+            TableLock::Share => LockMode::Share,
+            TableLock::ShareUpdateExclusive | TableLock::ShareRowExclusive => LockMode::ShareRowExclusive,
+            TableLock::Exclusive | TableLock::AccessExclusive => LockMode::AccessExclusive,
+        };
+        for name in &lock.tables {
+            let name = parse::relation(name)?;
+            loop {
+                let catalog = self.begin_statement().await;
+                let Some(table) = catalog.table(&name) else { return Err(no_table(&catalog, &name)) };
+                if is_sequence(table) {
+                    let error = EngineError::new("42809", format!("cannot lock relation \"{name}\""));
+                    return Err(error.with_detail("This operation is not supported for sequences."));
+                }
+                let waits = async { self.cell.lock().await.open().lock_table_as(table, mode, !lock.nowait).await };
+                match self.cancel.run(waits).await {
+                    // It may have been renamed while this waited.
+                    Ok(()) if self.begin_statement().await.table(&name).is_some_and(|now| now.oid == table.oid) => {
+                        break;
+                    }
+                    Ok(()) => {}
+                    Err(error) if error.state.0 == "42P01" => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(vec![])
     }
 
     /// Some tables, or all.

@@ -16,12 +16,12 @@ use crate::parse::relation;
 use crate::parse::sequence_calls::{Call, sequence_of};
 use crate::parse::stored::Stored;
 use crate::parse::types::data_type;
-use crate::statement::ddl::{check_name, choose_name, relation_exists};
+use crate::statement::ddl::{check_name, choose_name, duplicate, relation_exists};
 use crate::statement::dispatch::skip_existing;
 use crate::statement::run::Run;
 use crate::statement::views::{dependent_views, refuse_views};
 use crate::transaction::Reserved;
-use crate::values::is_sequence;
+use crate::values::{is_owned, is_sequence};
 use std::sync::Arc;
 use terrace_engine::{
     Catalog, ColumnDef, DataType, Datum, EngineError, Isolation, Result, Scan, Table, TableSpec, Txn, UpdateOutcome,
@@ -35,11 +35,6 @@ use terrace_storage::Rid;
 
 /// Values reserved at a time (invariant 2).
 const AHEAD: usize = 32;
-
-/// Whether it belongs to a column.
-pub(crate) fn is_owned(table: &Table) -> bool {
-    is_sequence(table) && table.columns.last().is_some_and(|c| c.default_sql.is_some())
-}
 
 pub(crate) fn refuse_sequence(table: &Table) -> Result<()> {
     match is_sequence(table) {
@@ -143,6 +138,19 @@ pub(crate) fn once(options: &[SequenceOption]) -> Result<()> {
     Ok(())
 }
 
+/// The name that SEQUENCE NAME gives the sequence of an identity column, and the other options.
+pub(crate) fn apart_from_name(options: &[SequenceOption]) -> Result<(Option<String>, Vec<SequenceOption>)> {
+    once(options)?;
+    let (mut named, mut others) = (None, vec![]);
+    for option in options {
+        match &option.kind {
+            Kind::SequenceName(name) => named = Some(relation(name)?),
+            _ => others.push(option.clone()),
+        }
+    }
+    Ok((named, others))
+}
+
 /// What the mark of a sequence says that belongs to a column.
 pub(crate) fn owned_mark() -> String {
     "owned".into()
@@ -213,9 +221,12 @@ pub(crate) fn expand(create: &CreateTable, catalog: &Catalog) -> Result<(CreateT
     let mut sequences: Vec<NewSequence> = vec![];
     for column in &mut create.columns {
         let Some((max, options, identity)) = numbered(column) else { continue };
-        let name = {
-            let taken = |n: &str| n == table || relation_exists(catalog, n) || sequences.iter().any(|s| s.name == n);
-            choose_name(&[&table, &column.name.name], "seq", &taken)
+        let (named, options) = apart_from_name(&options)?;
+        let taken = |n: &str| n == table || relation_exists(catalog, n) || sequences.iter().any(|s| s.name == n);
+        let name = match named {
+            Some(named) if taken(&named) => return Err(duplicate(&named)),
+            Some(named) => named,
+            None => choose_name(&[&table, &column.name.name], "seq", &taken),
         };
         let text = numbering(&name);
         let text = identity.map_or(text.clone(), |identity| identity.marked(&text));

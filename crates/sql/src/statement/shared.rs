@@ -3,6 +3,7 @@
 //! 1. When a statement fails, its whole transaction is rolled back at once, or back to the newest savepoint if there is
 //!    one. A transaction block is then `Failed` until the client ends it or goes back to a savepoint.
 //! 2. A commit is never cancelled.
+use crate::notify::{Turn, Voice};
 use crate::observe::Activity;
 use crate::settings::Settings;
 use crate::transaction::{Block, TxnCell};
@@ -16,6 +17,7 @@ pub(crate) struct Shared {
     pub(crate) block: Mutex<Block>,
     pub(crate) activity: Arc<Activity>,
     pub(crate) settings: Arc<Mutex<Settings>>,
+    pub(crate) voice: Arc<Voice>,
 }
 
 impl Shared {
@@ -36,6 +38,7 @@ impl Shared {
         let mut slot = self.cell.lock().await;
         if let Some(mark) = slot.savepoints.last().map(|(_, mark)| *mark) {
             self.settings.lock().back_to(slot.savepoints.len() - 1);
+            self.voice.back_to(slot.savepoints.len() - 1);
             // A block that has failed before has nothing newer than its savepoint.
             let undone = match before {
                 Block::Explicit => Box::pin(slot.open().rollback_to(mark)).await,
@@ -70,6 +73,13 @@ impl Shared {
 
     pub(crate) async fn commit(&self) -> Result<()> {
         debug_assert_ne!(self.block(), Block::Failed, "invariant 1: what failed is rolled back");
+        let turn = match self.turn().await {
+            Ok(turn) => turn,
+            Err(error) => {
+                self.rollback().await?;
+                return Err(error);
+            }
+        };
         let txn = self.cell.lock().await.take();
         let durable = {
             let mut settings = self.settings.lock();
@@ -80,12 +90,29 @@ impl Shared {
         let Some(txn) = txn else { return Ok(()) };
         let result = if durable { txn.commit().await } else { txn.commit_async().await };
         self.activity.ended_transaction();
+        match turn {
+            Some(turn) if result.is_ok() => self.voice.committed(turn),
+            _ => self.voice.forget(),
+        }
         result
+    }
+
+    /// The right to commit what the transaction has said on channels. Deferred constraints come first: who has the turn
+    /// waits for nobody's lock.
+    async fn turn(&self) -> Result<Option<Turn>> {
+        if self.voice.is_silent() {
+            return Ok(None);
+        }
+        if let Some(txn) = &mut self.cell.lock().await.txn {
+            Box::pin(txn.set_constraints(None, false)).await?;
+        }
+        self.voice.begin_commit().await.map(Some)
     }
 
     pub(crate) async fn rollback(&self) -> Result<()> {
         let txn = self.cell.lock().await.take();
         self.settings.lock().end(false);
+        self.voice.forget();
         let Some(txn) = txn else { return Ok(()) };
         let result = Box::pin(txn.rollback()).await;
         self.activity.ended_transaction();

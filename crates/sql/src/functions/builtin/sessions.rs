@@ -1,5 +1,6 @@
-//! The arguments of functions that act on sessions: a process id; the key of an advisory lock, which is one bigint or
-//! two integers. What the functions do is [`crate::pgcatalog`]'s and [`crate::functions::advisory`]'s.
+//! The arguments of functions that act on sessions: a process id; a channel and a text; the key of an advisory lock,
+//! which is one bigint or two integers. What the functions do is [`crate::pgcatalog`]'s and
+//! [`crate::functions::advisory`]'s.
 use super::{Builtin, Gives, Overload, Run, Takes};
 use terrace_engine::DataType;
 
@@ -16,6 +17,15 @@ pub(super) const ALONE: &[Builtin] = &[
         overloads: &[Overload { takes: &[], more: false, gives: Gives::Is(DataType::Text), run: Run::Theirs }],
     },
     Builtin { name: "pg_cancel_backend", overloads: PID },
+    Builtin {
+        name: "pg_notify",
+        overloads: &[Overload {
+            takes: &[Takes::Is(DataType::Text); 2],
+            more: false,
+            gives: Gives::Is(DataType::Text),
+            run: Run::Theirs,
+        }],
+    },
     Builtin { name: "pg_terminate_backend", overloads: PID },
 ];
 

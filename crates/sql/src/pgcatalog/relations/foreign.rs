@@ -19,9 +19,9 @@ fn of<'c>(catalog: &'c Catalog, table: &'c Table, key: &'c ForeignKey) -> Option
     Some(Key { key, table, referenced: catalog.table_by_oid(key.referenced)? })
 }
 
-/// `pg_get_constraintdef` of an OID, if a foreign key has it.
-pub(crate) fn definition(catalog: &Catalog, oid: u32) -> Option<String> {
-    keys(catalog).find(|key| key.key.oid.0 == oid).map(|key| key.definition())
+/// `pg_get_constraintdef` of an OID, if a foreign key has it. `schema`: what stands before the referenced table's name.
+pub(crate) fn definition(catalog: &Catalog, oid: u32, schema: &str) -> Option<String> {
+    keys(catalog).find(|key| key.key.oid.0 == oid).map(|key| key.definition(schema))
 }
 
 fn names(table: &Table, columns: &[usize]) -> String {
@@ -47,10 +47,10 @@ fn column_numbers(columns: &[usize]) -> V {
 }
 
 impl Key<'_> {
-    fn definition(&self) -> String {
+    fn definition(&self, schema: &str) -> String {
         let Key { key, table, referenced } = self;
         let (from, to) = (names(table, &key.columns), names(referenced, &key.key));
-        let mut text = format!("FOREIGN KEY ({from}) REFERENCES {}({to})", quote(&referenced.name));
+        let mut text = format!("FOREIGN KEY ({from}) REFERENCES {schema}{}({to})", quote(&referenced.name));
         if key.full {
             text.push_str(" MATCH FULL");
         }

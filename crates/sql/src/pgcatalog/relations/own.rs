@@ -14,20 +14,78 @@ pub(crate) struct Own {
     shape: &'static str,
 }
 
-/// Those whose OIDs clients know, as in `classoid = 1259`.
+/// Of the tables of `pg_catalog`: clients know some of them, as in `classoid = 1259`.
 fn fixed_oid(schema: &str, name: &str) -> Option<u32> {
-    Some(match (schema, name) {
-        ("pg_catalog", "pg_type") => 1247,
-        ("pg_catalog", "pg_attribute") => 1249,
-        ("pg_catalog", "pg_proc") => 1255,
-        ("pg_catalog", "pg_class") => 1259,
-        ("pg_catalog", "pg_authid") => 1260,
-        ("pg_catalog", "pg_database") => 1262,
-        ("pg_catalog", "pg_constraint") => 2606,
-        ("pg_catalog", "pg_index") => 2610,
-        ("pg_catalog", "pg_namespace") => 2615,
+    if schema != "pg_catalog" {
+        return None;
+    }
+    Some(match name {
+        "pg_aggregate" => 2600,
+        "pg_am" => 2601,
+        "pg_amop" => 2602,
+        "pg_amproc" => 2603,
+        "pg_attrdef" => 2604,
+        "pg_attribute" => 1249,
+        "pg_auth_members" => 1261,
+        "pg_authid" => 1260,
+        "pg_cast" => 2605,
+        "pg_class" => 1259,
+        "pg_collation" => 3456,
+        "pg_constraint" => 2606,
+        "pg_conversion" => 2607,
+        "pg_database" => 1262,
+        "pg_db_role_setting" => 2964,
+        "pg_default_acl" => 826,
+        "pg_depend" => 2608,
+        "pg_description" => 2609,
+        "pg_enum" => 3501,
+        "pg_event_trigger" => 3466,
+        "pg_extension" => 3079,
+        "pg_foreign_data_wrapper" => 2328,
+        "pg_foreign_server" => 1417,
+        "pg_foreign_table" => 3118,
+        "pg_index" => 2610,
+        "pg_inherits" => 2611,
+        "pg_init_privs" => 3394,
+        "pg_language" => 2612,
+        "pg_largeobject_metadata" => 2995,
+        "pg_namespace" => 2615,
+        "pg_opclass" => 2616,
+        "pg_operator" => 2617,
+        "pg_opfamily" => 2753,
+        "pg_parameter_acl" => 6243,
+        "pg_partitioned_table" => 3350,
+        "pg_policy" => 3256,
+        "pg_proc" => 1255,
+        "pg_publication" => 6104,
+        "pg_publication_namespace" => 6237,
+        "pg_publication_rel" => 6106,
+        "pg_range" => 3541,
+        "pg_rewrite" => 2618,
+        "pg_seclabel" => 3596,
+        "pg_sequence" => 2224,
+        "pg_shdepend" => 1214,
+        "pg_shdescription" => 2396,
+        "pg_shseclabel" => 3592,
+        "pg_statistic_ext" => 3381,
+        "pg_statistic_ext_data" => 3429,
+        "pg_subscription" => 6100,
+        "pg_tablespace" => 1213,
+        "pg_transform" => 3576,
+        "pg_trigger" => 2620,
+        "pg_ts_config" => 3602,
+        "pg_ts_dict" => 3600,
+        "pg_ts_parser" => 3601,
+        "pg_ts_template" => 3764,
+        "pg_type" => 1247,
+        "pg_user_mapping" => 1418,
         _ => return None,
     })
+}
+
+/// Its OID, if it is a table in PostgreSQL: its rows have a column `tableoid`.
+pub(super) fn table_oid(schema: &str, name: &str) -> Option<u32> {
+    fixed_oid(schema, name)
 }
 
 pub(crate) fn own() -> impl Iterator<Item = Own> {
@@ -40,7 +98,7 @@ pub(crate) fn own() -> impl Iterator<Item = Own> {
 impl Own {
     /// As PostgreSQL has it; those that only Terrace has are views.
     fn is_view(&self) -> bool {
-        const VIEWS: [&str; 16] = [
+        const VIEWS: [&str; 18] = [
             "pg_available_extensions",
             "pg_cursors",
             "pg_group",
@@ -52,10 +110,12 @@ impl Own {
             "pg_roles",
             "pg_rules",
             "pg_sequences",
+            "pg_seclabels",
             "pg_settings",
             "pg_shadow",
             "pg_tables",
             "pg_user",
+            "pg_user_mappings",
             "pg_views",
         ];
         self.schema != "pg_catalog"

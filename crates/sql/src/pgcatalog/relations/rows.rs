@@ -14,20 +14,21 @@ pub(crate) fn is_always_empty(name: &str) -> bool {
     matches!(
         name,
         "pg_aggregate"
+            | "pg_amop"
+            | "pg_amproc"
             | "pg_auth_members"
             | "pg_cast"
             | "pg_conversion"
             | "pg_cursors"
             | "pg_db_role_setting"
             | "pg_default_acl"
-            | "pg_depend"
             | "pg_enum"
             | "pg_event_trigger"
-            | "pg_extension"
             | "pg_foreign_data_wrapper"
             | "pg_foreign_server"
             | "pg_foreign_table"
             | "pg_inherits"
+            | "pg_init_privs"
             | "pg_language"
             | "pg_largeobject_metadata"
             | "pg_matviews"
@@ -43,19 +44,23 @@ pub(crate) fn is_always_empty(name: &str) -> bool {
             | "pg_publication_namespace"
             | "pg_publication_rel"
             | "pg_range"
-            | "pg_rewrite"
             | "pg_rules"
+            | "pg_seclabel"
+            | "pg_seclabels"
             | "pg_shdepend"
             | "pg_shdescription"
+            | "pg_shseclabel"
             | "pg_statistic_ext"
             | "pg_statistic_ext_data"
             | "pg_subscription"
+            | "pg_transform"
             | "pg_trigger"
             | "pg_ts_config"
             | "pg_ts_dict"
             | "pg_ts_parser"
             | "pg_ts_template"
             | "pg_user_mapping"
+            | "pg_user_mappings"
     )
 }
 
@@ -99,7 +104,9 @@ fn catalog_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
             oid: DATABASE_OID, datname: DATABASE, datdba: OWNER_OID, encoding: 6, datlocprovider: "c",
             datallowconn: true, datconnlimit: -1, dattablespace: DEFAULT_TABLESPACE_OID, datcollate: "C", datctype: "C",
         }],
+        "pg_depend" => depend::rows(catalog),
         "pg_description" => descriptions(catalog),
+        "pg_extension" => vec![depend::extension()],
         "pg_index" => indexes(catalog).map(|(t, i)| index(&t, &i)).collect(),
         "pg_indexes" => indexes(catalog)
             .map(|(t, i)| {
@@ -110,6 +117,7 @@ fn catalog_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
             })
             .collect(),
         "pg_namespace" => schemas().map(|(oid, name)| row! {oid: oid, nspname: name, nspowner: OWNER_OID}).collect(),
+        "pg_rewrite" => catalog.views().map(|view| depend::rule(view)).collect(),
         "pg_tables" => catalog
             .tables()
             .filter(|t| !crate::values::is_sequence(t))
@@ -314,13 +322,16 @@ fn descriptions(catalog: &Catalog) -> Vec<Row> {
     comments.map(row).collect()
 }
 
+/// The OID of a column's default.
+pub(super) fn default_oid(table: u32, number: i16) -> u32 {
+    table.wrapping_mul(2048).wrapping_add(number as u32)
+}
+
 fn attrdef(table: &Table) -> Vec<Row> {
     let with_default = attributes(table).filter_map(|(n, c)| Some((n, shown_default(c)?)));
     with_default
-        // Its own OID matters to nobody; it only has to be the same each time.
         .map(|(n, sql)| {
-            row! {oid: table.oid.0.wrapping_mul(2048).wrapping_add(n as u32), adrelid: table.oid.0,
-            adnum: n, adbin: sql}
+            row! {oid: default_oid(table.oid.0, n), adrelid: table.oid.0, adnum: n, adbin: sql}
         })
         .collect()
 }

@@ -10,6 +10,10 @@ const SHAPES: &[(&str, &str, &str)] = &[
                                     aggtranstype:oid aggtransspace:int4 aggmtranstype:oid aggmtransspace:int4 \
                                     agginitval:text aggminitval:text"),
     ("pg_catalog", "pg_am", "oid:oid amname:name amhandler:regproc amtype:char"),
+    ("pg_catalog", "pg_amop", "oid:oid amopfamily:oid amoplefttype:oid amoprighttype:oid amopstrategy:int2 \
+        amoppurpose:char amopopr:oid amopmethod:oid amopsortfamily:oid"),
+    ("pg_catalog", "pg_amproc", "oid:oid amprocfamily:oid amproclefttype:oid amprocrighttype:oid amprocnum:int2 \
+        amproc:regproc"),
     ("pg_catalog", "pg_attrdef", "oid:oid adrelid:oid adnum:int2 adbin:pg_node_tree"),
     ("pg_catalog", "pg_attribute", "attrelid:oid attname:name atttypid:oid attstattarget:int4 attlen:int2 attnum:int2 \
                                     attndims:int4 attcacheoff:int4 atttypmod:int4 attbyval:bool attalign:char \
@@ -70,6 +74,7 @@ const SHAPES: &[(&str, &str, &str)] = &[
                                 indoption:int2vector indexprs:pg_node_tree indpred:pg_node_tree"),
     ("pg_catalog", "pg_indexes", "schemaname:name tablename:name indexname:name tablespace:name indexdef:text"),
     ("pg_catalog", "pg_inherits", "inhrelid:oid inhparent:oid inhseqno:int4 inhdetachpending:bool"),
+    ("pg_catalog", "pg_init_privs", "objoid:oid classoid:oid objsubid:int4 privtype:char initprivs:_aclitem"),
     ("pg_catalog", "pg_language", "oid:oid lanname:name lanowner:oid lanispl:bool lanpltrusted:bool lanplcallfoid:oid \
                                    laninline:oid lanvalidator:oid lanacl:_aclitem"),
     ("pg_catalog", "pg_largeobject_metadata", "oid:oid lomowner:oid lomacl:_aclitem"),
@@ -109,6 +114,9 @@ const SHAPES: &[(&str, &str, &str)] = &[
                                 rolcanlogin:bool rolreplication:bool rolconnlimit:int4 rolpassword:text \
                                 rolvaliduntil:timestamptz rolbypassrls:bool rolconfig:_text oid:oid"),
     ("pg_catalog", "pg_rules", "schemaname:name tablename:name rulename:name definition:text"),
+    ("pg_catalog", "pg_seclabel", "objoid:oid classoid:oid objsubid:int4 provider:text label:text"),
+    ("pg_catalog", "pg_seclabels", "objoid:oid classoid:oid objsubid:int4 objtype:text objnamespace:oid \
+        objname:text provider:text label:text"),
     ("pg_catalog", "pg_sequence", "seqrelid:oid seqtypid:oid seqstart:int8 seqincrement:int8 seqmax:int8 seqmin:int8 \
                                    seqcache:int8 seqcycle:bool"),
     ("pg_catalog", "pg_sequences", "schemaname:name sequencename:name sequenceowner:name data_type:regtype \
@@ -120,6 +128,7 @@ const SHAPES: &[(&str, &str, &str)] = &[
     ("pg_catalog", "pg_shdepend", "dbid:oid classid:oid objid:oid objsubid:int4 refclassid:oid refobjid:oid \
                                    deptype:char"),
     ("pg_catalog", "pg_shdescription", "objoid:oid classoid:oid description:text"),
+    ("pg_catalog", "pg_shseclabel", "objoid:oid classoid:oid provider:text label:text"),
     ("pg_catalog", "pg_statistic_ext", "oid:oid stxrelid:oid stxname:name stxnamespace:oid stxowner:oid \
                                         stxstattarget:int4 stxkeys:int2vector stxkind:_char stxexprs:pg_node_tree"),
     ("pg_catalog", "pg_statistic_ext_data", "stxoid:oid stxdinherit:bool stxdndistinct:pg_ndistinct \
@@ -132,6 +141,7 @@ const SHAPES: &[(&str, &str, &str)] = &[
     ("pg_catalog", "pg_tables", "schemaname:name tablename:name tableowner:name tablespace:name hasindexes:bool \
                                  hasrules:bool hastriggers:bool rowsecurity:bool"),
     ("pg_catalog", "pg_tablespace", "oid:oid spcname:name spcowner:oid spcacl:_text spcoptions:_text"),
+    ("pg_catalog", "pg_transform", "oid:oid trftype:oid trflang:oid trffromsql:regproc trftosql:regproc"),
     ("pg_catalog", "pg_trigger", "oid:oid tgrelid:oid tgparentid:oid tgname:name tgfoid:oid tgtype:int2 \
                                   tgenabled:char tgisinternal:bool tgconstrrelid:oid tgconstrindid:oid \
                                   tgconstraint:oid tgdeferrable:bool tginitdeferred:bool tgnargs:int2 \
@@ -152,6 +162,7 @@ const SHAPES: &[(&str, &str, &str)] = &[
     ("pg_catalog", "pg_user", "usename:name usesysid:oid usecreatedb:bool usesuper:bool userepl:bool \
                                usebypassrls:bool passwd:text valuntil:timestamptz useconfig:_text"),
     ("pg_catalog", "pg_user_mapping", "oid:oid umuser:oid umserver:oid umoptions:_text"),
+    ("pg_catalog", "pg_user_mappings", "umid:oid srvid:oid srvname:name umuser:oid usename:name umoptions:_text"),
     ("pg_catalog", "pg_views", "schemaname:name viewname:name viewowner:name definition:text"),
     ("information_schema", "columns", "table_catalog:name table_schema:name table_name:name column_name:name \
                                        ordinal_position:int4 column_default:text is_nullable:text data_type:text \

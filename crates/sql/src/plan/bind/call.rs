@@ -75,9 +75,15 @@ impl Binder<'_> {
             "pg_terminate_backend" if call.args.len() == 2 => return unsupported("a timeout of pg_terminate_backend"),
             "unnest" if call.over.is_none() => return self.unnest(call, at, scope),
             "generate_subscripts" => return self.subscripts(call, at, scope),
+            "pg_listening_channels" if call.args.is_empty() => return self.listening_channels(scope),
             "pg_partition_ancestors" if call.args.len() == 1 => return self.ancestors(call, scope),
             "array_to_string" if self.of_system.get() && system::is_of_options(call) => {
                 return Ok(Expr::Literal(ScalarValue::Utf8(Some(String::new())), None));
+            }
+            "array_remove"
+                if self.of_system.get() && call.args.first().is_some_and(|arg| system::is_options(&arg.value)) =>
+            {
+                return self.expr(&call.args[0].value, scope);
             }
             _ if SETS.contains(&name) => return unsupported("this function that answers rows"),
             _ => {}

@@ -87,11 +87,10 @@ impl Binder<'_> {
             ExprKind::Collate { arg, collation, word_at } => self.collated(arg, collation, *word_at, scope),
             ExprKind::ArrayQuery(query) => self.array_of_query(query, scope),
             ExprKind::Row { fields, .. } => self.record(fields, scope).at(expr.at),
-            ExprKind::Star(_)
-            | ExprKind::Subscript { .. }
-            | ExprKind::Field { .. }
-            | ExprKind::AllFields(_)
-            | ExprKind::CurrentOf(_) => unsupported("this expression"),
+            ExprKind::Subscript { arg, subscript, .. } => self.subscript(arg, subscript, scope).at(expr.at),
+            ExprKind::Star(_) | ExprKind::Field { .. } | ExprKind::AllFields(_) | ExprKind::CurrentOf(_) => {
+                unsupported("this expression")
+            }
         }
     }
 

@@ -53,6 +53,8 @@ pub(super) struct Relation {
     pub(super) never_null: Option<usize>,
     /// An outer join may pad its rows.
     pub(super) padded: bool,
+    /// Its column `tableoid`, which `*` leaves out; of relations of the system.
+    pub(super) table_oid: Option<Expr>,
     /// Its name means its one column: it is a function that answers single values, whose column has another name.
     pub(super) value: bool,
 }
@@ -218,6 +220,7 @@ impl Binder<'_> {
             key: vec![],
             never_null,
             padded: false,
+            table_oid: None,
             value: false,
         };
         renamed(Source::of(plan, relation), alias)

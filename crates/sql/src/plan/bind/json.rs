@@ -341,6 +341,7 @@ impl Binder<'_> {
             key: vec![],
             never_null: None,
             padded: false,
+            table_oid: None,
             value,
         };
         renamed(Source::of(plan, relation), alias)

@@ -53,7 +53,7 @@ impl Binder<'_> {
 }
 
 /// Whether a query has rows.
-fn counted(rows: LogicalPlan) -> Result<Expr> {
+pub(super) fn counted(rows: LogicalPlan) -> Result<Expr> {
     let rows = with_rows_as(rows);
     if matches!(&rows, LogicalPlan::Aggregate(one) if one.group_expr.is_empty()) {
         return Ok(lit(true)); // It has one row, whatever it reads.

@@ -199,6 +199,7 @@ impl Binder<'_> {
             key: key.unwrap_or_default(),
             never_null,
             padded: false,
+            table_oid: None,
             value: false,
         };
         Ok(Source::of(plan, relation))

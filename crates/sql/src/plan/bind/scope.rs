@@ -16,6 +16,9 @@ use std::sync::Arc;
 use terrace_engine::EngineError;
 use terrace_grammar::statement::{At, Ident, Name};
 
+/// The column of each relation of the system that says which it is. `*` leaves it out.
+pub(super) const TABLE_OID: &str = "tableoid";
+
 /// Which part of a query is bound: aggregates and windows may not stand everywhere.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Clause {
@@ -207,7 +210,17 @@ impl<'s> Scope<'s> {
         let mut found = self.source.visible.iter().filter(|(visible, _)| *visible == name.name);
         match (found.next(), found.next()) {
             (Some(_), Some(_)) => wrong(name.at, "42702", format!("column reference \"{}\" is ambiguous", name.name)),
-            (found, _) => Ok(found.map(|(_, column)| column.clone())),
+            (Some((_, column)), None) => Ok(Some(column.clone())),
+            (None, _) if name.name == TABLE_OID => Ok(self.table_oid()),
+            (None, _) => Ok(None),
+        }
+    }
+
+    /// `tableoid`, where FROM is one relation that has it: a join does not.
+    fn table_oid(&self) -> Option<Expr> {
+        match self.source.relations.as_slice() {
+            [one] => one.table_oid.clone(),
+            _ => None,
         }
     }
 
@@ -225,6 +238,7 @@ impl<'s> Scope<'s> {
         match (found.next(), found.next()) {
             (Some(_), Some(_)) => wrong(at, "42702", format!("column reference \"{}\" is ambiguous", column.name)),
             (Some((_, column)), None) => Ok(Some(column.clone())),
+            (None, _) if column.name == TABLE_OID && relation.table_oid.is_some() => Ok(relation.table_oid.clone()),
             (None, _) => wrong(at, "42703", format!("column {}.{} does not exist", table.name, column.name)),
         }
     }

@@ -108,7 +108,10 @@ impl Binder<'_> {
             return Ok(known);
         }
         let subquery = self.one_column(query, at, scope, "subquery must return only one column")?;
-        one_value(self.least(query, subquery, scope)?)
+        match self.of_one_row(query, &subquery, scope)? {
+            Some(value) => Ok(value),
+            None => one_value(subquery),
+        }
     }
 
     pub(super) fn in_query(

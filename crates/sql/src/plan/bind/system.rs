@@ -3,25 +3,22 @@
 //! 1. A relation is looked for in `pg_catalog`, then among the user's tables; with a schema, there alone.
 //! 2. `::regclass` and its kind make a name of an object its OID, and an OID the name that is shown.
 //! 3. SELECT from a relation that never has rows has none, whatever stands in it: it may call what Terrace has not.
-//! 4. DataFusion makes joins only of subqueries that aggregate. Of queries on the system, which are never about more
-//!    than one row, the least value is taken.
 use super::from::Source;
 use super::query::{Around, parameter_number};
-use super::scope::{Ctes, Scope};
-use super::{Binder, Bound, Fault, Result, fail, from, titles, unsupported};
+use super::scope::{Ctes, Scope, TABLE_OID};
+use super::{Binder, Bound, Fault, Result, fail, titles, unsupported};
 use crate::error::undefined_table;
+use crate::functions::arrays;
 use crate::parse::identity::Identity;
 use crate::pgcatalog;
 use crate::plan::sequence_relations;
-use crate::values::PG_TYPE;
+use crate::values::{PG_TYPE, field_type};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, ScalarValue, Spans, TableReference};
+use datafusion::common::{DFSchema, ScalarValue, TableReference};
 use datafusion::datasource::provider_as_source;
-use datafusion::functions_aggregate::expr_fn::min;
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Subquery};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlanBuilder, Operator};
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use terrace_engine::DataType;
 use terrace_grammar::statement::{
     self as tree, Alias, At, Body, ExprKind, Literal, Node, Query, Select, Statement, TypeName, walk,
@@ -52,6 +49,10 @@ impl Binder<'_> {
         let mut source = self.named(plan, None, shown, alias)?;
         let schemas = ["pg_catalog", "information_schema", "terrace"].into_iter();
         source.relations[0].schema = schemas.filter(|_| alias.is_none()).find(|known| *known == schema);
+        if source.visible.last().is_some_and(|(name, _)| name == TABLE_OID) {
+            source.visible.pop();
+            source.relations[0].table_oid = source.relations[0].columns.pop().map(|(_, column)| column);
+        }
         source.empty = schema == "pg_catalog" && pgcatalog::is_always_empty(own);
         Ok(Some(source))
     }
@@ -63,7 +64,9 @@ impl Binder<'_> {
         let Statement::Query(query) = statement else { return Err(broken(text)) };
         let bound = self.within_system(|| self.query(&query, None, &Ctes::none()))?;
         self.of_system.set(true);
-        self.derived(bound.plan, bound.titles, shown, alias)
+        let mut source = self.derived(bound.plan, bound.titles, shown, alias)?;
+        source.relations[0].schema = alias.is_none().then_some("pg_catalog");
+        Ok(source)
     }
 
     /// Invariant 2; `None`: the type is none of the system's.
@@ -74,6 +77,11 @@ impl Binder<'_> {
         at: At,
         scope: &Scope<'_>,
     ) -> Result<Option<Expr>> {
+        if is_oids(to)
+            && let ExprKind::Literal(Literal::Text(text)) = &arg.kind
+        {
+            return oids(text).map(Some);
+        }
         let Some(kind) = system_type(to) else { return Ok(None) };
         if kind == "char" {
             return self.cast_to_one_byte(arg, scope).map(Some);
@@ -87,10 +95,18 @@ impl Binder<'_> {
             _ => false,
         };
         let schema = &scope.schema;
+        if let ("oid", ExprKind::Cast { arg: named, to, .. }) = (kind, &arg.kind)
+            && system_type(to) == Some("regclass")
+        {
+            return super::Placed::at(self.oid_of_class(named, scope), at).map(Some);
+        }
         let bound = self.expr(arg, scope)?;
         let call = |name: &str, args: Vec<Expr>| self.function_of(name, args, schema);
         let made = match (kind, is_name) {
             ("regclass", true) => call("regclass_oid", vec![bound]),
+            ("regclass", false) if bound.get_type(schema)? == ArrowType::Utf8 => {
+                call("regclass_name", vec![call("regclass_oid", vec![bound])?])
+            }
             ("regclass", false) => call("regclass_name", vec![bound]),
             ("regtype", true) => call("regtype_oid", vec![bound]),
             ("regtype", false) => {
@@ -98,12 +114,24 @@ impl Binder<'_> {
                 let oid = if is_text { call("regtype_oid", vec![bound])? } else { bound };
                 call("format_type", vec![oid, Expr::Literal(ScalarValue::Null, None)])
             }
+            ("regnamespace", true) => call("regnamespace_oid", vec![bound]),
             ("regnamespace", false) => call("regnamespace_name", vec![bound]),
             ("oid", _) => call("to_oid", vec![bound]),
             ("xid", _) => self.cast_to(bound, DataType::Int8, schema),
             _ => self.cast_to(bound, DataType::Text, schema),
         };
         super::Placed::at(made, at).map(Some)
+    }
+
+    /// `x::regclass::oid`.
+    fn oid_of_class(&self, named: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
+        let bound = self.expr(named, scope)?;
+        let of = bound.get_type(&scope.schema)?;
+        let call = |name: &str, args: Vec<Expr>| self.function_of(name, args, &scope.schema);
+        match of {
+            ArrowType::Utf8 => call("regclass_oid", vec![bound]),
+            _ => call("to_oid", vec![bound]),
+        }
     }
 
     /// The type "char", one byte, of columns of the system: what is beside them is cut to it. No other value is of it.
@@ -125,6 +153,33 @@ impl Binder<'_> {
                     false => unsupported("a cast to the type \"char\""),
                 }
             }
+        }
+    }
+
+    /// `x['a']` of a jsonb is `x #> '{a}'`. And `typname[0]`: a name is an array of bytes in PostgreSQL, and the first
+    /// has the number 0.
+    pub(super) fn subscript(&self, arg: &tree::Expr, subscript: &tree::Subscript, scope: &Scope<'_>) -> Result<Expr> {
+        let tree::Subscript::Index(index) = subscript else { return unsupported("a slice") };
+        let bound = self.expr(arg, scope)?;
+        let of = bound.to_field(&scope.schema)?.1;
+        let is_name = of.metadata().get(PG_TYPE).is_some_and(|name| name == "name");
+        let number = |number: i64| Expr::Literal(ScalarValue::Int64(Some(number)), None);
+        match &index.kind {
+            ExprKind::Literal(Literal::Int(at @ 0..=63)) if is_name && self.of_system.get() => {
+                self.function_of("substr", vec![bound, number(at + 1), number(1)], &scope.schema)
+            }
+            ExprKind::Literal(literal @ (Literal::Int(_) | Literal::Text(_)))
+                if field_type(&of) == Some(DataType::Jsonb) =>
+            {
+                let step = match literal {
+                    Literal::Int(at) => at.to_string(),
+                    Literal::Text(name) => name.replace('\\', "\\\\").replace('"', "\\\""),
+                    _ => unreachable!("it is one of the two"),
+                };
+                let path = Expr::Literal(ScalarValue::Utf8(Some(format!("{{\"{step}\"}}"))), None);
+                self.compared("#>", bound, path, &scope.schema)
+            }
+            _ => unsupported("a subscript"),
         }
     }
 
@@ -203,24 +258,12 @@ impl Binder<'_> {
         numbers.into_iter().map(parameter).collect()
     }
 
-    /// Invariant 4: a value of a query about the system that takes something of the queries around it.
-    pub(super) fn least(&self, query: &Query, subquery: Subquery, scope: &Scope<'_>) -> Result<Subquery> {
-        let aggregates = matches!(&*subquery.subquery, LogicalPlan::Projection(p) if is_aggregate(&p.input));
-        if !self.of_system.get() || subquery.outer_ref_columns.is_empty() || aggregates {
-            return Ok(subquery);
-        }
-        let mut query = query.clone();
-        (query.order, query.limit, query.offset) = (vec![], None, None);
-        let bound = self.query(&query, Some(scope), scope.ctes)?;
-        let column = from::columns(&bound.plan).next().expect("a value has one column");
-        let none: Vec<Expr> = vec![];
-        let plan = LogicalPlanBuilder::from(bound.plan).aggregate(none, vec![min(column)])?.build()?;
-        Ok(of(plan))
-    }
-
     /// An array of what a query answers that has no rows, as psql asks for privileges and options.
     pub(super) fn array_of_query(&self, query: &Query, scope: &Scope<'_>) -> Result<Expr> {
         if let Body::Select(select) = &query.body {
+            if of_options(&select.from) {
+                return self.function_of("no_items", vec![], &scope.schema);
+            }
             let around = Around { scope: Some(scope), ctes: scope.ctes };
             // No column has privileges of its own, and there are no domains to be constrained.
             let of_nothing = select.filter.as_ref().is_some_and(|filter| mentions(filter, &["attacl", "contypid"]));
@@ -248,7 +291,7 @@ impl Binder<'_> {
 pub(super) fn class_of(expr: &tree::Expr) -> Option<&'static str> {
     match &expr.kind {
         ExprKind::Cast { arg, to, .. } if matches!(arg.kind, ExprKind::Literal(Literal::Text(_))) => {
-            system_type(to).filter(|class| matches!(*class, "regclass" | "regtype"))
+            system_type(to).filter(|class| matches!(*class, "regclass" | "regtype" | "regnamespace"))
         }
         ExprKind::Call(call) => match call.name.last().name.as_str() {
             "to_regclass" => Some("regclass"),
@@ -258,15 +301,6 @@ pub(super) fn class_of(expr: &tree::Expr) -> Option<&'static str> {
         },
         _ => None,
     }
-}
-
-fn of(plan: LogicalPlan) -> Subquery {
-    let outer_ref_columns = plan.all_out_ref_exprs();
-    Subquery { subquery: Arc::new(plan), outer_ref_columns, spans: Spans::new() }
-}
-
-fn is_aggregate(plan: &LogicalPlan) -> bool {
-    matches!(plan, LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty())
 }
 
 fn broken(text: &str) -> Fault {
@@ -315,6 +349,26 @@ fn mentions(expr: &tree::Expr, columns: &[&str]) -> bool {
     }
 }
 
+/// Whether it is the storage options of a table, of which there are none.
+pub(super) fn is_options(expr: &tree::Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Column(name) => name.last().name == "reloptions",
+        ExprKind::Call(call) => {
+            call.name.last().name == "array_remove" && call.args.first().is_some_and(|arg| is_options(&arg.value))
+        }
+        _ => false,
+    }
+}
+
+/// Whether it is about options of foreign data alone, of which there are none.
+fn of_options(from: &[tree::FromItem]) -> bool {
+    let [tree::FromItem::Functions { functions, .. }] = from else { return false };
+    functions.iter().all(|function| match &function.call.kind {
+        ExprKind::Call(call) => call.name.last().name == "pg_options_to_table",
+        _ => false,
+    })
+}
+
 /// `array_to_string` of a table's storage options, of which there are none.
 pub(super) fn is_of_options(call: &tree::Call) -> bool {
     call.name.last().name == "array_to_string"
@@ -349,6 +403,23 @@ pub(super) fn system_type(to: &TypeName) -> Option<&'static str> {
     let known =
         ["regclass", "regtype", "regnamespace", "regproc", "regprocedure", "regrole", "oid", "xid", "name", "char"];
     known.into_iter().find(|known| plain && *known == own)
+}
+
+/// Whether it is `oid[]`.
+fn is_oids(to: &TypeName) -> bool {
+    let one = TypeName { dimensions: vec![], ..to.clone() };
+    to.dimensions.len() == 1 && system_type(&one) == Some("oid")
+}
+
+/// `'{1,2}'::oid[]`, as pg_dump lists the tables that it asks about.
+fn oids(text: &str) -> Result<Expr> {
+    let mut items = vec![];
+    for item in arrays::items(text)? {
+        let oid = item.map(|item| pgcatalog::oid_of_text(&item)).transpose()?;
+        items.push(ScalarValue::UInt32(oid));
+    }
+    let list = ScalarValue::new_list_nullable(&items, &ArrowType::UInt32);
+    Ok(Expr::Literal(ScalarValue::List(list), None))
 }
 
 /// Whether it is of type int2vector, whose text is `1 2`.

@@ -41,6 +41,15 @@ impl Binder<'_> {
         }
     }
 
+    /// `pg_listening_channels()`.
+    pub(super) fn listening_channels(&self, scope: &Scope<'_>) -> Result<Expr> {
+        if scope.clause.get() != Clause::Items {
+            return unsupported("pg_listening_channels here");
+        }
+        let channels = self.function_of("listening_channels", vec![], &scope.schema)?;
+        Ok(Expr::Unnest(Unnest::new(channels)))
+    }
+
     /// `pg_partition_ancestors(table)`: no rows, because no table is a partition.
     pub(super) fn ancestors(&self, call: &Call, scope: &Scope<'_>) -> Result<Expr> {
         if scope.clause.get() != Clause::Items {

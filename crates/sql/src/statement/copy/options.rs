@@ -7,11 +7,13 @@ use terrace_grammar::statement::{NamedOption, OptionValue};
 /// How fields and lines are written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CopyFormat {
+    /// The rest is about the other formats.
+    pub(crate) binary: bool,
     pub(crate) delimiter: u8,
     pub(crate) null: String,
     /// The first line is a header: passed over, or written.
     pub(crate) header: bool,
-    /// `None`: text format.
+    /// `None`: text format, or binary.
     pub(crate) csv: Option<Csv>,
 }
 
@@ -65,6 +67,10 @@ impl Columns {
 }
 
 impl CopyFormat {
+    pub fn is_binary(&self) -> bool {
+        self.binary
+    }
+
     pub fn has_header(&self) -> bool {
         self.header
     }
@@ -80,10 +86,17 @@ impl CopyFormat {
     }
 }
 
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Text,
+    Csv,
+    Binary,
+}
+
 /// Options as they were given.
 #[derive(Default)]
 struct Given {
-    csv: Option<bool>,
+    kind: Option<Kind>,
     delimiter: Option<char>,
     null: Option<String>,
     header: Option<bool>,
@@ -126,9 +139,9 @@ impl Given {
     fn option(&mut self, option: &NamedOption) -> Result<()> {
         match option.name.name.as_str() {
             "format" => match text(option)? {
-                "text" => once(&mut self.csv, false),
-                "csv" => once(&mut self.csv, true),
-                "binary" => Err(unsupported("the binary format of COPY")),
+                "text" => once(&mut self.kind, Kind::Text),
+                "csv" => once(&mut self.kind, Kind::Csv),
+                "binary" => once(&mut self.kind, Kind::Binary),
                 other => Err(EngineError::new("22023", format!("COPY format \"{other}\" not recognized"))),
             },
             "header" if matches!(&option.value, OptionValue::Text(text) if text.eq_ignore_ascii_case("match")) => {
@@ -154,7 +167,14 @@ impl Given {
         {
             return Err(unsupported(format!("COPY in the encoding {name}")));
         }
-        let is_csv = self.csv == Some(true);
+        let (is_csv, binary) = (self.kind == Some(Kind::Csv), self.kind == Some(Kind::Binary));
+        let of_text = [("DELIMITER", self.delimiter.is_some()), ("NULL", self.null.is_some())];
+        if binary && let Some((name, _)) = of_text.iter().find(|(_, given)| *given) {
+            return Err(EngineError::new("42601", format!("cannot specify {name} in BINARY mode")));
+        }
+        if binary && self.header == Some(true) {
+            return Err(EngineError::new("0A000", "cannot specify HEADER in BINARY mode"));
+        }
         if to && self.freeze == Some(true) {
             return Err(EngineError::new("0A000", "COPY FREEZE is only available using COPY FROM"));
         }
@@ -162,7 +182,7 @@ impl Given {
         let null = self.null.clone().unwrap_or(if is_csv { "" } else { "\\N" }.into());
         let header = self.header.unwrap_or(false);
         let csv = self.csv_options(to)?;
-        let format = CopyFormat { delimiter, null, header, csv };
+        let format = CopyFormat { binary, delimiter, null, header, csv };
         check(&format)?;
         Ok(format)
     }
@@ -175,7 +195,7 @@ impl Given {
             ("force not null", self.force_not_null.is_some()),
             ("force null", self.force_null.is_some()),
         ];
-        if self.csv != Some(true) {
+        if self.kind != Some(Kind::Csv) {
             return match only_csv.iter().find(|(_, given)| *given) {
                 Some((name, _)) => Err(EngineError::new("0A000", format!("COPY {name} available only in CSV mode"))),
                 None => Ok(None),

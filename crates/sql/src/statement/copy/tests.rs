@@ -128,7 +128,10 @@ fn options_are_checked() {
     quoting.write_name(&mut line, 1, 2, "a,b");
     quoting.write_field(&mut line, 1, 2, Some(b"1"));
     assert_eq!(String::from_utf8(line).unwrap(), "i,\"a,b\",\"1\"", "f38: names are quoted where they must be");
-    refused("(FORMAT binary)", "0A000");
+    refused("(FORMAT binary, DELIMITER '|')", "42601");
+    refused("(FORMAT binary, NULL 'x')", "42601");
+    refused("(FORMAT binary, HEADER)", "0A000");
+    refused("(FORMAT binary, QUOTE 'x')", "0A000");
     refused("(FORMAT json)", "22023");
     refused("(QUOTE '\"')", "0A000");
     refused("(DELIMITER 'a')", "22023");

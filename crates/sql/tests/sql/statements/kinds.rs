@@ -15,17 +15,14 @@ async fn client() -> Client {
 async fn what_terrace_has_not_says_so() {
     let mut c = client().await;
     for sql in [
-        "LISTEN a",
         "CREATE TEMP VIEW w AS SELECT 1",
         "CREATE OR REPLACE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'",
-        "LOCK TABLE t IN EXCLUSIVE MODE",
         "CHECKPOINT",
         "CLUSTER t",
         "GRANT SELECT ON t TO public",
         "MERGE INTO t USING u ON t.id = u.id WHEN MATCHED THEN DELETE",
         "ALTER INDEX t_pkey RENAME TO k",
-        "ALTER TABLE t ALTER COLUMN v TYPE bytea USING v::bytea",
-        "ALTER TABLE t ALTER COLUMN id TYPE bigint",
+        "ALTER TABLE t ALTER COLUMN v TYPE int USING max(id) OVER ()",
         "SELECT pg_typeof(count(*)) FROM t",
         "CREATE INDEX ON t (v bpchar_pattern_ops)",
         "DROP INDEX CONCURRENTLY t_pkey",
@@ -105,7 +102,7 @@ async fn kinds_know_where_they_may_run() {
     c.ok("BEGIN", "BEGIN").await;
     c.ok("SAVEPOINT a", "SAVEPOINT").await;
     c.fails("SELECT 1 / 0", "22012").await;
-    for sql in ["SELECT 1", "SHOW timezone", "LISTEN a", "EXECUTE nosuch", "SAVEPOINT b"] {
+    for sql in ["SELECT 1", "SHOW timezone", "CHECKPOINT", "EXECUTE nosuch", "SAVEPOINT b"] {
         c.fails(sql, "25P02").await;
     }
     c.ok("ROLLBACK TO a", "ROLLBACK").await;
