@@ -185,13 +185,15 @@ def normal(reply, padded, binary, exact, zeros, sums):
 
 
 def value(data, type, binary, exact, zeros, sums):
-    """Numbers as numbers, all else as its bytes; with `zeros`, -0 is 0."""
+    """Numbers as numbers, all else as its bytes; with `zeros`, -0 is 0, and equal intervals are one."""
     if data is None:
         return None
     if type == PADDED:
         return data.rstrip(b" ")
     if type in WHOLE:
         return Decimal(int.from_bytes(data, "big", signed=True)) if binary else Decimal(data.decode())
+    if type == OIDS["interval"] and zeros:
+        return length(data, binary)
     if type != NUMERIC and type not in FLOATS:
         return data
     try:
@@ -209,6 +211,22 @@ def value(data, type, binary, exact, zeros, sums):
     if zeros and number == 0:
         return 0.0
     return str(number) if math.isnan(number) else number
+
+
+def length(data, binary):
+    """What an interval compares by, in microseconds."""
+    if binary:
+        micros, days, months = struct.unpack("!qii", data)
+    else:
+        parts = {unit: int(number) for number, unit in re.findall(rb"([-+]?\d+) (year|mon|day)", data)}
+        months, days = parts.get(b"year", 0) * 12 + parts.get(b"mon", 0), parts.get(b"day", 0)
+        sign, hours, minutes, seconds = (re.search(rb"([-+]?)(\d+):(\d+):([\d.]+)", data) or EMPTY).groups()
+        time = (int(hours) * 60 + int(minutes)) * 60_000_000 + int(Decimal(seconds.decode()) * 1_000_000)
+        micros = -time if sign == b"-" else time
+    return Decimal((months * 30 + days) * 86_400_000_000 + micros)
+
+
+EMPTY = re.match(rb"([-+]?)(\d+):(\d+):([\d.]+)", b"00:00:00")
 
 
 def binary_numeric(data):

@@ -181,7 +181,18 @@ def times():
     add("timestamptz", "to_timestamp({}, {})", "|'2020-01-02 03:04'", "|'YYYY-MM-DD HH24:MI'", weight=0.1)
     add("date", "make_date({}, {}, {})", "n:2020 1999", "n:1 2 12", "n:1 28", weight=0.3)
     add("timestamp", "make_timestamp(2020, {}, 1, 2, 3, 4.5)", "n:1 2 12", weight=0.1)
-    add("interval", "justify_days({})", "interval", weight=0.1)
+    add("interval", "justify_{}({})", "|days|hours|interval", "interval", weight=0.3)
+    add("time", "({} {} {})", "time", "|+|-", "interval", weight=1)
+    add("interval", "({} - {})", "time", "time", weight=0.5)
+    add("timestamp", "({} + {})", "date", "time", weight=0.5)
+    add("bool", "({} {} {})", "time", "|=|<>|<|<=|>|>=", "interval", weight=0.2)
+    add("time", "({}::time)", "|timestamp '2020-01-01 10:00:00'|interval '25:00:01'", weight=0.2)
+    add("interval", "({}::interval)", "time", weight=0.2)
+    add("numeric", "extract({} from {})", "|hour|minute|second|epoch|microseconds", "time", weight=0.5)
+    part = "|year|quarter|month|day|hour|minute|second|epoch|decade|century|milliseconds"
+    add("numeric", "extract({} from {})", part, "interval", weight=0.5)
+    add("interval", "date_trunc({}, {})", "|'year'|'quarter'|'month'|'day'|'hour'|'decade'", "interval", weight=0.3)
+    add("interval", "make_interval(days => {}, secs => {})", "n:0 1 -1", "n:0 90 -3", weight=0.2)
     add("interval", "age({}, {})", "timestamp", "timestamp", weight=0.1)
 
 
@@ -197,7 +208,7 @@ def casts():
     add("numeric", "({}::numeric(12,1))", "numeric", weight=0.6)
     add("float8", "({}::float8)", "numeric", weight=0.6)
     add("float8", "({}::float8)", "float4", weight=0.3)
-    for source in ("float8", "uuid", "date", "timestamp", "timestamptz", "bytea", "interval"):
+    for source in ("float8", "uuid", "date", "timestamp", "timestamptz", "bytea", "interval", "time"):
         add("text", "({}::text)", source, weight=0.3)
     add("varchar", "({}::varchar({}))", "S", "|1|2|5", weight=0.6)
     add("bpchar", "({}::char({}))", "S", "|1|2|5", weight=0.6)

@@ -6,7 +6,7 @@ from tree import Literal
 OIDS = {
     "bool": 16, "bytea": 17, "int8": 20, "int2": 21, "int4": 23, "text": 25, "float4": 700, "float8": 701,
     "bpchar": 1042, "varchar": 1043, "date": 1082, "timestamp": 1114, "timestamptz": 1184, "interval": 1186,
-    "numeric": 1700, "uuid": 2950, "int4[]": 1007, "text[]": 1009,
+    "time": 1083, "numeric": 1700, "uuid": 2950, "int4[]": 1007, "text[]": 1009,
 }  # fmt: skip
 
 INTEGERS = ("int2", "int4", "int8")
@@ -37,6 +37,7 @@ COMMON = {
     "uuid": ["00000000-0000-0000-0000-000000000000", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
              "ffffffff-ffff-ffff-ffff-ffffffffffff"],
     "interval": ["1 day", "24:00:00", "1 mon", "30 days", "-1 day", "01:30:00", "1 year 2 mons", "00:00:00"],
+    "time": ["00:00:00", "10:00:00", "10:00:00.5", "23:59:59.999999", "12:30:00"],
     "int4[]": ["{}", "{1,2}", "{2,NULL}", "{7}"],
     "text[]": ["{}", "{a,b}", "{ab,NULL}", "{z}"],
 }  # fmt: skip
@@ -59,6 +60,7 @@ RARE = {
     "timestamp": ["0044-03-15 12:00:00 BC", "9999-12-31 23:59:59.999999"],
     "timestamptz": ["2020-07-01 00:00:00+02", "1900-01-01 00:00:00+00"],
     "interval": ["1 mon -1 days +02:03:04.5", "-00:00:00.000001", "1000 years"],
+    "time": ["24:00:00", "00:00:00.000001"],
 }  # fmt: skip
 
 # Constants without a type, which PostgreSQL cuts to the type beside them in its own way.
@@ -85,6 +87,8 @@ DECLARED = {
     "timestamp": ["timestamp"],
     "timestamptz": ["timestamptz"],
     "uuid": ["uuid"],
+    "interval": ["interval"],
+    "time": ["time"],
 }
 
 COLUMN_TYPES = tuple(DECLARED)
@@ -132,7 +136,7 @@ def literal(rng, type, rare=0.05, null=0.05):
         escaped = text.replace("\\", "\\\\").replace("'", rng.choice(["''", "\\'"])).replace("\n", "\\n")
         return Literal(f"E'{escaped}'::text", text, type)
     form = rng.choice(["{0}::{1}", "CAST({0} AS {1})", "{0}::{1}"])
-    if type in ("date", "timestamp", "timestamptz", "interval", "uuid") and rng.random() < 0.5:
+    if type in ("date", "timestamp", "timestamptz", "interval", "time", "uuid") and rng.random() < 0.5:
         form = "{1} {0}"
     return Literal(
         f"({form.format(quoted(text), written(type))})" if form[0] == "{" else form.format(quoted(text), written(type)),
@@ -143,7 +147,7 @@ def literal(rng, type, rare=0.05, null=0.05):
 
 
 # Terrace does not take parameters of these.
-UNBOUND = ("interval", "int4[]", "text[]")
+UNBOUND = ("int4[]", "text[]")
 
 
 def unknown(rng, type, rare=0.05):

@@ -99,6 +99,8 @@ impl EngineError {
             DatumRef::Uuid(_) => "uuid",
             DatumRef::Json(_) => "json",
             DatumRef::Jsonb(_) => "jsonb",
+            DatumRef::Time(_) => "time without time zone",
+            DatumRef::Interval(_) => "interval",
         };
         EngineError::new("42804", format!("a value of type {given} does not fit type {wanted}"))
     }

@@ -3,14 +3,16 @@
 //! ```text
 //! per column:  0x01 value | 0x02 (NULL, so it sorts last)         then the RID, 6 bytes big-endian
 //! bool         one byte 0 or 1
-//! int2, int4, int8        big-endian, sign bit flipped; so are date (4 bytes) and both timestamps (8 bytes)
+//! int2, int4, int8        big-endian, sign bit flipped; so are date (4 bytes), time and both timestamps (8 bytes)
 //! numeric      its integer at the column's scale, 16 bytes big-endian, sign bit flipped
+//! interval     what it compares by (months of 30 days, days of 24 hours), 16 bytes big-endian, sign bit flipped
 //! float4, float8          big-endian bits; positive: sign flipped, negative: all flipped; -0 as 0, NaN the greatest
 //! text, bytea  its bytes, 0x00 as 0x01 0x01 and 0x01 as 0x01 0x02, then 0x00; char(n) without the blanks at its end
 //! uuid         16 bytes
 //! ```
 //!
-//! 1. Order: `encode(a) < encode(b)` exactly where `a < b`; equal values encode equally (-0 and 0, all NaNs).
+//! 1. Order: `encode(a) < encode(b)` exactly where `a < b`; equal values encode equally (-0 and 0, all NaNs, `1 day`
+//!    and `24:00:00`). So a key of an interval is decoded as one of those that are equal.
 //! 2. No column's encoding is a proper prefix of another's, so keys that begin with the encoding of some values are
 //!    exactly those whose first columns equal them.
 
@@ -18,7 +20,7 @@ use crate::catalog::{Index, Table};
 use crate::error::{EngineError, Result};
 use crate::row::{RowText, RowView};
 use crate::txn::IndexRange;
-use crate::types::{DataType, Datum, DatumRef, Numeric};
+use crate::types::{DataType, Datum, DatumRef, Interval, Numeric};
 use std::ops::Bound;
 use terrace_storage::Rid;
 
@@ -40,10 +42,11 @@ pub(crate) fn encode_datum(out: &mut Vec<u8>, value: DatumRef<'_>) {
         DatumRef::Bool(v) => out.push(v as u8),
         DatumRef::Int2(v) => out.extend_from_slice(&(v as u16 ^ 1 << 15).to_be_bytes()),
         DatumRef::Int4(v) | DatumRef::Date(v) => out.extend_from_slice(&(v as u32 ^ 1 << 31).to_be_bytes()),
-        DatumRef::Int8(v) | DatumRef::Timestamp(v) | DatumRef::Timestamptz(v) => {
+        DatumRef::Int8(v) | DatumRef::Timestamp(v) | DatumRef::Timestamptz(v) | DatumRef::Time(v) => {
             out.extend_from_slice(&(v as u64 ^ 1 << 63).to_be_bytes());
         }
         DatumRef::Numeric(v) => out.extend_from_slice(&(v.unscaled as u128 ^ 1 << 127).to_be_bytes()),
+        DatumRef::Interval(v) => out.extend_from_slice(&(v.key() as u128 ^ 1 << 127).to_be_bytes()),
         DatumRef::Float4(v) => out.extend_from_slice(&float4_bits(v).to_be_bytes()),
         DatumRef::Float8(v) => out.extend_from_slice(&float_bits(v).to_be_bytes()),
         DatumRef::Text(s) => encode_bytes(out, s.as_bytes()),
@@ -195,6 +198,11 @@ fn decode_datum(bytes: &mut &[u8], data_type: DataType) -> Option<Datum> {
         DataType::Numeric(_) => {
             let unscaled = (u128::from_be_bytes(take(bytes, 16)?.try_into().ok()?) ^ 1 << 127) as i128;
             Datum::Numeric(Numeric { unscaled, scale: data_type.decimal()?.1 })
+        }
+        DataType::Time => Datum::Time(int8(take(bytes, 8)?)?),
+        DataType::Interval => {
+            let key = (u128::from_be_bytes(take(bytes, 16)?.try_into().ok()?) ^ 1 << 127) as i128;
+            Datum::Interval(Interval::from_key(key)?)
         }
         DataType::Uuid => Datum::Uuid(u128::from_be_bytes(take(bytes, 16)?.try_into().ok()?)),
         DataType::Float4 => {

@@ -8,16 +8,17 @@
 //! ```
 //!
 //! 1. Bit `i % 8` of bitmap byte `i / 8` set: column `i` is NULL. Its fixed bytes are zero, its text is empty.
-//! 2. Widths: bool 1; int2 2; int4, float4, date 4; int8, float8, timestamps 8; numeric (its integer at the column's
-//!    scale), uuid 16; text, varchar, char, bytea, json, jsonb (both as texts) 4 (the *end* of its bytes, from the
-//!    start of the text bytes; it begins where the one before it ends). Little-endian, unaligned. So a column's place
-//!    follows from the table's definition alone. char(n) has no blanks at its end.
+//! 2. Widths: bool 1; int2 2; int4, float4, date 4; int8, float8, timestamps, time 8; numeric (its integer at the
+//!    column's scale), interval (months, days, microseconds), uuid 16; text, varchar,
+//!    char, bytea, json, jsonb (both as texts) 4 (the *end* of its bytes, from the start of the text bytes; it begins
+//!    where the one before it ends). Little-endian, unaligned. So a column's place follows from the table's definition
+//!    alone. char(n) has no blanks at its end.
 //! 3. Columns are only ever added at the end, and a dropped one keeps its place (as NULL): any `n` is a prefix of the
 //!    definition.
 
 use crate::catalog::Table;
 use crate::error::{EngineError, Result};
-use crate::types::{DataType, Datum, DatumRef, Numeric};
+use crate::types::{DataType, Datum, DatumRef, Interval, Numeric};
 use std::fmt;
 
 #[cfg(test)]
@@ -45,8 +46,8 @@ pub(crate) fn fixed_width(t: DataType) -> u32 {
         DataType::Int4 | DataType::Float4 | DataType::Date => 4,
         DataType::Text | DataType::Varchar(_) | DataType::Char(_) => 4,
         DataType::Bytea | DataType::Json | DataType::Jsonb => 4,
-        DataType::Int8 | DataType::Float8 | DataType::Timestamp | DataType::Timestamptz => 8,
-        DataType::Numeric(_) | DataType::Uuid => 16,
+        DataType::Int8 | DataType::Float8 | DataType::Timestamp | DataType::Timestamptz | DataType::Time => 8,
+        DataType::Numeric(_) | DataType::Uuid | DataType::Interval => 16,
     }
 }
 
@@ -78,8 +79,13 @@ impl RowBuf {
                 Datum::Bool(v) => out.push(*v as u8),
                 Datum::Int2(v) => out.extend_from_slice(&v.to_le_bytes()),
                 Datum::Int4(v) | Datum::Date(v) => out.extend_from_slice(&v.to_le_bytes()),
-                Datum::Int8(v) | Datum::Timestamp(v) | Datum::Timestamptz(v) => {
+                Datum::Int8(v) | Datum::Timestamp(v) | Datum::Timestamptz(v) | Datum::Time(v) => {
                     out.extend_from_slice(&v.to_le_bytes());
+                }
+                Datum::Interval(v) => {
+                    out.extend_from_slice(&v.months().to_le_bytes());
+                    out.extend_from_slice(&v.days().to_le_bytes());
+                    out.extend_from_slice(&v.micros().to_le_bytes());
                 }
                 Datum::Float4(v) => out.extend_from_slice(&v.to_le_bytes()),
                 Datum::Float8(v) => out.extend_from_slice(&v.to_le_bytes()),
@@ -230,6 +236,8 @@ impl<'a> RowView<'a> {
             DataType::Date => DatumRef::Date(i32::from_le_bytes(self.fixed(column))),
             DataType::Timestamp => DatumRef::Timestamp(i64::from_le_bytes(self.fixed(column))),
             DataType::Timestamptz => DatumRef::Timestamptz(i64::from_le_bytes(self.fixed(column))),
+            DataType::Time => DatumRef::Time(i64::from_le_bytes(self.fixed(column))),
+            DataType::Interval => DatumRef::Interval(self.interval(column)),
             DataType::Uuid => DatumRef::Uuid(u128::from_le_bytes(self.fixed(column))),
             numeric @ DataType::Numeric(_) => {
                 let (_, scale) = numeric.decimal().expect("a numeric");
@@ -240,6 +248,14 @@ impl<'a> RowView<'a> {
             DataType::Jsonb => DatumRef::Jsonb(self.text(column)),
             DataType::Bytea => DatumRef::Bytea(self.variable(column)),
         }
+    }
+
+    /// Months, days, microseconds.
+    fn interval(&self, column: usize) -> Interval {
+        let bytes: [u8; 16] = self.fixed(column);
+        let part = |at: usize| i32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
+        let micros = i64::from_le_bytes(bytes[8..].try_into().expect("8 bytes"));
+        Interval::new(part(0), part(4), micros)
     }
 
     fn text(&self, column: usize) -> &'a str {

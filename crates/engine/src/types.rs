@@ -2,8 +2,8 @@
 //!
 //! 1. `parse` after `Display` gives the value back, for every value of every type.
 //! 2. [`DatumRef::cmp_key`] is the order of keys and of ORDER BY: NULLs last, NaN above all numbers and equal to
-//!    itself, -0 = 0, text by bytes (C collation). json and jsonb go by bytes too: it is not their ORDER BY's, and they
-//!    have no keys.
+//!    itself, -0 = 0, text by bytes (C collation), intervals by [`Interval::key`]. json and jsonb go by
+//!    bytes too: it is not their ORDER BY's, and they have no keys.
 
 use crate::error::{EngineError, Result};
 use std::cmp::Ordering;
@@ -11,15 +11,19 @@ use std::fmt;
 
 mod bytea;
 mod from;
+pub mod interval;
 pub mod json;
 mod number;
 mod numeric;
 #[cfg(test)]
 mod tests;
+mod time;
 mod timestamp;
 mod zone;
 
+pub use interval::Interval;
 pub use numeric::{MAX_PRECISION, Numeric, PLAIN_SCALE, divide_rounded, power_of_ten};
+pub use time::DAY_MICROS;
 pub use timestamp::{civil_from_days, date_of_timestamp, days_from_civil, timestamp_of_date};
 pub use zone::Zone;
 
@@ -42,6 +46,9 @@ pub enum DataType {
     Date,
     Timestamp,
     Timestamptz,
+    /// Without a zone.
+    Time,
+    Interval,
     Uuid,
     Json,
     Jsonb,
@@ -63,6 +70,9 @@ pub enum Datum {
     Date(i32),
     Timestamp(i64),
     Timestamptz(i64),
+    /// Microseconds since midnight.
+    Time(i64),
+    Interval(Interval),
     Uuid(u128),
     /// JSON's text as it was written.
     Json(Box<str>),
@@ -86,6 +96,8 @@ pub enum DatumRef<'a> {
     Date(i32),
     Timestamp(i64),
     Timestamptz(i64),
+    Time(i64),
+    Interval(Interval),
     Uuid(u128),
     Json(&'a str),
     Jsonb(&'a str),
@@ -112,6 +124,8 @@ impl DataType {
             DataType::Date => "date",
             DataType::Timestamp => "timestamp without time zone",
             DataType::Timestamptz => "timestamp with time zone",
+            DataType::Time => "time without time zone",
+            DataType::Interval => "interval",
             DataType::Uuid => "uuid",
             DataType::Json => "json",
             DataType::Jsonb => "jsonb",
@@ -152,6 +166,8 @@ impl DataType {
             DataType::Date => 1082,
             DataType::Timestamp => 1114,
             DataType::Timestamptz => 1184,
+            DataType::Time => 1083,
+            DataType::Interval => 1186,
             DataType::Numeric(_) => 1700,
             DataType::Uuid => 2950,
             DataType::Jsonb => 3802,
@@ -184,7 +200,9 @@ impl DataType {
             1043 => DataType::Varchar(length),
             1082 => DataType::Date,
             1114 => DataType::Timestamp,
+            1083 => DataType::Time,
             1184 => DataType::Timestamptz,
+            1186 => DataType::Interval,
             1700 if length == 0 => DataType::Numeric(None),
             1700 => {
                 let (precision, scale) = (u8::try_from(length >> 16).ok()?, u8::try_from(length & 0xffff).ok()?);
@@ -267,6 +285,8 @@ impl DataType {
             DataType::Date => Datum::Date(timestamp::parse_date(text)?),
             DataType::Timestamp => Datum::Timestamp(timestamp::parse(text)?),
             DataType::Timestamptz => Datum::Timestamptz(timestamp::parse_timestamptz(text)?),
+            DataType::Time => Datum::Time(time::parse(text)?),
+            DataType::Interval => Datum::Interval(Interval::parse(text, None)?),
             DataType::Uuid => Datum::Uuid(bytea::parse_uuid(text)?),
             DataType::Json => {
                 json::check(check_text(text)?)?;
@@ -290,6 +310,7 @@ impl DataType {
             | (DataType::Date, DatumRef::Date(_))
             | (DataType::Timestamp, DatumRef::Timestamp(_))
             | (DataType::Timestamptz, DatumRef::Timestamptz(_))
+            | (DataType::Interval, DatumRef::Interval(_))
             | (DataType::Uuid, DatumRef::Uuid(_))
             | (DataType::Json, DatumRef::Json(_))
             | (DataType::Jsonb, DatumRef::Jsonb(_)) => true,
@@ -298,6 +319,7 @@ impl DataType {
                 n.checked(precision)?;
                 n.scale == scale
             }
+            (DataType::Time, DatumRef::Time(v)) => (0..=DAY_MICROS).contains(&v),
             (DataType::Text, DatumRef::Text(s)) => {
                 check_text(s)?;
                 true
@@ -343,6 +365,8 @@ impl Datum {
             Datum::Date(v) => DatumRef::Date(*v),
             Datum::Timestamp(v) => DatumRef::Timestamp(*v),
             Datum::Timestamptz(v) => DatumRef::Timestamptz(*v),
+            Datum::Time(v) => DatumRef::Time(*v),
+            Datum::Interval(v) => DatumRef::Interval(*v),
             Datum::Uuid(v) => DatumRef::Uuid(*v),
             Datum::Json(v) => DatumRef::Json(v),
             Datum::Jsonb(v) => DatumRef::Jsonb(v),
@@ -372,6 +396,8 @@ impl DatumRef<'_> {
             DatumRef::Date(v) => Datum::Date(v),
             DatumRef::Timestamp(v) => Datum::Timestamp(v),
             DatumRef::Timestamptz(v) => Datum::Timestamptz(v),
+            DatumRef::Time(v) => Datum::Time(v),
+            DatumRef::Interval(v) => Datum::Interval(v),
             DatumRef::Uuid(v) => Datum::Uuid(v),
             DatumRef::Json(v) => Datum::Json(v.into()),
             DatumRef::Jsonb(v) => Datum::Jsonb(v.into()),
@@ -395,6 +421,8 @@ impl DatumRef<'_> {
             (DatumRef::Date(a), DatumRef::Date(b)) => a.cmp(&b),
             (DatumRef::Timestamp(a), DatumRef::Timestamp(b)) => a.cmp(&b),
             (DatumRef::Timestamptz(a), DatumRef::Timestamptz(b)) => a.cmp(&b),
+            (DatumRef::Time(a), DatumRef::Time(b)) => a.cmp(&b),
+            (DatumRef::Interval(a), DatumRef::Interval(b)) => a.key().cmp(&b.key()),
             (DatumRef::Uuid(a), DatumRef::Uuid(b)) => a.cmp(&b),
             (DatumRef::Text(a), DatumRef::Text(b))
             | (DatumRef::Json(a), DatumRef::Json(b))
@@ -433,6 +461,8 @@ impl fmt::Display for DatumRef<'_> {
             DatumRef::Date(v) => timestamp::write_date(f, *v),
             DatumRef::Timestamp(v) => timestamp::write(f, *v),
             DatumRef::Timestamptz(v) => timestamp::write_timestamptz(f, *v),
+            DatumRef::Time(v) => time::write(f, *v),
+            DatumRef::Interval(v) => v.fmt(f),
             DatumRef::Uuid(v) => bytea::write_uuid(f, *v),
         }
     }

@@ -2,6 +2,7 @@
 use crate::encode::{DAYS_2000, EPOCH_2000};
 use crate::types::{BPCHAR, JSONB, JSONB_VERSION, OID};
 use bytes::{Buf, Bytes};
+use terrace_engine::types::{DAY_MICROS, Interval};
 use terrace_engine::{DataType, Datum, EngineError, Result};
 use terrace_sql::LOOSE;
 use terrace_sql::pgcatalog::{data_type_of_oid, item_oid, oid_of_text};
@@ -42,6 +43,14 @@ pub(crate) fn parameter(
         (17, _) => Datum::Bytea(b.to_vec().into()),
         (1082, 4) if matches!(b.as_ref(), [0x7f, 255, 255, 255] | [0x80, 0, 0, 0]) => return Err(infinite()),
         (1082, 4) => Datum::Date(b.get_i32().checked_add(DAYS_2000).ok_or_else(wrong)?),
+        (1083, 8) => match b.get_i64() {
+            micros @ 0..=DAY_MICROS => Datum::Time(micros),
+            _ => return Err(EngineError::new("22008", "time out of range")),
+        },
+        (1186, 16) => {
+            let (micros, days, months) = (b.get_i64(), b.get_i32(), b.get_i32());
+            Datum::Interval(Interval::new(months, days, micros))
+        }
         (2950, 16) => Datum::Uuid(b.get_u128()),
         (1700, _) => data_type.parse(&crate::encode::numeric::read(&b).ok_or_else(wrong)?)?,
         (1114 | 1184, 8)
@@ -58,7 +67,9 @@ pub(crate) fn parameter(
             JSONB_VERSION => return parameter(Some(&b), false, oid, data_type, number),
             other => return Err(EngineError::new("XX000", format!("unsupported jsonb version number {other}"))),
         },
-        (16 | 20 | 21 | 23 | 26 | 700 | 701 | 1082 | 1114 | 1184 | 2950 | JSONB, _) => return Err(wrong()),
+        (16 | 20 | 21 | 23 | 26 | 700 | 701 | 1082 | 1083 | 1114 | 1184 | 1186 | 2950 | JSONB, _) => {
+            return Err(wrong());
+        }
         _ => {
             let message = format!("binary parameters of the type with OID {oid} are not supported");
             return Err(EngineError::new("0A000", message));

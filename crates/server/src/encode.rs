@@ -7,11 +7,14 @@ use datafusion::arrow::array::{
     Int16Array, Int32Array, Int64Array, IntervalMonthDayNanoArray, LargeBinaryArray, UInt32Array,
 };
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Date32Type, FieldRef, IntervalUnit, TimeUnit, TimestampMicrosecondType};
+use datafusion::arrow::datatypes::{
+    DataType, Date32Type, FieldRef, IntervalUnit, Time64MicrosecondType, TimeUnit, TimestampMicrosecondType,
+};
 use datafusion::arrow::util::display::array_value_to_string;
 use std::fmt::Write;
 use terrace_engine::types::{Numeric, PLAIN_SCALE};
 use terrace_engine::{DatumRef, EngineError, Result};
+use terrace_sql::interval_of;
 
 mod interval;
 pub(crate) mod numeric;
@@ -131,6 +134,7 @@ enum Values {
     Date(Int32Array),
     /// Microseconds; whether with a zone.
     Timestamp(Int64Array, bool),
+    Time(Int64Array),
     /// With the scale, and whether zeros at the end of the fraction are shown.
     Numeric(Decimal128Array, u8, bool),
     Bytea(BinaryArray),
@@ -188,6 +192,9 @@ fn values(array: &ArrayRef) -> Result<Values> {
             let micros = to(&DataType::Timestamp(TimeUnit::Microsecond, zone.clone()))?;
             Values::Timestamp(micros.as_primitive::<TimestampMicrosecondType>().reinterpret_cast(), zone.is_some())
         }
+        DataType::Time64(TimeUnit::Microsecond) => {
+            Values::Time(array.as_primitive::<Time64MicrosecondType>().reinterpret_cast())
+        }
         // Plain numeric has no scale of its own to show.
         DataType::Decimal128(38, scale) if *scale == PLAIN_SCALE as i8 => {
             Values::Numeric(array.as_primitive().clone(), PLAIN_SCALE, false)
@@ -198,9 +205,6 @@ fn values(array: &ArrayRef) -> Result<Values> {
         DataType::LargeBinary => Values::Jsonb(array.as_binary().clone()),
         DataType::FixedSizeBinary(16) => Values::Uuid(array.as_fixed_size_binary().clone()),
         DataType::Interval(IntervalUnit::MonthDayNano) => Values::Interval(array.as_primitive().clone()),
-        DataType::Interval(_) => {
-            Values::Interval(to(&DataType::Interval(IntervalUnit::MonthDayNano))?.as_primitive().clone())
-        }
         DataType::List(_) => Values::List(array.as_list().clone()),
         DataType::Struct(fields) => {
             let text = terrace_sql::row_text(array).map_err(internal)?.as_string().clone();
@@ -301,6 +305,7 @@ fn text(out: &mut BytesMut, values: &Values, row: usize, oid: u32) -> Result<boo
         Values::Date(a) => put!(a, row, |v| write!(out, "{}", DatumRef::Date(v)).expect(full)),
         Values::Timestamp(a, false) => put!(a, row, |v| write!(out, "{}", DatumRef::Timestamp(v)).expect(full)),
         Values::Timestamp(a, true) => put!(a, row, |v| write!(out, "{}", DatumRef::Timestamptz(v)).expect(full)),
+        Values::Time(a) => put!(a, row, |v| write!(out, "{}", DatumRef::Time(v)).expect(full)),
         Values::Numeric(a, scale, zeros) => {
             put!(a, row, |v| write!(out, "{}", number(v, *scale, *zeros)).expect(full))
         }
@@ -308,7 +313,7 @@ fn text(out: &mut BytesMut, values: &Values, row: usize, oid: u32) -> Result<boo
         Values::Uuid(a) => put!(a, row, |v| write!(out, "{}", DatumRef::Uuid(uuid(v))).expect(full)),
         Values::Json(a) => put!(a, row, |v| out.put_slice(v)),
         Values::Jsonb(a) => put!(a, row, |v| out.put_slice(v)),
-        Values::Interval(a) => put!(a, row, |v| interval::text(out, v)),
+        Values::Interval(a) => put!(a, row, |v| write!(out, "{}", interval_of(v)).expect(full)),
         Values::List(a) => put!(a, row, |v| list_text(out, &v, oid)?),
         Values::Shown(a) => {
             if a.is_null(row) {
@@ -368,6 +373,7 @@ fn binary(out: &mut BytesMut, column: &Column, row: usize) -> Result<bool> {
         Values::F64(a) => put!(a, row, |v| out.put_f64(v)),
         Values::Date(a) => put!(a, row, |v| out.put_i32(v.saturating_sub(DAYS_2000))),
         Values::Timestamp(a, _) => put!(a, row, |v| out.put_i64(v.saturating_sub(EPOCH_2000))),
+        Values::Time(a) => put!(a, row, |v| out.put_i64(v)),
         Values::Numeric(a, scale, zeros) => put!(a, row, |v| numeric::binary(out, number(v, *scale, *zeros))),
         Values::Bytea(a) => put!(a, row, |v| out.put_slice(v)),
         Values::Uuid(a) => put!(a, row, |v| out.put_slice(v)),
@@ -376,7 +382,7 @@ fn binary(out: &mut BytesMut, column: &Column, row: usize) -> Result<bool> {
             out.put_u8(JSONB_VERSION);
             out.put_slice(v);
         }),
-        Values::Interval(a) => put!(a, row, |v| interval::binary(out, v)),
+        Values::Interval(a) => put!(a, row, |v| interval::binary(out, interval_of(v))),
         Values::List(a) => put!(a, row, |v| list_binary(out, &v)?),
         Values::Row(text, _) if text.is_null(row) => return Ok(false),
         Values::Row(_, columns) => {

@@ -76,6 +76,7 @@ fn by_arrow(data_type: &DataType) -> (u32, i16) {
         DataType::Date32 | DataType::Date64 => (1082, 4),
         DataType::Timestamp(_, None) => (1114, 8),
         DataType::Timestamp(_, Some(_)) => (1184, 8),
+        DataType::Time64(_) => (1083, 8),
         DataType::Interval(_) | DataType::Duration(_) => (1186, 16),
         DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..) | DataType::Decimal256(..) => {
             (NUMERIC, -1)
@@ -99,6 +100,7 @@ fn by_arrow(data_type: &DataType) -> (u32, i16) {
             DataType::Date32 => (1182, -1),
             DataType::Timestamp(_, None) => (1115, -1),
             DataType::Timestamp(_, Some(_)) => (1185, -1),
+            DataType::Time64(_) => (1183, -1),
             DataType::Interval(_) => (1187, -1),
             DataType::FixedSizeBinary(16) => (2951, -1),
             _ => (1009, -1),

@@ -3,12 +3,14 @@
 //! 1. Rounding: a float to an integer to the nearest, ties to even; a numeric ties away from zero.
 //! 2. What leaves the target's range is 22003. An explicit cast cuts text to varchar(n) and char(n); an assignment
 //!    refuses all but blanks (22001).
-//! 3. A timestamp with time zone becomes one without, and a date, as clocks show it in the session's zone; and the
-//!    other way round.
+//! 3. A timestamp with time zone becomes one without, a date, and a time, as clocks show it in the session's zone; and
+//!    the other way round.
 //!
 //! Source: PostgreSQL 15 documentation, "Type Conversion", and pg_cast.
 use terrace_engine::types::json::{self, Kind};
-use terrace_engine::types::{Numeric, Zone, date_of_timestamp, fit_char, fit_varchar, timestamp_of_date};
+use terrace_engine::types::{
+    DAY_MICROS, Interval, Numeric, Zone, date_of_timestamp, fit_char, fit_varchar, timestamp_of_date,
+};
 use terrace_engine::{DataType, Datum, EngineError, Result};
 
 /// How a value of one type may become one of another.
@@ -39,6 +41,8 @@ pub(crate) fn castable(from: DataType, to: DataType) -> Castable {
         _ if from.is_text() => Castable::Explicitly,
         (DataType::Json, DataType::Jsonb) | (DataType::Jsonb, DataType::Json) => Castable::ByAssignment,
         (DataType::Jsonb, _) if is_number(to) || to == DataType::Bool => Castable::Explicitly,
+        (DataType::Timestamp | DataType::Timestamptz | DataType::Interval, DataType::Time) => Castable::ByAssignment,
+        (DataType::Time, DataType::Interval) => Castable::ByAssignment,
         (DataType::Bool, DataType::Int4) | (DataType::Int4, DataType::Bool) => Castable::Explicitly,
         _ => Castable::Never,
     }
@@ -78,6 +82,10 @@ pub(crate) fn cast_datum(datum: Datum, to: DataType, explicit: bool) -> Result<D
         (Datum::Timestamptz(v), DataType::Timestamp) => Datum::Timestamp(Zone::current().local(v)),
         (Datum::Timestamp(v), DataType::Date) => Datum::Date(date_of_timestamp(v)),
         (Datum::Timestamptz(v), DataType::Date) => Datum::Date(date_of_timestamp(Zone::current().local(v))),
+        (Datum::Timestamp(v), DataType::Time) => Datum::Time(v.rem_euclid(DAY_MICROS)),
+        (Datum::Timestamptz(v), DataType::Time) => Datum::Time(Zone::current().local(v).rem_euclid(DAY_MICROS)),
+        (Datum::Interval(v), DataType::Time) => Datum::Time(v.micros().rem_euclid(DAY_MICROS)),
+        (Datum::Time(v), DataType::Interval) => Datum::Interval(Interval::new(0, 0, v)),
         (v, _) => {
             to.admits(v.as_ref())?;
             v

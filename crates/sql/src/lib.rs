@@ -48,7 +48,6 @@ pub use database::{Spill, SqlDatabase};
 /// The version that batches are of.
 pub use datafusion::arrow;
 pub use functions::builtin::row_text;
-pub use functions::interval::Shown as ShownInterval;
 pub use notify::Note;
 pub use session::named::Named;
 pub use session::prepared::Prepared;
@@ -59,7 +58,7 @@ pub use statement::copy::binary as copy_binary;
 pub use statement::copy::{CopyFormat, CopyIn};
 pub use statement::outcome::Outcome;
 pub use transaction::Notices;
-pub use values::{PG_TYPE, PG_TYPMOD, arrow_type, engine_type};
+pub use values::{PG_TYPE, PG_TYPMOD, arrow_type, engine_type, interval_of};
 
 #[cfg(test)]
 mod tests;

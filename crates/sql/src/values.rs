@@ -8,16 +8,33 @@ use crate::cast::{Castable, LOOSE, cast_datum, castable};
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BinaryBuilder, BinaryViewBuilder, BooleanBuilder, Date32Builder, Decimal128Builder,
     FixedSizeBinaryBuilder, Float32Builder, Float64Builder, Int16Builder, Int32Builder, Int64Builder,
-    LargeBinaryBuilder, StringBuilder, TimestampMicrosecondBuilder,
+    IntervalMonthDayNanoBuilder, LargeBinaryBuilder, StringBuilder, Time64MicrosecondBuilder,
+    TimestampMicrosecondBuilder,
 };
-use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef, TimeUnit};
+use datafusion::arrow::datatypes::{
+    DataType as ArrowType, Field, IntervalMonthDayNano, IntervalUnit, Schema, SchemaRef, TimeUnit,
+};
 use datafusion::common::ScalarValue;
 use std::sync::Arc;
-use terrace_engine::types::{MAX_PRECISION, Numeric, PLAIN_SCALE};
+use terrace_engine::types::{Interval, MAX_PRECISION, Numeric, PLAIN_SCALE};
 use terrace_engine::{ColumnDef, DataType, Datum, DatumRef, EngineError, Result, Table};
 
 /// The zone of timestamps with time zone.
 pub(crate) const UTC: &str = "+00:00";
+
+/// What Arrow calls nanoseconds are microseconds here: else an interval would end at 2,562,047 hours. No function of
+/// DataFusion's computes with these values.
+pub(crate) const INTERVAL: ArrowType = ArrowType::Interval(IntervalUnit::MonthDayNano);
+
+/// Arrow's form of an interval.
+pub(crate) fn arrow_interval(v: Interval) -> IntervalMonthDayNano {
+    IntervalMonthDayNano { months: v.months(), days: v.days(), nanoseconds: v.micros() }
+}
+
+/// The interval of Arrow's form.
+pub fn interval_of(v: IntervalMonthDayNano) -> Interval {
+    Interval::new(v.months, v.days, v.nanoseconds)
+}
 
 pub fn arrow_type(data_type: DataType) -> ArrowType {
     match data_type {
@@ -36,6 +53,8 @@ pub fn arrow_type(data_type: DataType) -> ArrowType {
         DataType::Date => ArrowType::Date32,
         DataType::Timestamp => ArrowType::Timestamp(TimeUnit::Microsecond, None),
         DataType::Timestamptz => ArrowType::Timestamp(TimeUnit::Microsecond, Some(UTC.into())),
+        DataType::Time => ArrowType::Time64(TimeUnit::Microsecond),
+        DataType::Interval => INTERVAL,
         DataType::Uuid => ArrowType::FixedSizeBinary(16),
         DataType::Json => ArrowType::BinaryView,
         DataType::Jsonb => ArrowType::LargeBinary,
@@ -60,6 +79,8 @@ pub fn engine_type(arrow: &ArrowType) -> Option<DataType> {
         ArrowType::Date32 => DataType::Date,
         ArrowType::Timestamp(_, None) => DataType::Timestamp,
         ArrowType::Timestamp(_, Some(_)) => DataType::Timestamptz,
+        ArrowType::Time64(TimeUnit::Microsecond) => DataType::Time,
+        ArrowType::Interval(IntervalUnit::MonthDayNano) => DataType::Interval,
         ArrowType::FixedSizeBinary(16) => DataType::Uuid,
         _ => return None,
     })
@@ -117,6 +138,8 @@ pub(crate) enum ColumnBuilder {
     Date(Date32Builder),
     Timestamp(TimestampMicrosecondBuilder),
     Timestamptz(TimestampMicrosecondBuilder),
+    Time(Time64MicrosecondBuilder),
+    Interval(IntervalMonthDayNanoBuilder),
     Uuid(FixedSizeBinaryBuilder),
     Json(BinaryViewBuilder),
     Jsonb(LargeBinaryBuilder),
@@ -144,6 +167,8 @@ impl ColumnBuilder {
             DataType::Date => ColumnBuilder::Date(Date32Builder::with_capacity(rows)),
             DataType::Timestamp => ColumnBuilder::Timestamp(timestamps()),
             DataType::Timestamptz => ColumnBuilder::Timestamptz(timestamps().with_timezone(UTC)),
+            DataType::Time => ColumnBuilder::Time(Time64MicrosecondBuilder::with_capacity(rows)),
+            DataType::Interval => ColumnBuilder::Interval(IntervalMonthDayNanoBuilder::with_capacity(rows)),
             DataType::Uuid => ColumnBuilder::Uuid(FixedSizeBinaryBuilder::with_capacity(rows, 16)),
             DataType::Json => ColumnBuilder::Json(BinaryViewBuilder::with_capacity(rows)),
             DataType::Jsonb => ColumnBuilder::Jsonb(LargeBinaryBuilder::with_capacity(rows, rows * 16)),
@@ -168,6 +193,8 @@ impl ColumnBuilder {
             (ColumnBuilder::Date(b), DatumRef::Date(v)) => b.append_value(v),
             (ColumnBuilder::Timestamp(b), DatumRef::Timestamp(v)) => b.append_value(v),
             (ColumnBuilder::Timestamptz(b), DatumRef::Timestamptz(v)) => b.append_value(v),
+            (ColumnBuilder::Time(b), DatumRef::Time(v)) => b.append_value(v),
+            (ColumnBuilder::Interval(b), DatumRef::Interval(v)) => b.append_value(arrow_interval(v)),
             (ColumnBuilder::Uuid(b), DatumRef::Uuid(v)) => b.append_value(v.to_be_bytes()).expect("16 bytes"),
             (ColumnBuilder::Json(b), DatumRef::Json(v)) => b.append_value(v),
             (ColumnBuilder::Jsonb(b), DatumRef::Jsonb(v)) => b.append_value(v),
@@ -182,6 +209,8 @@ impl ColumnBuilder {
             (ColumnBuilder::Bytea(b), DatumRef::Null) => b.append_null(),
             (ColumnBuilder::Date(b), DatumRef::Null) => b.append_null(),
             (ColumnBuilder::Timestamp(b) | ColumnBuilder::Timestamptz(b), DatumRef::Null) => b.append_null(),
+            (ColumnBuilder::Time(b), DatumRef::Null) => b.append_null(),
+            (ColumnBuilder::Interval(b), DatumRef::Null) => b.append_null(),
             (ColumnBuilder::Uuid(b), DatumRef::Null) => b.append_null(),
             (ColumnBuilder::Json(b), DatumRef::Null) => b.append_null(),
             (ColumnBuilder::Jsonb(b), DatumRef::Null) => b.append_null(),
@@ -202,6 +231,8 @@ impl ColumnBuilder {
             ColumnBuilder::Bytea(mut b) => Arc::new(b.finish()),
             ColumnBuilder::Date(mut b) => Arc::new(b.finish()),
             ColumnBuilder::Timestamp(mut b) | ColumnBuilder::Timestamptz(mut b) => Arc::new(b.finish()),
+            ColumnBuilder::Time(mut b) => Arc::new(b.finish()),
+            ColumnBuilder::Interval(mut b) => Arc::new(b.finish()),
             ColumnBuilder::Uuid(mut b) => Arc::new(b.finish()),
             ColumnBuilder::Json(mut b) => Arc::new(b.finish()),
             ColumnBuilder::Jsonb(mut b) => Arc::new(b.finish()),
@@ -228,6 +259,8 @@ pub(crate) fn to_scalar(datum: &Datum, data_type: DataType) -> ScalarValue {
         Datum::Date(v) => ScalarValue::Date32(Some(*v)),
         Datum::Timestamp(v) => ScalarValue::TimestampMicrosecond(Some(*v), None),
         Datum::Timestamptz(v) => ScalarValue::TimestampMicrosecond(Some(*v), Some(UTC.into())),
+        Datum::Time(v) => ScalarValue::Time64Microsecond(Some(*v)),
+        Datum::Interval(v) => ScalarValue::IntervalMonthDayNano(Some(arrow_interval(*v))),
         Datum::Uuid(v) => ScalarValue::FixedSizeBinary(16, Some(v.to_be_bytes().to_vec())),
         Datum::Json(v) => ScalarValue::BinaryView(Some(v.as_bytes().to_vec())),
         Datum::Jsonb(v) => ScalarValue::LargeBinary(Some(v.as_bytes().to_vec())),
@@ -271,10 +304,7 @@ pub(crate) fn check_assignable(from: &ArrowType, column: &ColumnDef, literal: bo
     if fits || matches!(from, ArrowType::Null) || (literal && known == Some(DataType::Text)) {
         return Ok(());
     }
-    let from = known.map(|t| t.base_name().to_string()).unwrap_or_else(|| match from {
-        ArrowType::Interval(_) | ArrowType::Duration(_) => "interval".into(),
-        other => other.to_string().to_lowercase(),
-    });
+    let from = known.map_or_else(|| from.to_string().to_lowercase(), |t| t.base_name().to_string());
     let mut error = EngineError::new(
         "42804",
         format!(
@@ -337,6 +367,10 @@ pub(crate) fn array_datum(array: &ArrayRef, row: usize) -> Datum {
         ArrowType::Date32 => Datum::Date(value!(Date32Type)),
         ArrowType::Timestamp(TimeUnit::Microsecond, None) => Datum::Timestamp(value!(TimestampMicrosecondType)),
         ArrowType::Timestamp(TimeUnit::Microsecond, Some(_)) => Datum::Timestamptz(value!(TimestampMicrosecondType)),
+        ArrowType::Time64(TimeUnit::Microsecond) => Datum::Time(value!(Time64MicrosecondType)),
+        ArrowType::Interval(IntervalUnit::MonthDayNano) => {
+            Datum::Interval(interval_of(value!(IntervalMonthDayNanoType)))
+        }
         ArrowType::FixedSizeBinary(16) => {
             let bytes = array.as_fixed_size_binary().value(row);
             Datum::Uuid(u128::from_be_bytes(bytes.try_into().expect("16 bytes")))
@@ -405,7 +439,7 @@ pub(crate) fn show(datum: &Datum) -> String {
 }
 
 /// OIDs of array types, and of their items' types.
-pub(crate) const ARRAYS: [(u32, u32); 19] = [
+pub(crate) const ARRAYS: [(u32, u32); 21] = [
     (199, 114),
     (1000, 16),
     (1001, 17),
@@ -421,7 +455,9 @@ pub(crate) const ARRAYS: [(u32, u32); 19] = [
     (1028, 26),
     (1115, 1114),
     (1182, 1082),
+    (1183, 1083),
     (1185, 1184),
+    (1187, 1186),
     (1231, 1700),
     (2951, 2950),
     (3807, 3802),

@@ -21,12 +21,22 @@ pub(crate) fn any_type() -> impl Strategy<Value = DataType> {
         DataType::Date,
         DataType::Timestamp,
         DataType::Timestamptz,
+        DataType::Time,
+        DataType::Interval,
         DataType::Uuid,
     ])
 }
 
 /// Microseconds within the years that have a text form.
 const TIMES: std::ops::Range<i64> = -210_000_000_000_000_000..9_200_000_000_000_000_000;
+
+/// Near ones are often equal in different ways.
+pub(crate) fn any_interval() -> impl Strategy<Value = Interval> {
+    let far = (any::<i32>(), any::<i32>(), any::<i64>());
+    let near = (-1..2i32, prop::sample::select(vec![-30, -1, 0, 1, 29, 30, 60]), -1..2i64);
+    let near = near.prop_map(|(months, days, part)| (months, days, part * crate::types::DAY_MICROS));
+    prop_oneof![far, near].prop_map(|(months, days, micros)| Interval::new(months, days, micros))
+}
 
 pub(crate) fn any_of(t: DataType) -> BoxedStrategy<Datum> {
     let value = match t {
@@ -59,6 +69,8 @@ pub(crate) fn any_of(t: DataType) -> BoxedStrategy<Datum> {
         DataType::Date => prop_oneof![-2_400_000..2_145_000_000, -2..3].prop_map(Datum::Date).boxed(),
         DataType::Timestamp => prop_oneof![TIMES, -2..3i64].prop_map(Datum::Timestamp).boxed(),
         DataType::Timestamptz => prop_oneof![TIMES, -2..3i64].prop_map(Datum::Timestamptz).boxed(),
+        DataType::Time => prop_oneof![0..=crate::types::DAY_MICROS, 0..3i64].prop_map(Datum::Time).boxed(),
+        DataType::Interval => any_interval().prop_map(Datum::Interval).boxed(),
         DataType::Uuid => any::<u128>().prop_map(Datum::Uuid).boxed(),
         DataType::Json => any::<i64>().prop_map(|v| Datum::Json(format!(" [{v} ]").into())).boxed(),
         DataType::Jsonb => any::<i64>().prop_map(|v| Datum::Jsonb(format!("[{v}]").into())).boxed(),

@@ -10,7 +10,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 use terrace_device::fault::Recorder;
-use terrace_engine::types::Numeric;
+use terrace_engine::types::{Interval, Numeric};
 use terrace_engine::{
     ColumnDef, DataType, Database, Datum, EngineError, Index, IndexRange, IndexSpec, Isolation, LockWait, RowBuf,
     RowLock, RowLockOutcome, Scan, ScanDirection, Table, TableSpec, Txn, UpdateOutcome, Version,
@@ -307,6 +307,11 @@ impl Client {
             DataType::Date => Datum::Date(random.random_range(-100_000..100_000)),
             DataType::Timestamp => Datum::Timestamp(random.random_range(-(1 << 50)..1 << 50)),
             DataType::Timestamptz => Datum::Timestamptz(random.random_range(-(1 << 50)..1 << 50)),
+            DataType::Time => Datum::Time(random.random_range(0..86_400_000_000)),
+            DataType::Interval => {
+                let (months, days) = (random.random_range(-99..99), random.random_range(-99..99));
+                Datum::Interval(Interval::new(months, days, random.random_range(-1000..1000)))
+            }
             DataType::Uuid => Datum::Uuid(random.random()),
             DataType::Json | DataType::Jsonb => panic!("no table here has such a column"),
         }

@@ -23,6 +23,13 @@ fn binary_values_and_their_lengths() {
     assert_eq!(read(b"\x01[1", true, 3802, DataType::Jsonb), Err("22P02"));
     assert_eq!(read(b"\x02[1]", true, 3802, DataType::Jsonb), Err("XX000"));
     assert_eq!(read(b"", true, 3802, DataType::Jsonb), Err("22P03"));
+    assert_eq!(read(&[0, 0, 0, 0, 0, 0, 0, 7], true, 1083, DataType::Time), Ok(Datum::Time(7)));
+    assert_eq!(read(&[0xff; 8], true, 1083, DataType::Time), Err("22008"));
+    assert_eq!(read(&[0; 7], true, 1083, DataType::Time), Err("22P03"));
+    let span = Interval::new(2, -1, 7);
+    let bytes = &[0, 0, 0, 0, 0, 0, 0, 7, 255, 255, 255, 255, 0, 0, 0, 2];
+    assert_eq!(read(bytes, true, 1186, DataType::Interval), Ok(Datum::Interval(span)));
+    assert_eq!(read(b"P1D", false, 1186, DataType::Interval), DataType::Interval.parse("1 day").map_err(|_| ""));
     let half = [0, 1, 255, 255, 0x40, 0, 0, 1, 0x13, 0x88];
     let numeric = DataType::Numeric(Some((5, 2)));
     let want = numeric.parse("-0.5").unwrap();

@@ -1,5 +1,5 @@
 //! Stored values to DataRow messages, without Arrow between them: the same bytes.
-use super::{DAYS_2000, EPOCH_2000, numeric, pad};
+use super::{DAYS_2000, EPOCH_2000, interval, numeric, pad};
 use crate::types::{JSONB_VERSION, Wire, row_description, wire};
 use bytes::{BufMut, Bytes, BytesMut};
 use datafusion::arrow::datatypes::Schema;
@@ -83,6 +83,8 @@ fn binary(out: &mut BytesMut, value: DatumRef<'_>, wire: &Wire) {
         DatumRef::Timestamp(v) | DatumRef::Timestamptz(v) => out.put_i64(v.saturating_sub(EPOCH_2000)),
         DatumRef::Numeric(v) => numeric::binary(out, shown(v, wire)),
         DatumRef::Bytea(v) => out.put_slice(v),
+        DatumRef::Time(v) => out.put_i64(v),
+        DatumRef::Interval(v) => interval::binary(out, v),
         DatumRef::Uuid(v) => out.put_u128(v),
         DatumRef::Jsonb(v) => {
             out.put_u8(JSONB_VERSION);

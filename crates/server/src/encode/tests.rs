@@ -1,7 +1,10 @@
 use super::*;
-use datafusion::arrow::array::{Int16Builder, ListBuilder, StringBuilder, TimestampMicrosecondArray};
-use datafusion::arrow::datatypes::Field;
+use datafusion::arrow::array::{
+    Int16Builder, ListBuilder, StringBuilder, Time64MicrosecondArray, TimestampMicrosecondArray,
+};
+use datafusion::arrow::datatypes::{Field, IntervalMonthDayNano};
 use std::sync::Arc;
+use terrace_engine::types::Interval;
 
 fn shown(array: ArrayRef, row: usize) -> Option<String> {
     let mut out = BytesMut::new();
@@ -65,7 +68,7 @@ fn lists_and_nulls() {
 
 #[test]
 fn a_row_that_fails_leaves_nothing_in_the_buffer() {
-    let array: ArrayRef = Arc::new(datafusion::arrow::array::Time64MicrosecondArray::from(vec![1]));
+    let array: ArrayRef = Arc::new(datafusion::arrow::array::Time32SecondArray::from(vec![1]));
     let wire = crate::types::wire(&Field::new("c", array.data_type().clone(), true));
     let mut out = BytesMut::from(&b"before"[..]);
     let column = Column { values: values(&array).unwrap(), wire, binary: true };
@@ -103,18 +106,17 @@ fn binary_numerics_read_back() {
 
 #[test]
 fn intervals_read_as_postgresql_writes_them() {
-    use datafusion::arrow::datatypes::IntervalMonthDayNano;
-    let second = 1_000_000_000;
-    for (months, days, nanos, wanted) in [
+    let second = 1_000_000;
+    for (months, days, micros, wanted) in [
         (0, 0, 0, "00:00:00"),
         (14, 3, 3661 * second, "1 year 2 mons 3 days 01:01:01"),
         (0, -1, 0, "-1 days"),
         (0, 1, -90 * second, "1 day -00:01:30"),
         (-12, 0, 0, "-1 years"),
         (-1, 3, 0, "-1 mons +3 days"),
-        (0, 0, 100 * 3600 * second + 500_000_000, "100:00:00.5"),
+        (0, 0, 100 * 3600 * second + 500_000, "100:00:00.5"),
     ] {
-        let array = IntervalMonthDayNanoArray::from(vec![IntervalMonthDayNano::new(months, days, nanos)]);
+        let array = IntervalMonthDayNanoArray::from(vec![IntervalMonthDayNano::new(months, days, micros)]);
         assert_eq!(shown(Arc::new(array), 0).unwrap(), wanted);
     }
 }
@@ -130,10 +132,8 @@ fn char_is_filled_with_blanks() {
     assert_eq!(&out[..], b"\0\0\0\x06a\xc3\xa9   ");
 }
 
-/// Arrow's way and the stored value's are one format.
 #[test]
 fn stored_values_are_written_as_arrow_values_are() {
-    use datafusion::arrow::datatypes::Schema;
     use terrace_engine::types::Numeric;
     let field = |t: DataType| Field::new("c", t, true);
     let typed = |t: DataType, name: &str, modifier: i32| {
@@ -182,6 +182,29 @@ fn stored_values_are_written_as_arrow_values_are() {
         (field(DataType::LargeBinary), Arc::new(LargeBinaryArray::from(vec![&b"[1]"[..]])), DatumRef::Jsonb("[1]")),
         (field(DataType::Int32), Arc::new(Int32Array::from(vec![None])), DatumRef::Null),
     ];
+    alike(cases);
+}
+
+#[test]
+fn stored_times_and_intervals_are_written_as_arrow_values_are() {
+    let field = |of| Field::new("c", of, true);
+    alike(vec![
+        (
+            field(DataType::Time64(TimeUnit::Microsecond)),
+            Arc::new(Time64MicrosecondArray::from(vec![86_400_000_000])),
+            DatumRef::Time(86_400_000_000),
+        ),
+        (
+            field(DataType::Interval(IntervalUnit::MonthDayNano)),
+            Arc::new(IntervalMonthDayNanoArray::from(vec![IntervalMonthDayNano::new(14, -3, -1_500_000)])),
+            DatumRef::Interval(Interval::new(14, -3, -1_500_000)),
+        ),
+    ]);
+}
+
+/// Arrow's way and the stored value's are one format.
+fn alike(cases: Vec<(Field, ArrayRef, DatumRef<'_>)>) {
+    use datafusion::arrow::datatypes::Schema;
     for (field, array, value) in cases {
         let schema = Arc::new(Schema::new(vec![field.clone()]));
         let batch = RecordBatch::try_new(schema.clone(), vec![array]).unwrap();

@@ -33,10 +33,13 @@ mod extremes;
 mod float;
 mod pairs;
 mod percentile;
+mod spans;
 
 use crate::error::tunnel;
+use crate::values::INTERVAL;
 use exact::Exact;
 use float::Float;
+use spans::Span;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Kind {
@@ -114,13 +117,21 @@ impl Aggregate {
 
     fn plain(&self, args: &AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         let task = self.task_of(args)?;
-        Ok(if task.is_float() { Box::new(One::<Float>::of(task)) } else { Box::new(One::<Exact>::of(task)) })
+        Ok(match () {
+            () if task.is_float() => Box::new(One::<Float>::of(task)),
+            () if task.is_of_intervals() => Box::new(One::<Span>::of(task)),
+            () => Box::new(One::<Exact>::of(task)),
+        })
     }
 }
 
 impl Task {
     fn is_float(&self) -> bool {
         self.of.is_floating()
+    }
+
+    fn is_of_intervals(&self) -> bool {
+        matches!(self.of, DataType::Interval(_))
     }
 
     /// Whether squares are needed.
@@ -155,9 +166,7 @@ impl AggregateUDFImpl for Aggregate {
             Int8 | UInt8 => Int16,
             UInt16 => Int32,
             UInt32 | UInt64 => Int64,
-            Interval(_) | Duration(_) => {
-                return Err(tunnel(EngineError::unsupported(format!("{name} of intervals is not supported"))));
-            }
+            Interval(_) if matches!(self.kind, Kind::Sum | Kind::Average) => INTERVAL,
             Null => {
                 let message = format!("function {name}(unknown) is not unique");
                 let mut error = EngineError::new("42725", message);
@@ -174,6 +183,7 @@ impl AggregateUDFImpl for Aggregate {
         use DataType::*;
         let plain = Decimal128(DECIMAL128_MAX_PRECISION, PLAIN_SCALE as i8);
         Ok(match (self.kind, &types[0]) {
+            (_, Interval(_)) => INTERVAL,
             (Kind::Sum, Int16 | Int32) => Int64,
             (Kind::Sum, Int64) => Decimal128(DECIMAL128_MAX_PRECISION, 0),
             (Kind::Sum, Decimal128(_, scale)) => Decimal128(DECIMAL128_MAX_PRECISION, *scale),
@@ -193,7 +203,11 @@ impl AggregateUDFImpl for Aggregate {
         if args.is_distinct {
             return Ok(vec![field("values", DataType::new_list(of.clone(), true))]);
         }
-        let types = if of.is_floating() { Float::state_types() } else { Exact::state_types() };
+        let types = match of {
+            of if of.is_floating() => Float::state_types(),
+            DataType::Interval(_) => Span::state_types(),
+            _ => Exact::state_types(),
+        };
         Ok(["count", "sum", "squares"].into_iter().zip(types).map(|(name, t)| field(name, t)).collect())
     }
 
@@ -218,7 +232,11 @@ impl AggregateUDFImpl for Aggregate {
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
         let task = self.task_of(&args)?;
-        Ok(if task.is_float() { Box::new(Groups::<Float>::of(task)) } else { Box::new(Groups::<Exact>::of(task)) })
+        Ok(match () {
+            () if task.is_float() => Box::new(Groups::<Float>::of(task)),
+            () if task.is_of_intervals() => Box::new(Groups::<Span>::of(task)),
+            () => Box::new(Groups::<Exact>::of(task)),
+        })
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {

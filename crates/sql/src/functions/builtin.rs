@@ -115,7 +115,6 @@ pub(crate) fn register(state: &mut SessionState) {
 /// How PostgreSQL names the type.
 pub(crate) fn type_name(given: &ArrowType) -> String {
     match given {
-        ArrowType::Interval(_) | ArrowType::Duration(_) => "interval".to_owned(),
         ArrowType::Null => "unknown".to_owned(),
         ArrowType::List(item) => format!("{}[]", type_name(item.data_type())),
         ArrowType::Struct(_) => "record".to_owned(),
@@ -171,7 +170,11 @@ impl Given {
             (Given::Open, _) => 1,
             (Given::Known(from), Takes::Is(to)) if from.base_name() == to.base_name() => 8,
             (Given::Known(from), Takes::Is(to)) if is_implicit(*from, to) => {
-                if matches!(to, DataType::Float8 | DataType::Text | DataType::Timestamptz) { 4 } else { 2 }
+                if matches!(to, DataType::Float8 | DataType::Text | DataType::Timestamptz | DataType::Interval) {
+                    4
+                } else {
+                    2
+                }
             }
             (Given::Known(DataType::Numeric(_)), Takes::Numeric) => 8,
             (Given::Known(DataType::Int2 | DataType::Int4 | DataType::Int8), Takes::Numeric) => 2,
@@ -195,7 +198,7 @@ pub(crate) fn is_implicit(from: DataType, to: DataType) -> bool {
     match (from, to) {
         (a, b) if a.base_name() == b.base_name() => true,
         (a, b) if a.is_text() && b.is_text() => true,
-        (Date, Timestamp | Timestamptz) | (Timestamp, Timestamptz) => true,
+        (Date, Timestamp | Timestamptz) | (Timestamp, Timestamptz) | (Time, Interval) => true,
         _ => matches!((rank(from), rank(to)), (Some(a), Some(b)) if a < b),
     }
 }
@@ -450,7 +453,6 @@ fn taken(array: &ArrayRef, field: &Field, wanted: Takes) -> Result<ArrayRef> {
 /// As the text that a client is shown. `data_type`: what the array does not say.
 pub(crate) fn shown(array: &ArrayRef, data_type: Option<DataType>) -> Result<ArrayRef> {
     let array = match array.data_type() {
-        ArrowType::Interval(_) => return crate::functions::interval::text_array(array),
         ArrowType::List(_) => return crate::functions::arrays::text_array(array),
         ArrowType::Struct(_) => return row_text(array),
         _ => engine_array(array).map_err(tunnel)?,
@@ -616,7 +618,7 @@ impl ScalarUDFImpl for Pad {
     }
 }
 
-/// `expr` as the text that it is shown as: arrays, intervals, rows.
+/// `expr` as the text that it is shown as: arrays, rows.
 pub(crate) fn as_text(expr: Expr) -> Expr {
     let shown = AsText { signature: Signature::any(1, Volatility::Immutable) };
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(shown)), vec![expr]))

@@ -148,6 +148,39 @@ impl Part {
         Some(value.into())
     }
 
+    /// Of a time of day, times 10^[`Part::scale`]; `None` where times have no such field.
+    pub(crate) fn of_time(self, micros: i64) -> Option<i128> {
+        Some(match self {
+            // 24:00 is an hour of its own.
+            Part::Hour => (micros / 3_600_000_000).into(),
+            Part::Epoch | Part::Microseconds | Part::Milliseconds | Part::Second | Part::Minute => {
+                self.of_interval(0, 0, micros)?
+            }
+            _ => return None,
+        })
+    }
+
+    /// Months, days and microseconds of an interval without what is smaller than the unit; `None`: it is none of
+    /// intervals.
+    pub(crate) fn truncate_interval(self, months: i32, days: i32, micros: i64) -> Option<(i32, i32, i64)> {
+        let to = |size: i64| Some((months, days, micros / size * size));
+        match self {
+            Part::Microseconds => to(1),
+            Part::Milliseconds => to(1000),
+            Part::Second => to(1_000_000),
+            Part::Minute => to(60_000_000),
+            Part::Hour => to(3_600_000_000),
+            Part::Day => Some((months, days, 0)),
+            Part::Month => Some((months, 0, 0)),
+            Part::Quarter => Some((months / 3 * 3, 0, 0)),
+            Part::Year => Some((months / 12 * 12, 0, 0)),
+            Part::Decade => Some((months / 120 * 120, 0, 0)),
+            Part::Century => Some((months / 1200 * 1200, 0, 0)),
+            Part::Millennium => Some((months / 12_000 * 12_000, 0, 0)),
+            _ => None,
+        }
+    }
+
     /// The beginning of the unit that a timestamp lies in; `None` where the part is no unit, or the beginning is out of
     /// range.
     pub(crate) fn truncate(self, micros: i64) -> Option<i64> {

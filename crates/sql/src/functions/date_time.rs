@@ -3,12 +3,12 @@
 use crate::error::tunnel;
 use crate::functions::arithmetic::Function;
 use crate::functions::calendar::{DAY, Part, moved};
-use crate::functions::convert::{convert_scalar, is_open, micros_of, moments_of};
+use crate::functions::convert::{convert_array, convert_scalar, is_open, micros_of, moments_of};
 use crate::values::{UTC, arrow_type, engine_type, field_of};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array, Int32Array, PrimitiveArray};
 use datafusion::arrow::datatypes::{
     DataType as ArrowType, Date32Type, Field, FieldRef, Int32Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
-    IntervalUnit, TimeUnit, TimestampMicrosecondType,
+    IntervalUnit, Time64MicrosecondType, TimeUnit, TimestampMicrosecondType,
 };
 use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
 use datafusion::execution::{FunctionRegistry, SessionState};
@@ -74,6 +74,7 @@ pub(crate) fn register(state: &mut SessionState) {
             &["current_timestamp", "transaction_timestamp", "statement_timestamp"],
         ),
         udf("localtimestamp", Kind::Now(DataType::Timestamp), &[]),
+        udf("localtime", Kind::Now(DataType::Time), &[]),
         udf("current_date", Kind::Now(DataType::Date), &["today"]),
     ];
     // DataFusion's to_char has other patterns: it would answer 'YYYY' with "YYYY".
@@ -144,6 +145,9 @@ impl ScalarUDFImpl for Native {
                 if types[0] == ArrowType::Date32 && part.is_of_day() {
                     return Err(tunnel(no_unit(part, "date")));
                 }
+                if matches!(types[0], ArrowType::Time64(_)) && part.of_time(0).is_none() {
+                    return Err(tunnel(no_unit(part, DataType::Time.base_name())));
+                }
                 ArrowType::Decimal128(28, part.scale() as i8)
             }
             Kind::DatePart => {
@@ -153,6 +157,7 @@ impl ScalarUDFImpl for Native {
             Kind::DateTrunc => match &types[1] {
                 ArrowType::Date32 | ArrowType::Timestamp(_, Some(_)) => arrow_type(DataType::Timestamptz),
                 ArrowType::Timestamp(_, None) | ArrowType::Utf8 | ArrowType::Null => arrow_type(DataType::Timestamp),
+                ArrowType::Interval(_) | ArrowType::Time64(_) => arrow_type(DataType::Interval),
                 other => return Err(tunnel(no_function(self.name, other))),
             },
             Kind::DateBin => {
@@ -161,7 +166,7 @@ impl ScalarUDFImpl for Native {
                     other => return Err(tunnel(no_function(self.name, other))),
                 }
                 types[1..].iter().try_for_each(|given| match given {
-                    ArrowType::Interval(_) => Err(tunnel(no_function(self.name, given))),
+                    ArrowType::Interval(_) | ArrowType::Time64(_) => Err(tunnel(no_function(self.name, given))),
                     given => time_like(self.name, given),
                 })?;
                 let zoned = |t: &ArrowType| matches!(t, ArrowType::Date32 | ArrowType::Timestamp(_, Some(_)));
@@ -239,6 +244,7 @@ impl ScalarUDFImpl for Native {
         let value = match data_type {
             DataType::Date => ScalarValue::Date32(Some(date_of_timestamp(Zone::current().local(micros)))),
             DataType::Timestamp => ScalarValue::TimestampMicrosecond(Some(Zone::current().local(micros)), None),
+            DataType::Time => ScalarValue::Time64Microsecond(Some(Zone::current().local(micros).rem_euclid(DAY))),
             _ => ScalarValue::TimestampMicrosecond(Some(micros), Some(UTC.into())),
         };
         Ok(ExprSimplifyResult::Simplified(Expr::Literal(value, None)))
@@ -309,7 +315,11 @@ fn no_function(name: &str, given: &ArrowType) -> EngineError {
 
 fn time_like(name: &str, given: &ArrowType) -> Result<()> {
     match given {
-        ArrowType::Date32 | ArrowType::Timestamp(..) | ArrowType::Interval(_) | ArrowType::Null => Ok(()),
+        ArrowType::Date32
+        | ArrowType::Timestamp(..)
+        | ArrowType::Time64(_)
+        | ArrowType::Interval(_)
+        | ArrowType::Null => Ok(()),
         // A quoted literal, taken as a timestamp.
         ArrowType::Utf8 => Ok(()),
         other => Err(tunnel(no_function(name, other))),
@@ -319,14 +329,22 @@ fn time_like(name: &str, given: &ArrowType) -> Result<()> {
 fn extract_array(part: Part, array: &ArrayRef) -> Result<Decimal128Array> {
     let values: Decimal128Array = match array.data_type() {
         ArrowType::Interval(_) => {
-            let target = ArrowType::Interval(IntervalUnit::MonthDayNano);
-            let intervals = datafusion::arrow::compute::cast(array, &target)?;
+            let intervals = crate::functions::interval::intervals(array)?;
             let value = |v: Option<IntervalMonthDayNano>| -> Result<Option<i128>> {
                 let Some(v) = v else { return Ok(None) };
-                let found = part.of_interval(v.months, v.days, v.nanoseconds / 1000);
+                let found = part.of_interval(v.months, v.days, v.nanoseconds);
                 found.map(Some).ok_or_else(|| tunnel(no_unit(part, "interval")))
             };
-            intervals.as_primitive::<IntervalMonthDayNanoType>().iter().map(value).collect::<Result<_>>()?
+            intervals.iter().map(value).collect::<Result<_>>()?
+        }
+        ArrowType::Time64(_) => {
+            let times = array.as_primitive::<Time64MicrosecondType>();
+            let value = |v: Option<i64>| -> Result<Option<i128>> {
+                let Some(v) = v else { return Ok(None) };
+                let found = part.of_time(v);
+                found.map(Some).ok_or_else(|| tunnel(no_unit(part, DataType::Time.base_name())))
+            };
+            times.iter().map(value).collect::<Result<_>>()?
         }
         ArrowType::Timestamp(_, Some(_)) => {
             let zone = Zone::current();
@@ -341,7 +359,7 @@ fn extract_array(part: Part, array: &ArrayRef) -> Result<Decimal128Array> {
 /// An interval's length, summed up in the order in which PostgreSQL does it, and so rounded as there.
 fn seconds(v: IntervalMonthDayNano) -> f64 {
     let day = 86_400.0;
-    let time = (v.nanoseconds / 1000) as f64 / 1e6;
+    let time = (v.nanoseconds) as f64 / 1e6;
     let years = time + day * 365.25 * f64::from(v.months / 12);
     years + day * 30.0 * f64::from(v.months % 12) + day * f64::from(v.days)
 }
@@ -359,7 +377,7 @@ fn date_bin(strides: &ArrayRef, times: &ArrayRef, origins: &ArrayRef, to: &Arrow
             let why = "timestamps cannot be binned into intervals containing months or years";
             return Err(tunnel(EngineError::unsupported(why)));
         }
-        let size = i64::from(stride.days).checked_mul(DAY).and_then(|days| days.checked_add(stride.nanoseconds / 1000));
+        let size = i64::from(stride.days).checked_mul(DAY).and_then(|days| days.checked_add(stride.nanoseconds));
         let size = size.ok_or_else(|| tunnel(EngineError::new("22008", "interval out of range")))?;
         if size <= 0 {
             return Err(tunnel(EngineError::new("22008", "stride must be greater than zero")));
@@ -374,6 +392,20 @@ fn date_bin(strides: &ArrayRef, times: &ArrayRef, origins: &ArrayRef, to: &Arrow
 }
 
 fn date_trunc(part: Part, array: &ArrayRef, to: &ArrowType) -> Result<ArrayRef> {
+    if let ArrowType::Interval(_) = to {
+        let spans = crate::functions::interval::intervals(&convert_array(array, DataType::Interval)?)?;
+        let cut = spans.iter().map(|v| {
+            let Some(v) = v else { return Ok(None) };
+            let cut = part.truncate_interval(v.months, v.days, v.nanoseconds);
+            let (months, days, micros) = cut.ok_or_else(|| {
+                let error = no_unit(part, "interval");
+                let why = "Months usually have fractional weeks.";
+                tunnel(if part == Part::Week { error.with_detail(why.to_owned()) } else { error })
+            })?;
+            Ok(Some(IntervalMonthDayNano { months, days, nanoseconds: micros }))
+        });
+        return Ok(Arc::new(cut.collect::<Result<PrimitiveArray<IntervalMonthDayNanoType>>>()?));
+    }
     let cut = |v: Option<i64>| -> Result<Option<i64>> {
         let Some(v) = v else { return Ok(None) };
         let begin = part.truncate(v);
@@ -404,9 +436,9 @@ fn time_out_of_range() -> EngineError {
 
 fn move_times(function: Function, times: &ArrayRef, by: &ArrayRef) -> Result<ArrayRef> {
     let zone = Zone::current();
-    let by = datafusion::arrow::compute::cast(by, &ArrowType::Interval(IntervalUnit::MonthDayNano))?;
+    let by = crate::functions::interval::intervals(by)?;
     let times = moments_of(times)?;
-    let moved = times.iter().zip(by.as_primitive::<IntervalMonthDayNanoType>()).map(|(time, by)| {
+    let moved = times.iter().zip(by.iter()).map(|(time, by)| {
         let (Some(time), Some(by)) = (time, by) else { return Ok(None) };
         let sign = if function == Function::Add { 1 } else { -1 };
         // Months and days by the clock, what is left by the time that passes.
@@ -418,7 +450,7 @@ fn move_times(function: Function, times: &ArrayRef, by: &ArrayRef) -> Result<Arr
                 .and_then(|(months, days)| moved(zone.local(time), months, days, 0))
                 .and_then(|local| zone.utc(local)),
         };
-        let end = day.and_then(|day| day.checked_add(by.nanoseconds / 1000 * i64::from(sign)));
+        let end = day.zip(by.nanoseconds.checked_mul(sign.into())).and_then(|(day, by)| day.checked_add(by));
         let end = end.filter(|end| *end >= crate::functions::interval::FIRST_TIMESTAMP);
         end.map(Some).ok_or_else(|| tunnel(time_out_of_range()))
     });
@@ -474,7 +506,7 @@ fn time_array(left: &ArrayRef, right: &ArrayRef) -> Result<ArrayRef> {
         let (Some(a), Some(b)) = (a, b) else { return Ok(None) };
         let apart = a.checked_sub(b).ok_or_else(|| tunnel(EngineError::new("22008", "interval out of range")))?;
         // Days of 24 hours, and what is left of one, both of the same sign.
-        Ok(Some(IntervalMonthDayNano::new(0, (apart / DAY) as i32, apart % DAY * 1000)))
+        Ok(Some(IntervalMonthDayNano::new(0, (apart / DAY) as i32, apart % DAY)))
     });
     Ok(Arc::new(between.collect::<Result<PrimitiveArray<IntervalMonthDayNanoType>>>()?))
 }

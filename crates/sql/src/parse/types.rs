@@ -31,6 +31,8 @@ pub(crate) fn data_type(name: &TypeName) -> Result<DataType> {
         (Some("jsonb"), []) => DataType::Jsonb,
         (Some("timestamp"), [] | [6]) => DataType::Timestamp,
         (Some("timestamptz"), [] | [6]) => DataType::Timestamptz,
+        (Some("time"), [] | [6]) => DataType::Time,
+        (Some("interval"), [] | [6]) if name.fields.is_none() => DataType::Interval,
         (Some("numeric"), []) => DataType::Numeric(None),
         (Some("numeric"), [precision]) => exact(*precision, 0)?,
         (Some("numeric"), [precision, scale]) => exact(*precision, *scale)?,
@@ -131,7 +133,9 @@ fn no_type(name: &TypeName) -> EngineError {
         }
         Some("timestamp") => "timestamp without time zone",
         Some("timestamptz") => "timestamp with time zone",
-        Some("time" | "timetz") => "timestamp or text",
+        Some("time") => "time without a precision",
+        Some("interval") => "interval without fields and precision",
+        Some("timetz") => "time, or timestamp with time zone",
         Some(own) if DATA_TYPES.contains(&own) => "text",
         _ => return EngineError::new("42704", format!("type \"{}\" does not exist", shown(name))),
     };

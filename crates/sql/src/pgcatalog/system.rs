@@ -66,13 +66,16 @@ types! {
     (701, "float8", "double precision", 8, true, "N", 1022, 0, 0);
     (705, "unknown", "unknown", -2, false, "X", 0, 0, 0);
     (1000, "_bool", "boolean[]", -1, false, "A", 0, 16, 0);
+    (1001, "_bytea", "bytea[]", -1, false, "A", 0, 17, 0);
     (1002, "_char", "\"char\"[]", -1, false, "A", 0, 18, 0);
     (1003, "_name", "name[]", -1, false, "A", 0, 19, 950);
     (1005, "_int2", "smallint[]", -1, false, "A", 0, 21, 0);
     (1007, "_int4", "integer[]", -1, false, "A", 0, 23, 0);
     (1009, "_text", "text[]", -1, false, "A", 0, 25, 100);
+    (1014, "_bpchar", "character[]", -1, false, "A", 0, 1042, 100);
     (1015, "_varchar", "character varying[]", -1, false, "A", 0, 1043, 100);
     (1016, "_int8", "bigint[]", -1, false, "A", 0, 20, 0);
+    (1021, "_float4", "real[]", -1, false, "A", 0, 700, 0);
     (1022, "_float8", "double precision[]", -1, false, "A", 0, 701, 0);
     (1028, "_oid", "oid[]", -1, false, "A", 0, 26, 0);
     (1033, "aclitem", "aclitem", 12, false, "U", 1034, 0, 0);
@@ -83,13 +86,19 @@ types! {
     (1083, "time", "time without time zone", 8, true, "D", 1183, 0, 0);
     (1114, "timestamp", "timestamp without time zone", 8, true, "D", 1115, 0, 0);
     (1115, "_timestamp", "timestamp without time zone[]", -1, false, "A", 0, 1114, 0);
+    (1182, "_date", "date[]", -1, false, "A", 0, 1082, 0);
+    (1183, "_time", "time without time zone[]", -1, false, "A", 0, 1083, 0);
     (1184, "timestamptz", "timestamp with time zone", 8, true, "D", 1185, 0, 0);
+    (1185, "_timestamptz", "timestamp with time zone[]", -1, false, "A", 0, 1184, 0);
     (1186, "interval", "interval", 16, false, "T", 1187, 0, 0);
+    (1187, "_interval", "interval[]", -1, false, "A", 0, 1186, 0);
+    (1231, "_numeric", "numeric[]", -1, false, "A", 0, 1700, 0);
     (1700, "numeric", "numeric", -1, false, "N", 1231, 0, 0);
     (2205, "regclass", "regclass", 4, true, "N", 2210, 0, 0);
     (2206, "regtype", "regtype", 4, true, "N", 2211, 0, 0);
     (2277, "anyarray", "anyarray", -1, false, "P", 0, 0, 0);
     (2950, "uuid", "uuid", 16, false, "U", 2951, 0, 0);
+    (2951, "_uuid", "uuid[]", -1, false, "A", 0, 2950, 0);
     (3802, "jsonb", "jsonb", -1, false, "U", 3807, 0, 0);
     (3807, "_jsonb", "jsonb[]", -1, false, "A", 0, 3802, 0);
 }

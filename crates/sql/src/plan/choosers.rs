@@ -17,9 +17,9 @@ use crate::cast::LOOSE;
 use crate::columns::by_columns;
 use crate::error::tunnel;
 use crate::functions::arithmetic::is_number;
+use crate::functions::chars;
 use crate::functions::compared::compared_by;
 use crate::functions::convert::{constant, convert, convert_scalar, is_open};
-use crate::functions::{chars, interval};
 use crate::plan::resolve;
 use crate::values::{arrow_type, engine_type, field_of, field_type};
 use datafusion::arrow::array::{ArrayRef, BooleanArray, make_comparator};
@@ -145,7 +145,7 @@ fn category(data_type: &ArrowType) -> Option<Category> {
         // `string_agg` answers the large one.
         Utf8 | LargeUtf8 => Category::Text,
         Date32 | Timestamp(..) => Category::Time,
-        Boolean | Interval(_) | Binary | FixedSizeBinary(16) | BinaryView | LargeBinary => Category::Alone,
+        Boolean | Time64(_) | Interval(_) | Binary | FixedSizeBinary(16) | BinaryView | LargeBinary => Category::Alone,
         _ => return None,
     })
 }
@@ -313,13 +313,6 @@ pub(crate) fn of_one_type(chooser: Chooser, exprs: Vec<Expr>, schema: &DFSchema)
 fn as_type(expr: Expr, field: &Field, open: bool, to: &ArrowType) -> Result<Expr> {
     if field.data_type() == to && !matches!(expr, Expr::Placeholder(Placeholder { field: None, .. })) {
         return Ok(expr);
-    }
-    if matches!(to, ArrowType::Interval(_)) {
-        return match expr {
-            Expr::Literal(ScalarValue::Utf8(_), _) if open => interval::from_text(expr),
-            Expr::Literal(ScalarValue::Null, _) => Ok(Expr::Literal(ScalarValue::try_from(to)?, None)),
-            other => Ok(other),
-        };
     }
     let target = match (engine_type(to), to) {
         (Some(_), ArrowType::Decimal128(precision, scale)) => DataType::Numeric(Some((*precision, *scale as u8))),

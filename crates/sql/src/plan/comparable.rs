@@ -5,8 +5,9 @@
 //!    first.
 //! 2. Intervals are compared by [`crate::functions::interval::key`]: `1 day` equals `24:00:00`.
 //! 3. If equal values become one (GROUP BY, DISTINCT, set operations, min, max), PostgreSQL keeps one of them. For
-//!    floats, Terrace keeps the one without a sign. For intervals it cannot know which one PostgreSQL keeps, so they
-//!    are refused (0A000).
+//!    floats, Terrace keeps the one without a sign. Of intervals it keeps the first that it meets ([`by_first`]), and
+//!    as min and max the last, which is what PostgreSQL does where its plan takes the rows in the same order. DISTINCT
+//!    ON, and aggregates of DISTINCT intervals but `count`, are refused (0A000).
 //! 4. Arrays and rows have no order here: Arrow puts NULL items first, and PostgreSQL last. Those that hold floats or
 //!    intervals are not compared at all. Both are refused (0A000).
 //! 5. A jsonb is compared by [`crate::functions::json::key`], whose bytes have PostgreSQL's order. If equal values
@@ -21,17 +22,19 @@
 use crate::error::tunnel;
 use crate::functions::compared::{By, by, canonical, no_equality, not_compared, wrap_of};
 use crate::functions::convert::value_alone;
-use crate::functions::{builtin, json};
+use crate::functions::{builtin, interval, json};
 use crate::plan::rules::Rewrite;
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, DataFusionError, JoinConstraint, Result};
+use datafusion::common::{Column, DFSchema, DataFusionError, JoinConstraint, Result, internal_err};
+use datafusion::functions_aggregate::first_last::first_value;
 use datafusion::logical_expr::expr::{
     AggregateFunction, Alias, Case, InList, InSubquery, WindowFunction, WindowFunctionDefinition,
 };
 use datafusion::logical_expr::{
-    Between, BinaryExpr, Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Subquery,
+    Aggregate, AggregateUDF, Between, BinaryExpr, Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder,
+    Operator, Subquery,
 };
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use std::sync::Arc;
@@ -96,12 +99,21 @@ fn by_node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPl
             }
             Ok(Transformed::yes(LogicalPlan::Join(join)))
         }
+        LogicalPlan::Aggregate(aggregate) if has_key(&aggregate.group_expr, schema)? => {
+            by_first(aggregate, schema).map(Transformed::yes)
+        }
         LogicalPlan::Aggregate(mut aggregate) => {
             let mut changed = false;
             for expr in &mut aggregate.group_expr {
                 changed |= wrap_group(expr, schema)?;
             }
             Ok(Transformed::new_transformed(LogicalPlan::Aggregate(aggregate), changed))
+        }
+        LogicalPlan::Distinct(Distinct::All(input))
+            if schema.fields().iter().any(|field| matches!(by(field.data_type()), By::Key)) =>
+        {
+            let columns = schema.iter().map(|column| Expr::Column(column.into())).collect();
+            by_node(LogicalPlan::Aggregate(Aggregate::try_new(input, columns, vec![])?), schema)
         }
         LogicalPlan::Distinct(Distinct::All(input)) if !is_plain(schema) => {
             let columns = schema.iter().map(|(qualifier, field)| {
@@ -110,7 +122,7 @@ fn by_node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPl
                     By::Themselves => Ok(column),
                     By::Canonical => Ok(canonical(column).alias_qualified(qualifier.cloned(), field.name())),
                     By::Json => Ok(json::alone(column).alias_qualified(qualifier.cloned(), field.name())),
-                    By::Key => Err(refused("DISTINCT and set operations")),
+                    By::Key => internal_err!("a column of intervals is told above"),
                     By::Nothing => Err(not_compared()),
                     By::Never => Err(no_equality()),
                 }
@@ -133,6 +145,43 @@ fn by_node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPl
         }
         other => Ok(Transformed::no(other)),
     }
+}
+
+/// Whether intervals are grouped by.
+fn has_key(groups: &[Expr], schema: &DFSchema) -> Result<bool> {
+    for expr in groups {
+        if !matches!(expr, Expr::GroupingSet(_)) && matches!(by(&expr.get_type(schema)?), By::Key) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Groups by what intervals compare by; the first one of a group stands for it (invariant 3).
+fn by_first(aggregate: Aggregate, schema: &DFSchema) -> Result<LogicalPlan> {
+    let Aggregate { input, group_expr, mut aggr_expr, schema: told, .. } = aggregate;
+    let of_groups = group_expr.len();
+    let (mut groups, mut shown) = (vec![], vec![]);
+    for (at, (mut expr, column)) in group_expr.into_iter().zip(told.iter()).enumerate() {
+        let (qualifier, name) = (column.0.cloned(), column.1.name().clone());
+        if !matches!(by(&expr.get_type(schema)?), By::Key) {
+            wrap_group(&mut expr, schema)?;
+            groups.push(expr);
+            shown.push(Expr::Column(column.into()));
+            continue;
+        }
+        let inner = match expr {
+            Expr::Alias(Alias { expr, .. }) => *expr,
+            other => other,
+        };
+        let (key, first) = (format!("__key_{at}"), format!("__first_{at}"));
+        groups.push(interval::key(inner.clone()).alias(key));
+        aggr_expr.push(first_value(inner, vec![]).alias(&first));
+        shown.push(Expr::Column(Column::new_unqualified(first)).alias_qualified(qualifier, name));
+    }
+    shown.extend(told.iter().skip(of_groups).map(|column| Expr::Column(column.into())));
+    let grouped = LogicalPlan::Aggregate(Aggregate::try_new(input, groups, aggr_expr)?);
+    LogicalPlanBuilder::from(grouped).project(shown)?.build()
 }
 
 fn refused(what: &str) -> DataFusionError {
@@ -158,7 +207,7 @@ fn wrap_group(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     }
     match by(&expr.get_type(schema)?) {
         By::Themselves => Ok(false),
-        By::Key => Err(refused("GROUP BY")),
+        By::Key => internal_err!("intervals are grouped by their keys"),
         By::Nothing => Err(not_compared()),
         By::Never => Err(no_equality()),
         kind @ (By::Canonical | By::Json) => {
@@ -231,7 +280,7 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
         }
         Expr::AggregateFunction(mut call) => {
             refuse_extremes(&call, schema)?;
-            if call.params.distinct || matches!(call.func.name(), "min" | "max") {
+            if call.params.distinct || (is_extreme(&call.func) && !of_intervals(&call.params.args, schema)?) {
                 all(&mut call.params.args.iter_mut())?;
             }
             refuse_order(call.params.order_by.iter().map(|by| &by.expr), schema)?;
@@ -241,7 +290,7 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
         Expr::WindowFunction(mut call) => {
             let extreme = refuse_in_window(&call, schema)?;
             let params = &mut call.params;
-            if extreme {
+            if extreme && !of_intervals(&params.args, schema)? {
                 all(&mut params.args.iter_mut())?;
             }
             all(&mut params.partition_by.iter_mut())?;
@@ -255,6 +304,16 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
         other => other,
     };
     Ok(Transformed::new_transformed(expr, changed))
+}
+
+fn is_extreme(function: &AggregateUDF) -> bool {
+    matches!(function.name(), "min" | "max")
+}
+
+/// They have extremes of their own ([`crate::functions::aggregates`]).
+fn of_intervals(args: &[Expr], schema: &DFSchema) -> Result<bool> {
+    let types = args.iter().map(|arg| arg.get_type(schema)).collect::<Result<Vec<ArrowType>>>()?;
+    Ok(types.iter().any(|of| matches!(by(of), By::Key)))
 }
 
 /// Refuses what a window function cannot compare or order by. Whether it is `min` or `max`.
@@ -291,9 +350,8 @@ fn refuse_extremes(call: &AggregateFunction, schema: &DFSchema) -> Result<()> {
         if !call.params.distinct {
             refuse_order(std::iter::once(arg), schema)?;
         }
-        if matches!(by(&of), By::Key) {
-            let distinct = if call.params.distinct { " of DISTINCT" } else { "" };
-            return Err(refused(&format!("{}{distinct}", call.func.name())));
+        if matches!(by(&of), By::Key) && call.params.distinct && call.func.name() != "count" {
+            return Err(refused(&format!("{} of DISTINCT", call.func.name())));
         }
     }
     Ok(())

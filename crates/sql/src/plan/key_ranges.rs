@@ -1,16 +1,19 @@
 //! From filters to ranges of an index.
 //!
 //! 1. A filter narrows a range where it compares a key column with a literal of exactly the column's type (the
-//!    optimizer has cast and folded by then). Floats do not: -0 and NaN compare differently here and there.
+//!    optimizer has cast and folded by then), and where it compares the key of an interval. Floats do
+//!    not: -0 and NaN compare differently here and there.
 //! 2. `a IN (1, 2)` and `a = 1 OR a = 2` are a range for each value, in key order and without overlap; beyond
 //!    [`MOST_RANGES`] they are the one from the least value to the greatest. `= ANY (array)` has become IN before.
+use crate::functions::interval;
 use crate::values::exact_datum;
-use datafusion::common::ScalarValue;
+use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator};
 use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
+use terrace_engine::types::Interval;
 use terrace_engine::{DataType, Datum, Index, IndexRange, ScanDirection, Table};
 
 /// Ranges of one scan.
@@ -65,20 +68,20 @@ fn comparisons(table: &Table, filter: &Expr) -> Vec<Comparison> {
             points(table, filter).into_iter().collect()
         }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
-            let found = match (left.as_ref(), right.as_ref()) {
-                (Expr::Column(c), Expr::Literal(value, _)) => compare(table, &c.name, *op, value),
-                (Expr::Literal(value, _), Expr::Column(c)) => {
-                    op.swap().and_then(|op| compare(table, &c.name, op, value))
+            let found = match (compared(left), left.as_ref(), compared(right), right.as_ref()) {
+                (Some(column), _, _, Expr::Literal(value, _)) => compare(table, column, *op, value),
+                (_, Expr::Literal(value, _), Some(column), _) => {
+                    op.swap().and_then(|op| compare(table, column, op, value))
                 }
                 _ => None,
             };
             found.into_iter().collect()
         }
         Expr::Between(Between { expr, negated: false, low, high }) => {
-            match (expr.as_ref(), low.as_ref(), high.as_ref()) {
-                (Expr::Column(c), Expr::Literal(low, _), Expr::Literal(high, _)) => {
-                    let low = compare(table, &c.name, Operator::GtEq, low);
-                    low.into_iter().chain(compare(table, &c.name, Operator::LtEq, high)).collect()
+            match (compared(expr), low.as_ref(), high.as_ref()) {
+                (Some(column), Expr::Literal(low, _), Expr::Literal(high, _)) => {
+                    let low = compare(table, column, Operator::GtEq, low);
+                    low.into_iter().chain(compare(table, column, Operator::LtEq, high)).collect()
                 }
                 _ => vec![],
             }
@@ -99,7 +102,7 @@ fn points(table: &Table, filter: &Expr) -> Option<Comparison> {
             left
         }
         Expr::InList(InList { expr, list, negated: false }) => {
-            let Expr::Column(column) = expr.as_ref() else { return None };
+            let column = compared(expr)?;
             let mut all: Option<Comparison> = None;
             for item in list {
                 let Expr::Literal(value, _) = item else { return None };
@@ -107,7 +110,7 @@ fn points(table: &Table, filter: &Expr) -> Option<Comparison> {
                 if value.is_null() {
                     continue;
                 }
-                let one = compare(table, &column.name, Operator::Eq, value)?;
+                let one = compare(table, column, Operator::Eq, value)?;
                 match &mut all {
                     None => all = Some(one),
                     Some(all) => all.values.extend(one.values),
@@ -123,16 +126,32 @@ fn points(table: &Table, filter: &Expr) -> Option<Comparison> {
     Some(found)
 }
 
-fn compare(table: &Table, name: &str, op: Operator, value: &ScalarValue) -> Option<Comparison> {
+/// The column that a filter compares: itself, or (an interval) by its key.
+fn compared(expr: &Expr) -> Option<&Column> {
+    match expr {
+        Expr::Column(column) => Some(column),
+        Expr::ScalarFunction(call) if call.name() == interval::KEY => match call.args.as_slice() {
+            [Expr::Column(column)] => Some(column),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn compare(table: &Table, column: &Column, op: Operator, value: &ScalarValue) -> Option<Comparison> {
     use Operator::*;
     if !matches!(op, Eq | Lt | LtEq | Gt | GtEq) {
         return None;
     }
-    let (column, definition) = table.columns.iter().enumerate().find(|(_, c)| !c.dropped && c.name == name)?;
+    let (column, definition) = table.columns.iter().enumerate().find(|(_, c)| !c.dropped && c.name == column.name)?;
     if matches!(definition.data_type, DataType::Float4 | DataType::Float8) {
         return None;
     }
-    Some(Comparison { column, op, values: vec![exact_datum(value, definition.data_type)?] })
+    let value = match (definition.data_type, value) {
+        (DataType::Interval, ScalarValue::Decimal128(Some(key), _, 0)) => Datum::Interval(Interval::from_key(*key)?),
+        (data_type, value) => exact_datum(value, data_type)?,
+    };
+    Some(Comparison { column, op, values: vec![value] })
 }
 
 /// Whether a prefix of a key comes before another of as many columns.

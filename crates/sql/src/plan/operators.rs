@@ -46,8 +46,6 @@ pub(crate) fn operated(op: Operator, mut left: Expr, mut right: Expr, schema: &D
     // Numbers and constants as what they are, not as casts of text.
     let (left, right) = (chosen(folded(left), schema)?, chosen(folded(right), schema)?);
     let (left, right) = resolve_open(arithmetic, left, right, schema)?;
-    let right = as_interval(arithmetic, right, &left, schema)?;
-    let left = as_interval(arithmetic, left, &right, schema)?;
     let right = stripped(right, &left, schema);
     let left = stripped(left, &right, schema);
     let (lt, rt) = (left.get_type(schema)?, right.get_type(schema)?);
@@ -69,6 +67,12 @@ pub(crate) fn operated(op: Operator, mut left: Expr, mut right: Expr, schema: &D
         None if let Some([left, right]) = arrays::unlike(&left, &right) => {
             let message = format!("operator does not exist: {left} {op} {right}");
             return Err(tunnel(with_operator_hint(EngineError::new("42883", message))));
+        }
+        None if let (ArrowType::Time64(_), ArrowType::Interval(_)) = (&lt, &rt) => {
+            return Ok(plain(convert(left, DataType::Interval), op, right));
+        }
+        None if let (ArrowType::Interval(_), ArrowType::Time64(_)) = (&lt, &rt) => {
+            return Ok(plain(left, op, convert(right, DataType::Interval)));
         }
         None if choosers::cannot_be_compared(&lt, &rt) => {
             let message = format!("operator does not exist: {} {op} {}", type_name(&lt), type_name(&rt));
@@ -140,7 +144,7 @@ fn other_operator(op: Operator, left: &Expr, right: &Expr, schema: &DFSchema) ->
     }
     let shown = |expr: Expr, t: &ArrowType| match t {
         ArrowType::Utf8 | ArrowType::Null => expr,
-        ArrowType::Interval(_) | ArrowType::Struct(_) => crate::functions::builtin::as_text(expr),
+        ArrowType::Struct(_) => crate::functions::builtin::as_text(expr),
         _ if engine_type(t).is_some() => convert(expr, DataType::Text),
         _ => expr,
     };
@@ -247,12 +251,11 @@ fn resolve_open(function: Option<Function>, left: Expr, right: Expr, schema: &DF
         let compared = matches!(function, None | Some(Function::Add | Function::Subtract));
         if moved || (compared && matches!(field.data_type(), ArrowType::Interval(_))) {
             return match open {
-                Expr::Literal(ScalarValue::Utf8(Some(_)), _) => crate::functions::interval::from_text(open),
                 Expr::Placeholder(Placeholder { id, field: None }) => {
-                    let field = Some(Arc::new(field_of("", DataType::Text, true)));
-                    crate::functions::interval::from_text(Expr::Placeholder(Placeholder { id, field }))
+                    let field = Some(Arc::new(field_of("", DataType::Interval, true)));
+                    Ok(Expr::Placeholder(Placeholder { id, field }))
                 }
-                other => Ok(other),
+                other => crate::functions::interval::from_text(other),
             };
         }
         let Some(wanted) = field_type(&field).and_then(|t| taken_as(function, t)) else { return Ok(open) };
@@ -285,20 +288,6 @@ fn resolve_open(function: Option<Function>, left: Expr, right: Expr, schema: &DF
     }
 }
 
-/// A parameter that is sent as an interval's text, where an interval is wanted: by now it was told to be a text.
-fn as_interval(function: Option<Function>, expr: Expr, beside: &Expr, schema: &DFSchema) -> Result<Expr> {
-    let is_text = |field: &Field| field_type(field) == Some(DataType::Text);
-    let wanted = match (&expr, beside.get_type(schema)) {
-        (Expr::Placeholder(Placeholder { field: Some(field), .. }), Ok(beside)) if is_text(field) => match beside {
-            ArrowType::Timestamp(..) => function == Some(Function::Add),
-            ArrowType::Interval(_) => matches!(function, None | Some(Function::Add | Function::Subtract)),
-            _ => false,
-        },
-        _ => false,
-    };
-    if wanted { crate::functions::interval::from_text(expr) } else { Ok(expr) }
-}
-
 fn is_open(expr: &Expr) -> bool {
     matches!(expr, Expr::Literal(ScalarValue::Utf8(Some(_)), _) | Expr::Placeholder(Placeholder { field: None, .. }))
 }
@@ -307,7 +296,10 @@ fn is_open(expr: &Expr) -> bool {
 fn taken_as(function: Option<Function>, beside: DataType) -> Option<DataType> {
     match (function, beside) {
         (_, DataType::Numeric(_)) => Some(DataType::Numeric(None)),
-        (Some(Function::Subtract), DataType::Date | DataType::Timestamp | DataType::Timestamptz) => Some(beside),
+        (Some(Function::Subtract), DataType::Date | DataType::Timestamp | DataType::Timestamptz | DataType::Time) => {
+            Some(beside)
+        }
+        (Some(Function::Add), DataType::Time) => Some(DataType::Interval),
         (Some(_), DataType::Int2 | DataType::Int4 | DataType::Int8 | DataType::Float4 | DataType::Float8) => {
             Some(beside)
         }
@@ -357,13 +349,16 @@ fn undefined(function: Function, lt: &ArrowType, rt: &ArrowType) -> EngineError 
 
 /// Invariant 3.
 fn with_days(function: Function, left: &Expr, lt: &ArrowType, right: &Expr, rt: &ArrowType) -> Result<Option<Expr>> {
-    use ArrowType::{Boolean, Date32, Int16, Int32, Interval, Timestamp, Utf8};
+    use ArrowType::{Boolean, Date32, Int16, Int32, Interval, Time64, Timestamp, Utf8};
     let whole = |t: &ArrowType| matches!(t, Int16 | Int32);
     let timestamp = |e: &Expr| convert(e.clone(), DataType::Timestamp);
     let intervals = |left: &Expr, lt: &ArrowType, right: &Expr, rt: &ArrowType| {
         crate::functions::interval::operator(function, left, lt, right, rt)
     };
     let moment = arrow_type(DataType::Timestamp);
+    if matches!(lt, Time64(_)) || matches!(rt, Time64(_)) {
+        return with_time(function, left, lt, right, rt);
+    }
     Ok(match (function, lt, rt) {
         (Function::Add | Function::Subtract, Date32, days) if whole(days) => {
             Some(date_time::move_days(left.clone(), to_type(right.clone(), days, &Int32), function))
@@ -397,6 +392,41 @@ fn with_days(function: Function, left: &Expr, lt: &ArrowType, right: &Expr, rt: 
         }
         _ => None,
     })
+}
+
+/// A time of day beside something else. But for what moves it, and what is between two, it becomes an interval.
+fn with_time(function: Function, left: &Expr, lt: &ArrowType, right: &Expr, rt: &ArrowType) -> Result<Option<Expr>> {
+    use ArrowType::{Date32, Interval, Time64, Timestamp};
+    if let Some(planned) = crate::functions::interval::operator(function, left, lt, right, rt) {
+        return Ok(Some(planned));
+    }
+    match (function, lt, rt) {
+        (Function::Add | Function::Subtract, Time64(_), ArrowType::Null) => {
+            let to = if function == Function::Add { DataType::Interval } else { DataType::Time };
+            let null = Expr::Literal(ScalarValue::try_from(&arrow_type(to))?, None);
+            with_time(function, left, lt, &null, &arrow_type(to))
+        }
+        (Function::Add, ArrowType::Null, Time64(_)) => with_time(function, right, rt, left, lt),
+        (Function::Add, Time64(_), Time64(_)) => {
+            let name = DataType::Time.base_name();
+            let hint = "Could not choose a best candidate operator. You might need to add explicit type casts.";
+            let error = EngineError::new("42725", format!("operator is not unique: {name} + {name}"));
+            Err(tunnel(error.with_hint(hint)))
+        }
+        (_, other, Time64(_)) | (_, Time64(_), other)
+            if is_number(other) || matches!(other, Date32 | Interval(_) | Timestamp(..)) =>
+        {
+            let span = arrow_type(DataType::Interval);
+            let made = |expr: &Expr, of: &ArrowType| match of {
+                Time64(_) => (convert(expr.clone(), DataType::Interval), span.clone()),
+                other => (expr.clone(), other.clone()),
+            };
+            let ((left, l), (right, r)) = (made(left, lt), made(right, rt));
+            let planned = with_days(function, &left, &l, &right, &r);
+            planned.map_err(|_| tunnel(undefined(function, lt, rt)))
+        }
+        _ => Err(tunnel(undefined(function, lt, rt))),
+    }
 }
 
 /// A date as the time of its midnight; in the session's zone if the other side has a zone.

@@ -92,6 +92,9 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
         Expr::Negative(value) if is_interval(&value.get_type(schema)?) => {
             interval::doing(interval::Doing::Negate, vec![*value])
         }
+        Expr::Negative(value) if matches!(value.get_type(schema)?, ArrowType::Time64(_)) => {
+            interval::doing(interval::Doing::Negate, vec![convert(*value, DataType::Interval)])
+        }
         Expr::Negative(value) if is_time(&value.get_type(schema)?) => {
             let of = builtin::type_name(&value.get_type(schema)?);
             let error = EngineError::new("42883", format!("operator does not exist: - {of}"));
@@ -102,6 +105,10 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
         Expr::WindowFunction(mut call) => {
             window(&mut call, schema)?;
             Expr::WindowFunction(call)
+        }
+        Expr::AggregateFunction(mut call) if adds_up(call.func.name()) => {
+            of_spans(&mut call.params.args, schema)?;
+            Expr::AggregateFunction(call)
         }
         Expr::AggregateFunction(call) if matches!(call.func.name(), "string_agg" | "array_agg") => {
             check_aggregated(call.func.name(), &call.params.args, schema)?;
@@ -115,6 +122,21 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
     }))
 }
 
+/// Whether the aggregate is `sum` or `avg`.
+fn adds_up(name: &str) -> bool {
+    matches!(name, "exact_sum" | "avg")
+}
+
+/// Times of day are added up as intervals.
+fn of_spans(args: &mut [Expr], schema: &DFSchema) -> Result<()> {
+    for arg in args {
+        if let ArrowType::Time64(_) = arg.get_type(schema)? {
+            *arg = convert(std::mem::take(arg), DataType::Interval);
+        }
+    }
+    Ok(())
+}
+
 /// Refuses what a window function cannot do with its arguments, and gives a default the type of what it stands for.
 fn window(call: &mut WindowFunction, schema: &DFSchema) -> Result<()> {
     refuse_window_arguments(call.fun.name(), &call.params)?;
@@ -123,11 +145,8 @@ fn window(call: &mut WindowFunction, schema: &DFSchema) -> Result<()> {
     {
         align_default(function.name(), &mut call.params.args, schema)?;
     }
-    for by in &call.params.order_by {
-        if is_interval(&by.expr.get_type(schema)?) {
-            let error = EngineError::unsupported("OVER (ORDER BY an interval) is not supported");
-            return Err(tunnel(error.with_hint("Order by a number of seconds: extract(epoch FROM interval).")));
-        }
+    if adds_up(call.fun.name()) {
+        of_spans(&mut call.params.args, schema)?;
     }
     match &call.fun {
         WindowFunctionDefinition::AggregateUDF(function) => {
@@ -309,9 +328,6 @@ fn close(expr: Expr, beside: &FieldRef, to: Option<DataType>) -> Result<Expr> {
         other => other,
     });
     match (expr, wanted) {
-        (Expr::Literal(text @ ScalarValue::Utf8(Some(_)), None), None) if is_interval(beside.data_type()) => {
-            interval::from_text(Expr::Literal(text, None))
-        }
         (Expr::Literal(ScalarValue::Utf8(Some(text)), None), Some(DataType::Char(_))) => {
             Ok(Expr::Literal(ScalarValue::Utf8(Some(text.trim_end_matches(' ').into())), None))
         }
@@ -476,17 +492,6 @@ fn written_cast(cast: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let expr = Box::new(chars::with_blanks(*cast.expr, n)?);
             Transformed::yes(Expr::Cast(Cast { expr, field: cast.field }))
         }
-        (_, ArrowType::Interval(_)) if is_interval(source.data_type()) => Transformed::yes(*cast.expr),
-        (_, ArrowType::Interval(_)) if is_text => {
-            let expr = match *cast.expr {
-                Expr::Placeholder(Placeholder { id, .. }) => {
-                    Expr::Placeholder(Placeholder { id, field: Some(Arc::new(field_of("", DataType::Text, true))) })
-                }
-                other => other,
-            };
-            Transformed::yes(interval::from_text(expr)?)
-        }
-        (_, ArrowType::Interval(_)) => return cannot("interval"),
         (from, ArrowType::List(item)) => {
             let Some(of) = field_type(item) else {
                 let message = format!("arrays of {} are not supported", builtin::type_name(item.data_type()));
@@ -505,7 +510,7 @@ fn written_cast(cast: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
             };
             Transformed::yes(crate::functions::arrays::to_array(expr, of))
         }
-        (ArrowType::List(_) | ArrowType::Interval(_) | ArrowType::Struct(_), to) => match field_type(&cast.field) {
+        (ArrowType::List(_) | ArrowType::Struct(_), to) => match field_type(&cast.field) {
             Some(text) if text.is_text() && chars::is_array_of_char(&source) => return Err(chars::array_refused()),
             Some(text) if text.is_text() => {
                 let shown = builtin::as_text(*cast.expr);

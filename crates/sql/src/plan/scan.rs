@@ -257,6 +257,8 @@ fn shown(datum: &Datum) -> String {
         | Datum::Date(_)
         | Datum::Timestamp(_)
         | Datum::Timestamptz(_)
+        | Datum::Time(_)
+        | Datum::Interval(_)
         | Datum::Uuid(_)
         | Datum::Json(_)
         | Datum::Jsonb(_) => {

@@ -14,7 +14,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use futures::stream;
 use std::borrow::Cow;
 use std::sync::Arc;
-use terrace_engine::types::Zone;
+use terrace_engine::types::{Interval, Zone};
 use terrace_engine::{Datum, EngineError, Isolation, Result};
 use terrace_grammar::statement::{
     Isolation as Level, Name, OfSetting, Set, SetConstraints, SetTransaction, SettingValue, SettingValueKind,
@@ -312,18 +312,16 @@ fn setting_value(value: &SettingValue) -> Result<Cow<'_, str>> {
 /// `TIME ZONE INTERVAL '+02:00' HOUR TO MINUTE`, as a zone's name.
 fn zone_of_interval(text: &str, fields: Option<&str>) -> Result<String> {
     let hours = text.trim().trim_start_matches(['+', '-']).bytes().all(|b| b.is_ascii_digit());
-    let text = if hours && fields == Some("hour") { format!("{text} hours") } else { text.to_owned() };
     if hours && fields == Some("hour to minute") {
         return Err(unsupported("a time zone's interval of minutes alone"));
     }
-    let read = interval::read(&text)?;
-    let not_of_time = [(read.months != 0, "months"), (read.days != 0, "days")];
+    let read = Interval::parse(text, fields.and_then(interval::fields))?;
+    let not_of_time = [(read.months() != 0, "months"), (read.days() != 0, "days")];
     if let Some((_, what)) = not_of_time.iter().find(|(is, _)| *is) {
-        let shown = interval::Shown(read);
-        let message = format!("invalid value for parameter \"TimeZone\": \"INTERVAL '{shown}'\"");
+        let message = format!("invalid value for parameter \"TimeZone\": \"INTERVAL '{read}'\"");
         let error = EngineError::new("22023", message);
         return Err(error.with_detail(format!("Cannot specify {what} in time zone interval.")));
     }
-    let seconds = i32::try_from(read.nanoseconds / 1_000_000_000).unwrap_or(i32::MAX);
+    let seconds = i32::try_from(read.micros() / 1_000_000).unwrap_or(i32::MAX);
     Ok(Zone::Fixed(seconds).to_string())
 }

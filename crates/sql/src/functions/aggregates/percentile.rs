@@ -34,7 +34,7 @@ impl AggregateUDFImpl for PercentileCont {
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let is_number = |t: &DataType| crate::functions::arithmetic::is_number(t) || *t == DataType::Null;
         match types {
-            [DataType::Interval(_), _] => {
+            [DataType::Interval(_) | DataType::Time64(_), _] => {
                 Err(tunnel(EngineError::unsupported("percentile_cont of intervals is not supported")))
             }
             [of, part] if is_number(of) && is_number(part) => Ok(vec![DataType::Float64; 2]),

@@ -3,8 +3,8 @@
 //! What is not here was looked at and left out: DataFusion's own (`arrow_typeof`, `nvl`, `isnan`, `iszero`, `signum`,
 //! `nanvl`, `log2`, `struct`, `named_struct`, `get_field`, `from_unixtime`, `to_unixtime`, `to_timestamp_millis`,
 //! `contains`, `ends_with`, `find_in_set`, `substr_index`, `uuid`, `median`, `approx_distinct`, `any_value`, ...), and
-//! what answers something else (`regexp_instr` of six arguments, `make_time` and `current_time`, for there is no type
-//! time).
+//! what answers something else (`regexp_instr` of six arguments, and `current_time`, for there is no type time with
+//! time zone).
 use super::text::LIKE_PATTERN;
 use std::ops::RangeInclusive;
 
@@ -23,6 +23,7 @@ pub(crate) fn is_known_function(name: &str) -> bool {
         "current_timestamp",
         "transaction_timestamp",
         "statement_timestamp",
+        "localtime",
         "localtimestamp",
         "current_date",
         "date_part",

@@ -1,10 +1,15 @@
-//! Functions that make dates and timestamps.
+//! Functions that make dates, times and timestamps, and functions of intervals.
 use super::text::text;
 use super::{Builtin, Gives, Overload, Run, Takes, wrong_arguments};
 use terrace_engine::types::{Zone, date_of_timestamp, days_from_civil};
+
+mod spans;
+
 use terrace_engine::{DataType, Datum, EngineError, Result};
 
 const INT: Takes = Takes::Is(DataType::Int4);
+const DOUBLE: Takes = Takes::Is(DataType::Float8);
+const SPAN: Takes = Takes::Is(DataType::Interval);
 const TEXT: Takes = Takes::Is(DataType::Text);
 
 const fn of(takes: &'static [Takes], gives: DataType, run: fn(&[Datum]) -> Result<Datum>) -> Overload {
@@ -12,6 +17,39 @@ const fn of(takes: &'static [Takes], gives: DataType, run: fn(&[Datum]) -> Resul
 }
 
 pub(super) const TABLE: &[Builtin] = &[
+    Builtin { name: "make_time", overloads: &[of(&[INT, INT, DOUBLE], DataType::Time, spans::make_time)] },
+    Builtin {
+        name: "make_interval",
+        overloads: &[
+            of(&[], DataType::Interval, spans::make_interval),
+            of(&[INT], DataType::Interval, spans::make_interval),
+            of(&[INT, INT], DataType::Interval, spans::make_interval),
+            of(&[INT, INT, INT], DataType::Interval, spans::make_interval),
+            of(&[INT, INT, INT, INT], DataType::Interval, spans::make_interval),
+            of(&[INT, INT, INT, INT, INT], DataType::Interval, spans::make_interval),
+            of(&[INT, INT, INT, INT, INT, INT], DataType::Interval, spans::make_interval),
+            of(&[INT, INT, INT, INT, INT, INT, DOUBLE], DataType::Interval, spans::make_interval),
+        ],
+    },
+    Builtin { name: "justify_days", overloads: &[of(&[SPAN], DataType::Interval, spans::justify_days)] },
+    Builtin { name: "justify_hours", overloads: &[of(&[SPAN], DataType::Interval, spans::justify_hours)] },
+    Builtin { name: "justify_interval", overloads: &[of(&[SPAN], DataType::Interval, spans::justify_interval)] },
+    Builtin {
+        name: "age",
+        overloads: &[
+            of(&[Takes::Is(DataType::Timestamp); 2], DataType::Interval, spans::age),
+            of(&[Takes::Is(DataType::Timestamptz); 2], DataType::Interval, spans::age),
+        ],
+    },
+    Builtin {
+        name: "isfinite",
+        overloads: &[
+            of(&[Takes::Is(DataType::Date)], DataType::Bool, |_| Ok(Datum::Bool(true))),
+            of(&[Takes::Is(DataType::Timestamp)], DataType::Bool, |_| Ok(Datum::Bool(true))),
+            of(&[Takes::Is(DataType::Timestamptz)], DataType::Bool, |_| Ok(Datum::Bool(true))),
+            of(&[SPAN], DataType::Bool, |_| Ok(Datum::Bool(true))),
+        ],
+    },
     Builtin { name: "make_date", overloads: &[of(&[INT, INT, INT], DataType::Date, make_date)] },
     Builtin {
         name: "to_timestamp",

@@ -205,7 +205,6 @@ impl Column {
                 let parts = parts.map(|(part, field)| Ok((field.name().clone(), Column::of(part, field)?)));
                 Form::Members(parts.collect::<Result<_>>()?)
             }
-            ArrowType::Interval(_) => Form::Quoted(texts()?),
             of if engine_type(of).is_some() => Form::Quoted(texts()?),
             of => return Err(tunnel(EngineError::unsupported(format!("JSON of {of} is not supported")))),
         };

@@ -447,7 +447,7 @@ pub(super) fn standard_columns(table: &Table) -> Vec<Row> {
         };
         let fraction = match column.data_type {
             DataType::Date => V::I4(0),
-            DataType::Timestamp | DataType::Timestamptz => V::I4(6),
+            DataType::Timestamp | DataType::Timestamptz | DataType::Time | DataType::Interval => V::I4(6),
             _ => V::Null,
         };
         let null = || V::Null;

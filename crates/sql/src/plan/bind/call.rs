@@ -67,10 +67,18 @@ impl Binder<'_> {
             [schema, name] if schema.name == "pg_catalog" => name.name.as_str(),
             _ => return unsupported("a function of another schema"),
         };
+        if name == "make_interval" && call.args.iter().any(|arg| arg.name.is_some()) {
+            return self.named_interval(call, at, scope);
+        }
         if call.variadic || call.args.iter().any(|arg| arg.name.is_some()) {
             return unsupported("an argument by name, or VARIADIC");
         }
         match name {
+            "age" if call.args.len() == 1 => {
+                let time = self.expr(&call.args[0].value, scope)?;
+                let today = self.function_of("current_date", vec![], &scope.schema)?;
+                return self.function_of("age", vec![today, time], &scope.schema).at(at);
+            }
             "pg_typeof" if call.args.len() == 1 && !call.star => return self.type_of_arg(&call.args[0].value, scope),
             "pg_terminate_backend" if call.args.len() == 2 => return unsupported("a timeout of pg_terminate_backend"),
             "unnest" if call.over.is_none() => return self.unnest(call, at, scope),
@@ -111,6 +119,25 @@ impl Binder<'_> {
             }
             None => self.unknown(name, call, at, scope),
         }
+    }
+
+    /// `make_interval(days => 3)`.
+    fn named_interval(&self, call: &Call, at: At, scope: &Scope<'_>) -> Result<Expr> {
+        const NAMES: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
+        let mut args: Vec<Expr> = (0..6).map(|_| lit(0i32)).chain([lit(0f64)]).collect();
+        let mut given = [false; 7];
+        for (number, arg) in call.args.iter().enumerate() {
+            let place = match &arg.name {
+                Some(name) => NAMES.iter().position(|known| *known == name.name),
+                None if given[..number].iter().all(|given| *given) => Some(number).filter(|at| *at < NAMES.len()),
+                None => None,
+            };
+            let Some(place) = place.filter(|place| !given[*place]) else {
+                return self.unknown("make_interval", call, at, scope);
+            };
+            (args[place], given[place]) = (self.expr(&arg.value, scope)?, true);
+        }
+        self.function_of("make_interval", args, &scope.schema).at(at)
     }
 
     /// What an aggregate of JSON makes of what it has gathered; the values of others stay.

@@ -150,8 +150,9 @@ impl Binder<'_> {
         let bound = self.expr(arg, scope)?;
         let symbol = symbol(op)?;
         let of = bound.get_type(&scope.schema)?;
-        let fits =
-            is_number(&of) || matches!(of, ArrowType::Null) || (symbol == "-" && matches!(of, ArrowType::Interval(_)));
+        let fits = is_number(&of)
+            || matches!(of, ArrowType::Null)
+            || (symbol == "-" && matches!(of, ArrowType::Interval(_) | ArrowType::Time64(_)));
         if !fits && !is_open(&bound) && matches!(symbol, "-" | "+" | "~") {
             let of = crate::functions::builtin::type_name(&of);
             let error = EngineError::new("42883", format!("operator does not exist: {symbol} {of}"));

@@ -12,7 +12,6 @@ use crate::cast::cast_datum;
 use crate::functions::arithmetic::is_number;
 use crate::functions::builtin;
 use crate::functions::convert::{convert, convert_scalar, is_open};
-use crate::functions::interval;
 use crate::plan::{choosers, resolve, rules};
 use crate::values::{arrow_type, engine_type};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Schema};
@@ -459,7 +458,11 @@ fn read_beside(plans: &mut [Arc<LogicalPlan>]) -> Result<()> {
         let alone = |of: &ArrowType| {
             matches!(
                 of,
-                ArrowType::FixedSizeBinary(_) | ArrowType::Binary | ArrowType::Boolean | ArrowType::Interval(_)
+                ArrowType::FixedSizeBinary(_)
+                    | ArrowType::Binary
+                    | ArrowType::Boolean
+                    | ArrowType::Interval(_)
+                    | ArrowType::Time64(_)
             )
         };
         let Some(to) = plans.iter().map(of).find(alone) else { continue };
@@ -473,7 +476,7 @@ fn read_beside(plans: &mut [Arc<LogicalPlan>]) -> Result<()> {
             let Expr::Literal(text @ ScalarValue::Utf8(_), None) = &own else { continue };
             let read = match engine_type(&to) {
                 Some(to) => Expr::Literal(convert_scalar(text, to)?, None),
-                None => interval::from_text(own)?,
+                None => continue,
             };
             let mut columns = expr.clone();
             let name = plan.schema().field(at).name().clone();

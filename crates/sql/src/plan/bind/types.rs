@@ -12,11 +12,11 @@ use crate::cast::LOOSE;
 use crate::functions::builtin;
 use crate::functions::chars::labelled;
 use crate::functions::convert::{convert_scalar, is_open};
-use crate::functions::interval::INTERVAL;
+use crate::functions::interval::{self, Limits};
 use crate::parse::literals;
 use crate::plan::choosers::{self, Chooser};
 use crate::plan::{operators, resolve, rules};
-use crate::values::{arrow_type, field_of, field_type};
+use crate::values::{arrow_interval, arrow_type, field_of, field_type};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{Cast, Placeholder};
@@ -28,7 +28,6 @@ use terrace_grammar::statement::{self as tree, At, ExprKind, Literal, TypeName};
 /// What a value may be cast to.
 enum Target {
     Engine(DataType),
-    Interval,
     Array(DataType),
 }
 
@@ -127,11 +126,14 @@ impl Binder<'_> {
             };
             self.settle_parameter(parameter_number(*number)?, of);
         }
-        let bound = match (&arg.kind, &to.fields) {
-            (ExprKind::Literal(Literal::Text(text)), Some(unit)) => with_unit(text, unit)?,
-            (_, Some(_)) => return unsupported("fields of an interval"),
-            _ => self.expr(arg, scope)?,
-        };
+        let limits = limits(to)?;
+        if let (Some(limits), ExprKind::Literal(Literal::Text(text)), Target::Engine(DataType::Interval)) =
+            (limits, &arg.kind, &target)
+        {
+            let read = limits.read(text).at_value(arg.at)?;
+            return Ok(Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(arrow_interval(read))), None));
+        }
+        let bound = self.expr(arg, scope)?;
         let bound = match (&target, system::class_of(arg)) {
             (Target::Engine(of), Some(class)) if of.is_text() => self.name_of_class(class, bound, scope)?,
             _ => bound,
@@ -144,18 +146,22 @@ impl Binder<'_> {
             }
             // A constant is read at once, in the zone of when the statement was parsed.
             let read = convert_scalar(&ScalarValue::Utf8(Some(text.clone())), *of).at_value(arg.at)?;
-            if *of == DataType::Timestamptz {
+            if *of == DataType::Timestamptz || (matches!(of, DataType::Time | DataType::Interval) && limits.is_none()) {
                 return Ok(Expr::Literal(read, None));
             }
         }
         let field = target.field();
         let cast = Expr::Cast(Cast::new_from_field(Box::new(bound), field));
-        self.made(cast, &scope.schema).at_value_of(&[arg]).at(at)
+        let cast = self.made(cast, &scope.schema).at_value_of(&[arg]).at(at)?;
+        Ok(match limits {
+            Some(limits) => interval::limited(cast, limits),
+            None => cast,
+        })
     }
 
     /// `'now'::timestamptz` and its like: times that are named, as of when the transaction began.
     fn named_time(&self, text: &str, of: DataType, schema: &DFSchema) -> Result<Option<Expr>> {
-        if !matches!(of, DataType::Date | DataType::Timestamp | DataType::Timestamptz) {
+        if !matches!(of, DataType::Date | DataType::Timestamp | DataType::Timestamptz | DataType::Time) {
             return Ok(None);
         }
         let days = match text.trim_matches([' ', '\t', '\n', '\r']).to_ascii_lowercase().as_str() {
@@ -163,6 +169,7 @@ impl Binder<'_> {
                 let now = self.function_of("now", vec![], schema)?;
                 return self.cast_to(now, of, schema).map(Some);
             }
+            _ if of == DataType::Time => return Ok(None),
             "epoch" => {
                 let epoch = convert_scalar(&ScalarValue::Utf8(Some("1970-01-01 00:00:00+00".into())), of)?;
                 return Ok(Some(Expr::Literal(epoch, None)));
@@ -241,12 +248,21 @@ fn number(text: &str) -> Result<ScalarValue> {
     Ok(convert_scalar(&ScalarValue::Utf8(Some(format!("{sign}{digits}"))), of)?)
 }
 
-/// `interval '1' day`: the text with its unit in it.
-fn with_unit(text: &str, unit: &str) -> Result<Expr> {
-    if text.trim().parse::<i64>().is_err() || unit.contains(' ') || unit.contains('(') {
-        return unsupported("fields of an interval");
+/// What `interval day to second(3)`, `interval(3)` and `time(3)` keep; `None`: all.
+fn limits(name: &TypeName) -> Result<Option<Limits>> {
+    let digits = match name.modifiers.as_slice() {
+        [tree::Expr { kind: ExprKind::Literal(Literal::Int(digits @ 0..=6)), .. }] => Some(*digits as u8),
+        _ => None,
+    };
+    let own = name.name.last().name.as_str();
+    if !matches!(own, "interval" | "time") || !name.dimensions.is_empty() {
+        return Ok(None);
     }
-    Ok(Expr::Literal(ScalarValue::Utf8(Some(format!("{text} {unit}"))), None))
+    let Some(fields) = &name.fields else {
+        return Ok(digits.map(|digits| Limits { fields: None, digits: Some(digits) }));
+    };
+    let Some(fields) = interval::fields(fields) else { return unsupported("these fields of an interval") };
+    Ok(Some(Limits { fields: Some(fields), digits }))
 }
 
 impl Target {
@@ -257,7 +273,6 @@ impl Target {
             Target::Engine(numeric @ DataType::Numeric(_)) => Field::new("", arrow_type(*numeric), true),
             Target::Engine(DataType::Text) => field_of("text", DataType::Text, true),
             Target::Engine(of) => field_of("", *of, true),
-            Target::Interval => Field::new("", INTERVAL, true),
             Target::Array(of) => {
                 let item = field_of(Field::LIST_FIELD_DEFAULT_NAME, *of, true);
                 Field::new("", ArrowType::List(Arc::new(item)), true)
@@ -272,7 +287,7 @@ pub(super) fn field_of_type(name: &TypeName) -> Result<FieldRef> {
 }
 
 pub(super) fn is_interval(name: &TypeName) -> bool {
-    matches!(target(name), Ok(Target::Interval)) && name.fields.is_none()
+    matches!(target(name), Ok(Target::Engine(DataType::Interval))) && name.fields.is_none()
 }
 
 fn target(name: &TypeName) -> Result<Target> {
@@ -282,7 +297,7 @@ fn target(name: &TypeName) -> Result<Target> {
     match (name.dimensions.len(), single(name)?) {
         (0, single) => Ok(single),
         (1, Target::Engine(of)) => Ok(Target::Array(of)),
-        _ => unsupported("arrays of arrays, or of intervals"),
+        _ => unsupported("arrays of arrays"),
     }
 }
 
@@ -306,6 +321,7 @@ const KNOWN: &[&str] = &[
     "varchar",
     "bpchar",
     "interval",
+    "time",
     "oid",
     "name",
     "char",
@@ -321,7 +337,6 @@ const KNOWN: &[&str] = &[
 /// PostgreSQL's types that Terrace has not.
 const OTHERS: &[&str] = &[
     "jsonpath",
-    "time",
     "timetz",
     "money",
     "inet",
@@ -405,7 +420,8 @@ fn single(name: &TypeName) -> Result<Target> {
         ("varchar", []) => DataType::Varchar(0),
         ("varchar", [length @ 1..=0xFFFF_FFFF]) => DataType::Varchar(*length as u32),
         ("bpchar", [length @ 1..=0xFFFF_FFFF]) if of_system || own == "bpchar" => DataType::Char(*length as u32),
-        ("interval", []) => return Ok(Target::Interval),
+        ("interval", [] | [0..=6]) => DataType::Interval,
+        ("time", [] | [0..=6]) => DataType::Time,
         ("varchar" | "bpchar", [length]) if *length < 1 => {
             let shown = if own == "bpchar" { "char" } else { own };
             return wrong(name.at, "22023", format!("length for type {shown} must be at least 1"));

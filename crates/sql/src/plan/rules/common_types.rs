@@ -7,6 +7,7 @@
 //! offsets) over uuid and bytea.
 use super::expressions::Rewrite;
 use crate::error::{tunnel, unsupported};
+use crate::functions::builtin::type_name;
 use crate::functions::convert::convert_scalar;
 use crate::values::{engine_type, field_type};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field};
@@ -42,13 +43,15 @@ pub(crate) fn settle_window(mut call: Box<WindowFunction>, schema: &DFSchema) ->
     let WindowFrame { units, start_bound, end_bound, .. } = &call.params.window_frame;
     let ordered = call.params.order_by.first().and_then(|by| by.expr.get_type(schema).ok());
     if *units == WindowFrameUnits::Range
-        && let Some(ArrowType::Binary | ArrowType::FixedSizeBinary(_)) = ordered
+        && let Some(
+            of @ (ArrowType::Binary | ArrowType::FixedSizeBinary(_) | ArrowType::Interval(_) | ArrowType::Time64(_)),
+        ) = ordered
     {
         let bound = |bound: &WindowFrameBound| match bound {
             WindowFrameBound::CurrentRow => Ok(WindowFrameBound::CurrentRow),
             WindowFrameBound::Preceding(n) if n.is_null() => Ok(WindowFrameBound::Preceding(ScalarValue::UInt64(None))),
             WindowFrameBound::Following(n) if n.is_null() => Ok(WindowFrameBound::Following(ScalarValue::UInt64(None))),
-            _ => Err(tunnel(unsupported("RANGE with an offset over uuid or bytea"))),
+            _ => Err(tunnel(unsupported(format!("RANGE with an offset over {}", type_name(&of))))),
         };
         let frame = WindowFrame::new_bounds(WindowFrameUnits::Groups, bound(start_bound)?, bound(end_bound)?);
         call.params.window_frame = frame;
@@ -113,6 +116,7 @@ enum Category {
     Text,
     Boolean,
     Time,
+    TimeOfDay,
     Interval,
     Bytes,
     Json,
@@ -126,6 +130,7 @@ fn category(field: &Field) -> Option<(Category, String)> {
         Utf8 => Category::Text,
         Boolean => Category::Boolean,
         Date32 | Timestamp(..) => Category::Time,
+        Time64(_) => Category::TimeOfDay,
         Interval(_) => Category::Interval,
         Binary => Category::Bytes,
         BinaryView => Category::Json,

@@ -309,17 +309,24 @@ async fn p8_intervals_compare_by_their_length() {
     .await;
     let values = "FROM (VALUES (1, interval '25:00'), (2, interval '1 day'), (3, interval '2 days')) v(i, x)";
     c.rows(&format!("SELECT i {values} ORDER BY x, i"), &["2", "1", "3"]).await;
-    c.fails(&format!("SELECT i, rank() OVER (ORDER BY x) {values}"), "0A000").await;
+    c.rows(&format!("SELECT i, rank() OVER (ORDER BY x) {values} ORDER BY 1"), &["1|2", "2|1", "3|3"]).await;
     let joined =
         "SELECT a.i FROM (VALUES (1, interval '24:00')) a(i, x) JOIN (VALUES (interval '1 day')) b(x) ON a.x = b.x";
     c.rows(joined, &["1"]).await;
+    let folded = format!("SELECT max(x)::text, min(x)::text, sum(x)::text, count(DISTINCT x) {values}");
+    c.rows(&folded, &["2 days|1 day|3 days 25:00:00|3"]).await;
+    answers(
+        &mut c,
+        &[
+            ("SELECT x::text, count(*) FROM (VALUES (interval '1 day'), ('24:00')) v(x) GROUP BY x", "1 day|2"),
+            ("SELECT count(*) FROM (SELECT interval '1 day' UNION SELECT interval '24:00') q", "1"),
+        ],
+    )
+    .await;
     for sql in [
-        format!("SELECT max(x) {values}"),
-        format!("SELECT DISTINCT x {values}"),
-        format!("SELECT x, count(*) {values} GROUP BY x"),
-        format!("SELECT count(DISTINCT x) {values}"),
-        "SELECT interval '1 day' UNION SELECT interval '24:00'".to_owned(),
-        "SELECT interval 'P1D'".to_owned(),
+        format!("SELECT DISTINCT ON (x) i {values}"),
+        format!("SELECT array_agg(DISTINCT x) {values}"),
+        format!("SELECT i, sum(i) OVER (ORDER BY x RANGE BETWEEN '1 day' PRECEDING AND CURRENT ROW) {values}"),
     ] {
         c.fails(&sql, "0A000").await;
     }

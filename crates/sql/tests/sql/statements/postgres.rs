@@ -190,7 +190,7 @@ async fn p10_clauses_are_refused_not_passed_over() {
         ("SELECT 1 == 1", "42883"),
         ("SELECT 1 <=> 1", "42883"),
         ("SELECT 0b101", "42601"),
-        ("SELECT interval(2) '1.239 seconds'", "0A000"),
+        ("SELECT current_time", "0A000"),
         ("SELECT count(id, v) FROM t", "42883"),
         ("SELECT nextval('t union select 1')", "42602"),
     ] {

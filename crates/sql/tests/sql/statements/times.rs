@@ -94,14 +94,9 @@ async fn n69_letters_without_a_capital() {
 async fn n70_intervals_with_fields() {
     let mut c = client().await;
     c.rows("SELECT (interval '25' month)::text, (interval '-90' minute)::text", &["2 years 1 mon|-01:30:00"]).await;
-    for refused in [
-        "interval '1.5' day",
-        "interval '1 year 5 days' year",
-        "interval '1-2' year to month",
-        "interval '1.25' second(1)",
-    ] {
-        c.fails(&format!("SELECT {refused}"), "0A000").await;
-    }
+    let limited = "SELECT (interval '1.5' day)::text, (interval '1 year 5 days' year)::text, \
+                   (interval '1-2' year to month)::text, (interval '1.25' second(1))::text";
+    c.rows(limited, &["1 day|1 year|1 year 2 mons|00:00:01.3"]).await;
     c.fails("SELECT interval '1 day 1 day'", "22007").await;
 }
 
