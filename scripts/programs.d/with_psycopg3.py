@@ -1,5 +1,6 @@
 """psycopg 3, as its documentation uses it: parameters, transactions, COPY, pipelines, cursors of the server, async."""
 import asyncio
+import contextlib
 import datetime
 import decimal
 import uuid
@@ -178,7 +179,8 @@ def pipeline():
 @check
 def pipeline_with_an_error():
     with psycopg.connect(autocommit=True) as c:
-        with c.pipeline() as p:
+        # Leaving the block may tell of the error again.
+        with contextlib.suppress(psycopg.errors.DivisionByZero), c.pipeline() as p:
             c.execute("INSERT INTO m (t) VALUES ('before')")
             bad = c.execute("SELECT 1 / %s", (0,))
             c.execute("INSERT INTO m (t) VALUES ('after')")

@@ -164,6 +164,12 @@ impl EngineError {
             .with_detail(format!("Reason code: {reason}"))
             .with_hint("The transaction might succeed if retried.")
     }
+    /// Of bytes that are no UTF-8: names the first that is wrong.
+    pub fn not_utf8(bytes: &[u8]) -> EngineError {
+        let at = std::str::from_utf8(bytes).map_or_else(|e| e.valid_up_to(), |_| 0);
+        let byte = bytes.get(at).copied().unwrap_or_default();
+        EngineError::new("22021", format!("invalid byte sequence for encoding \"UTF8\": 0x{byte:02x}"))
+    }
     pub fn lock_timeout() -> EngineError {
         EngineError::new("55P03", "canceling statement due to lock timeout")
     }

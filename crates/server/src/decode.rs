@@ -17,8 +17,7 @@ pub(crate) fn parameter(
 ) -> Result<Datum> {
     let Some(bytes) = value else { return Ok(Datum::Null) };
     if !binary {
-        let text = std::str::from_utf8(bytes)
-            .map_err(|_| EngineError::new("22021", "invalid byte sequence for encoding \"UTF8\""))?;
+        let text = std::str::from_utf8(bytes).map_err(|_| EngineError::not_utf8(bytes))?;
         // Blanks at the end of a char(n) mean nothing.
         let text = if oid == BPCHAR { text.trim_end_matches(' ') } else { text };
         if oid == OID {

@@ -229,7 +229,7 @@ impl Reader {
         let bytes = self.take(end)?;
         self.0.advance(1);
         let text = std::str::from_utf8(&bytes);
-        text.map(str::to_owned).map_err(|_| EngineError::new("22021", "invalid byte sequence for encoding \"UTF8\""))
+        text.map(str::to_owned).map_err(|_| EngineError::not_utf8(&bytes))
     }
     fn format(&mut self) -> Result<i16> {
         match self.u16()? {

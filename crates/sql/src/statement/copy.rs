@@ -518,7 +518,8 @@ impl Target {
                 let message = format!("missing data for column \"{}\"", column.name);
                 return Err(EngineError::new("22P04", message).with_context(format!(": {}", line.shown())));
             };
-            let text = field.map(|bytes| std::str::from_utf8(bytes).map_err(|_| not_utf8(bytes))).transpose();
+            let text =
+                field.map(|bytes| std::str::from_utf8(bytes).map_err(|_| EngineError::not_utf8(bytes))).transpose();
             let value = text.and_then(|text| text.map_or(Ok(Datum::Null), |text| column.data_type.parse(text)));
             row[*at] = value.map_err(|e| {
                 let shown = field.map_or("null input".into(), lines::shown);
@@ -531,12 +532,6 @@ impl Target {
         }
         Ok(Some(row))
     }
-}
-
-fn not_utf8(bytes: &[u8]) -> EngineError {
-    let at = std::str::from_utf8(bytes).map_or_else(|e| e.valid_up_to(), |_| 0);
-    let byte = bytes.get(at).copied().unwrap_or_default();
-    EngineError::new("22021", format!("invalid byte sequence for encoding \"UTF8\": 0x{byte:02x}"))
 }
 
 /// Lets other tasks have a turn.
