@@ -65,9 +65,8 @@ pub fn function(name: &str, catalog: &Arc<Catalog>, info: &SessionInfo) -> Optio
         | "row_security_active" => {
             vec![TypeSignature::Any(1)]
         }
-        "pg_notify" => vec![TypeSignature::Any(2)],
+        "pg_notify" | "pg_isolation_test_session_is_blocked" => vec![TypeSignature::Any(2)],
         "format" => vec![TypeSignature::VariadicAny],
-        "pg_isolation_test_session_is_blocked" => vec![TypeSignature::Exact(vec![DataType::Int32, DataType::Utf8])],
         "pg_client_encoding" | "pg_my_temp_schema" | "pg_postmaster_start_time" => vec![TypeSignature::Nullary],
         _ => vec![TypeSignature::Nullary, TypeSignature::VariadicAny],
     };
