@@ -19,10 +19,13 @@
 
 pub mod archive;
 pub mod batch;
+mod excerpt;
 mod gather;
 mod harden;
 pub mod history;
+pub(crate) mod index;
 pub mod inspect;
+mod lookup;
 pub mod reader;
 mod reserve;
 mod segment;
@@ -44,6 +47,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::types::*;
 pub use batch::{Block, EVENT};
 pub use reserve::{LogPermit, LogUse};
+use rustc_hash::FxHashMap;
 use segment::Geometry;
 use space::Slots;
 pub use status::{ArchiveStatus, LogStatus};
@@ -79,6 +83,8 @@ pub(crate) struct Core {
     life: Life,
     /// Offsets at which the device could not be read.
     unreadable: Mutex<BTreeSet<u64>>,
+    /// Sealed segments whose seal was read, by number.
+    known: Mutex<FxHashMap<u64, Arc<lookup::Known>>>,
 }
 
 /// Whether the log works, and why not.
@@ -122,6 +128,7 @@ impl Log {
                 archiving: archive::Archiving::new(config.archive.clone()),
                 life: Life::default(),
                 unreadable: Mutex::default(),
+                known: Mutex::default(),
             }),
         }
     }

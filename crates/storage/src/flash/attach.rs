@@ -42,7 +42,8 @@ use crate::config::{Restart, Safeguard};
 use crate::error::Result;
 use crate::identity::{Identity, Role};
 use crate::log::batch::{Batch, EVENT};
-use crate::log::history::{Index, Visitor};
+use crate::log::history::{Everything, Visitor, Wanting};
+use crate::log::index::SegmentIndex;
 use crate::sync::Mutex;
 use crate::sync::atomic::Ordering;
 use crate::types::*;
@@ -215,12 +216,12 @@ impl FlashHome {
         let whole = retain.max(last.header.prev_end);
         drop(last);
         let kept = Kept { tier: self, retain, room, lacking: Mutex::default() };
-        let by_index = |before: Lsn, index: Index<'_>| {
-            index.iter().for_each(|&(page, last)| kept.note(page, before, last));
-            false
+        let by_index = |index: &SegmentIndex| {
+            index.spans().for_each(|(page, since, last)| kept.note(page, since, last));
+            Wanting::Nothing
         };
         let there = self.log.walk(retain, whole, &by_index, &mut &kept).await?
-            && self.log.walk(whole, redo, &|_, _| true, &mut &kept).await?;
+            && self.log.walk(whole, redo, &Everything, &mut &kept).await?;
         let lacking = std::mem::take(&mut *kept.lacking.lock());
         Ok(Some(lacking).filter(|lacking| there && !lacking.full))
     }
@@ -320,9 +321,9 @@ impl FlashHome {
 
     /// Notes the log from `from` to `to`, by segments' indexes where they have some; false where it has not got it all.
     async fn note_log(&self, from: Lsn, to: Lsn) -> bool {
-        let wanted = |_: Lsn, index: Index<'_>| {
-            index.iter().for_each(|&(page, last)| self.note(page, Noted { start: last, end: last, redo: None }));
-            false
+        let wanted = |index: &SegmentIndex| {
+            index.spans().for_each(|(page, _, end)| self.note(page, Noted { start: end, end, redo: None }));
+            Wanting::Nothing
         };
         self.log.walk(from, to, &wanted, &mut Noting(self)).await.unwrap_or(false)
     }

@@ -14,6 +14,7 @@
 use super::FlashHome;
 use crate::error::{Result, StorageError};
 use crate::home::{Fetched, Home};
+use crate::page::header;
 use crate::pool::Access;
 use crate::recovery::{Base, Wanted};
 use crate::sync::atomic::Ordering;
@@ -78,7 +79,10 @@ impl FlashHome {
         let bases = self.disk_versions(pages).await;
         let wanted = pages.iter().zip(bases).map(|(&(page, rec), base)| {
             let base = match base {
-                Ok(bytes) => Base::Version(bytes, rec),
+                Ok(bytes) => {
+                    let since = rec.max(header::lsn(&bytes));
+                    Base::Version(bytes, since)
+                }
                 Err(why) => Base::Nothing(why, rec),
             };
             Wanted { page, base, upto }

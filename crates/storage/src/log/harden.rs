@@ -156,7 +156,7 @@ impl Core {
             (0, &image.bytes()[..FIRST as usize]),
             (first as usize, &image.bytes()[first as usize..upto as usize]),
         ];
-        let seal = image.seal().map(|seal| self.geometry.index_at(seal.pages.len()) as usize);
+        let seal = image.seal().map(|seal| self.geometry.index_at(seal.index.entries()) as usize);
         parts.extend(seal.map(|from| (from, &image.bytes()[from..])));
         for (from, bytes) in parts {
             for (i, chunk) in bytes.chunks(CHUNK).enumerate() {

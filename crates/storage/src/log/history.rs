@@ -1,16 +1,20 @@
 //! Reading a part of the log again: forward for pages that are made again ([`Log::walk`]), backward for where their
 //! last beginnings are ([`Log::beginnings`]). After Graefe & Kuno, "Self-diagnosing and self-healing indexes" (design
-//! section 4): the page indexes of sealed segments tell which segments to read, prevPageLSN proves that nothing is
+//! section 4): the page indexes of sealed segments tell which batches to read, prevPageLSN proves that nothing is
 //! missing.
 //!
 //! Invariants:
-//! 1. Nothing is left out. A segment is passed over only where its index, sound by its checksum, proves that nothing
-//!    wanted is in it; one that is read must have batches up to where its successor's header says that the stream
-//!    before it ended. A seal may say more than that: a crash can keep the seal and lose the batches in front of it,
+//! 1. Nothing is left out. A batch is passed over only where its segment's index, sound by its checksum, proves that it
+//!    has nothing wanted; a segment that is read whole must have batches up to where its successor's header says that
+//!    the stream before it ended. A seal may say more than that: a crash can keep the seal and lose the batches in front of it,
 //!    and the next life goes on in the next segment.
 //! 2. What is read at once is bounded: one segment, and the next one that is read meanwhile.
+//! 3. Nothing is put in. Where the stream left a segment before the end that its seal names, the batches behind that
+//!    place are no history, though they may check: there the segment is read from its beginning.
 
 use super::batch::Batch;
+use super::excerpt::Excerpt;
+use super::index::{Place, SegmentIndex};
 use super::reader::SegmentImage;
 use super::segment::{Seal, SegmentHeader};
 use super::{Core, Log};
@@ -22,8 +26,63 @@ use std::future::Future;
 use std::sync::Arc;
 use terrace_device::SECTOR;
 
-/// Pages of a segment, ascending, each with the end of its last batch there.
-pub(crate) type Index<'a> = &'a [(PageId, Lsn)];
+/// Which batches of a sealed segment are wanted. (Of one that is not sealed, all are shown.)
+pub(crate) trait Selection: Sync {
+    fn select(&self, index: &SegmentIndex) -> Wanting;
+
+    /// All that change these pages, of each from the LSN beside it on, if that is what is wanted.
+    fn pages(&self) -> Option<&[(PageId, Lsn)]> {
+        None
+    }
+}
+
+/// What is wanted of a segment.
+pub(crate) enum Wanting {
+    Nothing,
+    /// The batches at these places, ascending.
+    Places(Vec<Place>),
+    All,
+}
+
+/// Who wants nothing of a segment, or all, says so by a function.
+impl<F: Fn(&SegmentIndex) -> Wanting + Sync> Selection for F {
+    fn select(&self, index: &SegmentIndex) -> Wanting {
+        self(index)
+    }
+}
+
+/// All batches.
+pub(crate) struct Everything;
+
+impl Selection for Everything {
+    fn select(&self, _: &SegmentIndex) -> Wanting {
+        Wanting::All
+    }
+}
+
+/// The changes of these pages, of each from the LSN beside it on.
+pub(crate) struct ChangesOf<'a>(pub(crate) &'a [(PageId, Lsn)]);
+
+impl Selection for ChangesOf<'_> {
+    fn select(&self, index: &SegmentIndex) -> Wanting {
+        let of = |&(page, since): &(PageId, Lsn)| {
+            index.places(page).iter().copied().filter(move |place| index.lsns(*place).0 >= since)
+        };
+        let mut places: Vec<Place> = self.0.iter().flat_map(of).collect();
+        places.sort_unstable_by_key(|place| place.start());
+        Wanting::of(places)
+    }
+
+    fn pages(&self) -> Option<&[(PageId, Lsn)]> {
+        Some(self.0)
+    }
+}
+
+impl Wanting {
+    fn of(places: Vec<Place>) -> Wanting {
+        if places.is_empty() { Wanting::Nothing } else { Wanting::Places(places) }
+    }
+}
 
 /// A reader of a part of the log.
 pub(crate) trait Visitor: Send {
@@ -42,10 +101,11 @@ const SHOWN: usize = 1024;
 
 /// What a segment has of the wanted pages.
 enum Look {
-    /// Nothing, as its index proves.
-    Untouched {
+    /// Nothing, or an excerpt: no more, as its index proves.
+    Part {
         prev_end: Lsn,
         end: Lsn,
+        excerpt: Option<Excerpt>,
     },
     Read(SegmentImage),
     /// The log has not got it any more.
@@ -54,14 +114,13 @@ enum Look {
 
 impl Log {
     /// Shows all batches that begin at or above `from` (where one ended or begins) and end at or below `to` (durable,
-    /// the end of a batch), in order. Segments whose index is not `wanted` (which also learns where the stream before
-    /// the segment ended) are passed over. False where the log does not reach back to `from` any more: what was shown
+    /// the end of a batch), in order, as far as they are wanted: `wanted` is asked where a segment has an index. False where the log does not reach back to `from` any more: what was shown
     /// then is not all there was. What lies in front of `from` need not check.
     pub(crate) async fn walk(
         &self,
         from: Lsn,
         to: Lsn,
-        wanted: &(impl Fn(Lsn, Index<'_>) -> bool + Sync),
+        wanted: &impl Selection,
         visitor: &mut impl Visitor,
     ) -> Result<bool> {
         let (mut number, last) = (self.segment_of(from), self.segment_of(to));
@@ -71,24 +130,28 @@ impl Log {
         loop {
             let prev_end = match &look {
                 Look::Gone => return Ok(false),
-                Look::Untouched { prev_end, .. } => *prev_end,
+                Look::Part { prev_end, .. } => *prev_end,
                 Look::Read(image) => image.header.prev_end,
             };
             // Invariant 1.
             if before.is_some_and(|(end, read)| prev_end > end || read && prev_end < end) {
                 return self.hole(number - 1, prev_end);
             }
+            let begin = if before.is_none() { from } else { Lsn(0) };
+            // The next segment is read while this one is shown.
+            let next = async { if number < last { self.look(number + 1, wanted).await.map(Some) } else { Ok(None) } };
             let (reached, next) = match &look {
                 Look::Read(image) => {
-                    let begin = if before.is_none() { from } else { Lsn(0) };
-                    // The next segment is read while this one is shown.
-                    let next =
-                        async { if number < last { self.look(number + 1, wanted).await.map(Some) } else { Ok(None) } };
                     let (next, shown) = futures::join!(next, show(image, begin, to, visitor));
                     (shown?.unwrap_or(begin.max(prev_end)), next?)
                 }
-                Look::Untouched { end, .. } if number < last => (*end, Some(self.look(number + 1, wanted).await?)),
-                Look::Untouched { end, .. } => (*end, None),
+                Look::Part { end, excerpt: None, .. } => (*end, next.await?),
+                Look::Part { end, excerpt: Some(excerpt), .. } => {
+                    let batches = excerpt.batches().filter(|batch| batch.start >= begin && batch.end <= to);
+                    let (next, shown) = futures::join!(next, show_batches(batches, visitor));
+                    shown?;
+                    (*end, next?)
+                }
                 Look::Gone => unreachable!("looked at above"),
             };
             let Some(next) = next else {
@@ -107,28 +170,28 @@ impl Log {
         let mut end = upto;
         while end > Lsn(0) && !left.is_empty() {
             let number = self.segment_of(end);
-            let wanted = |_: Lsn, index: Index<'_>| touches(index, left.iter().map(|&page| (page, Lsn(0))));
-            let image = match self.look(number, &wanted).await? {
-                Look::Gone => return Ok(found),
-                Look::Untouched { prev_end, .. } => {
-                    end = prev_end;
-                    continue;
+            let sealed = self.seal_of(number).await?;
+            let (here, prev_end) = match sealed {
+                // (A seal may say more than is there: invariant 1.)
+                Some((prev_end, seal)) if seal.end >= end => {
+                    let begun = |page: &PageId| {
+                        let mut places = seal.index.places(*page).iter().rev().map(|place| (place, seal.index.lsns(*place)));
+                        places.find(|(place, lsns)| place.begins_afresh() && lsns.1 <= end).map(|(_, lsns)| (*page, lsns.0))
+                    };
+                    (left.iter().filter_map(begun).collect(), prev_end)
                 }
-                Look::Read(image) => image,
+                _ => match self.segment(number).await? {
+                    None => return Ok(found),
+                    Some(image) => match last_beginnings(&image, end, &left) {
+                        Some(here) => (here, image.header.prev_end),
+                        None => return self.hole(number, end).map(|_| found),
+                    },
+                },
             };
-            let mut reached = Lsn(0);
-            let mut here: BTreeMap<PageId, Lsn> = BTreeMap::new();
-            for batch in image.batches(Lsn(0)).take_while(|b| b.end <= end) {
-                reached = batch.end;
-                let begun = batch.blocks().filter(|b| left.contains(&b.page) && starts_afresh(b.ops));
-                here.extend(begun.map(|b| (b.page, batch.start)));
-            }
-            if reached != end {
-                return self.hole(number, end).map(|_| found);
-            }
             left.retain(|page| !here.contains_key(page));
+            let mut here: BTreeMap<PageId, Lsn> = here;
             found.append(&mut here);
-            end = image.header.prev_end;
+            end = prev_end;
             assert!(
                 end == Lsn(0) || self.segment_of(end) < number,
                 "the stream goes back from segment {number} to {end}"
@@ -157,23 +220,88 @@ impl Log {
         Err(StorageError::Damaged(problem))
     }
 
-    async fn look(&self, number: u64, wanted: &(impl Fn(Lsn, Index<'_>) -> bool + Sync)) -> Result<Look> {
+    /// Where the stream before the segment ended, and what seals it; `None` where it is not held, or not sealed.
+    async fn seal_of(&self, number: u64) -> Result<Option<(Lsn, Seal)>> {
+        let core = &self.core;
+        let Some(slot) = core.tail.lock().slots.slot(number) else { return Ok(None) };
+        let Some(header) = core.read_header(slot).await?.filter(|h| h.number == number) else { return Ok(None) };
+        Ok(core.read_seal(slot, &header).await?.map(|seal| (header.prev_end, seal)))
+    }
+
+    async fn look(&self, number: u64, wanted: &impl Selection) -> Result<Look> {
         let core = &self.core;
         let Some(slot) = core.tail.lock().slots.slot(number) else { return Ok(Look::Gone) };
-        let Some(header) = core.read_header(slot).await?.filter(|h| h.number == number) else { return Ok(Look::Gone) };
-        if let Some(seal) = core.read_seal(slot, &header).await?
-            && !wanted(header.prev_end, &seal.pages)
-        {
-            return Ok(Look::Untouched { prev_end: header.prev_end, end: seal.end });
+        if let Some(look) = core.look_at_index(slot, number, wanted).await? {
+            return Ok(look);
         }
         Ok(core.read_segment(slot, number).await?.map_or(Look::Gone, Look::Read))
     }
 }
 
+impl Core {
+    /// By the segment's index; `None` where all of it is to be read.
+    async fn look_at_index(self: &Arc<Core>, slot: u32, number: u64, wanted: &impl Selection) -> Result<Option<Look>> {
+        let mut found = None;
+        if let (Some(pages), Some(known)) = (wanted.pages(), self.known(number)) {
+            found = self.look_up(slot, &known, pages).await?.map(|places| (known, Wanting::of(places)));
+        }
+        let (known, wanting) = match found {
+            Some(found) => found,
+            None => {
+                let header = self.read_header(slot).await?.filter(|header| header.number == number);
+                let Some(header) = header else { return Ok(None) };
+                let Some(seal) = self.read_seal(slot, &header).await? else { return Ok(None) };
+                (self.remember(header, &seal), wanted.select(&seal.index))
+            }
+        };
+        let (prev_end, end) = (known.header.prev_end, known.end);
+        match wanting {
+            Wanting::All => Ok(None),
+            Wanting::Nothing => Ok(Some(Look::Part { prev_end, end, excerpt: None })),
+            Wanting::Places(places) => {
+                // Invariant 3.
+                if self.went_on_at(number).await?.is_some_and(|at| at < end) {
+                    return Ok(None);
+                }
+                // (Where the slot was used again meanwhile, its batches do not check.)
+                let excerpt = self.read_excerpt(slot, &known.header, places).await?;
+                Ok(excerpt.map(|excerpt| Look::Part { prev_end, end, excerpt: Some(excerpt) }))
+            }
+        }
+    }
+
+    /// Where the stream left the segment, as the header behind it says.
+    async fn went_on_at(&self, number: u64) -> Result<Option<Lsn>> {
+        if let Some(next) = self.known(number + 1) {
+            return Ok(Some(next.header.prev_end));
+        }
+        let Some(slot) = self.tail.lock().slots.slot(number + 1) else { return Ok(None) };
+        let header = self.read_header(slot).await?.filter(|header| header.number == number + 1);
+        Ok(header.map(|header| header.prev_end))
+    }
+}
+
+/// Where each of the pages last begins afresh in a segment, up to `end`; `None` where its batches do not reach there.
+fn last_beginnings(image: &SegmentImage, end: Lsn, pages: &BTreeSet<PageId>) -> Option<BTreeMap<PageId, Lsn>> {
+    let (mut reached, mut found) = (Lsn(0), BTreeMap::new());
+    for batch in image.batches(Lsn(0)).take_while(|b| b.end <= end) {
+        reached = batch.end;
+        let begun = batch.blocks().filter(|b| pages.contains(&b.page) && starts_afresh(b.ops));
+        found.extend(begun.map(|b| (b.page, batch.start)));
+    }
+    (reached == end).then_some(found)
+}
+
 /// Shows a segment's batches from `begin` on that end at or below `to`, some at a time: a segment may have a hundred
 /// thousand. Returns the end of the last.
 pub(crate) async fn show(image: &SegmentImage, begin: Lsn, to: Lsn, visitor: &mut impl Visitor) -> Result<Option<Lsn>> {
-    let mut batches = image.batches(begin).take_while(|b| b.end <= to);
+    show_batches(image.batches(begin).take_while(|b| b.end <= to), visitor).await
+}
+
+async fn show_batches<'a>(
+    mut batches: impl Iterator<Item = Batch<'a>>,
+    visitor: &mut impl Visitor,
+) -> Result<Option<Lsn>> {
     let mut some = Vec::with_capacity(SHOWN);
     let mut reached = None;
     loop {
@@ -194,16 +322,10 @@ impl Core {
             return Ok(None);
         }
         let Some(last) = self.try_read(end - SECTOR as u64, SECTOR).await? else { return Ok(None) };
-        let Some(pages) = Seal::pages_in(&last, header) else { return Ok(None) };
-        let from = self.geometry.index_at(pages);
+        let Some(entries) = Seal::entries_in(&last, header, self.geometry) else { return Ok(None) };
+        let from = self.geometry.index_at(entries);
         let length = (self.geometry.segment_size - from) as usize;
         let index = self.try_read(at + from, length).await?;
-        Ok(index.and_then(|index| Seal::decode(&index, header)))
+        Ok(index.and_then(|index| Seal::decode(&index, header, self.geometry)))
     }
-}
-
-/// Whether a segment with this index has a batch for one of the pages that ends behind the LSN beside it.
-pub(crate) fn touches(index: Index<'_>, mut pages: impl Iterator<Item = (PageId, Lsn)>) -> bool {
-    let last = |page: PageId| index.binary_search_by_key(&page.to_u64(), |(p, _)| p.to_u64()).map(|at| index[at].1);
-    pages.any(|(page, since)| last(page).is_ok_and(|end| end > since))
 }

@@ -38,7 +38,7 @@ pub async fn segments(device: &DeviceRef, segment_size: u64, database: u128) -> 
             slot,
             epoch: header.epoch,
             start: geometry.lsn(header.number, FIRST),
-            sealed: seal(device, geometry, at, &header).await?.map(|seal| (seal.end, seal.pages.len())),
+            sealed: seal(device, geometry, at, &header).await?.map(|seal| (seal.end, seal.index.entries().pages)),
         });
     }
     segments.sort_by_key(|segment| (segment.number, segment.epoch));
@@ -52,10 +52,10 @@ async fn seal(device: &DeviceRef, geometry: Geometry, at: u64, header: &SegmentH
         return Ok(None);
     }
     let last = device.read(end - SECTOR as u64, IoBuf::zeroed(SECTOR), Purpose::Log).await?;
-    let Some(pages) = Seal::pages_in(&last, header) else { return Ok(None) };
-    let from = geometry.index_at(pages);
+    let Some(entries) = Seal::entries_in(&last, header, geometry) else { return Ok(None) };
+    let from = geometry.index_at(entries);
     let index = device.read(at + from, IoBuf::zeroed((geometry.segment_size - from) as usize), Purpose::Log).await?;
-    Ok(Seal::decode(&index, header))
+    Ok(Seal::decode(&index, header, geometry))
 }
 
 /// Where a slot lies on a log device.

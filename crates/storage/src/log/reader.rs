@@ -245,7 +245,7 @@ impl SegmentImage {
     /// The page index, where the segment is sealed.
     pub(crate) fn seal(&self) -> Option<Seal> {
         let whole = self.bytes.len() as u64 == self.core.geometry.segment_size;
-        whole.then(|| Seal::decode(&self.bytes, &self.header)).flatten()
+        whole.then(|| Seal::decode(&self.bytes, &self.header, self.core.geometry)).flatten()
     }
 
     /// Whether all of its batches are there, as far as that can be known.
@@ -259,7 +259,7 @@ impl SegmentImage {
         let geometry = self.core.geometry;
         let (mut bytes, end) = (self.bytes.to_vec(), self.end(from));
         let seal = self.seal().filter(|seal| seal.end == end);
-        let index = seal.map_or(bytes.len(), |seal| geometry.index_at(seal.pages.len()) as usize);
+        let index = seal.map_or(bytes.len(), |seal| geometry.index_at(seal.index.entries()) as usize);
         let behind = end.0.saturating_sub(geometry.lsn(self.header.number, 0).0).max(FIRST) as usize;
         bytes[behind..index].fill(0);
         bytes

@@ -9,10 +9,11 @@
 //!    torn end is never read, however good it looks.
 //! 2. Batches end, and index begins, on sectors of their own: sealing never writes a sector that holds batches.
 
+use super::index::{self, Entries, SegmentIndex};
 use crate::bytes::{FromBytes, IntoBytes, U32, U64, U128, front, front_mut, layout};
 use crate::error::{Result, StorageError};
 use crate::head::{self, Head, Verdict};
-use crate::types::{Lsn, PageId};
+use crate::types::Lsn;
 use terrace_device::{IoBuf, SECTOR};
 
 /// Offset of a segment's first batch.
@@ -20,11 +21,11 @@ pub(crate) const FIRST: u64 = SECTOR as u64;
 /// Offset of the first slot on the log device; the device's header lies before it.
 const SLOTS_AT: u64 = SECTOR as u64;
 const MAGIC: u64 = u64::from_le_bytes(*b"TERRALOG");
-const FOOTER_MAGIC: u64 = u64::from_le_bytes(*b"TERRAIDX");
+/// (Seals that begin with `TERRAIDX` name only the last batch of each page. They count as none: the batches serve.)
+const FOOTER_MAGIC: u64 = u64::from_le_bytes(*b"TERRAID2");
 /// The CRC of the head covers all of this.
 const COVERED: usize = size_of::<HeaderBlock>();
 const FOOTER: usize = size_of::<Footer>();
-const ENTRY: usize = size_of::<IndexEntry>();
 
 layout! {
     /// The front of a slot's first sector.
@@ -40,15 +41,6 @@ layout! {
 }
 
 layout! {
-    /// A page in the index that seals a segment. Entries ascend by page.
-    struct IndexEntry: 16 {
-        0 page: U64,
-        /// LSN of the end of the page's last batch in this segment.
-        8 end: U64,
-    }
-}
-
-layout! {
     /// The last bytes of a sealed segment, behind the index.
     struct Footer: 64 {
         0 magic: U64,
@@ -56,12 +48,14 @@ layout! {
         16 epoch: U64,
         /// LSN of the end of the segment's last batch.
         24 end: U64,
+        /// Entries of the index.
         32 pages: U32,
+        36 places: U32,
         /// CRC-32C of the index.
-        36 index_crc: U32,
+        40 index_crc: U32,
         /// CRC-32C of this footer up to here.
-        40 crc: U32,
-        44 zeros: [u8; 20],
+        44 crc: U32,
+        48 zeros: [u8; 16],
     }
 }
 
@@ -86,8 +80,7 @@ pub(crate) struct Seal {
     pub(crate) number: u64,
     pub(crate) epoch: u64,
     pub(crate) end: Lsn,
-    /// Ascending by page.
-    pub(crate) pages: Vec<(PageId, Lsn)>,
+    pub(crate) index: SegmentIndex,
 }
 
 impl Geometry {
@@ -108,22 +101,22 @@ impl Geometry {
     pub(crate) fn slots_within(self, capacity: u64) -> u32 {
         (capacity.saturating_sub(SLOTS_AT) / self.segment_size).min(u32::MAX as u64) as u32
     }
-    /// Bytes for batches and their index entries whatever their mix: header, and the sectors on which batches and index
-    /// round up, off.
+    /// Bytes for batches and their index entries whatever their mix: header, the sectors on which batches, page table
+    /// and places round up, and the checksums of the page table's sectors off.
     pub(crate) fn usable(self) -> u64 {
-        self.segment_size - 4 * SECTOR as u64
+        self.segment_size - 5 * SECTOR as u64 - self.segment_size / 1024
     }
     /// The longest batch (with permits costing double, see `space`, two share a segment).
     pub(crate) fn max_batch(self) -> usize {
         (self.usable() / 2) as usize
     }
-    /// Where the index of `pages` pages begins, rounded down to a sector.
-    pub(crate) fn index_at(self, pages: usize) -> u64 {
-        self.segment_size - ((FOOTER + pages * ENTRY) as u64).next_multiple_of(SECTOR as u64)
+    /// Where an index of so many entries begins, rounded down to a sector.
+    pub(crate) fn index_at(self, entries: Entries) -> u64 {
+        self.segment_size - ((FOOTER + entries.bytes()) as u64).next_multiple_of(SECTOR as u64)
     }
-    /// Whether batches up to `offset` and an index of `pages` leave each other alone (invariant 2).
-    pub(crate) fn fits(self, offset: u64, pages: usize) -> bool {
-        offset.next_multiple_of(SECTOR as u64) <= self.index_at(pages)
+    /// Whether batches up to `offset` and such an index leave each other alone (invariant 2).
+    pub(crate) fn fits(self, offset: u64, entries: Entries) -> bool {
+        offset.next_multiple_of(SECTOR as u64) <= self.index_at(entries)
     }
 }
 
@@ -167,49 +160,48 @@ impl SegmentHeader {
 }
 
 impl Seal {
-    /// The sectors that seal a segment; they go to `Geometry::index_at(pages)`.
+    /// The sectors that seal a segment; they go to `Geometry::index_at`.
     pub(crate) fn encode(&self, geometry: Geometry) -> IoBuf {
-        let mut out = IoBuf::zeroed((geometry.segment_size - geometry.index_at(self.pages.len())) as usize);
+        let entries = self.index.entries();
+        let mut out = IoBuf::zeroed((geometry.segment_size - geometry.index_at(entries)) as usize);
         let footer = out.len() - FOOTER;
-        let index = footer - self.pages.len() * ENTRY;
-        for (i, (page, lsn)) in self.pages.iter().enumerate() {
-            let entry = IndexEntry { page: page.to_u64().into(), end: lsn.0.into() };
-            out[index + i * ENTRY..][..ENTRY].copy_from_slice(entry.as_bytes());
-        }
-        let index_crc = crc32c::crc32c(&out[index..footer]);
+        self.index.encode(index::seed(self.number, self.epoch), &mut out[..entries.bytes()]);
+        let index_crc = crc32c::crc32c(&out[..entries.bytes()]);
         let mut seal = Footer {
             magic: FOOTER_MAGIC.into(),
             number: self.number.into(),
             epoch: self.epoch.into(),
             end: self.end.0.into(),
-            pages: (self.pages.len() as u32).into(),
+            pages: (entries.pages as u32).into(),
+            places: (entries.places as u32).into(),
             index_crc: index_crc.into(),
             crc: U32::ZERO,
-            zeros: [0; 20],
+            zeros: [0; 16],
         };
         seal.crc = seal.checksum().into();
         out[footer..].copy_from_slice(seal.as_bytes());
         out
     }
 
-    /// How many pages the index behind this footer (the segment's last sector) has; `None` where the segment is not
+    /// How many entries the index behind this footer (the segment's last sector) has; `None` where the segment is not
     /// sealed.
-    pub(crate) fn pages_in(last_sector: &[u8], header: &SegmentHeader) -> Option<usize> {
-        Some(Footer::of(last_sector, header)?.pages.get() as usize)
+    pub(crate) fn entries_in(last_sector: &[u8], header: &SegmentHeader, geometry: Geometry) -> Option<Entries> {
+        let entries = Footer::of(last_sector, header)?.entries();
+        (entries.bytes() as u64 <= geometry.segment_size - SECTOR as u64).then_some(entries)
     }
 
     /// The seal in the last bytes of a segment; `None` where it is not there or damaged (the batches serve without it).
-    pub(crate) fn decode(tail: &[u8], header: &SegmentHeader) -> Option<Seal> {
+    pub(crate) fn decode(tail: &[u8], header: &SegmentHeader, geometry: Geometry) -> Option<Seal> {
         let footer = Footer::of(tail, header)?;
-        let length = (footer.pages.get() as usize).checked_mul(ENTRY)?;
-        let index = &tail[..tail.len() - FOOTER];
-        let index = &index[index.len().checked_sub(length)?..];
+        let entries = footer.entries();
+        let length = (geometry.segment_size - geometry.index_at(entries)) as usize;
+        let index = tail.get(tail.len().checked_sub(length)?..)?.get(..entries.bytes())?;
         if footer.index_crc != crc32c::crc32c(index) {
             return None;
         }
-        let page = |entry: &IndexEntry| (PageId::from_u64(entry.page.get()), Lsn(entry.end.get()));
-        let pages = <[IndexEntry]>::ref_from_bytes(index).ok()?.iter().map(page).collect();
-        Some(Seal { number: header.number, epoch: header.epoch, end: Lsn(footer.end.get()), pages })
+        let seed = index::seed(header.number, header.epoch);
+        let index = SegmentIndex::decode(index, entries, seed, geometry.lsn(header.number, 0))?;
+        Some(Seal { number: header.number, epoch: header.epoch, end: Lsn(footer.end.get()), index })
     }
 }
 
@@ -222,6 +214,10 @@ impl Footer {
             && footer.epoch == header.epoch
             && footer.crc == footer.checksum();
         good.then_some(footer)
+    }
+
+    fn entries(&self) -> Entries {
+        Entries { pages: self.pages.get() as usize, places: self.places.get() as usize }
     }
 
     fn checksum(&self) -> u32 {

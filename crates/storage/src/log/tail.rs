@@ -2,13 +2,14 @@
 //!
 //! `append` never waits (invariant 1 of the log): the permit has been granted before, by `reserve`.
 
+use super::history::starts_afresh;
+use super::index::OpenIndex;
 use super::segment::{self, FIRST, Geometry};
 use super::space::Slots;
 use super::writer::Work;
 use super::{Block, EVENT, Log, LogPermit, batch};
 use crate::sync::atomic::Ordering;
-use crate::types::{Lsn, PageId};
-use rustc_hash::FxHashMap;
+use crate::types::Lsn;
 use std::collections::{BTreeMap, VecDeque};
 use terrace_env::memory;
 
@@ -44,7 +45,13 @@ pub(super) struct OpenSegment {
     header: Option<Lsn>,
     /// The same, kept.
     pub(super) prev_end: Lsn,
-    index: FxHashMap<PageId, Lsn>,
+    index: OpenIndex,
+}
+
+/// What seals a segment: where its batches end, and its index, which the writer puts in order.
+pub(super) struct Sealing {
+    pub(super) end: Lsn,
+    pub(super) index: OpenIndex,
 }
 
 /// Part of a segment on its way to the device.
@@ -55,7 +62,7 @@ pub(super) struct Piece {
     pub(super) header: Option<Lsn>,
     pub(super) at: u64,
     pub(super) bytes: Vec<u8>,
-    pub(super) seal: Option<segment::Seal>,
+    pub(super) seal: Option<Sealing>,
     pub(super) epoch: u64,
 }
 
@@ -119,17 +126,18 @@ impl Tail {
         length: usize,
         blocks: impl Iterator<Item = Block<'a>> + Clone,
     ) -> (Lsn, Lsn) {
-        let pages = self.segment.index.len() + blocks.clone().count();
-        if !geometry.fits(self.segment.offset + length as u64, pages) {
+        let entries = self.segment.index.with(blocks.clone().count());
+        if !geometry.fits(self.segment.offset + length as u64, entries) {
             self.seal(geometry);
         }
         let start = geometry.lsn(self.segment.number, self.segment.offset);
         let end = Lsn(start.0 + length as u64);
         batch::encode(&mut self.bytes, self.seed, start, blocks.clone());
+        let (from, upto) = (self.segment.offset, self.segment.offset + length as u64);
         for block in blocks.filter(|b| b.page != EVENT) {
-            self.segment.index.insert(block.page, end);
+            self.segment.index.add(block.page, from, upto, starts_afresh(block.ops));
         }
-        self.segment.offset += length as u64;
+        self.segment.offset = upto;
         debug_assert_eq!(self.bytes_at + self.bytes.len() as u64, self.segment.offset);
         self.unwritten += length;
         (start, end)
@@ -149,16 +157,14 @@ impl Tail {
     fn seal(&mut self, geometry: Geometry) {
         let number = self.segment.number;
         let end = geometry.lsn(number, self.segment.offset);
-        let mut pages: Vec<_> = self.segment.index.drain().collect();
-        pages.sort_unstable_by_key(|(page, _)| page.to_u64());
-        let seal = segment::Seal { number, epoch: self.epoch, end, pages };
-        let piece = self.take(Some(seal));
+        let index = std::mem::take(&mut self.segment.index);
+        let piece = self.take(Some(Sealing { end, index }));
         self.sealed.push_back(piece);
         self.open(number + 1, end);
     }
 
     /// What was appended to the open segment since the last call.
-    pub(super) fn take(&mut self, seal: Option<segment::Seal>) -> Piece {
+    pub(super) fn take(&mut self, seal: Option<Sealing>) -> Piece {
         let bytes = std::mem::replace(&mut self.bytes, std::mem::take(&mut self.spare));
         let at = std::mem::replace(&mut self.bytes_at, self.segment.offset);
         assert_eq!(at + bytes.len() as u64, self.segment.offset, "the log's tail has a hole");

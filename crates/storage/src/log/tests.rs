@@ -1,7 +1,7 @@
 //! The log over simulated devices: order, group commit, torn tails, recycling, sealing, poison, a full device.
 
 use super::batch::Batch;
-use super::history::{Index, Visitor, touches};
+use super::history::{ChangesOf, Everything, Visitor};
 use super::*;
 use crate::config::Safeguard;
 use crate::page::PageKind;
@@ -117,13 +117,17 @@ fn a_sealed_segment_names_its_pages() {
         let mut sealed = 0;
         for number in log.segments() {
             let image = log.segment(number).await.expect("reads").expect("is there");
-            let mut expected = BTreeMap::new();
+            let mut expected: BTreeMap<PageId, Vec<(Lsn, Lsn)>> = BTreeMap::new();
             for batch in image.batches(Lsn(0)) {
-                expected.extend(batch.blocks().map(|b| (b.page, batch.end)));
+                batch.blocks().for_each(|b| expected.entry(b.page).or_default().push((batch.start, batch.end)));
             }
             let Some(seal) = image.seal() else { continue };
             sealed += 1;
-            assert_eq!(seal.pages, expected.into_iter().collect::<Vec<_>>());
+            let named = seal.index.pages().map(|(page, places)| {
+                let lsns = places.iter().map(|place| seal.index.lsns(*place)).collect::<Vec<_>>();
+                (page, lsns)
+            });
+            assert_eq!(named.collect::<Vec<_>>(), expected.into_iter().collect::<Vec<_>>());
             assert_eq!(seal.end, image.end(Lsn(0)));
         }
         assert!(sealed >= 2 && sealed + 1 >= log.segments().len(), "all but the open segment are sealed");
@@ -554,19 +558,19 @@ fn the_log_is_read_again_in_parts() {
         assert_eq!(found, BTreeMap::from([(page(1), begun)]), "the other's beginning is not in the log");
         // Forward, from a page's beginning: all of it, in order, whatever else comes by.
         let mut seen = Seen::default();
-        let wanted = |_: Lsn, index: Index<'_>| touches(index, [(page(1), begun)].into_iter());
+        let wanted = ChangesOf(&[(page(1), begun)]);
         assert!(log.walk(begun, end, &wanted, &mut seen).await.expect("reads"));
         let of =
             |seen: &Seen| seen.0.iter().filter(|(_, p)| p.contains(&page(1))).map(|(at, _)| *at).collect::<Vec<_>>();
         assert_eq!(of(&seen), starts);
         let mut part = Seen::default();
-        assert!(log.walk(starts[1], starts[3], &|_: Lsn, _: Index<'_>| true, &mut part).await.expect("reads"));
+        assert!(log.walk(starts[1], starts[3], &Everything, &mut part).await.expect("reads"));
         assert_eq!(of(&part), starts[1..3], "from the first LSN up to the second");
         // Segments that do not name the page are not read: one segment and the indexes.
         let segments = log.segments().len() as u64;
         assert!(segments > 4);
         let before = device.stats().read_bytes;
-        let wanted = |_: Lsn, index: Index<'_>| touches(index, [(page(101), Lsn(0))].into_iter());
+        let wanted = ChangesOf(&[(page(101), Lsn(0))]);
         assert!(log.walk(begun, end, &wanted, &mut Seen::default()).await.expect("reads"));
         log.beginnings(&BTreeSet::from([page(101)]), end).await.expect("reads");
         let read = device.stats().read_bytes - before;
@@ -590,7 +594,9 @@ fn a_seal_may_say_more_than_a_crash_has_left() {
             starts.push(put(&log, 1, Lsn(0), &[7; 900]).await.expect("appends").0);
         }
         log.flush_to(log.end()).await.expect("flushes");
-        let lost = *starts.iter().rfind(|&&start| log.segment_of(start) == 1).expect("there are some");
+        // Of the two last batches of a segment, the second is there still, and no history.
+        let mut there = starts.iter().rev().filter(|&&start| log.segment_of(start) == 1);
+        let (_, lost) = (there.next(), *there.next().expect("there are some"));
         let slot = log.core.tail.lock().slots.slot(1).expect("in use");
         memory.tamper(|image| image.flip(inspect::slot_at(slot, first) + lost.0 % first + 30, 4));
         drop(log);
@@ -600,12 +606,16 @@ fn a_seal_may_say_more_than_a_crash_has_left() {
         let (start, end) = put(&log, 7, Lsn(0), &[7; 900]).await.expect("appends");
         log.flush_to(end).await.expect("flushes");
         let mut seen = Seen::default();
-        let wanted = |_: Lsn, index: Index<'_>| touches(index, [(page(7), Lsn(0))].into_iter());
+        let wanted = ChangesOf(&[(page(7), Lsn(0))]);
         assert!(log.walk(starts[0], end, &wanted, &mut seen).await.expect("nothing is damaged"));
         assert_eq!(seen.0, [(start, vec![page(7)])]);
-        // Who reads the segment finds what is left of it.
+        // Who wants the pages of what is lost, or reads the segment, finds what is left of it.
+        let mut some = Seen::default();
+        let wanted = ChangesOf(&[(page(1), starts[starts.len() - 2])]);
+        assert!(log.walk(starts[0], end, &wanted, &mut some).await.expect("nothing is damaged"));
+        assert!(some.0.iter().all(|(at, _)| *at < lost || *at == start), "{:?}", some.0);
         let mut all = Seen::default();
-        assert!(log.walk(starts[0], end, &|_: Lsn, _: Index<'_>| true, &mut all).await.expect("nothing is damaged"));
+        assert!(log.walk(starts[0], end, &Everything, &mut all).await.expect("nothing is damaged"));
         assert!(all.0.iter().map(|(at, _)| *at).eq(starts.iter().copied().filter(|at| *at < lost).chain([start])));
     });
 }
@@ -636,7 +646,7 @@ fn r5_what_lies_in_front_of_where_reading_begins_need_not_check() {
             let (log, found, reached) = reopen(env.clone(), device.clone(), redo, &config()).await.expect("reads");
             assert_eq!((found.len(), reached), (starts.len() - at, end));
             let mut seen = Seen::default();
-            assert!(log.walk(from, end, &|_: Lsn, _: Index<'_>| true, &mut seen).await.expect("reads"));
+            assert!(log.walk(from, end, &Everything, &mut seen).await.expect("reads"));
             assert!(seen.0.iter().map(|(at, _)| *at).eq(starts.iter().copied().filter(|start| *start >= from)));
         }
         let log = Log::unopened(env, device.clone(), DATABASE, &config());

@@ -11,7 +11,7 @@
 //!    not durable (`harden`).
 
 use super::gather::Rhythm;
-use super::tail::Piece;
+use super::tail::{Piece, Sealing};
 use super::{Core, segment};
 use crate::config::Safeguard;
 use crate::error::StorageError;
@@ -95,10 +95,11 @@ async fn write(core: &Core, pieces: &[Piece], carry: &mut Vec<u8>) -> Result<(),
             .map(|(i, chunk)| core.device.write(slot_at + at + (i * CHUNK) as u64, IoBuf::padded(chunk), Purpose::Log));
         try_join_all(writes).await?;
         carry.clear();
-        if let Some(seal) = &piece.seal {
-            core.device
-                .write(slot_at + core.geometry.index_at(seal.pages.len()), seal.encode(core.geometry), Purpose::Log)
-                .await?;
+        if let Some(Sealing { end, index }) = &piece.seal {
+            let index = index.close(core.geometry.lsn(piece.number, 0));
+            let at = slot_at + core.geometry.index_at(index.entries());
+            let seal = segment::Seal { number: piece.number, epoch: piece.epoch, end: *end, index };
+            core.device.write(at, seal.encode(core.geometry), Purpose::Log).await?;
         } else {
             keep(carry, &bytes);
         }

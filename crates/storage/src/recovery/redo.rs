@@ -37,7 +37,8 @@ use crate::error::{Result, StorageError};
 use crate::flash::{FlashHome, Noted, Start};
 use crate::log::Log;
 use crate::log::batch::{Batch, Block, EVENT};
-use crate::log::history::{Index, Visitor, show, starts_afresh};
+use crate::log::history::{Visitor, Wanting, show, starts_afresh};
+use crate::log::index::SegmentIndex;
 use crate::log::reader::SegmentImage;
 use crate::mtr::LogEvent;
 use crate::page::header;
@@ -97,7 +98,10 @@ pub(crate) async fn redo(tools: Tools<'_>, start: Start, upto: Upto, report: &mu
             }
         }
         let Some(left) = left else { break };
-        let names_some = |_: Lsn, index: Index<'_>| index.iter().any(|(page, _)| left.has(*page));
+        let names_some = |index: &SegmentIndex| match index.pages().any(|(page, _)| left.has(page)) {
+            true => Wanting::All,
+            false => Wanting::Nothing,
+        };
         gathered = Gathered::new(budget, Some(left.clone()));
         let mut reading = Reading { gathered, redo: &mut redo, to: end };
         if !log.walk(from, end, &names_some, &mut reading).await? {

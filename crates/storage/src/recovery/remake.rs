@@ -18,7 +18,7 @@ use super::gather::Change;
 use crate::error::{Result, StorageError};
 use crate::log::Log;
 use crate::log::batch::Batch;
-use crate::log::history::{Index, Visitor, touches};
+use crate::log::history::{ChangesOf, Visitor};
 use crate::page::header;
 use crate::types::*;
 use parking_lot::Mutex;
@@ -220,8 +220,7 @@ impl Inner {
     async fn follow_log(&self, pass: &mut Pass, upto: Lsn) -> Result<bool> {
         let Some(from) = pass.pages.values().map(|m| m.since).min() else { return Ok(true) };
         let order: Vec<(PageId, Lsn)> = pass.pages.iter().map(|(&page, making)| (page, making.since)).collect();
-        let wanted = |_: Lsn, index: Index<'_>| touches(index, order.iter().copied());
-        self.log.walk(from, upto, &wanted, pass).await
+        self.log.walk(from, upto, &ChangesOf(&order), pass).await
     }
 
     /// Invariant 2: a second pass for pages whose base is no good.

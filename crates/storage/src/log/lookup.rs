@@ -1,0 +1,115 @@
+//! What a sealed segment has of some pages: found by sectors of its index, without reading the rest.
+//!
+//! What is known of a segment's seal is kept in memory (a few bytes for each 292 pages), from when it was read first
+//! until the segment is used again.
+
+use super::Core;
+use super::index::{self, Entries, Listed, PLACE, Place};
+use super::segment::{Seal, SegmentHeader};
+use crate::error::Result;
+use crate::types::{Lsn, PageId};
+use futures::StreamExt;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use terrace_device::SECTOR;
+
+/// Reads at a time.
+const IN_FLIGHT: usize = 16;
+/// Where so many pages are wanted for each sector of the page table, all of the index is read.
+const DENSE: usize = 4;
+
+/// A segment whose seal was read.
+pub(super) struct Known {
+    pub(super) header: SegmentHeader,
+    pub(super) end: Lsn,
+    entries: Entries,
+    /// The first page of each sector of the page table, and its first place.
+    fences: Vec<(PageId, u32)>,
+}
+
+impl Core {
+    pub(super) fn known(&self, number: u64) -> Option<Arc<Known>> {
+        self.known.lock().get(&number).cloned()
+    }
+
+    /// Remembers a sound seal, and forgets those of segments that are no more.
+    pub(super) fn remember(&self, header: SegmentHeader, seal: &Seal) -> Arc<Known> {
+        let (end, entries, fences) = (seal.end, seal.index.entries(), seal.index.fences());
+        let known = Arc::new(Known { header, end, entries, fences });
+        let first = self.tail.lock().slots.live().next().unwrap_or(0);
+        let mut all = self.known.lock();
+        all.retain(|number, _| *number >= first);
+        all.insert(header.number, known.clone());
+        known
+    }
+
+    /// Where the segment changes the pages, of each from the LSN beside it on; ascending. `None` where the index does
+    /// not answer: it is damaged, or there no more, or all of it had better be read.
+    pub(super) async fn look_up(
+        &self,
+        slot: u32,
+        known: &Known,
+        pages: &[(PageId, Lsn)],
+    ) -> Result<Option<Vec<Place>>> {
+        if pages.len() > DENSE * known.fences.len() {
+            return Ok(None);
+        }
+        let at = self.geometry.slot_at(slot) + self.geometry.index_at(known.entries);
+        let base = self.geometry.lsn(known.header.number, 0);
+        let mut sectors: FxHashMap<usize, Vec<(PageId, Lsn)>> = FxHashMap::default();
+        for &(page, since) in pages {
+            let behind = known.fences.partition_point(|(first, _)| first.to_u64() <= page.to_u64());
+            if behind > 0 {
+                sectors.entry(behind - 1).or_default().push((page, since));
+            }
+        }
+        let mut read = futures::stream::iter(sectors)
+            .map(|(sector, pages)| self.look_in_sector(at, known, sector, pages))
+            .buffer_unordered(IN_FLIGHT);
+        let mut places = Vec::new();
+        while let Some(found) = read.next().await {
+            let Some(found) = found? else { return Ok(None) };
+            let wanted = |(place, since): (Place, Lsn)| (base.0 + u64::from(place.start()) >= since.0).then_some(place);
+            places.extend(found.into_iter().filter_map(wanted));
+        }
+        places.sort_unstable_by_key(|place| place.start());
+        Ok(Some(places))
+    }
+
+    /// The places of these pages, which lie in one sector of the page table, each with its page's LSN. `at`: where the
+    /// index lies.
+    async fn look_in_sector(
+        &self,
+        at: u64,
+        known: &Known,
+        sector: usize,
+        pages: Vec<(PageId, Lsn)>,
+    ) -> Result<Option<Vec<(Place, Lsn)>>> {
+        let seed = index::seed(known.header.number, known.header.epoch);
+        let bytes = self.try_read(at + (sector * SECTOR) as u64, SECTOR).await?;
+        let count = known.entries.pages_in(sector);
+        let Some(table) = bytes.and_then(|bytes| index::table_sector(&bytes, seed, count)) else { return Ok(None) };
+        let next = known.fences.get(sector + 1).map_or(known.entries.places, |(_, first)| *first as usize);
+        let mut found = Vec::new();
+        for (page, since) in pages {
+            let Ok(number) = table.binary_search_by_key(&page.to_u64(), |listed| listed.page.to_u64()) else { continue };
+            let to = table.get(number + 1).map_or(next, |listed| listed.first as usize);
+            let Some(places) = self.read_places(at, known, &table[number], to).await? else { return Ok(None) };
+            found.extend(places.into_iter().map(|place| (place, since)));
+        }
+        Ok(Some(found))
+    }
+
+    async fn read_places(&self, at: u64, known: &Known, listed: &Listed, to: usize) -> Result<Option<Vec<Place>>> {
+        let table = (known.entries.table_sectors() * SECTOR) as u64;
+        let (from, to) = ((listed.first as usize * PLACE) as u64, (to * PLACE) as u64);
+        if from >= to || to > (known.entries.places * PLACE) as u64 {
+            return Ok(None);
+        }
+        let sector = SECTOR as u64;
+        let (first, end) = ((table + from) / sector * sector, (table + to).next_multiple_of(sector));
+        let Some(bytes) = self.try_read(at + first, (end - first) as usize).await? else { return Ok(None) };
+        let skipped = (table + from - first) as usize;
+        Ok(index::places_of(listed, &bytes[skipped..][..(to - from) as usize]))
+    }
+}
