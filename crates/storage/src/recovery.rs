@@ -26,7 +26,7 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use on_demand::OnDemand;
+pub(crate) use on_demand::{AtWork, OnDemand};
 pub(crate) use redo::{Tools, redo};
 pub(crate) use remake::{Base, Remaker, Wanted};
 

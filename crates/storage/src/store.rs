@@ -15,7 +15,7 @@ use crate::identity::{Identity, Role};
 use crate::log::{Log, LogUse};
 use crate::mtr::{LogPermit, Mtr};
 use crate::pool::Pool;
-use crate::recovery::{self, OnDemand, Redone, Suspects, Tools};
+use crate::recovery::{self, AtWork, OnDemand, Redone, Suspects, Tools};
 use crate::space::Space;
 use crate::types::*;
 use crate::undo::UndoSpace;
@@ -234,7 +234,7 @@ impl Store {
             let Restored { listed, current, dirty, bases, older, unknown, .. } = report.tier;
             tracing::info!(listed, current, dirty, bases, older, unknown, "the flash tier is warm");
         }
-        self.spawn("redo", finish_redo(Arc::downgrade(inner)));
+        self.spawn("redo", finish_redo(Arc::downgrade(inner), inner.on_demand.clone().begin_work()));
         Ok(report)
     }
 
@@ -551,6 +551,7 @@ impl Store {
         let inner = &self.0;
         inner.checkpoint().await?;
         inner.closing.store(true, Ordering::Release); // The background writer stops; no log is written from here on.
+        inner.on_demand.work_ended().await;
         inner.log.shut_down().await?;
         inner.checkpoint().await?;
         inner.flash.list_all().await;
@@ -624,7 +625,7 @@ impl Drop for Inner {
 }
 
 /// Redoes what nobody has asked for yet, and reads what the tier has not shown to be good.
-async fn finish_redo(store: Weak<Inner>) {
+async fn finish_redo(store: Weak<Inner>, _at_work: AtWork) {
     let Some(inner) = store.upgrade() else { return };
     let (env, pool) = (inner.env.clone(), inner.pool.clone());
     let (flash, on_demand) = (inner.flash.clone(), inner.on_demand.clone());

@@ -100,13 +100,43 @@ pub(crate) struct OnDemand {
     /// The table is not empty. All others pay one read of this.
     active: AtomicBool,
     table: Mutex<Table>,
+    /// The background task is at work.
+    at_work: AtomicBool,
     ended: Notify,
+}
+
+/// The background task: at work until this is dropped.
+pub(crate) struct AtWork(Arc<OnDemand>);
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        self.0.at_work.store(false, Ordering::Release);
+        self.0.wake();
+    }
 }
 
 impl OnDemand {
     pub(crate) fn new(below: Arc<FlashHome>, page_size: usize, safeguards: Safeguards) -> OnDemand {
         let (active, table) = (AtomicBool::new(false), Mutex::default());
-        OnDemand { below, page_size, safeguards, active, table, ended: Notify::new() }
+        OnDemand { below, page_size, safeguards, active, table, at_work: AtomicBool::new(false), ended: Notify::new() }
+    }
+
+    /// The background task begins.
+    pub(crate) fn begin_work(self: Arc<Self>) -> AtWork {
+        self.at_work.store(true, Ordering::Release);
+        AtWork(self)
+    }
+
+    /// Waits until the background task has ended: what it still reads would become dirty.
+    pub(crate) async fn work_ended(&self) {
+        loop {
+            let mut ended = std::pin::pin!(self.ended.notified());
+            ended.as_mut().enable();
+            if !self.at_work.load(Ordering::Acquire) {
+                return;
+            }
+            ended.await;
+        }
     }
 
     /// Pages that wait from now on, each with all changes that the log has of it where it was repeated, or all that its
