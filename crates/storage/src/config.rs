@@ -211,6 +211,8 @@ pub enum Safeguard {
     Lacking,
     /// Dirty frames of the tier hold the retain LSN (flash/floors.rs, invariant 1).
     DirtyFrames,
+    /// A segment's seal speaks for its batches only where they were durable (log/harden.rs, invariant 2).
+    Settled,
     /// The inventory holds for less while pages lack changes (flash/floors.rs, invariant 5).
     ListedAbove,
     /// R7.

@@ -50,7 +50,7 @@ mod tune;
 mod write;
 
 pub use attach::Restored;
-pub(crate) use attach::{Lack, Lacking, Start};
+pub(crate) use attach::{Floors, Lack, Lacking, Start};
 pub(crate) use partition::Noted;
 pub use stats::{FlashCounter, FlashState, FlashStats};
 

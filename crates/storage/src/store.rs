@@ -8,7 +8,7 @@ use crate::checkpoint::{self, CheckpointStatus};
 use crate::config::{DeviceSet, FlashConfig, Restart, StorageConfig};
 use crate::control::{Control, ControlFile};
 use crate::error::{Result, StorageError};
-use crate::flash::{FlashHome, FlashStats, Lacking, Restored, Start};
+use crate::flash::{FlashHome, FlashStats, Floors, Lacking, Restored, Start};
 use crate::home::disk::{DiskHome, PAGES_AT, WRITERS};
 use crate::home::{Home, Reason};
 use crate::identity::{Identity, Role};
@@ -244,9 +244,10 @@ impl Store {
         if upto != Upto::End {
             return Start::at(state.retain_lsn);
         }
-        let redo = if on_demand { state.redo_lsn } else { state.retain_lsn };
+        let (retain, redo) = (state.retain_lsn, if on_demand { state.redo_lsn } else { state.retain_lsn });
         let room = inner.config.redo_memory / 4 / Lacking::ENTRY;
-        let floors = (state.retain_lsn, redo);
+        let settled = if on_demand { inner.log.settled(redo) } else { redo };
+        let floors = Floors { retain, redo, settled };
         let start = inner.flash.attach(&identity(state), state.life, self.tier_device(), floors, room).await;
         if start.from < state.redo_lsn {
             let (from, redo) = (start.from, state.redo_lsn);

@@ -25,11 +25,13 @@
 //! 5. Nobody has read a frame when the opening ends. A clean one that holds something else is dropped; the page of a
 //!    dirty one is made again from the log since its recLSN, as when a frame decays later (`replay`). Dirty frames are
 //!    read soon (`verify_found`), so that what is bad is known while the log is near.
-//! 6. Each page of which the log, from the retain LSN to the redo LSN, has changes that no current frame has *lacks*
-//!    them: the disk may have them or not. It waits (`recovery::on_demand`, invariant 6): who reads it compares the
-//!    disk's version with the LSN that the log says, and makes the page again from the retain LSN on if it is older.
-//!    So redo begins at the redo LSN only where all of that part of the log could be noted, within the memory for such
-//!    pages; else, and without a tier, at the retain LSN.
+//! 6. Of what the log has from the retain LSN to where it is settled (`log::harden`) only the segments' indexes are
+//!    read. Each page that is changed there, and of which no current frame has that, *lacks* it: the disk may have it
+//!    or not. It waits (`recovery::on_demand`, invariant 6): who reads it compares the version that it finds with the
+//!    LSN that the indexes say, and if that is older repeats the page's changes from the log. The version may be an
+//!    older frame: one that is met as a version of the page there, or that nothing changed before, is a base
+//!    (invariant 4). So redo begins where the log is settled only if all of the part before could be noted, within the
+//!    memory for such pages; else at the retain LSN.
 //! 7. Nothing is written to the tier before the new life is about to be recorded, and no page enters it before it is
 //!    on.
 
@@ -123,6 +125,17 @@ impl Lacking {
     }
 }
 
+/// The places in the log that an opening knows, ascending.
+#[derive(Clone, Copy)]
+pub(crate) struct Floors {
+    /// Below, everything is on the disk.
+    pub(crate) retain: Lsn,
+    /// Below, everything is in the tier or on the disk (a hint).
+    pub(crate) redo: Lsn,
+    /// Below, the segments' indexes say what was changed; so redo begins here.
+    pub(crate) settled: Lsn,
+}
+
 /// Where redo begins.
 pub(crate) struct Start {
     pub(crate) from: Lsn,
@@ -139,21 +152,29 @@ impl Start {
 /// Notes the log below the redo LSN (invariant 6).
 struct Kept<'a> {
     tier: &'a FlashHome,
+    /// The tier has found frames.
+    finding: bool,
     retain: Lsn,
+    /// The recorded redo LSN.
+    redo: Lsn,
     room: usize,
     lacking: Mutex<Lacking>,
 }
 
 impl Kept<'_> {
-    fn note(&self, page: PageId, since: Lsn, last: Lsn) {
-        if page.space != DATA || last <= self.retain {
-            return; // Only pages of the data tablespace are anywhere but in memory and on the disk.
+    /// `is_version`: whether the page had this LSN after one of these changes.
+    fn note(&self, page: PageId, since: Lsn, last: Lsn, is_version: impl Fn(Lsn) -> bool) {
+        // Below the redo LSN only pages of the data tablespace are anywhere but on the disk.
+        if last <= self.retain || page.space != DATA && last <= self.redo {
+            return;
         }
         let (mut lacking, since) = (self.lacking.lock(), since.max(self.retain));
-        if lacking.pages.contains_key(&page) {
+        if page.space != DATA || !self.finding || lacking.pages.contains_key(&page) {
             return lacking.add(page, Lack { since, last }, self.room);
         }
-        if let Err(Lacks { since, dropped }) = self.tier.part(page).lock().note_kept(page, since, last) {
+        let floor = *self.tier.floor.lock();
+        let known = |lsn: Lsn| lsn <= floor || is_version(lsn);
+        if let Err(Lacks { since, dropped }) = self.tier.part(page).lock().note_kept(page, since, last, known) {
             self.tier.count_restored(|r| r.older += u64::from(dropped));
             lacking.add(page, Lack { since, last }, self.room);
         }
@@ -163,7 +184,8 @@ impl Kept<'_> {
 impl Visitor for &Kept<'_> {
     async fn batches(&mut self, batches: &[Batch<'_>]) -> Result<()> {
         for batch in batches {
-            batch.blocks().filter(|b| b.page != EVENT).for_each(|b| self.note(b.page, batch.start, batch.end));
+            let changed = batch.blocks().filter(|b| b.page != EVENT);
+            changed.for_each(|b| self.note(b.page, batch.start, batch.end, |lsn| lsn == batch.end));
         }
         Ok(())
     }
@@ -184,44 +206,50 @@ impl Visitor for Noting<'_> {
 }
 
 impl FlashHome {
-    /// Finds what the device's inventory names. `life`: that in the control file; `floors`: the retain LSN, and where
-    /// redo may begin; `room`: pages that may lack changes. Where that fails, or there is nothing, the tier begins
-    /// empty.
+    /// Finds what the device's inventory names. `life`: that in the control file; `room`: pages that may lack changes.
+    /// Where that fails, or there is nothing, the tier begins empty. Answers where redo begins.
     pub(crate) async fn attach(
         &self,
         identity: &Identity,
         life: u64,
         device: Option<DeviceRef>,
-        (retain, redo): (Lsn, Lsn),
+        floors: Floors,
         room: usize,
     ) -> Start {
-        self.attach_at(identity, life, device, retain).await;
-        if !self.is_finding() || retain >= redo {
-            return Start::at(retain);
+        self.attach_at(identity, life, device, floors.retain).await;
+        if floors.retain >= floors.settled {
+            return Start::at(floors.retain);
         }
         let began = self.env.now();
-        let kept = self.note_kept(retain, redo, room).await;
+        let kept = self.note_kept(floors, room).await;
         self.count_restored(|r| r.noting_nanos += self.env.now().0 - began.0);
         match kept {
-            Ok(Some(lacking)) => Start { from: redo, lacking },
+            Ok(Some(lacking)) => Start { from: floors.settled, lacking },
             // What was noted is noted again, which changes nothing.
-            _ => Start::at(retain),
+            _ => {
+                self.log.cut(floors.redo);
+                Start::at(floors.retain)
+            }
         }
     }
 
     /// Invariant 6. `None`: not all of that part of the log is there, or too many pages lack changes.
-    async fn note_kept(&self, retain: Lsn, redo: Lsn, room: usize) -> Result<Option<Lacking>> {
-        // The index of the last segment may name changes behind the redo LSN.
-        let Some(last) = self.log.segment(self.log.segment_of(redo)).await? else { return Ok(None) };
-        let whole = retain.max(last.header.prev_end);
-        drop(last);
-        let kept = Kept { tier: self, retain, room, lacking: Mutex::default() };
+    async fn note_kept(&self, Floors { retain, redo, settled }: Floors, room: usize) -> Result<Option<Lacking>> {
+        // The index of the last segment may name changes behind what is settled.
+        let Some((prev_end, ends)) = self.log.bounds_of(settled).await? else { return Ok(None) };
+        let whole = retain.max(if ends { settled } else { prev_end });
+        let kept = Kept { tier: self, finding: self.is_finding(), retain, redo, room, lacking: Mutex::default() };
         let by_index = |index: &SegmentIndex| {
-            index.spans().for_each(|(page, since, last)| kept.note(page, since, last));
+            for (page, places) in index.pages() {
+                let is_version = |lsn| places.binary_search_by_key(&lsn, |place| index.lsns(*place).1).is_ok();
+                if let [first, .., last] | [first @ last] = places {
+                    kept.note(page, index.lsns(*first).0, index.lsns(*last).1, is_version);
+                }
+            }
             Wanting::Nothing
         };
         let there = self.log.walk(retain, whole, &by_index, &mut &kept).await?
-            && self.log.walk(whole, redo, &Everything, &mut &kept).await?;
+            && self.log.walk(whole, settled, &Everything, &mut &kept).await?;
         let lacking = std::mem::take(&mut *kept.lacking.lock());
         Ok(Some(lacking).filter(|lacking| there && !lacking.full))
     }

@@ -74,6 +74,13 @@ impl FlashHome {
         }
     }
 
+    /// Versions of pages, each brought up to date from the log, of which it lacks what begins at the LSN beside it.
+    pub(crate) async fn bring_up(&self, pages: Vec<(PageId, IoBuf, Lsn)>) -> Vec<Result<IoBuf>> {
+        let upto = self.log_end();
+        let wanted = |(page, bytes, since)| Wanted { page, base: Base::Version(bytes, since), upto };
+        self.remaker.make(pages.into_iter().map(wanted).collect()).await
+    }
+
     async fn replay_all(&self, pages: &[(PageId, Lsn)]) -> Vec<Result<IoBuf>> {
         let upto = self.log_end();
         let bases = self.disk_versions(pages).await;

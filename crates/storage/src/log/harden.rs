@@ -50,25 +50,34 @@ impl Log {
     /// the log is durable.
     pub(crate) async fn harden(&self, redo: Lsn) -> Result<()> {
         let core = &self.core;
-        let mut rest = core.geometry.unsynced();
-        // Newest first: a segment's header says where the one before it ended.
-        let mut end: Option<Lsn> = None;
-        for (slot, header) in core.stream_from(redo).into_iter().rev() {
-            let Some(image) = core.read_segment(slot, header.number).await? else { continue };
+        let stream = core.stream_from(redo);
+        // Newest first.
+        for (slot, header) in stream[core.unsettled(&stream)..].iter().rev() {
+            let Some(image) = core.read_segment(*slot, header.number).await? else { continue };
             if core.safeguards.has(Safeguard::LogTail) {
-                core.write_again(slot, &image, redo).await?;
+                core.write_again(*slot, &image, redo).await?;
             }
-            let first = core.geometry.lsn(header.number, FIRST);
-            rest = rest.saturating_sub(end.map_or(0, |end| end.0.saturating_sub(first.0)));
-            if rest == 0 {
-                break;
-            }
-            end = Some(header.prev_end);
         }
         if core.safeguards.has(Safeguard::LogSync) {
             core.device.sync(Purpose::Log).await?;
         }
         Ok(())
+    }
+
+    /// Where the part of the log ends that was durable whatever the power did, so that the seals of its segments speak
+    /// for their batches (invariant 2); at least `redo`. Its segments count as live from now on (until `cut`).
+    pub(crate) fn settled(&self, redo: Lsn) -> Lsn {
+        let core = &self.core;
+        let stream = core.stream_from(redo);
+        let settled = stream.get(core.unsettled(&stream)).map_or(redo, |(_, header)| header.prev_end.max(redo));
+        let last = core.segment_of(settled);
+        let mut tail = core.tail.lock();
+        for (slot, header) in stream.into_iter().filter(|(_, header)| header.number <= last) {
+            if tail.slots.slot(header.number).is_none() {
+                tail.slots.adopt(header.number, slot);
+            }
+        }
+        settled
     }
 
     /// Invariant 4: why the log cannot end at `end`, where recovery stopped for want of a batch that checks. `newest`:
@@ -143,6 +152,22 @@ impl Core {
             stream.push((slot, header));
         }
         stream
+    }
+
+    /// The first segment of a stream that may have batches which are not durable (invariant 2).
+    fn unsettled(&self, stream: &[(u32, SegmentHeader)]) -> usize {
+        let mut rest = if self.safeguards.has(Safeguard::Settled) { self.geometry.unsynced() } else { 0 };
+        // A segment's header says where the one before it ended.
+        let mut end: Option<Lsn> = None;
+        for (at, (_, header)) in stream.iter().enumerate().rev() {
+            let first = self.geometry.lsn(header.number, FIRST);
+            rest = rest.saturating_sub(end.map_or(0, |end| end.0.saturating_sub(first.0)));
+            if rest == 0 {
+                return at;
+            }
+            end = Some(header.prev_end);
+        }
+        0
     }
 
     /// Invariant 3. What lies in front of the redo LSN is durable, nobody needs it, and it need not check.

@@ -200,6 +200,16 @@ impl Log {
         Ok(found)
     }
 
+    /// Where the stream before this LSN's segment ended, and whether the segment's seal ends at this LSN; `None` where
+    /// the log has not got the segment.
+    pub(crate) async fn bounds_of(&self, lsn: Lsn) -> Result<Option<(Lsn, bool)>> {
+        let number = self.segment_of(lsn);
+        if let Some((prev_end, seal)) = self.seal_of(number).await? {
+            return Ok(Some((prev_end, seal.end == lsn)));
+        }
+        Ok(self.segment(number).await?.map(|image| (image.header.prev_end, false)))
+    }
+
     /// Bytes of log from `from` on that the device seems to hold, before recovery has read it.
     pub(crate) fn ahead(&self, from: Lsn) -> u64 {
         let tail = self.core.tail.lock();

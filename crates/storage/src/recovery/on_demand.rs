@@ -25,8 +25,9 @@
 //!    look good. A page that was not in use when the database was opened need not be made (it may have been dropped
 //!    before it was ever written): it stops waiting. Other errors (no frame is free) pass; they are tried again.
 //! 6. A page may *lack* changes from below where redo began (`flash::attach`, invariant 6): it waits with the LSN that
-//!    it must have, and with no changes or later ones. An older version is no base: the page is made again from the
-//!    log. One that is as new need not be durable (recovery, invariant 4), so it becomes dirty like any other.
+//!    it must have, and with no changes or later ones. An older version is brought up to date from the log; if it does
+//!    not lead to that LSN, the page is made again from the disk's version or its beginning. One that is as new need
+//!    not be durable (recovery, invariant 4), so it becomes dirty like any other.
 
 use super::gather::Changes;
 use super::sweep::Sweeps;
@@ -68,6 +69,14 @@ struct Waiting {
     least: Lsn,
     /// Invariant 5.
     used: bool,
+}
+
+/// A page whose base is not enough, and why; a sound base, with the LSN that the page must reach and where what it lacks
+/// begins.
+struct Short {
+    page: PageId,
+    why: StorageError,
+    base: Option<(Fetched, Lsn, Lsn)>,
 }
 
 /// A page on its way into the pool's dirty set, and the recLSN that rises with it from the level below.
@@ -205,17 +214,17 @@ impl OnDemand {
         Some(below.map_or(waiting.since, |below| below.min(waiting.since)))
     }
 
-    /// Invariant 1: repeats a page's changes on what the level below has of it. `Err`: that is no good, and why.
+    /// Invariant 1: repeats a page's changes on what the level below has of it. `Err`: that is not enough.
     fn redo(
         &self,
         page: PageId,
         waiting: &Waiting,
         base: Result<Fetched>,
-    ) -> std::result::Result<Result<Fetched>, StorageError> {
+    ) -> std::result::Result<Result<Fetched>, Short> {
         let end = self.table.lock().range.1;
         let mut base = match base {
             Ok(base) => base,
-            Err(error) if is_decay(&error) => return Err(error),
+            Err(why) if is_decay(&why) => return Err(Short { page, why, base: None }),
             Err(error) => return Ok(Err(error)),
         };
         let found = header::lsn(&base.bytes);
@@ -226,7 +235,8 @@ impl OnDemand {
         }
         let afresh = waiting.changes.starts_afresh();
         if found < waiting.least && !afresh && self.safeguards.has(Safeguard::Lacking) {
-            return Err(StorageError::LostWrite { page, found, expected: waiting.least });
+            let why = StorageError::LostWrite { page, found, expected: waiting.least };
+            return Err(Short { page, why, base: Some((base, waiting.least, found.max(waiting.since))) });
         }
         match repeat(&mut base.bytes, page, &waiting.changes, self.safeguards.has(Safeguard::PageChain)) {
             Ok(0) if !self.safeguards.has(Safeguard::VisitedPages) => {
@@ -234,9 +244,34 @@ impl OnDemand {
                 Ok(Ok(base))
             }
             Ok(_) => Ok(Ok(Fetched { leaves: true, ..base })),
-            Err(error) if is_decay(&error) => Err(error),
+            Err(why) if is_decay(&why) => Err(Short { page, why, base: None }),
             Err(error) => Ok(Err(error)),
         }
+    }
+
+    /// Makes these pages: from their bases where those are sound, else again.
+    async fn make(&self, mut short: Vec<Short>) -> Vec<Result<Fetched>> {
+        let (mut wanted, mut bases) = (Vec::new(), Vec::new());
+        for (at, short) in short.iter_mut().enumerate() {
+            if let Some((base, least, since)) = short.base.take().filter(|_| self.is_used(short.page)) {
+                let Fetched { bytes, rec_lsn, tier, .. } = base;
+                wanted.push((short.page, bytes, since));
+                bases.push((at, least, rec_lsn, tier));
+            }
+        }
+        let brought = if wanted.is_empty() { Vec::new() } else { self.below.bring_up(wanted).await };
+        let mut made: Vec<Option<Result<Fetched>>> = short.iter().map(|_| None).collect();
+        for ((at, least, rec_lsn, tier), bytes) in bases.into_iter().zip(brought) {
+            made[at] = match bytes {
+                Ok(bytes) if header::lsn(&bytes) >= least => Some(Ok(Fetched { bytes, rec_lsn, tier, leaves: true })),
+                Ok(_) => None,
+                Err(why) if is_decay(&why) => None,
+                Err(error) => Some(Err(error)),
+            };
+        }
+        let lost = short.into_iter().zip(&made).filter(|(_, made)| made.is_none());
+        let mut remade = self.remake(lost.map(|(short, _)| (short.page, short.why)).collect()).await.into_iter();
+        made.into_iter().map(|page| page.unwrap_or_else(|| remade.next().expect("one for each page lost"))).collect()
     }
 
     /// The bases of these pages are no good, each for a reason: they are made from the disk's versions and all of the
@@ -270,7 +305,7 @@ impl OnDemand {
             Some(waiting) if count == 1 && afresh(&waiting) => vec![self.zeros()],
             _ => self.below.fetch(first, count, access).await,
         };
-        let (mut pages, mut lost) = (Vec::with_capacity(fetched.len()), Vec::new());
+        let (mut pages, mut short) = (Vec::with_capacity(fetched.len()), Vec::new());
         for (base, no) in fetched.into_iter().zip(first.no..) {
             let page = PageId::new(first.space, no);
             let redone = match self.waiting(page) {
@@ -278,9 +313,9 @@ impl OnDemand {
                 Some(waiting) if afresh(&waiting) => self.redo(page, &waiting, self.zeros()),
                 Some(waiting) => self.redo(page, &waiting, base),
             };
-            pages.push(redone.map_err(|why| lost.push((page, why))).ok());
+            pages.push(redone.map_err(|page| short.push(page)).ok());
         }
-        let mut made = self.remake(lost).await.into_iter();
+        let mut made = self.make(short).await.into_iter();
         pages.into_iter().map(|page| page.unwrap_or_else(|| made.next().expect("one for each page lost"))).collect()
     }
 

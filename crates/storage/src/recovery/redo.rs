@@ -71,7 +71,7 @@ pub(crate) struct Tools<'a> {
 pub(crate) async fn redo(tools: Tools<'_>, start: Start, upto: Upto, report: &mut RecoveryReport) -> Result<Redone> {
     let Start { from, mut lacking } = start;
     let (log, retain) = (tools.log, tools.retain);
-    assert!(from == retain || tools.on_demand.is_some() && tools.tier.is_finding(), "invariant 7");
+    assert!(from == retain || tools.on_demand.is_some(), "invariant 7");
     let mut redo =
         Redo { tools, from, upto, report, suspects: Suspects::new(), touched: PageSet::default(), stopped: false };
     let (mut gathered, end) = redo.read_log().await?;

@@ -338,7 +338,7 @@ fn every_crash_leaves_a_state_that_was_acknowledged_or_later() {
 #[test]
 fn every_safeguard_is_missed() {
     let crashes = || (100..106).for_each(|seed| crash_history(seed, 13));
-    let without: [(Safeguard, fn()); 18] = [
+    let without: [(Safeguard, fn()); 19] = [
         (Safeguard::DoubleWrite, crashes),
         (Safeguard::CommitSync, crashes),
         (Safeguard::LogBeforeData, crashes),
@@ -356,6 +356,7 @@ fn every_safeguard_is_missed() {
         (Safeguard::LogTail, || second_life::lives(1)),
         (Safeguard::VisitedPages, second_life::s1_a_failed_data_sync_where_pages_are_written_at_once),
         (Safeguard::PageChain, redone::a_lost_write_is_noticed_and_repaired_or_refused),
+        (Safeguard::Settled, settled::the_end_of_a_long_log_is_read_and_no_more),
         (Safeguard::PageChecks, a_rotten_page_is_rebuilt_from_the_log),
     ];
     let mut unnoticed = Vec::new();
@@ -666,3 +667,4 @@ mod backlog;
 mod damaged_files;
 mod redone;
 mod second_life;
+mod settled;

@@ -190,25 +190,35 @@ impl Partition {
     }
 
     /// The page was changed between `since` and `last`, and redo does not repeat that: the disk need not have it.
-    /// `Err`: nor has a frame; since when. In any order.
-    pub(in crate::flash) fn note_kept(&mut self, page: PageId, since: Lsn, last: Lsn) -> Result<(), Lacks> {
+    /// `Err`: nor has a frame; since when. In the log's order. `is_known`: this was a version of the page, and what
+    /// changed it next is one of these changes or a later one.
+    pub(in crate::flash) fn note_kept(
+        &mut self,
+        page: PageId,
+        since: Lsn,
+        last: Lsn,
+        is_known: impl Fn(Lsn) -> bool,
+    ) -> Result<(), Lacks> {
         let Some(frame) = self.find(page) else { return Err(Lacks { since, dropped: false }) };
         let record = self.record(frame);
         let (lsn, before) = (record.lsn(), (record.at != super::NONE).then(|| record.rec()));
-        let since = before.map_or(since, |before| before.min(since));
-        if last > lsn {
+        let (begins, since) = (since, before.map_or(since, |before| before.min(since)));
+        let goes_on = self.said[frame as usize] != Said::Nothing || is_known(lsn);
+        if last > lsn && !goes_on {
             self.unfound(frame);
             return Err(Lacks { since, dropped: true });
         }
-        if last == lsn {
-            self.said[frame as usize] = Said::Met;
+        match last.cmp(&lsn) {
+            std::cmp::Ordering::Greater => self.said[frame as usize] = Said::Base,
+            std::cmp::Ordering::Equal => self.said[frame as usize] = Said::Met,
+            std::cmp::Ordering::Less => {}
         }
-        if before != Some(since) {
+        if begins < lsn && before != Some(since) {
             before.is_some().then(|| self.dirty_remove(frame));
             self.at(frame).set_rec(since);
             self.dirty_push(frame);
         }
-        Ok(())
+        if last > lsn { Err(Lacks { since, dropped: false }) } else { Ok(()) }
     }
 
     /// Whether the page's frame, which an opening has found, has its changes up to `end`.
