@@ -175,6 +175,7 @@ fn what_is_cached_stays() {
             let (store, device, config) = (db.store().clone(), device.clone(), config.clone());
             world.sim.run(async move { store.set_flash(Some(device), config).await })
         };
+        settle(&world, &db).unwrap(); // A page that is written home makes its frame void.
         let used = stats(&db).used;
         for (write, replacement) in pairs() {
             set(&FlashConfig { write, replacement, ..config.clone() }).unwrap();
