@@ -175,8 +175,11 @@ impl Log {
                 // (A seal may say more than is there: invariant 1.)
                 Some((prev_end, seal)) if seal.end >= end => {
                     let begun = |page: &PageId| {
-                        let mut places = seal.index.places(*page).iter().rev().map(|place| (place, seal.index.lsns(*place)));
-                        places.find(|(place, lsns)| place.begins_afresh() && lsns.1 <= end).map(|(_, lsns)| (*page, lsns.0))
+                        let mut places =
+                            seal.index.places(*page).iter().rev().map(|place| (place, seal.index.lsns(*place)));
+                        places
+                            .find(|(place, lsns)| place.begins_afresh() && lsns.1 <= end)
+                            .map(|(_, lsns)| (*page, lsns.0))
                     };
                     (left.iter().filter_map(begun).collect(), prev_end)
                 }

@@ -265,3 +265,6 @@ impl SegmentIndex {
         (in_order && whole).then_some(SegmentIndex { base, pages, places })
     }
 }
+
+#[cfg(test)]
+mod tests;

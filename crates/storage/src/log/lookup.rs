@@ -92,7 +92,9 @@ impl Core {
         let next = known.fences.get(sector + 1).map_or(known.entries.places, |(_, first)| *first as usize);
         let mut found = Vec::new();
         for (page, since) in pages {
-            let Ok(number) = table.binary_search_by_key(&page.to_u64(), |listed| listed.page.to_u64()) else { continue };
+            let Ok(number) = table.binary_search_by_key(&page.to_u64(), |listed| listed.page.to_u64()) else {
+                continue;
+            };
             let to = table.get(number + 1).map_or(next, |listed| listed.first as usize);
             let Some(places) = self.read_places(at, known, &table[number], to).await? else { return Ok(None) };
             found.extend(places.into_iter().map(|place| (place, since)));

@@ -576,6 +576,14 @@ fn the_log_is_read_again_in_parts() {
         let read = device.stats().read_bytes - before;
         // The unsealed segment has no index.
         assert!(read < 4 * (64 << 10) + 2 * segments * 24576, "{read} bytes read for one page");
+        // Whose indexes were read is asked by sectors: of the page table, of places, of batches.
+        let before = device.stats().read_bytes;
+        let mut again = Seen::default();
+        assert!(log.walk(begun, end, &ChangesOf(&[(page(1), begun)]), &mut again).await.expect("reads"));
+        let read = device.stats().read_bytes - before;
+        assert_eq!(of(&again), starts);
+        let sectors = 2 * segments + 2 * starts.len() as u64;
+        assert!(read < (64 << 10) + sectors * SECTOR as u64, "{read} bytes read for one page's changes");
     });
 }
 
