@@ -142,12 +142,25 @@ pub struct FlashConfig {
 pub enum Restart {
     /// It is discarded.
     Cold,
+    /// It is kept: a record of each frame is made durable whenever a page enters the frame or leaves it, so that a
+    /// start need only read the records (thesis, section 4.3.2; `flash::hardened`). The log is repeated before the
+    /// database opens.
+    MemoryMapped,
     /// It is kept: the log says which frames are current, and each is read and checked when it is wanted first, or when
     /// recovery meets its page (thesis, section 4.3.4). The log is repeated before the database opens.
     LazyVerification,
     /// The same; and the log is repeated on a page when the page is wanted first. So the database opens when the log
     /// has been read, with a tier or without one (`recovery::on_demand`).
     Instant,
+}
+
+impl Restart {
+    pub const ALL: [Restart; 4] = [Restart::Cold, Restart::MemoryMapped, Restart::LazyVerification, Restart::Instant];
+
+    /// A record on the flash device follows each change of a frame.
+    pub(crate) fn hardens_on_flash(self) -> bool {
+        self == Restart::MemoryMapped
+    }
 }
 
 /// How pages that are part of scans are told from others (thesis, section 3.2.2).
@@ -215,6 +228,16 @@ pub enum Safeguard {
     Settled,
     /// The inventory holds for less while pages lack changes (flash/floors.rs, invariant 5).
     ListedAbove,
+    /// A page counts as written when the records of its older frames are hard (flash/hardened.rs, invariant 2).
+    HardVoids,
+    /// A frame is overwritten when its record is hard that says that it is free (flash/hardened.rs, invariant 3).
+    HardReuse,
+    /// A frame is synced before its record names the page (flash/hardened.rs, invariant 4).
+    SyncedFrames,
+    /// Records hold for no more than their stamp says (flash/hardened.rs, invariant 5).
+    Stamp,
+    /// A record that must not be lost is read again (flash/hardened.rs, invariant 6).
+    ReadAgain,
     /// R7.
     KeyStripes,
     /// R8.
@@ -231,7 +254,7 @@ pub enum Safeguard {
 
 /// All of them, but for those that a test removes: a bit each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Safeguards(u32);
+pub struct Safeguards(u64);
 
 impl Safeguards {
     pub const fn all() -> Safeguards {
@@ -243,11 +266,11 @@ impl Safeguards {
     }
 
     pub(crate) const fn and_without(self, removed: Safeguard) -> Safeguards {
-        Safeguards(self.0 | 1 << removed as u32)
+        Safeguards(self.0 | 1 << removed as u64)
     }
 
     pub fn has(self, safeguard: Safeguard) -> bool {
-        self.0 >> safeguard as u32 & 1 == 0
+        self.0 >> safeguard as u64 & 1 == 0
     }
 }
 
@@ -289,6 +312,14 @@ impl FlashConfig {
             if count == 0 {
                 return Err(format!("flash_tier.{key} = {count} must be at least 1"));
             }
+        }
+        if self.restart.hardens_on_flash() && self.write_budget.is_some() {
+            return Err(
+                "flash_tier.restart = \"memory-mapped\" writes to the device whenever a page enters a frame or \
+                        leaves it, also when write_budget is used up: it needs write_budget = \"off\", or another \
+                        restart (\"instant\")"
+                    .into(),
+            );
         }
         self.write.with(self.replacement).map_err(|why| format!("flash_tier: {why}"))
     }

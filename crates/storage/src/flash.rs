@@ -4,8 +4,9 @@
 //! Source: J. Do, *The Role of Flash Memory in Database Management Systems*, chapter 3 and section 4.2.2. The decisions
 //! are `terrace_policy::flash`'s; the parts are [`record`] (frames' states), [`layout`] (the device), [`partition`]
 //! (what a latch covers), [`read`], [`write`], [`clean`] (the lazy cleaner), [`replay`] (dirty pages whose frame is
-//! lost), [`floors`] (what a restart need not repeat), [`trouble`] (a device that fails), [`tune`] (on, off, larger,
-//! smaller, other policies, while pages flow), [`stats`].
+//! lost), [`inventory`] (what a restart will know), [`hardened`] (the same, at once), [`attach`] (the restart),
+//! [`floors`] (what it need not repeat), [`trouble`] (a device that fails), [`tune`] (on, off, larger, smaller, other
+//! policies, while pages flow), [`stats`].
 //!
 //! Invariants:
 //! 1. *No stale page.* A frame that is not void holds the newest version of its page, unless the page is dirty in
@@ -32,6 +33,7 @@
 mod attach;
 mod clean;
 mod floors;
+mod hardened;
 mod inventory;
 mod layout;
 #[cfg(all(test, feature = "shuttle"))]
@@ -66,6 +68,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsiz
 use crate::sync::{Mutex, RwLock};
 use crate::types::*;
 use floors::Unhard;
+use hardened::Hardened;
 use inventory::Keeping;
 use partition::{Partition, Totals};
 use replay::Stuck;
@@ -155,6 +158,7 @@ pub(crate) struct FlashHome {
     keeping: tokio::sync::Mutex<Keeping>,
     /// What has been written, and would not be found after a crash.
     unhard: Mutex<Unhard>,
+    hardened: Hardened,
     /// Until the recorded redo LSN holds for memory again, after an opening: what the inventory holds for.
     listed_for: Mutex<Option<Lsn>>,
     /// Bytes of inventory that may be written.
@@ -235,6 +239,7 @@ impl FlashHome {
             missed: Mutex::default(),
             keeping: tokio::sync::Mutex::default(),
             unhard: Mutex::default(),
+            hardened: Hardened::default(),
             listed_for: Mutex::default(),
             list_credit: AtomicU64::new(0),
             round: config.writer_interval,
@@ -294,6 +299,7 @@ impl FlashHome {
             wake.notify_one();
         }
         self.progress.notify_waiters();
+        self.wake_hardened();
     }
 
     fn check(&self) -> Result<()> {

@@ -129,6 +129,7 @@ pub struct FlashTier {
 #[serde(rename_all = "kebab-case")]
 pub enum RestartMethod {
     Cold,
+    MemoryMapped,
     LazyVerification,
     Instant,
 }
@@ -322,6 +323,7 @@ impl FlashTier {
             endurance: self.endurance.0.map(|size| size.0),
             restart: match self.restart {
                 RestartMethod::Cold => Restart::Cold,
+                RestartMethod::MemoryMapped => Restart::MemoryMapped,
                 RestartMethod::LazyVerification => Restart::LazyVerification,
                 RestartMethod::Instant => Restart::Instant,
             },

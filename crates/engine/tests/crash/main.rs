@@ -19,6 +19,7 @@ mod flash;
 mod flash_tune;
 mod floors;
 mod foreign;
+mod hardened;
 mod history;
 mod losers;
 mod model;

@@ -110,3 +110,20 @@ fn every_safeguard_of_a_warm_restart_is_missed() {
     let removals = [ListedLsn, Lives, Noting, Lacking, DirtyFrames];
     all_are_missed(&removals, restarted);
 }
+
+/// The same by restarts from hardened records.
+fn hardened(safeguard: Safeguard) -> Option<String> {
+    let without = Safeguards::without(safeguard);
+    let run = |seed| match safeguard {
+        Safeguard::Stamp => crate::hardened::earlier(seed, without).map(drop),
+        Safeguard::ReadAgain => crate::hardened::lying(seed, without),
+        _ => crate::hardened::crashes(seed, without).map(drop),
+    };
+    (0..400).find_map(|seed| failure(|| run(seed)).map(|e| format!("seed {seed}, {e}")))
+}
+
+#[test]
+fn every_safeguard_of_hardened_records_is_missed() {
+    use Safeguard::{HardReuse, HardVoids, ReadAgain, Stamp, SyncedFrames};
+    all_are_missed(&[HardVoids, HardReuse, SyncedFrames, Stamp, ReadAgain], hardened);
+}

@@ -329,7 +329,7 @@ fn pages_wait_through_crashes() {
 }
 
 /// Images of the flash device, taken now and then while it works.
-fn sampled(world: &World) -> Arc<Mutex<Vec<Image>>> {
+pub(crate) fn sampled(world: &World) -> Arc<Mutex<Vec<Image>>> {
     let (env, device) = (world.sim.env(), world.devices[FLASH].clone());
     let images = Arc::new(Mutex::new(Vec::new()));
     let samples = images.clone();

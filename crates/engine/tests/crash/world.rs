@@ -160,14 +160,17 @@ pub(crate) fn engine_config() -> EngineConfig {
     EngineConfig { lock_timeout: Duration::from_secs(2), ..EngineConfig::default() }
 }
 
-/// Unless it is cold, a restart differs by seed too.
+/// Unless another than the default is said, a restart differs by seed too.
 fn restarting(seed: u64, flash: FlashConfig) -> FlashConfig {
     let restart = match flash.restart {
-        Restart::Cold => Restart::Cold,
-        _ => [Restart::Instant, Restart::Instant, Restart::LazyVerification][seed as usize / 2 % 3],
+        Restart::Instant if flash.write_budget.is_some() => Restart::Instant,
+        Restart::Instant => METHODS[seed as usize / 2 % METHODS.len()],
+        said => said,
     };
     FlashConfig { restart, ..flash }
 }
+
+const METHODS: [Restart; 4] = [Restart::Instant, Restart::Instant, Restart::LazyVerification, Restart::MemoryMapped];
 
 /// Sizes differ by seed, so that different mechanisms are short of room.
 fn config(seed: u64) -> StorageConfig {

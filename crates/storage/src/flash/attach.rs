@@ -36,7 +36,7 @@
 //!    on.
 
 use super::inventory::superblocks;
-use super::layout::{self, ENTRIES, Inventory, SECTORS};
+use super::layout::{self, ENTRIES, Inventory, SECTORS, Stamp};
 use super::partition::{Found, Lacks, Noted};
 use super::tune::Shape;
 use super::{FlashHome, FlashState, FrameId, PARTITIONS, Running};
@@ -293,6 +293,12 @@ impl FlashHome {
             _ if other == life || !self.safeguards.has(Safeguard::Lives) => Some(Lsn(u64::MAX)),
             _ => ancestors.iter().find(|(life, _)| *life == other).map(|(_, end)| *end),
         };
+        let stamp = self.find_stamp(device, database).await.filter(|stamp| stamp.series != 0);
+        let stamped = |sector: &Inventory| {
+            let of_it = |stamp: &Stamp| (stamp.life, stamp.series) == (sector.life, sector.series);
+            let holds = stamp.filter(of_it).map(|stamp| stamp.holds);
+            holds.map(|holds| if self.safeguards.has(Safeguard::Stamp) { holds } else { Lsn(u64::MAX) })
+        };
         let chunks = shape.sectors().div_ceil(SECTORS as u64);
         let mut read = futures::stream::iter(0..chunks)
             .map(|chunk| self.read_inventory(device, database, chunk))
@@ -305,9 +311,9 @@ impl FlashHome {
                 let Some(bound) = bound(sector.life).filter(|_| sector.parts == shape.parts && here == number) else {
                     continue;
                 };
-                let since = sector.since.min(bound);
+                let since = stamped(&sector).map_or(sector.since, |holds| holds.max(sector.since)).min(bound);
                 if since >= reach {
-                    self.find_listed(&sector, bound);
+                    self.find_listed(&sector, since, bound);
                     floor = Some(floor.map_or(since, |floor: Lsn| floor.min(since)));
                 }
             }
@@ -315,9 +321,10 @@ impl FlashHome {
         floor
     }
 
-    fn find_listed(&self, sector: &Inventory, bound: Lsn) {
+    fn find_listed(&self, sector: &Inventory, since: Lsn, bound: Lsn) {
         let mut partition = self.partition(sector.part).lock();
-        partition.listed(sector.index as usize, sector.since.min(bound));
+        let hardens = self.running.read().config.restart.hardens_on_flash();
+        partition.listed(sector.index as usize, since, if hardens { &sector.frames } else { &[] });
         let first = sector.index as usize * ENTRIES;
         let mut found = 0;
         for (i, entry) in sector.frames.iter().enumerate() {
@@ -415,6 +422,9 @@ impl FlashHome {
     /// Reads the dirty frames that this opening has found and nobody has read yet, in the device's order (invariant 5).
     /// The cleaner brings home the pages of those that are bad.
     pub(crate) async fn verify_found(&self, stop: impl Fn() -> bool) {
+        if self.hardens() {
+            return; // Records that name them were hard when their frames were (`hardened`, invariants 3 and 4).
+        }
         let mut unread = Vec::new();
         for part in 0..self.parts.load(Ordering::Acquire) {
             let dirty = self.partition(part).lock().unread_dirty();

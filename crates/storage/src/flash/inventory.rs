@@ -17,7 +17,7 @@
 //! 5. The superblock has room for some lives only. Sectors are written anew before theirs leaves it.
 
 use super::layout::{self, Inventory, Superblock};
-use super::partition::Due;
+use super::partition::{Due, Listed};
 use super::trouble::Trouble;
 use super::{FlashHome, FlashState};
 use crate::config::{Restart, Safeguard};
@@ -43,10 +43,14 @@ pub(super) struct Keeping {
     /// The sector to look at next.
     part: u32,
     index: usize,
-    unsynced: bool,
+    pub(super) unsynced: bool,
     synced: Nanos,
     /// A pass is under way.
     passes: bool,
+    /// The series of hardened records that all sectors are of.
+    pub(super) whole: u32,
+    /// Of it: what was written since the last sync and must not be lost, with its place.
+    pub(super) vital: Vec<(u64, IoBuf)>,
 }
 
 impl FlashHome {
@@ -61,8 +65,10 @@ impl FlashHome {
             match select(woken, self.env.sleep(self.round)).await {
                 Either::Left(_) | Either::Right(_) => {}
             }
-            if self.is_on() && self.check().is_ok() {
-                self.list_some().await;
+            match self.is_on() && self.check().is_ok() {
+                true if self.series() != 0 => self.harden_records().await,
+                true => self.list_some().await,
+                false => {}
             }
         }
     }
@@ -123,8 +129,8 @@ impl FlashHome {
         }
     }
 
-    /// Whether all that was written is durable.
-    async fn sync_inventory(&self, keeping: &mut Keeping) -> bool {
+    /// Whether all that was written is durable. If not, a series of hardened records ends.
+    pub(super) async fn sync_inventory(&self, keeping: &mut Keeping) -> bool {
         (keeping.unsynced, keeping.synced) = (false, self.env.now());
         let Some(device) = self.device() else { return false };
         let synced = device.sync(Purpose::Flash).await;
@@ -132,19 +138,24 @@ impl FlashHome {
         if let Some(error) = synced.as_ref().err().filter(|_| still) {
             self.note_failure(Trouble::Write, &"the inventory", error);
         }
-        synced.is_ok() && still
+        let there = synced.is_ok() && still && self.are_written(&device, std::mem::take(&mut keeping.vital)).await;
+        if !there {
+            self.end_series();
+        }
+        there
     }
 
     fn too_old(&self) -> Lsn {
         Lsn(self.log.redo_lsn().0.saturating_sub(self.retention / OF_RETENTION))
     }
 
-    /// Writes up to `most` sectors that are due; returns how many.
-    async fn list(&self, keeping: &mut Keeping, due: Due, most: u64) -> u64 {
+    /// Writes up to `most` sectors that are due; returns how many: fewer mean that none is due any more that was when
+    /// this began.
+    pub(super) async fn list(&self, keeping: &mut Keeping, due: Due, most: u64) -> u64 {
         let life = self.life.load(Ordering::Acquire);
         let wanted = most > 0 && self.is_warm() && self.within_budget();
         let (Some(device), Some(identity)) = (self.device().filter(|_| wanted), self.identity.get()) else { return 0 };
-        let parts = self.parts.load(Ordering::Acquire);
+        let (parts, series) = (self.parts.load(Ordering::Acquire), self.series());
         let mut sectors = Vec::new();
         // Invariant 1.
         let since = match self.safeguards.has(Safeguard::ListedLsn) {
@@ -156,9 +167,10 @@ impl FlashHome {
             while (sectors.len() as u64) < most {
                 let mut partition = self.partition(part).lock();
                 let Some(index) = partition.next_due(keeping.index, due) else { break };
-                let frames = partition.list(index, since);
+                let Listed { frames, voided } = partition.list(index, since, series != 0);
                 keeping.index = index + 1;
-                sectors.push((part, Inventory { life, since, part, parts, index: index as u32, frames }));
+                let sector = Inventory { life, since, part, parts, index: index as u32, series, frames };
+                sectors.push((part, voided && series != 0, sector));
             }
             if sectors.len() as u64 == most {
                 break;
@@ -168,19 +180,23 @@ impl FlashHome {
         let count = sectors.len() as u64;
         self.spend(count * SECTOR as u64);
         keeping.unsynced |= count > 0;
-        let writes = sectors.into_iter().map(|(part, sector)| {
+        let writes = sectors.into_iter().map(|(part, vital, sector)| {
             let (device, index, bytes) = (device.clone(), sector.index, sector.encode(identity.database));
             let number = u64::from(index) * u64::from(parts) + u64::from(part);
             let at = layout::sector_at(number, self.page_size);
-            async move { (part, index, device.write(at, bytes, Purpose::Flash).await) }
+            async move { (part, index, vital.then_some(at), device.write(at, bytes, Purpose::Flash).await) }
         });
-        for (part, index, written) in join_all(writes).await {
+        for (part, index, vital, written) in join_all(writes).await {
             if !self.device().is_some_and(|now| std::sync::Arc::ptr_eq(&now, &device)) {
                 break; // The tier has got another device meanwhile, which has nothing to do with these.
             }
             match written {
-                Ok(_) => self.note_success(),
+                Ok(bytes) => {
+                    self.note_success();
+                    keeping.vital.extend(vital.map(|at| (at, bytes)));
+                }
                 Err(error) => {
+                    self.end_series();
                     self.partition(part).lock().unlisted(index as usize);
                     self.note_failure(Trouble::Write, &"the inventory", &error);
                 }

@@ -1,5 +1,5 @@
-//! What lies where on the flash device (*format*): a sector of identity, two superblocks, and from 64 KiB on chunks: 16
-//! sectors of inventory, and frames behind them. A device grows at its end, and nothing on it moves.
+//! What lies where on the flash device (*format*): a sector of identity, two superblocks, a stamp, and from 64 KiB on
+//! chunks: 16 sectors of inventory, and frames behind them. A device grows at its end, and nothing on it moves.
 //!
 //! Source: J. Do, *The Role of Flash Memory in Database Management Systems*, section 4.3.4: records that are hardened
 //! with the log's position before. Here the position is that of a sector of records.
@@ -11,6 +11,8 @@
 //! 2. A frame proves what it holds by itself: id, LSN and checksum of the page.
 //! 3. The format is the tier's own. A tier of another version holds nothing for this program, and no database is
 //!    refused for it.
+//! 4. A stamp says the same of all sectors of its life and *series*, up to a later LSN (`hardened`). Who does not know
+//!    it finds less.
 
 use crate::bytes::{FromBytes, IntoBytes, U32, U64, U128, front, front_mut, layout};
 use crate::head::{self, Head, Verdict};
@@ -24,6 +26,7 @@ pub(super) const SECTORS: usize = 16;
 const FRAMES: u64 = (ENTRIES * SECTORS) as u64;
 const INVENTORY_MAGIC: u64 = u64::from_le_bytes(*b"TERRAINV");
 const SUPER_MAGIC: u64 = u64::from_le_bytes(*b"TERRATIR");
+const STAMP_MAGIC: u64 = u64::from_le_bytes(*b"TERRASTP");
 /// Lives before the present one whose inventory counts: as many as one write of 512 bytes holds.
 pub(super) const ANCESTORS: usize = 28;
 const SUPER_COVERED: usize = size_of::<SuperFront>() + ANCESTORS * size_of::<LifeBytes>();
@@ -38,7 +41,20 @@ layout! {
         48 part: U32,
         52 parts: U32,
         56 index: U32,
-        60 zero: U32,
+        /// Invariant 4; 0: none.
+        60 series: U32,
+    }
+}
+
+layout! {
+    /// A stamp.
+    struct StampBytes: 64 {
+        0 head: Head,
+        16 database: U128,
+        32 life: U64,
+        40 holds: U64,
+        48 series: U32,
+        52 zeros: [u8; 12],
     }
 }
 
@@ -101,6 +117,8 @@ pub(super) struct Inventory {
     pub(super) part: u32,
     pub(super) parts: u32,
     pub(super) index: u32,
+    /// Invariant 4; 0: none.
+    pub(super) series: u32,
     /// One for each frame, up to the last that holds something.
     pub(super) frames: Vec<Option<(PageId, Lsn)>>,
 }
@@ -121,7 +139,7 @@ impl Inventory {
             part: self.part.into(),
             parts: self.parts.into(),
             index: self.index.into(),
-            zero: U32::ZERO,
+            series: self.series.into(),
         };
         head::seal(&mut out, INVENTORY_MAGIC, SECTOR);
         out
@@ -141,6 +159,7 @@ impl Inventory {
             part: found.part.get(),
             parts: found.parts.get(),
             index: found.index.get(),
+            series: found.series.get(),
             frames: entries.iter().map(entry).collect(),
         })
     }
@@ -195,6 +214,42 @@ impl Superblock {
             ancestors: lives.iter().map(|l| (l.life.get(), Lsn(l.end.get()))).collect(),
             parts: found.parts.get(),
         })
+    }
+}
+
+/// Up to where the inventory's sectors of a series hold, whenever they were written (invariant 4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Stamp {
+    pub(super) life: u64,
+    pub(super) series: u32,
+    pub(super) holds: Lsn,
+}
+
+impl Stamp {
+    /// Where it lies.
+    pub(super) const AT: u64 = 3 * SECTOR as u64;
+
+    pub(super) fn encode(&self, database: u128) -> IoBuf {
+        let mut out = IoBuf::zeroed(SECTOR);
+        *front_mut(&mut out) = StampBytes {
+            head: Head::default(),
+            database: database.into(),
+            life: self.life.into(),
+            holds: self.holds.0.into(),
+            series: self.series.into(),
+            zeros: [0; 12],
+        };
+        head::seal(&mut out, STAMP_MAGIC, size_of::<StampBytes>());
+        out
+    }
+
+    pub(super) fn decode(sector: &[u8], database: u128) -> Option<Stamp> {
+        if head::look(sector, STAMP_MAGIC, size_of::<StampBytes>()) != Verdict::Good {
+            return None;
+        }
+        let found: &StampBytes = front(sector);
+        let stamp = Stamp { life: found.life.get(), series: found.series.get(), holds: Lsn(found.holds.get()) };
+        (found.database == database).then_some(stamp)
     }
 }
 

@@ -18,10 +18,10 @@ mod inventory;
 mod shape;
 
 use super::record::{FrameState, NONE, Record};
-use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::types::{Lsn, PageId};
 pub(crate) use inventory::Noted;
-pub(super) use inventory::{Due, Found, Lacks};
+pub(super) use inventory::{Due, Found, Lacks, Listed};
 use inventory::{Said, Sector};
 use std::sync::Arc;
 use terrace_policy::Class;
@@ -35,6 +35,8 @@ const VETOES: usize = 4;
 pub(super) struct Totals {
     pub(super) used: AtomicUsize,
     pub(super) dirty: AtomicUsize,
+    /// Tickets given out (`hardened`, invariant 1).
+    pub(super) tickets: AtomicU64,
 }
 
 pub(super) struct Partition {
@@ -185,6 +187,7 @@ impl Partition {
             Some(_) => self.take_in_turn().ok_or(NoFrame::Busy)?,
         };
         self.totals.used.fetch_add(1, Ordering::AcqRel);
+        self.note_void(frame); // An opening may have freed it without this.
         self.at(frame).allocate(page, lsn);
         self.index(frame);
         if let Some(rec) = rec {
@@ -251,6 +254,7 @@ impl Partition {
 
     /// Takes the frame from its page; it is free at once, or when its transfers have ended.
     fn drop_frame(&mut self, frame: u32) {
+        self.note_void(frame);
         self.unindex(frame);
         if self.record(frame).at != NONE {
             self.dirty_remove(frame);
@@ -337,6 +341,7 @@ impl Partition {
             self.order.changed(frame, page.to_u64());
         }
         if keep && readers == 0 && frame < self.limit && matches!(state, FrameState::Clean | FrameState::Dirty) {
+            self.note_void(frame);
             self.at(frame).set_state(FrameState::Invalid);
             if state == FrameState::Dirty {
                 self.order.cleaned(frame);

@@ -311,7 +311,7 @@ fn the_log_says_which_found_frames_are_current() {
     // What it says is what is there; a sector that has not changed is written again only when it is old.
     let due = |old, changed| Due { old: Lsn(old), changed };
     assert_eq!(part.next_due(0, due(50, true)), None, "nothing has entered since");
-    let listed: Vec<_> = part.list(0, Lsn(40)).into_iter().flatten().collect();
+    let listed: Vec<_> = part.list(0, Lsn(40), false).frames.into_iter().flatten().collect();
     assert_eq!(listed, [(page(1), Lsn(110)), (page(5), Lsn(20)), (page(7), Lsn(55)), (page(8), Lsn(57))]);
     assert_eq!((part.next_due(0, due(40, true)), part.next_due(0, due(41, false))), (None, Some(0)));
     part.unlisted(0);

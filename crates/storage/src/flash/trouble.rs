@@ -166,6 +166,7 @@ impl FlashHome {
              again from the log"
         );
         self.wake_cleaner.notify_one();
+        self.wake_hardened();
     }
 }
 

@@ -96,12 +96,13 @@ impl FlashHome {
                 Ok(()) => self.restored_is_on(),
                 Err(why) => self.die(&why.to_string()),
             }
+            self.renew_series(true).await;
             return Ok(());
         }
         let config = self.running.read().config.clone();
         let shape = self.check_config(&config)?;
         match self.prepare(&device, shape).await {
-            Ok(()) => self.turn_on(device, config, shape),
+            Ok(()) => self.turn_on(device, config, shape).await,
             Err(e @ StorageError::Foreign { .. }) => return Err(e),
             Err(why) => self.die(&why.to_string()),
         }
@@ -162,7 +163,7 @@ impl FlashHome {
         if same {
             self.prepare(&device, shape).await?; // It failed, and may be well again.
         }
-        self.turn_on(device, config, shape);
+        self.turn_on(device, config, shape).await;
         Ok(())
     }
 
@@ -209,7 +210,7 @@ impl FlashHome {
         write_superblock(device, identity.database, next, life).await
     }
 
-    fn turn_on(self: &Arc<Self>, device: DeviceRef, config: FlashConfig, shape: Shape) {
+    async fn turn_on(self: &Arc<Self>, device: DeviceRef, config: FlashConfig, shape: Shape) {
         assert_eq!(self.totals.used.load(Ordering::Acquire), 0, "a tier that is switched on is empty");
         self.parts.store(shape.parts, Ordering::Release); // Invariant 4.
         let (order, turns) = (config.replacement, config.write.flow().rotates);
@@ -232,6 +233,7 @@ impl FlashHome {
         self.work();
         self.wake_cleaner.notify_one();
         self.wake_keeper.notify_one();
+        self.renew_series(false).await;
     }
 
     /// The tasks run.
@@ -302,6 +304,7 @@ impl FlashHome {
             running.config.size = size;
         }
         self.name_life(device, parts).await;
+        self.renew_series(false).await;
         self.wake_cleaner.notify_one();
         self.wake_keeper.notify_one();
         if shape.frames() < before {

@@ -162,7 +162,12 @@ impl FlashHome {
         let mut partition = self.partition(at.part).lock();
         let died = !self.is_on() && self.safeguards.has(Safeguard::DyingFrames);
         let how = if how == Written::Clean && died { Written::Failed } else { how };
-        partition.end_write(at.frame, how)
+        let entered = partition.end_write(at.frame, how);
+        drop(partition);
+        if entered && self.series() != 0 {
+            self.wake_keeper.notify_one();
+        }
+        entered
     }
 
     fn assert_logged(&self, lsn: Lsn, page: PageId) {
@@ -176,6 +181,7 @@ impl FlashHome {
     /// Writes frames, adjacent ones together; whether each succeeded.
     async fn write_frames(&self, frames: Vec<(FrameId, &[u8])>) -> Vec<bool> {
         let Some(device) = self.device().filter(|_| self.is_on()) else { return vec![false; frames.len()] };
+        self.free_to_write(frames.iter().map(|(at, _)| *at)).await;
         let page_size = self.page_size as u64;
         let mut sorted: Vec<usize> = (0..frames.len()).collect();
         sorted.sort_unstable_by_key(|&i| self.offset(frames[i].0));
@@ -207,6 +213,9 @@ impl FlashHome {
         for (run, written) in join_all(runs).await {
             run.iter().for_each(|&i| good[i] = written);
         }
+        if good.contains(&true) && !self.sync_frames(&device).await {
+            good.fill(false);
+        }
         good
     }
 
@@ -222,14 +231,22 @@ impl FlashHome {
                 rising.push((page.page, rec));
             }
         }
+        let older = match self.safeguards.has(Safeguard::HardVoids) {
+            true => self.ticket(),
+            false => 0,
+        };
         let routes = self.route(pages, reason);
         let disk = self.disk.write_back(routes.disk, reason); // Taken by this call.
         for (page, rec) in rising {
             self.risen(page, rec);
         }
         Box::pin(async move {
-            let (disk, flash, both) =
-                futures::join!(disk, self.write_dirty(routes.flash), self.write_copies(&routes.both));
+            let (disk, flash, both, ()) = futures::join!(
+                disk,
+                self.write_dirty(routes.flash),
+                self.write_copies(&routes.both),
+                self.hard(older) // `hardened`, invariant 2.
+            );
             for ((at, _, _), good) in routes.both.iter().zip(both) {
                 let how = if good && disk.is_ok() { Written::Clean } else { Written::Failed };
                 if self.end_write(*at, how) {
@@ -320,10 +337,11 @@ impl FlashHome {
         let (mut failed, mut rising) = (Vec::new(), Vec::new());
         for ((at, mut page), good) in begun.into_iter().zip(written) {
             if good {
-                self.note_unhard(page.redo.unwrap_or(page.rec_lsn));
                 if self.end_write(at, Written::Dirty) {
                     self.counters.admitted_dirty.fetch_add(1, Ordering::Relaxed);
                 }
+                // When its sector is to be written: a pass that begins in between lists it, and the next once more.
+                self.note_unhard(page.redo.unwrap_or(page.rec_lsn));
                 continue;
             }
             if let Some(rec) = self.partition(at.part).lock().fail_write(at.frame) {

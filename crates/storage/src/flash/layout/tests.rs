@@ -26,7 +26,7 @@ fn nothing_overlaps() {
 fn an_inventory_comes_back_and_damage_is_noticed() {
     let mut frames = vec![None; ENTRIES];
     (frames[0], frames[251]) = (Some((page(7), Lsn(1 << 40))), Some((page(u32::MAX), Lsn(9))));
-    let inventory = Inventory { life: 3, since: Lsn(88), part: 2, parts: 16, index: 5, frames };
+    let inventory = Inventory { life: 3, since: Lsn(88), part: 2, parts: 16, index: 5, series: 8, frames };
     let sector = inventory.encode(DATABASE);
     assert_eq!(Inventory::decode(&sector, DATABASE), Some(inventory));
     assert_eq!(Inventory::decode(&sector, DATABASE + 1), None);
@@ -51,4 +51,15 @@ fn a_superblock_comes_back() {
     let mut other = IoBuf::padded(&sector);
     other[500] ^= 1;
     assert_eq!(Superblock::decode(&other, DATABASE), None);
+}
+
+#[test]
+fn a_stamp_comes_back() {
+    let stamp = Stamp { life: 3, series: 9, holds: Lsn(1 << 40) };
+    let sector = stamp.encode(DATABASE);
+    assert_eq!((Stamp::decode(&sector, DATABASE), Stamp::decode(&sector, DATABASE + 1)), (Some(stamp), None));
+    let mut other = IoBuf::padded(&sector);
+    other[45] ^= 1;
+    assert_eq!(Stamp::decode(&other, DATABASE), None);
+    assert!(!Superblock::SLOTS.contains(&Stamp::AT) && Stamp::AT + SECTOR as u64 <= PAGES_AT);
 }

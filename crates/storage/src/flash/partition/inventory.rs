@@ -23,6 +23,29 @@ pub(super) struct Sector {
     changed: bool,
     /// It is to be written before the pass under way ends (`floors`, invariant 4).
     awaited: bool,
+    /// Of a series of hardened records: the frames that the device names, or may, a bit each; one of them has become
+    /// void since; the last ticket.
+    named: [u64; ENTRIES.div_ceil(64)],
+    voided: bool,
+    ticket: u64,
+}
+
+/// A sector as it is to be written.
+pub(in crate::flash) struct Listed {
+    pub(in crate::flash) frames: Vec<Option<(PageId, Lsn)>>,
+    /// A frame that the device names is void: the write must not be lost.
+    pub(in crate::flash) voided: bool,
+}
+
+impl Sector {
+    /// It is written now.
+    fn written(self, since: Lsn) -> Sector {
+        Sector { since, ticket: self.ticket, ..Sector::default() }
+    }
+
+    fn name(&mut self, at: usize) {
+        self.named[at / 64] |= 1 << (at % 64);
+    }
 }
 
 /// Which sectors are to be written.
@@ -95,21 +118,56 @@ impl Partition {
         (from..self.sectors.len()).find(|&index| is_due(&self.sectors[index]))
     }
 
-    /// What a sector says now; it counts as written. `since`: the redo LSN as it was recorded before this call.
-    pub(in crate::flash) fn list(&mut self, index: usize, since: Lsn) -> Vec<Option<(PageId, Lsn)>> {
-        self.sectors[index] = Sector { since, ..Sector::default() };
+    /// What a sector says now; it counts as written. `since`: the redo LSN as it was recorded before this call. `hard`:
+    /// it is of a series.
+    pub(in crate::flash) fn list(&mut self, index: usize, since: Lsn, hard: bool) -> Listed {
+        let voided = self.sectors[index].voided;
+        self.sectors[index] = self.sectors[index].written(since);
         let first = index * ENTRIES;
         let frames = &self.records[first..(first + ENTRIES).min(self.records.len())];
         let held = |r: &Record| {
             let state = matches!(r.state(), FrameState::Clean | FrameState::Dirty | FrameState::LazyCleaning);
             (state && !r.is_void()).then(|| (r.page(), r.lsn()))
         };
-        frames.iter().map(held).collect()
+        let frames: Vec<Option<(PageId, Lsn)>> = frames.iter().map(held).collect();
+        if hard {
+            self.name(index, &frames);
+        }
+        Listed { frames, voided }
     }
 
-    /// The sector lies on the device, and holds for this much.
-    pub(in crate::flash) fn listed(&mut self, index: usize, since: Lsn) {
-        self.sectors[index] = Sector { since, ..Sector::default() };
+    /// The device names these frames of a sector.
+    fn name(&mut self, index: usize, frames: &[Option<(PageId, Lsn)>]) {
+        let named = frames.iter().enumerate().filter(|(_, frame)| frame.is_some());
+        named.for_each(|(at, _)| self.sectors[index].name(at));
+    }
+
+    /// A frame is void, or given to another page: if the device names it, its sector is to be written (`hardened`,
+    /// invariant 1).
+    pub(super) fn note_void(&mut self, frame: u32) {
+        let (sector, at) = (&mut self.sectors[frame as usize / ENTRIES], frame as usize % ENTRIES);
+        let bit = 1 << (at % 64);
+        if sector.named[at / 64] & bit != 0 {
+            sector.named[at / 64] &= !bit;
+            (sector.changed, sector.voided) = (true, true);
+            sector.ticket = self.totals.tickets.fetch_add(1, Ordering::AcqRel) + 1;
+        }
+    }
+
+    /// What must be hard before the frame is overwritten (`hardened`, invariant 3).
+    pub(in crate::flash) fn ticket(&self, frame: u32) -> u64 {
+        self.sectors[frame as usize / ENTRIES].ticket
+    }
+
+    /// A series has ended.
+    pub(in crate::flash) fn unname(&mut self) {
+        self.sectors.iter_mut().for_each(|sector| sector.named = Default::default());
+    }
+
+    /// The sector lies on the device with these entries, and holds for this much.
+    pub(in crate::flash) fn listed(&mut self, index: usize, since: Lsn, frames: &[Option<(PageId, Lsn)>]) {
+        self.sectors[index] = self.sectors[index].written(since);
+        self.name(index, frames);
     }
 
     /// A pass begins: sectors that have changed are awaited.
@@ -129,7 +187,7 @@ impl Partition {
     /// The sector could not be written.
     pub(in crate::flash) fn unlisted(&mut self, index: usize) {
         if let Some(sector) = self.sectors.get_mut(index) {
-            *sector = Sector { since: Lsn(0), changed: true, awaited: true };
+            *sector = Sector { changed: true, awaited: true, ..sector.written(Lsn(0)) };
         }
     }
 

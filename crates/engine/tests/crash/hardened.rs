@@ -1,0 +1,303 @@
+//! Restart by hardened records (`memory-mapped`): with each write policy and replacement order the tier is as warm as
+//! it was at the crash, nothing of it is stale, and, where the devices are honest, no record names what its frame lost.
+
+use crate::flash::{pairs, stats, tier};
+use crate::model::{Model, State};
+use crate::sweep::{Plan, sweep};
+use crate::verify::{go_on, recover, recover_with_crashes, run_clients, set_up, settle, verify};
+use crate::warm::sampled;
+use crate::workload::Mix;
+use crate::world::{FLASH, World, with_tier};
+use crate::{Replay, many_seeds, seeds};
+use terrace_device::Image;
+use terrace_device::fault::{Choice, Fault, Operation, Rule};
+use terrace_engine::Database;
+use terrace_storage::config::{FlashOrder, Restart, Safeguards, WritePolicy};
+use terrace_storage::{FlashConfig, Restored};
+
+/// Memory-mapped restart, with the write policy and the order of the seed.
+fn mapped(seed: u64) -> FlashConfig {
+    let size = [80, 160, 400][seed as usize % 3] * 4096;
+    let restart = Restart::MemoryMapped;
+    FlashConfig { size, fill_threshold: 0.95, throttle_queue_depth: 100, restart, ..tier(seed) }
+}
+
+fn begin(seed: u64, images: Option<Vec<Image>>, safeguards: Safeguards) -> World {
+    let mut world = World::new(seed, images, false).without(safeguards);
+    world.config.pool_bytes = 24 * 4096;
+    // Checkpoints that write all at once leave little for a crash to find.
+    world.config.sharp_checkpoints = false;
+    world
+}
+
+fn work(world: &World, db: &Database, model: &Model, transactions: usize) {
+    run_clients(world, db, model, 2, Mix { transactions, long: 20, ..Mix::default() }, || false);
+}
+
+fn working(seed: u64, safeguards: Safeguards) -> (World, Database, Model) {
+    let world = begin(seed, None, safeguards);
+    let db = world.create().expect("creation on sound devices");
+    let model = Model::new(world.recorder.clone(), &State::new());
+    set_up(&world, &db, &model);
+    (world, db, model)
+}
+
+/// What must be there, and opens on what is left.
+fn reopen(
+    seed: u64,
+    images: Vec<Image>,
+    states: &[State],
+    safeguards: Safeguards,
+) -> Result<(World, Database, State, Restored), String> {
+    let world = begin(seed, Some(images), safeguards);
+    let (db, report) = world.open_reported().map_err(|e| e.to_string())?;
+    let is = verify(&world, &db, states)?;
+    Ok((world, db, is, report.storage.tier))
+}
+
+/// Reads all that was found, by reading all that there is; then no frame may have been another than was said.
+fn honest(db: &Database) -> Result<(), String> {
+    let found = stats(db).restored;
+    match found.lost + found.unknown {
+        0 => Ok(()),
+        _ => Err(format!("records name what their frames have not: {found:?}")),
+    }
+}
+
+/// Crash after crash in the middle of work, some while it recovers. Returns what was held at the crashes, and found.
+pub(crate) fn crashes(seed: u64, safeguards: Safeguards) -> Result<(u64, Restored), String> {
+    with_tier(mapped(seed), || {
+        let (mut world, mut db, mut model) = working(seed, safeguards);
+        let (mut held, mut all) = (0, Restored::default());
+        for round in 0..3 {
+            let seed = seed * 3 + round;
+            let random = world.sim.env().random_u64();
+            world.recorder.power_off_at(world.recorder.events() + 50 + random % 3000);
+            work(&world, &db, &model, 40);
+            let (events, used) = (world.recorder.events(), stats(&db).used);
+            drop(db);
+            world.recorder.power_off_at(u64::MAX);
+            let choice = [Choice::Random(seed), Choice::None, Choice::All, Choice::OnlyLast][seed as usize % 4];
+            let (states, mut images) = (model.states_at(events), world.crash(choice));
+            if safeguards == Safeguards::all() {
+                for _ in 0..seed % 3 {
+                    let world = begin(seed, Some(images), safeguards);
+                    world.recorder.power_off_at(world.sim.env().random_u64() % 200);
+                    if let Ok(db) = world.open() {
+                        let _ = verify(&world, &db, &states);
+                    }
+                    images = world.crash(Choice::Random(seed));
+                }
+            }
+            let (next, opened, is, found) =
+                reopen(seed, images, &states, safeguards).map_err(|e| format!("round {round}: {e}"))?;
+            honest(&opened).map_err(|e| format!("round {round}: {e}"))?;
+            held += used;
+            (all.listed, all.current) = (all.listed + found.listed, all.current + found.current);
+            (all.bases, all.dirty) = (all.bases + found.bases, all.dirty + found.dirty);
+            (world, db) = (next, opened);
+            model = Model::new(world.recorder.clone(), &is);
+        }
+        Ok((held, all))
+    })
+}
+
+#[test]
+fn crashes_under_work() {
+    let (mut held, mut found) = (0, (0, 0, 0));
+    for seed in seeds() {
+        let _replay = Replay(seed);
+        let (more, all) = crashes(seed, Safeguards::all()).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        (held, found) = (held + more, (found.0 + all.current, found.1 + all.bases, found.2 + all.dirty));
+    }
+    println!("of {held} frames {} were current ({} dirty), {} bases", found.0, found.2, found.1);
+    assert!((found.0 + found.1) * 10 > held * 6 && found.2 > 0 || !many_seeds());
+}
+
+/// Every write policy with every order that it goes with.
+#[test]
+fn every_pair_is_warm() {
+    for seed in 0..pairs().len() as u64 {
+        let _replay = Replay(seed);
+        let config = mapped(seed);
+        let (held, found) = crashes(seed, Safeguards::all()).unwrap_or_else(|e| panic!("seed {seed}, {config:?}: {e}"));
+        assert!(held == 0 || found.listed > 0, "seed {seed}, {config:?}: of {held}: {found:?}");
+    }
+}
+
+#[test]
+fn crashes_at_every_write() {
+    for (seed, tier_seed) in [(4001, 0), (4003, 1), (4005, 2), (4007, 3), (4009, 4)] {
+        let _replay = Replay(seed);
+        let plan = Plan {
+            seed,
+            writes: 250,
+            mix: Mix { ddl: 4, ..Mix::default() },
+            clients: 2,
+            safeguards: Safeguards::default(),
+            deeper: 40,
+        };
+        let cases = with_tier(mapped(tier_seed), || sweep(plan)).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        println!("seed {seed}: {cases} crashes");
+    }
+}
+
+/// The cache file of an earlier moment of the same life: what was written home since is not read from it.
+pub(crate) fn earlier(seed: u64, safeguards: Safeguards) -> Result<Restored, String> {
+    with_tier(mapped(seed), || {
+        let (world, db, model) = working(seed, safeguards);
+        let samples = sampled(&world);
+        work(&world, &db, &model, 60);
+        settle(&world, &db)?;
+        let state = model.state_now();
+        drop(db);
+        let mut images = world.crash(Choice::Random(seed));
+        let samples = std::mem::take(&mut *samples.lock().expect("no panic"));
+        if let Some(image) = samples.into_iter().rev().nth(seed as usize % 7) {
+            images[FLASH] = image;
+        }
+        let (world, db, is, found) = reopen(seed, images, &[state], safeguards)?;
+        go_on(&world, &db, &is)?;
+        Ok(found)
+    })
+}
+
+#[test]
+fn an_earlier_image_is_no_danger() {
+    let mut all = Restored::default();
+    for seed in seeds() {
+        let _replay = Replay(seed);
+        let found = earlier(seed, Safeguards::all()).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        (all.current, all.older) = (all.current + found.current, all.older + found.older);
+    }
+    println!("{all:?}");
+    assert!(all.current > 0 && all.older > 0 || !many_seeds(), "{all:?}");
+}
+
+/// The device loses writes without a word, and fails others: whatever is lost, no older version is taken for a page.
+pub(crate) fn lying(seed: u64, safeguards: Safeguards) -> Result<(), String> {
+    let config = match seed % 2 {
+        0 => mapped(seed),
+        // One sector of records, which only pages that change are written for.
+        _ => FlashConfig {
+            size: 80 * 4096,
+            write: WritePolicy::CleanWrite,
+            replacement: FlashOrder::Fifo,
+            ..mapped(seed)
+        },
+    };
+    with_tier(config, || {
+        let (world, db, model) = working(seed, safeguards);
+        // Now and then all the time; or some of the last writes before a crash, of which one is a stamp.
+        let late = seed % 2 == 1;
+        work(&world, &db, &model, if late { 40 } else { 0 });
+        settle(&world, &db)?;
+        let rule = |skip, fault| Rule { operation: Operation::Write, purpose: None, skip, times: 1, fault };
+        let rules: Vec<Rule> = match late {
+            false => (0..12u64).map(|i| rule(23 * i + seed % 19, astray(seed + i))).collect(),
+            true => (0..16).filter(|i| seed >> 1 >> (i % 5) & 1 == 1).map(|i| rule(i, Fault::Lose)).collect(),
+        };
+        rules.into_iter().for_each(|rule| world.devices[FLASH].inject(rule));
+        work(&world, &db, &model, if late { 2 } else { 50 });
+        let store = db.store().clone();
+        world.sim.run(async move { store.checkpoint().await }).map_err(|e| e.to_string())?;
+        let states = match late {
+            true => vec![model.state_now()],
+            false => vec![verify(&world, &db, &[model.state_now()])?],
+        };
+        drop(db);
+        let (world, db, is, _) = reopen(seed, world.crash(Choice::None), &states, safeguards)?;
+        go_on(&world, &db, &is).map(drop)
+    })
+}
+
+fn astray(random: u64) -> Fault {
+    match random % 4 {
+        3 => Fault::Misdirect(4096 * (1 + random as i64 % 9)),
+        _ => Fault::Lose,
+    }
+}
+
+#[test]
+fn a_device_that_lies_is_no_danger() {
+    for seed in seeds() {
+        let _replay = Replay(seed);
+        lying(seed, Safeguards::all()).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+    }
+}
+
+/// The device is gone at a start, and back at the next: then it is another life's.
+#[test]
+fn a_lost_device_is_no_danger() {
+    for seed in seeds() {
+        let _replay = Replay(seed);
+        let lost = || -> Result<(), String> {
+            let (world, db, model) = working(seed, Safeguards::all());
+            work(&world, &db, &model, 40);
+            settle(&world, &db)?;
+            let state = model.state_now();
+            drop(db);
+            let mut images = world.crash(Choice::Random(seed));
+            let left = std::mem::take(&mut images[FLASH]);
+            let (world, db, is, found) = reopen(seed, images, &[state], Safeguards::all())?;
+            assert_eq!(found.listed, 0, "there was nothing");
+            let state = go_on(&world, &db, &is)?;
+            drop(db);
+            let mut images = world.crash(Choice::Random(seed));
+            images[FLASH] = left;
+            let (world, db, is, found) = reopen(seed, images, &[state], Safeguards::all())?;
+            assert_eq!(found.listed, 0, "another life's");
+            go_on(&world, &db, &is).map(drop)
+        };
+        with_tier(mapped(seed), lost).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+    }
+}
+
+/// From one method to another, at a start and while it works: what one has left the next one finds, or leaves alone.
+#[test]
+fn methods_follow_each_other() {
+    let mut current = 0;
+    for seed in seeds() {
+        let _replay = Replay(seed);
+        let all = Restart::ALL;
+        let mut images = None;
+        let mut state = State::new();
+        for round in 0..4 {
+            let restart = all[(seed as usize + round * (1 + seed as usize / 4 % 3)) % all.len()];
+            let next = all[(seed as usize + round + 1) % all.len()];
+            let config = FlashConfig { restart, ..mapped(seed) };
+            let seed = seed * 4 + round as u64;
+            let ran = with_tier(config, || -> Result<(Vec<Image>, State), String> {
+                let (world, db, model) = match images.take() {
+                    None => working(seed, Safeguards::all()),
+                    Some(images) => {
+                        let (world, db, is) =
+                            recover_with_crashes(seed, images, std::slice::from_ref(&state), seed % 2)?;
+                        current += stats(&db).restored.current;
+                        let model = Model::new(world.recorder.clone(), &is);
+                        (world, db, model)
+                    }
+                };
+                work(&world, &db, &model, 15);
+                let (store, (config, device)) = (db.store().clone(), db.store().flash_config());
+                if seed.is_multiple_of(3) {
+                    let other = FlashConfig { restart: next, size: config.size / (1 + seed % 2), ..config };
+                    world.sim.env().spawn("change", async move {
+                        let _ = store.set_flash(device, other).await; // The power may go before it is done.
+                    });
+                }
+                work(&world, &db, &model, 10);
+                settle(&world, &db)?;
+                let state = verify(&world, &db, &[model.state_now()])?;
+                drop(db);
+                Ok((world.crash(Choice::Random(seed)), state))
+            });
+            let (left, is) = ran.unwrap_or_else(|e| panic!("seed {seed}, {restart:?}: {e}"));
+            (images, state) = (Some(left), is);
+        }
+        let images = images.expect("a round has been");
+        with_tier(mapped(seed), || recover(seed, images, &[state], Safeguards::default()))
+            .unwrap_or_else(|e| panic!("seed {seed}, at last: {e}"));
+    }
+    assert!(current > 0 || !many_seeds());
+}

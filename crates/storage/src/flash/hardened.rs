@@ -1,0 +1,235 @@
+//! Hardened records: the restart method that follows each change of a frame with a record on the flash device
+//! (`restart = memory-mapped`). The records are the inventory's entries; a start reads them all, and uses the frames.
+//!
+//! ```text
+//!   a page enters       frame written, synced --> record names it, when the keeper comes to it
+//!   its frame is void   noted, with a ticket ---> record names nothing, synced: hard up to the ticket
+//!                                                   | waited for before the frame is overwritten,
+//!                                                   v and before the page's next write counts as done
+//!   a checkpoint        stamp: all records hold for what lies below the redo LSN; then the redo LSN is recorded
+//! ```
+//!
+//! Source: J. Do, *The Role of Flash Memory in Database Management Systems*, section 4.3.2 and table 4.2, after
+//! Bhattacharjee et al.'s memory-mapped table. There a record has the frame's state. Here the log says which frames are
+//! dirty, as with the other methods, so the transition from LAZYCLEANING to CLEAN needs no write. There the thread that
+//! changes a record writes it; here the keeper writes all that have changed meanwhile together, and nobody waits under
+//! a latch.
+//!
+//! Invariants:
+//! 1. A frame that is *named* on the device (or may be, by a write under way) and becomes void gets a *ticket*, under
+//!    its partition's latch, and its sector is to be written. The keeper reads the last ticket, then looks at the
+//!    sectors, writes, syncs: up to that ticket all is hard then.
+//! 2. `write_back` returns when all tickets are hard that were given before the page's new version was handed on: every
+//!    frame with an older version was void by then (`flash`, invariant 1). Until it returns the pool counts the page's
+//!    recLSN. So when the redo LSN passes a change, no record of the series names an older version of its page.
+//! 3. A frame is overwritten only when it is hard that it is free. So a record never names a page that the frame lost.
+//! 4. A frame's bytes are synced before the frame is CLEAN or DIRTY, so before a record can name them.
+//! 5. A *series* is a number in each sector, and in the stamp. The stamp's LSN is the redo LSN about to be recorded; by
+//!    2 what the series' sectors name holds for it. So the stamp of the device that was there at the crash is not below
+//!    the redo LSN that a start finds, and no log is read for the tier alone; an earlier device has an earlier stamp,
+//!    and the log in between is noted, or the tier is empty (`attach`, invariant 2).
+//! 6. Other methods need not believe a device that says that a sector of inventory is written; here a lost write could
+//!    leave an older version that looks good. So a sector in which a named frame is void is read again after the sync.
+//! 7. Where a record cannot be written, the series ends: nobody waits any more, and the stamp stays where it was. The
+//!    next checkpoint begins another series, and writes all records before it stamps. So does a tier that is switched
+//!    on or changed.
+
+use super::inventory::Keeping;
+use super::layout::Stamp;
+use super::partition::Due;
+use super::trouble::Trouble;
+use super::{FlashHome, FrameId};
+use crate::config::Safeguard;
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::types::Lsn;
+use futures::future::join_all;
+use std::sync::Arc;
+use terrace_device::{DeviceRef, IoBuf, Purpose, SECTOR};
+use tokio::sync::{Notify, oneshot};
+
+/// Sectors written at once.
+const AT_ONCE: u64 = 256;
+
+#[derive(Default)]
+pub(super) struct Hardened {
+    /// 0: none, and nothing is waited for.
+    series: AtomicU32,
+    /// Invariant 1.
+    upto: AtomicU64,
+    progress: Notify,
+}
+
+impl FlashHome {
+    /// A record follows each change of a frame.
+    pub(super) fn hardens(&self) -> bool {
+        self.running.read().config.restart.hardens_on_flash() && self.life.load(Ordering::Acquire) != 0
+    }
+
+    pub(super) fn series(&self) -> u32 {
+        self.hardened.series.load(Ordering::Acquire)
+    }
+
+    /// The last ticket.
+    pub(super) fn ticket(&self) -> u64 {
+        self.totals.tickets.load(Ordering::Acquire)
+    }
+
+    /// Waits until all is hard up to a ticket.
+    pub(super) async fn hard(&self, ticket: u64) {
+        let is_hard = || {
+            let done = self.hardened.upto.load(Ordering::Acquire) >= ticket;
+            done || self.series() == 0 || !self.is_on() || self.check().is_err()
+        };
+        while !is_hard() {
+            let mut progress = std::pin::pin!(self.hardened.progress.notified());
+            progress.as_mut().enable();
+            if is_hard() {
+                return;
+            }
+            self.wake_keeper.notify_one();
+            progress.await;
+        }
+    }
+
+    /// Invariant 3.
+    pub(super) async fn free_to_write(&self, frames: impl Iterator<Item = FrameId>) {
+        if self.series() == 0 || !self.safeguards.has(Safeguard::HardReuse) {
+            return;
+        }
+        let ticket = |at: FrameId| self.partition(at.part).lock().ticket(at.frame);
+        if let Some(ticket) = frames.map(ticket).max() {
+            self.hard(ticket).await;
+        }
+    }
+
+    /// Invariant 4; false where it failed.
+    pub(super) async fn sync_frames(&self, device: &DeviceRef) -> bool {
+        if !self.hardens() || !self.safeguards.has(Safeguard::SyncedFrames) {
+            return true;
+        }
+        match device.sync(Purpose::Flash).await {
+            Ok(()) => true,
+            Err(error) => {
+                self.note_failure(Trouble::Write, &"the frames", &error);
+                false
+            }
+        }
+    }
+
+    /// Nobody waits any more for what cannot be.
+    pub(super) fn wake_hardened(&self) {
+        self.hardened.progress.notify_waiters();
+    }
+
+    /// Invariant 7. The caller keeps the inventory.
+    pub(super) fn end_series(&self) {
+        if self.hardened.series.swap(0, Ordering::AcqRel) != 0 {
+            self.partitions.iter().for_each(|partition| partition.lock().unname());
+        }
+        self.wake_hardened();
+    }
+
+    /// Invariant 5. The same.
+    fn begin_series(&self) {
+        let series = (self.env.random_u64() as u32).max(1);
+        self.hardened.series.store(series, Ordering::Release);
+        self.partitions.iter().for_each(|partition| partition.lock().relist());
+        self.wake_keeper.notify_one();
+    }
+
+    /// The tier begins, or has another shape or method.
+    pub(super) async fn renew_series(&self, keep_names: bool) {
+        let _keeping = self.keeping.lock().await;
+        if !keep_names {
+            self.end_series();
+        }
+        if self.hardens() && self.is_on() {
+            self.begin_series();
+        }
+    }
+
+    /// Invariant 1: a round of the keeper.
+    pub(super) async fn harden_records(&self) {
+        let mut keeping = self.keeping.lock().await;
+        if self.series() == 0 {
+            return;
+        }
+        let ticket = self.ticket();
+        let due = Due { old: Lsn(0), changed: true };
+        while self.list(&mut keeping, due, AT_ONCE).await == AT_ONCE && self.series() != 0 {}
+        // Where that fails the series ends.
+        if !keeping.unsynced || self.sync_inventory(&mut keeping).await {
+            self.hardened.upto.fetch_max(ticket, Ordering::AcqRel);
+        }
+        self.wake_hardened();
+    }
+
+    /// Invariant 5: the redo LSN is about to be recorded as `holds`. Where that cannot be said on the device, a start
+    /// finds less. A task of its own: what it writes is written, or known not to be, if the caller goes away.
+    pub(crate) async fn stamp(self: &Arc<Self>, holds: Lsn) {
+        if self.hardens() {
+            let (me, (send, receive)) = (self.clone(), oneshot::channel());
+            self.log.spawn("flash stamp", async move {
+                me.stamp_now(holds).await;
+                let _ = send.send(()); // The caller may have gone.
+            });
+            let _ = receive.await;
+        }
+    }
+
+    async fn stamp_now(&self, holds: Lsn) {
+        let mut keeping = self.keeping.lock().await;
+        let usable = self.is_on() && self.check().is_ok();
+        let (Some(device), Some(identity)) = (self.device().filter(|_| usable), self.identity.get()) else { return };
+        if self.series() == 0 {
+            self.begin_series();
+        }
+        let series = self.series();
+        if keeping.whole != series && !self.list_whole(&mut keeping).await {
+            return;
+        }
+        if self.series() != series {
+            return;
+        }
+        keeping.whole = series;
+        let stamp = Stamp { life: self.life.load(Ordering::Acquire), series, holds };
+        let written = device.write(Stamp::AT, stamp.encode(identity.database), Purpose::Flash).await;
+        match written {
+            Ok(_) => drop(self.sync_inventory(&mut keeping).await),
+            Err(error) => self.note_failure(Trouble::Write, &"the stamp", &error),
+        }
+    }
+
+    /// Invariant 7: all sectors are of the series; whether that is so now.
+    async fn list_whole(&self, keeping: &mut Keeping) -> bool {
+        self.partitions.iter().for_each(|partition| partition.lock().await_changed());
+        self.list_pass(keeping).await;
+        !self.is_passing()
+    }
+
+    /// Invariant 6.
+    pub(super) async fn are_written(&self, device: &DeviceRef, sectors: Vec<(u64, IoBuf)>) -> bool {
+        if !self.safeguards.has(Safeguard::ReadAgain) {
+            return true;
+        }
+        let same = sectors.iter().map(|(at, written)| async move {
+            let read = device.read(*at, IoBuf::zeroed(written.len()), Purpose::Flash).await;
+            read.is_ok_and(|read| read[..] == written[..])
+        });
+        let all = join_all(same).await.into_iter().all(|same| same);
+        if !all {
+            let device = device.name();
+            tracing::warn!(device, "a record of the flash tier is not what was written; all are written anew");
+        }
+        all
+    }
+
+    /// The device's stamp, if it has a good one of this database.
+    pub(super) async fn find_stamp(&self, device: &DeviceRef, database: u128) -> Option<Stamp> {
+        if Stamp::AT + SECTOR as u64 > device.size() {
+            return None;
+        }
+        let sector = device.read(Stamp::AT, IoBuf::zeroed(SECTOR), Purpose::Flash).await.ok()?;
+        Stamp::decode(&sector, database)
+    }
+}
