@@ -14,6 +14,8 @@
 //! 4. However much is dirty, a round writes a bounded part of it and then records: what writers wait for, a redo LSN
 //!    that moves on, never waits for all that is dirty.
 
+mod target;
+
 use crate::error::{Result, StorageError};
 use crate::home::Reason;
 use crate::store::Inner;
@@ -131,11 +133,12 @@ impl Inner {
     }
 
     /// How many pages should go home now: few while the debt is small, all of it as the debt nears three quarters
-    /// of the bound.
+    /// of the bound, or a restart's estimate three quarters of its target.
     fn pace(&self, debt: u64) -> usize {
         let dirty = self.pool.dirty();
         let idle = dirty.div_ceil(IDLE_ROUNDS);
-        let x = (debt as f64 / self.config.redo_bound as f64 - 0.25) * 2.0;
+        let full = (debt as f64 / self.config.redo_bound as f64).max(self.of_target());
+        let x = (full - 0.25) * 2.0;
         if x <= 0.0 {
             return idle;
         }

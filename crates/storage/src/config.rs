@@ -76,6 +76,8 @@ pub struct StorageConfig {
     pub pool_policy: PoolPolicy,
     /// Bytes of log between `redo_lsn` and the end that restart may have to repeat.
     pub redo_bound: u64,
+    /// How long a restart may take, about (`checkpoint::target`).
+    pub restart_target: Option<Duration>,
     /// Bytes of log kept for discarded flash tiers, archiving and page repair.
     pub log_retention: u64,
     /// Where log segments go before they are used again, if anywhere.
@@ -332,6 +334,7 @@ impl Default for StorageConfig {
             pool_bytes: 128 << 20,
             pool_policy: PoolPolicy::Lru,
             redo_bound: 1 << 30,
+            restart_target: None,
             log_retention: 2 << 30,
             archive: None,
             segment_size: 16 << 20,

@@ -437,6 +437,10 @@ impl Store {
         }
         Ok(())
     }
+    /// About how long a restart would take until all changes are repeated, if the process died now.
+    pub fn restart_estimate(&self) -> std::time::Duration {
+        self.0.restart_estimate()
+    }
     /// Transfers since opening, by device and purpose.
     pub fn io(&self) -> Vec<IoUsage> {
         self.0.meters.lock().iter().flat_map(|meter| meter.usage()).collect()

@@ -156,6 +156,7 @@ pub struct Memory {
 pub struct Log {
     pub segment_size: Size,
     pub redo_bound: Size,
+    pub restart_target: Switch<Span>,
     pub retention: Size,
     pub checkpoint_interval: Span,
     /// Empty: none.
@@ -350,6 +351,7 @@ impl Default for Log {
         Log {
             segment_size: Size(storage.segment_size),
             redo_bound: Size(storage.redo_bound),
+            restart_target: Switch(storage.restart_target.map(Span)),
             retention: Size(storage.log_retention),
             checkpoint_interval: Span(storage.checkpoint_interval),
             archive: PathBuf::new(),
@@ -462,6 +464,9 @@ impl Config {
             &log.redo_bound,
             &format!("must be at least 4 segments: {least}"),
         )?;
+        if let Some(target) = log.restart_target.0 {
+            check(target.0.as_millis() >= 100, "log.restart_target", &target, "must be \"off\" or at least 100ms")?;
+        }
         let must = format!("must be at least log.redo_bound: {}", log.redo_bound);
         check(log.retention >= log.redo_bound, "log.retention", &log.retention, &must)?;
         let interval = log.checkpoint_interval;
@@ -492,6 +497,7 @@ impl Config {
                 PolicyName::Lru2 => PoolPolicy::Lru2,
             },
             redo_bound: self.log.redo_bound.0,
+            restart_target: self.log.restart_target.0.map(|target| target.0),
             log_retention: self.log.retention.0,
             segment_size: self.log.segment_size.0,
             log_buffer: self.memory.log_buffer.0 as usize,

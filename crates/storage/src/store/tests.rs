@@ -668,3 +668,4 @@ mod damaged_files;
 mod redone;
 mod second_life;
 mod settled;
+mod target;

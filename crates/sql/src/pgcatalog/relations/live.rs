@@ -67,7 +67,8 @@ pub(super) const SHAPES: &[(&str, &str, &str)] = &[
                         unwritten_bytes:int8 waiting:int8 archive:text archived_lsn:int8 unarchived_segments:int8 \
                         archive_failures:int8 last_archive_failure:timestamptz last_archive_error:text"),
     ("terrace", "checkpoints", "recorded:int8 last:timestamptz redo_lsn:int8 redo_bytes:int8 redo_bound:int8 \
-                                dirty_pages:int8 pages_written:int8 pages_waiting:int8 rollbacks_left:int8"),
+                                dirty_pages:int8 pages_written:int8 pages_waiting:int8 rollbacks_left:int8 \
+                                restart_estimate_ms:float8"),
     ("terrace", "io", "device:text purpose:text reads:int8 read_bytes:int8 read_ms:float8 writes:int8 \
                        write_bytes:int8 write_ms:float8 syncs:int8 sync_ms:float8"),
     ("terrace", "latencies", "name:text le_ms:float8 count:int8"),
@@ -504,7 +505,7 @@ fn checkpoints(s: &System) -> Row {
         recorded: c.count, last: c.last.map_or(V::Null, V::Ts), redo_lsn: l.redo_lsn.0,
         redo_bytes: l.end.0.saturating_sub(l.redo_lsn.0), redo_bound: l.redo_bound, dirty_pages: p.dirty,
         pages_written: p.counters.written + p.counters.dirty_evictions, pages_waiting: s.engine.store().pages_waiting(),
-        rollbacks_left: s.engine.losers_left(),
+        rollbacks_left: s.engine.losers_left(), restart_estimate_ms: ms(s.engine.store().restart_estimate().as_nanos() as u64),
     }
 }
 

@@ -1,0 +1,45 @@
+//! How long a restart would take now, by what the devices have been measured to do; and how much must go home for it to
+//! take no longer than `restart_target`.
+//!
+//! A restart is over when all changes are repeated: the log is read from the redo LSN on, and each page that is dirty in
+//! memory is read from the level below. (With `restart = instant` the first query is answered long before.)
+//!
+//! The bound is soft: the nearer the estimate comes to the target, the more pages the background writer takes home in a
+//! round, as with `redo_bound`. Where the device below cannot keep up, `redo_bound` stops writers and this does not.
+//!
+//! Source: SQL Server's indirect checkpoints (TARGET_RECOVERY_TIME) have the same meaning.
+
+use crate::store::Inner;
+use std::time::Duration;
+use terrace_device::Purpose;
+
+/// Bytes of log a second that one thread reads and sorts by page: measured with `bench/restart` and the example
+/// `recovery_time`, 150 to 300 MB of log.
+const SORTED: f64 = 150e6;
+/// Until so many reads of pages have been timed, a read counts as one of a disk.
+const TIMED: u64 = 32;
+const DISK_READ: Duration = Duration::from_millis(5);
+/// Reads of pages under way at once while changes are repeated.
+const AT_ONCE: f64 = 4.0;
+
+impl Inner {
+    /// About how long a restart would take now.
+    pub(crate) fn restart_estimate(&self) -> Duration {
+        let log = self.log_debt() as f64 / SORTED;
+        let pages = self.pool.dirty() as f64 * self.page_read().as_secs_f64() / AT_ONCE;
+        Duration::from_secs_f64(log + pages)
+    }
+
+    /// How full the target is: 1 where a restart would take as long as it may.
+    pub(super) fn of_target(&self) -> f64 {
+        let target = self.config.restart_target.map(|target| target.as_secs_f64());
+        target.map_or(0.0, |target| self.restart_estimate().as_secs_f64() / target)
+    }
+
+    /// The mean of the reads of pages that statements have waited for, of the data device.
+    fn page_read(&self) -> Duration {
+        let usage = self.meters.lock().iter().flat_map(|meter| meter.usage()).collect::<Vec<_>>();
+        let reads = usage.iter().find(|usage| usage.purpose == Purpose::Data).map(|usage| usage.reads);
+        reads.filter(|reads| reads.count() >= TIMED).map_or(DISK_READ, |reads| Duration::from_nanos(reads.mean()))
+    }
+}
