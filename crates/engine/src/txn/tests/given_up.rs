@@ -358,7 +358,7 @@ fn seeds(few: u64) -> u64 {
 #[test]
 fn s2_an_answer_is_right_or_the_snapshot_is_too_old() {
     let (mut right, mut too_old) = (0, 0);
-    for seed in 0..seeds(12) {
+    for seed in 0..seeds(20) {
         let sums = Arc::new(Mutex::new((0, 0)));
         let out = sums.clone();
         simulate(seed, |env| async move {
