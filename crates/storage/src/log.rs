@@ -162,7 +162,9 @@ impl Log {
 
     /// Recovery stopped at `end`: the stream does not go on after it.
     pub(crate) fn cut(&self, end: Lsn) {
-        self.core.tail.lock().slots.cut(self.segment_of(end));
+        let last = self.segment_of(end);
+        self.core.tail.lock().slots.cut(last);
+        self.core.known.lock().retain(|number, _| *number < last);
     }
 
     /// Opens the stream of a new epoch behind `end`, in a segment of its own, and starts the log's tasks.

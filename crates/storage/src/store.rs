@@ -443,7 +443,7 @@ impl Store {
     }
     /// Transfers since opening, by device and purpose.
     pub fn io(&self) -> Vec<IoUsage> {
-        self.0.meters.lock().iter().flat_map(|meter| meter.usage()).collect()
+        self.0.io()
     }
     pub(crate) fn control(&self) -> &tokio::sync::Mutex<ControlFile> {
         &self.0.control
@@ -569,6 +569,10 @@ impl Store {
 }
 
 impl Inner {
+    pub(crate) fn io(&self) -> Vec<IoUsage> {
+        self.meters.lock().iter().flat_map(|meter| meter.usage()).collect()
+    }
+
     /// Bytes of log that a restart would repeat now.
     pub(crate) fn log_debt(&self) -> u64 {
         self.log.end().0.saturating_sub(self.log.redo_lsn().0)

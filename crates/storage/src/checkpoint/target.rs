@@ -38,8 +38,7 @@ impl Inner {
 
     /// The mean of the reads of pages that statements have waited for, of the data device.
     fn page_read(&self) -> Duration {
-        let usage = self.meters.lock().iter().flat_map(|meter| meter.usage()).collect::<Vec<_>>();
-        let reads = usage.iter().find(|usage| usage.purpose == Purpose::Data).map(|usage| usage.reads);
+        let reads = self.io().into_iter().find(|usage| usage.purpose == Purpose::Data).map(|usage| usage.reads);
         reads.filter(|reads| reads.count() >= TIMED).map_or(DISK_READ, |reads| Duration::from_nanos(reads.mean()))
     }
 }

@@ -74,10 +74,10 @@ impl FlashHome {
         }
     }
 
-    /// Versions of pages, each brought up to date from the log, of which it lacks what begins at the LSN beside it.
-    pub(crate) async fn bring_up(&self, pages: Vec<(PageId, IoBuf, Lsn)>) -> Vec<Result<IoBuf>> {
-        let upto = self.log_end();
-        let wanted = |(page, bytes, since)| Wanted { page, base: Base::Version(bytes, since), upto };
+    /// Versions of pages with what the log has of them: of each what begins at or behind one LSN and ends at or before
+    /// another.
+    pub(crate) async fn bring_up(&self, pages: Vec<(PageId, IoBuf, (Lsn, Lsn))>) -> Vec<Result<IoBuf>> {
+        let wanted = |(page, bytes, (since, upto))| Wanted { page, base: Base::Version(bytes, since), upto };
         self.remaker.make(pages.into_iter().map(wanted).collect()).await
     }
 

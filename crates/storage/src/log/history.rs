@@ -10,11 +10,11 @@
 //!    and the next life goes on in the next segment.
 //! 2. What is read at once is bounded: one segment, and the next one that is read meanwhile.
 //! 3. Nothing is put in. Where the stream left a segment before the end that its seal names, the batches behind that
-//!    place are no history, though they may check: there the segment is read from its beginning.
+//!    place are no history, though they may check: the index counts as none, and the segment is read from its beginning.
 
 use super::batch::Batch;
 use super::excerpt::Excerpt;
-use super::index::{Place, SegmentIndex};
+use super::index::{self, Place, SegmentIndex};
 use super::reader::SegmentImage;
 use super::segment::{Seal, SegmentHeader};
 use super::{Core, Log};
@@ -66,7 +66,8 @@ pub(crate) struct ChangesOf<'a>(pub(crate) &'a [(PageId, Lsn)]);
 impl Selection for ChangesOf<'_> {
     fn select(&self, index: &SegmentIndex) -> Wanting {
         let of = |&(page, since): &(PageId, Lsn)| {
-            index.places(page).iter().copied().filter(move |place| index.lsns(*place).0 >= since)
+            let places = index::from_last_beginning(index.places(page)).iter().copied();
+            places.filter(move |place| index.lsns(*place).0 >= since)
         };
         let mut places: Vec<Place> = self.0.iter().flat_map(of).collect();
         places.sort_unstable_by_key(|place| place.start());
@@ -254,8 +255,10 @@ impl Log {
 impl Core {
     /// By the segment's index; `None` where all of it is to be read.
     async fn look_at_index(self: &Arc<Core>, slot: u32, number: u64, wanted: &impl Selection) -> Result<Option<Look>> {
+        let went_on_at = self.went_on_at(number).await?;
+        let speaks_for_all = |end: Lsn| went_on_at.is_none_or(|at| at >= end); // Invariant 3.
         let mut found = None;
-        if let (Some(pages), Some(known)) = (wanted.pages(), self.known(number)) {
+        if let (Some(pages), Some(known)) = (wanted.pages(), self.known(number).filter(|k| speaks_for_all(k.end))) {
             found = self.look_up(slot, &known, pages).await?.map(|places| (known, Wanting::of(places)));
         }
         let (known, wanting) = match found {
@@ -263,7 +266,8 @@ impl Core {
             None => {
                 let header = self.read_header(slot).await?.filter(|header| header.number == number);
                 let Some(header) = header else { return Ok(None) };
-                let Some(seal) = self.read_seal(slot, &header).await? else { return Ok(None) };
+                let seal = self.read_seal(slot, &header).await?.filter(|seal| speaks_for_all(seal.end));
+                let Some(seal) = seal else { return Ok(None) };
                 (self.remember(header, &seal), wanted.select(&seal.index))
             }
         };
@@ -272,10 +276,6 @@ impl Core {
             Wanting::All => Ok(None),
             Wanting::Nothing => Ok(Some(Look::Part { prev_end, end, excerpt: None })),
             Wanting::Places(places) => {
-                // Invariant 3.
-                if self.went_on_at(number).await?.is_some_and(|at| at < end) {
-                    return Ok(None);
-                }
                 // (Where the slot was used again meanwhile, its batches do not check.)
                 let excerpt = self.read_excerpt(slot, &known.header, places).await?;
                 Ok(excerpt.map(|excerpt| Look::Part { prev_end, end, excerpt: Some(excerpt) }))

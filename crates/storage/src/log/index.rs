@@ -156,6 +156,12 @@ fn check_of(places: &[u8]) -> u16 {
     crc32c::crc32c(places) as u16
 }
 
+/// Of a page's places in a segment those that matter to who makes the page: from the last one on in which it begins
+/// afresh.
+pub(super) fn from_last_beginning(places: &[Place]) -> &[Place] {
+    &places[places.iter().rposition(|place| place.begins_afresh()).unwrap_or(0)..]
+}
+
 impl OpenIndex {
     /// What the index has when `blocks` more have been added, at most.
     pub(super) fn with(&self, blocks: usize) -> Entries {

@@ -97,7 +97,7 @@ impl Core {
             };
             let to = table.get(number + 1).map_or(next, |listed| listed.first as usize);
             let Some(places) = self.read_places(at, known, &table[number], to).await? else { return Ok(None) };
-            found.extend(places.into_iter().map(|place| (place, since)));
+            found.extend(index::from_last_beginning(&places).iter().map(|place| (*place, since)));
         }
         Ok(Some(found))
     }

@@ -617,6 +617,16 @@ fn a_seal_may_say_more_than_a_crash_has_left() {
         let wanted = ChangesOf(&[(page(7), Lsn(0))]);
         assert!(log.walk(starts[0], end, &wanted, &mut seen).await.expect("nothing is damaged"));
         assert_eq!(seen.0, [(start, vec![page(7)])]);
+        // What the seal says of what is lost nobody is told: page 1 has places behind it, in this segment.
+        let named = parking_lot::Mutex::new(Vec::new());
+        let told = |index: &super::index::SegmentIndex| {
+            named.lock().extend(index.spans().map(|(_, first, last)| (first, last)));
+            super::history::Wanting::Nothing
+        };
+        assert!(log.walk(starts[0], end, &told, &mut Seen::default()).await.expect("nothing is damaged"));
+        let phantom = Lsn(lost.0 + 1)..Lsn(2 * first);
+        let named = named.into_inner();
+        assert!(!named.is_empty() && named.iter().all(|(_, last)| !phantom.contains(last)), "{named:?}");
         // Who wants the pages of what is lost, or reads the segment, finds what is left of it.
         let mut some = Seen::default();
         let wanted = ChangesOf(&[(page(1), starts[starts.len() - 2])]);

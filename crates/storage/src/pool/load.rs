@@ -293,8 +293,9 @@ impl Pool {
         if self.home.is_waiting(page) {
             // Whoever makes it may wait for the redo LSN to move, which waits for this page.
             match self.fetch_one(page, Access::Random).await {
+                // (The background task may have given it up meanwhile.)
                 Err(StorageError::BadPage { .. } | StorageError::LostWrite { .. })
-                    if self.home.give_up_waiting(page) => {}
+                    if self.home.give_up_waiting(page) || !self.home.is_waiting(page) => {}
                 fetched => return claim.finish(fetched, Access::Random),
             }
         }

@@ -71,12 +71,11 @@ struct Waiting {
     used: bool,
 }
 
-/// A page whose base is not enough, and why; a sound base, with the LSN that the page must reach and where what it lacks
-/// begins.
+/// A page whose base is not enough, and why; a sound base that only lacks what the log's indexes named.
 struct Short {
     page: PageId,
     why: StorageError,
-    base: Option<(Fetched, Lsn, Lsn)>,
+    base: Option<Fetched>,
 }
 
 /// A page on its way into the pool's dirty set, and the recLSN that rises with it from the level below.
@@ -236,7 +235,9 @@ impl OnDemand {
         let afresh = waiting.changes.starts_afresh();
         if found < waiting.least && !afresh && self.safeguards.has(Safeguard::Lacking) {
             let why = StorageError::LostWrite { page, found, expected: waiting.least };
-            return Err(Short { page, why, base: Some((base, waiting.least, found.max(waiting.since))) });
+            // (The beginning of a page may be all that is known of it.)
+            let base = Some(base).filter(|_| waiting.least <= end && waiting.used);
+            return Err(Short { page, why, base });
         }
         match repeat(&mut base.bytes, page, &waiting.changes, self.safeguards.has(Safeguard::PageChain)) {
             Ok(0) if !self.safeguards.has(Safeguard::VisitedPages) => {
@@ -253,20 +254,21 @@ impl OnDemand {
     async fn make(&self, mut short: Vec<Short>) -> Vec<Result<Fetched>> {
         let (mut wanted, mut bases) = (Vec::new(), Vec::new());
         for (at, short) in short.iter_mut().enumerate() {
-            if let Some((base, least, since)) = short.base.take().filter(|_| self.is_used(short.page)) {
+            if let (Some(base), Some(waiting)) = (short.base.take(), self.waiting(short.page)) {
                 let Fetched { bytes, rec_lsn, tier, .. } = base;
-                wanted.push((short.page, bytes, since));
-                bases.push((at, least, rec_lsn, tier));
+                // What comes behind it is at hand: of the log only a settled part is read.
+                let lacks = (header::lsn(&bytes).max(waiting.since), waiting.least);
+                wanted.push((short.page, bytes, lacks));
+                bases.push((at, waiting, rec_lsn, tier));
             }
         }
         let brought = if wanted.is_empty() { Vec::new() } else { self.below.bring_up(wanted).await };
         let mut made: Vec<Option<Result<Fetched>>> = short.iter().map(|_| None).collect();
-        for ((at, least, rec_lsn, tier), bytes) in bases.into_iter().zip(brought) {
-            made[at] = match bytes {
-                Ok(bytes) if header::lsn(&bytes) >= least => Some(Ok(Fetched { bytes, rec_lsn, tier, leaves: true })),
-                Ok(_) => None,
-                Err(why) if is_decay(&why) => None,
-                Err(error) => Some(Err(error)),
+        for ((at, waiting, rec_lsn, tier), bytes) in bases.into_iter().zip(brought) {
+            let base = bytes.map(|bytes| Fetched { bytes, rec_lsn, tier, leaves: true });
+            made[at] = match self.redo(short[at].page, &waiting, base) {
+                Ok(redone) => Some(redone.map(|redone| Fetched { leaves: true, ..redone })),
+                Err(_) => None,
             };
         }
         let lost = short.into_iter().zip(&made).filter(|(_, made)| made.is_none());
