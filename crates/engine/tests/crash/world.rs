@@ -180,6 +180,7 @@ fn config(seed: u64) -> StorageConfig {
         page_size: shape.page_size,
         pool_bytes: [32, 48, 64, 96][seed as usize % 4] * shape.page_size,
         pool_policy: [PoolPolicy::Lru, PoolPolicy::Clock, PoolPolicy::Lru2][seed as usize % 3],
+        restart_target: [None, Some(Duration::from_millis(20))][seed as usize / 5 % 2],
         redo_bound: ([128, 256, 512][seed as usize / 4 % 3] << 10) * times as u64,
         log_retention: shape.retention.unwrap_or((256 << 10) * times as u64),
         archive: None,
