@@ -130,6 +130,7 @@ pub struct FlashTier {
 pub enum RestartMethod {
     Cold,
     MemoryMapped,
+    LogBased,
     LazyVerification,
     Instant,
 }
@@ -325,6 +326,7 @@ impl FlashTier {
             restart: match self.restart {
                 RestartMethod::Cold => Restart::Cold,
                 RestartMethod::MemoryMapped => Restart::MemoryMapped,
+                RestartMethod::LogBased => Restart::LogBased,
                 RestartMethod::LazyVerification => Restart::LazyVerification,
                 RestartMethod::Instant => Restart::Instant,
             },
