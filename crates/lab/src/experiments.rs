@@ -38,3 +38,6 @@ pub fn named(id: &str) -> Result<Experiment, String> {
         format!("there is no experiment {id:?}; there are {}", ids.join(", "))
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -40,6 +40,8 @@ pub struct Sizes {
     /// 10 for each thousand customers in the specification. Every trade's result changes one: a smaller database keeps
     /// them, or they are what everybody waits for.
     pub brokers: u32,
+    /// So many times as many trades ordered, executed and updated as the mix has; 1 in the specification.
+    pub updates: u32,
 }
 
 pub(crate) const ACCOUNTS: u32 = 5;
@@ -74,15 +76,19 @@ const MIX: [(Kind, u32); 10] = [
     (Kind::TradeUpdate, 20),
 ];
 
-fn choose(random: &mut ChaCha8Rng) -> Kind {
-    let mut dice = random.random_range(0..1000);
-    for (kind, share) in MIX {
+fn choose(updates: u32, random: &mut ChaCha8Rng) -> Kind {
+    let mix = MIX.map(|(kind, share)| match kind {
+        Kind::TradeOrder | Kind::TradeResult | Kind::TradeUpdate => (kind, share * updates),
+        _ => (kind, share),
+    });
+    let mut dice = random.random_range(0..mix.iter().map(|(_, share)| share).sum());
+    for (kind, share) in mix {
         if dice < share {
             return kind;
         }
         dice -= share;
     }
-    unreachable!("the shares add up to a thousand")
+    unreachable!("the dice shows less than all shares")
 }
 
 /// One run's state beside the database: make a new one for each run.
@@ -96,7 +102,7 @@ pub struct TpcE {
 impl TpcE {
     pub fn new(sizes: Sizes) -> TpcE {
         assert!(
-            sizes.customers >= 20 && sizes.trades > 0 && sizes.days > 0 && sizes.brokers > 0,
+            sizes.customers >= 20 && sizes.trades > 0 && sizes.days > 0 && sizes.brokers > 0 && sizes.updates > 0,
             "a house with a history: {sizes:?}"
         );
         let next_trade = AtomicU32::new(sizes.customers * sizes.trades);
@@ -132,7 +138,7 @@ impl Workload for TpcE {
     }
 
     async fn transaction(&self, database: &Database, _terminal: usize, random: &mut ChaCha8Rng) -> Result<Outcome> {
-        let input = self.input(choose(random), random);
+        let input = self.input(choose(self.sizes.updates, random), random);
         let mut outcome = Outcome { counted: matches!(input, Input::TradeResult { .. }), ..Outcome::default() };
         loop {
             let mut client = Client::begin(database);

@@ -4,8 +4,10 @@
 //! "BP-Wrapper" (2009).
 //!
 //! The parts and their invariants: [`frame`] (memory, dirty state), [`pin`] (pins and latches), [`table`] (who is
-//! where), [`load`] (misses), [`replace`] (victims), [`write`] (writing home; why checkpoints miss nothing).
+//! where), [`load`] (misses), [`ahead`] (reading ahead), [`replace`] (victims), [`write`] (writing home; why
+//! checkpoints miss nothing).
 
+mod ahead;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod frame;
@@ -31,6 +33,7 @@ use crate::recovery::Remaker;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::types::*;
+pub use ahead::Prefetching;
 use frame::Frames;
 pub use pin::{Pin, ReadGuard, WriteGuard};
 use std::ptr::NonNull;

@@ -4,8 +4,8 @@
 //!    everything that the future's polls do is counted for it, and nothing else, on whatever thread it runs. Nothing is
 //!    passed along.
 //! 2. What a future does inside another's polls counts for both.
-//! 3. A read is counted by the task that asked for it. A task that joins another's read finds the page in memory
-//!    afterwards.
+//! 3. A read is counted by the task that asked for it, when it ends, or when the task asks for its end. A task that
+//!    joins another's read finds the page in memory afterwards.
 
 use crate::home::Tier;
 use crate::sync::thread_local;
@@ -114,6 +114,13 @@ pub(crate) fn count_read(page: PageId, tier: Tier, pages: u64, nanos: u64, ahead
         all.ahead = all.ahead.wrapping_add(if ahead { pages } else { 0 });
         misses.set(all);
     });
+}
+
+/// What another task read for this one.
+pub(crate) fn count_reads(more: Reads) {
+    let (hits, misses) = (more.resident, more - Reads { resident: more.resident, ..Reads::default() });
+    HITS.with(|all| all.set(all.get().wrapping_add(hits)));
+    MISSES.with(|all| all.set(all.get().zip(misses, u64::wrapping_add)));
 }
 
 fn so_far() -> Reads {

@@ -104,6 +104,8 @@ struct Waiting {
 struct Queue {
     busy: usize,
     waiting: Vec<Waiting>,
+    /// Time that its servers have served or are about to, nanoseconds.
+    served: u64,
 }
 
 /// The queues of one device: a pure state machine (invariant 1).
@@ -130,7 +132,7 @@ impl Emulation {
         let queue = &mut self.queues[part.queue];
         if queue.busy < self.servers {
             queue.busy += 1;
-            return Some(self.mechanism.serve(part, now));
+            return Some(self.serve(part, now));
         }
         queue.waiting.push(Waiting { ticket, arrived: now, part });
         None
@@ -146,7 +148,13 @@ impl Emulation {
         }
         let next = self.mechanism.choose(queue, &state.waiting);
         let next = state.waiting.remove(next);
-        Some((next.ticket, self.mechanism.serve(next.part, at.max(next.arrived))))
+        Some((next.ticket, self.serve(next.part, at.max(next.arrived))))
+    }
+
+    fn serve(&mut self, part: Part, start: u64) -> u64 {
+        let end = self.mechanism.serve(part, start);
+        self.queues[part.queue].served += end - start;
+        end
     }
 
     /// Whether the ticket was still waiting; it does no longer (invariant 3).
@@ -177,6 +185,12 @@ impl Emulator {
     pub fn new(profile: &Profile, timer: Arc<dyn Timer>) -> Emulator {
         let state = EmulatorState { emulation: profile.emulation(), tickets: 0, waiters: BTreeMap::new() };
         Emulator(Arc::new(EmulatorShared { timer, state: Mutex::new(state) }))
+    }
+
+    /// Nanoseconds that each queue's servers have been at work, up to the ends of what they serve now: of an array of
+    /// disks, each spindle's.
+    pub fn served(&self) -> Vec<u64> {
+        self.0.state.lock().emulation.queues.iter().map(|queue| queue.served).collect()
     }
 }
 

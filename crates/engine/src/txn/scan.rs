@@ -26,7 +26,7 @@ use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 use terrace_storage::btree::{BTree, Cursor, Direction};
 use terrace_storage::heap::{Heap, StoredRow};
-use terrace_storage::pool::Access;
+use terrace_storage::pool::{Access, Prefetching};
 use terrace_storage::{DATA, ObjectId, Rid};
 
 type FoundRow = (Rid, RowBuf, Version);
@@ -48,7 +48,7 @@ enum Source {
     Full {
         pages: VecDeque<u32>,
         next: u32,
-        read_ahead: usize,
+        ahead: Ahead,
     },
     Index {
         index: Arc<Index>,
@@ -67,6 +67,15 @@ enum Source {
     /// The range made no sense for the index.
     Failed(EngineError),
     Done,
+}
+
+/// How far a full scan has read ahead.
+#[derive(Default)]
+struct Ahead {
+    /// Pages left of the run that it is in.
+    left: usize,
+    /// The run behind it, once it is being read.
+    next: Option<(usize, Prefetching)>,
 }
 
 /// What a serialisable transaction has noted of a range (invariant 5).
@@ -94,7 +103,7 @@ impl Scanner {
             tally.scanned(counted, 0);
         }
         let source = match scan {
-            Scan::Full => Source::Full { pages: VecDeque::new(), next: 0, read_ahead: 0 },
+            Scan::Full => Source::Full { pages: VecDeque::new(), next: 0, ahead: Ahead::default() },
             Scan::Index(range) => match key::encode_range(&table, &range) {
                 Err(e) => Source::Failed(e),
                 Ok(bounds) if !usable => {
@@ -143,23 +152,19 @@ impl Scanner {
                 self.source = Source::Done;
                 Ok(!self.ready.is_empty())
             }
-            Source::Full { pages, next, read_ahead } => {
+            Source::Full { pages, next, ahead } => {
                 if pages.is_empty() {
                     if let (0, Some(serial)) = (*next, &self.reader.serial) {
                         serial.reads(self.table.oid, Piece::Whole)?;
                     }
                     pages.extend(self.core.store.space(DATA).pages(self.table.oid, *next, LIST));
-                    *read_ahead = 0;
                 }
                 let Some(page) = pages.pop_front() else {
                     self.source = Source::Done;
                     return Ok(false);
                 };
                 *next = page + 1;
-                if *read_ahead == 0 {
-                    *read_ahead = self.core.read_ahead(page, pages).await;
-                }
-                *read_ahead -= 1;
+                self.core.read_ahead(ahead, page, pages).await;
                 self.scan_page(page).await?;
                 Ok(true)
             }
@@ -263,15 +268,33 @@ async fn sorted(
 }
 
 impl Core {
-    /// Reads ahead from `page` on as far as the pages listed behind it follow each other; returns for how many pages
-    /// that was done.
-    async fn read_ahead(&self, page: u32, listed: &VecDeque<u32>) -> usize {
-        let limit = self.store.config().read_ahead.max(1);
-        let run = 1 + listed.iter().zip(page + 1..).take(limit - 1).take_while(|(a, b)| **a == *b).count();
-        if run > 1 {
-            self.store.pool().prefetch(DATA, page, run as u32).await;
+    /// Sees to it that `page` is read, of a scan that has `listed` before it: in runs, of which the next is read while
+    /// the pages of one are worked on (from its second page on: a scan may want a row only).
+    async fn read_ahead(&self, ahead: &mut Ahead, page: u32, listed: &VecDeque<u32>) {
+        if ahead.left > 0 {
+            if ahead.next.is_none()
+                && let Some(&first) = listed.get(ahead.left - 1)
+            {
+                let run = self.run(first, listed.iter().skip(ahead.left));
+                ahead.next = Some((run, self.store.pool().begin_prefetch(DATA, first, run as u32)));
+            }
+        } else if let Some((run, reading)) = ahead.next.take() {
+            reading.ended().await;
+            ahead.left = run;
+        } else {
+            ahead.left = self.run(page, listed.iter());
+            if ahead.left > 1 {
+                self.store.pool().prefetch(DATA, page, ahead.left as u32).await;
+            }
         }
-        run
+        ahead.left -= 1;
+    }
+
+    /// How many pages to read at once from the first on: those behind it that follow each other; two runs are to fit
+    /// into the part of memory in which new pages age.
+    fn run<'a>(&self, first: u32, behind: impl Iterator<Item = &'a u32>) -> usize {
+        let limit = self.store.config().read_ahead.min(self.store.pool().frames() / 8).max(1);
+        1 + behind.zip(first + 1..).take(limit - 1).take_while(|(a, b)| **a == *b).count()
     }
 
     /// The visible version of the row behind an index entry, if it has the entry's key.

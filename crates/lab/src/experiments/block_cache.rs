@@ -67,9 +67,9 @@ struct Steps {
 
 fn plan(scale: Scale) -> Plan {
     let shrunk = do3_tpcc::shrunk(scale);
-    let before = shrunk.run(10);
+    let before = shrunk.run(scale.pick(9, 10));
     // Long enough to be back at 90%, which takes a few seconds.
-    let after = Run { duration: before.duration / scale.pick(2, 6), ..before };
+    let after = Run { duration: Duration::from_secs(scale.pick(10, 12)), ..before };
     let bound = scale.pick(16, 64) << 20;
     let machine = |design| {
         let mut machine = own::bounded(shrunk.machine(design, LAMBDA), bound);

@@ -14,7 +14,7 @@ use super::case::{self, CW, DESIGNS, DW, LC, Loading, NONE, TAC, designed, named
 use super::do3_tpcc::STATEMENT_CPU;
 use super::sharp::Sharp;
 use crate::experiment::{Case, Experiment, Numbers, Plan, Runner, Scale, Value};
-use crate::machine::{Machine, Measured, Run};
+use crate::machine::{Machine, Measured, Run, Traffic};
 use crate::tpce::{Sizes, TpcE};
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +33,12 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         shows: "TPC-E over time from a cold start: a long ramp, for the tier fills at the disks' pace",
         source: "J. Do, thesis (2012), figure 3.8 and section 3.4.3.1",
         plan: ramp,
+    },
+    Experiment {
+        id: "do/fig3.8-fill",
+        shows: "What the hours until the tier is full hang on: how many pages a second the disks read",
+        source: "J. Do, thesis (2012), figure 3.8 and section 3.4.3.1",
+        plan: fill,
     },
     Experiment {
         id: "do/fig3.9",
@@ -90,14 +96,14 @@ impl Shrunk {
     }
 
     pub(super) fn loading(&self, size: f64) -> Arc<Loading<TpcE>> {
-        self.loading_with(size, TRADES)
+        self.loading_with(size, TRADES, 1)
     }
 
-    /// With so many trades of a customer; fewer customers for it.
-    pub(super) fn loading_with(&self, size: f64, trades: u32) -> Arc<Loading<TpcE>> {
+    /// With so many trades of a customer, and fewer customers for it; with so many times the updates.
+    pub(super) fn loading_with(&self, size: f64, trades: u32, updates: u32) -> Arc<Loading<TpcE>> {
         let customers = (f64::from(self.customers) * size) as u32 * TRADES / trades;
         let brokers = (BROKERS * size) as u32;
-        Loading::new(TpcE::new(Sizes { customers, trades, days: 25, watched: 20, brokers }))
+        Loading::new(TpcE::new(Sizes { customers, trades, days: 25, watched: 20, brokers, updates }))
     }
 
     pub(super) fn machine(&self, design: Option<WritePolicy>, lambda: f64) -> Machine {
@@ -210,8 +216,9 @@ impl Shrunk {
 }
 
 /// `fill hours`: the hours of the thesis's machine until the tier first holds nine tenths of what it holds in the end,
-/// which is what the ramp waits for; `start`: what transactions per second are in the run's first twentieth, of their
-/// steady state.
+/// which is what the ramp waits for; `fill reads`, `fill writes`: operations of the disks a second until then; `fill
+/// pages`: reads of the disks until then for each page that the tier holds then; `start`: what transactions per second
+/// are in the run's first twentieth, of their steady state.
 fn ramp_of(measured: &Measured, machine: &Machine, run: Run, shrunk: Shrunk, found: &mut Numbers) {
     let n = measured.traffic.len().min(measured.samples.len());
     let windows = &measured.samples[..n];
@@ -223,9 +230,13 @@ fn ramp_of(measured: &Measured, machine: &Machine, run: Run, shrunk: Shrunk, fou
     found.set("start", mean(0, (n / 20).max(1)) / steady.max(1e-9));
     if machine.flash.is_some() {
         let last = measured.traffic[n - 1].tier_used;
-        let full = measured.traffic[..n].iter().position(|t| t.tier_used * 10 >= last * 9).unwrap_or(n);
+        let full = measured.traffic[..n].iter().position(|t| t.tier_used * 10 >= last * 9).unwrap_or(n).max(1);
         let seconds = run.duration.as_secs_f64() * full as f64 / n as f64;
         found.set("fill hours", seconds * shrunk.factor as f64 / 3600.0);
+        let until = |of: fn(&Traffic) -> u64| measured.traffic[..full].iter().map(of).sum::<u64>() as f64 / seconds;
+        found.set("fill reads", until(|t| t.data.reads)).set("fill writes", until(|t| t.data.writes));
+        let frames = measured.traffic[..n].get(full).unwrap_or(&measured.traffic[n - 1]).tier_used;
+        found.set("fill pages", until(|t| t.data.reads) * seconds / frames.max(1) as f64);
     }
 }
 
@@ -302,6 +313,26 @@ fn ramp(scale: Scale) -> Plan {
         }
     }
     Plan { config: shrunk.config_often(HOURS), cases, judge: Box::new(judge::ramp) }
+}
+
+/// Dual writes: size, trades of a customer, times the updates, disks of the array's eight.
+const FILLS: [(&str, f64, u32, u32, u64); 6] = [
+    ("20K", 1.0, TRADES, 1, 8),
+    ("20K, 4 times the trades", 1.0, 4 * TRADES, 1, 8),
+    ("20K, updates x 8", 1.0, TRADES, 8, 8),
+    ("20K, six disks", 1.0, TRADES, 1, 6),
+    ("40K", 2.0, TRADES, 1, 8),
+    ("40K, six disks", 2.0, TRADES, 1, 6),
+];
+
+fn fill(scale: Scale) -> Plan {
+    let shrunk = Shrunk::of(scale);
+    let cases = FILLS.map(|(label, size, trades, updates, disks)| {
+        let mut machine = shrunk.sharp(Some(WritePolicy::DualWrite), LAMBDA);
+        machine.data = machine.data.with_spindles(disks);
+        shrunk.often(label.into(), machine, &shrunk.loading_with(size, trades, updates), HOURS)
+    });
+    Plan { config: shrunk.config_often(HOURS), cases: cases.into(), judge: Box::new(judge::fill) }
 }
 
 fn traffic(scale: Scale) -> Plan {

@@ -185,7 +185,7 @@ fn tpcc(scale: Scale) -> Bench<TpcC> {
 fn tpce(scale: Scale) -> Bench<TpcE> {
     let shrunk = scale.pick(do3_tpce::Shrunk::of(Scale::Full), do3_tpce::Shrunk::larger(Scale::Full));
     let factor = shrunk.factor;
-    let loading = shrunk.loading_with(1.0, TRADES);
+    let loading = shrunk.loading_with(1.0, TRADES, 1);
     let machine = chapter4(shrunk.machine(Some(WritePolicy::DualWrite), LAMBDA), factor, (2 << 30) / factor);
     let (hours, long_hours) = scale.pick(((3.0, 2.0), (10.0, 10.0)), ((6.0, 4.0), (20.0, 20.0)));
     let config = vec![("workload", "TPC-E-like, no think times".into()), ("trades per customer", TRADES.into())];

@@ -54,11 +54,10 @@ impl Media {
 
     /// The devices with these contents. Invariant 2.
     pub(super) fn switch_on(&self, machine: &Machine, cache: Option<BlockCacheConfig>, sim: &Sim) -> Result<Devices> {
-        let emulator = |profile: &Profile| -> Arc<dyn Delay> {
-            Arc::new(Emulator::new(profile, Arc::new(VirtualTime(sim.env()))))
-        };
+        let emulated = |profile: &Profile| Emulator::new(profile, Arc::new(VirtualTime(sim.env())));
+        let emulator = |profile: &Profile| -> Arc<dyn Delay> { Arc::new(emulated(profile)) };
         let recorder = Recorder::new(false);
-        let watched = Arc::new(Watched::new(emulator(&machine.data)));
+        let watched = Arc::new(Watched::new(emulated(&machine.data)));
         let (data, log): (Arc<dyn Delay>, _) = (watched.clone(), emulator(&machine.log));
         let device = |at: usize, delay: &Arc<dyn Delay>| {
             let atomic_write = if [DATA, UNDO].contains(&at) { machine.whole() } else { SECTOR };
@@ -167,6 +166,11 @@ impl Devices {
     /// Of the disk's reads, those of index pages.
     pub(super) fn index_reads(&self, database: &Database) -> u64 {
         self.watched.index_reads(database)
+    }
+
+    /// Nanoseconds that each of the disk's spindles has been at work.
+    pub(super) fn spindles(&self) -> Vec<u64> {
+        self.watched.served()
     }
 
     pub(super) fn log(&self) -> DeviceStats {

@@ -13,6 +13,8 @@ pub struct Traffic {
     pub data: DeviceStats,
     /// Of the disk's reads, those of index pages.
     pub index_reads: u64,
+    /// Nanoseconds that each of the disk's spindles was at work.
+    pub spindles: Vec<u64>,
     pub log: DeviceStats,
     pub flash: DeviceStats,
     /// Reads that the tier served, and those that it did not.
@@ -61,6 +63,7 @@ impl Traffic {
             at: 0.0,
             data: devices.data(),
             index_reads: devices.index_reads(database),
+            spindles: devices.spindles(),
             log: devices.log(),
             flash: devices.flash(),
             tier_hits: tier(|t| t.hits),
@@ -89,6 +92,7 @@ impl Traffic {
             at,
             data: difference(self.data, before.data),
             index_reads: self.index_reads - before.index_reads,
+            spindles: self.spindles.iter().zip(&before.spindles).map(|(now, then)| now - then).collect(),
             log: difference(self.log, before.log),
             flash: difference(self.flash, before.flash),
             tier_hits: self.tier_hits - before.tier_hits,

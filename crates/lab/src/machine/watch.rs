@@ -3,7 +3,7 @@
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 use std::pin::Pin;
-use std::sync::Arc;
+use terrace_device::emulate::Emulator;
 use terrace_device::latency::{Delay, Operation};
 use terrace_engine::Database;
 use terrace_storage::DATA;
@@ -11,7 +11,7 @@ use terrace_storage::home::PAGES_AT;
 
 /// The disk's delays, and what was read there.
 pub(super) struct Watched {
-    delay: Arc<dyn Delay>,
+    delay: Emulator,
     read: Mutex<Reads>,
 }
 
@@ -24,8 +24,13 @@ struct Reads {
 }
 
 impl Watched {
-    pub(super) fn new(delay: Arc<dyn Delay>) -> Watched {
+    pub(super) fn new(delay: Emulator) -> Watched {
         Watched { delay, read: Mutex::default() }
+    }
+
+    /// Nanoseconds that each spindle has been at work.
+    pub(super) fn served(&self) -> Vec<u64> {
+        self.delay.served()
     }
 
     /// Reads of index pages so far.

@@ -27,3 +27,10 @@ fn one_seed_gives_one_run() {
     assert_eq!(measure(3), measure(3));
     assert_ne!(measure(3), measure(4));
 }
+
+/// Clause 1.3: the history has no primary key, and so a payment writes no page of an index for it.
+#[test]
+fn the_history_has_no_key() {
+    let history = schema::tables().into_iter().find(|table| table.name == "history").expect("one of the nine");
+    assert!(history.indexes.is_empty(), "{:?}", history.indexes);
+}

@@ -1,10 +1,11 @@
 use super::*;
 use crate::machine::Run;
 use crate::testing::machine;
+use rand::SeedableRng;
 use std::sync::Arc;
 use std::time::Duration;
 
-const SMALL: Sizes = Sizes { customers: 200, trades: 20, days: 25, watched: 10, brokers: 2 };
+const SMALL: Sizes = Sizes { customers: 200, trades: 20, days: 25, watched: 10, brokers: 2, updates: 1 };
 
 #[test]
 fn the_mix_is_of_a_thousand_and_reads_mostly() {
@@ -12,6 +13,16 @@ fn the_mix_is_of_a_thousand_and_reads_mostly() {
     let writes = [Kind::MarketFeed, Kind::TradeOrder, Kind::TradeResult, Kind::TradeUpdate];
     let writing: u32 = MIX.iter().filter(|(kind, _)| writes.contains(kind)).map(|(_, share)| share).sum();
     assert_eq!(1000 - writing, 769, "thousandths that only read");
+}
+
+#[test]
+fn updates_may_be_more() {
+    let results = |updates| {
+        let random = &mut ChaCha8Rng::seed_from_u64(1);
+        (0..10_000).filter(|_| choose(updates, random) == Kind::TradeResult).count()
+    };
+    assert!((950..1050).contains(&results(1)), "100 of 1000: {}", results(1));
+    assert!((2350..2500).contains(&results(4)), "400 of 1663: {}", results(4));
 }
 
 #[test]

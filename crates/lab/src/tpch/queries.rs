@@ -104,7 +104,8 @@ impl TpcH {
         Reading { tpch: self, database, client, rows: 0, owed: 0 }
     }
 
-    async fn scan(&self, database: &Database, table: &str) -> Result<u64> {
+    /// Reads all of a table; how many rows it has.
+    pub(crate) async fn scan(&self, database: &Database, table: &str) -> Result<u64> {
         let mut reading = self.reading(database);
         reading.scan(table).await?;
         reading.end().await

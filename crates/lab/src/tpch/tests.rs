@@ -25,3 +25,13 @@ fn the_power_metric_is_a_geometric_mean() {
     power.queries[4] = second / 16;
     assert!((power.metric() - 108_000.0).abs() < 1e-6, "one time more, one less by the same factor");
 }
+
+/// Of 1,500,000 orders at scale factor 1, 57 are in query 18's answer.
+#[test]
+fn query_18_looks_up_as_many_orders_as_its_answer_has() {
+    let [.., queries::Step::Some(queries::Lookup::Orders, millionths)] = queries::QUERIES[17] else {
+        panic!("it ends with look-ups of orders: {:?}", queries::QUERIES[17]);
+    };
+    let share = f64::from(*millionths) / 1e6;
+    assert!((share * 1_500_000.0 / 57.0 - 1.0).abs() < 0.1, "{share}");
+}

@@ -5,6 +5,7 @@ use crate::home::Reason;
 use crate::mtr::Mtr;
 use crate::page::PageKind;
 use crate::page::op::PageOp;
+use crate::reads::{Reads, counted, counting};
 use futures::future::join_all;
 use std::future::Future;
 use std::sync::atomic::Ordering::SeqCst;
@@ -277,6 +278,29 @@ fn reading_ahead_reads_runs_and_skips_what_is_there() {
         assert!(f.pool.get(page(39)).is_some() && f.pool.get(page(40)).is_none());
         let free = f.pool.replacer.free_count();
         assert_eq!(free, 128 - 15 - 5);
+    });
+}
+
+/// Reading ahead in the background: the pages are claimed at once, the read goes on whether somebody waits for its end
+/// or not, and counts for whoever does.
+#[test]
+fn reading_ahead_goes_on_beside_other_work() {
+    simulate(|env| async move {
+        let f = fixture(env, 128).await;
+        f.seed(0..40);
+        let (mut mine, mut of_others) = (Reads::default(), Reads::default());
+        let begun = counted(&mut mine, || f.pool.begin_prefetch(DATA, 0, 10));
+        assert_eq!((f.home.inside.lock().reads.clone(), mine), (vec![(page(0), 10)], Reads::default()));
+        counting(&mut of_others, Box::pin(f.value(3))).await.expect("it is there");
+        assert_eq!((f.pool.stats().joined, of_others.pages), (1, [0; 3]), "another joins the read");
+        counting(&mut mine, Box::pin(begun.ended())).await;
+        assert_eq!((mine.pages, mine.ahead), ([10, 0, 0], 10));
+        drop(f.pool.begin_prefetch(DATA, 20, 10));
+        f.env.sleep(Duration::from_millis(1)).await;
+        assert!((20..30).all(|no| f.pool.get(page(no)).is_some()), "nobody waited for it");
+        let begun = f.pool.begin_prefetch(DATA, 20, 10);
+        let again = counting(&mut mine, Box::pin(begun.ended())).await;
+        assert_eq!((again, mine.ahead, f.home.inside.lock().reads.len()), ((), 10, 2), "there is nothing to read");
     });
 }
 

@@ -124,6 +124,15 @@ impl Profile {
         self
     }
 
+    /// An array of so many disks of the same kind: what it is calibrated to is of another number.
+    pub fn with_spindles(mut self, spindles: u64) -> Profile {
+        if let DeviceKind::Disk(disk) = &mut self.kind {
+            disk.spindles = spindles.max(1);
+        }
+        self.calibration.clear();
+        self
+    }
+
     /// From the text of a profile file (TOML).
     pub fn parse(text: &str) -> Result<Profile, ProfileError> {
         let profile: Profile = toml::from_str(text).map_err(|e| ProfileError::Malformed(e.to_string()))?;

@@ -94,9 +94,11 @@ fn order_of_sizes(found: &mut Findings, results: &Results) {
 /// Hours until the tier is full and throughput steady, of dual writes (section 3.4.3.1).
 const RAMPS: [(&str, f64); 2] = [("20K", 10.0), ("40K", 7.0)];
 
+const FILLS: &str = "until the tier holds nine tenths of what it will";
+
 pub(super) fn ramp(results: &Results) -> Findings {
     let mut found = Findings::default();
-    let fills = "until the tier holds nine tenths of what it will";
+    let fills = FILLS;
     for label in results.labels() {
         found.row(label, "at the start, of the steady state", "", results.interval(label, "start"), None);
         found.row(label, "transactions in steady state", "1/s", results.interval(label, "transactions"), None);
@@ -119,6 +121,36 @@ pub(super) fn ramp(results: &Results) -> Findings {
     case::health(&mut found, results, &[]);
     found.lines(results, "counted", "Trade results per second from a cold start", "virtual seconds", "trade results/s");
     found.lines(results, "used", "Part of the tier in use", "virtual seconds", "part of the frames");
+    found
+}
+
+pub(super) fn fill(results: &Results) -> Findings {
+    const READS: &str = "disk reads until then";
+    let mut found = Findings::default();
+    for label in results.labels() {
+        let paper = RAMPS.iter().find(|(size, _)| *size == label).map(|(_, hours)| 0.9 * hours);
+        found.row(label, FILLS, "hours, shrunk", results.interval(label, "fill hours"), paper);
+        found.row(label, READS, "1/s", results.interval(label, "fill reads"), None);
+        found.row(label, "disk writes until then", "1/s", results.interval(label, "fill writes"), None);
+        let pages = "pages read for each that it holds then";
+        found.row(label, pages, "", results.interval(label, "fill pages"), None);
+        let [reads, writes] = ["flash reads", "flash writes"];
+        found.row(label, "flash reads for each write, steady", "", results.quotient(label, reads, writes), None);
+    }
+    for (size, _) in RAMPS {
+        let fewer = format!("{size}, six disks");
+        let longer = found.ours(&fewer, FILLS).mean / found.ours(size, FILLS).mean;
+        let slower = found.ours(size, READS).mean / found.ours(&fewer, READS).mean;
+        let statement = format!("{size}: with six disks it takes longer by as much as fewer pages a second are read");
+        found.shape(format!("{statement} (within a tenth)"), (longer / slower - 1.0).abs() < 0.1);
+    }
+    for pair in [["20K, six disks", "20K"], ["40K, six disks", "40K"], ["20K, updates x 8", "20K"]] {
+        found.falls_paired(results, "fill hours", FILLS, "hours, shrunk", &pair);
+    }
+    for (size, hours) in RAMPS {
+        found.at_least(&format!("{size}, six disks"), FILLS, 0.9 * hours);
+    }
+    found.bars("Hours until the tier holds nine tenths of what it will", FILLS, "hours, shrunk");
     found
 }
 

@@ -6,6 +6,7 @@ use crate::config::{FlashConfig, FlashOrder, WritePolicy};
 use crate::flash::layout::frame_at;
 use crate::home::{Home, PAGES_AT, Reason, Tier};
 use crate::pool::Access;
+use crate::sync::atomic::Ordering;
 use crate::types::*;
 use std::sync::Arc;
 use terrace_device::trace::{Direction, Record};
@@ -85,6 +86,29 @@ fn a_full_tier_lets_in_only_what_is_hotter() {
         }
         assert_eq!(miss(&bench, cold).await.1, Tier::Flash, "its extent is hotter than the coldest by now");
         assert!(bench.home.stats().evicted > 0);
+    });
+}
+
+/// What a read from flash saves is what the devices take now: where that is nothing, no extent gets hotter.
+#[test]
+fn tac_counts_what_flash_saves_here() {
+    run(with(WritePolicy::Tac, FlashOrder::Temperature), |bench| async move {
+        for no in 0..400 {
+            miss(&bench, no).await;
+            bench.rest().await;
+        }
+        let mut held = 0;
+        while miss(&bench, held).await.1 == Tier::Disk {
+            held += 1;
+        }
+        bench.flash.delay.store(1, Ordering::SeqCst); // The disk takes no time.
+        for _ in 0..512 {
+            assert_eq!(miss(&bench, held).await.1, Tier::Flash);
+        }
+        for _ in 0..80 {
+            assert_eq!(miss(&bench, 500).await.1, Tier::Disk, "flash saves nothing");
+            bench.rest().await;
+        }
     });
 }
 

@@ -26,9 +26,9 @@ const DATABASE: u128 = 5;
 
 /// What is wrong with the disk.
 #[derive(Default)]
-struct Ills {
+pub(super) struct Ills {
     /// Milliseconds until a read answers, with what was there when it began.
-    delay: AtomicU64,
+    pub(super) delay: AtomicU64,
     /// Milliseconds until a write is done.
     write_delay: AtomicU64,
     /// Writes fail.
@@ -91,7 +91,7 @@ pub(super) struct Bench {
     config: StorageConfig,
     pub(super) trace: Arc<Trace>,
     disk: Arc<Ills>,
-    flash: Arc<Ills>,
+    pub(super) flash: Arc<Ills>,
 }
 
 pub(super) fn page(no: u32) -> PageId {
