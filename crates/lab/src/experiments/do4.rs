@@ -7,9 +7,9 @@
 //! as long as over the whole database. There are no double-writes, as there.
 //!
 //! Restart methods are those that the engine has: cold (the thesis's SSDBP), memory-mapped (its MMR, but many records
-//! are made hard with one sync, and the log says which frames are dirty), lazy verification (its LVR, but the log
-//! decides what is current, and no frame is read for the opening's sake), instant (the same, and changes are repeated
-//! when their page is read).
+//! are made hard with one sync, and the log says which frames are dirty), log-based (its LBR, with a table of frames
+//! where the last is old, not at each checkpoint), lazy verification (its LVR, but the log decides what is current, and
+//! no frame is read for the opening's sake), instant (the same, and changes are repeated when their page is read).
 //!
 //! Different from the thesis: a server that restarts warm is not made to write its memory home when it is shut down
 //! (`terrace stop` leaves changed pages to tier and log). Where it says *written home*, it was made to, and so is the
@@ -96,13 +96,15 @@ const fn method(name: &'static str, restart: Restart, end: End) -> Method {
 
 const COLD: &str = "cold";
 const MAPPED: &str = "memory-mapped";
+const LOGGED: &str = "log-based";
 const LAZY: &str = "lazy verification";
 const INSTANT: &str = "instant";
 const WRITTEN: &str = "lazy verification, written home";
 
-const STOPS: [Method; 5] = [
+const STOPS: [Method; 6] = [
     method(COLD, Restart::Cold, End::Clean),
     method(MAPPED, Restart::MemoryMapped, End::Fast),
+    method(LOGGED, Restart::LogBased, End::Fast),
     method(WRITTEN, Restart::LazyVerification, End::Clean),
     method(LAZY, Restart::LazyVerification, End::Fast),
     method(INSTANT, Restart::Instant, End::Fast),
@@ -112,9 +114,10 @@ fn stops(scale: Scale) -> Vec<Method> {
     STOPS.into_iter().filter(|method| scale == Scale::Full || method.name != WRITTEN).collect()
 }
 
-const CRASHES: [Method; 4] = [
+const CRASHES: [Method; 5] = [
     method(COLD, Restart::Cold, End::Crash),
     method(MAPPED, Restart::MemoryMapped, End::Crash),
+    method(LOGGED, Restart::LogBased, End::Crash),
     method(LAZY, Restart::LazyVerification, End::Crash),
     method(INSTANT, Restart::Instant, End::Crash),
 ];
