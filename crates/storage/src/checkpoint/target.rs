@@ -1,8 +1,8 @@
 //! How long a restart would take now, by what the devices have been measured to do; and how much must go home for it to
 //! take no longer than `restart_target`.
 //!
-//! A restart is over when all changes are repeated: the log is read from the redo LSN on, and each page that is dirty in
-//! memory is read from the level below. (With `restart = instant` the first query is answered long before.)
+//! A restart is over when all changes are repeated: the log is read from the redo LSN on, and each page that is dirty
+//! in memory is read from the level below. (With `restart = instant` the first query is answered long before.)
 //!
 //! The bound is soft: the nearer the estimate comes to the target, the more pages the background writer takes home in a
 //! round, as with `redo_bound`. Where the device below cannot keep up, `redo_bound` stops writers and this does not.

@@ -6,11 +6,12 @@
 //! Invariants:
 //! 1. Nothing is left out. A batch is passed over only where its segment's index, sound by its checksum, proves that it
 //!    has nothing wanted; a segment that is read whole must have batches up to where its successor's header says that
-//!    the stream before it ended. A seal may say more than that: a crash can keep the seal and lose the batches in front of it,
-//!    and the next life goes on in the next segment.
+//!    the stream before it ended. A seal may say more than that: a crash can keep the seal and lose the batches in
+//!    front of it, and the next life goes on in the next segment.
 //! 2. What is read at once is bounded: one segment, and the next one that is read meanwhile.
 //! 3. Nothing is put in. Where the stream left a segment before the end that its seal names, the batches behind that
-//!    place are no history, though they may check: the index counts as none, and the segment is read from its beginning.
+//!    place are no history, though they may check: the index counts as none, and the segment is read from its
+//!    beginning.
 
 use super::batch::Batch;
 use super::excerpt::Excerpt;
@@ -115,8 +116,9 @@ enum Look {
 
 impl Log {
     /// Shows all batches that begin at or above `from` (where one ended or begins) and end at or below `to` (durable,
-    /// the end of a batch), in order, as far as they are wanted: `wanted` is asked where a segment has an index. False where the log does not reach back to `from` any more: what was shown
-    /// then is not all there was. What lies in front of `from` need not check.
+    /// the end of a batch), in order, as far as they are wanted: `wanted` is asked where a segment has an index. False
+    /// where the log does not reach back to `from` any more: what was shown then is not all there was. What lies in
+    /// front of `from` need not check.
     pub(crate) async fn walk(
         &self,
         from: Lsn,

@@ -505,7 +505,8 @@ fn checkpoints(s: &System) -> Row {
         recorded: c.count, last: c.last.map_or(V::Null, V::Ts), redo_lsn: l.redo_lsn.0,
         redo_bytes: l.end.0.saturating_sub(l.redo_lsn.0), redo_bound: l.redo_bound, dirty_pages: p.dirty,
         pages_written: p.counters.written + p.counters.dirty_evictions, pages_waiting: s.engine.store().pages_waiting(),
-        rollbacks_left: s.engine.losers_left(), restart_estimate_ms: ms(s.engine.store().restart_estimate().as_nanos() as u64),
+        rollbacks_left: s.engine.losers_left(),
+        restart_estimate_ms: ms(s.engine.store().restart_estimate().as_nanos() as u64),
     }
 }
 
