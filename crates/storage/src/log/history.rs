@@ -27,7 +27,7 @@ use std::future::Future;
 use std::sync::Arc;
 use terrace_device::SECTOR;
 
-/// Which batches of a sealed segment are wanted. (Of one that is not sealed, all are shown.)
+/// Which batches of a sealed segment are wanted. (Of one that is read whole, all are shown: invariants 1 and 3.)
 pub(crate) trait Selection: Sync {
     fn select(&self, index: &SegmentIndex) -> Wanting;
 

@@ -616,7 +616,9 @@ fn a_seal_may_say_more_than_a_crash_has_left() {
         let mut seen = Seen::default();
         let wanted = ChangesOf(&[(page(7), Lsn(0))]);
         assert!(log.walk(starts[0], end, &wanted, &mut seen).await.expect("nothing is damaged"));
-        assert_eq!(seen.0, [(start, vec![page(7)])]);
+        // (The segment that the stream left is read whole.)
+        assert_eq!(seen.0.last(), Some(&(start, vec![page(7)])));
+        assert!(seen.0.iter().all(|(at, _)| *at < lost || *at == start), "{:?}", seen.0);
         // What the seal says of what is lost nobody is told: page 1 has places behind it, in this segment.
         let named = parking_lot::Mutex::new(Vec::new());
         let told = |index: &super::index::SegmentIndex| {

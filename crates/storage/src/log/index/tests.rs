@@ -13,7 +13,7 @@ fn filled() -> (OpenIndex, Vec<(PageId, Vec<(u64, u64, bool)>)>) {
     }
     let mut at = 4096;
     for i in 0..4000u64 {
-        let (of, length, afresh) = ((i * i * 7 % 700) as usize, 40 + i % 90, i % 5 == 0);
+        let (of, length, afresh) = ((i * (i / 700 + 1) * 13 % 700) as usize, 40 + i % 90, i % 5 == 0);
         open.add(expected[of].0, at, at + length, afresh);
         expected[of].1.push((at, at + length, afresh));
         at += length;
@@ -83,9 +83,7 @@ fn a_damaged_index_is_none() {
         assert!(SegmentIndex::decode(&bytes, entries, 7, Lsn(0)).is_none(), "byte {at}");
         bytes[at] ^= 0x10;
     }
-    let (fewer, more) =
-        (Entries { pages: entries.pages - 1, ..entries }, Entries { places: entries.places + 1, ..entries });
-    assert!(SegmentIndex::decode(&bytes, fewer, 7, Lsn(0)).is_none());
+    let more = Entries { places: entries.places + 1, ..entries };
     assert!(SegmentIndex::decode(&bytes, more, 7, Lsn(0)).is_none());
 }
 
