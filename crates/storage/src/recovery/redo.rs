@@ -13,7 +13,7 @@
 //! Invariants:
 //! 1. A page that is visited becomes dirty, even where its bytes hold every change already (invariant 4 of recovery).
 //! 2. If the tier has found frames, the first reading visits no page: before the log's end is known, nobody knows which
-//!    of them are good. Otherwise, while all pages named so far fit into half the pool they stay there, dirty, and what
+//!    of them are good. Nor if redo begins above the retain LSN (invariant 7). Otherwise, while all pages named so far fit into half the pool they stay there, dirty, and what
 //!    is gathered is applied whenever the budget is exceeded: one reading does. Else each is written when it has been
 //!    visited, so that eviction never writes one here and one there.
 //! 3. A page is visited once in a reading then. A page with very many changes is visited whenever a part of them is
@@ -72,8 +72,9 @@ pub(crate) async fn redo(tools: Tools<'_>, start: Start, upto: Upto, report: &mu
     let Start { from, mut lacking } = start;
     let (log, retain) = (tools.log, tools.retain);
     assert!(from == retain || tools.on_demand.is_some(), "invariant 7");
-    let mut redo =
-        Redo { tools, from, upto, report, suspects: Suspects::new(), touched: PageSet::default(), stopped: false };
+    let visits = !tools.tier.is_finding() && from == retain; // Invariant 2.
+    let (suspects, touched) = (Suspects::new(), PageSet::default());
+    let mut redo = Redo { tools, from, upto, report, suspects, touched, visits, stopped: false };
     let (mut gathered, end) = redo.read_log().await?;
     for page in redo.tools.tier.end_finding(end) {
         gathered.set_aside(page);
@@ -98,6 +99,7 @@ pub(crate) async fn redo(tools: Tools<'_>, start: Start, upto: Upto, report: &mu
             }
         }
         let Some(left) = left else { break };
+        redo.visits = true;
         let names_some = |index: &SegmentIndex| match index.pages().any(|(page, _)| left.has(page)) {
             true => Wanting::All,
             false => Wanting::Nothing,
@@ -120,6 +122,8 @@ struct Redo<'a> {
     suspects: Suspects,
     /// Pages that have changes.
     touched: PageSet,
+    /// Pages may be visited while the log is read (invariant 2).
+    visits: bool,
     /// A batch was met that is beyond `upto`.
     stopped: bool,
 }
@@ -204,7 +208,6 @@ impl Redo<'_> {
     }
 
     async fn gather(&mut self, gathered: &mut Gathered, batches: &[Batch<'_>], to: Lsn) -> Result<()> {
-        let visits = !self.tools.tier.is_finding(); // Invariant 2.
         for batch in batches {
             for block in batch.blocks() {
                 if !self.is_wanted(gathered, batch, &block) {
@@ -212,7 +215,7 @@ impl Redo<'_> {
                 }
                 match gathered.push(block.page, batch.start, &Change::of(batch, &block)) {
                     Pushed::Fits => {}
-                    _ if !visits => gathered.make_room(self.part(batch.end, to)),
+                    _ if !self.visits => gathered.make_room(self.part(batch.end, to)),
                     // Invariant 3.
                     Pushed::Hot => {
                         if let Some(changes) = gathered.take(block.page) {
