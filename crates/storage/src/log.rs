@@ -242,9 +242,15 @@ impl Log {
 
     /// Writes out what was appended and stops the tasks. Reservations fail from now on.
     pub(crate) async fn shut_down(&self) -> Result<()> {
-        let flushed = self.flush_to(self.end()).await;
-        self.stop();
-        flushed
+        loop {
+            let end = self.end();
+            let flushed = self.flush_to(end).await;
+            // The flash tier may have logged a frame meanwhile.
+            if flushed.is_err() || self.end() == end {
+                self.stop();
+                return flushed;
+            }
+        }
     }
 
     /// It takes nothing more.

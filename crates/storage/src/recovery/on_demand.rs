@@ -357,7 +357,8 @@ impl OnDemand {
         pressed: &impl Fn() -> bool,
     ) -> Result<Option<StorageError>> {
         let mut pages: Vec<(PageId, Arc<Changes>)> = {
-            let table = self.table.lock();
+            let mut table = self.table.lock();
+            table.waiting.retain(|_, waiting| waiting.used); // Invariant 5.
             table.waiting.iter().map(|(page, waiting)| (*page, waiting.changes.clone())).collect()
         };
         pages.sort_unstable_by_key(|(page, _)| *page);
