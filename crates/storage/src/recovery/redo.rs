@@ -13,9 +13,10 @@
 //! Invariants:
 //! 1. A page that is visited becomes dirty, even where its bytes hold every change already (invariant 4 of recovery).
 //! 2. If the tier has found frames, the first reading visits no page: before the log's end is known, nobody knows which
-//!    of them are good. Nor if redo begins above the retain LSN (invariant 7). Otherwise, while all pages named so far fit into half the pool they stay there, dirty, and what
-//!    is gathered is applied whenever the budget is exceeded: one reading does. Else each is written when it has been
-//!    visited, so that eviction never writes one here and one there.
+//!    of them are good. Nor if redo begins above the retain LSN (invariant 7). Otherwise, while all pages named so far
+//!    fit into half the pool they stay there, dirty, and what is gathered is applied whenever the budget is exceeded:
+//!    one reading does. Else each is written when it has been visited, so that eviction never writes one here and one
+//!    there.
 //! 3. A page is visited once in a reading then. A page with very many changes is visited whenever a part of them is
 //!    gathered.
 //! 4. A batch is gathered only when it is known that it is to be repeated.

@@ -5,8 +5,11 @@ fn page(no: u32) -> PageId {
     PageId::new(SpaceId(1), no)
 }
 
+/// Where a batch begins and ends, and whether the page begins afresh in it.
+type PlaceFacts = (u64, u64, bool);
+
 /// More pages than a sector of the page table has; some of them with many places.
-fn filled() -> (OpenIndex, Vec<(PageId, Vec<(u64, u64, bool)>)>) {
+fn filled() -> (OpenIndex, Vec<(PageId, Vec<PlaceFacts>)>) {
     let (mut open, mut expected) = (OpenIndex::default(), Vec::new());
     for no in 0..700 {
         expected.push((page(no * 3), Vec::new()));
@@ -22,7 +25,7 @@ fn filled() -> (OpenIndex, Vec<(PageId, Vec<(u64, u64, bool)>)>) {
     (open, expected)
 }
 
-fn told(places: &[Place]) -> Vec<(u64, u64, bool)> {
+fn told(places: &[Place]) -> Vec<PlaceFacts> {
     places.iter().map(|p| (p.start().into(), p.end().into(), p.begins_afresh())).collect()
 }
 
