@@ -25,6 +25,11 @@ use terrace_engine::Catalog;
 /// The one database and the one role there are.
 pub const DATABASE: &str = system::DATABASE;
 pub const ROLE: &str = system::OWNER;
+/// The role that stands for the database's owner.
+pub(crate) const DATABASE_OWNER: &str = system::DATABASE_OWNER.1;
+/// The schema of all tables.
+pub(crate) const PUBLIC: &str = "public";
+pub(crate) const PUBLIC_OID: terrace_storage::ObjectId = terrace_storage::ObjectId(system::PUBLIC_OID);
 
 /// What the functions about the session answer.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +54,8 @@ pub(crate) struct System {
     pub(crate) advisory: Arc<terrace_engine::advisory::Advisory>,
     pub(crate) notices: crate::transaction::Notices,
     pub(crate) voice: Arc<crate::notify::Voice>,
+    /// The session's transaction.
+    pub(crate) cell: crate::transaction::TxnCell,
 }
 
 impl std::fmt::Debug for System {

@@ -141,6 +141,7 @@ impl Session {
             advisory: advisory.clone(),
             notices: notices.clone(),
             voice: shared.voice.clone(),
+            cell: shared.cell.clone(),
         };
         Session {
             database: database.clone(),

@@ -329,6 +329,16 @@ pub struct Rename {
     pub to: Ident,
 }
 
+/// `ALTER ... OWNER TO`, of what is no table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Owner {
+    pub at: At,
+    pub kind: ObjectKind,
+    pub if_exists: bool,
+    pub name: Name,
+    pub to: Ident,
+}
+
 /// What gets another name.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RenamedPart {

@@ -75,6 +75,11 @@ fn cast_of_mut(query: &mut Query) -> Option<&mut TypeName> {
     }
 }
 
+/// Whether it is `bpchar` without a length.
+pub(crate) fn is_open_char(name: &TypeName) -> bool {
+    own_name(name) == Some("bpchar") && name.modifiers.is_empty() && name.dimensions.is_empty()
+}
+
 /// The name of a type that is one of the system's, without the schema.
 fn own_name(name: &TypeName) -> Option<&str> {
     match name.name.parts() {

@@ -4,7 +4,7 @@
 //!    results of those before it.
 //! 2. The default of a new column is evaluated once, for all rows that exist; so it must give the same value for all of
 //!    them.
-use crate::error::{from_datafusion, undefined_column, undefined_table, unsupported};
+use crate::error::{from_datafusion, undefined_column, undefined_schema, undefined_table, unsupported};
 use crate::parse::constants::constant;
 use crate::parse::identity::Identity;
 use crate::parse::sequence_calls::calls_within;
@@ -19,12 +19,12 @@ use crate::statement::outcome::notice;
 use crate::statement::run::Run;
 use crate::statement::views::{dependent_views, refuse_views};
 use crate::statement::zoned::Kept;
-use crate::values::assign_array;
+use crate::values::{assign_array, is_sequence};
 use std::sync::Arc;
-use terrace_engine::{ColumnDef, Datum, EngineError, ForeignKey, IndexSpec, Result, Table};
+use terrace_engine::{Catalog, ColumnDef, Datum, EngineError, ForeignKey, IndexSpec, Result, Table};
 use terrace_grammar::quoted;
 use terrace_grammar::statement::{
-    AlterAction, AlterTable, Column, ColumnConstraintKind, Ident, Name, ObjectKind, Rename, RenamedPart,
+    AlterAction, AlterTable, Column, ColumnConstraintKind, Ident, Name, ObjectKind, Owner, Rename, RenamedPart,
     TableConstraintKind, Written,
 };
 
@@ -45,6 +45,26 @@ impl Run<'_> {
         Ok(notices)
     }
 
+    /// OWNER TO, of what is no table.
+    pub(crate) async fn owner(&self, owner: &Owner) -> Result<Notices> {
+        let catalog = self.begin_statement().await;
+        let name = owner.name.last().name.as_str();
+        match owner.kind {
+            // PostgreSQL asks for the role first.
+            ObjectKind::Schema if owner.to.name == pgcatalog::DATABASE_OWNER && name == pgcatalog::PUBLIC => Ok(vec![]),
+            ObjectKind::Schema if name == pgcatalog::PUBLIC => self.refuse_owner(&catalog, &owner.to),
+            ObjectKind::Schema if pgcatalog::is_schema(name) => Err(unsupported(format!("ALTER SCHEMA {name}"))),
+            ObjectKind::Schema => Err(undefined_schema(name)),
+            ObjectKind::Sequence if !catalog.table(name).is_none_or(|table| is_sequence(table)) => {
+                Err(EngineError::new("42809", format!("\"{name}\" is not a sequence")))
+            }
+            ObjectKind::View if catalog.view(name).is_none() && relation_exists(&catalog, name) => {
+                Err(EngineError::new("42809", format!("\"{name}\" is not a view")))
+            }
+            _ => self.set_owner(&owner.name, owner.if_exists, &owner.to).await,
+        }
+    }
+
     /// OWNER TO, of a table, a sequence, an index or a view: all belong to the first role, and stay so.
     async fn set_owner(&self, name: &Name, if_exists: bool, owner: &Ident) -> Result<Notices> {
         let catalog = self.begin_statement().await;
@@ -55,6 +75,11 @@ impl Run<'_> {
                 false => Err(undefined_table(&name)),
             };
         }
+        self.refuse_owner(&catalog, owner)
+    }
+
+    /// 42704, and 0A000 for a role that does not own what there is.
+    fn refuse_owner(&self, catalog: &Catalog, owner: &Ident) -> Result<Notices> {
         let named = match owner.name.as_str() {
             "current_user" | "session_user" | "current_role" => self.info.user.clone(),
             other => other.to_owned(),

@@ -51,6 +51,7 @@ impl Run<'_> {
             Task::AlterTable(alter) => Box::pin(self.alter_table(alter)).await?,
             Task::AlterRole(role) => Box::pin(self.alter_role(role)).await?,
             Task::Rename(rename) => Box::pin(self.rename(rename)).await?,
+            Task::Owner(owner) => Box::pin(self.owner(owner)).await?,
             Task::Drop(drop) => Box::pin(self.drop(tag, drop)).await?,
             Task::Comment(comment) => Box::pin(self.comment(comment)).await?,
             Task::Truncate(truncate) => Box::pin(self.truncate(truncate)).await?,

@@ -3,6 +3,7 @@ use super::super::functions::index_definition;
 use super::*;
 use crate::parse::identity::Identity;
 use crate::parse::sequence_calls::sequence_of;
+use crate::parse::shown;
 use crate::values::typmod;
 use std::collections::BTreeSet;
 use terrace_engine::{ColumnDef, DataType, Role};
@@ -85,7 +86,7 @@ fn catalog_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
             let of_views = catalog.views().flat_map(|view| views::attributes(view));
             catalog.tables().flat_map(|t| attribute_rows(t)).chain(of_views).chain(own::attributes()).collect()
         }
-        "pg_authid" | "pg_roles" => catalog.roles().map(|role| role_row(&role)).collect(),
+        "pg_authid" | "pg_roles" => catalog.roles().map(|role| role_row(&role)).chain([database_owner()]).collect(),
         "pg_user" => catalog.roles().filter(|role| role.login).map(|role| user_row(&role)).collect(),
         "pg_class" => {
             let of_views = catalog.views().map(|view| views::class(view));
@@ -116,7 +117,7 @@ fn catalog_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
                 }
             })
             .collect(),
-        "pg_namespace" => schemas().map(|(oid, name)| row! {oid: oid, nspname: name, nspowner: OWNER_OID}).collect(),
+        "pg_namespace" => schemas().map(|(oid, name)| namespace(oid, name)).collect(),
         "pg_rewrite" => catalog.views().map(|view| depend::rule(view)).collect(),
         "pg_tables" => catalog
             .tables()
@@ -137,7 +138,10 @@ fn catalog_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
 fn standard_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
     match name {
         "schemata" => {
-            schemas().map(|(_, name)| row! {catalog_name: DATABASE, schema_name: name, schema_owner: OWNER}).collect()
+            let row = |(oid, name)| {
+                row! {catalog_name: DATABASE, schema_name: name, schema_owner: owner_of_schema(oid).1}
+            };
+            schemas().map(row).collect()
         }
         "tables" => catalog
             .tables()
@@ -201,6 +205,23 @@ fn role_row(role: &Role) -> Row {
         row.extend(row! {rolpassword: "********"});
     }
     row
+}
+
+/// [`DATABASE_OWNER`].
+fn database_owner() -> Row {
+    let (oid, name) = DATABASE_OWNER;
+    row! {oid: oid, rolname: name, rolinherit: true, rolconnlimit: -1}
+}
+
+/// A schema. The rights to the schema public are shown as PostgreSQL shows those of a new database.
+fn namespace(oid: u32, name: &'static str) -> Row {
+    let rights = ["pg_database_owner=UC/pg_database_owner", "=U/pg_database_owner"];
+    let rights = if oid == PUBLIC_OID { V::Texts(rights.into()) } else { V::Null };
+    row! {oid: oid, nspname: name, nspowner: owner_of_schema(oid).0, nspacl: rights}
+}
+
+fn owner_of_schema(oid: u32) -> (u32, &'static str) {
+    if oid == PUBLIC_OID { DATABASE_OWNER } else { (OWNER_OID, OWNER) }
 }
 
 fn user_row(role: &Role) -> Row {
@@ -294,7 +315,7 @@ fn attribute_row(relation: u32, number: i16, column: &terrace_engine::ColumnDef,
         attrelid: relation, attname: &*column.name, atttypid: ty.oid, attstattarget: -1, attlen: ty.len, attnum: number,
         attcacheoff: -1, atttypmod: typmod(column.data_type), attbyval: ty.by_value, attalign: align,
         attstorage: if variable { "x" } else { "p" }, attcompression: "", attnotnull: of_table && column.not_null,
-        atthasdef: of_table && identity.is_none() && column.default_sql.is_some(),
+        atthasdef: of_table && shown_default(column).is_some(),
         attidentity: identity.map_or("", Identity::letter), attgenerated: "",
         attisdropped: column.dropped, attislocal: true, attcollation: ty.collation,
     }
@@ -311,6 +332,14 @@ pub(super) fn attribute_rows(table: &Table) -> Vec<Row> {
     rows
 }
 
+/// What is said of a schema: of public, what PostgreSQL says of it, until COMMENT says something else, or (an empty
+/// text) nothing.
+pub(crate) fn schema_comment(catalog: &Catalog, oid: u32) -> Option<String> {
+    let said = catalog.comment((ObjectId(oid), 0));
+    let public = (oid == PUBLIC_OID).then_some("standard public schema");
+    said.or(public).filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
 /// What COMMENT has said of what is there.
 fn descriptions(catalog: &Catalog) -> Vec<Row> {
     let tables = catalog.tables().flat_map(|t| t.indexes.iter().map(|index| index.oid).chain([t.oid]));
@@ -319,7 +348,11 @@ fn descriptions(catalog: &Catalog) -> Vec<Row> {
     let row = |((oid, position), text): ((ObjectId, u32), &str)| {
         row! {objoid: oid.0, classoid: PG_CLASS_OID, objsubid: position as i32, description: text}
     };
-    comments.map(row).collect()
+    let of_schemas = schemas().filter_map(|(oid, _)| {
+        let text = schema_comment(catalog, oid)?;
+        Some(row! {objoid: oid, classoid: PG_NAMESPACE_OID, objsubid: 0, description: text})
+    });
+    comments.map(row).chain(of_schemas).collect()
 }
 
 /// The OID of a column's default.
@@ -367,7 +400,8 @@ fn checks(table: &Arc<Table>) -> Vec<Row> {
         row! {
             oid: check_oid(table, at), conname: &*check.name, connamespace: PUBLIC_OID, contype: "c",
             convalidated: true, conrelid: table.oid.0, confupdtype: "", confdeltype: "", confmatchtype: "",
-            conislocal: true, conkey: numbers(&columns), conbin: &*check.sql,
+            conislocal: true, conkey: numbers(&columns),
+            conbin: shown::condition(&check.sql, &table.columns, false).unwrap_or_else(|| check.sql.clone()),
         }
     };
     table.checks.iter().enumerate().map(one).collect()
@@ -410,7 +444,7 @@ fn type_row(t: &PgType) -> Row {
     }
 }
 
-/// A column's default. A sequence's next value is shown as PostgreSQL shows it, others as they were written.
+/// A column's default, as PostgreSQL shows it, or else as it was written.
 fn shown_default(column: &ColumnDef) -> Option<String> {
     if Identity::of(column).is_some() {
         return None;
@@ -418,7 +452,7 @@ fn shown_default(column: &ColumnDef) -> Option<String> {
     let written = column.default_sql.as_ref()?;
     Some(match sequence_of(column) {
         Some(sequence) => format!("nextval('{}'::regclass)", quoted(&sequence).replace('\'', "''")),
-        None => written.clone(),
+        None => return shown::default(written, column).unwrap_or_else(|| Some(written.clone())),
     })
 }
 

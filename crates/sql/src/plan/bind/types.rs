@@ -13,7 +13,7 @@ use crate::functions::builtin;
 use crate::functions::chars::labelled;
 use crate::functions::convert::{convert_scalar, is_open};
 use crate::functions::interval::{self, Limits};
-use crate::parse::literals;
+use crate::parse::{literals, types};
 use crate::plan::choosers::{self, Chooser};
 use crate::plan::{operators, resolve, rules};
 use crate::values::{arrow_interval, arrow_type, field_of, field_type};
@@ -21,6 +21,7 @@ use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{Cast, Placeholder};
 use datafusion::logical_expr::{Expr, ExprSchemable, Operator};
+use std::borrow::Cow;
 use std::sync::Arc;
 use terrace_engine::{DataType, EngineError};
 use terrace_grammar::statement::{self as tree, At, ExprKind, Literal, TypeName};
@@ -105,6 +106,7 @@ impl Binder<'_> {
         if let Some(cast) = self.cast_to_system(arg, to, at, scope)? {
             return Ok(cast);
         }
+        let to = &*with_own_length(arg, to);
         let target = target(to)?;
         let column = match (&target, &arg.kind) {
             (Target::Engine(of), ExprKind::Column(_)) if of.is_text() => Some((*of, self.expr(arg, scope)?)),
@@ -225,6 +227,17 @@ impl Binder<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// `'x'::bpchar`, as dumps have it: a char as long as the constant.
+fn with_own_length<'t>(arg: &tree::Expr, to: &'t TypeName) -> Cow<'t, TypeName> {
+    match &arg.kind {
+        ExprKind::Literal(Literal::Text(text)) if types::is_open_char(to) && !text.is_empty() => {
+            let kind = ExprKind::Literal(Literal::Int(text.chars().count() as i64));
+            Cow::Owned(TypeName { modifiers: vec![tree::Expr { at: to.at, kind }], ..to.clone() })
+        }
+        _ => Cow::Borrowed(to),
     }
 }
 
