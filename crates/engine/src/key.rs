@@ -234,9 +234,9 @@ fn decode_bytes(bytes: &mut &[u8]) -> Option<Vec<u8>> {
 
 /// `(a, b)=(1, x)`: an entry as error details name it.
 pub fn describe(table: &Table, index: &Index, bytes: &[u8]) -> String {
-    let names: Vec<&str> = index.columns.iter().map(|&c| table.columns[c].name.as_str()).collect();
+    let names: Vec<&str> = index.keys().iter().map(|&c| table.columns[c].name.as_str()).collect();
     match decode_key(table, index, bytes) {
-        Ok(values) => format!("({})={}", names.join(", "), RowText(&values)),
+        Ok(values) => format!("({})={}", names.join(", "), RowText(&values[..names.len()])),
         Err(e) => e.to_string(),
     }
 }

@@ -79,6 +79,8 @@ pub(crate) fn relation(
     relations::table(catalog, info.system.as_ref(), schema, name)
 }
 
+pub(crate) use relations::is_constraint;
+
 /// Whether a relation of `pg_catalog` never has rows.
 pub(crate) fn is_always_empty(name: &str) -> bool {
     relations::is_always_empty(name)

@@ -14,6 +14,7 @@ pub(crate) mod rows;
 pub(crate) mod run_by_key;
 pub(crate) mod running;
 pub(crate) mod savepoint;
+pub(crate) mod scroll;
 pub(crate) mod shapes;
 pub(crate) mod vacuum;
 
@@ -34,7 +35,7 @@ use crate::session::shapes::{Parsed, Shapes};
 use crate::settings::{Reported, Settings};
 use crate::stack::on_stack_for;
 use crate::statement::describe::{Described, Sources};
-use crate::statement::dispatch::refuse_write;
+use crate::statement::dispatch::{concurrently, refuse_write};
 use crate::statement::kind::{Command, Kind, Returns, Task, Work};
 use crate::statement::lock_rows::within::queries as locking_queries;
 use crate::statement::outcome::{Outcome, text_schema};
@@ -529,6 +530,11 @@ impl Session {
         }
         if self.shared.settings.lock().read_only() {
             refuse_write(tree.statement())?;
+        }
+        if let Some(what) = concurrently(tree.statement())
+            && self.in_block().await
+        {
+            return Err(EngineError::new("25001", format!("{what} cannot run inside a transaction block")));
         }
         match kind.work {
             Work::Session(command) => self.command(prepared, command, &parameters, token).await,

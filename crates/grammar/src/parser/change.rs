@@ -6,7 +6,7 @@ use crate::keyword::Keyword as K;
 use crate::lexer::Kind;
 use crate::statement::{
     Assignment, At, Conflict, ConflictAction, ConflictTarget, Delete, Expr, ExprKind, Ident, IndexElement, Insert,
-    Item, Name, Overriding, Query, Refused, Update, With,
+    Item, Name, Overriding, Query, Refused, Update, With, Written,
 };
 use std::ops::Range;
 
@@ -74,7 +74,7 @@ impl Parser<'_> {
         let target = match () {
             () if self.at(Kind::LeftParen) => {
                 let elements = self.list_in_parens(Self::index_element)?;
-                let filter = self.maybe_where()?;
+                let filter = self.maybe_written_where()?;
                 Some(ConflictTarget::Elements { at: target_at, elements, filter })
             }
             () if self.eat_word(K::On) => {
@@ -98,16 +98,16 @@ impl Parser<'_> {
     /// A part of an index: a column, a function, or an expression in parentheses.
     pub(super) fn index_element(&mut self) -> Result<IndexElement> {
         let at = self.place();
-        let expr = match self.eat(Kind::LeftParen) {
+        let Written { expr, text } = match self.eat(Kind::LeftParen) {
             true => {
-                let expr = self.expr()?;
+                let written = self.written(Self::expr)?;
                 self.expect(Kind::RightParen)?;
-                expr
+                written
             }
-            false => match self.table_function()? {
-                Some(call) => call,
-                None => Expr { at, kind: ExprKind::Column(Name::one(self.ident()?)) },
-            },
+            false => self.written(|parser| match parser.table_function()? {
+                Some(call) => Ok(call),
+                None => Ok(Expr { at, kind: ExprKind::Column(Name::one(parser.ident()?)) }),
+            })?,
         };
         let collation = if self.eat_word(K::Collate) { Some(self.any_name()?) } else { None };
         let mut class = None;
@@ -121,7 +121,7 @@ impl Parser<'_> {
             }
         }
         let descending = !self.eat_word(K::Asc) && self.eat_word(K::Desc);
-        Ok(IndexElement { expr, collation, class, descending, nulls: self.nulls_order()? })
+        Ok(IndexElement { expr, text, collation, class, descending, nulls: self.nulls_order()? })
     }
 
     /// The value of an option: a number, a string, a word.

@@ -26,7 +26,7 @@ impl Parser<'_> {
         let nulls_not_distinct = self.nulls_not_distinct()?;
         let storage = if self.eat_word(K::With) { self.storage()? } else { vec![] };
         self.maybe_tablespace()?;
-        let filter = self.maybe_where()?;
+        let filter = self.maybe_written_where()?;
         Ok(Statement::CreateIndex(Box::new(CreateIndex {
             at,
             unique,

@@ -209,7 +209,7 @@ pub struct CreateIndex {
     pub include: Vec<IndexElement>,
     pub nulls_not_distinct: bool,
     pub storage: Vec<StorageOption>,
-    pub filter: Option<Expr>,
+    pub filter: Option<Written>,
 }
 
 /// CREATE SEQUENCE.

@@ -62,6 +62,15 @@ pub(crate) fn condition(text: &str, columns: &[ColumnDef], pretty: bool) -> Opti
     }
 }
 
+/// Any value of a table's row, and whether it is a call of a function, which needs no parentheses in an index.
+pub(crate) fn value(text: &str, columns: &[ColumnDef], pretty: bool) -> Option<(String, bool)> {
+    let stored = read(text)?;
+    match Scope(columns).show(stored.expr())? {
+        (shown, Of::Known(_)) => Some((shown.text(pretty), shown.is_call())),
+        _ => None,
+    }
+}
+
 /// A type without its length.
 fn plain(of: DataType) -> DataType {
     match of {

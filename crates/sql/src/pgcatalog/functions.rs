@@ -1,4 +1,5 @@
 //! Functions of `pg_catalog` that psql and drivers call, as scalar UDFs over the session's catalogue.
+pub(crate) mod indexes;
 mod qualified;
 mod quoting;
 
@@ -209,7 +210,7 @@ fn about_objects() -> Vec<Entry> {
         }),
         ("pg_get_function_arguments", Utf8, |c| c.texts(|_, _| Ok(None))),
         ("pg_get_function_result", Utf8, |c| c.texts(|_, _| Ok(None))),
-        ("pg_get_indexdef", Utf8, |c| c.texts(get_indexdef)),
+        ("pg_get_indexdef", Utf8, |c| c.texts(indexes::definition)),
         ("pg_get_serial_sequence", Utf8, |c| c.texts(serial_sequence)),
         ("pg_get_statisticsobjdef_columns", Utf8, |c| c.texts(|_, _| Ok(None))),
         ("pg_get_userbyid", Utf8, |c| {
@@ -420,26 +421,9 @@ fn key_list(table: &Table, index: &Index) -> String {
     index.columns.iter().map(|c| quote(&table.columns[*c].name)).collect::<Vec<_>>().join(", ")
 }
 
-pub(crate) fn index_definition(table: &Table, index: &Index) -> String {
-    let unique = if index.unique { "UNIQUE " } else { "" };
-    let (name, on, keys) = (quote(&index.name), quote(&table.name), key_list(table, index));
-    format!("CREATE {unique}INDEX {name} ON public.{on} USING btree ({keys})")
-}
-
 pub(crate) fn constraint_definition(table: &Table, index: &Index) -> String {
     let kind = if index.primary { "PRIMARY KEY" } else { "UNIQUE" };
     format!("{kind} ({})", key_list(table, index))
-}
-
-/// `pg_get_indexdef(index [, column, pretty])`: the whole definition, or one key column's.
-fn get_indexdef(c: &Call<'_>, row: usize) -> Result<Option<String>> {
-    let Some((table, index)) = c.index(0, row)? else { return Ok(None) };
-    let column = c.int(1, row)?.unwrap_or(0);
-    if column == 0 {
-        return Ok(Some(index_definition(&table, &index)));
-    }
-    let position = usize::try_from(column - 1).ok().and_then(|i| index.columns.get(i));
-    Ok(Some(position.map(|p| quote(&table.columns[*p].name)).unwrap_or_default()))
 }
 
 fn class_name(catalog: &Catalog, oid: u32) -> String {

@@ -248,7 +248,7 @@ pub(crate) fn find_index(catalog: &Catalog, oid: u32) -> Option<(Arc<Table>, Arc
 /// Whether an index stands for a constraint. There is no difference between a unique index and a UNIQUE constraint:
 /// ALTER TABLE drops and renames either.
 pub(crate) fn is_constraint(index: &Index) -> bool {
-    index.unique
+    index.unique && index.extras.is_none()
 }
 
 /// The OID of a table's CHECK constraint by its place. It matters to nobody; it only has to be the same each time, and

@@ -181,7 +181,7 @@ impl Session {
     }
 
     /// Whether earlier statements of the client belong to the same transaction.
-    async fn in_block(&self) -> bool {
+    pub(crate) async fn in_block(&self) -> bool {
         match self.shared.block() {
             Block::None => false,
             Block::Pipeline => self.shared.cell.lock().await.txn.is_some(),

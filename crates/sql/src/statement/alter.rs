@@ -9,7 +9,7 @@ use crate::parse::constants::constant;
 use crate::parse::identity::Identity;
 use crate::parse::sequence_calls::calls_within;
 use crate::parse::{relation, stored};
-use crate::pgcatalog;
+use crate::pgcatalog::{self, is_constraint};
 use crate::plan::rules::is_volatile;
 use crate::statement::ddl::{
     Key, check_name, choose_name, column_def, duplicate, position, relation_exists, storage_options, table_key,
@@ -132,7 +132,8 @@ impl Run<'_> {
                 let at = self.column(&table, old)?;
                 let checks = stored::renamed(&table.checks, &table.columns[at].name, to)?;
                 let column = ColumnDef { name: to.clone(), ..table.columns[at].clone() };
-                let table = self.change_column(&table, at, column).await?;
+                let renamed = self.change_column(&table, at, column).await?;
+                let table = self.rename_computed(renamed, &table.columns[at].name, to).await?;
                 if !checks.is_empty() {
                     self.set_checks(&table, checks).await?;
                 }
@@ -232,7 +233,7 @@ impl Run<'_> {
             let kept = table.checks.iter().filter(|c| c.name != name).cloned().collect();
             return self.set_checks(table, kept).await;
         }
-        match table.indexes.iter().find(|i| i.unique && i.name == name) {
+        match table.indexes.iter().find(|i| is_constraint(i) && i.name == name) {
             Some(index) => {
                 let needs = |key: &ForeignKey| key.index == index.oid;
                 let what = format!("constraint {name} on table {}", table.name);
@@ -301,7 +302,7 @@ impl Run<'_> {
             checks[at].name = new.to_owned();
             return self.set_checks(table, checks).await;
         }
-        let index = table.indexes.iter().find(|i| i.unique && i.name == old);
+        let index = table.indexes.iter().find(|i| is_constraint(i) && i.name == old);
         let missing = || format!("constraint \"{old}\" for table \"{}\" does not exist", table.name);
         let oid = index.ok_or_else(|| EngineError::new("42704", missing()))?.oid;
         let rename = async { self.cell.lock().await.open().rename_index(table, oid, new).await };
@@ -428,9 +429,12 @@ impl Run<'_> {
             refuse_views(&what, &views)?;
         }
         self.drop_dependent_views(&views, notices).await?;
-        let drop = async { self.cell.lock().await.open().drop_column(table, at).await };
+        let table = self.drop_computed_of(table, name).await?;
+        let drop = async { self.cell.lock().await.open().drop_column(&table, at).await };
         let dropped = table.columns[at].clone();
         let table = self.cancel.run(drop).await?;
+        // Those of partial indexes that have the column in their keys.
+        let table = self.tidy_computed(table).await?;
         self.drop_owned(&[dropped]).await?;
         if checks.len() == table.checks.len() { Ok(table) } else { self.set_checks(&table, checks).await }
     }

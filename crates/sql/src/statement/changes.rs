@@ -114,6 +114,7 @@ pub(crate) fn update_over<'q>(
         part: Part::Update,
         with: update.with.as_ref(),
         from: &update.from,
+        beside: &[],
         filter,
         order: &[],
         wanted: wanted(table, assigned),
@@ -134,6 +135,7 @@ pub(crate) fn delete_over<'q>(
         part: Part::Delete,
         with: delete.with.as_ref(),
         from: &delete.using,
+        beside: &[],
         filter,
         order: &[],
         wanted: if delete.returning.is_empty() { vec![] } else { vec![Wanted::Row] },
@@ -149,7 +151,7 @@ pub(crate) fn alone_over<'q>(
     wanted: Vec<Wanted<'q>>,
 ) -> Over<'q> {
     let (with, filter, kept) = (None, None, part == Part::Default);
-    Over { table, called, rows: Rows::None, part, with, from: &[], filter, order: &[], wanted, kept }
+    Over { table, called, rows: Rows::None, part, with, from: &[], beside: &[], filter, order: &[], wanted, kept }
 }
 
 /// Positions of the columns that INSERT or COPY names; of all where none is named.

@@ -92,17 +92,21 @@ impl Run<'_> {
                 for change in &changes {
                     check_not_null(source.table, &change.row)?;
                 }
-                self.check_rows(source.table, changes.iter().map(|c| c.row.as_slice())).await?;
+                self.finish_rows(source.table, changes.iter_mut().map(|c| &mut c.row).collect()).await?;
             }
         }
         let (mut count, mut rows) = (0, vec![]);
+        let computing = self.computing(source.table).await?;
         for batch in collected.iter() {
-            for change in source.changes(batch)? {
+            let mut changes = source.changes(batch)?;
+            // Of several changes of one row the first counts.
+            changes.retain(|change| first.remove(&change.rid.encode()));
+            if let (Some(_), Some(plan)) = (&source.assigned, &computing) {
+                self.compute_rows(source.table, plan, &mut changes.iter_mut().map(|c| &mut c.row).collect::<Vec<_>>())
+                    .await?;
+            }
+            for change in changes {
                 self.cancel.check()?;
-                // Of several changes of one row the first counts.
-                if !first.remove(&change.rid.encode()) {
-                    continue;
-                }
                 let Some(row) = self.apply(&source, change).await? else { continue };
                 count += 1;
                 if returning {
@@ -145,7 +149,7 @@ impl Run<'_> {
                     }
                     if source.assigned.is_some() {
                         check_not_null(table, &change.row)?;
-                        self.check_rows(source.table, [change.row.as_slice()]).await?;
+                        self.finish_rows(source.table, vec![&mut change.row]).await?;
                     }
                 }
             }

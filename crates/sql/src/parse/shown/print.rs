@@ -64,6 +64,10 @@ impl Shown {
         }
     }
 
+    pub(super) fn is_call(&self) -> bool {
+        matches!(self, Shown::Call(..))
+    }
+
     /// A part of this.
     fn inner(&self, part: &Shown, pretty: bool) -> String {
         let text = part.text(pretty);

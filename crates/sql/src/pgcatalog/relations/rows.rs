@@ -1,9 +1,10 @@
 //! Rows of the relations.
-use super::super::functions::index_definition;
+use super::super::functions::indexes as shown_indexes;
 use super::*;
 use crate::parse::identity::Identity;
 use crate::parse::sequence_calls::sequence_of;
 use crate::parse::shown;
+use crate::parse::stored::{Stored, key_name};
 use crate::values::typmod;
 use std::collections::BTreeSet;
 use terrace_engine::{ColumnDef, DataType, Role};
@@ -113,7 +114,7 @@ fn catalog_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
             .map(|(t, i)| {
                 row! {
                     schemaname: "public", tablename: &*t.name, indexname: &*i.name,
-                    indexdef: index_definition(&t, &i),
+                    indexdef: shown_indexes::statement(&t, &i, false),
                 }
             })
             .collect(),
@@ -295,7 +296,7 @@ fn class(table: &Table) -> Vec<Row> {
         row! {
             oid: i.oid.0, relname: &*i.name, relnamespace: PUBLIC_OID, relowner: OWNER_OID, relam: BTREE_AM_OID,
             relfilenode: i.oid.0, reltuples: V::F4(-1.0), relpersistence: "p", relkind: "i",
-            relnatts: i.columns.len() as i16, relispopulated: true, relreplident: "n",
+            relnatts: index_columns(i).count() as i16, relispopulated: true, relreplident: "n",
         }
     }));
     rows
@@ -322,14 +323,32 @@ fn attribute_row(relation: u32, number: i16, column: &terrace_engine::ColumnDef,
 }
 
 pub(super) fn attribute_rows(table: &Table) -> Vec<Row> {
-    let mut rows: Vec<Row> =
-        (1i16..).zip(&table.columns).map(|(n, c)| attribute_row(table.oid.0, n, c, true)).collect();
+    let own = |(number, column): (i16, &ColumnDef)| match column.computed() {
+        // Nobody sees it.
+        Some(_) => {
+            let name = format!("........pg.dropped.{number}........");
+            attribute_row(table.oid.0, number, &ColumnDef { name, default_sql: None, ..column.clone() }, true)
+        }
+        None => attribute_row(table.oid.0, number, column, true),
+    };
+    let mut rows: Vec<Row> = (1i16..).zip(&table.columns).map(own).collect();
     for index in &table.indexes {
-        rows.extend(
-            (1i16..).zip(&index.columns).map(|(n, c)| attribute_row(index.oid.0, n, &table.columns[*c], false)),
-        );
+        let mut names: Vec<String> = vec![];
+        for (number, at) in (1i16..).zip(index_columns(index)) {
+            let column = &table.columns[at];
+            let name =
+                column.computed().and_then(Stored::read).map_or(column.name.clone(), |s| key_name(s.expr(), &names));
+            names.push(name.clone());
+            let shown = ColumnDef { name, dropped: false, default_sql: None, ..column.clone() };
+            rows.push(attribute_row(index.oid.0, number, &shown, false));
+        }
     }
     rows
+}
+
+/// The columns of an index as it is shown: its key's, and those of INCLUDE.
+fn index_columns(index: &Index) -> impl Iterator<Item = usize> {
+    index.keys().iter().chain(index.included()).copied()
 }
 
 /// What is said of a schema: of public, what PostgreSQL says of it, until COMMENT says something else, or (an empty
@@ -374,11 +393,19 @@ fn numbers(columns: &[usize]) -> V {
 }
 
 fn index(table: &Table, index: &Index) -> Row {
-    let n = index.columns.len() as i16;
+    let number = |at: usize| if table.columns[at].computed().is_some() { 0 } else { at as i16 + 1 };
+    let all: Vec<i16> = index_columns(index).map(number).collect();
+    let option = |at: usize| {
+        let option = index.key_option(at);
+        i16::from(option.descending) + 2 * i16::from(option.nulls_first)
+    };
+    let options = (0..index.keys().len()).map(option).collect();
     row! {
-        indexrelid: index.oid.0, indrelid: table.oid.0, indnatts: n, indnkeyatts: n, indisunique: index.unique,
+        indexrelid: index.oid.0, indrelid: table.oid.0, indnatts: all.len() as i16,
+        indnkeyatts: index.keys().len() as i16, indisunique: index.unique,
         indisprimary: index.primary, indimmediate: true, indisvalid: true, indisready: true, indislive: true,
-        indkey: numbers(&index.columns), indoption: V::Shorts(vec![0; index.columns.len()]),
+        indkey: V::Shorts(all), indoption: V::Shorts(options), indexprs: shown_indexes::expressions(table, index),
+        indpred: shown_indexes::condition(table, index, false),
     }
 }
 
