@@ -276,7 +276,7 @@ pub async fn rebirth(env: &Env, devices: &DeviceSet, config: &StorageConfig, obj
     let database = u128::from(env.random_u64()) | u128::from(env.random_u64()) << 64;
     let next_object = old.next_object.max(objects).saturating_add(OBJECTS_APART);
     let end = old.redo_lsn;
-    let state = Control { database, retain_lsn: end, durable: end, next_object, ..old };
+    let state = Control { database, retain_lsn: end, durable: end, next_object, logs_frames: false, ..old };
     let config = StorageConfig { page_size: old.page_size as usize, segment_size: old.segment_size, ..config.clone() };
     let log = Log::unopened(env.clone(), devices.log.clone(), database, &config);
     log.format().await?;

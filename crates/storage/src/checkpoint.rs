@@ -60,7 +60,7 @@ impl Inner {
         if redo <= next.redo_lsn && retain <= next.retain_lsn && floor == next.next_object {
             return Ok(());
         }
-        self.flash.stamp(retain).await;
+        let retain = self.flash.stamp(retain).await;
         next.redo_lsn = next.redo_lsn.max(redo);
         next.retain_lsn = next.retain_lsn.max(retain);
         next.next_object = floor;

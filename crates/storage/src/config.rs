@@ -146,6 +146,10 @@ pub enum Restart {
     /// start need only read the records (thesis, section 4.3.2; `flash::hardened`). The log is repeated before the
     /// database opens.
     MemoryMapped,
+    /// It is kept: the write-ahead log has a record of each page that enters a frame and of each frame that gives way,
+    /// and a table of all frames now and then (thesis, section 4.3.3; `flash::logged`). The log is repeated before the
+    /// database opens.
+    LogBased,
     /// It is kept: the log says which frames are current, and each is read and checked when it is wanted first, or when
     /// recovery meets its page (thesis, section 4.3.4). The log is repeated before the database opens.
     LazyVerification,
@@ -155,11 +159,17 @@ pub enum Restart {
 }
 
 impl Restart {
-    pub const ALL: [Restart; 4] = [Restart::Cold, Restart::MemoryMapped, Restart::LazyVerification, Restart::Instant];
+    pub const ALL: [Restart; 5] =
+        [Restart::Cold, Restart::MemoryMapped, Restart::LogBased, Restart::LazyVerification, Restart::Instant];
 
     /// A record on the flash device follows each change of a frame.
     pub(crate) fn hardens_on_flash(self) -> bool {
         self == Restart::MemoryMapped
+    }
+
+    /// A record in the log does.
+    pub(crate) fn hardens_in_log(self) -> bool {
+        self == Restart::LogBased
     }
 }
 

@@ -13,13 +13,16 @@
 
 use crate::bytes::{I64, IntoBytes, U32, U64, U128, front, front_mut, layout};
 use crate::error::{Result, StorageError};
-use crate::head::{self, Head, Verdict};
+use crate::head::{self, Head, VERSION, Verdict};
 use crate::types::Lsn;
 use terrace_device::{DeviceRef, ErrorKind, IoBuf, Purpose, SECTOR};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"TERRACTL");
 const COMPLETE: u32 = 1;
 const CLEAN: u32 = 2;
+/// The version of a slot where the log may have records of the flash tier's frames: programs that do not know them
+/// refuse the database.
+const WITH_FRAMES: u32 = VERSION + 1;
 
 /// The CRC of the head covers all of this.
 const COVERED: usize = size_of::<Slot>();
@@ -71,6 +74,8 @@ pub struct Control {
     pub complete: bool,
     /// Closed with everything home.
     pub clean: bool,
+    /// The log may have records of the flash tier's frames (`flash::logged`).
+    pub logs_frames: bool,
     /// No object id from here on was ever given out.
     pub next_object: u32,
     pub created: i64,
@@ -176,7 +181,8 @@ fn encode(sequence: u64, state: &Control) -> IoBuf {
         life: state.life.into(),
         durable: state.durable.0.into(),
     };
-    head::seal(&mut out, MAGIC, COVERED);
+    let version = if state.logs_frames { WITH_FRAMES } else { VERSION };
+    head::seal_as(version, &mut out, MAGIC, COVERED);
     if state.redo_lsn > state.retain_lsn {
         let redo_lsn = U64::from(state.redo_lsn.0);
         let hint = Hint { redo_lsn, crc: hint_crc(&out, redo_lsn).into(), zero: U32::ZERO };
@@ -192,8 +198,9 @@ fn hint_crc(sector: &[u8], redo_lsn: U64) -> u32 {
 
 /// The state in a slot; `None` where there is none that checks; an unknown version is an error.
 fn decode(sector: &[u8]) -> Result<Option<(u64, Control)>, u32> {
-    match head::look(sector, MAGIC, COVERED) {
-        Verdict::Good => {}
+    let verdict = head::look(sector, MAGIC, COVERED);
+    match verdict {
+        Verdict::Good | Verdict::Unknown(WITH_FRAMES) => {}
         Verdict::Unknown(version) => return Err(version),
         Verdict::Other | Verdict::Damaged => return Ok(None),
     }
@@ -210,6 +217,7 @@ fn decode(sector: &[u8]) -> Result<Option<(u64, Control)>, u32> {
         retain_lsn: Lsn(slot.retain_lsn.get()),
         complete: flags & COMPLETE != 0,
         clean: flags & CLEAN != 0,
+        logs_frames: verdict == Verdict::Unknown(WITH_FRAMES),
         next_object: slot.next_object.get(),
         created: slot.created.get(),
         life: slot.life.get(),

@@ -4,9 +4,9 @@
 //! Source: J. Do, *The Role of Flash Memory in Database Management Systems*, chapter 3 and section 4.2.2. The decisions
 //! are `terrace_policy::flash`'s; the parts are [`record`] (frames' states), [`layout`] (the device), [`partition`]
 //! (what a latch covers), [`read`], [`write`], [`clean`] (the lazy cleaner), [`replay`] (dirty pages whose frame is
-//! lost), [`inventory`] (what a restart will know), [`hardened`] (the same, at once), [`attach`] (the restart),
-//! [`floors`] (what it need not repeat), [`trouble`] (a device that fails), [`tune`] (on, off, larger, smaller, other
-//! policies, while pages flow), [`stats`].
+//! lost), [`inventory`] (what a restart will know), [`hardened`] (the same, at once), [`logged`] (the same in the log),
+//! [`attach`] (the restart), [`floors`] (what it need not repeat), [`trouble`] (a device that fails), [`tune`] (on,
+//! off, larger, smaller, other policies, while pages flow), [`stats`].
 //!
 //! Invariants:
 //! 1. *No stale page.* A frame that is not void holds the newest version of its page, unless the page is dirty in
@@ -36,6 +36,7 @@ mod floors;
 mod hardened;
 mod inventory;
 mod layout;
+mod logged;
 #[cfg(all(test, feature = "shuttle"))]
 mod models;
 mod partition;
@@ -395,14 +396,14 @@ impl FlashHome {
     }
 
     /// The page's frame, if there is one, holds an older version from now on: it is void. `Some`: it was dirty, and its
-    /// recLSN is rising.
-    fn supersede(&self, page: PageId) -> Option<Lsn> {
+    /// recLSN is rising. `in_log`: a batch that is yet to be appended will say so.
+    fn supersede(&self, page: PageId, in_log: bool) -> Option<Lsn> {
         let guarded = self.safeguards.has(Safeguard::Voiding);
         if page.space != DATA || self.totals.used.load(Ordering::Acquire) == 0 || !guarded {
             return None;
         }
         let keep = self.gate().write.flow().keeps;
-        let voided = self.part(page).lock().invalidate(page, keep)?;
+        let voided = self.part(page).lock().invalidate(page, keep, in_log)?;
         self.counters.invalidated.fetch_add(1, Ordering::Relaxed);
         voided
     }
@@ -440,11 +441,11 @@ impl Home for FlashHome {
         if stays {
             return None; // Its changes from now on are memory's own (`floors`, invariant 3).
         }
-        self.supersede(page)
+        self.supersede(page, true)
     }
 
     fn take_over(&self, page: PageId) -> Option<Lsn> {
-        let taken = self.part(page).lock().invalidate(page, false)?;
+        let taken = self.part(page).lock().invalidate(page, false, true)?;
         self.counters.taken_over.fetch_add(1, Ordering::Relaxed);
         taken
     }

@@ -238,6 +238,11 @@ impl Log {
         flushed
     }
 
+    /// It takes nothing more.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.core.is_closing()
+    }
+
     /// Stops the tasks where they stand.
     pub(crate) fn stop(&self) {
         let core = &self.core;

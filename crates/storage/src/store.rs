@@ -113,6 +113,7 @@ impl Store {
             retain_lsn: Lsn(0),
             complete: false,
             clean: false,
+            logs_frames: logs_frames(&config.flash, devices.flash.is_some()),
             next_object: FIRST_OBJECT,
             created: env.unix_micros(),
             life: new_life(&env, &config.flash, devices.flash.is_some()),
@@ -262,6 +263,7 @@ impl Store {
         let life = new_life(&inner.env, &inner.config.flash, self.tier_device().is_some());
         let mut state = Control { epoch: before.epoch + 1, clean: false, life, durable: end, ..before };
         state.next_object = inner.object_floor();
+        state.logs_frames |= logs_frames(&inner.config.flash, self.tier_device().is_some());
         if !inner.log.can_start().await? {
             // The log device is full. Nothing of the old log is needed once everything is home, and writing home needs
             // no log.
@@ -424,14 +426,19 @@ impl Store {
         }
         changed
     }
-    /// A tier that is switched on gets a life if this opening had none.
+    /// A tier that is switched on gets a life if this opening had none; and the control file says what the log may have
+    /// from now on.
     async fn begin_life(&self, config: &FlashConfig, there: bool) -> Result<()> {
         let inner = &self.0;
         let mut control = inner.control.lock().await;
         let life = if control.state.life == 0 { new_life(&inner.env, config, there) } else { 0 };
-        if life != 0 {
-            let state = Control { life, ..control.state };
+        let frames = logs_frames(config, there) && !control.state.logs_frames;
+        if life != 0 || frames {
+            let mut state = control.state;
+            (state.life, state.logs_frames) = (life.max(state.life), state.logs_frames || frames);
             control.write(state).await.inspect_err(|e| inner.fail(e.clone()))?;
+        }
+        if life != 0 {
             inner.flash.begin_life(life);
         }
         Ok(())
@@ -556,8 +563,13 @@ impl Store {
         inner.flash.list_all().await;
         let mut control = inner.control.lock().await;
         let next_object = inner.next_object.load(Ordering::Acquire);
-        let clean = control.state.retain_lsn == inner.log.end();
-        let state = Control { clean, next_object, ..control.state };
+        let (end, logs) = (inner.log.end(), inner.flash.logs());
+        // A log with records of frames is kept for them, too.
+        let home = control.state.redo_lsn == end && inner.flash.oldest_dirty().is_none();
+        let clean = control.state.retain_lsn == end || logs && home;
+        // From its end on the log has none yet.
+        let logs_frames = control.state.logs_frames && (!clean || logs);
+        let state = Control { clean, next_object, logs_frames, ..control.state };
         control.write(state).await
     }
 }
@@ -654,6 +666,11 @@ fn new_life(env: &Env, config: &FlashConfig, there: bool) -> u64 {
 struct Meters {
     all: Vec<Arc<MeteredDevice>>,
     flash: Option<(DeviceRef, DeviceRef)>,
+}
+
+/// The log gets records of the flash tier's frames.
+fn logs_frames(config: &FlashConfig, there: bool) -> bool {
+    there && config.restart.hardens_in_log()
 }
 
 fn metered(devices: DeviceSet, env: &Env) -> (DeviceSet, Meters) {

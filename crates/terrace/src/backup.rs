@@ -141,6 +141,7 @@ impl Manifest {
             retain_lsn: Lsn(self.start_lsn),
             complete: true,
             clean: false,
+            logs_frames: false, // What its log has of them is nothing to a restore.
             next_object: self.next_object,
             created: self.created,
             life: 0,

@@ -130,6 +130,7 @@ pub struct FlashTier {
 pub enum RestartMethod {
     Cold,
     MemoryMapped,
+    LogBased,
     LazyVerification,
     Instant,
 }
@@ -324,6 +325,7 @@ impl FlashTier {
             restart: match self.restart {
                 RestartMethod::Cold => Restart::Cold,
                 RestartMethod::MemoryMapped => Restart::MemoryMapped,
+                RestartMethod::LogBased => Restart::LogBased,
                 RestartMethod::LazyVerification => Restart::LazyVerification,
                 RestartMethod::Instant => Restart::Instant,
             },

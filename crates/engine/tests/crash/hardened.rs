@@ -1,5 +1,6 @@
-//! Restart by hardened records (`memory-mapped`): with each write policy and replacement order the tier is as warm as
-//! it was at the crash, nothing of it is stale, and, where the devices are honest, no record names what its frame lost.
+//! Restart by hardened records (`memory-mapped`, `log-based`): with each write policy and replacement order the tier is
+//! as warm as it was at the crash, nothing of it is stale, and, where the devices are honest, no record names what its
+//! frame lost.
 
 use crate::flash::{pairs, stats, tier};
 use crate::model::{Model, State};
@@ -15,10 +16,11 @@ use terrace_engine::Database;
 use terrace_storage::config::{FlashOrder, Restart, Safeguards, WritePolicy};
 use terrace_storage::{FlashConfig, Restored};
 
-/// Memory-mapped restart, with the write policy and the order of the seed.
-fn mapped(seed: u64) -> FlashConfig {
+const METHODS: [Restart; 2] = [Restart::MemoryMapped, Restart::LogBased];
+
+/// A method, with the write policy and the order of the seed.
+fn by(restart: Restart, seed: u64) -> FlashConfig {
     let size = [80, 160, 400][seed as usize % 3] * 4096;
-    let restart = Restart::MemoryMapped;
     FlashConfig { size, fill_threshold: 0.95, throttle_queue_depth: 100, restart, ..tier(seed) }
 }
 
@@ -64,17 +66,17 @@ fn honest(db: &Database) -> Result<(), String> {
     }
 }
 
-/// Crash after crash in the middle of work, some while it recovers. Returns what was held at the crashes, and found.
-pub(crate) fn crashes(seed: u64, safeguards: Safeguards) -> Result<(u64, Restored), String> {
-    with_tier(mapped(seed), || {
+/// Crash after crash in the middle of work, some while it recovers. Returns what was found.
+pub(crate) fn crashes(method: Restart, seed: u64, safeguards: Safeguards) -> Result<Restored, String> {
+    with_tier(by(method, seed), || {
         let (mut world, mut db, mut model) = working(seed, safeguards);
-        let (mut held, mut all) = (0, Restored::default());
+        let mut all = Restored::default();
         for round in 0..3 {
             let seed = seed * 3 + round;
             let random = world.sim.env().random_u64();
             world.recorder.power_off_at(world.recorder.events() + 50 + random % 3000);
             work(&world, &db, &model, 40);
-            let (events, used) = (world.recorder.events(), stats(&db).used);
+            let events = world.recorder.events();
             drop(db);
             world.recorder.power_off_at(u64::MAX);
             let choice = [Choice::Random(seed), Choice::None, Choice::All, Choice::OnlyLast][seed as usize % 4];
@@ -92,42 +94,51 @@ pub(crate) fn crashes(seed: u64, safeguards: Safeguards) -> Result<(u64, Restore
             let (next, opened, is, found) =
                 reopen(seed, images, &states, safeguards).map_err(|e| format!("round {round}: {e}"))?;
             honest(&opened).map_err(|e| format!("round {round}: {e}"))?;
-            held += used;
             (all.listed, all.current) = (all.listed + found.listed, all.current + found.current);
             (all.bases, all.dirty) = (all.bases + found.bases, all.dirty + found.dirty);
             (world, db) = (next, opened);
             model = Model::new(world.recorder.clone(), &is);
         }
-        Ok((held, all))
+        Ok(all)
     })
 }
 
 #[test]
 fn crashes_under_work() {
-    let (mut held, mut found) = (0, (0, 0, 0));
-    for seed in seeds() {
-        let _replay = Replay(seed);
-        let (more, all) = crashes(seed, Safeguards::all()).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
-        (held, found) = (held + more, (found.0 + all.current, found.1 + all.bases, found.2 + all.dirty));
+    for method in METHODS {
+        let (mut listed, mut current, mut bases, mut dirty) = (0, 0, 0, 0);
+        for seed in seeds() {
+            let _replay = Replay(seed);
+            let ran = crashes(method, seed, Safeguards::all());
+            let found = ran.unwrap_or_else(|e| panic!("seed {seed}, {method:?}: {e}"));
+            (listed, current) = (listed + found.listed, current + found.current);
+            (bases, dirty) = (bases + found.bases, dirty + found.dirty);
+        }
+        println!("{method:?}: of {listed} frames {current} were current ({dirty} dirty), {bases} bases");
+        assert!((current + bases) * 10 > listed * 9 && dirty > 0 || !many_seeds());
     }
-    println!("of {held} frames {} were current ({} dirty), {} bases", found.0, found.2, found.1);
-    assert!((found.0 + found.1) * 10 > held * 6 && found.2 > 0 || !many_seeds());
 }
 
 /// Every write policy with every order that it goes with.
 #[test]
 fn every_pair_is_warm() {
-    for seed in 0..pairs().len() as u64 {
-        let _replay = Replay(seed);
-        let config = mapped(seed);
-        let (held, found) = crashes(seed, Safeguards::all()).unwrap_or_else(|e| panic!("seed {seed}, {config:?}: {e}"));
-        assert!(held == 0 || found.listed > 0, "seed {seed}, {config:?}: of {held}: {found:?}");
+    for method in METHODS {
+        for seed in 0..pairs().len() as u64 {
+            let _replay = Replay(seed);
+            let (config, ran) = (by(method, seed), crashes(method, seed, Safeguards::all()));
+            let found = ran.unwrap_or_else(|e| panic!("seed {seed}, {config:?}: {e}"));
+            assert!(found.current + found.bases > 0, "seed {seed}, {config:?}: {found:?}");
+        }
     }
 }
 
 #[test]
 fn crashes_at_every_write() {
-    for (seed, tier_seed) in [(4001, 0), (4003, 1), (4005, 2), (4007, 3), (4009, 4)] {
+    use Restart::{LogBased, MemoryMapped};
+    let histories =
+        [(4001, 0, MemoryMapped), (4003, 1, MemoryMapped), (4005, 2, MemoryMapped), (4007, 3, MemoryMapped)];
+    let others = [(4009, 1, LogBased), (4011, 2, LogBased), (4013, 3, LogBased), (4015, 4, LogBased)];
+    for (seed, tier_seed, method) in histories.into_iter().chain(others) {
         let _replay = Replay(seed);
         let plan = Plan {
             seed,
@@ -137,14 +148,14 @@ fn crashes_at_every_write() {
             safeguards: Safeguards::default(),
             deeper: 40,
         };
-        let cases = with_tier(mapped(tier_seed), || sweep(plan)).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
-        println!("seed {seed}: {cases} crashes");
+        let cases = with_tier(by(method, tier_seed), || sweep(plan)).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        println!("seed {seed}, {method:?}: {cases} crashes");
     }
 }
 
 /// The cache file of an earlier moment of the same life: what was written home since is not read from it.
-pub(crate) fn earlier(seed: u64, safeguards: Safeguards) -> Result<Restored, String> {
-    with_tier(mapped(seed), || {
+pub(crate) fn earlier(method: Restart, seed: u64, safeguards: Safeguards) -> Result<Restored, String> {
+    with_tier(by(method, seed), || {
         let (world, db, model) = working(seed, safeguards);
         let samples = sampled(&world);
         work(&world, &db, &model, 60);
@@ -164,26 +175,30 @@ pub(crate) fn earlier(seed: u64, safeguards: Safeguards) -> Result<Restored, Str
 
 #[test]
 fn an_earlier_image_is_no_danger() {
-    let mut all = Restored::default();
-    for seed in seeds() {
-        let _replay = Replay(seed);
-        let found = earlier(seed, Safeguards::all()).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
-        (all.current, all.older) = (all.current + found.current, all.older + found.older);
+    for method in METHODS {
+        let mut all = Restored::default();
+        for seed in seeds() {
+            let _replay = Replay(seed);
+            let found = earlier(method, seed, Safeguards::all());
+            let found = found.unwrap_or_else(|e| panic!("seed {seed}, {method:?}: {e}"));
+            (all.current, all.older) = (all.current + found.current, all.older + found.older);
+        }
+        println!("{method:?}: {all:?}");
+        let noticed = all.older > 0 || method == Restart::LogBased; // That has only versions that its log names.
+        assert!(all.current > 0 && noticed || !many_seeds(), "{method:?}: {all:?}");
     }
-    println!("{all:?}");
-    assert!(all.current > 0 && all.older > 0 || !many_seeds(), "{all:?}");
 }
 
 /// The device loses writes without a word, and fails others: whatever is lost, no older version is taken for a page.
-pub(crate) fn lying(seed: u64, safeguards: Safeguards) -> Result<(), String> {
+pub(crate) fn lying(method: Restart, seed: u64, safeguards: Safeguards) -> Result<(), String> {
     let config = match seed % 2 {
-        0 => mapped(seed),
+        0 => by(method, seed),
         // One sector of records, which only pages that change are written for.
         _ => FlashConfig {
             size: 80 * 4096,
             write: WritePolicy::CleanWrite,
             replacement: FlashOrder::Fifo,
-            ..mapped(seed)
+            ..by(method, seed)
         },
     };
     with_tier(config, || {
@@ -222,7 +237,9 @@ fn astray(random: u64) -> Fault {
 fn a_device_that_lies_is_no_danger() {
     for seed in seeds() {
         let _replay = Replay(seed);
-        lying(seed, Safeguards::all()).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        for method in METHODS {
+            lying(method, seed, Safeguards::all()).unwrap_or_else(|e| panic!("seed {seed}, {method:?}: {e}"));
+        }
     }
 }
 
@@ -249,7 +266,35 @@ fn a_lost_device_is_no_danger() {
             assert_eq!(found.listed, 0, "another life's");
             go_on(&world, &db, &is).map(drop)
         };
-        with_tier(mapped(seed), lost).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        for method in METHODS {
+            with_tier(by(method, seed), lost).unwrap_or_else(|e| panic!("seed {seed}, {method:?}: {e}"));
+        }
+    }
+}
+
+/// Everything is home, and all that was held is found.
+#[test]
+fn a_clean_stop_is_clean_and_warm() {
+    for method in METHODS {
+        let (mut held, mut found) = (0, 0);
+        for seed in 0..8 {
+            let _replay = Replay(seed);
+            with_tier(by(method, seed), || {
+                let (world, db, model) = working(seed, Safeguards::all());
+                work(&world, &db, &model, 40);
+                settle(&world, &db).unwrap();
+                let (state, used) = (model.state_now(), stats(&db).used);
+                world.sim.run(db.close()).expect("a clean stop");
+                let world = begin(seed, Some(world.crash(Choice::None)), Safeguards::all());
+                let (db, report) = world.open_reported().expect("nothing is lost");
+                assert!(report.storage.clean_shutdown, "seed {seed}, {method:?}");
+                verify(&world, &db, &[state]).unwrap_or_else(|e| panic!("seed {seed}, {method:?}: {e}"));
+                honest(&db).unwrap_or_else(|e| panic!("seed {seed}, {method:?}: {e}"));
+                (held, found) = (held + used, found + report.storage.tier.current);
+            });
+        }
+        println!("{method:?}: of {held} frames {found} were found");
+        assert!(found * 10 > held * 8, "{method:?}: of {held} frames {found} were found");
     }
 }
 
@@ -265,7 +310,7 @@ fn methods_follow_each_other() {
         for round in 0..4 {
             let restart = all[(seed as usize + round * (1 + seed as usize / 4 % 3)) % all.len()];
             let next = all[(seed as usize + round + 1) % all.len()];
-            let config = FlashConfig { restart, ..mapped(seed) };
+            let config = by(restart, seed);
             let seed = seed * 4 + round as u64;
             let ran = with_tier(config, || -> Result<(Vec<Image>, State), String> {
                 let (world, db, model) = match images.take() {
@@ -296,7 +341,7 @@ fn methods_follow_each_other() {
             (images, state) = (Some(left), is);
         }
         let images = images.expect("a round has been");
-        with_tier(mapped(seed), || recover(seed, images, &[state], Safeguards::default()))
+        with_tier(by(Restart::Instant, seed), || recover(seed, images, &[state], Safeguards::default()))
             .unwrap_or_else(|e| panic!("seed {seed}, at last: {e}"));
     }
     assert!(current > 0 || !many_seeds());

@@ -5,7 +5,7 @@ use crate::sweep::{Plan, sweep};
 use crate::workload::Mix;
 use crate::world::with_shape;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use terrace_storage::config::{Safeguard, Safeguards};
+use terrace_storage::config::{Restart, Safeguard, Safeguards};
 
 /// What a run says, or how it panics.
 fn failure(run: impl FnOnce() -> Result<(), String>) -> Option<String> {
@@ -112,18 +112,20 @@ fn every_safeguard_of_a_warm_restart_is_missed() {
 }
 
 /// The same by restarts from hardened records.
-fn hardened(safeguard: Safeguard) -> Option<String> {
+fn hardened(safeguard: Safeguard, method: Restart) -> Option<String> {
     let without = Safeguards::without(safeguard);
     let run = |seed| match safeguard {
-        Safeguard::Stamp => crate::hardened::earlier(seed, without).map(drop),
-        Safeguard::ReadAgain => crate::hardened::lying(seed, without),
-        _ => crate::hardened::crashes(seed, without).map(drop),
+        Safeguard::Stamp => crate::hardened::earlier(method, seed, without).map(drop),
+        Safeguard::ReadAgain => crate::hardened::lying(method, seed, without),
+        _ => crate::hardened::crashes(method, seed, without).map(drop),
     };
-    (0..400).find_map(|seed| failure(|| run(seed)).map(|e| format!("seed {seed}, {e}")))
+    (0..400).find_map(|seed| failure(|| run(seed)).map(|e| format!("{method:?}, seed {seed}, {e}")))
 }
 
 #[test]
 fn every_safeguard_of_hardened_records_is_missed() {
     use Safeguard::{HardReuse, HardVoids, ReadAgain, Stamp, SyncedFrames};
-    all_are_missed(&[HardVoids, HardReuse, SyncedFrames, Stamp, ReadAgain], hardened);
+    let on_flash = [HardVoids, HardReuse, SyncedFrames, Stamp, ReadAgain];
+    all_are_missed(&on_flash, |safeguard| hardened(safeguard, Restart::MemoryMapped));
+    all_are_missed(&[HardReuse, SyncedFrames], |safeguard| hardened(safeguard, Restart::LogBased));
 }

@@ -81,7 +81,9 @@ fn the_tier_is_warm() {
                 let (world, db, state, found) = reopen(seed, world.crash(choice), &[state]);
                 let now = stats(&db);
                 assert_eq!(now.state, FlashState::On, "seed {seed}: {now:?}");
-                assert!(found.dirty == 0 || end != End::CleanStop, "seed {seed}: everything was home: {found:?}");
+                // With records in the log that is kept back to a table of frames: what changed since counts as dirty.
+                let home = end == End::CleanStop && world.config.flash.restart != Restart::LogBased;
+                assert!(found.dirty == 0 || !home, "seed {seed}: everything was home: {found:?}");
                 assert_eq!((now.replayed, now.bad_frames), (0, 0), "seed {seed}: {now:?}");
                 let good = found.current + found.bases;
                 (used, current, dirty) = (used + before.used, current + good, dirty + found.dirty);

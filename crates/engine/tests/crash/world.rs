@@ -170,7 +170,8 @@ fn restarting(seed: u64, flash: FlashConfig) -> FlashConfig {
     FlashConfig { restart, ..flash }
 }
 
-const METHODS: [Restart; 4] = [Restart::Instant, Restart::Instant, Restart::LazyVerification, Restart::MemoryMapped];
+const METHODS: [Restart; 5] =
+    [Restart::Instant, Restart::Instant, Restart::LazyVerification, Restart::MemoryMapped, Restart::LogBased];
 
 /// Sizes differ by seed, so that different mechanisms are short of room.
 fn config(seed: u64) -> StorageConfig {

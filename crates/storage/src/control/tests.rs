@@ -16,6 +16,7 @@ fn state() -> Control {
         retain_lsn: Lsn(400),
         complete: true,
         clean: false,
+        logs_frames: false,
         next_object: 20000,
         created: -5,
         life: 1 << 60,
@@ -191,5 +192,28 @@ fn foreign_devices_are_refused_by_name() {
         device.tamper(|image| image.write(0, &[1; 8]));
         assert!(check(mine, Role::Data).await.contains("not a terrace file"));
         assert_eq!(device.size() % SECTOR as u64, 0);
+    });
+}
+
+/// A program that does not know the log's records of frames takes the file for a newer program's, and says so.
+#[test]
+fn a_log_with_records_of_frames_is_another_version() {
+    let sim = Sim::new(9, 1);
+    sim.run(async {
+        let device = memory();
+        let with = Control { logs_frames: true, ..state() };
+        let mut file = ControlFile::create(device.clone(), with).await.expect("creates");
+        assert_eq!(ControlFile::open(device.clone()).await.expect("opens").state, with);
+        let look = |at: usize| {
+            let mut sector = vec![0; SECTOR];
+            device.image().read(at as u64, &mut sector);
+            head::look(&sector, MAGIC, COVERED)
+        };
+        assert_eq!((look(0), look(SECTOR)), (Verdict::Unknown(2), Verdict::Unknown(2)));
+        assert!(head::unknown_version(2).starts_with("format version 2 is unknown"));
+        file.write(state()).await.expect("writes");
+        assert_eq!(ControlFile::open(device.clone()).await.expect("opens").state, state());
+        file.write(state()).await.expect("writes");
+        assert_eq!((look(0), look(SECTOR)), (Verdict::Good, Verdict::Good), "older programs open it again");
     });
 }

@@ -244,7 +244,10 @@ impl FlashHome {
         *self.ancestors.lock() = superblock.ancestors;
         self.set_up(device.clone(), config, shape);
         let reach = self.log.reach();
-        let floor = self.find(&device, identity.database, (life, reach), shape).await;
+        let floor = match self.logs() {
+            true => self.find_in_log(&device, identity.database, (life, retain), shape).await,
+            false => self.find(&device, identity.database, (life, reach), shape).await,
+        };
         self.count_restored(|r| r.inventory_nanos = self.env.now().0 - began.0);
         let Some(floor) = floor else { return self.detach() };
         *self.floor.lock() = floor.min(retain);
@@ -257,6 +260,21 @@ impl FlashHome {
         self.count_restored(|r| r.noting_nanos = self.env.now().0 - began.0);
     }
 
+    /// The same by the log's records (`logged`): only with the device of the crash, which has a stamp for all of what
+    /// the retain LSN has passed.
+    async fn find_in_log(
+        &self,
+        device: &DeviceRef,
+        database: u128,
+        (life, retain): (u64, Lsn),
+        shape: Shape,
+    ) -> Option<Lsn> {
+        let stamp = self.find_stamp(device, database).await?;
+        let kin = stamp.life == life || self.ancestors.lock().iter().any(|(life, _)| *life == stamp.life);
+        let holds = stamp.holds >= retain || !self.safeguards.has(Safeguard::Stamp);
+        (kin && holds && self.find_logged(retain, shape).await).then_some(retain)
+    }
+
     /// Frames for the pages that sectors name; the least `since` of those that count.
     async fn find(&self, device: &DeviceRef, database: u128, (life, reach): (u64, Lsn), shape: Shape) -> Option<Lsn> {
         let ancestors = self.ancestors.lock().clone();
@@ -264,7 +282,7 @@ impl FlashHome {
             _ if other == life || !self.safeguards.has(Safeguard::Lives) => Some(Lsn(u64::MAX)),
             _ => ancestors.iter().find(|(life, _)| *life == other).map(|(_, end)| *end),
         };
-        let stamp = self.find_stamp(device, database).await.filter(|stamp| stamp.series != 0);
+        let stamp = self.find_stamp(device, database).await;
         let stamped = |sector: &Inventory| {
             let of_it = |stamp: &Stamp| (stamp.life, stamp.series) == (sector.life, sector.series);
             let holds = stamp.filter(of_it).map(|stamp| stamp.holds);

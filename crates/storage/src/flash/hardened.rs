@@ -59,10 +59,21 @@ pub(super) struct Hardened {
     progress: Notify,
 }
 
+impl Hardened {
+    pub(super) fn upto(&self) -> u64 {
+        self.upto.load(Ordering::Acquire)
+    }
+
+    pub(super) fn is_hard_to(&self, ticket: u64) {
+        self.upto.fetch_max(ticket, Ordering::AcqRel);
+    }
+}
+
 impl FlashHome {
     /// A record follows each change of a frame.
     pub(super) fn hardens(&self) -> bool {
-        self.running.read().config.restart.hardens_on_flash() && self.life.load(Ordering::Acquire) != 0
+        let restart = self.running.read().config.restart;
+        (restart.hardens_on_flash() || restart.hardens_in_log()) && self.life.load(Ordering::Acquire) != 0
     }
 
     pub(super) fn series(&self) -> u32 {
@@ -71,13 +82,13 @@ impl FlashHome {
 
     /// The last ticket.
     pub(super) fn ticket(&self) -> u64 {
-        self.totals.tickets.load(Ordering::Acquire)
+        self.totals.queue.tickets.load(Ordering::Acquire)
     }
 
     /// Waits until all is hard up to a ticket.
     pub(super) async fn hard(&self, ticket: u64) {
         let is_hard = || {
-            let done = self.hardened.upto.load(Ordering::Acquire) >= ticket;
+            let done = self.hardened.upto() >= ticket;
             done || self.series() == 0 || !self.is_on() || self.check().is_err()
         };
         while !is_hard() {
@@ -125,26 +136,30 @@ impl FlashHome {
     pub(super) fn end_series(&self) {
         if self.hardened.series.swap(0, Ordering::AcqRel) != 0 {
             self.partitions.iter().for_each(|partition| partition.lock().unname());
+            self.end_logging();
         }
         self.wake_hardened();
     }
 
-    /// Invariant 5. The same.
-    fn begin_series(&self) {
+    /// Invariant 5. The same. `anew`: what was named before does not count.
+    fn begin_series(&self, anew: bool) {
         let series = (self.env.random_u64() as u32).max(1);
+        match self.logs() {
+            true => self.begin_logging(anew),
+            false => self.partitions.iter().for_each(|partition| partition.lock().relist()),
+        }
         self.hardened.series.store(series, Ordering::Release);
-        self.partitions.iter().for_each(|partition| partition.lock().relist());
         self.wake_keeper.notify_one();
     }
 
-    /// The tier begins, or has another shape or method.
-    pub(super) async fn renew_series(&self, keep_names: bool) {
+    /// The tier begins, or has another shape or method. `found`: it begins with what an opening has found.
+    pub(super) async fn renew_series(&self, found: bool) {
         let _keeping = self.keeping.lock().await;
-        if !keep_names {
+        if !found {
             self.end_series();
         }
-        if self.hardens() && self.is_on() {
-            self.begin_series();
+        if self.hardens() && (found || self.is_on()) {
+            self.begin_series(!found);
         }
     }
 
@@ -154,49 +169,72 @@ impl FlashHome {
         if self.series() == 0 {
             return;
         }
+        if self.logs() {
+            return self.log_records(&mut keeping, false).await;
+        }
         let ticket = self.ticket();
         let due = Due { old: Lsn(0), changed: true };
         while self.list(&mut keeping, due, AT_ONCE).await == AT_ONCE && self.series() != 0 {}
         // Where that fails the series ends.
         if !keeping.unsynced || self.sync_inventory(&mut keeping).await {
-            self.hardened.upto.fetch_max(ticket, Ordering::AcqRel);
+            self.hardened.is_hard_to(ticket);
         }
         self.wake_hardened();
     }
 
-    /// Invariant 5: the redo LSN is about to be recorded as `holds`. Where that cannot be said on the device, a start
-    /// finds less. A task of its own: what it writes is written, or known not to be, if the caller goes away.
-    pub(crate) async fn stamp(self: &Arc<Self>, holds: Lsn) {
-        if self.hardens() {
-            let (me, (send, receive)) = (self.clone(), oneshot::channel());
-            self.log.spawn("flash stamp", async move {
-                me.stamp_now(holds).await;
-                let _ = send.send(()); // The caller may have gone.
-            });
-            let _ = receive.await;
+    /// Invariant 5: the retain LSN is about to be recorded as `holds`; returns what it is to be recorded as, which may
+    /// be less (`logged`, invariant 3). Where that cannot be said on the device, a start finds less. A task of its own:
+    /// what it writes is written, or known not to be, if the caller goes away.
+    pub(crate) async fn stamp(self: &Arc<Self>, holds: Lsn) -> Lsn {
+        if !self.hardens() {
+            return holds;
+        }
+        let (me, (send, receive)) = (self.clone(), oneshot::channel());
+        self.log.spawn("flash stamp", async move {
+            let _ = send.send(me.stamp_now(holds).await); // The caller may have gone.
+        });
+        receive.await.ok().flatten().unwrap_or(holds)
+    }
+
+    async fn stamp_now(&self, holds: Lsn) -> Option<Lsn> {
+        let mut keeping = self.keeping.lock().await;
+        let device = self.device().filter(|_| self.is_on() && self.check().is_ok())?;
+        let identity = self.identity.get()?;
+        if self.series() == 0 {
+            self.begin_series(true);
+        }
+        let series = self.series();
+        let holds = match self.logs() {
+            true => self.log_table(&mut keeping).await?.min(holds),
+            false if keeping.whole == series || self.list_whole(&mut keeping).await => holds,
+            false => return None,
+        };
+        if self.series() != series {
+            return None;
+        }
+        keeping.whole = series;
+        self.write_stamp(&mut keeping, &device, identity.database, (series, holds)).await;
+        Some(holds)
+    }
+
+    async fn write_stamp(
+        &self,
+        keeping: &mut Keeping,
+        device: &DeviceRef,
+        database: u128,
+        (series, holds): (u32, Lsn),
+    ) {
+        let stamp = Stamp { life: self.life.load(Ordering::Acquire), series, holds };
+        match device.write(Stamp::AT, stamp.encode(database), Purpose::Flash).await {
+            Ok(_) => drop(self.sync_inventory(keeping).await),
+            Err(error) => self.note_failure(Trouble::Write, &"the stamp", &error),
         }
     }
 
-    async fn stamp_now(&self, holds: Lsn) {
-        let mut keeping = self.keeping.lock().await;
-        let usable = self.is_on() && self.check().is_ok();
-        let (Some(device), Some(identity)) = (self.device().filter(|_| usable), self.identity.get()) else { return };
-        if self.series() == 0 {
-            self.begin_series();
-        }
-        let series = self.series();
-        if keeping.whole != series && !self.list_whole(&mut keeping).await {
-            return;
-        }
-        if self.series() != series {
-            return;
-        }
-        keeping.whole = series;
-        let stamp = Stamp { life: self.life.load(Ordering::Acquire), series, holds };
-        let written = device.write(Stamp::AT, stamp.encode(identity.database), Purpose::Flash).await;
-        match written {
-            Ok(_) => drop(self.sync_inventory(&mut keeping).await),
-            Err(error) => self.note_failure(Trouble::Write, &"the stamp", &error),
+    /// What was said does not hold from now on.
+    pub(super) async fn void_stamp(&self, keeping: &mut Keeping) {
+        if let (Some(device), Some(identity)) = (self.device().filter(|_| self.is_on()), self.identity.get()) {
+            self.write_stamp(keeping, &device, identity.database, (0, Lsn(0))).await;
         }
     }
 
@@ -230,6 +268,6 @@ impl FlashHome {
             return None;
         }
         let sector = device.read(Stamp::AT, IoBuf::zeroed(SECTOR), Purpose::Flash).await.ok()?;
-        Stamp::decode(&sector, database)
+        Stamp::decode(&sector, database).filter(|stamp| stamp.series != 0)
     }
 }

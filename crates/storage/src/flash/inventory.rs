@@ -47,8 +47,9 @@ pub(super) struct Keeping {
     synced: Nanos,
     /// A pass is under way.
     passes: bool,
-    /// The series of hardened records that all sectors are of.
+    /// The series of hardened records that all sectors are of, or of which the log has a table; where that begins.
     pub(super) whole: u32,
+    pub(super) table: Lsn,
     /// Of it: what was written since the last sync and must not be lost, with its place.
     pub(super) vital: Vec<(u64, IoBuf)>,
 }
@@ -153,7 +154,7 @@ impl FlashHome {
     /// this began.
     pub(super) async fn list(&self, keeping: &mut Keeping, due: Due, most: u64) -> u64 {
         let life = self.life.load(Ordering::Acquire);
-        let wanted = most > 0 && self.is_warm() && self.within_budget();
+        let wanted = most > 0 && self.is_warm() && !self.logs() && self.within_budget();
         let (Some(device), Some(identity)) = (self.device().filter(|_| wanted), self.identity.get()) else { return 0 };
         let (parts, series) = (self.parts.load(Ordering::Acquire), self.series());
         let mut sectors = Vec::new();

@@ -17,8 +17,9 @@ mod dirty;
 mod inventory;
 mod shape;
 
+use super::logged::Queue;
 use super::record::{FrameState, NONE, Record};
-use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::types::{Lsn, PageId};
 pub(crate) use inventory::Noted;
 pub(super) use inventory::{Due, Found, Lacks, Listed};
@@ -35,8 +36,7 @@ const VETOES: usize = 4;
 pub(super) struct Totals {
     pub(super) used: AtomicUsize,
     pub(super) dirty: AtomicUsize,
-    /// Tickets given out (`hardened`, invariant 1).
-    pub(super) tickets: AtomicU64,
+    pub(super) queue: Queue,
 }
 
 pub(super) struct Partition {
@@ -59,6 +59,8 @@ pub(super) struct Partition {
     totals: Arc<Totals>,
     /// Of the inventory on the device.
     sectors: Vec<Sector>,
+    /// Its number, where its frames' records go to the log.
+    logged: Option<u32>,
     /// While frames are being found: what the log has said of each. Else empty.
     said: Vec<Said>,
 }
@@ -118,6 +120,7 @@ impl Partition {
             risen: None,
             totals,
             sectors: Vec::new(),
+            logged: None,
             said: Vec::new(),
         }
     }
@@ -187,7 +190,7 @@ impl Partition {
             Some(_) => self.take_in_turn().ok_or(NoFrame::Busy)?,
         };
         self.totals.used.fetch_add(1, Ordering::AcqRel);
-        self.note_void(frame); // An opening may have freed it without this.
+        self.note_void(frame); // Where that was not done when it became void.
         self.at(frame).allocate(page, lsn);
         self.index(frame);
         if let Some(rec) = rec {
@@ -255,6 +258,10 @@ impl Partition {
     /// Takes the frame from its page; it is free at once, or when its transfers have ended.
     fn drop_frame(&mut self, frame: u32) {
         self.note_void(frame);
+        self.let_go(frame);
+    }
+
+    fn let_go(&mut self, frame: u32) {
         self.unindex(frame);
         if self.record(frame).at != NONE {
             self.dirty_remove(frame);
@@ -329,11 +336,15 @@ impl Partition {
     }
 
     /// If the page has a frame, its contents are void from now on. `Some(_)`: there was one; if it was dirty its recLSN
-    /// is returned and rising. `keep`: the frame stays the page's where nobody reads or writes it.
-    pub(super) fn invalidate(&mut self, page: PageId, keep: bool) -> Option<Option<Lsn>> {
+    /// is returned and rising. `keep`: the frame stays the page's where nobody reads or writes it. `in_log`: a batch of
+    /// the log will say so.
+    pub(super) fn invalidate(&mut self, page: PageId, keep: bool, in_log: bool) -> Option<Option<Lsn>> {
         let frame = self.find(page)?;
         if self.record(frame).state() == FrameState::Invalid {
             return None;
+        }
+        if !in_log || self.logged.is_none() {
+            self.note_void(frame);
         }
         let rec = self.take_rec(frame, page);
         let (state, readers) = (self.record(frame).state(), self.record(frame).readers());
@@ -341,13 +352,12 @@ impl Partition {
             self.order.changed(frame, page.to_u64());
         }
         if keep && readers == 0 && frame < self.limit && matches!(state, FrameState::Clean | FrameState::Dirty) {
-            self.note_void(frame);
             self.at(frame).set_state(FrameState::Invalid);
             if state == FrameState::Dirty {
                 self.order.cleaned(frame);
             }
         } else {
-            self.drop_frame(frame);
+            self.let_go(frame);
         }
         Some(rec)
     }

@@ -165,6 +165,12 @@ impl Record {
         (self.rec_low, self.rec_mid, self.rec_high) = split(rec);
     }
 
+    /// The page and the version that can be read from the frame, if there is one.
+    pub(super) fn holds(&self) -> Option<(PageId, Lsn)> {
+        let state = matches!(self.state(), FrameState::Clean | FrameState::Dirty | FrameState::LazyCleaning);
+        (state && !self.is_void()).then(|| (self.page(), self.lsn()))
+    }
+
     /// The LSN of the page's version in the frame.
     pub(super) fn lsn(&self) -> Lsn {
         join(self.lsn_low, self.lsn_mid, self.lsn_high)

@@ -80,7 +80,7 @@ impl Checked {
 
     fn invalidate(&mut self, no: u64, keep: bool) {
         let expected = self.model.remove(&no);
-        let rec = self.part.invalidate(page(no), keep);
+        let rec = self.part.invalidate(page(no), keep, true);
         assert_eq!(rec, expected);
         if self.part.is_kept(page(no)) == Some(true) {
             assert!(keep || self.kept.contains(&no));
@@ -249,7 +249,7 @@ fn a_page_that_changed_may_keep_its_last_use() {
             allocated.evicted
         };
         assert_eq!((admit(&mut part, 1), admit(&mut part, 2)), (None, None));
-        assert_eq!(part.invalidate(page(2), false), Some(None));
+        assert_eq!(part.invalidate(page(2), false, true), Some(None));
         let first = part.find(page(1)).expect("it was let in");
         assert_eq!(part.pin(first), Some(false));
         part.unpin(first, Some(Class::Random));
@@ -293,7 +293,7 @@ fn the_log_says_which_found_frames_are_current() {
     assert_eq!(part.note(page(11), batch(60, 70, Some(Some(30)))), None, "it may be met yet");
     assert_eq!(part.note(page(11), batch(80, 90, Some(Some(70)))), Some(true));
     assert_eq!(part.note(page(3), batch(60, 70, Some(Some(30)))), None, "it may be met yet");
-    assert_eq!(part.invalidate(page(6), true), Some(None), "redo has changed it in memory");
+    assert_eq!(part.invalidate(page(6), true, true), Some(None), "redo has changed it in memory");
     let mut found = Vec::new();
     let missed = part.end_finding(Lsn(55), Lsn(115), |what| found.push(what));
     assert_eq!(missed, [page(3)], "redo has passed over a change of it");

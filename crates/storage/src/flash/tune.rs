@@ -92,11 +92,11 @@ impl FlashHome {
         let Some(device) = device else { return Ok(()) };
         if self.device().is_some() {
             self.work();
+            self.renew_series(true).await; // Before a page enters.
             match self.take(identity, &device).await {
                 Ok(()) => self.restored_is_on(),
                 Err(why) => self.die(&why.to_string()),
             }
-            self.renew_series(true).await;
             return Ok(());
         }
         let config = self.running.read().config.clone();

@@ -39,6 +39,9 @@ struct Routes {
 impl FlashHome {
     /// A frame for the page, dirty with `rec` if there is one.
     fn allocate(&self, page: PageId, rec: Option<Lsn>, lsn: Lsn) -> Option<FrameId> {
+        if self.log.is_closing() && self.logs() {
+            return None; // Nothing can be said of it any more.
+        }
         if !self.within_budget() {
             self.counters.rejected_budget.fetch_add(1, Ordering::Relaxed);
             return None;
@@ -226,7 +229,7 @@ impl FlashHome {
         // Frames that hold an older version now (invariant 1 of the tier). Their recLSNs go along.
         let mut rising = Vec::new();
         for page in &mut pages {
-            if let Some(rec) = self.supersede(page.page) {
+            if let Some(rec) = self.supersede(page.page, false) {
                 page.rec_lsn = page.rec_lsn.min(rec);
                 rising.push((page.page, rec));
             }

@@ -89,6 +89,27 @@ impl Log {
         }
     }
 
+    /// The same for those for whom the others may be waiting: it waits for the log's writer only. `None` where there is
+    /// no space, or the log is closing.
+    pub(crate) async fn reserve_at_once(&self, bytes: usize) -> Result<Option<LogPermit>> {
+        let core = &self.core;
+        let _counted = CountedWaiter::among(&core.reserving.waiters);
+        loop {
+            let mut woken = std::pin::pin!(core.reserving.freed.notified());
+            woken.as_mut().enable();
+            core.check()?;
+            if core.is_closing() {
+                return Ok(None);
+            }
+            match core.try_reserve(bytes, LogUse::Cleanup) {
+                Attempt::Granted(_) => return Ok(Some(LogPermit { core: core.clone(), bytes })),
+                Attempt::NoMemory => core.wait.wake_writer.notify_one(),
+                Attempt::AtBound | Attempt::NoSlots => return Ok(None),
+            }
+            woken.await;
+        }
+    }
+
     async fn wait_for_space(&self, bytes: usize, purpose: LogUse, seen: &mut Option<u64>) -> Result<()> {
         let core = &self.core;
         let mut woken = std::pin::pin!(core.reserving.freed.notified());

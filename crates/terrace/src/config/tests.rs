@@ -131,6 +131,11 @@ fn wrong_values_name_key_value_and_way_out() {
         ("[flash_tier]\ndirty_fraction = 1.5", "flash_tier.dirty_fraction = 1.5 must be from 0 to 1"),
         ("[flash_tier]\ncleaning_batch = 0", "flash_tier.cleaning_batch = 0 must be at least 1"),
         ("[flash_tier]\nexpanded_read = 65", "flash_tier.expanded_read = 65 must be from 1 to 64"),
+        (
+            "[flash_tier]\nwrite_budget = \"200GB\"\nrestart = \"memory-mapped\"",
+            "it needs write_budget = \"off\", or another restart (\"instant\")",
+        ),
+        ("[flash_tier]\nrestart = \"warm\"", "restart"),
         ("[flash_tier]\nwrite_budget = \"1MB\"", "flash_tier.write_budget = 1MB must be \"off\", or at least"),
         (
             "[flash_tier]\nwrite_budget = \"0 DWPD\"",

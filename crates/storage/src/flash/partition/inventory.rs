@@ -9,7 +9,9 @@
 //!    page's later changes. The tier itself then knows the page as it was before them.
 
 use super::Partition;
+use crate::flash::FrameId;
 use crate::flash::layout::ENTRIES;
+use crate::flash::logged::{GROUP, Record as Logged};
 use crate::flash::record::{FrameState, Record};
 use crate::sync::atomic::Ordering;
 use crate::types::{Lsn, PageId};
@@ -102,9 +104,15 @@ pub(in crate::flash) enum Found {
 }
 
 impl Partition {
-    /// A page has entered the frame: its sector is to be written.
+    /// A page has entered the frame: its sector is to be written, or a record.
     pub(super) fn entered(&mut self, frame: u32) {
         self.sectors[frame as usize / ENTRIES].changed = true;
+        if let Some(part) = self.logged {
+            self.name_frame(frame);
+            let record = self.record(frame);
+            let frames = vec![Some((record.page(), record.lsn()))];
+            self.totals.queue.push(Logged::Hold { first: FrameId { part, frame }, frames });
+        }
     }
 
     pub(super) fn resize_sectors(&mut self, frames: u32) {
@@ -125,11 +133,7 @@ impl Partition {
         self.sectors[index] = self.sectors[index].written(since);
         let first = index * ENTRIES;
         let frames = &self.records[first..(first + ENTRIES).min(self.records.len())];
-        let held = |r: &Record| {
-            let state = matches!(r.state(), FrameState::Clean | FrameState::Dirty | FrameState::LazyCleaning);
-            (state && !r.is_void()).then(|| (r.page(), r.lsn()))
-        };
-        let frames: Vec<Option<(PageId, Lsn)>> = frames.iter().map(held).collect();
+        let frames: Vec<Option<(PageId, Lsn)>> = frames.iter().map(Record::holds).collect();
         if hard {
             self.name(index, &frames);
         }
@@ -142,15 +146,50 @@ impl Partition {
         named.for_each(|(at, _)| self.sectors[index].name(at));
     }
 
-    /// A frame is void, or given to another page: if the device names it, its sector is to be written (`hardened`,
+    /// The device, or the log, names the frame.
+    pub(in crate::flash) fn name_frame(&mut self, frame: u32) {
+        self.sectors[frame as usize / ENTRIES].name(frame as usize % ENTRIES);
+    }
+
+    /// A frame is void, or given to another page: if it is named, its sector is to be written, or a record (`hardened`,
     /// invariant 1).
     pub(super) fn note_void(&mut self, frame: u32) {
         let (sector, at) = (&mut self.sectors[frame as usize / ENTRIES], frame as usize % ENTRIES);
         let bit = 1 << (at % 64);
-        if sector.named[at / 64] & bit != 0 {
-            sector.named[at / 64] &= !bit;
-            (sector.changed, sector.voided) = (true, true);
-            sector.ticket = self.totals.tickets.fetch_add(1, Ordering::AcqRel) + 1;
+        if sector.named[at / 64] & bit == 0 {
+            return;
+        }
+        sector.named[at / 64] &= !bit;
+        (sector.changed, sector.voided) = (true, true);
+        sector.ticket = match self.logged {
+            None => self.totals.queue.ticket(),
+            Some(part) => {
+                let first = FrameId { part, frame };
+                self.totals.queue.push_vital(Logged::Hold { first, frames: vec![None] })
+            }
+        };
+    }
+
+    /// From now on records go to the log (`None`: no more), of a partition with this number.
+    pub(in crate::flash) fn log_as(&mut self, part: Option<u32>) {
+        self.logged = part;
+    }
+
+    /// A record of what a group of frames holds.
+    pub(in crate::flash) fn log_table(&mut self, first: u32) {
+        let Some(part) = self.logged else { return };
+        let end = (first + GROUP).min(self.frames());
+        let frames: Vec<_> = (first..end).map(|frame| self.record(frame).holds()).collect();
+        // Frames that were named and are void: the record says so, too.
+        let ticket = self.totals.queue.push_vital(Logged::Hold { first: FrameId { part, frame: first }, frames });
+        for frame in first..end {
+            let (held, at) = (self.record(frame).holds().is_some(), frame as usize % ENTRIES);
+            let sector = &mut self.sectors[frame as usize / ENTRIES];
+            match held {
+                true => sector.name(at),
+                false => sector.named[at / 64] &= !(1 << (at % 64)),
+            }
+            sector.ticket = ticket;
         }
     }
 
