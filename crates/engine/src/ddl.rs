@@ -322,6 +322,7 @@ fn check_key_type(data_type: DataType) -> Result<()> {
             Err(EngineError::new("42704", message).with_hint(hint))
         }
         DataType::Jsonb => Err(EngineError::unsupported("keys and indexes of jsonb are not supported")),
+        DataType::Array(items) => check_key_type(items.get()),
         _ => Ok(()),
     }
 }

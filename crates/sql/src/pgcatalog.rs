@@ -15,6 +15,7 @@ mod system;
 
 pub use functions::{function, oid_of_text};
 
+pub use crate::values::array_oid;
 pub use system::{data_type_of_oid, item_oid};
 
 use datafusion::catalog::TableProvider;

@@ -354,11 +354,9 @@ impl Session {
             let open = by_key.is_some() && known.iter().any(Option::is_none);
             assert!(!open, "recognise.rs, invariant 2: every parameter has a type");
             described = match (&by_key, &executes) {
-                (Some(by_key), _) => Described {
-                    parameters: known.into_iter().flatten().collect(),
-                    columns: by_key.columns(),
-                    ..Described::default()
-                },
+                (Some(by_key), _) => {
+                    Described { parameters: known.into_iter().flatten().collect(), columns: by_key.columns() }
+                }
                 (None, Some(inner)) => Described { columns: inner.columns.clone(), ..Described::default() },
                 (None, None) => {
                     let describe = Box::pin(self.described(tree, types, describing));
@@ -366,7 +364,7 @@ impl Session {
                 }
             };
         }
-        let Described { parameters, arrays, columns } = described;
+        let Described { parameters, columns } = described;
         let by_key = Mutex::new(by_key);
         let (entry, attached) = (OnceLock::new(), OnceLock::new());
         let notices = parse::cut_names(&sql);
@@ -374,7 +372,6 @@ impl Session {
         Ok(Arc::new(Prepared {
             sql,
             parameters,
-            arrays,
             columns,
             notices,
             statement,

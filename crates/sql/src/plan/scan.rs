@@ -266,7 +266,8 @@ fn shown(datum: &Datum) -> String {
         | Datum::Interval(_)
         | Datum::Uuid(_)
         | Datum::Json(_)
-        | Datum::Jsonb(_) => {
+        | Datum::Jsonb(_)
+        | Datum::Array(_) => {
             format!("'{}'", datum.to_string().replace('\'', "''"))
         }
         number => number.to_string(),

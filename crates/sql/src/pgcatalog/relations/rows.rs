@@ -314,7 +314,8 @@ fn attribute_row(relation: u32, number: i16, column: &terrace_engine::ColumnDef,
     };
     row! {
         attrelid: relation, attname: &*column.name, atttypid: ty.oid, attstattarget: -1, attlen: ty.len, attnum: number,
-        attcacheoff: -1, atttypmod: typmod(column.data_type), attbyval: ty.by_value, attalign: align,
+        attndims: i32::from(column.data_type.item().is_some()), attcacheoff: -1,
+        atttypmod: typmod(column.data_type), attbyval: ty.by_value, attalign: align,
         attstorage: if variable { "x" } else { "p" }, attcompression: "", attnotnull: of_table && column.not_null,
         atthasdef: of_table && shown_default(column).is_some(),
         attidentity: identity.map_or("", Identity::letter), attgenerated: "",
@@ -460,13 +461,13 @@ fn columns_used(catalog: &Catalog) -> Vec<Row> {
 }
 
 fn type_row(t: &PgType) -> Row {
-    let subscript = t.category == "A";
     row! {
         oid: t.oid, typname: t.name, typnamespace: PG_CATALOG_OID, typowner: OWNER_OID, typlen: t.len,
         typbyval: t.by_value,
         typtype: if t.name == "unknown" { "p" } else { "b" }, typcategory: t.category, typispreferred: false,
         typisdefined: true, typdelim: ",", typelem: t.element, typarray: t.array, typinput: 0u32,
-        typalign: if t.len == 8 { "d" } else { "i" }, typstorage: if t.len < 0 && !subscript { "x" } else { "p" },
+        typalign: if t.len == 8 { "d" } else { "i" },
+        typstorage: if t.len < 0 && !matches!(t.oid, 22 | 30) { "x" } else { "p" },
         typtypmod: -1, typcollation: t.collation,
     }
 }
@@ -516,7 +517,8 @@ pub(super) fn standard_columns(table: &Table) -> Vec<Row> {
         row! {
             table_catalog: DATABASE, table_schema: "public", table_name: &*table.name, column_name: &*column.name,
             ordinal_position: i32::from(number), column_default: shown_default(column).map_or(V::Null, V::from),
-            is_nullable: if column.not_null { "NO" } else { "YES" }, data_type: ty.sql_name,
+            is_nullable: if column.not_null { "NO" } else { "YES" },
+            data_type: if column.data_type.item().is_some() { "ARRAY" } else { ty.sql_name },
             character_maximum_length: length.map_or(V::Null, V::I4),
             character_octet_length: octets,
             numeric_precision: precision, numeric_precision_radix: radix, numeric_scale: scale,
