@@ -2,7 +2,7 @@
 //! 15's.
 
 use crate::common::{Client, answers, database, refusals};
-use terrace_engine::{DataType, Datum};
+use terrace_engine::DataType;
 
 async fn client() -> Client {
     Client::new(&database().await)
