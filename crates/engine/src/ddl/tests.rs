@@ -207,13 +207,13 @@ fn a_partial_unique_index_holds_through_a_restart_truncate_and_purge() {
             ..ColumnDef::new("v > 0", DataType::Bool)
         };
         let t = txn.add_column(&t, condition).await.unwrap();
-        assert_eq!(t.computed().collect::<Vec<_>>(), [(2, "(v > 0) OR NULL")]);
+        assert_eq!(t.computed().collect::<Vec<_>>(), [(3, "(v > 0) OR NULL")]);
         let extras = Extras {
             keys: vec![KeyOption { descending: true, nulls_first: true, class: None }],
             included: vec![0],
             filtered: true,
         };
-        let t = txn.create_index_with(&t, index("i", &[1, 2], true), Some(extras.clone())).await.unwrap();
+        let t = txn.create_index_with(&t, index("i", &[1, 3], true), Some(extras.clone())).await.unwrap();
         let row = |id: i32, v: i32| {
             let mut row = row(id, v);
             row.push(if v > 0 { Datum::Bool(true) } else { Datum::Null });
@@ -243,7 +243,7 @@ fn a_partial_unique_index_holds_through_a_restart_truncate_and_purge() {
         txn.rollback().await.unwrap();
         // A column of INCLUDE takes the index with it.
         let mut txn = db.begin(ReadCommitted);
-        let spec = index("j", &[1], false);
+        let spec = index("j", &[2], false);
         let extras = Extras { keys: vec![KeyOption::default()], included: vec![1], filtered: false };
         let t = txn.create_index_with(&t, spec, Some(extras)).await.unwrap();
         let t = txn.drop_column(&t, 1).await.unwrap();

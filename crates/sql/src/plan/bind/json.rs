@@ -12,7 +12,7 @@ use crate::functions::json::make::{self, Made};
 use crate::functions::json::spread::{self as spreads, Spread};
 use crate::values::field_of;
 use datafusion::arrow::datatypes::DataType as ArrowType;
-use datafusion::common::DFSchema;
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{Placeholder, Unnest};
 use datafusion::logical_expr::{Expr, ExprSchemable};
 use std::sync::Arc;
@@ -244,7 +244,7 @@ impl Binder<'_> {
 fn path(expr: Expr) -> Expr {
     let texts = DataType::Text.array().expect("a text is no array");
     match expr {
-        Expr::Literal(..) => expr,
+        Expr::Literal(ref value, _) if !matches!(value, ScalarValue::List(_)) => expr,
         Expr::Placeholder(Placeholder { id, field: None }) => {
             let field = Some(Arc::new(field_of("", texts, true)));
             as_text(Expr::Placeholder(Placeholder { id, field }))
