@@ -124,7 +124,10 @@ impl Run<'_> {
         let called = Ident { at: 0, name: table.name.clone() };
         let plan = self.plan_over_alone(&checking_over((table, &called), Rows::Given, vec![wanted])).await;
         let plan = plan.map_err(|mut error| {
-            error.message = error.message.replacen("argument of CHECK", "argument of WHERE", 1);
+            // As the condition is kept, OR NULL stands behind it.
+            for of in ["argument of CHECK", "argument of OR"].into_iter().filter(|_| error.state.0 == "42804") {
+                error.message = error.message.replacen(of, "argument of WHERE", 1);
+            }
             error
         })?;
         refuse_changing(&plan, of)?;

@@ -23,7 +23,7 @@ use datafusion::arrow::datatypes::UInt64Type;
 use datafusion::logical_expr::LogicalPlan;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use terrace_engine::{Datum, Result, Table, UpdateOutcome, Version};
+use terrace_engine::{DataType, Datum, Result, Table, UpdateOutcome, Version};
 use terrace_grammar::statement::{Delete, Expr, Update, With};
 use terrace_storage::Rid;
 
@@ -177,8 +177,16 @@ impl Source<'_> {
         let values = batch.num_columns().checked_sub(3 + assigned.len());
         live.truncate(values.expect("changes.rs, invariant 2: address and version, and the assigned values"));
         assert_eq!(3 + live.len() + assigned.len(), batch.num_columns(), "changes.rs, invariant 2");
-        let old: Vec<(usize, &ArrayRef)> = live.iter().enumerate().map(|(i, at)| (*at, batch.column(3 + i))).collect();
+        let mut old: Vec<(usize, &ArrayRef)> = vec![];
         let mut new: Vec<(usize, std::vec::IntoIter<Datum>)> = vec![];
+        for (i, at) in live.iter().enumerate() {
+            let (array, column) = (batch.column(3 + i), &self.table.columns[*at]);
+            // An array's own type does not tell all of the column's.
+            match column.data_type {
+                DataType::Array(_) => new.push((*at, assign_array(array, column)?.into_iter())),
+                _ => old.push((*at, array)),
+            }
+        }
         for (i, at) in assigned.iter().enumerate() {
             let values = assign_array(batch.column(3 + live.len() + i), &self.table.columns[*at])?;
             new.push((*at, values.into_iter()));
