@@ -97,8 +97,13 @@ pub(crate) fn unlike(left: &Field, right: &Field) -> Option<[&'static str; 2]> {
     (names[0] != names[1]).then_some(names)
 }
 
-/// Of two types of numbers, or of times.
+/// Of two types of numbers, of times, or of texts.
 fn wider(a: ArrowType, b: ArrowType) -> Result<ArrowType> {
+    // `string_agg` answers the large one.
+    let text = |t: &ArrowType| matches!(t, ArrowType::Utf8 | ArrowType::LargeUtf8);
+    if text(&a) && text(&b) {
+        return Ok(ArrowType::Utf8);
+    }
     let rank = |t: &ArrowType| match t {
         ArrowType::Int16 => Some(0),
         ArrowType::Int32 => Some(1),

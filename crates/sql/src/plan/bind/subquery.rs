@@ -182,6 +182,9 @@ impl Binder<'_> {
             ExprKind::ArrayQuery(query) if as_in => self.in_query(left, query, (all, at), scope),
             ExprKind::Array(items) if !items.is_empty() => {
                 let bound = self.exprs(items, scope)?;
+                for item in &bound {
+                    self.refuse_array((left, symbol), item, scope)?;
+                }
                 self.with_items((symbol, all), left, (items, bound), scope)
             }
             ExprKind::Array(_) => wrong(array.at, "42P18", "cannot determine type of empty array"),
@@ -189,6 +192,21 @@ impl Binder<'_> {
                 self.with_cast((symbol, all), left, (arg, to, *word_at), array, scope)
             }
             _ => self.with_array((symbol, all), left, array, scope),
+        }
+    }
+
+    /// An array of arrays has two dimensions, and its items are those of the inner ones. 42883 where the left side is an
+    /// array, too; 0A000 else.
+    fn refuse_array(&self, (left, symbol): (&tree::Expr, &str), item: &Expr, scope: &Scope<'_>) -> Result<()> {
+        let ArrowType::List(inner) = item.get_type(&scope.schema)? else { return Ok(()) };
+        let value = self.expr(left, scope)?;
+        match value.get_type(&scope.schema)? {
+            of @ ArrowType::List(_) if !is_open(&value) => {
+                let (of, inner) = (builtin::type_name(&of), builtin::type_name(inner.data_type()));
+                let error = EngineError::new("42883", format!("operator does not exist: {of} {symbol} {inner}"));
+                Err(with_operator_hint(error).into())
+            }
+            _ => Err(arrays::several_dimensions().into()),
         }
     }
 
