@@ -195,8 +195,8 @@ impl Binder<'_> {
         }
     }
 
-    /// An array of arrays has two dimensions, and its items are those of the inner ones. 42883 where the left side is an
-    /// array, too; 0A000 else.
+    /// An array of arrays has two dimensions, and its items are those of the inner ones. 42883 where the left side is
+    /// an array, too; 0A000 else.
     fn refuse_array(&self, (left, symbol): (&tree::Expr, &str), item: &Expr, scope: &Scope<'_>) -> Result<()> {
         let ArrowType::List(inner) = item.get_type(&scope.schema)? else { return Ok(()) };
         let value = self.expr(left, scope)?;
