@@ -9,7 +9,7 @@ from tree import plain
 NAMES = {
     "bool": "b", "int2": "k", "int4": "i", "int8": "j", "numeric": "n", "float4": "g", "float8": "f", "text": "s",
     "varchar": "v", "bpchar": "c", "bytea": "y", "date": "d", "timestamp": "t", "timestamptz": "z", "uuid": "u",
-    "interval": "w", "time": "m",
+    "interval": "w", "time": "m", "int4[]": "q", "text[]": "o",
 }  # fmt: skip
 
 

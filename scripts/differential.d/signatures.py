@@ -245,7 +245,27 @@ def conditional():
     add("text[]", "ARRAY[{}, {}]", "text", "text", weight=1)
 
 
-for group in (booleans, numbers, strings, times, casts, conditional):
+def arrays():
+    for array, item in (("int4[]", "int4"), ("text[]", "text")):
+        add(array, "({} || {})", array, array)
+        add(array, "array_{}({}, {})", "|append|remove", array, item, weight=0.7)
+        add(array, "array_prepend({}, {})", item, array, weight=0.3)
+        add(array, "array_replace({}, {}, {})", array, item, item, weight=0.3)
+        add(array, "({})[{}:{}]", array, "n:0 1 2", "n:1 2 3", weight=0.5)
+        add(item, "({})[{}]", array, "n:0 1 2 3")
+        add("bool", "({} {} {})", array, "|@>|<@|&&", array)
+        add("bool", "({} {} {}({}))", item, "|=|<>|<|>=", "|ANY|ALL", array)
+        add("int4", "array_{}({}, 1)", "|length|upper|lower", array, weight=0.3)
+        add("int4", "{}({})", "|cardinality|array_ndims", array, weight=0.5)
+        add("int4", "array_position({}, {})", array, item, weight=0.4)
+        add("int4[]", "array_positions({}, {})", array, item, weight=0.2)
+        add("text", "array_to_string({}, ',', {})", array, "|'*'|NULL|''", weight=0.4)
+        add("text", "({}::text)", array, weight=0.4)
+    add("text[]", "string_to_array({}, {})", "text", "|','|' '|NULL|'a'|''", weight=0.5)
+    add("text[]", "({}::text[])", "int4[]", weight=0.2)
+
+
+for group in (booleans, numbers, strings, times, casts, conditional, arrays):
     group()
 
 # Asked for one at a time, in the simplest of statements.

@@ -38,8 +38,8 @@ COMMON = {
              "ffffffff-ffff-ffff-ffff-ffffffffffff"],
     "interval": ["1 day", "24:00:00", "1 mon", "30 days", "-1 day", "01:30:00", "1 year 2 mons", "00:00:00"],
     "time": ["00:00:00", "10:00:00", "10:00:00.5", "23:59:59.999999", "12:30:00"],
-    "int4[]": ["{}", "{1,2}", "{2,NULL}", "{7}"],
-    "text[]": ["{}", "{a,b}", "{ab,NULL}", "{z}"],
+    "int4[]": ["{}", "{1,2}", "{2,NULL}", "{7}", "{1}", "{2,1,2}"],
+    "text[]": ["{}", "{a,b}", "{ab,NULL}", "{z}", "{a}", '{"a b",""}'],
 }  # fmt: skip
 
 # What is rarer, and wrong more often.
@@ -61,6 +61,8 @@ RARE = {
     "timestamptz": ["2020-07-01 00:00:00+02", "1900-01-01 00:00:00+00"],
     "interval": ["1 mon -1 days +02:03:04.5", "-00:00:00.000001", "1000 years"],
     "time": ["24:00:00", "00:00:00.000001"],
+    "int4[]": ["{NULL}", "{2147483647,-1}", " { 1 , 2 } "],
+    "text[]": ['{"NULL",NULL,"a,b"}', '{"q\\"x","\\\\"}', "{ä,{}}".replace("{}", '"{"')],
 }  # fmt: skip
 
 # Constants without a type, which PostgreSQL cuts to the type beside them in its own way.
@@ -89,6 +91,8 @@ DECLARED = {
     "uuid": ["uuid"],
     "interval": ["interval"],
     "time": ["time"],
+    "int4[]": ["integer[]"],
+    "text[]": ["text[]"],
 }
 
 COLUMN_TYPES = tuple(DECLARED)
@@ -124,7 +128,7 @@ def value(rng, type, rare=0.05, declared=""):
 def literal(rng, type, rare=0.05, null=0.05):
     """A constant in one of its forms, whose type PostgreSQL sees without its surroundings."""
     if rng.random() < null:
-        return Literal(f"NULL::{written(type)}", None, type, type not in UNBOUND)
+        return Literal(f"NULL::{written(type)}", None, type)
     text = value(rng, type, rare)
     if type == "int4" or (type == "numeric" and "." in text):
         # A minus is an operator, and -2147483648 then no integer.
@@ -142,12 +146,7 @@ def literal(rng, type, rare=0.05, null=0.05):
         f"({form.format(quoted(text), written(type))})" if form[0] == "{" else form.format(quoted(text), written(type)),
         text,
         type,
-        type not in UNBOUND,
     )
-
-
-# Terrace does not take parameters of these.
-UNBOUND = ("int4[]", "text[]")
 
 
 def unknown(rng, type, rare=0.05):
@@ -155,4 +154,4 @@ def unknown(rng, type, rare=0.05):
     text = value(rng, type, rare)
     if type in UNTYPED and rng.random() < rare:
         text = rng.choice(UNTYPED[type])
-    return Literal(quoted(text), text, type, type not in UNBOUND)
+    return Literal(quoted(text), text, type)

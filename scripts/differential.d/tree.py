@@ -70,12 +70,12 @@ class Node:
 class Literal(Node):
     """A constant: as text in one of its forms, or as a parameter of its type."""
 
-    def __init__(self, text, value, type, bindable=True):
+    def __init__(self, text, value, type):
         super().__init__(text, type=type)
-        self.value, self.bindable = value, bindable
+        self.value = value
 
     def write(self, writer):
-        if writer.parameters is not None and self.bindable:
+        if writer.parameters is not None:
             writer.parameters.append((self.type, plain(self.value) if self.type == "numeric" else self.value))
             writer.add(f"${len(writer.parameters)}")
         else:

@@ -10,6 +10,7 @@
 //! 4. Tables, indexes and views share one name space, as in PostgreSQL; object ids are never reused.
 use crate::types::{DataType, Datum};
 use comments::Comments;
+use extras::Extras;
 use foreign::ForeignKey;
 use roles::{FIRST_ROLE, Role};
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use terrace_storage::{DATA, ObjectId, TxnId};
 use views::View;
 
 pub mod comments;
+pub mod extras;
 pub mod foreign;
 pub(crate) mod load;
 pub mod roles;
@@ -69,13 +71,14 @@ pub struct Index {
     pub oid: ObjectId,
     pub name: String,
     pub table: ObjectId,
-    /// Column positions, in key order. Ascending, NULLs last.
+    /// Column positions, in key order. Ascending, NULLs last. See [`extras`] for what else may be among them.
     pub columns: Vec<usize>,
     pub unique: bool,
     pub primary: bool,
     pub root: u32,
     /// Snapshots that do not see this transaction must not use the index (it lacks their row versions).
     pub created_by: TxnId,
+    pub extras: Option<Box<Extras>>,
 }
 
 impl Index {

@@ -13,6 +13,7 @@ use crate::histories::Histories;
 use crate::locks::{Locks, Owner};
 use crate::purge::PurgeFailures;
 use crate::serializable::Serializable;
+use crate::snapshots::exported::Exports;
 use crate::snapshots::{Active, TxnStats};
 use crate::status::OpenTxns;
 use crate::txn::losers::TURNS;
@@ -96,6 +97,7 @@ pub(crate) struct Core {
     /// written so, which the committed definition cannot read (`Core::read_needed`).
     pub(crate) redefined: Mutex<FxHashMap<ObjectId, Arc<Table>>>,
     pub(crate) active: Arc<Active>,
+    pub(crate) exports: Arc<Exports>,
     pub(crate) locks: Arc<Locks>,
     pub(crate) serializable: Arc<Serializable>,
     pub(crate) usage: Arc<Usage>,
@@ -156,6 +158,7 @@ impl Core {
             catalog: RwLock::new(Arc::new(catalog)),
             redefined: Mutex::default(),
             active,
+            exports: Arc::default(),
             usage: Arc::default(),
             stripes: (0..STRIPES).map(|_| tokio::sync::Mutex::new(())).collect(),
             histories: CheckedMutex::default(),

@@ -8,6 +8,7 @@
 //! 2. CREATE INDEX enters the newest live versions alone. Nobody else writes meanwhile (Share lock), and snapshots that
 //!    could see older versions do not use the index (`Index::created_by`).
 //! 3. Keys of the rows there are sorted in memory before the tree is built: about the keys' bytes and 32 a row.
+use crate::catalog::extras::Extras;
 use crate::catalog::foreign::{FOREIGN_KEYS, ForeignKey, needed};
 use crate::catalog::load::{NewestRow, newest_rows};
 use crate::catalog::{
@@ -108,6 +109,16 @@ impl Txn {
     /// Waits for writers of the table. 42P01 where the table is gone by then, 42P07, 42703, 23505 on duplicates.
     /// Returns the table with its new index.
     pub async fn create_index(&mut self, table: &Table, spec: IndexSpec) -> Result<Arc<Table>> {
+        self.create_index_with(table, spec, None).await
+    }
+
+    /// The same, of an index that is more than its columns. Its computed columns are there, and have their values.
+    pub async fn create_index_with(
+        &mut self,
+        table: &Table,
+        spec: IndexSpec,
+        extras: Option<Extras>,
+    ) -> Result<Arc<Table>> {
         self.lock_ddl().await?;
         self.lock(table.oid, LockMode::Share).await?;
         let catalog = self.catalog();
@@ -120,7 +131,8 @@ impl Txn {
         if catalog.name_taken(&spec.name) {
             return Err(EngineError::duplicate_relation(&spec.name));
         }
-        let index = Arc::new(self.new_index(table.oid, spec).await?);
+        let extras = extras.map(Box::new);
+        let index = Arc::new(Index { extras, ..self.new_index(table.oid, spec).await? });
         self.fill_index(&table, &index).await?;
         self.insert(system_table(system::INDEXES), &system::index_row(&index)).await?;
         let indexes = table.indexes.iter().cloned().chain([index]).collect();
@@ -165,7 +177,7 @@ impl Txn {
         let (oid, created_by) = (self.new_object().await?, self.write_id().await?);
         let tree = BTree::create(self.store(), oid, DATA).await?;
         let IndexSpec { name, columns, unique, primary } = spec;
-        Ok(Index { oid, name, table, columns, unique, primary, root: tree.root, created_by })
+        Ok(Index { oid, name, table, columns, unique, primary, root: tree.root, created_by, extras: None })
     }
 
     /// Enters the rows that are there (invariants 2 and 3).
@@ -290,7 +302,7 @@ fn checked_index(mut spec: IndexSpec, table: &str, columns: &[ColumnDef]) -> Res
     }
     for &c in &spec.columns {
         match columns.get(c) {
-            Some(column) if !column.dropped => check_key_type(column.data_type)?,
+            Some(column) if !column.dropped || column.computed().is_some() => check_key_type(column.data_type)?,
             _ => return Err(EngineError::undefined_column(&format!("{table}.{c}"))),
         }
     }
@@ -310,6 +322,7 @@ fn check_key_type(data_type: DataType) -> Result<()> {
             Err(EngineError::new("42704", message).with_hint(hint))
         }
         DataType::Jsonb => Err(EngineError::unsupported("keys and indexes of jsonb are not supported")),
+        DataType::Array(items) => check_key_type(items.get()),
         _ => Ok(()),
     }
 }

@@ -101,6 +101,7 @@ impl EngineError {
             DatumRef::Jsonb(_) => "jsonb",
             DatumRef::Time(_) => "time without time zone",
             DatumRef::Interval(_) => "interval",
+            DatumRef::Array(array) => DataType::Array(array.items()).base_name(),
         };
         EngineError::new("42804", format!("a value of type {given} does not fit type {wanted}"))
     }

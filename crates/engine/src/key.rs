@@ -9,6 +9,7 @@
 //! float4, float8          big-endian bits; positive: sign flipped, negative: all flipped; -0 as 0, NaN the greatest
 //! text, bytea  its bytes, 0x00 as 0x01 0x01 and 0x01 as 0x01 0x02, then 0x00; char(n) without the blanks at its end
 //! uuid         16 bytes
+//! array        its items, each as a column, then 0x00
 //! ```
 //!
 //! 1. Order: `encode(a) < encode(b)` exactly where `a < b`; equal values encode equally (-0 and 0, all NaNs, `1 day`
@@ -20,7 +21,7 @@ use crate::catalog::{Index, Table};
 use crate::error::{EngineError, Result};
 use crate::row::{RowText, RowView};
 use crate::txn::IndexRange;
-use crate::types::{DataType, Datum, DatumRef, Interval, Numeric};
+use crate::types::{Array, DataType, Datum, DatumRef, Interval, Numeric};
 use std::ops::Bound;
 use terrace_storage::Rid;
 
@@ -29,9 +30,11 @@ mod tests;
 
 const VALUE: u8 = 1;
 const NULL: u8 = 2;
+/// Behind the items of an array: below all that an item begins with, so that the shorter of two is first.
+const END: u8 = 0;
 
 /// Appends one column.
-pub(crate) fn encode_datum(out: &mut Vec<u8>, value: DatumRef<'_>) {
+pub fn encode_datum(out: &mut Vec<u8>, value: DatumRef<'_>) {
     if value.is_null() {
         out.push(NULL);
         return;
@@ -52,6 +55,10 @@ pub(crate) fn encode_datum(out: &mut Vec<u8>, value: DatumRef<'_>) {
         DatumRef::Text(s) => encode_bytes(out, s.as_bytes()),
         DatumRef::Bytea(bytes) => encode_bytes(out, bytes),
         DatumRef::Uuid(v) => out.extend_from_slice(&v.to_be_bytes()),
+        DatumRef::Array(array) => {
+            array.iter().for_each(|item| encode_datum(out, item));
+            out.push(END);
+        }
         DatumRef::Json(_) | DatumRef::Jsonb(_) => unreachable!("an index of such a column is refused"),
     }
 }
@@ -217,6 +224,14 @@ fn decode_datum(bytes: &mut &[u8], data_type: DataType) -> Option<Datum> {
             Datum::Text(String::from_utf8(decode_bytes(bytes)?).ok()?.into())
         }
         DataType::Bytea => Datum::Bytea(decode_bytes(bytes)?.into()),
+        DataType::Array(items) => {
+            let mut values = vec![];
+            while *bytes.first()? != END {
+                values.push(decode_datum(bytes, items.get())?);
+            }
+            *bytes = &bytes[1..];
+            Datum::Array(Array::new(items, &values).ok()?)
+        }
         DataType::Json | DataType::Jsonb => return None,
     })
 }
@@ -234,9 +249,9 @@ fn decode_bytes(bytes: &mut &[u8]) -> Option<Vec<u8>> {
 
 /// `(a, b)=(1, x)`: an entry as error details name it.
 pub fn describe(table: &Table, index: &Index, bytes: &[u8]) -> String {
-    let names: Vec<&str> = index.columns.iter().map(|&c| table.columns[c].name.as_str()).collect();
+    let names: Vec<&str> = index.keys().iter().map(|&c| table.columns[c].name.as_str()).collect();
     match decode_key(table, index, bytes) {
-        Ok(values) => format!("({})={}", names.join(", "), RowText(&values)),
+        Ok(values) => format!("({})={}", names.join(", "), RowText(&values[..names.len()])),
         Err(e) => e.to_string(),
     }
 }

@@ -10,15 +10,15 @@
 //! 1. Bit `i % 8` of bitmap byte `i / 8` set: column `i` is NULL. Its fixed bytes are zero, its text is empty.
 //! 2. Widths: bool 1; int2 2; int4, float4, date 4; int8, float8, timestamps, time 8; numeric (its integer at the
 //!    column's scale), interval (months, days, microseconds), uuid 16; text, varchar,
-//!    char, bytea, json, jsonb (both as texts) 4 (the *end* of its bytes, from the start of the text bytes; it begins
-//!    where the one before it ends). Little-endian, unaligned. So a column's place follows from the table's definition
-//!    alone. char(n) has no blanks at its end.
+//!    char, bytea, json, jsonb (both as texts), arrays ([`crate::types::array`]) 4 (the *end* of its bytes, from the
+//!    start of the text bytes; it begins where the one before it ends). Little-endian, unaligned. So a column's place
+//!    follows from the table's definition alone. char(n) has no blanks at its end.
 //! 3. Columns are only ever added at the end, and a dropped one keeps its place (as NULL): any `n` is a prefix of the
 //!    definition.
 
 use crate::catalog::Table;
 use crate::error::{EngineError, Result};
-use crate::types::{DataType, Datum, DatumRef, Interval, Numeric};
+use crate::types::{DataType, Datum, DatumRef, Interval, Numeric, array};
 use std::fmt;
 
 #[cfg(test)]
@@ -45,7 +45,7 @@ pub(crate) fn fixed_width(t: DataType) -> u32 {
         DataType::Int2 => 2,
         DataType::Int4 | DataType::Float4 | DataType::Date => 4,
         DataType::Text | DataType::Varchar(_) | DataType::Char(_) => 4,
-        DataType::Bytea | DataType::Json | DataType::Jsonb => 4,
+        DataType::Bytea | DataType::Json | DataType::Jsonb | DataType::Array(_) => 4,
         DataType::Int8 | DataType::Float8 | DataType::Timestamp | DataType::Timestamptz | DataType::Time => 8,
         DataType::Numeric(_) | DataType::Uuid | DataType::Interval => 16,
     }
@@ -58,7 +58,7 @@ impl RowBuf {
         let n = row.len();
         let bitmap = n.div_ceil(8);
         let fixed = table.layout.offsets[n] as usize;
-        let text: usize = row.iter().map(|d| variable(d).len()).sum();
+        let text: usize = row.iter().map(|d| d.variable().len()).sum();
         if u32::try_from(text).is_err() {
             return Err(EngineError::new("54000", format!("row of {text} bytes of text is too long")));
         }
@@ -76,31 +76,15 @@ impl RowBuf {
                         out.resize(out.len() + fixed_width(column.data_type) as usize, 0);
                     }
                 }
-                Datum::Bool(v) => out.push(*v as u8),
-                Datum::Int2(v) => out.extend_from_slice(&v.to_le_bytes()),
-                Datum::Int4(v) | Datum::Date(v) => out.extend_from_slice(&v.to_le_bytes()),
-                Datum::Int8(v) | Datum::Timestamp(v) | Datum::Timestamptz(v) | Datum::Time(v) => {
-                    out.extend_from_slice(&v.to_le_bytes());
-                }
-                Datum::Interval(v) => {
-                    out.extend_from_slice(&v.months().to_le_bytes());
-                    out.extend_from_slice(&v.days().to_le_bytes());
-                    out.extend_from_slice(&v.micros().to_le_bytes());
-                }
-                Datum::Float4(v) => out.extend_from_slice(&v.to_le_bytes()),
-                Datum::Float8(v) => out.extend_from_slice(&v.to_le_bytes()),
-                Datum::Numeric(v) => out.extend_from_slice(&v.unscaled.to_le_bytes()),
-                Datum::Uuid(v) => out.extend_from_slice(&v.to_le_bytes()),
-                Datum::Text(_) | Datum::Bytea(_) | Datum::Json(_) | Datum::Jsonb(_) => {
-                    text_end += variable(datum).len() as u32
-                }
+                _ if is_text => text_end += datum.variable().len() as u32,
+                fixed => put_fixed(&mut out, fixed),
             }
             if is_text {
                 out.extend_from_slice(&text_end.to_le_bytes());
             }
         }
         assert_eq!(out.len(), HEAD + bitmap + fixed, "row invariant 2");
-        row.iter().for_each(|datum| out.extend_from_slice(variable(datum)));
+        row.iter().for_each(|datum| out.extend_from_slice(datum.variable()));
         Ok(RowBuf(out))
     }
     pub fn view<'a>(&'a self, table: &'a Table) -> RowView<'a> {
@@ -108,12 +92,57 @@ impl RowBuf {
     }
 }
 
-/// What of a value lies behind the fixed part.
-fn variable(datum: &Datum) -> &[u8] {
-    match datum {
-        Datum::Text(s) | Datum::Json(s) | Datum::Jsonb(s) => s.as_bytes(),
-        Datum::Bytea(bytes) => bytes,
-        _ => &[],
+/// Appends a value of a fixed width.
+pub(crate) fn put_fixed(out: &mut Vec<u8>, value: &Datum) {
+    match value {
+        Datum::Bool(v) => out.push(*v as u8),
+        Datum::Int2(v) => out.extend_from_slice(&v.to_le_bytes()),
+        Datum::Int4(v) | Datum::Date(v) => out.extend_from_slice(&v.to_le_bytes()),
+        Datum::Int8(v) | Datum::Timestamp(v) | Datum::Timestamptz(v) | Datum::Time(v) => {
+            out.extend_from_slice(&v.to_le_bytes());
+        }
+        Datum::Interval(v) => {
+            out.extend_from_slice(&v.months().to_le_bytes());
+            out.extend_from_slice(&v.days().to_le_bytes());
+            out.extend_from_slice(&v.micros().to_le_bytes());
+        }
+        Datum::Float4(v) => out.extend_from_slice(&v.to_le_bytes()),
+        Datum::Float8(v) => out.extend_from_slice(&v.to_le_bytes()),
+        Datum::Numeric(v) => out.extend_from_slice(&v.unscaled.to_le_bytes()),
+        Datum::Uuid(v) => out.extend_from_slice(&v.to_le_bytes()),
+        Datum::Null | Datum::Text(_) | Datum::Bytea(_) | Datum::Json(_) | Datum::Jsonb(_) | Datum::Array(_) => {
+            unreachable!("NULL, and what is of any length, is written by the caller")
+        }
+    }
+}
+
+/// The value of a fixed width that begins `bytes`.
+#[inline]
+pub(crate) fn fixed_value(of: DataType, bytes: &[u8]) -> DatumRef<'static> {
+    fn first<const N: usize>(bytes: &[u8]) -> [u8; N] {
+        *bytes.first_chunk().expect("as many bytes as the type has")
+    }
+    match of {
+        DataType::Bool => DatumRef::Bool(bytes[0] != 0),
+        DataType::Int2 => DatumRef::Int2(i16::from_le_bytes(first(bytes))),
+        DataType::Int4 => DatumRef::Int4(i32::from_le_bytes(first(bytes))),
+        DataType::Int8 => DatumRef::Int8(i64::from_le_bytes(first(bytes))),
+        DataType::Float4 => DatumRef::Float4(f32::from_le_bytes(first(bytes))),
+        DataType::Float8 => DatumRef::Float8(f64::from_le_bytes(first(bytes))),
+        DataType::Date => DatumRef::Date(i32::from_le_bytes(first(bytes))),
+        DataType::Timestamp => DatumRef::Timestamp(i64::from_le_bytes(first(bytes))),
+        DataType::Timestamptz => DatumRef::Timestamptz(i64::from_le_bytes(first(bytes))),
+        DataType::Time => DatumRef::Time(i64::from_le_bytes(first(bytes))),
+        DataType::Interval => {
+            let part = |at: usize| i32::from_le_bytes(first(&bytes[at..]));
+            DatumRef::Interval(Interval::new(part(0), part(4), i64::from_le_bytes(first(&bytes[8..]))))
+        }
+        DataType::Uuid => DatumRef::Uuid(u128::from_le_bytes(first(bytes))),
+        numeric @ DataType::Numeric(_) => {
+            let (_, scale) = numeric.decimal().expect("a numeric");
+            DatumRef::Numeric(Numeric { unscaled: i128::from_le_bytes(first(bytes)), scale })
+        }
+        other => unreachable!("{other} has no fixed width"),
     }
 }
 
@@ -184,6 +213,10 @@ impl<'a> RowView<'a> {
                 if c.data_type.is_utf8() {
                     std::str::from_utf8(bytes).map_err(|_| "a text is not UTF-8")?;
                 }
+                let null = self.bytes[HEAD + i / 8] & 1 << (i % 8) != 0;
+                if matches!(c.data_type, DataType::Array(_)) && !null {
+                    array::check(bytes)?;
+                }
                 end = next;
             }
         }
@@ -226,40 +259,11 @@ impl<'a> RowView<'a> {
         if self.is_null(column) {
             return DatumRef::Null;
         }
-        match table.columns[column].data_type {
-            DataType::Bool => DatumRef::Bool(self.fixed::<1>(column)[0] != 0),
-            DataType::Int2 => DatumRef::Int2(i16::from_le_bytes(self.fixed(column))),
-            DataType::Int4 => DatumRef::Int4(i32::from_le_bytes(self.fixed(column))),
-            DataType::Int8 => DatumRef::Int8(i64::from_le_bytes(self.fixed(column))),
-            DataType::Float4 => DatumRef::Float4(f32::from_le_bytes(self.fixed(column))),
-            DataType::Float8 => DatumRef::Float8(f64::from_le_bytes(self.fixed(column))),
-            DataType::Date => DatumRef::Date(i32::from_le_bytes(self.fixed(column))),
-            DataType::Timestamp => DatumRef::Timestamp(i64::from_le_bytes(self.fixed(column))),
-            DataType::Timestamptz => DatumRef::Timestamptz(i64::from_le_bytes(self.fixed(column))),
-            DataType::Time => DatumRef::Time(i64::from_le_bytes(self.fixed(column))),
-            DataType::Interval => DatumRef::Interval(self.interval(column)),
-            DataType::Uuid => DatumRef::Uuid(u128::from_le_bytes(self.fixed(column))),
-            numeric @ DataType::Numeric(_) => {
-                let (_, scale) = numeric.decimal().expect("a numeric");
-                DatumRef::Numeric(Numeric { unscaled: i128::from_le_bytes(self.fixed(column)), scale })
-            }
-            DataType::Text | DataType::Varchar(_) | DataType::Char(_) => DatumRef::Text(self.text(column)),
-            DataType::Json => DatumRef::Json(self.text(column)),
-            DataType::Jsonb => DatumRef::Jsonb(self.text(column)),
-            DataType::Bytea => DatumRef::Bytea(self.variable(column)),
+        let of = table.columns[column].data_type;
+        if of.is_variable() {
+            return of.variable_value(self.variable(column));
         }
-    }
-
-    /// Months, days, microseconds.
-    fn interval(&self, column: usize) -> Interval {
-        let bytes: [u8; 16] = self.fixed(column);
-        let part = |at: usize| i32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
-        let micros = i64::from_le_bytes(bytes[8..].try_into().expect("8 bytes"));
-        Interval::new(part(0), part(4), micros)
-    }
-
-    fn text(&self, column: usize) -> &'a str {
-        std::str::from_utf8(self.variable(column)).expect("encoded from a str; the page's checksum was right")
+        fixed_value(of, &self.bytes[self.fixed_start() + table.layout.offsets[column] as usize..])
     }
 
     /// The bytes behind the fixed part that belong to a stored column.

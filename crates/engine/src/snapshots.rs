@@ -24,6 +24,8 @@ use std::sync::{Arc, Weak};
 use terrace_env::Nanos;
 use terrace_storage::{CheckedMutex, TxnId};
 
+pub(crate) mod exported;
+
 /// What a set of transactions looks like from outside.
 struct View {
     next: TxnId,

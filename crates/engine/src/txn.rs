@@ -21,6 +21,7 @@ use crate::locks::{LockKey, LockMode};
 use crate::record;
 use crate::row::RowBuf;
 use crate::serializable::{Piece, Serial};
+use crate::snapshots::exported::Exported;
 use crate::snapshots::{Paused, Snapshot, Underway};
 use crate::types::Datum;
 use crate::usage::Tally;
@@ -126,6 +127,8 @@ pub struct Txn {
     /// It was declared so: [`Txn::set_read_only`].
     read_only: bool,
     snapshot: Option<Arc<Snapshot>>,
+    /// Snapshots that others may take.
+    exported: Vec<Exported>,
     /// Between the beginning of a statement and its end.
     underway: Option<Underway>,
     tally: Tally,
@@ -144,6 +147,7 @@ impl Txn {
             isolation,
             read_only: false,
             snapshot: None,
+            exported: vec![],
             underway: None,
             tally,
             lock_timeout,
@@ -236,6 +240,24 @@ impl Txn {
         if self.isolation == Isolation::ReadCommitted {
             self.snapshot = None;
         }
+    }
+
+    /// Others may see what the statement under way sees, until this transaction ends: the snapshot's name.
+    pub fn export_snapshot(&mut self) -> String {
+        let exported = self.core().exports.clone().export(self.snapshot(), self.exported.len());
+        let name = exported.name().to_owned();
+        self.exported.push(exported);
+        name
+    }
+
+    /// Sees what another transaction has exported. It has seen nothing yet, and is REPEATABLE READ. 22023
+    pub fn import_snapshot(&mut self, name: &str) -> Result<()> {
+        assert!(
+            self.isolation == Isolation::RepeatableRead && self.snapshot.is_none(),
+            "it has no snapshot of its own"
+        );
+        self.snapshot = Some(self.core().exports.find(name)?);
+        Ok(())
     }
 
     /// For a cursor of the statement under way, which goes on reading after the statement's end.
@@ -403,6 +425,15 @@ impl Txn {
             Scan::Index(range) => self.can_use_index(&range.index),
         };
         Scanner::new(self.core().clone(), reader, table.clone(), scan, usable)
+    }
+
+    /// Sees what is committed now, and not what the transaction's snapshot sees: for sequences, which belong to no
+    /// transaction.
+    pub fn scan_now(&mut self, table: &Arc<Table>) -> Scanner {
+        let core = self.core();
+        let snapshot = core.active.snapshot(core.env.now());
+        let reader = Reader { snapshot, own: self.own(), serial: None };
+        Scanner::new(self.core().clone(), reader, table.clone(), Scan::Full, true)
     }
 
     pub fn savepoint(&self) -> Savepoint {

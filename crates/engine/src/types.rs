@@ -9,6 +9,7 @@ use crate::error::{EngineError, Result};
 use std::cmp::Ordering;
 use std::fmt;
 
+pub mod array;
 mod bytea;
 mod from;
 pub mod interval;
@@ -21,6 +22,7 @@ mod time;
 mod timestamp;
 mod zone;
 
+pub use array::{Array, ArrayView, Items};
 pub use interval::Interval;
 pub use numeric::{MAX_PRECISION, Numeric, PLAIN_SCALE, divide_rounded, power_of_ten};
 pub use time::DAY_MICROS;
@@ -52,6 +54,7 @@ pub enum DataType {
     Uuid,
     Json,
     Jsonb,
+    Array(Items),
 }
 
 /// An owned value.
@@ -78,6 +81,7 @@ pub enum Datum {
     Json(Box<str>),
     /// Its normal text.
     Jsonb(Box<str>),
+    Array(Array),
 }
 
 /// A value within a row's bytes.
@@ -101,6 +105,7 @@ pub enum DatumRef<'a> {
     Uuid(u128),
     Json(&'a str),
     Jsonb(&'a str),
+    Array(ArrayView<'a>),
 }
 
 /// The longest VARCHAR, as in PostgreSQL.
@@ -129,6 +134,7 @@ impl DataType {
             DataType::Uuid => "uuid",
             DataType::Json => "json",
             DataType::Jsonb => "jsonb",
+            DataType::Array(items) => items.array_name(),
         }
     }
 
@@ -171,15 +177,17 @@ impl DataType {
             DataType::Numeric(_) => 1700,
             DataType::Uuid => 2950,
             DataType::Jsonb => 3802,
+            DataType::Array(items) => items.array_oid(),
         }
     }
 
     /// What the catalogue keeps beside the oid: the length, 0 for varchar without one; precision * 65536 + scale, 0 for
-    /// plain numeric.
+    /// plain numeric; of an array that of its items.
     pub fn length(self) -> u32 {
         match self {
             DataType::Varchar(n) | DataType::Char(n) => n,
             DataType::Numeric(Some((precision, scale))) => u32::from(precision) << 16 | u32::from(scale),
+            DataType::Array(items) => items.length(),
             _ => 0,
         }
     }
@@ -213,7 +221,7 @@ impl DataType {
             }
             2950 => DataType::Uuid,
             3802 => DataType::Jsonb,
-            _ => return None,
+            array => DataType::Array(Items::of_array(array, length)?),
         })
     }
 
@@ -232,7 +240,19 @@ impl DataType {
 
     /// Whether values are of any length.
     pub(crate) fn is_variable(self) -> bool {
-        self.is_utf8() || self == DataType::Bytea
+        self.is_utf8() || matches!(self, DataType::Bytea | DataType::Array(_))
+    }
+
+    /// The value of a type of any length.
+    pub(crate) fn variable_value(self, bytes: &[u8]) -> DatumRef<'_> {
+        let text = || std::str::from_utf8(bytes).expect("encoded from a str; the page's checksum was right");
+        match self {
+            DataType::Bytea => DatumRef::Bytea(bytes),
+            DataType::Array(_) => DatumRef::Array(ArrayView::of(bytes)),
+            DataType::Json => DatumRef::Json(text()),
+            DataType::Jsonb => DatumRef::Jsonb(text()),
+            _ => DatumRef::Text(text()),
+        }
     }
 
     /// Whether values are stored as texts.
@@ -242,6 +262,9 @@ impl DataType {
 
     /// Refuses lengths, precisions and scales that the type cannot have (22023).
     pub fn check(self) -> Result<()> {
+        if let DataType::Array(items) = self {
+            return items.get().check();
+        }
         let limits = match self {
             DataType::Varchar(n @ 1..) => Some(("varchar", n)),
             DataType::Char(n) => Some(("char", n)),
@@ -293,6 +316,11 @@ impl DataType {
                 Datum::Json(text.into())
             }
             DataType::Jsonb => Datum::Jsonb(json::normal(check_text(text)?)?.into()),
+            DataType::Array(items) => {
+                let read = |item: Option<String>| item.map_or(Ok(Datum::Null), |item| items.get().parse(&item));
+                let values = array::read_items(text)?.into_iter().map(read).collect::<Result<Vec<Datum>>>()?;
+                Datum::Array(Array::new(items, &values)?)
+            }
         })
     }
 
@@ -330,6 +358,7 @@ impl DataType {
                 }
                 true
             }
+            (DataType::Array(items), DatumRef::Array(array)) => items == array.items(),
             // Blanks at the end would make equal values differ.
             (DataType::Char(n), DatumRef::Text(s)) => fit_char(check_text(s)?, n)?.len() == s.len(),
             _ => false,
@@ -344,6 +373,7 @@ impl fmt::Display for DataType {
             DataType::Varchar(n @ 1..) => write!(f, "character varying({n})"),
             DataType::Char(n) => write!(f, "character({n})"),
             DataType::Numeric(Some((precision, scale))) => write!(f, "numeric({precision},{scale})"),
+            DataType::Array(items) => write!(f, "{}[]", items.get()),
             other => f.write_str(other.base_name()),
         }
     }
@@ -370,6 +400,17 @@ impl Datum {
             Datum::Uuid(v) => DatumRef::Uuid(*v),
             Datum::Json(v) => DatumRef::Json(v),
             Datum::Jsonb(v) => DatumRef::Jsonb(v),
+            Datum::Array(v) => DatumRef::Array(v.view()),
+        }
+    }
+
+    /// The bytes of a value of any length.
+    pub(crate) fn variable(&self) -> &[u8] {
+        match self {
+            Datum::Text(s) | Datum::Json(s) | Datum::Jsonb(s) => s.as_bytes(),
+            Datum::Bytea(bytes) => bytes,
+            Datum::Array(array) => array.bytes(),
+            _ => &[],
         }
     }
     pub fn text(s: impl Into<Box<str>>) -> Datum {
@@ -401,6 +442,7 @@ impl DatumRef<'_> {
             DatumRef::Uuid(v) => Datum::Uuid(v),
             DatumRef::Json(v) => Datum::Json(v.into()),
             DatumRef::Jsonb(v) => Datum::Jsonb(v.into()),
+            DatumRef::Array(v) => Datum::Array(v.to_array()),
         }
     }
     pub fn is_null(self) -> bool {
@@ -430,6 +472,7 @@ impl DatumRef<'_> {
             (DatumRef::Bytea(a), DatumRef::Bytea(b)) => a.cmp(b),
             (DatumRef::Float4(a), DatumRef::Float4(b)) => cmp_float(a.into(), b.into()),
             (DatumRef::Float8(a), DatumRef::Float8(b)) => cmp_float(a, b),
+            (DatumRef::Array(a), DatumRef::Array(b)) => a.cmp(b),
             (a, b) => panic!("no order between {a:?} and {b:?}"),
         }
     }
@@ -464,6 +507,7 @@ impl fmt::Display for DatumRef<'_> {
             DatumRef::Time(v) => time::write(f, *v),
             DatumRef::Interval(v) => v.fmt(f),
             DatumRef::Uuid(v) => bytea::write_uuid(f, *v),
+            DatumRef::Array(v) => v.fmt(f),
         }
     }
 }

@@ -35,9 +35,9 @@ pub use session::{
 };
 pub use table::{
     AlterAction, AlterSequence, AlterTable, Column, ColumnConstraint, ColumnConstraintKind, Comment, CreateIndex,
-    CreateSequence, CreateTable, CreateTableAs, CreateView, Deferral, Drop, Index, LikeOption, ObjectKind, Reference,
-    ReferenceAction, Rename, RenamedPart, SequenceOption, SequenceOptionKind, StorageOption, TableConstraint,
-    TableConstraintKind, TableLike, Truncate,
+    CreateSequence, CreateTable, CreateTableAs, CreateView, Deferral, Drop, Index, LikeOption, ObjectKind, Owner,
+    Reference, ReferenceAction, Rename, RenamedPart, SequenceOption, SequenceOptionKind, StorageOption,
+    TableConstraint, TableConstraintKind, TableLike, Truncate,
 };
 pub use walk::{Node, children_mut, walk};
 
@@ -64,6 +64,7 @@ pub enum Statement {
     AlterRole(Role),
     AlterSystem(AlterSystem),
     Rename(Rename),
+    Owner(Owner),
     Drop(Drop),
     Comment(Comment),
     Truncate(Truncate),

@@ -37,7 +37,8 @@ pub(crate) fn parameter(
         (700, 4) => Datum::Float8(b.get_f32().into()),
         (701, 8) => Datum::Float8(b.get_f64()),
         (array, _) if let Some(item) = item_oid(array) => {
-            Datum::Text(self::array(b, item, number)?.ok_or_else(wrong)?.into())
+            let text = self::array(b, item, number)?.ok_or_else(wrong)?;
+            data_type.parse(&text)?
         }
         (17, _) => Datum::Bytea(b.to_vec().into()),
         (1082, 4) if matches!(b.as_ref(), [0x7f, 255, 255, 255] | [0x80, 0, 0, 0]) => return Err(infinite()),
@@ -114,7 +115,11 @@ fn array(mut bytes: Bytes, oid: u32, number: usize) -> Result<Option<String>> {
     let items = match dimensions {
         0 => 0,
         1 => match (bytes.try_get_i32(), bytes.try_get_i32()) {
-            (Ok(items @ 0..), Ok(_)) => items,
+            (Ok(items @ 0..), Ok(1)) => items,
+            (Ok(0..), Ok(_)) => {
+                let message = "arrays whose items do not begin with number 1 are not supported";
+                return Err(EngineError::new("0A000", message));
+            }
             _ => return Ok(None),
         },
         2..=6 => return Err(EngineError::new("0A000", "arrays of several dimensions are not supported")),

@@ -12,6 +12,7 @@ use datafusion::arrow::datatypes::{
 };
 use datafusion::arrow::util::display::array_value_to_string;
 use std::fmt::Write;
+use terrace_engine::types::array::write_item;
 use terrace_engine::types::{Numeric, PLAIN_SCALE};
 use terrace_engine::{DatumRef, EngineError, Result};
 use terrace_sql::interval_of;
@@ -240,8 +241,7 @@ pub(crate) fn data_row(out: &mut BytesMut, columns: &[Column], row: usize) -> Re
 fn field(out: &mut BytesMut, column: &Column, row: usize) -> Result<()> {
     let start = out.len();
     out.put_i32(-1);
-    let written =
-        if column.binary { binary(out, column, row)? } else { text(out, &column.values, row, column.wire.oid)? };
+    let written = if column.binary { binary(out, column, row)? } else { text(out, &column.values, row, &column.wire)? };
     if written {
         pad(out, start + 4, column.wire.padded());
         let length = (out.len() - start - 4) as i32;
@@ -253,7 +253,7 @@ fn field(out: &mut BytesMut, column: &Column, row: usize) -> Result<()> {
 /// Writes a value's text; false (and nothing written) for NULL.
 pub(crate) fn text_field(out: &mut BytesMut, column: &Column, row: usize) -> Result<bool> {
     let start = out.len();
-    let written = text(out, &column.values, row, column.wire.oid)?;
+    let written = text(out, &column.values, row, &column.wire)?;
     if written {
         pad(out, start, column.wire.padded());
     }
@@ -289,7 +289,7 @@ macro_rules! put {
 }
 
 /// Writes a value's text; false (and nothing written) for NULL.
-fn text(out: &mut BytesMut, values: &Values, row: usize, oid: u32) -> Result<bool> {
+fn text(out: &mut BytesMut, values: &Values, row: usize, wire: &Wire) -> Result<bool> {
     let full = "a buffer grows";
     match values {
         Values::Null => return Ok(false),
@@ -314,7 +314,7 @@ fn text(out: &mut BytesMut, values: &Values, row: usize, oid: u32) -> Result<boo
         Values::Json(a) => put!(a, row, |v| out.put_slice(v)),
         Values::Jsonb(a) => put!(a, row, |v| out.put_slice(v)),
         Values::Interval(a) => put!(a, row, |v| write!(out, "{}", interval_of(v)).expect(full)),
-        Values::List(a) => put!(a, row, |v| list_text(out, &v, oid)?),
+        Values::List(a) => put!(a, row, |v| list_text(out, &v, wire)?),
         Values::Shown(a) => {
             if a.is_null(row) {
                 return Ok(false);
@@ -326,34 +326,25 @@ fn text(out: &mut BytesMut, values: &Values, row: usize, oid: u32) -> Result<boo
 }
 
 /// `{a,"b c",NULL}`; an int2vector is its numbers, separated by spaces.
-fn list_text(out: &mut BytesMut, items: &ArrayRef, oid: u32) -> Result<()> {
+fn list_text(out: &mut BytesMut, items: &ArrayRef, wire: &Wire) -> Result<()> {
     let inner = values(items)?;
-    let vector = oid == INT2VECTOR;
+    let (vector, own) = (wire.oid == INT2VECTOR, wire.item());
     if !vector {
         out.put_u8(b'{');
     }
+    let mut item = BytesMut::new();
     for i in 0..items.len() {
         if i > 0 {
             out.put_u8(if vector { b' ' } else { b',' });
         }
-        let mut item = BytesMut::new();
-        if !text(&mut item, &inner, i, 0)? {
+        item.clear();
+        if !text(&mut item, &inner, i, &own)? {
             out.put_slice(b"NULL");
             continue;
         }
-        let special = |b: &u8| b"{},\"\\ \t\n\r".contains(b);
-        if item.is_empty() || item.iter().any(special) || item.eq_ignore_ascii_case(b"null") {
-            out.put_u8(b'"');
-            for b in item {
-                if b == b'"' || b == b'\\' {
-                    out.put_u8(b'\\');
-                }
-                out.put_u8(b);
-            }
-            out.put_u8(b'"');
-        } else {
-            out.put_slice(&item);
-        }
+        pad(&mut item, 0, own.padded());
+        let shown = std::str::from_utf8(&item).map_err(|_| EngineError::internal("a value's text is not UTF-8"))?;
+        write_item(out, shown).expect("a buffer grows");
     }
     if !vector {
         out.put_u8(b'}');
@@ -383,7 +374,7 @@ fn binary(out: &mut BytesMut, column: &Column, row: usize) -> Result<bool> {
             out.put_slice(v);
         }),
         Values::Interval(a) => put!(a, row, |v| interval::binary(out, interval_of(v))),
-        Values::List(a) => put!(a, row, |v| list_binary(out, &v)?),
+        Values::List(a) => put!(a, row, |v| list_binary(out, &v, &column.wire)?),
         Values::Row(text, _) if text.is_null(row) => return Ok(false),
         Values::Row(_, columns) => {
             out.put_i32(columns.len() as i32);
@@ -392,7 +383,7 @@ fn binary(out: &mut BytesMut, column: &Column, row: usize) -> Result<bool> {
                 field(out, column, row)?;
             }
         }
-        Values::Null | Values::Text(_) | Values::TextView(_) => return text(out, &column.values, row, column.wire.oid),
+        Values::Null | Values::Text(_) | Values::TextView(_) => return text(out, &column.values, row, &column.wire),
         Values::Shown(a) if a.is_null(row) => return Ok(false),
         Values::Shown(a) => {
             let mut e = EngineError::new("0A000", format!("no binary format for columns of type {}", a.data_type()));
@@ -403,19 +394,22 @@ fn binary(out: &mut BytesMut, column: &Column, row: usize) -> Result<bool> {
     Ok(true)
 }
 
-fn list_binary(out: &mut BytesMut, items: &ArrayRef) -> Result<()> {
-    let inner = values(items)?;
-    let field = datafusion::arrow::datatypes::Field::new("item", items.data_type().clone(), true);
-    let wire = crate::types::wire(&field);
-    out.put_i32(if items.is_empty() { 0 } else { 1 });
-    out.put_i32(i32::from(items.null_count() > 0));
-    out.put_u32(wire.oid);
-    if !items.is_empty() {
-        out.put_i32(items.len() as i32);
+fn list_binary(out: &mut BytesMut, items: &ArrayRef, wire: &Wire) -> Result<()> {
+    let wire = wire.item();
+    list_head(out, wire.oid, items.len(), items.null_count() > 0);
+    let column = Column { values: values(items)?, wire, binary: true };
+    (0..items.len()).try_for_each(|i| self::field(out, &column, i))
+}
+
+/// What the binary form of an array begins with.
+fn list_head(out: &mut BytesMut, item: u32, count: usize, nulls: bool) {
+    out.put_i32(if count == 0 { 0 } else { 1 });
+    out.put_i32(i32::from(nulls));
+    out.put_u32(item);
+    if count > 0 {
+        out.put_i32(count as i32);
         out.put_i32(1);
     }
-    let column = Column { values: inner, wire, binary: true };
-    (0..items.len()).try_for_each(|i| self::field(out, &column, i))
 }
 
 #[cfg(test)]

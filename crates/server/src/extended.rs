@@ -15,8 +15,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use terrace_engine::{DataType, Datum, EngineError};
 use terrace_sql::arrow::datatypes::{Field, SchemaRef};
-use terrace_sql::pgcatalog::{data_type_of_oid, item_oid};
-use terrace_sql::{LOOSE, Named, Outcome, Prepared};
+use terrace_sql::pgcatalog::data_type_of_oid;
+use terrace_sql::{LOOSE, Named, Outcome};
 
 /// A bound statement.
 pub(crate) struct Portal {
@@ -78,10 +78,9 @@ impl Connection {
         self.session.refuse_taken(&name)?;
         let stated = types.iter().map(|oid| stated_type(*oid)).collect::<Result<Vec<_>, _>>()?;
         let prepared = self.session.prepare(sql, &stated).await?;
-        refuse_arrays(types, &prepared)?;
         let oid = |(i, inferred): (usize, &DataType)| match types.get(i) {
             Some(oid) if stated[i].is_some() => *oid,
-            _ => prepared.arrays.get(&(i + 1)).copied().unwrap_or(inferred.pg_oid()),
+            _ => inferred.pg_oid(),
         };
         let parameters = prepared.parameters.iter().enumerate().map(oid).collect();
         wire.notices(&prepared.notices);
@@ -243,18 +242,6 @@ fn stated_type(oid: u32) -> Result<Option<DataType>, EngineError> {
             EngineError::new("0A000", format!("parameters of the type with OID {oid} are not supported"))
         }),
     }
-}
-
-/// Values of array types come as texts, which only `= ANY`, `<> ALL` and casts read as arrays: all else would take them
-/// for texts. 0A000
-fn refuse_arrays(types: &[u32], prepared: &Prepared) -> Result<(), EngineError> {
-    for (number, oid) in (1..).zip(types) {
-        if item_oid(*oid).is_some() && !prepared.arrays.contains_key(&number) {
-            let error = EngineError::unsupported(format!("an array as parameter ${number} is not supported here"));
-            return Err(error.with_hint("= ANY, <> ALL and casts like $1::int[] take arrays."));
-        }
-    }
-    Ok(())
 }
 
 /// Format codes as Bind gives them (none: text; one: for all; else one each) to one flag each: binary?

@@ -1,6 +1,7 @@
 //! How a result column's Arrow type goes over the wire.
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use pgwire::messages::data::{FieldDescription, RowDescription};
+use terrace_sql::pgcatalog::{array_oid, item_oid};
 use terrace_sql::{PG_TYPE, PG_TYPMOD};
 
 /// A PostgreSQL type as RowDescription states it.
@@ -20,6 +21,10 @@ const RECORD: u32 = 2249;
 pub(crate) const BPCHAR: u32 = 1042;
 pub(crate) const VARCHAR: u32 = 1043;
 const NUMERIC: u32 = 1700;
+const TEXT_ARRAY: u32 = 1009;
+const BPCHAR_ARRAY: u32 = 1014;
+const VARCHAR_ARRAY: u32 = 1015;
+const NUMERIC_ARRAY: u32 = 1231;
 const JSON: u32 = 114;
 pub(crate) const JSONB: u32 = 3802;
 /// What the binary form of a jsonb begins with: how the rest is to be read, which is as text.
@@ -31,7 +36,7 @@ pub(crate) fn wire(field: &Field) -> Wire {
     let applies = |name: &str| is_text || !matches!(name, "varchar" | "bpchar");
     let named = field.metadata().get(PG_TYPE).filter(|name| applies(name)).and_then(|name| by_name(name));
     let (oid, size) = named.unwrap_or_else(|| by_arrow(field.data_type()));
-    let modified = matches!(oid, VARCHAR | BPCHAR | NUMERIC);
+    let modified = matches!(oid, VARCHAR | BPCHAR | NUMERIC | VARCHAR_ARRAY | BPCHAR_ARRAY | NUMERIC_ARRAY);
     let typmod = field.metadata().get(PG_TYPMOD).filter(|_| modified).and_then(|m| m.parse().ok()).unwrap_or(-1);
     Wire { oid, size, typmod }
 }
@@ -46,6 +51,12 @@ impl Wire {
     pub(crate) fn padded(&self) -> usize {
         if self.oid == BPCHAR { usize::try_from(self.typmod - 4).unwrap_or(0) } else { 0 }
     }
+
+    /// The type of an array's items; that of one is as the array's.
+    pub(crate) fn item(&self) -> Wire {
+        let oid = item_oid(self.oid).unwrap_or(TEXT);
+        Wire { oid, size: -1, typmod: self.typmod }
+    }
 }
 
 fn by_name(name: &str) -> Option<(u32, i16)> {
@@ -57,7 +68,9 @@ fn by_name(name: &str) -> Option<(u32, i16)> {
         "pg_node_tree" => (194, -1),
         "int2vector" => (INT2VECTOR, -1),
         "_int2" => (1005, -1),
-        "_text" => (1009, -1),
+        "_text" => (TEXT_ARRAY, -1),
+        "_varchar" => (VARCHAR_ARRAY, -1),
+        "_bpchar" => (BPCHAR_ARRAY, -1),
         "_name" => (1003, -1),
         "_char" => (1002, -1),
         _ => return None,
@@ -86,25 +99,10 @@ fn by_arrow(data_type: &DataType) -> (u32, i16) {
         DataType::LargeBinary => (JSONB, -1),
         DataType::FixedSizeBinary(16) => (2950, 16),
         DataType::Struct(_) => (RECORD, -1),
-        DataType::List(item) => match item.data_type() {
-            DataType::Int16 => (1005, -1),
-            DataType::Int32 => (1007, -1),
-            DataType::Int64 => (1016, -1),
-            DataType::Float32 => (1021, -1),
-            DataType::Float64 => (1022, -1),
-            DataType::Boolean => (1000, -1),
-            DataType::Decimal128(..) => (1231, -1),
-            DataType::Binary => (1001, -1),
-            DataType::BinaryView => (199, -1),
-            DataType::LargeBinary => (3807, -1),
-            DataType::Date32 => (1182, -1),
-            DataType::Timestamp(_, None) => (1115, -1),
-            DataType::Timestamp(_, Some(_)) => (1185, -1),
-            DataType::Time64(_) => (1183, -1),
-            DataType::Interval(_) => (1187, -1),
-            DataType::FixedSizeBinary(16) => (2951, -1),
-            _ => (1009, -1),
-        },
+        DataType::List(item) => {
+            let (item, _) = by_arrow(item.data_type());
+            (array_oid(item).unwrap_or(TEXT_ARRAY), -1)
+        }
         _ => (TEXT, -1),
     }
 }

@@ -9,9 +9,9 @@
 //! Source: PostgreSQL 15 documentation, "Type Conversion", and pg_cast.
 use terrace_engine::types::json::{self, Kind};
 use terrace_engine::types::{
-    DAY_MICROS, Interval, Numeric, Zone, date_of_timestamp, fit_char, fit_varchar, timestamp_of_date,
+    Array, DAY_MICROS, Interval, Items, Numeric, Zone, date_of_timestamp, fit_char, fit_varchar, timestamp_of_date,
 };
-use terrace_engine::{DataType, Datum, EngineError, Result};
+use terrace_engine::{DataType, Datum, DatumRef, EngineError, Result};
 
 /// How a value of one type may become one of another.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -37,6 +37,7 @@ pub(crate) fn castable(from: DataType, to: DataType) -> Castable {
         _ if from.base_name() == to.base_name() => Castable::ByAssignment,
         _ if is_number(from) && is_number(to) => Castable::ByAssignment,
         _ if is_time(from) && is_time(to) => Castable::ByAssignment,
+        (DataType::Array(from), DataType::Array(to)) => castable(from.get(), to.get()),
         _ if to.is_text() => Castable::ByAssignment,
         _ if from.is_text() => Castable::Explicitly,
         (DataType::Json, DataType::Jsonb) | (DataType::Jsonb, DataType::Json) => Castable::ByAssignment,
@@ -57,7 +58,12 @@ pub(crate) fn cannot_cast(from: DataType, to: DataType) -> EngineError {
 pub(crate) fn cast_datum(datum: Datum, to: DataType, explicit: bool) -> Result<Datum> {
     Ok(match (datum, to) {
         (Datum::Null, _) => Datum::Null,
+        (Datum::Array(array), DataType::Array(items)) => cast_items(array, items, explicit)?,
         (Datum::Text(text), _) if to.is_text() => Datum::Text(limit(&text, to, explicit)?.into()),
+        (Datum::Text(text), DataType::Array(items)) if explicit && items.get().is_text() => {
+            let texts = DataType::Text.array().expect("a text is no array");
+            cast_datum(texts.parse(&text)?, to, true)?
+        }
         (Datum::Text(text), _) => to.parse(&text)?,
         (Datum::Json(text), DataType::Jsonb) => DataType::Jsonb.parse(&text)?,
         (Datum::Jsonb(text), DataType::Json) => Datum::Json(text),
@@ -91,6 +97,22 @@ pub(crate) fn cast_datum(datum: Datum, to: DataType, explicit: bool) -> Result<D
             v
         }
     })
+}
+
+/// Converts each item of an array.
+fn cast_items(array: Array, to: Items, explicit: bool) -> Result<Datum> {
+    let from = array.view().items();
+    if from == to {
+        return Ok(Datum::Array(array));
+    }
+    let item = |item: DatumRef<'_>| match (item, from.get()) {
+        (DatumRef::Numeric(v), DataType::Numeric(None)) if to.get().is_text() => {
+            cast_datum(Datum::Numeric(v.trimmed()), to.get(), explicit)
+        }
+        (item, _) => cast_datum(item.to_datum(), to.get(), explicit),
+    };
+    let items = array.view().iter().map(item).collect::<Result<Vec<Datum>>>()?;
+    Ok(Datum::Array(Array::new(to, &items)?))
 }
 
 /// A number or a boolean of a jsonb.

@@ -274,6 +274,10 @@ pub(crate) fn undefined_table(name: impl std::fmt::Display) -> EngineError {
     EngineError::new("42P01", format!("relation \"{name}\" does not exist"))
 }
 
+pub(crate) fn undefined_schema(name: impl std::fmt::Display) -> EngineError {
+    EngineError::new("3F000", format!("schema \"{name}\" does not exist"))
+}
+
 /// A name that is no table's: 42P01, or 0A000 where it is a view's.
 pub(crate) fn no_table(catalog: &terrace_engine::Catalog, name: &str) -> EngineError {
     match catalog.view(name) {

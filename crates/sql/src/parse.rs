@@ -6,6 +6,7 @@ pub(crate) mod depth;
 pub(crate) mod identity;
 pub(crate) mod literals;
 pub(crate) mod sequence_calls;
+pub(crate) mod shown;
 pub(crate) mod stored;
 pub(crate) mod types;
 

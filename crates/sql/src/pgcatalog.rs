@@ -15,6 +15,7 @@ mod system;
 
 pub use functions::{function, oid_of_text};
 
+pub use crate::values::array_oid;
 pub use system::{data_type_of_oid, item_oid};
 
 use datafusion::catalog::TableProvider;
@@ -25,6 +26,11 @@ use terrace_engine::Catalog;
 /// The one database and the one role there are.
 pub const DATABASE: &str = system::DATABASE;
 pub const ROLE: &str = system::OWNER;
+/// The role that stands for the database's owner.
+pub(crate) const DATABASE_OWNER: &str = system::DATABASE_OWNER.1;
+/// The schema of all tables.
+pub(crate) const PUBLIC: &str = "public";
+pub(crate) const PUBLIC_OID: terrace_storage::ObjectId = terrace_storage::ObjectId(system::PUBLIC_OID);
 
 /// What the functions about the session answer.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +55,8 @@ pub(crate) struct System {
     pub(crate) advisory: Arc<terrace_engine::advisory::Advisory>,
     pub(crate) notices: crate::transaction::Notices,
     pub(crate) voice: Arc<crate::notify::Voice>,
+    /// The session's transaction.
+    pub(crate) cell: crate::transaction::TxnCell,
 }
 
 impl std::fmt::Debug for System {
@@ -71,6 +79,8 @@ pub(crate) fn relation(
 ) -> Result<Option<Arc<dyn TableProvider>>> {
     relations::table(catalog, info.system.as_ref(), schema, name)
 }
+
+pub(crate) use relations::is_constraint;
 
 /// Whether a relation of `pg_catalog` never has rows.
 pub(crate) fn is_always_empty(name: &str) -> bool {

@@ -14,6 +14,7 @@ pub(crate) mod rows;
 pub(crate) mod run_by_key;
 pub(crate) mod running;
 pub(crate) mod savepoint;
+pub(crate) mod scroll;
 pub(crate) mod shapes;
 pub(crate) mod vacuum;
 
@@ -34,7 +35,7 @@ use crate::session::shapes::{Parsed, Shapes};
 use crate::settings::{Reported, Settings};
 use crate::stack::on_stack_for;
 use crate::statement::describe::{Described, Sources};
-use crate::statement::dispatch::refuse_write;
+use crate::statement::dispatch::{concurrently, refuse_write};
 use crate::statement::kind::{Command, Kind, Returns, Task, Work};
 use crate::statement::lock_rows::within::queries as locking_queries;
 use crate::statement::outcome::{Outcome, text_schema};
@@ -141,6 +142,7 @@ impl Session {
             advisory: advisory.clone(),
             notices: notices.clone(),
             voice: shared.voice.clone(),
+            cell: shared.cell.clone(),
         };
         Session {
             database: database.clone(),
@@ -352,11 +354,9 @@ impl Session {
             let open = by_key.is_some() && known.iter().any(Option::is_none);
             assert!(!open, "recognise.rs, invariant 2: every parameter has a type");
             described = match (&by_key, &executes) {
-                (Some(by_key), _) => Described {
-                    parameters: known.into_iter().flatten().collect(),
-                    columns: by_key.columns(),
-                    ..Described::default()
-                },
+                (Some(by_key), _) => {
+                    Described { parameters: known.into_iter().flatten().collect(), columns: by_key.columns() }
+                }
                 (None, Some(inner)) => Described { columns: inner.columns.clone(), ..Described::default() },
                 (None, None) => {
                     let describe = Box::pin(self.described(tree, types, describing));
@@ -364,7 +364,7 @@ impl Session {
                 }
             };
         }
-        let Described { parameters, arrays, columns } = described;
+        let Described { parameters, columns } = described;
         let by_key = Mutex::new(by_key);
         let (entry, attached) = (OnceLock::new(), OnceLock::new());
         let notices = parse::cut_names(&sql);
@@ -372,7 +372,6 @@ impl Session {
         Ok(Arc::new(Prepared {
             sql,
             parameters,
-            arrays,
             columns,
             notices,
             statement,
@@ -528,6 +527,11 @@ impl Session {
         }
         if self.shared.settings.lock().read_only() {
             refuse_write(tree.statement())?;
+        }
+        if let Some(what) = concurrently(tree.statement())
+            && self.in_block().await
+        {
+            return Err(EngineError::new("25001", format!("{what} cannot run inside a transaction block")));
         }
         match kind.work {
             Work::Session(command) => self.command(prepared, command, &parameters, token).await,

@@ -4,6 +4,7 @@
 //! configuration, so one plan serves many transactions.
 use crate::cancel::CancelToken;
 use crate::error::tunnel;
+use crate::values::is_sequence;
 use datafusion::common::DataFusionError;
 use datafusion::execution::TaskContext;
 use parking_lot::Mutex;
@@ -75,7 +76,7 @@ impl StatementContext {
     pub(crate) fn try_scanners(&self, table: &Arc<Table>, scans: &[Scan]) -> Option<VecDeque<Scanner>> {
         let mut slot = self.cell.try_lock().ok()?;
         let current = slot.number == self.number && slot.txn.is_some();
-        current.then(|| scans.iter().map(|scan| slot.open().scan(table, scan.clone())).collect())
+        current.then(|| scanners(slot.open(), table, scans))
     }
 
     pub(crate) async fn scanners(
@@ -87,8 +88,17 @@ impl StatementContext {
         if slot.number != self.number || slot.txn.is_none() {
             return Err(tunnel(EngineError::new("25P01", "the transaction of this query has ended")));
         }
-        Ok(scans.iter().map(|scan| slot.open().scan(table, scan.clone())).collect())
+        Ok(scanners(slot.open(), table, scans))
     }
+}
+
+/// What a sequence has given is the same for all.
+fn scanners(txn: &mut Txn, table: &Arc<Table>, scans: &[Scan]) -> VecDeque<Scanner> {
+    let one = |scan: &Scan| match is_sequence(table) {
+        true => txn.scan_now(table),
+        false => txn.scan(table, scan.clone()),
+    };
+    scans.iter().map(one).collect()
 }
 
 /// Warnings and notices of a session's functions, until its client is told.

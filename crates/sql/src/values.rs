@@ -4,19 +4,22 @@
 //! 2. Decimal128(38, 18) is plain numeric.
 //! 3. Arrow has no JSON. Its BinaryView is json, and its LargeBinary is jsonb. Nothing else is of these types here: so
 //!    no function takes the one for the other, or for a text.
+//! 4. Arrow's lists are arrays. What their items' type does not tell (varchar, char), the list's own field does, and
+//!    not the field of the items: lists of one Arrow type are of one type for DataFusion, too.
 use crate::cast::{Castable, LOOSE, cast_datum, castable};
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BinaryBuilder, BinaryViewBuilder, BooleanBuilder, Date32Builder, Decimal128Builder,
+    Array as _, ArrayRef, AsArray, BinaryBuilder, BinaryViewBuilder, BooleanBuilder, Date32Builder, Decimal128Builder,
     FixedSizeBinaryBuilder, Float32Builder, Float64Builder, Int16Builder, Int32Builder, Int64Builder,
-    IntervalMonthDayNanoBuilder, LargeBinaryBuilder, StringBuilder, Time64MicrosecondBuilder,
+    IntervalMonthDayNanoBuilder, LargeBinaryBuilder, ListArray, StringBuilder, Time64MicrosecondBuilder,
     TimestampMicrosecondBuilder,
 };
+use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::datatypes::{
-    DataType as ArrowType, Field, IntervalMonthDayNano, IntervalUnit, Schema, SchemaRef, TimeUnit,
+    DataType as ArrowType, Field, FieldRef, IntervalMonthDayNano, IntervalUnit, Schema, SchemaRef, TimeUnit,
 };
 use datafusion::common::ScalarValue;
 use std::sync::Arc;
-use terrace_engine::types::{Interval, MAX_PRECISION, Numeric, PLAIN_SCALE};
+use terrace_engine::types::{Array, ArrayView, Interval, Items, MAX_PRECISION, Numeric, PLAIN_SCALE};
 use terrace_engine::{ColumnDef, DataType, Datum, DatumRef, EngineError, Result, Table};
 
 /// The zone of timestamps with time zone.
@@ -58,7 +61,13 @@ pub fn arrow_type(data_type: DataType) -> ArrowType {
         DataType::Uuid => ArrowType::FixedSizeBinary(16),
         DataType::Json => ArrowType::BinaryView,
         DataType::Jsonb => ArrowType::LargeBinary,
+        DataType::Array(items) => ArrowType::List(item_field(items)),
     }
+}
+
+/// The field of the items of an array (invariant 4).
+fn item_field(items: Items) -> FieldRef {
+    Arc::new(Field::new_list_field(arrow_type(items.get()), true))
 }
 
 /// The type that a parameter or a result of this Arrow type has for a client.
@@ -82,6 +91,10 @@ pub fn engine_type(arrow: &ArrowType) -> Option<DataType> {
         ArrowType::Time64(TimeUnit::Microsecond) => DataType::Time,
         ArrowType::Interval(IntervalUnit::MonthDayNano) => DataType::Interval,
         ArrowType::FixedSizeBinary(16) => DataType::Uuid,
+        ArrowType::List(item) => {
+            let of = engine_type(item.data_type()).filter(|of| arrow_type(*of) == *item.data_type());
+            DataType::Array(Items::of(of?)?)
+        }
         _ => return None,
     })
 }
@@ -89,10 +102,13 @@ pub fn engine_type(arrow: &ArrowType) -> Option<DataType> {
 /// The type of a field (invariant 1).
 pub(crate) fn field_type(field: &Field) -> Option<DataType> {
     let plain = engine_type(field.data_type())?;
+    let texts = DataType::Text.array() == Some(plain);
     let length = || field.metadata().get(PG_TYPMOD)?.parse::<u32>().ok()?.checked_sub(4);
     Some(match (plain, field.metadata().get(PG_TYPE).map(String::as_str)) {
         (DataType::Text, Some("varchar")) => DataType::Varchar(length().unwrap_or(0)),
         (DataType::Text, Some("bpchar")) => length().map_or(LOOSE, DataType::Char),
+        (_, Some("_varchar")) if texts => DataType::Varchar(length().unwrap_or(0)).array()?,
+        (_, Some("_bpchar")) if texts => length().map_or(LOOSE, DataType::Char).array()?,
         _ => plain,
     })
 }
@@ -102,14 +118,20 @@ pub(crate) fn field_of(name: &str, data_type: DataType, nullable: bool) -> Field
     let name_of_type = match data_type {
         DataType::Varchar(_) => Some((PG_TYPE.to_owned(), "varchar".to_owned())),
         DataType::Char(_) => Some((PG_TYPE.to_owned(), "bpchar".to_owned())),
-        _ => None,
+        _ => match data_type.item() {
+            Some(DataType::Varchar(_)) => Some((PG_TYPE.to_owned(), "_varchar".to_owned())),
+            Some(DataType::Char(_)) => Some((PG_TYPE.to_owned(), "_bpchar".to_owned())),
+            _ => None,
+        },
     };
+    let single = data_type.item().unwrap_or(data_type);
     let modifier =
-        (typmod(data_type) >= 0 && data_type != LOOSE).then(|| (PG_TYPMOD.to_owned(), typmod(data_type).to_string()));
+        (typmod(data_type) >= 0 && single != LOOSE).then(|| (PG_TYPMOD.to_owned(), typmod(data_type).to_string()));
     let metadata = name_of_type.into_iter().chain(modifier).collect();
     let field = Field::new(name, arrow_type(data_type), nullable).with_metadata(metadata);
     let told = field_type(&field);
-    debug_assert!(told == Some(data_type) || told == Some(DataType::Numeric(None)), "invariant 1: {told:?}");
+    let plain = |told: DataType| told.item().unwrap_or(told) == DataType::Numeric(None);
+    debug_assert!(told == Some(data_type) || told.is_some_and(plain), "invariant 1: {told:?}");
     field
 }
 
@@ -143,6 +165,31 @@ pub(crate) enum ColumnBuilder {
     Uuid(FixedSizeBinaryBuilder),
     Json(BinaryViewBuilder),
     Jsonb(LargeBinaryBuilder),
+    Array(Box<ArrayBuilder>),
+}
+
+/// A column of arrays.
+pub(crate) struct ArrayBuilder {
+    items: Items,
+    values: ColumnBuilder,
+    lengths: Vec<usize>,
+    valid: Vec<bool>,
+}
+
+impl ArrayBuilder {
+    fn push(&mut self, array: Option<ArrayView<'_>>) {
+        self.valid.push(array.is_some());
+        self.lengths.push(array.map_or(0, ArrayView::len));
+        if let Some(array) = array {
+            array.iter().for_each(|item| self.values.push(item));
+        }
+    }
+
+    fn finish(self) -> ArrayRef {
+        let offsets = OffsetBuffer::from_lengths(self.lengths);
+        let nulls = self.valid.contains(&false).then(|| NullBuffer::from(self.valid));
+        Arc::new(ListArray::new(item_field(self.items), offsets, self.values.finish(), nulls))
+    }
 }
 
 impl ColumnBuilder {
@@ -172,6 +219,10 @@ impl ColumnBuilder {
             DataType::Uuid => ColumnBuilder::Uuid(FixedSizeBinaryBuilder::with_capacity(rows, 16)),
             DataType::Json => ColumnBuilder::Json(BinaryViewBuilder::with_capacity(rows)),
             DataType::Jsonb => ColumnBuilder::Jsonb(LargeBinaryBuilder::with_capacity(rows, rows * 16)),
+            DataType::Array(items) => {
+                let values = ColumnBuilder::new(items.get(), rows);
+                ColumnBuilder::Array(Box::new(ArrayBuilder { items, values, lengths: vec![], valid: vec![] }))
+            }
         }
     }
 
@@ -198,6 +249,7 @@ impl ColumnBuilder {
             (ColumnBuilder::Uuid(b), DatumRef::Uuid(v)) => b.append_value(v.to_be_bytes()).expect("16 bytes"),
             (ColumnBuilder::Json(b), DatumRef::Json(v)) => b.append_value(v),
             (ColumnBuilder::Jsonb(b), DatumRef::Jsonb(v)) => b.append_value(v),
+            (ColumnBuilder::Array(b), DatumRef::Array(v)) => b.push(Some(v)),
             (ColumnBuilder::Bool(b), DatumRef::Null) => b.append_null(),
             (ColumnBuilder::Int2(b), DatumRef::Null) => b.append_null(),
             (ColumnBuilder::Int4(b), DatumRef::Null) => b.append_null(),
@@ -214,6 +266,7 @@ impl ColumnBuilder {
             (ColumnBuilder::Uuid(b), DatumRef::Null) => b.append_null(),
             (ColumnBuilder::Json(b), DatumRef::Null) => b.append_null(),
             (ColumnBuilder::Jsonb(b), DatumRef::Null) => b.append_null(),
+            (ColumnBuilder::Array(b), DatumRef::Null) => b.push(None),
             (_, value) => panic!("stored value {value:?} is not of its column's type"),
         }
     }
@@ -236,6 +289,7 @@ impl ColumnBuilder {
             ColumnBuilder::Uuid(mut b) => Arc::new(b.finish()),
             ColumnBuilder::Json(mut b) => Arc::new(b.finish()),
             ColumnBuilder::Jsonb(mut b) => Arc::new(b.finish()),
+            ColumnBuilder::Array(b) => b.finish(),
         }
     }
 }
@@ -264,6 +318,11 @@ pub(crate) fn to_scalar(datum: &Datum, data_type: DataType) -> ScalarValue {
         Datum::Uuid(v) => ScalarValue::FixedSizeBinary(16, Some(v.to_be_bytes().to_vec())),
         Datum::Json(v) => ScalarValue::BinaryView(Some(v.as_bytes().to_vec())),
         Datum::Jsonb(v) => ScalarValue::LargeBinary(Some(v.as_bytes().to_vec())),
+        Datum::Array(v) => {
+            let mut builder = ColumnBuilder::new(DataType::Array(v.view().items()), 1);
+            builder.push(datum.as_ref());
+            ScalarValue::List(Arc::new(builder.finish().as_list().clone()))
+        }
     }
 }
 
@@ -276,6 +335,9 @@ pub(crate) fn exact_datum(scalar: &ScalarValue, data_type: DataType) -> Option<D
     | ScalarValue::TimestampMillisecond(..)
     | ScalarValue::TimestampNanosecond(..) = scalar
     {
+        return None;
+    }
+    if matches!(data_type, DataType::Array(_)) && engine_type(&scalar.data_type()) != Some(data_type) {
         return None;
     }
     let datum = array_datum(&scalar.to_array().ok()?, 0);
@@ -377,8 +439,18 @@ pub(crate) fn array_datum(array: &ArrayRef, row: usize) -> Datum {
         }
         ArrowType::BinaryView => Datum::Json(utf8(array.as_binary_view().value(row)).into()),
         ArrowType::LargeBinary => Datum::Jsonb(utf8(array.as_binary::<i64>().value(row)).into()),
+        ArrowType::List(_) => list_datum(array.as_list(), row),
         other => panic!("{other} is not a type of the engine's"),
     }
+}
+
+/// An array that is one of the engine's types.
+fn list_datum(lists: &ListArray, row: usize) -> Datum {
+    let values = lists.value(row);
+    let of = engine_type(lists.data_type()).and_then(DataType::item).expect("a list of one of the engine's types");
+    let items: Vec<Datum> = (0..values.len()).map(|at| array_datum(&values, at)).collect();
+    let items = Array::new(Items::of(of).expect("items are no arrays"), &items);
+    Datum::Array(items.expect("a list has fewer items than an array may have, of its own type"))
 }
 
 /// The text of a json or jsonb (invariant 3).
@@ -401,6 +473,7 @@ pub const PG_TYPMOD: &str = "pg_typmod";
 pub(crate) fn typmod(data_type: DataType) -> i32 {
     match data_type {
         DataType::Varchar(0) => -1,
+        DataType::Array(items) => typmod(items.get()),
         DataType::Varchar(_) | DataType::Char(_) | DataType::Numeric(Some(_)) => {
             i32::try_from(data_type.length()).map_or(-1, |n| n.saturating_add(4))
         }
@@ -463,6 +536,7 @@ pub(crate) const ARRAYS: [(u32, u32); 21] = [
     (3807, 3802),
 ];
 
-pub(crate) fn array_oid(item: u32) -> Option<u32> {
+/// The OID of the arrays of a type.
+pub fn array_oid(item: u32) -> Option<u32> {
     ARRAYS.iter().find(|(_, of)| *of == item).map(|(array, _)| *array)
 }

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | 1 tables | oid, name, rows, pages (of the last ANALYZE) |
 //! | 2 columns | table, position, name, type (PostgreSQL's oid), length (VARCHAR's, else 0), not_null, default_sql, missing (text form), dropped |
-//! | 3 indexes | oid, table, name, columns (positions, "0,2"), unique, primary, root (page), created_by (transaction) |
+//! | 3 indexes | oid, table, name, columns (positions, "0,2", or see [`super::extras`]), unique, primary, root (page), created_by (transaction) |
 //! | 4 checks | table, name, sql. Rows of table 0 say that there are foreign keys, views, and comments: a program that knows none refuses the row, because it would not check or keep them |
 //! | 5 foreign_keys | see [`super::foreign`] |
 //! | 6 views, 7 view_uses | see [`super::views`] |
@@ -14,6 +14,7 @@
 //!
 //! Columns at the end of a table may be missing from older rows: they are NULL.
 use super::comments::{self, COMMENTS};
+use super::extras;
 use super::foreign::{self, FOREIGN_KEYS};
 use super::views::{self, VIEW_USES, VIEWS};
 use super::{Check, ColumnDef, Index, Statistics, Table};
@@ -114,7 +115,7 @@ pub(crate) fn index_row(i: &Index) -> Vec<Datum> {
         Datum::Int8(i.oid.0 as i64),
         Datum::Int8(i.table.0 as i64),
         Datum::text(i.name.as_str()),
-        Datum::text(positions_text(&i.columns)),
+        Datum::text(extras::text(i)),
         Datum::Bool(i.unique),
         Datum::Bool(i.primary),
         Datum::Int8(i.root as i64),
@@ -232,11 +233,13 @@ pub(crate) fn read_index(row: &[Datum]) -> Result<Index> {
     else {
         return Err(err());
     };
+    let (columns, extras) = extras::read(columns).ok_or_else(err)?;
     Ok(Index {
         oid: object(oid).ok_or_else(err)?,
         name: name.to_string(),
         table: object(table).ok_or_else(err)?,
-        columns: positions(columns).ok_or_else(err)?,
+        columns,
+        extras,
         unique: *unique,
         primary: *primary,
         root: object(root).ok_or_else(err)?.0,

@@ -11,6 +11,7 @@ fn index(oid: u32, name: &str, primary: bool) -> Arc<Index> {
         primary,
         root: 9,
         created_by: TxnId(4),
+        extras: None,
     })
 }
 

@@ -86,8 +86,9 @@ impl Txn {
         let oid = self.new_object().await?;
         let mut indexes = Vec::with_capacity(old.indexes.len());
         for index in &old.indexes {
-            let Index { name, columns, unique, primary, .. } = Index::clone(index);
-            indexes.push(Arc::new(self.new_index(oid, IndexSpec { name, columns, unique, primary }).await?));
+            let Index { name, columns, unique, primary, extras, .. } = Index::clone(index);
+            let new = self.new_index(oid, IndexSpec { name, columns, unique, primary }).await?;
+            indexes.push(Arc::new(Index { extras, ..new }));
         }
         let empty = Statistics { rows: 0, pages: 0 };
         let mut new = Table::new(oid, old.name.clone(), columns, indexes);
@@ -141,8 +142,10 @@ impl Txn {
     /// allowed.
     pub async fn add_column(&mut self, table: &Table, mut column: ColumnDef) -> Result<Arc<Table>> {
         let (catalog, table) = self.alone(table).await?;
-        column.name = truncate_name(&column.name).into();
-        if table.column(&column.name).is_some() {
+        if column.computed().is_none() {
+            column.name = truncate_name(&column.name).into();
+        }
+        if !column.dropped && table.column(&column.name).is_some() {
             let message = format!("column \"{}\" of relation \"{}\" already exists", column.name, table.name);
             return Err(EngineError::new("42701", message));
         }
@@ -161,7 +164,8 @@ impl Txn {
         Ok(self.publish(&catalog, table.redefined(columns, indexes)))
     }
 
-    /// Drops a column, and the indexes and foreign keys that have it. CHECK constraints that name it are the caller's.
+    /// Drops a column, and the indexes and foreign keys that have it. CHECK constraints and computed columns that name
+    /// it are the caller's.
     /// 2BP01 where a foreign key refers to it.
     pub async fn drop_column(&mut self, table: &Table, at: usize) -> Result<Arc<Table>> {
         let comment = (table.oid, at as u32 + 1);
@@ -171,7 +175,8 @@ impl Txn {
         let (catalog, table) = self.alone(table).await?;
         let what = format!("column {} of table {}", table.columns[at].name, table.name);
         refuse_read(&catalog, &table.name, Some(at), &what)?;
-        let (doomed, kept): (Vec<_>, Vec<_>) = table.indexes.iter().cloned().partition(|i| i.columns.contains(&at));
+        let has_column = |index: &Arc<Index>| index.columns.contains(&at) || index.included().contains(&at);
+        let (doomed, kept): (Vec<_>, Vec<_>) = table.indexes.iter().cloned().partition(has_column);
         for index in doomed {
             refuse_needed_index(&catalog, &table, &index, &what)?;
             self.delete_definitions(system::INDEXES, 0, index.oid).await?;
@@ -201,12 +206,14 @@ impl Txn {
         assert_eq!(column.dropped, before.dropped, "a column that was dropped stays so");
         assert!(column.data_type.is_stored_as(before.data_type), "no row is rewritten (invariant 2)");
         column.missing = before.missing.clone();
-        column.name = truncate_name(&column.name).into();
-        if column.name != before.name && table.column(&column.name).is_some() {
+        if !column.dropped {
+            column.name = truncate_name(&column.name).into();
+        }
+        if !column.dropped && column.name != before.name && table.column(&column.name).is_some() {
             let message = format!("column \"{}\" of relation \"{}\" already exists", column.name, table.name);
             return Err(EngineError::new("42701", message));
         }
-        if column.name != before.name {
+        if !column.dropped && column.name != before.name {
             refuse_rename(&catalog, &table, Some(at))?;
         }
         if column.not_null && !before.not_null {

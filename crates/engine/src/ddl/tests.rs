@@ -1,8 +1,9 @@
 //! Definitions: refusals, visibility, rollback, restart, and what becomes of the pages.
+use crate::catalog::extras::{Extras, KeyOption};
 use crate::catalog::{ColumnDef, IndexSpec, MAX_COLUMNS, TableSpec};
 use crate::testing::*;
 use crate::txn::{IndexRange, Isolation, Scan, ScanDirection};
-use crate::types::DataType;
+use crate::types::{DataType, Datum};
 use crate::{Database, EngineConfig, EngineError, Index};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -188,6 +189,66 @@ fn undoing_a_key_that_an_older_version_had_before_the_index_leaves_no_entry() {
         assert_eq!(value(&mut old, &t, 1).await, Some(5));
         drop(old);
         db.purge().await.unwrap();
+        clean(&db).await;
+    });
+}
+
+/// A unique index with a condition: its last column is TRUE or NULL.
+#[test]
+fn a_partial_unique_index_holds_through_a_restart_truncate_and_purge() {
+    simulate(7, |env| async move {
+        let (devices, config) = (devices(), EngineConfig::default());
+        let db = Database::create(env.clone(), devices.clone(), storage(), config.clone()).await.unwrap();
+        let t = table(&db, "t").await;
+        let mut txn = db.begin(ReadCommitted);
+        let condition = ColumnDef {
+            dropped: true,
+            default_sql: Some("(v > 0) OR NULL".into()),
+            ..ColumnDef::new("v > 0", DataType::Bool)
+        };
+        let t = txn.add_column(&t, condition).await.unwrap();
+        assert_eq!(t.computed().collect::<Vec<_>>(), [(3, "(v > 0) OR NULL")]);
+        let extras = Extras {
+            keys: vec![KeyOption { descending: true, nulls_first: true, class: None }],
+            included: vec![0],
+            filtered: true,
+        };
+        let t = txn.create_index_with(&t, index("i", &[1, 3], true), Some(extras.clone())).await.unwrap();
+        let row = |id: i32, v: i32| {
+            let mut row = row(id, v);
+            row.push(if v > 0 { Datum::Bool(true) } else { Datum::Null });
+            row
+        };
+        for id in 0..4 {
+            txn.insert(&t, &row(id, if id < 2 { 0 } else { id })).await.unwrap();
+        }
+        txn.commit().await.unwrap();
+        let mut txn = db.begin(ReadCommitted);
+        let e = txn.insert(&t, &row(9, 3)).await.unwrap_err();
+        assert_eq!((e.state.0, e.detail.as_deref()), ("23505", Some("Key (v)=(3) already exists.")));
+        txn.rollback().await.unwrap();
+        let mut txn = db.begin(ReadCommitted);
+        let t = txn.truncate_table(&t).await.unwrap();
+        txn.insert(&t, &row(3, 3)).await.unwrap();
+        txn.commit().await.unwrap();
+        clean(&db).await;
+        db.close().await.unwrap();
+        let (db, _) = Database::open(env, devices, storage(), config).await.unwrap();
+        assert_eq!(db.check().await.unwrap(), Vec::<String>::new());
+        let t = db.catalog().table("t").unwrap().clone();
+        let i = t.indexes.iter().find(|i| i.name == "i").unwrap().clone();
+        assert_eq!((i.extras.as_deref(), i.keys(), i.is_partial()), (Some(&extras), &[1][..], true));
+        let mut txn = db.begin(ReadCommitted);
+        assert_eq!(txn.insert(&t, &row(9, 3)).await.unwrap_err().state.0, "23505");
+        txn.rollback().await.unwrap();
+        // A column of INCLUDE takes the index with it.
+        let mut txn = db.begin(ReadCommitted);
+        let spec = index("j", &[2], false);
+        let extras = Extras { keys: vec![KeyOption::default()], included: vec![1], filtered: false };
+        let t = txn.create_index_with(&t, spec, Some(extras)).await.unwrap();
+        let t = txn.drop_column(&t, 1).await.unwrap();
+        assert_eq!(t.indexes.len(), 1);
+        txn.rollback().await.unwrap();
         clean(&db).await;
     });
 }

@@ -16,6 +16,7 @@ fn index(columns: Vec<usize>) -> Index {
         primary: false,
         root: 0,
         created_by: TxnId(0),
+        extras: None,
     }
 }
 

@@ -1,5 +1,6 @@
 use super::*;
 use crate::catalog::ColumnDef;
+use crate::types::Array;
 use proptest::prelude::*;
 use terrace_storage::ObjectId;
 
@@ -24,6 +25,11 @@ pub(crate) fn any_type() -> impl Strategy<Value = DataType> {
         DataType::Time,
         DataType::Interval,
         DataType::Uuid,
+        DataType::Int4.array().unwrap(),
+        DataType::Text.array().unwrap(),
+        DataType::Numeric(Some((5, 2))).array().unwrap(),
+        DataType::Interval.array().unwrap(),
+        DataType::Float8.array().unwrap(),
     ])
 }
 
@@ -74,6 +80,9 @@ pub(crate) fn any_of(t: DataType) -> BoxedStrategy<Datum> {
         DataType::Uuid => any::<u128>().prop_map(Datum::Uuid).boxed(),
         DataType::Json => any::<i64>().prop_map(|v| Datum::Json(format!(" [{v} ]").into())).boxed(),
         DataType::Jsonb => any::<i64>().prop_map(|v| Datum::Jsonb(format!("[{v}]").into())).boxed(),
+        DataType::Array(items) => prop::collection::vec(any_of(items.get()), 0..4)
+            .prop_map(move |values| Datum::Array(Array::new(items, &values).unwrap()))
+            .boxed(),
     };
     prop_oneof![1 => Just(Datum::Null), 6 => value].boxed()
 }

@@ -200,7 +200,8 @@ fn small_numbers() {
     ] {
         assert_eq!(t.check().unwrap_err().state.0, state);
     }
-    for t in [DataType::Numeric(None), DataType::Numeric(Some((7, 3))), DataType::Char(4), DataType::Uuid] {
+    let single = [DataType::Numeric(None), DataType::Numeric(Some((7, 3))), DataType::Char(4), DataType::Uuid];
+    for t in single.into_iter().chain(single.map(|t| t.array().expect("it is no array"))) {
         assert_eq!(DataType::from_pg_oid(t.pg_oid(), t.length()), Some(t));
     }
 }

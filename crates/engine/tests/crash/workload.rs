@@ -10,6 +10,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 use terrace_device::fault::Recorder;
+use terrace_engine::catalog::extras::{Extras, KeyOption};
 use terrace_engine::types::{Interval, Numeric};
 use terrace_engine::{
     ColumnDef, DataType, Database, Datum, EngineError, Index, IndexRange, IndexSpec, Isolation, LockWait, RowBuf,
@@ -114,7 +115,7 @@ impl Client {
         for name in ["a", "b"] {
             let mut table = open.txn.create_table(spec_of(name, &self.mix)).await?;
             if name == "a" {
-                table = open.txn.create_index(&table, n_index(&table)).await?;
+                table = open.txn.create_index_with(&table, n_index(&table), Some(n_extras(&table))).await?;
             }
             self.note_table(&open, name, Some(&table));
             for id in 0..12 {
@@ -313,7 +314,7 @@ impl Client {
                 Datum::Interval(Interval::new(months, days, random.random_range(-1000..1000)))
             }
             DataType::Uuid => Datum::Uuid(random.random()),
-            DataType::Json | DataType::Jsonb => panic!("no table here has such a column"),
+            DataType::Json | DataType::Jsonb | DataType::Array(_) => panic!("no table here has such a column"),
         }
     }
 
@@ -491,7 +492,8 @@ impl Client {
                 self.note_table(open, name, table.as_ref());
             }
             (_, None) => {
-                let table = open.txn.create_index(&table, n_index(&table)).await?;
+                let extras = self.random.random_bool(0.5).then(|| n_extras(&table));
+                let table = open.txn.create_index_with(&table, n_index(&table), extras).await?;
                 self.note_table(open, name, Some(&table));
             }
         }
@@ -534,10 +536,10 @@ impl Client {
     }
 }
 
-/// The names of its indexes, and its columns in order.
+/// Its indexes, and its columns in order.
 pub(crate) fn index_names(table: &Table) -> BTreeSet<String> {
     let columns = table.columns.iter().enumerate().map(|(at, c)| format!("column {at}: {}", c.name));
-    table.indexes.iter().map(|i| i.name.clone()).chain(columns).collect()
+    table.indexes.iter().map(|i| format!("{} {:?}", i.name, i.extras)).chain(columns).collect()
 }
 
 /// On `n`; where there are wide keys on these too, so that making it fills several leaves.
@@ -545,6 +547,12 @@ fn n_index(table: &Table) -> IndexSpec {
     let wide = table.columns.get(FIXED).is_some_and(|column| column.name == WIDE && !column.dropped);
     let columns = if wide { vec![1, FIXED] } else { vec![1] };
     IndexSpec { name: format!("{}_n_idx", table.name), columns, unique: false, primary: false }
+}
+
+/// DESC, and INCLUDE of the last of the columns that are always there.
+fn n_extras(table: &Table) -> Extras {
+    let option = KeyOption { descending: true, nulls_first: true, class: None };
+    Extras { keys: vec![option; n_index(table).columns.len()], included: vec![FIXED - 1], filtered: false }
 }
 
 pub(crate) fn spec(name: &str) -> TableSpec {

@@ -5,8 +5,8 @@ use crate::error::Result;
 use crate::keyword::Keyword as K;
 use crate::lexer::Kind;
 use crate::statement::{
-    AlterAction, AlterSequence, AlterTable, At, ColumnConstraintKind, Ident, Name, ObjectKind, Rename, RenamedPart,
-    Statement,
+    AlterAction, AlterSequence, AlterTable, At, ColumnConstraintKind, Ident, Name, ObjectKind, Owner, Rename,
+    RenamedPart, Statement,
 };
 
 impl Parser<'_> {
@@ -47,6 +47,33 @@ impl Parser<'_> {
         self.expect_word(K::To)?;
         let to = self.ident()?;
         Ok(Statement::Rename(Rename { at, kind, if_exists, name, part, to }))
+    }
+
+    /// `OWNER TO b`.
+    fn owner(&mut self, at: At, kind: ObjectKind, if_exists: bool, name: Name) -> Result<Statement> {
+        self.expect_words(&[K::Owner, K::To])?;
+        Ok(Statement::Owner(Owner { at, kind, if_exists, name, to: self.role_name()? }))
+    }
+
+    /// What follows `ALTER SCHEMA`.
+    pub(super) fn alter_schema(&mut self, at: At) -> Result<Statement> {
+        let name = Name::one(self.ident()?);
+        match self.token().keyword {
+            Some(K::Rename) => self.refuse_rest(at, "RENAME of a schema", None),
+            Some(K::Owner) => self.owner(at, ObjectKind::Schema, false, name),
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    /// What follows `ALTER VIEW`.
+    pub(super) fn alter_view(&mut self, at: At) -> Result<Statement> {
+        let if_exists = self.eat_words(&[K::If, K::Exists]);
+        let name = self.relation_name()?;
+        match self.token().keyword {
+            Some(K::Owner) => self.owner(at, ObjectKind::View, if_exists, name),
+            Some(K::Rename | K::Set | K::Reset | K::Alter) => self.refuse_rest(at, "this form of ALTER VIEW", None),
+            _ => Err(self.unexpected()),
+        }
     }
 
     /// One action. None: it was refused.
@@ -216,9 +243,7 @@ impl Parser<'_> {
         let name = self.relation_name()?;
         match self.token().keyword {
             Some(K::Rename) => return self.rename(at, ObjectKind::Sequence, if_exists, name),
-            Some(K::Owner) if self.ahead(1).keyword == Some(K::To) => {
-                return self.refuse_rest(at, "OWNER TO of a sequence", None);
-            }
+            Some(K::Owner) => return self.owner(at, ObjectKind::Sequence, if_exists, name),
             Some(K::Set) => return self.refuse_rest(at, "this form of ALTER SEQUENCE", None),
             _ => {}
         }

@@ -6,7 +6,7 @@ use crate::keyword::Keyword as K;
 use crate::lexer::Kind;
 use crate::statement::{
     Assignment, At, Conflict, ConflictAction, ConflictTarget, Delete, Expr, ExprKind, Ident, IndexElement, Insert,
-    Item, Name, Overriding, Query, Refused, Update, With,
+    Item, Name, Overriding, Query, Refused, Update, With, Written,
 };
 use std::ops::Range;
 
@@ -18,7 +18,10 @@ impl Parser<'_> {
         let alias = if self.eat_word(K::As) { Some(self.ident()?) } else { None };
         let mut place = 0..0;
         let (columns, overriding, source) = self.insert_rest(&mut place)?;
-        let conflict = if self.at_word(K::On) { Some(self.conflict()?) } else { None };
+        let conflict = match self.at_word(K::On) {
+            true => Some(self.conflict(alias.as_ref().unwrap_or(target.last()))?),
+            false => None,
+        };
         let returning = self.maybe_returning()?;
         Ok(Insert { at, with, target, alias, columns, overriding, source, place, conflict, returning })
     }
@@ -67,14 +70,15 @@ impl Parser<'_> {
         Ok(Some(kind))
     }
 
-    fn conflict(&mut self) -> Result<Conflict> {
+    /// `called`: what the statement calls the table.
+    fn conflict(&mut self, called: &Ident) -> Result<Conflict> {
         let at = self.expect_word(K::On)?;
         self.expect_word(K::Conflict)?;
         let target_at = self.place();
         let target = match () {
             () if self.at(Kind::LeftParen) => {
                 let elements = self.list_in_parens(Self::index_element)?;
-                let filter = self.maybe_where()?;
+                let filter = self.maybe_written_where()?;
                 Some(ConflictTarget::Elements { at: target_at, elements, filter })
             }
             () if self.eat_word(K::On) => {
@@ -88,7 +92,7 @@ impl Parser<'_> {
             true => ConflictAction::Nothing,
             false => {
                 self.expect_words(&[K::Update, K::Set])?;
-                let set = self.assignments()?;
+                let set = self.assignments(called)?;
                 ConflictAction::Update { set, filter: self.maybe_where()? }
             }
         };
@@ -98,16 +102,16 @@ impl Parser<'_> {
     /// A part of an index: a column, a function, or an expression in parentheses.
     pub(super) fn index_element(&mut self) -> Result<IndexElement> {
         let at = self.place();
-        let expr = match self.eat(Kind::LeftParen) {
+        let Written { expr, text } = match self.eat(Kind::LeftParen) {
             true => {
-                let expr = self.expr()?;
+                let written = self.written(Self::expr)?;
                 self.expect(Kind::RightParen)?;
-                expr
+                written
             }
-            false => match self.table_function()? {
-                Some(call) => call,
-                None => Expr { at, kind: ExprKind::Column(Name::one(self.ident()?)) },
-            },
+            false => self.written(|parser| match parser.table_function()? {
+                Some(call) => Ok(call),
+                None => Ok(Expr { at, kind: ExprKind::Column(Name::one(parser.ident()?)) }),
+            })?,
         };
         let collation = if self.eat_word(K::Collate) { Some(self.any_name()?) } else { None };
         let mut class = None;
@@ -121,7 +125,7 @@ impl Parser<'_> {
             }
         }
         let descending = !self.eat_word(K::Asc) && self.eat_word(K::Desc);
-        Ok(IndexElement { expr, collation, class, descending, nulls: self.nulls_order()? })
+        Ok(IndexElement { expr, text, collation, class, descending, nulls: self.nulls_order()? })
     }
 
     /// The value of an option: a number, a string, a word.
@@ -140,8 +144,8 @@ impl Parser<'_> {
         }
     }
 
-    /// What follows SET.
-    fn assignments(&mut self) -> Result<Vec<Assignment>> {
+    /// What follows SET. `called`: what the statement calls the table.
+    pub(super) fn assignments(&mut self, called: &Ident) -> Result<Vec<Assignment>> {
         self.list(|parser| {
             let at = parser.place();
             if parser.at(Kind::LeftParen) {
@@ -149,10 +153,31 @@ impl Parser<'_> {
                 parser.expect(Kind::Equal)?;
                 return Ok(Assignment::Many { at, columns, value: parser.expr()? });
             }
+            if let (Kind::LeftBracket, column) = (parser.ahead(1).kind, parser.token())
+                && Self::is_column_name(column)
+            {
+                return parser.assignment_within(called);
+            }
             let column = parser.target()?;
             parser.expect(Kind::Equal)?;
             Ok(Assignment::One { column, value: parser.expr()? })
         })
+    }
+
+    /// `a[1] = x`.
+    fn assignment_within(&mut self, called: &Ident) -> Result<Assignment> {
+        let column = self.ident()?;
+        let subscript = self.subscript()?;
+        let at = self.place();
+        if self.at(Kind::Dot) || self.at(Kind::LeftBracket) {
+            self.indirection(Expr { at, kind: ExprKind::Default })?;
+            self.refuse(at, "assignment to a part of a part");
+        }
+        self.expect(Kind::Equal)?;
+        let whole = Name::new(vec![called.clone(), column.clone()]);
+        let arg = Box::new(Expr { at: column.at, kind: ExprKind::Column(whole) });
+        let value = Box::new(self.expr()?);
+        Ok(Assignment::One { value: Expr { at: value.at, kind: ExprKind::With { arg, subscript, value } }, column })
     }
 
     /// The alias of a table that is changed. SET is none without AS.
@@ -166,7 +191,7 @@ impl Parser<'_> {
         let (target, only) = self.relation()?;
         let alias = self.target_alias()?;
         self.expect_word(K::Set)?;
-        let set = self.assignments()?;
+        let set = self.assignments(alias.as_ref().unwrap_or(target.last()))?;
         let from = if self.eat_word(K::From) { self.sources()? } else { vec![] };
         let filter = self.maybe_where_or_current()?;
         let returning = self.maybe_returning()?;
@@ -217,7 +242,9 @@ impl Parser<'_> {
             Some(K::Update) if matched => {
                 self.advance();
                 self.expect_word(K::Set)?;
-                self.assignments().map(drop)
+                // It is refused, whatever the table is called.
+                let called = Ident { at: self.place(), name: String::new() };
+                self.assignments(&called).map(drop)
             }
             Some(K::Insert) if !matched => {
                 self.advance();

@@ -26,7 +26,7 @@ impl Parser<'_> {
         let nulls_not_distinct = self.nulls_not_distinct()?;
         let storage = if self.eat_word(K::With) { self.storage()? } else { vec![] };
         self.maybe_tablespace()?;
-        let filter = self.maybe_where()?;
+        let filter = self.maybe_written_where()?;
         Ok(Statement::CreateIndex(Box::new(CreateIndex {
             at,
             unique,
@@ -52,12 +52,17 @@ impl Parser<'_> {
             Some(K::View) => Some(ObjectKind::View),
             Some(K::Index) => Some(ObjectKind::Index),
             Some(K::Sequence) => Some(ObjectKind::Sequence),
+            Some(K::Schema) => Some(ObjectKind::Schema),
             Some(K::Column) => None,
             Some(K::Role) => return self.refuse_rest(at, "COMMENT ON ROLE", None),
             _ => return self.refuse_named(at, "COMMENT ON"),
         };
         self.advance();
-        let name = if kind.is_some() { self.relation_name()? } else { self.any_name()? };
+        let name = match kind {
+            Some(ObjectKind::Schema) => Name::one(self.ident()?),
+            Some(_) => self.relation_name()?,
+            None => self.any_name()?,
+        };
         self.expect_word(K::Is)?;
         let text = if self.eat_word(K::Null) { None } else { Some(self.string()?) };
         Ok(Statement::Comment(Comment { at, kind, name, text }))

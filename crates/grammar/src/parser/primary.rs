@@ -285,6 +285,7 @@ impl Parser<'_> {
 
     /// Fields and subscripts behind an operand.
     pub(super) fn indirection(&mut self, mut expr: Expr) -> Result<Expr> {
+        let mut continues = false;
         loop {
             let at = expr.at;
             let arg = Box::new(expr);
@@ -297,9 +298,10 @@ impl Parser<'_> {
                     self.advance();
                     ExprKind::Field { arg, field: self.label()? }
                 }
-                Kind::LeftBracket => ExprKind::Subscript { arg, subscript: self.subscript()? },
+                Kind::LeftBracket => ExprKind::Subscript { arg, subscript: self.subscript()?, continues },
                 _ => return Ok(*arg),
             };
+            continues = matches!(kind, ExprKind::Subscript { .. });
             self.higher()?;
             expr = Expr { at, kind };
         }

@@ -4,7 +4,7 @@ use super::Parser;
 use crate::error::{Result, SyntaxError};
 use crate::keyword::Keyword as K;
 use crate::lexer::Kind;
-use crate::statement::{At, Distinct, Expr, ExprKind, FromItem, Group, GroupBy, Item, Select};
+use crate::statement::{At, Distinct, Expr, ExprKind, FromItem, Group, GroupBy, Item, Select, Written};
 
 impl Parser<'_> {
     pub(super) fn select(&mut self) -> Result<Select> {
@@ -102,6 +102,11 @@ impl Parser<'_> {
     }
 
     /// WHERE, or nothing.
+    /// The same, with its text.
+    pub(super) fn maybe_written_where(&mut self) -> Result<Option<Written>> {
+        if self.eat_word(K::Where) { self.written(Self::expr).map(Some) } else { Ok(None) }
+    }
+
     pub(super) fn maybe_where(&mut self) -> Result<Option<Expr>> {
         if self.eat_word(K::Where) { self.expr().map(Some) } else { Ok(None) }
     }

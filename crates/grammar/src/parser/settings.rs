@@ -196,7 +196,8 @@ impl Parser<'_> {
             if next == Some(K::Characteristics) {
                 self.next += 2;
                 self.expect_words(&[K::As, K::Transaction])?;
-                return Ok(Statement::SetTransaction(SetTransaction { at, session: true, modes: self.some_modes()? }));
+                let modes = self.some_modes()?;
+                return Ok(Statement::SetTransaction(SetTransaction { at, session: true, modes, snapshot: None }));
             }
             if !named(self) {
                 self.advance();
@@ -214,11 +215,9 @@ impl Parser<'_> {
         match self.token().keyword {
             Some(K::Transaction) if !plain => {
                 self.advance();
-                if self.eat_word(K::Snapshot) {
-                    self.string()?;
-                    return self.refuse_rest(at, "SET TRANSACTION SNAPSHOT", None);
-                }
-                Ok(Statement::SetTransaction(SetTransaction { at, session: false, modes: self.some_modes()? }))
+                let snapshot = if self.eat_word(K::Snapshot) { Some(self.string()?) } else { None };
+                let modes = if snapshot.is_some() { vec![] } else { self.some_modes()? };
+                Ok(Statement::SetTransaction(SetTransaction { at, session: false, modes, snapshot }))
             }
             Some(K::Time) if self.ahead(1).keyword == Some(K::Zone) => {
                 self.next += 2;

@@ -120,6 +120,14 @@ impl Parser<'_> {
                 self.advance();
                 self.alter_index(at)
             }
+            (K::Schema, _) => {
+                self.advance();
+                self.alter_schema(at)
+            }
+            (K::View, _) => {
+                self.advance();
+                self.alter_view(at)
+            }
             (K::System, _) => {
                 self.advance();
                 self.alter_system(at)

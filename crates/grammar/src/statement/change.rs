@@ -1,6 +1,6 @@
 //! Changes of rows: INSERT, UPDATE, DELETE.
 
-use super::{At, Expr, FromItem, Ident, Item, Name, NullsOrder, Query, With};
+use super::{At, Expr, FromItem, Ident, Item, Name, NullsOrder, Query, With, Written};
 use std::ops::Range;
 
 /// INSERT.
@@ -40,7 +40,7 @@ pub struct Conflict {
 #[derive(Clone, Debug, PartialEq)]
 pub enum ConflictTarget {
     /// `(a, lower(b)) WHERE ...`.
-    Elements { at: At, elements: Vec<IndexElement>, filter: Option<Expr> },
+    Elements { at: At, elements: Vec<IndexElement>, filter: Option<Written> },
     /// `ON CONSTRAINT c`.
     Constraint(Ident),
 }
@@ -50,6 +50,8 @@ pub enum ConflictTarget {
 pub struct IndexElement {
     /// A column's name is `ExprKind::Column`.
     pub expr: Expr,
+    /// How it is written, without parentheses around it.
+    pub text: String,
     pub collation: Option<Name>,
     pub class: Option<Name>,
     pub descending: bool,

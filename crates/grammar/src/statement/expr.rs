@@ -129,6 +129,14 @@ pub enum ExprKind {
     Subscript {
         arg: Box<Expr>,
         subscript: Subscript,
+        /// Whether it goes on from a subscript before it: in `a[1][2]` the second one does, in `(a[1])[2]` none.
+        continues: bool,
+    },
+    /// What becomes of `arg` when `arg[1] = value` is assigned, in SET of an UPDATE.
+    With {
+        arg: Box<Expr>,
+        subscript: Subscript,
+        value: Box<Expr>,
     },
     /// `(a).b`.
     Field {

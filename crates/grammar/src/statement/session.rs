@@ -53,6 +53,8 @@ pub struct SetTransaction {
     /// For all later transactions.
     pub session: bool,
     pub modes: Vec<TransactionMode>,
+    /// Of another transaction: SET TRANSACTION SNAPSHOT. There are no modes then.
+    pub snapshot: Option<String>,
 }
 
 /// SET CONSTRAINTS.

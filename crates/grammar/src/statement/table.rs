@@ -209,7 +209,7 @@ pub struct CreateIndex {
     pub include: Vec<IndexElement>,
     pub nulls_not_distinct: bool,
     pub storage: Vec<StorageOption>,
-    pub filter: Option<Expr>,
+    pub filter: Option<Written>,
 }
 
 /// CREATE SEQUENCE.
@@ -326,6 +326,16 @@ pub struct Rename {
     pub if_exists: bool,
     pub name: Name,
     pub part: RenamedPart,
+    pub to: Ident,
+}
+
+/// `ALTER ... OWNER TO`, of what is no table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Owner {
+    pub at: At,
+    pub kind: ObjectKind,
+    pub if_exists: bool,
+    pub name: Name,
     pub to: Ident,
 }
 

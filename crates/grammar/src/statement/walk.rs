@@ -109,13 +109,21 @@ impl<'t> Walk<'_, 't> {
                 }
             }
             ExprKind::ArrayQuery(query) | ExprKind::Exists(query) | ExprKind::Scalar(query) => self.query(query),
-            ExprKind::Subscript { arg, subscript } => {
+            ExprKind::Subscript { arg, subscript, .. } => {
                 self.expr(arg);
-                match subscript {
-                    Subscript::Index(index) => self.expr(index),
-                    Subscript::Slice(from, to) => self.exprs(from.as_deref().into_iter().chain(to.as_deref())),
-                }
+                self.subscript(subscript);
             }
+            ExprKind::With { arg, subscript, value } => {
+                self.exprs([arg.as_ref(), value.as_ref()]);
+                self.subscript(subscript);
+            }
+        }
+    }
+
+    fn subscript(&mut self, subscript: &'t Subscript) {
+        match subscript {
+            Subscript::Index(index) => self.expr(index),
+            Subscript::Slice(from, to) => self.exprs(from.as_deref().into_iter().chain(to.as_deref())),
         }
     }
 
@@ -247,14 +255,21 @@ pub fn children_mut(expr: &mut Expr, each: &mut dyn FnMut(&mut Expr)) {
             call.order.iter_mut().chain(&mut call.within).map(|sort| &mut sort.expr).for_each(&mut *each);
             call.filter.iter_mut().for_each(each);
         }
-        ExprKind::Subscript { arg, subscript } => {
+        ExprKind::Subscript { arg, subscript, .. } => {
             each(arg);
-            match subscript {
-                Subscript::Index(index) => each(index),
-                Subscript::Slice(from, to) => {
-                    from.as_deref_mut().into_iter().chain(to.as_deref_mut()).for_each(each);
-                }
-            }
+            each_of_subscript(subscript, each);
         }
+        ExprKind::With { arg, subscript, value } => {
+            each(arg);
+            each(value);
+            each_of_subscript(subscript, each);
+        }
+    }
+}
+
+fn each_of_subscript(subscript: &mut Subscript, each: &mut dyn FnMut(&mut Expr)) {
+    match subscript {
+        Subscript::Index(index) => each(index),
+        Subscript::Slice(from, to) => from.as_deref_mut().into_iter().chain(to.as_deref_mut()).for_each(each),
     }
 }

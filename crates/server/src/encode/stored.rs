@@ -1,5 +1,5 @@
 //! Stored values to DataRow messages, without Arrow between them: the same bytes.
-use super::{DAYS_2000, EPOCH_2000, interval, numeric, pad};
+use super::{DAYS_2000, EPOCH_2000, interval, list_head, numeric, pad};
 use crate::types::{JSONB_VERSION, Wire, row_description, wire};
 use bytes::{BufMut, Bytes, BytesMut};
 use datafusion::arrow::datatypes::Schema;
@@ -89,6 +89,11 @@ fn binary(out: &mut BytesMut, value: DatumRef<'_>, wire: &Wire) {
         DatumRef::Jsonb(v) => {
             out.put_u8(JSONB_VERSION);
             out.put_slice(v.as_bytes());
+        }
+        DatumRef::Array(array) => {
+            let item = wire.item();
+            list_head(out, item.oid, array.len(), array.iter().any(DatumRef::is_null));
+            array.iter().for_each(|value| field(out, value, &item, true));
         }
         DatumRef::Null | DatumRef::Text(_) | DatumRef::Json(_) => unreachable!("written by the caller"),
     }

@@ -9,7 +9,7 @@ use terrace_engine::types::Interval;
 fn shown(array: ArrayRef, row: usize) -> Option<String> {
     let mut out = BytesMut::new();
     let wire = crate::types::wire(&Field::new("c", array.data_type().clone(), true));
-    let written = text(&mut out, &values(&array).unwrap(), row, wire.oid).unwrap();
+    let written = text(&mut out, &values(&array).unwrap(), row, &wire).unwrap();
     written.then(|| String::from_utf8(out.to_vec()).unwrap())
 }
 
@@ -61,8 +61,11 @@ fn lists_and_nulls() {
     assert_eq!(shown(texts, 1), None);
     let mut shorts = ListBuilder::new(Int16Builder::new());
     shorts.append_value([Some(1), Some(2)]);
+    let shorts: ArrayRef = Arc::new(shorts.finish());
+    let named = [("pg_type".to_owned(), "int2vector".to_owned())];
+    let vector = crate::types::wire(&Field::new("c", shorts.data_type().clone(), true).with_metadata(named.into()));
     let mut out = BytesMut::new();
-    text(&mut out, &values(&(Arc::new(shorts.finish()) as ArrayRef)).unwrap(), 0, INT2VECTOR).unwrap();
+    text(&mut out, &values(&shorts).unwrap(), 0, &vector).unwrap();
     assert_eq!(&out[..], b"1 2");
 }
 

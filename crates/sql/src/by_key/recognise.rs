@@ -105,7 +105,7 @@ fn update(update: &Update, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Ta
     };
     (from.is_empty() && returning.is_empty()).then_some(())?;
     let table = user_table(target, catalog)?;
-    table.checks.is_empty().then_some(())?;
+    (table.checks.is_empty() && table.computed().next().is_none()).then_some(())?;
     let mut scope = Scope { table: &table, alias: called(target, alias.as_ref()), seen };
     let key = scope.key(filter)?;
     let mut sets: Vec<(usize, NewValue)> = vec![];
@@ -171,7 +171,7 @@ fn insert(insert: &Insert, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Ta
     returning.is_empty().then_some(())?;
     let rows = plain_values(source.as_ref()?)?;
     let table = user_table(target, catalog)?;
-    table.checks.is_empty().then_some(())?;
+    (table.checks.is_empty() && table.computed().next().is_none()).then_some(())?;
     let named = !columns.is_empty();
     let columns = inserted(columns, &table)?;
     (!columns.iter().any(|at| is_always(&table, *at))).then_some(())?;

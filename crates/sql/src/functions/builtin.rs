@@ -14,7 +14,7 @@
 use crate::error::tunnel;
 use crate::functions::bounded::PIECE;
 use crate::functions::convert::{convert, convert_array, convert_scalar};
-use crate::functions::{bounded, chars};
+use crate::functions::{arrays, bounded, chars};
 use crate::memory;
 use crate::values::{ColumnBuilder, array_datum, arrow_type, engine_array, engine_type, field_of, field_type};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray};
@@ -453,7 +453,7 @@ fn taken(array: &ArrayRef, field: &Field, wanted: Takes) -> Result<ArrayRef> {
 /// As the text that a client is shown. `data_type`: what the array does not say.
 pub(crate) fn shown(array: &ArrayRef, data_type: Option<DataType>) -> Result<ArrayRef> {
     let array = match array.data_type() {
-        ArrowType::List(_) => return crate::functions::arrays::text_array(array),
+        ArrowType::List(_) => return arrays::text_array(array, data_type.and_then(DataType::item)),
         ArrowType::Struct(_) => return row_text(array),
         _ => engine_array(array).map_err(tunnel)?,
     };
@@ -620,18 +620,26 @@ impl ScalarUDFImpl for Pad {
 
 /// `expr` as the text that it is shown as: arrays, rows.
 pub(crate) fn as_text(expr: Expr) -> Expr {
-    let shown = AsText { signature: Signature::any(1, Volatility::Immutable) };
+    as_text_of(expr, None)
+}
+
+/// The same, of values of a type that Arrow's does not tell.
+pub(crate) fn as_text_of(expr: Expr, of: Option<DataType>) -> Expr {
+    let name = of.map_or("as_text".to_owned(), |of| format!("as_text {of:?}"));
+    let shown = AsText { name, of, signature: Signature::any(1, Volatility::Immutable) };
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(shown)), vec![expr]))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct AsText {
+    name: String,
+    of: Option<DataType>,
     signature: Signature,
 }
 
 impl ScalarUDFImpl for AsText {
     fn name(&self) -> &str {
-        "as_text"
+        &self.name
     }
 
     fn signature(&self) -> &Signature {
@@ -644,7 +652,7 @@ impl ScalarUDFImpl for AsText {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let scalar = matches!(args.args[0], ColumnarValue::Scalar(_));
-        let shown = shown(&args.args[0].to_array(if scalar { 1 } else { args.number_rows })?, None)?;
+        let shown = shown(&args.args[0].to_array(if scalar { 1 } else { args.number_rows })?, self.of)?;
         if scalar {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&shown, 0)?));
         }

@@ -29,9 +29,6 @@ use terrace_engine::{DataType, EngineError};
 /// Without a length, which is the type of what answers one of several varchars.
 const VARCHAR: DataType = DataType::Varchar(0);
 
-/// Of arrays of a char, as `pg_type` of the array's field.
-pub(crate) const ARRAY: &str = "_bpchar";
-
 fn is_char(field: &Field) -> bool {
     matches!(field_type(field), Some(DataType::Char(_)))
 }
@@ -44,20 +41,28 @@ fn field(expr: &Expr, schema: &DFSchema) -> Result<FieldRef> {
     Ok(expr.to_field(schema)?.1)
 }
 
-/// Whether a field is of arrays whose items were of a char: they have lost the blanks, and nothing tells how many.
+/// Whether a field is of arrays whose items are of a char.
 pub(crate) fn is_array_of_char(field: &Field) -> bool {
-    matches!(field.data_type(), ArrowType::List(_)) && field.metadata().get(PG_TYPE).is_some_and(|name| name == ARRAY)
+    matches!(field_type(field).and_then(DataType::item), Some(DataType::Char(_)))
 }
 
-/// The field of an array as made of such items.
+/// The field of an array as made of such items. Of chars of several lengths it is not known how many blanks they had.
 pub(crate) fn array_field(array: Field, items: &[FieldRef]) -> Field {
     let is_name = |item: &FieldRef| item.metadata().get(PG_TYPE).is_some_and(|name| name == "name");
-    let of = match () {
-        () if items.iter().any(|item| is_char(item)) => ARRAY,
-        () if !items.is_empty() && items.iter().all(is_name) => "_name",
-        () => return array,
+    if !items.is_empty() && items.iter().all(is_name) {
+        return array.with_metadata([(PG_TYPE.to_owned(), "_name".to_owned())].into());
+    }
+    let first = items.first().and_then(|item| field_type(item));
+    let of = match first {
+        Some(DataType::Char(_)) if items.iter().all(|item| field_type(item) == first) => first,
+        _ if items.iter().any(|item| is_char(item)) => Some(LOOSE),
+        Some(DataType::Varchar(_)) => Some(VARCHAR),
+        _ => None,
     };
-    array.with_metadata([(PG_TYPE.to_owned(), of.to_owned())].into())
+    match of.and_then(DataType::array) {
+        Some(of) => array.with_metadata(field_of("", of, true).metadata().clone()),
+        None => array,
+    }
 }
 
 /// Where the items of such an array would be seen one by one, or as text.
@@ -105,7 +110,12 @@ pub(crate) fn chosen(
             Some(if alike { first } else { LOOSE })
         }
         DataType::Varchar(_) => Some(VARCHAR),
-        _ => None,
+        array => match array.item()? {
+            DataType::Varchar(_) => VARCHAR.array(),
+            DataType::Char(_) if typed.all(|t| t == Some(array)) && constants.next().is_none() => Some(array),
+            DataType::Char(_) => LOOSE.array(),
+            _ => None,
+        },
     }
 }
 

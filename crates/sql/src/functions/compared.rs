@@ -1,7 +1,9 @@
 //! What the values of a type are compared by. Where that is not themselves, and why, is said in
 //! `crate::plan::comparable`, which puts it into plans.
 use crate::error::tunnel;
+use crate::functions::arrays::keys as arrays;
 use crate::functions::{interval, json};
+use crate::values::engine_type;
 use datafusion::arrow::array::{ArrayRef, AsArray, PrimitiveArray};
 use datafusion::arrow::compute::kernels::arity;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Float32Type, Float64Type};
@@ -17,6 +19,7 @@ use terrace_engine::EngineError;
 pub(crate) enum By {
     Themselves,
     Canonical,
+    /// By a key; of equal values that become one, the first stands for them.
     Key,
     /// By a key, and as itself where no other text equals it (invariant 1 of [`crate::functions::json`]).
     Json,
@@ -32,6 +35,7 @@ pub(crate) fn by(data_type: &ArrowType) -> By {
         ArrowType::Interval(_) => By::Key,
         ArrowType::LargeBinary => By::Json,
         ArrowType::BinaryView => By::Never,
+        ArrowType::List(_) if engine_type(data_type).is_some() => By::Key,
         ArrowType::List(item) if !matches!(by(item.data_type()), By::Themselves) => By::Nothing,
         ArrowType::Struct(fields) if !fields.iter().all(|f| matches!(by(f.data_type()), By::Themselves)) => By::Nothing,
         _ => By::Themselves,
@@ -40,7 +44,7 @@ pub(crate) fn by(data_type: &ArrowType) -> By {
 
 pub(crate) fn not_compared() -> DataFusionError {
     tunnel(EngineError::unsupported(
-        "comparisons of arrays and rows of real, double precision or interval are not supported",
+        "comparisons of rows of real, double precision, interval or arrays are not supported",
     ))
 }
 
@@ -54,7 +58,7 @@ pub(crate) fn wrap_of(expr: &mut Expr, of: &ArrowType) -> Result<bool> {
     let wrapping: fn(Expr) -> Expr = match by(of) {
         By::Themselves => return Ok(false),
         By::Canonical => canonical,
-        By::Key => interval::key,
+        By::Key => key_of(of),
         By::Json => json::key,
         By::Nothing => return Err(not_compared()),
         By::Never => return Err(no_equality()),
@@ -67,11 +71,20 @@ pub(crate) fn wrap_of(expr: &mut Expr, of: &ArrowType) -> Result<bool> {
     Ok(true)
 }
 
+/// What makes the key of a value of this type.
+pub(crate) fn key_of(of: &ArrowType) -> fn(Expr) -> Expr {
+    match of {
+        ArrowType::List(_) => arrays::key,
+        _ => interval::key,
+    }
+}
+
 /// The array that the values of an array are compared by.
 pub(crate) fn compared_by(array: &ArrayRef) -> Result<ArrayRef> {
     match by(array.data_type()) {
         By::Themselves => Ok(array.clone()),
         By::Canonical => Ok(canonical_array(array)),
+        By::Key if matches!(array.data_type(), ArrowType::List(_)) => arrays::keys(array),
         By::Key => interval::keys(array),
         By::Json => json::keys(array),
         By::Nothing => Err(not_compared()),

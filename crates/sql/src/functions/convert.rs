@@ -61,8 +61,8 @@ impl ScalarUDFImpl for Conversion {
 
 pub(crate) fn convert_array(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
     let array = engine_array(array).map_err(tunnel)?;
-    if array.data_type() == &crate::values::arrow_type(to) && !matches!(to, DataType::Varchar(1..) | DataType::Char(_))
-    {
+    let limited = matches!(to.item().unwrap_or(to), DataType::Varchar(1..) | DataType::Char(_));
+    if array.data_type() == &crate::values::arrow_type(to) && !limited {
         return Ok(array);
     }
     let whole = |t: &ArrowType| matches!(t, ArrowType::Int16 | ArrowType::Int32 | ArrowType::Int64);

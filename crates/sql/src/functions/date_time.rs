@@ -78,8 +78,7 @@ pub(crate) fn register(state: &mut SessionState) {
         udf("current_date", Kind::Now(DataType::Date), &["today"]),
     ];
     // DataFusion's to_char has other patterns: it would answer 'YYYY' with "YYYY".
-    let others = crate::functions::arrays::functions().into_iter().chain([crate::functions::to_char::function()]);
-    for function in functions.into_iter().chain(others) {
+    for function in functions.into_iter().chain([crate::functions::to_char::function()]) {
         state.register_udf(Arc::new(function)).expect("functions can be replaced");
     }
 }

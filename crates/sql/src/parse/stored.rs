@@ -120,6 +120,39 @@ pub(crate) fn columns_of(expr: &Expr) -> Vec<String> {
     names
 }
 
+/// What makes FALSE NULL.
+const OR_NULL: &str = " OR NULL";
+
+/// The condition of a partial index, as its computed column has it: TRUE or NULL.
+pub(crate) fn as_condition(text: &str) -> String {
+    format!("({text}){OR_NULL}")
+}
+
+/// The condition that a computed column stands for, or its expression.
+pub(crate) fn of_computed(text: &str) -> &str {
+    text.strip_suffix(OR_NULL).map_or(text, terrace_grammar::without_parens)
+}
+
+/// What an expression of an index is called where it needs a name, beside these.
+pub(crate) fn key_name(expr: &Expr, others: &[String]) -> String {
+    fn title(expr: &Expr) -> &str {
+        match &expr.kind {
+            ExprKind::Column(name) => &name.last().name,
+            ExprKind::Call(call) => &call.name.last().name,
+            ExprKind::Special { function, .. } => function.name(),
+            ExprKind::Case { .. } => "case",
+            ExprKind::Cast { arg, to, .. } => match title(arg) {
+                "expr" => &to.name.last().name,
+                inner => inner,
+            },
+            _ => "expr",
+        }
+    }
+    let base = title(expr);
+    let numbered = |n: usize| if n == 0 { base.to_owned() } else { format!("{base}{n}") };
+    (0..).map(numbered).find(|name| !others.contains(name)).expect("some number is free")
+}
+
 /// The names of the columns that a stored constraint is about.
 pub(crate) fn columns_named(check: &Check) -> Vec<String> {
     of_check(check).map_or(vec![], |stored| columns_of(stored.expr()))

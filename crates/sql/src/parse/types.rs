@@ -15,8 +15,7 @@ pub(crate) fn data_type(name: &TypeName) -> Result<DataType> {
     };
     let modifiers: Option<Vec<i64>> = name.modifiers.iter().map(modifier).collect();
     let modifiers = modifiers.ok_or_else(|| EngineError::new("42601", "type modifiers must be simple constants"))?;
-    let plain = if name.dimensions.is_empty() { own_name(name) } else { None };
-    Ok(match (plain, modifiers.as_slice()) {
+    let of = match (own_name(name), modifiers.as_slice()) {
         (Some("int2"), []) => DataType::Int2,
         (Some("int4"), []) => DataType::Int4,
         (Some("int8"), []) => DataType::Int8,
@@ -44,7 +43,9 @@ pub(crate) fn data_type(name: &TypeName) -> Result<DataType> {
             return Err(unsupported("bpchar without a length").with_hint("Use char(n), or text."));
         }
         _ => return Err(no_type(name)),
-    })
+    };
+    // How many dimensions are written, and how many items, means nothing.
+    Ok(if name.dimensions.is_empty() { of } else { of.array().expect("a name without brackets is no array's") })
 }
 
 /// The name of a type that a text is, and nothing else.
@@ -73,6 +74,11 @@ fn cast_of_mut(query: &mut Query) -> Option<&mut TypeName> {
         ExprKind::Cast { to, .. } => Some(to),
         _ => None,
     }
+}
+
+/// Whether it is `bpchar` without a length.
+pub(crate) fn is_open_char(name: &TypeName) -> bool {
+    own_name(name) == Some("bpchar") && name.modifiers.is_empty() && name.dimensions.is_empty()
 }
 
 /// The name of a type that is one of the system's, without the schema.
@@ -142,7 +148,7 @@ fn no_type(name: &TypeName) -> EngineError {
     unsupported(format!("type {}", shown(name))).with_hint(format!("Use {use_instead}."))
 }
 
-/// Types of PostgreSQL that are none here, and those that are, for arrays of them.
+/// Types of PostgreSQL that are none here, and those that are, with modifiers that are none.
 const DATA_TYPES: &[&str] = &[
     "bit",
     "bool",

@@ -1,8 +1,9 @@
 //! Functions of `pg_catalog` that psql and drivers call, as scalar UDFs over the session's catalogue.
+pub(crate) mod indexes;
 mod qualified;
 mod quoting;
 
-use super::relations::{attributes, check_oid, find_index, foreign, is_constraint, live, own, views};
+use super::relations::{attributes, check_oid, find_index, foreign, is_constraint, live, own, schema_comment, views};
 use super::system::*;
 use super::{SessionInfo, System};
 use crate::observe::Activity;
@@ -49,10 +50,11 @@ pub fn function(name: &str, catalog: &Arc<Catalog>, info: &SessionInfo) -> Optio
         "set_config" | "pg_reload_conf" | "clock_timestamp" | "gen_random_uuid" => Volatility::Volatile,
         "pg_isolation_test_session_is_blocked" => Volatility::Volatile,
         "pg_cancel_backend" | "pg_terminate_backend" | "pg_notify" | "listening_channels" => Volatility::Volatile,
+        "pg_export_snapshot" => Volatility::Volatile,
         _ => Volatility::Stable,
     };
     let arguments = match name {
-        "clock_timestamp" | "gen_random_uuid" => vec![TypeSignature::Nullary],
+        "clock_timestamp" | "gen_random_uuid" | "pg_export_snapshot" => vec![TypeSignature::Nullary],
         "md5"
         | "pg_cancel_backend"
         | "pg_terminate_backend"
@@ -114,7 +116,10 @@ fn about_sessions() -> Vec<Entry> {
     use DataType::{Boolean, Int32, Int64, Utf8};
     vec![
         ("current_database", Utf8, |c| c.texts(|c, _| Ok(Some(c.info.database.clone())))),
-        ("current_schema", Utf8, |c| c.texts(|_, _| Ok(Some("public".to_owned())))),
+        ("current_schema", Utf8, |c| {
+            let hidden = qualified::is_hidden(c);
+            c.texts(|_, _| Ok((!hidden).then(|| "public".to_owned())))
+        }),
         ("current_schemas", list_of(Utf8), |c| Ok(current_schemas(c))),
         ("current_setting", Utf8, |c| c.texts(current_setting)),
         ("current_user", Utf8, |c| c.texts(|c, _| Ok(Some(c.info.user.clone())))),
@@ -142,6 +147,7 @@ fn about_sessions() -> Vec<Entry> {
             Ok(Arc::new(lists.finish()))
         }),
         ("pg_notify", Utf8, |c| c.texts(notify)),
+        ("pg_export_snapshot", Utf8, |c| c.texts(|c, _| export_snapshot(c))),
         ("pg_client_encoding", Utf8, |c| c.texts(|_, _| Ok(Some("UTF8".to_owned())))),
         // There are no temporary tables.
         ("pg_my_temp_schema", DataType::UInt32, |c| Ok(Arc::new(UInt32Array::from(vec![0; c.rows])))),
@@ -184,6 +190,9 @@ fn about_objects() -> Vec<Entry> {
         }),
         ("obj_description", Utf8, |c| {
             c.texts(|c, i| match c.text(1, i)? {
+                Some(class) if class == "pg_namespace" => {
+                    Ok(c.oid(0, i)?.and_then(|oid| schema_comment(c.catalog, oid)))
+                }
                 Some(class) if class != "pg_class" => Ok(None),
                 _ => comment(c, i, Some(0)),
             })
@@ -201,13 +210,13 @@ fn about_objects() -> Vec<Entry> {
         }),
         ("pg_get_function_arguments", Utf8, |c| c.texts(|_, _| Ok(None))),
         ("pg_get_function_result", Utf8, |c| c.texts(|_, _| Ok(None))),
-        ("pg_get_indexdef", Utf8, |c| c.texts(get_indexdef)),
+        ("pg_get_indexdef", Utf8, |c| c.texts(indexes::definition)),
         ("pg_get_serial_sequence", Utf8, |c| c.texts(serial_sequence)),
         ("pg_get_statisticsobjdef_columns", Utf8, |c| c.texts(|_, _| Ok(None))),
         ("pg_get_userbyid", Utf8, |c| {
             c.texts(|c, i| {
-                let name = |oid| c.catalog.roles().find(|role| role.oid == oid).map(|role| role.name.clone());
-                Ok(c.oid(0, i)?.map(|oid| name(oid).unwrap_or_else(|| format!("unknown (OID={oid})"))))
+                let unknown = |oid| format!("unknown (OID={oid})");
+                Ok(c.oid(0, i)?.map(|oid| role_name(c.catalog, oid).unwrap_or_else(|| unknown(oid))))
             })
         }),
         ("pg_get_viewdef", Utf8, |c| c.texts(get_viewdef)),
@@ -412,26 +421,9 @@ fn key_list(table: &Table, index: &Index) -> String {
     index.columns.iter().map(|c| quote(&table.columns[*c].name)).collect::<Vec<_>>().join(", ")
 }
 
-pub(crate) fn index_definition(table: &Table, index: &Index) -> String {
-    let unique = if index.unique { "UNIQUE " } else { "" };
-    let (name, on, keys) = (quote(&index.name), quote(&table.name), key_list(table, index));
-    format!("CREATE {unique}INDEX {name} ON public.{on} USING btree ({keys})")
-}
-
 pub(crate) fn constraint_definition(table: &Table, index: &Index) -> String {
     let kind = if index.primary { "PRIMARY KEY" } else { "UNIQUE" };
     format!("{kind} ({})", key_list(table, index))
-}
-
-/// `pg_get_indexdef(index [, column, pretty])`: the whole definition, or one key column's.
-fn get_indexdef(c: &Call<'_>, row: usize) -> Result<Option<String>> {
-    let Some((table, index)) = c.index(0, row)? else { return Ok(None) };
-    let column = c.int(1, row)?.unwrap_or(0);
-    if column == 0 {
-        return Ok(Some(index_definition(&table, &index)));
-    }
-    let position = usize::try_from(column - 1).ok().and_then(|i| index.columns.get(i));
-    Ok(Some(position.map(|p| quote(&table.columns[*p].name)).unwrap_or_default()))
 }
 
 fn class_name(catalog: &Catalog, oid: u32) -> String {
@@ -460,15 +452,17 @@ fn class_oid(catalog: &Catalog, name: &str) -> Option<u32> {
 /// `CHECK ((a > 0))`, or without the outer parentheses where the second argument asks for few.
 fn check_definition(c: &Call<'_>, row: usize) -> Result<Option<String>> {
     let Some(oid) = c.oid(0, row)? else { return Ok(None) };
-    let of =
-        |t: &Arc<Table>| (0..t.checks.len()).find(|at| check_oid(t, *at) == oid).map(|at| t.checks[at].sql.clone());
     let pretty = c.text(1, row)?.is_some_and(|p| p.starts_with('t'));
     let schema = if qualified::is_hidden(c) { "public." } else { "" };
     if let Some(definition) = foreign::definition(c.catalog, oid, schema) {
         return Ok(Some(definition));
     }
-    let sql = c.catalog.tables().find_map(of);
-    Ok(sql.map(|sql| if pretty { format!("CHECK ({sql})") } else { format!("CHECK (({sql}))") }))
+    let of = |t: &Arc<Table>| {
+        let sql = &t.checks[(0..t.checks.len()).find(|at| check_oid(t, *at) == oid)?].sql;
+        let as_written = || if pretty { sql.clone() } else { format!("({sql})") };
+        Some(crate::parse::shown::condition(sql, &t.columns, pretty).unwrap_or_else(as_written))
+    };
+    Ok(c.catalog.tables().find_map(of).map(|sql| format!("CHECK ({sql})")))
 }
 
 /// `pg_get_viewdef(view [, pretty])`, of its OID or its name. What is no view has none.
@@ -495,6 +489,11 @@ fn serial_sequence(c: &Call<'_>, row: usize) -> Result<Option<String>> {
     Ok(crate::parse::sequence_calls::sequence_of(found).map(|name| format!("public.{}", quote(&name))))
 }
 
+fn role_name(catalog: &Catalog, oid: u32) -> Option<String> {
+    let stored = || catalog.roles().find(|role| role.oid == oid).map(|role| role.name.clone());
+    if oid == DATABASE_OWNER.0 { Some(DATABASE_OWNER.1.to_owned()) } else { stored() }
+}
+
 /// `acldefault(kind, owner)`: what an object of a kind allows where nobody has said anything.
 fn default_privileges(c: &Call<'_>, row: usize) -> Result<Option<String>> {
     let (Some(kind), Some(owner)) = (c.text(0, row)?, c.oid(1, row)?) else { return Ok(None) };
@@ -515,7 +514,7 @@ fn default_privileges(c: &Call<'_>, row: usize) -> Result<Option<String>> {
             return Err(external(terrace_engine::EngineError::new("XX000", message)));
         }
     };
-    let name = c.catalog.roles().find(|role| role.oid == owner).map_or(owner.to_string(), |role| quote(&role.name));
+    let name = role_name(c.catalog, owner).map_or(owner.to_string(), |name| quote(&name));
     let granted = |to: &str, what: &str| format!("{to}={what}/{name}");
     let items = [("", everybody), (name.as_str(), of_owner)].into_iter().filter(|(_, what)| !what.is_empty());
     Ok(Some(format!("{{{}}}", items.map(|(to, what)| granted(to, what)).collect::<Vec<_>>().join(","))))
@@ -528,6 +527,19 @@ fn notify(c: &Call<'_>, row: usize) -> Result<Option<String>> {
         system.voice.say(&channel, &payload).map_err(external)?;
     }
     Ok(Some(String::new()))
+}
+
+/// `pg_export_snapshot()`. 25001 within a savepoint.
+fn export_snapshot(c: &Call<'_>) -> Result<Option<String>> {
+    let Some(system) = &c.info.system else { return Ok(None) };
+    let mut slot = system.cell.try_lock().map_err(|_| {
+        external(terrace_engine::EngineError::internal("a snapshot was exported while the transaction was in use"))
+    })?;
+    if !slot.savepoints.is_empty() {
+        let message = "cannot export a snapshot from a subtransaction";
+        return Err(external(terrace_engine::EngineError::new("25001", message)));
+    }
+    Ok(slot.txn.as_mut().map(|txn| txn.export_snapshot()))
 }
 
 /// `current_setting(name [, missing_ok])`.
@@ -694,6 +706,7 @@ fn schema_oid(name: &str) -> Option<u32> {
 }
 
 fn current_schemas(c: &Call<'_>) -> ArrayRef {
+    let hidden = qualified::is_hidden(c);
     let mut lists = ListBuilder::new(StringBuilder::new());
     for row in 0..c.rows {
         let implicit =
@@ -701,7 +714,9 @@ fn current_schemas(c: &Call<'_>) -> ArrayRef {
         if implicit {
             lists.values().append_value("pg_catalog");
         }
-        lists.values().append_value("public");
+        if !hidden {
+            lists.values().append_value("public");
+        }
         lists.append(true);
     }
     Arc::new(lists.finish())

@@ -3,8 +3,8 @@ use super::System;
 use super::system::*;
 use crate::values::PG_TYPE;
 use datafusion::arrow::array::{
-    ArrayRef, BooleanBuilder, Float32Builder, Float64Builder, Int16Builder, Int32Builder, Int64Builder, ListArray,
-    ListBuilder, RecordBatch, StringBuilder, TimestampMicrosecondBuilder, UInt32Builder,
+    ArrayRef, BooleanBuilder, Float32Builder, Float64Builder, Int16Builder, Int32Builder, Int64Builder, ListBuilder,
+    RecordBatch, StringBuilder, TimestampMicrosecondBuilder, UInt32Builder,
 };
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::catalog::streaming::StreamingTable;
@@ -26,7 +26,7 @@ mod rows;
 mod shapes;
 pub(crate) mod views;
 
-pub(crate) use rows::is_always_empty;
+pub(crate) use rows::{is_always_empty, schema_comment};
 
 /// A value of a system relation.
 pub(crate) enum V {
@@ -42,6 +42,7 @@ pub(crate) enum V {
     O(u32),
     T(String),
     Shorts(Vec<i16>),
+    Texts(Vec<&'static str>),
 }
 
 impl From<&str> for V {
@@ -209,8 +210,17 @@ fn array<'a>(ty: &str, values: impl Iterator<Item = &'a V>) -> ArrayRef {
         "float8" => build!(Float64Builder::new(), V::F8),
         "timestamptz" => build!(TimestampMicrosecondBuilder::new().with_timezone(ZONE), V::Ts),
         "oid" | "regproc" => build!(UInt32Builder::new(), V::O),
-        // No row has a list of texts (options, privileges) that is not NULL.
-        "_text" | "_name" | "_char" => Arc::new(new_nulls(values.count())),
+        "_text" | "_name" | "_char" => {
+            let mut b = ListBuilder::new(StringBuilder::new());
+            for v in values {
+                match v {
+                    V::Texts(texts) => b.append_value(texts.iter().map(Some)),
+                    V::Null => b.append(false),
+                    _ => unreachable!("a row's value has its column's type ({ty})"),
+                }
+            }
+            Arc::new(b.finish())
+        }
         "int2vector" | "_int2" => {
             let mut b = ListBuilder::new(Int16Builder::new());
             for v in values {
@@ -226,12 +236,6 @@ fn array<'a>(ty: &str, values: impl Iterator<Item = &'a V>) -> ArrayRef {
     }
 }
 
-fn new_nulls(rows: usize) -> ListArray {
-    let mut b = ListBuilder::new(StringBuilder::new());
-    (0..rows).for_each(|_| b.append(false));
-    b.finish()
-}
-
 /// Live columns with their attribute numbers (from 1; a dropped column keeps its number).
 pub(crate) fn attributes(table: &Table) -> impl Iterator<Item = (i16, &terrace_engine::ColumnDef)> {
     table.columns.iter().enumerate().map(|(i, c)| (i as i16 + 1, c)).filter(|(_, c)| !c.dropped)
@@ -244,7 +248,7 @@ pub(crate) fn find_index(catalog: &Catalog, oid: u32) -> Option<(Arc<Table>, Arc
 /// Whether an index stands for a constraint. There is no difference between a unique index and a UNIQUE constraint:
 /// ALTER TABLE drops and renames either.
 pub(crate) fn is_constraint(index: &Index) -> bool {
-    index.unique
+    index.unique && index.extras.is_none()
 }
 
 /// The OID of a table's CHECK constraint by its place. It matters to nobody; it only has to be the same each time, and

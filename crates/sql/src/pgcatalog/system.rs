@@ -6,12 +6,15 @@ pub(crate) const DATABASE: &str = "terrace";
 pub(crate) const OWNER: &str = "terrace";
 
 pub(crate) const OWNER_OID: u32 = 10;
+/// The role that stands for the database's owner: the schema public is its own. Nobody logs in as it.
+pub(crate) const DATABASE_OWNER: (u32, &str) = (6171, "pg_database_owner");
 pub(crate) const PG_CATALOG_OID: u32 = 11;
 pub(crate) const PUBLIC_OID: u32 = 2200;
 pub(crate) const INFORMATION_SCHEMA_OID: u32 = 13183;
 /// Not one of PostgreSQL's, and below those of the user's objects.
 pub(crate) const TERRACE_OID: u32 = 16_000;
 pub(crate) const PG_CLASS_OID: u32 = 1259;
+pub(crate) const PG_NAMESPACE_OID: u32 = 2615;
 pub(crate) const DATABASE_OID: u32 = 5;
 pub(crate) const HEAP_AM_OID: u32 = 2;
 pub(crate) const BTREE_AM_OID: u32 = 403;
@@ -122,8 +125,7 @@ pub fn data_type_of_oid(oid: u32) -> Option<DataType> {
     Some(match oid {
         26 => DataType::Int8,
         18 | 19 | 1042 | 1043 => DataType::Text,
-        // An array is its text.
-        _ if item_oid(oid).is_some() => DataType::Text,
+        _ if let Some(item) = item_oid(oid) => return data_type_of_oid(item)?.array(),
         _ => return DataType::from_pg_oid(oid, 0),
     })
 }
@@ -131,6 +133,9 @@ pub fn data_type_of_oid(oid: u32) -> Option<DataType> {
 /// `format_type`: the SQL name of a type with its modifier.
 pub(crate) fn format_type(oid: u32, typmod: Option<i32>) -> String {
     match (type_by_oid(oid), typmod) {
+        (Some(t), Some(_)) if t.category == "A" && type_by_oid(t.element).is_some_and(|item| item.array == oid) => {
+            format!("{}[]", format_type(t.element, typmod))
+        }
         (Some(t), Some(m)) if matches!(t.oid, 1042 | 1043) && m >= 4 => format!("{}({})", t.sql_name, m - 4),
         (Some(t), Some(m)) if t.oid == 1700 && m >= 4 => {
             format!("{}({},{})", t.sql_name, (m - 4) >> 16, (m - 4) & 0xffff)

@@ -15,6 +15,7 @@
 //! [`views`], [`scope`], [`expr`] with [`rows`], [`types`], [`call`], [`json`], [`sequences`], [`effects`],
 //! [`subquery`] with [`memberships`], [`titles`], [`system`] for the system's relations and types, and [`over`] for
 //! expressions outside of queries.
+mod arrays;
 mod bounds;
 mod call;
 mod effects;
@@ -30,6 +31,7 @@ mod rows;
 mod scope;
 mod select;
 mod sequences;
+mod sets;
 mod subquery;
 mod system;
 mod titles;

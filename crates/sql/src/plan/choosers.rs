@@ -142,6 +142,7 @@ fn category(data_type: &ArrowType) -> Option<Category> {
     use ArrowType::*;
     Some(match data_type {
         _ if is_number(data_type) => Category::Number,
+        List(_) if engine_type(data_type).is_some() => Category::Alone,
         // `string_agg` answers the large one.
         Utf8 | LargeUtf8 => Category::Text,
         Date32 | Timestamp(..) => Category::Time,
@@ -270,7 +271,9 @@ pub(crate) fn resolved(call: &ScalarFunction, schema: &DFSchema) -> Result<Optio
 /// An expression whose result has this field's type: a char or varchar is labelled as such.
 pub(crate) fn answered(expr: Expr, of: Option<&Field>) -> Expr {
     match of.and_then(field_type) {
-        Some(told @ (DataType::Char(_) | DataType::Varchar(_))) => chars::labelled(expr, told),
+        Some(told) if matches!(told.item().unwrap_or(told), DataType::Char(_) | DataType::Varchar(_)) => {
+            chars::labelled(expr, told)
+        }
         _ => expr,
     }
 }

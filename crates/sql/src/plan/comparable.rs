@@ -8,8 +8,9 @@
 //!    floats, Terrace keeps the one without a sign. Of intervals it keeps the first that it meets ([`by_first`]), and
 //!    as min and max the last, which is what PostgreSQL does where its plan takes the rows in the same order. DISTINCT
 //!    ON, and aggregates of DISTINCT intervals but `count`, are refused (0A000).
-//! 4. Arrays and rows have no order here: Arrow puts NULL items first, and PostgreSQL last. Those that hold floats or
-//!    intervals are not compared at all. Both are refused (0A000).
+//! 4. Rows have no order here: Arrow puts NULL items first, and PostgreSQL last. Those that hold floats, intervals or
+//!    arrays are not compared at all. Both are refused (0A000). Arrays are compared by
+//!    [`crate::functions::arrays::keys`], and where equal ones become one they are as intervals are.
 //! 5. A jsonb is compared by [`crate::functions::json::key`], whose bytes have PostgreSQL's order. If equal values
 //!    become one, a value that others equal with another text (1.0 equals 1) is refused (0A000). A json is not compared
 //!    (42883).
@@ -20,9 +21,9 @@
 //! Report for Arrow 59 and DataFusion 55.2: `eq` of floats compares bits, so `0.0 = -0.0` is false in filters, joins
 //! and GROUP BY. SQL needs IEEE 754's equality there.
 use crate::error::tunnel;
-use crate::functions::compared::{By, by, canonical, no_equality, not_compared, wrap_of};
+use crate::functions::compared::{By, by, canonical, key_of, no_equality, not_compared, wrap_of};
 use crate::functions::convert::value_alone;
-use crate::functions::{builtin, interval, json};
+use crate::functions::{builtin, json};
 use crate::plan::rules::Rewrite;
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::config::ConfigOptions;
@@ -62,8 +63,13 @@ impl AnalyzerRule for Comparable {
 fn refuse_order<'e>(exprs: impl IntoIterator<Item = &'e Expr>, schema: &DFSchema) -> Result<()> {
     for expr in exprs {
         match expr.get_type(schema)? {
+            ArrowType::List(item) if *item.data_type() == ArrowType::BinaryView => {
+                let error = EngineError::new("42883", "could not identify an ordering operator for type json[]");
+                return Err(tunnel(error.with_hint("Use an explicit ordering operator or modify the query.")));
+            }
+            of @ ArrowType::List(_) if matches!(by(&of), By::Key) => {}
             ArrowType::List(_) | ArrowType::Struct(_) => {
-                return Err(tunnel(EngineError::unsupported("an order of arrays or rows is not supported")));
+                return Err(tunnel(EngineError::unsupported("an order of rows is not supported")));
             }
             ArrowType::BinaryView => {
                 let error = EngineError::new("42883", "could not identify an ordering operator for type json");
@@ -122,7 +128,7 @@ fn by_node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPl
                     By::Themselves => Ok(column),
                     By::Canonical => Ok(canonical(column).alias_qualified(qualifier.cloned(), field.name())),
                     By::Json => Ok(json::alone(column).alias_qualified(qualifier.cloned(), field.name())),
-                    By::Key => internal_err!("a column of intervals is told above"),
+                    By::Key => internal_err!("a column of intervals or arrays is told above"),
                     By::Nothing => Err(not_compared()),
                     By::Never => Err(no_equality()),
                 }
@@ -134,7 +140,7 @@ fn by_node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPl
         LogicalPlan::Distinct(Distinct::On(on)) => {
             for expr in &on.on_expr {
                 match by(&expr.get_type(schema)?) {
-                    By::Key => return Err(refused("DISTINCT ON")),
+                    By::Key => return Err(refused("DISTINCT ON", &expr.get_type(schema)?)),
                     By::Json => return Err(tunnel(EngineError::unsupported("DISTINCT ON a jsonb is not supported"))),
                     By::Nothing => return Err(not_compared()),
                     By::Never => return Err(no_equality()),
@@ -147,7 +153,7 @@ fn by_node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPl
     }
 }
 
-/// Whether intervals are grouped by.
+/// Whether intervals or arrays are grouped by.
 fn has_key(groups: &[Expr], schema: &DFSchema) -> Result<bool> {
     for expr in groups {
         if !matches!(expr, Expr::GroupingSet(_)) && matches!(by(&expr.get_type(schema)?), By::Key) {
@@ -157,7 +163,7 @@ fn has_key(groups: &[Expr], schema: &DFSchema) -> Result<bool> {
     Ok(false)
 }
 
-/// Groups by what intervals compare by; the first one of a group stands for it (invariant 3).
+/// Groups by what intervals and arrays compare by; the first one of a group stands for it (invariant 3).
 fn by_first(aggregate: Aggregate, schema: &DFSchema) -> Result<LogicalPlan> {
     let Aggregate { input, group_expr, mut aggr_expr, schema: told, .. } = aggregate;
     let of_groups = group_expr.len();
@@ -175,7 +181,7 @@ fn by_first(aggregate: Aggregate, schema: &DFSchema) -> Result<LogicalPlan> {
             other => other,
         };
         let (key, first) = (format!("__key_{at}"), format!("__first_{at}"));
-        groups.push(interval::key(inner.clone()).alias(key));
+        groups.push(key_of(&inner.get_type(input.schema())?)(inner.clone()).alias(key));
         aggr_expr.push(first_value(inner, vec![]).alias(&first));
         shown.push(Expr::Column(Column::new_unqualified(first)).alias_qualified(qualifier, name));
     }
@@ -184,7 +190,10 @@ fn by_first(aggregate: Aggregate, schema: &DFSchema) -> Result<LogicalPlan> {
     LogicalPlanBuilder::from(grouped).project(shown)?.build()
 }
 
-fn refused(what: &str) -> DataFusionError {
+fn refused(what: &str, of: &ArrowType) -> DataFusionError {
+    if let ArrowType::List(_) = of {
+        return tunnel(EngineError::unsupported(format!("{what} of arrays is not supported")));
+    }
     let error = EngineError::unsupported(format!("{what} of intervals is not supported"));
     tunnel(error.with_hint("Compare a number of seconds instead: extract(epoch FROM interval)."))
 }
@@ -199,7 +208,7 @@ fn wrap_group(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     if let Expr::GroupingSet(sets) = &*expr {
         for e in sets.distinct_expr() {
             if !matches!(by(&e.get_type(schema)?), By::Themselves) {
-                let message = "grouping sets of double precision, real, interval or jsonb are not supported";
+                let message = "grouping sets of double precision, real, interval, jsonb or arrays are not supported";
                 return Err(tunnel(EngineError::unsupported(message)));
             }
         }
@@ -207,7 +216,7 @@ fn wrap_group(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     }
     match by(&expr.get_type(schema)?) {
         By::Themselves => Ok(false),
-        By::Key => internal_err!("intervals are grouped by their keys"),
+        By::Key => internal_err!("intervals and arrays are grouped by their keys"),
         By::Nothing => Err(not_compared()),
         By::Never => Err(no_equality()),
         kind @ (By::Canonical | By::Json) => {
@@ -341,6 +350,7 @@ fn refuse_extremes(call: &AggregateFunction, schema: &DFSchema) -> Result<()> {
                 let message = format!("function {name}({}) does not exist", builtin::type_name(&of));
                 return Err(tunnel(builtin::with_hint(EngineError::new("42883", message))));
             }
+            (name @ ("min" | "max"), By::Key) if matches!(of, ArrowType::List(_)) => return Err(refused(name, &of)),
             ("count", By::Json) => {}
             (name, By::Json) => {
                 return Err(tunnel(EngineError::unsupported(format!("{name} of DISTINCT jsonb is not supported"))));
@@ -351,7 +361,7 @@ fn refuse_extremes(call: &AggregateFunction, schema: &DFSchema) -> Result<()> {
             refuse_order(std::iter::once(arg), schema)?;
         }
         if matches!(by(&of), By::Key) && call.params.distinct && call.func.name() != "count" {
-            return Err(refused(&format!("{} of DISTINCT", call.func.name())));
+            return Err(refused(&format!("{} of DISTINCT", call.func.name()), &of));
         }
     }
     Ok(())

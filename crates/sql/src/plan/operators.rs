@@ -60,11 +60,17 @@ pub(crate) fn operated(op: Operator, mut left: Expr, mut right: Expr, schema: &D
             // They are made of one type when it is known what a UNION's columns are: see [`realigned`].
             return Ok(function.call(left, right));
         }
-        Some(function) if [&lt, &rt].into_iter().any(|of| is_json(of) || *of == arrow_type(DataType::Jsonb)) => {
+        Some(function)
+            if [&lt, &rt]
+                .into_iter()
+                .any(|of| is_json(of) || *of == arrow_type(DataType::Jsonb) || matches!(of, ArrowType::List(_))) =>
+        {
             return Err(tunnel(undefined(function, &lt, &rt)));
         }
         Some(function) => with_days(function, &left, &lt, &right, &rt)?,
-        None if let Some([left, right]) = arrays::unlike(&left, &right) => {
+        None if let Some([left, right]) =
+            arrays::unlike(left.to_field(schema)?.1.as_ref(), right.to_field(schema)?.1.as_ref()) =>
+        {
             let message = format!("operator does not exist: {left} {op} {right}");
             return Err(tunnel(with_operator_hint(EngineError::new("42883", message))));
         }

@@ -12,11 +12,11 @@
 //!    without x.
 //!
 //! Source of 4: PostgreSQL 15 documentation, "Row and Array Comparisons" (9.24), and what the server answers.
-use crate::cast::LOOSE;
+use crate::cast::{Castable, LOOSE, castable};
 use crate::error::tunnel;
 use crate::functions::arithmetic::Function;
 use crate::functions::arrays::{self, OF_ARRAY};
-use crate::functions::convert::{constant, convert, convert_scalar, is_open, needs_zone, reads_row};
+use crate::functions::convert::{self, constant, convert, convert_scalar, is_open, needs_zone, reads_row};
 use crate::functions::{builtin, chars, interval};
 use crate::plan::choosers::Chooser;
 use crate::plan::{choosers, operators, rules};
@@ -43,8 +43,8 @@ pub(crate) fn node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<L
             Transformed::yes(LogicalPlan::Join(align_sides(chars::intersected(join)?)?))
         }
         LogicalPlan::Unnest(unnest) => {
-            if unnest.exec_columns.iter().any(|c| schema.field_from_column(c).is_ok_and(|f| chars::is_array_of_char(f)))
-            {
+            let loose = DataType::Char(0).array();
+            if unnest.exec_columns.iter().any(|c| schema.field_from_column(c).is_ok_and(|f| field_type(f) == loose)) {
                 return Err(chars::array_refused());
             }
             Transformed::no(LogicalPlan::Unnest(unnest))
@@ -186,9 +186,6 @@ fn like_operator(binary: &BinaryExpr) -> Option<Like> {
 fn check_aggregated(name: &str, args: &[Expr], schema: &DFSchema) -> Result<()> {
     let types = args.iter().map(|arg| arg.get_type(schema)).collect::<Result<Vec<ArrowType>>>()?;
     match (name, types.first()) {
-        ("array_agg", Some(ArrowType::List(_))) => {
-            Err(tunnel(EngineError::unsupported("array_agg of arrays is not supported")))
-        }
         ("string_agg", Some(ArrowType::Binary)) => {
             let error = EngineError::unsupported("string_agg of bytea is not supported");
             Err(tunnel(error.with_hint("Aggregate encode(..., 'hex').")))
@@ -220,7 +217,6 @@ fn is_number(data_type: &ArrowType) -> bool {
 
 fn function(call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
     let mut call = operators::realigned(call, schema)?;
-    crate::functions::arrays::of_char(&mut call, schema)?;
     crate::functions::date_time::refuse_texts(&mut call, schema)?;
     if matches!(call.func.name(), "struct" | "named_struct") {
         chars::show_blanks(&mut call.args, schema)?;
@@ -293,11 +289,14 @@ fn aligned(exprs: Vec<Expr>, schema: &DFSchema, what_for: For) -> Result<Vec<Exp
         && !open[0]
         && fields[0].data_type() != &ArrowType::Float32;
     let typed = || fields.iter().zip(&open).filter(|(_, open)| !**open).map(|(field, _)| field.data_type());
+    let typed_fields = || fields.iter().zip(&open).filter(|(_, open)| !**open).map(|(field, _)| field);
     let json = operators::is_json(fields[first].data_type());
     let apart = |other: &ArrowType| json || choosers::cannot_be_compared(fields[first].data_type(), other);
     let other = typed().find(|other| apart(other));
     let other = other.map(|other| [builtin::type_name(fields[first].data_type()), builtin::type_name(other)]);
-    if let Some([left, right]) = other.or_else(|| exprs.iter().find_map(|other| arrays::unlike(&exprs[first], other))) {
+    let unlike = || typed_fields().find_map(|other| arrays::unlike(&fields[first], other));
+    let unlike = || unlike().map(|names| names.map(str::to_owned));
+    if let Some([left, right]) = other.or_else(unlike) {
         let message = format!("operator does not exist: {left} = {right}");
         let hint = "No operator matches the given name and argument types. You might need to add explicit type casts.";
         return Err(tunnel(EngineError::new("42883", message).with_hint(hint)));
@@ -493,27 +492,40 @@ fn written_cast(cast: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Transformed::yes(Expr::Cast(Cast { expr, field: cast.field }))
         }
         (from, ArrowType::List(item)) => {
-            let Some(of) = field_type(item) else {
+            let Some(to) = field_type(&cast.field) else {
                 let message = format!("arrays of {} are not supported", builtin::type_name(item.data_type()));
                 return Err(tunnel(EngineError::unsupported(message)));
             };
-            match from {
-                ArrowType::List(_) => {}
+            match (from, field_type(&source)) {
+                (ArrowType::List(_), Some(from)) if castable(from, to) != Castable::Never => {}
                 _ if is_text => {}
-                _ => return cannot(&format!("{}[]", of.base_name())),
+                _ => return cannot(to.base_name()),
             }
             let expr = match *cast.expr {
-                Expr::Placeholder(Placeholder { id, .. }) => {
-                    Expr::Placeholder(Placeholder { id, field: Some(Arc::new(field_of("", DataType::Text, true))) })
+                Expr::Placeholder(Placeholder { id, field: None }) => {
+                    Expr::Placeholder(Placeholder { id, field: Some(Arc::new(field_of("", to, true))) })
                 }
                 other => other,
             };
-            Transformed::yes(crate::functions::arrays::to_array(expr, of))
+            // Items that are texts of another kind are made anew, and of char(n) with their lengths.
+            let same =
+                expr.get_type(schema)? == arrow_type(to) && field_type(expr.to_field(schema)?.1.as_ref()) == Some(to);
+            Transformed::yes(match expr {
+                Expr::Literal(value, _) => {
+                    let literal = Expr::Literal(convert_scalar(&value, to)?, None);
+                    if convert::is_written(&field_of("", to, true)) { chars::labelled(literal, to) } else { literal }
+                }
+                expr if same => expr,
+                expr => convert(expr, to),
+            })
         }
         (ArrowType::List(_) | ArrowType::Struct(_), to) => match field_type(&cast.field) {
-            Some(text) if text.is_text() && chars::is_array_of_char(&source) => return Err(chars::array_refused()),
+            Some(text) if text.is_text() && field_type(&source) == DataType::Char(0).array() => {
+                return Err(chars::array_refused());
+            }
             Some(text) if text.is_text() => {
-                let shown = builtin::as_text(*cast.expr);
+                let of = field_type(&source).filter(|_| chars::is_array_of_char(&source));
+                let shown = builtin::as_text_of(*cast.expr, of);
                 Transformed::yes(if text == DataType::Text { shown } else { convert(shown, text) })
             }
             Some(other) => return cannot(other.base_name()),

@@ -100,6 +100,11 @@ impl TableScan {
         scan
     }
 
+    /// With addresses; beside a target, which alone is replaced by one row.
+    pub(crate) fn addressed(table: Arc<Table>) -> TableScan {
+        TableScan { role: Role::Table, ..TableScan::target(table) }
+    }
+
     pub(crate) fn given(table: Arc<Table>) -> TableScan {
         TableScan { role: Role::Given, ..TableScan::new(table) }
     }
@@ -261,7 +266,8 @@ fn shown(datum: &Datum) -> String {
         | Datum::Interval(_)
         | Datum::Uuid(_)
         | Datum::Json(_)
-        | Datum::Jsonb(_) => {
+        | Datum::Jsonb(_)
+        | Datum::Array(_) => {
             format!("'{}'", datum.to_string().replace('\'', "''"))
         }
         number => number.to_string(),

@@ -209,7 +209,28 @@ impl Session {
         Ok(())
     }
 
-    async fn set_transaction(&mut self, SetTransaction { modes, session, at: _ }: &SetTransaction) -> Result<Outcome> {
+    /// SET TRANSACTION SNAPSHOT.
+    async fn import_snapshot(&mut self, name: &str) -> Result<()> {
+        let mut slot = self.shared.cell.lock().await;
+        let isolation = slot.open().isolation();
+        if slot.open().has_written() || slot.queried || !slot.savepoints.is_empty() {
+            return Err(EngineError::new("25001", "SET TRANSACTION SNAPSHOT must be called before any query"));
+        }
+        match isolation {
+            Isolation::RepeatableRead => {}
+            Isolation::Serializable => return Err(unsupported("a snapshot for a SERIALIZABLE transaction")),
+            Isolation::ReadCommitted => {
+                let message =
+                    "a snapshot-importing transaction must have isolation level SERIALIZABLE or REPEATABLE READ";
+                return Err(EngineError::new("0A000", message));
+            }
+        }
+        slot.queried = true;
+        slot.open().import_snapshot(name)
+    }
+
+    async fn set_transaction(&mut self, set: &SetTransaction) -> Result<Outcome> {
+        let SetTransaction { modes, session, snapshot, at: _ } = set;
         let isolation = isolation(modes);
         if *session {
             if let Some(isolation) = isolation {
@@ -221,6 +242,10 @@ impl Session {
         if self.shared.block() != Block::Explicit {
             let warning = notice("25P01", "SET TRANSACTION can only be used in transaction blocks");
             return Ok(Outcome::Command { tag: "SET".into(), notices: vec![warning] });
+        }
+        if let Some(snapshot) = snapshot {
+            self.import_snapshot(snapshot).await?;
+            return Ok(command("SET"));
         }
         self.isolate(isolation).await?;
         if isolation.is_some() {

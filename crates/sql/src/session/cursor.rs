@@ -1,6 +1,7 @@
 //! Cursors: DECLARE, FETCH, MOVE, CLOSE.
 //!
-//! 1. A cursor is the stream of its query's rows, and the rest of a batch that was begun. It goes forward only.
+//! 1. A cursor is the stream of its query's rows, and the rest of a batch that was begun. It goes forward only, unless
+//!    it was declared with SCROLL: see [`crate::session::scroll`].
 //! 2. It belongs to its transaction block and is closed with it. ROLLBACK TO closes those that were declared since.
 //! 3. Its rows are of the snapshot that DECLARE took. (Later changes of its own transaction may show.) A cursor WITH
 //!    HOLD outlives its transaction if that commits. The rest of its rows is read into memory before the commit, or at
@@ -11,6 +12,7 @@ use crate::functions::advisory::has_effect;
 use crate::session::Session;
 use crate::session::prepared::Prepared;
 use crate::session::rows::Worked;
+use crate::session::scroll::Scroll;
 use crate::statement::kind::Task;
 use crate::statement::outcome::{Done, Outcome, command};
 use crate::transaction::Block;
@@ -49,11 +51,18 @@ struct Remaining {
     over: bool,
     /// Of rows that are held.
     memory: Option<MemoryReservation>,
+    /// SCROLL.
+    scroll: Option<Scroll>,
 }
 
 impl Remaining {
     /// Reads all rows into memory.
     async fn hold(&mut self, pool: &Arc<dyn MemoryPool>) -> Result<()> {
+        if let Some(scroll) = &mut self.scroll {
+            scroll.read_to(&mut self.stream, u64::MAX).await?;
+            self.stream = stream::empty().boxed();
+            return Ok(());
+        }
         if self.memory.is_some() {
             return Ok(());
         }
@@ -125,14 +134,17 @@ pub(crate) fn refuse_form(declare: &Declare) -> Result<()> {
     });
     let refused = [
         (declare.binary, "DECLARE ... BINARY"),
-        (declare.scroll == Some(true), "DECLARE ... SCROLL"),
         (locked, "DECLARE ... WITH HOLD of rows that are locked"),
         (effects, "DECLARE of a query that calls a function of advisory locks, or pg_terminate_backend"),
     ];
-    match refused.iter().find(|(is, _)| *is) {
-        Some((_, what)) => Err(unsupported(what)),
-        None => Ok(()),
+    if let Some((_, what)) = refused.iter().find(|(is, _)| *is) {
+        return Err(unsupported(what));
     }
+    if declare.scroll == Some(true) && !declare.query.locking.is_empty() {
+        let error = EngineError::new("0A000", "DECLARE SCROLL CURSOR ... FOR UPDATE is not supported");
+        return Err(error.with_detail("Scrollable cursors must be READ ONLY."));
+    }
+    Ok(())
 }
 
 fn in_use(name: &str) -> EngineError {
@@ -185,7 +197,9 @@ impl Session {
             (slot.savepoints.len(), slot.number, paused)
         };
         let hold = declare.hold;
-        let mut remaining = Remaining { stream, begun: None, over: false, memory: None };
+        let scroll = (declare.scroll == Some(true))
+            .then(|| Scroll::new(MemoryConsumer::new("rows of a cursor with SCROLL").register(self.pool())));
+        let mut remaining = Remaining { stream, begun: None, over: false, memory: None, scroll };
         let block = self.shared.block();
         if hold && block != Block::Explicit {
             remaining.hold(self.pool()).await?;
@@ -247,9 +261,9 @@ impl Session {
     /// FETCH and MOVE.
     pub(crate) async fn fetch(&mut self, fetch: &Fetch, token: &Arc<CancelToken>) -> Result<Outcome> {
         let name = fetch.cursor.name.clone();
-        let left = rows_forward(fetch.direction)?;
         let cursor = self.cursors.get(&name).ok_or_else(|| no_cursor(&name))?;
         let rows = cursor.rows.clone().try_lock_owned().map_err(|_| in_use(&name))?;
+        let left = if rows.scroll.is_some() { 0 } else { rows_forward(fetch.direction)? };
         let mut fetching = Fetching {
             rows,
             left,
@@ -259,6 +273,15 @@ impl Session {
             running: self.running.clone(),
             _underway: cursor.paused.as_ref().and_then(Paused::go_on),
         };
+        if fetching.rows.scroll.is_some() {
+            let batches = fetching.scroll(fetch.direction).await?;
+            if fetch.moves {
+                let moved: usize = batches.iter().map(RecordBatch::num_rows).sum();
+                return Ok(command(format!("MOVE {moved}")));
+            }
+            let stream = stream::iter(batches.into_iter().map(Ok)).boxed();
+            return Ok(Outcome::Rows { schema: cursor.schema.clone(), stream });
+        }
         if fetch.moves {
             let mut moved = 0;
             while let Some(batch) = fetching.next().await? {
@@ -314,6 +337,23 @@ struct Fetching {
 }
 
 impl Fetching {
+    /// The rows of a FETCH of a cursor with SCROLL.
+    async fn scroll(&mut self, direction: Direction) -> Result<Vec<RecordBatch>> {
+        let mut reads = Reads::default();
+        let Remaining { stream, scroll, .. } = &mut *self.rows;
+        let scroll = scroll.as_mut().expect("the caller has looked");
+        let batches = counting(&mut reads, pin!(scroll.fetch(stream, direction))).await;
+        if let Some(running) = &self.running {
+            running.read(reads);
+            match &batches {
+                Ok(batches) => batches.iter().for_each(|batch| running.returned(batch.num_rows() as u64)),
+                Err(_) => running.failed(),
+            }
+        }
+        self.end();
+        batches
+    }
+
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         if self.left == 0 {
             self.end();

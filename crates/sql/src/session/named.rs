@@ -181,7 +181,7 @@ impl Session {
     }
 
     /// Whether earlier statements of the client belong to the same transaction.
-    async fn in_block(&self) -> bool {
+    pub(crate) async fn in_block(&self) -> bool {
         match self.shared.block() {
             Block::None => false,
             Block::Pipeline => self.shared.cell.lock().await.txn.is_some(),
@@ -281,11 +281,10 @@ impl Session {
 /// `unknown` leaves it to the server.
 fn stated_type(written: &TypeName) -> Result<Option<DataType>> {
     match written.name.parts() {
-        // An array is its text.
-        _ if !written.dimensions.is_empty() => Ok(Some(DataType::Text)),
         [name] if name.name == "unknown" => Ok(None),
         // As a client that states its OID.
-        _ if is_oid(written) => Ok(Some(DataType::Int8)),
+        _ if is_oid(written) && written.dimensions.is_empty() => Ok(Some(DataType::Int8)),
+        _ if is_oid(written) => Ok(DataType::Int8.array()),
         _ => data_type(written).map(Some),
     }
 }

@@ -7,7 +7,6 @@ use crate::statement::kind::Kind;
 use datafusion::arrow::datatypes::SchemaRef;
 use parking_lot::Mutex;
 use std::any::Any;
-use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use terrace_engine::{DataType, EngineError};
 
@@ -16,9 +15,6 @@ pub struct Prepared {
     pub sql: Arc<str>,
     /// Inferred or given.
     pub parameters: Vec<DataType>,
-    /// OIDs of the types of parameters that are arrays (and come as text, `{1,2}`), by number from 1; only where the
-    /// client did not state them.
-    pub arrays: BTreeMap<usize, u32>,
     /// Result columns, `None` where it returns no rows.
     pub columns: Option<SchemaRef>,
     /// Notices about its text. They are sent each time that it runs in the simple protocol, or is prepared.

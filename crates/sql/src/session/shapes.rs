@@ -149,22 +149,9 @@ impl Shape {
         let by_key = Mutex::new(by_key);
         let (statement, executes) = (Some(tree), None);
         let (entry, attached) = (OnceLock::new(), OnceLock::new());
-        let arrays = Default::default();
         let (heavy, notices) = (None, vec![]);
-        let prepared = Prepared {
-            sql,
-            parameters,
-            arrays,
-            columns,
-            notices,
-            statement,
-            depth,
-            by_key,
-            executes,
-            heavy,
-            entry,
-            attached,
-        };
+        let prepared =
+            Prepared { sql, parameters, columns, notices, statement, depth, by_key, executes, heavy, entry, attached };
         Some(Shape { prepared: Arc::new(prepared), uses })
     }
 

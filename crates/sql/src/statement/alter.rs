@@ -4,12 +4,12 @@
 //!    results of those before it.
 //! 2. The default of a new column is evaluated once, for all rows that exist; so it must give the same value for all of
 //!    them.
-use crate::error::{from_datafusion, undefined_column, undefined_table, unsupported};
+use crate::error::{from_datafusion, undefined_column, undefined_schema, undefined_table, unsupported};
 use crate::parse::constants::constant;
 use crate::parse::identity::Identity;
 use crate::parse::sequence_calls::calls_within;
 use crate::parse::{relation, stored};
-use crate::pgcatalog;
+use crate::pgcatalog::{self, is_constraint};
 use crate::plan::rules::is_volatile;
 use crate::statement::ddl::{
     Key, check_name, choose_name, column_def, duplicate, position, relation_exists, storage_options, table_key,
@@ -19,12 +19,12 @@ use crate::statement::outcome::notice;
 use crate::statement::run::Run;
 use crate::statement::views::{dependent_views, refuse_views};
 use crate::statement::zoned::Kept;
-use crate::values::assign_array;
+use crate::values::{assign_array, is_sequence};
 use std::sync::Arc;
-use terrace_engine::{ColumnDef, Datum, EngineError, ForeignKey, IndexSpec, Result, Table};
+use terrace_engine::{Catalog, ColumnDef, Datum, EngineError, ForeignKey, IndexSpec, Result, Table};
 use terrace_grammar::quoted;
 use terrace_grammar::statement::{
-    AlterAction, AlterTable, Column, ColumnConstraintKind, Ident, Name, ObjectKind, Rename, RenamedPart,
+    AlterAction, AlterTable, Column, ColumnConstraintKind, Ident, Name, ObjectKind, Owner, Rename, RenamedPart,
     TableConstraintKind, Written,
 };
 
@@ -45,6 +45,26 @@ impl Run<'_> {
         Ok(notices)
     }
 
+    /// OWNER TO, of what is no table.
+    pub(crate) async fn owner(&self, owner: &Owner) -> Result<Notices> {
+        let catalog = self.begin_statement().await;
+        let name = owner.name.last().name.as_str();
+        match owner.kind {
+            // PostgreSQL asks for the role first.
+            ObjectKind::Schema if owner.to.name == pgcatalog::DATABASE_OWNER && name == pgcatalog::PUBLIC => Ok(vec![]),
+            ObjectKind::Schema if name == pgcatalog::PUBLIC => self.refuse_owner(&catalog, &owner.to),
+            ObjectKind::Schema if pgcatalog::is_schema(name) => Err(unsupported(format!("ALTER SCHEMA {name}"))),
+            ObjectKind::Schema => Err(undefined_schema(name)),
+            ObjectKind::Sequence if !catalog.table(name).is_none_or(|table| is_sequence(table)) => {
+                Err(EngineError::new("42809", format!("\"{name}\" is not a sequence")))
+            }
+            ObjectKind::View if catalog.view(name).is_none() && relation_exists(&catalog, name) => {
+                Err(EngineError::new("42809", format!("\"{name}\" is not a view")))
+            }
+            _ => self.set_owner(&owner.name, owner.if_exists, &owner.to).await,
+        }
+    }
+
     /// OWNER TO, of a table, a sequence, an index or a view: all belong to the first role, and stay so.
     async fn set_owner(&self, name: &Name, if_exists: bool, owner: &Ident) -> Result<Notices> {
         let catalog = self.begin_statement().await;
@@ -55,6 +75,11 @@ impl Run<'_> {
                 false => Err(undefined_table(&name)),
             };
         }
+        self.refuse_owner(&catalog, owner)
+    }
+
+    /// 42704, and 0A000 for a role that does not own what there is.
+    fn refuse_owner(&self, catalog: &Catalog, owner: &Ident) -> Result<Notices> {
         let named = match owner.name.as_str() {
             "current_user" | "session_user" | "current_role" => self.info.user.clone(),
             other => other.to_owned(),
@@ -107,7 +132,8 @@ impl Run<'_> {
                 let at = self.column(&table, old)?;
                 let checks = stored::renamed(&table.checks, &table.columns[at].name, to)?;
                 let column = ColumnDef { name: to.clone(), ..table.columns[at].clone() };
-                let table = self.change_column(&table, at, column).await?;
+                let renamed = self.change_column(&table, at, column).await?;
+                let table = self.rename_computed(renamed, &table.columns[at].name, to).await?;
                 if !checks.is_empty() {
                     self.set_checks(&table, checks).await?;
                 }
@@ -207,7 +233,7 @@ impl Run<'_> {
             let kept = table.checks.iter().filter(|c| c.name != name).cloned().collect();
             return self.set_checks(table, kept).await;
         }
-        match table.indexes.iter().find(|i| i.unique && i.name == name) {
+        match table.indexes.iter().find(|i| is_constraint(i) && i.name == name) {
             Some(index) => {
                 let needs = |key: &ForeignKey| key.index == index.oid;
                 let what = format!("constraint {name} on table {}", table.name);
@@ -276,7 +302,7 @@ impl Run<'_> {
             checks[at].name = new.to_owned();
             return self.set_checks(table, checks).await;
         }
-        let index = table.indexes.iter().find(|i| i.unique && i.name == old);
+        let index = table.indexes.iter().find(|i| is_constraint(i) && i.name == old);
         let missing = || format!("constraint \"{old}\" for table \"{}\" does not exist", table.name);
         let oid = index.ok_or_else(|| EngineError::new("42704", missing()))?.oid;
         let rename = async { self.cell.lock().await.open().rename_index(table, oid, new).await };
@@ -403,9 +429,12 @@ impl Run<'_> {
             refuse_views(&what, &views)?;
         }
         self.drop_dependent_views(&views, notices).await?;
-        let drop = async { self.cell.lock().await.open().drop_column(table, at).await };
+        let table = self.drop_computed_of(table, name).await?;
+        let drop = async { self.cell.lock().await.open().drop_column(&table, at).await };
         let dropped = table.columns[at].clone();
         let table = self.cancel.run(drop).await?;
+        // Those of partial indexes that have the column in their keys.
+        let table = self.tidy_computed(table).await?;
         self.drop_owned(&[dropped]).await?;
         if checks.len() == table.checks.len() { Ok(table) } else { self.set_checks(&table, checks).await }
     }

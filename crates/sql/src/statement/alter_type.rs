@@ -10,6 +10,8 @@ use crate::error::unsupported;
 use crate::parse;
 use crate::parse::identity::Identity;
 use crate::parse::types::data_type;
+use crate::statement::computed::computed_of;
+use crate::statement::indexes::class_of;
 use crate::statement::run::Run;
 use crate::values::{assign_array, check_assignable, check_not_null, live_columns};
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -69,6 +71,15 @@ impl Run<'_> {
         if Identity::of(column).is_some() {
             return Err(unsupported("ALTER COLUMN TYPE of an identity column"));
         }
+        if !computed_of(table, name).is_empty() {
+            let error = unsupported(format!("ALTER COLUMN TYPE of \"{name}\", which an expression of an index names,"));
+            return Err(error.with_hint("Drop the index, alter the type, and create it again."));
+        }
+        for index in &table.indexes {
+            for (place, _) in index.keys().iter().enumerate().filter(|(_, key)| **key == at) {
+                class_of(index.key_option(place).class.as_deref(), column.data_type)?;
+            }
+        }
         if self.cell.lock().await.open().isolation() != Isolation::ReadCommitted {
             return Err(unsupported("ALTER COLUMN TYPE that writes rows anew under REPEATABLE READ or SERIALIZABLE"));
         }
@@ -127,8 +138,8 @@ impl Run<'_> {
             for row in &rows {
                 check_not_null(&new, row)?;
             }
-            if let Some(checking) = &checking {
-                Box::pin(self.check_by(&new, checking.clone(), rows.iter().map(Vec::as_slice))).await?;
+            if let Some(by) = &checking {
+                Box::pin(self.finish_by(&new, by, &mut rows.iter_mut().collect::<Vec<_>>())).await?;
             }
             for row in &rows {
                 self.store(&bare, row).await?;

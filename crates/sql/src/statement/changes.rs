@@ -79,7 +79,10 @@ pub(crate) fn assigned<'q>(set: &'q [Assignment], table: &Table) -> Result<Vec<A
     for (Ident { name, .. }, value) in pairs {
         let at = live_columns(table).find(|(_, c)| c.name == *name).map(|(at, _)| at);
         let at = at.ok_or_else(|| undefined_column(name, &table.name))?;
-        if all.iter().any(|(other, _)| *other == at) {
+        if let Some((_, other)) = all.iter().find(|(other, _)| *other == at) {
+            if [other, &value].iter().all(|value| matches!(value.kind, ExprKind::With { .. })) {
+                return Err(unsupported("assignment to several parts of a column"));
+            }
             return Err(EngineError::new("42601", format!("multiple assignments to same column \"{name}\"")));
         }
         let column = &table.columns[at];
@@ -114,6 +117,7 @@ pub(crate) fn update_over<'q>(
         part: Part::Update,
         with: update.with.as_ref(),
         from: &update.from,
+        beside: &[],
         filter,
         order: &[],
         wanted: wanted(table, assigned),
@@ -134,6 +138,7 @@ pub(crate) fn delete_over<'q>(
         part: Part::Delete,
         with: delete.with.as_ref(),
         from: &delete.using,
+        beside: &[],
         filter,
         order: &[],
         wanted: if delete.returning.is_empty() { vec![] } else { vec![Wanted::Row] },
@@ -149,7 +154,7 @@ pub(crate) fn alone_over<'q>(
     wanted: Vec<Wanted<'q>>,
 ) -> Over<'q> {
     let (with, filter, kept) = (None, None, part == Part::Default);
-    Over { table, called, rows: Rows::None, part, with, from: &[], filter, order: &[], wanted, kept }
+    Over { table, called, rows: Rows::None, part, with, from: &[], beside: &[], filter, order: &[], wanted, kept }
 }
 
 /// Positions of the columns that INSERT or COPY names; of all where none is named.

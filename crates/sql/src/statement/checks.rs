@@ -21,10 +21,18 @@ use terrace_grammar::statement::{
 };
 use terrace_storage::ObjectId;
 
-/// A bound on the depth of a table's constraints. Statements that are not deep themselves evaluate them.
+/// A bound on the depth of a table's constraints and computed columns. Statements that are not deep themselves evaluate
+/// them.
 fn depth(table: &Table) -> usize {
-    let depths = table.checks.iter().filter_map(|check| Stored::read(&check.sql)?.depth().ok());
-    depths.max().unwrap_or(0)
+    let texts = table.checks.iter().map(|check| check.sql.as_str()).chain(table.computed().map(|(_, text)| text));
+    texts.filter_map(|text| Stored::read(text)?.depth().ok()).max().unwrap_or(0)
+}
+
+/// What rows of a table pass through before they are written, any number of times.
+#[derive(Clone)]
+pub(crate) struct Finishing {
+    checks: Option<Arc<dyn ExecutionPlan>>,
+    computed: Option<Arc<dyn ExecutionPlan>>,
 }
 
 /// Checks what a constraint says beside its condition: NO INHERIT, and when it is checked.
@@ -118,63 +126,47 @@ impl Run<'_> {
         self.plan_over_alone(&checking_over((table, &called), Rows::Given, wanted)).await
     }
 
-    /// 23514 if a row violates a constraint (invariant 1).
-    pub(crate) async fn check_rows<'r>(
-        &self,
-        table: &Arc<Table>,
-        rows: impl IntoIterator<Item = &'r [Datum]>,
-    ) -> Result<()> {
-        match self.violation(table, rows).await? {
-            Some((_, error)) => Err(error),
-            None => Ok(()),
-        }
-    }
-
-    /// As [`Run::check_rows`]; `plan`: what [`Run::checking`] answered.
-    pub(crate) async fn check_by<'r>(
-        &self,
-        table: &Arc<Table>,
-        plan: Arc<dyn ExecutionPlan>,
-        rows: impl IntoIterator<Item = &'r [Datum]>,
-    ) -> Result<()> {
-        match self.violation_by(table, plan, rows).await? {
-            Some((_, error)) => Err(error),
-            None => Ok(()),
-        }
-    }
-
-    /// The first row that violates a constraint, counted from 0, and the error.
-    pub(crate) async fn violation<'r>(
-        &self,
-        table: &Arc<Table>,
-        rows: impl IntoIterator<Item = &'r [Datum]>,
-    ) -> Result<Option<(usize, EngineError)>> {
-        match self.checking(table).await? {
-            Some(plan) => self.violation_by(table, plan, rows).await,
-            None => Ok(None),
-        }
-    }
-
-    /// What checks rows of the table, any number of times; `None`: it has no constraints.
-    pub(crate) async fn checking(&self, table: &Arc<Table>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-        if table.checks.is_empty() {
+    /// What rows of the table pass through; `None`: it has neither constraints nor computed columns.
+    pub(crate) async fn checking(&self, table: &Arc<Table>) -> Result<Option<Finishing>> {
+        if table.checks.is_empty() && table.computed().next().is_none() {
             return Ok(None);
         }
         let work = async {
-            let plan = self.check_plan(table, &table.checks).await?;
-            self.physical(&plan).await.map(Some)
+            let checks = match table.checks.is_empty() {
+                true => None,
+                false => Some(self.physical(&self.check_plan(table, &table.checks).await?).await?),
+            };
+            Ok(Some(Finishing { checks, computed: self.computing(table).await? }))
         };
         on_stack_for(depth(table), Box::pin(work)).await
     }
 
-    /// As [`Run::violation`]; `plan`: what [`Run::checking`] answered.
-    pub(crate) async fn violation_by<'r>(
+    /// The first row that violates a constraint, counted from 0, and the error. If none does, the rows have the values
+    /// of their computed columns.
+    pub(crate) async fn violation_by(
+        &self,
+        table: &Arc<Table>,
+        by: &Finishing,
+        rows: &mut [&mut Vec<Datum>],
+    ) -> Result<Option<(usize, EngineError)>> {
+        if let Some(plan) = &by.checks
+            && let Some(found) = self.violation(table, plan.clone(), rows).await?
+        {
+            return Ok(Some(found));
+        }
+        if let Some(plan) = &by.computed {
+            on_stack_for(depth(table), Box::pin(self.compute_rows(table, plan, rows))).await?;
+        }
+        Ok(None)
+    }
+
+    async fn violation(
         &self,
         table: &Arc<Table>,
         plan: Arc<dyn ExecutionPlan>,
-        rows: impl IntoIterator<Item = &'r [Datum]>,
+        rows: &[&mut Vec<Datum>],
     ) -> Result<Option<(usize, EngineError)>> {
-        let rows: Vec<RowBuf> = rows.into_iter().map(|row| RowBuf::encode(table, row)).collect::<Result<_>>()?;
+        let rows: Vec<RowBuf> = rows.iter().map(|row| RowBuf::encode(table, row)).collect::<Result<_>>()?;
         let rows = Arc::new(rows);
         let work = async { self.drain(self.stream_given(plan, None, rows.clone())?).await };
         let checked = on_stack_for(depth(table), Box::pin(work)).await?;
@@ -237,9 +229,13 @@ impl Run<'_> {
     }
 }
 
-fn checking_over<'q>((table, called): (&'q Arc<Table>, &'q Ident), rows: Rows, wanted: Vec<Wanted<'q>>) -> Over<'q> {
+pub(crate) fn checking_over<'q>(
+    (table, called): (&'q Arc<Table>, &'q Ident),
+    rows: Rows,
+    wanted: Vec<Wanted<'q>>,
+) -> Over<'q> {
     let (part, filter) = (Part::Check, None);
-    Over { table, called, rows, part, with: None, from: &[], filter, order: &[], wanted, kept: true }
+    Over { table, called, rows, part, with: None, from: &[], beside: &[], filter, order: &[], wanted, kept: true }
 }
 
 fn violated(table: &Table, check: &Check, row: &RowBuf) -> EngineError {

@@ -1,6 +1,7 @@
-//! COMMENT ON TABLE, COLUMN, INDEX, SEQUENCE and VIEW.
-use crate::error::{undefined_column, undefined_table, unsupported};
+//! COMMENT ON TABLE, COLUMN, INDEX, SEQUENCE, VIEW and SCHEMA.
+use crate::error::{undefined_column, undefined_schema, undefined_table, unsupported};
 use crate::parse::relation;
+use crate::pgcatalog;
 use crate::statement::ddl::relation_exists;
 use crate::statement::run::Run;
 use crate::values::is_sequence;
@@ -17,8 +18,12 @@ impl Run<'_> {
             // What it is about stays, from here on.
             txn.lock_definitions().await?;
             let of = commented(&txn.catalog(), comment)?;
-            // An empty text is none, as in PostgreSQL.
-            txn.comment(of, comment.text.as_deref().filter(|text| !text.is_empty())).await
+            // An empty text is none, as in PostgreSQL. Of the schema public it is kept: without it, there is a text.
+            let text = match &comment.text {
+                None if comment.kind == Some(ObjectKind::Schema) => Some(""),
+                text => text.as_deref().filter(|text| !text.is_empty() || comment.kind == Some(ObjectKind::Schema)),
+            };
+            txn.comment(of, text).await
         };
         self.cancel.run(run).await.map(|()| vec![])
     }
@@ -27,6 +32,9 @@ impl Run<'_> {
 /// What a comment is of. 42P01, 42703, 42809
 fn commented(catalog: &Catalog, comment: &Comment) -> Result<Commented> {
     let Some(kind) = comment.kind else { return column(catalog, &comment.name) };
+    if kind == ObjectKind::Schema {
+        return schema(&comment.name.last().name);
+    }
     let name = relation(&comment.name)?;
     let table = || catalog.table(&name);
     let (found, what) = match kind {
@@ -42,6 +50,15 @@ fn commented(catalog: &Catalog, comment: &Comment) -> Result<Commented> {
         Some(oid) => Ok((oid, 0)),
         None if relation_exists(catalog, &name) => Err(EngineError::new("42809", format!("\"{name}\" is not {what}"))),
         None => Err(undefined_table(&name)),
+    }
+}
+
+/// The schema public. Nothing is said of those of the system.
+fn schema(name: &str) -> Result<Commented> {
+    match name {
+        pgcatalog::PUBLIC => Ok((pgcatalog::PUBLIC_OID, 0)),
+        system if pgcatalog::is_schema(system) => Err(unsupported(format!("COMMENT ON SCHEMA {system}"))),
+        other => Err(undefined_schema(other)),
     }
 }
 

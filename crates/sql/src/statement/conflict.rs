@@ -9,6 +9,7 @@
 use crate::error::{from_datafusion, unsupported};
 use crate::plan::bind::over::{Over, Part, Rows};
 use crate::statement::changes::{Assigned, assigned, wanted};
+use crate::statement::indexes::is_same;
 use crate::statement::run::Run;
 use crate::statement::update_delete::Source;
 use crate::transaction::OneRow;
@@ -18,9 +19,11 @@ use datafusion::physical_plan::execution_plan::reset_plan_states;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use terrace_engine::{
-    Datum, EngineError, InsertOutcome, LockWait, Result, RowBuf, RowLock, RowLockOutcome, Table, UpdateOutcome,
+    Datum, EngineError, Index, InsertOutcome, LockWait, Result, RowBuf, RowLock, RowLockOutcome, Table, UpdateOutcome,
 };
-use terrace_grammar::statement::{Conflict, ConflictAction, ConflictTarget, Expr, ExprKind, Ident, IndexElement};
+use terrace_grammar::statement::{
+    Conflict, ConflictAction, ConflictTarget, Expr, ExprKind, Ident, IndexElement, Written,
+};
 use terrace_storage::ObjectId;
 
 /// The unique indexes whose conflicts count (invariant 3).
@@ -36,20 +39,17 @@ pub(crate) fn arbiters(conflict: &Conflict, table: &Table) -> Result<Vec<ObjectI
             let missing = || {
                 EngineError::new("42704", format!("constraint \"{name}\" for table \"{}\" does not exist", table.name))
             };
-            Ok(vec![unique().find(|i| i.name == *name).ok_or_else(missing)?.oid])
+            Ok(vec![unique().find(|i| i.name == *name && i.extras.is_none()).ok_or_else(missing)?.oid])
         }
         Some(ConflictTarget::Elements { at: _, elements, filter }) => {
-            if filter.is_some() {
-                return Err(unsupported("ON CONFLICT (...) WHERE"));
+            let elements = elements.iter().map(|element| target_of(element, table)).collect::<Result<Vec<_>>>()?;
+            let matching = |index: &&Arc<Index>| infers(index, &elements, filter.as_ref(), table);
+            let found: Vec<ObjectId> = unique().filter(matching).map(|i| i.oid).collect();
+            let computes = |index: &Arc<Index>| index.columns.iter().any(|at| table.columns[*at].computed().is_some());
+            if found.is_empty() && filter.is_some() && unique().any(computes) {
+                // PostgreSQL may be able to prove that one condition implies the other.
+                return Err(unsupported("ON CONFLICT (...) WHERE with another condition than the index's"));
             }
-            let position = |element: &IndexElement| {
-                let name = plain_column(element)?;
-                let missing = || EngineError::new("42703", format!("column \"{name}\" does not exist"));
-                table.column(name).ok_or_else(missing)
-            };
-            let wanted: BTreeSet<usize> = elements.iter().map(position).collect::<Result<_>>()?;
-            let matching = |columns: &[usize]| columns.iter().copied().collect::<BTreeSet<usize>>() == wanted;
-            let found: Vec<ObjectId> = unique().filter(|i| matching(&i.columns)).map(|i| i.oid).collect();
             if found.is_empty() {
                 let message = "there is no unique or exclusion constraint matching the ON CONFLICT specification";
                 return Err(EngineError::new("42P10", message));
@@ -59,8 +59,13 @@ pub(crate) fn arbiters(conflict: &Conflict, table: &Table) -> Result<Vec<ObjectI
     }
 }
 
-/// The column that an element of the conflict's target is.
-fn plain_column(element: &IndexElement) -> Result<&str> {
+/// What an element of a conflict's target is: a column, or an expression.
+enum Element<'c> {
+    Column(usize),
+    Value(&'c str),
+}
+
+fn target_of<'c>(element: &'c IndexElement, table: &Table) -> Result<Element<'c>> {
     if element.descending || element.nulls.is_some() {
         let message = "ASC/DESC is not allowed in ON CONFLICT clause";
         return Err(EngineError::new("42P10", message));
@@ -69,9 +74,35 @@ fn plain_column(element: &IndexElement) -> Result<&str> {
         return Err(unsupported("COLLATE or an operator class in ON CONFLICT"));
     }
     match &element.expr.kind {
-        ExprKind::Column(name) if name.parts().len() == 1 => Ok(&name.last().name),
-        _ => Err(unsupported("an expression in ON CONFLICT (...)")),
+        ExprKind::Column(name) if name.parts().len() == 1 => {
+            let name = &name.last().name;
+            let missing = || EngineError::new("42703", format!("column \"{name}\" does not exist"));
+            Ok(Element::Column(table.column(name).ok_or_else(missing)?))
+        }
+        _ => Ok(Element::Value(&element.text)),
     }
+}
+
+/// Whether a conflict's target means an index: it names all of its columns and expressions and no other, and its
+/// condition, if it has one.
+fn infers(index: &Index, elements: &[Element<'_>], filter: Option<&Written>, table: &Table) -> bool {
+    let expression = |at: usize| table.columns[at].computed();
+    let is = |element: &Element<'_>, at: usize| match (element, expression(at)) {
+        (Element::Column(column), None) => *column == at,
+        (Element::Value(text), Some(computed)) => is_same(table, text, computed),
+        _ => false,
+    };
+    let all_named = index.keys().iter().all(|at| elements.iter().any(|element| is(element, *at)));
+    let none_else = elements.iter().all(|element| index.keys().iter().any(|at| is(element, *at)));
+    let condition = match (index.is_partial(), filter) {
+        (false, _) => true,
+        (true, None) => false,
+        (true, Some(filter)) => {
+            let computed = index.columns.last().and_then(|at| expression(*at));
+            computed.is_some_and(|computed| is_same(table, &filter.text, computed))
+        }
+    };
+    all_named && none_else && condition
 }
 
 /// DO UPDATE of the existing row, beside the row `excluded` that could not be inserted.
@@ -87,6 +118,7 @@ pub(crate) fn conflict_over<'q>(
         part: Part::Update,
         with: None,
         from: &[],
+        beside: &[],
         filter,
         order: &[],
         wanted: wanted(table, assigned),
@@ -164,7 +196,10 @@ impl Run<'_> {
                 "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
             ));
         }
-        let unique = |at: &usize| table.indexes.iter().any(|i| i.unique && i.columns.contains(at));
+        // An expression may depend on any column.
+        let computed = |at: &usize| table.columns[*at].computed().is_some();
+        let has = |index: &Index, at: &usize| index.columns.contains(at) || index.columns.iter().any(computed);
+        let unique = |at: &usize| table.indexes.iter().any(|i| i.unique && has(i, at));
         let takes_key = updating.source.assigned.iter().flatten().any(unique);
         let strength = if takes_key { RowLock::Exclusive } else { RowLock::NoKeyUpdate };
         let lock =
@@ -177,9 +212,9 @@ impl Run<'_> {
         let plan = reset_plan_states(updating.physical.clone()).map_err(from_datafusion)?;
         let batches = self.drain(self.stream_given(plan, Some(old), given)?).await?;
         let Some(batch) = batches.iter().find(|b| b.num_rows() > 0) else { return Ok(Conflicting::Left) };
-        let change = updating.source.changes(&batch.slice(0, 1))?.pop().expect("one row gives one change");
+        let mut change = updating.source.changes(&batch.slice(0, 1))?.pop().expect("one row gives one change");
         check_not_null(table, &change.row)?;
-        self.check_rows(table, [change.row.as_slice()]).await?;
+        self.finish_rows(table, vec![&mut change.row]).await?;
         let update = async { self.cell.lock().await.open().update(table, rid, version, &change.row).await };
         match self.cancel.run(update).await? {
             UpdateOutcome::Done => {

@@ -25,6 +25,7 @@ use crate::parse::relation;
 use crate::parse::sequence_calls::sequence_of;
 use crate::pgcatalog::SessionInfo;
 use crate::statement::changes::named_columns;
+use crate::statement::checks::Finishing;
 use crate::statement::run::{LazyState, Run};
 use crate::statement::shared::Shared;
 use crate::transaction::{Block, TxnSlot};
@@ -33,7 +34,6 @@ use binary::{ReadField, Tuples};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::execution_props::ExecutionProps;
-use datafusion::physical_plan::ExecutionPlan;
 use fields::Fields;
 use lines::Lines;
 pub use options::CopyFormat;
@@ -118,8 +118,8 @@ pub struct CopyIn {
     token: Arc<CancelToken>,
     canceller: Canceller,
     context: CopyContext,
-    /// The plan that checks rows, once it is made; `None` within: there is nothing to check.
-    checking: Option<Option<Arc<dyn ExecutionPlan>>>,
+    /// What rows pass through, once it is made; `None` within: nothing.
+    checking: Option<Option<Finishing>>,
     /// Rows stored.
     count: u64,
     over: bool,
@@ -329,7 +329,8 @@ impl CopyIn {
     }
 
     async fn store_lines(&mut self, at_end: bool) -> Result<()> {
-        if self.target.numbered.is_empty() && self.target.table.checks.is_empty() {
+        let table = &self.target.table;
+        if self.target.numbered.is_empty() && table.checks.is_empty() && table.computed().next().is_none() {
             let shared = self.shared.clone();
             let mut slot = shared.cell.lock().await;
             let txn = still_open(&mut slot)?;
@@ -417,9 +418,9 @@ impl CopyIn {
             // Once for all batches: planning costs more than checking.
             self.checking = Some(Box::pin(run.checking(table)).await?);
         }
-        let all = rows.iter().map(|(_, row)| row.as_slice());
-        if let Some(Some(plan)) = &self.checking
-            && let Some((n, error)) = Box::pin(run.violation_by(table, plan.clone(), all)).await?
+        let mut all: Vec<&mut Vec<Datum>> = rows.iter_mut().map(|(_, row)| row).collect();
+        if let Some(Some(by)) = &self.checking
+            && let Some((n, error)) = Box::pin(run.violation_by(table, by, &mut all)).await?
         {
             return Err(self.target.at_line(rows[n].0, error));
         }

@@ -71,7 +71,7 @@ impl Run<'_> {
     }
 }
 
-fn column_type(field: &Field) -> Result<DataType> {
+pub(crate) fn column_type(field: &Field) -> Result<DataType> {
     let own = field.metadata().get(PG_TYPE).filter(|name| !matches!(name.as_str(), "varchar" | "bpchar"));
     match (field.data_type(), field_type(field)) {
         // A constant in quotes, and NULL.

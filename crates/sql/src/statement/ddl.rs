@@ -1,14 +1,14 @@
 //! CREATE and DROP of tables and indexes: from the tree to the engine's specifications.
 //!
 //! A clause that nothing would carry out is refused, never ignored.
-use crate::error::{undefined_column, undefined_table, unsupported};
+use crate::error::unsupported;
 use crate::parse::relation;
 use crate::parse::types::data_type;
 use std::sync::Arc;
-use terrace_engine::{Catalog, ColumnDef, DataType, Datum, EngineError, Index, IndexSpec, Result, Table, TableSpec};
+use terrace_engine::{Catalog, ColumnDef, Datum, EngineError, Index, IndexSpec, Result, Table, TableSpec};
 use terrace_grammar::statement::{
-    Column, ColumnConstraintKind, CreateIndex, CreateTable, Deferral, ExprKind, Ident, Index as KeyIndex, IndexElement,
-    Literal, Name, NullsOrder, StorageOption, TableConstraint, TableConstraintKind,
+    Column, ColumnConstraintKind, CreateTable, Deferral, ExprKind, Ident, Index as KeyIndex, Literal, StorageOption,
+    TableConstraint, TableConstraintKind,
 };
 
 /// PostgreSQL's limit on the bytes of an identifier.
@@ -198,120 +198,6 @@ fn distinct(columns: Vec<usize>) -> Result<Vec<usize>> {
         return Err(EngineError::new("42701", "column appears twice in a key"));
     }
     Ok(columns)
-}
-
-/// An index column that is a column's name and nothing else, ascending.
-fn plain_column(element: &IndexElement) -> Result<&str> {
-    let refused = [
-        (element.collation.is_some(), "COLLATE in an index"),
-        (element.descending, "DESC in an index"),
-        (element.nulls == Some(NullsOrder::First), "NULLS FIRST in an index"),
-    ];
-    if let Some((_, what)) = refused.iter().find(|(is, _)| *is) {
-        return Err(unsupported(what));
-    }
-    match &element.expr.kind {
-        ExprKind::Column(name) if name.parts().len() == 1 => Ok(&name.last().name),
-        _ => Err(unsupported("an index on an expression")),
-    }
-}
-
-/// The operator classes of B-trees, and what they order. Texts are ordered by their bytes, as `text_pattern_ops` and
-/// its kind order them: so they make the same index.
-const CLASSES: [(&str, &[&str]); 16] = [
-    ("bool_ops", &["boolean"]),
-    ("bpchar_ops", &["character"]),
-    ("bpchar_pattern_ops", &["character"]),
-    ("bytea_ops", &["bytea"]),
-    ("date_ops", &["date"]),
-    ("float4_ops", &["real"]),
-    ("float8_ops", &["double precision"]),
-    ("int2_ops", &["smallint"]),
-    ("int4_ops", &["integer"]),
-    ("int8_ops", &["bigint"]),
-    ("numeric_ops", &["numeric"]),
-    ("timestamp_ops", &["timestamp without time zone"]),
-    ("timestamptz_ops", &["timestamp with time zone"]),
-    ("uuid_ops", &["uuid"]),
-    ("text_ops", TEXTS),
-    ("text_pattern_ops", TEXTS),
-];
-const TEXTS: &[&str] = &["text", "character varying"];
-
-fn check_class(class: Option<&Name>, of: DataType) -> Result<()> {
-    let Some(class) = class else { return Ok(()) };
-    let name = class.last().name.as_str();
-    let known = match name {
-        "varchar_ops" => "text_ops",
-        "varchar_pattern_ops" => "text_pattern_ops",
-        other => other,
-    };
-    let of_system = matches!(class.parts(), [_]) || class.parts()[0].name == "pg_catalog";
-    let Some((_, types)) = CLASSES.iter().find(|(class, _)| of_system && *class == known) else {
-        let message = format!("operator class \"{name}\" does not exist for access method \"btree\"");
-        return Err(EngineError::new("42704", message));
-    };
-    match types.contains(&of.base_name()) {
-        true => Ok(()),
-        // It would order texts without their blanks.
-        false if known.starts_with("bpchar") && of.is_text() => Err(unsupported("an operator class of char on a text")),
-        false => {
-            let message = format!("operator class \"{name}\" does not accept data type {}", of.base_name());
-            Err(EngineError::new("42804", message))
-        }
-    }
-}
-
-/// What CREATE INDEX asks for.
-pub(crate) enum NewIndex {
-    /// Nothing: IF NOT EXISTS is given, and an index of that name exists.
-    Exists(String),
-    On(Arc<Table>, IndexSpec),
-}
-
-pub(crate) fn index_spec(create: &CreateIndex, catalog: &Catalog) -> Result<NewIndex> {
-    let method = create.method.as_ref().map(|method| method.name.as_str());
-    let refused = [
-        (!matches!(method, None | Some("btree")), "an index method other than btree"),
-        (create.concurrently, "CONCURRENTLY"),
-        (!create.include.is_empty(), "INCLUDE"),
-        (create.nulls_not_distinct, "NULLS NOT DISTINCT"),
-        (!create.storage.is_empty(), "an option of this index"),
-        (create.filter.is_some(), "a partial index"),
-    ];
-    if let Some((_, what)) = refused.iter().find(|(is, _)| *is) {
-        return Err(unsupported(what));
-    }
-    let table_name = relation(&create.table)?;
-    let table = catalog.table(&table_name).ok_or_else(|| match catalog.view(&table_name) {
-        Some(_) => EngineError::new("42809", format!("cannot create index on relation \"{table_name}\""))
-            .with_detail("This operation is not supported for views."),
-        None => undefined_table(&table_name),
-    })?;
-    let of = |element: &IndexElement| {
-        let column = plain_column(element)?;
-        let at = position(&table.columns, column).ok_or_else(|| undefined_column(column, &table_name))?;
-        check_class(element.class.as_ref(), table.columns[at].data_type)?;
-        Ok(at)
-    };
-    let positions = create.elements.iter().map(of).collect::<Result<Vec<usize>>>().and_then(distinct)?;
-    let taken = |n: &str| relation_exists(catalog, n);
-    let name = match &create.name {
-        Some(given) => {
-            let given = given.name.clone();
-            check_name(&given)?;
-            if taken(&given) {
-                return if create.if_not_exists { Ok(NewIndex::Exists(given)) } else { Err(duplicate(&given)) };
-            }
-            given
-        }
-        None => {
-            let columns = positions.iter().map(|c| table.columns[*c].name.as_str());
-            let parts: Vec<&str> = [table_name.as_str()].into_iter().chain(columns).collect();
-            choose_name(&parts, "idx", &taken)
-        }
-    };
-    Ok(NewIndex::On(table.clone(), IndexSpec { name, columns: positions, unique: create.unique, primary: false }))
 }
 
 /// `a_b_suffix`, with a number where that is taken, cut to fit.

@@ -18,7 +18,7 @@ use crate::statement::run::LazyState;
 use crate::values::engine_type;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::logical_expr::LogicalPlan;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use terrace_engine::{Catalog, DataType, Result, Table};
 use terrace_grammar::statement::{ConflictAction, Delete, Expr, ExprKind, Ident, Insert, Query, Statement, Update};
@@ -27,8 +27,6 @@ use terrace_grammar::statement::{ConflictAction, Delete, Expr, ExprKind, Ident, 
 #[derive(Default)]
 pub(crate) struct Described {
     pub(crate) parameters: Vec<DataType>,
-    /// The array types of those that are arrays, by number from 1.
-    pub(crate) arrays: BTreeMap<usize, u32>,
     pub(crate) columns: Option<SchemaRef>,
 }
 
@@ -38,11 +36,7 @@ impl Described {
     }
 
     fn planned(plan: &LogicalPlan, types: &[Option<DataType>], columns: Option<SchemaRef>) -> Result<Described> {
-        let arrays = crate::functions::arrays::parameter_types(plan).map_err(from_datafusion)?;
-        let parameters = parameters(plan, types)?;
-        let among = |number: &usize| (1..=parameters.len()).contains(number);
-        debug_assert!(arrays.keys().all(among), "arrays are among the parameters");
-        Ok(Described { parameters, arrays, columns })
+        Ok(Described { parameters: parameters(plan, types)?, columns })
     }
 }
 

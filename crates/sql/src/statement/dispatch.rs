@@ -7,7 +7,7 @@ use crate::parse::stored;
 use crate::plan::bind::over::{Over, Part, Wanted};
 use crate::plan::planner::Asked;
 use crate::statement::changes::alone_over;
-use crate::statement::ddl::{NewIndex, duplicate, find_index, relation_exists};
+use crate::statement::ddl::{duplicate, find_index, relation_exists};
 use crate::statement::foreign_keys::{NewKey, dependents, refuse_dependents};
 use crate::statement::kind::{Kind, Task, Writes};
 use crate::statement::maintain::Options;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use terrace_engine::{Catalog, ColumnDef, DataType, EngineError, ForeignKey, Result, Table};
 use terrace_grammar::quoted;
 use terrace_grammar::statement::{
-    ColumnConstraintKind, CreateIndex, CreateTable, Drop, ExprKind, Ident, ObjectKind, Query, Statement, Written,
+    ColumnConstraintKind, CreateTable, Drop, ExprKind, Ident, ObjectKind, Query, Statement, Written,
 };
 use terrace_storage::ObjectId;
 
@@ -51,6 +51,7 @@ impl Run<'_> {
             Task::AlterTable(alter) => Box::pin(self.alter_table(alter)).await?,
             Task::AlterRole(role) => Box::pin(self.alter_role(role)).await?,
             Task::Rename(rename) => Box::pin(self.rename(rename)).await?,
+            Task::Owner(owner) => Box::pin(self.owner(owner)).await?,
             Task::Drop(drop) => Box::pin(self.drop(tag, drop)).await?,
             Task::Comment(comment) => Box::pin(self.comment(comment)).await?,
             Task::Truncate(truncate) => Box::pin(self.truncate(truncate)).await?,
@@ -145,20 +146,12 @@ impl Run<'_> {
         self.plan_asked(Asked::Over(&over), false).await
     }
 
-    async fn create_index(&self, create: &CreateIndex) -> Result<Vec<EngineError>> {
-        // The engine takes the lock that CREATE INDEX needs. A weaker lock, taken here first, could lead to a deadlock
-        // with another session.
-        let (table, spec) = match ddl::index_spec(create, &*self.begin_statement().await)? {
-            NewIndex::On(table, spec) => (table, spec),
-            NewIndex::Exists(name) => return skip_existing(&name, true),
-        };
-        let run = async { self.cell.lock().await.open().create_index(&table, spec).await };
-        self.cancel.run(run).await.map(|_| vec![])
-    }
-
     async fn drop(&self, tag: &str, drop: &Drop) -> Result<Vec<EngineError>> {
-        if drop.concurrently {
-            return Err(unsupported("CONCURRENTLY"));
+        if drop.concurrently && drop.names.len() > 1 {
+            return Err(unsupported("DROP INDEX CONCURRENTLY of several"));
+        }
+        if drop.concurrently && drop.cascade {
+            return Err(unsupported("CASCADE with CONCURRENTLY"));
         }
         if drop.kind == ObjectKind::View {
             return self.drop_views(&drop.names, (drop.if_exists, drop.cascade)).await;
@@ -252,28 +245,6 @@ impl Run<'_> {
         self.cancel.run(run).await?;
         self.drop_owned(&table.columns).await
     }
-
-    async fn drop_index(&self, name: &str, catalog: &Catalog) -> Result<()> {
-        let Some((table, index)) = find_index(catalog, name) else {
-            let other = EngineError::new("42809", format!("\"{name}\" is not an index"));
-            if catalog.table(name).is_some() {
-                return Err(other);
-            }
-            if catalog.view(name).is_some() {
-                return Err(other.with_hint("Use DROP VIEW to remove a view."));
-            }
-            return Err(EngineError::new("42704", format!("index \"{name}\" does not exist")));
-        };
-        if index.primary {
-            let message =
-                format!("cannot drop index {name} because constraint {name} on table {} requires it", table.name);
-            return Err(EngineError::new("2BP01", message));
-        }
-        let needs = dependents(catalog, table, &[], |key| key.index == index.oid);
-        refuse_dependents(&format!("index {name}"), &needs, |_| format!("index {name}"))?;
-        let run = async { self.cell.lock().await.open().drop_index(index).await };
-        self.cancel.run(run).await
-    }
 }
 
 /// The answer of CREATE if the name is taken: a notice with IF NOT EXISTS, otherwise an error.
@@ -281,6 +252,15 @@ pub(crate) fn skip_existing(name: &str, may_exist: bool) -> Result<Vec<EngineErr
     match may_exist {
         true => Ok(vec![notice("42P07", format!("relation \"{name}\" already exists, skipping"))]),
         false => Err(duplicate(name)),
+    }
+}
+
+/// CREATE or DROP INDEX CONCURRENTLY, by its name: no transaction goes around it.
+pub(crate) fn concurrently(statement: &Statement) -> Option<&'static str> {
+    match statement {
+        Statement::CreateIndex(create) if create.concurrently => Some("CREATE INDEX CONCURRENTLY"),
+        Statement::Drop(drop) if drop.concurrently => Some("DROP INDEX CONCURRENTLY"),
+        _ => None,
     }
 }
 

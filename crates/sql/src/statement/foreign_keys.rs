@@ -8,11 +8,12 @@
 use crate::error::{undefined_table, unsupported};
 use crate::parse::relation;
 use crate::parse::sequence_calls::sequence_of;
+use crate::pgcatalog::is_constraint;
+use crate::statement::checks::Finishing;
 use crate::statement::ddl::{check_name, choose_name, position};
 use crate::statement::outcome::notice;
 use crate::statement::run::Run;
 use crate::values::{check_not_null, is_sequence, live_columns};
-use datafusion::physical_plan::ExecutionPlan;
 use std::sync::Arc;
 use terrace_engine::{
     Action, Catalog, Change, Consequence, DataType, Datum, EngineError, ForeignKey, Result, Table, UpdateOutcome,
@@ -143,7 +144,7 @@ impl<'n> NewKey<'n> {
 pub(crate) fn constraint_exists(table: &Table, name: &str) -> bool {
     table.checks.iter().any(|check| check.name == name)
         || table.foreign_keys.iter().any(|key| key.name == name)
-        || table.indexes.iter().any(|index| index.unique && index.name == name)
+        || table.indexes.iter().any(|index| is_constraint(index) && index.name == name)
 }
 
 fn referenced<'c>(name: &Name, catalog: &'c Catalog) -> Result<&'c Arc<Table>> {
@@ -168,7 +169,7 @@ fn unique_index(table: &Table, columns: &[usize]) -> Result<ObjectId> {
         return Err(EngineError::new("42830", message));
     }
     let same = |index: &[usize]| index.len() == columns.len() && index.iter().all(|at| columns.contains(at));
-    let found = table.indexes.iter().find(|index| index.unique && same(&index.columns));
+    let found = table.indexes.iter().find(|index| index.unique && !index.is_partial() && same(&index.columns));
     let none = || format!("there is no unique constraint matching given keys for referenced table \"{}\"", table.name);
     found.map(|index| index.oid).ok_or_else(|| EngineError::new("42830", none()))
 }
@@ -341,8 +342,9 @@ impl Run<'_> {
                 check_not_null(table, &row)?;
                 new.push((row, values.clone()));
             }
-            if let Some(plan) = &checking {
-                self.check_by(table, plan.clone(), new.iter().map(|(row, _)| row.as_slice())).await?;
+            if let Some(by) = &checking {
+                let mut rows: Vec<&mut Vec<Datum>> = new.iter_mut().map(|(row, _)| row).collect();
+                self.finish_by(table, by, &mut rows).await?;
             }
             for (row, values) in new {
                 self.change_one(&consequence, at, Some((row, &values, &checking))).await?;
@@ -389,8 +391,8 @@ impl Run<'_> {
             if let Some((new, values, checking)) = &mut new {
                 *new = with(row.view(table).to_datums(), values);
                 check_not_null(table, new)?;
-                if let Some(plan) = checking {
-                    self.check_by(table, plan.clone(), [new.as_slice()]).await?;
+                if let Some(by) = checking {
+                    self.finish_by(table, by, &mut [new]).await?;
                 }
             }
         }
@@ -398,7 +400,7 @@ impl Run<'_> {
 }
 
 /// A row, the values that were put into it, and what checks it.
-type NewRow<'r> = (Vec<Datum>, &'r [(usize, Datum)], &'r Option<Arc<dyn ExecutionPlan>>);
+type NewRow<'r> = (Vec<Datum>, &'r [(usize, Datum)], &'r Option<Finishing>);
 
 fn with(mut row: Vec<Datum>, values: &[(usize, Datum)]) -> Vec<Datum> {
     values.iter().for_each(|(at, value)| row[*at] = value.clone());

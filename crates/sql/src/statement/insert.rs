@@ -71,12 +71,12 @@ impl Run<'_> {
         &self,
         insert: &Insert,
         (table, called): (&Arc<Table>, &Ident),
-        rows: Vec<Vec<Datum>>,
+        mut rows: Vec<Vec<Datum>>,
     ) -> Result<Changed> {
         for row in &rows {
             check_not_null(table, row)?;
         }
-        self.check_rows(table, rows.iter().map(Vec::as_slice)).await?;
+        self.finish_rows(table, rows.iter_mut().collect()).await?;
         if let Some(conflict) = &insert.conflict {
             let rows = Box::pin(self.insert_or(conflict, (table, called), rows)).await?;
             return self.changed(table, called, &insert.returning, rows.len(), rows).await;

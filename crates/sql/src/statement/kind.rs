@@ -9,8 +9,8 @@ use terrace_engine::EngineError;
 use terrace_grammar::statement::{
     AlterSequence, AlterSystem, AlterTable, Comment, Copy, CreateIndex, CreateSequence, CreateTable, CreateTableAs,
     CreateView, Declare, Delete, Discard, Drop, Execute, Explain, Fetch, Ident, Insert, LockTables, Maintain,
-    ObjectKind, OfSetting, Prepare, Query, Refused, Rename, Role, Set, SetConstraints, SetTransaction, Statement,
-    Transaction, TransactionKind, Truncate, Update,
+    ObjectKind, OfSetting, Owner, Prepare, Query, Refused, Rename, Role, Set, SetConstraints, SetTransaction,
+    Statement, Transaction, TransactionKind, Truncate, Update,
 };
 
 /// The kind of a statement.
@@ -81,6 +81,7 @@ pub(crate) enum Task<'s> {
     AlterTable(&'s AlterTable),
     AlterRole(&'s Role),
     Rename(&'s Rename),
+    Owner(&'s Owner),
     Drop(&'s Drop),
     Comment(&'s Comment),
     Truncate(&'s Truncate),
@@ -149,6 +150,7 @@ impl<'s> Kind<'s> {
             Statement::AlterRole(role) => Kind::task("ALTER ROLE", T::AlterRole(role)),
             Statement::AlterSystem(alter) => Kind::session("ALTER SYSTEM", C::AlterSystem(alter)),
             Statement::Rename(rename) => Kind::task(altered(rename.kind), T::Rename(rename)),
+            Statement::Owner(owner) => Kind::task(altered(owner.kind), T::Owner(owner)),
             Statement::Drop(drop) => Kind::task(dropped(drop.kind), T::Drop(drop)),
             Statement::Comment(comment) => Kind::task("COMMENT", T::Comment(comment)),
             Statement::Truncate(truncate) => Kind::task("TRUNCATE TABLE", T::Truncate(truncate)),

@@ -78,6 +78,9 @@ fn copied(like: &TableLike, target: &str, catalog: &Catalog) -> Result<(String, 
     if takes(LikeOption::Constraints) {
         parts.extend(table.checks.iter().map(|c| format!("CONSTRAINT {} CHECK ({})", quoted(&c.name), c.sql)));
     }
+    if let Some(index) = table.indexes.iter().find(|i| takes(LikeOption::Indexes) && i.extras.is_some()) {
+        return Err(unsupported(format!("LIKE that copies index \"{}\"", index.name)));
+    }
     let mut others = vec![];
     for index in table.indexes.iter().filter(|_| takes(LikeOption::Indexes)) {
         match (index.primary, index.unique) {

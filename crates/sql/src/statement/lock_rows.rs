@@ -4,11 +4,12 @@
 //! 2. A row that another transaction has changed while this waited (READ COMMITTED) is evaluated again in its newest
 //!    version, and answered if it still qualifies. The order of the rows is that of the versions seen first, as in
 //!    PostgreSQL.
-//! 3. The query reads one table, row by row: no grouping, no DISTINCT, no set operation. It is a statement by itself,
-//!    or a part of WHERE in UPDATE or DELETE (see [`within`]).
+//! 3. The query locks one table, row by row: no grouping, no DISTINCT, no set operation. Others may be joined to it by
+//!    inner joins; a row that is evaluated again stands beside the same rows of them. It is a statement by itself, or a
+//!    part of WHERE in UPDATE or DELETE (see [`within`]).
 pub(crate) mod within;
 
-use crate::error::{from_arrow, from_datafusion, unsupported};
+use crate::error::{from_arrow, from_datafusion, undefined_table, unsupported};
 use crate::parse::relation;
 use crate::plan::bind::over::{Over, Part, Rows, Wanted};
 use crate::plan::scan::{rid_from_u64, version_from};
@@ -23,11 +24,12 @@ use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, stream};
+use std::ops::Range;
 use std::sync::Arc;
 use terrace_engine::{Datum, EngineError, LockWait, Result, RowLock, RowLockOutcome, Table};
 use terrace_grammar::statement::{
-    Body, Distinct, Expr, ExprKind, FromItem, Ident, Literal, LockStrength, LockWait as Wait, Locking as Clause, Name,
-    Query, Select,
+    Body, Distinct, Expr, ExprKind, FromItem, Ident, JoinKind, JoinOn, Literal, LockStrength, LockWait as Wait,
+    Locking as Clause, Name, Query, Select,
 };
 
 /// The kind of lock, and how to wait for it.
@@ -38,8 +40,43 @@ struct Locking {
     offset: usize,
 }
 
-/// The SELECT of a locking query, and its table with the name that the query gives it.
-fn select_of(query: &Query) -> Result<(&Select, &Name, Ident)> {
+/// A table of FROM, with the name that the query gives it.
+type Called<'q> = (&'q Name, Ident);
+
+/// What a locking query reads, and which of it is locked.
+struct Reads<'q> {
+    select: &'q Select,
+    target: Called<'q>,
+    /// What is joined to it.
+    beside: Vec<Called<'q>>,
+    /// WHERE, and what the joins compare.
+    filter: Option<Expr>,
+}
+
+/// Tables of inner joins, and what these compare.
+fn flatten<'q>(item: &'q FromItem, tables: &mut Vec<Called<'q>>, conditions: &mut Vec<Expr>) -> Result<()> {
+    match item {
+        FromItem::Table { name, only: _, alias: None } => tables.push((name, called(name, None))),
+        FromItem::Table { name, only: _, alias: Some(alias) } if alias.columns.is_empty() => {
+            tables.push((name, alias.name.clone()));
+        }
+        FromItem::Table { .. } => return Err(unsupported("column aliases of a target")),
+        FromItem::Join { kind: JoinKind::Cross | JoinKind::Inner, sides, on, alias: None, at: _ } => {
+            sides.iter().try_for_each(|side| flatten(side, tables, conditions))?;
+            match on {
+                JoinOn::Nothing => {}
+                JoinOn::On(condition) => conditions.push(Expr::clone(condition)),
+                JoinOn::Natural | JoinOn::Using { .. } => return Err(unsupported("FOR UPDATE of a join with USING")),
+            }
+        }
+        FromItem::Join { .. } => return Err(unsupported("FOR UPDATE of an outer join")),
+        FromItem::Query { .. } | FromItem::Functions { .. } => return Err(unsupported("this target")),
+    }
+    Ok(())
+}
+
+/// What a locking query reads.
+fn reads_of(query: &Query) -> Result<Reads<'_>> {
     let not_with = |what: &str| EngineError::new("0A000", format!("FOR UPDATE is not allowed with {what}"));
     let Body::Select(select) = &query.body else { return Err(not_with("UNION/INTERSECT/EXCEPT")) };
     if query.with.is_some() {
@@ -54,15 +91,43 @@ fn select_of(query: &Query) -> Result<(&Select, &Name, Ident)> {
     if !select.windows.is_empty() {
         return Err(not_with("window functions"));
     }
-    match select.from.as_slice() {
-        [FromItem::Table { name, only: _, alias: None }] => Ok((select, name, called(name, None))),
-        [FromItem::Table { name, only: _, alias: Some(alias) }] if alias.columns.is_empty() => {
-            Ok((select, name, alias.name.clone()))
+    let (mut tables, mut conditions) = (vec![], vec![]);
+    select.from.iter().try_for_each(|item| flatten(item, &mut tables, &mut conditions))?;
+    if tables.is_empty() {
+        return Err(unsupported("FOR UPDATE without a table"));
+    }
+    let at = target_of(query, &tables)?;
+    let star = select.items.iter().any(|item| matches!(item.expr.kind, ExprKind::Star(None)));
+    if star && at > 0 {
+        return Err(unsupported("* with FOR UPDATE of a table that is not the first in FROM"));
+    }
+    conditions.extend(select.filter.clone());
+    let filter = match conditions.len() {
+        0 | 1 => conditions.pop(),
+        _ => Some(Expr { at: conditions[0].at, kind: ExprKind::And(conditions) }),
+    };
+    let target = tables.remove(at);
+    Ok(Reads { select, target, beside: tables, filter })
+}
+
+/// Which of the tables is locked.
+fn target_of(query: &Query, tables: &[Called<'_>]) -> Result<usize> {
+    let [Clause { of, .. }] = query.locking.as_slice() else {
+        return Err(unsupported("several FOR UPDATE clauses"));
+    };
+    let place = |of: &Name| {
+        let found = tables.iter().position(|(_, called)| of.parts().len() == 1 && of.last().name == called.name);
+        let message = format!("relation \"{}\" in FOR UPDATE clause not found in FROM clause", of.shown());
+        found.ok_or_else(|| EngineError::new("42P01", message))
+    };
+    let places = of.iter().map(place).collect::<Result<Vec<usize>>>()?;
+    match (places.as_slice(), tables) {
+        ([], [_]) => Ok(0),
+        ([first, rest @ ..], _) if rest.iter().all(|other| other == first) => Ok(*first),
+        _ => {
+            let error = unsupported("FOR UPDATE of several tables");
+            Err(error.with_hint("Name the one that is to be locked: FOR UPDATE OF t."))
         }
-        [FromItem::Table { .. }] => Err(unsupported("column aliases of a target")),
-        [] => Err(unsupported("FOR UPDATE without a table")),
-        [FromItem::Query { .. } | FromItem::Functions { .. }] => Err(unsupported("this target")),
-        _ => Err(unsupported("FOR UPDATE of a join")),
     }
 }
 
@@ -89,9 +154,10 @@ impl Run<'_> {
     }
 
     async fn lock_rows(&self, query: &Query) -> Result<LockedRows> {
-        let (select, name, called) = select_of(query)?;
-        let locking = self.locking(query, &called)?;
+        let Reads { select, target: (name, called), beside, filter } = reads_of(query)?;
+        let locking = self.locking(query)?;
         let table = self.locked_table(&relation(name)?, false).await?;
+        let beside = self.beside(&beside).await?;
         let over = Over {
             table: &table,
             called: &called,
@@ -99,18 +165,20 @@ impl Run<'_> {
             part: Part::Locking,
             with: None,
             from: &[],
-            filter: select.filter.as_ref(),
+            beside: &beside,
+            filter: filter.as_ref(),
             order: &query.order,
             wanted: select.items.iter().map(Wanted::Item).collect(),
             kept: false,
         };
+        let addresses = 3 + beside.len();
         let plan = self.plan_over(&over).await.map_err(|error| match error.state.0 {
             // A group has no row address.
             "42803" => EngineError::new("0A000", "FOR UPDATE is not allowed with aggregate functions"),
             _ => error,
         })?;
         refuse_aggregates(&plan)?;
-        let fields: Vec<_> = plan.schema().as_arrow().fields().iter().skip(3).cloned().collect();
+        let fields: Vec<_> = plan.schema().as_arrow().fields().iter().skip(addresses).cloned().collect();
         let schema = Arc::new(Schema::new(fields));
         let mut rows: Vec<RecordBatch> = vec![];
         let mut locked = 0;
@@ -127,7 +195,7 @@ impl Run<'_> {
                 if locked == wanted {
                     break;
                 }
-                if let Some(row) = self.lock_one(&table, &plan, &locking, batch.slice(at, 1)).await? {
+                if let Some(row) = self.lock_one(&table, (&plan, 3..addresses), &locking, batch.slice(at, 1)).await? {
                     locked += 1;
                     if locked > locking.offset {
                         rows.push(row);
@@ -137,7 +205,7 @@ impl Run<'_> {
         }
         assert!(locked <= wanted, "invariant 1: no more than LIMIT asks for");
         assert_eq!(rows.len(), locked.saturating_sub(locking.offset), "invariant 1: those behind OFFSET are answered");
-        let output: Vec<usize> = (3..3 + schema.fields().len()).collect();
+        let output: Vec<usize> = (addresses..addresses + schema.fields().len()).collect();
         let rows = rows.into_iter().map(|row| row.project(&output)).collect::<Result<_, _>>();
         Ok(LockedRows { schema, rows: rows.map_err(from_arrow)?, memory })
     }
@@ -146,7 +214,7 @@ impl Run<'_> {
     async fn lock_one(
         &self,
         table: &Arc<Table>,
-        plan: &LogicalPlan,
+        (plan, beside): (&LogicalPlan, Range<usize>),
         locking: &Locking,
         row: RecordBatch,
     ) -> Result<Option<RecordBatch>> {
@@ -158,21 +226,44 @@ impl Run<'_> {
         match self.cancel.run(lock).await? {
             RowLockOutcome::Locked => Ok(Some(row)),
             RowLockOutcome::Gone | RowLockOutcome::Skipped => Ok(None),
-            RowLockOutcome::Changed { row, version } => {
-                let batches = self.collect(plan, Some(OneRow { rid, row, version })).await?;
-                Ok(batches.iter().find(|b| b.num_rows() > 0).map(|b| b.slice(0, 1)))
+            RowLockOutcome::Changed { row: newest, version } => {
+                let batches = self.collect(plan, Some(OneRow { rid, row: newest, version })).await?;
+                let address = |batch: &RecordBatch, column: usize, at: usize| {
+                    batch.column(column).as_primitive::<UInt64Type>().value(at)
+                };
+                // Beside the same rows of the other tables.
+                let same = |batch: &RecordBatch, at: usize| {
+                    beside.clone().all(|column| address(batch, column, at) == address(&row, column, 0))
+                };
+                let found = batches
+                    .iter()
+                    .find_map(|batch| (0..batch.num_rows()).find(|at| same(batch, *at)).map(|at| batch.slice(at, 1)));
+                Ok(found)
             }
         }
     }
 
-    fn locking(&self, query: &Query, called: &Ident) -> Result<Locking> {
-        let [Clause { at: _, strength, of, wait }] = query.locking.as_slice() else {
+    /// The tables that are joined to the one that is locked.
+    async fn beside(&self, tables: &[Called<'_>]) -> Result<Vec<(Arc<Table>, Ident)>> {
+        if tables.is_empty() {
+            return Ok(vec![]);
+        }
+        let catalog = self.begin_statement().await;
+        let of = |(name, called): &Called<'_>| {
+            let name = relation(name)?;
+            match catalog.table(&name) {
+                Some(table) => Ok((table.clone(), called.clone())),
+                None if catalog.view(&name).is_some() => Err(unsupported("FOR UPDATE beside a view")),
+                None => Err(undefined_table(&name)),
+            }
+        };
+        tables.iter().map(of).collect()
+    }
+
+    fn locking(&self, query: &Query) -> Result<Locking> {
+        let [Clause { strength, wait, .. }] = query.locking.as_slice() else {
             return Err(unsupported("several FOR UPDATE clauses"));
         };
-        if let Some(of) = of.iter().find(|of| of.parts().len() > 1 || of.last().name != called.name) {
-            let message = format!("relation \"{}\" in FOR UPDATE clause not found in FROM clause", of.shown());
-            return Err(EngineError::new("42P01", message));
-        }
         let lock = match strength {
             LockStrength::KeyShare => RowLock::KeyShare,
             LockStrength::Share => RowLock::Share,

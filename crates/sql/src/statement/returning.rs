@@ -38,7 +38,19 @@ impl Changed {
 fn returning_over<'q>((table, called): (&'q Arc<Table>, &'q Ident), items: &'q [Item]) -> Over<'q> {
     let wanted = items.iter().map(Wanted::Item).collect();
     let (rows, part) = (Rows::Given, Part::Returning);
-    Over { table, called, rows, part, with: None, from: &[], filter: None, order: &[], wanted, kept: false }
+    Over {
+        table,
+        called,
+        rows,
+        part,
+        with: None,
+        from: &[],
+        beside: &[],
+        filter: None,
+        order: &[],
+        wanted,
+        kept: false,
+    }
 }
 
 impl Run<'_> {

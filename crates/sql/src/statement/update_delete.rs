@@ -23,7 +23,7 @@ use datafusion::arrow::datatypes::UInt64Type;
 use datafusion::logical_expr::LogicalPlan;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use terrace_engine::{Datum, Result, Table, UpdateOutcome, Version};
+use terrace_engine::{DataType, Datum, Result, Table, UpdateOutcome, Version};
 use terrace_grammar::statement::{Delete, Expr, Update, With};
 use terrace_storage::Rid;
 
@@ -92,17 +92,21 @@ impl Run<'_> {
                 for change in &changes {
                     check_not_null(source.table, &change.row)?;
                 }
-                self.check_rows(source.table, changes.iter().map(|c| c.row.as_slice())).await?;
+                self.finish_rows(source.table, changes.iter_mut().map(|c| &mut c.row).collect()).await?;
             }
         }
         let (mut count, mut rows) = (0, vec![]);
+        let computing = self.computing(source.table).await?;
         for batch in collected.iter() {
-            for change in source.changes(batch)? {
+            let mut changes = source.changes(batch)?;
+            // Of several changes of one row the first counts.
+            changes.retain(|change| first.remove(&change.rid.encode()));
+            if let (Some(_), Some(plan)) = (&source.assigned, &computing) {
+                self.compute_rows(source.table, plan, &mut changes.iter_mut().map(|c| &mut c.row).collect::<Vec<_>>())
+                    .await?;
+            }
+            for change in changes {
                 self.cancel.check()?;
-                // Of several changes of one row the first counts.
-                if !first.remove(&change.rid.encode()) {
-                    continue;
-                }
                 let Some(row) = self.apply(&source, change).await? else { continue };
                 count += 1;
                 if returning {
@@ -145,7 +149,7 @@ impl Run<'_> {
                     }
                     if source.assigned.is_some() {
                         check_not_null(table, &change.row)?;
-                        self.check_rows(source.table, [change.row.as_slice()]).await?;
+                        self.finish_rows(source.table, vec![&mut change.row]).await?;
                     }
                 }
             }
@@ -173,8 +177,16 @@ impl Source<'_> {
         let values = batch.num_columns().checked_sub(3 + assigned.len());
         live.truncate(values.expect("changes.rs, invariant 2: address and version, and the assigned values"));
         assert_eq!(3 + live.len() + assigned.len(), batch.num_columns(), "changes.rs, invariant 2");
-        let old: Vec<(usize, &ArrayRef)> = live.iter().enumerate().map(|(i, at)| (*at, batch.column(3 + i))).collect();
+        let mut old: Vec<(usize, &ArrayRef)> = vec![];
         let mut new: Vec<(usize, std::vec::IntoIter<Datum>)> = vec![];
+        for (i, at) in live.iter().enumerate() {
+            let (array, column) = (batch.column(3 + i), &self.table.columns[*at]);
+            // An array's own type does not tell all of the column's.
+            match column.data_type {
+                DataType::Array(_) => new.push((*at, assign_array(array, column)?.into_iter())),
+                _ => old.push((*at, array)),
+            }
+        }
         for (i, at) in assigned.iter().enumerate() {
             let values = assign_array(batch.column(3 + live.len() + i), &self.table.columns[*at])?;
             new.push((*at, values.into_iter()));

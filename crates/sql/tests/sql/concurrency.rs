@@ -212,3 +212,44 @@ async fn rows_left_unread_do_not_hold_their_transaction() {
     b.ok("DROP TABLE accounts", "DROP TABLE").await;
     a.fails("SELECT id FROM accounts", "42P01").await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_snapshot_is_seen_by_others_until_its_transaction_ends() {
+    let (db, mut a, mut b) = accounts().await;
+    let mut c = Client::new(&db);
+    a.ok("BEGIN ISOLATION LEVEL REPEATABLE READ", "BEGIN").await;
+    a.ok("UPDATE accounts SET balance = 1 WHERE id = 1", "UPDATE 1").await;
+    let Reply::Rows(name) = a.run("SELECT pg_export_snapshot()").await.unwrap() else { panic!("rows") };
+    let import = format!("SET TRANSACTION SNAPSHOT '{}'", name[0]);
+    c.ok("UPDATE accounts SET balance = 7 WHERE id = 2", "UPDATE 1").await;
+    c.ok("DELETE FROM accounts WHERE id = 3", "DELETE 1").await;
+
+    assert_eq!(b.run(&import).await.unwrap(), Reply::Notice("SET".into(), "25P01".into()));
+    b.ok("BEGIN", "BEGIN").await;
+    b.fails(&import, "0A000").await;
+    b.ok("ROLLBACK", "ROLLBACK").await;
+    b.ok("BEGIN ISOLATION LEVEL REPEATABLE READ", "BEGIN").await;
+    b.rows("SELECT 1", &["1"]).await;
+    b.fails(&import, "25001").await;
+    b.ok("ROLLBACK", "ROLLBACK").await;
+    b.ok("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", "BEGIN").await;
+    b.fails("SET TRANSACTION SNAPSHOT 'nobody'", "22023").await;
+    b.ok("ROLLBACK", "ROLLBACK").await;
+    b.ok("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", "BEGIN").await;
+    b.ok(&import, "SET").await;
+    // Neither what was committed since, nor what its owner has not committed.
+    let then = ["1|ann|100", "2|bob|100", "3|cem|100"];
+    b.rows("SELECT * FROM accounts", &then).await;
+    b.fails(&import, "25001").await;
+    b.ok("ROLLBACK", "ROLLBACK").await;
+
+    b.ok("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", "BEGIN").await;
+    b.ok(&import, "SET").await;
+    a.ok("SAVEPOINT s", "SAVEPOINT").await;
+    a.fails("SELECT pg_export_snapshot()", "25001").await;
+    a.ok("ROLLBACK", "ROLLBACK").await;
+    // Who has it keeps it; nobody else gets it.
+    b.rows("SELECT * FROM accounts", &then).await;
+    c.ok("BEGIN ISOLATION LEVEL REPEATABLE READ", "BEGIN").await;
+    c.fails(&import, "22023").await;
+}

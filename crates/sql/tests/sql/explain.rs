@@ -1,6 +1,6 @@
 //! EXPLAIN as a client sees it.
 use crate::common::{Client, Reply, database};
-use terrace_engine::Datum;
+use terrace_engine::DataType;
 
 async fn client() -> Client {
     let mut c = Client::new(&database().await);
@@ -66,7 +66,9 @@ async fn lists_of_keys_are_looked_up() {
     let list: Vec<String> = (0..2000).map(|n| n.to_string()).collect();
     for (list, count) in [("{1,2,NULL}".into(), "20"), ("{}".into(), "0"), (format!("{{{}}}", list.join(",")), "1000")]
     {
-        let rows = c.rows_of(&bound, vec![Datum::Text(list.into_boxed_str())]).await.unwrap();
+        let list: String = list;
+        let list = DataType::Int4.array().expect("integers have arrays").parse(&list).expect("a list");
+        let rows = c.rows_of(&bound, vec![list]).await.unwrap();
         assert_eq!(rows, [count]);
     }
 }

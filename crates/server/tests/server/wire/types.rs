@@ -93,9 +93,10 @@ async fn f32_what_is_described_is_sent() {
     let (oids, values) = described(&mut raw, "SELECT (-1)::oid, $1::oid", &[(23, "-2")]).await.unwrap();
     assert_eq!(oids, [26, 26]);
     assert_eq!(values, [Some(vec![255; 4]), Some(vec![255, 255, 255, 254])]);
-    // An array as a parameter is taken where it is made an array of a type.
-    for of in [1007, 1009] {
-        assert_eq!(described(&mut raw, "SELECT $1", &[(of, "{1,2}")]).await.unwrap_err(), "0A000");
+    // An array as a parameter.
+    for (of, item, items) in [(1007, 23, [&[0, 0, 0, 1][..], &[0, 0, 0, 2]]), (1009, 25, [&b"1"[..], b"2"])] {
+        let (oids, values) = described(&mut raw, "SELECT $1", &[(of, "{1,2}")]).await.unwrap();
+        assert_eq!((oids, values), (vec![of], vec![Some(array(item, &items))]));
     }
     let (oids, values) = described(&mut raw, "SELECT $1::int4[]", &[(1007, "{7}")]).await.unwrap();
     assert_eq!((oids, values), (vec![1007], vec![Some(array(23, &[&[0, 0, 0, 7]]))]));

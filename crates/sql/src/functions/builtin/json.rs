@@ -8,7 +8,7 @@
 //! Source: PostgreSQL 15 documentation, 9.16 (JSON Functions and Operators), and what the server answers.
 use super::text::text;
 use super::{Builtin, Gives, Overload, Run, Takes, wrong_arguments};
-use crate::functions::arrays;
+use terrace_engine::types::array::read_items;
 use terrace_engine::types::json::{self, Event, Json, Kind, Reader};
 use terrace_engine::{DataType, Datum, EngineError, Result};
 
@@ -71,11 +71,11 @@ pub(super) const TABLE: &[Builtin] = &[
     function!("jsonb_exists", [JSONB, TEXT], Bool, |v| Ok(Datum::Bool(exists(&read(&v[0])?, text(&v[1])?)))),
     function!("jsonb_exists_any", [JSONB, TEXT], Bool, |v| {
         let whole = read(&v[0])?;
-        Ok(Datum::Bool(arrays::items(text(&v[1])?)?.iter().flatten().any(|key| exists(&whole, key))))
+        Ok(Datum::Bool(read_items(text(&v[1])?)?.iter().flatten().any(|key| exists(&whole, key))))
     }),
     function!("jsonb_exists_all", [JSONB, TEXT], Bool, |v| {
         let whole = read(&v[0])?;
-        Ok(Datum::Bool(arrays::items(text(&v[1])?)?.iter().flatten().all(|key| exists(&whole, key))))
+        Ok(Datum::Bool(read_items(text(&v[1])?)?.iter().flatten().all(|key| exists(&whole, key))))
     }),
     function!("jsonb_concat", [JSONB, JSONB], Jsonb, edit::concat),
     function!("jsonb_delete", [JSONB, TEXT], Jsonb, edit::delete_key),
@@ -185,7 +185,7 @@ fn by_texts(values: &[Datum]) -> Result<Datum> {
 }
 
 fn by_array(values: &[Datum]) -> Result<Datum> {
-    by_path(&values[0], &arrays::items(text(&values[1])?)?)
+    by_path(&values[0], &read_items(text(&values[1])?)?)
 }
 
 fn by_path(whole: &Datum, path: &[Option<String>]) -> Result<Datum> {

@@ -15,7 +15,6 @@ use terrace_engine::View;
 const EXTENSION_OID: u32 = 15_999;
 const PG_ATTRDEF_OID: u32 = 2604;
 const PG_EXTENSION_OID: u32 = 3079;
-const PG_NAMESPACE_OID: u32 = 2615;
 const PG_REWRITE_OID: u32 = 2618;
 
 /// Invariant 1.

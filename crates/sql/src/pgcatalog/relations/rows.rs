@@ -1,8 +1,10 @@
 //! Rows of the relations.
-use super::super::functions::index_definition;
+use super::super::functions::indexes as shown_indexes;
 use super::*;
 use crate::parse::identity::Identity;
 use crate::parse::sequence_calls::sequence_of;
+use crate::parse::shown;
+use crate::parse::stored::{Stored, key_name};
 use crate::values::typmod;
 use std::collections::BTreeSet;
 use terrace_engine::{ColumnDef, DataType, Role};
@@ -85,7 +87,7 @@ fn catalog_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
             let of_views = catalog.views().flat_map(|view| views::attributes(view));
             catalog.tables().flat_map(|t| attribute_rows(t)).chain(of_views).chain(own::attributes()).collect()
         }
-        "pg_authid" | "pg_roles" => catalog.roles().map(|role| role_row(&role)).collect(),
+        "pg_authid" | "pg_roles" => catalog.roles().map(|role| role_row(&role)).chain([database_owner()]).collect(),
         "pg_user" => catalog.roles().filter(|role| role.login).map(|role| user_row(&role)).collect(),
         "pg_class" => {
             let of_views = catalog.views().map(|view| views::class(view));
@@ -112,11 +114,11 @@ fn catalog_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
             .map(|(t, i)| {
                 row! {
                     schemaname: "public", tablename: &*t.name, indexname: &*i.name,
-                    indexdef: index_definition(&t, &i),
+                    indexdef: shown_indexes::statement(&t, &i, false),
                 }
             })
             .collect(),
-        "pg_namespace" => schemas().map(|(oid, name)| row! {oid: oid, nspname: name, nspowner: OWNER_OID}).collect(),
+        "pg_namespace" => schemas().map(|(oid, name)| namespace(oid, name)).collect(),
         "pg_rewrite" => catalog.views().map(|view| depend::rule(view)).collect(),
         "pg_tables" => catalog
             .tables()
@@ -137,7 +139,10 @@ fn catalog_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
 fn standard_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
     match name {
         "schemata" => {
-            schemas().map(|(_, name)| row! {catalog_name: DATABASE, schema_name: name, schema_owner: OWNER}).collect()
+            let row = |(oid, name)| {
+                row! {catalog_name: DATABASE, schema_name: name, schema_owner: owner_of_schema(oid).1}
+            };
+            schemas().map(row).collect()
         }
         "tables" => catalog
             .tables()
@@ -201,6 +206,23 @@ fn role_row(role: &Role) -> Row {
         row.extend(row! {rolpassword: "********"});
     }
     row
+}
+
+/// [`DATABASE_OWNER`].
+fn database_owner() -> Row {
+    let (oid, name) = DATABASE_OWNER;
+    row! {oid: oid, rolname: name, rolinherit: true, rolconnlimit: -1}
+}
+
+/// A schema. The rights to the schema public are shown as PostgreSQL shows those of a new database.
+fn namespace(oid: u32, name: &'static str) -> Row {
+    let rights = ["pg_database_owner=UC/pg_database_owner", "=U/pg_database_owner"];
+    let rights = if oid == PUBLIC_OID { V::Texts(rights.into()) } else { V::Null };
+    row! {oid: oid, nspname: name, nspowner: owner_of_schema(oid).0, nspacl: rights}
+}
+
+fn owner_of_schema(oid: u32) -> (u32, &'static str) {
+    if oid == PUBLIC_OID { DATABASE_OWNER } else { (OWNER_OID, OWNER) }
 }
 
 fn user_row(role: &Role) -> Row {
@@ -274,7 +296,7 @@ fn class(table: &Table) -> Vec<Row> {
         row! {
             oid: i.oid.0, relname: &*i.name, relnamespace: PUBLIC_OID, relowner: OWNER_OID, relam: BTREE_AM_OID,
             relfilenode: i.oid.0, reltuples: V::F4(-1.0), relpersistence: "p", relkind: "i",
-            relnatts: i.columns.len() as i16, relispopulated: true, relreplident: "n",
+            relnatts: index_columns(i).count() as i16, relispopulated: true, relreplident: "n",
         }
     }));
     rows
@@ -292,23 +314,50 @@ fn attribute_row(relation: u32, number: i16, column: &terrace_engine::ColumnDef,
     };
     row! {
         attrelid: relation, attname: &*column.name, atttypid: ty.oid, attstattarget: -1, attlen: ty.len, attnum: number,
-        attcacheoff: -1, atttypmod: typmod(column.data_type), attbyval: ty.by_value, attalign: align,
+        attndims: i32::from(column.data_type.item().is_some()), attcacheoff: -1,
+        atttypmod: typmod(column.data_type), attbyval: ty.by_value, attalign: align,
         attstorage: if variable { "x" } else { "p" }, attcompression: "", attnotnull: of_table && column.not_null,
-        atthasdef: of_table && identity.is_none() && column.default_sql.is_some(),
+        atthasdef: of_table && shown_default(column).is_some(),
         attidentity: identity.map_or("", Identity::letter), attgenerated: "",
         attisdropped: column.dropped, attislocal: true, attcollation: ty.collation,
     }
 }
 
 pub(super) fn attribute_rows(table: &Table) -> Vec<Row> {
-    let mut rows: Vec<Row> =
-        (1i16..).zip(&table.columns).map(|(n, c)| attribute_row(table.oid.0, n, c, true)).collect();
+    let own = |(number, column): (i16, &ColumnDef)| match column.computed() {
+        // Nobody sees it.
+        Some(_) => {
+            let name = format!("........pg.dropped.{number}........");
+            attribute_row(table.oid.0, number, &ColumnDef { name, default_sql: None, ..column.clone() }, true)
+        }
+        None => attribute_row(table.oid.0, number, column, true),
+    };
+    let mut rows: Vec<Row> = (1i16..).zip(&table.columns).map(own).collect();
     for index in &table.indexes {
-        rows.extend(
-            (1i16..).zip(&index.columns).map(|(n, c)| attribute_row(index.oid.0, n, &table.columns[*c], false)),
-        );
+        let mut names: Vec<String> = vec![];
+        for (number, at) in (1i16..).zip(index_columns(index)) {
+            let column = &table.columns[at];
+            let name =
+                column.computed().and_then(Stored::read).map_or(column.name.clone(), |s| key_name(s.expr(), &names));
+            names.push(name.clone());
+            let shown = ColumnDef { name, dropped: false, default_sql: None, ..column.clone() };
+            rows.push(attribute_row(index.oid.0, number, &shown, false));
+        }
     }
     rows
+}
+
+/// The columns of an index as it is shown: its key's, and those of INCLUDE.
+fn index_columns(index: &Index) -> impl Iterator<Item = usize> {
+    index.keys().iter().chain(index.included()).copied()
+}
+
+/// What is said of a schema: of public, what PostgreSQL says of it, until COMMENT says something else, or (an empty
+/// text) nothing.
+pub(crate) fn schema_comment(catalog: &Catalog, oid: u32) -> Option<String> {
+    let said = catalog.comment((ObjectId(oid), 0));
+    let public = (oid == PUBLIC_OID).then_some("standard public schema");
+    said.or(public).filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
 /// What COMMENT has said of what is there.
@@ -319,7 +368,11 @@ fn descriptions(catalog: &Catalog) -> Vec<Row> {
     let row = |((oid, position), text): ((ObjectId, u32), &str)| {
         row! {objoid: oid.0, classoid: PG_CLASS_OID, objsubid: position as i32, description: text}
     };
-    comments.map(row).collect()
+    let of_schemas = schemas().filter_map(|(oid, _)| {
+        let text = schema_comment(catalog, oid)?;
+        Some(row! {objoid: oid, classoid: PG_NAMESPACE_OID, objsubid: 0, description: text})
+    });
+    comments.map(row).chain(of_schemas).collect()
 }
 
 /// The OID of a column's default.
@@ -341,11 +394,19 @@ fn numbers(columns: &[usize]) -> V {
 }
 
 fn index(table: &Table, index: &Index) -> Row {
-    let n = index.columns.len() as i16;
+    let number = |at: usize| if table.columns[at].computed().is_some() { 0 } else { at as i16 + 1 };
+    let all: Vec<i16> = index_columns(index).map(number).collect();
+    let option = |at: usize| {
+        let option = index.key_option(at);
+        i16::from(option.descending) + 2 * i16::from(option.nulls_first)
+    };
+    let options = (0..index.keys().len()).map(option).collect();
     row! {
-        indexrelid: index.oid.0, indrelid: table.oid.0, indnatts: n, indnkeyatts: n, indisunique: index.unique,
+        indexrelid: index.oid.0, indrelid: table.oid.0, indnatts: all.len() as i16,
+        indnkeyatts: index.keys().len() as i16, indisunique: index.unique,
         indisprimary: index.primary, indimmediate: true, indisvalid: true, indisready: true, indislive: true,
-        indkey: numbers(&index.columns), indoption: V::Shorts(vec![0; index.columns.len()]),
+        indkey: V::Shorts(all), indoption: V::Shorts(options), indexprs: shown_indexes::expressions(table, index),
+        indpred: shown_indexes::condition(table, index, false),
     }
 }
 
@@ -367,7 +428,8 @@ fn checks(table: &Arc<Table>) -> Vec<Row> {
         row! {
             oid: check_oid(table, at), conname: &*check.name, connamespace: PUBLIC_OID, contype: "c",
             convalidated: true, conrelid: table.oid.0, confupdtype: "", confdeltype: "", confmatchtype: "",
-            conislocal: true, conkey: numbers(&columns), conbin: &*check.sql,
+            conislocal: true, conkey: numbers(&columns),
+            conbin: shown::condition(&check.sql, &table.columns, false).unwrap_or_else(|| check.sql.clone()),
         }
     };
     table.checks.iter().enumerate().map(one).collect()
@@ -399,18 +461,18 @@ fn columns_used(catalog: &Catalog) -> Vec<Row> {
 }
 
 fn type_row(t: &PgType) -> Row {
-    let subscript = t.category == "A";
     row! {
         oid: t.oid, typname: t.name, typnamespace: PG_CATALOG_OID, typowner: OWNER_OID, typlen: t.len,
         typbyval: t.by_value,
         typtype: if t.name == "unknown" { "p" } else { "b" }, typcategory: t.category, typispreferred: false,
         typisdefined: true, typdelim: ",", typelem: t.element, typarray: t.array, typinput: 0u32,
-        typalign: if t.len == 8 { "d" } else { "i" }, typstorage: if t.len < 0 && !subscript { "x" } else { "p" },
+        typalign: if t.len == 8 { "d" } else { "i" },
+        typstorage: if t.len < 0 && !matches!(t.oid, 22 | 30) { "x" } else { "p" },
         typtypmod: -1, typcollation: t.collation,
     }
 }
 
-/// A column's default. A sequence's next value is shown as PostgreSQL shows it, others as they were written.
+/// A column's default, as PostgreSQL shows it, or else as it was written.
 fn shown_default(column: &ColumnDef) -> Option<String> {
     if Identity::of(column).is_some() {
         return None;
@@ -418,7 +480,7 @@ fn shown_default(column: &ColumnDef) -> Option<String> {
     let written = column.default_sql.as_ref()?;
     Some(match sequence_of(column) {
         Some(sequence) => format!("nextval('{}'::regclass)", quoted(&sequence).replace('\'', "''")),
-        None => written.clone(),
+        None => return shown::default(written, column).unwrap_or_else(|| Some(written.clone())),
     })
 }
 
@@ -455,7 +517,8 @@ pub(super) fn standard_columns(table: &Table) -> Vec<Row> {
         row! {
             table_catalog: DATABASE, table_schema: "public", table_name: &*table.name, column_name: &*column.name,
             ordinal_position: i32::from(number), column_default: shown_default(column).map_or(V::Null, V::from),
-            is_nullable: if column.not_null { "NO" } else { "YES" }, data_type: ty.sql_name,
+            is_nullable: if column.not_null { "NO" } else { "YES" },
+            data_type: if column.data_type.item().is_some() { "ARRAY" } else { ty.sql_name },
             character_maximum_length: length.map_or(V::Null, V::I4),
             character_octet_length: octets,
             numeric_precision: precision, numeric_precision_radix: radix, numeric_scale: scale,

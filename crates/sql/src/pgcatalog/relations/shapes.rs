@@ -87,7 +87,7 @@ const SHAPES: &[(&str, &str, &str)] = &[
                                    oprcanhash:bool oprleft:oid oprright:oid oprresult:oid oprcom:oid oprnegate:oid \
                                    oprcode:regproc oprrest:regproc oprjoin:regproc"),
     ("pg_catalog", "pg_opfamily", "oid:oid opfmethod:oid opfname:name opfnamespace:oid opfowner:oid"),
-    ("pg_catalog", "pg_parameter_acl", "oid:oid parname:text paracl:_aclitem"),
+    ("pg_catalog", "pg_parameter_acl", "oid:oid parname:text paracl:_text"),
     ("pg_catalog", "pg_partitioned_table", "partrelid:oid partstrat:char partnatts:int2 partdefid:oid \
                                             partattrs:int2vector partclass:oidvector partcollation:oidvector \
                                             partexprs:pg_node_tree"),

@@ -8,9 +8,11 @@
 use super::scope::{Clause, Scope};
 use super::select::Order;
 use super::{Binder, Fault, Placed, Result, json, system, unsupported, wrong};
+use crate::functions::arrays::{calls, item_type};
 use crate::functions::date_time;
 use crate::functions::{advisory, builtin};
 use crate::values::{PG_TYPE, field_type};
+use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction, Sort as By, WindowFunction};
 use datafusion::logical_expr::{AggregateUDF, Expr, ExprSchemable, WindowFrame, WindowFunctionDefinition, lit};
@@ -82,7 +84,7 @@ impl Binder<'_> {
             "pg_typeof" if call.args.len() == 1 && !call.star => return self.type_of_arg(&call.args[0].value, scope),
             "pg_terminate_backend" if call.args.len() == 2 => return unsupported("a timeout of pg_terminate_backend"),
             "unnest" if call.over.is_none() => return self.unnest(call, at, scope),
-            "generate_subscripts" => return self.subscripts(call, at, scope),
+            "generate_subscripts" => return self.subscripts_of_list(call, at, scope),
             "pg_listening_channels" if call.args.is_empty() => return self.listening_channels(scope),
             "pg_partition_ancestors" if call.args.len() == 1 => return self.ancestors(call, scope),
             "array_to_string" if self.of_system.get() && system::is_of_options(call) => {
@@ -106,7 +108,7 @@ impl Binder<'_> {
             let made = self.window_call(name, call, over, at, scope)?;
             return self.of_gathered(name, made, scope);
         }
-        if self.planner.scalar(name).is_some() || matches!(name, "extract" | "position") {
+        if self.planner.scalar(name).is_some() || calls::is_function(name) || matches!(name, "extract" | "position") {
             return self.function(name, call, at, scope);
         }
         match self.planner.aggregate(name) {
@@ -162,7 +164,10 @@ impl Binder<'_> {
         }
         let open = crate::functions::convert::is_open(&bound);
         let (_, field) = bound.to_field(&scope.schema)?;
-        let own = field.metadata().get(PG_TYPE).filter(|name| !matches!(name.as_str(), "varchar" | "bpchar"));
+        let own = field
+            .metadata()
+            .get(PG_TYPE)
+            .filter(|name| !matches!(name.as_str(), "varchar" | "bpchar" | "_varchar" | "_bpchar"));
         let name = match (own, field_type(&field)) {
             _ if open => "unknown".to_owned(),
             (Some(name), _) if name == "char" => "\"char\"".to_owned(),
@@ -212,11 +217,25 @@ impl Binder<'_> {
         match name {
             "extract" => unsupported("this form of EXTRACT"),
             "position" => self.function_of("strpos", args, &scope.schema).at(at),
+            _ if calls::is_function(name) && !self.of_system_alone(&args, &scope.schema)? => {
+                self.array_call(name, call, args, at, scope)
+            }
             _ => {
                 let written: Vec<&tree::Expr> = call.args.iter().map(|arg| &arg.value).collect();
                 self.function_of(name, args, &scope.schema).at_value_of(&written).at(at)
             }
         }
+    }
+
+    /// Whether there is an array among values that only the system has.
+    fn of_system_alone(&self, args: &[Expr], schema: &DFSchema) -> Result<bool> {
+        for arg in args {
+            let of = arg.get_type(schema)?;
+            if matches!(of, ArrowType::List(_)) && item_type(&of).is_none() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn aggregate(
@@ -281,6 +300,14 @@ impl Binder<'_> {
 
     /// The arguments of an aggregate or a window function.
     fn arguments(&self, name: &str, call: &Call, scope: &Scope<'_>) -> Result<Vec<Expr>> {
+        let args = self.arguments_of_any(name, call, scope)?;
+        match args.first().map(|arg| arg.get_type(&scope.schema)).transpose()? {
+            Some(ArrowType::List(_)) if name == "array_agg" => unsupported("array_agg of arrays"),
+            _ => Ok(args),
+        }
+    }
+
+    fn arguments_of_any(&self, name: &str, call: &Call, scope: &Scope<'_>) -> Result<Vec<Expr>> {
         if call.star {
             return match name {
                 "count" => Ok(vec![lit(ScalarValue::Int64(Some(1)))]),

@@ -79,15 +79,20 @@ impl Binder<'_> {
                 None => self.call(call, expr.at, scope),
             },
             ExprKind::Special { function, args } => self.special(*function, args, expr.at, scope),
+            ExprKind::Array(items) if items.is_empty() => {
+                let hint = "Explicitly cast to the desired type, for example ARRAY[]::integer[].";
+                fail(expr.at, EngineError::new("42P18", "cannot determine type of empty array").with_hint(hint))
+            }
             ExprKind::Array(items) => self.array(items, scope).at(expr.at),
             ExprKind::Exists(query) => self.exists(query, scope),
             ExprKind::Scalar(query) => self.scalar(query, expr.at, scope),
             ExprKind::Grouping(args) => self.grouping(args, expr.at, scope),
             ExprKind::Default => wrong(expr.at, "42601", "DEFAULT is not allowed in this context"),
             ExprKind::Collate { arg, collation, word_at } => self.collated(arg, collation, *word_at, scope),
-            ExprKind::ArrayQuery(query) => self.array_of_query(query, scope),
+            ExprKind::ArrayQuery(query) => self.array_of_query(query, expr.at, scope),
             ExprKind::Row { fields, .. } => self.record(fields, scope).at(expr.at),
-            ExprKind::Subscript { arg, subscript, .. } => self.subscript(arg, subscript, scope).at(expr.at),
+            ExprKind::Subscript { .. } => self.subscript(expr, scope).at(expr.at),
+            ExprKind::With { arg, subscript, value } => self.with_part(arg, subscript, value, scope),
             ExprKind::Star(_) | ExprKind::Field { .. } | ExprKind::AllFields(_) | ExprKind::CurrentOf(_) => {
                 unsupported("this expression")
             }

@@ -7,10 +7,11 @@
 //! 3. A LATERAL query is bound among the columns of what stands before it, which are columns of an outer query to it.
 use super::query::{Around, deeper};
 use super::scope::{Clause, Ctes, Kind, Scope};
+use super::sets::Standing;
 use super::{Binder, Placed, Result, bounds, fail, system, unsupported, wrong};
 use crate::error::undefined_table;
+use crate::functions::arrays::calls::is_function;
 use crate::functions::chars;
-use crate::functions::json::spread;
 use crate::pgcatalog;
 use crate::plan::choosers::{self, Chooser};
 use crate::plan::resolve;
@@ -78,7 +79,7 @@ impl Binder<'_> {
         for item in items {
             all = Some(match all {
                 None => self.item(item, around, None)?,
-                Some(left) => match self.spread_beside(item, &left, JoinKind::Cross, &JoinOn::Nothing, around)? {
+                Some(left) => match self.lists_beside(item, &left, JoinKind::Cross, &JoinOn::Nothing, around)? {
                     Some(both) => both,
                     None => {
                         let right = self.behind(item, &left, around)?;
@@ -106,14 +107,24 @@ impl Binder<'_> {
                 let plan = if *lateral { apart(bound.plan) } else { bound.plan };
                 self.derived(plan, bound.titles, &alias.name.name, Some(alias))
             }
-            FromItem::Functions { functions, ordinality: false, rows_from: false, alias, .. } => {
+            FromItem::Functions { functions, ordinality, rows_from: false, alias, .. } => {
                 if let Some(column) = functions.iter().flat_map(|function| &function.columns).next() {
                     let message = "a column definition list is only allowed for functions returning \"record\"";
                     return wrong(column.name.at, "42601", message);
                 }
                 let [function] = functions.as_slice() else { return unsupported("several functions in FROM") };
                 let around = Around { scope: before.or(around.scope), ..around };
+                if let ExprKind::Call(call) = &function.call.kind {
+                    let nothing = Source::nothing()?;
+                    let scope = Scope::new(&nothing, around.scope, around.ctes);
+                    scope.clause.set(Clause::Function);
+                    let standing = Standing { alias: alias.as_ref(), numbered: *ordinality };
+                    if let Some(source) = self.lists_in_from(call, standing, &scope, function.call.at)? {
+                        return Ok(source);
+                    }
+                }
                 match &function.call.kind {
+                    _ if *ordinality => unsupported("WITH ORDINALITY of this function"),
                     ExprKind::Call(call) => self.function_in_from(call, alias.as_ref(), around, &function.call),
                     ExprKind::Special { function: special, .. } => {
                         self.value_in_from(&function.call, special.name(), alias.as_ref(), around)
@@ -121,10 +132,10 @@ impl Binder<'_> {
                     _ => unsupported("this function in FROM"),
                 }
             }
-            FromItem::Functions { .. } => unsupported("ROWS FROM and WITH ORDINALITY"),
+            FromItem::Functions { .. } => unsupported("ROWS FROM"),
             FromItem::Join { kind, sides, on, alias, .. } => {
                 let left = self.item(&sides[0], around, before)?;
-                let joined = match self.spread_beside(&sides[1], &left, *kind, on, around)? {
+                let joined = match self.lists_beside(&sides[1], &left, *kind, on, around)? {
                     Some(both) => both,
                     None => {
                         let right = self.right_side(&sides[1], &left, around, before, *kind)?;
@@ -235,7 +246,7 @@ impl Binder<'_> {
         self.derived(plan, titles, &alias.name.name, Some(alias))
     }
 
-    /// A function in FROM: a series of integers, the items of arrays, or one value.
+    /// A function in FROM: a series of integers, or one value.
     fn function_in_from(
         &self,
         call: &Call,
@@ -257,16 +268,11 @@ impl Binder<'_> {
         scope.clause.set(Clause::Function);
         match call.name.last().name.as_str() {
             _ if !of_catalog => return unsupported("a function of another schema"),
-            "unnest" if plain => return self.unnest_in_from(call, alias, &scope, at),
-            one if plain && spread::function(one).is_some() => {
-                let function = spread::function(one).expect("it was found");
-                return self.spread_in_from(function, call, alias, &scope, at);
-            }
             "generate_series" if plain => {}
             "pg_get_keywords" if plain && call.args.is_empty() => {
                 return self.relation_in_from("pg_get_keywords", alias);
             }
-            one if plain && self.planner.scalar(one).is_some() => {
+            one if plain && (self.planner.scalar(one).is_some() || is_function(one)) => {
                 return self.value_in_from(whole, one, alias, around);
             }
             _ => return unsupported("this function in FROM"),

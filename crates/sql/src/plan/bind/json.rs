@@ -2,28 +2,22 @@
 //!
 //! 1. An operator is the function that PostgreSQL's operator stands for, chosen by the types of both sides (42883).
 //! 2. A row that is made JSON has names: a table's row those of its columns, a row that is written out `f1`, `f2`.
-//! 3. A function of rows beside what it takes is not a join: each row of the left side is repeated for each row of the
-//!    function, and of a LEFT join at least once.
-use super::from::{Relation, Source, columns, renamed};
-use super::query::Around;
 use super::scope::{Clause, Scope};
 use super::types::no_operator;
-use super::unnest::spread;
-use super::{Binder, Placed, Result, bounds, unsupported, wrong};
-use crate::functions::arrays::to_array;
+use super::{Binder, Placed, Result, unsupported, wrong};
 use crate::functions::builtin::as_text;
 use crate::functions::builtin::json::PATHS;
-use crate::functions::convert::is_open;
+use crate::functions::convert::{convert, is_open};
 use crate::functions::json::make::{self, Made};
 use crate::functions::json::spread::{self as spreads, Spread};
 use crate::values::field_of;
 use datafusion::arrow::datatypes::DataType as ArrowType;
-use datafusion::common::{Column, DFSchema};
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{Placeholder, Unnest};
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlanBuilder};
+use datafusion::logical_expr::{Expr, ExprSchemable};
 use std::sync::Arc;
 use terrace_engine::{DataType, EngineError};
-use terrace_grammar::statement::{self as tree, Alias, At, Call, ExprKind, FromItem, JoinKind, JoinOn, Literal};
+use terrace_grammar::statement::{self as tree, At, Call, ExprKind};
 
 /// Whether a type is jsonb; `None`: it is not json either.
 fn is_jsonb(of: &ArrowType) -> Option<bool> {
@@ -219,7 +213,7 @@ impl Binder<'_> {
     }
 
     /// The argument of a function that answers rows.
-    fn spread_arg(&self, spread: &Spread, call: &Call, at: At, scope: &Scope<'_>) -> Result<Expr> {
+    pub(super) fn spread_arg(&self, spread: &Spread, call: &Call, at: At, scope: &Scope<'_>) -> Result<Expr> {
         let [arg] = call.args.as_slice() else { return self.unknown(spread.name, call, at, scope) };
         let bound = self.expr(&arg.value, scope)?;
         if is_open(&bound) {
@@ -244,115 +238,18 @@ impl Binder<'_> {
             Err(_) => unsupported("a function of several columns outside of FROM"),
         }
     }
-
-    /// In FROM, of what stands nowhere there.
-    pub(super) fn spread_in_from(
-        &self,
-        spread: &'static Spread,
-        call: &Call,
-        alias: Option<&Alias>,
-        scope: &Scope<'_>,
-        at: At,
-    ) -> Result<Source> {
-        let arg = self.spread_arg(spread, call, at, scope)?;
-        if arg.contains_outer() {
-            return unsupported("a function of what stands before it in FROM");
-        }
-        let nothing = Source::nothing()?;
-        self.spread_over(nothing, spread.columns(&arg, false), spread.name, alias)
-    }
-
-    /// Invariant 3; `None`: the item is joined as any other.
-    pub(super) fn spread_beside(
-        &self,
-        item: &FromItem,
-        left: &Source,
-        kind: JoinKind,
-        on: &JoinOn,
-        around: Around<'_>,
-    ) -> Result<Option<Source>> {
-        let FromItem::Functions { functions, ordinality: false, rows_from: false, alias, .. } = item else {
-            return Ok(None);
-        };
-        let [tree::TableFunction { call: tree::Expr { kind: ExprKind::Call(call), at, .. }, columns }] =
-            functions.as_slice()
-        else {
-            return Ok(None);
-        };
-        let Some(spread) = spreads::function(&call.name.last().name).filter(|_| columns.is_empty()) else {
-            return Ok(None);
-        };
-        let scope = Scope::new(left, around.scope, around.ctes);
-        scope.clause.set(Clause::Function);
-        let arg = self.spread_arg(spread, call, *at, &scope)?;
-        if !arg.any_column_refs() {
-            return Ok(None);
-        }
-        let always = match on {
-            JoinOn::Nothing => true,
-            JoinOn::On(condition) => matches!(condition.kind, ExprKind::Literal(Literal::Bool(true))),
-            _ => false,
-        };
-        if !always || !matches!(kind, JoinKind::Cross | JoinKind::Inner | JoinKind::Left) {
-            return unsupported("a function of what stands before it in FROM, joined on a condition");
-        }
-        bounds::joins(left.relations.len() + 1)?;
-        let padded = kind == JoinKind::Left;
-        let lists = spread.columns(&arg, padded);
-        let mut made = self.spread_over(left.clone(), lists, spread.name, alias.as_ref())?;
-        let [relation] = made.relations.as_mut_slice() else { unreachable!("one relation was made") };
-        relation.padded = padded;
-        if left.relations.iter().any(|known| known.name == relation.name) {
-            let message = format!("table name \"{}\" specified more than once", relation.name);
-            return Err(EngineError::new("42712", message).into());
-        }
-        made.relations.splice(0..0, left.relations.iter().cloned());
-        made.visible.splice(0..0, left.visible.iter().cloned());
-        made.empty = left.empty;
-        Ok(Some(made))
-    }
-
-    /// The rows of a source, each as often as the lists have items.
-    fn spread_over(
-        &self,
-        source: Source,
-        lists: Vec<(&'static str, Expr)>,
-        function: &str,
-        alias: Option<&Alias>,
-    ) -> Result<Source> {
-        let shown = alias.map_or(function, |alias| alias.name.name.as_str());
-        let mut all: Vec<Expr> = columns(&source.plan).collect();
-        let (mut names, mut own) = (vec![], vec![]);
-        for (title, list) in lists {
-            let title = if title.is_empty() { shown } else { title };
-            let name = self.column_name(title);
-            all.push(list.alias(&name));
-            let column = Column::new_unqualified(name);
-            own.push((title.to_owned(), Expr::Column(column.clone())));
-            names.push(column);
-        }
-        let plan = spread(LogicalPlanBuilder::from(source.plan).project(all)?, names)?;
-        let value = own.len() == 1;
-        let relation = Relation {
-            name: shown.to_owned(),
-            schema: None,
-            hidden: None,
-            columns: own,
-            key: vec![],
-            never_null: None,
-            padded: false,
-            table_oid: None,
-            value,
-        };
-        renamed(Source::of(plan, relation), alias)
-    }
 }
 
 /// A path as the functions take it: the text of an array.
 fn path(expr: Expr) -> Expr {
+    let texts = DataType::Text.array().expect("a text is no array");
     match expr {
-        Expr::Literal(..) => expr,
-        Expr::Placeholder(_) => as_text(to_array(expr, DataType::Text)),
+        Expr::Literal(ref value, _) if !matches!(value, ScalarValue::List(_)) => expr,
+        Expr::Placeholder(Placeholder { id, field: None }) => {
+            let field = Some(Arc::new(field_of("", texts, true)));
+            as_text(Expr::Placeholder(Placeholder { id, field }))
+        }
+        Expr::Placeholder(_) => as_text(convert(expr, texts)),
         other => as_text(other),
     }
 }

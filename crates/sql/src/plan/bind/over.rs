@@ -2,7 +2,8 @@
 //! of an INSERT, rows that are locked.
 //!
 //! 1. They are bound over one table, as [`Rows`] says, and what stands in FROM or USING beside it.
-//! 2. The plan's columns are what [`Wanted`] lists, in its order; before them stand a target's address and version.
+//! 2. The plan's columns are what [`Wanted`] lists, in its order; before them stand a target's address and version, and
+//!    the addresses of the tables beside it.
 //! 3. Aggregates, windows and, in what the catalogue keeps, subqueries and parameters are refused.
 use super::from::{Relation, Source};
 use super::query::{Around, parameter_number};
@@ -75,6 +76,8 @@ pub(crate) struct Over<'q> {
     pub(crate) with: Option<&'q With>,
     /// FROM of UPDATE, USING of DELETE.
     pub(crate) from: &'q [FromItem],
+    /// Tables beside a target that is locked, with what they are called. Their rows' addresses are columns, too.
+    pub(crate) beside: &'q [(Arc<Table>, Ident)],
     pub(crate) filter: Option<&'q tree::Expr>,
     pub(crate) order: &'q [Sort],
     pub(crate) wanted: Vec<Wanted<'q>>,
@@ -116,6 +119,13 @@ impl Binder<'_> {
             let right = self.behind(item, &source, around)?;
             source = self.joined(source, right, JoinKind::Cross, &JoinOn::Nothing, around)?;
         }
+        let mut addressed = vec![];
+        for (table, called) in over.beside {
+            let scan = TableScan::addressed(self.planner.without_unusable(table));
+            let right = self.scanned(scan, &called.name, table)?;
+            addressed.push(right.plan.schema().qualified_field(0).0.cloned());
+            source = self.joined(source, right, JoinKind::Cross, &JoinOn::Nothing, around)?;
+        }
         let scope = Scope::new(&source, None, &ctes);
         let mut plan = LogicalPlanBuilder::from(source.plan.clone());
         if let Some(filter) = over.filter {
@@ -128,6 +138,10 @@ impl Binder<'_> {
                 titles.push(String::new());
                 exprs.push(Expr::Column(Column::new(table.clone(), name)));
             }
+        }
+        for table in addressed {
+            titles.push(String::new());
+            exprs.push(Expr::Column(Column::new(table, RID)));
         }
         let addresses = exprs.len();
         scope.within(over.part.clause(), || {

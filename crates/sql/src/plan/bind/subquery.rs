@@ -9,24 +9,39 @@ use super::expr::{halved, symbol};
 use super::query::parameter_number;
 use super::scope::Scope;
 use super::{Binder, Placed, Result, over, types, unsupported, wrong};
-use crate::functions::arrays::{self, OF_ARRAY};
+use crate::functions::arrays::{self, OF_ARRAY, quantified};
 use crate::functions::builtin;
 use crate::functions::convert::is_open;
 use crate::plan::choosers;
 use crate::plan::operators::with_operator_hint;
 use crate::plan::{resolve, rules};
+use crate::values::{arrow_type, field_type};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{ScalarValue, Spans};
 use datafusion::functions_aggregate::array_agg::array_agg_udaf;
 use datafusion::functions_aggregate::first_last::first_value_udaf;
-use datafusion::logical_expr::expr::{AggregateFunction, Cast, ScalarFunction, SetComparison, SetQuantifier};
+use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction, SetComparison, SetQuantifier};
 use datafusion::logical_expr::{
     Expr, ExprSchemable, Limit, LogicalPlan, LogicalPlanBuilder, Operator as DfOperator, Projection, Sort, SortExpr,
     Subquery, lit,
 };
 use std::sync::Arc;
+use terrace_engine::types::array::read_items;
 use terrace_engine::{DataType, EngineError};
 use terrace_grammar::statement::{self as tree, At, ExprKind, Literal, Members, Operator, Quantifier, Query, TypeName};
+
+/// What a parameter beside a value of this type is: numerics and texts have no limits then.
+fn settled(of: DataType) -> DataType {
+    match of {
+        DataType::Numeric(_) => DataType::Numeric(None),
+        of if of.is_text() => DataType::Text,
+        of => of,
+    }
+}
+
+fn typed_null(of: &ArrowType) -> Result<Expr> {
+    Ok(Expr::Literal(ScalarValue::try_from(of)?, None))
+}
 
 /// A query's value. DataFusion makes joins only of subqueries that aggregate: of one that takes something of the
 /// queries around it and does not, the values are gathered, and there may be one; with LIMIT 1 it is the first.
@@ -93,7 +108,7 @@ impl Binder<'_> {
         Ok(Subquery { subquery: Arc::new(bound.plan), outer_ref_columns, spans: Spans::new() })
     }
 
-    fn one_column(&self, query: &Query, at: At, scope: &Scope<'_>, too_many: &str) -> Result<Subquery> {
+    pub(super) fn one_column(&self, query: &Query, at: At, scope: &Scope<'_>, too_many: &str) -> Result<Subquery> {
         let subquery = self.subquery(query, scope)?;
         match subquery.subquery.schema().fields().len() {
             1 => Ok(subquery),
@@ -167,20 +182,80 @@ impl Binder<'_> {
             ExprKind::ArrayQuery(query) if as_in => self.in_query(left, query, (all, at), scope),
             ExprKind::Array(items) if !items.is_empty() => {
                 let bound = self.exprs(items, scope)?;
+                for item in &bound {
+                    self.refuse_array((left, symbol), item, scope)?;
+                }
                 self.with_items((symbol, all), left, (items, bound), scope)
             }
             ExprKind::Array(_) => wrong(array.at, "42P18", "cannot determine type of empty array"),
             ExprKind::Cast { arg, to, word_at } if to.dimensions.len() == 1 => {
-                self.with_cast((symbol, all), left, (arg, to, *word_at), scope)
+                self.with_cast((symbol, all), left, (arg, to, *word_at), array, scope)
             }
-            ExprKind::Literal(Literal::Text(_) | Literal::Null) | ExprKind::Parameter(_) if as_in => {
-                self.with_text(all, left, array, scope)
+            _ => self.with_array((symbol, all), left, array, scope),
+        }
+    }
+
+    /// An array of arrays has two dimensions, and its items are those of the inner ones. 42883 where the left side is
+    /// an array, too; 0A000 else.
+    fn refuse_array(&self, (left, symbol): (&tree::Expr, &str), item: &Expr, scope: &Scope<'_>) -> Result<()> {
+        let ArrowType::List(inner) = item.get_type(&scope.schema)? else { return Ok(()) };
+        let value = self.expr(left, scope)?;
+        match value.get_type(&scope.schema)? {
+            of @ ArrowType::List(_) if !is_open(&value) => {
+                let (of, inner) = (builtin::type_name(&of), builtin::type_name(inner.data_type()));
+                let error = EngineError::new("42883", format!("operator does not exist: {of} {symbol} {inner}"));
+                Err(with_operator_hint(error).into())
             }
-            _ if self.of_system.get() && (symbol, all) == ("=", false) => {
-                let args = vec![self.expr(array, scope)?, self.expr(left, scope)?];
-                self.function_of("pg_array_contains", args, &scope.schema)
-            }
-            _ => unsupported("this array"),
+            _ => Err(arrays::several_dimensions().into()),
+        }
+    }
+
+    /// An array that is no list of items.
+    fn with_array(
+        &self,
+        (symbol, all): (&str, bool),
+        left: &tree::Expr,
+        written: &tree::Expr,
+        scope: &Scope<'_>,
+    ) -> Result<Expr> {
+        let schema = &scope.schema;
+        let mut value = self.expr(left, scope)?;
+        let of = field_type(value.to_field(schema)?.1.as_ref());
+        let of = of.filter(|_| !is_open(&value)).unwrap_or(DataType::Text);
+        let is_literal = |expr: &Expr| matches!(expr, Expr::Literal(..)) && is_open(expr);
+        if let ExprKind::Parameter(number) = written.kind
+            && let Some(array) = settled(of).array()
+        {
+            self.settle_parameter(parameter_number(number)?, array);
+        }
+        let mut array = self.expr(written, scope)?;
+        let open = is_literal(&array) || matches!(written.kind, ExprKind::Parameter(_));
+        if let Expr::Literal(text, _) = &array
+            && is_literal(&array)
+        {
+            array = quantified::written(text, of).at_value(written.at)?;
+        }
+        let list = array.get_type(schema)?;
+        let Some(item) = arrays::item_type(&list) else {
+            return match (&list, symbol, all) {
+                (_, "=", false) if self.of_system.get() => {
+                    self.function_of("pg_array_contains", vec![array, value], schema)
+                }
+                (ArrowType::List(_), ..) => unsupported("this array"),
+                _ => Err(quantified::no_array().into()),
+            };
+        };
+        if is_open(&value) {
+            value = self.cast_to(value, settled(item), schema)?;
+        }
+        let (own, other) = (value.get_type(schema)?, arrow_type(item));
+        if choosers::cannot_be_compared(&own, &other) {
+            return types::no_operator(symbol, &[value, typed_null(&other)?], schema);
+        }
+        let of_char = open && matches!(of, DataType::Char(_));
+        match quantified::quantified(symbol, all, of_char, array, value) {
+            Some(made) => self.made(made, schema),
+            None => unsupported("this operator before ANY or ALL of an array"),
         }
     }
 
@@ -226,6 +301,7 @@ impl Binder<'_> {
         (symbol, all): (&str, bool),
         left: &tree::Expr,
         (array, to, at): (&tree::Expr, &TypeName, At),
+        whole: &tree::Expr,
         scope: &Scope<'_>,
     ) -> Result<Expr> {
         let mut of = to.clone();
@@ -238,7 +314,7 @@ impl Binder<'_> {
                 self.with_items((symbol, all), left, (&[], bound), scope)
             }
             ExprKind::Literal(Literal::Text(text)) => {
-                let items = arrays::items(text).at_value(array.at)?;
+                let items = read_items(text).at_value(array.at)?;
                 if items.is_empty() {
                     return self.with_nothing(all, left, scope);
                 }
@@ -249,27 +325,7 @@ impl Binder<'_> {
                 let bound = items.into_iter().map(item).collect::<Result<Vec<Expr>>>()?;
                 self.with_items((symbol, all), left, (&[], bound), scope)
             }
-            ExprKind::Parameter(_) | ExprKind::Literal(Literal::Null)
-                if matches!((symbol, all), ("=", false) | ("<>", true)) =>
-            {
-                let null = Expr::Cast(Cast::new_from_field(
-                    Box::new(Expr::Literal(ScalarValue::Null, None)),
-                    types::field_of_type(&of)?,
-                ));
-                let (item, value) = (null.get_type(&scope.schema)?, self.expr(left, scope)?);
-                let value = value.get_type(&scope.schema)?;
-                if choosers::cannot_be_compared(&value, &item) {
-                    let (value, item) = (builtin::type_name(&value), builtin::type_name(&item));
-                    let message = format!("operator does not exist: {value} {symbol} {item}");
-                    return Err(with_operator_hint(EngineError::new("42883", message)).into());
-                }
-                let whole = |of: &ArrowType| matches!(of, ArrowType::Int16 | ArrowType::Int32 | ArrowType::Int64);
-                if value != item && !(whole(&value) && whole(&item)) && value != ArrowType::Null {
-                    return unsupported("an array of another type than what is sought in it");
-                }
-                self.with_text(all, left, array, scope)
-            }
-            _ => unsupported("this array"),
+            _ => self.with_array((symbol, all), left, whole, scope),
         }
     }
 
@@ -287,20 +343,6 @@ impl Binder<'_> {
             false => Ok(bound),
         });
         made.collect()
-    }
-
-    /// An array's text, which is read once it is known.
-    fn with_text(&self, all: bool, left: &tree::Expr, array: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
-        if let ExprKind::Parameter(number) = array.kind {
-            self.settle_parameter(parameter_number(number)?, DataType::Text);
-        }
-        let array = match self.expr(array, scope)? {
-            Expr::Literal(ScalarValue::Null, _) => Expr::Literal(ScalarValue::Utf8(None), None),
-            other => other,
-        };
-        let left = self.expr(left, scope)?;
-        let name = if all { "differs_from_all" } else { "equals_any" };
-        self.function_of(name, vec![array, left], &scope.schema)
     }
 
     fn set_comparison(

@@ -8,7 +8,6 @@ use super::query::{Around, parameter_number};
 use super::scope::{Ctes, Scope, TABLE_OID};
 use super::{Binder, Bound, Fault, Result, fail, titles, unsupported};
 use crate::error::undefined_table;
-use crate::functions::arrays;
 use crate::parse::identity::Identity;
 use crate::pgcatalog;
 use crate::plan::sequence_relations;
@@ -20,6 +19,7 @@ use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlanBuilder, Operator};
 use std::collections::BTreeSet;
 use terrace_engine::DataType;
+use terrace_engine::types::array::read_items;
 use terrace_grammar::statement::{
     self as tree, Alias, At, Body, ExprKind, Literal, Node, Query, Select, Statement, TypeName, walk,
 };
@@ -81,6 +81,13 @@ impl Binder<'_> {
             && let ExprKind::Literal(Literal::Text(text)) = &arg.kind
         {
             return oids(text).map(Some);
+        }
+        if is_oids(to)
+            && let ExprKind::Parameter(number) = arg.kind
+        {
+            let numbers = DataType::Int8.array().expect("a number is no array");
+            self.settle_parameter(parameter_number(number)?, numbers);
+            return self.expr(arg, scope).map(Some);
         }
         let Some(kind) = system_type(to) else { return Ok(None) };
         if kind == "char" {
@@ -158,7 +165,11 @@ impl Binder<'_> {
 
     /// `x['a']` of a jsonb is `x #> '{a}'`. And `typname[0]`: a name is an array of bytes in PostgreSQL, and the first
     /// has the number 0.
-    pub(super) fn subscript(&self, arg: &tree::Expr, subscript: &tree::Subscript, scope: &Scope<'_>) -> Result<Expr> {
+    pub(super) fn subscript(&self, whole: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
+        if let Some(made) = self.subscript_of_array(whole, scope)? {
+            return Ok(made);
+        }
+        let ExprKind::Subscript { arg, subscript, .. } = &whole.kind else { return unsupported("a subscript") };
         let tree::Subscript::Index(index) = subscript else { return unsupported("a slice") };
         let bound = self.expr(arg, scope)?;
         let of = bound.to_field(&scope.schema)?.1;
@@ -179,7 +190,8 @@ impl Binder<'_> {
                 let path = Expr::Literal(ScalarValue::Utf8(Some(format!("{{\"{step}\"}}"))), None);
                 self.compared("#>", bound, path, &scope.schema)
             }
-            _ => unsupported("a subscript"),
+            _ if field_type(&of) == Some(DataType::Jsonb) || is_name => unsupported("a subscript"),
+            _ => super::arrays::no_subscripts(of.data_type(), arg.at),
         }
     }
 
@@ -259,8 +271,10 @@ impl Binder<'_> {
     }
 
     /// An array of what a query answers that has no rows, as psql asks for privileges and options.
-    pub(super) fn array_of_query(&self, query: &Query, scope: &Scope<'_>) -> Result<Expr> {
-        if let Body::Select(select) = &query.body {
+    pub(super) fn array_of_query(&self, query: &Query, at: At, scope: &Scope<'_>) -> Result<Expr> {
+        if let Body::Select(select) = &query.body
+            && self.of_system.get()
+        {
             if of_options(&select.from) {
                 return self.function_of("no_items", vec![], &scope.schema);
             }
@@ -272,7 +286,7 @@ impl Binder<'_> {
                 return self.function_of("no_items", vec![], &scope.schema);
             }
         }
-        unsupported("an array of a query's rows")
+        self.array_of_rows(query, at, scope)
     }
 
     /// What is known of columns of the system without a query.
@@ -414,7 +428,7 @@ fn is_oids(to: &TypeName) -> bool {
 /// `'{1,2}'::oid[]`, as pg_dump lists the tables that it asks about.
 fn oids(text: &str) -> Result<Expr> {
     let mut items = vec![];
-    for item in arrays::items(text)? {
+    for item in read_items(text)? {
         let oid = item.map(|item| pgcatalog::oid_of_text(&item)).transpose()?;
         items.push(ScalarValue::UInt32(oid));
     }

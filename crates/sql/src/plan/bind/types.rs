@@ -13,7 +13,7 @@ use crate::functions::builtin;
 use crate::functions::chars::labelled;
 use crate::functions::convert::{convert_scalar, is_open};
 use crate::functions::interval::{self, Limits};
-use crate::parse::literals;
+use crate::parse::{literals, types};
 use crate::plan::choosers::{self, Chooser};
 use crate::plan::{operators, resolve, rules};
 use crate::values::{arrow_interval, arrow_type, field_of, field_type};
@@ -21,15 +21,10 @@ use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{Cast, Placeholder};
 use datafusion::logical_expr::{Expr, ExprSchemable, Operator};
+use std::borrow::Cow;
 use std::sync::Arc;
 use terrace_engine::{DataType, EngineError};
 use terrace_grammar::statement::{self as tree, At, ExprKind, Literal, TypeName};
-
-/// What a value may be cast to.
-enum Target {
-    Engine(DataType),
-    Array(DataType),
-}
 
 impl Binder<'_> {
     /// An expression with its type settled, over expressions that have theirs (invariants 1 and 2).
@@ -65,6 +60,9 @@ impl Binder<'_> {
 
     /// Two values beside an operator.
     pub(super) fn compared(&self, symbol: &str, left: Expr, right: Expr, schema: &DFSchema) -> Result<Expr> {
+        if let Some(made) = self.array_operator(symbol, &left, &right, schema)? {
+            return self.made(made, schema);
+        }
         if let Some(made) = self.json_operator(symbol, &left, &right, schema)? {
             return Ok(made);
         }
@@ -105,9 +103,10 @@ impl Binder<'_> {
         if let Some(cast) = self.cast_to_system(arg, to, at, scope)? {
             return Ok(cast);
         }
+        let to = &*with_own_length(arg, to);
         let target = target(to)?;
-        let column = match (&target, &arg.kind) {
-            (Target::Engine(of), ExprKind::Column(_)) if of.is_text() => Some((*of, self.expr(arg, scope)?)),
+        let column = match (target, &arg.kind) {
+            (of, ExprKind::Column(_)) if of.is_text() => Some((of, self.expr(arg, scope)?)),
             _ => None,
         };
         if let Some((of, column)) = column
@@ -117,40 +116,46 @@ impl Binder<'_> {
             let shown = self.function_of("array_to_string", args, &scope.schema).at(at)?;
             return if of == DataType::Text { Ok(shown) } else { self.cast_to(shown, of, &scope.schema).at(at) };
         }
-        if let (ExprKind::Parameter(number), Target::Engine(of)) = (&arg.kind, &target) {
+        if let ExprKind::Parameter(number) = &arg.kind {
             // What is written behind it cuts or rounds the value, which comes as it is.
-            let of = match of {
+            let whole = |of: DataType| match of {
                 DataType::Varchar(_) | DataType::Char(_) => DataType::Text,
                 DataType::Numeric(_) => DataType::Numeric(None),
-                other => *other,
+                other => other,
             };
+            let of = target.item().map_or(whole(target), |item| whole(item).array().expect("an item is no array"));
             self.settle_parameter(parameter_number(*number)?, of);
         }
         let limits = limits(to)?;
-        if let (Some(limits), ExprKind::Literal(Literal::Text(text)), Target::Engine(DataType::Interval)) =
-            (limits, &arg.kind, &target)
+        if let (Some(limits), ExprKind::Literal(Literal::Text(text)), DataType::Interval) = (limits, &arg.kind, target)
         {
             let read = limits.read(text).at_value(arg.at)?;
             return Ok(Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(arrow_interval(read))), None));
         }
-        let bound = self.expr(arg, scope)?;
-        let bound = match (&target, system::class_of(arg)) {
-            (Target::Engine(of), Some(class)) if of.is_text() => self.name_of_class(class, bound, scope)?,
+        let bound = match &arg.kind {
+            ExprKind::Array(items) if items.is_empty() && target.item().is_some() => {
+                return self.cast_to(Expr::Literal(ScalarValue::Utf8(Some("{}".into())), None), target, &scope.schema);
+            }
+            _ => self.expr(arg, scope)?,
+        };
+        let bound = match system::class_of(arg) {
+            Some(class) if target.is_text() => self.name_of_class(class, bound, scope)?,
             _ => bound,
         };
-        if let (ExprKind::Literal(Literal::Text(text)), Target::Engine(of)) = (&arg.kind, &target)
+        let of = target;
+        if let ExprKind::Literal(Literal::Text(text)) = &arg.kind
             && !of.is_text()
         {
-            if let Some(time) = self.named_time(text, *of, &scope.schema)? {
+            if let Some(time) = self.named_time(text, of, &scope.schema)? {
                 return Ok(time);
             }
             // A constant is read at once, in the zone of when the statement was parsed.
-            let read = convert_scalar(&ScalarValue::Utf8(Some(text.clone())), *of).at_value(arg.at)?;
-            if *of == DataType::Timestamptz || (matches!(of, DataType::Time | DataType::Interval) && limits.is_none()) {
+            let read = convert_scalar(&ScalarValue::Utf8(Some(text.clone())), of).at_value(arg.at)?;
+            if of == DataType::Timestamptz || (matches!(of, DataType::Time | DataType::Interval) && limits.is_none()) {
                 return Ok(Expr::Literal(read, None));
             }
         }
-        let field = target.field();
+        let field = cast_field(target);
         let cast = Expr::Cast(Cast::new_from_field(Box::new(bound), field));
         let cast = self.made(cast, &scope.schema).at_value_of(&[arg]).at(at)?;
         Ok(match limits {
@@ -185,7 +190,7 @@ impl Binder<'_> {
     }
 
     pub(super) fn cast_to(&self, expr: Expr, to: DataType, schema: &DFSchema) -> Result<Expr> {
-        let cast = Expr::Cast(Cast::new_from_field(Box::new(expr), Target::Engine(to).field()));
+        let cast = Expr::Cast(Cast::new_from_field(Box::new(expr), cast_field(to)));
         self.made(cast, schema)
     }
 
@@ -212,7 +217,7 @@ impl Binder<'_> {
                 }
                 fault => fault,
             })?;
-            if of.as_ref().and_then(field_type) == Some(LOOSE) {
+            if of.as_ref().and_then(field_type).map(|of| of.item().unwrap_or(of)) == Some(LOOSE) {
                 return unsupported("chars of different lengths in VALUES");
             }
             let of_text = of.as_ref().and_then(field_type) == Some(DataType::Text);
@@ -225,6 +230,17 @@ impl Binder<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// `'x'::bpchar`, as dumps have it: a char as long as the constant.
+fn with_own_length<'t>(arg: &tree::Expr, to: &'t TypeName) -> Cow<'t, TypeName> {
+    match &arg.kind {
+        ExprKind::Literal(Literal::Text(text)) if types::is_open_char(to) && !text.is_empty() => {
+            let kind = ExprKind::Literal(Literal::Int(text.chars().count() as i64));
+            Cow::Owned(TypeName { modifiers: vec![tree::Expr { at: to.at, kind }], ..to.clone() })
+        }
+        _ => Cow::Borrowed(to),
     }
 }
 
@@ -265,40 +281,27 @@ fn limits(name: &TypeName) -> Result<Option<Limits>> {
     Ok(Some(Limits { fields: Some(fields), digits }))
 }
 
-impl Target {
-    /// The field of what is cast. Arrow's type says all of a numeric, and a literal's digits are not to be told as a
-    /// column's. A cast to a field without name and metadata keeps the metadata of what is cast: a char would stay one.
-    fn field(&self) -> FieldRef {
-        Arc::new(match self {
-            Target::Engine(numeric @ DataType::Numeric(_)) => Field::new("", arrow_type(*numeric), true),
-            Target::Engine(DataType::Text) => field_of("text", DataType::Text, true),
-            Target::Engine(of) => field_of("", *of, true),
-            Target::Array(of) => {
-                let item = field_of(Field::LIST_FIELD_DEFAULT_NAME, *of, true);
-                Field::new("", ArrowType::List(Arc::new(item)), true)
-            }
-        })
-    }
-}
-
-/// The field of what is cast to a type.
-pub(super) fn field_of_type(name: &TypeName) -> Result<FieldRef> {
-    Ok(target(name)?.field())
+/// The field of what is cast. Arrow's type says all of a numeric, and a literal's digits are not to be told as a
+/// column's. A cast to a field without name and metadata keeps the metadata of what is cast: a char would stay one.
+fn cast_field(to: DataType) -> FieldRef {
+    Arc::new(match to {
+        numeric @ DataType::Numeric(_) => Field::new("", arrow_type(numeric), true),
+        DataType::Text => field_of("text", DataType::Text, true),
+        of => field_of("", of, true),
+    })
 }
 
 pub(super) fn is_interval(name: &TypeName) -> bool {
-    matches!(target(name), Ok(Target::Engine(DataType::Interval))) && name.fields.is_none()
+    matches!(target(name), Ok(DataType::Interval)) && name.fields.is_none()
 }
 
-fn target(name: &TypeName) -> Result<Target> {
+fn target(name: &TypeName) -> Result<DataType> {
     if name.set_of || name.of_column {
         return unsupported("this type");
     }
-    match (name.dimensions.len(), single(name)?) {
-        (0, single) => Ok(single),
-        (1, Target::Engine(of)) => Ok(Target::Array(of)),
-        _ => unsupported("arrays of arrays"),
-    }
+    // How many dimensions are written, and how many items, means nothing.
+    let single = single(name)?;
+    Ok(if name.dimensions.is_empty() { single } else { single.array().expect("a name without brackets is no array's") })
 }
 
 /// Those that Terrace has, as far as they take other modifiers than Terrace's.
@@ -384,7 +387,7 @@ const OTHERS: &[&str] = &[
 ];
 
 /// A type that is no array.
-fn single(name: &TypeName) -> Result<Target> {
+fn single(name: &TypeName) -> Result<DataType> {
     let parts: Vec<&str> = name.name.parts().iter().map(|part| part.name.as_str()).collect();
     let (of_system, own) = match parts.as_slice() {
         ["pg_catalog", own] => (true, *own),
@@ -430,7 +433,7 @@ fn single(name: &TypeName) -> Result<Target> {
         _ => return wrong(name.at, "42704", format!("type \"{}\" does not exist", name.name.shown())),
     };
     of.check().map_err(|error: EngineError| Fault::from(error)).at(name.at)?;
-    Ok(Target::Engine(of))
+    Ok(of)
 }
 
 /// PostgreSQL's operators that Terrace has not.

@@ -1,20 +1,22 @@
-//! Functions that answer rows: `unnest`, in the list of SELECT and in FROM.
+//! Functions that answer rows, in the list of SELECT. Those in FROM are in [`super::sets`].
 //!
 //! 1. Those of a list of SELECT go row by row beside each other. Where one has ended before another, it is NULL.
 //! 2. They are computed behind groups and windows, before DISTINCT, ORDER BY and LIMIT.
 //! 3. Of no items, and of NULL, there are no rows.
-use super::from::Source;
 use super::group::{collected, replaced};
 use super::scope::{Clause, Scope};
 use super::select::Parts;
-use super::{Binder, Placed, Result, unsupported, wrong};
+use super::{Binder, Result, unsupported, wrong};
+use crate::functions::chars::labelled;
 use crate::functions::convert::is_open;
 use crate::plan::resolve;
+use crate::values::field_type;
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{Column, NullHandling, ScalarValue, UnnestOptions};
 use datafusion::logical_expr::expr::Unnest;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
-use terrace_grammar::statement::{Alias, At, Call};
+use terrace_engine::DataType;
+use terrace_grammar::statement::{At, Call};
 
 impl Binder<'_> {
     /// `unnest(array)` as an expression.
@@ -26,19 +28,13 @@ impl Binder<'_> {
         }
         let [array] = call.args.as_slice() else { return self.unknown("unnest", call, at, scope) };
         let array = self.array_of(&array.value, call, at, scope)?;
-        Ok(Expr::Unnest(Unnest::new(array)))
-    }
-
-    /// `generate_subscripts(array, 1)`: the places of the array's items.
-    pub(super) fn subscripts(&self, call: &Call, at: At, scope: &Scope<'_>) -> Result<Expr> {
-        match call.args.first() {
-            Some(array) if self.of_system.get() && scope.clause.get() == Clause::Items => {
-                let array = self.expr(&array.value, scope)?;
-                let places = self.function_of("pg_subscripts", vec![array], &scope.schema).at(at)?;
-                Ok(Expr::Unnest(Unnest::new(places)))
-            }
-            _ => unsupported("generate_subscripts"),
-        }
+        let of = field_type(array.to_field(&scope.schema)?.1.as_ref()).and_then(DataType::item);
+        let items = Expr::Unnest(Unnest::new(array));
+        Ok(match of {
+            // What Arrow's type of the items does not tell.
+            Some(of @ (DataType::Char(1..) | DataType::Varchar(_))) => labelled(items, of),
+            _ => items,
+        })
     }
 
     /// `pg_listening_channels()`.
@@ -60,7 +56,13 @@ impl Binder<'_> {
         Ok(Expr::Unnest(Unnest::new(Expr::Literal(none, None))))
     }
 
-    fn array_of(&self, arg: &terrace_grammar::statement::Expr, call: &Call, at: At, scope: &Scope<'_>) -> Result<Expr> {
+    pub(super) fn array_of(
+        &self,
+        arg: &terrace_grammar::statement::Expr,
+        call: &Call,
+        at: At,
+        scope: &Scope<'_>,
+    ) -> Result<Expr> {
         let array = self.expr(arg, scope)?;
         if is_open(&array) {
             return wrong(at, "42804", "could not determine polymorphic type because input has type unknown");
@@ -91,33 +93,6 @@ impl Binder<'_> {
         let plan = spread(LogicalPlanBuilder::from(plan).project(columns)?, names)?;
         parts.change(&mut |expr| replaced(expr, &known))?;
         Ok(plan)
-    }
-
-    /// `unnest(a, b)` in FROM.
-    pub(super) fn unnest_in_from(
-        &self,
-        call: &Call,
-        alias: Option<&Alias>,
-        scope: &Scope<'_>,
-        at: At,
-    ) -> Result<Source> {
-        let mut columns = vec![];
-        for arg in &call.args {
-            columns.push(self.array_of(&arg.value, call, at, scope)?);
-        }
-        if columns.is_empty() {
-            return self.unknown("unnest", call, at, scope);
-        }
-        if columns.iter().any(Expr::contains_outer) {
-            return unsupported("unnest of what stands before it in FROM");
-        }
-        let shown = alias.map_or("unnest", |alias| alias.name.name.as_str());
-        let title = if columns.len() == 1 { shown } else { "unnest" };
-        let names: Vec<Column> = columns.iter().map(|_| Column::new_unqualified(self.column_name(title))).collect();
-        let titles = names.iter().map(|_| title.to_owned()).collect();
-        let columns: Vec<Expr> = columns.into_iter().zip(&names).map(|(expr, name)| expr.alias(&name.name)).collect();
-        let plan = spread(LogicalPlanBuilder::empty(true).project(columns)?, names)?;
-        self.derived(plan, titles, shown, alias)
     }
 }
 

@@ -121,6 +121,7 @@ enum Category {
     Bytes,
     Json,
     Jsonb,
+    Array,
 }
 
 fn category(field: &Field) -> Option<(Category, String)> {
@@ -135,9 +136,12 @@ fn category(field: &Field) -> Option<(Category, String)> {
         Binary => Category::Bytes,
         BinaryView => Category::Json,
         LargeBinary => Category::Jsonb,
+        List(_) if engine_type(field.data_type()).is_some() => Category::Array,
         _ => return None,
     };
-    let name = field_type(field).map_or_else(|| field.data_type().to_string(), |t| t.base_name().to_owned());
+    // Arrays of all kinds of text are of one type here.
+    let of = if category == Category::Array { engine_type(field.data_type()) } else { field_type(field) };
+    let name = of.map_or_else(|| field.data_type().to_string(), |t| t.base_name().to_owned());
     Some((category, name))
 }
 
@@ -154,7 +158,7 @@ impl Common {
     fn add(&mut self, what: &str, field: &Arc<Field>) -> Result<bool> {
         let Some((category, name)) = category(field) else { return Ok(false) };
         match &self.first {
-            Some((known, known_name)) if *known != category => {
+            Some((known, known_name)) if *known != category || (category == Category::Array && *known_name != name) => {
                 let message = format!("{what} types {known_name} and {name} cannot be matched");
                 return Err(tunnel(EngineError::new("42804", message)));
             }

@@ -73,12 +73,12 @@ impl Run<'_> {
             false => Batches::Ended(self.collect(&plan, None).await?, 0),
         };
         while let Some(batch) = source.next(self).await? {
-            let rows = Box::pin(maker.rows(self, &batch)).await?;
+            let mut rows = Box::pin(maker.rows(self, &batch)).await?;
             for row in &rows {
                 check_not_null(table, row)?;
             }
-            if let Some(checking) = &checking {
-                Box::pin(self.check_by(table, checking.clone(), rows.iter().map(Vec::as_slice))).await?;
+            if let Some(by) = &checking {
+                Box::pin(self.finish_by(table, by, &mut rows.iter_mut().collect::<Vec<_>>())).await?;
             }
             for row in &rows {
                 self.store(table, row).await?;

@@ -1,4 +1,4 @@
-//! `= ANY`, `<> ALL`, `ARRAY[...]`.
+//! Arrays: `= ANY` and its kind, columns, changes, parameters.
 use crate::common::{Client, database};
 use terrace_engine::{DataType, Datum};
 
@@ -59,20 +59,19 @@ async fn membership_in_arrays() {
 #[tokio::test]
 async fn arrays_as_parameters() {
     let mut c = client().await;
+    let ints = DataType::Int4.array().unwrap();
     for sql in ["SELECT id FROM t WHERE id = ANY($1)", "SELECT id FROM t WHERE id = ANY($1::int[])"] {
-        assert_eq!(c.parameters(sql).await, [DataType::Text], "an array is its text");
+        assert_eq!(c.parameters(sql).await, [ints]);
         let select = c.session.prepare(sql, &[]).await.unwrap();
         for (array, ids) in [("{3,1}", vec!["1", "3"]), ("{}", vec![]), ("{2}", vec!["2"])] {
-            assert_eq!(c.rows_of(&select, vec![Datum::text(array)]).await.unwrap(), ids, "{sql} {array}");
+            assert_eq!(c.rows_of(&select, vec![ints.parse(array).unwrap()]).await.unwrap(), ids, "{sql} {array}");
         }
         assert!(c.rows_of(&select, vec![Datum::Null]).await.unwrap().is_empty());
-        let error = c.rows_of(&select, vec![Datum::text("{1")]).await.unwrap_err();
-        assert_eq!((error.state.0, error.to_string().as_str()), ("22P02", "malformed array literal: \"{1\""));
     }
-    c.ok("PREPARE a (int[], text) AS SELECT id FROM t WHERE id = ANY($1) AND v <> ALL($2)", "PREPARE").await;
+    c.ok("PREPARE a (int[], text[]) AS SELECT id FROM t WHERE id = ANY($1) AND v <> ALL($2)", "PREPARE").await;
     c.rows("EXECUTE a('{1,2}', '{a}')", &["2"]).await;
     let delete = c.session.prepare("DELETE FROM t WHERE id = ANY($1)", &[]).await.unwrap();
-    c.execute(&delete, vec![Datum::text("{1,2}")]).await.unwrap();
+    c.execute(&delete, vec![ints.parse("{1,2}").unwrap()]).await.unwrap();
     c.rows("SELECT id FROM t", &["3"]).await;
 }
 
@@ -94,6 +93,53 @@ async fn arrays_as_results() {
     c.rows("SELECT array_agg(id) FROM t", &["[1, 2, 3]"]).await;
     c.fails("SELECT ARRAY[1, 'x']", "22P02").await;
     c.fails("SELECT ARRAY[id, d] FROM t", "42804").await;
-    c.fails("CREATE TABLE a (x int[])", "0A000").await;
     c.fails("SELECT 'abc' SIMILAR TO 'a%'", "0A000").await;
+}
+
+#[tokio::test]
+async fn columns_of_arrays() {
+    let mut c = client().await;
+    c.ok("CREATE TABLE a (id int PRIMARY KEY, i int[] UNIQUE, v varchar(3)[] DEFAULT '{x}')", "CREATE TABLE").await;
+    c.ok("INSERT INTO a (id, i) VALUES (1, '{1,2}'), (2, ARRAY[3]), (3, NULL), (4, '{}')", "INSERT 0 4").await;
+    let by_array = ["4|{}|{x}", "1|{1,2}|{x}", "2|{3}|{x}", "3|NULL|{x}"];
+    c.rows("SELECT id, i::text, v::text FROM a ORDER BY a.i", &by_array).await;
+    c.rows("SELECT id FROM a WHERE i = '{1,2}'", &["1"]).await;
+    c.rows("SELECT id FROM a WHERE i > '{1,2}'", &["2"]).await;
+    c.rows("SELECT id FROM a WHERE 3 = ANY (i) OR i[2] = 2 ORDER BY id", &["1", "2"]).await;
+    c.fails("INSERT INTO a (id, i) VALUES (5, ARRAY[3])", "23505").await;
+    c.fails("INSERT INTO a (id, v) VALUES (5, '{long}')", "22001").await;
+    c.fails("INSERT INTO a (id, i) VALUES (5, ARRAY['a'])", "42804").await;
+    c.fails("UPDATE a SET v[1] = 'long' WHERE id = 1", "22001").await;
+    c.ok("UPDATE a SET i[2] = 9, v = v || 'y'::varchar WHERE id = 1", "UPDATE 1").await;
+    c.ok("UPDATE a SET i[1] = 7 WHERE id = 3", "UPDATE 1").await;
+    for (change, state) in [
+        ("i[0] = 1", "0A000"),
+        ("i[1] = 1, i[2] = 2", "0A000"),
+        ("i[NULL] = 1", "22004"),
+        ("i[1] = 'x'", "22P02"),
+        ("id[1] = 1", "42804"),
+        ("i[1] = DEFAULT", "0A000"),
+        ("i[1][1] = 1", "0A000"),
+        ("i[1:3] = '{1}'", "2202E"),
+    ] {
+        c.fails(&format!("UPDATE a SET {change} WHERE id = 1"), state).await;
+    }
+    c.rows("SELECT id, i::text, v::text FROM a WHERE id IN (1, 3) ORDER BY id", &["1|{1,9}|{x,y}", "3|{7}|{x}"]).await;
+    let update = c.session.prepare("UPDATE a SET i = $1, v[2] = $2 WHERE id = $3", &[]).await.unwrap();
+    assert_eq!(update.parameters[0], DataType::Int4.array().unwrap());
+    assert!(update.parameters[1].is_text(), "{:?}", update.parameters);
+    let mine = DataType::Int4.array().unwrap().parse("{8,NULL}").unwrap();
+    c.execute(&update, vec![mine, Datum::text("z"), Datum::Int4(2)]).await.unwrap();
+    c.rows("SELECT i::text, v::text FROM a WHERE id = 2", &["{8,NULL}|{x,z}"]).await;
+    c.rows(
+        "SELECT id, x, n FROM a, unnest(i) WITH ORDINALITY u(x, n) WHERE id < 3 ORDER BY 1, 3",
+        &["1|1|1", "1|9|2", "2|8|1", "2|NULL|2"],
+    )
+    .await;
+    c.rows("SELECT id, x FROM a LEFT JOIN unnest(i) x ON true WHERE id > 2 ORDER BY 1", &["3|7", "4|NULL"]).await;
+    c.rows(
+        "SELECT ARRAY(SELECT id FROM a ORDER BY id DESC)::text, ARRAY(SELECT id FROM a WHERE false)::text",
+        &["{4,3,2,1}|{}"],
+    )
+    .await;
 }

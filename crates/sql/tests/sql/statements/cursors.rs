@@ -88,7 +88,7 @@ async fn cursors_go_with_their_transaction_and_savepoint() {
 async fn what_cursors_do_not_do() {
     let mut c = client().await;
     for (sql, state) in [
-        ("DECLARE a SCROLL CURSOR FOR SELECT 1", "0A000"),
+        ("DECLARE a SCROLL CURSOR FOR SELECT id FROM t FOR UPDATE", "0A000"),
         ("DECLARE a CURSOR WITH HOLD FOR SELECT id FROM t FOR UPDATE", "0A000"),
         ("DECLARE a BINARY CURSOR FOR SELECT 1", "0A000"),
         ("DECLARE a CURSOR FOR SELECT nosuch FROM t", "42703"),

@@ -1,8 +1,8 @@
 //! Functions that make a jsonb of another one.
 use super::{number_of, place, read};
-use crate::functions::arrays;
 use crate::functions::builtin::text::text;
 use crate::functions::builtin::wrong_arguments;
+use terrace_engine::types::array::read_items;
 use terrace_engine::types::json::Json;
 use terrace_engine::{Datum, EngineError, Result};
 
@@ -44,7 +44,7 @@ pub(super) fn delete_key(values: &[Datum]) -> Result<Datum> {
 }
 
 pub(super) fn delete_keys(values: &[Datum]) -> Result<Datum> {
-    let keys = arrays::items(text(&values[1])?)?;
+    let keys = read_items(text(&values[1])?)?;
     without(read(&values[0])?, |name| keys.iter().flatten().any(|key| key == name))
 }
 
@@ -115,7 +115,7 @@ fn edited(values: &[Datum], doing: Doing, of_scalar: &str) -> Result<Datum> {
     if is_scalar(&value) {
         return Err(refused(of_scalar));
     }
-    let path = arrays::items(text(&values[1])?)?;
+    let path = read_items(text(&values[1])?)?;
     if path.is_empty() || (is_empty(&value) && !doing.adds()) {
         return Ok(values[0].clone());
     }

@@ -1,0 +1,298 @@
+//! Arrays: values of one dimension, whose first item has the number 1, of any type that is no array itself.
+//!
+//! 1. An array's bytes (*format*) say of which type its items are, and so they can be read without the column:
+//!
+//! ```text
+//! | 1: u8 | items' type: u32 oid | u32 length | n: u32 | null bitmap, (n+7)/8 bytes | the items that are not NULL |
+//! ```
+//!
+//!    Bit `i % 8` of bitmap byte `i / 8` set: item `i` is NULL. An item of a fixed width is as in a row
+//!    (`crate::row`), any other is `u32` length and its bytes. Little-endian.
+//! 2. Order: item by item, NULL above all values, then the shorter array first.
+//! 3. The text of an array is PostgreSQL's: `{1,"b c",NULL}`.
+//!
+//! Source: PostgreSQL 15 documentation, "Arrays" (8.15).
+use super::{DataType, Datum, DatumRef};
+use crate::error::{EngineError, Result};
+use crate::row::{fixed_value, fixed_width, put_fixed};
+use std::cmp::Ordering;
+use std::fmt;
+
+mod read;
+#[cfg(test)]
+mod tests;
+
+pub use read::items as read_items;
+
+/// The type of an array's items.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Items {
+    oid: u32,
+    length: u32,
+}
+
+/// Of each type: its OID, and OID and name of its arrays.
+const TYPES: [(u32, u32, &str); 19] = [
+    (16, 1000, "boolean[]"),
+    (17, 1001, "bytea[]"),
+    (20, 1016, "bigint[]"),
+    (21, 1005, "smallint[]"),
+    (23, 1007, "integer[]"),
+    (25, 1009, "text[]"),
+    (114, 199, "json[]"),
+    (700, 1021, "real[]"),
+    (701, 1022, "double precision[]"),
+    (1042, 1014, "character[]"),
+    (1043, 1015, "character varying[]"),
+    (1082, 1182, "date[]"),
+    (1083, 1183, "time without time zone[]"),
+    (1114, 1115, "timestamp without time zone[]"),
+    (1184, 1185, "timestamp with time zone[]"),
+    (1186, 1187, "interval[]"),
+    (1700, 1231, "numeric[]"),
+    (2950, 2951, "uuid[]"),
+    (3802, 3807, "jsonb[]"),
+];
+
+impl Items {
+    /// `None`: the type is an array itself.
+    pub fn of(item: DataType) -> Option<Items> {
+        match item {
+            DataType::Array(_) => None,
+            item => Some(Items { oid: item.pg_oid(), length: item.length() }),
+        }
+    }
+
+    /// Those of the array type of this OID.
+    pub(super) fn of_array(oid: u32, length: u32) -> Option<Items> {
+        let (oid, ..) = TYPES.iter().find(|(_, array, _)| *array == oid)?;
+        DataType::from_pg_oid(*oid, length).and_then(Items::of)
+    }
+
+    pub fn get(self) -> DataType {
+        DataType::from_pg_oid(self.oid, self.length).expect("it was made of a type that is no array")
+    }
+
+    fn known(self) -> &'static (u32, u32, &'static str) {
+        TYPES.iter().find(|(item, ..)| *item == self.oid).expect("each type has arrays")
+    }
+
+    pub(super) fn array_oid(self) -> u32 {
+        self.known().1
+    }
+
+    pub(super) fn length(self) -> u32 {
+        self.length
+    }
+
+    pub(super) fn array_name(self) -> &'static str {
+        self.known().2
+    }
+}
+
+const VERSION: u8 = 1;
+const HEAD: usize = 13;
+
+/// An array as a value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Array(Box<[u8]>);
+
+/// An array within a row's bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ArrayView<'a>(&'a [u8]);
+
+impl Array {
+    /// The items are of this type (42804), lengths, precision and scale included.
+    pub fn new(items: Items, values: &[Datum]) -> Result<Array> {
+        let count = u32::try_from(values.len()).ok().filter(|n| *n < 1 << 27);
+        let Some(count) = count else {
+            return Err(EngineError::new("54000", "array size exceeds the maximum allowed (134217727)"));
+        };
+        let mut bytes = Vec::with_capacity(HEAD + values.len() * 9);
+        bytes.push(VERSION);
+        bytes.extend_from_slice(&items.oid.to_le_bytes());
+        bytes.extend_from_slice(&items.length.to_le_bytes());
+        bytes.extend_from_slice(&count.to_le_bytes());
+        bytes.resize(HEAD + values.len().div_ceil(8), 0);
+        let of = items.get();
+        for (at, value) in values.iter().enumerate() {
+            of.admits(value.as_ref())?;
+            match value {
+                Datum::Null => bytes[HEAD + at / 8] |= 1 << (at % 8),
+                value if of.is_variable() => {
+                    let own = value.variable();
+                    let length = u32::try_from(own.len())
+                        .map_err(|_| EngineError::new("54000", "an item of an array is longer than 4 GiB"))?;
+                    bytes.extend_from_slice(&length.to_le_bytes());
+                    bytes.extend_from_slice(own);
+                }
+                value => put_fixed(&mut bytes, value),
+            }
+        }
+        let array = Array(bytes.into());
+        debug_assert_eq!(check(&array.0), Ok(()), "invariant 1");
+        Ok(array)
+    }
+
+    pub fn view(&self) -> ArrayView<'_> {
+        ArrayView(&self.0)
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Whether bytes that were read from storage are an array (invariant 1).
+pub(crate) fn check(bytes: &[u8]) -> Result<(), &'static str> {
+    let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
+    if bytes.len() < HEAD || bytes[0] != VERSION {
+        return Err("unknown format of an array");
+    }
+    let of = DataType::from_pg_oid(word(1), word(5)).filter(|of| Items::of(*of).is_some());
+    let Some(of) = of else { return Err("an array of an unknown type") };
+    let count = word(9) as usize;
+    let mut at = HEAD + count.div_ceil(8);
+    if bytes.len() < at {
+        return Err("an array is cut short");
+    }
+    for item in 0..count {
+        if bytes[HEAD + item / 8] & 1 << (item % 8) != 0 {
+            continue;
+        }
+        let width = match of.is_variable() {
+            true if bytes.len() - at < 4 => return Err("an array is cut short"),
+            true => 4 + word(at) as usize,
+            false => fixed_width(of) as usize,
+        };
+        let Some(own) = bytes.get(at..at + width) else { return Err("an array is cut short") };
+        if of.is_utf8() && std::str::from_utf8(&own[4..]).is_err() {
+            return Err("a text in an array is not UTF-8");
+        }
+        at += width;
+    }
+    if at == bytes.len() { Ok(()) } else { Err("an array's length is wrong") }
+}
+
+impl<'a> ArrayView<'a> {
+    /// Of bytes that were checked, or made here.
+    pub(crate) fn of(bytes: &'a [u8]) -> ArrayView<'a> {
+        ArrayView(bytes)
+    }
+
+    fn word(self, at: usize) -> u32 {
+        u32::from_le_bytes(self.0[at..at + 4].try_into().expect("4 bytes"))
+    }
+
+    pub fn items(self) -> Items {
+        Items { oid: self.word(1), length: self.word(5) }
+    }
+
+    pub fn len(self) -> usize {
+        self.word(9) as usize
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of the whole.
+    pub fn size(self) -> usize {
+        self.0.len()
+    }
+
+    pub fn to_array(self) -> Array {
+        Array(self.0.into())
+    }
+
+    pub fn iter(self) -> impl Iterator<Item = DatumRef<'a>> {
+        let of = self.items().get();
+        let mut at = HEAD + self.len().div_ceil(8);
+        let (bytes, variable) = (self.0, of.is_variable());
+        (0..self.len()).map(move |item| {
+            if bytes[HEAD + item / 8] & 1 << (item % 8) != 0 {
+                return DatumRef::Null;
+            }
+            let width = if variable { self.word(at) as usize } else { fixed_width(of) as usize };
+            let begin = if variable { at + 4 } else { at };
+            at = begin + width;
+            let own: &'a [u8] = &bytes[begin..at];
+            if variable { of.variable_value(own) } else { fixed_value(of, own) }
+        })
+    }
+
+    /// Invariant 2.
+    pub(super) fn cmp(self, other: ArrayView<'_>) -> Ordering {
+        let mut others = other.iter();
+        for own in self.iter() {
+            match others.next().map(|other| own.cmp_key(other)) {
+                Some(Ordering::Equal) => {}
+                Some(order) => return order,
+                None => return Ordering::Greater,
+            }
+        }
+        self.len().cmp(&other.len())
+    }
+}
+
+/// Invariant 3.
+impl fmt::Display for ArrayView<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of = self.items().get();
+        f.write_str("{")?;
+        for (at, item) in self.iter().enumerate() {
+            if at > 0 {
+                f.write_str(",")?;
+            }
+            match item {
+                DatumRef::Null => f.write_str("NULL")?,
+                item => write_item(f, &of.shown(item))?,
+            }
+        }
+        f.write_str("}")
+    }
+}
+
+/// An item's text as it stands within an array's.
+pub fn write_item(f: &mut impl fmt::Write, item: &str) -> fmt::Result {
+    let special = |c: char| "{},\"\\ \t\n\r\u{b}\u{c}".contains(c);
+    if !item.is_empty() && !item.contains(special) && !item.eq_ignore_ascii_case("null") {
+        return f.write_str(item);
+    }
+    f.write_char('"')?;
+    for c in item.chars() {
+        if matches!(c, '"' | '\\') {
+            f.write_char('\\')?;
+        }
+        f.write_char(c)?;
+    }
+    f.write_char('"')
+}
+
+impl DataType {
+    /// The type of arrays of this type; `None`: it is one itself.
+    pub fn array(self) -> Option<DataType> {
+        Items::of(self).map(DataType::Array)
+    }
+
+    /// The type of an array's items.
+    pub fn item(self) -> Option<DataType> {
+        match self {
+            DataType::Array(items) => Some(items.get()),
+            _ => None,
+        }
+    }
+
+    /// The text of one of its values as it is shown within others: plain numeric without zeros at its end, char(n)
+    /// with its blanks.
+    pub fn shown(self, value: DatumRef<'_>) -> String {
+        match (self, value) {
+            (DataType::Numeric(None), DatumRef::Numeric(v)) => v.trimmed().to_string(),
+            (DataType::Char(n), DatumRef::Text(text)) => {
+                let missing = (n as usize).saturating_sub(text.chars().count());
+                text.chars().chain(std::iter::repeat_n(' ', missing)).collect()
+            }
+            (_, value) => value.to_string(),
+        }
+    }
+}

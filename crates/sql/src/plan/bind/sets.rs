@@ -1,0 +1,181 @@
+//! Functions in FROM whose rows are the items of lists: `unnest`, `generate_subscripts`, and those of JSON.
+//!
+//! 1. Beside what it takes, such a function is not a join: each row of the left side is repeated for each row of the
+//!    function, and of a LEFT join at least once.
+//! 2. Several lists go row by row beside each other; where one has ended before another, it is NULL.
+use super::from::{Relation, Source, columns, renamed};
+use super::query::Around;
+use super::scope::{Clause, Scope};
+use super::unnest::spread;
+use super::{Binder, Result, bounds, unsupported};
+use crate::functions::arrays::ordinals;
+use crate::functions::chars::labelled;
+use crate::functions::json::spread as spreads;
+use crate::values::field_type;
+use datafusion::common::Column;
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlanBuilder};
+use terrace_engine::{DataType, EngineError};
+use terrace_grammar::statement::{self as tree, Alias, At, Call, ExprKind, FromItem, JoinKind, JoinOn, Literal};
+
+/// The columns of a function: their names (empty: the function's), and a list for each.
+pub(super) type Lists = Vec<(&'static str, Expr)>;
+
+/// How a function stands in FROM.
+#[derive(Clone, Copy)]
+pub(super) struct Standing<'s> {
+    pub(super) alias: Option<&'s Alias>,
+    /// WITH ORDINALITY.
+    pub(super) numbered: bool,
+}
+
+impl Binder<'_> {
+    /// The lists of a function; `None`: it is another one. `padded`: each makes at least one row.
+    fn lists(&self, call: &Call, at: At, scope: &Scope<'_>, padded: bool) -> Result<Option<Lists>> {
+        let of_catalog = matches!(call.name.qualifier(), [] | [_])
+            && call.name.qualifier().iter().all(|schema| schema.name == "pg_catalog");
+        let plain = call.args.iter().all(|arg| arg.name.is_none())
+            && !(call.star || call.distinct || call.variadic)
+            && (call.order.is_empty() && call.within.is_empty() && call.filter.is_none() && call.over.is_none());
+        if !of_catalog || !plain {
+            return Ok(None);
+        }
+        let pad = |list: Expr| if padded { ordinals::padded(list) } else { list };
+        Ok(Some(match call.name.last().name.as_str() {
+            "unnest" if !call.args.is_empty() => {
+                let title = if call.args.len() == 1 { "" } else { "unnest" };
+                let mut lists = vec![];
+                for arg in &call.args {
+                    lists.push((title, pad(self.array_of(&arg.value, call, at, scope)?)));
+                }
+                lists
+            }
+            "generate_subscripts" => vec![("", pad(self.subscripts(call, at, scope)?))],
+            name => match spreads::function(name) {
+                Some(spread) => spread.columns(&self.spread_arg(spread, call, at, scope)?, padded),
+                None => return Ok(None),
+            },
+        }))
+    }
+
+    /// A function of what stands nowhere in FROM; `None`: it is another one.
+    pub(super) fn lists_in_from(
+        &self,
+        call: &Call,
+        standing: Standing<'_>,
+        scope: &Scope<'_>,
+        at: At,
+    ) -> Result<Option<Source>> {
+        let Some(lists) = self.lists(call, at, scope, false)? else { return Ok(None) };
+        if lists.iter().any(|(_, list)| list.contains_outer()) {
+            return unsupported("a function of what stands before it in FROM");
+        }
+        let mut made = self.lists_over(Source::nothing()?, lists, call, standing, false)?;
+        // Whether there is a row is not known.
+        made.empty = false;
+        Ok(Some(made))
+    }
+
+    /// Invariant 1; `None`: the item is joined as any other.
+    pub(super) fn lists_beside(
+        &self,
+        item: &FromItem,
+        left: &Source,
+        kind: JoinKind,
+        on: &JoinOn,
+        around: Around<'_>,
+    ) -> Result<Option<Source>> {
+        let FromItem::Functions { functions, ordinality, rows_from: false, alias, .. } = item else {
+            return Ok(None);
+        };
+        let [tree::TableFunction { call: tree::Expr { kind: ExprKind::Call(call), at, .. }, columns }] =
+            functions.as_slice()
+        else {
+            return Ok(None);
+        };
+        let scope = Scope::new(left, around.scope, around.ctes);
+        scope.clause.set(Clause::Function);
+        let padded = kind == JoinKind::Left;
+        let Some(lists) = self.lists(call, *at, &scope, padded)?.filter(|_| columns.is_empty()) else {
+            return Ok(None);
+        };
+        if !lists.iter().any(|(_, list)| list.any_column_refs()) {
+            return Ok(None);
+        }
+        let always = match on {
+            JoinOn::Nothing => true,
+            JoinOn::On(condition) => matches!(condition.kind, ExprKind::Literal(Literal::Bool(true))),
+            _ => false,
+        };
+        if !always || !matches!(kind, JoinKind::Cross | JoinKind::Inner | JoinKind::Left) {
+            return unsupported("a function of what stands before it in FROM, joined on a condition");
+        }
+        bounds::joins(left.relations.len() + 1)?;
+        let standing = Standing { alias: alias.as_ref(), numbered: *ordinality };
+        let mut made = self.lists_over(left.clone(), lists, call, standing, padded)?;
+        let [relation] = made.relations.as_mut_slice() else { unreachable!("one relation was made") };
+        relation.padded = padded;
+        if left.relations.iter().any(|known| known.name == relation.name) {
+            let message = format!("table name \"{}\" specified more than once", relation.name);
+            return Err(EngineError::new("42712", message).into());
+        }
+        made.relations.splice(0..0, left.relations.iter().cloned());
+        made.visible.splice(0..0, left.visible.iter().cloned());
+        made.empty = left.empty;
+        Ok(Some(made))
+    }
+
+    /// The rows of a source, each as often as the lists have items.
+    fn lists_over(
+        &self,
+        source: Source,
+        mut lists: Lists,
+        call: &Call,
+        standing: Standing<'_>,
+        padded: bool,
+    ) -> Result<Source> {
+        let shown = standing.alias.map_or(call.name.last().name.as_str(), |alias| alias.name.name.as_str());
+        let value = lists.len() == 1 && !standing.numbered;
+        if standing.numbered {
+            let all = lists.iter().map(|(_, list)| list.clone()).collect();
+            lists.push(("ordinality", ordinals::numbers(all, padded)));
+        }
+        let mut all: Vec<Expr> = columns(&source.plan).collect();
+        let (mut names, mut own, mut told) = (vec![], vec![], vec![]);
+        for (title, list) in lists {
+            let title = if title.is_empty() { shown } else { title };
+            let name = self.column_name(title);
+            // What Arrow's type of the items does not tell.
+            told.push(match field_type(list.to_field(source.plan.schema())?.1.as_ref()).and_then(DataType::item) {
+                Some(of @ (DataType::Char(1..) | DataType::Varchar(_))) => Some(of),
+                _ => None,
+            });
+            all.push(list.alias(&name));
+            let column = Column::new_unqualified(name);
+            own.push((title.to_owned(), Expr::Column(column.clone())));
+            names.push(column);
+        }
+        let mut plan = spread(LogicalPlanBuilder::from(source.plan).project(all)?, names.clone())?;
+        if told.iter().any(Option::is_some) {
+            let labels = names.iter().zip(&told).filter_map(|(column, of)| Some((column, (*of)?)));
+            let labels: Vec<(&Column, DataType)> = labels.collect();
+            let label = |column: Expr| match labels.iter().find(|(name, _)| column == Expr::Column((*name).clone())) {
+                Some((name, of)) => labelled(column, *of).alias(&name.name),
+                None => column,
+            };
+            let all: Vec<Expr> = columns(&plan).map(label).collect();
+            plan = LogicalPlanBuilder::from(plan).project(all)?.build()?;
+        }
+        let relation = Relation {
+            name: shown.to_owned(),
+            schema: None,
+            hidden: None,
+            columns: own,
+            key: vec![],
+            never_null: None,
+            padded: false,
+            table_oid: None,
+            value,
+        };
+        renamed(Source::of(plan, relation), standing.alias)
+    }
+}

@@ -1,0 +1,239 @@
+//! Values of computed columns, which indexes on expressions and partial indexes have
+//! ([`terrace_engine::catalog::extras`]).
+//!
+//! 1. A row gets them after it has passed its constraints, and before it is written: whatever writes rows passes them
+//!    through [`Run::finish_rows`], or [`Run::finish_by`].
+//! 2. The expression depends on nothing but its row, and gives the same value at all times (42P17).
+use crate::error::from_datafusion;
+use crate::parse::stored::{self, Stored};
+use crate::plan::bind::over::{Rows, Wanted};
+use crate::statement::checks::{Finishing, checking_over};
+use crate::statement::create_as::column_type;
+use crate::statement::run::Run;
+use crate::statement::zoned::Kept;
+use crate::values::assign_array;
+use datafusion::arrow::datatypes::{DataType as ArrowType, Schema};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Volatility};
+use datafusion::physical_plan::ExecutionPlan;
+use std::sync::Arc;
+use terrace_engine::{ColumnDef, DataType, Datum, EngineError, Isolation, Result, RowBuf, Scan, Table, UpdateOutcome};
+use terrace_grammar::statement::{Ident, Node, walk};
+
+/// Rows that get values at a time, where a table has rows already.
+const BATCH: usize = 1000;
+
+/// What a computed column is for.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum For {
+    Key,
+    Condition,
+}
+
+/// The table's computed columns that name a column.
+pub(crate) fn computed_of(table: &Table, column: &str) -> Vec<usize> {
+    let names =
+        |text: &str| Stored::read(text).is_some_and(|s| stored::columns_of(s.expr()).iter().any(|c| c == column));
+    table.computed().filter(|(_, text)| names(text)).map(|(at, _)| at).collect()
+}
+
+/// An expression as it is shown in errors, and where it has no shown form as it was written.
+pub(crate) fn title(text: &str, table: &Table) -> String {
+    let written = stored::of_computed(text);
+    crate::parse::shown::value(written, &table.columns, true).map_or(written.to_owned(), |(shown, _)| shown)
+}
+
+impl Run<'_> {
+    /// What computes the columns; `None`: there are none.
+    pub(crate) async fn computing(&self, table: &Arc<Table>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        let read = |(at, text): (usize, &str)| {
+            let broken = || EngineError::new("XX000", format!("the index's {text} is not an expression"));
+            Ok((at, Stored::read(text).ok_or_else(broken)?))
+        };
+        let stored = table.computed().map(read).collect::<Result<Vec<(usize, Stored)>>>()?;
+        if stored.is_empty() {
+            return Ok(None);
+        }
+        let value = |(at, stored): &'_ (usize, Stored)| (*at, stored.expr().clone());
+        let values: Vec<_> = stored.iter().map(value).collect();
+        let wanted = values.iter().map(|(at, value)| Wanted::Value { column: &table.columns[*at], value }).collect();
+        let called = Ident { at: 0, name: table.name.clone() };
+        let plan = self.plan_over_alone(&checking_over((table, &called), Rows::Given, wanted)).await?;
+        self.physical(&plan).await.map(Some)
+    }
+
+    /// Gives rows their values.
+    pub(crate) async fn compute_rows(
+        &self,
+        table: &Arc<Table>,
+        plan: &Arc<dyn ExecutionPlan>,
+        rows: &mut [&mut Vec<Datum>],
+    ) -> Result<()> {
+        let given = rows.iter().map(|row| RowBuf::encode(table, row)).collect::<Result<Vec<RowBuf>>>()?;
+        let batches = self.drain(self.stream_given(plan.clone(), None, Arc::new(given))?).await?;
+        let columns: Vec<usize> = table.computed().map(|(at, _)| at).collect();
+        let mut first = 0;
+        for batch in batches.iter() {
+            assert_eq!(batch.num_columns(), columns.len(), "a column for each computed one");
+            for (number, at) in columns.iter().enumerate() {
+                let values = assign_array(batch.column(number), &table.columns[*at])?;
+                for (row, value) in rows[first..].iter_mut().zip(values) {
+                    row[*at] = value;
+                }
+            }
+            first += batch.num_rows();
+        }
+        assert_eq!(first, rows.len(), "every row has its values");
+        Ok(())
+    }
+
+    /// Rows that are about to be written (invariant 1). 23514 if one violates a constraint.
+    pub(crate) async fn finish_rows(&self, table: &Arc<Table>, mut rows: Vec<&mut Vec<Datum>>) -> Result<()> {
+        match Box::pin(self.checking(table)).await? {
+            Some(finishing) => self.finish_by(table, &finishing, &mut rows).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The same; `by`: what [`Run::checking`] answered.
+    pub(crate) async fn finish_by(
+        &self,
+        table: &Arc<Table>,
+        by: &Finishing,
+        rows: &mut [&mut Vec<Datum>],
+    ) -> Result<()> {
+        match self.violation_by(table, by, rows).await? {
+            Some((_, error)) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    /// A computed column for an expression of an index, which the table does not have yet.
+    pub(crate) async fn new_computed(&self, table: &Arc<Table>, text: &str, of: For) -> Result<ColumnDef> {
+        refuse_subquery(text, of)?;
+        let text = stored::constraint(text, &table.name)?;
+        let text = if of == For::Condition { stored::as_condition(&text) } else { text };
+        let text = self.with_times(Kept::Check(table), &text).await;
+        let broken = || EngineError::new("XX000", format!("{text} is not an expression"));
+        let stored = Stored::read(&text).ok_or_else(broken)?;
+        let item = terrace_grammar::statement::Item { expr: stored.expr().clone(), alias: None };
+        let wanted = match of {
+            For::Key => Wanted::Item(&item),
+            For::Condition => Wanted::Condition(stored.expr()),
+        };
+        let called = Ident { at: 0, name: table.name.clone() };
+        let plan = self.plan_over_alone(&checking_over((table, &called), Rows::Given, vec![wanted])).await;
+        let plan = plan.map_err(|mut error| {
+            // As the condition is kept, OR NULL stands behind it.
+            for of in ["argument of CHECK", "argument of OR"].into_iter().filter(|_| error.state.0 == "42804") {
+                error.message = error.message.replacen(of, "argument of WHERE", 1);
+            }
+            error
+        })?;
+        refuse_changing(&plan, of)?;
+        let typed = crate::plan::planner::typed(self.state.get(), plan)?;
+        let schema: &Schema = typed.schema().as_arrow();
+        let data_type = column_type(schema.field(0))?;
+        if matches!(data_type, DataType::Char(_)) {
+            return Err(crate::error::unsupported("an index on an expression of type char"));
+        }
+        let name = title(&text, table);
+        Ok(ColumnDef { default_sql: Some(text), dropped: true, ..ColumnDef::new(&name, data_type) })
+    }
+
+    /// Gives the rows that are there the values of columns that are new. The table is this transaction's alone.
+    pub(crate) async fn fill_computed(&self, table: &Arc<Table>) -> Result<()> {
+        if self.cell.lock().await.open().isolation() != Isolation::ReadCommitted {
+            let what = "an index on an expression, or a partial one, under REPEATABLE READ or SERIALIZABLE";
+            return Err(crate::error::unsupported(what));
+        }
+        self.begin_statement().await;
+        let Some(plan) = self.computing(table).await? else { return Ok(()) };
+        let mut scanner = self.cell.lock().await.open().scan(table, Scan::Full);
+        loop {
+            let batch = self.cancel.run(scanner.next_batch(BATCH)).await?;
+            if batch.is_empty() {
+                return Ok(());
+            }
+            let mut rows: Vec<Vec<Datum>> = batch.iter().map(|(_, row, _)| row.view(table).to_datums()).collect();
+            self.compute_rows(table, &plan, &mut rows.iter_mut().collect::<Vec<_>>()).await?;
+            for ((rid, _, version), row) in batch.into_iter().zip(rows) {
+                let update = async { self.cell.lock().await.open().update(table, rid, version, &row).await };
+                match self.cancel.run(update).await? {
+                    UpdateOutcome::Done => {}
+                    other => {
+                        let message = format!("a row changed although its table is locked: {other:?}");
+                        return Err(EngineError::internal(message));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Computed columns that no index has any more compute nothing from now on.
+    pub(crate) async fn tidy_computed(&self, mut table: Arc<Table>) -> Result<Arc<Table>> {
+        let unused: Vec<usize> = table
+            .computed()
+            .map(|(at, _)| at)
+            .filter(|at| !table.indexes.iter().any(|index| index.columns.contains(at)))
+            .collect();
+        for at in unused {
+            let name = format!("........pg.dropped.{}........", at + 1);
+            let column = ColumnDef { name, default_sql: None, ..table.columns[at].clone() };
+            let alter = async { self.cell.lock().await.open().alter_column(&table, at, column).await };
+            table = self.cancel.run(alter).await?;
+        }
+        Ok(table)
+    }
+}
+
+impl For {
+    fn part(self) -> &'static str {
+        match self {
+            For::Key => "expression",
+            For::Condition => "predicate",
+        }
+    }
+}
+
+fn refuse_subquery(text: &str, of: For) -> Result<()> {
+    let mut found = false;
+    if let Some(stored) = Stored::read(text) {
+        walk(Node::Expr(stored.expr()), &mut |node| {
+            found |= matches!(node, Node::Query(_));
+            !found
+        });
+    }
+    match found {
+        true => Err(EngineError::new("0A000", format!("cannot use subquery in index {}", of.part()))),
+        false => Ok(()),
+    }
+}
+
+/// Invariant 2.
+fn refuse_changing(plan: &LogicalPlan, of: For) -> Result<()> {
+    let zoned = |of: &ArrowType| matches!(of, ArrowType::Timestamp(_, Some(_)));
+    let mut changing = false;
+    let found = plan.apply_with_subqueries(|node| {
+        let schemas = node.inputs();
+        node.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                changing |= match expr {
+                    Expr::ScalarFunction(call) => call.func.signature().volatility != Volatility::Immutable,
+                    // By the session's zone.
+                    Expr::Cast(cast) => schemas.first().is_some_and(|input| {
+                        let from = cast.expr.get_type(input.schema());
+                        from.is_ok_and(|from| zoned(&from) != zoned(cast.field.data_type()))
+                    }),
+                    _ => false,
+                };
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    });
+    found.map_err(from_datafusion)?;
+    match changing {
+        true => Err(EngineError::new("42P17", format!("functions in index {} must be marked IMMUTABLE", of.part()))),
+        false => Ok(()),
+    }
+}
