@@ -1,6 +1,7 @@
 //! The formats on disk do not change: `format/version_1.image` is a database that version 1 of the formats wrote.
 //!
-//! 1. The program of today opens that image, finds nothing wrong and reads every row.
+//! 1. The program of today opens that image, finds nothing wrong and reads every row; so it does with
+//!    `format/log_index_1.image`, whose log segments have the first kind of index.
 //! 2. The program of today writes the same bytes, byte for byte, when it repeats the history that made the image.
 //!
 //! Where only the history changes (when pages are written, and where), but not what a structure looks like, make the
@@ -208,8 +209,11 @@ fn write_now() -> [Image; 6] {
     machine.images()
 }
 
-fn path() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/format/version_1.image")
+/// What the program of today writes.
+const TODAY: &str = "version_1";
+
+fn path(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/format/{name}.image"))
 }
 
 /// Of each device its size, then runs of zeros and of other bytes in turn: length of each, and the bytes.
@@ -261,29 +265,31 @@ fn unpack(mut packed: &[u8]) -> [Image; 6] {
 
 #[test]
 fn an_image_of_version_1_opens_and_has_its_rows() {
-    let machine = Machine::new(unpack(&std::fs::read(path()).expect("the image is in the tree")));
-    let env = machine.sim.env();
-    let open = Database::open(env, machine.set(), config(), EngineConfig::default());
-    let (db, report) = machine.sim.run(open).expect("version 1 can be read");
-    assert_eq!(report.losers_rolled_back, 1);
-    machine.sim.run(async move {
-        assert_eq!(db.check().await.expect("the devices are sound"), Vec::<String>::new());
-        let catalog = db.catalog();
-        assert!(catalog.role("someone").is_some());
-        let table = catalog.table("t").expect("the table was committed");
-        assert_eq!(rows(&db, table).await, expected());
-        db.close().await.expect("the devices are sound");
-    });
+    for name in [TODAY, "log_index_1"] {
+        let machine = Machine::new(unpack(&std::fs::read(path(name)).expect("the image is in the tree")));
+        let env = machine.sim.env();
+        let open = Database::open(env, machine.set(), config(), EngineConfig::default());
+        let (db, report) = machine.sim.run(open).expect("version 1 can be read");
+        assert_eq!(report.losers_rolled_back, 1);
+        machine.sim.run(async move {
+            assert_eq!(db.check().await.expect("the devices are sound"), Vec::<String>::new());
+            let catalog = db.catalog();
+            assert!(catalog.role("someone").is_some());
+            let table = catalog.table("t").expect("the table was committed");
+            assert_eq!(rows(&db, table).await, expected());
+            db.close().await.expect("the devices are sound");
+        });
+    }
 }
 
 #[test]
 fn the_same_history_writes_the_same_bytes() {
     let images = write_now();
     if std::env::var("TERRACE_IMAGE").is_ok_and(|wanted| wanted == "write") {
-        std::fs::create_dir_all(path().parent().expect("a folder")).expect("the tree can be written");
-        std::fs::write(path(), pack(&images)).expect("the tree can be written");
+        std::fs::create_dir_all(path(TODAY).parent().expect("a folder")).expect("the tree can be written");
+        std::fs::write(path(TODAY), pack(&images)).expect("the tree can be written");
     }
-    let before = unpack(&std::fs::read(path()).expect("the image is in the tree"));
+    let before = unpack(&std::fs::read(path(TODAY)).expect("the image is in the tree"));
     for ((name, now), before) in NAMES.iter().zip(&images).zip(&before) {
         assert_eq!(now.first_difference(before), None, "the {name} device, first at this offset");
     }

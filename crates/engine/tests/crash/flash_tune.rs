@@ -187,7 +187,8 @@ fn what_is_cached_stays() {
         assert!(grown.used == used && grown.frames >= 1590, "{grown:?}");
         set(&FlashConfig { size: 32 * 4096, ..config.clone() }).unwrap();
         let shrunk = stats(&db);
-        assert!(shrunk.frames == 32 && shrunk.used > 16 && shrunk.used <= 32, "{shrunk:?}");
+        // It keeps its first frames, and what is in them. Of all frames some third was in use.
+        assert!(shrunk.frames == 32 && shrunk.used > 4 && shrunk.used <= 32, "{used} used before; {shrunk:?}");
         settle(&world, &db).unwrap();
         verify(&world, &db, &[model.state_now()]).unwrap();
         // A device without room for more, and combinations that do not go together, are refused, and nothing changes.

@@ -119,7 +119,7 @@ fn hardened(safeguard: Safeguard, method: Restart) -> Option<String> {
         Safeguard::ReadAgain => crate::hardened::lying(method, seed, without),
         _ => crate::hardened::crashes(method, seed, without).map(drop),
     };
-    (0..400).find_map(|seed| failure(|| run(seed)).map(|e| format!("{method:?}, seed {seed}, {e}")))
+    (0..1500).find_map(|seed| failure(|| run(seed)).map(|e| format!("{method:?}, seed {seed}, {e}")))
 }
 
 #[test]

@@ -112,12 +112,17 @@ impl Pool {
             pool.write_done.notify_waiters();
             let _ = send.send(outcome); // The caller may have gone.
         });
-        receive.await.unwrap_or(Err(StorageError::ShuttingDown))
+        receive.await.unwrap_or_else(|_| Err(self.why_stopped()))
+    }
+
+    /// Why nothing is written any more.
+    fn why_stopped(&self) -> StorageError {
+        self.log.failure().unwrap_or(StorageError::ShuttingDown)
     }
 
     async fn write_now(&self, pages: Vec<PageId>, reason: Reason) -> Result<GroupWrite> {
         let memory = self.copies.acquire_many(pages.len() as u32).await;
-        let _memory = memory.map_err(|_| StorageError::ShuttingDown)?;
+        let _memory = memory.map_err(|_| self.why_stopped())?;
         let mut outcome = GroupWrite::default();
         let mut writing = Vec::new();
         let mut batch = Vec::new();
