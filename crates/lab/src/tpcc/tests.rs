@@ -34,3 +34,22 @@ fn the_history_has_no_key() {
     let history = schema::tables().into_iter().find(|table| table.name == "history").expect("one of the nine");
     assert!(history.indexes.is_empty(), "{:?}", history.indexes);
 }
+
+/// Invariant 1: all warehouses are worked in, by as many terminals each, whichever there are more of.
+#[test]
+fn terminals_share_the_warehouses() {
+    use rand::SeedableRng;
+    let mut random = ChaCha8Rng::seed_from_u64(1);
+    for (warehouses, terminals) in [(2, 6), (6, 6), (6, 2)] {
+        let workload = TpcC { warehouses, terminals, ..SMALL };
+        let mut times = vec![0; warehouses as usize];
+        for _ in 0..1000 {
+            for terminal in 0..terminals {
+                times[workload.warehouse_of(terminal, &mut random) as usize] += 1;
+            }
+        }
+        let mean = 1000 * terminals / warehouses;
+        let far = |times: &u32| times.abs_diff(mean) * 5 > mean;
+        assert!(!times.iter().any(far), "{terminals} terminals in {warehouses} warehouses: {times:?}");
+    }
+}
