@@ -10,6 +10,7 @@
 //! 4. Tables, indexes and views share one name space, as in PostgreSQL; object ids are never reused.
 use crate::types::{DataType, Datum};
 use comments::Comments;
+use enums::Enums;
 use extras::Extras;
 use foreign::ForeignKey;
 use roles::{FIRST_ROLE, Role};
@@ -21,6 +22,7 @@ use terrace_storage::{DATA, ObjectId, TxnId};
 use views::View;
 
 pub mod comments;
+pub mod enums;
 pub mod extras;
 pub mod foreign;
 pub(crate) mod load;
@@ -157,6 +159,7 @@ pub struct Catalog {
     /// By name.
     views: Arc<BTreeMap<String, Arc<View>>>,
     pub(crate) comments: Arc<Comments>,
+    enums: Arc<Enums>,
     version: u64,
 }
 
@@ -262,20 +265,18 @@ impl Catalog {
     /// This catalogue with a table added or replaced.
     pub(crate) fn with(&self, table: Arc<Table>) -> Catalog {
         let oid = table.oid;
-        let tables = self.by_oid.values().filter(|t| t.oid != oid).cloned().chain([table]);
-        Catalog {
-            roles: self.roles.clone(),
-            views: self.views.clone(),
-            comments: self.comments.clone(),
-            ..Catalog::of(tables)
-        }
+        self.with_tables(self.by_oid.values().filter(|t| t.oid != oid).cloned().chain([table]).collect())
     }
     pub(crate) fn without(&self, table: ObjectId) -> Catalog {
-        let tables = self.by_oid.values().filter(|t| t.oid != table).cloned();
+        self.with_tables(self.by_oid.values().filter(|t| t.oid != table).cloned().collect())
+    }
+    /// This catalogue with these tables instead of its own.
+    pub(crate) fn with_tables(&self, tables: Vec<Arc<Table>>) -> Catalog {
         Catalog {
             roles: self.roles.clone(),
             views: self.views.clone(),
             comments: self.comments.clone(),
+            enums: self.enums.clone(),
             ..Catalog::of(tables)
         }
     }

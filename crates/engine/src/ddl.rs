@@ -27,6 +27,7 @@ use terrace_storage::{DATA, ObjectId};
 mod alter;
 mod analyze;
 mod comments;
+mod enums;
 mod foreign;
 mod roles;
 #[cfg(test)]
@@ -44,6 +45,7 @@ impl Txn {
                 return Err(EngineError::duplicate_relation(name));
             }
         }
+        catalog.refuse_type(&spec.name)?;
         let oid = self.new_object().await?;
         let mut indexes = Vec::with_capacity(spec.indexes.len());
         for index in spec.indexes {

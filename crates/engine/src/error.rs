@@ -102,6 +102,7 @@ impl EngineError {
             DatumRef::Time(_) => "time without time zone",
             DatumRef::Interval(_) => "interval",
             DatumRef::Array(array) => DataType::Array(array.items()).base_name(),
+            DatumRef::Enum(of, _) => DataType::Enum(of).base_name(),
         };
         EngineError::new("42804", format!("a value of type {given} does not fit type {wanted}"))
     }

@@ -3,7 +3,7 @@
 //! ```text
 //! per column:  0x01 value | 0x02 (NULL, so it sorts last)         then the RID, 6 bytes big-endian
 //! bool         one byte 0 or 1
-//! int2, int4, int8        big-endian, sign bit flipped; so are date (4 bytes), time and both timestamps (8 bytes)
+//! int2, int4, int8        big-endian, sign bit flipped; so are date (4 bytes), time, both timestamps, enums (8 bytes)
 //! numeric      its integer at the column's scale, 16 bytes big-endian, sign bit flipped
 //! interval     what it compares by (months of 30 days, days of 24 hours), 16 bytes big-endian, sign bit flipped
 //! float4, float8          big-endian bits; positive: sign flipped, negative: all flipped; -0 as 0, NaN the greatest
@@ -45,7 +45,11 @@ pub fn encode_datum(out: &mut Vec<u8>, value: DatumRef<'_>) {
         DatumRef::Bool(v) => out.push(v as u8),
         DatumRef::Int2(v) => out.extend_from_slice(&(v as u16 ^ 1 << 15).to_be_bytes()),
         DatumRef::Int4(v) | DatumRef::Date(v) => out.extend_from_slice(&(v as u32 ^ 1 << 31).to_be_bytes()),
-        DatumRef::Int8(v) | DatumRef::Timestamp(v) | DatumRef::Timestamptz(v) | DatumRef::Time(v) => {
+        DatumRef::Int8(v)
+        | DatumRef::Timestamp(v)
+        | DatumRef::Timestamptz(v)
+        | DatumRef::Time(v)
+        | DatumRef::Enum(_, v) => {
             out.extend_from_slice(&(v as u64 ^ 1 << 63).to_be_bytes());
         }
         DatumRef::Numeric(v) => out.extend_from_slice(&(v.unscaled as u128 ^ 1 << 127).to_be_bytes()),
@@ -207,6 +211,7 @@ fn decode_datum(bytes: &mut &[u8], data_type: DataType) -> Option<Datum> {
             Datum::Numeric(Numeric { unscaled, scale: data_type.decimal()?.1 })
         }
         DataType::Time => Datum::Time(int8(take(bytes, 8)?)?),
+        DataType::Enum(of) => Datum::Enum(of, int8(take(bytes, 8)?)?),
         DataType::Interval => {
             let key = (u128::from_be_bytes(take(bytes, 16)?.try_into().ok()?) ^ 1 << 127) as i128;
             Datum::Interval(Interval::from_key(key)?)

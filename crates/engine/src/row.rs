@@ -8,8 +8,8 @@
 //! ```
 //!
 //! 1. Bit `i % 8` of bitmap byte `i / 8` set: column `i` is NULL. Its fixed bytes are zero, its text is empty.
-//! 2. Widths: bool 1; int2 2; int4, float4, date 4; int8, float8, timestamps, time 8; numeric (its integer at the
-//!    column's scale), interval (months, days, microseconds), uuid 16; text, varchar,
+//! 2. Widths: bool 1; int2 2; int4, float4, date 4; int8, float8, timestamps, time, enums (positions) 8;
+//!    numeric (its integer at the column's scale), interval (months, days, microseconds), uuid 16; text, varchar,
 //!    char, bytea, json, jsonb (both as texts), arrays ([`crate::types::array`]) 4 (the *end* of its bytes, from the
 //!    start of the text bytes; it begins where the one before it ends). Little-endian, unaligned. So a column's place
 //!    follows from the table's definition alone. char(n) has no blanks at its end.
@@ -47,6 +47,7 @@ pub(crate) fn fixed_width(t: DataType) -> u32 {
         DataType::Text | DataType::Varchar(_) | DataType::Char(_) => 4,
         DataType::Bytea | DataType::Json | DataType::Jsonb | DataType::Array(_) => 4,
         DataType::Int8 | DataType::Float8 | DataType::Timestamp | DataType::Timestamptz | DataType::Time => 8,
+        DataType::Enum(_) => 8,
         DataType::Numeric(_) | DataType::Uuid | DataType::Interval => 16,
     }
 }
@@ -98,7 +99,7 @@ pub(crate) fn put_fixed(out: &mut Vec<u8>, value: &Datum) {
         Datum::Bool(v) => out.push(*v as u8),
         Datum::Int2(v) => out.extend_from_slice(&v.to_le_bytes()),
         Datum::Int4(v) | Datum::Date(v) => out.extend_from_slice(&v.to_le_bytes()),
-        Datum::Int8(v) | Datum::Timestamp(v) | Datum::Timestamptz(v) | Datum::Time(v) => {
+        Datum::Int8(v) | Datum::Timestamp(v) | Datum::Timestamptz(v) | Datum::Time(v) | Datum::Enum(_, v) => {
             out.extend_from_slice(&v.to_le_bytes());
         }
         Datum::Interval(v) => {
@@ -133,6 +134,7 @@ pub(crate) fn fixed_value(of: DataType, bytes: &[u8]) -> DatumRef<'static> {
         DataType::Timestamp => DatumRef::Timestamp(i64::from_le_bytes(first(bytes))),
         DataType::Timestamptz => DatumRef::Timestamptz(i64::from_le_bytes(first(bytes))),
         DataType::Time => DatumRef::Time(i64::from_le_bytes(first(bytes))),
+        DataType::Enum(of) => DatumRef::Enum(of, i64::from_le_bytes(first(bytes))),
         DataType::Interval => {
             let part = |at: usize| i32::from_le_bytes(first(&bytes[at..]));
             DatumRef::Interval(Interval::new(part(0), part(4), i64::from_le_bytes(first(&bytes[8..]))))
@@ -214,8 +216,10 @@ impl<'a> RowView<'a> {
                     std::str::from_utf8(bytes).map_err(|_| "a text is not UTF-8")?;
                 }
                 let null = self.bytes[HEAD + i / 8] & 1 << (i % 8) != 0;
-                if matches!(c.data_type, DataType::Array(_)) && !null {
-                    array::check(bytes)?;
+                if let DataType::Array(items) = c.data_type
+                    && !null
+                {
+                    array::check(bytes, Some(items))?;
                 }
                 end = next;
             }

@@ -136,6 +136,20 @@ pub(crate) async fn all(txn: &mut Txn, table: &Arc<Table>, scan: Scan) -> Vec<(i
     }
 }
 
+/// All rows as they are.
+pub(crate) async fn rows(txn: &mut Txn, table: &Arc<Table>) -> Vec<Vec<Datum>> {
+    txn.begin_statement();
+    let mut scanner = txn.scan(table, Scan::Full);
+    let mut out = Vec::new();
+    loop {
+        let batch = scanner.next_batch(7).await.unwrap();
+        if batch.is_empty() {
+            return out;
+        }
+        out.extend(batch.iter().map(|(_, row, _)| row.view(table).to_datums()));
+    }
+}
+
 pub(crate) async fn clean(db: &Database) {
     assert_eq!(db.check().await.unwrap(), Vec::<String>::new());
 }

@@ -11,6 +11,7 @@ use std::fmt;
 
 pub mod array;
 mod bytea;
+pub mod enums;
 mod from;
 pub mod interval;
 pub mod json;
@@ -23,6 +24,7 @@ mod timestamp;
 mod zone;
 
 pub use array::{Array, ArrayView, Items};
+pub use enums::EnumType;
 pub use interval::Interval;
 pub use numeric::{MAX_PRECISION, Numeric, PLAIN_SCALE, divide_rounded, power_of_ten};
 pub use time::DAY_MICROS;
@@ -31,7 +33,7 @@ pub use zone::Zone;
 
 /// A column's type. `Varchar(n)`: at most n characters, any number where n is 0. `Char(n)`: n characters, of which
 /// blanks at the end are not stored and mean nothing. `Numeric`: precision and scale, `None` for plain numeric. Date:
-/// days since 1970-01-01; timestamps: microseconds since then, without zone or in UTC.
+/// days since 1970-01-01; timestamps: microseconds since then, without zone or in UTC. `Enum`: see [`enums`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum DataType {
     Bool,
@@ -55,6 +57,7 @@ pub enum DataType {
     Json,
     Jsonb,
     Array(Items),
+    Enum(EnumType),
 }
 
 /// An owned value.
@@ -82,6 +85,8 @@ pub enum Datum {
     /// Its normal text.
     Jsonb(Box<str>),
     Array(Array),
+    /// The position of its label.
+    Enum(EnumType, i64),
 }
 
 /// A value within a row's bytes.
@@ -106,6 +111,7 @@ pub enum DatumRef<'a> {
     Json(&'a str),
     Jsonb(&'a str),
     Array(ArrayView<'a>),
+    Enum(EnumType, i64),
 }
 
 /// The longest VARCHAR, as in PostgreSQL.
@@ -135,6 +141,7 @@ impl DataType {
             DataType::Json => "json",
             DataType::Jsonb => "jsonb",
             DataType::Array(items) => items.array_name(),
+            DataType::Enum(of) => of.name(),
         }
     }
 
@@ -178,6 +185,7 @@ impl DataType {
             DataType::Uuid => 2950,
             DataType::Jsonb => 3802,
             DataType::Array(items) => items.array_oid(),
+            DataType::Enum(of) => of.def().oid,
         }
     }
 
@@ -248,7 +256,7 @@ impl DataType {
         let text = || std::str::from_utf8(bytes).expect("encoded from a str; the page's checksum was right");
         match self {
             DataType::Bytea => DatumRef::Bytea(bytes),
-            DataType::Array(_) => DatumRef::Array(ArrayView::of(bytes)),
+            DataType::Array(items) => DatumRef::Array(ArrayView::stored(bytes, items)),
             DataType::Json => DatumRef::Json(text()),
             DataType::Jsonb => DatumRef::Jsonb(text()),
             _ => DatumRef::Text(text()),
@@ -321,6 +329,7 @@ impl DataType {
                 let values = array::read_items(text)?.into_iter().map(read).collect::<Result<Vec<Datum>>>()?;
                 Datum::Array(Array::new(items, &values)?)
             }
+            DataType::Enum(of) => Datum::Enum(of, of.parse(text)?),
         })
     }
 
@@ -359,6 +368,7 @@ impl DataType {
                 true
             }
             (DataType::Array(items), DatumRef::Array(array)) => items == array.items(),
+            (DataType::Enum(of), DatumRef::Enum(own, _)) => of.is_same(own),
             // Blanks at the end would make equal values differ.
             (DataType::Char(n), DatumRef::Text(s)) => fit_char(check_text(s)?, n)?.len() == s.len(),
             _ => false,
@@ -401,6 +411,7 @@ impl Datum {
             Datum::Json(v) => DatumRef::Json(v),
             Datum::Jsonb(v) => DatumRef::Jsonb(v),
             Datum::Array(v) => DatumRef::Array(v.view()),
+            Datum::Enum(of, v) => DatumRef::Enum(*of, *v),
         }
     }
 
@@ -443,6 +454,7 @@ impl DatumRef<'_> {
             DatumRef::Json(v) => Datum::Json(v.into()),
             DatumRef::Jsonb(v) => Datum::Jsonb(v.into()),
             DatumRef::Array(v) => Datum::Array(v.to_array()),
+            DatumRef::Enum(of, v) => Datum::Enum(of, v),
         }
     }
     pub fn is_null(self) -> bool {
@@ -473,6 +485,7 @@ impl DatumRef<'_> {
             (DatumRef::Float4(a), DatumRef::Float4(b)) => cmp_float(a.into(), b.into()),
             (DatumRef::Float8(a), DatumRef::Float8(b)) => cmp_float(a, b),
             (DatumRef::Array(a), DatumRef::Array(b)) => a.cmp(b),
+            (DatumRef::Enum(_, a), DatumRef::Enum(_, b)) => a.cmp(&b),
             (a, b) => panic!("no order between {a:?} and {b:?}"),
         }
     }
@@ -508,6 +521,7 @@ impl fmt::Display for DatumRef<'_> {
             DatumRef::Interval(v) => v.fmt(f),
             DatumRef::Uuid(v) => bytea::write_uuid(f, *v),
             DatumRef::Array(v) => v.fmt(f),
+            DatumRef::Enum(of, v) => f.write_str(of.shown(*v)),
         }
     }
 }

@@ -34,10 +34,10 @@ pub use session::{
     Transaction, TransactionKind, TransactionMode,
 };
 pub use table::{
-    AlterAction, AlterSequence, AlterTable, Column, ColumnConstraint, ColumnConstraintKind, Comment, CreateIndex,
-    CreateSequence, CreateTable, CreateTableAs, CreateView, Deferral, Drop, Index, LikeOption, ObjectKind, Owner,
-    Reference, ReferenceAction, Rename, RenamedPart, SequenceOption, SequenceOptionKind, StorageOption,
-    TableConstraint, TableConstraintKind, TableLike, Truncate,
+    AlterAction, AlterEnum, AlterSequence, AlterTable, Column, ColumnConstraint, ColumnConstraintKind, Comment,
+    CreateEnum, CreateIndex, CreateSequence, CreateTable, CreateTableAs, CreateView, Deferral, Drop, EnumChange, Index,
+    LikeOption, ObjectKind, Owner, Reference, ReferenceAction, Rename, RenamedPart, SequenceOption, SequenceOptionKind,
+    StorageOption, TableConstraint, TableConstraintKind, TableLike, Truncate,
 };
 pub use walk::{Node, children_mut, walk};
 
@@ -58,9 +58,11 @@ pub enum Statement {
     CreateView(Box<CreateView>),
     CreateIndex(Box<CreateIndex>),
     CreateSequence(Box<CreateSequence>),
+    CreateEnum(CreateEnum),
     CreateRole(Role),
     AlterTable(Box<AlterTable>),
     AlterSequence(Box<AlterSequence>),
+    AlterEnum(AlterEnum),
     AlterRole(Role),
     AlterSystem(AlterSystem),
     Rename(Rename),

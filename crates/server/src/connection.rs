@@ -380,7 +380,7 @@ impl Connection {
             }
             Message::Parse { name, sql, types } => Box::pin(self.parse(wire, name, &sql, &types)).await,
             Message::Bind { portal, statement, formats, values, result_formats } => {
-                self.bind(wire, portal, &statement, &formats, &values, &result_formats)
+                self.bind(wire, portal, &statement, &formats, &values, &result_formats).await
             }
             Message::Describe(target) => self.describe(wire, target),
             Message::Execute { portal, max_rows } => self.execute(wire, &portal, max_rows).await,

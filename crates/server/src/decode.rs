@@ -16,7 +16,7 @@ pub(crate) fn parameter(
     number: usize,
 ) -> Result<Datum> {
     let Some(bytes) = value else { return Ok(Datum::Null) };
-    if !binary {
+    if !binary || is_label(oid, data_type) {
         let text = std::str::from_utf8(bytes).map_err(|_| EngineError::not_utf8(bytes))?;
         // Blanks at the end of a char(n) mean nothing.
         let text = if oid == BPCHAR { text.trim_end_matches(' ') } else { text };
@@ -36,7 +36,7 @@ pub(crate) fn parameter(
         (700, 4) if data_type == DataType::Float4 => Datum::Float4(b.get_f32()),
         (700, 4) => Datum::Float8(b.get_f32().into()),
         (701, 8) => Datum::Float8(b.get_f64()),
-        (array, _) if let Some(item) = item_oid(array) => {
+        (array, _) if let Some(item) = items(array, data_type) => {
             let text = self::array(b, item, number)?.ok_or_else(wrong)?;
             data_type.parse(&text)?
         }
@@ -78,6 +78,11 @@ pub(crate) fn parameter(
     Ok(datum)
 }
 
+/// Whether a value is a label of an enum: it is its text in both formats.
+fn is_label(oid: u32, data_type: DataType) -> bool {
+    matches!(data_type, DataType::Enum(_)) && data_type.pg_oid() == oid
+}
+
 /// Reads a field of COPY's binary format.
 pub(crate) fn field(bytes: &[u8], data_type: DataType) -> Result<Datum> {
     let oid = data_type.pg_oid();
@@ -105,8 +110,16 @@ fn infinite() -> EngineError {
     EngineError::new("0A000", "infinite dates and timestamps are not supported")
 }
 
+/// The type of the items of an array type, and its oid. `taken`: the type that the statement takes.
+fn items(array: u32, taken: DataType) -> Option<(u32, DataType)> {
+    match taken.item() {
+        Some(item @ DataType::Enum(_)) if taken.pg_oid() == array => Some((item.pg_oid(), item)),
+        _ => item_oid(array).and_then(|item| Some((item, data_type_of_oid(item)?))),
+    }
+}
+
 /// The text of a binary array of one dimension; `None` where it is none. `oid`: of its items' type.
-fn array(mut bytes: Bytes, oid: u32, number: usize) -> Result<Option<String>> {
+fn array(mut bytes: Bytes, (oid, data_type): (u32, DataType), number: usize) -> Result<Option<String>> {
     let Ok(dimensions) = bytes.try_get_i32() else { return Ok(None) };
     // Whether there are NULLs, and the type again.
     if bytes.try_get_i32().is_err() || bytes.try_get_u32().ok() != Some(oid) {
@@ -125,7 +138,6 @@ fn array(mut bytes: Bytes, oid: u32, number: usize) -> Result<Option<String>> {
         2..=6 => return Err(EngineError::new("0A000", "arrays of several dimensions are not supported")),
         _ => return Ok(None),
     };
-    let data_type = data_type_of_oid(oid).expect("items are of types that there are");
     let mut text = String::from("{");
     for at in 0..items {
         if at > 0 {

@@ -9,13 +9,14 @@ use datafusion::arrow::array::{
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
     DataType, Date32Type, FieldRef, IntervalUnit, Time64MicrosecondType, TimeUnit, TimestampMicrosecondType,
+    TimestampSecondType,
 };
 use datafusion::arrow::util::display::array_value_to_string;
 use std::fmt::Write;
 use terrace_engine::types::array::write_item;
-use terrace_engine::types::{Numeric, PLAIN_SCALE};
+use terrace_engine::types::{EnumType, Numeric, PLAIN_SCALE};
 use terrace_engine::{DatumRef, EngineError, Result};
-use terrace_sql::interval_of;
+use terrace_sql::{enum_of, interval_of};
 
 mod interval;
 pub(crate) mod numeric;
@@ -143,6 +144,8 @@ enum Values {
     Json(BinaryViewArray),
     Jsonb(LargeBinaryArray),
     Interval(IntervalMonthDayNanoArray),
+    /// Positions of labels.
+    Enum(Int64Array, EnumType),
     List(ListArray),
     /// As text, and its fields.
     Row(StringArray, Vec<Column>),
@@ -188,6 +191,9 @@ fn values(array: &ArrayRef) -> Result<Values> {
         DataType::LargeUtf8 | DataType::Dictionary(..) => Values::Text(to(&DataType::Utf8)?.as_string().clone()),
         DataType::Date32 | DataType::Date64 => {
             Values::Date(to(&DataType::Date32)?.as_primitive::<Date32Type>().reinterpret_cast())
+        }
+        of @ DataType::Timestamp(..) if let Some(of) = enum_of(of) => {
+            Values::Enum(array.as_primitive::<TimestampSecondType>().reinterpret_cast(), of)
         }
         DataType::Timestamp(_, zone) => {
             let micros = to(&DataType::Timestamp(TimeUnit::Microsecond, zone.clone()))?;
@@ -314,6 +320,7 @@ fn text(out: &mut BytesMut, values: &Values, row: usize, wire: &Wire) -> Result<
         Values::Json(a) => put!(a, row, |v| out.put_slice(v)),
         Values::Jsonb(a) => put!(a, row, |v| out.put_slice(v)),
         Values::Interval(a) => put!(a, row, |v| write!(out, "{}", interval_of(v)).expect(full)),
+        Values::Enum(a, of) => put!(a, row, |v| out.put_slice(of.shown(v).as_bytes())),
         Values::List(a) => put!(a, row, |v| list_text(out, &v, wire)?),
         Values::Shown(a) => {
             if a.is_null(row) {
@@ -383,7 +390,9 @@ fn binary(out: &mut BytesMut, column: &Column, row: usize) -> Result<bool> {
                 field(out, column, row)?;
             }
         }
-        Values::Null | Values::Text(_) | Values::TextView(_) => return text(out, &column.values, row, &column.wire),
+        Values::Null | Values::Text(_) | Values::TextView(_) | Values::Enum(..) => {
+            return text(out, &column.values, row, &column.wire);
+        }
         Values::Shown(a) if a.is_null(row) => return Ok(false),
         Values::Shown(a) => {
             let mut e = EngineError::new("0A000", format!("no binary format for columns of type {}", a.data_type()));

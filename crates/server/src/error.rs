@@ -38,7 +38,7 @@ pub(crate) fn error_response(e: &EngineError, severity: &str) -> ErrorResponse {
 
 /// A warning, or (successful completion's states, and what is there already) a notice.
 pub(crate) fn notice_response(e: &EngineError) -> NoticeResponse {
-    let is_notice = e.state.0.starts_with("00") || matches!(e.state.0, "42P07" | "42622");
+    let is_notice = e.state.0.starts_with("00") || matches!(e.state.0, "42P07" | "42622" | "42710");
     let severity = if is_notice { "NOTICE" } else { "WARNING" };
     NoticeResponse::new(fields(e, severity))
 }

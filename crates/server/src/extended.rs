@@ -13,7 +13,7 @@ use pgwire::messages::extendedquery::{BindComplete, CloseComplete, ParseComplete
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
-use terrace_engine::{DataType, Datum, EngineError};
+use terrace_engine::{Catalog, DataType, Datum, EngineError};
 use terrace_sql::arrow::datatypes::{Field, SchemaRef};
 use terrace_sql::pgcatalog::data_type_of_oid;
 use terrace_sql::{LOOSE, Named, Outcome};
@@ -76,7 +76,8 @@ impl Connection {
         self.check_length(sql)?;
         // A failed Parse of the unnamed statement leaves none.
         self.session.refuse_taken(&name)?;
-        let stated = types.iter().map(|oid| stated_type(*oid)).collect::<Result<Vec<_>, _>>()?;
+        let catalog = self.session.catalog().await;
+        let stated = types.iter().map(|oid| stated_type(*oid, &catalog)).collect::<Result<Vec<_>, _>>()?;
         let prepared = self.session.prepare(sql, &stated).await?;
         let oid = |(i, inferred): (usize, &DataType)| match types.get(i) {
             Some(oid) if stated[i].is_some() => *oid,
@@ -89,7 +90,7 @@ impl Connection {
         Ok(())
     }
 
-    pub(crate) fn bind(
+    pub(crate) async fn bind(
         &mut self,
         wire: &mut Wire,
         name: String,
@@ -111,9 +112,8 @@ impl Connection {
             return Err(protocol(message).into());
         }
         let binary = spread(formats, wanted, "parameter")?;
-        let decode = |i: usize| {
-            parameter(values[i].as_ref(), binary[i], target.parameters[i], target.prepared.parameters[i], i + 1)
-        };
+        let types = self.session.types_now(&target.prepared.parameters).await;
+        let decode = |i: usize| parameter(values[i].as_ref(), binary[i], target.parameters[i], types[i], i + 1);
         let values = self.session.zone().scope(|| (0..wanted).map(decode).collect::<Result<Vec<_>, _>>())?;
         let columns = target.prepared.columns.as_ref().map_or(0, |c| c.fields().len());
         // Formats of a statement without columns mean nothing.
@@ -232,13 +232,13 @@ fn no_portal(name: &str) -> EngineError {
 }
 
 /// The type of a parameter that the client states by OID; 0 and `unknown` leave it to the server.
-fn stated_type(oid: u32) -> Result<Option<DataType>, EngineError> {
+fn stated_type(oid: u32, catalog: &Catalog) -> Result<Option<DataType>, EngineError> {
     match oid {
         0 | 705 => Ok(None),
         BPCHAR => Ok(Some(LOOSE)),
         // Beside a char, blanks at its end count for nothing, as they do not of a text.
         VARCHAR => Ok(Some(DataType::Varchar(0))),
-        oid => data_type_of_oid(oid).map(Some).ok_or_else(|| {
+        oid => data_type_of_oid(oid).or_else(|| catalog.type_of_oid(oid)).map(Some).ok_or_else(|| {
             EngineError::new("0A000", format!("parameters of the type with OID {oid} are not supported"))
         }),
     }

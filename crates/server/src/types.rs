@@ -1,8 +1,9 @@
 //! How a result column's Arrow type goes over the wire.
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use pgwire::messages::data::{FieldDescription, RowDescription};
+use terrace_engine::types::EnumType;
 use terrace_sql::pgcatalog::{array_oid, item_oid};
-use terrace_sql::{PG_TYPE, PG_TYPMOD};
+use terrace_sql::{PG_TYPE, PG_TYPMOD, enum_of};
 
 /// A PostgreSQL type as RowDescription states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +12,8 @@ pub(crate) struct Wire {
     /// Bytes; negative: variable.
     size: i16,
     typmod: i32,
+    /// Where it is an enum, or an array of one.
+    of: Option<EnumType>,
 }
 
 pub(crate) const INT2: u32 = 21;
@@ -38,7 +41,11 @@ pub(crate) fn wire(field: &Field) -> Wire {
     let (oid, size) = named.unwrap_or_else(|| by_arrow(field.data_type()));
     let modified = matches!(oid, VARCHAR | BPCHAR | NUMERIC | VARCHAR_ARRAY | BPCHAR_ARRAY | NUMERIC_ARRAY);
     let typmod = field.metadata().get(PG_TYPMOD).filter(|_| modified).and_then(|m| m.parse().ok()).unwrap_or(-1);
-    Wire { oid, size, typmod }
+    let of = match field.data_type() {
+        DataType::List(item) => enum_of(item.data_type()),
+        single => enum_of(single),
+    };
+    Wire { oid, size, typmod, of }
 }
 
 impl Wire {
@@ -54,8 +61,9 @@ impl Wire {
 
     /// The type of an array's items; that of one is as the array's.
     pub(crate) fn item(&self) -> Wire {
-        let oid = item_oid(self.oid).unwrap_or(TEXT);
-        Wire { oid, size: -1, typmod: self.typmod }
+        let of_enum = self.of.map(|of| of.def()).filter(|def| def.array == self.oid).map(|def| def.oid);
+        let oid = of_enum.or_else(|| item_oid(self.oid)).unwrap_or(TEXT);
+        Wire { oid, size: -1, typmod: self.typmod, of: self.of }
     }
 }
 
@@ -88,7 +96,7 @@ fn by_arrow(data_type: &DataType) -> (u32, i16) {
         DataType::Float64 => (701, 8),
         DataType::Date32 | DataType::Date64 => (1082, 4),
         DataType::Timestamp(_, None) => (1114, 8),
-        DataType::Timestamp(_, Some(_)) => (1184, 8),
+        DataType::Timestamp(_, Some(_)) => enum_of(data_type).map_or((1184, 8), |of| (of.def().oid, 4)),
         DataType::Time64(_) => (1083, 8),
         DataType::Interval(_) | DataType::Duration(_) => (1186, 16),
         DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..) | DataType::Decimal256(..) => {
@@ -99,6 +107,7 @@ fn by_arrow(data_type: &DataType) -> (u32, i16) {
         DataType::LargeBinary => (JSONB, -1),
         DataType::FixedSizeBinary(16) => (2950, 16),
         DataType::Struct(_) => (RECORD, -1),
+        DataType::List(item) if let Some(of) = enum_of(item.data_type()) => (of.def().array, -1),
         DataType::List(item) => {
             let (item, _) = by_arrow(item.data_type());
             (array_oid(item).unwrap_or(TEXT_ARRAY), -1)

@@ -34,6 +34,8 @@ fn is_time(t: DataType) -> bool {
 
 pub(crate) fn castable(from: DataType, to: DataType) -> Castable {
     match (from, to) {
+        // An enum may have been altered since the value was read.
+        (DataType::Enum(from), DataType::Enum(to)) if from.is_same(to) => Castable::ByAssignment,
         _ if from.base_name() == to.base_name() => Castable::ByAssignment,
         _ if is_number(from) && is_number(to) => Castable::ByAssignment,
         _ if is_time(from) && is_time(to) => Castable::ByAssignment,
@@ -58,6 +60,7 @@ pub(crate) fn cannot_cast(from: DataType, to: DataType) -> EngineError {
 pub(crate) fn cast_datum(datum: Datum, to: DataType, explicit: bool) -> Result<Datum> {
     Ok(match (datum, to) {
         (Datum::Null, _) => Datum::Null,
+        (Datum::Enum(from, position), DataType::Enum(to)) if from.is_same(to) => Datum::Enum(to, position),
         (Datum::Array(array), DataType::Array(items)) => cast_items(array, items, explicit)?,
         (Datum::Text(text), _) if to.is_text() => Datum::Text(limit(&text, to, explicit)?.into()),
         (Datum::Text(text), DataType::Array(items)) if explicit && items.get().is_text() => {

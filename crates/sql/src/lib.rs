@@ -58,7 +58,7 @@ pub use statement::copy::binary as copy_binary;
 pub use statement::copy::{CopyFormat, CopyIn};
 pub use statement::outcome::Outcome;
 pub use transaction::Notices;
-pub use values::{PG_TYPE, PG_TYPMOD, arrow_type, engine_type, interval_of};
+pub use values::{PG_TYPE, PG_TYPMOD, arrow_type, engine_type, enum_of, interval_of};
 
 #[cfg(test)]
 mod tests;

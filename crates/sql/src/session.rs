@@ -46,6 +46,7 @@ use crate::{by_key, parse};
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use futures::stream;
 use parking_lot::Mutex;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -435,11 +436,21 @@ impl Session {
     }
 
     /// The catalogue that the next statement would see.
-    pub(crate) async fn catalog(&self) -> Arc<Catalog> {
+    pub async fn catalog(&self) -> Arc<Catalog> {
         match &self.shared.cell.lock().await.txn {
             Some(txn) => txn.catalog(),
             None => self.database.engine.catalog(),
         }
+    }
+
+    /// The types of parameters as they are now: an enum may have been altered since the statement was prepared.
+    pub async fn types_now<'t>(&self, types: &'t [DataType]) -> Cow<'t, [DataType]> {
+        let is_enum = |of: &DataType| matches!(of.item().unwrap_or(*of), DataType::Enum(_));
+        if !types.iter().any(is_enum) {
+            return Cow::Borrowed(types);
+        }
+        let catalog = self.catalog().await;
+        types.iter().map(|of| catalog.type_now(*of)).collect()
     }
 
     fn refuse_if_failed(&self, kind: &Kind<'_>) -> Result<()> {

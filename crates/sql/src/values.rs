@@ -6,12 +6,16 @@
 //!    no function takes the one for the other, or for a text.
 //! 4. Arrow's lists are arrays. What their items' type does not tell (varchar, char), the list's own field does, and
 //!    not the field of the items: lists of one Arrow type are of one type for DataFusion, too.
+//! 5. Arrow has no enums. A timestamp in seconds, in a zone, is one: the zone stands for the number of the type's
+//!    definition, and the seconds are a label's position. So enums of one type are compared as numbers are, and those
+//!    of two are of two types. (What writes a plan as text reads the zone, so it has a zone's form.) No time is in
+//!    seconds. What is about times asks [`is_timestamp`].
 use crate::cast::{Castable, LOOSE, cast_datum, castable};
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray, BinaryBuilder, BinaryViewBuilder, BooleanBuilder, Date32Builder, Decimal128Builder,
     FixedSizeBinaryBuilder, Float32Builder, Float64Builder, Int16Builder, Int32Builder, Int64Builder,
     IntervalMonthDayNanoBuilder, LargeBinaryBuilder, ListArray, StringBuilder, Time64MicrosecondBuilder,
-    TimestampMicrosecondBuilder,
+    TimestampMicrosecondBuilder, TimestampSecondBuilder,
 };
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::datatypes::{
@@ -19,7 +23,7 @@ use datafusion::arrow::datatypes::{
 };
 use datafusion::common::ScalarValue;
 use std::sync::Arc;
-use terrace_engine::types::{Array, ArrayView, Interval, Items, MAX_PRECISION, Numeric, PLAIN_SCALE};
+use terrace_engine::types::{Array, ArrayView, EnumType, Interval, Items, MAX_PRECISION, Numeric, PLAIN_SCALE};
 use terrace_engine::{ColumnDef, DataType, Datum, DatumRef, EngineError, Result, Table};
 
 /// The zone of timestamps with time zone.
@@ -62,7 +66,52 @@ pub fn arrow_type(data_type: DataType) -> ArrowType {
         DataType::Json => ArrowType::BinaryView,
         DataType::Jsonb => ArrowType::LargeBinary,
         DataType::Array(items) => ArrowType::List(item_field(items)),
+        DataType::Enum(of) => ArrowType::Timestamp(TimeUnit::Second, Some(enum_zone(of).into())),
     }
+}
+
+/// Numbers that one form of a zone has: `+00:00` to `+23:59`, of hours with a hundred minutes.
+const ZONES: u32 = 2_360;
+
+fn enum_zone(of: EnumType) -> String {
+    zone_of(of.number())
+}
+
+fn zone_of(number: u32) -> String {
+    assert!(number < 4 * ZONES, "EnumType::MOST");
+    let sign = if (number / ZONES).is_multiple_of(2) { '+' } else { '-' };
+    let colon = if number / (2 * ZONES) == 0 { ":" } else { "" };
+    let (hours, minutes) = (number % ZONES / 100, number % ZONES % 100);
+    format!("{sign}{hours:02}{colon}{minutes:02}")
+}
+
+/// The number that a zone stands for.
+fn enum_number(zone: &str) -> Option<u32> {
+    let (sign, rest) = zone.split_at_checked(1)?;
+    let (digits, form) = match rest.split_once(':') {
+        Some((hours, minutes)) => (format!("{hours}{minutes}"), 0),
+        None => (rest.to_owned(), 2),
+    };
+    let within = digits.parse::<u32>().ok().filter(|within| *within < ZONES && digits.len() == 4)?;
+    Some((form + u32::from(sign == "-")) * ZONES + within)
+}
+
+/// The enum type that an Arrow type stands for (invariant 5).
+pub fn enum_of(arrow: &ArrowType) -> Option<EnumType> {
+    match arrow {
+        ArrowType::Timestamp(TimeUnit::Second, Some(zone)) => EnumType::from_number(enum_number(zone)?),
+        _ => None,
+    }
+}
+
+/// Whether it is a timestamp, with or without a zone.
+pub(crate) fn is_timestamp(arrow: &ArrowType) -> bool {
+    matches!(arrow, ArrowType::Timestamp(..)) && enum_of(arrow).is_none()
+}
+
+/// Whether it is a timestamp with a zone.
+pub(crate) fn is_zoned(arrow: &ArrowType) -> bool {
+    matches!(arrow, ArrowType::Timestamp(_, Some(_))) && enum_of(arrow).is_none()
 }
 
 /// The field of the items of an array (invariant 4).
@@ -87,7 +136,7 @@ pub fn engine_type(arrow: &ArrowType) -> Option<DataType> {
         ArrowType::LargeBinary => DataType::Jsonb,
         ArrowType::Date32 => DataType::Date,
         ArrowType::Timestamp(_, None) => DataType::Timestamp,
-        ArrowType::Timestamp(_, Some(_)) => DataType::Timestamptz,
+        ArrowType::Timestamp(_, Some(_)) => enum_of(arrow).map_or(DataType::Timestamptz, DataType::Enum),
         ArrowType::Time64(TimeUnit::Microsecond) => DataType::Time,
         ArrowType::Interval(IntervalUnit::MonthDayNano) => DataType::Interval,
         ArrowType::FixedSizeBinary(16) => DataType::Uuid,
@@ -166,6 +215,7 @@ pub(crate) enum ColumnBuilder {
     Json(BinaryViewBuilder),
     Jsonb(LargeBinaryBuilder),
     Array(Box<ArrayBuilder>),
+    Enum(TimestampSecondBuilder),
 }
 
 /// A column of arrays.
@@ -223,6 +273,10 @@ impl ColumnBuilder {
                 let values = ColumnBuilder::new(items.get(), rows);
                 ColumnBuilder::Array(Box::new(ArrayBuilder { items, values, lengths: vec![], valid: vec![] }))
             }
+            DataType::Enum(of) => {
+                let builder = TimestampSecondBuilder::with_capacity(rows).with_timezone(enum_zone(of));
+                ColumnBuilder::Enum(builder)
+            }
         }
     }
 
@@ -250,6 +304,7 @@ impl ColumnBuilder {
             (ColumnBuilder::Json(b), DatumRef::Json(v)) => b.append_value(v),
             (ColumnBuilder::Jsonb(b), DatumRef::Jsonb(v)) => b.append_value(v),
             (ColumnBuilder::Array(b), DatumRef::Array(v)) => b.push(Some(v)),
+            (ColumnBuilder::Enum(b), DatumRef::Enum(_, v)) => b.append_value(v),
             (ColumnBuilder::Bool(b), DatumRef::Null) => b.append_null(),
             (ColumnBuilder::Int2(b), DatumRef::Null) => b.append_null(),
             (ColumnBuilder::Int4(b), DatumRef::Null) => b.append_null(),
@@ -267,6 +322,7 @@ impl ColumnBuilder {
             (ColumnBuilder::Json(b), DatumRef::Null) => b.append_null(),
             (ColumnBuilder::Jsonb(b), DatumRef::Null) => b.append_null(),
             (ColumnBuilder::Array(b), DatumRef::Null) => b.push(None),
+            (ColumnBuilder::Enum(b), DatumRef::Null) => b.append_null(),
             (_, value) => panic!("stored value {value:?} is not of its column's type"),
         }
     }
@@ -290,6 +346,7 @@ impl ColumnBuilder {
             ColumnBuilder::Json(mut b) => Arc::new(b.finish()),
             ColumnBuilder::Jsonb(mut b) => Arc::new(b.finish()),
             ColumnBuilder::Array(b) => b.finish(),
+            ColumnBuilder::Enum(mut b) => Arc::new(b.finish()),
         }
     }
 }
@@ -323,6 +380,11 @@ pub(crate) fn to_scalar(datum: &Datum, data_type: DataType) -> ScalarValue {
             builder.push(datum.as_ref());
             ScalarValue::List(Arc::new(builder.finish().as_list().clone()))
         }
+        Datum::Enum(of, v) => {
+            // The type may have been altered since the value was read.
+            let of = if let DataType::Enum(now) = data_type { now } else { *of };
+            ScalarValue::TimestampSecond(Some(*v), Some(enum_zone(of).into()))
+        }
     }
 }
 
@@ -330,6 +392,9 @@ pub(crate) fn to_scalar(datum: &Datum, data_type: DataType) -> ScalarValue {
 pub(crate) fn exact_datum(scalar: &ScalarValue, data_type: DataType) -> Option<Datum> {
     if scalar.is_null() || engine_type(&scalar.data_type())?.pg_oid() != comparable_oid(data_type) {
         return None;
+    }
+    if let (ScalarValue::TimestampSecond(Some(v), _), DataType::Enum(of)) = (scalar, data_type) {
+        return Some(Datum::Enum(of, *v));
     }
     if let ScalarValue::TimestampSecond(..)
     | ScalarValue::TimestampMillisecond(..)
@@ -392,7 +457,9 @@ pub(crate) fn engine_array(array: &ArrayRef) -> Result<ArrayRef> {
         EngineError::unsupported(format!("values of type {} are not supported here", array.data_type()))
     })?;
     let target = match array.data_type() {
-        ArrowType::Timestamp(_, zone) => ArrowType::Timestamp(TimeUnit::Microsecond, zone.clone()),
+        ArrowType::Timestamp(_, zone) if is_timestamp(array.data_type()) => {
+            ArrowType::Timestamp(TimeUnit::Microsecond, zone.clone())
+        }
         _ => arrow_type(data_type),
     };
     if array.data_type() == &target {
@@ -429,6 +496,9 @@ pub(crate) fn array_datum(array: &ArrayRef, row: usize) -> Datum {
         ArrowType::Date32 => Datum::Date(value!(Date32Type)),
         ArrowType::Timestamp(TimeUnit::Microsecond, None) => Datum::Timestamp(value!(TimestampMicrosecondType)),
         ArrowType::Timestamp(TimeUnit::Microsecond, Some(_)) => Datum::Timestamptz(value!(TimestampMicrosecondType)),
+        of @ ArrowType::Timestamp(TimeUnit::Second, Some(_)) if let Some(of) = enum_of(of) => {
+            Datum::Enum(of, value!(TimestampSecondType))
+        }
         ArrowType::Time64(TimeUnit::Microsecond) => Datum::Time(value!(Time64MicrosecondType)),
         ArrowType::Interval(IntervalUnit::MonthDayNano) => {
             Datum::Interval(interval_of(value!(IntervalMonthDayNanoType)))
@@ -540,3 +610,6 @@ pub(crate) const ARRAYS: [(u32, u32); 21] = [
 pub fn array_oid(item: u32) -> Option<u32> {
     ARRAYS.iter().find(|(_, of)| *of == item).map(|(array, _)| *array)
 }
+
+#[cfg(test)]
+mod tests;

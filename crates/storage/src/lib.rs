@@ -37,7 +37,7 @@ pub use error::{Result, StorageError};
 pub use flash::{FlashCounter, FlashState, FlashStats, Restored};
 pub use progress::{RecoveryPhase, RecoveryProgress, RecoveryState};
 pub use reads::{Place, Reads, counted, counting};
-pub use store::{RecoveryReport, Store};
+pub use store::{FIRST_OBJECT, RecoveryReport, Store};
 /// The engine's, where a model of it is checked.
 #[doc(hidden)]
 pub use sync::Mutex as CheckedMutex;

@@ -1,12 +1,13 @@
 //! Reading the catalogue from the system tables.
 use super::comments::{self, Comments};
+use super::enums::{self, Enums};
 use super::foreign::{self, ForeignKey};
 use super::views::{self, ViewUse};
 use super::{Catalog, Check, ColumnDef, Index, Table, roles, system};
 use crate::error::{EngineError, Result};
 use crate::row::RowView;
 use crate::txn::Version;
-use crate::types::Datum;
+use crate::types::{Datum, EnumType};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -57,12 +58,19 @@ type Rows = Vec<Vec<Datum>>;
 
 /// Puts tables together from their rows; `whole`: refuses parts of definitions.
 fn assemble(
-    [tables, column_rows, index_rows, check_rows, key_rows, view_rows, use_rows, comments]: [Rows; system::ALL.len()],
+    [tables, column_rows, index_rows, check_rows, key_rows, view_rows, use_rows, comments, enum_rows]: [Rows;
+        system::ALL
+            .len()],
     whole: bool,
 ) -> Result<Catalog> {
+    let mut enums = Enums::new();
+    for row in enum_rows {
+        let def = enums::read(&row)?;
+        enums.insert(def.name.clone(), EnumType::of(def)?);
+    }
     let mut columns: BTreeMap<ObjectId, BTreeMap<usize, ColumnDef>> = BTreeMap::new();
     for row in column_rows {
-        let (table, position, column) = system::read_column(&row)?;
+        let (table, position, column) = system::read_column(&row, &enums, whole)?;
         columns.entry(table).or_default().insert(position, column);
     }
     let mut indexes: BTreeMap<ObjectId, Vec<Arc<Index>>> = BTreeMap::new();
@@ -112,7 +120,7 @@ fn assemble(
         }
     }
     let comments = comments.iter().map(|row| comments::read(row)).collect::<Result<Comments>>()?;
-    let catalog = catalog.with_views(views).with_comments(comments);
+    let catalog = catalog.with_views(views).with_comments(comments).with_enums(enums);
     if let Some(view) = catalog.views().find(|view| whole && catalog.missing_of(view).is_some()) {
         return Err(EngineError::damaged(format!("the catalogue lacks what view \"{}\" reads", view.name)));
     }

@@ -4,16 +4,18 @@
 //! | table | columns |
 //! |---|---|
 //! | 1 tables | oid, name, rows, pages (of the last ANALYZE) |
-//! | 2 columns | table, position, name, type (PostgreSQL's oid), length (VARCHAR's, else 0), not_null, default_sql, missing (text form), dropped |
+//! | 2 columns | table, position, name, type (PostgreSQL's oid), length (VARCHAR's; 1 of arrays of an enum; else 0), not_null, default_sql, missing (text form; of an enum its position), dropped |
 //! | 3 indexes | oid, table, name, columns (positions, "0,2", or see [`super::extras`]), unique, primary, root (page), created_by (transaction) |
-//! | 4 checks | table, name, sql. Rows of table 0 say that there are foreign keys, views, and comments: a program that knows none refuses the row, because it would not check or keep them |
+//! | 4 checks | table, name, sql. Rows of table 0 say that there are foreign keys, views, comments, and enums: a program that knows none refuses the row, because it would not check or keep them |
 //! | 5 foreign_keys | see [`super::foreign`] |
 //! | 6 views, 7 view_uses | see [`super::views`] |
 //! | 8 comments | see [`super::comments`] |
+//! | 9 enums | see [`super::enums`] |
 //! | 15 roles | see [`super::roles`] |
 //!
 //! Columns at the end of a table may be missing from older rows: they are NULL.
 use super::comments::{self, COMMENTS};
+use super::enums::{self, ENUMS, Enums};
 use super::extras;
 use super::foreign::{self, FOREIGN_KEYS};
 use super::views::{self, VIEW_USES, VIEWS};
@@ -28,7 +30,8 @@ pub const COLUMNS: ObjectId = ObjectId(2);
 pub(crate) const INDEXES: ObjectId = ObjectId(3);
 pub(crate) const CHECKS: ObjectId = ObjectId(4);
 /// All that describe tables and views.
-pub(crate) const ALL: [ObjectId; 8] = [TABLES, COLUMNS, INDEXES, CHECKS, FOREIGN_KEYS, VIEWS, VIEW_USES, COMMENTS];
+pub(crate) const ALL: [ObjectId; 9] =
+    [TABLES, COLUMNS, INDEXES, CHECKS, FOREIGN_KEYS, VIEWS, VIEW_USES, COMMENTS, ENUMS];
 /// User objects have at least this id.
 pub(crate) const FIRST_USER: u32 = 16;
 
@@ -80,6 +83,7 @@ pub fn table(oid: ObjectId) -> Option<&'static Arc<Table>> {
         FOREIGN_KEYS => return Some(foreign::table()),
         VIEWS | VIEW_USES => return Some(views::table(oid)),
         COMMENTS => return Some(comments::table()),
+        ENUMS => return Some(enums::table()),
         _ => {}
     }
     SYSTEM.get((oid.0 as usize).checked_sub(1)?)
@@ -102,10 +106,10 @@ pub(crate) fn column_row(table: ObjectId, position: usize, c: &ColumnDef) -> Vec
         Datum::Int4(position as i32),
         Datum::text(c.name.as_str()),
         Datum::Int8(c.data_type.pg_oid() as i64),
-        Datum::Int8(c.data_type.length() as i64),
+        Datum::Int8(enums::stored_length(c.data_type).into()),
         Datum::Bool(c.not_null),
         opt(c.default_sql.clone()),
-        opt((!c.missing.is_null()).then(|| c.missing.to_string())),
+        opt((!c.missing.is_null()).then(|| enums::stored_text(&c.missing))),
         Datum::Bool(c.dropped),
     ]
 }
@@ -166,10 +170,12 @@ pub(crate) fn read_table(row: &[Datum]) -> Result<(ObjectId, String, Option<Stat
     Ok((object(oid).ok_or_else(|| bad("tables"))?, name.to_string(), statistics))
 }
 
-/// `None`: it is [`foreign_keys_row`], [`views_row`] or [`comments_row`].
+/// `None`: it is [`foreign_keys_row`], [`views_row`], [`comments_row`] or [`enums_row`].
 pub(crate) fn read_check(row: &[Datum]) -> Result<Option<(ObjectId, Check)>> {
     match row {
-        note if [foreign_keys_row(), views_row(), comments_row()].iter().any(|known| note == known) => Ok(None),
+        note if [foreign_keys_row(), views_row(), comments_row(), enums_row()].iter().any(|known| note == known) => {
+            Ok(None)
+        }
         [table, Datum::Text(name), Datum::Text(sql)] => {
             let table = object(table).ok_or_else(|| bad("checks"))?;
             Ok(Some((table, Check { name: name.to_string(), sql: sql.to_string() })))
@@ -183,8 +189,13 @@ pub(crate) fn comments_row() -> Vec<Datum> {
     vec![Datum::Int8(0), Datum::text("comments"), Datum::text("")]
 }
 
-/// Table, position, definition.
-pub(crate) fn read_column(row: &[Datum]) -> Result<(ObjectId, usize, ColumnDef)> {
+/// What keeps programs away that know no enums.
+pub(crate) fn enums_row() -> Vec<Datum> {
+    vec![Datum::Int8(0), Datum::text("enums"), Datum::text("")]
+}
+
+/// Table, position, definition. `whole`: refuses types that are not there, of columns that are.
+pub(crate) fn read_column(row: &[Datum], enums: &Enums, whole: bool) -> Result<(ObjectId, usize, ColumnDef)> {
     let err = || bad("columns");
     let [
         table,
@@ -201,11 +212,16 @@ pub(crate) fn read_column(row: &[Datum]) -> Result<(ObjectId, usize, ColumnDef)>
         return Err(err());
     };
     let (kind, length) = (object(kind).ok_or_else(err)?.0, object(length).ok_or_else(err)?.0);
-    let data_type = DataType::from_pg_oid(kind, length).ok_or_else(err)?;
+    let known = DataType::from_pg_oid(kind, length).or_else(|| enums::type_of(enums, kind));
+    let data_type = match known {
+        Some(known) => known,
+        None if *dropped || !whole => enums::stored_type(length),
+        None => return Err(err()),
+    };
     let text = |d: &Datum| if let DatumRef::Text(s) = d.as_ref() { Some(s.to_string()) } else { None };
     let missing = match text(missing) {
-        Some(s) => data_type.parse(&s).map_err(|_| err())?,
-        None => Datum::Null,
+        Some(s) if known.is_some() => enums::read_text(data_type, &s).map_err(|_| err())?,
+        _ => Datum::Null,
     };
     let column = ColumnDef {
         name: name.to_string(),

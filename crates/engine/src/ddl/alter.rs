@@ -238,6 +238,7 @@ impl Txn {
         if catalog.name_taken(name) {
             return Err(EngineError::duplicate_relation(name));
         }
+        catalog.refuse_type(name)?;
         refuse_rename(&catalog, &table, None)?;
         let mut renamed = Table::clone(&table);
         renamed.name = name.into();

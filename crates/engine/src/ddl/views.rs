@@ -26,6 +26,7 @@ impl Txn {
         if before.is_none() && catalog.name_taken(&view.name) {
             return Err(EngineError::duplicate_relation(&view.name));
         }
+        catalog.refuse_type(&view.name)?;
         if let Some(missing) = catalog.missing_of(&view) {
             return Err(EngineError::undefined_table(&missing));
         }

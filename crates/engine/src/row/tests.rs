@@ -1,6 +1,7 @@
 use super::*;
 use crate::catalog::ColumnDef;
-use crate::types::Array;
+use crate::types::enums::EnumDef;
+use crate::types::{Array, EnumType};
 use proptest::prelude::*;
 use terrace_storage::ObjectId;
 
@@ -30,7 +31,15 @@ pub(crate) fn any_type() -> impl Strategy<Value = DataType> {
         DataType::Numeric(Some((5, 2))).array().unwrap(),
         DataType::Interval.array().unwrap(),
         DataType::Float8.array().unwrap(),
+        mood(),
+        mood().array().unwrap(),
     ])
+}
+
+/// An enum.
+fn mood() -> DataType {
+    let labels = ["sad", "so so", "NULL", "{x,\""].map(str::to_owned);
+    DataType::Enum(EnumType::of(EnumDef::new(20_001, 20_002, "mood", &labels, &[1, 2, 3, 4]).unwrap()).unwrap())
 }
 
 /// Microseconds within the years that have a text form.
@@ -83,6 +92,9 @@ pub(crate) fn any_of(t: DataType) -> BoxedStrategy<Datum> {
         DataType::Array(items) => prop::collection::vec(any_of(items.get()), 0..4)
             .prop_map(move |values| Datum::Array(Array::new(items, &values).unwrap()))
             .boxed(),
+        DataType::Enum(of) => {
+            (1..=of.def().labels().len() as i64).prop_map(move |at| Datum::Enum(of, at << 32)).boxed()
+        }
     };
     prop_oneof![1 => Just(Datum::Null), 6 => value].boxed()
 }

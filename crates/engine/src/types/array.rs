@@ -9,14 +9,17 @@
 //!    Bit `i % 8` of bitmap byte `i / 8` set: item `i` is NULL. An item of a fixed width is as in a row
 //!    (`crate::row`), any other is `u32` length and its bytes. Little-endian.
 //! 2. Order: item by item, NULL above all values, then the shorter array first.
-//! 3. The text of an array is PostgreSQL's: `{1,"b c",NULL}`.
+//! 3. The length of an enum is the number of a definition, which holds as long as the process lives. In what was
+//!    stored it means nothing: the column's counts.
+//! 4. The text of an array is PostgreSQL's: `{1,"b c",NULL}`.
 //!
 //! Source: PostgreSQL 15 documentation, "Arrays" (8.15).
-use super::{DataType, Datum, DatumRef};
+use super::{DataType, Datum, DatumRef, EnumType};
 use crate::error::{EngineError, Result};
 use crate::row::{fixed_value, fixed_width, put_fixed};
 use std::cmp::Ordering;
 use std::fmt;
+use terrace_storage::FIRST_OBJECT;
 
 mod read;
 #[cfg(test)]
@@ -59,6 +62,7 @@ impl Items {
     pub fn of(item: DataType) -> Option<Items> {
         match item {
             DataType::Array(_) => None,
+            DataType::Enum(of) => Some(Items { oid: of.def().oid, length: of.number() }),
             item => Some(Items { oid: item.pg_oid(), length: item.length() }),
         }
     }
@@ -70,15 +74,25 @@ impl Items {
     }
 
     pub fn get(self) -> DataType {
-        DataType::from_pg_oid(self.oid, self.length).expect("it was made of a type that is no array")
+        let known = DataType::from_pg_oid(self.oid, self.length);
+        known.or_else(|| EnumType::of_items(self.oid, self.length)).expect("it was made of a type that is no array")
     }
 
-    fn known(self) -> &'static (u32, u32, &'static str) {
-        TYPES.iter().find(|(item, ..)| *item == self.oid).expect("each type has arrays")
+    /// Oids below are PostgreSQL's own.
+    fn is_enum(self) -> bool {
+        self.oid >= FIRST_OBJECT
+    }
+
+    fn known(self) -> (u32, &'static str) {
+        let known = TYPES.iter().find(|(item, ..)| *item == self.oid).map(|(_, array, name)| (*array, *name));
+        known.unwrap_or_else(|| match self.get() {
+            DataType::Enum(of) => (of.def().array, of.array_name()),
+            other => unreachable!("arrays of {other} have a line in the table"),
+        })
     }
 
     pub(super) fn array_oid(self) -> u32 {
-        self.known().1
+        self.known().0
     }
 
     pub(super) fn length(self) -> u32 {
@@ -86,7 +100,7 @@ impl Items {
     }
 
     pub(super) fn array_name(self) -> &'static str {
-        self.known().2
+        self.known().1
     }
 }
 
@@ -99,7 +113,7 @@ pub struct Array(Box<[u8]>);
 
 /// An array within a row's bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ArrayView<'a>(&'a [u8]);
+pub struct ArrayView<'a>(&'a [u8], Items);
 
 impl Array {
     /// The items are of this type (42804), lengths, precision and scale included.
@@ -130,12 +144,12 @@ impl Array {
             }
         }
         let array = Array(bytes.into());
-        debug_assert_eq!(check(&array.0), Ok(()), "invariant 1");
+        debug_assert_eq!(check(&array.0, Some(items)), Ok(()), "invariant 1");
         Ok(array)
     }
 
     pub fn view(&self) -> ArrayView<'_> {
-        ArrayView(&self.0)
+        ArrayView::of(&self.0)
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -143,13 +157,15 @@ impl Array {
     }
 }
 
-/// Whether bytes that were read from storage are an array (invariant 1).
-pub(crate) fn check(bytes: &[u8]) -> Result<(), &'static str> {
+/// Whether bytes that were read from storage are an array (invariant 1), of these items.
+pub(crate) fn check(bytes: &[u8], items: Option<Items>) -> Result<(), &'static str> {
     let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
     if bytes.len() < HEAD || bytes[0] != VERSION {
         return Err("unknown format of an array");
     }
-    let of = DataType::from_pg_oid(word(1), word(5)).filter(|of| Items::of(*of).is_some());
+    let known = || DataType::from_pg_oid(word(1), word(5)).filter(|of| Items::of(*of).is_some());
+    let of =
+        items.filter(|items| items.is_enum() && items.oid == word(1)).map_or_else(known, |items| Some(items.get()));
     let Some(of) = of else { return Err("an array of an unknown type") };
     let count = word(9) as usize;
     let mut at = HEAD + count.div_ceil(8);
@@ -175,9 +191,15 @@ pub(crate) fn check(bytes: &[u8]) -> Result<(), &'static str> {
 }
 
 impl<'a> ArrayView<'a> {
-    /// Of bytes that were checked, or made here.
+    /// Of bytes that were made here.
     pub(crate) fn of(bytes: &'a [u8]) -> ArrayView<'a> {
-        ArrayView(bytes)
+        let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
+        ArrayView(bytes, Items { oid: word(1), length: word(5) })
+    }
+
+    /// Of bytes that were stored, and checked (invariant 3).
+    pub(crate) fn stored(bytes: &'a [u8], items: Items) -> ArrayView<'a> {
+        if items.is_enum() { ArrayView(bytes, items) } else { ArrayView::of(bytes) }
     }
 
     fn word(self, at: usize) -> u32 {
@@ -185,7 +207,7 @@ impl<'a> ArrayView<'a> {
     }
 
     pub fn items(self) -> Items {
-        Items { oid: self.word(1), length: self.word(5) }
+        self.1
     }
 
     pub fn len(self) -> usize {
@@ -202,7 +224,9 @@ impl<'a> ArrayView<'a> {
     }
 
     pub fn to_array(self) -> Array {
-        Array(self.0.into())
+        let mut bytes: Box<[u8]> = self.0.into();
+        bytes[5..9].copy_from_slice(&self.1.length.to_le_bytes());
+        Array(bytes)
     }
 
     pub fn iter(self) -> impl Iterator<Item = DatumRef<'a>> {
@@ -235,7 +259,7 @@ impl<'a> ArrayView<'a> {
     }
 }
 
-/// Invariant 3.
+/// Invariant 4.
 impl fmt::Display for ArrayView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of = self.items().get();

@@ -30,7 +30,7 @@ impl Parser<'_> {
     }
 
     /// `RENAME TO b`, `RENAME COLUMN a TO b`, `RENAME CONSTRAINT a TO b`.
-    fn rename(&mut self, at: At, kind: ObjectKind, if_exists: bool, name: Name) -> Result<Statement> {
+    pub(super) fn rename(&mut self, at: At, kind: ObjectKind, if_exists: bool, name: Name) -> Result<Statement> {
         self.expect_word(K::Rename)?;
         let part = match self.token().keyword {
             Some(K::To) => RenamedPart::Whole,
@@ -50,7 +50,7 @@ impl Parser<'_> {
     }
 
     /// `OWNER TO b`.
-    fn owner(&mut self, at: At, kind: ObjectKind, if_exists: bool, name: Name) -> Result<Statement> {
+    pub(super) fn owner(&mut self, at: At, kind: ObjectKind, if_exists: bool, name: Name) -> Result<Statement> {
         self.expect_words(&[K::Owner, K::To])?;
         Ok(Statement::Owner(Owner { at, kind, if_exists, name, to: self.role_name()? }))
     }

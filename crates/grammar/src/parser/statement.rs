@@ -94,6 +94,10 @@ impl Parser<'_> {
                 self.next += 3;
                 self.create_view(at, true)
             }
+            (K::Type, _) => {
+                self.advance();
+                self.create_type(at)
+            }
             (K::User, Some(K::Mapping)) => self.refuse_rest(at, "CREATE USER MAPPING", None),
             (K::Role | K::User | K::Group, _) => {
                 self.advance();
@@ -131,6 +135,10 @@ impl Parser<'_> {
             (K::System, _) => {
                 self.advance();
                 self.alter_system(at)
+            }
+            (K::Type, _) => {
+                self.advance();
+                self.alter_own_type(at)
             }
             (K::User, Some(K::Mapping)) => self.refuse_rest(at, "ALTER USER MAPPING", None),
             (K::Role | K::User, _) => {

@@ -347,6 +347,36 @@ pub enum RenamedPart {
     Constraint(Ident),
 }
 
+/// `CREATE TYPE ... AS ENUM`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateEnum {
+    pub at: At,
+    pub name: Name,
+    pub labels: Vec<String>,
+}
+
+/// `ALTER TYPE` of an enum's labels.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AlterEnum {
+    pub at: At,
+    pub name: Name,
+    pub change: EnumChange,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum EnumChange {
+    Add {
+        if_not_exists: bool,
+        label: String,
+        /// Beside which label; whether behind it. None: as the last.
+        beside: Option<(String, bool)>,
+    },
+    Rename {
+        from: String,
+        to: String,
+    },
+}
+
 /// Kinds of what has a name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ObjectKind {

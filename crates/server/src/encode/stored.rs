@@ -95,6 +95,7 @@ fn binary(out: &mut BytesMut, value: DatumRef<'_>, wire: &Wire) {
             list_head(out, item.oid, array.len(), array.iter().any(DatumRef::is_null));
             array.iter().for_each(|value| field(out, value, &item, true));
         }
+        DatumRef::Enum(of, v) => out.put_slice(of.shown(v).as_bytes()),
         DatumRef::Null | DatumRef::Text(_) | DatumRef::Json(_) => unreachable!("written by the caller"),
     }
 }

@@ -11,7 +11,7 @@ use crate::error::tunnel;
 use crate::functions::builtin::shown;
 use crate::functions::chars;
 use crate::functions::convert::{convert, convert_scalar, is_open};
-use crate::values::{arrow_type, engine_type, field_type};
+use crate::values::{arrow_type, engine_type, field_type, is_zoned};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, StringArray, UInt32Array};
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::{interleave, take};
@@ -116,7 +116,7 @@ fn wider(a: ArrowType, b: ArrowType) -> Result<ArrowType> {
     let time = |t: &ArrowType| match t {
         ArrowType::Date32 => Some(0),
         ArrowType::Timestamp(_, None) => Some(1),
-        ArrowType::Timestamp(_, Some(_)) => Some(2),
+        _ if is_zoned(t) => Some(2),
         _ => None,
     };
     if let (Some(x), Some(y)) = (time(&a), time(&b)) {

@@ -6,7 +6,7 @@
 //! operators. Names of result columns stay.
 use crate::cast::cast_datum;
 use crate::error::tunnel;
-use crate::values::{ColumnBuilder, array_datum, engine_array, engine_type, field_of};
+use crate::values::{ColumnBuilder, array_datum, engine_array, engine_type, field_of, is_timestamp, is_zoned};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, TimestampMicrosecondType};
 use datafusion::common::tree_node::TreeNode;
@@ -120,7 +120,7 @@ pub(crate) fn constant(expr: &Expr) -> Option<ScalarValue> {
 pub(crate) fn needs_zone(from: &ArrowType, to: &ArrowType) -> bool {
     use ArrowType::{Date32, Timestamp};
     let local = |t: &ArrowType| matches!(t, Date32 | Timestamp(_, None));
-    let moment = |t: &ArrowType| matches!(t, Timestamp(_, Some(_)));
+    let moment = is_zoned;
     (local(from) && moment(to)) || (moment(from) && local(to))
 }
 
@@ -176,7 +176,7 @@ pub(crate) fn reads_row(item: &Expr) -> bool {
 /// A date's midnight, a timestamp's microseconds.
 pub(crate) fn micros_of(array: &ArrayRef) -> Result<PrimitiveArray<TimestampMicrosecondType>> {
     let array = match array.data_type() {
-        ArrowType::Timestamp(..) => engine_array(array).map_err(tunnel)?,
+        of if is_timestamp(of) => engine_array(array).map_err(tunnel)?,
         ArrowType::Date32 | ArrowType::Utf8 => convert_array(array, DataType::Timestamp)?,
         ArrowType::Null => return Ok(PrimitiveArray::new_null(array.len())),
         other => return internal_err!("{other} is no time"),

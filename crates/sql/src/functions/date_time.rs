@@ -4,7 +4,7 @@ use crate::error::tunnel;
 use crate::functions::arithmetic::Function;
 use crate::functions::calendar::{DAY, Part, moved};
 use crate::functions::convert::{convert_array, convert_scalar, is_open, micros_of, moments_of};
-use crate::values::{UTC, arrow_type, engine_type, field_of};
+use crate::values::{UTC, arrow_type, engine_type, field_of, is_timestamp, is_zoned};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array, Int32Array, PrimitiveArray};
 use datafusion::arrow::datatypes::{
     DataType as ArrowType, Date32Type, Field, FieldRef, Int32Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
@@ -154,7 +154,7 @@ impl ScalarUDFImpl for Native {
                 ArrowType::Float64
             }
             Kind::DateTrunc => match &types[1] {
-                ArrowType::Date32 | ArrowType::Timestamp(_, Some(_)) => arrow_type(DataType::Timestamptz),
+                of if *of == ArrowType::Date32 || is_zoned(of) => arrow_type(DataType::Timestamptz),
                 ArrowType::Timestamp(_, None) | ArrowType::Utf8 | ArrowType::Null => arrow_type(DataType::Timestamp),
                 ArrowType::Interval(_) | ArrowType::Time64(_) => arrow_type(DataType::Interval),
                 other => return Err(tunnel(no_function(self.name, other))),
@@ -175,9 +175,8 @@ impl ScalarUDFImpl for Native {
             Kind::MoveTime(_) => arrow_type(DataType::Timestamptz),
             Kind::AtZone => match &types[1] {
                 ArrowType::Timestamp(_, None) => arrow_type(DataType::Timestamptz),
-                ArrowType::Timestamp(_, Some(_)) | ArrowType::Date32 | ArrowType::Utf8 | ArrowType::Null => {
-                    arrow_type(DataType::Timestamp)
-                }
+                ArrowType::Date32 | ArrowType::Utf8 | ArrowType::Null => arrow_type(DataType::Timestamp),
+                of if is_zoned(of) => arrow_type(DataType::Timestamp),
                 other => return Err(tunnel(no_function(self.name, other))),
             },
             Kind::MoveDays(_) => ArrowType::Date32,
@@ -314,11 +313,8 @@ fn no_function(name: &str, given: &ArrowType) -> EngineError {
 
 fn time_like(name: &str, given: &ArrowType) -> Result<()> {
     match given {
-        ArrowType::Date32
-        | ArrowType::Timestamp(..)
-        | ArrowType::Time64(_)
-        | ArrowType::Interval(_)
-        | ArrowType::Null => Ok(()),
+        ArrowType::Date32 | ArrowType::Time64(_) | ArrowType::Interval(_) | ArrowType::Null => Ok(()),
+        of if is_timestamp(of) => Ok(()),
         // A quoted literal, taken as a timestamp.
         ArrowType::Utf8 => Ok(()),
         other => Err(tunnel(no_function(name, other))),

@@ -10,7 +10,7 @@ mod time;
 
 use crate::error::{tunnel, unsupported};
 use crate::functions::convert::{micros_of, moments_of};
-use crate::values::{array_datum, engine_array, engine_type};
+use crate::values::{array_datum, engine_array, engine_type, is_timestamp};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{Result, ScalarValue};
@@ -45,7 +45,8 @@ impl ScalarUDFImpl for ToChar {
     fn return_type(&self, types: &[ArrowType]) -> Result<ArrowType> {
         use ArrowType::*;
         match &types[0] {
-            Date32 | Timestamp(..) | Int16 | Int32 | Int64 | Decimal128(..) | Null => Ok(Utf8),
+            Date32 | Int16 | Int32 | Int64 | Decimal128(..) | Null => Ok(Utf8),
+            of if is_timestamp(of) => Ok(Utf8),
             Interval(_) => Err(tunnel(unsupported("to_char of an interval"))),
             Float32 | Float64 => Err(tunnel(
                 unsupported("to_char of double precision and real").with_hint("Cast the number to numeric first."),

@@ -8,7 +8,7 @@
 //!
 //! Source: PostgreSQL 15 documentation, chapter 10 (Type Conversion), and what `pg_get_expr` answers.
 use crate::parse::stored::Stored;
-use crate::parse::types::{data_type, is_open_char};
+use crate::parse::types::{is_open_char, known};
 use print::Shown;
 use terrace_engine::{ColumnDef, DataType};
 use terrace_grammar::statement::{Call, Expr, ExprKind, Literal, Members, Quantifier, SpecialFunction, Test, TypeName};
@@ -370,13 +370,13 @@ impl Scope<'_> {
 
     fn cast(&self, arg: &Expr, to: &TypeName) -> Option<Typed> {
         if to.dimensions.len() == 1 {
-            let items = data_type(&TypeName { dimensions: vec![], ..to.clone() }).ok()?;
+            let items = known(&TypeName { dimensions: vec![], ..to.clone() }).ok()?;
             let (shown, Of::List(of)) = self.show(arg)? else { return None };
             let label = format!("{}[]", label(plain(items)));
             let shown = if of == items { shown } else { Shown::Cast(Box::new(shown), label) };
             return Some((shown, Of::List(plain(items))));
         }
-        let of = if is_open_char(to) { DataType::Char(0) } else { data_type(to).ok()? };
+        let of = if is_open_char(to) { DataType::Char(0) } else { known(to).ok()? };
         let bare = plain(of);
         let with_length = match of {
             DataType::Numeric(Some((digits, places))) => Some(format!("numeric({digits},{places})")),

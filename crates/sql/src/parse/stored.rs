@@ -57,6 +57,14 @@ impl Stored {
         self.edited(std::slice::from_ref(edit))
     }
 
+    /// The text with another text before these places.
+    pub(crate) fn with_before(&self, places: &[usize], new: &str) -> String {
+        let mut places = places.to_vec();
+        places.sort_unstable();
+        let edits: Vec<_> = places.iter().map(|at| (*at..*at, new.to_owned())).collect();
+        self.edited(&edits)
+    }
+
     /// The text with other texts in some places, which are in order.
     fn edited(&self, edits: &[(Range<usize>, String)]) -> String {
         let (mut text, mut at) = (String::new(), BEFORE.len());

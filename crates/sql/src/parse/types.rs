@@ -1,11 +1,28 @@
 //! The names of types: from SQL's to the engine's. What PostgreSQL has and Terrace has not is refused with a type to
 //! use instead.
 use crate::error::unsupported;
-use terrace_engine::{DataType, EngineError, Result};
+use terrace_engine::{Catalog, DataType, EngineError, Result};
 use terrace_grammar::statement::{Body, ExprKind, Literal, Query, Statement, TypeName};
 
-/// The type that a name stands for, as far as there is one.
-pub(crate) fn data_type(name: &TypeName) -> Result<DataType> {
+/// The type that a name stands for, as far as there is one; a type of the system comes before one of the user's.
+pub(crate) fn data_type(name: &TypeName, catalog: &Catalog) -> Result<DataType> {
+    known(name).or_else(|error| of_user(name, catalog).filter(|_| error.state.0 == "42704").ok_or(error))
+}
+
+/// An enum, or the type of its arrays.
+pub(crate) fn of_user(name: &TypeName, catalog: &Catalog) -> Option<DataType> {
+    let own = match name.name.parts() {
+        [own] => own,
+        [schema, own] if schema.name == "public" => own,
+        _ => return None,
+    };
+    let plain = !name.set_of && !name.of_column && name.modifiers.is_empty();
+    let of = DataType::Enum(catalog.enum_type(&own.name).filter(|_| plain)?);
+    if name.dimensions.is_empty() { Some(of) } else { of.array() }
+}
+
+/// The type of the system that a name stands for.
+pub(crate) fn known(name: &TypeName) -> Result<DataType> {
     if name.set_of || name.of_column {
         return Err(unsupported(format!("the type {}", shown(name))));
     }

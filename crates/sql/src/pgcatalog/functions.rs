@@ -7,7 +7,7 @@ use super::relations::{attributes, check_oid, find_index, foreign, is_constraint
 use super::system::*;
 use super::{SessionInfo, System};
 use crate::observe::Activity;
-use crate::parse::types::type_name;
+use crate::parse::types::{known, of_user, type_name};
 use crate::settings::SERVER_VERSION;
 use crate::values::array_oid;
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, ListArray, StringArray};
@@ -206,7 +206,9 @@ fn about_objects() -> Vec<Entry> {
         // A stored expression is kept as its SQL text.
         ("pg_get_expr", Utf8, |c| {
             let hidden = qualified::is_hidden(c);
-            c.texts(|c, i| Ok(c.text(0, i)?.map(|text| if hidden { qualified::default(text) } else { text })))
+            c.texts(|c, i| {
+                Ok(c.text(0, i)?.map(|text| if hidden { qualified::default(text, c.catalog) } else { text }))
+            })
         }),
         ("pg_get_function_arguments", Utf8, |c| c.texts(|_, _| Ok(None))),
         ("pg_get_function_result", Utf8, |c| c.texts(|_, _| Ok(None))),
@@ -243,7 +245,7 @@ fn about_objects() -> Vec<Entry> {
         // NULL where there is no such thing.
         ("to_regclass", UInt32, |c| c.oids(|c, name| class_oid(c.catalog, name))),
         ("to_regnamespace", UInt32, |c| c.oids(|_, name| schema_oid(name))),
-        ("to_regtype", UInt32, |c| c.oids(|_, name| type_oid(name))),
+        ("to_regtype", UInt32, |c| c.oids(|c, name| type_oid(c.catalog, name))),
         ("shobj_description", Utf8, |c| c.texts(|_, _| Ok(None))),
     ]
 }
@@ -274,7 +276,11 @@ fn about_values() -> Vec<Entry> {
             Ok(Arc::new(lists.finish()))
         }),
         ("format_type", Utf8, |c| {
-            c.texts(|c, i| Ok(c.oid(0, i)?.map(|t| format_type(t, c.int(1, i).ok().flatten().map(|m| m as i32)))))
+            let schema = if qualified::is_hidden(c) { qualified::SCHEMA } else { "" };
+            c.texts(|c, i| {
+                let modifier = c.int(1, i).ok().flatten().map(|m| m as i32);
+                Ok(c.oid(0, i)?.map(|t| format_type(t, modifier, c.catalog, schema)))
+            })
         }),
         ("pg_array_contains", Boolean, |c| array_contains(c)),
         ("pg_encoding_to_char", Utf8, |c| {
@@ -460,7 +466,8 @@ fn check_definition(c: &Call<'_>, row: usize) -> Result<Option<String>> {
     let of = |t: &Arc<Table>| {
         let sql = &t.checks[(0..t.checks.len()).find(|at| check_oid(t, *at) == oid)?].sql;
         let as_written = || if pretty { sql.clone() } else { format!("({sql})") };
-        Some(crate::parse::shown::condition(sql, &t.columns, pretty).unwrap_or_else(as_written))
+        let shown = crate::parse::shown::condition(sql, &t.columns, pretty).unwrap_or_else(as_written);
+        Some(if schema.is_empty() { shown } else { qualified::types(shown, c.catalog) })
     };
     Ok(c.catalog.tables().find_map(of).map(|sql| format!("CHECK ({sql})")))
 }
@@ -641,7 +648,7 @@ pub fn oid_of_text(text: &str) -> terrace_engine::Result<u32> {
 fn regtype_oid(c: &Call<'_>) -> Result<ArrayRef> {
     let one = |row| -> Result<Option<u32>> {
         let Some(name) = c.text(0, row)? else { return Ok(None) };
-        let found = type_oid(&name);
+        let found = type_oid(c.catalog, &name);
         let missing = || {
             let error = terrace_engine::EngineError::new("42704", format!("type \"{name}\" does not exist"));
             DataFusionError::External(Box::new(error))
@@ -653,8 +660,11 @@ fn regtype_oid(c: &Call<'_>) -> Result<ArrayRef> {
 }
 
 /// The OID of a type by its name, as a cast takes it: `"pg_catalog"."int4"`, `double precision`, `varchar(3)[]`.
-fn type_oid(name: &str) -> Option<u32> {
+fn type_oid(catalog: &Catalog, name: &str) -> Option<u32> {
     let of = type_name(name)?;
+    if let Some(own) = of_user(&of, catalog).filter(|_| known(&of).is_err()) {
+        return Some(own.pg_oid());
+    }
     let own = match of.name.parts() {
         [own] => own,
         [schema, own] if schema.name == "pg_catalog" => own,

@@ -1,6 +1,7 @@
 //! Fixed objects: types, schemas, roles, access methods, with PostgreSQL's OIDs.
 use crate::values::ARRAYS;
-use terrace_engine::DataType;
+use terrace_engine::types::EnumType;
+use terrace_engine::{Catalog, DataType};
 
 pub(crate) const DATABASE: &str = "terrace";
 pub(crate) const OWNER: &str = "terrace";
@@ -23,6 +24,7 @@ pub(crate) const DEFAULT_COLLATION_OID: u32 = 100;
 pub(crate) const C_COLLATION_OID: u32 = 950;
 
 /// One row of pg_type.
+#[derive(Clone, Copy)]
 pub(crate) struct PgType {
     pub(crate) oid: u32,
     pub(crate) name: &'static str,
@@ -36,6 +38,47 @@ pub(crate) struct PgType {
     /// Of an array: its element type.
     pub(crate) element: u32,
     pub(crate) collation: u32,
+}
+
+impl PgType {
+    /// That of a column.
+    pub(crate) fn of(data_type: DataType) -> PgType {
+        match (data_type, data_type.item()) {
+            (DataType::Enum(of), _) => PgType::of_enum(of)[0],
+            (_, Some(DataType::Enum(of))) => PgType::of_enum(of)[1],
+            _ => *type_by_oid(data_type.pg_oid()).expect("every other column type is in TYPES"),
+        }
+    }
+
+    /// An enum, and the type of its arrays.
+    pub(crate) fn of_enum(of: EnumType) -> [PgType; 2] {
+        let def = of.def();
+        let (item, array) = (DataType::Enum(of), DataType::Enum(of).array().expect("an enum is no array"));
+        let own = PgType {
+            oid: def.oid,
+            name: &def.name,
+            sql_name: item.base_name(),
+            len: 4,
+            by_value: true,
+            category: "E",
+            array: def.array,
+            element: 0,
+            collation: 0,
+        };
+        let sql_name = array.base_name();
+        let arrays = PgType {
+            oid: def.array,
+            name: def.name_of_arrays(),
+            sql_name,
+            len: -1,
+            by_value: false,
+            category: "A",
+            array: 0,
+            element: def.oid,
+            collation: 0,
+        };
+        [own, arrays]
+    }
 }
 
 macro_rules! types {
@@ -130,11 +173,18 @@ pub fn data_type_of_oid(oid: u32) -> Option<DataType> {
     })
 }
 
-/// `format_type`: the SQL name of a type with its modifier.
-pub(crate) fn format_type(oid: u32, typmod: Option<i32>) -> String {
+/// `format_type`: the SQL name of a type with its modifier. `schema`: what stands before the names of the user's.
+pub(crate) fn format_type(oid: u32, typmod: Option<i32>, catalog: &Catalog, schema: &str) -> String {
+    if let Some(of) = catalog.type_of_oid(oid) {
+        return format!("{schema}{}", PgType::of(of).sql_name);
+    }
+    known_type(oid, typmod)
+}
+
+fn known_type(oid: u32, typmod: Option<i32>) -> String {
     match (type_by_oid(oid), typmod) {
         (Some(t), Some(_)) if t.category == "A" && type_by_oid(t.element).is_some_and(|item| item.array == oid) => {
-            format!("{}[]", format_type(t.element, typmod))
+            format!("{}[]", known_type(t.element, typmod))
         }
         (Some(t), Some(m)) if matches!(t.oid, 1042 | 1043) && m >= 4 => format!("{}({})", t.sql_name, m - 4),
         (Some(t), Some(m)) if t.oid == 1700 && m >= 4 => {

@@ -351,7 +351,8 @@ impl<'b> Binder<'b> {
     }
 
     fn type_of(&self, number: usize) -> Option<DataType> {
-        self.types.borrow().get(number - 1).copied().flatten()
+        let of = self.types.borrow().get(number - 1).copied().flatten();
+        of.map(|of| self.planner.catalog.type_now(of))
     }
 
     /// A parameter's type is known now; the first one stays.

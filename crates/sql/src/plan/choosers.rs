@@ -21,7 +21,7 @@ use crate::functions::chars;
 use crate::functions::compared::compared_by;
 use crate::functions::convert::{constant, convert, convert_scalar, is_open};
 use crate::plan::resolve;
-use crate::values::{arrow_type, engine_type, field_of, field_type};
+use crate::values::{arrow_type, engine_type, enum_of, field_of, field_type, is_zoned};
 use datafusion::arrow::array::{ArrayRef, BooleanArray, make_comparator};
 use datafusion::arrow::compute::{SortOptions, kernels::zip::zip};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
@@ -142,6 +142,7 @@ fn category(data_type: &ArrowType) -> Option<Category> {
     use ArrowType::*;
     Some(match data_type {
         _ if is_number(data_type) => Category::Number,
+        _ if enum_of(data_type).is_some() => Category::Alone,
         List(_) if engine_type(data_type).is_some() => Category::Alone,
         // `string_agg` answers the large one.
         Utf8 | LargeUtf8 => Category::Text,
@@ -188,7 +189,7 @@ fn common(chooser: Chooser, fields: &[FieldRef], open: &[bool], read: bool) -> R
     Ok(Some(match kind {
         Category::Number => number(&typed, read),
         Category::Time => {
-            let zoned = typed.iter().any(|t| matches!(t, ArrowType::Timestamp(_, Some(_))));
+            let zoned = typed.iter().any(|t| is_zoned(t));
             let dates = typed.iter().all(|t| matches!(t, ArrowType::Date32));
             match (zoned, dates) {
                 (true, _) => arrow_type(DataType::Timestamptz),

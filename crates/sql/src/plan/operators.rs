@@ -16,7 +16,7 @@ use crate::functions::convert::{constant, convert, convert_scalar, needs_zone};
 use crate::functions::date_time;
 use crate::plan::choosers;
 use crate::plan::rules::{cut, is_deep};
-use crate::values::{arrow_type, engine_type, exact_datum, field_of, field_type, to_scalar};
+use crate::values::{arrow_type, engine_type, enum_of, exact_datum, field_of, field_type, is_timestamp, to_scalar};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
@@ -61,9 +61,12 @@ pub(crate) fn operated(op: Operator, mut left: Expr, mut right: Expr, schema: &D
             return Ok(function.call(left, right));
         }
         Some(function)
-            if [&lt, &rt]
-                .into_iter()
-                .any(|of| is_json(of) || *of == arrow_type(DataType::Jsonb) || matches!(of, ArrowType::List(_))) =>
+            if [&lt, &rt].into_iter().any(|of| {
+                is_json(of)
+                    || *of == arrow_type(DataType::Jsonb)
+                    || matches!(of, ArrowType::List(_))
+                    || enum_of(of).is_some()
+            }) =>
         {
             return Err(tunnel(undefined(function, &lt, &rt)));
         }
@@ -253,7 +256,7 @@ fn resolve_open(function: Option<Function>, left: Expr, right: Expr, schema: &DF
     let close = |open: Expr, typed: &Expr| -> Result<Expr> {
         let Ok((_, field)) = typed.to_field(schema) else { return Ok(open) };
         // A quoted literal beside an interval is an interval. So is one that is added to a timestamp.
-        let moved = matches!(field.data_type(), ArrowType::Timestamp(..)) && function == Some(Function::Add);
+        let moved = is_timestamp(field.data_type()) && function == Some(Function::Add);
         let compared = matches!(function, None | Some(Function::Add | Function::Subtract));
         if moved || (compared && matches!(field.data_type(), ArrowType::Interval(_))) {
             return match open {

@@ -20,7 +20,7 @@ use crate::functions::convert::{self, constant, convert, convert_scalar, is_open
 use crate::functions::{builtin, chars, interval};
 use crate::plan::choosers::Chooser;
 use crate::plan::{choosers, operators, rules};
-use crate::values::{arrow_type, engine_type, field_of, field_type};
+use crate::values::{arrow_type, engine_type, field_of, field_type, is_timestamp, is_zoned};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ExprSchema, Result, ScalarValue};
@@ -204,7 +204,7 @@ fn is_interval(data_type: &ArrowType) -> bool {
 }
 
 fn is_time(data_type: &ArrowType) -> bool {
-    matches!(data_type, ArrowType::Date32 | ArrowType::Timestamp(..))
+    matches!(data_type, ArrowType::Date32) || is_timestamp(data_type)
 }
 
 fn is_float(data_type: &ArrowType) -> bool {
@@ -247,7 +247,6 @@ fn common(fields: &[FieldRef], open: &[bool], becomes: bool) -> Option<DataType>
     let typed = || fields.iter().zip(open).filter(|(_, open)| !**open).map(|(field, _)| field);
     let all = |is: fn(&ArrowType) -> bool| typed().all(|field| is(field.data_type()));
     let any = |is: fn(&ArrowType) -> bool| typed().any(|field| is(field.data_type()));
-    let time = |t: &ArrowType| matches!(t, ArrowType::Date32 | ArrowType::Timestamp(..));
     let first = typed().next()?.data_type().clone();
     if typed().all(|field| field.data_type() == &first) {
         return None;
@@ -257,8 +256,8 @@ fn common(fields: &[FieldRef], open: &[bool], becomes: bool) -> Option<DataType>
         let single = becomes && !any(|t| matches!(t, ArrowType::Float64));
         return any(is_float).then_some(if single { DataType::Float4 } else { DataType::Float8 });
     }
-    if all(time) {
-        let zoned = any(|t| matches!(t, ArrowType::Timestamp(_, Some(_))));
+    if all(is_time) {
+        let zoned = any(is_zoned);
         return Some(if zoned { DataType::Timestamptz } else { DataType::Timestamp });
     }
     None
@@ -625,9 +624,8 @@ fn align_union(mut union: Union) -> Result<LogicalPlan> {
         if union.inputs.iter().all(|input| is_null(input, at)) {
             *to = Some(DataType::Text);
         }
-        let time = |t: &ArrowType| matches!(t, ArrowType::Date32 | ArrowType::Timestamp(..));
-        if types.iter().all(|t| time(t)) && types.windows(2).any(|two| two[0] != two[1]) {
-            let zoned = types.iter().any(|t| matches!(t, ArrowType::Timestamp(_, Some(_))));
+        if types.iter().all(|t| is_time(t)) && types.windows(2).any(|two| two[0] != two[1]) {
+            let zoned = types.iter().any(|t| is_zoned(t));
             *to = Some(if zoned { DataType::Timestamptz } else { DataType::Timestamp });
         }
     }
@@ -749,7 +747,7 @@ fn wider(left: &ArrowType, right: &ArrowType) -> (Option<DataType>, Option<DataT
     let time = |t: &ArrowType| match t {
         ArrowType::Date32 => Some((0, DataType::Date)),
         ArrowType::Timestamp(_, None) => Some((1, DataType::Timestamp)),
-        ArrowType::Timestamp(_, Some(_)) => Some((2, DataType::Timestamptz)),
+        _ if is_zoned(t) => Some((2, DataType::Timestamptz)),
         _ => None,
     };
     let number = |t: &ArrowType| match t {

@@ -267,7 +267,8 @@ fn shown(datum: &Datum) -> String {
         | Datum::Uuid(_)
         | Datum::Json(_)
         | Datum::Jsonb(_)
-        | Datum::Array(_) => {
+        | Datum::Array(_)
+        | Datum::Enum(..) => {
             format!("'{}'", datum.to_string().replace('\'', "''"))
         }
         number => number.to_string(),

@@ -19,7 +19,7 @@ use crate::transaction::Block;
 use futures::future::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use terrace_engine::{ColumnDef, DataType, Datum, EngineError, Result, Table};
+use terrace_engine::{Catalog, ColumnDef, DataType, Datum, EngineError, Result, Table};
 use terrace_grammar::statement::{Discard, Execute, Expr, Ident, Prepare, TypeName, Written};
 use terrace_storage::ObjectId;
 
@@ -139,7 +139,8 @@ impl Session {
     ) -> Result<Outcome> {
         let name = prepare.name.name.clone();
         self.refuse_taken(&name)?;
-        let stated = prepare.types.iter().map(stated_type).collect::<Result<Vec<_>>>()?;
+        let catalog = self.catalog().await;
+        let stated = prepare.types.iter().map(|of| stated_type(of, &catalog)).collect::<Result<Vec<_>>>()?;
         let tree = within.statement.as_ref().and_then(|tree| tree.of_prepared());
         let tree = tree.expect("a PREPARE has a statement in it");
         let place = tree.place();
@@ -231,14 +232,14 @@ impl Session {
         if !Arc::ptr_eq(&self.executed(name)?.prepared, inner) {
             return Err(EngineError::new("0A000", "cached plan must not change result type"));
         }
-        let wanted = &inner.parameters;
+        let wanted = self.types_now(&inner.parameters).await;
         if execute.args.len() != wanted.len() {
             let message = format!("wrong number of parameters for prepared statement \"{name}\"");
             let detail = format!("Expected {} parameters but got {}.", wanted.len(), execute.args.len());
             return Err(EngineError::new("42601", message).with_detail(detail));
         }
         let columns: Vec<ColumnDef> =
-            (1..).zip(wanted).map(|(n, data_type)| ColumnDef::new(&format!("${n}"), *data_type)).collect();
+            (1..).zip(wanted.iter()).map(|(n, data_type)| ColumnDef::new(&format!("${n}"), *data_type)).collect();
         let constants: Option<Vec<Result<Datum>>> =
             execute.args.iter().zip(&columns).map(|(arg, column)| constant(&arg.expr, column)).collect();
         match constants {
@@ -279,13 +280,13 @@ impl Session {
 }
 
 /// `unknown` leaves it to the server.
-fn stated_type(written: &TypeName) -> Result<Option<DataType>> {
+fn stated_type(written: &TypeName, catalog: &Catalog) -> Result<Option<DataType>> {
     match written.name.parts() {
         [name] if name.name == "unknown" => Ok(None),
         // As a client that states its OID.
         _ if is_oid(written) && written.dimensions.is_empty() => Ok(Some(DataType::Int8)),
         _ if is_oid(written) => Ok(DataType::Int8.array()),
-        _ => data_type(written).map(Some),
+        _ => data_type(written, catalog).map(Some),
     }
 }
 

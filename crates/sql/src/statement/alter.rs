@@ -14,6 +14,7 @@ use crate::plan::rules::is_volatile;
 use crate::statement::ddl::{
     Key, check_name, choose_name, column_def, duplicate, position, relation_exists, storage_options, table_key,
 };
+use crate::statement::enums::undefined_type;
 use crate::statement::foreign_keys::{NewKey, constraint_exists, dependents, refuse_dependents};
 use crate::statement::outcome::notice;
 use crate::statement::run::Run;
@@ -61,6 +62,10 @@ impl Run<'_> {
             ObjectKind::View if catalog.view(name).is_none() && relation_exists(&catalog, name) => {
                 Err(EngineError::new("42809", format!("\"{name}\" is not a view")))
             }
+            ObjectKind::Type => match catalog.enum_type(name) {
+                Some(_) => self.refuse_owner(&catalog, &owner.to),
+                None => Err(undefined_type(&owner.name)),
+            },
             _ => self.set_owner(&owner.name, owner.if_exists, &owner.to).await,
         }
     }
@@ -115,7 +120,8 @@ impl Run<'_> {
             ObjectKind::Table => {}
             ObjectKind::Index => return Err(unsupported("ALTER INDEX")),
             ObjectKind::Sequence => return Err(unsupported("ALTER SEQUENCE")),
-            ObjectKind::View | ObjectKind::Schema | ObjectKind::Type | ObjectKind::Domain | ObjectKind::Role => {
+            ObjectKind::Type => return self.rename_type(name, &to.name).await,
+            ObjectKind::View | ObjectKind::Schema | ObjectKind::Domain | ObjectKind::Role => {
                 return Err(unsupported("RENAME of this"));
             }
         }
@@ -352,7 +358,8 @@ impl Run<'_> {
         notices: &mut Notices,
     ) -> Result<Arc<Table>> {
         let mut keys = vec![];
-        let mut definition = column_def(column, table.columns.len(), &mut keys)?;
+        let catalog = self.begin_statement().await;
+        let mut definition = column_def(column, table.columns.len(), &mut keys, &catalog)?;
         if table.column(&definition.name).is_some() && if_not_exists {
             let message =
                 format!("column \"{}\" of relation \"{}\" already exists, skipping", definition.name, table.name);
@@ -403,7 +410,7 @@ impl Run<'_> {
         Ok(assign_array(batch.column(0), column)?.pop().expect("one row"))
     }
 
-    async fn drop_column(
+    pub(super) async fn drop_column(
         &self,
         table: &Arc<Table>,
         name: &str,

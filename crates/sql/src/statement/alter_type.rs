@@ -17,7 +17,7 @@ use crate::values::{assign_array, check_assignable, check_not_null, live_columns
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::LogicalPlan;
 use std::sync::Arc;
-use terrace_engine::{ColumnDef, DataType, Datum, EngineError, Isolation, Result, Table};
+use terrace_engine::{Catalog, ColumnDef, DataType, Datum, EngineError, Isolation, Result, Table};
 use terrace_grammar::quoted;
 use terrace_grammar::statement::{Expr, ExprKind, Ident, Statement, TypeName, Written};
 
@@ -30,14 +30,15 @@ impl Run<'_> {
         using: Option<&Written>,
     ) -> Result<Arc<Table>> {
         let (at, definition) = self.definition(table, column)?;
-        let to = data_type(to)?;
+        let catalog = self.begin_statement().await;
+        let to = data_type(to, &catalog)?;
         if let Some(view) = self.begin_statement().await.views_on(&table.name, Some(at)).first() {
             let (view, column) = (quoted(&view.name), quoted(&column.name));
             let detail = format!("rule _RETURN on view {view} depends on column {column}");
             let error = EngineError::new("0A000", "cannot alter type of a column used by a view or rule");
             return Err(error.with_detail(detail));
         }
-        let is_itself = using.is_none_or(|using| is_column(&using.expr, &column.name, to));
+        let is_itself = using.is_none_or(|using| is_column(&using.expr, &column.name, to, &catalog));
         if is_itself && to.is_stored_as(definition.data_type) {
             return self.change_column(table, at, ColumnDef { data_type: to, ..definition }).await;
         }
@@ -165,10 +166,12 @@ fn refuse_but_values(plan: &LogicalPlan) -> Result<()> {
 }
 
 /// Whether an expression is the column, or the column cast to its new type.
-fn is_column(expr: &Expr, column: &str, to: DataType) -> bool {
+fn is_column(expr: &Expr, column: &str, to: DataType, catalog: &Catalog) -> bool {
     match &expr.kind {
         ExprKind::Column(name) => matches!(name.parts(), [own] if own.name == column),
-        ExprKind::Cast { arg, to: of, .. } => data_type(of).is_ok_and(|of| of == to) && is_column(arg, column, to),
+        ExprKind::Cast { arg, to: of, .. } => {
+            data_type(of, catalog).is_ok_and(|of| of == to) && is_column(arg, column, to, catalog)
+        }
         _ => false,
     }
 }

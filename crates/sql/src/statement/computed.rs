@@ -11,8 +11,8 @@ use crate::statement::checks::{Finishing, checking_over};
 use crate::statement::create_as::column_type;
 use crate::statement::run::Run;
 use crate::statement::zoned::Kept;
-use crate::values::assign_array;
-use datafusion::arrow::datatypes::{DataType as ArrowType, Schema};
+use crate::values::{assign_array, is_zoned};
+use datafusion::arrow::datatypes::Schema;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Volatility};
 use datafusion::physical_plan::ExecutionPlan;
@@ -212,7 +212,7 @@ fn refuse_subquery(text: &str, of: For) -> Result<()> {
 
 /// Invariant 2.
 fn refuse_changing(plan: &LogicalPlan, of: For) -> Result<()> {
-    let zoned = |of: &ArrowType| matches!(of, ArrowType::Timestamp(_, Some(_)));
+    let zoned = is_zoned;
     let mut changing = false;
     let found = plan.apply_with_subqueries(|node| {
         let schemas = node.inputs();

@@ -28,7 +28,7 @@ pub(crate) fn table_spec(create: &CreateTable, catalog: &Catalog) -> Result<Tabl
     let mut columns: Vec<ColumnDef> = vec![];
     let mut keys: Vec<Key> = vec![];
     for column in &create.columns {
-        let definition = column_def(column, columns.len(), &mut keys)?;
+        let definition = column_def(column, columns.len(), &mut keys, catalog)?;
         if columns.iter().any(|c| c.name == definition.name) {
             return Err(EngineError::new("42701", format!("column \"{}\" specified more than once", definition.name)));
         }
@@ -117,10 +117,10 @@ fn refuse_index_options(index: &KeyIndex) -> Result<()> {
     }
 }
 
-pub(crate) fn column_def(column: &Column, at: usize, keys: &mut Vec<Key>) -> Result<ColumnDef> {
+pub(crate) fn column_def(column: &Column, at: usize, keys: &mut Vec<Key>, catalog: &Catalog) -> Result<ColumnDef> {
     let mut definition = ColumnDef {
         name: column.name.name.clone(),
-        data_type: data_type(&column.data_type)?,
+        data_type: data_type(&column.data_type, catalog)?,
         not_null: false,
         default_sql: None,
         missing: Datum::Null,

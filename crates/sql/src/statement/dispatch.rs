@@ -47,8 +47,10 @@ impl Run<'_> {
             Task::CreateIndex(create) => Box::pin(self.create_index(create)).await?,
             Task::CreateSequence(create) => Box::pin(self.create_sequence_statement(create)).await?,
             Task::AlterSequence(alter) => Box::pin(self.alter_sequence(alter)).await?,
+            Task::CreateEnum(create) => Box::pin(self.create_enum(create)).await?,
             Task::CreateRole(role) => Box::pin(self.create_role(role)).await?,
             Task::AlterTable(alter) => Box::pin(self.alter_table(alter)).await?,
+            Task::AlterEnum(alter) => Box::pin(self.alter_enum(alter)).await?,
             Task::AlterRole(role) => Box::pin(self.alter_role(role)).await?,
             Task::Rename(rename) => Box::pin(self.rename(rename)).await?,
             Task::Owner(owner) => Box::pin(self.owner(owner)).await?,
@@ -155,6 +157,9 @@ impl Run<'_> {
         }
         if drop.kind == ObjectKind::View {
             return self.drop_views(&drop.names, (drop.if_exists, drop.cascade)).await;
+        }
+        if drop.kind == ObjectKind::Type {
+            return self.drop_types(drop).await;
         }
         if drop.cascade && drop.kind != ObjectKind::Table {
             return Err(unsupported("CASCADE"));

@@ -7,10 +7,10 @@
 use crate::error::unsupported;
 use terrace_engine::EngineError;
 use terrace_grammar::statement::{
-    AlterSequence, AlterSystem, AlterTable, Comment, Copy, CreateIndex, CreateSequence, CreateTable, CreateTableAs,
-    CreateView, Declare, Delete, Discard, Drop, Execute, Explain, Fetch, Ident, Insert, LockTables, Maintain,
-    ObjectKind, OfSetting, Owner, Prepare, Query, Refused, Rename, Role, Set, SetConstraints, SetTransaction,
-    Statement, Transaction, TransactionKind, Truncate, Update,
+    AlterEnum, AlterSequence, AlterSystem, AlterTable, Comment, Copy, CreateEnum, CreateIndex, CreateSequence,
+    CreateTable, CreateTableAs, CreateView, Declare, Delete, Discard, Drop, Execute, Explain, Fetch, Ident, Insert,
+    LockTables, Maintain, ObjectKind, OfSetting, Owner, Prepare, Query, Refused, Rename, Role, Set, SetConstraints,
+    SetTransaction, Statement, Transaction, TransactionKind, Truncate, Update,
 };
 
 /// The kind of a statement.
@@ -77,8 +77,10 @@ pub(crate) enum Task<'s> {
     CreateIndex(&'s CreateIndex),
     CreateSequence(&'s CreateSequence),
     AlterSequence(&'s AlterSequence),
+    CreateEnum(&'s CreateEnum),
     CreateRole(&'s Role),
     AlterTable(&'s AlterTable),
+    AlterEnum(&'s AlterEnum),
     AlterRole(&'s Role),
     Rename(&'s Rename),
     Owner(&'s Owner),
@@ -144,9 +146,11 @@ impl<'s> Kind<'s> {
             Statement::CreateView(create) => Kind::task("CREATE VIEW", T::CreateView(create)),
             Statement::CreateIndex(create) => Kind::task("CREATE INDEX", T::CreateIndex(create)),
             Statement::CreateSequence(create) => Kind::task("CREATE SEQUENCE", T::CreateSequence(create)),
+            Statement::CreateEnum(create) => Kind::task("CREATE TYPE", T::CreateEnum(create)),
             Statement::CreateRole(role) => Kind::task("CREATE ROLE", T::CreateRole(role)),
             Statement::AlterTable(alter) => Kind::task("ALTER TABLE", T::AlterTable(alter)),
             Statement::AlterSequence(alter) => Kind::task("ALTER SEQUENCE", T::AlterSequence(alter)),
+            Statement::AlterEnum(alter) => Kind::task("ALTER TYPE", T::AlterEnum(alter)),
             Statement::AlterRole(role) => Kind::task("ALTER ROLE", T::AlterRole(role)),
             Statement::AlterSystem(alter) => Kind::session("ALTER SYSTEM", C::AlterSystem(alter)),
             Statement::Rename(rename) => Kind::task(altered(rename.kind), T::Rename(rename)),

@@ -15,7 +15,7 @@ use crate::parse::identity::Identity;
 use crate::parse::relation;
 use crate::parse::sequence_calls::{Call, sequence_of};
 use crate::parse::stored::Stored;
-use crate::parse::types::data_type;
+use crate::parse::types::known;
 use crate::statement::ddl::{check_name, choose_name, duplicate, relation_exists};
 use crate::statement::dispatch::skip_existing;
 use crate::statement::run::Run;
@@ -288,7 +288,7 @@ impl Run<'_> {
             Kind::As(name) => Some(name),
             _ => None,
         });
-        let max = match stated.map(data_type).transpose()? {
+        let max = match stated.map(known).transpose()? {
             None | Some(DataType::Int8) => i64::MAX,
             Some(DataType::Int4) => i32::MAX.into(),
             Some(DataType::Int2) => i16::MAX.into(),

@@ -113,12 +113,12 @@ proptest! {
         let read: Vec<Datum> = array.view().iter().map(|item| item.to_datum()).collect();
         prop_assert_eq!(&read, &values);
         for cut in 0..array.bytes().len() {
-            prop_assert!(check(&array.bytes()[..cut]).is_err());
+            prop_assert!(check(&array.bytes()[..cut], None).is_err());
         }
         let mut damaged = array.bytes().to_vec();
         let at = at.index(damaged.len());
         damaged[at] = byte;
-        if check(&damaged).is_ok() {
+        if check(&damaged, None).is_ok() {
             prop_assert_eq!(ArrayView::of(&damaged).iter().count(), ArrayView::of(&damaged).len());
         }
     }

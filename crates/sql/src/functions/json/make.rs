@@ -10,7 +10,7 @@ use crate::columns::by_columns;
 use crate::error::tunnel;
 use crate::functions::bounded;
 use crate::functions::builtin::shown;
-use crate::values::{arrow_type, engine_type, field_type};
+use crate::values::{arrow_type, engine_type, field_type, is_timestamp};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, LargeBinaryArray, StructArray};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Fields};
 use datafusion::common::{Result, internal_err};
@@ -198,7 +198,7 @@ impl Column {
             ArrowType::Boolean => Form::Bool,
             of if of.is_numeric() => Form::Number(texts()?),
             ArrowType::BinaryView | ArrowType::LargeBinary => Form::Json(texts()?),
-            ArrowType::Timestamp(..) => Form::Time(texts()?),
+            of if is_timestamp(of) => Form::Time(texts()?),
             ArrowType::List(item) => Form::Items(Box::new(Column::of(array.as_list::<i32>().values(), item)?)),
             ArrowType::Struct(fields) => {
                 let parts = array.as_struct().columns().iter().zip(fields);

@@ -1,5 +1,5 @@
 //! Indexes as PostgreSQL would define them: `pg_get_indexdef`.
-use super::{Call, quote};
+use super::{Call, qualified, quote};
 use crate::parse::{shown, stored};
 use datafusion::error::Result;
 use terrace_engine::{Index, Table};
@@ -59,7 +59,8 @@ pub(super) fn definition(c: &Call<'_>, row: usize) -> Result<Option<String>> {
     let pretty = c.text(2, row)?.is_some_and(|p| p.starts_with('t'));
     let column = c.int(1, row)?.unwrap_or(0);
     if column == 0 {
-        return Ok(Some(statement(&table, &index, pretty)));
+        let text = statement(&table, &index, pretty);
+        return Ok(Some(if qualified::is_hidden(c) { qualified::index(text, c.catalog) } else { text }));
     }
     let place = usize::try_from(column - 1).unwrap_or(usize::MAX);
     let keys = index.keys().len();

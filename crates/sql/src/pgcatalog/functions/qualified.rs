@@ -1,11 +1,13 @@
 //! Definitions as they are shown where `search_path` does not have the schema public: names of relations with it.
 //! pg_dump asks so, that its output means the same everywhere.
 use super::Call;
+use crate::parse::stored::Stored;
+use crate::parse::types::of_user;
 use terrace_engine::Catalog;
-use terrace_grammar::statement::{Body, FromItem, Node, Query, Statement, walk};
+use terrace_grammar::statement::{Body, Expr, ExprKind, FromItem, Node, Query, Statement, walk};
 use terrace_grammar::{Options, parse};
 
-const SCHEMA: &str = "public.";
+pub(super) const SCHEMA: &str = "public.";
 
 /// Whether a name alone does not find relations of the schema public.
 pub(super) fn is_hidden(c: &Call<'_>) -> bool {
@@ -14,11 +16,50 @@ pub(super) fn is_hidden(c: &Call<'_>) -> bool {
 }
 
 /// A default: that of a column numbered by a sequence is `nextval('name'::regclass)`.
-pub(super) fn default(text: String) -> String {
+pub(super) fn default(text: String, catalog: &Catalog) -> String {
     match text.strip_prefix("nextval('") {
         Some(rest) if rest.ends_with("'::regclass)") => format!("nextval('{SCHEMA}{rest}"),
+        _ => types(text, catalog),
+    }
+}
+
+/// An expression that may cast to types of the user's.
+pub(super) fn types(text: String, catalog: &Catalog) -> String {
+    match Stored::read(&text) {
+        Some(stored) if catalog.enum_types().next().is_some() => {
+            stored.with_before(&casts(Node::Expr(stored.expr()), catalog), SCHEMA)
+        }
         _ => text,
     }
+}
+
+/// A CREATE INDEX.
+pub(super) fn index(mut text: String, catalog: &Catalog) -> String {
+    if catalog.enum_types().next().is_none() {
+        return text;
+    }
+    let parsed = parse(&text, Options::default()).ok().and_then(|mut statements| statements.pop());
+    let Some(Statement::CreateIndex(create)) = parsed.map(|parsed| parsed.into_statement()) else { return text };
+    let exprs = create.elements.iter().map(|element| &element.expr).chain(create.filter.iter().map(|f| &f.expr));
+    let mut places: Vec<usize> = exprs.flat_map(|expr| casts(Node::Expr(expr), catalog)).collect();
+    places.sort_unstable();
+    places.iter().rev().for_each(|at| text.insert_str(*at, SCHEMA));
+    text
+}
+
+/// The places of names of the user's types without a schema.
+fn casts(node: Node<'_>, catalog: &Catalog) -> Vec<usize> {
+    let mut places = vec![];
+    walk(node, &mut |node| {
+        if let Node::Expr(Expr { kind: ExprKind::Cast { to, .. }, .. }) = node
+            && of_user(to, catalog).is_some()
+            && to.name.qualifier().is_empty()
+        {
+            places.push(to.name.at() as usize);
+        }
+        true
+    });
+    places
 }
 
 /// The text of a view.
@@ -35,9 +76,11 @@ pub(super) fn view(text: &str, catalog: &Catalog) -> String {
     });
     let known = |name: &str| catalog.table(name).is_some() || catalog.view(name).is_some();
     places.retain(|(_, name)| known(name) && !ctes.contains(name));
+    let mut places: Vec<usize> =
+        places.into_iter().map(|(at, _)| at).chain(casts(Node::Query(&query), catalog)).collect();
     places.sort_unstable();
     let mut text = text.to_owned();
-    for (at, _) in places.iter().rev() {
+    for at in places.iter().rev() {
         text.insert_str(*at, SCHEMA);
     }
     text

@@ -7,9 +7,11 @@ use crate::parse::shown;
 use crate::parse::stored::{Stored, key_name};
 use crate::values::typmod;
 use std::collections::BTreeSet;
+use terrace_engine::types::EnumType;
+use terrace_engine::types::enums::Label;
 use terrace_engine::{ColumnDef, DataType, Role};
 use terrace_grammar::quoted;
-use terrace_storage::ObjectId;
+use terrace_storage::{FIRST_OBJECT, ObjectId};
 
 /// Relations about objects that Terrace does not have: a query that reads one by an inner join has no rows.
 pub(crate) fn is_always_empty(name: &str) -> bool {
@@ -24,7 +26,6 @@ pub(crate) fn is_always_empty(name: &str) -> bool {
             | "pg_cursors"
             | "pg_db_role_setting"
             | "pg_default_acl"
-            | "pg_enum"
             | "pg_event_trigger"
             | "pg_foreign_data_wrapper"
             | "pg_foreign_server"
@@ -130,7 +131,12 @@ fn catalog_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
         "pg_tablespace" => {
             vec![row! {oid: DEFAULT_TABLESPACE_OID, spcname: "pg_default", spcowner: OWNER_OID}]
         }
-        "pg_type" => TYPES.iter().map(type_row).collect(),
+        "pg_enum" => catalog.enum_types().flat_map(enum_rows).collect(),
+        "pg_type" => {
+            let of_user = catalog.enum_types().flat_map(PgType::of_enum);
+            let of_user = of_user.map(|ty| type_row(&ty, PUBLIC_OID));
+            TYPES.iter().map(|ty| type_row(ty, PG_CATALOG_OID)).chain(of_user).collect()
+        }
         _ => vec![],
     }
 }
@@ -303,7 +309,7 @@ fn class(table: &Table) -> Vec<Row> {
 }
 
 fn attribute_row(relation: u32, number: i16, column: &terrace_engine::ColumnDef, of_table: bool) -> Row {
-    let ty = type_by_oid(column.data_type.pg_oid()).expect("every column type is in TYPES");
+    let ty = PgType::of(column.data_type);
     let variable = ty.len < 0;
     let identity = Identity::of(column).filter(|_| of_table);
     let align = match ty.len {
@@ -460,11 +466,26 @@ fn columns_used(catalog: &Catalog) -> Vec<Row> {
     constraints(catalog).flat_map(of_index).chain(checks).chain(keys).collect()
 }
 
-fn type_row(t: &PgType) -> Row {
+/// Of `pg_enum`.
+fn enum_rows(of: EnumType) -> Vec<Row> {
+    let row = |label: &Label| {
+        let order = label.position as f64 / 2f64.powi(32);
+        row! {
+            oid: label.oid, enumtypid: of.def().oid, enumsortorder: V::F4(order as f32), enumlabel: label.name.as_str(),
+        }
+    };
+    of.def().labels().iter().map(row).collect()
+}
+
+fn type_row(t: &PgType, schema: u32) -> Row {
     row! {
-        oid: t.oid, typname: t.name, typnamespace: PG_CATALOG_OID, typowner: OWNER_OID, typlen: t.len,
+        oid: t.oid, typname: t.name, typnamespace: schema, typowner: OWNER_OID, typlen: t.len,
         typbyval: t.by_value,
-        typtype: if t.name == "unknown" { "p" } else { "b" }, typcategory: t.category, typispreferred: false,
+        typtype: match t.category {
+            "E" => "e",
+            _ if t.name == "unknown" => "p",
+            _ => "b",
+        }, typcategory: t.category, typispreferred: false,
         typisdefined: true, typdelim: ",", typelem: t.element, typarray: t.array, typinput: 0u32,
         typalign: if t.len == 8 { "d" } else { "i" },
         typstorage: if t.len < 0 && !matches!(t.oid, 22 | 30) { "x" } else { "p" },
@@ -486,7 +507,8 @@ fn shown_default(column: &ColumnDef) -> Option<String> {
 
 pub(super) fn standard_columns(table: &Table) -> Vec<Row> {
     let one = |(number, column): (i16, &ColumnDef)| {
-        let ty = type_by_oid(column.data_type.pg_oid()).expect("every column type is in TYPES");
+        let ty = PgType::of(column.data_type);
+        let of_user = ty.oid >= FIRST_OBJECT;
         let length = match column.data_type {
             DataType::Varchar(length @ 1..) | DataType::Char(length) => i32::try_from(length).ok(),
             _ => None,
@@ -518,12 +540,17 @@ pub(super) fn standard_columns(table: &Table) -> Vec<Row> {
             table_catalog: DATABASE, table_schema: "public", table_name: &*table.name, column_name: &*column.name,
             ordinal_position: i32::from(number), column_default: shown_default(column).map_or(V::Null, V::from),
             is_nullable: if column.not_null { "NO" } else { "YES" },
-            data_type: if column.data_type.item().is_some() { "ARRAY" } else { ty.sql_name },
+            data_type: match column.data_type.item() {
+                Some(_) => "ARRAY",
+                None if of_user => "USER-DEFINED",
+                None => ty.sql_name,
+            },
             character_maximum_length: length.map_or(V::Null, V::I4),
             character_octet_length: octets,
             numeric_precision: precision, numeric_precision_radix: radix, numeric_scale: scale,
             datetime_precision: fraction, interval_precision: null(),
-            udt_catalog: DATABASE, udt_schema: "pg_catalog", udt_name: ty.name, maximum_cardinality: null(),
+            udt_catalog: DATABASE, udt_schema: if of_user { "public" } else { "pg_catalog" }, udt_name: ty.name,
+            maximum_cardinality: null(),
             dtd_identifier: number.to_string(), is_self_referencing: "NO",
             is_identity: if identity.is_some() { "YES" } else { "NO" },
             identity_generation: identity.map_or(V::Null, |identity| identity.generation().into()),

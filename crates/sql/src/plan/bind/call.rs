@@ -10,7 +10,7 @@ use super::select::Order;
 use super::{Binder, Fault, Placed, Result, json, system, unsupported, wrong};
 use crate::functions::arrays::{calls, item_type};
 use crate::functions::date_time;
-use crate::functions::{advisory, builtin};
+use crate::functions::{advisory, builtin, enums};
 use crate::values::{PG_TYPE, field_type};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{DFSchema, ScalarValue};
@@ -83,6 +83,9 @@ impl Binder<'_> {
             }
             "pg_typeof" if call.args.len() == 1 && !call.star => return self.type_of_arg(&call.args[0].value, scope),
             "pg_terminate_backend" if call.args.len() == 2 => return unsupported("a timeout of pg_terminate_backend"),
+            _ if enums::is_function(name, call.args.len()) && !call.star && call.over.is_none() => {
+                return self.of_enum(name, call, at, scope);
+            }
             "unnest" if call.over.is_none() => return self.unnest(call, at, scope),
             "generate_subscripts" => return self.subscripts_of_list(call, at, scope),
             "pg_listening_channels" if call.args.is_empty() => return self.listening_channels(scope),
@@ -140,6 +143,15 @@ impl Binder<'_> {
             (args[place], given[place]) = (self.expr(&arg.value, scope)?, true);
         }
         self.function_of("make_interval", args, &scope.schema).at(at)
+    }
+
+    /// A function of enums.
+    fn of_enum(&self, name: &str, call: &Call, at: At, scope: &Scope<'_>) -> Result<Expr> {
+        let args = call.args.iter().map(|arg| self.expr(&arg.value, scope)).collect::<Result<Vec<Expr>>>()?;
+        match enums::call(name, args, &scope.schema).map_err(Fault::from).at(at)? {
+            Some(made) => self.made(made, &scope.schema).at(at),
+            None => self.unknown(name, call, at, scope),
+        }
     }
 
     /// What an aggregate of JSON makes of what it has gathered; the values of others stay.

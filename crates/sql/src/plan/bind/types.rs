@@ -104,7 +104,10 @@ impl Binder<'_> {
             return Ok(cast);
         }
         let to = &*with_own_length(arg, to);
-        let target = target(to)?;
+        let target = match types::of_user(to, self.planner.catalog) {
+            Some(of) if target(to).is_err() => of,
+            _ => target(to)?,
+        };
         let column = match (target, &arg.kind) {
             (of, ExprKind::Column(_)) if of.is_text() => Some((of, self.expr(arg, scope)?)),
             _ => None,

@@ -1,0 +1,110 @@
+//! Enum types are made, altered and dropped, inside a transaction and under the lock of definitions.
+use super::system_table;
+use crate::catalog::enums::{ENUMS, row};
+use crate::catalog::{Catalog, ColumnDef, system, truncate_name};
+use crate::error::{EngineError, Result};
+use crate::txn::Txn;
+use crate::types::enums::{EnumDef, Place};
+use crate::types::{DataType, Datum, EnumType};
+use std::sync::Arc;
+
+#[cfg(test)]
+mod tests;
+
+impl Txn {
+    /// 42710 where a type or a relation has the name, 23505 where a label stands twice.
+    pub async fn create_enum(&mut self, name: &str, labels: &[String]) -> Result<EnumType> {
+        self.lock_ddl().await?;
+        let catalog = self.catalog();
+        let name = truncate_name(name);
+        refuse_taken(&catalog, name)?;
+        let next = || self.store().next_object().0;
+        let (oid, array) = (next(), next());
+        let oids: Vec<u32> = labels.iter().map(|_| next()).collect();
+        let def = EnumDef::new(oid, array, name, labels, &oids)?;
+        self.insert(system_table(ENUMS), &row(&def)?).await?;
+        let note = system::enums_row();
+        if self.change_definitions(system::CHECKS, |r| r[..2] == note[..2], |_| Some(note.clone())).await? == 0 {
+            self.insert(system_table(system::CHECKS), &note).await?;
+        }
+        let of = EnumType::of(def)?;
+        self.set_catalog(Arc::new(catalog.with_enum(of)));
+        Ok(of)
+    }
+
+    /// 42704 where there is no such type; else as [`EnumDef::with_label`].
+    pub async fn add_enum_label(&mut self, name: &str, label: &str, place: Place<'_>) -> Result<()> {
+        self.lock_ddl().await?;
+        let oid = self.store().next_object().0;
+        self.replace_enum(name, |def| def.with_label(label, place, oid)).await
+    }
+
+    /// 42704 where there is no such type; else as [`EnumDef::with_renamed`].
+    pub async fn rename_enum_label(&mut self, name: &str, from: &str, to: &str) -> Result<()> {
+        self.replace_enum(name, |def| def.with_renamed(from, to)).await
+    }
+
+    /// 42704 where there is no such type, 42710 where the new name is taken.
+    pub async fn rename_enum(&mut self, name: &str, to: &str) -> Result<()> {
+        self.lock_ddl().await?;
+        let to = truncate_name(to);
+        refuse_taken(&self.catalog(), to)?;
+        self.replace_enum(name, |def| Ok(def.renamed(to))).await
+    }
+
+    async fn replace_enum(&mut self, name: &str, change: impl FnOnce(&EnumDef) -> Result<EnumDef>) -> Result<()> {
+        self.lock_ddl().await?;
+        let catalog = self.catalog();
+        let def = change(catalog.enum_type(name).ok_or_else(|| undefined_type(name))?.def())?;
+        let (of, row) = (Datum::Int8(def.oid.into()), row(&def)?);
+        let found = self.change_definitions(ENUMS, |r| r[0] == of, |_| Some(row.clone())).await?;
+        assert_eq!(found, 1, "each type has one definition");
+        let catalog = catalog.with_enum(EnumType::of(def)?);
+        self.set_catalog(Arc::new(catalog));
+        Ok(())
+    }
+
+    /// 42704 where there is no such type, 2BP01 where a column is of it.
+    pub async fn drop_enum(&mut self, name: &str) -> Result<()> {
+        self.lock_ddl().await?;
+        let catalog = self.catalog();
+        let of = catalog.enum_type(name).ok_or_else(|| undefined_type(name))?;
+        if let Some(user) = users(&catalog, of).first() {
+            let error =
+                EngineError::new("2BP01", format!("cannot drop type {name} because other objects depend on it"));
+            let error = error.with_detail(format!("{user} depends on type {name}"));
+            return Err(error.with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+        }
+        let oid = Datum::Int8(of.def().oid.into());
+        self.change_definitions(ENUMS, |r| r[0] == oid, |_| None).await?;
+        self.set_catalog(Arc::new(catalog.without_enum(name)));
+        Ok(())
+    }
+}
+
+/// The columns of a type, or of its arrays, as PostgreSQL names them.
+fn users(catalog: &Catalog, of: EnumType) -> Vec<String> {
+    let is_used = |column: &&ColumnDef| {
+        let single = column.data_type.item().unwrap_or(column.data_type);
+        // A computed column is dropped, and has values.
+        matches!(single, DataType::Enum(own) if own.is_same(of)) && (!column.dropped || column.computed().is_some())
+    };
+    let of_table = catalog.tables().flat_map(|table| {
+        table.columns.iter().filter(is_used).map(|column| format!("column {} of table {}", column.name, table.name))
+    });
+    let of_view = catalog.views().filter(|view| view.columns.iter().any(|column| is_used(&column)));
+    of_table.chain(of_view.map(|view| format!("view {}", view.name))).collect()
+}
+
+fn refuse_taken(catalog: &Catalog, name: &str) -> Result<()> {
+    // A relation stands for a type of its rows; an index does not.
+    let relation = catalog.table(name).is_some() || catalog.view(name).is_some();
+    match catalog.enum_type(name).is_some() || relation {
+        true => Err(EngineError::new("42710", format!("type \"{name}\" already exists"))),
+        false => Ok(()),
+    }
+}
+
+fn undefined_type(name: &str) -> EngineError {
+    EngineError::new("42704", format!("type \"{name}\" does not exist"))
+}

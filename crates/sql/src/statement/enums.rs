@@ -1,0 +1,282 @@
+//! CREATE TYPE ... AS ENUM, ALTER TYPE and DROP TYPE.
+//!
+//! 1. Columns know their type by its oid. Texts (defaults, conditions, views) know it by its name, and its labels by
+//!    theirs: what such a text says of a type stays as it is. So a type or a label that a text has in it gets no other
+//!    name (0A000), and a type that a text has in it does not go (2BP01).
+use crate::error::unsupported;
+use crate::parse;
+use crate::parse::stored::Stored;
+use crate::statement::ddl::check_name;
+use crate::statement::outcome::notice;
+use crate::statement::run::Run;
+use crate::statement::views::dependent_views;
+use std::sync::Arc;
+use terrace_engine::types::EnumType;
+use terrace_engine::types::enums::Place;
+use terrace_engine::{Catalog, DataType, EngineError, Result, Table};
+use terrace_grammar::quoted;
+use terrace_grammar::statement::{
+    AlterEnum, CreateEnum, Drop, EnumChange, Expr, ExprKind, Literal, Name, Node, Statement, walk,
+};
+
+type Notices = Vec<EngineError>;
+
+impl Run<'_> {
+    pub(crate) async fn create_enum(&self, create: &CreateEnum) -> Result<Notices> {
+        let name = new_name(&parse::relation(&create.name)?)?;
+        self.lock_definitions().await?;
+        let make = async { self.cell.lock().await.open().create_enum(&name, &create.labels).await };
+        self.cancel.run(make).await?;
+        Ok(vec![])
+    }
+
+    pub(crate) async fn alter_enum(&self, alter: &AlterEnum) -> Result<Notices> {
+        let (name, of, catalog) = self.found(&alter.name).await?;
+        match &alter.change {
+            EnumChange::Add { if_not_exists: true, label, .. } if of.def().label(label).is_some() => {
+                return Ok(vec![notice("42710", format!("enum label \"{label}\" already exists, skipping"))]);
+            }
+            EnumChange::Add { label, beside, .. } => {
+                let place = match beside {
+                    None => Place::Last,
+                    Some((beside, true)) => Place::After(beside),
+                    Some((beside, false)) => Place::Before(beside),
+                };
+                let add = async { self.cell.lock().await.open().add_enum_label(&name, label, place).await };
+                self.cancel.run(add).await?;
+            }
+            EnumChange::Rename { from, to } => {
+                let has_label = |text: &Text<'_>| (text.is_about(of) || text.casts_to(&name)) && text.has_literal(from);
+                refuse_named(&catalog, &format!("renaming label \"{from}\" of type {name}"), has_label)?;
+                let rename = async { self.cell.lock().await.open().rename_enum_label(&name, from, to).await };
+                self.cancel.run(rename).await?;
+            }
+        }
+        Ok(vec![])
+    }
+
+    /// ALTER TYPE ... RENAME TO.
+    pub(crate) async fn rename_type(&self, name: &Name, to: &str) -> Result<Notices> {
+        let (name, _, catalog) = self.found(name).await?;
+        let to = new_name(to)?;
+        refuse_named(&catalog, &format!("renaming type {name}"), |text| text.casts_to(&name))?;
+        let rename = async { self.cell.lock().await.open().rename_enum(&name, &to).await };
+        self.cancel.run(rename).await?;
+        Ok(vec![])
+    }
+
+    pub(crate) async fn drop_types(&self, drop: &Drop) -> Result<Notices> {
+        let mut notices = vec![];
+        for name in &drop.names {
+            match self.found(name).await {
+                Ok((name, of, _)) => self.drop_type(&name, of, drop.cascade, &mut notices).await?,
+                Err(error) if drop.if_exists && error.state.0 == "42704" => {
+                    notices.push(notice("00000", format!("{}, skipping", error.message)));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(notices)
+    }
+
+    /// CASCADE takes columns and views along, but no texts (invariant 1).
+    async fn drop_type(&self, name: &str, of: EnumType, cascade: bool, notices: &mut Notices) -> Result<()> {
+        let catalog = self.begin_statement().await;
+        let what = format!("type {}", quoted(name));
+        let columns = columns_of(&catalog, of);
+        let mut dependents: Vec<String> = columns.iter().map(|(table, at)| column_of(table, *at)).collect();
+        let mut views = vec![];
+        for view in catalog.views().filter(|view| view.columns.iter().any(|column| is_of(column.data_type, of))) {
+            views.push((view.clone(), format!("view {} depends on {what}", quoted(&view.name))));
+            dependent_views(&catalog, &view.name, None, &format!("view {}", quoted(&view.name)), &mut views);
+        }
+        dependents.extend(views.iter().map(|(view, _)| format!("view {}", quoted(&view.name))));
+        let is_gone = |text: &Text<'_>| dependents.iter().any(|gone| text.of == *gone || text.within == *gone);
+        let texts = texts(&catalog).into_iter().filter(|text| text.casts_to(name) && !is_gone(text));
+        let texts: Vec<String> = texts.map(|text| text.of).collect();
+        if !cascade {
+            let all: Vec<String> = dependents.into_iter().chain(texts).collect();
+            return match all.is_empty() {
+                true => self.drop_enum(name).await,
+                false => Err(needed(&what, &all)),
+            };
+        }
+        if let Some(text) = texts.first() {
+            let error = unsupported(format!("DROP TYPE ... CASCADE of {what}, which {text} has in it,"));
+            return Err(error.with_hint(format!("Drop {text} first.")));
+        }
+        self.drop_dependent_views(&views, &mut vec![]).await?;
+        let count = dependents.len();
+        match dependents.as_slice() {
+            [] => {}
+            [one] => notices.push(notice("00000", format!("drop cascades to {one}"))),
+            all => {
+                let lines: Vec<String> = all.iter().map(|one| format!("drop cascades to {one}")).collect();
+                let told = notice("00000", format!("drop cascades to {count} other objects"));
+                notices.push(told.with_detail(lines.join("\n")));
+            }
+        }
+        for (table, at) in columns {
+            let column = table.columns[at].name.clone();
+            let table = self.begin_statement().await.table_by_oid(table.oid).cloned().unwrap_or(table);
+            self.drop_column(&table, &column, (false, true), notices).await?;
+        }
+        self.drop_enum(name).await
+    }
+
+    async fn drop_enum(&self, name: &str) -> Result<()> {
+        let drop = async { self.cell.lock().await.open().drop_enum(name).await };
+        self.cancel.run(drop).await
+    }
+
+    /// A type by its name, under the lock of definitions. 42704
+    async fn found(&self, name: &Name) -> Result<(String, EnumType, Arc<Catalog>)> {
+        self.lock_definitions().await?;
+        let catalog = self.begin_statement().await;
+        let own = match parse::relation(name) {
+            Ok(own) => own,
+            Err(error) if error.state.0 == "42501" => return Err(undefined_type(name)),
+            Err(error) => return Err(error),
+        };
+        if let Some(of) = catalog.enum_type(&own) {
+            return Ok((own, of, catalog));
+        }
+        if catalog.table(&own).is_some() || catalog.view(&own).is_some() {
+            let error = EngineError::new("42809", format!("{} is not an enum", quoted(&own)));
+            return Err(error);
+        }
+        Err(undefined_type(name))
+    }
+}
+
+pub(crate) fn undefined_type(name: &Name) -> EngineError {
+    EngineError::new("42704", format!("type \"{}\" does not exist", name.shown()))
+}
+
+/// A name that a type may get: where it is shown, only signs tell whether it needs quotes.
+fn new_name(name: &str) -> Result<String> {
+    check_name(name)?;
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '$');
+    match name.chars().all(plain) && quoted(name) != name && !name.starts_with(|c: char| c.is_ascii_digit()) {
+        true => Err(unsupported(format!("a type with the name \"{name}\", which is a keyword,"))),
+        false => Ok(name.to_owned()),
+    }
+}
+
+fn is_of(column: DataType, of: EnumType) -> bool {
+    matches!(column.item().unwrap_or(column), DataType::Enum(own) if own.is_same(of))
+}
+
+/// Columns of a type, or of arrays of it.
+fn columns_of(catalog: &Catalog, of: EnumType) -> Vec<(Arc<Table>, usize)> {
+    let of_table = |table: &Arc<Table>| {
+        let columns = table.columns.iter().enumerate();
+        let found = columns.filter(|(_, column)| !column.dropped && is_of(column.data_type, of));
+        found.map(|(at, _)| (table.clone(), at)).collect::<Vec<_>>()
+    };
+    catalog.tables().flat_map(of_table).collect()
+}
+
+fn column_of(table: &Table, at: usize) -> String {
+    format!("column {} of table {}", quoted(&table.columns[at].name), quoted(&table.name))
+}
+
+/// 2BP01
+fn needed(what: &str, dependents: &[String]) -> EngineError {
+    let lines: Vec<String> = dependents.iter().map(|one| format!("{one} depends on {what}")).collect();
+    let error = EngineError::new("2BP01", format!("cannot drop {what} because other objects depend on it"));
+    let hint = "Use DROP ... CASCADE to drop the dependent objects too.";
+    error.with_detail(lines.join("\n")).with_hint(hint)
+}
+
+/// 0A000 where a text has something in it (invariant 1).
+fn refuse_named(catalog: &Catalog, doing: &str, has: impl Fn(&Text<'_>) -> bool) -> Result<()> {
+    match texts(catalog).iter().find(|text| has(text)) {
+        Some(text) => {
+            let error = unsupported(format!("{doing}, which {} has in it,", text.of));
+            Err(error.with_hint(format!("Drop {} first, and make it again.", text.of)))
+        }
+        None => Ok(()),
+    }
+}
+
+/// A text of the catalogue.
+struct Text<'c> {
+    sql: &'c str,
+    /// What it belongs to, as PostgreSQL names it.
+    of: String,
+    /// The column whose default it is.
+    within: String,
+    /// The table's columns have it in their reach. A view's may be any.
+    table: Option<&'c Table>,
+}
+
+fn texts(catalog: &Catalog) -> Vec<Text<'_>> {
+    let mut all = vec![];
+    for table in catalog.tables() {
+        for (at, column) in table.columns.iter().enumerate() {
+            let Some(sql) = column.default_sql.as_deref() else { continue };
+            let within = column_of(table, at);
+            let of = match column.dropped {
+                true => format!("an index of table {}", quoted(&table.name)),
+                false => format!("default value for {within}"),
+            };
+            all.push(Text { sql, of, within, table: Some(table) });
+        }
+        for check in &table.checks {
+            let of = format!("constraint {} on table {}", quoted(&check.name), quoted(&table.name));
+            all.push(Text { sql: &check.sql, of, within: String::new(), table: Some(table) });
+        }
+    }
+    let of_view = catalog.views().map(|view| Text {
+        sql: &view.sql,
+        of: format!("view {}", quoted(&view.name)),
+        within: String::new(),
+        table: None,
+    });
+    all.extend(of_view);
+    all
+}
+
+impl Text<'_> {
+    /// Whether it may have values of a type in it, without naming it.
+    fn is_about(&self, of: EnumType) -> bool {
+        self.table.is_none_or(|table| table.columns.iter().any(|column| is_of(column.data_type, of)))
+    }
+
+    /// Whether it names a type. (Of a view, whether it has the word.)
+    fn casts_to(&self, name: &str) -> bool {
+        let word = |c: char| !(c.is_alphanumeric() || matches!(c, '_' | '$'));
+        let has_word = self.sql.split(word).any(|part| part.eq_ignore_ascii_case(name)) || self.sql.contains(name);
+        has_word
+            && (self.table.is_none()
+                || self.any(|expr| matches!(&expr.kind, ExprKind::Cast { to, .. } if to.name.last().name == name)))
+    }
+
+    fn has_literal(&self, label: &str) -> bool {
+        self.any(|expr| matches!(&expr.kind, ExprKind::Literal(Literal::Text(text)) if text.contains(label)))
+    }
+
+    fn any(&self, is: impl Fn(&Expr) -> bool) -> bool {
+        let mut found = false;
+        let mut visit = |node: Node<'_>| {
+            found |= matches!(node, Node::Expr(expr) if is(expr));
+            !found
+        };
+        match self.table {
+            Some(_) => {
+                if let Some(stored) = Stored::read(self.sql) {
+                    walk(Node::Expr(stored.expr()), &mut visit);
+                }
+            }
+            None => {
+                if let Ok(Some(parsed)) = parse::statement(self.sql)
+                    && let Statement::Query(query) = parsed.statement()
+                {
+                    walk(Node::Query(query), &mut visit);
+                }
+            }
+        }
+        found
+    }
+}
