@@ -165,17 +165,20 @@ fn what_is_cached_stays() {
         ..FlashConfig::default()
     };
     with_tier(config.clone(), || {
-        // How much a tier caches depends on what the clients happened to drop: one that caches more than it will be
-        // shrunk to.
-        let busy = |(_, db, _): &(World, Database, Model)| stats(db).used > 120;
-        let found = (0..20).map(|seed| working(seed, 80)).find(busy);
-        let (world, db, model) = found.expect("some seed fills the tier");
+        // How much a tier caches depends on what the clients happened to drop, and on what goes home (that makes a
+        // frame void): the one that caches most.
+        let settled = |seed| {
+            let made = working(seed, 80);
+            settle(&made.0, &made.1).unwrap();
+            made
+        };
+        let used = |(_, db, _): &(World, Database, Model)| stats(db).used;
+        let (world, db, model) = (0..20).map(settled).max_by_key(used).expect("there are some");
         let device = world.devices[FLASH].clone() as DeviceRef;
         let set = |config: &FlashConfig| {
             let (store, device, config) = (db.store().clone(), device.clone(), config.clone());
             world.sim.run(async move { store.set_flash(Some(device), config).await })
         };
-        settle(&world, &db).unwrap(); // A page that is written home makes its frame void.
         let used = stats(&db).used;
         for (write, replacement) in pairs() {
             set(&FlashConfig { write, replacement, ..config.clone() }).unwrap();
@@ -187,8 +190,8 @@ fn what_is_cached_stays() {
         assert!(grown.used == used && grown.frames >= 1590, "{grown:?}");
         set(&FlashConfig { size: 32 * 4096, ..config.clone() }).unwrap();
         let shrunk = stats(&db);
-        // It keeps its first frames, and what is in them. Of all frames some third was in use.
-        assert!(shrunk.frames == 32 && shrunk.used > 4 && shrunk.used <= 32, "{used} used before; {shrunk:?}");
+        // It keeps its first frames, and what is in them.
+        assert!(shrunk.frames == 32 && shrunk.used > 16 && shrunk.used <= 32, "{used} used before; {shrunk:?}");
         settle(&world, &db).unwrap();
         verify(&world, &db, &[model.state_now()]).unwrap();
         // A device without room for more, and combinations that do not go together, are refused, and nothing changes.
