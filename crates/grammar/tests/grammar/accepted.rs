@@ -2,8 +2,8 @@
 
 use crate::shown::{query, select, shown, statement, understood};
 use terrace_grammar::statement::{
-    Body, ConflictAction, ConflictTarget, Distinct, Expr, ExprKind, FromItem, Group, JoinKind, JoinOn, Literal,
-    LockStrength, LockWait, Overriding, Statement,
+    Assignment, Body, ConflictAction, ConflictTarget, Distinct, Expr, ExprKind, FromItem, Group, JoinKind, JoinOn,
+    Literal, LockStrength, LockWait, Overriding, Statement, Subscript,
 };
 use terrace_grammar::{Options, parse};
 
@@ -145,6 +145,9 @@ fn changes_have_all_their_clauses() {
         if elements.len() == 2 && elements[1].class.is_some()));
     assert!(matches!(&conflict.action, ConflictAction::Update { set, filter: Some(_) } if set.len() == 2));
     assert_eq!(insert.returning.len(), 2);
+    let Statement::Update(update) = statement("UPDATE t SET a[1] = 2") else { panic!("an UPDATE") };
+    assert!(matches!(&update.set[..], [Assignment::One { column, value }]
+        if column.name == "a" && matches!(&value.kind, ExprKind::With { subscript: Subscript::Index(_), .. })));
     let Statement::Insert(insert) = statement("INSERT INTO t DEFAULT VALUES ON CONFLICT DO NOTHING") else {
         panic!("an INSERT")
     };
@@ -164,7 +167,6 @@ fn what_terrace_has_not_is_refused_by_name() {
         ("MERGE INTO t USING u ON a = b WHEN MATCHED THEN DELETE", "MERGE is not supported"),
         ("SELECT * FROM t TABLESAMPLE bernoulli (1)", "TABLESAMPLE is not supported"),
         ("PREPARE p AS SELECT 1 INTO t", "SELECT INTO within this statement is not supported"),
-        ("UPDATE t SET a[1] = 2", "assignment to a part of a column is not supported"),
     ] {
         match statement(sql) {
             Statement::Refused(refused) => assert_eq!((refused.message.as_str(), refused.sqlstate), (what, "0A000")),

@@ -133,6 +133,18 @@ fn a_table_is_like_another() {
 }
 
 #[test]
+fn a_comment_names_its_object() {
+    for (sql, kind, name, text) in [
+        ("COMMENT ON TABLE s.t IS 'x'", Some(ObjectKind::Table), "s.t", Some("x")),
+        ("COMMENT ON COLUMN s.t.a IS NULL", None, "s.t.a", None),
+        ("COMMENT ON SCHEMA s IS ''", Some(ObjectKind::Schema), "s", Some("")),
+    ] {
+        let Statement::Comment(comment) = statement(sql) else { panic!("{sql}") };
+        assert_eq!((comment.kind, comment.name.shown().as_str(), comment.text.as_deref()), (kind, name, text), "{sql}");
+    }
+}
+
+#[test]
 fn what_terrace_has_not_is_refused_by_name() {
     for (sql, what) in [
         ("CREATE VIEW v WITH (security_barrier) AS SELECT 1", "an option of a view"),
@@ -153,7 +165,8 @@ fn what_terrace_has_not_is_refused_by_name() {
         ("ALTER DATABASE d SET a = 1", "ALTER DATABASE"),
         ("DROP FUNCTION f(int)", "DROP FUNCTION"),
         ("GRANT SELECT ON t TO u", "GRANT"),
-        ("COMMENT ON SCHEMA s IS 'x'", "COMMENT ON SCHEMA"),
+        ("COMMENT ON ROLE r IS 'x'", "COMMENT ON ROLE"),
+        ("COMMENT ON FUNCTION f(int) IS 'x'", "COMMENT ON FUNCTION"),
         ("DO $$BEGIN; END$$", "DO"),
     ] {
         match statement(sql) {
