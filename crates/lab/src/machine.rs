@@ -82,10 +82,24 @@ pub struct Loaded {
     images: [Image; 5],
 }
 
+#[cfg(test)]
+impl Loaded {
+    /// Which of the images have other bytes.
+    fn differing(&self, other: &Loaded) -> Vec<usize> {
+        let bytes = |image: &Image| {
+            let mut all = vec![0; image.size() as usize];
+            image.read(0, &mut all);
+            all
+        };
+        (0..self.images.len()).filter(|at| bytes(&self.images[*at]) != bytes(&other.images[*at])).collect()
+    }
+}
+
 /// Of the simulation that loads: a database's identity comes from its seed.
 const LOAD_SEED: u64 = 1;
-/// Memory to load with.
+/// What to load with: memory, and cores.
 const LOAD_POOL: usize = 512 << 20;
+const LOAD_CORES: usize = 8;
 
 impl Machine {
     fn whole(&self) -> usize {
@@ -119,12 +133,15 @@ impl Machine {
         Ok(Measured { samples, traffic, data, tier, heat, problems })
     }
 
-    /// Makes the database and fills it. Invariant 1.
+    /// Makes the database and fills it; on machines with pages and segments of the same sizes the same one.
+    /// Invariant 1.
     pub fn load<W: Workload>(&self, workload: &Arc<W>) -> Result<Loaded> {
         let media = AtOnce::new(); // One load serves machines with double-writes and without.
-        let sim = Sim::new(LOAD_SEED, self.cores);
-        let roomy = StorageConfig { pool_bytes: self.storage.pool_bytes.max(LOAD_POOL), ..self.storage.clone() };
-        let creating = Database::create(sim.env(), media.set(), roomy, EngineConfig::default());
+        let sim = Sim::new(LOAD_SEED, LOAD_CORES);
+        // Of the machine's settings those count that say what lies on the media.
+        let StorageConfig { page_size, segment_size, .. } = self.storage;
+        let storage = StorageConfig { page_size, segment_size, pool_bytes: LOAD_POOL, ..StorageConfig::default() };
+        let creating = Database::create(sim.env(), media.set(), storage, EngineConfig::default());
         let workload = workload.clone();
         sim.run(async move {
             let database = creating.await?;

@@ -23,6 +23,7 @@ pub(crate) mod dispatch;
 mod enums;
 pub(crate) mod explain;
 pub(crate) mod foreign_keys;
+mod immutable;
 pub(crate) mod indexes;
 pub(crate) mod insert;
 pub(crate) mod kind;

@@ -35,6 +35,7 @@ mod clean;
 mod floors;
 mod hardened;
 mod inventory;
+mod lacking;
 mod layout;
 mod logged;
 #[cfg(all(test, feature = "shuttle"))]
@@ -53,7 +54,8 @@ mod tune;
 mod write;
 
 pub use attach::Restored;
-pub(crate) use attach::{Floors, Lack, Lacking, Start};
+pub(crate) use attach::{Floors, Start};
+pub(crate) use lacking::{BatchSpan, Lack, Lacking};
 pub(crate) use partition::Noted;
 pub use stats::{FlashCounter, FlashState, FlashStats};
 

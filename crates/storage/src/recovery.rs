@@ -26,6 +26,7 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use gather::Changes;
 pub(crate) use on_demand::{AtWork, OnDemand};
 pub(crate) use redo::{Tools, redo};
 pub(crate) use remake::{Base, Remaker, Wanted};
@@ -38,7 +39,7 @@ use crate::pool::Pool;
 use crate::progress::{RecoveryPhase, RecoveryProgress};
 use crate::types::*;
 use crate::{DeviceSet, StorageConfig};
-use gather::{Change, Changes};
+use gather::Change;
 use remake::is_decay;
 use std::collections::BTreeMap;
 use std::sync::Arc;

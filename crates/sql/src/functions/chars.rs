@@ -1,8 +1,8 @@
 //! char(n) within queries: which blanks at the end of a value count, and where.
 //!
 //! 1. Values of char(n) are kept without the blanks at their end, in tables and in arrays. A field's metadata says that
-//!    they are char(n): the blanks are put back for LIKE, regular expressions, octet_length and concat
-//!    ([`with_blanks`]), and for the client.
+//!    they are char(n): the blanks are put back for LIKE, regular expressions, octet_length, concat and what shows
+//!    values of any type ([`with_blanks`]), and for the client.
 //! 2. What answers one of several values (CASE, coalesce, greatest, lag, UNION, ...) is a char where the first of them
 //!    that has a type is one. It is a char(n) where all of them are, else [`LOOSE`]: how many blanks a value had is not
 //!    known, and what would see them is refused (0A000).
@@ -81,6 +81,37 @@ pub(crate) fn with_blanks(expr: Expr, n: u32) -> Result<Expr> {
         LOOSE => Err(refused("what counts the blanks of char values of different lengths")),
         _ => Ok(builtin::pad(expr, n)),
     }
+}
+
+/// Functions and aggregates that show values of any type as they are.
+const SHOW: [&str; 14] = [
+    "array_to_json",
+    "format",
+    "json_agg",
+    "json_build_array",
+    "json_build_object",
+    "jsonb_agg",
+    "jsonb_build_array",
+    "jsonb_build_object",
+    "quote_ident",
+    "quote_literal",
+    "quote_nullable",
+    "row_to_json",
+    "to_json",
+    "to_jsonb",
+];
+
+/// The arguments of such a function, with their blanks. 0A000 for arrays of chars.
+pub(crate) fn show_blanks_in(function: &str, args: &mut [Expr], schema: &DFSchema) -> Result<()> {
+    if !SHOW.contains(&function) {
+        return Ok(());
+    }
+    for arg in args.iter() {
+        if is_array_of_char(field(arg, schema)?.as_ref()) {
+            return Err(array_refused());
+        }
+    }
+    show_blanks(args, schema)
 }
 
 /// The fields of a row, which do not say that they are chars.

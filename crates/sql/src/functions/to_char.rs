@@ -9,8 +9,9 @@ mod number;
 mod time;
 
 use crate::error::{tunnel, unsupported};
+use crate::functions::builtin::type_name;
 use crate::functions::convert::{micros_of, moments_of};
-use crate::values::{array_datum, engine_array, engine_type, is_timestamp};
+use crate::values::{array_datum, engine_array, engine_type, enum_of, is_timestamp};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{Result, ScalarValue};
@@ -44,6 +45,10 @@ impl ScalarUDFImpl for ToChar {
 
     fn return_type(&self, types: &[ArrowType]) -> Result<ArrowType> {
         use ArrowType::*;
+        if let Some(of) = types.iter().find(|of| enum_of(of).is_some()) {
+            let message = format!("function to_char does not exist with an argument of type {}", type_name(of));
+            return Err(tunnel(EngineError::new("42883", message)));
+        }
         match &types[0] {
             Date32 | Int16 | Int32 | Int64 | Decimal128(..) | Null => Ok(Utf8),
             of if is_timestamp(of) => Ok(Utf8),

@@ -344,6 +344,11 @@ impl Scope<'_> {
         if let [one] = list {
             return compared(arg, op, self.show(one)?);
         }
+        if matches!(arg.1, Of::Known(of) if of.item().is_some()) {
+            // An array of arrays would have two dimensions.
+            let each = list.iter().map(|one| compared(arg.clone(), op, self.show(one)?)).collect::<Option<Vec<_>>>()?;
+            return Some(if all { Shown::And(each) } else { Shown::Or(each) });
+        }
         let (left, Of::Known(of)) = arg else { return None };
         let item = |expr: &Expr| match self.show(expr)? {
             (shown, Of::Known(own)) => (own == of).then_some(shown),

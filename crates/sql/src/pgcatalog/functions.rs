@@ -6,10 +6,12 @@ mod quoting;
 use super::relations::{attributes, check_oid, find_index, foreign, is_constraint, live, own, schema_comment, views};
 use super::system::*;
 use super::{SessionInfo, System};
+use crate::error::tunnel;
+use crate::functions::builtin;
 use crate::observe::Activity;
 use crate::parse::types::{known, of_user, type_name};
 use crate::settings::SERVER_VERSION;
-use crate::values::array_oid;
+use crate::values::{array_oid, enum_of};
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, ListArray, StringArray};
 use datafusion::arrow::array::{FixedSizeBinaryBuilder, Int32Builder, ListBuilder, StringBuilder};
 use datafusion::arrow::array::{TimestampMicrosecondArray, UInt32Array, cast::AsArray};
@@ -22,7 +24,7 @@ use datafusion::logical_expr::{
 use md5::{Digest, Md5};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
-use terrace_engine::{Catalog, Index, Table};
+use terrace_engine::{Catalog, EngineError, Index, Table};
 use terrace_storage::{ObjectId, store::FIRST_OBJECT};
 
 /// What a function is given: its arguments as arrays of one length.
@@ -51,6 +53,7 @@ pub fn function(name: &str, catalog: &Arc<Catalog>, info: &SessionInfo) -> Optio
         "pg_isolation_test_session_is_blocked" => Volatility::Volatile,
         "pg_cancel_backend" | "pg_terminate_backend" | "pg_notify" | "listening_channels" => Volatility::Volatile,
         "pg_export_snapshot" => Volatility::Volatile,
+        "md5" | "quote_ident" => Volatility::Immutable,
         _ => Volatility::Stable,
     };
     let arguments = match name {
@@ -76,6 +79,9 @@ pub fn function(name: &str, catalog: &Arc<Catalog>, info: &SessionInfo) -> Optio
     let function = Function { name, returns, body, signature, catalog: catalog.clone(), info: info.clone() };
     Some(Arc::new(ScalarUDF::new_from_impl(function)))
 }
+
+/// Those that show an enum by its label.
+const TAKE_ENUMS: [&str; 5] = ["format", "quote_literal", "quote_nullable", "pg_typeof", "pg_column_size"];
 
 type Entry = (&'static str, DataType, Body);
 
@@ -350,7 +356,12 @@ impl ScalarUDFImpl for Function {
     fn signature(&self) -> &Signature {
         &self.signature
     }
-    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        if arguments.iter().any(|of| enum_of(of).is_some()) && !TAKE_ENUMS.contains(&self.name) {
+            let names: Vec<String> = arguments.iter().map(builtin::type_name).collect();
+            let message = format!("function {}({}) does not exist", self.name, names.join(", "));
+            return Err(tunnel(builtin::with_hint(EngineError::new("42883", message))));
+        }
         Ok(self.returns.clone())
     }
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

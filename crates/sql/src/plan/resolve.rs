@@ -110,6 +110,11 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
             of_spans(&mut call.params.args, schema)?;
             Expr::AggregateFunction(call)
         }
+        Expr::AggregateFunction(mut call) if matches!(call.func.name(), "json_agg" | "jsonb_agg") => {
+            let name = call.func.name().to_owned();
+            chars::show_blanks_in(&name, &mut call.params.args, schema)?;
+            Expr::AggregateFunction(call)
+        }
         Expr::AggregateFunction(call) if matches!(call.func.name(), "string_agg" | "array_agg") => {
             check_aggregated(call.func.name(), &call.params.args, schema)?;
             return Ok(Transformed::no(Expr::AggregateFunction(call)));
@@ -221,6 +226,7 @@ fn function(call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
     if matches!(call.func.name(), "struct" | "named_struct") {
         chars::show_blanks(&mut call.args, schema)?;
     }
+    chars::show_blanks_in(call.func.name(), &mut call.args, schema)?;
     if let Some(resolved) = choosers::resolved(&call, schema)? {
         return Ok(resolved);
     }

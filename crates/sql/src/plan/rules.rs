@@ -21,7 +21,7 @@ mod set_operations;
 mod shapes;
 
 pub(crate) use chunks::{cut, is_deep};
-pub(crate) use common_types::{settle, settle_window, settled_union};
+pub(crate) use common_types::{settle, settle_branches, settle_window, settled_union};
 pub(crate) use expressions::Rewrite;
 pub(crate) use marks::{named, optional};
 pub(crate) use set_operations::is_of_sets;

@@ -4,17 +4,16 @@
 //! 1. A row gets them after it has passed its constraints, and before it is written: whatever writes rows passes them
 //!    through [`Run::finish_rows`], or [`Run::finish_by`].
 //! 2. The expression depends on nothing but its row, and gives the same value at all times (42P17).
-use crate::error::from_datafusion;
 use crate::parse::stored::{self, Stored};
 use crate::plan::bind::over::{Rows, Wanted};
 use crate::statement::checks::{Finishing, checking_over};
 use crate::statement::create_as::column_type;
+use crate::statement::immutable::may_change;
 use crate::statement::run::Run;
 use crate::statement::zoned::Kept;
-use crate::values::{assign_array, is_zoned};
+use crate::values::assign_array;
 use datafusion::arrow::datatypes::Schema;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Volatility};
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use std::sync::Arc;
 use terrace_engine::{ColumnDef, DataType, Datum, EngineError, Isolation, Result, RowBuf, Scan, Table, UpdateOutcome};
@@ -130,8 +129,9 @@ impl Run<'_> {
             }
             error
         })?;
-        refuse_changing(&plan, of)?;
+        refuse_changing(&plan, &text, of)?;
         let typed = crate::plan::planner::typed(self.state.get(), plan)?;
+        refuse_changing(&typed, &text, of)?;
         let schema: &Schema = typed.schema().as_arrow();
         let data_type = column_type(schema.field(0))?;
         if matches!(data_type, DataType::Char(_)) {
@@ -211,28 +211,8 @@ fn refuse_subquery(text: &str, of: For) -> Result<()> {
 }
 
 /// Invariant 2.
-fn refuse_changing(plan: &LogicalPlan, of: For) -> Result<()> {
-    let zoned = is_zoned;
-    let mut changing = false;
-    let found = plan.apply_with_subqueries(|node| {
-        let schemas = node.inputs();
-        node.apply_expressions(|expr| {
-            expr.apply(|expr| {
-                changing |= match expr {
-                    Expr::ScalarFunction(call) => call.func.signature().volatility != Volatility::Immutable,
-                    // By the session's zone.
-                    Expr::Cast(cast) => schemas.first().is_some_and(|input| {
-                        let from = cast.expr.get_type(input.schema());
-                        from.is_ok_and(|from| zoned(&from) != zoned(cast.field.data_type()))
-                    }),
-                    _ => false,
-                };
-                Ok(TreeNodeRecursion::Continue)
-            })
-        })
-    });
-    found.map_err(from_datafusion)?;
-    match changing {
+fn refuse_changing(plan: &LogicalPlan, text: &str, of: For) -> Result<()> {
+    match may_change(plan, text)? {
         true => Err(EngineError::new("42P17", format!("functions in index {} must be marked IMMUTABLE", of.part()))),
         false => Ok(()),
     }

@@ -35,6 +35,7 @@
 //!    on.
 
 use super::inventory::superblocks;
+use super::lacking::{BatchSpan, Lacking};
 use super::layout::{self, ENTRIES, Inventory, SECTORS, Stamp};
 use super::partition::{Found, Lacks, Noted};
 use super::tune::Shape;
@@ -43,13 +44,12 @@ use crate::config::{Restart, Safeguard};
 use crate::error::Result;
 use crate::identity::{Identity, Role};
 use crate::log::batch::{Batch, EVENT};
-use crate::log::history::{Everything, Visitor, Wanting};
-use crate::log::index::SegmentIndex;
+use crate::log::history::{Everything, Visitor, Wanting, starts_afresh};
+use crate::log::index::{self, SegmentIndex};
 use crate::sync::Mutex;
 use crate::sync::atomic::Ordering;
 use crate::types::*;
 use futures::StreamExt;
-use rustc_hash::FxHashMap;
 use terrace_device::{DeviceRef, IoBuf, Purpose, SECTOR};
 
 /// Requests at a time.
@@ -73,55 +73,6 @@ pub struct Restored {
     /// How long reading the inventory took, and noting log that redo does not read.
     pub inventory_nanos: u64,
     pub noting_nanos: u64,
-}
-
-/// Pages that lack changes below where redo begins (invariant 6).
-#[derive(Default)]
-pub(crate) struct Lacking {
-    pages: FxHashMap<PageId, Lack>,
-    /// More than memory is for.
-    pub(super) full: bool,
-}
-
-/// What a page lacks, if the disk has not got it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Lack {
-    /// Its changes begin here, or later.
-    pub(crate) since: Lsn,
-    /// Its LSN after the last of them.
-    pub(crate) last: Lsn,
-}
-
-impl Lacking {
-    /// Memory for a page, about.
-    pub(crate) const ENTRY: usize = 64;
-
-    fn add(&mut self, page: PageId, lack: Lack, room: usize) {
-        let known = self.pages.len();
-        let entry = self.pages.entry(page).or_insert(lack);
-        (entry.since, entry.last) = (entry.since.min(lack.since), entry.last.max(lack.last));
-        if known >= room && self.pages.len() > known {
-            self.pages.remove(&page);
-            self.full = true;
-        }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.pages.len()
-    }
-
-    pub(crate) fn take(&mut self, page: PageId) -> Option<Lack> {
-        self.pages.remove(&page)
-    }
-
-    pub(crate) fn into_pages(self) -> impl Iterator<Item = (PageId, Lack)> {
-        self.pages.into_iter()
-    }
-
-    /// Whatever the disk has of the page is not to be believed.
-    pub(crate) fn add_unknown(&mut self, page: PageId, since: Lsn) {
-        self.add(page, Lack { since, last: Lsn(u64::MAX) }, usize::MAX);
-    }
 }
 
 /// The places in the log that an opening knows, ascending.
@@ -161,21 +112,29 @@ struct Kept<'a> {
 }
 
 impl Kept<'_> {
-    /// `is_version`: whether the page had this LSN after one of these changes.
-    fn note(&self, page: PageId, since: Lsn, last: Lsn, is_version: impl Fn(Lsn) -> bool) {
+    /// `is_version`: whether the page had this LSN after one of these changes; `places`: where they are, from the last
+    /// one on in which it begins `afresh`.
+    fn note(
+        &self,
+        page: PageId,
+        (since, last): BatchSpan,
+        is_version: impl Fn(Lsn) -> bool,
+        places: impl Iterator<Item = BatchSpan>,
+        afresh: bool,
+    ) {
         // Below the redo LSN only pages of the data tablespace are anywhere but on the disk.
         if last <= self.retain || page.space != DATA && last <= self.redo {
             return;
         }
         let (mut lacking, since) = (self.lacking.lock(), since.max(self.retain));
-        if page.space != DATA || !self.finding || lacking.pages.contains_key(&page) {
-            return lacking.add(page, Lack { since, last }, self.room);
+        if page.space != DATA || !self.finding || lacking.has(page) {
+            return lacking.add(page, (since, last), places, afresh, self.room);
         }
         let floor = *self.tier.floor.lock();
         let known = |lsn: Lsn| lsn <= floor || is_version(lsn);
         if let Err(Lacks { since, dropped }) = self.tier.part(page).lock().note_kept(page, since, last, known) {
             self.tier.count_restored(|r| r.older += u64::from(dropped));
-            lacking.add(page, Lack { since, last }, self.room);
+            lacking.add(page, (since, last), places, afresh, self.room);
         }
     }
 }
@@ -184,7 +143,10 @@ impl Visitor for &Kept<'_> {
     async fn batches(&mut self, batches: &[Batch<'_>]) -> Result<()> {
         for batch in batches {
             let changed = batch.blocks().filter(|b| b.page != EVENT);
-            changed.for_each(|b| self.note(b.page, batch.start, batch.end, |lsn| lsn == batch.end));
+            for block in changed {
+                let (span, afresh) = ((batch.start, batch.end), starts_afresh(block.ops));
+                self.note(block.page, span, |lsn| lsn == batch.end, std::iter::once(span), afresh);
+            }
         }
         Ok(())
     }
@@ -241,8 +203,11 @@ impl FlashHome {
         let by_index = |index: &SegmentIndex| {
             for (page, places) in index.pages() {
                 let is_version = |lsn| places.binary_search_by_key(&lsn, |place| index.lsns(*place).1).is_ok();
-                if let [first, .., last] | [first @ last] = places {
-                    kept.note(page, index.lsns(*first).0, index.lsns(*last).1, is_version);
+                let needed = index::from_last_beginning(places);
+                if let ([first, .., last] | [first @ last], [begin, ..]) = (places, needed) {
+                    let (span, spans) = ((index.lsns(*first).0, index.lsns(*last).1), needed.iter());
+                    let spans = spans.map(|place| index.lsns(*place));
+                    kept.note(page, span, is_version, spans, begin.begins_afresh());
                 }
             }
             Wanting::Nothing
@@ -250,7 +215,7 @@ impl FlashHome {
         let there = self.log.walk(retain, whole, &by_index, &mut &kept).await?
             && self.log.walk(whole, settled, &Everything, &mut &kept).await?;
         let lacking = std::mem::take(&mut *kept.lacking.lock());
-        Ok(Some(lacking).filter(|lacking| there && !lacking.full))
+        Ok(Some(lacking).filter(|lacking| there && !lacking.is_full()))
     }
 
     async fn attach_at(&self, identity: &Identity, life: u64, device: Option<DeviceRef>, retain: Lsn) {

@@ -11,12 +11,12 @@
 //! log. If that fails too, or the log cannot be read, and this goes on, storage stops and says so: a restart repeats
 //! the whole log.
 
-use super::FlashHome;
+use super::{BatchSpan, FlashHome};
 use crate::error::{Result, StorageError};
 use crate::home::{Fetched, Home};
 use crate::page::header;
 use crate::pool::Access;
-use crate::recovery::{Base, Wanted};
+use crate::recovery::{Base, Changes, Wanted};
 use crate::sync::atomic::Ordering;
 use crate::types::*;
 use futures::StreamExt;
@@ -79,6 +79,11 @@ impl FlashHome {
     pub(crate) async fn bring_up(&self, pages: Vec<(PageId, IoBuf, (Lsn, Lsn))>) -> Vec<Result<IoBuf>> {
         let wanted = |(page, bytes, (since, upto))| Wanted { page, base: Base::Version(bytes, since), upto };
         self.remaker.make(pages.into_iter().map(wanted).collect()).await
+    }
+
+    /// The page's changes in these batches, ascending; `None` where they cannot be read.
+    pub(crate) async fn changes_at(&self, page: PageId, spans: &[BatchSpan]) -> Option<Changes> {
+        Changes::at(&self.log, page, spans).await
     }
 
     async fn replay_all(&self, pages: &[(PageId, Lsn)]) -> Vec<Result<IoBuf>> {

@@ -22,6 +22,7 @@ use super::{Core, Log};
 use crate::error::{Result, StorageError};
 use crate::page::op::PageOp;
 use crate::types::{Lsn, PageId};
+use futures::StreamExt;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::Arc;
@@ -98,6 +99,8 @@ pub(crate) fn starts_afresh(ops: &[u8]) -> bool {
     PageOp::decode(&mut rest).is_ok_and(|op| op.starts_afresh())
 }
 
+/// Segments read at a time for some batches of each.
+const EXCERPTS: usize = 8;
 /// Batches shown at once.
 const SHOWN: usize = 1024;
 
@@ -163,6 +166,36 @@ impl Log {
             before = Some((reached, matches!(look, Look::Read(_))));
             (look, number) = (next, number + 1);
         }
+    }
+
+    /// Shows the batches that begin and end here, ascending, as indexes of segments that are held have named them.
+    /// False where one of them is not there, or does not check: then a walk says what is wrong.
+    pub(crate) async fn read_at(&self, spans: &[(Lsn, Lsn)], visitor: &mut impl Visitor) -> Result<bool> {
+        let segments = spans.chunk_by(|a, b| self.segment_of(a.0) == self.segment_of(b.0));
+        let segments: Vec<_> = segments.map(|spans| self.excerpt(spans.to_vec())).collect();
+        let mut excerpts = futures::stream::iter(segments).buffered(EXCERPTS);
+        while let Some(excerpt) = excerpts.next().await {
+            let Some(excerpt) = excerpt? else { return Ok(false) };
+            show_batches(excerpt.batches(), visitor).await?;
+        }
+        Ok(true)
+    }
+
+    /// These batches of one segment.
+    async fn excerpt(&self, spans: Vec<(Lsn, Lsn)>) -> Result<Option<Excerpt>> {
+        let (core, number) = (&self.core, self.segment_of(spans[0].0));
+        let base = core.geometry.lsn(number, 0).0;
+        let places =
+            spans.iter().map(|(start, end)| Place::at((start.0 - base) as u32, (end.0 - base) as u32)).collect();
+        let Some(slot) = core.tail.lock().slots.slot(number) else { return Ok(None) };
+        let header = match core.known(number) {
+            Some(known) => known.header,
+            None => match core.read_header(slot).await?.filter(|header| header.number == number) {
+                Some(header) => header,
+                None => return Ok(None),
+            },
+        };
+        core.read_excerpt(slot, &header, places).await
     }
 
     /// Where each page last begins afresh, in a batch that ends at or below `upto`, the end of a batch: the start of

@@ -89,6 +89,11 @@ pub(super) struct Listed {
 }
 
 impl Place {
+    /// From one offset to another.
+    pub(super) fn at(start: u32, end: u32) -> Place {
+        Place { start, end }
+    }
+
     /// Offset in the segment.
     pub(crate) fn start(self) -> u32 {
         self.start & !AFRESH
@@ -158,7 +163,7 @@ fn check_of(places: &[u8]) -> u16 {
 
 /// Of a page's places in a segment those that matter to who makes the page: from the last one on in which it begins
 /// afresh.
-pub(super) fn from_last_beginning(places: &[Place]) -> &[Place] {
+pub(crate) fn from_last_beginning(places: &[Place]) -> &[Place] {
     &places[places.iter().rposition(|place| place.begins_afresh()).unwrap_or(0)..]
 }
 

@@ -8,6 +8,7 @@ use super::Pool;
 use crate::reads::{Reads, count_reads, counting};
 use crate::types::SpaceId;
 use std::task::{Context, Poll, Waker};
+use terrace_env::memory;
 use tokio::sync::oneshot;
 
 /// A read that was begun.
@@ -27,6 +28,13 @@ impl Prefetching {
 impl Pool {
     /// As [`Pool::prefetch`], but returns at once.
     pub fn begin_prefetch(&self, space: SpaceId, first: u32, count: u32) -> Prefetching {
+        // The task frees it: a scan must not pay for all that was ever read ahead.
+        let (begun, grown) = memory::measured(|| self.begin(space, first, count));
+        memory::handed_over(grown);
+        begun
+    }
+
+    fn begin(&self, space: SpaceId, first: u32, count: u32) -> Prefetching {
         let Some(pool) = self.me.upgrade() else { return Prefetching(None) };
         let mut reading = Box::pin(async move { pool.load_ahead(space, first, count).await });
         // Invariant 1. Where it does not end at once, the task asks again, with a waker of its own.

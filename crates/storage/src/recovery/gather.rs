@@ -13,8 +13,11 @@
 //!    addresses let go. `left` names them; all others are complete at the reading's end.
 
 use crate::bytes::{FromBytes, IntoBytes, U32, U64, layout};
+use crate::error::Result;
+use crate::flash::BatchSpan;
+use crate::log::Log;
 use crate::log::batch::{Batch, Block};
-use crate::log::history::starts_afresh;
+use crate::log::history::{Visitor, starts_afresh};
 use crate::types::{Lsn, PageId};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
@@ -66,7 +69,29 @@ pub(crate) struct Changes {
     bytes: Vec<u8>,
 }
 
+/// The changes of one page, as batches go by.
+struct OfOne {
+    page: PageId,
+    changes: Changes,
+}
+
+impl Visitor for OfOne {
+    async fn batches(&mut self, batches: &[Batch<'_>]) -> Result<()> {
+        for batch in batches {
+            let blocks = batch.blocks().filter(|block| block.page == self.page);
+            blocks.for_each(|block| self.changes.push(batch.start, &Change::of(batch, &block)));
+        }
+        Ok(())
+    }
+}
+
 impl Changes {
+    /// The page's changes in these batches, ascending; `None` where they cannot be read.
+    pub(crate) async fn at(log: &Log, page: PageId, spans: &[BatchSpan]) -> Option<Changes> {
+        let mut of_one = OfOne { page, changes: Changes::default() };
+        log.read_at(spans, &mut of_one).await.ok()?.then_some(of_one.changes)
+    }
+
     fn push(&mut self, start: Lsn, change: &Change<'_>) {
         if change.starts_afresh() {
             self.bytes.clear(); // What came before does not matter any more.

@@ -34,7 +34,7 @@ use super::sweep::Sweeps;
 use super::{is_decay, repeat};
 use crate::config::{Safeguard, Safeguards};
 use crate::error::{Result, StorageError};
-use crate::flash::{FlashHome, Lack, Lacking};
+use crate::flash::{BatchSpan, FlashHome, Lack, Lacking};
 use crate::home::{Fetched, Home, HomeFuture, Reason, Tier, WriteBack};
 use crate::page::header;
 use crate::pool::{Access, Pool};
@@ -67,6 +67,8 @@ struct Waiting {
     since: Lsn,
     /// The least LSN of a base (invariant 6).
     least: Lsn,
+    /// Where in the log what it may lack is, if that is known (`flash::lacking`, invariant 1).
+    places: Option<Arc<[BatchSpan]>>,
     /// Invariant 5.
     used: bool,
 }
@@ -77,6 +79,9 @@ struct Short {
     why: StorageError,
     base: Option<Fetched>,
 }
+
+/// A version of a page, and what it lacks: what begins at or behind one LSN, up to another.
+type Version = (PageId, IoBuf, (Lsn, Lsn));
 
 /// A page on its way into the pool's dirty set, and the recLSN that rises with it from the level below.
 struct Rising {
@@ -154,16 +159,21 @@ impl OnDemand {
         let mut table = self.table.lock();
         assert!(table.is_empty(), "a database is opened once");
         table.range = range;
-        let mut waiting = |(page, changes): (PageId, Changes)| {
+        let waiting = |changes: Arc<Changes>, Lack { since, last: least, places }: Lack| Waiting {
+            changes,
+            since,
+            least,
+            places: places.map(Arc::from),
+            used: true,
+        };
+        let changed = |(page, changes): (PageId, Changes)| {
             let first = changes.first();
-            let Lack { since, last: least } = lacking.take(page).unwrap_or(Lack { since: first, last: Lsn(0) });
-            (page, Waiting { changes: Arc::new(changes), since: since.min(first), least, used: true })
+            let lack = lacking.take(page).unwrap_or(Lack { since: first, last: Lsn(0), places: None });
+            (page, waiting(Arc::new(changes), Lack { since: lack.since.min(first), ..lack }))
         };
-        table.waiting = pages.into_iter().map(&mut waiting).collect();
-        let changes = Arc::new(Changes::default());
-        let lacks = |(page, Lack { since, last: least })| {
-            (page, Waiting { changes: changes.clone(), since, least, used: true })
-        };
+        table.waiting = pages.into_iter().map(changed).collect();
+        let none = Arc::new(Changes::default());
+        let lacks = |(page, lack)| (page, waiting(none.clone(), lack));
         table.waiting.extend(lacking.into_pages().map(lacks));
         self.active.store(!table.is_empty(), Ordering::Release);
     }
@@ -256,13 +266,11 @@ impl OnDemand {
         for (at, short) in short.iter_mut().enumerate() {
             if let (Some(base), Some(waiting)) = (short.base.take(), self.waiting(short.page)) {
                 let Fetched { bytes, rec_lsn, tier, .. } = base;
-                // What comes behind it is at hand: of the log only a settled part is read.
-                let lacks = (header::lsn(&bytes).max(waiting.since), waiting.least);
-                wanted.push((short.page, bytes, lacks));
+                wanted.push((short.page, bytes, waiting.clone()));
                 bases.push((at, waiting, rec_lsn, tier));
             }
         }
-        let brought = if wanted.is_empty() { Vec::new() } else { self.below.bring_up(wanted).await };
+        let brought = self.bring_up(wanted).await;
         let mut made: Vec<Option<Result<Fetched>>> = short.iter().map(|_| None).collect();
         for ((at, waiting, rec_lsn, tier), bytes) in bases.into_iter().zip(brought) {
             let base = bytes.map(|bytes| Fetched { bytes, rec_lsn, tier, leaves: true });
@@ -274,6 +282,40 @@ impl OnDemand {
         let lost = short.into_iter().zip(&made).filter(|(_, made)| made.is_none());
         let mut remade = self.remake(lost.map(|(short, _)| (short.page, short.why)).collect()).await.into_iter();
         made.into_iter().map(|page| page.unwrap_or_else(|| remade.next().expect("one for each page lost"))).collect()
+    }
+
+    /// These versions with what they lack of the settled part of the log. (What comes behind it is at hand.)
+    async fn bring_up(&self, wanted: Vec<(PageId, IoBuf, Waiting)>) -> Vec<Result<IoBuf>> {
+        let each = wanted.into_iter().map(|(page, bytes, waiting)| self.bring_up_by_places(page, bytes, waiting));
+        let tried: Vec<_> = futures::stream::iter(each).buffered(PRESSED).collect().await;
+        let (mut brought, mut left) = (Vec::with_capacity(tried.len()), Vec::new());
+        for one in tried {
+            brought.push(one.map_err(|version| left.push(version)).ok());
+        }
+        let left = if left.is_empty() { Vec::new() } else { self.below.bring_up(left).await };
+        let mut left = left.into_iter();
+        let brought = brought.into_iter().map(|one| one.map(Ok));
+        brought.map(|one| one.unwrap_or_else(|| left.next().expect("one for each that was left"))).collect()
+    }
+
+    /// The version with what the known places have; itself, and what it lacks, if they do not lead to what it must be.
+    async fn bring_up_by_places(
+        &self,
+        page: PageId,
+        version: IoBuf,
+        waiting: Waiting,
+    ) -> std::result::Result<IoBuf, Version> {
+        let found = header::lsn(&version);
+        if let Some(places) = &waiting.places {
+            let from = places.partition_point(|(_, end)| *end <= found);
+            if let Some(changes) = self.below.changes_at(page, &places[from..]).await {
+                let mut bytes = IoBuf::padded(&version);
+                if repeat(&mut bytes, page, &changes, true).is_ok() && header::lsn(&bytes) == waiting.least {
+                    return Ok(bytes);
+                }
+            }
+        }
+        Err((page, version, (found.max(waiting.since), waiting.least)))
     }
 
     /// The bases of these pages are no good, each for a reason: they are made from the disk's versions and all of the

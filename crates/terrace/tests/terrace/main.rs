@@ -7,5 +7,6 @@ mod cli;
 mod common;
 mod embed;
 mod output;
+mod scan;
 mod spill;
 mod tier;

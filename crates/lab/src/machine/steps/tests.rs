@@ -57,6 +57,31 @@ fn a_crash_loses_no_transaction_that_was_done() {
     }
 }
 
+/// Cases share what the first of them loads, whichever that is: it is what each of them would have loaded.
+#[test]
+fn what_is_loaded_does_not_depend_on_the_machine() {
+    let workload = Arc::new(SMALL);
+    let load = |change: &dyn Fn(&mut Machine)| {
+        let mut machine = machine();
+        change(&mut machine);
+        machine.load(&workload).unwrap()
+    };
+    let loaded = load(&|_| {});
+    let changes: [&dyn Fn(&mut Machine); 5] = [
+        &|machine| machine.cores = 1,
+        &|machine| machine.seed = 99,
+        &|machine| machine.storage.pool_bytes = 1 << 30,
+        &|machine| {
+            (machine.storage.redo_bound, machine.storage.log_retention) = (64 << 20, 64 << 20);
+            machine.storage.checkpoint_interval = Duration::from_millis(100);
+        },
+        &|machine| (machine.storage.sharp_checkpoints, machine.whole_pages) = (true, true),
+    ];
+    for (number, change) in changes.iter().enumerate() {
+        assert_eq!(load(change).differing(&loaded), [0; 0], "change {number}");
+    }
+}
+
 #[test]
 fn a_shutdown_takes_its_time_and_leaves_nothing_to_repeat() {
     let (machine, workload) = (machine(), Arc::new(SMALL));

@@ -221,10 +221,11 @@ impl Binder<'_> {
             let united = self.renamed(united, &titles)?;
             if all { united } else { LogicalPlan::Distinct(Distinct::All(Arc::new(united))) }
         } else {
+            let plans = matched(name, plans).at_value_of(&listed(branches)).at(at)?;
             let mut plans = plans.into_iter();
-            let mut left = Arc::unwrap_or_clone(plans.next().expect("a set has branches"));
+            let mut left = plans.next().expect("a set has branches");
             for right in plans {
-                left = beside(op, left, Arc::unwrap_or_clone(right), all).at(at)?;
+                left = beside(op, left, right, all).at(at)?;
             }
             self.renamed(left, &titles)?
         };
@@ -439,6 +440,22 @@ fn called_as(plan: LogicalPlan, names: &[String]) -> Result<LogicalPlan> {
             LogicalPlanBuilder::from(plan).project(columns)?.build()?
         }
     })
+}
+
+/// Queries whose columns have the types that they have in common.
+fn matched(what: &str, plans: Vec<Arc<LogicalPlan>>) -> Result<Vec<LogicalPlan>> {
+    let mut plans: Vec<LogicalPlan> = plans.into_iter().map(Arc::unwrap_or_clone).collect();
+    rules::settle_branches(what, &mut plans)?;
+    let types = |plan: &LogicalPlan| -> Vec<ArrowType> {
+        plan.schema().fields().iter().map(|field| field.data_type().clone()).collect()
+    };
+    let first = types(&plans[0]);
+    if plans.iter().all(|plan| types(plan) == first) {
+        return Ok(plans);
+    }
+    let inputs: Vec<Arc<LogicalPlan>> = plans.iter().cloned().map(Arc::new).collect();
+    let common = common_schema(&inputs, plans[0].schema())?;
+    plans.into_iter().map(|plan| Ok(coerce_plan_expr_for_schema(plan, &common)?)).collect()
 }
 
 /// INTERSECT or EXCEPT of two queries.

@@ -245,8 +245,14 @@ impl Binder<'_> {
                 _ => Err(quantified::no_array().into()),
             };
         };
+        if let ExprKind::Parameter(number) = left.kind {
+            self.settle_parameter(parameter_number(number)?, settled(item));
+        }
         if is_open(&value) {
             value = self.cast_to(value, settled(item), schema)?;
+            if matches!(item, DataType::Char(_)) {
+                value = self.function_of("rtrim", vec![value], schema)?; // Blanks at the end do not count.
+            }
         }
         let (own, other) = (value.get_type(schema)?, arrow_type(item));
         if choosers::cannot_be_compared(&own, &other) {

@@ -6,12 +6,13 @@
 use super::from::Source;
 use super::query::{Around, parameter_number};
 use super::scope::{Ctes, Scope, TABLE_OID};
-use super::{Binder, Bound, Fault, Result, fail, titles, unsupported};
+use super::{Binder, Bound, Fault, Result, fail, titles, unsupported, wrong};
 use crate::error::undefined_table;
+use crate::functions::builtin;
 use crate::parse::identity::Identity;
 use crate::pgcatalog;
 use crate::plan::sequence_relations;
-use crate::values::{PG_TYPE, field_type};
+use crate::values::{PG_TYPE, enum_of, field_type};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ScalarValue, TableReference};
@@ -108,6 +109,10 @@ impl Binder<'_> {
             return super::Placed::at(self.oid_of_class(named, scope), at).map(Some);
         }
         let bound = self.expr(arg, scope)?;
+        let of = bound.get_type(schema)?;
+        if enum_of(&of).is_some() && kind != "name" {
+            return wrong(at, "42846", format!("cannot cast type {} to {kind}", builtin::type_name(&of)));
+        }
         let call = |name: &str, args: Vec<Expr>| self.function_of(name, args, schema);
         let made = match (kind, is_name) {
             ("regclass", true) => call("regclass_oid", vec![bound]),

@@ -9,7 +9,7 @@ use super::expressions::Rewrite;
 use crate::error::{tunnel, unsupported};
 use crate::functions::builtin::type_name;
 use crate::functions::convert::convert_scalar;
-use crate::values::{engine_type, field_type};
+use crate::values::{engine_type, enum_of, field_type};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
@@ -38,14 +38,17 @@ pub(crate) fn settle(plan: LogicalPlan, branches: bool) -> Result<LogicalPlan> {
     rewrite.plan(plan)
 }
 
-/// A window without offsets that is ordered by what DataFusion cannot add to: RANGE goes by peers then, as GROUPS does.
+fn adds_nothing(of: &ArrowType) -> bool {
+    use ArrowType::*;
+    enum_of(of).is_some() || matches!(of, Binary | FixedSizeBinary(_) | Interval(_) | Time64(_) | List(_))
+}
+
+/// A window without offsets that is ordered by what nothing can be added to: RANGE goes by peers then, as GROUPS does.
 pub(crate) fn settle_window(mut call: Box<WindowFunction>, schema: &DFSchema) -> Result<Expr> {
     let WindowFrame { units, start_bound, end_bound, .. } = &call.params.window_frame;
     let ordered = call.params.order_by.first().and_then(|by| by.expr.get_type(schema).ok());
     if *units == WindowFrameUnits::Range
-        && let Some(
-            of @ (ArrowType::Binary | ArrowType::FixedSizeBinary(_) | ArrowType::Interval(_) | ArrowType::Time64(_)),
-        ) = ordered
+        && let Some(of) = ordered.filter(|of| adds_nothing(of))
     {
         let bound = |bound: &WindowFrameBound| match bound {
             WindowFrameBound::CurrentRow => Ok(WindowFrameBound::CurrentRow),
@@ -122,11 +125,20 @@ enum Category {
     Json,
     Jsonb,
     Array,
+    Enum,
+}
+
+impl Category {
+    /// Its types become no other of it.
+    fn is_of_one_type(self) -> bool {
+        matches!(self, Category::Array | Category::Enum)
+    }
 }
 
 fn category(field: &Field) -> Option<(Category, String)> {
     use ArrowType::*;
     let category = match field.data_type() {
+        of if enum_of(of).is_some() => Category::Enum,
         Int16 | Int32 | Int64 | Float32 | Float64 | Decimal128(..) => Category::Number,
         Utf8 => Category::Text,
         Boolean => Category::Boolean,
@@ -158,7 +170,7 @@ impl Common {
     fn add(&mut self, what: &str, field: &Arc<Field>) -> Result<bool> {
         let Some((category, name)) = category(field) else { return Ok(false) };
         match &self.first {
-            Some((known, known_name)) if *known != category || (category == Category::Array && *known_name != name) => {
+            Some((known, known_name)) if *known != category || category.is_of_one_type() && *known_name != name => {
                 let message = format!("{what} types {known_name} and {name} cannot be matched");
                 return Err(tunnel(EngineError::new("42804", message)));
             }
@@ -228,21 +240,33 @@ pub(crate) fn settled_union(plan: LogicalPlan) -> Result<LogicalPlan> {
     }
 }
 
-fn settle_union(union: Union) -> Result<Transformed<LogicalPlan>> {
-    let mut inputs: Vec<LogicalPlan> = union.inputs.iter().map(|input| input.as_ref().clone()).collect();
+/// A value without a type of its own, and no parameter whose type the client has said.
+fn is_unsaid(expr: &Expr) -> bool {
+    match expr {
+        Expr::Alias(alias) => is_unsaid(&alias.expr),
+        Expr::Placeholder(parameter) => {
+            parameter.field.as_ref().is_none_or(|field| matches!(field.data_type(), ArrowType::Utf8 | ArrowType::Null))
+        }
+        expr => is_open(expr),
+    }
+}
+
+/// Queries side by side (`what`: UNION, INTERSECT, EXCEPT) whose columns have types in common: 42804 where they have
+/// none. Literals in quotes become values of those types; whether there are such.
+pub(crate) fn settle_branches(what: &str, inputs: &mut [LogicalPlan]) -> Result<bool> {
     let mut changed = false;
-    for column in 0..union.schema.fields().len() {
+    for column in 0..inputs[0].schema().fields().len() {
         let mut common = Common::default();
         let mut known = true;
-        for input in &inputs {
+        for input in inputs.iter() {
             if column >= input.schema().fields().len() {
-                return Ok(Transformed::no(LogicalPlan::Union(union)));
+                return Ok(false);
             }
-            let open = matches!(input, LogicalPlan::Projection(p) if is_open(&p.expr[column]));
-            known = known && (open || common.add("UNION", input.schema().field(column))?);
+            let open = matches!(input, LogicalPlan::Projection(p) if is_unsaid(&p.expr[column]));
+            known = known && (open || common.add(what, input.schema().field(column))?);
         }
         let Some(field) = common.wanted().filter(|_| known) else { continue };
-        for input in &mut inputs {
+        for input in inputs.iter_mut() {
             if let LogicalPlan::Projection(projection) = input
                 && is_open(&projection.expr[column])
             {
@@ -257,7 +281,12 @@ fn settle_union(union: Union) -> Result<Transformed<LogicalPlan>> {
             }
         }
     }
-    if !changed {
+    Ok(changed)
+}
+
+fn settle_union(union: Union) -> Result<Transformed<LogicalPlan>> {
+    let mut inputs: Vec<LogicalPlan> = union.inputs.iter().map(|input| input.as_ref().clone()).collect();
+    if !settle_branches("UNION", &mut inputs)? {
         return Ok(Transformed::no(LogicalPlan::Union(union)));
     }
     let inputs = inputs.into_iter().map(Arc::new).collect();

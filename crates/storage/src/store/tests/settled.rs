@@ -2,6 +2,7 @@
 //! changes when the page is read.
 
 use super::*;
+use terrace_device::Purpose;
 
 /// Events at the end of a life at which the power goes.
 const LAST: u64 = 60;
@@ -78,4 +79,47 @@ pub(super) fn the_end_of_a_long_log_is_read_and_no_more() {
         }
     }
     assert!(openings > 50 && lacking > 10 * openings, "{lacking} pages lacked changes in {openings} openings");
+}
+
+fn log_reads(st: &Store) -> u64 {
+    st.io().into_iter().filter(|usage| usage.purpose == Purpose::Log).map(|usage| usage.reads.count()).sum()
+}
+
+/// Where its changes are, the opening has learned from the indexes: they are not looked up again.
+#[test]
+fn a_page_is_made_with_reads_of_its_own_batches() {
+    let sim = Sim::new(7, 2);
+    let env = sim.env();
+    let (recorder, devices) = blank(false);
+    let first = set(&devices);
+    let mut model = sim.run(async move {
+        let st = Store::create(env.clone(), first, long_log()).await.expect("creates");
+        let mut model = Model::default();
+        add_pages(&st, &mut model).await.expect("adds pages");
+        // Some changes of all pages, then so many of the first that theirs are settled long since.
+        for i in 0..600 {
+            let random = if i < 60 { env.random_u64() } else { 0 };
+            let lsn = step(&st, &mut model, random, 1000).await.expect("works");
+            st.log().flush_to(lsn).await.expect("flushes");
+        }
+        model
+    });
+    sim.crash();
+    let (_, devices) = restart(&recorder, Choice::All, false);
+    let (env, devices) = (sim.env(), set(&devices));
+    let (st, report) = sim.run(async move { Store::open(env, devices, long_log()).await }).expect("opens");
+    assert!(report.lacking >= PAGES as u64, "{} pages", report.lacking);
+    let (reads, counters) = sim.run(async move {
+        let before = log_reads(&st);
+        let mut counters = Vec::new();
+        for no in model.pages.iter().skip(1) {
+            let pin = st.pool().fetch(PageId::new(DATA, *no), Access::Random).await.expect("is made");
+            counters.push(counter(&pin.read()));
+        }
+        let reads = log_reads(&st) - before;
+        check(&st, &mut model, 600).await;
+        (reads, (counters, model.states.last().expect("the last")[1..].to_vec()))
+    });
+    assert_eq!(counters.0, counters.1);
+    assert!((PAGES as u64 - 1..4 * PAGES as u64).contains(&reads), "{reads} reads of the log for {PAGES} pages");
 }
