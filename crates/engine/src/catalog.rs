@@ -7,7 +7,8 @@
 //! 3. Transactions that define something run one after the other (they hold the lock of definitions, `Txn::lock_ddl`,
 //!    to their end), so the newest version of every system row, committed or not, is what the only transaction that
 //!    defines anything sees.
-//! 4. Tables, indexes and views share one name space, as in PostgreSQL; object ids are never reused.
+//! 4. Permanent tables, indexes and views share one name space, as in PostgreSQL. The temporary tables of a session
+//!    have another ([`temporary`]). Object ids are never reused.
 use crate::types::{DataType, Datum};
 use comments::Comments;
 use enums::Enums;
@@ -17,6 +18,7 @@ use roles::{FIRST_ROLE, Role};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use temporary::{Names, Space, Spaces, Temporary};
 use terrace_storage::btree::BTree;
 use terrace_storage::{DATA, ObjectId, TxnId};
 use views::View;
@@ -28,6 +30,7 @@ pub mod foreign;
 pub(crate) mod load;
 pub mod roles;
 pub mod system;
+pub mod temporary;
 #[cfg(test)]
 mod tests;
 pub mod views;
@@ -104,6 +107,8 @@ pub struct Table {
     pub referenced_by: Vec<Arc<ForeignKey>>,
     /// What ANALYZE found.
     pub statistics: Option<Statistics>,
+    /// `None`: it is permanent.
+    pub temporary: Option<Temporary>,
     pub(crate) layout: Layout,
 }
 
@@ -151,9 +156,13 @@ pub struct IndexSpec {
 /// All tables as one transaction sees them.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
-    by_oid: BTreeMap<ObjectId, Arc<Table>>,
-    /// Tables and indexes share a name space.
-    by_name: BTreeMap<String, Named>,
+    by_oid: Arc<BTreeMap<ObjectId, Arc<Table>>>,
+    /// Permanent tables and indexes.
+    by_name: Arc<BTreeMap<String, Named>>,
+    /// Temporary ones.
+    spaces: Arc<Spaces>,
+    /// That of the session that sees this catalogue.
+    own: Option<Space>,
     /// Those that are stored.
     roles: Arc<BTreeMap<String, Role>>,
     /// By name.
@@ -192,6 +201,7 @@ impl Table {
             foreign_keys: Vec::new(),
             referenced_by: Vec::new(),
             statistics: None,
+            temporary: None,
             layout,
         }
     }
@@ -217,14 +227,14 @@ impl Table {
 }
 
 impl Catalog {
-    pub fn table(&self, name: &str) -> Option<&Arc<Table>> {
-        match self.by_name.get(name) {
+    pub fn table<N: Names + ?Sized>(&self, name: &N) -> Option<&Arc<Table>> {
+        match self.named(name) {
             Some(Named::Table(t)) => Some(t),
             _ => None,
         }
     }
-    pub fn index(&self, name: &str) -> Option<&Arc<Index>> {
-        match self.by_name.get(name) {
+    pub fn index<N: Names + ?Sized>(&self, name: &N) -> Option<&Arc<Index>> {
+        match self.named(name) {
             Some(Named::Index(i)) => Some(i),
             _ => None,
         }
@@ -241,26 +251,27 @@ impl Catalog {
     pub fn version(&self) -> u64 {
         self.version
     }
-    /// Whether a table, an index or a view has the name.
-    pub fn name_taken(&self, name: &str) -> bool {
-        self.by_name.contains_key(name) || self.views.contains_key(name)
-    }
 
     /// A catalogue of these tables.
     pub(crate) fn of(tables: impl IntoIterator<Item = Arc<Table>>) -> Catalog {
-        let mut c = Catalog { version: next_version(), ..Catalog::default() };
+        let (mut by_oid, mut by_name, mut spaces) = (BTreeMap::new(), BTreeMap::new(), Spaces::new());
         for t in tables {
-            let before = c.by_oid.insert(t.oid, t);
+            let before = by_oid.insert(t.oid, t);
             assert!(before.is_none(), "two tables with one object id");
         }
-        foreign::connect(&mut c.by_oid);
-        for t in c.by_oid.values() {
+        foreign::connect(&mut by_oid);
+        for t in by_oid.values() {
+            let names = match t.space() {
+                Some(space) => spaces.entry(space).or_default(),
+                None => &mut by_name,
+            };
             for i in &t.indexes {
-                c.by_name.insert(i.name.clone(), Named::Index(i.clone()));
+                names.insert(i.name.clone(), Named::Index(i.clone()));
             }
-            c.by_name.insert(t.name.clone(), Named::Table(t.clone()));
+            names.insert(t.name.clone(), Named::Table(t.clone()));
         }
-        c
+        let (by_oid, by_name, spaces) = (Arc::new(by_oid), Arc::new(by_name), Arc::new(spaces));
+        Catalog { by_oid, by_name, spaces, version: next_version(), ..Catalog::default() }
     }
     /// This catalogue with a table added or replaced.
     pub(crate) fn with(&self, table: Arc<Table>) -> Catalog {

@@ -343,7 +343,9 @@ impl Database {
         core.spawn_purge();
         core.spawn_lazy_flush();
         core.purge_wanted.notify_one();
+        let waits = !left.is_empty();
         left.into_iter().for_each(TxnResources::undo_later);
+        core.drop_left_temporary(waits).await;
         progress.enter(RecoveryPhase::Open, 0);
         Ok((Database(core), report))
     }

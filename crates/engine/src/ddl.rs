@@ -11,6 +11,7 @@
 use crate::catalog::extras::Extras;
 use crate::catalog::foreign::{FOREIGN_KEYS, ForeignKey, needed};
 use crate::catalog::load::{NewestRow, newest_rows};
+use crate::catalog::temporary::{OnCommit, TEMPORARY_TABLES, Temporary};
 use crate::catalog::{
     Catalog, ColumnDef, Index, IndexSpec, MAX_COLUMNS, MAX_KEY_COLUMNS, Table, TableSpec, system, truncate_name,
 };
@@ -30,6 +31,7 @@ mod comments;
 mod enums;
 mod foreign;
 mod roles;
+mod temporary;
 #[cfg(test)]
 mod tests;
 mod views;
@@ -37,21 +39,32 @@ mod views;
 impl Txn {
     /// 42P07, 42701, 54011, 42P16, 42703.
     pub async fn create_table(&mut self, spec: TableSpec) -> Result<Arc<Table>> {
+        self.create_table_in(spec, None).await
+    }
+
+    /// As `create_table`, of a temporary table where it is said what becomes of it when a transaction commits.
+    pub async fn create_table_in(&mut self, spec: TableSpec, temporary: Option<OnCommit>) -> Result<Arc<Table>> {
         let spec = checked_table(spec)?;
         self.lock_ddl().await?;
-        let catalog = self.catalog();
+        let temporary = match temporary {
+            Some(on_commit) => Some(Temporary { space: self.own_space()?, on_commit }),
+            None => None,
+        };
+        let (catalog, space) = (self.catalog(), temporary.map(|temporary| temporary.space));
         for name in spec.indexes.iter().map(|i| &i.name).chain([&spec.name]) {
-            if catalog.name_taken(name) {
+            if catalog.name_taken(space, name) {
                 return Err(EngineError::duplicate_relation(name));
             }
         }
-        catalog.refuse_type(&spec.name)?;
+        if space.is_none() {
+            catalog.refuse_type(&spec.name)?;
+        }
         let oid = self.new_object().await?;
         let mut indexes = Vec::with_capacity(spec.indexes.len());
         for index in spec.indexes {
             indexes.push(Arc::new(self.new_index(oid, index).await?));
         }
-        let table = Arc::new(Table::new(oid, spec.name, spec.columns, indexes));
+        let table = Arc::new(Table { temporary, ..Table::new(oid, spec.name, spec.columns, indexes) });
         self.insert_definitions(&table).await?;
         self.set_catalog(Arc::new(catalog.with(table.clone())));
         Ok(table)
@@ -67,6 +80,9 @@ impl Txn {
         }
         for check in &table.checks {
             self.insert(system_table(system::CHECKS), &system::check_row(table.oid, check)).await?;
+        }
+        if let Some(temporary) = table.temporary {
+            self.insert_temporary(table.oid, temporary).await?;
         }
         for key in &table.foreign_keys {
             self.insert(system_table(FOREIGN_KEYS), &crate::catalog::foreign::row(key)).await?;
@@ -86,7 +102,7 @@ impl Txn {
             let name = format!("table {}", table.name);
             return Err(needed(&name, key, referring(&catalog, key), &name));
         }
-        views::refuse_read(&catalog, &table.name, None, &format!("table {}", table.name))?;
+        views::refuse_read(&catalog, &table.full_name(), None, &format!("table {}", table.name))?;
         self.drop_everything(&table).await?;
         self.set_catalog(Arc::new(catalog.without(table.oid)));
         Ok(())
@@ -101,6 +117,9 @@ impl Txn {
         self.delete_comments(table).await?;
         if !table.foreign_keys.is_empty() {
             self.delete_definitions(FOREIGN_KEYS, 2, table.oid).await?;
+        }
+        if table.temporary.is_some() {
+            self.delete_definitions(TEMPORARY_TABLES, 0, table.oid).await?;
         }
         for index in &table.indexes {
             self.object_dropped(index.oid).await?;
@@ -130,7 +149,7 @@ impl Txn {
         if spec.primary {
             return Err(EngineError::internal("a primary key is added by add_primary_key"));
         }
-        if catalog.name_taken(&spec.name) {
+        if catalog.name_taken(table.space(), &spec.name) {
             return Err(EngineError::duplicate_relation(&spec.name));
         }
         let extras = extras.map(Box::new);

@@ -30,6 +30,7 @@ mod versions;
 
 pub use catalog::foreign::{Action, ForeignKey, may_refer};
 pub use catalog::roles::{FIRST_ROLE, Role};
+pub use catalog::temporary::{Among, Names, OnCommit, OwnSpace, RelationName, Space, Temporary};
 pub use catalog::views::{View, ViewUse};
 pub use catalog::{Catalog, Check, ColumnDef, Index, IndexSpec, Statistics, Table, TableSpec};
 pub use database::{Database, DatabaseStats, EngineConfig, OpenReport};

@@ -13,6 +13,7 @@
 //!    error (72000) the statement can only be rolled back. [`Txn::peek`] reads without a snapshot.
 use crate::advisory::{Advisory, OfTransaction};
 use crate::catalog::load::View;
+use crate::catalog::temporary::OwnSpace;
 use crate::catalog::{Catalog, Index, Table, system};
 use crate::database::Core;
 use crate::error::{EngineError, Result};
@@ -134,6 +135,8 @@ pub struct Txn {
     tally: Tally,
     /// Waits for a lock that are longer fail; zero: never.
     lock_timeout: Duration,
+    /// Where its session's temporary tables are; `None`: it belongs to no session.
+    space: Option<OwnSpace>,
     /// Of foreign keys, where it writes tables that have to do with any.
     notes: Option<Box<Notes>>,
     /// What must be ended; its drop rolls back.
@@ -151,6 +154,7 @@ impl Txn {
             underway: None,
             tally,
             lock_timeout,
+            space: None,
             notes: None,
             resources: TxnResources::new(core, Some(isolation)),
         }
@@ -170,6 +174,16 @@ impl Txn {
         joined.set_lock_timeout(self.lock_timeout);
         self.resources.advisory = Some(joined);
         self
+    }
+
+    /// It sees and makes the temporary tables of a session.
+    pub fn in_space(mut self, own: &OwnSpace) -> Txn {
+        self.space = Some(own.clone());
+        self
+    }
+
+    pub(crate) fn space(&self) -> Option<&OwnSpace> {
+        self.space.as_ref()
     }
 
     pub(crate) fn core(&self) -> &Arc<Core> {
@@ -287,7 +301,11 @@ impl Txn {
 
     /// The catalogue as this transaction sees it, its own DDL included.
     pub fn catalog(&self) -> Arc<Catalog> {
-        self.resources.catalog.clone().unwrap_or_else(|| self.core().catalog())
+        let catalog = self.resources.catalog.clone().unwrap_or_else(|| self.core().catalog());
+        match &self.space {
+            Some(own) => catalog.seen_by(own),
+            None => catalog,
+        }
     }
 
     /// Whether an index has the row versions that this statement sees (it may be younger than the snapshot).
@@ -547,7 +565,7 @@ impl Txn {
     /// The catalogue as this transaction has changed it; published when it commits. (After `rollback_to` it is read
     /// again.)
     pub(crate) fn set_catalog(&mut self, catalog: Arc<Catalog>) {
-        self.resources.catalog = Some(catalog);
+        self.resources.catalog = Some(catalog.seen_by_all());
     }
 
     /// This transaction's id, beginning to write where it has not.

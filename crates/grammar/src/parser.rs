@@ -133,9 +133,15 @@ struct Parser<'s> {
     /// Where the statement's first SELECT begins, if it begins with one.
     first_select: Option<At>,
     /// What the statement's SELECT goes INTO, until somebody takes that.
-    into: Option<Name>,
+    into: Option<Into>,
     /// The first thing that Terrace does not support in the statement.
     refused: Option<Refused>,
+}
+
+/// The table that SELECT INTO makes.
+struct Into {
+    temporary: bool,
+    name: Name,
 }
 
 impl<'s> Parser<'s> {
@@ -151,7 +157,7 @@ impl<'s> Parser<'s> {
             self.into = None;
             let parsed = self.statement()?;
             if let Some(into) = self.into.take() {
-                self.refuse(into.at(), "SELECT INTO within this statement");
+                self.refuse(into.name.at(), "SELECT INTO within this statement");
             }
             if !self.at(Kind::Semicolon) && !self.at(Kind::End) {
                 return Err(self.unexpected());

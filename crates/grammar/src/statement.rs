@@ -36,8 +36,8 @@ pub use session::{
 pub use table::{
     AlterAction, AlterEnum, AlterSequence, AlterTable, Column, ColumnConstraint, ColumnConstraintKind, Comment,
     CreateEnum, CreateIndex, CreateSequence, CreateTable, CreateTableAs, CreateView, Deferral, Drop, EnumChange, Index,
-    LikeOption, ObjectKind, Owner, Reference, ReferenceAction, Rename, RenamedPart, SequenceOption, SequenceOptionKind,
-    StorageOption, TableConstraint, TableConstraintKind, TableLike, Truncate,
+    LikeOption, ObjectKind, OnCommit, Owner, Reference, ReferenceAction, Rename, RenamedPart, SequenceOption,
+    SequenceOptionKind, StorageOption, TableConstraint, TableConstraintKind, TableLike, Truncate,
 };
 pub use walk::{Node, children_mut, walk};
 

@@ -9,6 +9,7 @@ mod planning;
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, SchemaError};
 use terrace_engine::EngineError;
+use terrace_engine::RelationName;
 
 /// `0A000 ... is not supported yet`.
 pub(crate) fn unsupported(what: impl std::fmt::Display) -> EngineError {
@@ -279,7 +280,7 @@ pub(crate) fn undefined_schema(name: impl std::fmt::Display) -> EngineError {
 }
 
 /// A name that is no table's: 42P01, or 0A000 where it is a view's.
-pub(crate) fn no_table(catalog: &terrace_engine::Catalog, name: &str) -> EngineError {
+pub(crate) fn no_table(catalog: &terrace_engine::Catalog, name: &RelationName) -> EngineError {
     match catalog.view(name) {
         Some(_) => unsupported(format!("this statement for the view \"{name}\"")),
         None => undefined_table(name),

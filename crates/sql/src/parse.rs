@@ -10,7 +10,7 @@ pub(crate) mod shown;
 pub(crate) mod stored;
 pub(crate) mod types;
 
-use terrace_engine::{EngineError, Result};
+use terrace_engine::{Among, EngineError, RelationName, Result, Space};
 use terrace_grammar::statement::Name;
 use terrace_grammar::{Cut, Options, Parsed};
 
@@ -44,12 +44,25 @@ pub(crate) fn cut_names(sql: &str) -> Vec<EngineError> {
     terrace_grammar::cut_names(sql).into_iter().map(notice).collect()
 }
 
-/// The name of a relation that must be in schema `public`, which may be written or not.
-pub(crate) fn relation(name: &Name) -> Result<String> {
+/// What stands in a schema of the user's.
+pub(crate) fn among(schema: &str) -> Option<Among> {
+    match schema {
+        "public" => Some(Among::Permanent),
+        "pg_temp" => Some(Among::Own),
+        other => {
+            let space = other.strip_prefix("pg_temp_")?.parse().ok()?;
+            Some(Among::OwnIf(Space(terrace_storage::ObjectId(space))))
+        }
+    }
+}
+
+/// The name of a relation that must be in schema `public`, or in that of the session's temporary tables; the schema may
+/// be written or not.
+pub(crate) fn relation(name: &Name) -> Result<RelationName> {
     let parts: Vec<&str> = name.parts().iter().map(|part| part.name.as_str()).collect();
     match parts.as_slice() {
-        [table] => Ok((*table).to_owned()),
-        ["public", table] | [_, "public", table] => Ok((*table).to_owned()),
+        [table] => Ok(RelationName::new(Among::All, *table)),
+        [schema, table] | [_, schema, table] if let Some(among) = among(schema) => Ok(RelationName::new(among, *table)),
         ["pg_catalog" | "information_schema" | "terrace", _]
         | [_, "pg_catalog" | "information_schema" | "terrace", _] => {
             let message = format!("permission denied: \"{}\" is a system catalog", name.shown());

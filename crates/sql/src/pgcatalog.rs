@@ -21,7 +21,7 @@ pub use system::{data_type_of_oid, item_oid};
 use datafusion::catalog::TableProvider;
 use datafusion::error::Result;
 use std::sync::Arc;
-use terrace_engine::Catalog;
+use terrace_engine::{Catalog, Table};
 
 /// The one database and the one role there are.
 pub const DATABASE: &str = system::DATABASE;
@@ -68,6 +68,16 @@ impl std::fmt::Debug for System {
 /// Whether a schema is one of the system's.
 pub(crate) fn is_schema(name: &str) -> bool {
     matches!(name, "pg_catalog" | "information_schema" | "terrace")
+}
+
+/// The schema of a table, as it is called.
+pub(crate) fn schema_of_table(table: &Table) -> String {
+    table.space().map_or_else(|| PUBLIC.to_owned(), |space| space.to_string())
+}
+
+/// The OID of a table's schema.
+pub(crate) fn namespace_of(table: &Table) -> u32 {
+    table.space().map_or(system::PUBLIC_OID, |space| space.0.0)
 }
 
 /// The relation of that name.

@@ -55,7 +55,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use terrace_engine::advisory::Advisory;
 use terrace_engine::types::Zone;
-use terrace_engine::{Catalog, DataType, Datum, EngineError, Isolation, Result};
+use terrace_engine::{Catalog, DataType, Datum, EngineError, Isolation, OwnSpace, Result, Txn};
 use terrace_env::memory;
 use terrace_storage::{Reads, counting};
 
@@ -102,6 +102,8 @@ pub struct Session {
     pub(crate) cursors: BTreeMap<String, Cursor>,
     pub(crate) canceller: Canceller,
     pub(crate) advisory: Arc<Advisory>,
+    /// Where its temporary tables are.
+    space: OwnSpace,
     notices: Notices,
     /// Of the transaction: see [`LazyState`].
     pub(crate) clock: Mutex<Option<ExecutionProps>>,
@@ -160,6 +162,7 @@ impl Session {
             cursors: BTreeMap::new(),
             canceller,
             advisory,
+            space: OwnSpace::default(),
             notices,
             clock: Mutex::new(None),
             isolation: None,
@@ -439,7 +442,7 @@ impl Session {
     pub async fn catalog(&self) -> Arc<Catalog> {
         match &self.shared.cell.lock().await.txn {
             Some(txn) => txn.catalog(),
-            None => self.database.engine.catalog(),
+            None => self.database.engine.catalog().seen_by(&self.space),
         }
     }
 
@@ -654,6 +657,11 @@ impl Session {
         }
     }
 
+    /// A transaction of this session.
+    pub(crate) fn new_transaction(&self, isolation: Isolation) -> Txn {
+        self.database.engine.begin(isolation).of_session(&self.advisory).in_space(&self.space)
+    }
+
     /// Begins a transaction where none is open; answers its number.
     pub(crate) async fn ensure_transaction(&mut self) -> u64 {
         let isolation = self.isolation.unwrap_or_else(|| self.shared.settings.lock().default_isolation());
@@ -661,7 +669,7 @@ impl Session {
         if slot.txn.is_none() {
             slot.number += 1;
             slot.queried = false;
-            let txn = self.database.engine.begin(isolation).of_session(&self.advisory);
+            let txn = self.new_transaction(isolation);
             self.shared.activity.began_transaction(txn.number(), self.database.engine.env().unix_micros());
             slot.txn = Some(txn);
             *self.clock.lock() = None;
@@ -729,5 +737,6 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.advisory.unlock_all();
         self.shared.voice.leave();
+        self.database.engine.end_space(&self.space);
     }
 }

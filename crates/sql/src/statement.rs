@@ -37,6 +37,7 @@ pub(crate) mod roles;
 pub(crate) mod run;
 pub(crate) mod sequence;
 pub(crate) mod shared;
+pub(crate) mod target;
 pub(crate) mod update_delete;
 pub(crate) mod views;
 pub(crate) mod zoned;

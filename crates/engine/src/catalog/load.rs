@@ -3,7 +3,7 @@ use super::comments::{self, Comments};
 use super::enums::{self, Enums};
 use super::foreign::{self, ForeignKey};
 use super::views::{self, ViewUse};
-use super::{Catalog, Check, ColumnDef, Index, Table, roles, system};
+use super::{Catalog, Check, ColumnDef, Index, Table, roles, system, temporary};
 use crate::error::{EngineError, Result};
 use crate::row::RowView;
 use crate::txn::Version;
@@ -58,26 +58,19 @@ type Rows = Vec<Vec<Datum>>;
 
 /// Puts tables together from their rows; `whole`: refuses parts of definitions.
 fn assemble(
-    [tables, column_rows, index_rows, check_rows, key_rows, view_rows, use_rows, comments, enum_rows]: [Rows;
-        system::ALL
-            .len()],
+    [tables, column_rows, index_rows, check_rows, key_rows, view_rows, use_rows, comments, enum_rows, temporaries]: [
+        Rows;
+        system::ALL.len()
+    ],
     whole: bool,
 ) -> Result<Catalog> {
-    let mut enums = Enums::new();
-    for row in enum_rows {
-        let def = enums::read(&row)?;
-        enums.insert(def.name.clone(), EnumType::of(def)?);
-    }
+    let enums = assemble_enums(enum_rows)?;
     let mut columns: BTreeMap<ObjectId, BTreeMap<usize, ColumnDef>> = BTreeMap::new();
     for row in column_rows {
         let (table, position, column) = system::read_column(&row, &enums, whole)?;
         columns.entry(table).or_default().insert(position, column);
     }
-    let mut indexes: BTreeMap<ObjectId, Vec<Arc<Index>>> = BTreeMap::new();
-    for row in index_rows {
-        let index = system::read_index(&row)?;
-        indexes.entry(index.table).or_default().push(Arc::new(index));
-    }
+    let mut indexes = assemble_indexes(index_rows)?;
     let mut checks: BTreeMap<ObjectId, Vec<Check>> = BTreeMap::new();
     for row in check_rows {
         if let Some((table, check)) = system::read_check(&row)? {
@@ -89,6 +82,7 @@ fn assemble(
         let key = foreign::read(&row)?;
         foreign_keys.entry(key.table).or_default().push(Arc::new(key));
     }
+    let temporary = temporaries.iter().map(|row| temporary::read(row)).collect::<Result<BTreeMap<_, _>>>()?;
     let mut out: BTreeMap<ObjectId, Arc<Table>> = BTreeMap::new();
     for row in tables {
         let (oid, name, statistics) = system::read_table(&row)?;
@@ -103,9 +97,13 @@ fn assemble(
         table.foreign_keys = foreign_keys.remove(&oid).unwrap_or_default();
         table.foreign_keys.sort_by_key(|key| key.oid);
         table.statistics = statistics;
+        table.temporary = temporary.get(&oid).copied();
         out.insert(oid, Arc::new(table));
     }
     let views = assemble_views(view_rows, use_rows, &mut columns)?;
+    if whole && temporary.keys().any(|table| !out.contains_key(table)) {
+        return Err(EngineError::damaged("the catalogue lacks a table that it calls temporary"));
+    }
     if whole && !(columns.is_empty() && indexes.is_empty() && checks.is_empty() && foreign_keys.is_empty()) {
         return Err(EngineError::damaged(
             "the catalogue has columns, indexes or constraints of tables that it does not have",
@@ -125,6 +123,25 @@ fn assemble(
         return Err(EngineError::damaged(format!("the catalogue lacks what view \"{}\" reads", view.name)));
     }
     Ok(catalog)
+}
+
+fn assemble_enums(rows: Rows) -> Result<Enums> {
+    let mut enums = Enums::new();
+    for row in rows {
+        let def = enums::read(&row)?;
+        enums.insert(def.name.clone(), EnumType::of(def)?);
+    }
+    Ok(enums)
+}
+
+/// By table.
+fn assemble_indexes(rows: Rows) -> Result<BTreeMap<ObjectId, Vec<Arc<Index>>>> {
+    let mut indexes: BTreeMap<ObjectId, Vec<Arc<Index>>> = BTreeMap::new();
+    for row in rows {
+        let index = system::read_index(&row)?;
+        indexes.entry(index.table).or_default().push(Arc::new(index));
+    }
+    Ok(indexes)
 }
 
 /// Puts views together from their rows and from their columns, which are taken.

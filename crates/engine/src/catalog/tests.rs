@@ -51,10 +51,10 @@ fn snapshots_do_not_change() {
     ));
     let empty = Catalog::default();
     let one = empty.with(t.clone());
-    assert!(empty.table("t").is_none() && !empty.name_taken("i"));
+    assert!(empty.table("t").is_none() && !empty.name_taken(None, "i"));
     assert_eq!(one.table("t"), Some(&t));
     assert_eq!(one.index("i").unwrap().oid, ObjectId(21));
-    assert!(one.table("i").is_none() && one.name_taken("i"));
+    assert!(one.table("i").is_none() && one.name_taken(None, "i"));
     assert_ne!(one.version(), empty.version());
     assert!(one.without(t.oid).table("t").is_none());
     assert_eq!(one.table_by_oid(system::COLUMNS).unwrap().name, "columns");

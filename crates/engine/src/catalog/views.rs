@@ -14,6 +14,7 @@
 //! 4. No view reads itself, through whatever others.
 //! 5. A database of before has no rows here: it has no views.
 use super::system::{bad, object, positions, positions_text};
+use super::temporary::{Names, RelationName};
 use super::{Catalog, ColumnDef, Table};
 use crate::error::Result;
 use crate::types::{DataType, Datum};
@@ -117,8 +118,8 @@ pub(crate) fn read_use(row: &[Datum]) -> Result<(ObjectId, ViewUse)> {
 }
 
 impl Catalog {
-    pub fn view(&self, name: &str) -> Option<&Arc<View>> {
-        self.views.get(name)
+    pub fn view<N: Names + ?Sized>(&self, name: &N) -> Option<&Arc<View>> {
+        self.views.get(name.name()).filter(|_| self.reaches_permanent(name))
     }
 
     /// By name.
@@ -127,8 +128,11 @@ impl Catalog {
     }
 
     /// The views that read a relation, oldest first; with `column`, those that name its column at that position.
-    pub fn views_on(&self, relation: &str, column: Option<usize>) -> Vec<Arc<View>> {
-        let names = |used: &ViewUse| used.relation == relation && column.is_none_or(|at| used.used.contains(&at));
+    pub fn views_on<N: Names + ?Sized>(&self, relation: &N, column: Option<usize>) -> Vec<Arc<View>> {
+        let reaches = self.reaches_permanent(relation);
+        let names = |used: &ViewUse| {
+            reaches && used.relation == relation.name() && column.is_none_or(|at| used.used.contains(&at))
+        };
         let mut found: Vec<_> = self.views().filter(|view| view.uses.iter().any(names)).cloned().collect();
         found.sort_by_key(|view| view.oid);
         found
@@ -136,7 +140,7 @@ impl Catalog {
 
     /// Whether a view reads a relation, through whatever others.
     pub fn reads(&self, view: &View, relation: &str) -> bool {
-        let deeper = |name: &str| self.view(name).is_some_and(|inner| self.reads(inner, relation));
+        let deeper = |name: &str| self.views.get(name).is_some_and(|inner| self.reads(inner, relation));
         view.uses.iter().any(|used| used.relation == relation || deeper(&used.relation))
     }
 
@@ -165,7 +169,8 @@ impl Catalog {
     /// What a view reads that is not as it left it (invariant 1).
     pub(crate) fn missing_of(&self, view: &View) -> Option<String> {
         let lacks = |used: &&ViewUse| {
-            let columns = match (self.table(&used.relation), self.view(&used.relation)) {
+            let relation = RelationName::permanent(used.relation.as_str());
+            let columns = match (self.table(&relation), self.view(&relation)) {
                 (Some(table), _) => &table.columns,
                 (None, Some(view)) => &view.columns,
                 (None, None) => return true,

@@ -1,6 +1,7 @@
 //! Enum types are made, altered and dropped, inside a transaction and under the lock of definitions.
 use super::system_table;
 use crate::catalog::enums::{ENUMS, row};
+use crate::catalog::temporary::RelationName;
 use crate::catalog::{Catalog, ColumnDef, system, truncate_name};
 use crate::error::{EngineError, Result};
 use crate::txn::Txn;
@@ -98,7 +99,8 @@ fn users(catalog: &Catalog, of: EnumType) -> Vec<String> {
 
 fn refuse_taken(catalog: &Catalog, name: &str) -> Result<()> {
     // A relation stands for a type of its rows; an index does not.
-    let relation = catalog.table(name).is_some() || catalog.view(name).is_some();
+    let named = RelationName::permanent(name);
+    let relation = catalog.table(&named).is_some() || catalog.view(&named).is_some();
     match catalog.enum_type(name).is_some() || relation {
         true => Err(EngineError::new("42710", format!("type \"{name}\" already exists"))),
         false => Ok(()),

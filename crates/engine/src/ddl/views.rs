@@ -1,5 +1,6 @@
 //! Views are made, replaced and dropped, inside a transaction and under the lock of definitions.
 use super::system_table;
+use crate::catalog::temporary::RelationName;
 use crate::catalog::views::{VIEW_USES, VIEWS, View, row, use_row};
 use crate::catalog::{Catalog, Table, system, truncate_name};
 use crate::error::{EngineError, Result};
@@ -22,8 +23,8 @@ impl Txn {
         self.lock_ddl().await?;
         let catalog = self.catalog();
         view.name = truncate_name(&view.name).into();
-        let before = catalog.view(&view.name).map(|before| before.oid);
-        if before.is_none() && catalog.name_taken(&view.name) {
+        let before = catalog.view(&RelationName::permanent(view.name.as_str())).map(|before| before.oid);
+        if before.is_none() && catalog.name_taken(None, &view.name) {
             return Err(EngineError::duplicate_relation(&view.name));
         }
         catalog.refuse_type(&view.name)?;
@@ -58,8 +59,9 @@ impl Txn {
         self.lock_ddl().await?;
         let catalog = self.catalog();
         let gone = || EngineError::new("42P01", format!("view \"{name}\" does not exist"));
-        let oid = catalog.view(name).ok_or_else(gone)?.oid;
-        refuse_read(&catalog, name, None, &format!("view {name}"))?;
+        let full_name = RelationName::permanent(name);
+        let oid = catalog.view(&full_name).ok_or_else(gone)?.oid;
+        refuse_read(&catalog, &full_name, None, &format!("view {name}"))?;
         self.delete_view(oid).await?;
         self.set_catalog(Arc::new(catalog.without_view(name)));
         Ok(())
@@ -73,7 +75,7 @@ impl Txn {
 }
 
 /// 2BP01 where a view reads a relation that goes, or names its column. `what` goes.
-pub(super) fn refuse_read(catalog: &Catalog, relation: &str, column: Option<usize>, what: &str) -> Result<()> {
+pub(super) fn refuse_read(catalog: &Catalog, relation: &RelationName, column: Option<usize>, what: &str) -> Result<()> {
     match catalog.views_on(relation, column).first() {
         Some(view) => {
             let error = EngineError::new("2BP01", format!("cannot drop {what} because other objects depend on it"));
@@ -90,7 +92,7 @@ pub(super) fn refuse_rename(catalog: &Catalog, table: &Table, column: Option<usi
         Some(at) => format!("column {} of table {}", table.columns[at].name, table.name),
         None => format!("table {}", table.name),
     };
-    match catalog.views_on(&table.name, column).first() {
+    match catalog.views_on(&table.full_name(), column).first() {
         Some(view) => {
             let error =
                 EngineError::unsupported(format!("renaming {what}, which view {} reads, is not supported", view.name));

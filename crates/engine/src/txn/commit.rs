@@ -40,6 +40,13 @@ impl Txn {
             return Err(error);
         }
         let has_written = self.has_written();
+        if has_written
+            && self.has_on_commit()
+            && let Err(error) = Box::pin(self.on_commit()).await
+        {
+            Box::pin(self.rollback()).await?;
+            return Err(error);
+        }
         let resources = self.end_reads_as_committed();
         if !has_written {
             if let Some(serial) = &resources.serial {

@@ -69,11 +69,11 @@ impl Parser<'_> {
     }
 
     /// What follows `CREATE SEQUENCE`.
-    pub(super) fn create_sequence(&mut self, at: At) -> Result<Statement> {
+    pub(super) fn create_sequence(&mut self, at: At, temporary: bool) -> Result<Statement> {
         let if_not_exists = self.eat_words(&[K::If, K::Not, K::Exists]);
         let name = self.relation_name()?;
         let options = self.sequence_options()?;
-        Ok(Statement::CreateSequence(Box::new(CreateSequence { at, if_not_exists, name, options })))
+        Ok(Statement::CreateSequence(Box::new(CreateSequence { at, temporary, if_not_exists, name, options })))
     }
 
     /// Options of a sequence, as many as follow.

@@ -1,6 +1,6 @@
 //! A single SELECT.
 
-use super::Parser;
+use super::{Into, Parser};
 use crate::error::{Result, SyntaxError};
 use crate::keyword::Keyword as K;
 use crate::lexer::Kind;
@@ -152,7 +152,22 @@ impl Parser<'_> {
     /// INTO of `SELECT ... INTO t`. It makes a table, so it can stand in the statement's first SELECT only.
     fn select_into(&mut self, select_at: At) -> Result<()> {
         let at = self.expect_word(K::Into)?;
-        let temporary = match self.token().keyword {
+        let temporary = self.eat_temporary();
+        if !temporary && self.eat_word(K::Unlogged) {
+            self.refuse(at, "SELECT INTO UNLOGGED");
+        }
+        self.eat_word(K::Table);
+        let name = self.relation_name()?;
+        if self.first_select != Some(select_at) {
+            return Err(SyntaxError::new("SELECT ... INTO is not allowed here", name.at()));
+        }
+        self.into = Some(Into { temporary, name });
+        Ok(())
+    }
+
+    /// TEMPORARY, as it is written.
+    pub(super) fn eat_temporary(&mut self) -> bool {
+        match self.token().keyword {
             Some(K::Temporary | K::Temp) => {
                 self.advance();
                 true
@@ -162,19 +177,6 @@ impl Parser<'_> {
                 true
             }
             _ => false,
-        };
-        if !temporary && self.eat_word(K::Unlogged) {
-            self.refuse(at, "SELECT INTO UNLOGGED");
         }
-        self.eat_word(K::Table);
-        let name = self.relation_name()?;
-        if self.first_select != Some(select_at) {
-            return Err(SyntaxError::new("SELECT ... INTO is not allowed here", name.at()));
-        }
-        if temporary {
-            self.refuse(at, "SELECT INTO TEMPORARY");
-        }
-        self.into = Some(name);
-        Ok(())
     }
 }

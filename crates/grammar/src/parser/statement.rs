@@ -72,7 +72,13 @@ impl Parser<'_> {
         match (keyword, self.ahead(1).keyword) {
             (K::Table, _) => {
                 self.advance();
-                self.create_table(at)
+                self.create_table(at, false)
+            }
+            (K::Temp | K::Temporary, Some(K::Table | K::Sequence)) => self.create_temporary(at),
+            (K::Local | K::Global, Some(K::Temp | K::Temporary))
+                if matches!(self.ahead(2).keyword, Some(K::Table | K::Sequence)) =>
+            {
+                self.create_temporary(at)
             }
             (K::Unique, _) => {
                 self.expect_words(&[K::Unique, K::Index])?;
@@ -84,7 +90,7 @@ impl Parser<'_> {
             }
             (K::Sequence, _) => {
                 self.advance();
-                self.create_sequence(at)
+                self.create_sequence(at, false)
             }
             (K::View, _) => {
                 self.advance();
@@ -105,6 +111,18 @@ impl Parser<'_> {
                 Ok(Statement::CreateRole(role.expect("CREATE has no other form")))
             }
             _ => self.refuse_named(at, "CREATE"),
+        }
+    }
+
+    /// TEMPORARY, and the table or the sequence that follows.
+    fn create_temporary(&mut self, at: At) -> Result<Statement> {
+        self.eat_temporary();
+        match self.eat_word(K::Table) {
+            true => self.create_table(at, true),
+            false => {
+                self.expect_word(K::Sequence)?;
+                self.create_sequence(at, true)
+            }
         }
     }
 
@@ -200,10 +218,12 @@ impl Parser<'_> {
     fn preparable_into(&mut self, at: At) -> Result<Statement> {
         let statement = self.preparable()?;
         match (self.into.take(), statement) {
-            (Some(name), Statement::Query(query)) => Ok(Statement::CreateTableAs(Box::new(CreateTableAs {
+            (Some(into), Statement::Query(query)) => Ok(Statement::CreateTableAs(Box::new(CreateTableAs {
                 at,
+                temporary: into.temporary,
+                on_commit: None,
                 if_not_exists: false,
-                name,
+                name: into.name,
                 columns: vec![],
                 storage: vec![],
                 query: *query,

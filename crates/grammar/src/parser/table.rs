@@ -6,20 +6,20 @@ use crate::keyword::Keyword as K;
 use crate::lexer::Kind;
 use crate::statement::{
     At, Column, ColumnConstraint, ColumnConstraintKind, CreateTable, CreateTableAs, CreateView, Deferral, Expr, Ident,
-    Index, LikeOption, Name, Query, Reference, ReferenceAction, Statement, StorageOption, TableConstraint,
+    Index, LikeOption, Name, OnCommit, Query, Reference, ReferenceAction, Statement, StorageOption, TableConstraint,
     TableConstraintKind, TableLike, Written,
 };
 
 impl Parser<'_> {
     /// What follows `CREATE TABLE`.
-    pub(super) fn create_table(&mut self, at: At) -> Result<Statement> {
+    pub(super) fn create_table(&mut self, at: At, temporary: bool) -> Result<Statement> {
         let if_not_exists = self.eat_words(&[K::If, K::Not, K::Exists]);
         let name = self.relation_name()?;
         let listed = self.at(Kind::LeftParen)
             && Self::is_column_name(self.ahead(1))
             && matches!(self.ahead(2).kind, Kind::Comma | Kind::RightParen);
         if listed || self.at_any(&[K::As, K::Using, K::With, K::On, K::Tablespace]) {
-            return self.create_table_as(at, if_not_exists, name);
+            return self.create_table_as(at, (temporary, if_not_exists), name);
         }
         if self.at_word(K::Of) {
             return self.refuse_rest(at, "CREATE TABLE OF", None);
@@ -29,6 +29,8 @@ impl Parser<'_> {
         }
         let mut table = CreateTable {
             at,
+            temporary,
+            on_commit: None,
             if_not_exists,
             name,
             columns: vec![],
@@ -41,21 +43,21 @@ impl Parser<'_> {
             self.list(|parser| parser.table_element(&mut table))?;
         }
         self.expect(Kind::RightParen)?;
-        table.storage = self.table_tail()?;
+        (table.storage, table.on_commit) = self.table_tail()?;
         Ok(Statement::CreateTable(Box::new(table)))
     }
 
     /// `(a, b) AS SELECT ... WITH NO DATA`.
-    fn create_table_as(&mut self, at: At, if_not_exists: bool, name: Name) -> Result<Statement> {
+    fn create_table_as(&mut self, at: At, (temporary, if_not_exists): (bool, bool), name: Name) -> Result<Statement> {
         let columns = if self.at(Kind::LeftParen) { self.list_in_parens(Self::ident)? } else { vec![] };
-        let storage = self.table_options()?;
+        let (storage, on_commit) = self.table_options()?;
         let as_at = self.expect_word(K::As)?;
         if self.at_word(K::Execute) {
             return self.refuse_rest(as_at, "CREATE TABLE AS EXECUTE", None);
         }
         let query = self.whole_query()?;
         if let Some(into) = self.into.take() {
-            return Err(SyntaxError::new("SELECT ... INTO is not allowed here", into.at()));
+            return Err(SyntaxError::new("SELECT ... INTO is not allowed here", into.name.at()));
         }
         let mut with_data = true;
         if self.eat_word(K::With) {
@@ -64,6 +66,8 @@ impl Parser<'_> {
         }
         Ok(Statement::CreateTableAs(Box::new(CreateTableAs {
             at,
+            temporary,
+            on_commit,
             if_not_exists,
             name,
             columns,
@@ -96,7 +100,7 @@ impl Parser<'_> {
         let query = self.whole_query()?;
         let place = start..self.tokens[self.next - 1].end;
         if let Some(into) = self.into.take() {
-            return Err(SyntaxError::with_state("0A000", "views must not contain SELECT INTO", into.at()));
+            return Err(SyntaxError::with_state("0A000", "views must not contain SELECT INTO", into.name.at()));
         }
         let check_at = self.place();
         if self.eat_word(K::With) {
@@ -158,7 +162,7 @@ impl Parser<'_> {
     }
 
     /// What follows the columns.
-    fn table_tail(&mut self) -> Result<Vec<StorageOption>> {
+    fn table_tail(&mut self) -> Result<(Vec<StorageOption>, Option<OnCommit>)> {
         let at = self.place();
         if self.eat_word(K::Inherits) {
             self.list_in_parens(Self::relation_name)?;
@@ -174,9 +178,9 @@ impl Parser<'_> {
         self.table_options()
     }
 
-    /// How a table is stored.
-    fn table_options(&mut self) -> Result<Vec<StorageOption>> {
-        let mut storage = vec![];
+    /// How a table is stored, and what becomes of it when a transaction commits.
+    fn table_options(&mut self) -> Result<(Vec<StorageOption>, Option<OnCommit>)> {
+        let (mut storage, mut on_commit) = (vec![], None);
         let at = self.place();
         if self.eat_word(K::Using) {
             self.ident()?;
@@ -187,20 +191,21 @@ impl Parser<'_> {
         } else if self.eat_word(K::With) {
             storage = self.storage()?;
         }
-        let at = self.place();
         if self.eat_words(&[K::On, K::Commit]) {
-            match self.token().keyword {
-                Some(K::Drop) => drop(self.advance()),
-                Some(K::Delete | K::Preserve) => {
-                    self.advance();
-                    self.expect_word(K::Rows)?;
-                }
+            let word = self.token().keyword;
+            on_commit = Some(match word {
+                Some(K::Drop) => OnCommit::Drop,
+                Some(K::Delete) => OnCommit::DeleteRows,
+                Some(K::Preserve) => OnCommit::PreserveRows,
                 _ => return Err(self.unexpected()),
+            });
+            self.advance();
+            if word != Some(K::Drop) {
+                self.expect_word(K::Rows)?;
             }
-            self.refuse(at, "ON COMMIT");
         }
         self.maybe_tablespace()?;
-        Ok(storage)
+        Ok((storage, on_commit))
     }
 
     pub(super) fn maybe_tablespace(&mut self) -> Result<()> {

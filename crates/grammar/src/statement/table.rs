@@ -7,6 +7,8 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateTable {
     pub at: At,
+    pub temporary: bool,
+    pub on_commit: Option<OnCommit>,
     pub if_not_exists: bool,
     pub name: Name,
     pub columns: Vec<Column>,
@@ -14,6 +16,14 @@ pub struct CreateTable {
     pub likes: Vec<TableLike>,
     /// `WITH (a = 1)`.
     pub storage: Vec<StorageOption>,
+}
+
+/// ON COMMIT of a temporary table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum OnCommit {
+    PreserveRows,
+    DeleteRows,
+    Drop,
 }
 
 /// `LIKE t INCLUDING DEFAULTS` in CREATE TABLE.
@@ -59,6 +69,8 @@ impl LikeOption {
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateTableAs {
     pub at: At,
+    pub temporary: bool,
+    pub on_commit: Option<OnCommit>,
     pub if_not_exists: bool,
     pub name: Name,
     /// Names of the first columns, in place of the query's.
@@ -216,6 +228,7 @@ pub struct CreateIndex {
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateSequence {
     pub at: At,
+    pub temporary: bool,
     pub if_not_exists: bool,
     pub name: Name,
     pub options: Vec<SequenceOption>,

@@ -2,8 +2,8 @@
 
 use crate::shown::{shown, statement};
 use terrace_grammar::statement::{
-    AlterAction, ColumnConstraintKind as Of, LikeOption, ObjectKind, ReferenceAction, RenamedPart, RoleOptionKind,
-    SequenceOptionKind, Statement, TableConstraintKind,
+    AlterAction, ColumnConstraintKind as Of, LikeOption, ObjectKind, OnCommit, ReferenceAction, RenamedPart,
+    RoleOptionKind, SequenceOptionKind, Statement, TableConstraintKind,
 };
 
 #[test]
@@ -145,6 +145,34 @@ fn a_comment_names_its_object() {
 }
 
 #[test]
+fn temporary_tables_and_sequences() {
+    for (sql, temporary, on_commit) in [
+        ("CREATE TABLE t (a int)", false, None),
+        ("CREATE TEMP TABLE t (a int)", true, None),
+        ("CREATE LOCAL TEMPORARY TABLE IF NOT EXISTS t (a int) ON COMMIT DROP", true, Some(OnCommit::Drop)),
+        (
+            "CREATE GLOBAL TEMP TABLE t () WITH (fillfactor = 90) ON COMMIT PRESERVE ROWS",
+            true,
+            Some(OnCommit::PreserveRows),
+        ),
+        ("CREATE TEMP TABLE t AS SELECT 1", true, None),
+        ("CREATE TEMP TABLE t (a) ON COMMIT DELETE ROWS AS SELECT 1", true, Some(OnCommit::DeleteRows)),
+        ("SELECT 1 INTO TEMP t", true, None),
+        ("SELECT 1 INTO LOCAL TEMPORARY TABLE t", true, None),
+        ("SELECT 1 INTO t", false, None),
+    ] {
+        let found = match statement(sql) {
+            Statement::CreateTable(create) => (create.temporary, create.on_commit),
+            Statement::CreateTableAs(create) => (create.temporary, create.on_commit),
+            other => panic!("{sql} is {other:?}"),
+        };
+        assert_eq!(found, (temporary, on_commit), "{sql}");
+    }
+    let Statement::CreateSequence(create) = statement("CREATE TEMPORARY SEQUENCE s") else { panic!() };
+    assert!(create.temporary);
+}
+
+#[test]
 fn what_terrace_has_not_is_refused_by_name() {
     for (sql, what) in [
         ("CREATE VIEW v WITH (security_barrier) AS SELECT 1", "an option of a view"),
@@ -156,7 +184,7 @@ fn what_terrace_has_not_is_refused_by_name() {
             "CREATE FUNCTION",
         ),
         ("CREATE MATERIALIZED VIEW v AS SELECT 1", "CREATE MATERIALIZED VIEW"),
-        ("CREATE TEMP TABLE t (a int)", "CREATE TEMP TABLE"),
+        ("CREATE TEMP VIEW v AS SELECT 1", "CREATE TEMP VIEW"),
         ("CREATE TABLE t AS EXECUTE p", "CREATE TABLE AS EXECUTE"),
         ("CREATE TABLE t (a int, EXCLUDE USING gist (a WITH =))", "EXCLUDE"),
         ("CREATE TABLE t (a int) PARTITION BY RANGE (a)", "PARTITION BY"),

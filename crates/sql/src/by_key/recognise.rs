@@ -6,6 +6,7 @@
 //!    as in planned statements.
 use super::range::{Output, Range};
 use super::{Action, Arithmetic, ByKey, Given, Key, NewValue};
+use crate::parse::among;
 use crate::parse::constants::{constant, of_literal};
 use crate::parse::identity::Identity;
 use crate::parse::stored::Stored;
@@ -13,8 +14,8 @@ use crate::values::{field_of, is_sequence, live_columns};
 use datafusion::arrow::datatypes::Schema;
 use std::sync::Arc;
 use terrace_engine::types::Zone;
-use terrace_engine::{Action as ForeignAction, Catalog, ColumnDef, DataType, Datum, ForeignKey, Index};
-use terrace_engine::{ScanDirection, Table};
+use terrace_engine::{Action as ForeignAction, Among, Catalog, ColumnDef, DataType, Datum, ForeignKey, Index};
+use terrace_engine::{RelationName, ScanDirection, Table};
 use terrace_grammar::statement::{
     Alias, Assignment, Body, Call, Delete, Distinct, Expr, ExprKind, FromItem, Ident, Insert, Item, Literal, Name,
     Query, Select, SpecialFunction, Statement, Update,
@@ -309,12 +310,12 @@ impl Range {
 /// A user's table, named plainly. An unqualified name may be one of pg_catalog's, which come first; those begin with
 /// pg_, and no user's table does.
 fn user_table(name: &Name, catalog: &Catalog) -> Option<Arc<Table>> {
-    let table = match name.parts() {
-        [table] => table,
-        [schema, table] if schema.name == "public" => table,
+    let among = match name.parts() {
+        [_] => Among::All,
+        [schema, _] => among(&schema.name)?,
         _ => return None,
     };
-    catalog.table(&table.name).filter(|table| !is_sequence(table)).cloned()
+    catalog.table(&RelationName::new(among, name.last().name.as_str())).filter(|table| !is_sequence(table)).cloned()
 }
 
 /// What a table is called within its statement.

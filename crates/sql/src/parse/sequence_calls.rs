@@ -3,26 +3,36 @@
 use crate::error::unsupported;
 use crate::parse::relation;
 use crate::parse::stored::Stored;
-use terrace_engine::{ColumnDef, EngineError, Result};
+use terrace_engine::{ColumnDef, EngineError, RelationName, Result, Space};
 use terrace_grammar::statement::{self as tree, ExprKind, Literal, Node, walk};
 
 /// A function of sequences, with its arguments.
 #[derive(Clone, Debug)]
 pub(crate) enum Call {
-    Next(String),
-    Current(String),
+    Next(RelationName),
+    Current(RelationName),
     Last,
-    Set(String, i64, bool),
+    Set(RelationName, i64, bool),
 }
 
 impl Call {
     pub(crate) fn writes(&self) -> bool {
         matches!(self, Call::Next(_) | Call::Set(..))
     }
+
+    /// The same call, as the definition of a table in that space means it.
+    pub(crate) fn of_definition(self, space: Option<Space>) -> Call {
+        match self {
+            Call::Next(name) => Call::Next(name.of_definition(space)),
+            Call::Current(name) => Call::Current(name.of_definition(space)),
+            Call::Set(name, value, called) => Call::Set(name.of_definition(space), value, called),
+            Call::Last => Call::Last,
+        }
+    }
 }
 
 /// The sequence that a literal names.
-fn named(function: &str, text: Option<&str>) -> Result<String> {
+fn named(function: &str, text: Option<&str>) -> Result<RelationName> {
     let text = text.ok_or_else(|| unsupported(format!("{function} of anything but a literal name")))?;
     let invalid = || EngineError::new("42602", format!("invalid name syntax: {text}"));
     relation(&terrace_grammar::name_of(text).ok_or_else(invalid)?)
@@ -70,11 +80,11 @@ pub(crate) fn calls_within(expr: &tree::Expr) -> bool {
     found
 }
 
-/// The sequence that a column's default takes its value from.
-pub(crate) fn sequence_of(column: &ColumnDef) -> Option<String> {
+/// The sequence that a column's default takes its value from. `space`: that of the column's table.
+pub(crate) fn sequence_of(column: &ColumnDef, space: Option<Space>) -> Option<RelationName> {
     let sql = column.default_sql.as_deref().filter(|sql| sql.contains("nextval"))?;
     match call_of(Stored::read(sql)?.expr())?.ok()? {
-        Call::Next(name) => Some(name),
+        Call::Next(name) => Some(name.of_definition(space)),
         _ => None,
     }
 }

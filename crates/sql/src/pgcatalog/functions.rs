@@ -1,4 +1,5 @@
 //! Functions of `pg_catalog` that psql and drivers call, as scalar UDFs over the session's catalogue.
+mod classes;
 pub(crate) mod indexes;
 mod qualified;
 mod quoting;
@@ -6,12 +7,15 @@ mod quoting;
 use super::relations::{attributes, check_oid, find_index, foreign, is_constraint, live, own, schema_comment, views};
 use super::system::*;
 use super::{SessionInfo, System};
+use super::{SessionInfo, System, schema_of_table};
 use crate::error::tunnel;
 use crate::functions::builtin;
 use crate::observe::Activity;
 use crate::parse::types::{known, of_user, type_name};
 use crate::settings::SERVER_VERSION;
+use crate::values::array_oid;
 use crate::values::{array_oid, enum_of};
+use classes::{class_name, class_oid};
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, ListArray, StringArray};
 use datafusion::arrow::array::{FixedSizeBinaryBuilder, Int32Builder, ListBuilder, StringBuilder};
 use datafusion::arrow::array::{TimestampMicrosecondArray, UInt32Array, cast::AsArray};
@@ -126,7 +130,7 @@ fn about_sessions() -> Vec<Entry> {
             let hidden = qualified::is_hidden(c);
             c.texts(|_, _| Ok((!hidden).then(|| "public".to_owned())))
         }),
-        ("current_schemas", list_of(Utf8), |c| Ok(current_schemas(c))),
+        ("current_schemas", list_of(Utf8), |c| Ok(classes::current_schemas(c))),
         ("current_setting", Utf8, |c| c.texts(current_setting)),
         ("current_user", Utf8, |c| c.texts(|c, _| Ok(Some(c.info.user.clone())))),
         ("session_user", Utf8, |c| c.texts(|c, _| Ok(Some(c.info.user.clone())))),
@@ -155,9 +159,8 @@ fn about_sessions() -> Vec<Entry> {
         ("pg_notify", Utf8, |c| c.texts(notify)),
         ("pg_export_snapshot", Utf8, |c| c.texts(|c, _| export_snapshot(c))),
         ("pg_client_encoding", Utf8, |c| c.texts(|_, _| Ok(Some("UTF8".to_owned())))),
-        // There are no temporary tables.
-        ("pg_my_temp_schema", DataType::UInt32, |c| Ok(Arc::new(UInt32Array::from(vec![0; c.rows])))),
-        ("pg_is_other_temp_schema", Boolean, |c| Ok(Arc::new(BooleanArray::from(vec![false; c.rows])))),
+        ("pg_my_temp_schema", DataType::UInt32, |c| Ok(classes::own_schema(c))),
+        ("pg_is_other_temp_schema", Boolean, classes::is_of_others),
         ("row_security_active", Boolean, |c| Ok(Arc::new(BooleanArray::from(vec![false; c.rows])))),
         ("pg_postmaster_start_time", crate::values::arrow_type(terrace_engine::DataType::Timestamptz), |c| {
             let started = c.info.system.as_ref().map(|s| s.observed.started);
@@ -236,15 +239,13 @@ fn about_objects() -> Vec<Entry> {
         ("pg_function_is_visible", Boolean, |c| Ok(c.all_true())),
         ("pg_relation_is_publishable", Boolean, |c| Ok(c.all_true())),
         ("pg_tablespace_location", Utf8, |c| c.texts(|_, _| Ok(Some(String::new())))),
-        ("pg_table_is_visible", Boolean, |c| {
-            let hidden: Vec<u32> = own::own().filter(|o| !o.is_visible()).map(|o| o.oid).collect();
-            let one = |i| Ok(c.oid(0, i)?.map(|oid| !hidden.contains(&oid)));
-            Ok(Arc::new(BooleanArray::from((0..c.rows).map(one).collect::<Result<Vec<_>>>()?)))
-        }),
+        ("pg_table_is_visible", Boolean, classes::is_visible),
         ("pg_type_is_visible", Boolean, |c| Ok(c.all_true())),
         ("regclass_name", Utf8, |c| c.texts(|c, i| Ok(c.oid(0, i)?.map(|o| class_name(c.catalog, o))))),
         ("regclass_oid", UInt32, |c| regclass_oid(c)),
-        ("regnamespace_name", Utf8, |c| c.texts(|c, i| Ok(c.oid(0, i)?.map(schema_name)))),
+        ("regnamespace_name", Utf8, |c| {
+            c.texts(|c, i| Ok(c.oid(0, i)?.map(|oid| classes::schema_name(c.catalog, oid))))
+        }),
         ("regnamespace_oid", UInt32, |c| regnamespace_oid(c)),
         ("regtype_oid", UInt32, |c| regtype_oid(c)),
         ("to_oid", UInt32, |c| to_oid(c)),
@@ -443,29 +444,6 @@ pub(crate) fn constraint_definition(table: &Table, index: &Index) -> String {
     format!("{kind} ({})", key_list(table, index))
 }
 
-fn class_name(catalog: &Catalog, oid: u32) -> String {
-    let table = catalog.tables().find(|t| t.oid.0 == oid).map(|t| quote(&t.name));
-    let index = || find_index(catalog, oid).map(|(_, i)| quote(&i.name));
-    let system = || own::own().find(|o| o.oid == oid).map(|o| o.shown());
-    let view = || views::by_oid(catalog, oid).map(|view| quote(&view.name));
-    table.or_else(index).or_else(view).or_else(system).unwrap_or_else(|| oid.to_string())
-}
-
-/// The OID that `name::regclass` means.
-fn class_oid(catalog: &Catalog, name: &str) -> Option<u32> {
-    let name = terrace_grammar::cut(name.strip_prefix("public.").unwrap_or(name).trim_matches('"'));
-    if let Ok(oid) = name.parse() {
-        return Some(oid);
-    }
-    let (schema, system) = name.split_once('.').unwrap_or(("pg_catalog", name));
-    if let Some(own) = own::own().find(|o| (o.schema, o.name) == (schema, system)) {
-        return Some(own.oid);
-    }
-    let index = || catalog.tables().flat_map(|t| &t.indexes).find(|i| i.name == name).map(|i| i.oid.0);
-    let view = || catalog.view(name).map(|view| view.oid.0);
-    catalog.table(name).map(|t| t.oid.0).or_else(index).or_else(view)
-}
-
 /// `CHECK ((a > 0))`, or without the outer parentheses where the second argument asks for few.
 fn check_definition(c: &Call<'_>, row: usize) -> Result<Option<String>> {
     let Some(oid) = c.oid(0, row)? else { return Ok(None) };
@@ -504,7 +482,8 @@ fn serial_sequence(c: &Call<'_>, row: usize) -> Result<Option<String>> {
         let message = format!("column \"{column}\" of relation \"{}\" does not exist", table.name);
         return Err(external(terrace_engine::EngineError::new("42703", message)));
     };
-    Ok(crate::parse::sequence_calls::sequence_of(found).map(|name| format!("public.{}", quote(&name))))
+    Ok(crate::parse::sequence_calls::sequence_of(found, table.space())
+        .map(|name| format!("{}.{}", schema_of_table(table), quote(&name.name))))
 }
 
 fn role_name(catalog: &Catalog, oid: u32) -> Option<String> {
@@ -724,23 +703,6 @@ fn schema_name(oid: u32) -> String {
 
 fn schema_oid(name: &str) -> Option<u32> {
     [PUBLIC_OID, PG_CATALOG_OID, INFORMATION_SCHEMA_OID].into_iter().find(|oid| schema_name(*oid) == name)
-}
-
-fn current_schemas(c: &Call<'_>) -> ArrayRef {
-    let hidden = qualified::is_hidden(c);
-    let mut lists = ListBuilder::new(StringBuilder::new());
-    for row in 0..c.rows {
-        let implicit =
-            c.arguments.first().and_then(|a| a.as_boolean_opt()).is_some_and(|a| a.is_valid(row) && a.value(row));
-        if implicit {
-            lists.values().append_value("pg_catalog");
-        }
-        if !hidden {
-            lists.values().append_value("public");
-        }
-        lists.append(true);
-    }
-    Arc::new(lists.finish())
 }
 
 /// Items as they are shown; NULLs among them are the third argument, or left out.

@@ -1,5 +1,6 @@
 //! `pg_sequence` and `pg_sequences`. What they show of a sequence is in its row, so a statement that names them reads
 //! the rows of all sequences in their place.
+use crate::pgcatalog::schema_of_table;
 use crate::values::is_sequence;
 use terrace_engine::{Catalog, Table};
 
@@ -16,7 +17,8 @@ pub(crate) fn text_of(relation: &str, catalog: &Catalog) -> Option<String> {
 }
 
 fn all(catalog: &Catalog, row: fn(&Table) -> String) -> String {
-    let rows: Vec<String> = catalog.tables().filter(|t| is_sequence(t)).map(|t| row(t)).collect();
+    let rows: Vec<String> =
+        catalog.tables().filter(|t| is_sequence(t) && is_seen(t, catalog)).map(|t| row(t)).collect();
     match rows.is_empty() {
         false => rows.join(" UNION ALL "),
         true => format!("{} WHERE false", row(&shape())),
@@ -26,6 +28,11 @@ fn all(catalog: &Catalog, row: fn(&Table) -> String) -> String {
 /// Stands for a sequence where there is none: only the names and types of its row matter.
 fn shape() -> Table {
     Table::new(terrace_storage::ObjectId(0), String::new(), vec![], vec![])
+}
+
+/// The rows of other sessions' temporary sequences are theirs alone.
+fn is_seen(table: &Table, catalog: &Catalog) -> bool {
+    table.space().is_none() || table.space() == catalog.own_space()
 }
 
 fn quoted(text: &str, mark: char) -> String {
@@ -41,7 +48,7 @@ fn source(table: &Table) -> String {
                0::bigint AS min_value, 0::bigint AS max_value, false AS cycle) AS s"
                 .to_owned()
         }
-        name => format!("public.{} AS s", quoted(name, '"')),
+        name => format!("{}.{} AS s", schema_of_table(table), quoted(name, '"')),
     }
 }
 
@@ -57,10 +64,11 @@ fn sequence_row(table: &Table) -> String {
 
 fn sequences_row(table: &Table) -> String {
     format!(
-        "SELECT 'public' AS schemaname, {} AS sequencename, '{}' AS sequenceowner, \
+        "SELECT '{}' AS schemaname, {} AS sequencename, '{}' AS sequenceowner, \
          CASE WHEN max_value = {INTEGER_MAX} THEN 'integer' ELSE 'bigint' END AS data_type, start_value, min_value, \
          max_value, increment_by, cycle, 1::bigint AS cache_size, CASE WHEN is_called THEN last_value END AS \
          last_value FROM {}",
+        schema_of_table(table),
         quoted(&table.name, '\''),
         crate::pgcatalog::ROLE,
         source(table)

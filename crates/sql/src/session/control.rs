@@ -144,7 +144,7 @@ impl Session {
                 let message = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
                 return Err(EngineError::new("25001", message));
             }
-            if let Some(empty) = slot.txn.replace(self.database.engine.begin(wanted).of_session(&self.advisory)) {
+            if let Some(empty) = slot.txn.replace(self.new_transaction(wanted)) {
                 empty.rollback().await?;
             }
             slot.number += 1;

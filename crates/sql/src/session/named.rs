@@ -166,6 +166,7 @@ impl Session {
                 self.advisory.unlock_all();
                 self.ensure_transaction().await;
                 self.shared.voice.unlisten(None);
+                self.discard_temporary().await?;
                 "DISCARD ALL"
             }
             Discard::Plans => {
@@ -176,9 +177,16 @@ impl Session {
                 self.shared.cell.lock().await.given = Default::default();
                 "DISCARD SEQUENCES"
             }
-            // There are no temporary tables.
-            Discard::Temporary => "DISCARD TEMP",
+            Discard::Temporary => {
+                self.discard_temporary().await?;
+                "DISCARD TEMP"
+            }
         }))
+    }
+
+    async fn discard_temporary(&mut self) -> Result<()> {
+        self.ensure_transaction().await;
+        self.shared.cell.lock().await.open().discard_temporary().await
     }
 
     /// Whether earlier statements of the client belong to the same transaction.

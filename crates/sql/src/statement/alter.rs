@@ -12,7 +12,7 @@ use crate::parse::{relation, stored};
 use crate::pgcatalog::{self, is_constraint};
 use crate::plan::rules::is_volatile;
 use crate::statement::ddl::{
-    Key, check_name, choose_name, column_def, duplicate, position, relation_exists, storage_options, table_key,
+    Key, check_name, choose_name, column_def, duplicate, position, storage_options, table_key,
 };
 use crate::statement::enums::undefined_type;
 use crate::statement::foreign_keys::{NewKey, constraint_exists, dependents, refuse_dependents};
@@ -50,16 +50,17 @@ impl Run<'_> {
     pub(crate) async fn owner(&self, owner: &Owner) -> Result<Notices> {
         let catalog = self.begin_statement().await;
         let name = owner.name.last().name.as_str();
+        let named = || relation(&owner.name);
         match owner.kind {
             // PostgreSQL asks for the role first.
             ObjectKind::Schema if owner.to.name == pgcatalog::DATABASE_OWNER && name == pgcatalog::PUBLIC => Ok(vec![]),
             ObjectKind::Schema if name == pgcatalog::PUBLIC => self.refuse_owner(&catalog, &owner.to),
             ObjectKind::Schema if pgcatalog::is_schema(name) => Err(unsupported(format!("ALTER SCHEMA {name}"))),
             ObjectKind::Schema => Err(undefined_schema(name)),
-            ObjectKind::Sequence if !catalog.table(name).is_none_or(|table| is_sequence(table)) => {
+            ObjectKind::Sequence if !catalog.table(&named()?).is_none_or(|table| is_sequence(table)) => {
                 Err(EngineError::new("42809", format!("\"{name}\" is not a sequence")))
             }
-            ObjectKind::View if catalog.view(name).is_none() && relation_exists(&catalog, name) => {
+            ObjectKind::View if catalog.view(&named()?).is_none() && catalog.relation_exists(&named()?) => {
                 Err(EngineError::new("42809", format!("\"{name}\" is not a view")))
             }
             ObjectKind::Type => match catalog.enum_type(name) {
@@ -74,7 +75,7 @@ impl Run<'_> {
     async fn set_owner(&self, name: &Name, if_exists: bool, owner: &Ident) -> Result<Notices> {
         let catalog = self.begin_statement().await;
         let name = relation(name)?;
-        if !relation_exists(&catalog, &name) {
+        if !catalog.relation_exists(&name) {
             return match if_exists {
                 true => Ok(vec![notice("00000", format!("relation \"{name}\" does not exist, skipping"))]),
                 false => Err(undefined_table(&name)),
@@ -189,7 +190,7 @@ impl Run<'_> {
             AlterAction::SetDefault { column, value } => {
                 let (at, definition) = self.definition(table, column)?;
                 refuse_identity(table, &definition)?;
-                self.check_default(value, &definition).await?;
+                self.check_default(value, &definition, table.temporary.is_some()).await?;
                 let text = self.with_times(Kept::Default(&definition), &value.text).await;
                 self.change_column(table, at, ColumnDef { default_sql: Some(text), ..definition }).await
             }
@@ -328,7 +329,7 @@ impl Run<'_> {
     /// PRIMARY KEY or UNIQUE.
     async fn add_key(&self, table: &Arc<Table>, key: Key) -> Result<Arc<Table>> {
         let catalog = self.begin_statement().await;
-        let taken = |n: &str| relation_exists(&catalog, n);
+        let taken = |n: &str| catalog.name_taken(table.space(), n);
         let name = match key.name {
             Some(given) if taken(&given) => return Err(duplicate(&given)),
             Some(given) => given,
@@ -369,7 +370,7 @@ impl Run<'_> {
         check_name(&definition.name)?;
         for constraint in &column.constraints {
             if let ColumnConstraintKind::Default(default) = &constraint.kind {
-                self.check_default(default, &definition).await?;
+                self.check_default(default, &definition, table.temporary.is_some()).await?;
                 definition.missing = self.value_of(default, &definition).await?;
                 definition.default_sql = Some(self.with_times(Kept::Default(&definition), &default.text).await);
             }
@@ -431,7 +432,7 @@ impl Run<'_> {
         let needs = |key: &ForeignKey| key.key.contains(&at) && !(key.table == table.oid && key.columns.contains(&at));
         self.free(table, &what, cascade, needs, what.clone(), notices).await?;
         let mut views = vec![];
-        dependent_views(&*self.begin_statement().await, &table.name, Some(at), &what, &mut views);
+        dependent_views(&*self.begin_statement().await, &table.full_name(), Some(at), &what, &mut views);
         if !cascade {
             refuse_views(&what, &views)?;
         }
@@ -442,7 +443,7 @@ impl Run<'_> {
         let table = self.cancel.run(drop).await?;
         // Those of partial indexes that have the column in their keys.
         let table = self.tidy_computed(table).await?;
-        self.drop_owned(&[dropped]).await?;
+        self.drop_owned(&[dropped], table.space()).await?;
         if checks.len() == table.checks.len() { Ok(table) } else { self.set_checks(&table, checks).await }
     }
 }

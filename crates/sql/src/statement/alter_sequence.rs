@@ -5,12 +5,13 @@
 use crate::error::{undefined_column, undefined_table, unsupported};
 use crate::parse::identity::Identity;
 use crate::parse::relation;
-use crate::statement::ddl::{choose_name, duplicate, relation_exists};
+use crate::statement::ddl::{choose_name, duplicate};
 use crate::statement::outcome::notice;
 use crate::statement::run::Run;
 use crate::statement::sequence::{
     Limits, NewSequence, apart_from_name, int, number, numbering, once, only_row, owned_mark,
 };
+use crate::statement::target::Target;
 use crate::values::is_owned;
 use crate::values::is_sequence;
 use std::sync::Arc;
@@ -68,7 +69,7 @@ fn owner(options: &[SequenceOption], catalog: &Catalog) -> Result<Option<bool>> 
     }
     let table = relation(&Name::new(of.to_vec()))?;
     let found = catalog.table(&table).ok_or_else(|| undefined_table(&table))?;
-    found.column(&column.name).ok_or_else(|| undefined_column(&column.name, &table))?;
+    found.column(&column.name).ok_or_else(|| undefined_column(&column.name, &table.name))?;
     Ok(Some(true))
 }
 
@@ -156,13 +157,13 @@ impl Run<'_> {
         }
         let catalog = self.begin_statement().await;
         let (named, options) = apart_from_name(options)?;
-        let taken = |n: &str| relation_exists(&catalog, n);
+        let taken = |n: &str| catalog.name_taken(table.space(), n);
         let name = match named {
             Some(named) if taken(&named) => return Err(duplicate(&named)),
             Some(named) => named,
             None => choose_name(&[&table.name, &definition.name], "seq", &taken),
         };
-        self.create_sequence(&NewSequence::owned(name.clone(), max, &options)?).await?;
+        self.create_sequence(&NewSequence::owned(Target::of_part(table, name.clone()), max, &options)?).await?;
         let default_sql = Some(identity.marked(&numbering(&name)));
         self.change_column(table, at, ColumnDef { default_sql, ..definition }).await
     }
@@ -186,7 +187,7 @@ impl Run<'_> {
                 false => Err(EngineError::new("55000", message)),
             };
         }
-        self.drop_owned(std::slice::from_ref(&definition)).await?;
+        self.drop_owned(std::slice::from_ref(&definition), table.space()).await?;
         self.change_column(table, at, ColumnDef { default_sql: None, ..definition }).await
     }
 }

@@ -10,6 +10,7 @@ use crate::error::unsupported;
 use crate::parse;
 use crate::parse::identity::Identity;
 use crate::parse::types::data_type;
+use crate::pgcatalog;
 use crate::statement::computed::computed_of;
 use crate::statement::indexes::class_of;
 use crate::statement::run::Run;
@@ -91,7 +92,7 @@ impl Run<'_> {
         let [terrace_grammar::statement::AlterAction::SetDefault { value, .. }] = alter.actions.as_slice() else {
             unreachable!("{text} sets a default")
         };
-        self.check_default(value, column).await.map_err(|_| {
+        self.check_default(value, column, table.temporary.is_some()).await.map_err(|_| {
             let to = column.data_type.base_name();
             let message = format!("default for column \"{name}\" cannot be cast automatically to type {to}");
             EngineError::new("42804", message)
@@ -105,7 +106,10 @@ impl Run<'_> {
             true => format!("({value})"),
             false => quoted(&table.columns[*position].name),
         });
-        let text = format!("SELECT {} FROM public.{}", values.collect::<Vec<_>>().join(", "), quoted(&table.name));
+        let text = {
+            let (values, schema) = (values.collect::<Vec<_>>().join(", "), pgcatalog::schema_of_table(table));
+            format!("SELECT {values} FROM {schema}.{}", quoted(&table.name))
+        };
         let parsed = parse::statement(&text)?.expect("a query is a statement");
         let Statement::Query(query) = parsed.statement() else { unreachable!("{text} is a query") };
         let plan = self.plan_tree(query).await?;

@@ -2,7 +2,6 @@
 use crate::error::{undefined_column, undefined_schema, undefined_table, unsupported};
 use crate::parse::relation;
 use crate::pgcatalog;
-use crate::statement::ddl::relation_exists;
 use crate::statement::run::Run;
 use crate::values::is_sequence;
 use terrace_engine::catalog::comments::Commented;
@@ -48,7 +47,7 @@ fn commented(catalog: &Catalog, comment: &Comment) -> Result<Commented> {
     };
     match found {
         Some(oid) => Ok((oid, 0)),
-        None if relation_exists(catalog, &name) => Err(EngineError::new("42809", format!("\"{name}\" is not {what}"))),
+        None if catalog.relation_exists(&name) => Err(EngineError::new("42809", format!("\"{name}\" is not {what}"))),
         None => Err(undefined_table(&name)),
     }
 }
@@ -71,13 +70,13 @@ fn column(catalog: &Catalog, name: &Name) -> Result<Commented> {
     let found = match (catalog.table(&of), catalog.view(&of)) {
         (Some(table), _) => table.column(column).map(|at| (table.oid, at)),
         (None, Some(view)) => view.columns.iter().position(|own| own.name == *column).map(|at| (view.oid, at)),
-        (None, None) if relation_exists(catalog, &of) => {
+        (None, None) if catalog.relation_exists(&of) => {
             let message = format!("cannot set comment on relation \"{of}\"");
             let detail = "This operation is not supported for indexes.";
             return Err(EngineError::new("42809", message).with_detail(detail));
         }
         (None, None) => return Err(undefined_table(&of)),
     };
-    let (oid, at) = found.ok_or_else(|| undefined_column(column, &of))?;
+    let (oid, at) = found.ok_or_else(|| undefined_column(column, &of.name))?;
     Ok((oid, at as u32 + 1))
 }

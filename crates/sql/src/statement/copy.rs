@@ -24,6 +24,7 @@ use crate::error::{undefined_column, unsupported};
 use crate::parse::relation;
 use crate::parse::sequence_calls::sequence_of;
 use crate::pgcatalog::SessionInfo;
+use crate::pgcatalog::schema_of_table;
 use crate::statement::changes::named_columns;
 use crate::statement::checks::Finishing;
 use crate::statement::run::{LazyState, Run};
@@ -41,7 +42,7 @@ use parking_lot::Mutex;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
-use terrace_engine::{Datum, EngineError, Result, Table, Txn};
+use terrace_engine::{Datum, EngineError, RelationName, Result, Table, Txn};
 use terrace_grammar::statement::{self as tree, CopySource, CopyTarget};
 
 /// What a COPY does once it is planned.
@@ -65,7 +66,7 @@ pub(crate) struct Target {
     /// A row with the other columns' defaults.
     base: Vec<Datum>,
     /// Positions of those that a sequence numbers, and its name.
-    numbered: Vec<(usize, String)>,
+    numbered: Vec<(usize, RelationName)>,
     format: CopyFormat,
 }
 
@@ -188,7 +189,7 @@ impl Run<'_> {
         &self,
         table: &Arc<Table>,
         columns: &[usize],
-        numbered: &[(usize, String)],
+        numbered: &[(usize, RelationName)],
     ) -> Result<Vec<Datum>> {
         let rest: Vec<usize> = live_columns(table)
             .filter(|(at, c)| {
@@ -208,9 +209,9 @@ impl Run<'_> {
 }
 
 /// The columns that are not copied and that a sequence numbers.
-fn numbered(table: &Table, columns: &[usize]) -> Vec<(usize, String)> {
+fn numbered(table: &Table, columns: &[usize]) -> Vec<(usize, RelationName)> {
     let unlisted = live_columns(table).filter(|(at, _)| !columns.contains(at));
-    unlisted.filter_map(|(at, c)| Some((at, sequence_of(c)?))).collect()
+    unlisted.filter_map(|(at, c)| Some((at, sequence_of(c, table.space())?))).collect()
 }
 
 fn null() -> tree::Expr {
@@ -230,7 +231,7 @@ fn at(table: &Table, columns: &[usize], name: &str) -> Result<usize> {
 fn table_query(table: &Table, columns: &[usize]) -> String {
     let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
     let columns: Vec<String> = columns.iter().map(|at| quoted(&table.columns[*at].name)).collect();
-    format!("SELECT {} FROM public.{}", columns.join(", "), quoted(&table.name))
+    format!("SELECT {} FROM {}.{}", columns.join(", "), schema_of_table(table), quoted(&table.name))
 }
 
 impl CopyIn {

@@ -4,13 +4,13 @@
 //! 2. A column is of a type that a table can have, or the statement is refused: none is turned into another.
 use crate::error::unsupported;
 use crate::functions::builtin::type_name;
-use crate::parse::relation;
 use crate::plan::naming::shown_schema;
 use crate::plan::planner::typed;
-use crate::statement::ddl::{check_name, relation_exists, storage_options};
+use crate::statement::ddl::{check_name, storage_options};
 use crate::statement::dispatch::skip_existing;
 use crate::statement::outcome::{Done, Outcome};
 use crate::statement::run::Run;
+use crate::statement::target::Target;
 use crate::values::{PG_TYPE, PG_TYPMOD, assign_array, field_type};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field};
 use datafusion::logical_expr::LogicalPlan;
@@ -23,10 +23,10 @@ impl Run<'_> {
         let done = |tag: String, notices| Ok(Done::Command(Outcome::Command { tag, notices }));
         let plan = self.plan_unrun(&create.query).await?;
         let columns = self.result_columns(plan)?;
-        let name = relation(&create.name)?;
-        check_name(&name)?;
-        if relation_exists(&*self.begin_statement().await, &name) {
-            return done("CREATE TABLE AS".into(), skip_existing(&name, create.if_not_exists)?);
+        let target = Target::of(&create.name, create.temporary, create.on_commit)?;
+        check_name(&target.name)?;
+        if target.is_taken(&target.name, &*self.begin_statement().await) {
+            return done("CREATE TABLE AS".into(), skip_existing(&target.name, create.if_not_exists)?);
         }
         let too_many = || EngineError::new("42601", "too many column names were specified");
         let columns = called(columns, &create.columns, too_many)?;
@@ -36,8 +36,8 @@ impl Run<'_> {
             true => Some(self.plan_tree(&create.query).await?),
             false => None,
         };
-        let spec = TableSpec { name, columns, indexes: vec![] };
-        let make = async { self.cell.lock().await.open().create_table(spec).await };
+        let spec = TableSpec { name: target.name, columns, indexes: vec![] };
+        let make = async { self.cell.lock().await.open().create_table_in(spec, target.on_commit).await };
         let table = self.cancel.run(make).await?;
         match plan {
             Some(plan) => done(format!("SELECT {}", Box::pin(self.fill(&table, &plan)).await?), notices),

@@ -2,10 +2,12 @@
 //!
 //! A clause that nothing would carry out is refused, never ignored.
 use crate::error::unsupported;
-use crate::parse::relation;
 use crate::parse::types::data_type;
+use crate::statement::target::Target;
 use std::sync::Arc;
-use terrace_engine::{Catalog, ColumnDef, Datum, EngineError, Index, IndexSpec, Result, Table, TableSpec};
+use terrace_engine::{
+    Catalog, ColumnDef, Datum, EngineError, Index, IndexSpec, RelationName, Result, Table, TableSpec,
+};
 use terrace_grammar::statement::{
     Column, ColumnConstraintKind, CreateTable, Deferral, ExprKind, Ident, Index as KeyIndex, Literal, StorageOption,
     TableConstraint, TableConstraintKind,
@@ -23,7 +25,8 @@ pub(crate) struct Key {
 
 /// Builds the specification. Defaults are text; the caller has checked that they can be evaluated.
 pub(crate) fn table_spec(create: &CreateTable, catalog: &Catalog) -> Result<TableSpec> {
-    let name = relation(&create.name)?;
+    let target = Target::of_table(create)?;
+    let name = target.name.clone();
     check_name(&name)?;
     let mut columns: Vec<ColumnDef> = vec![];
     let mut keys: Vec<Key> = vec![];
@@ -46,7 +49,7 @@ pub(crate) fn table_spec(create: &CreateTable, catalog: &Catalog) -> Result<Tabl
     keys.sort_by_key(|k| !k.primary);
     let mut indexes: Vec<IndexSpec> = vec![];
     for key in keys {
-        let taken = |n: &str| n == name || relation_exists(catalog, n) || indexes.iter().any(|i| i.name == n);
+        let taken = |n: &str| n == name || target.is_taken(n, catalog) || indexes.iter().any(|i| i.name == n);
         let index_name = match key.name {
             Some(given) if taken(&given) => return Err(duplicate(&given)),
             Some(given) => given,
@@ -214,12 +217,8 @@ pub(crate) fn choose_name(parts: &[&str], suffix: &str, taken: &dyn Fn(&str) -> 
     (0..).map(numbered).find(|name| !taken(name)).expect("some number is free")
 }
 
-pub(crate) fn relation_exists(catalog: &Catalog, name: &str) -> bool {
-    catalog.name_taken(name)
-}
-
 /// An index by its name, with its table.
-pub(crate) fn find_index<'c>(catalog: &'c Catalog, name: &str) -> Option<(&'c Arc<Table>, &'c Arc<Index>)> {
+pub(crate) fn find_index<'c>(catalog: &'c Catalog, name: &RelationName) -> Option<(&'c Arc<Table>, &'c Arc<Index>)> {
     let index = catalog.index(name)?;
     catalog.table_by_oid(index.table).map(|table| (table, index))
 }

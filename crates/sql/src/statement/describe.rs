@@ -20,7 +20,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::logical_expr::LogicalPlan;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use terrace_engine::{Catalog, DataType, Result, Table};
+use terrace_engine::{Catalog, DataType, RelationName, Result, Table};
 use terrace_grammar::statement::{ConflictAction, Delete, Expr, ExprKind, Ident, Insert, Query, Statement, Update};
 
 /// The description of a statement.
@@ -60,7 +60,7 @@ impl Sources<'_> {
         }
     }
 
-    pub(crate) fn table(&self, name: &str) -> Result<Arc<Table>> {
+    pub(crate) fn table(&self, name: &RelationName) -> Result<Arc<Table>> {
         self.catalog.table(name).cloned().ok_or_else(|| no_table(self.catalog, name))
     }
 
@@ -165,7 +165,7 @@ impl Sources<'_> {
     /// With the columns of RETURNING.
     fn returning(
         &self,
-        (name, called): (String, Ident),
+        (name, called): (RelationName, Ident),
         others: &[terrace_grammar::statement::FromItem],
         items: &[terrace_grammar::statement::Item],
         described: Described,

@@ -7,20 +7,21 @@ use crate::parse::stored;
 use crate::plan::bind::over::{Over, Part, Wanted};
 use crate::plan::planner::Asked;
 use crate::statement::changes::alone_over;
-use crate::statement::ddl::{duplicate, find_index, relation_exists};
+use crate::statement::ddl::{duplicate, find_index};
 use crate::statement::foreign_keys::{NewKey, dependents, refuse_dependents};
 use crate::statement::kind::{Kind, Task, Writes};
 use crate::statement::maintain::Options;
 use crate::statement::outcome::{Done, Outcome, notice};
 use crate::statement::roles::role_name;
 use crate::statement::run::Run;
+use crate::statement::target::Target;
 use crate::statement::views::{dependent_views, refuse_views, with_views};
 use crate::statement::zoned::Kept;
 use crate::statement::{ddl, explain, like, sequence};
 use crate::values::is_sequence;
 use datafusion::logical_expr::LogicalPlan;
 use std::sync::Arc;
-use terrace_engine::{Catalog, ColumnDef, DataType, EngineError, ForeignKey, Result, Table};
+use terrace_engine::{Among, Catalog, ColumnDef, DataType, EngineError, ForeignKey, RelationName, Result, Table};
 use terrace_grammar::quoted;
 use terrace_grammar::statement::{
     ColumnConstraintKind, CreateTable, Drop, ExprKind, Ident, ObjectKind, Query, Statement, Written,
@@ -77,9 +78,9 @@ impl Run<'_> {
 
     async fn create_table(&self, create: &CreateTable) -> Result<Vec<EngineError>> {
         let catalog = self.begin_statement().await;
-        let name = parse::relation(&create.name)?;
-        if relation_exists(&catalog, &name) {
-            return skip_existing(&name, create.if_not_exists);
+        let target = Target::of_table(create)?;
+        if target.is_taken(&target.name, &catalog) {
+            return skip_existing(&target.name, create.if_not_exists);
         }
         let (create, indexes) = like::expand(create, &catalog)?;
         let (create, sequences) = sequence::expand(&create, &catalog)?;
@@ -93,14 +94,14 @@ impl Run<'_> {
         for (column, definition) in create.columns.iter().zip(&mut spec.columns) {
             for constraint in &column.constraints {
                 if let ColumnConstraintKind::Default(default) = &constraint.kind {
-                    self.check_default(default, definition).await?;
+                    self.check_default(default, definition, target.is_temporary()).await?;
                     definition.default_sql = Some(self.with_times(Kept::Default(definition), &default.text).await);
                 }
             }
         }
         let run = async {
             let mut slot = self.cell.lock().await;
-            let table = slot.open().create_table(spec).await?;
+            let table = slot.open().create_table_in(spec, target.on_commit).await?;
             match checks.is_empty() {
                 true => Ok(table),
                 false => slot.open().set_checks(&table, checks).await,
@@ -114,8 +115,8 @@ impl Run<'_> {
         Ok(notices)
     }
 
-    /// A default must plan without columns, and be of a type that the column takes.
-    pub(crate) async fn check_default(&self, default: &Written, column: &ColumnDef) -> Result<()> {
+    /// A default must plan without columns, and be of a type that the column takes. `temporary`: its table is.
+    pub(crate) async fn check_default(&self, default: &Written, column: &ColumnDef, temporary: bool) -> Result<()> {
         stored::of_default(&default.text)?;
         if let Some(value) = constant(&default.expr, column) {
             return value.map(|_| ());
@@ -124,7 +125,14 @@ impl Run<'_> {
             return match (call?, column.data_type) {
                 (Call::Next(name), DataType::Int2 | DataType::Int4 | DataType::Int8) => {
                     let catalog = self.begin_statement().await;
-                    match catalog.table(&name) {
+                    let found = catalog.table(&name);
+                    // What the name means must not change with the session's temporary tables.
+                    if name.among == Among::All && found.is_some_and(|t| t.temporary.is_some() != temporary) {
+                        let kind = if temporary { "temporary" } else { "permanent" };
+                        return Err(unsupported(format!("sequence \"{name}\" here, as the table is {kind}"))
+                            .with_hint("Write the sequence's name with its schema."));
+                    }
+                    match found {
                         Some(table) if is_sequence(table) => Ok(()),
                         Some(_) => Err(EngineError::new("42809", format!("\"{name}\" is not a sequence"))),
                         None => Err(undefined_table(&name)),
@@ -169,14 +177,17 @@ impl Run<'_> {
             self.free_tables(drop, &mut notices).await?;
         }
         for name in &drop.names {
-            let name = if drop.kind == ObjectKind::Role { role_name(name)? } else { parse::relation(name)? };
+            if drop.kind == ObjectKind::Role {
+                self.drop_role_named(&role_name(name)?, drop.if_exists, &mut notices).await?;
+                continue;
+            }
+            let name = parse::relation(name)?;
             let catalog = self.begin_statement().await;
             let (kind, dropped) = match drop.kind {
                 ObjectKind::Table => ("table", self.drop_table(&name, &catalog).await),
                 ObjectKind::Index => ("index", self.drop_index(&name, &catalog).await),
                 ObjectKind::Sequence => ("sequence", self.drop_sequence(&name, &catalog).await),
-                ObjectKind::Role => ("role", self.drop_role(&name).await),
-                ObjectKind::View | ObjectKind::Schema | ObjectKind::Type | ObjectKind::Domain => {
+                ObjectKind::Role | ObjectKind::View | ObjectKind::Schema | ObjectKind::Type | ObjectKind::Domain => {
                     return Err(unsupported(tag));
                 }
             };
@@ -190,12 +201,22 @@ impl Run<'_> {
         Ok(notices)
     }
 
+    async fn drop_role_named(&self, name: &str, if_exists: bool, notices: &mut Vec<EngineError>) -> Result<()> {
+        match self.drop_role(name).await {
+            Err(error) if if_exists && error.state.0 == "42704" => {
+                notices.push(notice("00000", format!("role \"{name}\" does not exist, skipping")));
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
     /// Drops the foreign keys that refer to tables which will be dropped; without CASCADE only those of these tables
     /// themselves. 2BP01 where another table's is left.
     async fn free_tables(&self, drop: &Drop, notices: &mut Vec<EngineError>) -> Result<()> {
-        let names = drop.names.iter().map(parse::relation).collect::<Result<Vec<String>>>()?;
+        let names = drop.names.iter().map(parse::relation).collect::<Result<Vec<RelationName>>>()?;
         let catalog = self.begin_statement().await;
-        let is_needed = |name: &String| {
+        let is_needed = |name: &RelationName| {
             let referenced = catalog.table(name).is_some_and(|table| !table.referenced_by.is_empty());
             referenced || (catalog.table(name).is_some() && !catalog.views_on(name, None).is_empty())
         };
@@ -207,6 +228,7 @@ impl Run<'_> {
             tables.push(self.alone(name).await?);
         }
         let catalog = self.begin_statement().await;
+        let names: Vec<RelationName> = tables.iter().map(|table| table.full_name()).collect();
         let (mut others, mut own) = (vec![], vec![]);
         for table in tables.iter().filter_map(|table| catalog.table_by_oid(table.oid)) {
             others.extend(dependents(&catalog, table, &names, |_| true));
@@ -214,11 +236,11 @@ impl Run<'_> {
         }
         let mut views = vec![];
         for name in names.iter().filter(|name| catalog.table(name).is_some()) {
-            dependent_views(&catalog, name, None, &format!("table {}", quoted(name)), &mut views);
+            dependent_views(&catalog, name, None, &format!("table {}", quoted(&name.name)), &mut views);
         }
         if !drop.cascade {
             let what = match names.as_slice() {
-                [one] => format!("table {}", quoted(one)),
+                [one] => format!("table {}", quoted(&one.name)),
                 _ => "desired object(s)".into(),
             };
             let table = |key: &ForeignKey| catalog.table_by_oid(key.referenced).map_or("", |table| &table.name);
@@ -232,7 +254,7 @@ impl Run<'_> {
         self.drop_dependents(&others, notices).await
     }
 
-    async fn drop_table(&self, name: &str, catalog: &Catalog) -> Result<()> {
+    async fn drop_table(&self, name: &RelationName, catalog: &Catalog) -> Result<()> {
         let Some(table) = catalog.table(name) else {
             let other = EngineError::new("42809", format!("\"{name}\" is not a table"));
             if find_index(catalog, name).is_some() {
@@ -248,7 +270,7 @@ impl Run<'_> {
         }
         let run = async { self.cell.lock().await.open().drop_table(table).await };
         self.cancel.run(run).await?;
-        self.drop_owned(&table.columns).await
+        self.drop_owned(&table.columns, table.space()).await
     }
 }
 

@@ -13,7 +13,7 @@ use crate::statement::views::dependent_views;
 use std::sync::Arc;
 use terrace_engine::types::EnumType;
 use terrace_engine::types::enums::Place;
-use terrace_engine::{Catalog, DataType, EngineError, Result, Table};
+use terrace_engine::{Catalog, DataType, EngineError, RelationName, Result, Table};
 use terrace_grammar::quoted;
 use terrace_grammar::statement::{
     AlterEnum, CreateEnum, Drop, EnumChange, Expr, ExprKind, Literal, Name, Node, Statement, walk,
@@ -23,7 +23,7 @@ type Notices = Vec<EngineError>;
 
 impl Run<'_> {
     pub(crate) async fn create_enum(&self, create: &CreateEnum) -> Result<Notices> {
-        let name = new_name(&parse::relation(&create.name)?)?;
+        let name = new_name(&parse::relation(&create.name)?.name)?;
         self.lock_definitions().await?;
         let make = async { self.cell.lock().await.open().create_enum(&name, &create.labels).await };
         self.cancel.run(make).await?;
@@ -88,7 +88,13 @@ impl Run<'_> {
         let mut views = vec![];
         for view in catalog.views().filter(|view| view.columns.iter().any(|column| is_of(column.data_type, of))) {
             views.push((view.clone(), format!("view {} depends on {what}", quoted(&view.name))));
-            dependent_views(&catalog, &view.name, None, &format!("view {}", quoted(&view.name)), &mut views);
+            dependent_views(
+                &catalog,
+                &RelationName::permanent(view.name.as_str()),
+                None,
+                &format!("view {}", quoted(&view.name)),
+                &mut views,
+            );
         }
         dependents.extend(views.iter().map(|(view, _)| format!("view {}", quoted(&view.name))));
         let is_gone = |text: &Text<'_>| dependents.iter().any(|gone| text.of == *gone || text.within == *gone);
@@ -134,14 +140,14 @@ impl Run<'_> {
         self.lock_definitions().await?;
         let catalog = self.begin_statement().await;
         let own = match parse::relation(name) {
-            Ok(own) => own,
+            Ok(own) => own.name,
             Err(error) if error.state.0 == "42501" => return Err(undefined_type(name)),
             Err(error) => return Err(error),
         };
         if let Some(of) = catalog.enum_type(&own) {
             return Ok((own, of, catalog));
         }
-        if catalog.table(&own).is_some() || catalog.view(&own).is_some() {
+        if catalog.table(own.as_str()).is_some() || catalog.view(own.as_str()).is_some() {
             let error = EngineError::new("42809", format!("{} is not an enum", quoted(&own)));
             return Err(error);
         }

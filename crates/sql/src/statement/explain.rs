@@ -118,17 +118,17 @@ impl Run<'_> {
                 (None, planned, rows)
             }
             Statement::Insert(insert) => {
-                let table = relation(&insert.target)?;
+                let table = relation(&insert.target)?.name;
                 let rows = counting(&mut reads, Box::pin(run.insert(insert))).await?.count as u64;
                 (Some(("Insert", table)), began, rows)
             }
             Statement::Update(update) => {
-                let table = relation(&update.target)?;
+                let table = relation(&update.target)?.name;
                 let rows = counting(&mut reads, Box::pin(run.update(update))).await?.count as u64;
                 (Some(("Update", table)), began, rows)
             }
             Statement::Delete(delete) => {
-                let table = relation(&delete.target)?;
+                let table = relation(&delete.target)?.name;
                 let rows = counting(&mut reads, Box::pin(run.delete(delete))).await?.count as u64;
                 (Some(("Delete", table)), began, rows)
             }

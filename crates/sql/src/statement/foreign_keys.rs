@@ -16,8 +16,8 @@ use crate::statement::run::Run;
 use crate::values::{check_not_null, is_sequence, live_columns};
 use std::sync::Arc;
 use terrace_engine::{
-    Action, Catalog, Change, Consequence, DataType, Datum, EngineError, ForeignKey, Result, Table, UpdateOutcome,
-    may_refer,
+    Action, Catalog, Change, Consequence, DataType, Datum, EngineError, ForeignKey, RelationName, Result, Table,
+    UpdateOutcome, may_refer,
 };
 use terrace_grammar::statement::{
     ColumnConstraintKind, CreateTable, Deferral, Expr, ExprKind, Ident, Literal, Name, Reference, ReferenceAction,
@@ -72,6 +72,11 @@ impl<'n> NewKey<'n> {
             position(&table.columns, &name.name).ok_or_else(|| EngineError::new("42703", missing()))
         };
         let referenced = referenced(&self.reference.table, catalog)?;
+        if table.temporary.is_some() != referenced.temporary.is_some() {
+            let kind = if table.temporary.is_some() { "temporary" } else { "permanent" };
+            let message = format!("constraints on {kind} tables may reference only {kind} tables");
+            return Err(EngineError::new("42P16", message));
+        }
         let columns = self.columns.iter().map(|name| of(table, name)).collect::<Result<Vec<usize>>>()?;
         if columns.len() > MAX_COLUMNS {
             let message = format!("cannot have more than {MAX_COLUMNS} keys in a foreign key");
@@ -154,7 +159,7 @@ fn referenced<'c>(name: &Name, catalog: &'c Catalog) -> Result<&'c Arc<Table>> {
             Err(EngineError::new("42809", format!("referenced relation \"{name}\" is not a table")))
         }
         Some(table) => Ok(table),
-        None if catalog.name_taken(&name) => {
+        None if catalog.relation_exists(&name) => {
             Err(EngineError::new("42809", format!("referenced relation \"{name}\" is not a table")))
         }
         None => Err(undefined_table(&name)),
@@ -210,7 +215,7 @@ fn action(action: &ReferenceAction) -> (Action, &[Ident]) {
 /// The foreign keys that SET CONSTRAINTS means by a name. (Constraints of other kinds cannot be deferred.)
 pub(crate) fn of_name(catalog: &Catalog, name: &Name) -> Result<Vec<ObjectId>> {
     let name = relation(name)?;
-    let keys = catalog.tables().flat_map(|table| &table.foreign_keys).filter(|key| key.name == name);
+    let keys = catalog.tables().flat_map(|table| &table.foreign_keys).filter(|key| key.name == name.name);
     let keys: Vec<&Arc<ForeignKey>> = keys.collect();
     let fixed = || EngineError::new("42809", format!("constraint \"{name}\" is not deferrable"));
     if keys.iter().any(|key| !key.deferrable) {
@@ -219,7 +224,7 @@ pub(crate) fn of_name(catalog: &Catalog, name: &Name) -> Result<Vec<ObjectId>> {
     if !keys.is_empty() {
         return Ok(keys.iter().map(|key| key.oid).collect());
     }
-    match catalog.tables().any(|table| constraint_exists(table, &name)) {
+    match catalog.tables().any(|table| constraint_exists(table, &name.name)) {
         true => Err(fixed()),
         false => Err(EngineError::new("42704", format!("constraint \"{name}\" does not exist"))),
     }
@@ -230,11 +235,11 @@ pub(crate) fn of_name(catalog: &Catalog, name: &Name) -> Result<Vec<ObjectId>> {
 pub(crate) fn dependents(
     catalog: &Catalog,
     table: &Table,
-    also: &[String],
+    also: &[RelationName],
     needed: impl Fn(&ForeignKey) -> bool,
 ) -> Vec<(Arc<ForeignKey>, Arc<Table>)> {
     let with_table = |key: &Arc<ForeignKey>| Some((key.clone(), catalog.table_by_oid(key.table)?.clone()));
-    let others = |(_, referring): &(Arc<ForeignKey>, Arc<Table>)| !also.contains(&referring.name);
+    let others = |(_, referring): &(Arc<ForeignKey>, Arc<Table>)| !also.contains(&referring.full_name());
     table.referenced_by.iter().filter(|key| needed(key)).filter_map(with_table).filter(others).collect()
 }
 
@@ -286,7 +291,7 @@ impl Run<'_> {
         notices: &mut Vec<EngineError>,
     ) -> Result<()> {
         for (key, table) in dependents {
-            let table = self.alone(&table.name).await?;
+            let table = self.alone(&table.full_name()).await?;
             self.drop_foreign_key(&table, key.oid).await?;
         }
         let name =
@@ -327,7 +332,7 @@ impl Run<'_> {
             return Ok(());
         };
         let defaulted: Vec<usize> = set.iter().filter(|(_, value)| value.is_none()).map(|(at, _)| *at).collect();
-        let varying = defaulted.iter().any(|at| sequence_of(&table.columns[*at]).is_some())
+        let varying = defaulted.iter().any(|at| sequence_of(&table.columns[*at], table.space()).is_some())
             || !self.varying_defaults(table, &defaulted).await?.is_empty();
         let mut values = self.set_values(table, set).await?;
         let checking = self.checking(table).await?;

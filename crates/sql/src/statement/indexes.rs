@@ -6,13 +6,13 @@
 use crate::error::{undefined_table, unsupported};
 use crate::parse::{relation, shown, stored};
 use crate::statement::computed::For;
-use crate::statement::ddl::{check_name, choose_name, duplicate, find_index, position, relation_exists};
+use crate::statement::ddl::{check_name, choose_name, duplicate, find_index, position};
 use crate::statement::dispatch::skip_existing;
 use crate::statement::foreign_keys::{dependents, refuse_dependents};
 use crate::statement::run::Run;
 use std::sync::Arc;
 use terrace_engine::catalog::extras::{Extras, KeyOption};
-use terrace_engine::{Catalog, ColumnDef, DataType, EngineError, IndexSpec, Result, Table};
+use terrace_engine::{Catalog, ColumnDef, DataType, EngineError, IndexSpec, RelationName, Result, Table};
 use terrace_grammar::statement::{CreateIndex, ExprKind, IndexElement, Name, NullsOrder};
 
 /// What an index is on.
@@ -168,7 +168,7 @@ impl Run<'_> {
         let name = match &create.name {
             Some(given) => {
                 check_name(&given.name)?;
-                if relation_exists(&catalog, &given.name) {
+                if catalog.name_taken(table.space(), &given.name) {
                     let exists = || duplicate(&given.name);
                     return if create.if_not_exists { skip_existing(&given.name, true) } else { Err(exists()) };
                 }
@@ -177,7 +177,7 @@ impl Run<'_> {
             None => {
                 let parts = parts(create, &table);
                 let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-                choose_name(&parts, "idx", &|name| relation_exists(&catalog, name))
+                choose_name(&parts, "idx", &|name| catalog.name_taken(table.space(), name))
             }
         };
         Box::pin(self.make_index(create, table, name)).await.map(|()| vec![])
@@ -188,7 +188,7 @@ impl Run<'_> {
         let included = included(create, &table)?;
         let computes = create.filter.is_some() || keys.iter().any(|key| matches!(key, Key::Value(_)));
         if computes {
-            table = self.alone(&table.name).await?;
+            table = self.alone(&table.full_name()).await?;
         }
         let before = table.columns.len();
         let (mut columns, mut options) = (vec![], vec![]);
@@ -231,7 +231,7 @@ impl Run<'_> {
         Ok(table.columns.len() - 1)
     }
 
-    pub(crate) async fn drop_index(&self, name: &str, catalog: &Catalog) -> Result<()> {
+    pub(crate) async fn drop_index(&self, name: &RelationName, catalog: &Catalog) -> Result<()> {
         let Some((table, index)) = find_index(catalog, name) else {
             let other = EngineError::new("42809", format!("\"{name}\" is not an index"));
             if catalog.table(name).is_some() {
@@ -251,10 +251,10 @@ impl Run<'_> {
         refuse_dependents(&format!("index {name}"), &needs, |_| format!("index {name}"))?;
         let run = async { self.cell.lock().await.open().drop_index(index).await };
         self.cancel.run(run).await?;
-        self.tidy_index(&table.name, index.extras.is_some()).await
+        self.tidy_index(&table.full_name(), index.extras.is_some()).await
     }
 
-    async fn tidy_index(&self, table: &str, has_extras: bool) -> Result<()> {
+    async fn tidy_index(&self, table: &RelationName, has_extras: bool) -> Result<()> {
         if !has_extras {
             return Ok(());
         }
@@ -275,8 +275,8 @@ impl Run<'_> {
             let run = async { self.cell.lock().await.open().drop_index(index).await };
             self.cancel.run(run).await?;
         }
-        self.tidy_index(&table.name, true).await?;
-        self.alone(&table.name).await
+        self.tidy_index(&table.full_name(), true).await?;
+        self.alone(&table.full_name()).await
     }
 
     /// The computed columns of a table whose column has got another name.

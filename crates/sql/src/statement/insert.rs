@@ -166,7 +166,7 @@ impl Run<'_> {
             return Ok(Cell::Known(known));
         }
         if let Some(call) = call_of(default.expr()) {
-            return Ok(Cell::Sequence(call?));
+            return Ok(Cell::Sequence(call?.of_definition(table.space())));
         }
         computed.push((at, None));
         Ok(Cell::Computed(computed.len() - 1))

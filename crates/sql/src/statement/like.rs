@@ -8,6 +8,7 @@ use crate::error::{no_table, unsupported};
 use crate::parse::identity::Identity;
 use crate::parse::sequence_calls::sequence_of;
 use crate::parse::{self, relation};
+use crate::statement::target::Target;
 use crate::values::{is_sequence, live_columns};
 use terrace_engine::{Catalog, ColumnDef, EngineError, Index, Result, Table};
 use terrace_grammar::quoted;
@@ -18,10 +19,10 @@ use terrace_storage::ObjectId;
 pub(crate) fn expand(create: &CreateTable, catalog: &Catalog) -> Result<(CreateTable, Vec<CreateIndex>)> {
     let mut expanded = create.clone();
     let mut indexes = vec![];
-    let target = relation(&create.name)?;
+    let (target, temporary) = (&create.name.last().name, Target::of_table(create)?.is_temporary());
     // From the last to the first, so that places before it stay.
     for like in std::mem::take(&mut expanded.likes).iter().rev() {
-        let (text, others) = copied(like, &target, catalog)?;
+        let (text, others) = copied(like, (target, temporary), catalog)?;
         let Statement::CreateTable(part) = read(&text)? else { return Err(broken(&text)) };
         let at = like.columns_before;
         expanded.columns.splice(at..at, part.columns);
@@ -43,7 +44,7 @@ fn broken(text: &str) -> EngineError {
 }
 
 /// CREATE TABLE of what is copied, and CREATE INDEX for each index that is no key.
-fn copied(like: &TableLike, target: &str, catalog: &Catalog) -> Result<(String, Vec<String>)> {
+fn copied(like: &TableLike, (target, temporary): (&str, bool), catalog: &Catalog) -> Result<(String, Vec<String>)> {
     let name = relation(&like.name)?;
     let takes = |option| like.including.contains(&option);
     let refuse_comments = |commented: &dyn Fn(ObjectId, u32) -> bool| {
@@ -67,7 +68,7 @@ fn copied(like: &TableLike, target: &str, catalog: &Catalog) -> Result<(String, 
     })?;
     let refused = |column: &ColumnDef| match Identity::of(column) {
         Some(_) => takes(LikeOption::Identity),
-        None => takes(LikeOption::Defaults) && sequence_of(column).is_some(),
+        None => takes(LikeOption::Defaults) && sequence_of(column, None).is_some(),
     };
     if let Some((_, column)) = live_columns(table).find(|(_, column)| refused(column)) {
         let error = unsupported(format!("LIKE that copies the sequence of column \"{}\"", column.name));
@@ -81,12 +82,13 @@ fn copied(like: &TableLike, target: &str, catalog: &Catalog) -> Result<(String, 
     if let Some(index) = table.indexes.iter().find(|i| takes(LikeOption::Indexes) && i.extras.is_some()) {
         return Err(unsupported(format!("LIKE that copies index \"{}\"", index.name)));
     }
+    let on = format!("{}.{}", if temporary { "pg_temp" } else { "public" }, quoted(target));
     let mut others = vec![];
     for index in table.indexes.iter().filter(|_| takes(LikeOption::Indexes)) {
         match (index.primary, index.unique) {
             (true, _) => parts.push(format!("PRIMARY KEY {}", columns(table, index))),
             (false, true) => parts.push(format!("UNIQUE {}", columns(table, index))),
-            (false, false) => others.push(format!("CREATE INDEX ON {} {}", quoted(target), columns(table, index))),
+            (false, false) => others.push(format!("CREATE INDEX ON {on} {}", columns(table, index))),
         }
     }
     Ok((create(target, &parts), others))

@@ -12,7 +12,7 @@ use crate::statement::outcome::notice;
 use crate::statement::run::Run;
 use crate::values::is_sequence;
 use std::sync::Arc;
-use terrace_engine::{EngineError, LockMode, Result, Table};
+use terrace_engine::{EngineError, LockMode, RelationName, Result, Table};
 use terrace_grammar::statement::{LockTables, Maintain, TableLock, Truncate};
 
 fn referenced(table: &Table, referring: &Table) -> EngineError {
@@ -60,12 +60,16 @@ impl Options {
 
 impl Run<'_> {
     /// Waits until this transaction has the table of that name for itself alone, and answers the table as it is then.
-    pub(crate) async fn alone(&self, name: &str) -> Result<Arc<Table>> {
+    pub(crate) async fn alone(&self, name: &RelationName) -> Result<Arc<Table>> {
         self.alone_if(name, crate::statement::sequence::refuse_sequence).await
     }
 
     /// The same, of a table that passes `check`.
-    pub(crate) async fn alone_if(&self, name: &str, check: impl Fn(&Table) -> Result<()>) -> Result<Arc<Table>> {
+    pub(crate) async fn alone_if(
+        &self,
+        name: &RelationName,
+        check: impl Fn(&Table) -> Result<()>,
+    ) -> Result<Arc<Table>> {
         loop {
             let version = self.engine.catalog().version();
             let catalog = self.begin_statement().await;
@@ -78,7 +82,7 @@ impl Run<'_> {
             check(table)?;
             let lock = async { self.cell.lock().await.open().lock_definition(table).await };
             match self.cancel.run(lock).await {
-                Ok(table) if table.name == name => return Ok(table),
+                Ok(table) if table.name == name.name => return Ok(table),
                 // It was renamed, or replaced by TRUNCATE, meanwhile: take the table that has the name now.
                 Ok(_) => {}
                 Err(error) if error.state.0 == "42P01" && self.engine.catalog().version() != version => {}
@@ -108,7 +112,7 @@ impl Run<'_> {
                     return Err(referenced(&table, &referring));
                 }
                 notices.push(notice("00000", format!("truncate cascades to table \"{}\"", referring.name)));
-                tables.push(self.alone(&referring.name).await?);
+                tables.push(self.alone(&referring.full_name()).await?);
             }
         }
         for table in &tables {
@@ -116,7 +120,7 @@ impl Run<'_> {
             let empty = async { self.cell.lock().await.open().truncate_table(table).await };
             self.cancel.run(empty).await?;
             if truncate.restart_identity {
-                self.restart_owned(&table.columns).await?;
+                self.restart_owned(&table.columns, table.space()).await?;
             }
         }
         Ok(notices)
@@ -160,7 +164,7 @@ impl Run<'_> {
         let named = maintain.tables.iter().map(|table| parse::relation(&table.name)).collect::<Result<Vec<_>>>()?;
         let all = named.is_empty();
         let catalog = self.begin_statement().await;
-        let names = if all { catalog.tables().map(|t| t.name.clone()).collect() } else { named };
+        let names = if all { catalog.tables().map(|t| t.full_name()).collect() } else { named };
         for one in names {
             loop {
                 let version = self.engine.catalog().version();

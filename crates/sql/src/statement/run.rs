@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use terrace_engine::types::Zone;
-use terrace_engine::{Catalog, DataType, Database, Datum, EngineError, Result, RowBuf, Table};
+use terrace_engine::{Catalog, DataType, Database, Datum, EngineError, RelationName, Result, RowBuf, Table};
 use terrace_grammar::statement::Query;
 use terrace_storage::ObjectId;
 
@@ -115,12 +115,12 @@ impl Run<'_> {
     }
 
     /// Finds and locks a table to write to (invariant 1).
-    pub(crate) async fn write_table(&self, name: &str) -> Result<Arc<Table>> {
+    pub(crate) async fn write_table(&self, name: &RelationName) -> Result<Arc<Table>> {
         self.locked_table(name, true).await
     }
 
     /// The same, to write or to read.
-    pub(crate) async fn locked_table(&self, name: &str, write: bool) -> Result<Arc<Table>> {
+    pub(crate) async fn locked_table(&self, name: &RelationName, write: bool) -> Result<Arc<Table>> {
         loop {
             let version = self.engine.catalog().version();
             let catalog = self.begin_statement().await;

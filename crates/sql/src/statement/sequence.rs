@@ -16,16 +16,17 @@ use crate::parse::relation;
 use crate::parse::sequence_calls::{Call, sequence_of};
 use crate::parse::stored::Stored;
 use crate::parse::types::known;
-use crate::statement::ddl::{check_name, choose_name, duplicate, relation_exists};
+use crate::statement::ddl::{check_name, choose_name, duplicate};
 use crate::statement::dispatch::skip_existing;
 use crate::statement::run::Run;
+use crate::statement::target::Target;
 use crate::statement::views::{dependent_views, refuse_views};
 use crate::transaction::Reserved;
 use crate::values::{is_owned, is_sequence};
 use std::sync::Arc;
 use terrace_engine::{
-    Catalog, ColumnDef, DataType, Datum, EngineError, Isolation, Result, Scan, Table, TableSpec, Txn, UpdateOutcome,
-    Version,
+    Catalog, ColumnDef, DataType, Datum, EngineError, Isolation, RelationName, Result, Scan, Space, Table, TableSpec,
+    Txn, UpdateOutcome, Version,
 };
 use terrace_grammar::statement::{
     Column, ColumnConstraint, ColumnConstraintKind, CreateSequence, CreateTable, Deferral, Expr, ExprKind, Literal,
@@ -144,7 +145,7 @@ pub(crate) fn apart_from_name(options: &[SequenceOption]) -> Result<(Option<Stri
     let (mut named, mut others) = (None, vec![]);
     for option in options {
         match &option.kind {
-            Kind::SequenceName(name) => named = Some(relation(name)?),
+            Kind::SequenceName(name) => named = Some(relation(name)?.name),
             _ => others.push(option.clone()),
         }
     }
@@ -163,22 +164,22 @@ pub(crate) fn numbering(name: &str) -> String {
 
 /// As CREATE SEQUENCE describes it.
 pub(crate) struct NewSequence {
-    name: String,
+    target: Target,
     numbers: Numbers,
     owned: bool,
 }
 
 impl NewSequence {
-    fn new(name: String, most: i64, options: &[SequenceOption]) -> Result<NewSequence> {
+    fn new(target: Target, most: i64, options: &[SequenceOption]) -> Result<NewSequence> {
         once(options)?;
         let mut limits = Limits::new();
         options.iter().try_for_each(|option| limits.take(&option.kind))?;
-        Ok(NewSequence { name, numbers: limits.settle(most)?, owned: false })
+        Ok(NewSequence { target, numbers: limits.settle(most)?, owned: false })
     }
 
     /// One that belongs to a column.
-    pub(crate) fn owned(name: String, most: i64, options: &[SequenceOption]) -> Result<NewSequence> {
-        Ok(NewSequence { owned: true, ..NewSequence::new(name, most, options)? })
+    pub(crate) fn owned(target: Target, most: i64, options: &[SequenceOption]) -> Result<NewSequence> {
+        Ok(NewSequence { owned: true, ..NewSequence::new(target, most, options)? })
     }
 
     fn spec(&self) -> TableSpec {
@@ -196,7 +197,7 @@ impl NewSequence {
             flag("cycle"),
             mark,
         ];
-        TableSpec { name: self.name.clone(), columns, indexes: vec![] }
+        TableSpec { name: self.target.name.clone(), columns, indexes: vec![] }
     }
 
     fn row(&self) -> Vec<Datum> {
@@ -217,16 +218,17 @@ pub(crate) fn number(expr: &Expr) -> Result<i64> {
 /// Splits SERIAL and IDENTITY into plain columns with defaults, and the sequences behind them.
 pub(crate) fn expand(create: &CreateTable, catalog: &Catalog) -> Result<(CreateTable, Vec<NewSequence>)> {
     let mut create = create.clone();
-    let table = relation(&create.name)?;
+    let target = Target::of_table(&create)?;
+    let table = &target.name;
     let mut sequences: Vec<NewSequence> = vec![];
     for column in &mut create.columns {
         let Some((max, options, identity)) = numbered(column) else { continue };
         let (named, options) = apart_from_name(&options)?;
-        let taken = |n: &str| n == table || relation_exists(catalog, n) || sequences.iter().any(|s| s.name == n);
+        let taken = |n: &str| n == table || target.is_taken(n, catalog) || sequences.iter().any(|s| s.target.name == n);
         let name = match named {
             Some(named) if taken(&named) => return Err(duplicate(&named)),
             Some(named) => named,
-            None => choose_name(&[&table, &column.name.name], "seq", &taken),
+            None => choose_name(&[table, &column.name.name], "seq", &taken),
         };
         let text = numbering(&name);
         let text = identity.map_or(text.clone(), |identity| identity.marked(&text));
@@ -236,7 +238,7 @@ pub(crate) fn expand(create: &CreateTable, catalog: &Catalog) -> Result<(CreateT
         let plain = |kind| ColumnConstraint { at, name: None, kind, deferral: Deferral::default() };
         column.constraints.push(plain(default));
         column.constraints.push(plain(ColumnConstraintKind::NotNull));
-        sequences.push(NewSequence::owned(name, max, &options)?);
+        sequences.push(NewSequence::owned(target.beside(name), max, &options)?);
     }
     Ok((create, sequences))
 }
@@ -276,7 +278,7 @@ impl Run<'_> {
     pub(crate) async fn create_sequence(&self, new: &NewSequence) -> Result<()> {
         let create = async {
             let mut slot = self.cell.lock().await;
-            let table = slot.open().create_table(new.spec()).await?;
+            let table = slot.open().create_table_in(new.spec(), new.target.on_commit).await?;
             slot.open().insert(&table, &new.row()).await.map(|_| ())
         };
         self.cancel.run(create).await
@@ -294,18 +296,18 @@ impl Run<'_> {
             Some(DataType::Int2) => i16::MAX.into(),
             Some(_) => return Err(EngineError::new("22023", "sequence type must be smallint, integer, or bigint")),
         };
-        let name = relation(&create.name)?;
-        check_name(&name)?;
+        let target = Target::of(&create.name, create.temporary, None)?;
+        check_name(&target.name)?;
         let catalog = self.begin_statement().await;
-        if relation_exists(&catalog, &name) {
-            return skip_existing(&name, create.if_not_exists);
+        if target.is_taken(&target.name, &catalog) {
+            return skip_existing(&target.name, create.if_not_exists);
         }
-        self.create_sequence(&NewSequence::new(name, max, &create.options)?).await?;
+        self.create_sequence(&NewSequence::new(target, max, &create.options)?).await?;
         Ok(vec![])
     }
 
     /// 2BP01 where a default needs it.
-    pub(crate) async fn drop_sequence(&self, name: &str, catalog: &Catalog) -> Result<()> {
+    pub(crate) async fn drop_sequence(&self, name: &RelationName, catalog: &Catalog) -> Result<()> {
         let Some(table) = catalog.table(name) else {
             return Err(EngineError::new("42P01", format!("sequence \"{name}\" does not exist")));
         };
@@ -313,22 +315,23 @@ impl Run<'_> {
             return Err(EngineError::new("42809", format!("\"{name}\" is not a sequence")));
         }
         for other in catalog.tables() {
-            if other.columns.iter().any(|c| sequence_of(c).as_deref() == Some(name)) {
+            let of = |c: &ColumnDef| sequence_of(c, other.space()).and_then(|name| catalog.table(&name).cloned());
+            if other.columns.iter().filter_map(of).any(|sequence| sequence.oid == table.oid) {
                 let message = format!("cannot drop sequence {name} because other objects depend on it");
                 return Err(EngineError::new("2BP01", message)
                     .with_detail(format!("a default value of table {} depends on sequence {name}", other.name)));
             }
         }
         let (what, mut views) = (format!("sequence {name}"), vec![]);
-        dependent_views(catalog, name, None, &what, &mut views);
+        dependent_views(catalog, &table.full_name(), None, &what, &mut views);
         refuse_views(&what, &views)?;
         let drop = async { self.cell.lock().await.open().drop_table(table).await };
         self.cancel.run(drop).await
     }
 
-    /// The sequences that belong to these columns begin anew (invariant 3).
-    pub(crate) async fn restart_owned(&self, columns: &[ColumnDef]) -> Result<()> {
-        for name in columns.iter().filter(|c| !c.dropped).filter_map(sequence_of) {
+    /// The sequences that belong to these columns begin anew (invariant 3). `space`: that of their table.
+    pub(crate) async fn restart_owned(&self, columns: &[ColumnDef], space: Option<Space>) -> Result<()> {
+        for name in columns.iter().filter(|c| !c.dropped).filter_map(|c| sequence_of(c, space)) {
             if !self.begin_statement().await.table(&name).is_some_and(|t| is_owned(t)) {
                 continue;
             }
@@ -346,9 +349,9 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Drops the sequences that belong to dropped columns.
-    pub(crate) async fn drop_owned(&self, columns: &[ColumnDef]) -> Result<()> {
-        for name in columns.iter().filter(|c| !c.dropped).filter_map(sequence_of) {
+    /// Drops the sequences that belong to dropped columns. `space`: that of their table.
+    pub(crate) async fn drop_owned(&self, columns: &[ColumnDef], space: Option<Space>) -> Result<()> {
+        for name in columns.iter().filter(|c| !c.dropped).filter_map(|c| sequence_of(c, space)) {
             let catalog = self.begin_statement().await;
             let Some(sequence) = catalog.table(&name).filter(|t| is_owned(t)) else { continue };
             let drop = async { self.cell.lock().await.open().drop_table(sequence).await };
@@ -390,7 +393,7 @@ impl Run<'_> {
         Ok(value)
     }
 
-    async fn locked_sequence(&self, name: &str) -> Result<Arc<Table>> {
+    async fn locked_sequence(&self, name: &RelationName) -> Result<Arc<Table>> {
         loop {
             let version = self.engine.catalog().version();
             let catalog = self.cell.lock().await.open().catalog();
@@ -418,12 +421,12 @@ impl Run<'_> {
 
     /// Whether the statement's snapshot stays the same when it takes numbers. (For a sequence that only this
     /// transaction sees, a new snapshot is taken.)
-    pub(crate) async fn numbers_apart(&self, name: &str) -> Result<bool> {
+    pub(crate) async fn numbers_apart(&self, name: &RelationName) -> Result<bool> {
         Ok(self.is_shared(&*self.locked_sequence(name).await?))
     }
 
     /// The values of that many calls of `nextval`, reserved with one commit.
-    pub(crate) async fn numbers(&self, name: &str, count: usize) -> Result<Vec<i64>> {
+    pub(crate) async fn numbers(&self, name: &RelationName, count: usize) -> Result<Vec<i64>> {
         let table = self.locked_sequence(name).await?;
         let values = self.next_values(&table, count).await?;
         assert_eq!(values.len(), count, "as many as were asked for, or an error");

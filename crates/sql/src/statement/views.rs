@@ -13,7 +13,7 @@ use crate::statement::ddl::{check_name, duplicate};
 use crate::statement::outcome::notice;
 use crate::statement::run::Run;
 use std::sync::Arc;
-use terrace_engine::{Catalog, ColumnDef, EngineError, Result, View, ViewUse};
+use terrace_engine::{Among, Catalog, ColumnDef, EngineError, RelationName, Result, View, ViewUse};
 use terrace_grammar::statement::{At, CreateView, Name, Query, Statement};
 use terrace_grammar::{quoted, token_end};
 
@@ -26,19 +26,23 @@ pub(crate) type Dependent = (Arc<View>, String);
 
 impl Run<'_> {
     pub(crate) async fn create_view(&self, create: &CreateView) -> Result<Vec<EngineError>> {
-        let name = parse::relation(&create.name)?;
+        let named = parse::relation(&create.name)?;
+        if !matches!(named.among, Among::All | Among::Permanent) {
+            return Err(unsupported("a temporary view"));
+        }
+        let (named, name) = (RelationName::permanent(named.name.as_str()), named.name);
         check_name(&name)?;
         self.lock_definitions().await?;
         let catalog = self.begin_statement().await;
         let (columns, uses, sql) = self.defined(create, &catalog).await?;
-        let before = catalog.view(&name).cloned();
+        let before = catalog.view(&named).cloned();
         match &before {
             Some(before) if create.or_replace => refuse_others(before, &columns)?,
             Some(_) => return Err(duplicate(&name)),
-            None if catalog.table(&name).is_some() && create.or_replace => {
+            None if catalog.table(&named).is_some() && create.or_replace => {
                 return Err(EngineError::new("42809", format!("\"{name}\" is not a view")));
             }
-            None if catalog.name_taken(&name) => return Err(duplicate(&name)),
+            None if catalog.name_taken(None, &name) => return Err(duplicate(&name)),
             None => {}
         }
         let zone = self.zone().to_string();
@@ -105,7 +109,7 @@ impl Run<'_> {
             let name = parse::relation(name)?;
             match catalog.view(&name) {
                 Some(view) => doomed.push(view.clone()),
-                None if catalog.name_taken(&name) => {
+                None if catalog.relation_exists(&name) => {
                     let error = EngineError::new("42809", format!("\"{name}\" is not a view"));
                     return Err(match catalog.table(&name) {
                         Some(_) => error.with_hint("Use DROP TABLE to remove a table."),
@@ -125,7 +129,7 @@ impl Run<'_> {
         let names: Vec<String> = doomed.iter().map(|view| view.name.clone()).collect();
         let mut others: Vec<Dependent> = vec![];
         for view in &doomed {
-            dependent_views(&catalog, &view.name, None, &format!("view {}", quoted(&view.name)), &mut others);
+            dependent_views(&catalog, &permanent(view), None, &format!("view {}", quoted(&view.name)), &mut others);
         }
         others.retain(|(view, _)| !names.contains(&view.name));
         if !cascade {
@@ -141,7 +145,7 @@ impl Run<'_> {
         while !left.is_empty() {
             let catalog = self.begin_statement().await;
             let (now, later): (Vec<_>, Vec<_>) =
-                left.into_iter().partition(|view| catalog.views_on(&view.name, None).is_empty());
+                left.into_iter().partition(|view| catalog.views_on(&permanent(view), None).is_empty());
             assert!(!now.is_empty(), "no view reads itself, and none that reads these is kept");
             for view in now {
                 self.drop_view(&view.name).await?;
@@ -153,7 +157,7 @@ impl Run<'_> {
 
     async fn drop_view(&self, name: &str) -> Result<()> {
         // Named twice, it has gone.
-        if self.begin_statement().await.view(name).is_none() {
+        if self.begin_statement().await.view(&RelationName::permanent(name)).is_none() {
             return Ok(());
         }
         let drop = async { self.cell.lock().await.open().drop_view(name).await };
@@ -178,6 +182,10 @@ impl Run<'_> {
         }
         Ok(())
     }
+}
+
+fn permanent(view: &View) -> RelationName {
+    RelationName::permanent(view.name.as_str())
 }
 
 fn cascades((view, _): &Dependent) -> String {
@@ -208,7 +216,11 @@ fn end_of_star(text: &str, at: At) -> Result<At> {
 /// A bound on the levels of a view's query. 54001
 fn levels(sql: &str, uses: &[ViewUse], catalog: &Catalog) -> Result<u32> {
     let own = parse::statement(sql)?.map(|parsed| depth(&parsed)).transpose()?.unwrap_or(0);
-    let inner = uses.iter().filter_map(|used| catalog.view(&used.relation)).map(|view| view.depth as usize).max();
+    let inner = uses
+        .iter()
+        .filter_map(|used| catalog.view(&RelationName::permanent(used.relation.as_str())))
+        .map(|view| view.depth as usize)
+        .max();
     // What stands around a view in a plan.
     let levels = own + inner.unwrap_or(0) + 2;
     if levels > DEEPEST {
@@ -243,7 +255,7 @@ fn refuse_others(before: &View, columns: &[ColumnDef]) -> Result<()> {
 /// once.
 pub(crate) fn dependent_views(
     catalog: &Catalog,
-    relation: &str,
+    relation: &RelationName,
     column: Option<usize>,
     object: &str,
     found: &mut Vec<Dependent>,
@@ -259,7 +271,7 @@ pub(crate) fn dependent_views(
     };
     add(found, catalog.views_on(relation, column), object);
     while let Some((view, _)) = found.get(next).cloned() {
-        add(found, catalog.views_on(&view.name, None), &format!("view {}", quoted(&view.name)));
+        add(found, catalog.views_on(&permanent(&view), None), &format!("view {}", quoted(&view.name)));
         next += 1;
     }
 }

@@ -94,11 +94,10 @@ async fn ddl_refusals() {
         "CREATE TABLE x (a int, b int GENERATED ALWAYS AS (a + 1) STORED)",
         "CREATE TABLE x (a text COLLATE \"de_DE\")",
         "CREATE TABLE x AS EXECUTE p",
-        "CREATE TEMPORARY TABLE x (a int)",
+        "CREATE TEMPORARY VIEW x AS SELECT 1",
         "CREATE INDEX i ON t USING hash (a)",
         "CREATE MATERIALIZED VIEW v AS SELECT 1",
         "SELECT * FROM (SELECT * FROM t FOR UPDATE) AS x",
-        "SELECT * INTO TEMP x FROM t",
         "WITH d AS (DELETE FROM t) SELECT 1",
         "VACUUM FULL",
     ] {

@@ -2,7 +2,7 @@
 
 use crate::common::{self, Scratch};
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -229,6 +229,58 @@ fn settings_that_cannot_be_read_are_named() {
     assert!(succeeds(&["check"], &dir).contains("sound"));
 }
 
+/// A session of the shell.
+fn shell(served: &Served) -> Command {
+    let port = served.1.split("-p ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+    let mut client = Command::new(env!("CARGO_BIN_EXE_terrace"));
+    client.args(["shell", "--connect", &format!("127.0.0.1:{port}"), "--csv"]);
+    client
+}
+
+/// What a session of its own answers.
+#[track_caller]
+fn ask(served: &Served, sql: &str) -> String {
+    let output = shell(served).args(["-c", sql]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Temporary tables of sessions that a crash ends are gone afterwards, and what they took is used again.
+#[test]
+fn a_killed_server_leaves_no_temporary_tables() {
+    let scratch = Scratch::new("temporary");
+    let dir = init(&scratch);
+    let make = "CREATE TEMP TABLE t (a bigint PRIMARY KEY, b text, n serial);\n\
+                INSERT INTO t (a, b) SELECT i, repeat('x', 500) FROM generate_series(1, 8000) AS g(i);\n";
+    let count = "SELECT 'so many: ' || count(*) FROM pg_class WHERE relpersistence = 't'";
+    let mut sizes = vec![];
+    for round in 0..5 {
+        let mut served = Served::start(&dir);
+        assert!(ask(&served, count).contains("so many: 0"), "round {round}");
+        let mut client = shell(&served).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let mut statements = client.stdin.take().unwrap();
+        statements.write_all(make.as_bytes()).unwrap();
+        statements.flush().unwrap();
+        let filled = "SELECT 'filled: ' || count(*) FROM pg_stat_user_tables WHERE relname = 't' AND n_tup_ins = 8000";
+        while !ask(&served, filled).contains("filled: 1") {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        // Of the table, its key and its sequence.
+        assert!(ask(&served, count).contains("so many: 3"), "round {round}");
+        served.0.kill().unwrap();
+        served.0.wait().unwrap();
+        drop(statements);
+        client.wait().unwrap();
+        sizes.push(fs::metadata(dir.join("data")).unwrap().len());
+    }
+    // Each round fills more than 4 MiB. Pages are freed in the background, while the next ones are filled.
+    assert!(sizes[4] < sizes[0] + (4 << 20), "the file grows: {sizes:?}");
+    let served = Served::start(&dir);
+    assert!(ask(&served, count).contains("so many: 0"));
+    served.stop();
+    assert!(succeeds(&["check"], &dir).contains("sound"));
+}
+
 #[test]
 fn a_server_killed_while_it_recovers_recovers_again() {
     let scratch = Scratch::new("again");
@@ -236,15 +288,7 @@ fn a_server_killed_while_it_recovers_recovers_again() {
     let load = "CREATE TABLE t (a bigint PRIMARY KEY, b text); \
                 INSERT INTO t SELECT i, repeat('x', 500) FROM generate_series(1, 8000) AS g(i)";
     let mut served = Served::start(&dir);
-    let shell = |said: &str, sql: &str| {
-        let port = said.split("-p ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
-        let mut client = Command::new(env!("CARGO_BIN_EXE_terrace"));
-        let output =
-            client.args(["shell", "--connect", &format!("127.0.0.1:{port}"), "--csv", "-c", sql]).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    };
-    shell(&served.1, load);
+    ask(&served, load);
     served.0.kill().unwrap();
     served.0.wait().unwrap();
     for attempt in 0..12 {
@@ -255,7 +299,7 @@ fn a_server_killed_while_it_recovers_recovers_again() {
         child.wait().unwrap();
     }
     let served = Served::start(&dir);
-    assert!(shell(&served.1, "SELECT count(*), sum(a), min(length(b)) FROM t").contains("8000,32004000,500"));
+    assert!(ask(&served, "SELECT count(*), sum(a), min(length(b)) FROM t").contains("8000,32004000,500"));
     served.stop();
     assert!(succeeds(&["check"], &dir).contains("sound"));
 }

@@ -1,7 +1,8 @@
 //! What other sessions do to one: its end, and locks that go with it. And what is told of a result's columns.
 use crate::common::raw::*;
-use crate::common::{PATIENCE, Server, background, rows, soon, waits};
+use crate::common::{PATIENCE, Server, background, rows, soon, state, waits};
 use std::pin::pin;
+use std::time::Duration;
 use tokio_postgres::Client;
 
 async fn pid(client: &Client) -> String {
@@ -100,4 +101,42 @@ async fn advisory_locks_go_with_their_connection() {
     waits(&mut asking).await;
     assert_eq!(rows(&c, "SELECT pg_advisory_unlock(1)").await.unwrap(), ["t"]);
     assert_eq!(soon(asking).await.unwrap(), [""]);
+}
+
+/// Each session has its own, with one name; they go with the session, also where the connection is cut.
+#[tokio::test(flavor = "multi_thread")]
+async fn temporary_tables_are_of_one_session() {
+    let server = Server::start().await;
+    let (one, two) = (server.client().await, server.client().await);
+    one.batch_execute("CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t VALUES (0)").await.unwrap();
+    for (c, a) in [(&one, 1), (&two, 2)] {
+        // The same text, prepared before there is a temporary table, and run when there is one.
+        let select = c.prepare("SELECT a FROM t WHERE a >= 0").await.unwrap();
+        let by_key = c.prepare("SELECT a FROM t WHERE a = $1").await.unwrap();
+        assert_eq!(c.query_one(&by_key, &[&0]).await.unwrap().get::<_, i32>(0), 0);
+        let made = format!("CREATE TEMP TABLE t (a int PRIMARY KEY, n serial); INSERT INTO t VALUES ({a})");
+        c.batch_execute(&made).await.unwrap();
+        assert_eq!(c.query_one(&select, &[]).await.unwrap().get::<_, i32>(0), a);
+        assert!(c.query_opt(&by_key, &[&0]).await.unwrap().is_none());
+        assert_eq!(c.query_one(&by_key, &[&a]).await.unwrap().get::<_, i32>(0), a);
+    }
+    let space = "SELECT nspname FROM pg_namespace WHERE oid = pg_my_temp_schema()";
+    let other = rows(&two, space).await.unwrap().remove(0);
+    assert_ne!(rows(&one, space).await.unwrap(), [other.as_str()]);
+    assert_eq!(state(one.simple_query(&format!("SELECT * FROM {other}.t")).await), "42P01");
+    assert_eq!(rows(&one, "SELECT a FROM public.t").await.unwrap(), ["0"]);
+    let third = server.client().await;
+    assert_eq!(rows(&third, "SELECT * FROM t").await.unwrap(), ["0"]);
+    let count = "SELECT count(*) FROM pg_class WHERE relpersistence = 't'";
+    assert_eq!(rows(&third, count).await.unwrap(), ["6"]);
+    // One leaves; the connection of the other is cut within a transaction.
+    two.batch_execute("BEGIN; CREATE TEMP TABLE u (a int); INSERT INTO t VALUES (3)").await.unwrap();
+    drop((one, two));
+    soon(async {
+        while rows(&third, count).await.unwrap() != ["0"] {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    assert_eq!(rows(&third, "SELECT * FROM t").await.unwrap(), ["0"]);
 }

@@ -1,6 +1,7 @@
 //! Indexes as PostgreSQL would define them: `pg_get_indexdef`.
 use super::{Call, qualified, quote};
 use crate::parse::{shown, stored};
+use crate::pgcatalog::schema_of_table;
 use datafusion::error::Result;
 use terrace_engine::{Index, Table};
 
@@ -34,6 +35,7 @@ pub(crate) fn expressions(table: &Table, index: &Index) -> Option<String> {
 /// The CREATE INDEX of an index.
 pub(crate) fn statement(table: &Table, index: &Index, pretty: bool) -> String {
     let unique = if index.unique { "UNIQUE " } else { "" };
+    let schema = schema_of_table(table);
     let (name, on) = (quote(&index.name), quote(&table.name));
     let of_key = |at: usize| {
         let option = index.key_option(at);
@@ -50,7 +52,7 @@ pub(crate) fn statement(table: &Table, index: &Index, pretty: bool) -> String {
     let included: Vec<String> = index.included().iter().map(|at| quote(&table.columns[*at].name)).collect();
     let include = if included.is_empty() { String::new() } else { format!(" INCLUDE ({})", included.join(", ")) };
     let filter = condition(table, index, pretty).map_or(String::new(), |filter| format!(" WHERE {filter}"));
-    format!("CREATE {unique}INDEX {name} ON public.{on} USING btree ({}){include}{filter}", keys.join(", "))
+    format!("CREATE {unique}INDEX {name} ON {schema}.{on} USING btree ({}){include}{filter}", keys.join(", "))
 }
 
 /// `pg_get_indexdef(index [, column, pretty])`: the whole definition, or one key column's.

@@ -9,7 +9,7 @@ use super::rows::default_oid;
 use super::*;
 use crate::parse::identity::Identity;
 use crate::parse::sequence_calls::sequence_of;
-use terrace_engine::View;
+use terrace_engine::{RelationName, View};
 
 /// Below those of the user's objects: pg_dump takes it for one that is there anyway.
 const EXTENSION_OID: u32 = 15_999;
@@ -62,7 +62,9 @@ fn row((class, object): (u32, u32), (needed_class, needed, column): (u32, u32, i
 fn of_columns(catalog: &Catalog, table: &Table) -> Vec<Row> {
     let mut rows = vec![];
     for (number, column) in attributes(table) {
-        let Some(sequence) = sequence_of(column).and_then(|name| catalog.table(&name).cloned()) else { continue };
+        let Some(sequence) = sequence_of(column, table.space()).and_then(|name| catalog.table(&name).cloned()) else {
+            continue;
+        };
         let place = (PG_CLASS_OID, table.oid.0, i32::from(number));
         let identity = Identity::of(column).is_some();
         if identity || crate::values::is_owned(&sequence) {
@@ -81,8 +83,9 @@ fn of_view(catalog: &Catalog, view: &View) -> Vec<Row> {
     let rule = (PG_REWRITE_OID, rule_oid(view));
     let mut rows = Vec::from(["i", "n"].map(|kind| row(rule, (PG_CLASS_OID, view.oid.0, 0), kind)));
     for used in &view.uses {
-        let table = catalog.table(&used.relation).map(|table| table.oid);
-        let Some(read) = table.or_else(|| catalog.view(&used.relation).map(|view| view.oid)) else { continue };
+        let relation = RelationName::permanent(used.relation.as_str());
+        let table = catalog.table(&relation).map(|table| table.oid);
+        let Some(read) = table.or_else(|| catalog.view(&relation).map(|view| view.oid)) else { continue };
         match used.used.is_empty() {
             true => rows.push(row(rule, (PG_CLASS_OID, read.0, 0), "n")),
             false => rows.extend(used.used.iter().map(|at| row(rule, (PG_CLASS_OID, read.0, *at as i32 + 1), "n"))),

@@ -1,6 +1,7 @@
 //! Foreign keys in the relations.
 use super::super::functions::quote;
 use super::*;
+use crate::pgcatalog::{namespace_of, schema_of_table};
 use terrace_engine::{Action, ForeignKey};
 
 /// A foreign key between its two tables.
@@ -72,7 +73,7 @@ impl Key<'_> {
     pub(super) fn constraint(&self) -> Row {
         let Key { key, table, referenced } = self;
         row! {
-            oid: key.oid.0, conname: &*key.name, connamespace: PUBLIC_OID, contype: "f",
+            oid: key.oid.0, conname: &*key.name, connamespace: namespace_of(table), contype: "f",
             condeferrable: key.deferrable, condeferred: key.deferred, convalidated: key.validated,
             conrelid: table.oid.0, conindid: key.index.0, confrelid: referenced.oid.0,
             confupdtype: key.on_update.letter(), confdeltype: key.on_delete.letter(),
@@ -86,8 +87,8 @@ impl Key<'_> {
     pub(super) fn standard(&self) -> Row {
         let Key { key, table, .. } = self;
         row! {
-            constraint_catalog: DATABASE, constraint_schema: "public", constraint_name: &*key.name,
-            table_catalog: DATABASE, table_schema: "public", table_name: &*table.name,
+            constraint_catalog: DATABASE, constraint_schema: schema_of_table(table), constraint_name: &*key.name,
+            table_catalog: DATABASE, table_schema: schema_of_table(table), table_name: &*table.name,
             constraint_type: "FOREIGN KEY", is_deferrable: yes(key.deferrable),
             initially_deferred: yes(key.deferred), enforced: "YES",
         }
@@ -95,10 +96,10 @@ impl Key<'_> {
 
     /// Of `information_schema.referential_constraints`.
     pub(super) fn referential(&self) -> Row {
-        let Key { key, referenced, .. } = self;
+        let Key { key, table, referenced } = self;
         row! {
-            constraint_catalog: DATABASE, constraint_schema: "public", constraint_name: &*key.name,
-            unique_constraint_catalog: DATABASE, unique_constraint_schema: "public",
+            constraint_catalog: DATABASE, constraint_schema: schema_of_table(table), constraint_name: &*key.name,
+            unique_constraint_catalog: DATABASE, unique_constraint_schema: schema_of_table(table),
             unique_constraint_name: referenced.index(key.index).map(|index| index.name.clone()),
             match_option: if key.full { "FULL" } else { "NONE" },
             update_rule: rule(key.on_update), delete_rule: rule(key.on_delete),
@@ -112,8 +113,8 @@ impl Key<'_> {
         let one = |(n, (column, to)): (i32, (&usize, &usize))| {
             let place = index.and_then(|index| index.columns.iter().position(|at| at == to));
             row! {
-                constraint_catalog: DATABASE, constraint_schema: "public", constraint_name: &*key.name,
-                table_catalog: DATABASE, table_schema: "public", table_name: &*table.name,
+                constraint_catalog: DATABASE, constraint_schema: schema_of_table(table), constraint_name: &*key.name,
+                table_catalog: DATABASE, table_schema: schema_of_table(table), table_name: &*table.name,
                 column_name: &*table.columns[*column].name, ordinal_position: n,
                 position_in_unique_constraint: place.map(|place| place as i32 + 1),
             }
@@ -131,8 +132,8 @@ impl Key<'_> {
 /// A column that a constraint uses, of `information_schema.constraint_column_usage`.
 pub(super) fn used(table: &Table, column: usize, constraint: &str) -> Row {
     row! {
-        table_catalog: DATABASE, table_schema: "public", table_name: &*table.name,
-        column_name: &*table.columns[column].name, constraint_catalog: DATABASE, constraint_schema: "public",
-        constraint_name: constraint,
+        table_catalog: DATABASE, table_schema: schema_of_table(table), table_name: &*table.name,
+        column_name: &*table.columns[column].name, constraint_catalog: DATABASE,
+        constraint_schema: schema_of_table(table), constraint_name: constraint,
     }
 }

@@ -7,6 +7,7 @@ mod tiers;
 
 use super::*;
 use crate::observe::{Activity, State, locks_target};
+use crate::pgcatalog::schema_of_table;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
@@ -126,7 +127,7 @@ impl Live {
             ("pg_catalog", "pg_stat_user_tables") => self.catalog.tables().map(|t| pg_table(s, t)).collect(),
             ("pg_catalog", "pg_statio_all_tables" | "pg_statio_user_tables") => {
                 // Which table a page is of is not counted: the blocks are NULL.
-                let table = |t: &Table| row! { relid: t.oid.0, schemaname: "public", relname: &*t.name };
+                let table = |t: &Table| row! { relid: t.oid.0, schemaname: schema_of_table(t), relname: &*t.name };
                 self.catalog.tables().map(|t| table(t)).collect()
             }
             ("pg_catalog", "pg_stat_user_indexes") => {
@@ -398,7 +399,8 @@ fn pg_table(s: &System, t: &Table) -> Row {
     let counts = s.engine.usage(t.oid);
     let (scans, rows) = index_use(s, t);
     row! {
-        relid: t.oid.0, schemaname: "public", relname: &*t.name, seq_scan: counts.scans, seq_tup_read: counts.rows,
+        relid: t.oid.0, schemaname: schema_of_table(t), relname: &*t.name,
+        seq_scan: counts.scans, seq_tup_read: counts.rows,
         idx_scan: scans, idx_tup_fetch: rows, n_tup_ins: counts.inserted, n_tup_upd: counts.updated,
         n_tup_del: counts.deleted, n_tup_hot_upd: V::Null, n_live_tup: V::Null, n_dead_tup: V::Null,
     }
@@ -407,7 +409,7 @@ fn pg_table(s: &System, t: &Table) -> Row {
 fn pg_index(s: &System, t: &Table, i: &Index) -> Row {
     let counts = s.engine.usage(i.oid);
     row! {
-        relid: t.oid.0, indexrelid: i.oid.0, schemaname: "public", relname: &*t.name, indexrelname: &*i.name,
+        relid: t.oid.0, indexrelid: i.oid.0, schemaname: schema_of_table(t), relname: &*t.name, indexrelname: &*i.name,
         idx_scan: counts.scans, idx_tup_read: counts.rows, idx_tup_fetch: counts.rows,
     }
 }

@@ -5,6 +5,7 @@ use crate::parse::identity::Identity;
 use crate::parse::sequence_calls::sequence_of;
 use crate::parse::shown;
 use crate::parse::stored::{Stored, key_name};
+use crate::pgcatalog::{namespace_of, schema_of_table};
 use crate::values::typmod;
 use std::collections::BTreeSet;
 use terrace_engine::types::EnumType;
@@ -114,18 +115,24 @@ fn catalog_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
         "pg_indexes" => indexes(catalog)
             .map(|(t, i)| {
                 row! {
-                    schemaname: "public", tablename: &*t.name, indexname: &*i.name,
+                    schemaname: schema_of_table(&t), tablename: &*t.name, indexname: &*i.name,
                     indexdef: shown_indexes::statement(&t, &i, false),
                 }
             })
             .collect(),
-        "pg_namespace" => schemas().map(|(oid, name)| namespace(oid, name)).collect(),
+        "pg_namespace" => {
+            let of_sessions = catalog.spaces().map(|space| namespace(space.0.0, &space.to_string()));
+            schemas().map(|(oid, name)| namespace(oid, name)).chain(of_sessions).collect()
+        }
         "pg_rewrite" => catalog.views().map(|view| depend::rule(view)).collect(),
         "pg_tables" => catalog
             .tables()
             .filter(|t| !crate::values::is_sequence(t))
             .map(|t| {
-                row! {schemaname: "public", tablename: &*t.name, tableowner: OWNER, hasindexes: !t.indexes.is_empty()}
+                row! {
+                    schemaname: schema_of_table(t), tablename: &*t.name, tableowner: OWNER,
+                    hasindexes: !t.indexes.is_empty(),
+                }
             })
             .collect(),
         "pg_tablespace" => {
@@ -143,6 +150,8 @@ fn catalog_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
 
 /// Of `information_schema`.
 fn standard_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
+    // As in PostgreSQL, it says nothing of what is temporary and another session's.
+    let catalog = &*catalog.without_others();
     match name {
         "schemata" => {
             let row = |(oid, name)| {
@@ -155,7 +164,9 @@ fn standard_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
             .filter(|t| !crate::values::is_sequence(t))
             .map(|t| {
                 row! {
-                    table_catalog: DATABASE, table_schema: "public", table_name: &*t.name, table_type: "BASE TABLE",
+                    table_catalog: DATABASE, table_schema: schema_of_table(t), table_name: &*t.name,
+                    table_type: if t.temporary.is_some() { "LOCAL TEMPORARY" } else { "BASE TABLE" },
+                    commit_action: t.temporary.map_or(V::Null, |_| "PRESERVE".into()),
                     is_insertable_into: "YES", is_typed: "NO",
                 }
             })
@@ -171,8 +182,8 @@ fn standard_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
             .chain(catalog.tables().flat_map(|t| t.checks.iter().map(|c| (t.clone(), c.name.clone(), "CHECK"))))
             .map(|(t, name, kind)| {
                 row! {
-                    constraint_catalog: DATABASE, constraint_schema: "public", constraint_name: name,
-                    table_catalog: DATABASE, table_schema: "public", table_name: &*t.name,
+                    constraint_catalog: DATABASE, constraint_schema: schema_of_table(&t), constraint_name: name,
+                    table_catalog: DATABASE, table_schema: schema_of_table(&t), table_name: &*t.name,
                     constraint_type: kind, is_deferrable: "NO", initially_deferred: "NO", enforced: "YES",
                 }
             })
@@ -221,7 +232,7 @@ fn database_owner() -> Row {
 }
 
 /// A schema. The rights to the schema public are shown as PostgreSQL shows those of a new database.
-fn namespace(oid: u32, name: &'static str) -> Row {
+fn namespace(oid: u32, name: &str) -> Row {
     let rights = ["pg_database_owner=UC/pg_database_owner", "=U/pg_database_owner"];
     let rights = if oid == PUBLIC_OID { V::Texts(rights.into()) } else { V::Null };
     row! {oid: oid, nspname: name, nspowner: owner_of_schema(oid).0, nspacl: rights}
@@ -287,21 +298,28 @@ fn constraints(catalog: &Catalog) -> impl Iterator<Item = (Arc<Table>, Arc<Index
     indexes(catalog).filter(|(_, i)| is_constraint(i))
 }
 
+/// Of `pg_class`.
+fn persistence(table: &Table) -> &'static str {
+    if table.temporary.is_some() { "t" } else { "p" }
+}
+
 fn class(table: &Table) -> Vec<Row> {
     let rows = V::F4(table.statistics.map_or(-1.0, |s| s.rows as f32));
     let pages = table.statistics.map_or(0, |s| i32::try_from(s.pages).unwrap_or(i32::MAX));
     let mut rows = vec![row! {
-        oid: table.oid.0, relname: &*table.name, relnamespace: PUBLIC_OID, relowner: OWNER_OID, relam: HEAP_AM_OID,
+        oid: table.oid.0, relname: &*table.name, relnamespace: namespace_of(table), relowner: OWNER_OID,
+        relam: HEAP_AM_OID,
         relfilenode: table.oid.0, reltuples: rows, relpages: pages, relhasindex: !table.indexes.is_empty(),
-        relpersistence: "p",
+        relpersistence: persistence(table),
         relkind: if crate::values::is_sequence(table) { "S" } else { "r" }, relnatts: table.columns.len() as i16,
         relchecks: table.checks.len() as i16, relhastriggers: table.has_foreign_keys(), relispopulated: true,
         relreplident: "d",
     }];
     rows.extend(table.indexes.iter().map(|i| {
         row! {
-            oid: i.oid.0, relname: &*i.name, relnamespace: PUBLIC_OID, relowner: OWNER_OID, relam: BTREE_AM_OID,
-            relfilenode: i.oid.0, reltuples: V::F4(-1.0), relpersistence: "p", relkind: "i",
+            oid: i.oid.0, relname: &*i.name, relnamespace: namespace_of(table), relowner: OWNER_OID,
+            relam: BTREE_AM_OID,
+            relfilenode: i.oid.0, reltuples: V::F4(-1.0), relpersistence: persistence(table), relkind: "i",
             relnatts: index_columns(i).count() as i16, relispopulated: true, relreplident: "n",
         }
     }));
@@ -418,7 +436,7 @@ fn index(table: &Table, index: &Index) -> Row {
 
 fn constraint(table: &Table, index: &Index) -> Row {
     row! {
-        oid: index.oid.0, conname: &*index.name, connamespace: PUBLIC_OID,
+        oid: index.oid.0, conname: &*index.name, connamespace: namespace_of(table),
         contype: if index.primary { "p" } else { "u" },
         convalidated: true, conrelid: table.oid.0, conindid: index.oid.0, confupdtype: "", confdeltype: "",
         confmatchtype: "", conislocal: true, connoinherit: true, conkey: numbers(&index.columns),
@@ -432,7 +450,7 @@ fn checks(table: &Arc<Table>) -> Vec<Row> {
         let columns: Vec<usize> =
             table.columns.iter().enumerate().filter(|(_, c)| named.contains(&c.name)).map(|(at, _)| at).collect();
         row! {
-            oid: check_oid(table, at), conname: &*check.name, connamespace: PUBLIC_OID, contype: "c",
+            oid: check_oid(table, at), conname: &*check.name, connamespace: namespace_of(table), contype: "c",
             convalidated: true, conrelid: table.oid.0, confupdtype: "", confdeltype: "", confmatchtype: "",
             conislocal: true, conkey: numbers(&columns),
             conbin: shown::condition(&check.sql, &table.columns, false).unwrap_or_else(|| check.sql.clone()),
@@ -444,8 +462,8 @@ fn checks(table: &Arc<Table>) -> Vec<Row> {
 fn key_columns(table: &Table, index: &Index) -> Vec<Row> {
     let one = |(n, column): (i32, &usize)| {
         row! {
-            constraint_catalog: DATABASE, constraint_schema: "public", constraint_name: &*index.name,
-            table_catalog: DATABASE, table_schema: "public", table_name: &*table.name,
+            constraint_catalog: DATABASE, constraint_schema: schema_of_table(table), constraint_name: &*index.name,
+            table_catalog: DATABASE, table_schema: schema_of_table(table), table_name: &*table.name,
             column_name: &*table.columns[*column].name, ordinal_position: n, position_in_unique_constraint: V::Null,
         }
     };
@@ -499,8 +517,8 @@ fn shown_default(column: &ColumnDef) -> Option<String> {
         return None;
     }
     let written = column.default_sql.as_ref()?;
-    Some(match sequence_of(column) {
-        Some(sequence) => format!("nextval('{}'::regclass)", quoted(&sequence).replace('\'', "''")),
+    Some(match sequence_of(column, None) {
+        Some(sequence) => format!("nextval('{}'::regclass)", quoted(&sequence.name).replace('\'', "''")),
         None => return shown::default(written, column).unwrap_or_else(|| Some(written.clone())),
     })
 }
@@ -537,7 +555,8 @@ pub(super) fn standard_columns(table: &Table) -> Vec<Row> {
         let null = || V::Null;
         let identity = Identity::of(column);
         row! {
-            table_catalog: DATABASE, table_schema: "public", table_name: &*table.name, column_name: &*column.name,
+            table_catalog: DATABASE, table_schema: schema_of_table(table), table_name: &*table.name,
+            column_name: &*column.name,
             ordinal_position: i32::from(number), column_default: shown_default(column).map_or(V::Null, V::from),
             is_nullable: if column.not_null { "NO" } else { "YES" },
             data_type: match column.data_type.item() {

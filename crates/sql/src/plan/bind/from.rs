@@ -12,6 +12,7 @@ use super::{Binder, Placed, Result, bounds, fail, system, unsupported, wrong};
 use crate::error::undefined_table;
 use crate::functions::arrays::calls::is_function;
 use crate::functions::chars;
+use crate::parse::among;
 use crate::pgcatalog;
 use crate::plan::choosers::{self, Chooser};
 use crate::plan::resolve;
@@ -23,7 +24,7 @@ use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Subquery, SubqueryAlias, lit};
 use std::sync::Arc;
-use terrace_engine::{DataType, EngineError};
+use terrace_engine::{Among, DataType, EngineError, RelationName};
 use terrace_grammar::statement::{self as tree, Alias, Call, ExprKind, FromItem, Ident, JoinKind, JoinOn, Name};
 
 /// What an item of FROM, or all of it, offers.
@@ -187,13 +188,23 @@ impl Binder<'_> {
         if let Some(source) = self.of_system(&parts, alias, at)? {
             return Ok(source);
         }
-        let (["public", own] | [own]) = parts.as_slice() else { return fail(at, undefined_table(name.shown())) };
-        if let Some(view) = self.planner.catalog.view(own) {
+        let among = match parts.as_slice() {
+            [_] => Some(Among::All),
+            [schema, _] => among(schema),
+            _ => None,
+        };
+        let Some(among) = among else { return fail(at, undefined_table(name.shown())) };
+        let own = name.last().name.as_str();
+        let named = RelationName::new(among, own);
+        // A view is permanent, and so is all that it reads.
+        let named = if self.is_within() { named.of_definition(None) } else { named };
+        if let Some(view) = self.planner.catalog.view(&named) {
             return deeper(|| self.view_in_from(view, alias));
         }
-        let Some(table) = self.planner.catalog.table(own) else { return fail(at, undefined_table(name.shown())) };
+        let Some(table) = self.planner.catalog.table(&named) else { return fail(at, undefined_table(name.shown())) };
+        self.refuse_temporary(table)?;
         self.tables.borrow_mut().push(table.clone());
-        let shown = alias.map_or(*own, |alias| alias.name.name.as_str());
+        let shown = alias.map_or(own, |alias| alias.name.name.as_str());
         let scanned = self.scanned(TableScan::new(self.planner.without_unusable(table)), shown, table)?;
         self.table_in_from(scanned, table, alias)
     }

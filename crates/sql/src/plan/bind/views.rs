@@ -122,6 +122,19 @@ impl Binder<'_> {
         bound
     }
 
+    /// Whether what is bound is not the statement's own text.
+    pub(super) fn is_within(&self) -> bool {
+        !self.views.within.borrow().is_empty()
+    }
+
+    /// 0A000 where a definition reads a temporary table: the view would have to be temporary.
+    pub(super) fn refuse_temporary(&self, table: &Table) -> Result<()> {
+        match table.temporary.is_some() && self.views.defines.borrow().is_some() {
+            true => unsupported("a view that reads a temporary table"),
+            false => Ok(()),
+        }
+    }
+
     /// Binds a query that stands for a relation of the system.
     pub(super) fn within_system<T>(&self, bind: impl FnOnce() -> Result<T>) -> Result<T> {
         self.within_of(Within::System, bind)
@@ -159,7 +172,11 @@ impl Binder<'_> {
     pub(super) fn table_in_from(&self, mut source: Source, table: &Table, alias: Option<&Alias>) -> Result<Source> {
         let live = crate::values::live_columns(table).map(|(at, _)| at).collect();
         self.restrict(&mut source, &table.name, table.columns.len(), live)?;
-        self.public(source, &table.name, alias)
+        let mut source = self.public(source, &table.name, alias)?;
+        if table.temporary.is_some() {
+            source.relations[0].schema = alias.is_none().then_some("pg_temp");
+        }
+        Ok(source)
     }
 
     fn public(&self, source: Source, own: &str, alias: Option<&Alias>) -> Result<Source> {

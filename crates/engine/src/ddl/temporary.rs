@@ -1,0 +1,157 @@
+//! Temporary tables: what becomes of them when a transaction commits, when their session ends, and when the database
+//! is opened again.
+//!
+//! 1. All of it is DDL in a transaction, as DROP TABLE and TRUNCATE are: a crash leaves nothing half done.
+//! 2. What a session leaves, and could not drop, is dropped at the next opening: no other session sees it until then.
+use super::system_table;
+use crate::catalog::temporary::{OnCommit, OwnSpace, Space, TEMPORARY_TABLES, Temporary, note_row, row};
+use crate::catalog::{Table, system};
+use crate::database::{Core, Database};
+use crate::error::{EngineError, Result};
+use crate::locks::LockMode;
+use crate::txn::{Isolation, Txn};
+use std::sync::Arc;
+use terrace_storage::{DATA, ObjectId};
+
+#[cfg(test)]
+mod tests;
+
+impl Txn {
+    /// The space of the session, which gets one now if it has none.
+    pub(super) fn own_space(&self) -> Result<Space> {
+        let own = self.space().ok_or_else(|| EngineError::internal("a temporary table belongs to a session"))?;
+        Ok(*own.get_or_init(|| {
+            let catalog = self.catalog();
+            // An id that a crash made free again may still be the space of tables that are not dropped yet.
+            let unused = |space: &Space| catalog.spaces().all(|known| known != *space);
+            let ids = std::iter::repeat_with(|| Space(self.store().next_object()));
+            ids.into_iter().find(unused).expect("ids do not end")
+        }))
+    }
+
+    pub(super) async fn insert_temporary(&mut self, table: ObjectId, temporary: Temporary) -> Result<()> {
+        self.insert(system_table(TEMPORARY_TABLES), &row(table, temporary)).await?;
+        let note = note_row();
+        if self.change_definitions(system::CHECKS, |r| r[..2] == note[..2], |_| Some(note.clone())).await? == 0 {
+            self.insert(system_table(system::CHECKS), &note).await?;
+        }
+        Ok(())
+    }
+
+    /// Drops the temporary tables that `which` picks. (Foreign keys of others to them go, too.)
+    pub(crate) async fn drop_temporary(&mut self, which: impl Fn(&Table) -> bool + Send) -> Result<()> {
+        self.lock_ddl().await?;
+        let doomed: Vec<Arc<Table>> = self.catalog().temporary_tables().filter(|t| which(t)).cloned().collect();
+        for table in &doomed {
+            self.lock(table.oid, LockMode::AccessExclusive).await?;
+        }
+        let is_doomed = |oid: ObjectId| doomed.iter().any(|table| table.oid == oid);
+        for key in doomed.iter().flat_map(|table| &table.referenced_by).filter(|key| !is_doomed(key.table)) {
+            let catalog = self.catalog();
+            let table = catalog.table_by_oid(key.table).expect("a foreign key has a table");
+            self.drop_foreign_key(table, key.oid).await?;
+        }
+        for table in &doomed {
+            self.drop_everything(table).await?;
+        }
+        let catalog = self.catalog();
+        let kept = catalog.tables().filter(|table| !is_doomed(table.oid)).cloned().collect();
+        self.set_catalog(Arc::new(catalog.with_tables(kept)));
+        Ok(())
+    }
+
+    /// DISCARD TEMP: drops the temporary tables of the session.
+    pub async fn discard_temporary(&mut self) -> Result<()> {
+        match self.space().and_then(|own| own.get().copied()) {
+            Some(space) if self.catalog().spaces().any(|known| known == space) => {
+                self.drop_temporary(|table| table.space() == Some(space)).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The session's tables for which something is to be done when this transaction commits.
+    fn with_on_commit(&self) -> Vec<Arc<Table>> {
+        let catalog = self.catalog();
+        let Some(space) = catalog.own_space() else { return vec![] };
+        let is_own =
+            |t: &&Arc<Table>| t.temporary.is_some_and(|t| t.space == space && t.on_commit != OnCommit::PreserveRows);
+        catalog.temporary_tables().filter(is_own).cloned().collect()
+    }
+
+    /// Whether ON COMMIT has something to do.
+    pub(crate) fn has_on_commit(&self) -> bool {
+        self.space().is_some_and(|own| own.get().is_some()) && !self.with_on_commit().is_empty()
+    }
+
+    /// ON COMMIT DELETE ROWS and ON COMMIT DROP. 0A000 where another table refers to one that loses its rows.
+    pub(crate) async fn on_commit(&mut self) -> Result<()> {
+        let is = |table: &Table, what: OnCommit| table.temporary.is_some_and(|t| t.on_commit == what);
+        let with = self.with_on_commit();
+        for table in with.iter().filter(|table| is(table, OnCommit::DeleteRows)) {
+            let catalog = self.catalog();
+            for key in &table.referenced_by {
+                let other = catalog.table_by_oid(key.table).expect("a foreign key has a table");
+                if is(other, OnCommit::PreserveRows) {
+                    let error = EngineError::unsupported("unsupported ON COMMIT and foreign key combination");
+                    return Err(error.with_detail(format!(
+                        "Table \"{}\" references \"{}\", but they do not have the same ON COMMIT setting.",
+                        other.name, table.name
+                    )));
+                }
+            }
+            // Where it has no page it has no rows.
+            if !self.store().space(DATA).pages(table.oid, 0, 1).is_empty() {
+                self.truncate_table(table).await?;
+            }
+        }
+        match with.iter().any(|table| is(table, OnCommit::Drop)) {
+            true => {
+                let doomed = |table: &Table| with.iter().any(|t| t.oid == table.oid && is(t, OnCommit::Drop));
+                self.drop_temporary(doomed).await
+            }
+            false => Ok(()),
+        }
+    }
+}
+
+impl Core {
+    async fn drop_all(self: &Arc<Self>, which: impl Fn(&Table) -> bool + Send) {
+        let drop = async {
+            let mut txn = Txn::new(self.clone(), Isolation::ReadCommitted);
+            txn.drop_temporary(which).await?;
+            txn.commit().await
+        };
+        if let Err(error) = drop.await {
+            tracing::warn!(%error, "temporary tables are left, to be dropped when the database is next opened");
+        }
+    }
+
+    /// At opening: those of the run before. `waits`: what that left unfinished may have them locked, so it is done in
+    /// the background.
+    pub(crate) async fn drop_left_temporary(self: &Arc<Self>, waits: bool) {
+        let spaces: Vec<Space> = self.catalog().spaces().collect();
+        if spaces.is_empty() {
+            return;
+        }
+        let is_left = move |table: &Table| table.space().is_some_and(|space| spaces.contains(&space));
+        match waits {
+            false => self.drop_all(is_left).await,
+            true => {
+                let core = self.clone();
+                self.store.spawn("temporary tables", async move { core.drop_all(is_left).await });
+            }
+        }
+    }
+}
+
+impl Database {
+    /// A session has ended: its temporary tables are dropped, in the background.
+    pub fn end_space(&self, own: &OwnSpace) {
+        let Some(space) = own.get().copied() else { return };
+        let core = self.0.clone();
+        self.spawn("temporary tables", async move {
+            core.drop_all(|table| table.space() == Some(space)).await;
+        });
+    }
+}

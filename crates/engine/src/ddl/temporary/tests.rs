@@ -1,0 +1,121 @@
+use crate::catalog::temporary::{OnCommit, OwnSpace, RelationName};
+use crate::catalog::{Catalog, ColumnDef, IndexSpec, TableSpec};
+use crate::database::{Database, EngineConfig};
+use crate::testing::{clean, devices, rows, simulate, storage};
+use crate::txn::Isolation::ReadCommitted;
+use crate::txn::Txn;
+use crate::types::{DataType, Datum};
+use std::sync::Arc;
+use terrace_storage::{DATA, ObjectId};
+
+fn spec(name: &str) -> TableSpec {
+    let columns = vec![ColumnDef::new("a", DataType::Int4), ColumnDef::new("t", DataType::Text)];
+    let key = IndexSpec { name: format!("{name}_pkey"), columns: vec![0], unique: true, primary: true };
+    TableSpec { name: name.into(), columns, indexes: vec![key] }
+}
+
+async fn filled(txn: &mut Txn, name: &str, on_commit: Option<OnCommit>, count: i32) -> ObjectId {
+    let table = txn.create_table_in(spec(name), on_commit).await.unwrap();
+    for a in 0..count {
+        txn.insert(&table, &[Datum::Int4(a), Datum::text("x".repeat(500))]).await.unwrap();
+    }
+    table.oid
+}
+
+fn pages(db: &Database, catalog: &Catalog) -> usize {
+    let objects = catalog.tables().flat_map(|t| t.indexes.iter().map(|i| i.oid).chain([t.oid]));
+    objects.map(|oid| db.store().space(DATA).pages(oid, 0, usize::MAX).len()).sum()
+}
+
+/// Two sessions have tables of one name, beside a permanent one, and each sees its own; both go.
+#[test]
+fn sessions_have_tables_of_their_own_that_go_with_them() {
+    simulate(3, |env| async move {
+        let (devices, config) = (devices(), EngineConfig::default());
+        let db = Database::create(env.clone(), devices.clone(), storage(), config.clone()).await.unwrap();
+        let mut txn = db.begin(ReadCommitted);
+        let permanent = filled(&mut txn, "t", None, 1).await;
+        txn.commit().await.unwrap();
+        let (one, two) = (OwnSpace::default(), OwnSpace::default());
+        let mut ids = vec![];
+        for own in [&one, &two] {
+            let mut txn = db.begin(ReadCommitted).in_space(own);
+            ids.push(filled(&mut txn, "t", Some(OnCommit::PreserveRows), 20).await);
+            txn.commit().await.unwrap();
+        }
+        assert_ne!(one.get(), two.get());
+        for (own, oid) in [(&one, ids[0]), (&two, ids[1])] {
+            let mut txn = db.begin(ReadCommitted).in_space(own);
+            let catalog = txn.catalog();
+            assert_eq!(catalog.table("t").unwrap().oid, oid);
+            assert_eq!(catalog.index("t_pkey").unwrap().table, oid);
+            assert_eq!(catalog.table(&RelationName::permanent("t")).unwrap().oid, permanent);
+            let table = catalog.table("t").unwrap().clone();
+            assert_eq!(rows(&mut txn, &table).await.len(), 20);
+            // TRUNCATE and a change leave it where it is.
+            let table = txn.truncate_table(&table).await.unwrap();
+            let table = txn.add_column(&table, ColumnDef::new("b", DataType::Int4)).await.unwrap();
+            assert_eq!(txn.catalog().table("t").unwrap().oid, table.oid);
+            assert_eq!(table.space(), own.get().copied());
+            txn.rollback().await.unwrap();
+        }
+        assert_eq!(db.catalog().table("t").unwrap().oid, permanent);
+        assert_eq!(
+            db.begin(ReadCommitted).create_table_in(spec("x"), Some(OnCommit::Drop)).await.unwrap_err().state.0,
+            "XX000"
+        );
+        db.end_space(&one);
+        env.sleep(std::time::Duration::from_secs(1)).await;
+        assert!(db.catalog().table_by_oid(ids[0]).is_none());
+        assert!(db.catalog().table_by_oid(ids[1]).is_some());
+        clean(&db).await;
+        db.close().await.unwrap();
+        // The other one's session went with the program.
+        let (db, _) = Database::open(env, devices, storage(), config).await.unwrap();
+        assert!(db.catalog().table_by_oid(ids[1]).is_none());
+        assert_eq!(db.catalog().table("t").unwrap().oid, permanent);
+        assert_eq!(db.catalog().spaces().count(), 0);
+        db.purge().await.unwrap();
+        assert_eq!(pages(&db, &db.catalog()), 2);
+        let left = |oid: &ObjectId| db.store().space(DATA).pages(*oid, 0, 1).len();
+        assert_eq!(ids.iter().map(left).sum::<usize>(), 0, "their pages are free");
+        clean(&db).await;
+    });
+}
+
+#[test]
+fn on_commit_empties_or_drops() {
+    simulate(4, |env| async move {
+        let db = Database::create(env, devices(), storage(), EngineConfig::default()).await.unwrap();
+        let own = OwnSpace::default();
+        let begin = || db.begin(ReadCommitted).in_space(&own);
+        let mut txn = begin();
+        for (name, on_commit) in
+            [("kept", OnCommit::PreserveRows), ("emptied", OnCommit::DeleteRows), ("gone", OnCommit::Drop)]
+        {
+            filled(&mut txn, name, Some(on_commit), 3).await;
+        }
+        let emptied = txn.catalog().table("emptied").unwrap().clone();
+        assert_eq!(rows(&mut txn, &emptied).await.len(), 3);
+        txn.commit().await.unwrap();
+        let mut txn = begin();
+        let catalog = txn.catalog();
+        assert!(catalog.table("gone").is_none());
+        for (name, count) in [("kept", 3), ("emptied", 0)] {
+            let table = catalog.table(name).unwrap().clone();
+            assert_eq!(rows(&mut txn, &table).await.len(), count, "{name}");
+        }
+        let emptied = catalog.table("emptied").unwrap().clone();
+        txn.insert(&emptied, &[Datum::Int4(1), Datum::Null]).await.unwrap();
+        assert_eq!(rows(&mut txn, &emptied).await.len(), 1);
+        txn.commit().await.unwrap();
+        let mut txn = begin();
+        let emptied: Arc<_> = txn.catalog().table("emptied").unwrap().clone();
+        assert_eq!(rows(&mut txn, &emptied).await.len(), 0);
+        txn.discard_temporary().await.unwrap();
+        assert!(txn.catalog().table("kept").is_none());
+        txn.commit().await.unwrap();
+        assert_eq!(db.catalog().tables().count(), 0);
+        clean(&db).await;
+    });
+}
