@@ -6,14 +6,12 @@ mod quoting;
 
 use super::relations::{attributes, check_oid, find_index, foreign, is_constraint, live, own, schema_comment, views};
 use super::system::*;
-use super::{SessionInfo, System};
 use super::{SessionInfo, System, schema_of_table};
 use crate::error::tunnel;
 use crate::functions::builtin;
 use crate::observe::Activity;
 use crate::parse::types::{known, of_user, type_name};
 use crate::settings::SERVER_VERSION;
-use crate::values::array_oid;
 use crate::values::{array_oid, enum_of};
 use classes::{class_name, class_oid};
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, ListArray, StringArray};

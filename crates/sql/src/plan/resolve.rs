@@ -25,7 +25,8 @@ use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ExprSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{
-    Case, Cast, InList, Placeholder, ScalarFunction, WindowFunction, WindowFunctionDefinition, WindowFunctionParams,
+    AggregateFunction, Case, Cast, InList, Placeholder, ScalarFunction, WindowFunction, WindowFunctionDefinition,
+    WindowFunctionParams,
 };
 use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 use datafusion::logical_expr::{
@@ -106,25 +107,28 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
             window(&mut call, schema)?;
             Expr::WindowFunction(call)
         }
-        Expr::AggregateFunction(mut call) if adds_up(call.func.name()) => {
-            of_spans(&mut call.params.args, schema)?;
-            Expr::AggregateFunction(call)
-        }
-        Expr::AggregateFunction(mut call) if matches!(call.func.name(), "json_agg" | "jsonb_agg") => {
-            let name = call.func.name().to_owned();
-            chars::show_blanks_in(&name, &mut call.params.args, schema)?;
-            Expr::AggregateFunction(call)
-        }
-        Expr::AggregateFunction(call) if matches!(call.func.name(), "string_agg" | "array_agg") => {
-            check_aggregated(call.func.name(), &call.params.args, schema)?;
-            return Ok(Transformed::no(Expr::AggregateFunction(call)));
-        }
-        Expr::AggregateFunction(call) if matches!(call.func.name(), "first_value" | "last_value" | "nth_value") => {
-            let message = format!("window function {} requires an OVER clause", call.func.name());
-            return Err(tunnel(EngineError::new("42809", message)));
-        }
+        Expr::AggregateFunction(call) => return aggregate(call, schema),
         other => return Ok(Transformed::no(other)),
     }))
+}
+
+fn aggregate(mut call: AggregateFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let name = call.func.name().to_owned();
+    match name.as_str() {
+        _ if adds_up(&name) => of_spans(&mut call.params.args, schema)?,
+        "json_agg" | "jsonb_agg" => chars::show_blanks_in(&name, &mut call.params.args, schema)?,
+        "first_value" | "last_value" | "nth_value" => {
+            let message = format!("window function {name} requires an OVER clause");
+            return Err(tunnel(EngineError::new("42809", message)));
+        }
+        _ => {
+            if matches!(name.as_str(), "string_agg" | "array_agg") {
+                check_aggregated(&name, &call.params.args, schema)?;
+            }
+            return Ok(Transformed::no(Expr::AggregateFunction(call)));
+        }
+    }
+    Ok(Transformed::yes(Expr::AggregateFunction(call)))
 }
 
 /// Whether the aggregate is `sum` or `avg`.

@@ -63,8 +63,8 @@ fn kind(of: &ArrowType) -> Kind {
 
 fn cast_changes(from: &ArrowType, to: &ArrowType) -> bool {
     match (kind(from), kind(to)) {
-        // These are always written alike.
-        (Kind::Time, Kind::Text) => !matches!(from, ArrowType::Time64(_) | ArrowType::Interval(_)),
+        // A time of day is always written alike.
+        (Kind::Time, Kind::Text) => !matches!(from, ArrowType::Time64(_)),
         (Kind::Text, Kind::Time | Kind::Moment | Kind::Enum | Kind::Array)
         | (Kind::Moment | Kind::Enum | Kind::Array, Kind::Text)
         | (Kind::Time, Kind::Moment)

@@ -442,20 +442,11 @@ fn called_as(plan: LogicalPlan, names: &[String]) -> Result<LogicalPlan> {
     })
 }
 
-/// Queries whose columns have the types that they have in common.
+/// Queries whose columns have types in common: which, is settled later (`plan::resolve`).
 fn matched(what: &str, plans: Vec<Arc<LogicalPlan>>) -> Result<Vec<LogicalPlan>> {
     let mut plans: Vec<LogicalPlan> = plans.into_iter().map(Arc::unwrap_or_clone).collect();
     rules::settle_branches(what, &mut plans)?;
-    let types = |plan: &LogicalPlan| -> Vec<ArrowType> {
-        plan.schema().fields().iter().map(|field| field.data_type().clone()).collect()
-    };
-    let first = types(&plans[0]);
-    if plans.iter().all(|plan| types(plan) == first) {
-        return Ok(plans);
-    }
-    let inputs: Vec<Arc<LogicalPlan>> = plans.iter().cloned().map(Arc::new).collect();
-    let common = common_schema(&inputs, plans[0].schema())?;
-    plans.into_iter().map(|plan| Ok(coerce_plan_expr_for_schema(plan, &common)?)).collect()
+    Ok(plans)
 }
 
 /// INTERSECT or EXCEPT of two queries.

@@ -250,7 +250,7 @@ impl Binder<'_> {
         }
         if is_open(&value) {
             value = self.cast_to(value, settled(item), schema)?;
-            if matches!(item, DataType::Char(_)) {
+            if chars::is_array_of_char(array.to_field(schema)?.1.as_ref()) {
                 value = self.function_of("rtrim", vec![value], schema)?; // Blanks at the end do not count.
             }
         }
